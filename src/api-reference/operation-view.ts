@@ -5,22 +5,22 @@
 import { html } from 'hono/html';
 import type { Html } from '../pages/layout.ts';
 import type { ContentNode, MediaNode, OperationNode, ParameterNode, ShownOperation } from './reference-document.ts';
-import { texts } from './reference-texts.ts';
 import { renderSchema, renderType } from './schema-view.ts';
+import type { ReferenceTexts } from './texts.ts';
 
-export function renderOperation({ method, path, operation }: ShownOperation): Html {
+export function renderOperation(texts: ReferenceTexts, { method, path, operation }: ShownOperation): Html {
   const { description, parameters = [], requestBody, responses } = operation;
   return html`<details class="operation">
 <summary><span class="method">${method}</span> <code>${path}</code> <span class="soft">${operation.summary}</span></summary>
 <div id="${operation.operationId}">${description === undefined ? '' : html`<p>${description}</p>`}
-<p class="small soft">${texts.takes}: ${listSecurity(operation)}</p>
-${parameters.length === 0 ? '' : renderParameters(parameters)}
-${requestBody === undefined ? '' : renderContent(texts.body, requestBody)}
-${Object.entries(responses).map(([status, answer]) => renderContent(texts.answer(status), answer))}</div>
+<p class="small soft">${texts.takes}: ${listSecurity(texts, operation)}</p>
+${parameters.length === 0 ? '' : renderParameters(texts, parameters)}
+${requestBody === undefined ? '' : renderContent(texts, texts.body, requestBody)}
+${Object.entries(responses).map(([status, answer]) => renderContent(texts, texts.answer(status), answer))}</div>
 </details>`;
 }
 
-function listSecurity({ security }: OperationNode): string {
+function listSecurity(texts: ReferenceTexts, { security }: OperationNode): string {
   const ways = security.map((way) =>
     Object.entries(way)
       .map(([scheme, scopes]) => [scheme, ...scopes].join(' '))
@@ -29,23 +29,23 @@ function listSecurity({ security }: OperationNode): string {
   return ways.length === 0 ? texts.anonymous : ways.map((way) => way || texts.anonymous).join('; ');
 }
 
-function renderParameters(parameters: readonly ParameterNode[]): Html {
+function renderParameters(texts: ReferenceTexts, parameters: readonly ParameterNode[]): Html {
   return html`<h3>${texts.parameters}</h3><dl class="fields">${parameters.map(
     ({ name, in: place, required, description, example, schema = {} }) =>
-      html`<dt><code>${name}</code> <span class="soft small">${place}, ${renderType(schema)}${required ? `, ${texts.required}` : ''}</span></dt><dd>${description ?? ''}${example === undefined ? '' : html` <code>${String(example)}</code>`}</dd>`,
+      html`<dt><code>${name}</code> <span class="soft small">${place}, ${renderType(texts, schema)}${required ? `, ${texts.required}` : ''}</span></dt><dd>${description ?? ''}${example === undefined ? '' : html` <code>${String(example)}</code>`}</dd>`,
   )}</dl>`;
 }
 
-function renderContent(title: string, { description, content = {} }: ContentNode): Html {
+function renderContent(texts: ReferenceTexts, title: string, { description, content = {} }: ContentNode): Html {
   return html`<h3>${title}</h3>${description === undefined ? '' : html`<p>${description}</p>`}${Object.entries(
     content,
-  ).map(([type, media]) => renderMedia(type, media))}`;
+  ).map(([type, media]) => renderMedia(texts, type, media))}`;
 }
 
-function renderMedia(type: string, { schema = {}, example, examples }: MediaNode): Html {
+function renderMedia(texts: ReferenceTexts, type: string, { schema = {}, example, examples }: MediaNode): Html {
   const named = Object.entries(examples ?? {}).map(([name, { value }]) => [name, value] as const);
   const shown = example === undefined ? named : [[type, example] as const, ...named];
-  return html`<p class="small soft"><code>${type}</code> ${renderType(schema)}</p>${renderSchema(schema)}${shown.map(
+  return html`<p class="small soft"><code>${type}</code> ${renderType(texts, schema)}</p>${renderSchema(texts, schema)}${shown.map(
     ([name, value]) =>
       html`<details><summary>${texts.example(name)}</summary><pre tabindex="0"><code>${toText(value)}</code></pre></details>`,
   )}`;

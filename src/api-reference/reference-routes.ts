@@ -1,18 +1,19 @@
 /**
  * `/docs/api`: the OpenAPI document as pages that need no script and load nothing from elsewhere. Each page is made once,
- * since the document never changes while the process runs.
+ * in each language, since the document never changes while the process runs.
  */
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import { html } from 'hono/html';
 import type { HttpEnv } from '../http/context.ts';
 import { addAssetRoutes, icon, loadAsset, styleSheet } from '../pages/assets.ts';
+import { addLanguageRoute } from '../pages/language-routes.ts';
 import { type Html, renderOpenPage } from '../pages/layout.ts';
 import { respondPage } from '../pages/page-response.ts';
 import { createPageRoutes } from '../pages/page-routes.ts';
 import { renderOperation } from './operation-view.ts';
 import { groupByTag, type ReferenceDocument, type ShownOperation, toAnchor } from './reference-document.ts';
-import { texts } from './reference-texts.ts';
 import { renderSchema } from './schema-view.ts';
+import { type ReferenceTexts, readReferenceTexts } from './texts.ts';
 
 export const REFERENCE_PATH = '/docs/api';
 const EVENTS_PATH = `${REFERENCE_PATH}/events`;
@@ -22,10 +23,14 @@ export function createReferenceRoutes(readDocument: () => object): OpenAPIHono<H
   const routes = createPageRoutes();
   const pages = new Map<string, Promise<Html>>();
   addAssetRoutes(routes, [styleSheet, icon, styles]);
-  const serve = (path: string, render: (document: ReferenceDocument) => Html) =>
+  // After that of the sign-in, which stores the choice too; a process without a sign-in has this one only.
+  addLanguageRoute(routes);
+  const serve = (path: string, render: (texts: ReferenceTexts, document: ReferenceDocument) => Html) =>
     routes.get(path, async (c) => {
-      const page = pages.get(path) ?? Promise.resolve(render(readDocument() as ReferenceDocument));
-      pages.set(path, page);
+      const texts = readReferenceTexts(c);
+      const key = `${texts.language} ${path}`;
+      const page = pages.get(key) ?? Promise.resolve(render(texts, readDocument() as ReferenceDocument));
+      pages.set(key, page);
       return await respondPage(c, await page);
     });
   serve(REFERENCE_PATH, renderOperations);
@@ -33,32 +38,34 @@ export function createReferenceRoutes(readDocument: () => object): OpenAPIHono<H
   return routes;
 }
 
-function renderOperations({ paths, components }: ReferenceDocument): Html {
+function renderOperations(texts: ReferenceTexts, { paths, components }: ReferenceDocument): Html {
   const groups = groupByTag(paths);
   const schemas = html`<section><h2 id="schemas">${texts.schemas}</h2>${Object.entries(components.schemas).map(
     ([name, schema]) =>
-      html`<details class="operation"><summary><code>${name}</code></summary><div id="schema-${name}">${schema.description === undefined ? '' : html`<p>${schema.description}</p>`}${renderSchema(schema)}</div></details>`,
+      html`<details class="operation"><summary><code>${name}</code></summary><div id="schema-${name}">${schema.description === undefined ? '' : html`<p>${schema.description}</p>`}${renderSchema(texts, schema)}</div></details>`,
   )}</section>`;
-  return renderPage(texts, { groups, end: schemas });
+  return renderPage(texts, { title: texts.title, lead: texts.lead, groups, end: schemas });
 }
 
-function renderEvents({ webhooks }: ReferenceDocument): Html {
-  return renderPage({ title: texts.events, lead: texts.eventsLead }, { groups: groupByTag(webhooks), end: '' });
+function renderEvents(texts: ReferenceTexts, { webhooks }: ReferenceDocument): Html {
+  return renderPage(texts, { title: texts.events, lead: texts.eventsLead, groups: groupByTag(webhooks), end: '' });
 }
 
 interface PageContent {
+  readonly title: string;
+  readonly lead: string;
   readonly groups: ReadonlyMap<string, readonly ShownOperation[]>;
   readonly end: Html | string;
 }
 
-function renderPage({ title, lead }: Readonly<Record<'title' | 'lead', string>>, { groups, end }: PageContent): Html {
+function renderPage(texts: ReferenceTexts, { title, lead, groups, end }: PageContent): Html {
   const sections = [...groups].map(
     ([tag, operations]) =>
-      html`<section><h2 id="${toAnchor(tag)}">${tag}</h2>${operations.map(renderOperation)}</section>`,
+      html`<section><h2 id="${toAnchor(tag)}">${tag}</h2>${operations.map((operation) => renderOperation(texts, operation))}</section>`,
   );
   const content = html`<h1>${title}</h1><p>${lead}</p>
 <p><a href="${REFERENCE_PATH}">${texts.operations}</a> · <a href="${EVENTS_PATH}">${texts.events}</a> · <a href="/openapi.json">${texts.download}</a></p>
 <nav aria-label="${texts.sections}"><ul class="sections">${[...groups.keys()].map((tag) => html`<li><a href="#${toAnchor(tag)}">${tag}</a></li>`)}</ul></nav>
 ${sections}${end}`;
-  return renderOpenPage({ title, content, styles });
+  return renderOpenPage(texts, { title, content, styles });
 }

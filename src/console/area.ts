@@ -10,7 +10,7 @@ import { consoleStyles } from './frame/console.ts';
 import { addModelRoutes, MODELS } from './models/model-routes.ts';
 import type { ModelAdmin } from './models/model-views.ts';
 import { addOverviewRoutes } from './overview/overview-routes.ts';
-import { texts } from './texts/texts.ts';
+import { chooseTexts } from './texts/texts.ts';
 import { addDeliveryRoutes } from './webhooks/delivery-routes.ts';
 import { addHookRoutes } from './webhooks/hook-routes.ts';
 import type { HookAdmin } from './webhooks/hook-views.ts';
@@ -45,22 +45,20 @@ export function createConsoleArea({ world, guard, hookAdmin, modelAdmin }: Conso
 
 /** Where the navigation leads in a process that serves these parts. */
 export function createSectionList(parts: readonly string[]): SessionGuard['listSections'] {
-  const { nav } = texts;
-  const webhooks = { path: WEBHOOKS, label: nav.webhooks };
-  const models = { path: MODELS, label: nav.models };
-  // Every process has these, whatever its parts (`api-reference/`).
-  const reference = {
-    title: nav.reference,
-    entries: [
-      { path: '/docs/api', label: nav.api },
-      { path: '/docs/api/events', label: nav.events },
-    ],
-  };
-  return ({ user }): readonly NavigationSection[] => {
+  return ({ user }, locale): readonly NavigationSection[] => {
+    const { nav } = chooseTexts(locale);
     const entries = [
-      ...(parts.includes('webhooks') ? [webhooks] : []),
-      ...(parts.includes('prediction') && user.isAdmin ? [models] : []),
+      ...(parts.includes('webhooks') ? [{ path: WEBHOOKS, label: nav.webhooks }] : []),
+      ...(parts.includes('prediction') && user.isAdmin ? [{ path: MODELS, label: nav.models }] : []),
     ];
+    // Every process has these, whatever its parts (`api-reference/`).
+    const reference = {
+      title: nav.reference,
+      entries: [
+        { path: '/docs/api', label: nav.api },
+        { path: '/docs/api/events', label: nav.events },
+      ],
+    };
     return entries.length === 0 ? [reference] : [{ title: nav.watch, entries }, reference];
   };
 }

@@ -1,3 +1,4 @@
+import type { Language } from '../language/language.ts';
 import type { Log } from '../telemetry/log.ts';
 
 /** What every HTTP handler finds in its context. */
@@ -8,5 +9,7 @@ export interface HttpEnv {
     log: Log;
     /** Where the request comes from, as far as the configured proxies are trusted. */
     clientAddress?: string;
+    /** What the signed-in person chose for the pages. */
+    preferredLanguage?: Language;
   };
 }

@@ -3,6 +3,8 @@ import { html } from 'hono/html';
 
 export interface Mail {
   readonly to: string;
+  /** A tag of BCP 47; English unless given. */
+  readonly language?: string;
   readonly subject: string;
   readonly paragraphs: readonly string[];
   /** What the reader is asked to open, behind the paragraphs. */
@@ -21,9 +23,9 @@ export interface RenderedMail {
   readonly html: string;
 }
 
-export async function renderMail({ paragraphs, link, footer }: Mail): Promise<RenderedMail> {
+export async function renderMail({ language = 'en', paragraphs, link, footer }: Mail): Promise<RenderedMail> {
   const linked = link === undefined ? [] : [`${link.label}:\n${link.url}`];
-  const body = html`<!doctype html><html lang="en"><body style="font-family:sans-serif;line-height:1.5;max-width:36em">
+  const body = html`<!doctype html><html lang="${language}"><body style="font-family:sans-serif;line-height:1.5;max-width:36em">
 ${paragraphs.map((paragraph) => html`<p>${paragraph}</p>`)}
 ${link === undefined ? '' : html`<p>${link.label}:<br><a href="${link.url}">${link.url}</a></p>`}
 <p style="color:#666;font-size:.9em">${footer}</p></body></html>`;

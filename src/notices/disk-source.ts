@@ -2,7 +2,7 @@
 import { statfs } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import type { NoticeSource } from './notice.ts';
-import { noticeTexts } from './notice-texts.ts';
+import type { NoticeTexts } from './texts.ts';
 
 const MIB = 1024 * 1024;
 /** As `trivet doctor` warns. */
@@ -23,8 +23,8 @@ export function createDiskSource(folder: string, readFree: ReadFreeBytes = readF
     async listTroubles() {
       const freeMib = Math.floor((await readFree(folder)) / MIB);
       if (freeMib >= FEW_MIB) return [];
-      const text = noticeTexts.disk.full(host, folder, freeMib);
-      return [{ cause, state: 'full', audience: { kind: 'administrators' }, text }];
+      const write = ({ disk }: NoticeTexts) => disk.full(host, folder, freeMib);
+      return [{ cause, state: 'full', audience: { kind: 'administrators' }, write }];
     },
     findRecovery: () => Promise.resolve(undefined),
   };

@@ -1,5 +1,7 @@
-/** What notices say. */
+/** What notices say, in English. */
 export const noticeTexts = {
+  /** Of the mail, for its HTML. */
+  language: 'en',
   hello: (name: string) => `Hello ${name},`,
   footer: (service: string) =>
     `Trivet, ${service}. You get at most one mail an hour about one thing. Switch these mails off on your profile page.`,

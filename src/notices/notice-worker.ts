@@ -7,7 +7,7 @@ import type { Worker } from '../workers/worker.ts';
 import type { World } from '../world.ts';
 import type { Audience, Notice, NoticeSource, Recipient } from './notice.ts';
 import { closeSilently, forgetOld, listOpen, recordNoticeOnce } from './notice-store.ts';
-import { noticeTexts } from './notice-texts.ts';
+import { chooseNoticeTexts } from './texts.ts';
 
 export interface NoticeDependencies {
   readonly store: Store;
@@ -62,17 +62,21 @@ async function sendRecovery(dependencies: NoticeDependencies, source: NoticeSour
 
 async function sendNotice(
   { store, world, mailer, listRecipients, service }: NoticeDependencies,
-  { cause, state, audience, text }: Notice,
+  { cause, state, audience, write }: Notice,
 ): Promise<void> {
   const nowMs = world.nowMs();
   const recipients = await listRecipients(audience);
-  const mails = recipients.map(({ name, email }) =>
-    mailer.queueStatement({
+  const mails = recipients.map(({ name, email, language }) => {
+    const texts = chooseNoticeTexts(language);
+    const text = write(texts);
+    const paragraphs = [texts.hello(name), ...text.paragraphs];
+    return mailer.queueStatement({
       ...text,
+      language: texts.language,
       to: email,
-      paragraphs: [noticeTexts.hello(name), ...text.paragraphs],
-      footer: noticeTexts.footer(service),
-    }),
-  );
+      paragraphs,
+      footer: texts.footer(service),
+    });
+  });
   await store.call(recordNoticeOnce, { cause, state, nowMs, quietUntilMs: nowMs - QUIET_MS, mails });
 }

@@ -1,5 +1,6 @@
 /** A notice: people receive it without asking, when something that is theirs needs attention. */
 import type { Mail } from '../mail/mail.ts';
+import type { NoticeTexts } from './texts.ts';
 
 export type Audience = { readonly kind: 'owner'; readonly ownerId: string } | { readonly kind: 'administrators' };
 
@@ -9,7 +10,8 @@ export interface Notice {
   /** A word; another one is another notice. */
   readonly state: string;
   readonly audience: Audience;
-  readonly text: NoticeText;
+  /** In the language of each reader. */
+  readonly write: (texts: NoticeTexts) => NoticeText;
 }
 
 export type NoticeText = Pick<Mail, 'subject' | 'paragraphs' | 'link'>;
@@ -17,6 +19,8 @@ export type NoticeText = Pick<Mail, 'subject' | 'paragraphs' | 'link'>;
 export interface Recipient {
   readonly name: string;
   readonly email: string;
+  /** As the person chose it; null without a choice. */
+  readonly language: string | null;
 }
 
 /** Looks at one kind of thing. */

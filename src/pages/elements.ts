@@ -1,7 +1,7 @@
 /** The small pieces that pages are made of. */
 import { html } from 'hono/html';
 import type { Html } from './layout.ts';
-import { frameTexts as texts } from './texts.ts';
+import type { FrameTexts } from './texts.ts';
 
 /** What was wrong with a form, and with which field of it. */
 export interface Mistake {
@@ -106,7 +106,7 @@ export function renderCheck(choice: Choice, type: 'checkbox' | 'radio' = 'checkb
 }
 
 /** A refusal that belongs to the whole form; read out at once, and first in the focus order. */
-export function renderMistake(mistake: Mistake | undefined): Html | '' {
+export function renderMistake(texts: FrameTexts, mistake: Mistake | undefined): Html | '' {
   if (mistake === undefined) return '';
   return html`<div class="notice bad" role="alert" tabindex="-1"${mistake.field ? '' : html` autofocus`}><strong>${texts.mistakes}.</strong> ${mistake.message}</div>`;
 }
@@ -125,22 +125,14 @@ export function renderHidden(fields: Readonly<Record<string, string | undefined>
     .map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`);
 }
 
-const DATE = new Intl.DateTimeFormat('en', { day: 'numeric', month: 'short', year: 'numeric', timeZone: 'UTC' });
-
-export function formatDate(ms: number): string {
-  return DATE.format(ms);
-}
-
-/** To the minute, in UTC, as every log says it. */
-export function renderMoment(ms: number): Html {
-  const iso = new Date(ms).toISOString();
-  return html`<time datetime="${iso}">${iso.slice(0, 10)} ${iso.slice(11, 16)} UTC</time>`;
+/** To the minute, with the time zone. */
+export function renderMoment(texts: FrameTexts, ms: number): Html {
+  return html`<time datetime="${new Date(ms).toISOString()}">${texts.format.minute(ms)} ${texts.format.zone(ms)}</time>`;
 }
 
 /** To the second, where many things happen in a minute. */
-export function renderSecond(ms: number): Html {
-  const iso = new Date(ms).toISOString();
-  return html`<time datetime="${iso}">${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC</time>`;
+export function renderSecond(texts: FrameTexts, ms: number): Html {
+  return html`<time datetime="${new Date(ms).toISOString()}">${texts.format.second(ms)} ${texts.format.zone(ms)}</time>`;
 }
 
 /** The letters that stand for a name where others show a picture. */

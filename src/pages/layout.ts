@@ -3,10 +3,14 @@
  * `renderConsolePage` is the signed-in console with its navigation. No page needs a script.
  */
 import { html } from 'hono/html';
+import { LANGUAGE_NAMES, LANGUAGES } from '../language/language.ts';
 import { type Asset, icon, pageScript, styleSheet } from './assets.ts';
 import type { NavigationEntry, NavigationSection } from './navigation.ts';
 import type { SignedInUser } from './signed-in-user.ts';
-import { frameTexts as texts } from './texts.ts';
+import type { FrameTexts } from './texts.ts';
+
+/** Where the switch posts its choice to. */
+export const LANGUAGE_PATH = '/language';
 
 export type Html = ReturnType<typeof html>;
 
@@ -14,7 +18,9 @@ export type Html = ReturnType<typeof html>;
 const MARK = html`<svg viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="2.3" stroke-linecap="round" aria-hidden="true"><path d="M3.5 7.5h17"/><path d="M7 7.5 4.5 19M12 7.5V19M17 7.5 19.5 19"/></svg>`;
 
 /** What the script writes on its buttons. */
-const SCRIPT_WORDS = html` data-label-copy="${texts.script.copy}" data-label-copied="${texts.script.copied}" data-label-download="${texts.script.download}" data-label-show="${texts.script.show}" data-label-hide="${texts.script.hide}"`;
+function renderScriptWords(texts: FrameTexts): Html {
+  return html` data-label-copy="${texts.script.copy}" data-label-copied="${texts.script.copied}" data-label-download="${texts.script.download}" data-label-show="${texts.script.show}" data-label-hide="${texts.script.hide}"`;
+}
 
 interface Frame {
   readonly title: string;
@@ -29,7 +35,7 @@ interface Frame {
   readonly refreshTo?: string | undefined;
 }
 
-function renderDocument({ title, body, script, withPageScript, styles, refreshTo }: Frame): Html {
+function renderDocument(texts: FrameTexts, { title, body, script, withPageScript, styles, refreshTo }: Frame): Html {
   return html`<!doctype html>
 <html lang="${texts.language}">
 <head>
@@ -48,28 +54,38 @@ ${body}
 </html>`;
 }
 
+/** Without script: a form, which leads back to the page that it is on. */
+function renderLanguages(texts: FrameTexts): Html {
+  const others = LANGUAGES.filter((language) => language !== texts.language);
+  return html`<form method="post" action="${LANGUAGE_PATH}" class="languages" aria-label="${texts.languages}">${others.map(
+    (language) =>
+      html`<button class="link" name="language" value="${language}" lang="${language}">${LANGUAGE_NAMES[language]}</button>`,
+  )}</form>`;
+}
+
 export interface FocusPage extends Omit<Frame, 'body'> {
   readonly content: Html;
   readonly wide?: boolean | undefined;
 }
 
-export function renderFocusPage(page: FocusPage): Html {
-  const body = html`<body class="focus${page.wide ? ' wide' : ''}"${SCRIPT_WORDS}>
+export function renderFocusPage(texts: FrameTexts, page: FocusPage): Html {
+  const body = html`<body class="focus${page.wide ? ' wide' : ''}"${renderScriptWords(texts)}>
 <header><span class="brand">${MARK} ${texts.product}</span></header>
 <main class="stack">${page.content}</main>
-<footer class="foot">${texts.footer}</footer>
+<footer class="foot">${texts.footer} ${renderLanguages(texts)}</footer>
 </body>`;
-  return renderDocument({ ...page, body });
+  return renderDocument(texts, { ...page, body });
 }
 
 /** A page that everybody may read, signed in or not. */
-export function renderOpenPage(page: Omit<Frame, 'body'> & { readonly content: Html }): Html {
+export function renderOpenPage(texts: FrameTexts, page: Omit<Frame, 'body'> & { readonly content: Html }): Html {
   const body = html`<body>
 <a class="skip" href="#content">${texts.skipToContent}</a>
 <header class="top"><div class="row spread"><a class="brand" href="/">${MARK} ${texts.product}</a></div></header>
 <main id="content" class="reference" tabindex="-1">${page.content}</main>
+<footer class="foot page">${renderLanguages(texts)}</footer>
 </body>`;
-  return renderDocument({ ...page, body });
+  return renderDocument(texts, { ...page, body });
 }
 
 export interface ConsolePage extends Omit<Frame, 'body' | 'withPageScript'> {
@@ -82,8 +98,8 @@ export interface ConsolePage extends Omit<Frame, 'body' | 'withPageScript'> {
   readonly isLive?: boolean | undefined;
 }
 
-export function renderConsolePage(page: ConsolePage): Html {
-  const body = html`<body${SCRIPT_WORDS}>
+export function renderConsolePage(texts: FrameTexts, page: ConsolePage): Html {
+  const body = html`<body${renderScriptWords(texts)}>
 <a class="skip" href="#content">${texts.skipToContent}</a>
 <header class="top"><div class="row spread">
 <a class="brand" href="/">${MARK} ${texts.product}</a>
@@ -94,15 +110,16 @@ export function renderConsolePage(page: ConsolePage): Html {
 </form>
 </div></header>
 <div class="shell">
-<nav class="nav" aria-label="${texts.navigation}"><div class="side">${renderNavigation(page)}</div>
-<details class="menu"><summary>${texts.menu}<span class="soft">${nameHere(page)}</span></summary>${renderNavigation(page)}</details></nav>
+<nav class="nav" aria-label="${texts.navigation}"><div class="side">${renderNavigation(texts, page)}</div>
+<details class="menu"><summary>${texts.menu}<span class="soft">${nameHere(texts, page)}</span></summary>${renderNavigation(texts, page)}</details></nav>
 <main id="content" class="stack" tabindex="-1"${page.isLive ? html` data-live` : ''}>${page.content}</main>
 </div>
+<footer class="foot page">${renderLanguages(texts)}</footer>
 </body>`;
-  return renderDocument({ ...page, body, withPageScript: true });
+  return renderDocument(texts, { ...page, body, withPageScript: true });
 }
 
-function renderNavigation({ sections, here }: ConsolePage): Html {
+function renderNavigation(texts: FrameTexts, { sections, here }: ConsolePage): Html {
   const home = { path: '/', label: texts.start };
   return html`<ul>${renderEntry(home, here)}${sections.map(
     ({ title, entries }) => html`<li class="group">${title}</li>${entries.map((entry) => renderEntry(entry, here))}`,
@@ -110,7 +127,7 @@ function renderNavigation({ sections, here }: ConsolePage): Html {
 }
 
 /** Says on a phone where one is, while the menu is closed. */
-function nameHere({ sections, here }: ConsolePage): string {
+function nameHere(texts: FrameTexts, { sections, here }: ConsolePage): string {
   if (here === '/') return texts.start;
   return sections.flatMap(({ entries }) => entries).find(({ path }) => path === here)?.label ?? '';
 }

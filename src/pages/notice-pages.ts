@@ -1,7 +1,7 @@
 /** Pages that end or interrupt a way: refusals, and going on to an address that a redirect cannot reach. */
 import { html } from 'hono/html';
 import { type Html, renderFocusPage } from './layout.ts';
-import { frameTexts as texts } from './texts.ts';
+import type { FrameTexts } from './texts.ts';
 
 export interface ErrorView {
   readonly title?: string | undefined;
@@ -11,7 +11,7 @@ export interface ErrorView {
   readonly traceId?: string | undefined;
 }
 
-export function renderErrorPage(view: ErrorView): Html {
+export function renderErrorPage(texts: FrameTexts, view: ErrorView): Html {
   const title = view.title ?? texts.error.title;
   const content = html`<div class="card stack">
 <h1>${title}</h1>
@@ -20,15 +20,18 @@ ${view.details ? html`<p class="soft small">${view.details}</p>` : ''}
 ${view.traceId ? html`<p class="soft small">${texts.error.trace} <code>${view.traceId}</code></p>` : ''}
 <p><a href="/">${texts.error.home}</a></p>
 </div>`;
-  return renderFocusPage({ title, content });
+  return renderFocusPage(texts, { title, content });
 }
 
 /** Leaves for an application only when the person wants to: nothing says that its address can be trusted. */
-export function renderLeavePage(view: {
-  readonly url: string;
-  readonly target: string;
-  readonly application: string;
-}): Html {
+export function renderLeavePage(
+  texts: FrameTexts,
+  view: {
+    readonly url: string;
+    readonly target: string;
+    readonly application: string;
+  },
+): Html {
   const t = texts.leave;
   const content = html`<div class="card stack">
 <h1>${t.title}</h1>
@@ -36,19 +39,19 @@ export function renderLeavePage(view: {
 <p><a class="button full" href="${view.url}" rel="noreferrer">${t.link(view.target)}</a></p>
 <p><a href="/">${texts.error.home}</a></p>
 </div>`;
-  return renderFocusPage({ title: t.title, content });
+  return renderFocusPage(texts, { title: t.title, content });
 }
 
 /**
  * Goes on to `url` by a link and by itself: for private-use schemes (`cursor://…`), which browsers
  * refuse as the end of a form's redirects whatever `form-action` says. `target` is the address that the person sees.
  */
-export function renderGoOnPage(view: { readonly url: string; readonly target: string }): Html {
+export function renderGoOnPage(texts: FrameTexts, view: { readonly url: string; readonly target: string }): Html {
   const t = texts.goOn;
   const content = html`<div class="card stack">
 <h1>${t.title}</h1>
 <p>${t.lead(view.target)}</p>
 <p><a class="button full" href="${view.url}">${t.link}</a></p>
 </div>`;
-  return renderFocusPage({ title: t.title, content, refreshTo: view.url });
+  return renderFocusPage(texts, { title: t.title, content, refreshTo: view.url });
 }

@@ -35,5 +35,6 @@ export async function respondPage(c: Context<HttpEnv>, page: Html, options: Page
   c.header('X-Frame-Options', 'DENY');
   c.header('X-Content-Type-Options', 'nosniff');
   c.header('Cache-Control', 'no-store');
+  c.header('Vary', 'Accept-Language, Cookie', { append: true });
   return c.html(await page, options.status ?? 200);
 }

@@ -10,7 +10,7 @@ import { createRoutes } from '../http/routes.ts';
 import type { Mistake } from './elements.ts';
 import { renderErrorPage } from './notice-pages.ts';
 import { type PageOptions, respondPage } from './page-response.ts';
-import { frameTexts as texts } from './texts.ts';
+import { type FrameTexts, readFrameTexts } from './texts.ts';
 
 /** Routes whose refusals are pages for a person. */
 export function createPageRoutes(): OpenAPIHono<HttpEnv> {
@@ -25,10 +25,12 @@ export function respondFailurePage(c: Context<HttpEnv>, error: unknown): Respons
 
 /** A refusal in the frame of the pages; the mount at `/` shows every other address in it too. */
 export const respondRefusal: RespondPage = (failure, status, c) => {
+  const texts = readFrameTexts(c);
   const isMissing = status === 404;
-  const page = renderErrorPage({
+  const page = renderErrorPage(texts, {
     title: isMissing ? texts.error.notFound : undefined,
-    message: isMissing && failure.details.errorCodeName ? texts.error.notFound : toSentence(failure.message),
+    message:
+      isMissing && failure.details.errorCodeName ? texts.error.notFound : texts.explain(toSentence(failure.message)),
     traceId: isMissing ? undefined : c.get('traceId'),
   });
   return respondPage(c, page, { status: status as PageOptions['status'] });
@@ -47,9 +49,9 @@ export function readField(form: URLSearchParams, name: string): string {
 }
 
 /** What a refused form shows; anything else goes on being thrown. */
-export function toMistake(error: unknown): Mistake {
+export function toMistake(texts: FrameTexts, error: unknown): Mistake {
   if (isFailure(error) && (error.code === 'invalid' || error.code === 'conflict'))
-    return { message: toSentence(error.message), field: error.details.field };
+    return { message: texts.explain(toSentence(error.message)), field: error.details.field };
   throw error;
 }
 

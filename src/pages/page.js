@@ -100,6 +100,15 @@ function follow(main) {
   start();
 }
 
+/** The next page writes its times in the zone of the reader. */
+function keepTimeZone() {
+  const { timeZone } = new Intl.DateTimeFormat().resolvedOptions();
+  const secure = location.protocol === 'https:' ? '; Secure' : '';
+  // biome-ignore lint/suspicious/noDocumentCookie: the Cookie Store API needs https, which a service in a lab may lack.
+  if (timeZone) document.cookie = `trivet_time_zone=${timeZone}; Path=/; Max-Age=31536000; SameSite=Lax${secure}`;
+}
+
+keepTimeZone();
 addPasswordButtons(document);
 addCopyButtons(document);
 for (const main of document.querySelectorAll('main[data-live]')) follow(main);

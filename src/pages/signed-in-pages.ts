@@ -1,14 +1,18 @@
 /** The frame that every signed-in page is built in: who it is, forms that are theirs, and answers in the console. */
+
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import { raw } from 'hono/html';
 import type { HttpEnv } from '../http/context.ts';
+import type { Locale } from '../language/formats.ts';
 import { type ConsolePage, renderConsolePage } from './layout.ts';
 import type { LiveStreams } from './live-streams.ts';
+import { readLocale } from './locale.ts';
 import type { NavigationSection } from './navigation.ts';
 import { type PageOptions, respondPage } from './page-response.ts';
 import { readForm } from './page-routes.ts';
 import type { SignedInUser } from './signed-in-user.ts';
+import { readFrameTexts } from './texts.ts';
 
 /** Finds the signed-in person of a request, or sends the browser to sign in. authorization/ provides it; other rooms receive it. */
 export interface SessionGuard<V extends SignedInUser = SignedInUser> {
@@ -18,9 +22,9 @@ export interface SessionGuard<V extends SignedInUser = SignedInUser> {
   /** To the sign-in page, which leads back to `returnTo`, a path of this service. */
   readonly askToSignIn: (c: Context<HttpEnv>, returnTo: string) => Response;
   /** What the navigation shows this person. */
-  readonly listSections: (person: SignedInUser) => readonly NavigationSection[];
+  readonly listSections: (person: SignedInUser, locale: Locale) => readonly NavigationSection[];
   /** What would protect the account better; undefined when nothing is missing. */
-  readonly findAdvice: (person: Pick<SignedInUser, 'user'>) => Promise<Advice | undefined>;
+  readonly findAdvice: (person: Pick<SignedInUser, 'user'>, locale: Locale) => Promise<Advice | undefined>;
   /** Keeps a text for this session and this path for a few minutes; returns the token that takes it once. */
   readonly keepOnce: (person: Pick<SignedInUser, 'id'>, path: string, text: string) => Promise<string>;
   /** Undefined for a token that was taken already, or of another session or path. */
@@ -69,9 +73,10 @@ export function createSignedInPages<V extends SignedInUser>(
   live?: Pick<LiveStreams, 'open'>,
 ): SignedInPages<V> {
   const openRequest = (c: Context<HttpEnv>, session: V): PageRequest<V> => {
-    const sections = guard.listSections(session);
+    const texts = readFrameTexts(c);
+    const sections = guard.listSections(session, readLocale(c));
     const show = (page: Page, options?: PageOptions) =>
-      respondPage(c, renderConsolePage({ ...page, person: session, sections }), {
+      respondPage(c, renderConsolePage(texts, { ...page, person: session, sections }), {
         ...options,
         withScript: true,
       });

@@ -1,37 +1,23 @@
-/** The texts of the frame of every page. Each area has the texts of its own pages. */
-export const frameTexts = {
-  language: 'en',
-  product: 'Trivet',
-  footer: 'Trivet signs you in and asks you before an application may act for you.',
-  skipToContent: 'Skip to content',
-  navigation: 'Console',
-  menu: 'Menu',
-  script: { copy: 'Copy', copied: 'Copied', download: 'Download', show: 'Show', hide: 'Hide' },
-  start: 'Home',
-  signedInAs: 'Signed in as',
-  signOut: 'Sign out',
-  cancel: 'Cancel',
-  back: 'Back',
-  save: 'Save',
-  remove: 'Remove',
-  never: 'Never',
-  unknown: 'Unknown',
-  mistakes: 'Please correct this',
-  goOn: {
-    title: 'Redirecting',
-    lead: (target: string) => `You are being redirected to ${target}.`,
-    link: 'Continue now',
-  },
-  leave: {
-    title: 'Leave this service?',
-    lead: (application: string, target: string) =>
-      `The application "${application}" asked whether you are signed in here, and you are not. Go to ${target} only if you expected to.`,
-    link: (target: string) => `Go to ${target}`,
-  },
-  error: {
-    title: 'This did not work',
-    notFound: 'There is no such page',
-    trace: 'For support, quote this trace id:',
-    home: 'Back to the start page',
-  },
-} as const;
+/** The texts of the frame, in the language of the reader. */
+import type { Context } from 'hono';
+import type { HttpEnv } from '../http/context.ts';
+import type { Locale } from '../language/formats.ts';
+import type { Language } from '../language/language.ts';
+import { type Localized, localize, type Texts } from '../language/texts.ts';
+import { frameTexts as english } from './frame-texts.ts';
+import { readLocale } from './locale.ts';
+
+/** By language; the catalogue of each area contains it. */
+export const frameCatalogue: Readonly<Record<Language, Texts<typeof english>>> = { en: english, 'zh-CN': english };
+
+/** What every page is written with. */
+export type FrameTexts = Localized<Texts<typeof english>>;
+
+export function chooseFrameTexts(locale: Locale): FrameTexts {
+  return localize(frameCatalogue, locale);
+}
+
+/** In the language and the time zone of this request. */
+export function readFrameTexts(c: Context<HttpEnv>): FrameTexts {
+  return chooseFrameTexts(readLocale(c));
+}

@@ -32,9 +32,10 @@ export async function signIn(page: Page, url: string, password = PASSWORD): Prom
 }
 
 export async function fillSignIn(page: Page, password = PASSWORD): Promise<void> {
-  await page.getByLabel('Login').fill('ada');
-  await page.getByLabel('Password').fill(password);
-  await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+  // By their names in the form, which are the same in every language.
+  await page.fill('input[name=login]', 'ada');
+  await page.fill('input[name=password]', password);
+  await page.click('form[action="/sign-in"] button:not([type])');
 }
 
 export async function readText(page: Page, selector = 'main'): Promise<string> {

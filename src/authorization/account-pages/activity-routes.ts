@@ -3,7 +3,7 @@ import { Failure } from '../../errors.ts';
 import { renderMoment } from '../../pages/elements.ts';
 import type { Html } from '../../pages/layout.ts';
 import { type EventCursor, listEvents, type RecordedEvent } from '../accounts/audit-store.ts';
-import { messages } from '../messages/messages.ts';
+import { type Messages, readMessages } from '../messages/messages.ts';
 import type { AccountPages, PageRequest } from './account-pages.ts';
 
 const PAGE_SIZE = 50;
@@ -14,13 +14,15 @@ export function addActivityRoutes({ context, page }: AccountPages): void {
 }
 
 /** Throws `not_found`, not `forbidden`: a person without access does not learn that the page exists. */
-export function checkAdmin({ session }: PageRequest): void {
+export function checkAdmin({ c, session }: PageRequest): void {
+  const messages = readMessages(c);
   if (!session.user.isAdmin) throw new Failure('not_found', messages.error.notFound);
 }
 
 const HERE = '/account/activity';
 
 async function showEvents({ store }: AccountPages['context'], { c, session, show }: PageRequest): Promise<Response> {
+  const messages = readMessages(c);
   const t = messages.activity;
   const search = { userId: session.user.id, before: parseCursor(c.req.query('before')), limit: PAGE_SIZE + 1 };
   const events = await listEvents(store, search);
@@ -31,7 +33,7 @@ async function showEvents({ store }: AccountPages['context'], { c, session, show
       ? html`<p><a class="button plain" href="${HERE}?before=${last.atMs}.${last.id}">${t.more}</a></p>`
       : '';
   const content = html`<div class="tight"><h1>${t.title}</h1><p class="soft">${t.lead}</p></div>
-${shown.length === 0 ? html`<p class="empty">${t.none}</p>` : html`<ul class="list">${shown.map((event) => renderEvent(event, undefined))}</ul>`}${more}`;
+${shown.length === 0 ? html`<p class="empty">${t.none}</p>` : html`<ul class="list">${shown.map((event) => renderEvent(messages, event, undefined))}</ul>`}${more}`;
   return show({ title: t.title, here: HERE, content });
 }
 
@@ -43,7 +45,11 @@ const WARNING_KINDS = new Set([
   'secret_in_query',
 ]);
 
-export function renderEvent(event: RecordedEvent, logins: ReadonlyMap<string, string> | undefined): Html {
+export function renderEvent(
+  messages: Messages,
+  event: RecordedEvent,
+  logins: ReadonlyMap<string, string> | undefined,
+): Html {
   const { details = {} } = event;
   const facts = [
     logins && event.userId ? (logins.get(event.userId) ?? event.userId) : undefined,
@@ -54,7 +60,7 @@ export function renderEvent(event: RecordedEvent, logins: ReadonlyMap<string, st
   ].filter((fact) => fact !== undefined);
   const mark = WARNING_KINDS.has(event.kind) ? 'warn' : '';
   return html`<li class="item"><div><p><strong>${messages.audit[event.kind]}</strong>${mark ? html` <span class="tag warn">!</span>` : ''}</p>
-<p class="small soft">${facts.join(' · ')}</p></div><span class="small soft">${renderMoment(event.atMs)}</span></li>`;
+<p class="small soft">${facts.join(' · ')}</p></div><span class="small soft">${renderMoment(messages, event.atMs)}</span></li>`;
 }
 
 function parseCursor(text: string | undefined): EventCursor | undefined {

@@ -4,12 +4,12 @@ import type { Advice } from '../../pages/signed-in-pages.ts';
 import { listPasskeys } from '../accounts/passkey-store.ts';
 import { countRecoveryCodes, hasTotp } from '../accounts/totp-store.ts';
 import { findUserById } from '../accounts/user-store.ts';
-import { messages } from '../messages/messages.ts';
+import type { Messages } from '../messages/messages.ts';
 
 const FEW_CODES = 3;
 
 /** Undefined when nothing is missing. */
-export async function findAdvice(store: Store, userId: string): Promise<Advice | undefined> {
+export async function findAdvice(messages: Messages, store: Store, userId: string): Promise<Advice | undefined> {
   const [user, totp, left, passkeys] = await Promise.all([
     findUserById(store, userId),
     hasTotp(store, userId),

@@ -1,6 +1,5 @@
 import { html } from 'hono/html';
 import {
-  formatDate,
   type Mistake,
   renderBadge,
   renderCheck,
@@ -14,7 +13,7 @@ import {
 import type { Html } from '../../pages/layout.ts';
 import type { ApplicationSecret } from '../applications/application-secret-store.ts';
 import type { Application } from '../applications/application-store.ts';
-import { messages } from '../messages/messages.ts';
+import type { Messages } from '../messages/messages.ts';
 
 /** A form as its owner filled it in. */
 export interface ApplicationValues {
@@ -43,7 +42,11 @@ export function valuesOf(application: Application): ApplicationValues {
   };
 }
 
-export function renderApplicationList(applications: readonly Application[], done: string | undefined): Html {
+export function renderApplicationList(
+  messages: Messages,
+  applications: readonly Application[],
+  done: string | undefined,
+): Html {
   const t = messages.applications;
   const list = applications.map(
     (application) => html`<li class="item"><div class="row">${renderBadge(application.name)}<div class="tight">
@@ -61,22 +64,22 @@ interface FormView {
   readonly csrfToken: string;
 }
 
-export function renderNewApplication(view: FormView): Html {
+export function renderNewApplication(messages: Messages, view: FormView): Html {
   const t = messages.applications;
   const { isPublic } = view.values;
-  return html`<h1>${t.createTitle}</h1>${renderMistake(view.mistake)}
+  return html`<h1>${t.createTitle}</h1>${renderMistake(messages, view.mistake)}
 <form method="post" action="/account/applications" class="card stack">${renderCsrf(view.csrfToken)}
-${renderFields(view)}
+${renderFields(messages, view)}
 <fieldset><legend>${t.kind}</legend>
 ${renderCheck({ name: 'kind', value: 'confidential', label: t.confidential, hint: t.confidentialHint, isChosen: !isPublic }, 'radio')}
 ${renderCheck({ name: 'kind', value: 'public', label: t.public, hint: t.publicHint, isChosen: isPublic }, 'radio')}
 </fieldset>
-${renderGrants(view.values)}
+${renderGrants(messages, view.values)}
 <div class="row"><button>${t.submit}</button><a href="/account/applications">${messages.cancel}</a></div>
 </form>`;
 }
 
-function renderFields({ values, mistake }: FormView): Html {
+function renderFields(messages: Messages, { values, mistake }: FormView): Html {
   const t = messages.applications;
   return html`${renderField({ name: 'name', label: t.name, hint: t.nameHint, value: values.name, autocomplete: 'off', mistake })}
 ${renderField({ name: 'homepage', label: t.homepage, hint: t.homepageHint, type: 'url', value: values.homepage, autocomplete: 'off', isOptional: true, mistake })}
@@ -84,7 +87,7 @@ ${renderTextArea({ name: 'description', label: t.description, value: values.desc
 ${renderTextArea({ name: 'redirect_uri', label: t.redirectUris, hint: t.redirectUrisHint, value: values.redirectUris, mistake })}`;
 }
 
-function renderGrants(values: ApplicationValues): Html {
+function renderGrants(messages: Messages, values: ApplicationValues): Html {
   const t = messages.applications;
   return html`<fieldset><legend>${t.abilities}</legend>
 ${renderCheck({ name: 'device', value: '1', label: t.device, hint: t.deviceHint, isChosen: values.mayConnectDevices })}
@@ -101,38 +104,40 @@ export interface ApplicationView extends FormView {
   readonly done?: string | undefined;
 }
 
-export function renderApplication(view: ApplicationView): Html {
+export function renderApplication(messages: Messages, view: ApplicationView): Html {
   const t = messages.applications;
   const { application, csrfToken } = view;
   const path = `/account/applications/${application.clientId}`;
   return html`<p class="small"><a href="/account/applications">${t.title}</a></p><h1>${application.name}</h1>
-${renderDone(view.done)}${renderMistake(view.mistake)}
-${application.secretInQueryAtMs === undefined ? '' : html`<p class="notice warn">${t.inQuery(formatDate(application.secretInQueryAtMs))}</p>`}
+${renderDone(view.done)}${renderMistake(messages, view.mistake)}
+${application.secretInQueryAtMs === undefined ? '' : html`<p class="notice warn">${t.inQuery(messages.format.date(application.secretInQueryAtMs))}</p>`}
 <section class="card stack"><dl class="facts"><dt>${t.clientId}</dt><dd><code>${application.clientId}</code></dd><dt>${t.kind}</dt><dd>${application.isPublic ? t.public : t.confidential}</dd></dl></section>
-${application.isPublic ? '' : renderSecrets(view, path)}
+${application.isPublic ? '' : renderSecrets(messages, view, path)}
 <section class="card stack" aria-labelledby="settings"><h2 id="settings">${t.settings}</h2>
-<form method="post" action="${path}" class="stack">${renderCsrf(csrfToken)}${renderFields(view)}${renderGrants(view.values)}<button>${messages.save}</button></form></section>
+<form method="post" action="${path}" class="stack">${renderCsrf(csrfToken)}${renderFields(messages, view)}${renderGrants(messages, view.values)}<button>${messages.save}</button></form></section>
 <section class="card stack" aria-labelledby="delete"><h2 id="delete">${t.deleteTitle}</h2><p class="soft">${t.deleteLead}</p>
 <form method="post" action="${path}/delete" class="stack">${renderCsrf(csrfToken)}
 ${renderField({ name: 'confirm', label: t.deleteConfirm(application.name), autocomplete: 'off', mistake: view.mistake })}
 <button class="danger">${t.delete}</button></form></section>`;
 }
 
-function renderSecrets({ secret, secrets, csrfToken }: ApplicationView, path: string): Html {
+function renderSecrets(messages: Messages, { secret, secrets, csrfToken }: ApplicationView, path: string): Html {
   const t = messages.applications;
   return html`<section class="card stack" aria-labelledby="secrets"><h2 id="secrets">${t.secrets}</h2><p class="soft">${t.secretsLead}</p>
 ${secret === undefined ? '' : html`<div class="notice" role="status"><strong>${t.secretOnce}</strong><code class="secret" id="new-secret" data-copy>${secret}</code></div>`}
-${secrets.length === 0 ? html`<p class="empty">${t.noSecrets}</p>` : html`<ul class="list">${secrets.map((each) => renderSecret(each, { csrfToken, path, isOnly: secrets.length === 1 }))}</ul>`}
+${secrets.length === 0 ? html`<p class="empty">${t.noSecrets}</p>` : html`<ul class="list">${secrets.map((each) => renderSecret(messages, each, { csrfToken, path, isOnly: secrets.length === 1 }))}</ul>`}
 ${secrets.length < 2 ? html`<form method="post" action="${path}/secrets">${renderCsrf(csrfToken)}<button class="plain">${t.addSecret}</button></form>` : ''}</section>`;
 }
 
 function renderSecret(
+  messages: Messages,
   secret: ApplicationSecret,
   { csrfToken, path, isOnly }: { readonly csrfToken: string; readonly path: string; readonly isOnly: boolean },
 ): Html {
   const t = messages.applications;
-  const used = secret.lastUsedAtMs === undefined ? t.secretNever : t.secretUsed(formatDate(secret.lastUsedAtMs));
+  const used =
+    secret.lastUsedAtMs === undefined ? t.secretNever : t.secretUsed(messages.format.date(secret.lastUsedAtMs));
   return html`<li class="item"><div class="tight"><p><strong>${t.secretEnds(secret.hint)}</strong></p>
-<p class="small soft">${t.secretMade(formatDate(secret.createdAtMs))} · ${used}</p></div>
+<p class="small soft">${t.secretMade(messages.format.date(secret.createdAtMs))} · ${used}</p></div>
 ${isOnly ? '' : html`<form method="post" action="${path}/secrets/delete">${renderCsrf(csrfToken)}${renderHidden({ slot: String(secret.slot) })}<button class="danger quiet">${t.deleteSecret}<span class="hidden"> ${t.secretEnds(secret.hint)}</span></button></form>`}</li>`;
 }

@@ -20,7 +20,7 @@ import {
   type GrantType,
   listApplications,
 } from '../applications/application-store.ts';
-import { messages } from '../messages/messages.ts';
+import { readMessages } from '../messages/messages.ts';
 import { clientAddress } from '../sign-in/read-client-address.ts';
 import type { AccountPages, PageRequest } from './account-pages.ts';
 import {
@@ -53,14 +53,20 @@ export function addApplicationRoutes(pages: AccountPages): void {
 
 function addList({ context, page, form }: AccountPages): void {
   page(HERE, async ({ c, session, show }) => {
+    const messages = readMessages(c);
     const applications = await listApplications(context.store, session.user.id);
-    const content = renderApplicationList(applications, findDone(c, { deleted: messages.applications.deleted }));
+    const content = renderApplicationList(
+      messages,
+      applications,
+      findDone(c, { deleted: messages.applications.deleted }),
+    );
     return show({ title: messages.applications.title, here: HERE, content });
   });
 
   page(`${HERE}/new`, (request) => showNew(request, BLANK));
 
   form(HERE, async (submission) => {
+    const messages = readMessages(submission.c);
     const values = readValues(submission.form);
     const actor = actorOf(submission);
     try {
@@ -69,13 +75,14 @@ function addList({ context, page, form }: AccountPages): void {
       if (created.clientSecret === undefined) return submission.c.redirect(`${path}?done=created`, 303);
       return await redirectWithSecret(context, submission, { path, texts: [created.clientSecret], done: 'created' });
     } catch (error) {
-      return showNew(submission, values, toMistake(error));
+      return showNew(submission, values, toMistake(messages, error));
     }
   });
 }
 
-function showNew({ session, show }: PageRequest, values: ApplicationValues, mistake?: Mistake): Promise<Response> {
-  const content = renderNewApplication({ values, mistake, csrfToken: session.csrfToken });
+function showNew({ c, session, show }: PageRequest, values: ApplicationValues, mistake?: Mistake): Promise<Response> {
+  const messages = readMessages(c);
+  const content = renderNewApplication(messages, { values, mistake, csrfToken: session.csrfToken });
   return show(
     { title: messages.applications.createTitle, here: HERE, at: `${HERE}/new`, content },
     { status: mistake ? 422 : 200 },
@@ -84,6 +91,7 @@ function showNew({ session, show }: PageRequest, values: ApplicationValues, mist
 
 function addDetail({ context, page, form }: AccountPages): void {
   page(PATH, async (request) => {
+    const messages = readMessages(request.c);
     const application = await findOwn(context, request);
     const { created, saved, secretRemoved } = messages.applications;
     const { texts: secrets, isSpent } = await takeOnce(context, request);
@@ -96,18 +104,20 @@ function addDetail({ context, page, form }: AccountPages): void {
   });
 
   form(PATH, async (submission) => {
+    const messages = readMessages(submission.c);
     const application = await findOwn(context, submission);
     const values = { ...readValues(submission.form), isPublic: application.isPublic };
     try {
       const actor = actorOf(submission);
       await updateApplication(context.store, context.world, { application, form: toForm(values), actor });
     } catch (error) {
-      return showApplication(context, submission, { application, values, mistake: toMistake(error) });
+      return showApplication(context, submission, { application, values, mistake: toMistake(messages, error) });
     }
     return submission.c.redirect(`${HERE}/${application.clientId}?done=saved`, 303);
   });
 
   form(`${PATH}/delete`, async (submission) => {
+    const messages = readMessages(submission.c);
     const application = await findOwn(context, submission);
     if (readField(submission.form, 'confirm').trim() !== application.name) {
       const mistake = { message: messages.applications.deleteWrong, field: 'confirm' };
@@ -120,23 +130,25 @@ function addDetail({ context, page, form }: AccountPages): void {
 
 function addSecrets({ context, form }: AccountPages): void {
   form(`${PATH}/secrets`, async (submission) => {
+    const messages = readMessages(submission.c);
     const application = await findOwn(context, submission);
     try {
       const secret = await addSecret(context.store, context.world, { application, actor: actorOf(submission) });
       const path = `${HERE}/${application.clientId}`;
       return await redirectWithSecret(context, submission, { path, texts: [secret] });
     } catch (error) {
-      return showApplication(context, submission, { application, mistake: toMistake(error) });
+      return showApplication(context, submission, { application, mistake: toMistake(messages, error) });
     }
   });
 
   form(`${PATH}/secrets/delete`, async (submission) => {
+    const messages = readMessages(submission.c);
     const application = await findOwn(context, submission);
     const slot = Number(readField(submission.form, 'slot'));
     try {
       await removeSecret(context.store, context.world, { application, slot, actor: actorOf(submission) });
     } catch (error) {
-      return showApplication(context, submission, { application, mistake: toMistake(error) });
+      return showApplication(context, submission, { application, mistake: toMistake(messages, error) });
     }
     return submission.c.redirect(`${HERE}/${application.clientId}?done=secret_removed`, 303);
   });
@@ -144,6 +156,7 @@ function addSecrets({ context, form }: AccountPages): void {
 
 /** Throws `not_found` for another person's application, as for an unknown application. */
 async function findOwn(context: AccountPages['context'], { c, session }: PageRequest): Promise<Application> {
+  const messages = readMessages(c);
   const application = await findApplication(context.store, c.req.param('clientId') ?? '');
   if (application === undefined || application.ownerId !== session.user.id)
     throw new Failure('not_found', messages.error.notFound);
@@ -164,12 +177,13 @@ interface ApplicationShown {
 
 async function showApplication(
   context: AccountPages['context'],
-  { session, show }: PageRequest,
+  { c, session, show }: PageRequest,
   shown: ApplicationShown,
 ): Promise<Response> {
+  const messages = readMessages(c);
   const { application, values = valuesOf(application) } = shown;
   const secrets = await listSecrets(context.store, application.clientId);
-  const content = renderApplication({ ...shown, values, secrets, csrfToken: session.csrfToken });
+  const content = renderApplication(messages, { ...shown, values, secrets, csrfToken: session.csrfToken });
   const at = `${HERE}/${application.clientId}`;
   return show({ title: application.name, here: HERE, at, content }, { status: shown.mistake ? 422 : 200 });
 }

@@ -2,6 +2,7 @@
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { HttpEnv } from '../../http/context.ts';
 import { addAssetRoutes, icon, pageScript, styleSheet } from '../../pages/assets.ts';
+import { addLanguageRoute } from '../../pages/language-routes.ts';
 import { createPageRoutes } from '../../pages/page-routes.ts';
 import type { SessionGuard } from '../../pages/signed-in-pages.ts';
 import { passkeyScript } from '../sign-in/passkey-script.ts';
@@ -9,6 +10,7 @@ import type { Session, SignInContext } from '../sign-in/sign-in-context.ts';
 import { type AccountPages, createAccountPages } from './account-pages.ts';
 import { addActivityRoutes } from './activity-routes.ts';
 import { addApplicationRoutes } from './application-routes.ts';
+import { setLanguageStatement } from './language-store.ts';
 import { addProfileRoutes } from './profile-routes.ts';
 import { addSecurityRoutes } from './security-routes.ts';
 import { addSessionRoutes } from './session-routes.ts';
@@ -25,6 +27,10 @@ export function createPages(
   const routes = createPageRoutes();
   const pages = createAccountPages(routes, context, guard);
   addAssetRoutes(routes, [styleSheet, icon, pageScript, passkeyScript]);
+  addLanguageRoute(routes, async (c, language) => {
+    const session = await context.currentSession(c);
+    if (session !== undefined) await context.store.writeAll([setLanguageStatement(session.user.id, language)]);
+  });
   addProfileRoutes(pages);
   addSecurityRoutes(pages);
   addTotpRoutes(pages);

@@ -1,13 +1,5 @@
 import { html } from 'hono/html';
-import {
-  formatDate,
-  type Mistake,
-  renderCheck,
-  renderCsrf,
-  renderDone,
-  renderField,
-  renderMistake,
-} from '../../pages/elements.ts';
+import { type Mistake, renderCheck, renderCsrf, renderDone, renderField, renderMistake } from '../../pages/elements.ts';
 import type { Html } from '../../pages/layout.ts';
 import { readField, toMistake } from '../../pages/page-routes.ts';
 import { findDone } from '../../pages/signed-in-pages.ts';
@@ -15,7 +7,7 @@ import { auditStatement } from '../accounts/audit-store.ts';
 import { listOrganizationsOfUser } from '../accounts/organization-store.ts';
 import { changeProfile, type User } from '../accounts/user-store.ts';
 import { switchNoticesStatement, wantsNotices } from '../administration/recipients-store.ts';
-import { messages } from '../messages/messages.ts';
+import { type Messages, readMessages } from '../messages/messages.ts';
 import type { AccountPages, PageRequest } from './account-pages.ts';
 
 export function addProfileRoutes(pages: AccountPages): void {
@@ -24,6 +16,7 @@ export function addProfileRoutes(pages: AccountPages): void {
   page('/account', async (request) => showProfile(context, request, { values: request.session.user }));
 
   form('/account', async (submission) => {
+    const messages = readMessages(submission.c);
     const { c, session } = submission;
     const values = {
       name: readField(submission.form, 'name'),
@@ -32,7 +25,7 @@ export function addProfileRoutes(pages: AccountPages): void {
     try {
       await changeProfile(context.store, session.user.id, values);
     } catch (error) {
-      return showProfile(context, submission, { values, mistake: toMistake(error) });
+      return showProfile(context, submission, { values, mistake: toMistake(messages, error) });
     }
     await context.store.writeAll([
       auditStatement({ kind: 'user_changed', userId: session.user.id }, context.world.nowMs()),
@@ -50,7 +43,7 @@ function addNoticeForm({ context, form }: AccountPages): void {
   });
 }
 
-function renderNotices({ user, csrfToken }: PageRequest['session'], wants: boolean): Html {
+function renderNotices(messages: Messages, { user, csrfToken }: PageRequest['session'], wants: boolean): Html {
   const t = messages.notices;
   return html`<section class="card stack" aria-labelledby="notices"><h2 id="notices">${t.title}</h2>
 <p class="soft">${t.about}${user.isEmailVerified ? '' : ` ${t.noAddress}`}</p>
@@ -58,7 +51,7 @@ function renderNotices({ user, csrfToken }: PageRequest['session'], wants: boole
 ${renderCheck({ name: 'notices', value: '1', label: t.on, isChosen: wants })}<button class="plain">${messages.save}</button></form></section>`;
 }
 
-function describeEmail({ email, isEmailVerified }: User): string {
+function describeEmail(messages: Messages, { email, isEmailVerified }: User): string {
   const t = messages.profile;
   if (email === null) return t.emailHint;
   return isEmailVerified ? t.emailVerified : t.emailNotVerified;
@@ -69,21 +62,22 @@ async function showProfile(
   { c, session, show }: PageRequest,
   { values, mistake }: { readonly values: Pick<User, 'name' | 'email'>; readonly mistake?: Mistake },
 ): Promise<Response> {
+  const messages = readMessages(c);
   const t = messages.profile;
   const { user, csrfToken } = session;
   const organizations = await listOrganizationsOfUser(store, user.id);
   const content = html`<div class="tight"><h1>${t.title}</h1><p class="soft">${t.lead}</p></div>
-${renderDone(findDone(c, { saved: t.saved, notices: messages.notices.saved }))}${renderMistake(mistake)}
+${renderDone(findDone(c, { saved: t.saved, notices: messages.notices.saved }))}${renderMistake(messages, mistake)}
 <section class="card stack">
-<dl class="facts"><dt>${t.login}</dt><dd>${user.login}</dd><dt>${t.since}</dt><dd>${formatDate(user.createdAtMs)}</dd>
+<dl class="facts"><dt>${t.login}</dt><dd>${user.login}</dd><dt>${t.since}</dt><dd>${messages.format.date(user.createdAtMs)}</dd>
 ${organizations.length === 0 ? '' : html`<dt>${t.organizations}</dt><dd>${organizations.map(({ login, role }) => `${login} (${t.roles[role]})`).join(', ')}</dd>`}</dl>
 <form method="post" action="/account" class="stack">
 ${renderCsrf(csrfToken)}
 ${renderField({ name: 'name', label: t.name, value: values.name, autocomplete: 'name', mistake })}
-${renderField({ name: 'email', label: t.email, hint: describeEmail(user), type: 'email', value: values.email ?? '', autocomplete: 'email', isOptional: true, mistake })}
+${renderField({ name: 'email', label: t.email, hint: describeEmail(messages, user), type: 'email', value: values.email ?? '', autocomplete: 'email', isOptional: true, mistake })}
 <button>${messages.save}</button>
 </form>
 </section>
-${mailer === undefined ? '' : renderNotices(session, await wantsNotices(store, user.id))}`;
+${mailer === undefined ? '' : renderNotices(messages, session, await wantsNotices(store, user.id))}`;
   return show({ title: t.title, here: '/account', content }, { status: mistake ? 422 : 200 });
 }

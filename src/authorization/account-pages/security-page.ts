@@ -1,6 +1,5 @@
 import { html } from 'hono/html';
 import {
-  formatDate,
   type Mistake,
   renderCheck,
   renderCsrf,
@@ -13,7 +12,7 @@ import type { Html } from '../../pages/layout.ts';
 import type { Passkey } from '../accounts/passkey-store.ts';
 import type { UpstreamAccount } from '../accounts/upstream-account-store.ts';
 import type { User } from '../accounts/user-store.ts';
-import { messages } from '../messages/messages.ts';
+import type { Messages } from '../messages/messages.ts';
 import { renderQrCode } from './qr-code.ts';
 
 /** Everything the page shows. At most one of its forms carries a mistake. */
@@ -33,24 +32,24 @@ export interface SecurityView {
 
 export type SecurityForm = 'password' | 'totp' | 'recovery' | 'passkeys' | 'upstream';
 
-export function renderSecurity(view: SecurityView): Html {
+export function renderSecurity(messages: Messages, view: SecurityView): Html {
   const t = messages.security;
   const { mistake } = view;
-  return html`<h1>${t.title}</h1>${renderDone(view.done)}${renderMistake(mistake)}
-${renderPassword(view)}${renderTotp(view)}${view.canUsePasskeys ? renderPasskeys(view) : ''}${view.upstream ? renderUpstream(view, view.upstream) : ''}`;
+  return html`<h1>${t.title}</h1>${renderDone(view.done)}${renderMistake(messages, mistake)}
+${renderPassword(messages, view)}${renderTotp(messages, view)}${view.canUsePasskeys ? renderPasskeys(messages, view) : ''}${view.upstream ? renderUpstream(messages, view, view.upstream) : ''}`;
 }
 
 function mistakeOf({ mistake }: SecurityView, form: SecurityForm): Mistake | undefined {
   return mistake?.form === form ? mistake : undefined;
 }
 
-function renderPassword(view: SecurityView): Html {
+function renderPassword(messages: Messages, view: SecurityView): Html {
   const t = messages.security;
   const { user } = view;
   const mistake = mistakeOf(view, 'password');
   const has = user.passwordChangedAtMs !== null;
   return html`<section class="card stack" aria-labelledby="password"><div class="tight"><h2 id="password">${t.changePassword}</h2>
-<p class="soft">${has ? t.passwordAge(formatDate(user.passwordChangedAtMs ?? 0)) : t.noPassword}</p></div>
+<p class="soft">${has ? t.passwordAge(messages.format.date(user.passwordChangedAtMs ?? 0)) : t.noPassword}</p></div>
 <form method="post" action="/account/security/password" class="stack">${renderCsrf(view.csrfToken)}
 <input hidden type="text" name="username" value="${user.login}" autocomplete="username" readonly>
 ${has ? renderField({ name: 'current', label: t.current, type: 'password', autocomplete: 'current-password', mistake }) : ''}
@@ -60,17 +59,17 @@ ${renderCheck({ name: 'revoke', value: '1', label: t.alsoRevoke, hint: t.alsoRev
 <button>${t.change}</button></form></section>`;
 }
 
-function renderTotp(view: SecurityView): Html {
+function renderTotp(messages: Messages, view: SecurityView): Html {
   const t = messages.security;
   const tag = view.hasTotp
     ? html`<span class="tag good">${t.totpOn}</span>`
     : html`<span class="tag">${t.totpOff}</span>`;
   return html`<section class="card stack" aria-labelledby="totp"><div class="tight"><h2 id="totp">${t.totp} ${tag}</h2><p class="soft">${t.totpAbout}</p></div>
-${view.hasTotp ? renderTotpForms(view) : html`<form method="post" action="/account/security/totp">${renderCsrf(view.csrfToken)}<button class="plain">${t.totpStart}</button></form>`}</section>`;
+${view.hasTotp ? renderTotpForms(messages, view) : html`<form method="post" action="/account/security/totp">${renderCsrf(view.csrfToken)}<button class="plain">${t.totpStart}</button></form>`}</section>`;
 }
 
 /** Both ask for the password: the second step guards against an open browser too. */
-function renderTotpForms(view: SecurityView): Html {
+function renderTotpForms(messages: Messages, view: SecurityView): Html {
   const t = messages.security;
   const ways = [
     { form: 'recovery', label: t.recoveryRenew, path: '/account/security/recovery-codes', shade: 'plain' },
@@ -80,13 +79,16 @@ function renderTotpForms(view: SecurityView): Html {
 ${ways.map(
   ({ form, label, path, shade }) => html`<details${mistakeOf(view, form) ? html` open` : ''}><summary>${label}</summary>
 <form method="post" action="${path}" class="stack">${renderCsrf(view.csrfToken)}
-${renderProof({ form, user: view.user, mistake: mistakeOf(view, form) })}
+${renderProof(messages, { form, user: view.user, mistake: mistakeOf(view, form) })}
 <button class="${shade}">${label}</button></form></details>`,
 )}`;
 }
 
 /** A person without a password has just signed in by other means, which is proof enough. */
-function renderProof({ form, user, mistake }: { form: string; user: User; mistake: Mistake | undefined }): Html | '' {
+function renderProof(
+  messages: Messages,
+  { form, user, mistake }: { form: string; user: User; mistake: Mistake | undefined },
+): Html | '' {
   if (user.passwordChangedAtMs === null) return '';
   const name = `${form}_password`;
   return renderField({
@@ -100,7 +102,7 @@ function renderProof({ form, user, mistake }: { form: string; user: User; mistak
 
 const SIGN_IN_AGAIN = '/sign-in?return_to=%2Faccount%2Fsecurity';
 
-function renderNewPasskey(csrfToken: string): Html {
+function renderNewPasskey(messages: Messages, csrfToken: string): Html {
   const t = messages.security;
   return html`<form method="post" action="/account/security/passkeys" data-passkey="create" data-options="/account/security/passkeys/options" class="stack" hidden>
 ${renderCsrf(csrfToken)}<input type="hidden" name="ticket"><input type="hidden" name="credential">
@@ -109,21 +111,26 @@ ${renderField({ name: 'name', label: t.passkeyName, value: t.passkeyDefaultName,
 <noscript><p class="small soft">${t.passkeyNeedsScript}</p></noscript>`;
 }
 
-function renderPasskeys({ passkeys, csrfToken, isFresh, user }: SecurityView): Html {
+function renderPasskeys(messages: Messages, { passkeys, csrfToken, isFresh, user }: SecurityView): Html {
   const t = messages.security;
   return html`<section class="card stack" aria-labelledby="passkeys"><div class="tight"><h2 id="passkeys">${t.passkeys}</h2><p class="soft">${t.passkeysAbout}</p></div>
-${passkeys.length === 0 ? html`<p class="empty">${t.noPasskeys}</p>` : html`<ul class="list">${passkeys.map((passkey) => renderPasskey(passkey, csrfToken))}</ul>`}
-${isFresh ? renderNewPasskey(csrfToken) : html`<p><a href="${SIGN_IN_AGAIN}&login_hint=${user.login}">${t.passkeySignInAgain}</a></p>`}</section>`;
+${passkeys.length === 0 ? html`<p class="empty">${t.noPasskeys}</p>` : html`<ul class="list">${passkeys.map((passkey) => renderPasskey(messages, passkey, csrfToken))}</ul>`}
+${isFresh ? renderNewPasskey(messages, csrfToken) : html`<p><a href="${SIGN_IN_AGAIN}&login_hint=${user.login}">${t.passkeySignInAgain}</a></p>`}</section>`;
 }
 
-function renderPasskey(passkey: Passkey, csrfToken: string): Html {
+function renderPasskey(messages: Messages, passkey: Passkey, csrfToken: string): Html {
   const t = messages.security;
-  const used = passkey.lastUsedAtMs === null ? t.passkeyNever : t.passkeyUsed(formatDate(passkey.lastUsedAtMs));
-  return html`<li class="item"><div class="tight"><p><strong>${passkey.name}</strong></p><p class="small soft">${t.passkeyAdded(formatDate(passkey.createdAtMs))} · ${used}</p></div>
+  const used =
+    passkey.lastUsedAtMs === null ? t.passkeyNever : t.passkeyUsed(messages.format.date(passkey.lastUsedAtMs));
+  return html`<li class="item"><div class="tight"><p><strong>${passkey.name}</strong></p><p class="small soft">${t.passkeyAdded(messages.format.date(passkey.createdAtMs))} · ${used}</p></div>
 <form method="post" action="/account/security/passkeys/remove">${renderCsrf(csrfToken)}${renderHidden({ passkey_id: passkey.id })}<button class="danger quiet">${messages.remove}<span class="hidden"> ${passkey.name}</span></button></form></li>`;
 }
 
-function renderUpstream(view: SecurityView, { name, account }: NonNullable<SecurityView['upstream']>): Html {
+function renderUpstream(
+  messages: Messages,
+  view: SecurityView,
+  { name, account }: NonNullable<SecurityView['upstream']>,
+): Html {
   const t = messages.security;
   const linked = html`<form method="post" action="/account/security/upstream/unlink">${renderCsrf(view.csrfToken)}<button class="danger">${t.upstreamUnlink}</button></form>`;
   const open = html`<form method="post" action="/account/security/upstream/link">${renderCsrf(view.csrfToken)}<button class="plain">${t.upstreamLink(name)}</button></form>`;
@@ -138,9 +145,9 @@ export interface TotpView {
   readonly mistake?: Mistake | undefined;
 }
 
-export function renderTotpSetup(view: TotpView): Html {
+export function renderTotpSetup(messages: Messages, view: TotpView): Html {
   const t = messages.security;
-  return html`<p class="small"><a href="/account/security">${t.title}</a></p><h1>${t.totpStart}</h1>${renderMistake(view.mistake)}
+  return html`<p class="small"><a href="/account/security">${t.title}</a></p><h1>${t.totpStart}</h1>${renderMistake(messages, view.mistake)}
 <section class="card stack"><h2>${t.totpScan}</h2>${renderQrCode(view.uri, t.totpScan)}
 <p>${t.totpKey}: <code class="secret" id="totp-key">${view.seed.replace(/(.{4})(?=.)/g, '$1 ')}</code></p>
 <p class="small"><a href="${view.uri}">${t.totpUri}</a></p>
@@ -149,7 +156,7 @@ ${renderField({ name: 'code', label: t.totpConfirm, autocomplete: 'one-time-code
 <div class="row"><button>${t.totpSubmit}</button><a href="/account/security">${messages.cancel}</a></div></form></section>`;
 }
 
-export function renderRecoveryCodes(codes: readonly string[]): Html {
+export function renderRecoveryCodes(messages: Messages, codes: readonly string[]): Html {
   const t = messages.security;
   return html`<h1>${t.recovery}</h1>
 <section class="card stack"><p class="notice warn">${t.recoveryAbout}</p>

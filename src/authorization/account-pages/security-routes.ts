@@ -12,7 +12,7 @@ import { attemptSubjects } from '../accounts/sign-in-back-off.ts';
 import { countRecoveryCodes, hasTotp } from '../accounts/totp-store.ts';
 import { listUpstreamAccounts } from '../accounts/upstream-account-store.ts';
 import { findCredentials } from '../accounts/user-store.ts';
-import { messages } from '../messages/messages.ts';
+import { readMessages } from '../messages/messages.ts';
 import { passkeyScript } from '../sign-in/passkey-script.ts';
 import { beginRegistration, canUsePasskeys, finishRegistration } from '../sign-in/passkeys.ts';
 import { checkHashPlace, checkNewPassword, hashPassword, isPassword } from '../sign-in/password.ts';
@@ -36,6 +36,7 @@ export async function showSecurity(
   { c, session, show }: PageRequest,
   { mistake }: Pick<SecurityView, 'mistake'>,
 ): Promise<Response> {
+  const messages = readMessages(c);
   const t = messages.security;
   const { user, csrfToken } = session;
   const [totp, left, passkeys, accounts] = await Promise.all([
@@ -44,7 +45,7 @@ export async function showSecurity(
     listPasskeys(context.store, user.id),
     listUpstreamAccounts(context.store, user.id),
   ]);
-  const content = renderSecurity({
+  const content = renderSecurity(messages, {
     user,
     csrfToken,
     hasTotp: totp,
@@ -71,6 +72,7 @@ export async function checkCurrentPassword(
   { c, session, form }: Submission,
   field: string,
 ): Promise<void> {
+  const messages = readMessages(c);
   const { login, passwordChangedAtMs } = session.user;
   if (passwordChangedAtMs === null) return;
   // The session proves that this browser is the person's: strangers' failures do not make it wait.
@@ -87,6 +89,7 @@ export async function checkCurrentPassword(
 
 function addPasswordForm({ context, form }: AccountPages): void {
   form(`${SECURITY}/password`, async (submission) => {
+    const messages = readMessages(submission.c);
     const { c, session } = submission;
     const { user } = session;
     const again = user.passwordChangedAtMs === null ? askToSignInAgain(submission, context, SECURITY) : undefined;
@@ -96,7 +99,7 @@ function addPasswordForm({ context, form }: AccountPages): void {
       await checkCurrentPassword(context, submission, 'current');
       checkNewPassword(password, user);
     } catch (error) {
-      return showSecurity(context, submission, { mistake: { ...toMistake(error), form: 'password' } });
+      return showSecurity(context, submission, { mistake: { ...toMistake(messages, error), form: 'password' } });
     }
     const nowMs = context.world.nowMs();
     const revokesTokens = submission.form.has('revoke');
@@ -135,6 +138,7 @@ function addPasskeyForms({ context, form }: AccountPages): void {
   });
 
   form(`${SECURITY}/passkeys`, async (submission) => {
+    const messages = readMessages(submission.c);
     const again = askToSignInAgain(submission, context, SECURITY);
     if (again !== undefined) return again;
     const name = readField(submission.form, 'name').trim().slice(0, 60) || messages.security.passkeyDefaultName;
@@ -147,13 +151,14 @@ function addPasskeyForms({ context, form }: AccountPages): void {
       await finishRegistration(context, { user, name, answer });
     } catch (error) {
       return showSecurity(context, submission, {
-        mistake: { ...toMistake(error), field: undefined, form: 'passkeys' },
+        mistake: { ...toMistake(messages, error), field: undefined, form: 'passkeys' },
       });
     }
     return submission.c.redirect(`${SECURITY}?done=saved`, 303);
   });
 
   form(`${SECURITY}/passkeys/remove`, async (submission) => {
+    const messages = readMessages(submission.c);
     const { user } = submission.session;
     if (await isLastWayIn(context, submission)) {
       const mistake = { message: messages.security.lastWayIn, form: 'passkeys' } as const;

@@ -5,13 +5,13 @@ import type { HttpEnv } from '../../http/context.ts';
 import type { NavigationSection } from '../../pages/navigation.ts';
 import type { SessionGuard } from '../../pages/signed-in-pages.ts';
 import type { SignedInUser } from '../../pages/signed-in-user.ts';
-import { messages } from '../messages/messages.ts';
+import { chooseMessages, type Messages } from '../messages/messages.ts';
 import { createFlow, formatFlow } from '../sign-in/flow.ts';
 import type { Session, SignInContext } from '../sign-in/sign-in-context.ts';
 import { findAdvice } from './advice.ts';
 import { keepOnce, takeKept } from './shown-once.ts';
 
-type ListSections = (person: SignedInUser) => readonly NavigationSection[];
+type ListSections = SessionGuard['listSections'];
 
 /** `listMore`: the sections of pages that others serve. */
 export function createSessionGuard(context: SignInContext, listMore: ListSections = () => []): SessionGuard<Session> {
@@ -19,8 +19,11 @@ export function createSessionGuard(context: SignInContext, listMore: ListSection
     findSignedInUser: context.currentSession,
     checkForm: context.checkForm,
     askToSignIn: (c, returnTo) => askToSignIn(c, context.cipher, { returnTo }),
-    listSections: (person) => [...listMore(person), ...listAccountSections(person)],
-    findAdvice: ({ user }) => findAdvice(context.store, user.id),
+    listSections: (person, locale) => [
+      ...listMore(person, locale),
+      ...listAccountSections(chooseMessages(locale), person),
+    ],
+    findAdvice: ({ user }, locale) => findAdvice(chooseMessages(locale), context.store, user.id),
     keepOnce: (session, path, text) => keepOnce(context, { sessionId: session.id, path, texts: [text] }),
     takeOnce: async (session, path, token) => (await takeKept(context, { sessionId: session.id, path }, token))?.[0],
   };
@@ -34,7 +37,7 @@ export function askToSignIn(
   return c.redirect(`/sign-in${formatFlow(createFlow(cipher, returnTo), { login_hint: loginHint })}`, 303);
 }
 
-function listAccountSections({ user }: SignedInUser): NavigationSection[] {
+function listAccountSections(messages: Messages, { user }: SignedInUser): NavigationSection[] {
   const { nav } = messages;
   const own: NavigationSection[] = [
     {

@@ -1,12 +1,12 @@
 import { html } from 'hono/html';
-import { formatDate, renderBadge, renderCsrf, renderDone, renderHidden, renderMoment } from '../../pages/elements.ts';
+import { renderBadge, renderCsrf, renderDone, renderHidden, renderMoment } from '../../pages/elements.ts';
 import type { Html } from '../../pages/layout.ts';
 import { readField } from '../../pages/page-routes.ts';
 import { findDone } from '../../pages/signed-in-pages.ts';
 import { auditStatement } from '../accounts/audit-store.ts';
 import { endOtherSessionsStatement, endSession, listSessions, type SessionEntry } from '../accounts/session-store.ts';
-import { messages } from '../messages/messages.ts';
-import { describeScope } from '../messages/scope-descriptions.ts';
+import { describeScope } from '../messages/describe-scope.ts';
+import { type Messages, readMessages } from '../messages/messages.ts';
 import { listAuthorizedApplications, revokeConsent } from '../oauth/protocol/consent-store.ts';
 import { clientAddress } from '../sign-in/read-client-address.ts';
 import type { AccountPages } from './account-pages.ts';
@@ -19,12 +19,13 @@ export function addSessionRoutes(pages: AccountPages): void {
 
 function addSessions({ context, page, form }: AccountPages): void {
   page('/account/sessions', async ({ c, session, show }) => {
+    const messages = readMessages(c);
     const t = messages.sessions;
     const entries = await listSessions(context.store, session.user.id, context.world.nowMs());
     const others = entries.length > 1;
     const content = html`<div class="tight"><h1>${t.title}</h1><p class="soft">${t.lead}</p></div>
 ${renderDone(findDone(c, { ended: t.ended, others: t.endedOthers }))}
-<ul class="list">${entries.map((entry) => renderSession(entry, session))}</ul>
+<ul class="list">${entries.map((entry) => renderSession(messages, entry, session))}</ul>
 ${others ? html`<form method="post" action="/account/sessions/end-others">${renderCsrf(session.csrfToken)}<button class="danger">${t.endOthers}</button></form>` : ''}`;
     return show({ title: t.title, here: '/account/sessions', content });
   });
@@ -45,13 +46,17 @@ ${others ? html`<form method="post" action="/account/sessions/end-others">${rend
   });
 }
 
-function renderSession(entry: SessionEntry, current: { readonly id: string; readonly csrfToken: string }): Html {
+function renderSession(
+  messages: Messages,
+  entry: SessionEntry,
+  current: { readonly id: string; readonly csrfToken: string },
+): Html {
   const t = messages.sessions;
   const isThis = entry.id === current.id;
   return html`<li class="item"><div class="tight">
-<p><strong>${describeBrowser(entry.userAgent)}</strong> ${isThis ? html`<span class="tag good">${t.this}</span>` : ''}</p>
-<p class="small soft">${t.signedIn(formatDate(entry.authTimeMs), messages.methods[entry.method])} · ${entry.address} · ${t.seen} ${renderMoment(entry.lastSeenAtMs)}</p></div>
-${isThis ? '' : html`<form method="post" action="/account/sessions/end">${renderCsrf(current.csrfToken)}${renderHidden({ session_id: entry.id })}<button class="danger quiet">${t.end}<span class="hidden"> ${describeBrowser(entry.userAgent)}, ${entry.address}</span></button></form>`}</li>`;
+<p><strong>${describeBrowser(messages, entry.userAgent)}</strong> ${isThis ? html`<span class="tag good">${t.this}</span>` : ''}</p>
+<p class="small soft">${t.signedIn(messages.format.date(entry.authTimeMs), messages.methods[entry.method])} · ${entry.address} · ${t.seen} ${renderMoment(messages, entry.lastSeenAtMs)}</p></div>
+${isThis ? '' : html`<form method="post" action="/account/sessions/end">${renderCsrf(current.csrfToken)}${renderHidden({ session_id: entry.id })}<button class="danger quiet">${t.end}<span class="hidden"> ${describeBrowser(messages, entry.userAgent)}, ${entry.address}</span></button></form>`}</li>`;
 }
 
 const BROWSERS = [
@@ -72,7 +77,7 @@ const SYSTEMS = [
 ] as const;
 
 /** Names browser and system so that the owner recognizes the session. Each list goes from special to general. */
-export function describeBrowser(userAgent: string): string {
+export function describeBrowser(messages: Messages, userAgent: string): string {
   const browser = BROWSERS.find(([mark]) => userAgent.includes(`${mark}/`))?.[1];
   const system = SYSTEMS.find(([mark]) => userAgent.includes(mark))?.[1];
   if (browser === undefined) return userAgent.slice(0, 40) || messages.unknown;
@@ -81,13 +86,14 @@ export function describeBrowser(userAgent: string): string {
 
 function addAuthorizations({ context, page, form }: AccountPages): void {
   page('/account/authorizations', async ({ c, session, show }) => {
+    const messages = readMessages(c);
     const t = messages.authorizations;
     const entries = await listAuthorizedApplications(context.store, session.user.id, context.world.nowMs());
     const list = entries.map(
       (entry) => html`<li class="item"><div class="row">${renderBadge(entry.name)}<div class="tight">
 <p><strong>${entry.name}</strong> <span class="soft small">${hostOf(entry.homepage)}</span></p>
-<p class="tags">${entry.scopes.map((scope) => html`<span class="tag">${describeScope(scope).title}</span>`)}</p>
-<p class="small soft">${t.since(formatDate(entry.firstAllowedAtMs))}${entry.lastUsedAtMs === undefined ? '' : ` · ${t.used(formatDate(entry.lastUsedAtMs))}`} · ${t.live(entry.liveTokens)}</p></div></div>
+<p class="tags">${entry.scopes.map((scope) => html`<span class="tag">${describeScope(messages, scope).title}</span>`)}</p>
+<p class="small soft">${t.since(messages.format.date(entry.firstAllowedAtMs))}${entry.lastUsedAtMs === undefined ? '' : ` · ${t.used(messages.format.date(entry.lastUsedAtMs))}`} · ${t.live(entry.liveTokens)}</p></div></div>
 <form method="post" action="/account/authorizations/revoke">${renderCsrf(session.csrfToken)}${renderHidden({ client_id: entry.clientId })}<button class="danger quiet">${t.revoke}<span class="hidden"> ${entry.name}</span></button></form></li>`,
     );
     const content = html`<div class="tight"><h1>${t.title}</h1><p class="soft">${t.lead}</p></div>

@@ -1,6 +1,5 @@
 import { html } from 'hono/html';
 import {
-  formatDate,
   type Mistake,
   renderCheck,
   renderCsrf,
@@ -13,8 +12,8 @@ import type { Html } from '../../pages/layout.ts';
 import { readField, toMistake } from '../../pages/page-routes.ts';
 import { findDone } from '../../pages/signed-in-pages.ts';
 import { isScope, listGrantable, SCOPES, type Scope } from '../applications/scope.ts';
-import { messages } from '../messages/messages.ts';
-import { describeScope } from '../messages/scope-descriptions.ts';
+import { describeScope } from '../messages/describe-scope.ts';
+import { type Messages, readMessages } from '../messages/messages.ts';
 import { clientAddress } from '../sign-in/read-client-address.ts';
 import { createPersonalToken, DEFAULT_PERSONAL_TOKEN_DAYS, revokePersonalToken } from '../tokens/personal-token.ts';
 import { listPersonalTokens, type PersonalToken } from '../tokens/personal-token-store.ts';
@@ -39,18 +38,20 @@ const FRESH: TokenValues = { name: '', days: String(DEFAULT_PERSONAL_TOKEN_DAYS)
 /** Personal access tokens: listed, made (and shown that one time), deleted. */
 export function addTokenRoutes({ context, page, form }: AccountPages): void {
   page('/account/tokens', async (request) => {
+    const messages = readMessages(request.c);
     const { texts: secrets, isSpent } = await takeOnce(context, request);
     const done = isSpent ? messages.shownBefore : findDone(request.c, { deleted: messages.tokens.deleted });
     return showTokens(context, request, { values: FRESH, secret: secrets[0], done });
   });
 
   form('/account/tokens', async (submission) => {
+    const messages = readMessages(submission.c);
     const values = readValues(submission);
     try {
       const secret = await makeToken(context, submission, values);
       return await redirectWithSecret(context, submission, { path: '/account/tokens', texts: [secret] });
     } catch (error) {
-      return showTokens(context, submission, { values, mistake: describeMistake(error) });
+      return showTokens(context, submission, { values, mistake: describeMistake(messages, error) });
     }
   });
 
@@ -66,8 +67,8 @@ export function addTokenRoutes({ context, page, form }: AccountPages): void {
 }
 
 /** The scopes are many fields: the page speaks of them as one. */
-function describeMistake(error: unknown): Mistake {
-  const mistake = toMistake(error);
+function describeMistake(messages: Messages, error: unknown): Mistake {
+  const mistake = toMistake(messages, error);
   return mistake.field === 'scopes' ? { message: mistake.message } : mistake;
 }
 
@@ -107,34 +108,45 @@ interface TokensShown {
 
 async function showTokens(
   { store, world }: AccountPages['context'],
-  { session, show }: PageRequest,
+  { c, session, show }: PageRequest,
   shown: TokensShown,
 ): Promise<Response> {
+  const messages = readMessages(c);
   const t = messages.tokens;
   const tokens = await listPersonalTokens(store, session.user.id);
-  const list = tokens.map((token) => renderToken(token, session.csrfToken, world.nowMs()));
+  const list = tokens.map((token) =>
+    renderToken(messages, token, { csrfToken: session.csrfToken, nowMs: world.nowMs() }),
+  );
   const content = html`<div class="tight"><h1>${t.title}</h1><p class="soft">${t.lead}</p></div>
-${renderDone(shown.done)}${renderMistake(shown.mistake)}${shown.secret ? html`<div class="notice" role="status"><strong>${t.once}</strong><code class="secret" id="new-token" data-copy>${shown.secret}</code></div>` : ''}
+${renderDone(shown.done)}${renderMistake(messages, shown.mistake)}${shown.secret ? html`<div class="notice" role="status"><strong>${t.once}</strong><code class="secret" id="new-token" data-copy>${shown.secret}</code></div>` : ''}
 ${tokens.length === 0 ? html`<p class="empty">${t.none}</p>` : html`<ul class="list">${list}</ul>`}
-${renderTokenForm(shown, session)}`;
+${renderTokenForm(messages, shown, session)}`;
   return show({ title: t.title, here: '/account/tokens', content }, { status: shown.mistake ? 422 : 200 });
 }
 
-function renderToken(token: PersonalToken, csrfToken: string, nowMs: number): Html {
+function renderToken(
+  messages: Messages,
+  token: PersonalToken,
+  { csrfToken, nowMs }: { readonly csrfToken: string; readonly nowMs: number },
+): Html {
   const t = messages.tokens;
   const end = token.expiresAtMs;
   const isOver = end !== undefined && end <= nowMs;
-  const ends = end === undefined ? t.endless : isOver ? t.ended : t.ends(formatDate(end));
-  const used = token.lastUsedAtMs === undefined ? t.neverUsed : t.used(formatDate(token.lastUsedAtMs));
+  const ends = end === undefined ? t.endless : isOver ? t.ended : t.ends(messages.format.date(end));
+  const used = token.lastUsedAtMs === undefined ? t.neverUsed : t.used(messages.format.date(token.lastUsedAtMs));
   return html`<li class="item"><div class="tight">
 <p><strong>${token.name}</strong> <code class="soft">…${token.hint}</code> ${isOver ? html`<span class="tag bad">${t.ended}</span>` : ''}</p>
 <p class="tags">${token.scopes.map((scope) => html`<span class="tag">${scope}</span>`)}</p>
 ${token.repositories === undefined ? '' : html`<p class="small soft">${t.limitedTo(token.repositories.join(', '))}</p>`}
-<p class="small soft">${t.made(formatDate(token.createdAtMs))} · ${used} · ${ends}</p></div>
+<p class="small soft">${t.made(messages.format.date(token.createdAtMs))} · ${used} · ${ends}</p></div>
 <form method="post" action="/account/tokens/delete">${renderCsrf(csrfToken)}${renderHidden({ token_id: token.tokenId })}<button class="danger quiet">${t.delete}<span class="hidden"> ${token.name}</span></button></form></li>`;
 }
 
-function renderTokenForm({ values, mistake }: TokensShown, { user, csrfToken }: PageRequest['session']): Html {
+function renderTokenForm(
+  messages: Messages,
+  { values, mistake }: TokensShown,
+  { user, csrfToken }: PageRequest['session'],
+): Html {
   const t = messages.tokens;
   const lifetimes = [
     ...LIFETIMES_DAYS.map((days) => [String(days), t.days(days)] as const),
@@ -144,14 +156,14 @@ function renderTokenForm({ values, mistake }: TokensShown, { user, csrfToken }: 
 <form method="post" action="/account/tokens" class="stack">${renderCsrf(csrfToken)}
 ${renderField({ name: 'name', label: t.name, hint: t.nameHint, value: values.name, autocomplete: 'off', mistake })}
 <div><label for="days">${t.expiry}</label><select id="days" name="days">${lifetimes.map(([days, label]) => html`<option value="${days}"${days === values.days ? html` selected` : ''}>${label}</option>`)}</select></div>
-<fieldset><legend>${t.scopes}</legend>${listGrantable(OFFERED, user).map((scope) => renderScope(scope, values.scopes.includes(scope)))}</fieldset>
+<fieldset><legend>${t.scopes}</legend>${listGrantable(OFFERED, user).map((scope) => renderScope(messages, scope, values.scopes.includes(scope)))}</fieldset>
 ${renderField({ name: 'repositories', label: t.repositories, hint: t.repositoriesHint, value: values.repositories, autocomplete: 'off', isOptional: true, mistake })}
 <button>${t.submit}</button>
 </form></section>`;
 }
 
-function renderScope(scope: Scope, isChosen: boolean): Html {
-  const { title, about, power } = describeScope(scope);
+function renderScope(messages: Messages, scope: Scope, isChosen: boolean): Html {
+  const { title, about, power } = describeScope(messages, scope);
   const mark = power === 'danger' ? html` <span class="tag bad">${messages.consent.powers.danger}</span>` : '';
   return renderCheck({
     name: 'scope',

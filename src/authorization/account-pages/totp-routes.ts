@@ -10,7 +10,7 @@ import {
   offerTotpSeed,
   replaceRecoveryCodesStatements,
 } from '../accounts/totp-store.ts';
-import { messages } from '../messages/messages.ts';
+import { readMessages } from '../messages/messages.ts';
 import { clientAddress } from '../sign-in/read-client-address.ts';
 import { createRecoveryCodes, createTotpSeed, findTimeStep, formatTotpUri } from '../sign-in/totp.ts';
 import type { AccountPages, PageRequest } from './account-pages.ts';
@@ -31,9 +31,14 @@ export function addTotpRoutes(pages: AccountPages): void {
 /** The codes that a form on another page made; loaded again, there is nothing to show. */
 function addRecoveryCodes({ context, page }: AccountPages): void {
   page(RECOVERY_CODES, async (request) => {
+    const messages = readMessages(request.c);
     const { texts: codes } = await takeOnce(context, request);
     if (codes.length === 0) return request.c.redirect(SECURITY, 303);
-    return request.show({ title: messages.security.recovery, here: SECURITY, content: renderRecoveryCodes(codes) });
+    return request.show({
+      title: messages.security.recovery,
+      here: SECURITY,
+      content: renderRecoveryCodes(messages, codes),
+    });
   });
 }
 
@@ -49,6 +54,7 @@ function addSetUp({ context, page, form }: AccountPages): void {
   page(`${SECURITY}/totp`, (request) => showSetUp(context, request));
 
   form(`${SECURITY}/totp/confirm`, async (submission) => {
+    const messages = readMessages(submission.c);
     const { c, session } = submission;
     const nowMs = context.world.nowMs();
     const seed = await findPendingTotpSeed(context.store, context.cipher, session.user.id);
@@ -70,10 +76,11 @@ async function showSetUp(
   { c, session, show }: PageRequest,
   mistake?: Mistake,
 ): Promise<Response> {
+  const messages = readMessages(c);
   const seed = await findPendingTotpSeed(store, cipher, session.user.id);
   if (seed === undefined) return c.redirect(SECURITY, 303);
   const uri = formatTotpUri(seed, { issuer: messages.product, login: session.user.login });
-  const content = renderTotpSetup({ csrfToken: session.csrfToken, seed, uri, mistake });
+  const content = renderTotpSetup(messages, { csrfToken: session.csrfToken, seed, uri, mistake });
   const at = `${SECURITY}/totp`;
   return show({ title: messages.security.totpStart, here: SECURITY, at, content }, { status: mistake ? 422 : 200 });
 }
@@ -81,13 +88,14 @@ async function showSetUp(
 function addStop({ context, form }: AccountPages): void {
   const proven = (path: string, name: SecurityForm, act: (request: PageRequest) => Promise<Response>) =>
     form(path, async (submission) => {
+      const messages = readMessages(submission.c);
       const again =
         submission.session.user.passwordChangedAtMs === null && askToSignInAgain(submission, context, SECURITY);
       if (again) return again;
       try {
         await checkCurrentPassword(context, submission, `${name}_password`);
       } catch (error) {
-        return showSecurity(context, submission, { mistake: { ...toMistake(error), form: name } });
+        return showSecurity(context, submission, { mistake: { ...toMistake(messages, error), form: name } });
       }
       return act(submission);
     });

@@ -2,7 +2,7 @@ import { renderGoOnPage } from '../../pages/notice-pages.ts';
 import { respondPage } from '../../pages/page-response.ts';
 import { auditStatement } from '../accounts/audit-store.ts';
 import { unlinkUpstreamStatement } from '../accounts/upstream-account-store.ts';
-import { messages } from '../messages/messages.ts';
+import { readMessages } from '../messages/messages.ts';
 import { clientAddress } from '../sign-in/read-client-address.ts';
 import type { UpstreamProvider } from '../sign-in/upstream.ts';
 import { beginUpstream } from '../sign-in/upstream-routes.ts';
@@ -13,15 +13,17 @@ import { isLastWayIn, SECURITY, showSecurity } from './security-routes.ts';
 /** Links a person's account at the upstream provider, and unlinks it. */
 export function addUpstreamLinkRoutes({ context, form }: AccountPages, provider: UpstreamProvider): void {
   form(`${SECURITY}/upstream/link`, async (submission) => {
+    const messages = readMessages(submission.c);
     const { c, session } = submission;
     const again = askToSignInAgain(submission, context, SECURITY);
     if (again !== undefined) return again;
     const url = await beginUpstream(c, context, { provider, returnTo: SECURITY, linkUserId: session.user.id });
     // Not a redirect: `form-action` would stop it at a provider that redirects on.
-    return respondPage(c, renderGoOnPage({ url: url.href, target: provider.config.name }));
+    return respondPage(c, renderGoOnPage(messages, { url: url.href, target: provider.config.name }));
   });
 
   form(`${SECURITY}/upstream/unlink`, async (submission) => {
+    const messages = readMessages(submission.c);
     const { c, session } = submission;
     if (await isLastWayIn(context, submission)) {
       const mistake = { message: messages.security.lastWayIn, form: 'upstream' } as const;

@@ -23,6 +23,8 @@ export interface User {
   readonly credentialGeneration: number;
   /** When the password was last set; null for a person without one (who signs in elsewhere or by passkey). */
   readonly passwordChangedAtMs: number | null;
+  /** Chosen for pages and mails; null without a choice. */
+  readonly language: string | null;
 }
 
 /** What a sign-in is checked against. */
@@ -42,6 +44,7 @@ export interface UserRow {
   readonly password_changed_at_ms: number | null;
   readonly epoch: number;
   readonly verified_email_key: string | null;
+  readonly language: string | null;
 }
 
 interface CredentialsRow extends UserRow {
@@ -49,7 +52,7 @@ interface CredentialsRow extends UserRow {
 }
 
 export const USER_COLUMNS = `id, login, name, email, verified_email_key, is_admin, created_at_ms, disabled_at_ms,
-  password_changed_at_ms, epoch`;
+  password_changed_at_ms, epoch, language`;
 
 const userByIdSql = statement<UserRow>('user-by-id', `SELECT ${USER_COLUMNS} FROM users WHERE id = $1`);
 const userByLoginSql = statement<UserRow>('user-by-login', `SELECT ${USER_COLUMNS} FROM users WHERE login_key = $1`);
@@ -115,6 +118,7 @@ export function toUser(row: UserRow): User {
     disabledAtMs: row.disabled_at_ms,
     passwordChangedAtMs: row.password_changed_at_ms,
     credentialGeneration: row.epoch,
+    language: row.language,
   };
 }
 
@@ -243,6 +247,7 @@ async function create(store: Store, world: World, user: Omit<UserInsert, 'nowMs'
     disabledAtMs: null,
     passwordChangedAtMs: insert.passwordHash === null ? null : insert.nowMs,
     credentialGeneration: 0,
+    language: null,
   };
 }
 

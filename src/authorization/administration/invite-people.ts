@@ -1,7 +1,7 @@
 /** Inviting people, and links with which they choose a new password. */
 import { Failure } from '../../errors.ts';
 import type { Actor } from '../../operations/operation.ts';
-import { createUser } from '../accounts/user-store.ts';
+import { createUser, type User } from '../accounts/user-store.ts';
 import {
   createPasswordLink,
   type LinkDependencies,
@@ -39,7 +39,12 @@ export async function invitePerson(
         actor,
         world.nowMs(),
       ),
-      ...listMailStatements(dependencies, { link, to: { name, login, email }, purpose: 'invitation', sendsMail }),
+      ...listMailStatements(dependencies, {
+        link,
+        to: { name, login, email, language: null },
+        purpose: 'invitation',
+        sendsMail,
+      }),
     ];
   });
   return await created.promise;
@@ -90,7 +95,7 @@ function checkMail(
 
 interface LinkMail {
   readonly link: PasswordLink;
-  readonly to: { readonly name: string; readonly login: string; readonly email: string | null };
+  readonly to: Pick<User, 'name' | 'login' | 'email' | 'language'>;
   readonly purpose: LinkPurpose;
   readonly sendsMail: boolean;
 }

@@ -30,7 +30,7 @@ export const personSchema = z
 export type Person = z.infer<typeof personSchema>;
 
 export function toPerson(user: User): Person {
-  const { credentialGeneration: _, ...person } = user;
+  const { credentialGeneration: _generation, language: _language, ...person } = user;
   return person;
 }
 

@@ -7,11 +7,11 @@ const REACHABLE = `u.disabled_at_ms IS NULL AND u.email IS NOT NULL AND u.verifi
 
 const administratorsSql = statement<Recipient>(
   'notice-administrators',
-  `SELECT u.name, u.email FROM users u WHERE u.is_admin = 1 AND ${REACHABLE} ORDER BY u.login_key`,
+  `SELECT u.name, u.email, u.language FROM users u WHERE u.is_admin = 1 AND ${REACHABLE} ORDER BY u.login_key`,
 );
 const ownersSql = statement<Recipient>(
   'notice-owners',
-  `SELECT u.name, u.email FROM users u WHERE ${REACHABLE} AND (u.id = $1 OR EXISTS (
+  `SELECT u.name, u.email, u.language FROM users u WHERE ${REACHABLE} AND (u.id = $1 OR EXISTS (
      SELECT 1 FROM organization_members m WHERE m.organization_id = $1 AND m.user_id = u.id AND m.role = 'owner'))
    ORDER BY u.login_key`,
 );

@@ -168,7 +168,6 @@ export const accountMessages = {
     secretRemoved: 'The secret is deleted and no longer works.',
     abilities: 'More permissions',
     disabled: 'disabled',
-    edit: 'Open',
   },
   tokens: {
     title: 'Personal access tokens',

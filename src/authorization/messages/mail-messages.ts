@@ -1,4 +1,4 @@
-/** The mails of this area: subject and text, without their recipient. */
+/** The English mails of this area: subject and text, without their recipient. */
 import type { Mail } from '../../mail/mail.ts';
 
 export interface MailFacts {
@@ -9,13 +9,13 @@ export interface MailFacts {
   readonly service: string;
 }
 
-type MailText = Omit<Mail, 'to'>;
+export type MailText = Omit<Mail, 'to' | 'language'>;
 
 function footer(service: string): string {
   return `Trivet, ${service}`;
 }
 
-export const passwordMails = {
+export const mailMessages = {
   invitation: ({ name, login, url, service }: MailFacts): MailText => ({
     subject: `You are invited to ${service}`,
     paragraphs: [
@@ -56,12 +56,9 @@ export const passwordMails = {
     link: { label: 'Choose another password', url },
     footer: footer(service),
   }),
-} as const;
-
-export function createTestMail({ name, service }: Pick<MailFacts, 'name' | 'service'>): MailText {
-  return {
+  test: ({ name, service }: Pick<MailFacts, 'name' | 'service'>): MailText => ({
     subject: 'A test mail',
     paragraphs: [`Hello ${name},`, `the mail server of ${service} works.`],
     footer: footer(service),
-  };
-}
+  }),
+} as const;

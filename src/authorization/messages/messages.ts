@@ -1,16 +1,21 @@
-/** Every message of these pages, so that another language is another object of this shape. */
-import { frameTexts } from '../../pages/texts.ts';
-import { accountMessages } from './account-messages.ts';
-import { audit, methods } from './audit-messages.ts';
-import { peopleMessages } from './people-messages.ts';
-import { signInMessages } from './sign-in-messages.ts';
+/** The messages of these pages, in the language of the reader. */
+import type { Context } from 'hono';
+import type { HttpEnv } from '../../http/context.ts';
+import type { Locale } from '../../language/formats.ts';
+import type { Language } from '../../language/language.ts';
+import { type Localized, localize, type Texts } from '../../language/texts.ts';
+import { readLocale } from '../../pages/locale.ts';
+import { allMessages as english } from './all-messages.ts';
 
-export const messages = {
-  ...frameTexts,
-  audit,
-  methods,
-  shownBefore: 'This secret was shown before and cannot be shown again. Make a new one if you did not copy it.',
-  ...signInMessages,
-  ...accountMessages,
-  ...peopleMessages,
-} as const;
+const catalogue: Readonly<Record<Language, Texts<typeof english>>> = { en: english, 'zh-CN': english };
+
+export type Messages = Localized<Texts<typeof english>>;
+
+export function chooseMessages(locale: Locale): Messages {
+  return localize(catalogue, locale);
+}
+
+/** In the language and the time zone of this request. */
+export function readMessages(c: Context<HttpEnv>): Messages {
+  return chooseMessages(readLocale(c));
+}

@@ -76,7 +76,6 @@ export const signInMessages = {
     lead: 'Enter the code that your device shows.',
     code: 'Code on the device',
     submit: 'Continue',
-    wrong: 'No device is waiting with this code. Check it, or start again on the device.',
     check: 'Allow only if you started this yourself, on a device in front of you.',
     approved: 'Your device is connected',
     approvedLead: 'You can close this page and continue there.',

@@ -3,6 +3,7 @@
  * The request that a person saw comes back with the form, encrypted and bound to the session, so that nothing can be swapped
  * between the page and the answer; who asks and where to is checked again all the same.
  */
+
 import type { Context } from 'hono';
 import type { HttpEnv } from '../../http/context.ts';
 import type { RouteMount } from '../../http/mount.ts';
@@ -15,6 +16,7 @@ import { findUserById } from '../accounts/user-store.ts';
 import { type Application, findApplication } from '../applications/application-store.ts';
 import { isLoopbackIp, isPrivateScheme } from '../applications/redirect-uri.ts';
 import { formatScope, isWithin, listGrantable, type Scope } from '../applications/scope.ts';
+import { readMessages } from '../messages/messages.ts';
 import { markRequest, readMark, spendMark } from '../sign-in/prompt-login-mark.ts';
 import { clientAddress } from '../sign-in/read-client-address.ts';
 import type { Session, SignIn } from '../sign-in/sign-in.ts';
@@ -83,6 +85,7 @@ async function refuseRequest(
   c: Context<HttpEnv>,
   refused: RefusedRequest,
 ): Promise<Response> {
+  const messages = readMessages(c);
   const { error, redirectUri, application, query } = refused;
   const refusal = { error, redirectUri, state: readState(query) };
   const url = formatRefusal(dependencies, refusal);
@@ -93,7 +96,7 @@ async function refuseRequest(
     return redirectToSignIn(dependencies, c, { redirectUri, query });
   }
   if (await isOfAdministrator(dependencies, application)) return redirectWithRefusal(dependencies, c, refusal);
-  const page = renderLeavePage({ url, target: describeTarget(redirectUri), application: application.name });
+  const page = renderLeavePage(messages, { url, target: describeTarget(redirectUri), application: application.name });
   return respondPage(c, page, { status: 400 });
 }
 
@@ -117,6 +120,7 @@ interface Pending {
 }
 
 async function askUser(dependencies: AuthorizeDependencies, c: Context<HttpEnv>, pending: Pending): Promise<Response> {
+  const messages = readMessages(c);
   const { application } = pending;
   const session = await dependencies.signIn.currentSession(c);
   if (session === undefined || mustSignInAgain(dependencies, c, { ...pending, session }))
@@ -137,7 +141,7 @@ async function askUser(dependencies: AuthorizeDependencies, c: Context<HttpEnv>,
     action: AUTHORIZE_PATH,
     switchAccountUrl: formatRequestPath(pending.query, { prompt: 'select_account' }),
   });
-  return respondPage(c, renderConsentPage(view), { leadsToClient: !isPrivateScheme(request.redirectUri) });
+  return respondPage(c, renderConsentPage(messages, view), { leadsToClient: !isPrivateScheme(request.redirectUri) });
 }
 
 /** An ordinary person is not asked for what only an administrator can give. */

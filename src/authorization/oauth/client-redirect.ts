@@ -1,10 +1,12 @@
 /** The answers of `/oauth/authorize` to the client, by way of the browser: RFC 6749 §4.1.2, with `iss` (RFC 9207). */
+
 import type { Context } from 'hono';
 import { isFailure } from '../../errors.ts';
 import type { HttpEnv } from '../../http/context.ts';
 import { renderGoOnPage } from '../../pages/notice-pages.ts';
 import { respondPage } from '../../pages/page-response.ts';
 import { addToQuery, isPrivateScheme } from '../applications/redirect-uri.ts';
+import { readMessages } from '../messages/messages.ts';
 import type { ProtocolDependencies } from '../tokens/protocol-dependencies.ts';
 import type { AuthorizationRequest } from './authorize-request.ts';
 
@@ -41,8 +43,9 @@ export function formatRefusal({ issuer }: Issuer, { error, redirectUri, state }:
 }
 
 function redirectToClient(c: Context<HttpEnv>, redirectUri: string, url: string): Promise<Response> | Response {
+  const messages = readMessages(c);
   if (isPrivateScheme(redirectUri))
-    return respondPage(c, renderGoOnPage({ url, target: redirectUri.split(':')[0] ?? '' }));
+    return respondPage(c, renderGoOnPage(messages, { url, target: redirectUri.split(':')[0] ?? '' }));
   c.header('Cache-Control', 'no-store');
   c.header('Referrer-Policy', 'no-referrer');
   c.header('X-Frame-Options', 'DENY');

@@ -1,32 +1,32 @@
 /** The page that asks: who wants in, what for, and where the answer goes. Both answers weigh the same. */
 import { html } from 'hono/html';
-import { formatDate, renderBadge, renderCsrf, renderHidden } from '../../pages/elements.ts';
+import { renderBadge, renderCsrf, renderHidden } from '../../pages/elements.ts';
 import { type Html, renderFocusPage } from '../../pages/layout.ts';
 import { isAdministratorScope } from '../../scopes.ts';
-import { messages } from '../messages/messages.ts';
-import { describeScope } from '../messages/scope-descriptions.ts';
+import { describeScope } from '../messages/describe-scope.ts';
+import type { Messages } from '../messages/messages.ts';
 import { type ConsentView, MANY_PEOPLE } from './consent-view.ts';
 
 const FORM_ID = 'decide';
 
-export function renderConsentPage(view: ConsentView): Html {
+export function renderConsentPage(messages: Messages, view: ConsentView): Html {
   const t = messages.consent;
   const { application, user } = view;
   const content = html`<div class="card stack">
 <div class="row">${renderBadge(application.name)}<span aria-hidden="true" class="soft">→</span>${renderBadge(user.name)}</div>
 <div class="tight">
 <h1>${t.title(application.name)}</h1>
-<p class="soft">${describeOrigin(view)}</p>
+<p class="soft">${describeOrigin(messages, view)}</p>
 </div>
 <p><strong>${application.name}</strong> ${t.asks}, <strong>${user.login}</strong>. <a href="${view.switchAccountUrl}">${t.another}</a></p>
 ${application.description ? html`<p class="soft">${application.description}</p>` : ''}
 <section aria-labelledby="may">
 <h2 id="may">${t.may}</h2>
 ${view.canNarrow ? html`<p class="small soft">${t.leaveOut}</p>` : ''}
-<ul class="grants">${view.scopes.map((asked) => renderScope(asked, view.canNarrow && asked.scope !== 'openid'))}</ul>
+<ul class="grants">${view.scopes.map((asked) => renderScope(messages, asked, view.canNarrow && asked.scope !== 'openid'))}</ul>
 </section>
 <p class="small soft">${t.mayNot}</p>
-${view.redirectHost === undefined ? html`<p class="notice warn">${messages.device.check}</p>` : renderTarget(view.redirectHost)}
+${view.redirectHost === undefined ? html`<p class="notice warn">${messages.device.check}</p>` : renderTarget(messages, view.redirectHost)}
 <form method="post" action="${view.action}" class="pair" id="${FORM_ID}">
 ${renderCsrf(view.csrfToken)}${renderHidden({ request: view.request, narrow: view.canNarrow ? '1' : undefined })}
 <button class="equal" name="decision" value="deny">${t.deny}</button>
@@ -34,16 +34,16 @@ ${renderCsrf(view.csrfToken)}${renderHidden({ request: view.request, narrow: vie
 </form>
 <p class="small soft">${t.lasts(Math.max(1, Math.round(view.accessLifetimeSeconds / 86_400)))} ${t.takeBack}</p>
 </div>`;
-  return renderFocusPage({ title: t.title(application.name), content, wide: true });
+  return renderFocusPage(messages, { title: t.title(application.name), content, wide: true });
 }
 
-function describeOrigin(view: ConsentView): Html {
+function describeOrigin(messages: Messages, view: ConsentView): Html {
   const { application, ownerLogin, homepageHost } = view;
   const t = messages.consent;
   const facts = [
     ownerLogin === undefined ? t.byService : t.by(ownerLogin),
     homepageHost,
-    t.registered(formatDate(application.createdAtMs)),
+    t.registered(messages.format.date(application.createdAtMs)),
     t.usedBy(view.people, MANY_PEOPLE),
     application.isPublic ? t.publicClient : undefined,
   ];
@@ -51,9 +51,9 @@ function describeOrigin(view: ConsentView): Html {
 }
 
 /** The boxes stand outside of the form and belong to it by its id: the list comes before the buttons. */
-function renderScope({ scope, isNew }: ConsentView['scopes'][number], mayBeLeftOut: boolean): Html {
+function renderScope(messages: Messages, { scope, isNew }: ConsentView['scopes'][number], mayBeLeftOut: boolean): Html {
   const t = messages.consent;
-  const { title, about, power } = describeScope(scope);
+  const { title, about, power } = describeScope(messages, scope);
   const shade = power === 'danger' ? 'bad' : power === 'write' ? 'warn' : 'good';
   const name = mayBeLeftOut
     ? html`<label class="check"><input type="checkbox" name="scope" value="${scope}" form="${FORM_ID}"${isAdministratorScope(scope) ? '' : html` checked`}><strong>${title}</strong></label>`
@@ -61,7 +61,7 @@ function renderScope({ scope, isNew }: ConsentView['scopes'][number], mayBeLeftO
   return html`<li>${name}<span class="tags">${isNew ? html`<span class="tag good">${t.isNew}</span>` : ''}<span class="tag ${shade}">${t.powers[power]}</span></span><span class="hint">${about} <code>${scope}</code></span></li>`;
 }
 
-function renderTarget(host: string): Html {
+function renderTarget(messages: Messages, host: string): Html {
   const t = messages.consent;
   const isHere = /^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/.test(host);
   const isPunycode = host.includes('xn--');

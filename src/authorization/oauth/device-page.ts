@@ -1,7 +1,7 @@
 import { html } from 'hono/html';
 import { type Mistake, renderCsrf, renderField, renderMistake } from '../../pages/elements.ts';
 import { type Html, renderFocusPage } from '../../pages/layout.ts';
-import { messages } from '../messages/messages.ts';
+import type { Messages } from '../messages/messages.ts';
 
 export interface DeviceView {
   readonly csrfToken: string;
@@ -13,11 +13,11 @@ export interface DeviceView {
 }
 
 /** RFC 8628 §3.3: the page where a person types the code that a device shows. */
-export function renderDevicePage(view: DeviceView): Html {
+export function renderDevicePage(messages: Messages, view: DeviceView): Html {
   const t = messages.device;
   const content = html`<div class="card stack">
 <h1>${t.title}</h1>
-${renderMistake(view.mistake)}
+${renderMistake(messages, view.mistake)}
 <p class="soft">${t.lead}</p>
 <form method="post" action="${view.action}" class="stack">
 ${renderCsrf(view.csrfToken)}
@@ -26,13 +26,13 @@ ${renderField({ name: 'user_code', label: t.code, value: view.userCode, autocomp
 </form>
 <p class="small soft">${t.check}</p>
 </div>`;
-  return renderFocusPage({ title: t.title, content });
+  return renderFocusPage(messages, { title: t.title, content });
 }
 
 /** The end of the way in the browser; the device goes on. */
-export function renderDeviceDonePage(outcome: 'approved' | 'denied'): Html {
+export function renderDeviceDonePage(messages: Messages, outcome: 'approved' | 'denied'): Html {
   const t = messages.device;
   const [title, lead] = outcome === 'approved' ? [t.approved, t.approvedLead] : [t.denied, t.deniedLead];
   const content = html`<div class="card stack"><h1>${title}</h1><p>${lead}</p></div>`;
-  return renderFocusPage({ title, content });
+  return renderFocusPage(messages, { title, content });
 }

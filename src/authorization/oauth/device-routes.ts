@@ -9,7 +9,7 @@ import { type RefusedForm, readRefused, redirectRefused } from '../../pages/refu
 import { auditStatement } from '../accounts/audit-store.ts';
 import { type Application, findApplication } from '../applications/application-store.ts';
 import { formatScope, listGrantable, readScopes, type Scope } from '../applications/scope.ts';
-import { messages } from '../messages/messages.ts';
+import { type Messages, readMessages } from '../messages/messages.ts';
 import { clientAddress } from '../sign-in/read-client-address.ts';
 import type { Session, SignIn } from '../sign-in/sign-in.ts';
 import type { ProtocolDependencies } from '../tokens/protocol-dependencies.ts';
@@ -34,6 +34,7 @@ const UNKNOWN_CODE = 'This code is unknown or has expired. Check it on the devic
 export function createDeviceMount(dependencies: DeviceDependencies): RouteMount {
   const routes = createPageRoutes();
   routes.get('/', async (c) => {
+    const messages = readMessages(c);
     const session = await dependencies.signIn.currentSession(c);
     const typed = c.req.query('user_code') ?? '';
     if (session === undefined) {
@@ -42,13 +43,14 @@ export function createDeviceMount(dependencies: DeviceDependencies): RouteMount 
       return dependencies.signIn.redirectToSignIn(c, PATH + query);
     }
     const outcome = OUTCOMES.find((candidate) => candidate === c.req.query('done'));
-    if (outcome !== undefined) return respondPage(c, renderDeviceDonePage(outcome));
+    if (outcome !== undefined) return respondPage(c, renderDeviceDonePage(messages, outcome));
     const refused = readRefused(dependencies, c, session.csrfToken);
     const userCode = (refused?.values?.user_code ?? typed).slice(0, MAX_TYPED_LENGTH);
-    const page = renderDevicePage({ csrfToken: session.csrfToken, action: PATH, userCode, mistake: refused });
+    const page = renderDevicePage(messages, { csrfToken: session.csrfToken, action: PATH, userCode, mistake: refused });
     return respondPage(c, page, { status: refused?.status });
   });
   routes.post('/', async (c) => {
+    const messages = readMessages(c);
     const form = await readForm(c);
     dependencies.signIn.checkForm(c, form);
     const session = await dependencies.signIn.currentSession(c);
@@ -59,7 +61,7 @@ export function createDeviceMount(dependencies: DeviceDependencies): RouteMount 
       if (ciphertext === null) return await showRequest(dependencies, c, { session, typed });
       return await readDecision(dependencies, c, { session, form, ciphertext });
     } catch (error) {
-      const refused = { ...toRefused(error), values: { user_code: typed.slice(0, MAX_TYPED_LENGTH) } };
+      const refused = { ...toRefused(messages, error), values: { user_code: typed.slice(0, MAX_TYPED_LENGTH) } };
       return redirectRefused(dependencies, c, { page: PATH, browser: session.csrfToken, refused });
     }
   });
@@ -67,7 +69,7 @@ export function createDeviceMount(dependencies: DeviceDependencies): RouteMount 
 }
 
 /** What the page of the code shows; trouble of our own goes on being thrown. */
-function toRefused(error: unknown): RefusedForm {
+function toRefused(messages: Messages, error: unknown): RefusedForm {
   if (!isFailure(error)) throw error;
   const { field, retryAfterSeconds } = error.details;
   const message = toSentence(error.message);
@@ -102,6 +104,7 @@ async function showRequest(
   c: Context<HttpEnv>,
   { session, typed }: Typed,
 ): Promise<Response> {
+  const messages = readMessages(c);
   const subjects = [session.user.id, clientAddress(c)];
   for (const subject of subjects) dependencies.limits.check('user_code', subject);
   const userCode = parseUserCode(typed);
@@ -127,7 +130,7 @@ async function showRequest(
     action: PATH,
     switchAccountUrl: '/sign-in?return_to=%2Fdevice',
   });
-  return respondPage(c, renderConsentPage(view));
+  return respondPage(c, renderConsentPage(messages, view));
 }
 
 async function requireApplication(dependencies: DeviceDependencies, { clientId }: PendingDevice): Promise<Application> {

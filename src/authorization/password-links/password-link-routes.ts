@@ -14,7 +14,7 @@ import { checkAttempt } from '../accounts/attempt-store.ts';
 import { auditStatement } from '../accounts/audit-store.ts';
 import { mailSubjects } from '../accounts/sign-in-back-off.ts';
 import { findUserByLogin, findUserByVerifiedEmail, type User } from '../accounts/user-store.ts';
-import { messages } from '../messages/messages.ts';
+import { type Messages, readMessages } from '../messages/messages.ts';
 import { clientAddress } from '../sign-in/read-client-address.ts';
 import { type SignInContext, toRefusedPassword, toWait } from '../sign-in/sign-in-context.ts';
 import { choosePassword, createPasswordLink, mailLinkStatement, openPasswordLink } from './password-link.ts';
@@ -33,11 +33,12 @@ export function createPasswordLinkRoutes(context: SignInContext): OpenAPIHono<Ht
 
 function addForgot(routes: OpenAPIHono<HttpEnv>, context: SignInContext): void {
   routes.get(FORGOT, (c) => {
-    if (context.mailer === undefined) return respondPage(c, renderMailOffPage());
-    if (c.req.query('done') === 'sent') return respondPage(c, renderSentPage());
+    const messages = readMessages(c);
+    if (context.mailer === undefined) return respondPage(c, renderMailOffPage(messages));
+    if (c.req.query('done') === 'sent') return respondPage(c, renderSentPage(messages));
     const browser = context.openForm(c);
     const refused = readRefused(context, c, browser);
-    return respondPage(c, renderForgotPage({ csrfToken: browser, refused }), { status: refused?.status });
+    return respondPage(c, renderForgotPage(messages, { csrfToken: browser, refused }), { status: refused?.status });
   });
 
   routes.post(FORGOT, async (c) => {
@@ -61,7 +62,8 @@ function refuseForgot(
   context: SignInContext,
   { error, typed }: { readonly error: unknown; readonly typed: string },
 ): Response {
-  const refused = { ...toWait(error), values: { who: typed } };
+  const messages = readMessages(c);
+  const refused = { ...toWait(messages, error), values: { who: typed } };
   return redirectRefused(context, c, { page: FORGOT, browser: context.openForm(c), refused });
 }
 
@@ -77,7 +79,7 @@ async function sendLink(
   ]);
   const user = [byLogin, byEmail].find((found) => found !== undefined && mayGetMail(found));
   const link = createPasswordLink(context, user ?? NO_PERSON, 'forgotten');
-  const to = user?.email ? { name: user.name, login: user.login, email: user.email } : NO_PERSON;
+  const to = user?.email ? { ...user, email: user.email } : NO_PERSON;
   const address = clientAddress(c);
   await context.store.writeAll([
     link.statement,
@@ -86,7 +88,7 @@ async function sendLink(
   await context.refusals.note({ kind: 'password_forgotten', userId: user?.id, address });
 }
 
-const NO_PERSON = { id: '0'.repeat(24), credentialGeneration: 0, name: '-', login: '-', email: '' };
+const NO_PERSON = { id: '0'.repeat(24), credentialGeneration: 0, name: '-', login: '-', email: '', language: null };
 
 /** A person who signs in with a provider alone gets no password by mail: the provider decides who comes in. */
 function mayGetMail({ email, isEmailVerified, disabledAtMs, passwordChangedAtMs }: User): boolean {
@@ -95,16 +97,18 @@ function mayGetMail({ email, isEmailVerified, disabledAtMs, passwordChangedAtMs 
 
 function addChoose(routes: OpenAPIHono<HttpEnv>, context: SignInContext): void {
   routes.get(CHOOSE, async (c) => {
+    const messages = readMessages(c);
     const token = c.req.query('token') ?? '';
     const link = await openPasswordLink(context, token);
-    if (link === undefined) throw refuseLink();
+    if (link === undefined) throw refuseLink(messages);
     const browser = context.openForm(c);
     const refused = readRefused(context, c, browser);
-    const page = renderChoosePage({ csrfToken: browser, token, link, refused });
+    const page = renderChoosePage(messages, { csrfToken: browser, token, link, refused });
     return respondPage(c, page, { status: refused?.status, withScript: true });
   });
 
   routes.post(CHOOSE, async (c) => {
+    const messages = readMessages(c);
     const form = await readForm(c);
     context.checkOpenForm(c, form);
     const token = readField(form, 'token');
@@ -121,7 +125,11 @@ function addChoose(routes: OpenAPIHono<HttpEnv>, context: SignInContext): void {
       // Another password was set meanwhile, which made the link worthless.
       if (!(await choosePassword(context, chosen))) return c.redirect(page, 303);
     } catch (error) {
-      return redirectRefused(context, c, { page, browser: context.openForm(c), refused: toRefusedPassword(error) });
+      return redirectRefused(context, c, {
+        page,
+        browser: context.openForm(c),
+        refused: toRefusedPassword(messages, error),
+      });
     }
     context.cookies.drop(c, 'session');
     const query = new URLSearchParams({ done: 'password_changed', login_hint: link.user.login });
@@ -129,6 +137,6 @@ function addChoose(routes: OpenAPIHono<HttpEnv>, context: SignInContext): void {
   });
 }
 
-function refuseLink(): Failure {
+function refuseLink(messages: Messages): Failure {
   return new Failure('forbidden', messages.choose.worthless.replace(/\.$/, ''));
 }

@@ -9,7 +9,7 @@ import { changePasswordOnce } from '../accounts/password-store.ts';
 import { endOtherSessionsStatement } from '../accounts/session-store.ts';
 import { createTicket, dropTicketStatement, findTicket, type TicketDependencies } from '../accounts/ticket-store.ts';
 import { findUserById, type User } from '../accounts/user-store.ts';
-import { passwordMails } from '../messages/mail-messages.ts';
+import { writeMail } from '../messages/mails.ts';
 import { checkNewPassword, hashPassword } from '../sign-in/password.ts';
 import { deletePersonalTokensStatement } from '../tokens/personal-token-store.ts';
 
@@ -55,13 +55,13 @@ export function createPasswordLink(dependencies: LinkDependencies, owner: Owner,
 
 /** Mails the link. `to`: an empty address makes a mail that is never sent. */
 export function mailLinkStatement(mailer: Mailer, { link, to, purpose, service }: MailedLink): BoundStatement {
-  const mail = passwordMails[purpose]({ name: to.name, login: to.login, url: link.url, service });
+  const mail = writeMail(to.language, purpose, { name: to.name, login: to.login, url: link.url, service });
   return mailer.queueStatement({ ...mail, to: to.email }, LINK_LIFETIMES_MS[purpose]);
 }
 
 export interface MailedLink {
   readonly link: PasswordLink;
-  readonly to: { readonly name: string; readonly login: string; readonly email: string };
+  readonly to: Pick<User, 'name' | 'login' | 'language'> & { readonly email: string };
   readonly purpose: LinkPurpose;
   /** The address of the service, as the footer names it. */
   readonly service: string;
@@ -117,7 +117,7 @@ function listConfirmStatements(
   user: User,
 ): BoundStatement[] {
   if (mailer === undefined || user.email === null || !user.isEmailVerified) return [];
-  const mail = passwordMails.changed({
+  const mail = writeMail(user.language, 'changed', {
     name: user.name,
     login: user.login,
     url: `${baseUrl}/forgot-password`,

@@ -9,7 +9,7 @@ import type { AccountPages, PageRequest } from '../account-pages/account-pages.t
 import { checkAdmin } from '../account-pages/activity-routes.ts';
 import { findLogins } from '../accounts/user-store.ts';
 import { type AuditSearch, findEvents, searchAudit, toRow } from '../administration/audit-operations.ts';
-import { messages } from '../messages/messages.ts';
+import { type Messages, readMessages } from '../messages/messages.ts';
 import { AUDIT, type AuditFilter, formatAuditFilter, renderAudit } from './audit-view.ts';
 
 const PAGE_SIZE = 50;
@@ -68,26 +68,31 @@ function toZone(time: string): string {
 }
 
 async function showAudit({ store }: AccountPages['context'], { c, show }: PageRequest): Promise<Response> {
+  const messages = readMessages(c);
   const filter = readFilter(c);
-  const { found, next, mistake } = await findPage(store, filter, c.req.query('before'));
+  const { found, next, mistake } = await findPage(messages, store, { filter, before: c.req.query('before') });
   const logins = await findLogins(
     store,
     found.flatMap(({ userId, actorId }) => [userId, actorId]),
   );
   const more = next === null ? undefined : AUDIT + formatAuditFilter(filter, { before: next });
-  const content = renderAudit({ events: found, logins, filter, next: more, mistake });
+  const content = renderAudit(messages, { events: found, logins, filter, next: more, mistake });
   return show({ title: messages.activity.allTitle, here: AUDIT, content }, { status: mistake ? 422 : 200 });
 }
 
-async function findPage(store: AccountPages['context']['store'], filter: AuditFilter, before: string | undefined) {
+async function findPage(
+  messages: Messages,
+  store: AccountPages['context']['store'],
+  { filter, before }: { readonly filter: AuditFilter; readonly before: string | undefined },
+) {
   try {
     return { ...(await findEvents(store, parseSearch(filter, { limit: PAGE_SIZE, before }))), mistake: undefined };
   } catch (error) {
-    return { found: [], next: null, mistake: explain(error) };
+    return { found: [], next: null, mistake: explain(messages, error) };
   }
 }
 
-function explain(error: unknown): Mistake {
+function explain(messages: Messages, error: unknown): Mistake {
   // An address that a person has typed: a login that no person has, or what the schema refuses.
   if (isFailure(error) && error.code === 'not_found') return { message: toSentence(error.message) };
   if (error instanceof Error && error.name.endsWith('ZodError')) return { message: messages.activity.wrongFilter };

@@ -3,7 +3,7 @@ import { type Mistake, renderField, renderMistake, renderSelect } from '../../pa
 import type { Html } from '../../pages/layout.ts';
 import { renderEvent } from '../account-pages/activity-routes.ts';
 import { AUDIT_KINDS, type RecordedEvent } from '../accounts/audit-store.ts';
-import { messages } from '../messages/messages.ts';
+import type { Messages } from '../messages/messages.ts';
 
 export const AUDIT = '/admin/activity';
 
@@ -30,16 +30,16 @@ export function formatAuditFilter(filter: AuditFilter, more: Readonly<Record<str
   return given.length === 0 ? '' : `?${new URLSearchParams(given).toString()}`;
 }
 
-export function renderAudit({ events, logins, filter, next, mistake }: AuditView): Html {
+export function renderAudit(messages: Messages, { events, logins, filter, next, mistake }: AuditView): Html {
   const t = messages.activity;
-  return html`<div class="tight"><h1>${t.allTitle}</h1><p class="soft">${t.allLead}</p></div>${renderMistake(mistake)}
-${renderFilter(filter)}
-${events.length === 0 ? html`<p class="empty">${t.noneFits}</p>` : html`<ul class="list">${events.map((event) => renderEvent(event, logins))}</ul>`}
+  return html`<div class="tight"><h1>${t.allTitle}</h1><p class="soft">${t.allLead}</p></div>${renderMistake(messages, mistake)}
+${renderFilter(messages, filter)}
+${events.length === 0 ? html`<p class="empty">${t.noneFits}</p>` : html`<ul class="list">${events.map((event) => renderEvent(messages, event, logins))}</ul>`}
 ${next === undefined ? '' : html`<p><a class="button plain" href="${next}">${t.more}</a></p>`}
 <p class="small">${messages.users.exportAs} <a href="${AUDIT}/export${formatAuditFilter(filter, { format: 'csv' })}">CSV</a>, <a href="${AUDIT}/export${formatAuditFilter(filter, { format: 'jsonl' })}">JSON lines</a></p>`;
 }
 
-function renderFilter(filter: AuditFilter): Html {
+function renderFilter(messages: Messages, filter: AuditFilter): Html {
   const t = messages.activity;
   const kinds = AUDIT_KINDS.map((value) => ({ value, label: messages.audit[value] }));
   return html`<form method="get" class="card stack"><div class="pair">

@@ -13,8 +13,8 @@ import { invitePerson } from '../administration/invite-people.ts';
 import { createPerson } from '../administration/manage-people.ts';
 import { PERSON_STATES, searchPeople } from '../administration/people-store.ts';
 import { toPerson } from '../administration/person.ts';
-import { createTestMail } from '../messages/mail-messages.ts';
-import { messages } from '../messages/messages.ts';
+import { writeMail } from '../messages/mails.ts';
+import { readMessages } from '../messages/messages.ts';
 import { addAuditRoutes } from './audit-routes.ts';
 import {
   formatFilter,
@@ -84,12 +84,13 @@ function readFilter(c: Context<HttpEnv>): PeopleFilter {
 
 function addCreation({ context, form }: AccountPages): void {
   form(PEOPLE, async (submission) => {
+    const messages = readMessages(submission.c);
     checkAdmin(submission);
     const values = readValues(submission);
     try {
       return await createByForm(context, submission, values);
     } catch (error) {
-      return showPeople(context, submission, { values, mistake: toMistake(error) });
+      return showPeople(context, submission, { values, mistake: toMistake(messages, error) });
     }
   });
 }
@@ -127,12 +128,14 @@ async function createByForm(
 /** To the administrator's own address, so that the form cannot write to others. */
 function addTestMail({ context, form }: AccountPages): void {
   form(`${PEOPLE}/test-mail`, async (submission) => {
+    const messages = readMessages(submission.c);
     checkAdmin(submission);
-    const { name, email } = submission.session.user;
+    const { login, name, email } = submission.session.user;
     if (context.mailer === undefined) return submission.c.redirect(PEOPLE, 303);
     if (email === null)
       return showPeople(context, submission, { mistake: { message: messages.users.testMailNeedsAddress } });
-    const mail = createTestMail({ name, service: context.baseUrl });
+    const facts = { name, login, url: context.baseUrl, service: context.baseUrl };
+    const mail = writeMail(messages.language, 'test', facts);
     await context.store.writeAll([context.mailer.queueStatement({ ...mail, to: email })]);
     return submission.c.redirect(`${PEOPLE}?done=test_mail`, 303);
   });
@@ -148,12 +151,13 @@ async function showPeople(
   { c, session, show }: PageRequest,
   { values, mistake }: Shown,
 ): Promise<Response> {
+  const messages = readMessages(c);
   const t = messages.users;
   const filter = readFilter(c);
   const canMail = context.mailer !== undefined;
   const found = await searchPeople(context.store, { ...filter, after: c.req.query('after'), limit: PAGE_SIZE + 1 });
   const people = found.slice(0, PAGE_SIZE);
-  const content = renderPeople({
+  const content = renderPeople(messages, {
     people,
     filter,
     next: found.length > PAGE_SIZE ? pathAfter(filter, people) : undefined,

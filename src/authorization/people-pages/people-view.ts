@@ -1,6 +1,5 @@
 import { html } from 'hono/html';
 import {
-  formatDate,
   type Mistake,
   renderBadge,
   renderCheck,
@@ -13,7 +12,7 @@ import {
 import type { Html } from '../../pages/layout.ts';
 import type { User } from '../accounts/user-store.ts';
 import type { PersonState } from '../administration/people-store.ts';
-import { messages } from '../messages/messages.ts';
+import type { Messages } from '../messages/messages.ts';
 
 export const PEOPLE = '/admin/users';
 
@@ -52,19 +51,19 @@ export function pathOfPerson(login: string): string {
   return `${PEOPLE}/${encodeURIComponent(login)}`;
 }
 
-export function renderPeople(view: PeopleView): Html {
+export function renderPeople(messages: Messages, view: PeopleView): Html {
   const t = messages.users;
   const { people, next } = view;
   return html`<div class="tight"><h1>${t.title}</h1><p class="soft">${t.lead}</p></div>
-${renderDone(view.done)}${renderMistake(view.mistake)}
-${renderFilter(view.filter)}
-${people.length === 0 ? html`<p class="empty">${t.none}</p>` : html`<ul class="list">${people.map(renderPerson)}</ul>`}
+${renderDone(view.done)}${renderMistake(messages, view.mistake)}
+${renderFilter(messages, view.filter)}
+${people.length === 0 ? html`<p class="empty">${t.none}</p>` : html`<ul class="list">${people.map((user) => renderPerson(messages, user))}</ul>`}
 ${next === undefined ? '' : html`<p><a class="button plain" href="${next}">${t.more}</a></p>`}
 <p class="small">${t.exportAs} <a href="${PEOPLE}/export${formatFilter(view.filter, { format: 'csv' })}">CSV</a>, <a href="${PEOPLE}/export${formatFilter(view.filter, { format: 'jsonl' })}">JSON lines</a></p>
-${renderNewPerson(view)}${view.canMail ? renderTestMail(view) : ''}`;
+${renderNewPerson(messages, view)}${view.canMail ? renderTestMail(messages, view) : ''}`;
 }
 
-function renderFilter({ q, state }: PeopleFilter): Html {
+function renderFilter(messages: Messages, { q, state }: PeopleFilter): Html {
   const t = messages.users;
   const choices = Object.entries(t.filters).map(([value, label]) => ({ value, label }));
   return html`<form method="get" class="card stack"><div class="pair">
@@ -73,15 +72,15 @@ ${renderSelect({ name: 'state', label: t.filter, choices, value: state ?? '' })}
 </div><button class="plain">${t.find}</button></form>`;
 }
 
-function renderPerson(user: User): Html {
+function renderPerson(messages: Messages, user: User): Html {
   const t = messages.users;
   const isDisabled = user.disabledAtMs !== null;
   return html`<li class="item"><div class="row">${renderBadge(user.name)}<div class="tight">
 <p><a href="${pathOfPerson(user.login)}"><strong>${user.login}</strong></a> ${user.isAdmin ? html`<span class="tag good">${t.admin}</span>` : ''}${isDisabled ? html`<span class="tag bad">${t.disabled}</span>` : ''}</p>
-<p class="small soft">${user.name}${user.email ? ` · ${user.email}` : ''} · ${formatDate(user.createdAtMs)}</p></div></div></li>`;
+<p class="small soft">${user.name}${user.email ? ` · ${user.email}` : ''} · ${messages.format.date(user.createdAtMs)}</p></div></div></li>`;
 }
 
-function renderNewPerson(view: PeopleView): Html {
+function renderNewPerson(messages: Messages, view: PeopleView): Html {
   const { setup } = messages;
   const t = messages.users;
   const { values, mistake, canMail } = view;
@@ -91,17 +90,17 @@ ${renderField({ name: 'login', label: setup.login, hint: setup.loginHint, value:
 ${renderField({ name: 'name', label: setup.name, value: values.name, autocomplete: 'off', mistake })}
 ${renderField({ name: 'email', label: `${setup.email} (${setup.optional})`, hint: t.emailHint, type: 'email', value: values.email, autocomplete: 'off', isOptional: true, mistake })}
 <fieldset><legend>${t.way}</legend>
-${canMail ? renderWay('mail', view) : ''}${renderWay('show', view)}${renderWay('password', view)}
+${canMail ? renderWay(messages, 'mail', view) : ''}${renderWay(messages, 'show', view)}${renderWay(messages, 'password', view)}
 </fieldset>
 ${renderField({ name: 'password', label: t.password, hint: setup.passwordHint, type: 'password', autocomplete: 'new-password', isOptional: true, mistake })}
 <button>${t.submit}</button></form></section>`;
 }
 
-function renderWay(value: NewPersonValues['way'], { values }: PeopleView): Html {
+function renderWay(messages: Messages, value: NewPersonValues['way'], { values }: PeopleView): Html {
   const { label, hint } = messages.users.ways[value];
   return renderCheck({ name: 'way', value, label, hint, isChosen: values.way === value }, 'radio');
 }
 
-function renderTestMail({ csrfToken }: PeopleView): Html {
+function renderTestMail(messages: Messages, { csrfToken }: PeopleView): Html {
   return html`<form method="post" action="${PEOPLE}/test-mail">${renderCsrf(csrfToken)}<button class="plain quiet">${messages.users.testMail}</button></form>`;
 }

@@ -14,7 +14,7 @@ import type { User } from '../accounts/user-store.ts';
 import { orderPasswordLink } from '../administration/invite-people.ts';
 import { disablePerson, enablePerson, resetSecondStep, setAdministrator } from '../administration/manage-people.ts';
 import { findPerson } from '../administration/person.ts';
-import { messages } from '../messages/messages.ts';
+import { readMessages } from '../messages/messages.ts';
 import { clientAddress } from '../sign-in/read-client-address.ts';
 import { PEOPLE, pathOfPerson } from './people-view.ts';
 import { type ChangeName, listChanges, renderChange, renderPerson } from './person-view.ts';
@@ -40,6 +40,7 @@ export function addPersonRoutes({ context, page, form }: AccountPages): void {
   });
 
   form(`${PERSON}/:change`, async (submission) => {
+    const messages = readMessages(submission.c);
     checkAdmin(submission);
     const user = await findOpened(context, submission);
     const change = readChange(submission, user);
@@ -48,7 +49,7 @@ export function addPersonRoutes({ context, page, form }: AccountPages): void {
     try {
       return await makeChange(context, submission, { user, change });
     } catch (error) {
-      return showChange(context, submission, { user, change, mistake: toMistake(error) });
+      return showChange(context, submission, { user, change, mistake: toMistake(messages, error) });
     }
   });
 }
@@ -58,6 +59,7 @@ function findOpened({ store }: AccountPages['context'], { c }: PageRequest): Pro
 }
 
 function readChange({ c, session }: PageRequest, user: User): ChangeName {
+  const messages = readMessages(c);
   const name = c.req.param('change');
   const change = listChanges(user, session.user).find((one) => one === name);
   if (change === undefined) throw new Failure('not_found', messages.error.notFound);
@@ -111,13 +113,14 @@ async function makeChange(
 }
 
 async function showPerson(context: AccountPages['context'], request: PageRequest, user: User): Promise<Response> {
+  const messages = readMessages(request.c);
   const { c, session, show } = request;
   const [totp, passkeys, link] = await Promise.all([
     hasTotp(context.store, user.id),
     listPasskeys(context.store, user.id),
     takeOnce(context, request),
   ]);
-  const content = renderPerson({
+  const content = renderPerson(messages, {
     user,
     hasTotp: totp,
     passkeys: passkeys.length,
@@ -131,11 +134,12 @@ async function showPerson(context: AccountPages['context'], request: PageRequest
 
 function showChange(
   context: AccountPages['context'],
-  { session, show }: PageRequest,
+  { c, session, show }: PageRequest,
   { user, change, mistake }: Change,
 ): Promise<Response> {
+  const messages = readMessages(c);
   const canMail = context.mailer !== undefined && user.email !== null && user.isEmailVerified;
-  const content = renderChange({ user, change, canMail, mistake, csrfToken: session.csrfToken });
+  const content = renderChange(messages, { user, change, canMail, mistake, csrfToken: session.csrfToken });
   const title = messages.changes[change].title(user.login);
   return show({ title, here: PEOPLE, content }, { status: mistake ? 422 : 200 });
 }

@@ -1,11 +1,11 @@
 import { html } from 'hono/html';
-import { formatDate, type Mistake, renderCsrf, renderDone, renderMistake } from '../../pages/elements.ts';
+import { type Mistake, renderCsrf, renderDone, renderMistake } from '../../pages/elements.ts';
 import type { Html } from '../../pages/layout.ts';
 import type { User } from '../accounts/user-store.ts';
-import { messages } from '../messages/messages.ts';
+import type { Messages } from '../messages/messages.ts';
 import { PEOPLE, pathOfPerson } from './people-view.ts';
 
-export type ChangeName = keyof typeof messages.changes;
+export type ChangeName = keyof Messages['changes'];
 
 /** What may be done with this account now, by this administrator. */
 export function listChanges(user: User, administrator: Pick<User, 'id'>): ChangeName[] {
@@ -32,29 +32,29 @@ export interface PersonView {
 
 const DANGERS: ReadonlySet<ChangeName> = new Set(['disable', 'reset-second-step', 'unmake-admin']);
 
-export function renderPerson(view: PersonView): Html {
+export function renderPerson(messages: Messages, view: PersonView): Html {
   const t = messages.person;
   const { user, link } = view;
   const path = pathOfPerson(user.login);
   return html`<p class="small"><a href="${PEOPLE}">${messages.users.title}</a></p><div class="tight"><h1>${user.login}</h1><p class="soft">${user.name}</p></div>
 ${renderDone(view.done)}${view.isLinkSpent ? html`<p class="notice">${t.linkSpent}</p>` : ''}
 ${link === undefined ? '' : html`<div class="notice" role="status"><strong>${t.link}</strong><code class="secret" id="link" data-copy>${link}</code></div>`}
-${renderFacts(view)}
+${renderFacts(messages, view)}
 <section class="card stack" aria-labelledby="actions"><h2 id="actions">${t.actions}</h2>
 <div class="row">${view.changes.map((change) => html`<a class="button ${DANGERS.has(change) ? 'danger' : 'plain'}" href="${path}/${change}">${messages.changes[change].label}</a>`)}</div></section>
 <p><a href="/admin/activity?user=${encodeURIComponent(user.login)}">${t.activity}</a></p>`;
 }
 
-function renderFacts({ user, hasTotp, passkeys }: PersonView): Html {
+function renderFacts(messages: Messages, { user, hasTotp, passkeys }: PersonView): Html {
   const t = messages.person;
   const ways = [hasTotp ? t.totp : '', passkeys > 0 ? t.passkeys(passkeys) : ''].filter((way) => way !== '');
   return html`<section class="card"><dl class="facts">
 <dt>${t.state}</dt><dd>${user.disabledAtMs === null ? t.states.active : html`<span class="tag bad">${t.states.disabled}</span>`}</dd>
 <dt>${t.role}</dt><dd>${user.isAdmin ? t.administrator : t.person}</dd>
 <dt>${t.email}</dt><dd>${user.email === null ? t.none : `${user.email} (${user.isEmailVerified ? t.verified : t.notVerified})`}</dd>
-<dt>${t.password}</dt><dd>${user.passwordChangedAtMs === null ? t.none : t.passwordSet(formatDate(user.passwordChangedAtMs))}</dd>
+<dt>${t.password}</dt><dd>${user.passwordChangedAtMs === null ? t.none : t.passwordSet(messages.format.date(user.passwordChangedAtMs))}</dd>
 <dt>${t.secondStep}</dt><dd>${ways.length === 0 ? t.none : ways.join(', ')}</dd>
-<dt>${t.since}</dt><dd>${formatDate(user.createdAtMs)}</dd></dl></section>`;
+<dt>${t.since}</dt><dd>${messages.format.date(user.createdAtMs)}</dd></dl></section>`;
 }
 
 export interface ChangeView {
@@ -65,17 +65,17 @@ export interface ChangeView {
   readonly csrfToken: string;
 }
 
-export function renderChange({ user, change, canMail, mistake, csrfToken }: ChangeView): Html {
+export function renderChange(messages: Messages, { user, change, canMail, mistake, csrfToken }: ChangeView): Html {
   const t = messages.changes[change];
   const path = pathOfPerson(user.login);
-  return html`<p class="small"><a href="${path}">${user.login}</a></p><h1>${t.title(user.login)}</h1>${renderMistake(mistake)}
+  return html`<p class="small"><a href="${path}">${user.login}</a></p><h1>${t.title(user.login)}</h1>${renderMistake(messages, mistake)}
 <section class="card stack"><p>${t.lead}</p>
 <form method="post" action="${path}/${change}" class="row">${renderCsrf(csrfToken)}
-${change === 'password-link' ? renderWays(canMail) : html`<button class="${DANGERS.has(change) ? 'danger' : ''}">${t.submit}</button>`}
+${change === 'password-link' ? renderWays(messages, canMail) : html`<button class="${DANGERS.has(change) ? 'danger' : ''}">${t.submit}</button>`}
 <a href="${path}">${messages.cancel}</a></form></section>`;
 }
 
-function renderWays(canMail: boolean): Html {
+function renderWays(messages: Messages, canMail: boolean): Html {
   const t = messages.changes['password-link'];
   return html`${canMail ? html`<button name="way" value="mail">${t.submit}</button>` : ''}<button name="way" value="show" class="${canMail ? 'plain' : ''}">${messages.showLink}</button>`;
 }

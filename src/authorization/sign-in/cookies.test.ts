@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createFormClient, readHidden } from '../../../test/support/form-client.ts';
 import { addUser, openAs, PASSWORD, servePages } from '../../../test/support/page-service.ts';
-import { messages } from '../messages/messages.ts';
+import { allMessages } from '../messages/all-messages.ts';
 
 test('S05 over https every cookie is __Host-, Secure, HttpOnly and Lax', async (t) => {
   const service = await servePages(t, { baseUrl: 'https://id.example.org' });
@@ -77,5 +77,5 @@ test('a form that is no form is refused', async (t) => {
   const service = await servePages(t);
   const answer = await createFormClient(service.url).post('/sign-in', {}, { 'content-type': 'application/json' });
   assert.equal(answer.status, 400);
-  assert.match(answer.body, new RegExp(messages.error.title));
+  assert.match(answer.body, new RegExp(allMessages.error.title));
 });

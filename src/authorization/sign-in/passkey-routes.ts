@@ -3,6 +3,7 @@ import type { HttpEnv } from '../../http/context.ts';
 import { readField, readForm } from '../../pages/page-routes.ts';
 import { checkAttempt, forgiveAttempt } from '../accounts/attempt-store.ts';
 import { addressSubjects, challengeSubjects } from '../accounts/sign-in-back-off.ts';
+import { readMessages } from '../messages/messages.ts';
 import { formatFlow, readFlow } from './flow.ts';
 import { beginSignIn, finishSignIn } from './passkeys.ts';
 import { refuseSignIn } from './password-routes.ts';
@@ -21,6 +22,7 @@ export function addPasskeyRoutes(routes: OpenAPIHono<HttpEnv>, context: SignInCo
   });
 
   routes.post('/sign-in/passkey', async (c) => {
+    const messages = readMessages(c);
     const form = await readForm(c);
     context.checkOpenForm(c, form);
     const flow = readFlow(context.cipher, form);
@@ -28,7 +30,7 @@ export function addPasskeyRoutes(routes: OpenAPIHono<HttpEnv>, context: SignInCo
     try {
       await checkAttempt(context.store, { subjects, nowMs: context.world.nowMs() });
     } catch (error) {
-      return refuseSignIn(c, context, { flow, refused: toWait(error) });
+      return refuseSignIn(c, context, { flow, refused: toWait(messages, error) });
     }
     const answer = { ticket: readField(form, 'ticket'), credential: readField(form, 'credential') };
     const user = await finishSignIn(context, answer);

@@ -10,7 +10,7 @@ import { endSession } from '../accounts/session-store.ts';
 import { type AttemptSubject, attemptSubjects } from '../accounts/sign-in-back-off.ts';
 import { hasTotp } from '../accounts/totp-store.ts';
 import { findCredentials, rehashPassword, type User } from '../accounts/user-store.ts';
-import { messages } from '../messages/messages.ts';
+import { type Messages, readMessages } from '../messages/messages.ts';
 import { type Flow, formatFlow, readFlow } from './flow.ts';
 import { findDeviceId } from './known-device.ts';
 import { canUsePasskeys } from './passkeys.ts';
@@ -25,14 +25,20 @@ export interface UpstreamLink {
   readonly name: string;
 }
 
-const DONE: ReadonlyMap<string, string> = new Map([
-  ['signed_out', messages.signIn.ended],
-  ['password_changed', messages.signIn.passwordChanged],
-]);
-const REFUSED: ReadonlyMap<string, RefusedForm> = new Map([
-  ['passkey_refused', { message: messages.signIn.passkeyFailed, status: 422 }],
-  ['upstream_refused', { message: messages.signIn.upstreamFailed, status: 422 }],
-]);
+/** What another page leads here with, in `done`. */
+function listDone({ signIn }: Messages): ReadonlyMap<string, string> {
+  return new Map([
+    ['signed_out', signIn.ended],
+    ['password_changed', signIn.passwordChanged],
+  ]);
+}
+
+function listRefused({ signIn }: Messages): ReadonlyMap<string, RefusedForm> {
+  return new Map([
+    ['passkey_refused', { message: signIn.passkeyFailed, status: 422 }],
+    ['upstream_refused', { message: signIn.upstreamFailed, status: 422 }],
+  ]);
+}
 
 export function addPasswordRoutes(
   routes: OpenAPIHono<HttpEnv>,
@@ -46,10 +52,11 @@ export function addPasswordRoutes(
 
 function addSignInPage(routes: OpenAPIHono<HttpEnv>, context: SignInContext, upstream: UpstreamLink | undefined): void {
   routes.get('/sign-in', async (c) => {
+    const messages = readMessages(c);
     const query = new URL(c.req.url).searchParams;
     const word = query.get('done') ?? '';
     const csrfToken = context.openForm(c);
-    const refused = readRefused(context, c, csrfToken) ?? REFUSED.get(word);
+    const refused = readRefused(context, c, csrfToken) ?? listRefused(messages).get(word);
     const login = refused?.values?.login ?? query.get('login_hint') ?? '';
     return showSignIn(c, {
       context,
@@ -58,13 +65,14 @@ function addSignInPage(routes: OpenAPIHono<HttpEnv>, context: SignInContext, ups
       flow: readFlow(context.cipher, query),
       login: login.slice(0, 64),
       refused,
-      done: DONE.get(word),
+      done: listDone(messages).get(word),
     });
   });
 }
 
 function addSignInForm(routes: OpenAPIHono<HttpEnv>, context: SignInContext): void {
   routes.post('/sign-in', async (c) => {
+    const messages = readMessages(c);
     const form = await readForm(c);
     context.checkOpenForm(c, form);
     const flow = readFlow(context.cipher, form);
@@ -79,7 +87,7 @@ function addSignInForm(routes: OpenAPIHono<HttpEnv>, context: SignInContext): vo
       checkHashPlace(caller);
       await checkAttempt(context.store, { subjects, nowMs: context.world.nowMs() });
     } catch (error) {
-      return refuse(toWait(error));
+      return refuse(toWait(messages, error));
     }
     const given = { login, password: readField(form, 'password'), caller };
     try {
@@ -89,7 +97,7 @@ function addSignInForm(routes: OpenAPIHono<HttpEnv>, context: SignInContext): vo
     } catch (error) {
       if (!isBusy(error)) throw error;
       await takeBackAttempt(context.store, subjects);
-      return refuse(toWait(error));
+      return refuse(toWait(messages, error));
     }
   });
 }
@@ -158,9 +166,10 @@ interface SignInShown {
 }
 
 async function showSignIn(c: Context<HttpEnv>, shown: SignInShown): Promise<Response> {
+  const messages = readMessages(c);
   const { context, upstream, csrfToken, flow, login, refused, done } = shown;
   const session = await context.currentSession(c);
-  const page = renderSignInPage({
+  const page = renderSignInPage(messages, {
     csrfToken,
     hidden: flow.hidden,
     login,

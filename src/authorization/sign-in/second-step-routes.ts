@@ -15,7 +15,7 @@ import { attemptSubjects } from '../accounts/sign-in-back-off.ts';
 import { findTicket, issueTicket, takeTicket } from '../accounts/ticket-store.ts';
 import { findTotpSeed, spendRecoveryCode, spendTotpTimeStep } from '../accounts/totp-store.ts';
 import { findUserById, type User } from '../accounts/user-store.ts';
-import { messages } from '../messages/messages.ts';
+import { readMessages } from '../messages/messages.ts';
 import { type Flow, formatFlow, readFlow } from './flow.ts';
 import { clientAddress } from './read-client-address.ts';
 import { type SignInContext, toWait } from './sign-in-context.ts';
@@ -45,15 +45,17 @@ export async function askSecondStep(
 
 export function addSecondStepRoutes(routes: OpenAPIHono<HttpEnv>, context: SignInContext): void {
   routes.get(PATH, async (c) => {
+    const messages = readMessages(c);
     const flow = readFlow(context.cipher, new URL(c.req.url).searchParams);
     if (context.cookies.read(c, 'step') === undefined) return c.redirect(`/sign-in${formatFlow(flow)}`, 303);
     const csrfToken = context.openForm(c);
     const refused = readRefused(context, c, csrfToken);
-    const page = renderSecondStepPage({ csrfToken, hidden: flow.hidden, mistake: refused });
+    const page = renderSecondStepPage(messages, { csrfToken, hidden: flow.hidden, mistake: refused });
     return respondPage(c, page, { status: refused?.status, leadsToClient: flow.leadsToClient });
   });
 
   routes.post(PATH, async (c) => {
+    const messages = readMessages(c);
     const form = await readForm(c);
     context.checkOpenForm(c, form);
     const flow = readFlow(context.cipher, form);
@@ -64,7 +66,7 @@ export function addSecondStepRoutes(routes: OpenAPIHono<HttpEnv>, context: SignI
     try {
       await checkAttempt(context.store, { subjects, nowMs: context.world.nowMs() });
     } catch (error) {
-      return refuse(c, context, { flow, refused: toWait(error) });
+      return refuse(c, context, { flow, refused: toWait(messages, error) });
     }
     const method = await spendCode(context, user, readField(form, 'code'));
     if (method === undefined) return refuseCode(c, context, { user, flow });
@@ -107,6 +109,7 @@ async function refuseCode(
   context: SignInContext,
   { user, flow }: { readonly user: User; readonly flow: Flow },
 ): Promise<Response> {
+  const messages = readMessages(c);
   const event = { kind: 'sign_in_failed', userId: user.id, address: clientAddress(c) } as const;
   const details = { method: 'second step', reason: 'wrong code' };
   await context.refusals.note({ ...event, details });

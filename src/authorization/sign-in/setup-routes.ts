@@ -9,7 +9,7 @@ import { readRefused, redirectRefused } from '../../pages/refused-form.ts';
 import { auditStatement } from '../accounts/audit-store.ts';
 import { findTicket, issueTicket, takeTicket } from '../accounts/ticket-store.ts';
 import { createFirstUser, hasUsers } from '../accounts/user-store.ts';
-import { messages } from '../messages/messages.ts';
+import { readMessages } from '../messages/messages.ts';
 import { checkNewPassword, hashPassword } from './password.ts';
 import { clientAddress } from './read-client-address.ts';
 import { type SignInContext, toRefusedPassword } from './sign-in-context.ts';
@@ -30,16 +30,18 @@ export async function createSetupLink(
 
 export function addSetupRoutes(routes: OpenAPIHono<HttpEnv>, context: SignInContext): void {
   routes.get(PATH, async (c) => {
+    const messages = readMessages(c);
     const token = c.req.query('token') ?? '';
     if (!(await isLiveToken(context, token))) throw new Failure('forbidden', messages.setup.worthless);
     const csrfToken = context.openForm(c);
     const refused = readRefused(context, c, csrfToken);
     const { login = '', name = '', email = '' } = refused?.values ?? {};
-    const page = renderSetupPage({ csrfToken, token, login, name, email, mistake: refused });
+    const page = renderSetupPage(messages, { csrfToken, token, login, name, email, mistake: refused });
     return respondPage(c, page, { status: refused?.status, withScript: true });
   });
 
   routes.post(PATH, async (c) => {
+    const messages = readMessages(c);
     const form = await readForm(c);
     context.checkOpenForm(c, form);
     const token = readField(form, 'token');
@@ -54,7 +56,7 @@ export function addSetupRoutes(routes: OpenAPIHono<HttpEnv>, context: SignInCont
     try {
       return await setUp(c, context, { ...values, token, password: readField(form, 'password') });
     } catch (error) {
-      const refused = { ...toRefusedPassword(error), values };
+      const refused = { ...toRefusedPassword(messages, error), values };
       return redirectRefused(context, c, { page, browser: context.openForm(c), refused });
     }
   });

@@ -5,6 +5,7 @@ import type { SecretCipher } from '../../encryption/secret-cipher.ts';
 import { isFailure } from '../../errors.ts';
 import type { HttpEnv } from '../../http/context.ts';
 import type { Mailer } from '../../mail/mailer.ts';
+import { preferLanguage } from '../../pages/locale.ts';
 import { toMistake } from '../../pages/page-routes.ts';
 import type { RefusedForm } from '../../pages/refused-form.ts';
 import type { World } from '../../world.ts';
@@ -17,7 +18,7 @@ import {
   type StoredSession,
 } from '../accounts/session-store.ts';
 import type { User } from '../accounts/user-store.ts';
-import { messages } from '../messages/messages.ts';
+import type { Messages } from '../messages/messages.ts';
 import { type Cookies, checkFormToken, checkOrigin, createCookies, type FormFields, formToken } from './cookies.ts';
 import type { Flow } from './flow.ts';
 import { rememberDevice } from './known-device.ts';
@@ -82,7 +83,9 @@ export function createSignInContext(dependencies: SignInContextDependencies): Si
     const token = cookies.read(c, 'session');
     if (token === undefined) return undefined;
     const session = await findSession(store, token, world.nowMs());
-    return session && { ...session, csrfToken: formToken(token) };
+    if (session === undefined) return undefined;
+    preferLanguage(c, session.user.language);
+    return { ...session, csrfToken: formToken(token) };
   };
   return {
     ...dependencies,
@@ -124,7 +127,7 @@ export function createSignInContext(dependencies: SignInContextDependencies): Si
 }
 
 /** What a form shows that has to wait; an error that names no wait goes on being thrown. */
-export function toWait(error: unknown): RefusedForm {
+export function toWait(messages: Messages, error: unknown): RefusedForm {
   const retryAfterSeconds = isFailure(error) ? error.details.retryAfterSeconds : undefined;
   if (retryAfterSeconds === undefined) throw error;
   if (isBusy(error)) return { message: messages.signIn.busy(retryAfterSeconds), status: 503, retryAfterSeconds };
@@ -132,6 +135,6 @@ export function toWait(error: unknown): RefusedForm {
 }
 
 /** What a form shows that sets a password; any other error goes on being thrown. */
-export function toRefusedPassword(error: unknown): RefusedForm {
-  return isBusy(error) ? toWait(error) : { ...toMistake(error), status: 422 };
+export function toRefusedPassword(messages: Messages, error: unknown): RefusedForm {
+  return isBusy(error) ? toWait(messages, error) : { ...toMistake(messages, error), status: 422 };
 }

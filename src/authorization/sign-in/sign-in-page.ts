@@ -8,7 +8,7 @@ import {
   renderMistake,
 } from '../../pages/elements.ts';
 import { type Html, renderFocusPage } from '../../pages/layout.ts';
-import { messages } from '../messages/messages.ts';
+import type { Messages } from '../messages/messages.ts';
 import { passkeyScript } from './passkey-script.ts';
 
 export interface SignInView {
@@ -26,11 +26,11 @@ export interface SignInView {
   readonly upstream?: { readonly name: string; readonly path: string } | undefined;
 }
 
-export function renderSignInPage(view: SignInView): Html {
+export function renderSignInPage(messages: Messages, view: SignInView): Html {
   const t = messages.signIn;
   const content = html`<div class="card stack">
 <h1>${t.title}</h1>
-${renderDone(view.done)}${renderMistake(view.mistake)}${view.current ? renderCurrent(view.current) : ''}
+${renderDone(view.done)}${renderMistake(messages, view.mistake)}${view.current ? renderCurrent(messages, view.current) : ''}
 <form method="post" action="/sign-in" class="stack">
 ${renderCsrf(view.csrfToken)}${renderHidden(view.hidden)}
 ${renderField({ name: 'login', label: t.login, value: view.login, autocomplete: 'username webauthn', hasFocus: view.login === '' && !view.mistake })}
@@ -38,9 +38,9 @@ ${renderField({ name: 'password', label: t.password, type: 'password', autocompl
 <button class="full">${t.submit}</button>
 </form>
 ${view.canMail ? html`<p class="small"><a href="/forgot-password">${messages.forgot.link}</a></p>` : ''}
-${view.canUsePasskeys || view.upstream ? renderOtherWays(view) : ''}
+${view.canUsePasskeys || view.upstream ? renderOtherWays(messages, view) : ''}
 </div>`;
-  return renderFocusPage({
+  return renderFocusPage(messages, {
     title: t.title,
     content,
     withPageScript: true,
@@ -48,22 +48,22 @@ ${view.canUsePasskeys || view.upstream ? renderOtherWays(view) : ''}
   });
 }
 
-function renderCurrent(current: { readonly login: string; readonly path: string }): Html {
+function renderCurrent(messages: Messages, current: { readonly login: string; readonly path: string }): Html {
   const t = messages.signIn;
   return html`<p class="notice">${t.current(current.login)} <a href="${current.path}">${t.goOn}</a></p>`;
 }
 
 /** The passkey form is hidden until the script finds that the browser can do it. */
-function renderOtherWays(view: SignInView): Html {
+function renderOtherWays(messages: Messages, view: SignInView): Html {
   const t = messages.signIn;
   return html`<div class="stack" data-other-ways${view.upstream ? '' : html` hidden`}>
 <p class="or">${t.or}</p>
-${view.canUsePasskeys ? renderPasskeyForm(view) : ''}
+${view.canUsePasskeys ? renderPasskeyForm(messages, view) : ''}
 ${view.upstream ? html`<a class="button plain full" href="${view.upstream.path}">${t.upstream(view.upstream.name)}</a>` : ''}
 </div>`;
 }
 
-function renderPasskeyForm(view: SignInView): Html {
+function renderPasskeyForm(messages: Messages, view: SignInView): Html {
   const t = messages.signIn;
   return html`<form method="post" action="/sign-in/passkey" data-passkey="get" data-options="/sign-in/passkey/options" hidden>
 ${renderCsrf(view.csrfToken)}${renderHidden(view.hidden)}
@@ -79,11 +79,11 @@ export interface SecondStepView {
   readonly mistake?: Mistake | undefined;
 }
 
-export function renderSecondStepPage(view: SecondStepView): Html {
+export function renderSecondStepPage(messages: Messages, view: SecondStepView): Html {
   const t = messages.secondStep;
   const content = html`<div class="card stack">
 <h1>${t.title}</h1>
-${renderMistake(view.mistake)}
+${renderMistake(messages, view.mistake)}
 <p class="soft">${t.lead}</p>
 <form method="post" action="/sign-in/second-step" class="stack">
 ${renderCsrf(view.csrfToken)}${renderHidden(view.hidden)}
@@ -92,7 +92,7 @@ ${renderField({ name: 'code', label: t.code, autocomplete: 'one-time-code', clas
 </form>
 <p class="small"><a href="/sign-in">${messages.back}</a></p>
 </div>`;
-  return renderFocusPage({ title: t.title, content });
+  return renderFocusPage(messages, { title: t.title, content });
 }
 
 export interface SetupView {
@@ -104,13 +104,13 @@ export interface SetupView {
   readonly mistake?: Mistake | undefined;
 }
 
-export function renderSetupPage(view: SetupView): Html {
+export function renderSetupPage(messages: Messages, view: SetupView): Html {
   const t = messages.setup;
   const { mistake } = view;
   const content = html`<div class="card stack">
 <h1>${t.title}</h1>
 <p class="soft">${t.lead}</p>
-${renderMistake(mistake)}
+${renderMistake(messages, mistake)}
 <form method="post" action="/setup" class="stack">
 ${renderCsrf(view.csrfToken)}${renderHidden({ token: view.token })}
 ${renderField({ name: 'login', label: t.login, hint: t.loginHint, value: view.login, autocomplete: 'username', mistake, hasFocus: !mistake })}
@@ -120,5 +120,5 @@ ${renderField({ name: 'password', label: t.password, hint: t.passwordHint, type:
 <button class="full">${t.submit}</button>
 </form>
 </div>`;
-  return renderFocusPage({ title: t.title, content });
+  return renderFocusPage(messages, { title: t.title, content });
 }

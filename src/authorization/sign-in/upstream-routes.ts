@@ -9,7 +9,7 @@ import { challengeSubjects } from '../accounts/sign-in-back-off.ts';
 import { issueTicket, takeTicket } from '../accounts/ticket-store.ts';
 import { findUpstreamAccount, linkNewUserStatement, linkUpstreamAccount } from '../accounts/upstream-account-store.ts';
 import { createUser, findUserById, type User } from '../accounts/user-store.ts';
-import { messages } from '../messages/messages.ts';
+import { readMessages } from '../messages/messages.ts';
 import { formToken, isSameText } from './cookies.ts';
 import { formatFlow, readFlow } from './flow.ts';
 import { clientAddress } from './read-client-address.ts';
@@ -56,6 +56,7 @@ export function addUpstreamRoutes(
   });
 
   routes.get(UPSTREAM_CALLBACK, async (c) => {
+    const messages = readMessages(c);
     const { search, searchParams } = new URL(c.req.url);
     const state = searchParams.get('state') ?? '';
     const attempt = await takeTicket<UpstreamAttempt>(context, 'upstream', state);
@@ -88,6 +89,7 @@ async function enter(
   context: SignInContext,
   { provider, person, returnTo }: Arrival & { readonly returnTo: string },
 ): Promise<Response> {
+  const messages = readMessages(c);
   const { issuer, signUp, name } = provider.config;
   const known = await findUpstreamAccount(context.store, issuer, person.subject);
   if (known === undefined && signUp === 'closed') throw new Failure('not_found', messages.signIn.upstreamUnknown(name));
@@ -158,6 +160,7 @@ async function link(
   context: SignInContext,
   { provider, person, userId }: Arrival & { readonly userId: string },
 ): Promise<Response> {
+  const messages = readMessages(c);
   const session = await context.currentSession(c);
   if (session?.user.id !== userId) throw new Failure('forbidden', messages.secondStep.tooLate);
   const { issuer, name } = provider.config;

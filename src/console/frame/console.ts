@@ -6,7 +6,7 @@ import type { Mistake } from '../../pages/elements.ts';
 import type { Html } from '../../pages/layout.ts';
 import { toMistake } from '../../pages/page-routes.ts';
 import type { PageRequest } from '../../pages/signed-in-pages.ts';
-import { texts } from '../texts/texts.ts';
+import type { ConsoleTexts } from '../texts/texts.ts';
 
 export type { PageRequest, SignedInPages, Submission } from '../../pages/signed-in-pages.ts';
 
@@ -41,13 +41,13 @@ export function callerOf({ c, session: { user } }: PageRequest): Caller {
 }
 
 /** What a person can mend or wait out is shown on the page; anything else goes on being thrown. */
-export function readMistake(error: unknown): Mistake {
-  if (isFailure(error) && error.code === 'too_many') return { message: `${error.message}.` };
-  return toMistake(error);
+export function readMistake(texts: ConsoleTexts, error: unknown): Mistake {
+  if (isFailure(error) && error.code === 'too_many') return { message: texts.explain(`${error.message}.`) };
+  return toMistake(texts, error);
 }
 
 /** Shown by the script while the page follows what happens. */
-export function renderLiveMark(): Html {
+export function renderLiveMark(texts: ConsoleTexts): Html {
   return html`<span class="tag good beside" data-live-mark hidden>${texts.live}</span>`;
 }
 
@@ -56,18 +56,19 @@ export interface Crumb {
   readonly label: string;
 }
 
-export function renderCrumbs(crumbs: readonly Crumb[]): Html {
+export function renderCrumbs(texts: ConsoleTexts, crumbs: readonly Crumb[]): Html {
   return html`<nav class="crumbs small" aria-label="${texts.trail}"><ol>${crumbs.map(({ path, label }) => html`<li><a href="${path}">${label}</a></li>`)}</ol></nav>`;
 }
 
 /** Runs the work of a form; a mistake is handed to `again`. */
 export async function tryForm(
+  texts: ConsoleTexts,
   work: () => Promise<Response>,
   again: (mistake: Mistake) => Promise<Response>,
 ): Promise<Response> {
   try {
     return await work();
   } catch (error) {
-    return await again(readMistake(error));
+    return await again(readMistake(texts, error));
   }
 }

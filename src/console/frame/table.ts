@@ -1,6 +1,6 @@
 import { html } from 'hono/html';
 import type { Html } from '../../pages/layout.ts';
-import { texts } from '../texts/texts.ts';
+import type { ConsoleTexts } from '../texts/texts.ts';
 
 export interface Table {
   /** What the table lists, for screen readers. */
@@ -12,7 +12,7 @@ export interface Table {
 }
 
 /** Scrolls sideways by itself where it is too wide, also by keyboard. */
-export function renderTable({ label, columns, rows, textColumns }: Table): Html {
+export function renderTable(texts: ConsoleTexts, { label, columns, rows, textColumns }: Table): Html {
   const shade = (column: number) => (column < textColumns ? '' : html` class="number"`);
   const head = columns.map((name, column) => html`<th scope="col"${shade(column)}>${name}</th>`);
   const body = rows.map(

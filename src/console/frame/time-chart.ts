@@ -2,9 +2,10 @@
  * Charts over time, drawn on the server: an SVG that stretches, with its axes and their values around it as text, so that
  * they stay readable on a phone. What a chart shows is said in its label too.
  */
+
 import { html } from 'hono/html';
 import type { Html } from '../../pages/layout.ts';
-import { formatClock, formatNumber } from '../texts/numbers.ts';
+import type { ConsoleTexts } from '../texts/texts.ts';
 
 const WIDTH = 600;
 const HEIGHT = 120;
@@ -45,7 +46,7 @@ export interface Mark {
 }
 
 /** Columns on top of each other, the first series below. */
-export function renderColumns(chart: TimeChart): Html {
+export function renderColumns(texts: ConsoleTexts, chart: TimeChart): Html {
   const totals = chart.moments.map((_, at) => chart.series.reduce((sum, { values }) => sum + (values[at] ?? 0), 0));
   const top = niceTop(Math.max(0, ...totals));
   const step = WIDTH / Math.max(1, chart.moments.length);
@@ -58,17 +59,17 @@ export function renderColumns(chart: TimeChart): Html {
       return html`<rect class="${kind}" x="${round(at * step + 0.5)}" y="${round(HEIGHT - below)}" width="${round(step - 1)}" height="${round(height)}"/>`;
     });
   });
-  return renderChart(chart, top, html`${columns}`);
+  return renderChart(texts, chart, { top, content: html`${columns}` });
 }
 
-export function renderLines(chart: TimeChart): Html {
+export function renderLines(texts: ConsoleTexts, chart: TimeChart): Html {
   const top =
     chart.top ?? niceTop(Math.max(0, ...chart.series.flatMap(({ values }) => values.map((value) => value ?? 0))));
   const step = WIDTH / Math.max(1, chart.moments.length);
   const lines = chart.series.map(
     ({ kind, values }) => html`<path class="line ${kind}" d="${drawLine(values, { step, top })}"/>`,
   );
-  return renderChart(chart, top, html`${lines}`);
+  return renderChart(texts, chart, { top, content: html`${lines}` });
 }
 
 /** A line from value to value; a value between two gaps is a dash. */
@@ -82,12 +83,16 @@ function drawLine(values: readonly (number | null)[], { step, top }: { readonly 
   return parts.join('');
 }
 
-function renderChart(chart: TimeChart, top: number, content: Html): Html {
-  const { title, summary, moments, unit = '', formatMoment = formatClock } = chart;
+function renderChart(
+  texts: ConsoleTexts,
+  chart: TimeChart,
+  { top, content }: { readonly top: number; readonly content: Html },
+): Html {
+  const { title, summary, moments, unit = '', formatMoment = texts.format.clock } = chart;
   const clocks = Array.from({ length: CLOCKS }, (_, index) =>
     Math.round((index * (moments.length - 1)) / (CLOCKS - 1)),
   ).map((at) => html`<span>${formatMoment(moments[at] ?? 0)}</span>`);
-  const heights = [top, top / 2, 0].map((value) => html`<span>${formatNumber(value)}${unit}</span>`);
+  const heights = [top, top / 2, 0].map((value) => html`<span>${texts.format.number(value)}${unit}</span>`);
   return html`<figure class="chart"><figcaption><strong>${title}</strong> <span class="small soft">${summary}</span></figcaption>
 <div class="plot"><div class="heights small soft" aria-hidden="true">${heights}</div>
 <svg viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${title}: ${summary}"><path class="grid" d="M0 0.5H${WIDTH}M0 ${HEIGHT / 2}H${WIDTH}"/>${drawMarks(chart)}${content}<path class="axis" d="M0 ${HEIGHT - 0.5}H${WIDTH}"/></svg>

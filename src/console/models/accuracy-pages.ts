@@ -5,15 +5,14 @@ import type { Html } from '../../pages/layout.ts';
 import { renderCrumbs } from '../frame/console.ts';
 import { renderTable } from '../frame/table.ts';
 import { type Mark, renderLines } from '../frame/time-chart.ts';
-import { formatClock, formatCount, formatDay, formatNumber } from '../texts/numbers.ts';
-import { texts } from '../texts/texts.ts';
+
+import type { ConsoleTexts } from '../texts/texts.ts';
 import { type AccuracyChoice, pathOfAccuracy, WINDOWS, type WindowName } from './accuracy-choice.ts';
 import { type AccuracyStep, averageRows } from './accuracy-steps.ts';
 import type { DriftAlarmHour, TargetName } from './accuracy-views.ts';
 import { pathOfModel } from './model-pages.ts';
 import type { PromotionView } from './model-views.ts';
 
-const t = texts.accuracy;
 const PROMISED_COVERAGE = 90;
 
 export interface AccuracyPage {
@@ -31,20 +30,22 @@ export interface TargetSteps {
   readonly steps: readonly AccuracyStep[];
 }
 
-export function renderAccuracyPage(page: AccuracyPage): Html {
+export function renderAccuracyPage(texts: ConsoleTexts, page: AccuracyPage): Html {
+  const t = texts.accuracy;
   const { choice, targets } = page;
   const part = choice.server ?? choice.podType;
-  return html`${renderCrumbs([
+  return html`${renderCrumbs(texts, [
     { path: '/models', label: texts.models.title },
     { path: pathOfModel(choice.name), label: choice.name },
   ])}
-<div class="tight"><h1>${t.title}</h1><p class="soft"><strong class="url">${choice.name}</strong>${part === undefined ? '' : html` · <span class="url">${part}</span>`}</p><p class="soft">${t.lead}</p></div>
-${renderChoices(page)}
-${targets.length === 0 ? html`<p class="empty">${t.noReports}</p>` : targets.map((target) => renderTarget(page, target))}
-${renderEvents(page)}`;
+<div class="tight"><h1>${t.title}</h1><p class="soft"><strong class="url">${choice.name}</strong>${part === undefined ? '' : html` · <span class="url">${part}</span>`}</p><p class="soft">${t.lead(texts.format.zone(page.fromMs))}</p></div>
+${renderChoices(texts, page)}
+${targets.length === 0 ? html`<p class="empty">${t.noReports}</p>` : targets.map((target) => renderTarget(texts, page, target))}
+${renderEvents(texts, page)}`;
 }
 
-function renderChoices({ choice, podTypes, servers }: AccuracyPage): Html {
+function renderChoices(texts: ConsoleTexts, { choice, podTypes, servers }: AccuracyPage): Html {
+  const t = texts.accuracy;
   const { window, podType, server } = choice;
   const windows = Object.keys(WINDOWS).map((name) =>
     renderChoice(t.windows[name as WindowName], { ...choice, window: name as WindowName }, name === window),
@@ -54,7 +55,7 @@ function renderChoices({ choice, podTypes, servers }: AccuracyPage): Html {
   );
   return html`<section class="card stack"><nav aria-label="${t.window}"><p class="label">${t.window}</p><ul class="choices">${windows}</ul></nav>
 ${podTypes.length === 0 ? '' : html`<nav aria-label="${t.podTypes}"><p class="label">${t.podTypes}</p><ul class="choices">${ofPodTypes}</ul></nav>`}
-${servers.length === 0 ? '' : renderServerForm(choice, servers)}</section>`;
+${servers.length === 0 ? '' : renderServerForm(texts, choice, servers)}</section>`;
 }
 
 function renderChoice(label: string, choice: AccuracyChoice, isCurrent: boolean): Html {
@@ -62,7 +63,12 @@ function renderChoice(label: string, choice: AccuracyChoice, isCurrent: boolean)
   return html`<li><a class="url" href="${pathOfAccuracy(choice)}"${current}>${label}</a></li>`;
 }
 
-function renderServerForm({ name, window, server }: AccuracyPage['choice'], servers: readonly string[]): Html {
+function renderServerForm(
+  texts: ConsoleTexts,
+  { name, window, server }: AccuracyPage['choice'],
+  servers: readonly string[],
+): Html {
+  const t = texts.accuracy;
   const choices = [
     { value: '', label: t.allServers },
     ...servers.map((address) => ({ value: address, label: address })),
@@ -71,20 +77,21 @@ function renderServerForm({ name, window, server }: AccuracyPage['choice'], serv
 ${renderSelect({ name: 'server', label: t.server, choices, value: server ?? '' })}<button class="plain quiet">${t.showServer}</button></form>`;
 }
 
-function renderTarget(page: AccuracyPage, { target, steps }: TargetSteps): Html {
+function renderTarget(texts: ConsoleTexts, page: AccuracyPage, { target, steps }: TargetSteps): Html {
   const name = target.toUpperCase();
   return html`<section class="card stack" aria-labelledby="${target}"><h2 id="${target}">${name}</h2>
-<div class="charts">${renderError(page, { target, steps })}${renderCoverage(page, { target, steps })}</div>
-<details><summary>${t.values(name)}</summary>${renderValues(name, steps)}</details></section>`;
+<div class="charts">${renderError(texts, page, { target, steps })}${renderCoverage(texts, page, { target, steps })}</div>
+<details><summary>${texts.accuracy.values(name)}</summary>${renderValues(texts, name, steps)}</details></section>`;
 }
 
-function renderError(page: AccuracyPage, { target, steps }: TargetSteps): Html {
+function renderError(texts: ConsoleTexts, page: AccuracyPage, { target, steps }: TargetSteps): Html {
+  const t = texts.accuracy;
   const heldOut = steps.at(-1)?.heldOutMape ?? null;
-  const promise = heldOut === null ? '' : t.summaryHeldOut(formatNumber(heldOut));
-  return renderLines({
-    ...chartOf(page, { target, steps }),
+  const promise = heldOut === null ? '' : t.summaryHeldOut(texts.format.number(heldOut));
+  return renderLines(texts, {
+    ...chartOf(texts, page, { target, steps }),
     title: t.error(target.toUpperCase()),
-    summary: summarize(steps, ({ mape }) => mape) + promise,
+    summary: summarize(texts, steps, ({ mape }) => mape) + promise,
     series: [
       { kind: 'up', label: t.errorLine, values: steps.map(({ mape }) => mape) },
       { kind: 'promise', label: t.heldOut, values: steps.map(({ heldOutMape }) => heldOutMape) },
@@ -92,11 +99,12 @@ function renderError(page: AccuracyPage, { target, steps }: TargetSteps): Html {
   });
 }
 
-function renderCoverage(page: AccuracyPage, { target, steps }: TargetSteps): Html {
-  return renderLines({
-    ...chartOf(page, { target, steps }),
+function renderCoverage(texts: ConsoleTexts, page: AccuracyPage, { target, steps }: TargetSteps): Html {
+  const t = texts.accuracy;
+  return renderLines(texts, {
+    ...chartOf(texts, page, { target, steps }),
     title: t.coverage(target.toUpperCase()),
-    summary: summarize(steps, ({ p90Coverage }) => p90Coverage),
+    summary: summarize(texts, steps, ({ p90Coverage }) => p90Coverage),
     top: 100,
     series: [
       { kind: 'up', label: t.coverageLine, values: steps.map(({ p90Coverage }) => p90Coverage) },
@@ -106,16 +114,20 @@ function renderCoverage(page: AccuracyPage, { target, steps }: TargetSteps): Htm
 }
 
 /** What both charts of a target share. */
-function chartOf({ choice, promotions, alarms }: AccuracyPage, { target, steps }: TargetSteps) {
+function chartOf(texts: ConsoleTexts, { choice, promotions, alarms }: AccuracyPage, { target, steps }: TargetSteps) {
   return {
     moments: steps.map(({ startMs }) => startMs),
     unit: ' %',
-    formatMoment: choice.window === '12h' ? formatClock : formatDay,
-    marks: [...promotions.flatMap(markPromotion), ...alarms.filter((alarm) => alarm.target === target).map(markAlarm)],
+    formatMoment: choice.window === '12h' ? texts.format.clock : texts.format.day,
+    marks: [
+      ...promotions.flatMap((item) => markPromotion(texts, item)),
+      ...alarms.filter((alarm) => alarm.target === target).map((item) => markAlarm(texts, item)),
+    ],
   };
 }
 
-function markPromotion({ version, atMs, undoneAtMs }: PromotionView): Mark[] {
+function markPromotion(texts: ConsoleTexts, { version, atMs, undoneAtMs }: PromotionView): Mark[] {
+  const t = texts.accuracy;
   const mark = { kind: 'promotion', label: t.promotion };
   return [
     { ...mark, atMs, title: t.promoted(version) },
@@ -124,52 +136,66 @@ function markPromotion({ version, atMs, undoneAtMs }: PromotionView): Mark[] {
 }
 
 /** Alarms are counted by the hour, so the mark is where the hour begins. */
-function markAlarm({ startMs, target, cause, count }: DriftAlarmHour): Mark {
-  return { kind: 'alarm', label: t.alarm, atMs: startMs, title: t.alarms(target.toUpperCase(), cause, count) };
+function markAlarm(texts: ConsoleTexts, { startMs, target, cause, count }: DriftAlarmHour): Mark {
+  return {
+    kind: 'alarm',
+    label: texts.accuracy.alarm,
+    atMs: startMs,
+    title: texts.accuracy.alarms(target.toUpperCase(), cause, count),
+  };
 }
 
-function summarize(steps: readonly AccuracyStep[], read: (step: AccuracyStep) => number | null): string {
+function summarize(
+  texts: ConsoleTexts,
+  steps: readonly AccuracyStep[],
+  read: (step: AccuracyStep) => number | null,
+): string {
   const mean = averageRows(steps.map((step) => ({ rows: step.rows, value: read(step) })));
   const newest = steps.findLast((step) => read(step) !== null);
-  if (mean === null || newest === undefined) return t.noReports;
+  if (mean === null || newest === undefined) return texts.accuracy.noReports;
   const rows = steps.reduce((sum, step) => sum + step.rows, 0);
-  return t.summary(formatNumber(mean), formatNumber(read(newest)!), rows);
+  return texts.accuracy.summary(texts.format.number(mean), texts.format.number(read(newest)!), rows);
 }
 
-function renderValues(name: string, steps: readonly AccuracyStep[]): Html {
+function renderValues(texts: ConsoleTexts, name: string, steps: readonly AccuracyStep[]): Html {
+  const t = texts.accuracy;
   const rows = steps
     .filter((step) => step.rows > 0)
     .toReversed()
     .map((step) => [
-      renderMoment(step.startMs),
-      step.versions.map(nameVersion).join(', '),
-      formatPercent(step.mape),
-      formatPercent(step.heldOutMape),
-      formatPercent(step.p90Coverage),
-      formatCount(step.rows),
+      renderMoment(texts, step.startMs),
+      step.versions.map((version) => nameVersion(texts, version)).join(', '),
+      formatPercent(texts, step.mape),
+      formatPercent(texts, step.heldOutMape),
+      formatPercent(texts, step.p90Coverage),
+      texts.format.count(step.rows),
     ]);
   const columns = [t.when, t.version, 'MAPE %', `${t.heldOut} %`, texts.models.coverage, t.rows];
-  return renderTable({ label: t.values(name), columns, rows, textColumns: 2 });
+  return renderTable(texts, { label: t.values(name), columns, rows, textColumns: 2 });
 }
 
-function nameVersion(version: number): string {
-  if (version === 0) return t.prior;
+function nameVersion(texts: ConsoleTexts, version: number): string {
+  if (version === 0) return texts.accuracy.prior;
   return version < 0 ? '–' : String(version);
 }
 
-function formatPercent(value: number | null): string {
-  return value === null ? '–' : formatNumber(value);
+function formatPercent(texts: ConsoleTexts, value: number | null): string {
+  return value === null ? '–' : texts.format.number(value);
 }
 
 const LISTED_EVENTS = 100;
 
 /** The newest first. */
-function renderEvents({ promotions, alarms, fromMs }: AccuracyPage): Html {
-  const events = [...promotions.flatMap(markPromotion), ...alarms.map(markAlarm)]
+function renderEvents(texts: ConsoleTexts, { promotions, alarms, fromMs }: AccuracyPage): Html {
+  const t = texts.accuracy;
+  const events = [
+    ...promotions.flatMap((item) => markPromotion(texts, item)),
+    ...alarms.map((item) => markAlarm(texts, item)),
+  ]
     .filter(({ atMs }) => atMs >= fromMs)
     .sort((a, b) => b.atMs - a.atMs);
-  const rows = events.slice(0, LISTED_EVENTS).map(({ atMs, title }) => [renderMoment(atMs), title]);
+  const rows = events.slice(0, LISTED_EVENTS).map(({ atMs, title }) => [renderMoment(texts, atMs), title]);
   return html`<section class="card stack" aria-labelledby="events"><h2 id="events">${t.events}</h2>
-${events.length === 0 ? html`<p class="empty">${t.noEvents}</p>` : renderTable({ label: t.events, columns: [t.when, t.what], rows, textColumns: 2 })}
+${events.length === 0 ? html`<p class="empty">${t.noEvents}</p>` : renderTable(texts, { label: t.events, columns: [t.when, t.what], rows, textColumns: 2 })}
 ${events.length > rows.length ? html`<p class="soft">${t.moreEvents(events.length - rows.length)}</p>` : ''}</section>`;
 }

@@ -1,7 +1,7 @@
 /** The page of a model's accuracy over time: reads what the address chooses. */
 import type { World } from '../../world.ts';
 import { type PageRequest, type SignedInPages, showView } from '../frame/console.ts';
-import { texts } from '../texts/texts.ts';
+import { readTexts } from '../texts/texts.ts';
 import { type AccuracyChoice, isWindowName, listSteps, type WindowName } from './accuracy-choice.ts';
 import { type AccuracyPage, renderAccuracyPage } from './accuracy-pages.ts';
 import { tabulateSteps } from './accuracy-steps.ts';
@@ -16,13 +16,14 @@ export interface AccuracyDependencies {
 const AGGREGATE = 'aggregate';
 
 export function addAccuracyRoutes(page: SignedInPages['page'], dependencies: AccuracyDependencies): void {
-  page('/models/accuracy', async (request) =>
-    showView(request, {
+  page('/models/accuracy', async (request) => {
+    const texts = readTexts(request.c);
+    return showView(request, {
       title: texts.accuracy.title,
       here: '/models',
-      content: renderAccuracyPage(await readPage(readChoice(request), dependencies)),
-    }),
-  );
+      content: renderAccuracyPage(texts, await readPage(readChoice(request), dependencies)),
+    });
+  });
 }
 
 /** A window that does not exist becomes the shortest. */

@@ -1,12 +1,11 @@
 /** Observed against predicted times as cells of counts, and the errors of one range as a bar. */
 import { html } from 'hono/html';
 import type { Html } from '../../pages/layout.ts';
-import { formatCount, formatNumber } from '../texts/numbers.ts';
-import { texts } from '../texts/texts.ts';
+
+import type { ConsoleTexts } from '../texts/texts.ts';
 import type { ErrorsByLoad } from './accuracy-views.ts';
 import { type RangeErrors, shareBetween, summarizeErrors } from './error-ranges.ts';
 
-const t = texts.errors;
 const WIDTH = 600;
 const HEIGHT = 300;
 /** How wide the ranges without an end are drawn. */
@@ -19,18 +18,19 @@ interface Span {
   readonly high: number;
 }
 
-export function renderAgainst(target: string, errors: ErrorsByLoad): Html {
+export function renderAgainst(texts: ConsoleTexts, target: string, errors: ErrorsByLoad): Html {
+  const t = texts.errors;
   const title = t.against(target);
   const { rows, median } = summarizeErrors(errors);
-  const summary = t.summary(rows, formatError(median), formatNumber(shareBetween(errors, 1 / 1.2, 1.2)));
+  const summary = t.summary(rows, formatError(texts, median), texts.format.number(shareBetween(errors, 1 / 1.2, 1.2)));
   const span = findSpan(errors);
   const labels = (count: number) =>
     Array.from({ length: count }, (_, at) => Math.exp(span.low + ((span.high - span.low) * at) / (count - 1))).map(
-      (ms) => html`<span>${formatNumber(ms)}</span>`,
+      (ms) => html`<span>${texts.format.number(ms)}</span>`,
     );
   return html`<figure class="chart"><figcaption><strong>${title}</strong> <span class="small soft">${summary}</span><span class="small soft">${t.axes}</span></figcaption>
 <div class="plot"><div class="heights small soft" aria-hidden="true">${labels(5).toReversed()}</div>
-<svg class="tall" viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${title}: ${summary}">${drawCells(errors, span)}<path class="line promise" d="M0 ${HEIGHT}L${WIDTH} 0"/><path class="axis" d="M0 0V${HEIGHT}H${WIDTH}"/></svg>
+<svg class="tall" viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${title}: ${summary}">${drawCells(texts, errors, span)}<path class="line promise" d="M0 ${HEIGHT}L${WIDTH} 0"/><path class="axis" d="M0 0V${HEIGHT}H${WIDTH}"/></svg>
 <div class="clocks small soft" aria-hidden="true">${labels(5)}</div></div>
 <ul class="legend"><li>${renderKey('cell')}${t.cells}</li><li>${renderKey('promise')}${t.equal}</li></ul></figure>`;
 }
@@ -59,7 +59,7 @@ function widthOf(edges: readonly number[], at: number): number {
 }
 
 /** Observed = predicted × ratio: on logarithmic scales a cell of both ranges is a parallelogram. */
-function drawCells({ counts, edges, ratioEdges }: ErrorsByLoad, { low, high }: Span): Html[] {
+function drawCells(texts: ConsoleTexts, { counts, edges, ratioEdges }: ErrorsByLoad, { low, high }: Span): Html[] {
   const densities = counts.map(({ ratio, times }) => times / widthOf(ratioEdges, ratio));
   const densest = Math.max(...densities);
   const x = (value: number) => round(((value - low) / (high - low)) * WIDTH);
@@ -74,7 +74,7 @@ function drawCells({ counts, edges, ratioEdges }: ErrorsByLoad, { low, high }: S
       [from, largest],
     ].map(([time, factor]) => `${x(time!)},${y(time! + factor!)}`);
     const shade = FAINTEST + (1 - FAINTEST) * Math.sqrt(densities[at]! / densest);
-    return html`<polygon class="cell" fill-opacity="${round(shade)}" points="${corners.join(' ')}"><title>${formatCount(times)}</title></polygon>`;
+    return html`<polygon class="cell" fill-opacity="${round(shade)}" points="${corners.join(' ')}"><title>${texts.format.count(times)}</title></polygon>`;
   });
 }
 
@@ -88,8 +88,8 @@ export function renderBar({ p10, median, p90 }: RangeErrors): Html {
 }
 
 /** 1.2 is `+20 %`: a fifth longer than predicted. */
-export function formatError(ratio: number): string {
-  const percent = formatNumber(Math.abs(ratio - 1) * 100);
+export function formatError(texts: ConsoleTexts, ratio: number): string {
+  const percent = texts.format.number(Math.abs(ratio - 1) * 100);
   if (percent === '0') return '0 %';
   return `${ratio > 1 ? '+' : '−'}${percent} %`;
 }

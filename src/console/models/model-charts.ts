@@ -3,32 +3,31 @@ import { html } from 'hono/html';
 import { renderMoment } from '../../pages/elements.ts';
 import type { Html } from '../../pages/layout.ts';
 import { renderTable } from '../frame/table.ts';
-import { formatNumber } from '../texts/numbers.ts';
-import { texts } from '../texts/texts.ts';
+
+import type { ConsoleTexts } from '../texts/texts.ts';
 import { pathOfAccuracy, pathOfErrors } from './accuracy-choice.ts';
 import type { Scores } from './accuracy-views.ts';
 import type { LoadView, ServerView, SlotView } from './model-views.ts';
 
-const t = texts.models;
-
-export function renderAccuracy(name: string, slots: readonly SlotView[]): Html {
+export function renderAccuracy(texts: ConsoleTexts, name: string, slots: readonly SlotView[]): Html {
+  const t = texts.models;
   const rows = slots.map(({ podType, target, scores, hours }) => [
     podType || 'aggregate',
     target.toUpperCase(),
-    formatNumber(scores.mape),
-    formatBias(scores.bias),
-    formatNumber(scores.p90Coverage),
-    formatNumber(scores.rows),
-    renderHours(hours),
+    texts.format.number(scores.mape),
+    formatBias(texts, scores.bias),
+    texts.format.number(scores.p90Coverage),
+    texts.format.number(scores.rows),
+    renderHours(texts, hours),
   ]);
   const columns = [t.podType, t.target, 'MAPE %', t.bias, t.coverage, t.answers, t.byHour];
   return html`<section class="card stack" aria-labelledby="accuracy"><h2 id="accuracy">${t.accuracy}</h2><p class="soft">${t.accuracyLead}</p>
-${slots.length === 0 ? html`<p class="empty">${t.noAccuracy}</p>` : renderTable({ label: t.accuracy, columns, rows, textColumns: 2 })}
+${slots.length === 0 ? html`<p class="empty">${t.noAccuracy}</p>` : renderTable(texts, { label: t.accuracy, columns, rows, textColumns: 2 })}
 <p><a href="${pathOfAccuracy({ name })}">${t.overTime}</a> · <a href="${pathOfErrors(name, '7d', 'ttft')}">${texts.errors.title}</a></p></section>`;
 }
 
-function formatBias(bias: number): string {
-  const shown = formatNumber(Math.abs(bias));
+function formatBias(texts: ConsoleTexts, bias: number): string {
+  const shown = texts.format.number(Math.abs(bias));
   if (shown === '0') return '0';
   return bias > 0 ? `+${shown}` : `−${shown}`;
 }
@@ -37,7 +36,7 @@ const STEP = 6;
 const HEIGHT = 28;
 
 /** The MAPE of each hour as a column, up to the worst one. */
-function renderHours(hours: readonly (Scores | undefined)[]): Html {
+function renderHours(texts: ConsoleTexts, hours: readonly (Scores | undefined)[]): Html {
   const worst = Math.max(1e-9, ...hours.map((hour) => hour?.mape ?? 0));
   const bars = hours.map((hour, index) => {
     if (hour === undefined) return '';
@@ -45,29 +44,30 @@ function renderHours(hours: readonly (Scores | undefined)[]): Html {
     return html`<rect class="up" x="${index * STEP + 1}" y="${round(HEIGHT - height)}" width="${STEP - 2}" height="${round(height)}"/>`;
   });
   const width = hours.length * STEP;
-  return html`<svg class="spark" viewBox="0 0 ${width} ${HEIGHT}" role="img" aria-label="${t.hours(formatNumber(worst))}">${bars}<path class="axis" d="M0 ${HEIGHT - 0.5}H${width}"/></svg>`;
+  return html`<svg class="spark" viewBox="0 0 ${width} ${HEIGHT}" role="img" aria-label="${texts.models.hours(texts.format.number(worst))}">${bars}<path class="axis" d="M0 ${HEIGHT - 0.5}H${width}"/></svg>`;
 }
 
 const LISTED_SERVERS = 100;
 
-export function renderServers(name: string, servers: readonly ServerView[]): Html {
+export function renderServers(texts: ConsoleTexts, name: string, servers: readonly ServerView[]): Html {
+  const t = texts.models;
   const listed = servers.slice(0, LISTED_SERVERS);
   const rows = listed.map(({ server, levels, scores, lastMs }) => [
     server === '' ? t.noServer : html`<a href="${pathOfAccuracy({ name, server })}"><code>${server}</code></a>`,
     renderLevel(levels.ttft),
     renderLevel(levels.tpot),
-    describeScores(scores.ttft),
-    describeScores(scores.tpot),
-    lastMs === undefined ? '–' : renderMoment(lastMs),
+    describeScores(texts, scores.ttft),
+    describeScores(texts, scores.tpot),
+    lastMs === undefined ? '–' : renderMoment(texts, lastMs),
   ]);
   const columns = [t.server, t.level('TTFT'), t.level('TPOT'), t.errorOf('TTFT'), t.errorOf('TPOT'), t.lastReport];
   return html`<section class="card stack" aria-labelledby="servers"><h2 id="servers">${t.servers}</h2><p class="soft">${t.serversLead}</p>
-${servers.length === 0 ? html`<p class="empty">${t.noServers}</p>` : renderTable({ label: t.servers, columns, rows, textColumns: 1 })}
+${servers.length === 0 ? html`<p class="empty">${t.noServers}</p>` : renderTable(texts, { label: t.servers, columns, rows, textColumns: 1 })}
 ${servers.length > listed.length ? html`<p class="soft">${t.moreServers(servers.length - listed.length)}</p>` : ''}</section>`;
 }
 
-function describeScores(scores: Scores | undefined): string {
-  return scores === undefined ? '–' : `${formatNumber(scores.mape)} (${formatBias(scores.bias)})`;
+function describeScores(texts: ConsoleTexts, scores: Scores | undefined): string {
+  return scores === undefined ? '–' : `${texts.format.number(scores.mape)} (${formatBias(texts, scores.bias)})`;
 }
 
 const LEVEL_WIDTH = 60;
@@ -81,29 +81,34 @@ function renderLevel(level: number | undefined): Html | string {
   return html`<span class="level"><svg viewBox="0 0 ${LEVEL_WIDTH} 10" aria-hidden="true"><rect class="${level < 1 ? 'up' : 'slow'}" x="${round(x)}" y="1" width="${round(length)}" height="8"/><path class="axis" d="M${middle} 0V10"/></svg>× ${level.toFixed(2)}</span>`;
 }
 
-export function renderLoads(loads: readonly LoadView[], samples: number): Html {
+export function renderLoads(texts: ConsoleTexts, loads: readonly LoadView[], samples: number): Html {
+  const t = texts.models;
   return html`<section class="card stack" aria-labelledby="loads"><h2 id="loads">${t.loads}</h2><p class="soft">${t.loadsLead}</p>
-${samples === 0 ? html`<p class="empty">${t.noSamples}</p>` : html`<div class="loads">${loads.map(renderLoad)}</div>`}</section>`;
+${samples === 0 ? html`<p class="empty">${t.noSamples}</p>` : html`<div class="loads">${loads.map((item) => renderLoad(texts, item))}</div>`}</section>`;
 }
 
-function renderLoad({ field, edges, counts }: LoadView): Html {
+function renderLoad(texts: ConsoleTexts, { field, edges, counts }: LoadView): Html {
+  const t = texts.models;
   const total = Math.max(
     1,
     counts.reduce((sum, count) => sum + count, 0),
   );
   const rows = counts.map((count, index) => [
-    nameRange(edges, index),
+    nameRange(texts, edges, index),
     html`<svg class="share" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true"><rect class="rest" width="100" height="8"/><rect class="up" width="${round((100 * count) / total)}" height="8"/></svg>`,
-    formatNumber(count),
+    texts.format.number(count),
   ]);
   const name = t.fields[field] ?? field;
-  return html`<div><h3>${name}</h3>${renderTable({ label: name, columns: [t.range, t.share, t.rows], rows, textColumns: 2 })}</div>`;
+  return html`<div><h3>${name}</h3>${renderTable(texts, { label: name, columns: [t.range, t.share, t.rows], rows, textColumns: 2 })}</div>`;
 }
 
-export function nameRange(edges: readonly number[], index: number): string {
+export function nameRange(texts: ConsoleTexts, edges: readonly number[], index: number): string {
+  const t = texts.models;
   const [from, to] = [edges[index - 1], edges[index]];
-  if (from === undefined) return t.below(formatNumber(to ?? 0));
-  return to === undefined ? t.from(formatNumber(from)) : t.between(formatNumber(from), formatNumber(to));
+  if (from === undefined) return t.below(texts.format.number(to ?? 0));
+  return to === undefined
+    ? t.from(texts.format.number(from))
+    : t.between(texts.format.number(from), texts.format.number(to));
 }
 
 function round(value: number): number {

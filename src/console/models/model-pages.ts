@@ -10,8 +10,8 @@ import {
 import type { Html } from '../../pages/layout.ts';
 import { renderCrumbs } from '../frame/console.ts';
 import { renderTable } from '../frame/table.ts';
-import { formatNumber } from '../texts/numbers.ts';
-import { texts } from '../texts/texts.ts';
+
+import type { ConsoleTexts } from '../texts/texts.ts';
 import { renderAccuracy, renderLoads, renderServers } from './model-charts.ts';
 import type {
   LearnedView,
@@ -25,32 +25,35 @@ import type {
 import { renderScrapedServers } from './scraped-servers.ts';
 import { renderComparison } from './version-comparison.ts';
 
-const t = texts.models;
-
 export function pathOfModel(name: string): string {
   return `/models/model?${new URLSearchParams({ name }).toString()}`;
 }
 
-export function renderModels(models: readonly ModelEntry[], scraped: readonly ScrapedServerView[] | undefined): Html {
+export function renderModels(
+  texts: ConsoleTexts,
+  models: readonly ModelEntry[],
+  scraped: readonly ScrapedServerView[] | undefined,
+): Html {
+  const t = texts.models;
   const entries = models.map(
     (
       model,
-    ) => html`<li class="item"><div class="tight"><p><a href="${pathOfModel(model.name)}"><strong class="url">${model.name}</strong></a> ${renderServed(model)}</p>
-<p class="small soft">${t.versions(model.versionCount)} · ${t.samples(model.samples)}${describeScores(model.learned)}</p></div>
-<span class="small soft">${model.lastTraining === undefined ? '' : html`${nameOutcome(model.lastTraining.outcome)} ${renderMoment(model.lastTraining.atMs)}`}</span></li>`,
+    ) => html`<li class="item"><div class="tight"><p><a href="${pathOfModel(model.name)}"><strong class="url">${model.name}</strong></a> ${renderServed(texts, model)}</p>
+<p class="small soft">${t.versions(model.versionCount)} · ${t.samples(model.samples)}${describeScores(texts, model.learned)}</p></div>
+<span class="small soft">${model.lastTraining === undefined ? '' : html`${nameOutcome(texts, model.lastTraining.outcome)} ${renderMoment(texts, model.lastTraining.atMs)}`}</span></li>`,
   );
   return html`<div class="tight"><h1>${t.title}</h1><p class="soft">${t.lead}</p></div>
 ${models.length === 0 ? html`<p class="empty">${t.none}</p>` : html`<ul class="list">${entries}</ul>`}
-${scraped === undefined ? '' : renderScrapedServers(scraped)}`;
+${scraped === undefined ? '' : renderScrapedServers(texts, scraped)}`;
 }
 
-function renderServed({ servedVersion }: ModelEntry): Html {
-  if (servedVersion === undefined) return html`<span class="tag">${t.prior}</span>`;
-  return html`<span class="tag good">${t.serves(servedVersion)}</span>`;
+function renderServed(texts: ConsoleTexts, { servedVersion }: ModelEntry): Html {
+  if (servedVersion === undefined) return html`<span class="tag">${texts.models.prior}</span>`;
+  return html`<span class="tag good">${texts.models.serves(servedVersion)}</span>`;
 }
 
-function nameOutcome(outcome: string): string {
-  return t.outcomes[outcome] ?? outcome;
+function nameOutcome(texts: ConsoleTexts, outcome: string): string {
+  return texts.models.outcomes[outcome] ?? outcome;
 }
 
 export interface ModelPage {
@@ -59,45 +62,47 @@ export interface ModelPage {
   readonly mistake: Mistake | undefined;
 }
 
-export function renderModel({ model, done, mistake }: ModelPage): Html {
+export function renderModel(texts: ConsoleTexts, { model, done, mistake }: ModelPage): Html {
+  const t = texts.models;
   const { name, previous, lastTraining } = model;
   const rollback = `/models/rollback?${new URLSearchParams({ name }).toString()}`;
-  return html`${renderCrumbs([{ path: '/models', label: t.title }])}
-<div class="tight"><h1 class="url">${name} <span class="beside">${renderServed(model)}</span></h1>
-<p class="soft">${t.samples(model.samples)}${lastTraining === undefined ? '' : html` · ${nameOutcome(lastTraining.outcome)} ${renderMoment(lastTraining.atMs)}`}</p></div>
-${renderDone(done)}${renderMistake(mistake)}
+  return html`${renderCrumbs(texts, [{ path: '/models', label: t.title }])}
+<div class="tight"><h1 class="url">${name} <span class="beside">${renderServed(texts, model)}</span></h1>
+<p class="soft">${t.samples(model.samples)}${lastTraining === undefined ? '' : html` · ${nameOutcome(texts, lastTraining.outcome)} ${renderMoment(texts, lastTraining.atMs)}`}</p></div>
+${renderDone(done)}${renderMistake(texts, mistake)}
 <p><a href="/models/what-if?${new URLSearchParams({ name }).toString()}">${texts.whatIf.link}</a></p>
 ${previous === undefined ? '' : html`<p><a class="button plain" href="${rollback}">${t.rollback(`${name}@${previous}`)}</a></p>`}
-${renderAccuracy(name, model.slots)}${renderServers(name, model.servers)}${renderLoads(model.loads, model.samples)}
+${renderAccuracy(texts, name, model.slots)}${renderServers(texts, name, model.servers)}${renderLoads(texts, model.loads, model.samples)}
 <section class="stack" aria-labelledby="versions"><h2 id="versions">${t.versionsTitle}</h2>
-${model.versions.length === 0 ? html`<p class="empty">${t.noVersions}</p>` : html`<ul class="list">${model.versions.map((version) => renderVersion(name, version))}</ul>`}</section>
-${renderPromotions(name, model.promotions)}`;
+${model.versions.length === 0 ? html`<p class="empty">${t.noVersions}</p>` : html`<ul class="list">${model.versions.map((version) => renderVersion(texts, name, version))}</ul>`}</section>
+${renderPromotions(texts, name, model.promotions)}`;
 }
 
-function renderVersion(name: string, version: VersionView): Html {
+function renderVersion(texts: ConsoleTexts, name: string, version: VersionView): Html {
+  const t = texts.models;
   const promote = `/models/promote?${new URLSearchParams({ name, version: String(version.version) }).toString()}`;
   return html`<li class="stack"><div class="item"><div class="tight"><p><strong class="url">${version.id}</strong> ${version.isPromoted ? html`<span class="tag good">${t.served}</span>` : ''}</p>
-<p class="small soft">${t.made} ${renderMoment(version.createdAtMs)}${version.parentVersion === undefined ? '' : ` · ${t.after(`${name}@${version.parentVersion}`)}`}</p></div>
+<p class="small soft">${t.made} ${renderMoment(texts, version.createdAtMs)}${version.parentVersion === undefined ? '' : ` · ${t.after(`${name}@${version.parentVersion}`)}`}</p></div>
 ${version.isPromoted ? '' : html`<a class="button plain quiet" href="${promote}">${t.promote}<span class="hidden"> ${version.id}</span></a>`}</div>
-<details><summary>${t.lineage}<span class="hidden"> ${version.id}</span></summary>${renderLineage(version)}</details></li>`;
+<details><summary>${t.lineage}<span class="hidden"> ${version.id}</span></summary>${renderLineage(texts, version)}</details></li>`;
 }
 
 /** What the part for all pod types scored on rows held out while learning. */
-function describeScores(learned: readonly LearnedView[]): string {
+function describeScores(texts: ConsoleTexts, learned: readonly LearnedView[]): string {
   const scores = learned
     .filter(({ podType, validation }) => podType === 'all' && validation !== undefined)
-    .map(({ target, validation }) => `${target.toUpperCase()} ${formatNumber(validation!.mape)} %`);
-  return scores.length === 0 ? '' : ` · ${t.heldOut} ${scores.join(', ')}`;
+    .map(({ target, validation }) => `${target.toUpperCase()} ${texts.format.number(validation!.mape)} %`);
+  return scores.length === 0 ? '' : ` · ${texts.models.heldOut} ${scores.join(', ')}`;
 }
 
-function renderLineage(version: VersionView): Html {
+function renderLineage(texts: ConsoleTexts, version: VersionView): Html {
   const { source, parameters, learned, checksum, sizeBytes } = version;
   const facts = Object.entries({ ...source, ...flatten(parameters) }).map(
-    ([name, value]) => html`<dt>${nameSource(name)}</dt><dd>${formatValue(value)}</dd>`,
+    ([name, value]) => html`<dt>${nameSource(texts, name)}</dt><dd>${formatValue(texts, value)}</dd>`,
   );
   return html`<div class="stack lineage"><dl class="facts">${facts}
-<dt>${t.size}</dt><dd>${t.bytes(sizeBytes)}</dd><dt>SHA-256</dt><dd><code>${checksum}</code></dd></dl>
-${learned.length === 0 ? '' : renderLearned(version)}</div>`;
+<dt>${texts.models.size}</dt><dd>${texts.models.bytes(sizeBytes)}</dd><dt>SHA-256</dt><dd><code>${checksum}</code></dd></dl>
+${learned.length === 0 ? '' : renderLearned(texts, version)}</div>`;
 }
 
 /** A loss has a kind and perhaps a number: `absolute`, `huber 0.1`. */
@@ -110,31 +115,33 @@ function flatten(parameters: VersionView['parameters']): Readonly<Record<string,
 }
 
 /** `challengerError` → `challenger error`: where a model came from is said in the words it was kept with. */
-function nameSource(name: string): string {
-  return t.sources[name] ?? name.replace(/([a-z])([A-Z])/g, '$1 $2').toLowerCase();
+function nameSource(texts: ConsoleTexts, name: string): string {
+  return texts.models.sources[name] ?? name.replace(/([a-z])([A-Z])/g, '$1 $2').toLowerCase();
 }
 
-function formatValue(value: unknown): string {
-  if (typeof value === 'number') return Number.isInteger(value) ? formatNumber(value) : value.toPrecision(3);
+function formatValue(texts: ConsoleTexts, value: unknown): string {
+  if (typeof value === 'number') return Number.isInteger(value) ? texts.format.number(value) : value.toPrecision(3);
   if (typeof value === 'string') return value;
-  if (Array.isArray(value) && value.every((item) => typeof item === 'string')) return value.join(', ') || t.noneOf;
-  return Array.isArray(value) && value.length === 0 ? t.noneOf : (JSON.stringify(value) ?? '');
+  if (Array.isArray(value) && value.every((item) => typeof item === 'string'))
+    return value.join(', ') || texts.models.noneOf;
+  return Array.isArray(value) && value.length === 0 ? texts.models.noneOf : (JSON.stringify(value) ?? '');
 }
 
-function renderLearned({ id, learned }: VersionView): Html {
-  const table = renderTable({
+function renderLearned(texts: ConsoleTexts, { id, learned }: VersionView): Html {
+  const t = texts.models;
+  const table = renderTable(texts, {
     label: `${t.learned}, ${id}`,
     columns: [t.podType, t.target, t.rows, t.trees, t.treeShare, t.heldOutRows, 'MAPE %', 'MdAPE %'],
     textColumns: 2,
     rows: learned.map(({ podType, target, rows, trees, treeShare, validation }) => [
       podType,
       target.toUpperCase(),
-      formatNumber(rows),
-      formatNumber(trees),
-      formatNumber(treeShare),
-      validation === undefined ? '–' : formatNumber(validation.rows),
-      validation === undefined ? '–' : formatNumber(validation.mape),
-      validation === undefined ? '–' : formatNumber(validation.mdape),
+      texts.format.number(rows),
+      texts.format.number(trees),
+      texts.format.number(treeShare),
+      validation === undefined ? '–' : texts.format.number(validation.rows),
+      validation === undefined ? '–' : texts.format.number(validation.mape),
+      validation === undefined ? '–' : texts.format.number(validation.mdape),
     ]),
   });
   const formulas = learned.map(({ podType, target, physics }) => {
@@ -148,7 +155,7 @@ function formatPrice(price: number): string {
   return String(Number(price.toPrecision(3)));
 }
 
-function renderPromotions(name: string, promotions: readonly PromotionView[]): Html | '' {
+function renderPromotions(texts: ConsoleTexts, name: string, promotions: readonly PromotionView[]): Html | '' {
   if (promotions.length === 0) return '';
   const entries = promotions.map(
     ({
@@ -156,10 +163,10 @@ function renderPromotions(name: string, promotions: readonly PromotionView[]): H
       atMs,
       reason,
       undoneAtMs,
-    }) => html`<li class="item"><div class="tight"><p><strong class="url">${name}@${version}</strong>${undoneAtMs === null ? '' : html` <span class="tag warn">${t.undone}</span>`}</p>
-<p class="small soft">${reason}</p></div><span class="small soft">${renderMoment(atMs)}</span></li>`,
+    }) => html`<li class="item"><div class="tight"><p><strong class="url">${name}@${version}</strong>${undoneAtMs === null ? '' : html` <span class="tag warn">${texts.models.undone}</span>`}</p>
+<p class="small soft">${texts.explain(reason)}</p></div><span class="small soft">${renderMoment(texts, atMs)}</span></li>`,
   );
-  return html`<section class="stack" aria-labelledby="history"><h2 id="history">${t.history}</h2><ul class="list">${entries}</ul></section>`;
+  return html`<section class="stack" aria-labelledby="history"><h2 id="history">${texts.models.history}</h2><ul class="list">${entries}</ul></section>`;
 }
 
 export interface PromotionPage {
@@ -170,31 +177,36 @@ export interface PromotionPage {
   readonly csrfToken: string;
 }
 
-export function renderPromotion({ model, version, comparison, csrfToken }: PromotionPage): Html {
+export function renderPromotion(texts: ConsoleTexts, { model, version, comparison, csrfToken }: PromotionPage): Html {
+  const t = texts.models;
   const { name } = model;
   const served = model.versions.find((candidate) => candidate.isPromoted);
   const fields = { name, version: String(version.version) };
-  return html`${renderTrail(name)}<h1 class="url">${t.promoteTitle(version.id)}</h1>
+  return html`${renderTrail(texts, name)}<h1 class="url">${t.promoteTitle(version.id)}</h1>
 <section class="card stack"><p>${served === undefined ? t.promoteFirst(version.id) : t.promoteLead(version.id, served.id)}</p>
-<dl class="facts">${[version, ...(served === undefined || served.id === version.id ? [] : [served])].map((one) => html`<dt>${one.id}</dt><dd>${t.made} ${renderMoment(one.createdAtMs)}</dd>`)}</dl>
-${comparison === undefined ? '' : renderComparison(comparison)}
+<dl class="facts">${[version, ...(served === undefined || served.id === version.id ? [] : [served])].map((one) => html`<dt>${one.id}</dt><dd>${t.made} ${renderMoment(texts, one.createdAtMs)}</dd>`)}</dl>
+${comparison === undefined ? '' : renderComparison(texts, comparison)}
 <p class="soft">${t.promoteEffect}</p>
 <form method="post" action="/models/promote" class="row">${renderCsrf(csrfToken)}${renderHidden(fields)}<button>${t.promoteSubmit}</button><a href="${pathOfModel(name)}">${texts.cancel}</a></form></section>`;
 }
 
-export function renderRollback({ model, csrfToken }: { readonly model: ModelView; readonly csrfToken: string }): Html {
+export function renderRollback(
+  texts: ConsoleTexts,
+  { model, csrfToken }: { readonly model: ModelView; readonly csrfToken: string },
+): Html {
+  const t = texts.models;
   const { name, servedVersion, previous } = model;
   const content =
     previous === undefined
       ? html`<p>${t.noRollback}</p>`
       : html`<p>${t.rollbackLead(`${name}@${servedVersion}`, `${name}@${previous}`)}</p><p class="soft">${t.rollbackEffect}</p>
 <form method="post" action="/models/rollback" class="row">${renderCsrf(csrfToken)}${renderHidden({ name, previous: String(previous) })}<button>${t.rollbackSubmit}</button><a href="${pathOfModel(name)}">${texts.cancel}</a></form>`;
-  return html`${renderTrail(name)}<h1 class="url">${t.rollbackTitle(name)}</h1><section class="card stack">${content}</section>`;
+  return html`${renderTrail(texts, name)}<h1 class="url">${t.rollbackTitle(name)}</h1><section class="card stack">${content}</section>`;
 }
 
-function renderTrail(name: string): Html {
-  return renderCrumbs([
-    { path: '/models', label: t.title },
+function renderTrail(texts: ConsoleTexts, name: string): Html {
+  return renderCrumbs(texts, [
+    { path: '/models', label: texts.models.title },
     { path: pathOfModel(name), label: name },
   ]);
 }

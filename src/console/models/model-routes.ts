@@ -8,7 +8,7 @@ import { readField } from '../../pages/page-routes.ts';
 import { findDone } from '../../pages/signed-in-pages.ts';
 import type { World } from '../../world.ts';
 import { type PageRequest, type SignedInPages, type Submission, showView, tryForm } from '../frame/console.ts';
-import { texts } from '../texts/texts.ts';
+import { readTexts } from '../texts/texts.ts';
 import { addAccuracyRoutes } from './accuracy-routes.ts';
 import { addErrorRoutes } from './error-routes.ts';
 import { pathOfModel, renderModel, renderModels, renderPromotion, renderRollback } from './model-pages.ts';
@@ -16,7 +16,6 @@ import type { ModelAdmin, ModelView, VersionComparison, VersionView } from './mo
 import { addWhatIfRoutes } from './what-if-routes.ts';
 
 export const MODELS = '/models';
-const t = texts.models;
 
 export interface ModelRoutesDependencies {
   readonly admin: ModelAdmin;
@@ -30,13 +29,14 @@ export function addModelRoutes(
   const adminPage: typeof page = (path, handle) => page(path, async (request) => handle(checkAdmin(request)));
   const adminForm: typeof form = (path, handle) => form(path, async (request) => handle(checkAdmin(request)));
 
-  adminPage(MODELS, async (request) =>
-    showView(request, {
-      title: t.title,
+  adminPage(MODELS, async (request) => {
+    const texts = readTexts(request.c);
+    return showView(request, {
+      title: texts.models.title,
       here: MODELS,
-      content: renderModels(await admin.listModels(), admin.listScrapedServers()),
-    }),
-  );
+      content: renderModels(texts, await admin.listModels(), admin.listScrapedServers()),
+    });
+  });
   adminPage(`${MODELS}/model`, async (request) => showModel(request, await admin.readModel(readName(request))));
   addAccuracyRoutes(adminPage, { admin, world });
   addErrorRoutes(adminPage, { admin, world });
@@ -47,6 +47,7 @@ export function addModelRoutes(
 
 /** Throws `not_found`, not `forbidden`: a person without access does not learn that the page exists. */
 function checkAdmin<V extends PageRequest>(request: V): V {
+  const texts = readTexts(request.c);
   if (!request.session.user.isAdmin) throw new Failure('not_found', texts.error.notFound);
   return request;
 }
@@ -56,24 +57,26 @@ function readName({ c }: PageRequest): string {
 }
 
 function showModel(request: PageRequest, model: ModelView, mistake?: Mistake): Promise<Response> {
-  const done = findDone(request.c, { promoted: t.promoted, rolled_back: t.rolledBack });
+  const texts = readTexts(request.c);
+  const done = findDone(request.c, { promoted: texts.models.promoted, rolled_back: texts.models.rolledBack });
   return showView(request, {
     title: model.name,
     here: MODELS,
     at: pathOfModel(model.name),
-    content: renderModel({ model, done, mistake }),
+    content: renderModel(texts, { model, done, mistake }),
     mistake,
   });
 }
 
 function addPromotion({ page, form }: Pick<SignedInPages, 'page' | 'form'>, admin: ModelAdmin): void {
   page(`${MODELS}/promote`, async (request) => {
+    const texts = readTexts(request.c);
     const model = await admin.readModel(readName(request));
     const version = model.versions.find((candidate) => String(candidate.version) === request.c.req.query('version'));
     if (version === undefined) throw new Failure('not_found', texts.error.notFound);
     const comparison = await compareWithServed(admin, model, version);
-    const content = renderPromotion({ model, version, comparison, csrfToken: request.session.csrfToken });
-    return showView(request, { title: t.promoteTitle(version.id), here: MODELS, content });
+    const content = renderPromotion(texts, { model, version, comparison, csrfToken: request.session.csrfToken });
+    return showView(request, { title: texts.models.promoteTitle(version.id), here: MODELS, content });
   });
 
   form(`${MODELS}/promote`, (submission) => {
@@ -103,9 +106,10 @@ async function compareWithServed(
 
 function addRollback({ page, form }: Pick<SignedInPages, 'page' | 'form'>, admin: ModelAdmin): void {
   page(`${MODELS}/rollback`, async (request) => {
+    const texts = readTexts(request.c);
     const model = await admin.readModel(readName(request));
-    const content = renderRollback({ model, csrfToken: request.session.csrfToken });
-    return showView(request, { title: t.rollbackTitle(model.name), here: MODELS, content });
+    const content = renderRollback(texts, { model, csrfToken: request.session.csrfToken });
+    return showView(request, { title: texts.models.rollbackTitle(model.name), here: MODELS, content });
   });
 
   form(`${MODELS}/rollback`, (submission) => {
@@ -124,7 +128,9 @@ async function changeServed(
   name: string,
   change: () => Promise<string>,
 ): Promise<Response> {
+  const texts = readTexts(submission.c);
   return await tryForm(
+    texts,
     async () => submission.c.redirect(`${pathOfModel(name)}&done=${await change()}`, 303),
     async (mistake) => showModel(submission, await admin.readModel(name), mistake),
   ).catch(async (error: unknown) => {

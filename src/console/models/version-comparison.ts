@@ -3,13 +3,12 @@ import { html } from 'hono/html';
 import { renderMoment } from '../../pages/elements.ts';
 import type { Html } from '../../pages/layout.ts';
 import { renderTable } from '../frame/table.ts';
-import { formatNumber } from '../texts/numbers.ts';
-import { texts } from '../texts/texts.ts';
+
+import type { ConsoleTexts } from '../texts/texts.ts';
 import type { VersionComparison } from './model-views.ts';
 
-const t = texts.models;
-
-export function renderComparison(comparison: VersionComparison): Html {
+export function renderComparison(texts: ConsoleTexts, comparison: VersionComparison): Html {
+  const t = texts.models;
   if (comparison.rows === 0) return html`<p class="empty">${t.noComparison}</p>`;
   const { id, otherId, rows, fromMs, toMs, learnedByVersion, learnedByOther } = comparison;
   const learned = (
@@ -19,12 +18,13 @@ export function renderComparison(comparison: VersionComparison): Html {
     ] as const
   ).filter(([, count]) => count > 0);
   return html`<div class="stack"><h2>${t.comparison}</h2>
-<p class="soft">${t.comparisonLead(rows, learned)} ${fromMs === null || toMs === null ? '' : html`${renderMoment(fromMs)} – ${renderMoment(toMs)}`}</p>
-${renderTargets(comparison)}</div>`;
+<p class="soft">${t.comparisonLead(rows, learned)} ${fromMs === null || toMs === null ? '' : html`${renderMoment(texts, fromMs)} – ${renderMoment(texts, toMs)}`}</p>
+${renderTargets(texts, comparison)}</div>`;
 }
 
-function renderTargets({ id, otherId, targets }: VersionComparison): Html {
-  return renderTable({
+function renderTargets(texts: ConsoleTexts, { id, otherId, targets }: VersionComparison): Html {
+  const t = texts.models;
+  return renderTable(texts, {
     label: t.comparison,
     columns: [
       t.target,
@@ -41,13 +41,13 @@ function renderTargets({ id, otherId, targets }: VersionComparison): Html {
     rows: targets.map(({ target, rows, version, other, difference }) => [
       target.toUpperCase(),
       t.verdicts[difference.verdict],
-      formatNumber(rows),
-      formatNumber(version.mape),
-      formatNumber(other.mape),
+      texts.format.number(rows),
+      texts.format.number(version.mape),
+      texts.format.number(other.mape),
       formatPoints(difference.mean),
       `${formatPoints(difference.low)} – ${formatPoints(difference.high)}`,
-      formatNumber(version.p90Coverage),
-      formatNumber(other.p90Coverage),
+      texts.format.number(version.p90Coverage),
+      texts.format.number(other.p90Coverage),
     ]),
   });
 }

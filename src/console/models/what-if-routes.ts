@@ -5,13 +5,11 @@ import type { Html } from '../../pages/layout.ts';
 import { toMistake } from '../../pages/page-routes.ts';
 import { renderCrumbs, type SignedInPages, showView } from '../frame/console.ts';
 import { renderTable } from '../frame/table.ts';
-import { formatNumber } from '../texts/numbers.ts';
-import { texts } from '../texts/texts.ts';
+
+import { type ConsoleTexts, readTexts } from '../texts/texts.ts';
 import { pathOfModel } from './model-pages.ts';
 import type { ModelAdmin } from './model-views.ts';
 import type { WhatIf, WhatIfAnswer, WhatIfField, WhatIfTarget } from './what-if-views.ts';
-
-const t = texts.whatIf;
 
 interface WhatIfPage {
   readonly name: string;
@@ -28,77 +26,87 @@ interface WhatIfResult {
 
 export function addWhatIfRoutes(page: SignedInPages['page'], { readModel, whatIf }: ModelAdmin): void {
   page('/models/what-if', async (request) => {
+    const texts = readTexts(request.c);
     const { name = '', ...values } = request.c.req.query();
     await readModel(name);
-    const result = predict(whatIf, name, values);
-    const content = renderWhatIf({ name, fields: whatIf.fields, values, result });
-    return showView(request, { title: t.title, here: '/models', content, mistake: result.mistake });
+    const result = predict(texts, whatIf, { name, values });
+    const content = renderWhatIf(texts, { name, fields: whatIf.fields, values, result });
+    return showView(request, { title: texts.whatIf.title, here: '/models', content, mistake: result.mistake });
   });
 }
 
 /** Without any field there is only the form. */
-function predict(whatIf: WhatIf, name: string, values: Readonly<Record<string, string>>): WhatIfResult {
+function predict(
+  texts: ConsoleTexts,
+  whatIf: WhatIf,
+  { name, values }: Pick<WhatIfPage, 'name' | 'values'>,
+): WhatIfResult {
   if (!whatIf.fields.some((field) => values[field.name] !== undefined)) return {};
   try {
     return { answer: whatIf.predict(name, values) };
   } catch (error) {
-    return { mistake: toMistake(error) };
+    return { mistake: toMistake(texts, error) };
   }
 }
 
-function renderWhatIf({ name, fields, values, result: { answer, mistake } }: WhatIfPage): Html {
+function renderWhatIf(texts: ConsoleTexts, { name, fields, values, result: { answer, mistake } }: WhatIfPage): Html {
+  const t = texts.whatIf;
   const inputs = fields.map((field) =>
     renderField({
       name: field.name,
       label: field.name,
-      hint: describeField(field),
+      hint: describeField(texts, field),
       value: values[field.name] ?? '',
       isOptional: true,
       mistake,
     }),
   );
-  return html`${renderCrumbs([
+  return html`${renderCrumbs(texts, [
     { path: '/models', label: texts.models.title },
     { path: pathOfModel(name), label: name },
   ])}
 <div class="tight"><h1>${t.title}</h1><p class="soft"><strong class="url">${name}</strong></p><p class="soft">${t.lead}</p></div>
-${renderMistake(mistake)}${answer === undefined ? '' : renderAnswer(answer)}
+${renderMistake(texts, mistake)}${answer === undefined ? '' : renderAnswer(texts, answer)}
 <form method="get" action="/models/what-if" class="card stack">${renderHidden({ name })}${inputs}<p><button>${t.submit}</button></p></form>`;
 }
 
-function describeField({ meaning, kind }: WhatIfField): string {
+function describeField(texts: ConsoleTexts, { name, meaning: english, kind }: WhatIfField): string {
+  const t = texts.whatIf;
   const range = { int32: t.count, double: t.number, string: t.text }[kind];
-  return `${meaning[0]?.toUpperCase()}${meaning.slice(1).replaceAll('`', '')}. ${range}`;
+  const meaning = t.meaning(name, english.replaceAll('`', ''));
+  return t.hint(`${meaning[0]?.toUpperCase()}${meaning.slice(1)}`, range);
 }
 
-function renderAnswer({ modelVersion, statistic, targets }: WhatIfAnswer): Html {
-  return html`<section class="card stack" aria-labelledby="answer"><h2 id="answer">${t.answer(modelVersion || t.prior)}</h2>
-<div class="charts">${targets.map((target) => renderTarget(target, statistic))}</div></section>`;
+function renderAnswer(texts: ConsoleTexts, { modelVersion, statistic, targets }: WhatIfAnswer): Html {
+  return html`<section class="card stack" aria-labelledby="answer"><h2 id="answer">${texts.whatIf.answer(modelVersion || texts.whatIf.prior)}</h2>
+<div class="charts">${targets.map((target) => renderTarget(texts, target, statistic))}</div></section>`;
 }
 
-function renderTarget(target: WhatIfTarget, statistic: string): Html {
+function renderTarget(texts: ConsoleTexts, target: WhatIfTarget, statistic: string): Html {
+  const t = texts.whatIf;
   const name = target.target.toUpperCase();
-  const statistics = renderTable({
+  const statistics = renderTable(texts, {
     label: t.statistics(name),
     columns: [t.statistic, t.milliseconds],
     textColumns: 1,
-    rows: target.statistics.map(({ name: label, ms }) => [label, formatNumber(ms)]),
+    rows: target.statistics.map(({ name: label, ms }) => [t.statisticNames[label] ?? label, texts.format.number(ms)]),
   });
-  const parts = renderTable({
+  const parts = renderTable(texts, {
     label: t.madeOf(name),
     columns: [t.part, t.effect],
     textColumns: 1,
-    rows: listParts(target),
+    rows: listParts(texts, target),
   });
-  return html`<div class="chart stack"><h3>${t.predicted(name, formatNumber(target.answerMs), statistic)}</h3>${statistics}<p class="label">${t.madeOf(name)}</p>${parts}</div>`;
+  return html`<div class="chart stack"><h3>${t.predicted(name, texts.format.number(target.answerMs), t.statisticNames[statistic] ?? statistic)}</h3>${statistics}<p class="label">${t.madeOf(name)}</p>${parts}</div>`;
 }
 
 /** In the order in which they are calculated. */
-function listParts({ answerMs, explainedMs, explanation }: WhatIfTarget): [string, string][] {
+function listParts(texts: ConsoleTexts, { answerMs, explainedMs, explanation }: WhatIfTarget): [string, string][] {
+  const t = texts.whatIf;
   const { physics, treeFactors, treeMilliseconds = {}, serverFactor } = explanation;
   const add = ([name, ms]: [string, number]): [string, string] => [
     name,
-    `${ms < 0 ? '−' : '+'} ${formatNumber(Math.abs(ms))} ms`,
+    `${ms < 0 ? '−' : '+'} ${texts.format.number(Math.abs(ms))} ms`,
   ];
   const multiply = ([name, factor]: [string, number]): [string, string] => [name, `× ${formatFactor(factor)}`];
   return [
@@ -107,7 +115,7 @@ function listParts({ answerMs, explainedMs, explanation }: WhatIfTarget): [strin
     ...(serverFactor === 1 ? [] : [multiply([t.server, serverFactor])]),
     ...Object.entries(treeMilliseconds).map(add),
     ...(explainedMs > 0 ? [multiply([t.since, answerMs / explainedMs])] : []),
-    [t.result, `= ${formatNumber(answerMs)} ms`],
+    [t.result, `= ${texts.format.number(answerMs)} ms`],
   ];
 }
 

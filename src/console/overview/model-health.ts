@@ -4,31 +4,35 @@ import type { Html } from '../../pages/layout.ts';
 import { renderTable } from '../frame/table.ts';
 import { pathOfModel } from '../models/model-pages.ts';
 import type { ModelHealth, ModelHealthView } from '../models/model-views.ts';
-import { formatNumber } from '../texts/numbers.ts';
-import { texts } from '../texts/texts.ts';
 
-const t = texts.overview;
+import type { ConsoleTexts } from '../texts/texts.ts';
 
-export function renderModelHealth({ models, modelCount }: ModelHealth): Html {
+export function renderModelHealth(texts: ConsoleTexts, { models, modelCount }: ModelHealth): Html {
+  const t = texts.overview;
   const columns = [t.model, t.time, t.liveError, t.promisedError, t.liveCoverage, t.promisedCoverage, t.reports];
-  const table = renderTable({ label: t.models, columns, textColumns: 2, rows: models.flatMap(listRows) });
+  const table = renderTable(texts, {
+    label: t.models,
+    columns,
+    textColumns: 2,
+    rows: models.flatMap((item) => listRows(texts, item)),
+  });
   return html`<h2 id="models">${t.models}</h2><p class="soft">${t.modelsLead}</p>${table}
 <p><a href="/models">${t.allModels(modelCount)}</a></p>`;
 }
 
-function listRows({ name, servedVersion, targets }: ModelHealthView) {
-  const version = servedVersion === undefined ? t.prior : `@${servedVersion}`;
+function listRows(texts: ConsoleTexts, { name, servedVersion, targets }: ModelHealthView) {
+  const version = servedVersion === undefined ? texts.overview.prior : `@${servedVersion}`;
   return targets.map(({ target, rows, liveMape, promisedMape, liveCoverage, promisedCoverage }) => [
     html`<a href="${pathOfModel(name)}">${name}</a> <span class="soft">${version}</span>`,
     target.toUpperCase(),
-    formatOptional(liveMape),
-    formatOptional(promisedMape),
-    formatOptional(liveCoverage),
-    formatNumber(promisedCoverage),
-    formatNumber(rows),
+    formatOptional(texts, liveMape),
+    formatOptional(texts, promisedMape),
+    formatOptional(texts, liveCoverage),
+    texts.format.number(promisedCoverage),
+    texts.format.number(rows),
   ]);
 }
 
-function formatOptional(value: number | null): string {
-  return value === null ? t.none : formatNumber(value);
+function formatOptional(texts: ConsoleTexts, value: number | null): string {
+  return value === null ? texts.overview.none : texts.format.number(value);
 }

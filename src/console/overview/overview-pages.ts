@@ -4,13 +4,11 @@ import type { Advice } from '../../pages/signed-in-pages.ts';
 import { renderLiveMark } from '../frame/console.ts';
 import { renderColumns, renderLines } from '../frame/time-chart.ts';
 import type { ModelHealth } from '../models/model-views.ts';
-import { formatAge, formatCount, formatMs, formatNumber } from '../texts/numbers.ts';
-import { texts } from '../texts/texts.ts';
+
+import type { ConsoleTexts } from '../texts/texts.ts';
 import type { WebhookOverview } from '../webhooks/hook-views.ts';
 import { renderModelHealth } from './model-health.ts';
 import { listTroubles, pathOfHookId, renderTroubles } from './troubles.ts';
-
-const t = texts.overview;
 
 export interface OverviewView {
   readonly advice: Advice | undefined;
@@ -20,19 +18,21 @@ export interface OverviewView {
   readonly health: ModelHealth | undefined;
 }
 
-export function renderOverview({ advice, webhooks, health }: OverviewView): Html {
+export function renderOverview(texts: ConsoleTexts, { advice, webhooks, health }: OverviewView): Html {
+  const t = texts.overview;
   const hasHooks = webhooks !== undefined && webhooks.totals.hooks > 0;
-  const troubles = listTroubles(webhooks, health);
-  return html`<div class="tight"><h1>${t.title} ${renderLiveMark()}</h1><p class="soft">${chooseLead(webhooks)}</p></div>
+  const troubles = listTroubles(texts, webhooks, health);
+  return html`<div class="tight"><h1>${t.title} ${renderLiveMark(texts)}</h1><p class="soft">${chooseLead(texts, webhooks)}</p></div>
 ${advice === undefined ? '' : html`<p class="notice warn">${advice.text} <a href="${advice.path}">${advice.label}</a></p>`}
-${hasHooks ? html`<section data-part="tiles" aria-label="${t.tiles}">${renderTiles(webhooks)}</section>` : ''}
-${hasHooks || (health?.models.length ?? 0) > 0 ? html`<section class="stack" data-part="troubles" aria-labelledby="trouble">${renderTroubles(troubles, health !== undefined)}</section>` : ''}
-${hasHooks ? html`<section class="card stack" data-part="charts" aria-labelledby="charts"><h2 id="charts">${t.charts}</h2>${renderCharts(webhooks)}</section>` : ''}
-${health === undefined || health.models.length === 0 ? '' : html`<section class="card stack" data-part="models" aria-labelledby="models">${renderModelHealth(health)}</section>`}
-${renderSteps(webhooks, health)}`;
+${hasHooks ? html`<section data-part="tiles" aria-label="${t.tiles}">${renderTiles(texts, webhooks)}</section>` : ''}
+${hasHooks || (health?.models.length ?? 0) > 0 ? html`<section class="stack" data-part="troubles" aria-labelledby="trouble">${renderTroubles(texts, troubles, health !== undefined)}</section>` : ''}
+${hasHooks ? html`<section class="card stack" data-part="charts" aria-labelledby="charts"><h2 id="charts">${t.charts}</h2>${renderCharts(texts, webhooks)}</section>` : ''}
+${health === undefined || health.models.length === 0 ? '' : html`<section class="card stack" data-part="models" aria-labelledby="models">${renderModelHealth(texts, health)}</section>`}
+${renderSteps(texts, webhooks, health)}`;
 }
 
-function chooseLead(webhooks: WebhookOverview | undefined): string {
+function chooseLead(texts: ConsoleTexts, webhooks: WebhookOverview | undefined): string {
+  const t = texts.overview;
   if (webhooks === undefined) return t.leadOfAccount;
   return webhooks.ofAll ? t.leadOfAll : t.lead;
 }
@@ -45,28 +45,29 @@ interface Tile {
   readonly shade: 'bad' | 'warn' | '';
 }
 
-function renderTiles(webhooks: WebhookOverview): Html {
-  const tiles = [...listHookTiles(webhooks), ...listDeliveryTiles(webhooks)].map(
+function renderTiles(texts: ConsoleTexts, webhooks: WebhookOverview): Html {
+  const tiles = [...listHookTiles(texts, webhooks), ...listDeliveryTiles(texts, webhooks)].map(
     ({ label, value, note, path, shade }) =>
       html`<li><a href="${path}" class="${shade}"><span class="hint">${label}</span><strong>${value}</strong><span class="hint">${note}</span></a></li>`,
   );
   return html`<ul class="figures">${tiles}</ul>`;
 }
 
-function listHookTiles({ totals, backlog, nowMs }: WebhookOverview): Tile[] {
+function listHookTiles(texts: ConsoleTexts, { totals, backlog, nowMs }: WebhookOverview): Tile[] {
+  const t = texts.overview;
   const { failing, disabled, hooks, paused } = totals;
   const { oldest } = backlog;
   return [
     {
       label: t.failing,
-      value: formatCount(failing),
+      value: texts.format.count(failing),
       note: paused > 0 ? t.paused(paused) : t.ofHooks(hooks),
       path: failing > 0 ? '#trouble' : '/webhooks',
       shade: failing > 0 ? 'warn' : '',
     },
     {
       label: t.disabled,
-      value: formatCount(disabled),
+      value: texts.format.count(disabled),
       note: t.ofHooks(hooks),
       path: disabled > 0 ? '#trouble' : '/webhooks',
       shade: disabled > 0 ? 'bad' : '',
@@ -74,7 +75,7 @@ function listHookTiles({ totals, backlog, nowMs }: WebhookOverview): Tile[] {
     {
       label: t.backlog,
       value: t.backlogCount(backlog.count, backlog.isCut),
-      note: oldest === undefined ? t.nothingWaits : t.oldest(formatAge(nowMs - oldest.createdAtMs)),
+      note: oldest === undefined ? t.nothingWaits : t.oldest(texts.format.duration(nowMs - oldest.createdAtMs)),
       path:
         oldest === undefined
           ? '/webhooks'
@@ -84,31 +85,33 @@ function listHookTiles({ totals, backlog, nowMs }: WebhookOverview): Tile[] {
   ];
 }
 
-function listDeliveryTiles({ hour }: WebhookOverview): Tile[] {
+function listDeliveryTiles(texts: ConsoleTexts, { hour }: WebhookOverview): Tile[] {
+  const t = texts.overview;
   const { accepted, failed, medianMs, p95Ms } = hour;
   const count = accepted + failed;
   return [
     {
       label: t.delivered,
-      value: formatCount(count),
-      note: count === 0 ? t.noAttempts : t.successRate(formatNumber((100 * accepted) / count)),
+      value: texts.format.count(count),
+      note: count === 0 ? t.noAttempts : t.successRate(texts.format.number((100 * accepted) / count)),
       path: '#charts',
       shade: count > 0 && accepted < count * 0.9 ? 'warn' : '',
     },
     {
       label: t.responseTime,
-      value: medianMs === null ? t.none : formatMs(medianMs),
-      note: p95Ms === null ? t.noAttempts : t.median(formatMs(p95Ms)),
+      value: medianMs === null ? t.none : texts.format.milliseconds(medianMs),
+      note: p95Ms === null ? t.noAttempts : t.median(texts.format.milliseconds(p95Ms)),
       path: '#charts',
       shade: '',
     },
   ];
 }
 
-function renderCharts({ hour, minutes }: WebhookOverview): Html {
+function renderCharts(texts: ConsoleTexts, { hour, minutes }: WebhookOverview): Html {
+  const t = texts.overview;
   const { accepted, failed, medianMs, p95Ms } = hour;
   const moments = minutes.map(({ startMs }) => startMs);
-  const counts = renderColumns({
+  const counts = renderColumns(texts, {
     title: t.perMinute,
     summary: t.perMinuteSummary(accepted, failed),
     moments,
@@ -117,9 +120,12 @@ function renderCharts({ hour, minutes }: WebhookOverview): Html {
       { kind: 'down', label: t.failed, values: minutes.map((minute) => minute.failed) },
     ],
   });
-  const times = renderLines({
+  const times = renderLines(texts, {
     title: t.responseTime,
-    summary: medianMs === null ? t.noAttempts : t.timeSummary(formatMs(medianMs), formatMs(p95Ms ?? medianMs)),
+    summary:
+      medianMs === null
+        ? t.noAttempts
+        : t.timeSummary(texts.format.milliseconds(medianMs), texts.format.milliseconds(p95Ms ?? medianMs)),
     moments,
     unit: ' ms',
     series: [
@@ -131,8 +137,12 @@ function renderCharts({ hour, minutes }: WebhookOverview): Html {
 }
 
 /** What a person who has nothing yet does first. */
-function renderSteps(webhooks: WebhookOverview | undefined, health: ModelHealth | undefined): Html | '' {
-  const { repository, hook, model, application, token } = t.steps;
+function renderSteps(
+  texts: ConsoleTexts,
+  webhooks: WebhookOverview | undefined,
+  health: ModelHealth | undefined,
+): Html | '' {
+  const { repository, hook, model, application, token } = texts.overview.steps;
   const steps = [
     ...(webhooks?.totals.repositories === 0 ? [repository] : []),
     ...(webhooks !== undefined && webhooks.totals.repositories > 0 && webhooks.totals.hooks === 0 ? [hook] : []),
@@ -144,5 +154,5 @@ function renderSteps(webhooks: WebhookOverview | undefined, health: ModelHealth 
     ({ path, label, about }) =>
       html`<li><a href="${path}"><strong>${label}</strong> <span class="hint">${about}</span></a></li>`,
   );
-  return html`<section class="tight" aria-labelledby="next"><h2 id="next">${t.next}</h2><ul class="tiles">${tiles}</ul></section>`;
+  return html`<section class="tight" aria-labelledby="next"><h2 id="next">${texts.overview.next}</h2><ul class="tiles">${tiles}</ul></section>`;
 }

@@ -1,8 +1,9 @@
 /** The first page: what runs here, what is in trouble, and what to do next. Everyone sees their own, administrators all. */
+import { readLocale } from '../../pages/locale.ts';
 import type { SessionGuard } from '../../pages/signed-in-pages.ts';
 import { callerOf, type SignedInPages, showView } from '../frame/console.ts';
 import type { ModelAdmin } from '../models/model-views.ts';
-import { texts } from '../texts/texts.ts';
+import { readTexts } from '../texts/texts.ts';
 import type { HookAdmin } from '../webhooks/hook-views.ts';
 import { renderOverview } from './overview-pages.ts';
 
@@ -19,13 +20,14 @@ export function addOverviewRoutes(
   { findAdvice, hookAdmin, modelAdmin }: OverviewDependencies,
 ): void {
   livePage(OVERVIEW, async (request) => {
+    const texts = readTexts(request.c);
     const { user } = request.session;
     const [advice, webhooks, health] = await Promise.all([
-      findAdvice(request.session),
+      findAdvice(request.session, readLocale(request.c)),
       hookAdmin?.readOverview(callerOf(request)),
       user.isAdmin ? modelAdmin?.readHealth() : undefined,
     ]);
-    const content = renderOverview({ advice, webhooks, health });
+    const content = renderOverview(texts, { advice, webhooks, health });
     return showView(request, { title: texts.overview.title, here: OVERVIEW, content });
   });
 }

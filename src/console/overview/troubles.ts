@@ -3,12 +3,10 @@ import { html } from 'hono/html';
 import type { Html } from '../../pages/layout.ts';
 import { pathOfModel } from '../models/model-pages.ts';
 import type { ModelHealth, ModelHealthView } from '../models/model-views.ts';
-import { formatAge, formatNumber } from '../texts/numbers.ts';
-import { texts } from '../texts/texts.ts';
+
+import type { ConsoleTexts } from '../texts/texts.ts';
 import type { RepositoryName, TroubledHookView, WebhookOverview } from '../webhooks/hook-views.ts';
 import { pathOfRepository } from '../webhooks/repository-pages.ts';
-
-const t = texts.overview;
 
 /** A live error is worse than promised when it is so many times as large, over so many reports. */
 const WORSE_FACTOR = 1.5;
@@ -31,49 +29,63 @@ export function pathOfHookId({ ownerLogin, path }: RepositoryName, id: number): 
   return `${pathOfRepository({ owner: { login: ownerLogin }, path })}/${id}`;
 }
 
-export function listTroubles(webhooks: WebhookOverview | undefined, health: ModelHealth | undefined): Troubles {
+export function listTroubles(
+  texts: ConsoleTexts,
+  webhooks: WebhookOverview | undefined,
+  health: ModelHealth | undefined,
+): Troubles {
   const nowMs = webhooks?.nowMs ?? 0;
   const hooks = webhooks?.troubled ?? [];
   const total = (webhooks?.totals.failing ?? 0) + (webhooks?.totals.disabled ?? 0);
   return {
     list: [
-      ...hooks.map((hook) => describeHook(hook, nowMs)),
-      ...(health?.models ?? []).flatMap((model) => describeModel(model, nowMs)),
+      ...hooks.map((hook) => describeHook(texts, hook, nowMs)),
+      ...(health?.models ?? []).flatMap((model) => describeModel(texts, model, nowMs)),
     ],
     moreHooks: Math.max(0, total - hooks.length),
   };
 }
 
-function describeHook(hook: TroubledHookView, nowMs: number): Trouble {
+function describeHook(texts: ConsoleTexts, hook: TroubledHookView, nowMs: number): Trouble {
+  const t = texts.overview;
   const { repository, disabledAtMs, failingSinceMs, pausedUntilMs, pauseReason } = hook;
   const place = `${repository.ownerLogin}/${repository.path}`;
   const path = pathOfHookId(repository, hook.id);
   if (disabledAtMs !== null) {
-    const details = [place, t.disabledFor(formatAge(nowMs - disabledAtMs)), hook.disabledReason ?? ''];
+    const details = [
+      place,
+      t.disabledFor(texts.format.duration(nowMs - disabledAtMs)),
+      texts.explain(hook.disabledReason ?? ''),
+    ];
     return { path, name: hook.url, tag: texts.hooks.states.disabled, shade: 'bad', details };
   }
   const pause =
     pausedUntilMs === null || pauseReason === null
       ? []
-      : [t.pausedFor(formatAge(pausedUntilMs - nowMs), texts.hooks.pausedReasons[pauseReason])];
-  const details = [place, t.failingFor(formatAge(nowMs - (failingSinceMs ?? nowMs)), hook.fails), describeAnswer(hook)];
+      : [t.pausedFor(texts.format.duration(pausedUntilMs - nowMs), texts.hooks.pausedReasons[pauseReason])];
+  const details = [
+    place,
+    t.failingFor(texts.format.duration(nowMs - (failingSinceMs ?? nowMs)), hook.fails),
+    describeAnswer(texts, hook),
+  ];
   return { path, name: hook.url, tag: texts.hooks.states.failing, shade: 'warn', details: [...details, ...pause] };
 }
 
-function describeAnswer({ result, resultCode }: TroubledHookView): string {
-  if (resultCode > 0) return t.answered(resultCode);
-  return result === null ? '' : t.noAnswer(result);
+function describeAnswer(texts: ConsoleTexts, { result, resultCode }: TroubledHookView): string {
+  if (resultCode > 0) return texts.overview.answered(resultCode);
+  return result === null ? '' : texts.overview.noAnswer(result);
 }
 
-function describeModel(model: ModelHealthView, nowMs: number): Trouble[] {
+function describeModel(texts: ConsoleTexts, model: ModelHealthView, nowMs: number): Trouble[] {
+  const t = texts.overview;
   const common = { path: pathOfModel(model.name), name: model.name, shade: 'warn' } as const;
   const worse = model.targets.flatMap(({ target, rows, liveMape, promisedMape }) =>
     liveMape !== null && promisedMape !== null && rows >= WORSE_ROWS && liveMape > WORSE_FACTOR * promisedMape
-      ? [t.worseOf(target.toUpperCase(), formatNumber(liveMape), formatNumber(promisedMape))]
+      ? [t.worseOf(target.toUpperCase(), texts.format.number(liveMape), texts.format.number(promisedMape))]
       : [],
   );
   const drift = model.drift.map(({ target, cause, count, lastAtMs }) =>
-    t.driftOf(target.toUpperCase(), cause, count, formatAge(nowMs - lastAtMs)),
+    t.driftOf(target.toUpperCase(), cause, count, texts.format.duration(nowMs - lastAtMs)),
   );
   const shifts = model.shifts.map(({ server, target, factor }) =>
     t.shiftOf(server || t.shiftNoServer, target.toUpperCase(), factor.toFixed(2)),
@@ -85,7 +97,8 @@ function describeModel(model: ModelHealthView, nowMs: number): Trouble[] {
   ].filter(({ details }) => details.length > 0);
 }
 
-export function renderTroubles({ list, moreHooks }: Troubles, withModels: boolean): Html {
+export function renderTroubles(texts: ConsoleTexts, { list, moreHooks }: Troubles, withModels: boolean): Html {
+  const t = texts.overview;
   const entries = list.map(
     ({ path, name, tag, shade, details }) =>
       html`<li class="tight"><p><a href="${path}"><strong class="url short">${name}</strong></a> <span class="tag ${shade}">${tag}</span></p><p class="small soft">${details.filter((detail) => detail !== '').join(' · ')}</p></li>`,

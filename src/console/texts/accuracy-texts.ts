@@ -1,9 +1,10 @@
 /** Texts of the page that shows the accuracy of a model over time. */
-import { formatCount, plural } from './numbers.ts';
+import { formatCount, plural } from '../../language/plural.ts';
 
 export const accuracyTexts = {
   title: 'Accuracy over time',
-  lead: 'Predictions beside the reported latencies, of all processes. Times are in UTC. The dashed line is what the served version reached on rows held out while it learned; for coverage it is the 90 % that a p90 promises.',
+  lead: (zone: string) =>
+    `Predictions beside the reported latencies, of all processes. Times are in ${zone}. The dashed line is what the served version reached on rows held out while it learned; for coverage it is the 90 % that a p90 promises.`,
   windows: { '12h': '12 hours', '7d': '7 days', '30d': '30 days' },
   window: 'Window',
   podTypes: 'Pod type',
@@ -29,7 +30,7 @@ export const accuracyTexts = {
   events: 'Versions and drift alarms',
   noEvents: 'No version was served and no drift was found in this window.',
   moreEvents: (count: number) => `And ${formatCount(count)} earlier.`,
-  when: 'Time (UTC)',
+  when: 'Time',
   what: 'Event',
   values: (target: string) => `${target} values`,
   version: 'Version',

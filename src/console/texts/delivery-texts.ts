@@ -1,5 +1,5 @@
 /** Texts of the pages about deliveries. */
-import { plural } from './numbers.ts';
+import { plural } from '../../language/plural.ts';
 
 export const deliveryTexts = {
   title: 'Deliveries',
@@ -46,7 +46,6 @@ export const deliveryTexts = {
   log: 'Attempts',
   noLog: 'None yet.',
   attempt: (number: number) => `Attempt ${number}`,
-  noAnswer: 'no answer',
   to: (address: string) => `to ${address}`,
   timings: 'Where the time went',
   request: 'Request headers',

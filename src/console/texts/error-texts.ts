@@ -1,5 +1,5 @@
 /** Texts of the page that shows predicted against observed times, and errors by load. */
-import { plural } from './numbers.ts';
+import { plural } from '../../language/plural.ts';
 
 export const errorTexts = {
   title: 'Predicted and observed',

@@ -1,5 +1,5 @@
 /** Texts of the pages about webhooks. */
-import { formatCount, plural } from './numbers.ts';
+import { formatCount, plural } from '../../language/plural.ts';
 
 function countWaiting(count: number): string {
   if (count >= 10_000) return 'more than 10,000 waiting deliveries are';
@@ -7,7 +7,6 @@ function countWaiting(count: number): string {
 }
 
 export const hookTexts = {
-  title: 'Webhooks',
   none: 'This repository has no webhooks yet. One sends a request to your address whenever something happens here.',
   create: 'New webhook',
   edit: 'Change',

@@ -1,5 +1,5 @@
 /** Texts of the pages about models. */
-import { formatCount, plural } from './numbers.ts';
+import { formatCount, plural } from '../../language/plural.ts';
 
 export const modelTexts = {
   title: 'Latency models',

@@ -1,5 +1,5 @@
 /** Texts of the first page. */
-import { formatCount, plural } from './numbers.ts';
+import { formatCount, plural } from '../../language/plural.ts';
 
 export const overviewTexts = {
   title: 'Overview',

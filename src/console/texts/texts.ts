@@ -1,33 +1,21 @@
-/** Every text of the console's own pages, in one place, as in the account pages. */
-import { frameTexts } from '../../pages/texts.ts';
-import { accuracyTexts } from './accuracy-texts.ts';
-import { deliveryTexts } from './delivery-texts.ts';
-import { errorTexts } from './error-texts.ts';
-import { hookTexts } from './hook-texts.ts';
-import { modelTexts } from './model-texts.ts';
-import { overviewTexts } from './overview-texts.ts';
-import { repositoryTexts } from './repository-texts.ts';
-import { whatIfTexts } from './what-if-texts.ts';
+/** The texts of the console, in the language of the reader. */
+import type { Context } from 'hono';
+import type { HttpEnv } from '../../http/context.ts';
+import type { Locale } from '../../language/formats.ts';
+import type { Language } from '../../language/language.ts';
+import { type Localized, localize, type Texts } from '../../language/texts.ts';
+import { readLocale } from '../../pages/locale.ts';
+import { consoleTexts as english } from './console-texts.ts';
 
-export const texts = {
-  ...frameTexts,
-  trail: 'Where this page is',
-  live: 'live',
-  table: (label: string) => `Table: ${label}`,
-  nav: {
-    watch: 'What runs here',
-    webhooks: 'Webhooks',
-    models: 'Latency models',
-    reference: 'Reference',
-    api: 'HTTP API',
-    events: 'Events',
-  },
-  repositories: repositoryTexts,
-  hooks: hookTexts,
-  models: modelTexts,
-  accuracy: accuracyTexts,
-  errors: errorTexts,
-  whatIf: whatIfTexts,
-  deliveries: deliveryTexts,
-  overview: overviewTexts,
-} as const;
+const catalogue: Readonly<Record<Language, Texts<typeof english>>> = { en: english, 'zh-CN': english };
+
+export type ConsoleTexts = Localized<Texts<typeof english>>;
+
+export function chooseTexts(locale: Locale): ConsoleTexts {
+  return localize(catalogue, locale);
+}
+
+/** In the language and the time zone of this request. */
+export function readTexts(c: Context<HttpEnv>): ConsoleTexts {
+  return chooseTexts(readLocale(c));
+}

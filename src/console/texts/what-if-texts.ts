@@ -3,6 +3,10 @@ export const whatIfTexts = {
   title: 'What if',
   link: 'What if: predict for a request and a load',
   lead: 'The times that are predicted for a request on a server with this load, by the model that this process serves now. Nothing is recorded. An empty number is 0.',
+  /** What a field means, as the schema of the inputs says it. */
+  meaning: (_name: string, english: string) => english,
+  hint: (meaning: string, range: string) => `${meaning}. ${range}`,
+  statisticNames: { mean: 'mean' } as Readonly<Record<string, string>>,
   text: 'At most 256 bytes.',
   count: 'A number from 0 to 2,147,483,647.',
   number: 'A number of 0 or more.',

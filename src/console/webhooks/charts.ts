@@ -1,15 +1,15 @@
 /** Small static pictures in SVG. What they show is said in words beside them or in their label. */
 import { html } from 'hono/html';
 import type { Html } from '../../pages/layout.ts';
-import { formatMs } from '../texts/numbers.ts';
-import { texts } from '../texts/texts.ts';
+
+import type { ConsoleTexts } from '../texts/texts.ts';
 import type { HourView, Timings } from './hook-views.ts';
 
 const BAR_WIDTH = 10;
 const HALF = 30;
 
 /** Hours side by side: what succeeded rises from the line, what failed hangs below it, what waits stands hollow on top. */
-export function renderDay(hours: readonly HourView[]): Html {
+export function renderDay(texts: ConsoleTexts, hours: readonly HourView[]): Html {
   const { succeeded, failed, waiting } = sumHours(hours);
   const highest = Math.max(1, ...hours.map((hour) => Math.max(hour.succeeded + hour.waiting, hour.failed)));
   const scale = (count: number) => (count === 0 ? 0 : Math.max(1.5, (count / highest) * (HALF - 2)));
@@ -33,12 +33,12 @@ export function sumHours(hours: readonly HourView[]): Omit<HourView, 'startMs'> 
 }
 
 interface Phase {
-  readonly name: keyof typeof texts.deliveries.phases;
+  readonly name: keyof ConsoleTexts['deliveries']['phases'];
   readonly ms: number;
 }
 
 /** One bar of an attempt from its start to its end, and the same in numbers. */
-export function renderTimings(timings: Timings): Html {
+export function renderTimings(texts: ConsoleTexts, timings: Timings): Html {
   const phases = listPhases(timings);
   const width = 600;
   const total = Math.max(timings.total, 0.001);
@@ -51,7 +51,7 @@ export function renderTimings(timings: Timings): Html {
   });
   const legend = [...phases, { name: 'total' as const, ms: timings.total }].map(
     ({ name, ms }) =>
-      html`<li>${name === 'total' ? '' : html`<svg viewBox="0 0 10 10" aria-hidden="true"><rect class="phase-${name}" width="10" height="10"/></svg>`}${texts.deliveries.phases[name]} ${formatMs(ms)}</li>`,
+      html`<li>${name === 'total' ? '' : html`<svg viewBox="0 0 10 10" aria-hidden="true"><rect class="phase-${name}" width="10" height="10"/></svg>`}${texts.deliveries.phases[name]} ${texts.format.milliseconds(ms)}</li>`,
   );
   return html`<svg class="timings" viewBox="0 0 ${width} 10" preserveAspectRatio="none" aria-hidden="true"><rect class="rest" width="${width}" height="10"/>${bars}</svg><ul class="legend">${legend}</ul>`;
 }

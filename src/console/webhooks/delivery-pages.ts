@@ -10,8 +10,8 @@ import {
 } from '../../pages/elements.ts';
 import type { Html } from '../../pages/layout.ts';
 import { renderCrumbs, renderLiveMark } from '../frame/console.ts';
-import { formatMs } from '../texts/numbers.ts';
-import { texts } from '../texts/texts.ts';
+
+import type { ConsoleTexts } from '../texts/texts.ts';
 import { renderTimings } from './charts.ts';
 import type {
   AttemptView,
@@ -25,8 +25,6 @@ import type {
 import { renderPause } from './pause-notice.ts';
 import { pathOfRepository } from './repository-pages.ts';
 import { renderBody } from './request-body.ts';
-
-const t = texts.deliveries;
 
 const SHADES: Readonly<Record<string, string>> = {
   succeeded: 'good',
@@ -42,42 +40,47 @@ function shadeOf({ state, attempts }: DeliveryView): string {
 }
 
 /** `query`: the filter of the log that the delivery leads back to. */
-export function renderDeliveryList(hookPath: string, deliveries: readonly ListedDeliveryView[], query = ''): Html {
-  return html`<ul class="list log">${deliveries.map((delivery) => renderRow(`${hookPath}/deliveries/${delivery.id}${query}`, delivery))}</ul>`;
+export function renderDeliveryList(
+  texts: ConsoleTexts,
+  deliveries: readonly ListedDeliveryView[],
+  { hookPath, query = '' }: { readonly hookPath: string; readonly query?: string },
+): Html {
+  return html`<ul class="list log">${deliveries.map((delivery) => renderRow(texts, `${hookPath}/deliveries/${delivery.id}${query}`, delivery))}</ul>`;
 }
 
-function renderRow(path: string, delivery: ListedDeliveryView): Html {
+function renderRow(texts: ConsoleTexts, path: string, delivery: ListedDeliveryView): Html {
+  const t = texts.deliveries;
   const { event, subject, status_code, duration_ms, reason, attempts } = delivery;
   const facts = [
     t.attempts(attempts),
-    ...(duration_ms === null ? [] : [formatMs(duration_ms)]),
-    ...(reason === null ? [] : [reason]),
+    ...(duration_ms === null ? [] : [texts.format.milliseconds(duration_ms)]),
+    ...(reason === null ? [] : [texts.explain(reason)]),
   ];
-  return html`<li class="item"><div class="tight"><p><a href="${path}"><strong>${nameOf(t.kinds, event)}</strong>${subject === null ? '' : html` <span class="url">${subject}</span>`}<span class="hidden"> ${t.number(delivery.id)}</span></a> ${renderState(delivery)}${status_code === 0 ? '' : html` <span class="tag">${status_code}</span>`}</p>
-<p class="small soft">${facts.join(' · ')}${renderNext(delivery)}</p>
-<p class="small soft"><code>${delivery.uuid}</code></p></div><span class="small soft">${renderTime(delivery.created_at)}</span></li>`;
+  return html`<li class="item"><div class="tight"><p><a href="${path}"><strong>${nameOf(t.kinds, event)}</strong>${subject === null ? '' : html` <span class="url">${subject}</span>`}<span class="hidden"> ${t.number(delivery.id)}</span></a> ${renderState(texts, delivery)}${status_code === 0 ? '' : html` <span class="tag">${status_code}</span>`}</p>
+<p class="small soft">${facts.join(' · ')}${renderNext(texts, delivery)}</p>
+<p class="small soft"><code>${delivery.uuid}</code></p></div><span class="small soft">${renderTime(texts, delivery.created_at)}</span></li>`;
 }
 
 /** Its turn has no time: it may be under way already. */
-function renderNext({ next_attempt_at, waits_for }: DeliveryView): Html | '' {
+function renderNext(texts: ConsoleTexts, { next_attempt_at, waits_for }: DeliveryView): Html | '' {
   if (next_attempt_at === null || waits_for === null) return '';
-  const label = t.waitsFor[waits_for];
-  return waits_for === 'turn' ? html` · ${label}` : html` · ${label} ${renderTime(next_attempt_at)}`;
+  const label = texts.deliveries.waitsFor[waits_for];
+  return waits_for === 'turn' ? html` · ${label}` : html` · ${label} ${renderTime(texts, next_attempt_at)}`;
 }
 
-function renderState(delivery: DeliveryView): Html {
-  return html`<span class="tag ${shadeOf(delivery)}">${nameOf(t.states, delivery.state)}</span>`;
+function renderState(texts: ConsoleTexts, delivery: DeliveryView): Html {
+  return html`<span class="tag ${shadeOf(delivery)}">${nameOf(texts.deliveries.states, delivery.state)}</span>`;
 }
 
 function nameOf(names: Readonly<Record<string, string>>, key: string): string {
   return names[key] ?? key;
 }
 
-function renderTime(iso: string): Html {
-  return renderSecond(Date.parse(iso));
+function renderTime(texts: ConsoleTexts, iso: string): Html {
+  return renderSecond(texts, Date.parse(iso));
 }
 
-function listCrumbs(repository: RepositoryView, hookId: number) {
+function listCrumbs(texts: ConsoleTexts, repository: RepositoryView, hookId: number) {
   const path = pathOfRepository(repository);
   return [
     { path: '/webhooks', label: texts.repositories.title },
@@ -113,7 +116,8 @@ export interface LogView {
   readonly mistake: Mistake | undefined;
 }
 
-export function renderLog(view: LogView): Html {
+export function renderLog(texts: ConsoleTexts, view: LogView): Html {
+  const t = texts.deliveries;
   const { repository, hook, filter, deliveries, nextBefore } = view;
   const hookPath = `${pathOfRepository(repository)}/${hook.id}`;
   const isFiltered = Object.values(filter).some((value) => value !== '');
@@ -121,7 +125,7 @@ export function renderLog(view: LogView): Html {
   const list =
     deliveries.length === 0
       ? html`<p class="empty">${isFiltered ? t.none : t.noneYet}</p>`
-      : renderDeliveryList(hookPath, deliveries, writeFilter(filter));
+      : renderDeliveryList(texts, deliveries, { hookPath, query: writeFilter(filter) });
   const newest = view.isContinued
     ? html`<a class="button plain" href="${log}${writeFilter(filter)}">${t.newest}</a>`
     : '';
@@ -129,9 +133,9 @@ export function renderLog(view: LogView): Html {
     nextBefore === undefined
       ? ''
       : html`<a class="button plain" href="${log}${writeFilter(filter, nextBefore)}">${deliveries.length < view.pageSize ? t.searchOlder : t.older}</a>`;
-  return html`${renderCrumbs(listCrumbs(repository, hook.id))}
-<div class="tight"><h1>${t.title} ${renderLiveMark()}</h1><p class="soft">${t.lead}</p></div>${renderMistake(view.mistake)}<div data-part="pause">${renderPause(hook)}</div>
-${renderFilter(view, { action: log, isFiltered })}
+  return html`${renderCrumbs(texts, listCrumbs(texts, repository, hook.id))}
+<div class="tight"><h1>${t.title} ${renderLiveMark(texts)}</h1><p class="soft">${t.lead}</p></div>${renderMistake(texts, view.mistake)}<div data-part="pause">${renderPause(texts, hook)}</div>
+${renderFilter(texts, view, { action: log, isFiltered })}
 <div data-part="log">${list}</div>
 <p class="row">${newest}${older}</p>`;
 }
@@ -144,9 +148,11 @@ export function writeFilter(filter: LogFilter, before?: number): string {
 }
 
 function renderFilter(
+  texts: ConsoleTexts,
   { filter, states, events, mistake }: LogView,
   { action, isFiltered }: { readonly action: string; readonly isFiltered: boolean },
 ): Html {
+  const t = texts.deliveries;
   const any = { value: '', label: t.any };
   const stateChoices = states.map((state) => ({ value: state, label: nameOf(t.states, state) }));
   const eventChoices = events.map((event) => ({ value: event, label: nameOf(t.kinds, event) }));
@@ -173,54 +179,60 @@ export interface DeliveryPageView {
   readonly csrfToken: string;
 }
 
-export function renderDelivery(view: DeliveryPageView): Html {
+export function renderDelivery(texts: ConsoleTexts, view: DeliveryPageView): Html {
+  const t = texts.deliveries;
   const { repository, hook, delivery, csrfToken } = view;
   const log = `${pathOfRepository(repository)}/${hook.id}/deliveries`;
-  const crumbs = [...listCrumbs(repository, hook.id), { path: `${log}${writeFilter(view.filter)}`, label: t.title }];
-  return html`${renderCrumbs(crumbs)}
-<h1 class="capital">${nameOf(t.kinds, delivery.event)} <span class="url">${delivery.subject ?? ''}</span> ${renderLiveMark()}</h1>
-${view.isTest ? renderTestResult(delivery) : ''}${renderDone(view.done)}${renderMistake(view.mistake)}
-<section class="card stack"><dl class="facts" data-part="facts"><dt>${t.state}</dt><dd>${renderState(delivery)}</dd><dt>${t.made}</dt><dd>${renderTime(delivery.created_at)}</dd>
-${renderNextFact(delivery)}
+  const crumbs = [
+    ...listCrumbs(texts, repository, hook.id),
+    { path: `${log}${writeFilter(view.filter)}`, label: t.title },
+  ];
+  return html`${renderCrumbs(texts, crumbs)}
+<h1 class="capital">${nameOf(t.kinds, delivery.event)} <span class="url">${delivery.subject ?? ''}</span> ${renderLiveMark(texts)}</h1>
+${view.isTest ? renderTestResult(texts, delivery) : ''}${renderDone(view.done)}${renderMistake(texts, view.mistake)}
+<section class="card stack"><dl class="facts" data-part="facts"><dt>${t.state}</dt><dd>${renderState(texts, delivery)}</dd><dt>${t.made}</dt><dd>${renderTime(texts, delivery.created_at)}</dd>
+${renderNextFact(texts, delivery)}
 <dt>${t.uuid}</dt><dd><code>${delivery.uuid}</code></dd><dt>${t.numberFact}</dt><dd><code>${delivery.id}</code></dd></dl>
 <form method="post" action="${log}/${delivery.id}/again">${renderCsrf(csrfToken)}<button class="plain">${t.again}</button></form></section>
 <section class="stack" aria-labelledby="log"><h2 id="log">${t.log}</h2><div class="stack" data-part="attempts">
-${delivery.attempt_log.length === 0 ? html`<p class="empty">${t.noLog}</p>` : delivery.attempt_log.toReversed().map(renderAttempt)}</div></section>
-${renderBody(delivery, hook.url)}`;
+${delivery.attempt_log.length === 0 ? html`<p class="empty">${t.noLog}</p>` : delivery.attempt_log.toReversed().map((attempt) => renderAttempt(texts, attempt))}</div></section>
+${renderBody(texts, delivery, hook.url)}`;
 }
 
 /** Green only when the receiver accepted it. */
-function renderTestResult({ attempt_log }: DeliveryDetail): Html {
+function renderTestResult(texts: ConsoleTexts, { attempt_log }: DeliveryDetail): Html {
   const last = attempt_log.at(-1);
   if (last === undefined) return html`<div class="notice warn" role="status">${texts.hooks.testUnderWay}</div>`;
   if (last.outcome === 'accepted') return html`<div class="notice" role="status">${texts.hooks.testAccepted}</div>`;
-  return html`<div class="notice bad" role="status"><strong>${texts.hooks.testRefused}</strong> ${last.status_code > 0 ? t.answered(last.status_code) : (last.reason ?? '')}</div>`;
+  return html`<div class="notice bad" role="status"><strong>${texts.hooks.testRefused}</strong> ${last.status_code > 0 ? texts.deliveries.answered(last.status_code) : (last.reason ?? '')}</div>`;
 }
 
-function renderNextFact({ next_attempt_at, waits_for }: DeliveryView): Html | '' {
+function renderNextFact(texts: ConsoleTexts, { next_attempt_at, waits_for }: DeliveryView): Html | '' {
   if (next_attempt_at === null || waits_for === null) return '';
-  const reason = waits_for === 'schedule' ? '' : html` <span class="soft">${t.waitReasons[waits_for]}</span>`;
-  return html`<dt>${t.next}</dt><dd>${renderTime(next_attempt_at)}${reason}</dd>`;
+  const reason =
+    waits_for === 'schedule' ? '' : html` <span class="soft">${texts.deliveries.waitReasons[waits_for]}</span>`;
+  return html`<dt>${texts.deliveries.next}</dt><dd>${renderTime(texts, next_attempt_at)}${reason}</dd>`;
 }
 
-function renderAttempt(attempt: AttemptView): Html {
+function renderAttempt(texts: ConsoleTexts, attempt: AttemptView): Html {
+  const t = texts.deliveries;
   const { outcome, status_code, reason, remote_address } = attempt;
   const title = `attempt-${attempt.attempt}`;
-  return html`<article class="card stack" aria-labelledby="${title}"><div class="row spread"><h3 id="${title}">${t.attempt(attempt.attempt)} <span class="beside"><span class="tag ${outcome === 'accepted' ? 'good' : 'bad'}">${nameOf(t.outcomes, outcome)}</span>${status_code === 0 ? '' : html` <span class="tag">${status_code}</span>`}</span></h3><span class="small soft">${renderTime(attempt.started_at)}</span></div>
-${reason === null ? '' : html`<p>${reason}</p>`}
+  return html`<article class="card stack" aria-labelledby="${title}"><div class="row spread"><h3 id="${title}">${t.attempt(attempt.attempt)} <span class="beside"><span class="tag ${outcome === 'accepted' ? 'good' : 'bad'}">${nameOf(t.outcomes, outcome)}</span>${status_code === 0 ? '' : html` <span class="tag">${status_code}</span>`}</span></h3><span class="small soft">${renderTime(texts, attempt.started_at)}</span></div>
+${reason === null ? '' : html`<p>${texts.explain(reason)}</p>`}
 ${remote_address === null ? '' : html`<p class="small soft">${t.to(remote_address)}</p>`}
-<div class="tight"><p class="label">${t.timings}</p>${renderTimings(attempt.timings_ms)}</div>
+<div class="tight"><p class="label">${t.timings}</p>${renderTimings(texts, attempt.timings_ms)}</div>
 ${
   status_code === 0
     ? ''
     : html`<div class="tight"><p class="label">${t.responseBody}</p>${attempt.response_body === '' ? html`<p class="soft">${t.noResponseBody}</p>` : html`<pre>${attempt.response_body}</pre>`}</div>
-<details><summary>${t.response}</summary>${renderHeaders(attempt.response_headers)}</details>`
+<details><summary>${t.response}</summary>${renderHeaders(texts, attempt.response_headers)}</details>`
 }
-<details><summary>${t.request}</summary><p class="hint">${t.requestHint}</p>${renderHeaders(attempt.request_headers)}</details></article>`;
+<details><summary>${t.request}</summary><p class="hint">${t.requestHint}</p>${renderHeaders(texts, attempt.request_headers)}</details></article>`;
 }
 
-function renderHeaders(headers: Headers): Html {
+function renderHeaders(texts: ConsoleTexts, headers: Headers): Html {
   const pairs = Object.entries(headers).flatMap(([name, values]) => [values].flat().map((value) => [name, value]));
-  if (pairs.length === 0) return html`<p class="soft">${t.noHeaders}</p>`;
+  if (pairs.length === 0) return html`<p class="soft">${texts.deliveries.noHeaders}</p>`;
   return html`<dl class="headers">${pairs.map(([name, value]) => html`<dt><code>${name}</code></dt><dd><code>${value}</code></dd>`)}</dl>`;
 }

@@ -2,7 +2,8 @@
 import type { Mistake } from '../../pages/elements.ts';
 import { findDone } from '../../pages/signed-in-pages.ts';
 import { type PageRequest, readMistake, type SignedInPages, showView, tryForm } from '../frame/console.ts';
-import { texts } from '../texts/texts.ts';
+import { deliveryTexts } from '../texts/delivery-texts.ts';
+import { type ConsoleTexts, readTexts } from '../texts/texts.ts';
 import { type LogFilter, renderDelivery, renderLog } from './delivery-pages.ts';
 import { pathOfHook } from './hook-pages.ts';
 import { HOOK, type Reached, reachHook, toUtcTime } from './hook-routes.ts';
@@ -11,16 +12,17 @@ import { WEBHOOKS } from './repository-routes.ts';
 
 const DELIVERY = `${HOOK}/deliveries/:delivery{[0-9]{1,16}}`;
 const PAGE_SIZE = 25;
-const STATES = Object.keys(texts.deliveries.states);
+const STATES = Object.keys(deliveryTexts.states);
 
 export function addDeliveryRoutes({ livePage, form }: SignedInPages, admin: HookAdmin): void {
   livePage(`${HOOK}/deliveries`, async (request) => {
+    const texts = readTexts(request.c);
     const { repository, hook } = await reachHook(admin, request);
     const view = await hook.describe();
     const filter = readFilter(request);
     const before = request.c.req.query('before') ?? '';
-    const { deliveries, nextBefore, mistake } = await readPage(hook, filter, before);
-    const content = renderLog({
+    const { deliveries, nextBefore, mistake } = await readPage(texts, hook, { ...filter, before });
+    const content = renderLog(texts, {
       repository,
       hook: view,
       filter,
@@ -38,9 +40,11 @@ export function addDeliveryRoutes({ livePage, form }: SignedInPages, admin: Hook
   livePage(DELIVERY, async (request) => showDelivery(request, await reachHook(admin, request)));
 
   form(`${DELIVERY}/again`, async (submission) => {
+    const texts = readTexts(submission.c);
     const reached = await reachHook(admin, submission);
     const id = submission.c.req.param('delivery') ?? '';
     return await tryForm(
+      texts,
       async () => {
         await reached.hook.sendAgain(id);
         const { pathname } = new URL(submission.c.req.url);
@@ -76,9 +80,9 @@ function readSearch(text: string): Record<string, string> {
 
 /** A filter that cannot be is said on the page, above an empty list. */
 async function readPage(
+  texts: ConsoleTexts,
   hook: Reached['hook'],
-  { q, status, state, event, since, until }: LogFilter,
-  before: string,
+  { q, status, state, event, since, until, before }: LogFilter & { readonly before: string },
 ): Promise<DeliveryPage & { readonly mistake?: Mistake }> {
   const times = { since: toUtcTime(since), until: toUtcTime(until) };
   try {
@@ -92,11 +96,12 @@ async function readPage(
       per_page: PAGE_SIZE,
     });
   } catch (error) {
-    return { deliveries: [], nextBefore: undefined, mistake: readMistake(error) };
+    return { deliveries: [], nextBefore: undefined, mistake: readMistake(texts, error) };
   }
 }
 
 async function showDelivery(request: PageRequest, { repository, hook }: Reached, mistake?: Mistake): Promise<Response> {
+  const texts = readTexts(request.c);
   const t = texts.deliveries;
   const [view, delivery] = await Promise.all([
     hook.describe(),
@@ -104,7 +109,7 @@ async function showDelivery(request: PageRequest, { repository, hook }: Reached,
   ]);
   const done = findDone(request.c, { again: t.againDone });
   const { csrfToken } = request.session;
-  const content = renderDelivery({
+  const content = renderDelivery(texts, {
     repository,
     hook: view,
     delivery,

@@ -11,14 +11,13 @@ import {
 import type { Html } from '../../pages/layout.ts';
 import { readField } from '../../pages/page-routes.ts';
 import { renderCrumbs } from '../frame/console.ts';
-import { texts } from '../texts/texts.ts';
+import { hookTexts } from '../texts/hook-texts.ts';
+import type { ConsoleTexts } from '../texts/texts.ts';
 import type { HookView, RepositoryView, Values } from './hook-views.ts';
 import { pathOfRepository } from './repository-pages.ts';
 
-const t = texts.hooks;
-
-export type EventFlag = keyof typeof t.kinds;
-export const EVENT_FLAGS = Object.keys(t.kinds) as readonly EventFlag[];
+export type EventFlag = keyof typeof hookTexts.kinds;
+export const EVENT_FLAGS = Object.keys(hookTexts.kinds) as readonly EventFlag[];
 
 export interface HookValues {
   readonly url: string;
@@ -64,7 +63,8 @@ export interface HookFormView {
   readonly csrfToken: string;
 }
 
-export function renderHookForm(view: HookFormView): Html {
+export function renderHookForm(texts: ConsoleTexts, view: HookFormView): Html {
+  const t = texts.hooks;
   const { repository, hookId, values, mistake } = view;
   const base = pathOfRepository(repository);
   const isNew = hookId === undefined;
@@ -74,7 +74,7 @@ export function renderHookForm(view: HookFormView): Html {
     { path: base, label: repository.full_name },
     ...(isNew ? [] : [{ path: back, label: t.number(hookId) }]),
   ];
-  return html`${renderCrumbs(crumbs)}<h1>${isNew ? t.create : t.editTitle(hookId)}</h1>${renderMistake(mistake)}
+  return html`${renderCrumbs(texts, crumbs)}<h1>${isNew ? t.create : t.editTitle(hookId)}</h1>${renderMistake(texts, mistake)}
 <form method="post" action="${isNew ? base : `${back}/change`}" class="card stack">${renderCsrf(view.csrfToken)}
 ${renderField({ name: 'url', label: t.url, hint: t.urlHint, type: 'text', value: values.url, autocomplete: 'off', hasFocus: isNew && mistake === undefined, mistake })}
 <fieldset><legend>${t.events}</legend>${EVENT_FLAGS.map((flag) => renderCheck({ name: flag, value: '1', label: t.kinds[flag], isChosen: values.flags.includes(flag) }))}</fieldset>

@@ -1,6 +1,5 @@
 import { html } from 'hono/html';
 import {
-  formatDate,
   type Mistake,
   renderCheck,
   renderCsrf,
@@ -12,15 +11,13 @@ import {
 import type { Html } from '../../pages/layout.ts';
 import { renderCrumbs, renderLiveMark } from '../frame/console.ts';
 import { renderColumns } from '../frame/time-chart.ts';
-import { texts } from '../texts/texts.ts';
+import type { ConsoleTexts } from '../texts/texts.ts';
 import { renderDay, sumHours } from './charts.ts';
 import { renderDeliveryList } from './delivery-pages.ts';
 import { EVENT_FLAGS } from './hook-form.ts';
 import type { HookView, ListedDeliveryView, RepositoryView } from './hook-views.ts';
 import { renderPause } from './pause-notice.ts';
 import { pathOfRepository } from './repository-pages.ts';
-
-const t = texts.hooks;
 
 export function pathOfHook(repository: RepositoryView, id: number): string {
   return `${pathOfRepository(repository)}/${id}`;
@@ -32,23 +29,23 @@ export interface HooksView {
   readonly done: string | undefined;
 }
 
-export function renderHooks({ repository, hooks, done }: HooksView): Html {
+export function renderHooks(texts: ConsoleTexts, { repository, hooks, done }: HooksView): Html {
   const path = pathOfRepository(repository);
-  return html`${renderCrumbs([{ path: '/webhooks', label: texts.repositories.title }])}
-<div class="row spread"><div class="tight"><h1>${repository.full_name}</h1>${repository.description ? html`<p class="soft">${repository.description}</p>` : ''}</div><a class="button" href="${path}/new">${t.create}</a></div>
+  return html`${renderCrumbs(texts, [{ path: '/webhooks', label: texts.repositories.title }])}
+<div class="row spread"><div class="tight"><h1>${repository.full_name}</h1>${repository.description ? html`<p class="soft">${repository.description}</p>` : ''}</div><a class="button" href="${path}/new">${texts.hooks.create}</a></div>
 ${renderDone(done)}
-${hooks.length === 0 ? html`<p class="empty">${t.none}</p>` : html`<ul class="list hooks">${hooks.map((hook) => renderHookEntry(repository, hook))}</ul>`}`;
+${hooks.length === 0 ? html`<p class="empty">${texts.hooks.none}</p>` : html`<ul class="list hooks">${hooks.map((hook) => renderHookEntry(texts, repository, hook))}</ul>`}`;
 }
 
-function renderHookEntry(repository: RepositoryView, hook: HookView): Html {
+function renderHookEntry(texts: ConsoleTexts, repository: RepositoryView, hook: HookView): Html {
   return html`<li class="item"><div class="tight">
 <p><a href="${pathOfHook(repository, hook.id)}"><strong class="url short">${hook.url}</strong></a></p>
-<p class="tags">${renderState(hook)}${hook.paused_until === null ? '' : html`<span class="tag warn">${t.paused}</span>`}${renderWaiting(hook)}${listKinds(hook).map((kind) => html`<span class="tag">${kind}</span>`)}</p>
-<p class="small soft">${describeResult(hook)}</p></div>
-<div class="glance">${renderDay(hook.lastDay)}</div></li>`;
+<p class="tags">${renderState(texts, hook)}${hook.paused_until === null ? '' : html`<span class="tag warn">${texts.hooks.paused}</span>`}${renderWaiting(texts, hook)}${listKinds(texts, hook).map((kind) => html`<span class="tag">${kind}</span>`)}</p>
+<p class="small soft">${describeResult(texts, hook)}</p></div>
+<div class="glance">${renderDay(texts, hook.lastDay)}</div></li>`;
 }
 
-type HookState = keyof typeof t.states;
+type HookState = keyof ConsoleTexts['hooks']['states'];
 
 function stateOf({ disabled_at, endpoint, result, result_code }: HookView): HookState {
   if (disabled_at !== null) return 'disabled';
@@ -69,26 +66,27 @@ function isSuccess(code: number): boolean {
   return code >= 200 && code < 300;
 }
 
-function renderState(hook: HookView): Html {
+function renderState(texts: ConsoleTexts, hook: HookView): Html {
   const state = stateOf(hook);
-  return html`<span class="tag ${SHADES[state]}">${t.states[state]}</span>`;
+  return html`<span class="tag ${SHADES[state]}">${texts.hooks.states[state]}</span>`;
 }
 
-function renderWaiting({ disabled_at, endpoint }: HookView): Html | '' {
+function renderWaiting(texts: ConsoleTexts, { disabled_at, endpoint }: HookView): Html | '' {
   if (endpoint.waiting === 0) return '';
-  const label = disabled_at === null ? t.waitingShort(endpoint.waiting) : t.heldShort(endpoint.waiting);
+  const label =
+    disabled_at === null ? texts.hooks.waitingShort(endpoint.waiting) : texts.hooks.heldShort(endpoint.waiting);
   return html`<span class="tag">${label}</span>`;
 }
 
-function listKinds(hook: HookView): string[] {
-  const kinds = EVENT_FLAGS.filter((flag) => hook[flag]).map((flag) => t.shortKinds[flag]);
-  return kinds.length === 0 ? [t.noKinds] : kinds;
+function listKinds(texts: ConsoleTexts, hook: HookView): string[] {
+  const kinds = EVENT_FLAGS.filter((flag) => hook[flag]).map((flag) => texts.hooks.shortKinds[flag]);
+  return kinds.length === 0 ? [texts.hooks.noKinds] : kinds;
 }
 
-function describeResult({ disabled_reason, result, result_code }: HookView): string {
-  if (disabled_reason !== null) return disabled_reason;
+function describeResult(texts: ConsoleTexts, { disabled_reason, result, result_code }: HookView): string {
+  if (disabled_reason !== null) return texts.explain(disabled_reason);
   if (result === null) return '';
-  return result_code === 0 ? `${t.noAnswer}: ${result}` : `${t.lastResult}: ${result_code}`;
+  return result_code === 0 ? `${texts.hooks.noAnswer}: ${result}` : `${texts.hooks.lastResult}: ${result_code}`;
 }
 
 export interface HookPageView {
@@ -100,48 +98,53 @@ export interface HookPageView {
   readonly csrfToken: string;
 }
 
-export function renderHook(view: HookPageView): Html {
+export function renderHook(texts: ConsoleTexts, view: HookPageView): Html {
+  const t = texts.hooks;
   const { repository, hook, csrfToken } = view;
   const path = pathOfHook(repository, hook.id);
   const crumbs = [
     { path: '/webhooks', label: texts.repositories.title },
     { path: pathOfRepository(repository), label: repository.full_name },
   ];
-  return html`${renderCrumbs(crumbs)}
-<div class="tight"><h1>${t.number(hook.id)} <span class="beside" data-part="state">${renderState(hook)}</span> ${renderLiveMark()}</h1><p class="url soft">${hook.url}</p></div>
-${renderDone(view.done)}${renderMistake(view.mistake)}<div data-part="trouble" class="stack">${renderTrouble(hook, { path, csrfToken })}${renderPause(hook)}</div>
+  return html`${renderCrumbs(texts, crumbs)}
+<div class="tight"><h1>${t.number(hook.id)} <span class="beside" data-part="state">${renderState(texts, hook)}</span> ${renderLiveMark(texts)}</h1><p class="url soft">${hook.url}</p></div>
+${renderDone(view.done)}${renderMistake(texts, view.mistake)}<div data-part="trouble" class="stack">${renderTrouble(texts, hook, { path, csrfToken })}${renderPause(texts, hook)}</div>
 <div class="row"><form method="post" action="${path}/test">${renderCsrf(csrfToken)}<button${hook.disabled_at === null ? '' : html` class="plain"`}>${t.test}</button></form>
 <a class="button plain" href="${path}/change">${t.edit}</a>
 ${hook.disabled_at === null ? html`<form method="post" action="${path}/disable">${renderCsrf(csrfToken)}<button class="plain">${t.disable}</button></form>` : ''}</div>
-<div data-part="day">${renderLastDay(hook)}</div>
+<div data-part="day">${renderLastDay(texts, hook)}</div>
 <section class="stack" data-part="deliveries" aria-labelledby="deliveries"><h2 id="deliveries">${t.recent}</h2>
-${view.deliveries.length === 0 ? html`<p class="empty">${texts.deliveries.noneYet}</p>` : html`${renderDeliveryList(path, view.deliveries)}<p><a class="button plain quiet" href="${path}/deliveries">${t.allDeliveries}</a></p>`}</section>
-${renderSettings(hook)}${renderKey(view, path)}${renderReplay(view, path)}${renderDelete(view, path)}`;
+${view.deliveries.length === 0 ? html`<p class="empty">${texts.deliveries.noneYet}</p>` : html`${renderDeliveryList(texts, view.deliveries, { hookPath: path })}<p><a class="button plain quiet" href="${path}/deliveries">${t.allDeliveries}</a></p>`}</section>
+${renderSettings(texts, hook)}${renderKey(texts, view, path)}${renderReplay(texts, view, path)}${renderDelete(texts, view, path)}`;
 }
 
 function renderTrouble(
+  texts: ConsoleTexts,
   { disabled_at, disabled_reason, endpoint }: HookView,
   { path, csrfToken }: { readonly path: string; readonly csrfToken: string },
 ): Html | '' {
+  const t = texts.hooks;
   if (disabled_at !== null)
-    return html`<div class="notice bad stack"><p><strong>${t.disabledSince} ${renderMoment(Date.parse(disabled_at))}.</strong> ${disabled_reason}.</p>
+    return html`<div class="notice bad stack"><p><strong>${t.disabledSince} ${renderMoment(texts, Date.parse(disabled_at))}.</strong> ${texts.explain(disabled_reason ?? '')}.</p>
 ${endpoint.waiting === 0 ? '' : html`<p>${t.held(endpoint.waiting)}</p>`}
 <form method="post" action="${path}/enable">${renderCsrf(csrfToken)}<button>${t.enable}</button></form></div>`;
   if (endpoint.failingSinceMs === null) return '';
-  return html`<div class="notice warn"><p><strong>${t.failingSince} ${renderMoment(endpoint.failingSinceMs)}</strong>, ${t.attempts(endpoint.fails)}. ${t.willDisable}</p></div>`;
+  return html`<div class="notice warn"><p><strong>${t.failingSince} ${renderMoment(texts, endpoint.failingSinceMs)}</strong>, ${t.attempts(endpoint.fails)}. ${t.willDisable}</p></div>`;
 }
 
-function renderLastDay({ lastDay, isPictureCut, result, result_code }: HookView): Html {
+function renderLastDay(texts: ConsoleTexts, { lastDay, isPictureCut, result, result_code }: HookView): Html {
+  const t = texts.hooks;
   const { succeeded, failed, waiting } = sumHours(lastDay);
   const isQuiet = succeeded + failed + waiting === 0;
   return html`<section class="card stack" aria-labelledby="day"><h2 id="day">${t.lastDay}</h2>
-${isQuiet ? html`<p class="soft">${t.quiet}</p>` : html`${isPictureCut ? html`<p>${t.pictureCut}</p>` : ''}${renderDayChart(lastDay)}`}
-<h3>${t.lastResult}</h3>${renderResult(result, result_code)}</section>`;
+${isQuiet ? html`<p class="soft">${t.quiet}</p>` : html`${isPictureCut ? html`<p>${t.pictureCut}</p>` : ''}${renderDayChart(texts, lastDay)}`}
+<h3>${t.lastResult}</h3>${renderResult(texts, result, result_code)}</section>`;
 }
 
-function renderDayChart(hours: HookView['lastDay']): Html {
+function renderDayChart(texts: ConsoleTexts, hours: HookView['lastDay']): Html {
+  const t = texts.hooks;
   const { succeeded, failed, waiting } = sumHours(hours);
-  return renderColumns({
+  return renderColumns(texts, {
     title: t.perHour,
     summary: t.picture(succeeded, failed, waiting),
     moments: hours.map(({ startMs }) => startMs),
@@ -153,7 +156,8 @@ function renderDayChart(hours: HookView['lastDay']): Html {
   });
 }
 
-function renderResult(result: string | null, code: number): Html {
+function renderResult(texts: ConsoleTexts, result: string | null, code: number): Html {
+  const t = texts.hooks;
   if (result === null) return html`<p class="soft">${t.noResult}</p>`;
   if (code === 0) return html`<p><span class="tag bad">${t.noAnswer}</span> ${result}</p>`;
   const shade = isSuccess(code) ? 'good' : 'bad';
@@ -167,18 +171,20 @@ function excerpt(text: string): string {
   return text.length <= EXCERPT_LENGTH ? text : `${text.slice(0, EXCERPT_LENGTH)} …`;
 }
 
-function renderSettings(hook: HookView): Html {
+function renderSettings(texts: ConsoleTexts, hook: HookView): Html {
+  const t = texts.hooks;
   return html`<section class="card stack" aria-labelledby="settings"><h2 id="settings">${t.settings}</h2>
-<dl class="facts"><dt>${t.events}</dt><dd>${listKinds(hook).join(', ')}</dd>
+<dl class="facts"><dt>${t.events}</dt><dd>${listKinds(texts, hook).join(', ')}</dd>
 <dt>${t.proof}</dt><dd>${hook.encryption_type === 1 ? t.signature : t.password}</dd>
-<dt>${t.profile}</dt><dd>${hook.profile}</dd><dt>${t.since}</dt><dd>${formatDate(Date.parse(hook.created_at))}</dd></dl></section>`;
+<dt>${t.profile}</dt><dd>${hook.profile}</dd><dt>${t.since}</dt><dd>${texts.format.date(Date.parse(hook.created_at))}</dd></dl></section>`;
 }
 
-function renderKey({ hook, mistake, csrfToken }: HookPageView, path: string): Html {
+function renderKey(texts: ConsoleTexts, { hook, mistake, csrfToken }: HookPageView, path: string): Html {
+  const t = texts.hooks;
   const former = hook.formerKeyUntilMs;
   return html`<section class="card stack" aria-labelledby="key"><h2 id="key">${t.key}</h2>
 ${hook.password === '' ? html`<p class="notice warn">${t.noKey}</p>` : html`<details><summary>${t.showKey}</summary><code class="secret">${hook.password}</code></details>`}
-${former === null ? '' : html`<p>${t.formerUntil(hook.formerKeys)} ${renderMoment(former)}.</p>`}
+${former === null ? '' : html`<p>${t.formerUntil(hook.formerKeys)} ${renderMoment(texts, former)}.</p>`}
 <h3>${t.changeKey}</h3><p class="soft">${t.changeKeyLead}</p>
 <form method="post" action="${path}/key" class="stack">${renderCsrf(csrfToken)}
 ${renderField({ name: 'password', label: t.newKey, hint: t.newKeyHint, autocomplete: 'off', isOptional: true, mistake })}
@@ -186,14 +192,16 @@ ${renderField({ name: 'password', label: t.newKey, hint: t.newKeyHint, autocompl
 ${hook.password === '' ? '' : html`<form method="post" action="${path}/remove-key">${renderCsrf(csrfToken)}<button class="plain quiet">${t.removeKey}</button></form>`}</section>`;
 }
 
-function renderReplay({ mistake, csrfToken }: HookPageView, path: string): Html {
+function renderReplay(texts: ConsoleTexts, { mistake, csrfToken }: HookPageView, path: string): Html {
+  const t = texts.hooks;
   return html`<section class="card stack" aria-labelledby="replay"><h2 id="replay">${t.replay}</h2><p class="soft">${t.replayLead}</p>
 <form method="post" action="${path}/replay" class="stack">${renderCsrf(csrfToken)}
 ${renderField({ name: 'since', label: t.replaySince, type: 'datetime-local', mistake })}
 <button class="plain">${t.replaySubmit}</button></form></section>`;
 }
 
-function renderDelete({ mistake, csrfToken }: HookPageView, path: string): Html {
+function renderDelete(texts: ConsoleTexts, { mistake, csrfToken }: HookPageView, path: string): Html {
+  const t = texts.hooks;
   return html`<section class="card stack" aria-labelledby="delete"><h2 id="delete">${t.delete}</h2><p class="soft">${t.deleteLead}</p>
 <form method="post" action="${path}/delete" class="stack">${renderCsrf(csrfToken)}
 <div>${renderCheck({ name: 'confirm', value: 'yes', label: t.deleteConfirm })}${mistake?.field === 'confirm' ? html`<p class="wrong">${mistake.message}</p>` : ''}</div>

@@ -11,7 +11,7 @@ import {
   showView,
   tryForm,
 } from '../frame/console.ts';
-import { texts } from '../texts/texts.ts';
+import { readTexts } from '../texts/texts.ts';
 import { blankHook, type HookValues, readHookValues, renderHookForm, toParameters, valuesOfHook } from './hook-form.ts';
 import { pathOfHook, renderHook, renderHooks } from './hook-pages.ts';
 import type { HookAdmin, OpenHook, RepositoryAdmin } from './hook-views.ts';
@@ -53,8 +53,9 @@ export async function reachHook(admin: HookAdmin, request: PageRequest): Promise
 
 function addList({ page, form }: SignedInPages, { admin, createKey }: HookRoutesDependencies): void {
   page(REPOSITORY, async (request) => {
+    const texts = readTexts(request.c);
     const { repository, listHooks } = await openRepository(admin, request);
-    const content = renderHooks({ repository, hooks: await listHooks(), done: findRepositoryDone(request) });
+    const content = renderHooks(texts, { repository, hooks: await listHooks(), done: findRepositoryDone(request) });
     return showView(request, { title: repository.full_name, here: WEBHOOKS, content });
   });
 
@@ -64,9 +65,11 @@ function addList({ page, form }: SignedInPages, { admin, createKey }: HookRoutes
   });
 
   form(REPOSITORY, async (submission) => {
+    const texts = readTexts(submission.c);
     const opened = await openRepository(admin, submission);
     const values = readHookValues(submission.form);
     return await tryForm(
+      texts,
       async () => {
         const { id } = await opened.createHook(toParameters(values));
         return submission.c.redirect(`${pathOfHook(opened.repository, id)}?done=created`, 303);
@@ -84,7 +87,8 @@ interface FormShown {
 }
 
 function showForm(admin: HookAdmin, request: PageRequest, shown: FormShown): Promise<Response> {
-  const content = renderHookForm({ ...shown, profiles: admin.profiles, csrfToken: request.session.csrfToken });
+  const texts = readTexts(request.c);
+  const content = renderHookForm(texts, { ...shown, profiles: admin.profiles, csrfToken: request.session.csrfToken });
   const title = shown.hookId === undefined ? texts.hooks.create : texts.hooks.editTitle(shown.hookId);
   const base = pathOfRepository(shown.repository);
   const at = shown.hookId === undefined ? `${base}/new` : `${base}/${shown.hookId}/change`;
@@ -96,6 +100,7 @@ function addHook({ livePage }: SignedInPages, admin: HookAdmin): void {
 }
 
 async function showHook(request: PageRequest, { repository, hook }: Reached, mistake?: Mistake): Promise<Response> {
+  const texts = readTexts(request.c);
   const t = texts.hooks;
   const [view, recent] = await Promise.all([hook.describe(), hook.listDeliveries({ per_page: RECENT })]);
   const replayed = request.c.req.query('replayed') ?? '';
@@ -110,7 +115,14 @@ async function showHook(request: PageRequest, { repository, hook }: Reached, mis
         keyless: t.keyRemoved,
       });
   const { csrfToken } = request.session;
-  const content = renderHook({ repository, hook: view, deliveries: recent.deliveries, done, mistake, csrfToken });
+  const content = renderHook(texts, {
+    repository,
+    hook: view,
+    deliveries: recent.deliveries,
+    done,
+    mistake,
+    csrfToken,
+  });
   return showView(request, {
     title: t.number(view.id),
     here: WEBHOOKS,
@@ -128,10 +140,12 @@ function addChange({ page, form }: SignedInPages, admin: HookAdmin): void {
   });
 
   form(`${HOOK}/change`, async (submission) => {
+    const texts = readTexts(submission.c);
     const { repository, hook } = await reachHook(admin, submission);
     const { id } = await hook.describe();
     const values = readHookValues(submission.form);
     return await tryForm(
+      texts,
       async () => {
         await hook.change(toParameters(values));
         return submission.c.redirect(`${pathOfHook(repository, id)}?done=saved`, 303);
@@ -170,15 +184,18 @@ function addActions({ form }: SignedInPages, admin: HookAdmin): void {
   };
   for (const [name, act] of Object.entries(actions))
     form(`${HOOK}/${name}`, async (submission) => {
+      const texts = readTexts(submission.c);
       const reached = await reachHook(admin, submission);
       const path = `${pathOfRepository(reached.repository)}/${submission.c.req.param('id')}`;
       return await tryForm(
+        texts,
         async () => submission.c.redirect(await act({ ...reached, path }, submission), 303),
         (mistake) => showHook(submission, reached, mistake),
       );
     });
 
   form(`${HOOK}/delete`, async (submission) => {
+    const texts = readTexts(submission.c);
     const reached = await reachHook(admin, submission);
     if (readField(submission.form, 'confirm') !== 'yes')
       return showHook(submission, reached, { message: texts.hooks.deleteUnconfirmed, field: 'confirm' });

@@ -2,12 +2,14 @@
 import { html } from 'hono/html';
 import { renderMoment } from '../../pages/elements.ts';
 import type { Html } from '../../pages/layout.ts';
-import { texts } from '../texts/texts.ts';
+import type { ConsoleTexts } from '../texts/texts.ts';
 import type { HookView } from './hook-views.ts';
 
-const t = texts.hooks;
-
-export function renderPause({ paused_since, paused_until, paused_reason, endpoint }: HookView): Html | '' {
+export function renderPause(
+  texts: ConsoleTexts,
+  { paused_since, paused_until, paused_reason, endpoint }: HookView,
+): Html | '' {
+  const t = texts.hooks;
   if (paused_since === null || paused_until === null || paused_reason === null) return '';
-  return html`<div class="notice warn"><p><strong>${t.pausedSince} ${renderMoment(Date.parse(paused_since))}:</strong> ${t.pausedReasons[paused_reason]}. ${t.pausedUntil} ${renderMoment(Date.parse(paused_until))}. ${t.pausedThen}</p><p>${t.testReleases(endpoint.waiting)}</p></div>`;
+  return html`<div class="notice warn"><p><strong>${t.pausedSince} ${renderMoment(texts, Date.parse(paused_since))}:</strong> ${t.pausedReasons[paused_reason]}. ${t.pausedUntil} ${renderMoment(texts, Date.parse(paused_until))}. ${t.pausedThen}</p><p>${t.testReleases(endpoint.waiting)}</p></div>`;
 }

@@ -9,10 +9,8 @@ import {
 } from '../../pages/elements.ts';
 import type { Html } from '../../pages/layout.ts';
 import { renderCrumbs } from '../frame/console.ts';
-import { texts } from '../texts/texts.ts';
+import type { ConsoleTexts } from '../texts/texts.ts';
 import type { OwnerView, RepositoryView } from './hook-views.ts';
-
-const t = texts.repositories;
 
 export function pathOfRepository({ owner, path }: Pick<RepositoryView, 'owner' | 'path'>): string {
   return `/webhooks/${encodeURIComponent(owner.login)}/${encodeURIComponent(path)}`;
@@ -25,28 +23,31 @@ export interface OwnersView {
   readonly isAlone: boolean;
 }
 
-export function renderOwners(view: OwnersView): Html {
+export function renderOwners(texts: ConsoleTexts, view: OwnersView): Html {
+  const t = texts.repositories;
   const isEmpty = view.owners.every((owner) => owner.total === 0);
   return html`<div class="row spread"><div class="tight"><h1>${t.title}</h1><p class="soft">${t.lead}</p></div><a class="button" href="/webhooks/new">${t.create}</a></div>
-${isEmpty ? html`<p class="empty">${t.none}</p>` : view.owners.map((owner) => renderOwner(owner, view))}`;
+${isEmpty ? html`<p class="empty">${t.none}</p>` : view.owners.map((owner) => renderOwner(texts, owner, view))}`;
 }
 
-function renderOwner(owner: OwnerView, view: OwnersView): Html {
+function renderOwner(texts: ConsoleTexts, owner: OwnerView, view: OwnersView): Html {
   const { login, name, repositories } = owner;
   const id = `owner-${login}`;
   return html`<section class="stack" aria-labelledby="${id}"><h2 id="${id}">${login}${name === login ? '' : html` <span class="soft">${name}</span>`}</h2>
-${repositories.length === 0 ? html`<p class="empty">${t.noneOfOwner}</p>` : html`<ul class="list">${repositories.map(renderRepository)}</ul>`}
-${owner.pages === 1 ? '' : renderPages(owner, view)}</section>`;
+${repositories.length === 0 ? html`<p class="empty">${texts.repositories.noneOfOwner}</p>` : html`<ul class="list">${repositories.map((repository) => renderRepository(texts, repository))}</ul>`}
+${owner.pages === 1 ? '' : renderPages(texts, owner, view)}</section>`;
 }
 
-function renderRepository(repository: OwnerView['repositories'][number]): Html {
+function renderRepository(texts: ConsoleTexts, repository: OwnerView['repositories'][number]): Html {
+  const t = texts.repositories;
   const { hooks, failing, disabled } = repository.counts;
   return html`<li class="item"><div class="tight"><p><a href="${pathOfRepository(repository)}"><strong>${repository.path}</strong></a> ${repository.private ? html`<span class="tag">${t.private}</span>` : ''}</p>
 ${repository.description ? html`<p class="small soft">${repository.description}</p>` : ''}</div>
 <div class="tags"><span class="small soft">${t.hooks(hooks)}</span>${failing === 0 ? '' : html` <span class="tag warn">${t.failing(failing)}</span>`}${disabled === 0 ? '' : html` <span class="tag bad">${t.disabled(disabled)}</span>`}</div></li>`;
 }
 
-function renderPages({ login, total, pages }: OwnerView, { page, isAlone }: OwnersView): Html {
+function renderPages(texts: ConsoleTexts, { login, total, pages }: OwnerView, { page, isAlone }: OwnersView): Html {
+  const t = texts.repositories;
   const link = (number: number, label: string) =>
     html`<a class="button plain quiet" href="/webhooks?owner=${encodeURIComponent(login)}&amp;page=${number}">${label}</a>`;
   if (!isAlone) return html`<p>${link(1, t.all(total))}</p>`;
@@ -67,10 +68,14 @@ export interface NewRepositoryView {
   readonly csrfToken: string;
 }
 
-export function renderNewRepository({ owners, values, mistake, csrfToken }: NewRepositoryView): Html {
+export function renderNewRepository(
+  texts: ConsoleTexts,
+  { owners, values, mistake, csrfToken }: NewRepositoryView,
+): Html {
+  const t = texts.repositories;
   const shown = mistake && { ...mistake, field: mistake.field === 'path' ? 'name' : mistake.field };
   const choices = owners.map(({ login }) => ({ value: login, label: login }));
-  return html`${renderCrumbs([{ path: '/webhooks', label: t.title }])}<h1>${t.create}</h1>${renderMistake(shown)}
+  return html`${renderCrumbs(texts, [{ path: '/webhooks', label: t.title }])}<h1>${t.create}</h1>${renderMistake(texts, shown)}
 <form method="post" action="/webhooks/new" class="card stack">${renderCsrf(csrfToken)}
 ${renderSelect({ name: 'owner', label: t.owner, choices, value: values.owner })}
 ${renderField({ name: 'name', label: t.name, hint: t.nameHint, value: values.name, autocomplete: 'off', hasFocus: mistake === undefined, mistake: shown })}

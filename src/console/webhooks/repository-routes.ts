@@ -4,7 +4,7 @@ import type { Mistake } from '../../pages/elements.ts';
 import { readField } from '../../pages/page-routes.ts';
 import { findDone } from '../../pages/signed-in-pages.ts';
 import { callerOf, type PageRequest, type SignedInPages, showView, tryForm } from '../frame/console.ts';
-import { texts } from '../texts/texts.ts';
+import { readTexts } from '../texts/texts.ts';
 import type { HookAdmin } from './hook-views.ts';
 import { pathOfRepository, type RepositoryValues, renderNewRepository, renderOwners } from './repository-pages.ts';
 
@@ -12,13 +12,14 @@ export const WEBHOOKS = '/webhooks';
 
 export function addRepositoryRoutes({ page, form }: SignedInPages, admin: HookAdmin): void {
   page(WEBHOOKS, async (request) => {
+    const texts = readTexts(request.c);
     const login = request.c.req.query('owner');
     const number = parsePage(request.c.req.query('page'));
     const owners =
       login === undefined
         ? await admin.listOwners(callerOf(request))
         : [await admin.openOwner(callerOf(request), login, number)];
-    const content = renderOwners({ owners, page: number, isAlone: login !== undefined });
+    const content = renderOwners(texts, { owners, page: number, isAlone: login !== undefined });
     return showView(request, { title: texts.repositories.title, here: WEBHOOKS, content });
   });
 
@@ -28,6 +29,7 @@ export function addRepositoryRoutes({ page, form }: SignedInPages, admin: HookAd
   });
 
   form(`${WEBHOOKS}/new`, async (submission) => {
+    const texts = readTexts(submission.c);
     const values: RepositoryValues = {
       owner: readField(submission.form, 'owner'),
       name: readField(submission.form, 'name'),
@@ -35,6 +37,7 @@ export function addRepositoryRoutes({ page, form }: SignedInPages, admin: HookAd
       isPrivate: submission.form.has('private'),
     };
     return await tryForm(
+      texts,
       async () => {
         const { owner, name, description, isPrivate } = values;
         const parameters = { name, path: name, description, private: isPrivate };
@@ -52,12 +55,14 @@ async function showNew(
   values: RepositoryValues,
   mistake?: Mistake,
 ): Promise<Response> {
+  const texts = readTexts(request.c);
   const owners = await admin.listOwners(callerOf(request));
-  const content = renderNewRepository({ owners, values, mistake, csrfToken: request.session.csrfToken });
+  const content = renderNewRepository(texts, { owners, values, mistake, csrfToken: request.session.csrfToken });
   return showView(request, { title: texts.repositories.create, here: WEBHOOKS, content, mistake });
 }
 
 export function findRepositoryDone(request: PageRequest): string | undefined {
+  const texts = readTexts(request.c);
   return findDone(request.c, { created: texts.repositories.created, deleted: texts.hooks.deleted });
 }
 

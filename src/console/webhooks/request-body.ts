@@ -1,10 +1,8 @@
 /** The body of a delivery to read and to copy, and the request as a command. */
 import { html } from 'hono/html';
 import type { Html } from '../../pages/layout.ts';
-import { texts } from '../texts/texts.ts';
+import type { ConsoleTexts } from '../texts/texts.ts';
 import type { DeliveryDetail } from './hook-views.ts';
-
-const t = texts.deliveries;
 
 /** A larger body is shown as it is, and left out of the command. */
 const MAX_SHOWN = 128 * 1024;
@@ -13,7 +11,8 @@ const REDACTED = '[redacted]';
 /** Set by curl itself. */
 const OWN_HEADERS = /^(host|content-length|connection|transfer-encoding)$/i;
 
-export function renderBody(delivery: DeliveryDetail, url: string): Html {
+export function renderBody(texts: ConsoleTexts, delivery: DeliveryDetail, url: string): Html {
+  const t = texts.deliveries;
   const { request_body: body } = delivery;
   const pretty = formatJson(body);
   return html`<section class="card stack" aria-labelledby="body"><h2 id="body">${t.body}</h2><p class="soft">${t.bodyLead}</p>

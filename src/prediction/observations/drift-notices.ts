@@ -1,7 +1,6 @@
 /** Notices to administrators: a model drifts. */
 import type { Store } from '../../database/store.ts';
 import type { NoticeSource } from '../../notices/notice.ts';
-import { noticeTexts } from '../../notices/notice-texts.ts';
 import { listDriftAlarms } from './drift-alarm-store.ts';
 
 const PREFIX = 'model:';
@@ -18,10 +17,10 @@ export function createDriftNotices(store: Store, pagesUrl: string): NoticeSource
         cause: PREFIX + model,
         state: 'drift',
         audience: { kind: 'administrators' },
-        text: {
-          ...noticeTexts.model.drift(model),
-          link: { label: noticeTexts.model.open, url: `${pagesUrl}/models/model?name=${encodeURIComponent(model)}` },
-        },
+        write: (texts) => ({
+          ...texts.model.drift(model),
+          link: { label: texts.model.open, url: `${pagesUrl}/models/model?name=${encodeURIComponent(model)}` },
+        }),
       }));
     },
     // Without alarms for an hour: that it fits again is no reason to write.

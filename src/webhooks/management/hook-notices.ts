@@ -1,7 +1,7 @@
 /** Notices to the owner of a webhook: it fails, is disabled, works again. */
 import type { Store } from '../../database/store.ts';
 import type { Notice, NoticeSource, NoticeText } from '../../notices/notice.ts';
-import { noticeTexts } from '../../notices/notice-texts.ts';
+import type { NoticeTexts } from '../../notices/texts.ts';
 import { findWatched, listTroubledSince, type WatchedHook } from '../hooks/troubled-hooks-store.ts';
 
 /** A receiver that is away for less, such as during a restart, is nothing to write about. */
@@ -14,7 +14,10 @@ export function createHookNotices(store: Store, pagesUrl: string): NoticeSource 
     cause: PREFIX + hook.id,
     state,
     audience: { kind: 'owner', ownerId: hook.ownerId },
-    text: { ...describeState(hook, state), link: { label: noticeTexts.hook.open, url: pagesUrl + pathOf(hook) } },
+    write: (texts) => ({
+      ...describeState(texts, hook, state),
+      link: { label: texts.hook.open, url: pagesUrl + pathOf(hook) },
+    }),
   });
   return {
     prefix: PREFIX,
@@ -30,10 +33,10 @@ export function createHookNotices(store: Store, pagesUrl: string): NoticeSource 
   };
 }
 
-function describeState(hook: WatchedHook, state: 'failing' | 'disabled' | 'fine'): NoticeText {
+function describeState(texts: NoticeTexts, hook: WatchedHook, state: 'failing' | 'disabled' | 'fine'): NoticeText {
   const place = `${hook.ownerLogin}/${hook.path}`;
-  if (state === 'disabled') return noticeTexts.hook.disabled(place, hook.url, hook.disabledReason ?? '');
-  return noticeTexts.hook[state](place, hook.url);
+  if (state === 'disabled') return texts.hook.disabled(place, hook.url, hook.disabledReason ?? '');
+  return texts.hook[state](place, hook.url);
 }
 
 function pathOf({ ownerLogin, path, id }: WatchedHook): string {

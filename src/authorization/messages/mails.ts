@@ -1,0 +1,14 @@
+/** The mails of this area, in the language that their reader chose. */
+import { DEFAULT_LANGUAGE, findLanguage, type Language } from '../../language/language.ts';
+import type { Mail } from '../../mail/mail.ts';
+import { mailMessages as english, type MailFacts } from './mail-messages.ts';
+
+type MailMessages = typeof english;
+
+const catalogue: Readonly<Record<Language, MailMessages>> = { en: english, 'zh-CN': english };
+
+/** English without a choice. */
+export function writeMail(language: string | null, name: keyof MailMessages, facts: MailFacts): Omit<Mail, 'to'> {
+  const known = findLanguage(language) ?? DEFAULT_LANGUAGE;
+  return { ...catalogue[known][name](facts), language: known };
+}

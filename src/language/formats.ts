@@ -1,0 +1,111 @@
+/** Numbers, counts, dates and durations, in the language and the time zone of the reader. */
+import type { Language } from './language.ts';
+
+export interface Locale {
+  readonly language: Language;
+  /** A name of the IANA time zone database, or `UTC`. */
+  readonly timeZone: string;
+}
+
+export interface Formats {
+  readonly count: (count: number) => string;
+  /** With enough digits to compare by. */
+  readonly number: (value: number) => string;
+  readonly milliseconds: (ms: number) => string;
+  /** How long, in the largest unit. */
+  readonly duration: (ms: number) => string;
+  /** A day, with the name of its month. */
+  readonly date: (ms: number) => string;
+  /** `2026-11-22 16:41`, which sorts; the zone is written beside it. */
+  readonly minute: (ms: number) => string;
+  readonly second: (ms: number) => string;
+  /** The time of day. */
+  readonly clock: (ms: number) => string;
+  /** The month and day: `11-22`. */
+  readonly day: (ms: number) => string;
+  /** The time zone, as it is written behind a time: `UTC`, `GMT+8`. */
+  readonly zone: (ms: number) => string;
+}
+
+/** Readers are in few zones; a name costs a formatter of several kilobytes, so strangers must not make many. */
+const MAX_KEPT = 100;
+const kept = new Map<string, Formats>();
+
+export function formatsOf(locale: Locale): Formats {
+  const key = `${locale.language} ${locale.timeZone}`;
+  const known = kept.get(key);
+  if (known !== undefined) return known;
+  const formats = createFormats(locale);
+  if (kept.size >= MAX_KEPT) kept.delete(kept.keys().next().value ?? '');
+  kept.set(key, formats);
+  return formats;
+}
+
+function createFormats({ language, timeZone }: Locale): Formats {
+  const fractions = [0, 1, 2].map((digits) => new Intl.NumberFormat(language, { maximumFractionDigits: digits }));
+  const write = (value: number, digits: number) => fractions[digits]!.format(value);
+  const date = new Intl.DateTimeFormat(language, { day: 'numeric', month: 'short', year: 'numeric', timeZone });
+  const readParts = createPartsReader(timeZone);
+  return {
+    count: (count) => write(count, 0),
+    number: (value) => write(value, countDigits(value)),
+    milliseconds: (ms) => `${write(ms, ms < 10 ? 1 : 0)} ms`,
+    duration: createDurationFormat(language),
+    date: (ms) => date.format(ms),
+    minute: (ms) => readParts(ms).slice(0, 16),
+    second: (ms) => readParts(ms),
+    clock: (ms) => readParts(ms).slice(11, 16),
+    day: (ms) => readParts(ms).slice(5, 10),
+    zone: createZoneFormat(timeZone),
+  };
+}
+
+function countDigits(value: number): number {
+  const size = Math.abs(value);
+  if (size >= 100) return 0;
+  return size >= 10 ? 1 : 2;
+}
+
+/** `2026-11-22 16:41:05` in the zone. Swedish writes dates and times as ISO 8601 does. */
+function createPartsReader(timeZone: string): (ms: number) => string {
+  const format = new Intl.DateTimeFormat('sv-SE', { dateStyle: 'short', timeStyle: 'medium', timeZone });
+  return (ms) => format.format(ms);
+}
+
+function createZoneFormat(timeZone: string): (ms: number) => string {
+  const format = new Intl.DateTimeFormat('en', { timeZone, timeZoneName: 'shortOffset' });
+  return (ms) => {
+    if (timeZone === 'UTC') return 'UTC';
+    return format.formatToParts(ms).find(({ type }) => type === 'timeZoneName')?.value ?? timeZone;
+  };
+}
+
+const UNITS = [
+  ['day', 86_400],
+  ['hour', 3600],
+  ['minute', 60],
+  ['second', 1],
+] as const;
+
+function createDurationFormat(language: Language): (ms: number) => string {
+  const formats = UNITS.map(([unit, size]) => ({
+    size,
+    format: new Intl.NumberFormat(language, { style: 'unit', unit, unitDisplay: 'short' }),
+  }));
+  return (ms) => {
+    const seconds = Math.max(0, Math.floor(ms / 1000));
+    const { size, format } = formats.find((one) => seconds >= one.size) ?? formats.at(-1)!;
+    return format.format(Math.floor(seconds / size));
+  };
+}
+
+/** True for a zone that `Intl` knows. */
+export function isTimeZone(name: string): boolean {
+  if (!/^[A-Za-z][A-Za-z0-9_+/-]*$/.test(name)) return false;
+  try {
+    new Intl.DateTimeFormat('en', { timeZone: name });
+    return true;
+  } catch {
+    return false;
+  }
+}

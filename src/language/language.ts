@@ -1,0 +1,32 @@
+/** The languages of the pages and mails, and which of them a request asks for. The API, logs and commands are English. */
+import { parseAccept } from 'hono/utils/accept';
+
+/** Language tags (BCP 47), as `<html lang>` and `Intl` take them. The first is the one without a choice. */
+export const LANGUAGES = ['en', 'zh-CN'] as const;
+export type Language = (typeof LANGUAGES)[number];
+
+export const DEFAULT_LANGUAGE: Language = 'en';
+
+/** Each language in its own words: a reader finds it without understanding the page. */
+export const LANGUAGE_NAMES: Readonly<Record<Language, string>> = { en: 'English', 'zh-CN': '简体中文' };
+
+/** More ranges than a browser sends; what follows is not read. */
+const MAX_HEADER_LENGTH = 1000;
+
+export function findLanguage(text: string | null | undefined): Language | undefined {
+  return LANGUAGES.find((language) => language === text);
+}
+
+/**
+ * RFC 9110 §12.5.4 with the lookup of RFC 4647 §3.4: the first range that names one of our languages, by weight. `zh` in
+ * every script and region is Simplified Chinese. Undefined when no range names one.
+ */
+export function negotiateLanguage(acceptLanguage: string | undefined): Language | undefined {
+  const ranges = parseAccept((acceptLanguage ?? '').slice(0, MAX_HEADER_LENGTH)).filter(({ q }) => q > 0);
+  for (const { type } of ranges) {
+    const [primary] = type.toLowerCase().split('-');
+    const found = LANGUAGES.find((language) => language.split('-')[0] === primary);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}

@@ -1,0 +1,13 @@
+/** What notices say, in the language of each reader. */
+import { DEFAULT_LANGUAGE, findLanguage, type Language } from '../language/language.ts';
+import type { Texts } from '../language/texts.ts';
+import { noticeTexts as english } from './notice-texts.ts';
+
+export type NoticeTexts = Texts<typeof english>;
+
+const catalogue: Readonly<Record<Language, NoticeTexts>> = { en: english, 'zh-CN': english };
+
+/** English without a choice. */
+export function chooseNoticeTexts(language: string | null): NoticeTexts {
+  return catalogue[findLanguage(language) ?? DEFAULT_LANGUAGE];
+}

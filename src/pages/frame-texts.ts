@@ -1,0 +1,38 @@
+/** The English texts of the frame of every page. Each area has the texts of its own pages. */
+export const frameTexts = {
+  languages: 'Language',
+  product: 'Trivet',
+  footer: 'Trivet signs you in and asks you before an application may act for you.',
+  skipToContent: 'Skip to content',
+  navigation: 'Console',
+  menu: 'Menu',
+  script: { copy: 'Copy', copied: 'Copied', download: 'Download', show: 'Show', hide: 'Hide' },
+  start: 'Home',
+  signedInAs: 'Signed in as',
+  signOut: 'Sign out',
+  cancel: 'Cancel',
+  back: 'Back',
+  save: 'Save',
+  remove: 'Remove',
+  unknown: 'Unknown',
+  mistakes: 'Please correct this',
+  /** What a refusal of a rule says, which is English. */
+  explain: (message: string) => message,
+  goOn: {
+    title: 'Redirecting',
+    lead: (target: string) => `You are being redirected to ${target}.`,
+    link: 'Continue now',
+  },
+  leave: {
+    title: 'Leave this service?',
+    lead: (application: string, target: string) =>
+      `The application "${application}" asked whether you are signed in here, and you are not. Go to ${target} only if you expected to.`,
+    link: (target: string) => `Go to ${target}`,
+  },
+  error: {
+    title: 'This did not work',
+    notFound: 'There is no such page',
+    trace: 'For support, quote this trace id:',
+    home: 'Back to the start page',
+  },
+} as const;

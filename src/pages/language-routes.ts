@@ -1,0 +1,34 @@
+/** The switch between languages: a form in the frame of every page, which works without script and before the sign-in. */
+import type { OpenAPIHono } from '@hono/zod-openapi';
+import type { Context } from 'hono';
+import type { HttpEnv } from '../http/context.ts';
+import { findLanguage, type Language } from '../language/language.ts';
+import { LANGUAGE_PATH } from './layout.ts';
+import { keepLanguage } from './locale.ts';
+import { readField, readForm } from './page-routes.ts';
+
+type StoreChoice = (c: Context<HttpEnv>, language: Language) => Promise<void>;
+
+/** `storeChoice`: with the person, where people sign in. An unknown language changes nothing. */
+export function addLanguageRoute(routes: OpenAPIHono<HttpEnv>, storeChoice?: StoreChoice): void {
+  routes.post(LANGUAGE_PATH, async (c) => {
+    const language = findLanguage(readField(await readForm(c), 'language'));
+    if (language !== undefined) {
+      keepLanguage(c, language);
+      await storeChoice?.(c, language);
+    }
+    return c.redirect(findPathBack(c), 303);
+  });
+}
+
+/**
+ * The page that the form was on: our pages send their address with it (`Referrer-Policy: same-origin`). Only its path is
+ * taken, so that it leads to a page of this service whatever was sent.
+ */
+function findPathBack(c: Context<HttpEnv>): string {
+  const referrer = c.req.header('referer') ?? '';
+  if (!URL.canParse(referrer)) return '/';
+  const { pathname, search } = new URL(referrer);
+  // A path that begins with two slashes would name another host.
+  return pathname.startsWith('//') ? '/' : pathname + search;
+}

@@ -1,0 +1,46 @@
+/**
+ * The language and the time zone of a request: what was chosen in this browser, then what the signed-in person chose
+ * elsewhere, then what the browser asks for. The time zone comes from the script of the pages; without it times are in UTC.
+ */
+import type { Context } from 'hono';
+import { getCookie, setCookie } from 'hono/cookie';
+import type { HttpEnv } from '../http/context.ts';
+import { isTimeZone, type Locale } from '../language/formats.ts';
+import { DEFAULT_LANGUAGE, findLanguage, type Language, negotiateLanguage } from '../language/language.ts';
+
+/** No secret, and harmless to plant: it is compared with a short list. */
+const LANGUAGE_COOKIE = 'trivet_language';
+/** Written by page.js. */
+const TIME_ZONE_COOKIE = 'trivet_time_zone';
+const YEAR_SECONDS = 365 * 86_400;
+const MAX_ZONE_LENGTH = 64;
+
+export function readLocale(c: Context<HttpEnv>): Locale {
+  return { language: readLanguage(c), timeZone: readTimeZone(c) };
+}
+
+function readLanguage(c: Context<HttpEnv>): Language {
+  return (
+    findLanguage(getCookie(c, LANGUAGE_COOKIE)) ??
+    c.get('preferredLanguage') ??
+    negotiateLanguage(c.req.header('accept-language')) ??
+    DEFAULT_LANGUAGE
+  );
+}
+
+function readTimeZone(c: Context<HttpEnv>): string {
+  const name = getCookie(c, TIME_ZONE_COOKIE) ?? '';
+  return name.length <= MAX_ZONE_LENGTH && isTimeZone(name) ? name : 'UTC';
+}
+
+/** The choice of the signed-in person; null without one. */
+export function preferLanguage(c: Context<HttpEnv>, language: string | null): void {
+  const known = findLanguage(language);
+  if (known !== undefined) c.set('preferredLanguage', known);
+}
+
+/** Keeps the choice in this browser. */
+export function keepLanguage(c: Context<HttpEnv>, language: Language): void {
+  const secure = new URL(c.req.url).protocol === 'https:';
+  setCookie(c, LANGUAGE_COOKIE, language, { path: '/', maxAge: YEAR_SECONDS, sameSite: 'Lax', httpOnly: true, secure });
+}
