@@ -5,10 +5,11 @@ import type { Locale } from '../language/formats.ts';
 import type { Language } from '../language/language.ts';
 import { type Localized, localize, type Texts } from '../language/texts.ts';
 import { frameTexts as english } from './frame-texts.ts';
+import { frameTextsZh as chinese } from './frame-texts-zh.ts';
 import { readLocale } from './locale.ts';
 
 /** By language; the catalogue of each area contains it. */
-export const frameCatalogue: Readonly<Record<Language, Texts<typeof english>>> = { en: english, 'zh-CN': english };
+export const frameCatalogue: Readonly<Record<Language, Texts<typeof english>>> = { en: english, 'zh-CN': chinese };
 
 /** What every page is written with. */
 export type FrameTexts = Localized<Texts<typeof english>>;

@@ -1,0 +1,41 @@
+/** The Chinese texts of the frame. The glossary in docs/reference/glossary-zh.md has the words. */
+import type { Texts } from '../language/texts.ts';
+import { explainFrameFailure } from './failures-zh.ts';
+import type { frameTexts } from './frame-texts.ts';
+
+export const frameTextsZh: Texts<typeof frameTexts> = {
+  languages: '语言',
+  product: 'Trivet',
+  footer: 'Trivet 负责登录，并在应用代表您操作之前征求您的同意。',
+  skipToContent: '跳到正文',
+  navigation: '控制台',
+  menu: '菜单',
+  script: { copy: '复制', copied: '已复制', download: '下载', show: '显示', hide: '隐藏' },
+  start: '首页',
+  signedInAs: '当前用户',
+  signOut: '退出登录',
+  cancel: '取消',
+  back: '返回',
+  save: '保存',
+  remove: '移除',
+  unknown: '未知',
+  mistakes: '请更正以下问题',
+  explain: explainFrameFailure,
+  goOn: {
+    title: '正在跳转',
+    lead: (target) => `即将跳转到 ${target}。`,
+    link: '立即前往',
+  },
+  leave: {
+    title: '要离开本服务吗？',
+    lead: (application, target) =>
+      `应用“${application}”询问您是否已在此登录，而您尚未登录。仅当这是您预期的操作时，才前往 ${target}。`,
+    link: (target) => `前往 ${target}`,
+  },
+  error: {
+    title: '操作未成功',
+    notFound: '页面不存在',
+    trace: '联系支持人员时，请提供此跟踪 ID：',
+    home: '返回首页',
+  },
+};
