@@ -6,8 +6,9 @@ import type { Language } from '../../language/language.ts';
 import { type Localized, localize, type Texts } from '../../language/texts.ts';
 import { readLocale } from '../../pages/locale.ts';
 import { allMessages as english } from './all-messages.ts';
+import { allMessagesZh as chinese } from './all-messages-zh.ts';
 
-const catalogue: Readonly<Record<Language, Texts<typeof english>>> = { en: english, 'zh-CN': english };
+const catalogue: Readonly<Record<Language, Texts<typeof english>>> = { en: english, 'zh-CN': chinese };
 
 export type Messages = Localized<Texts<typeof english>>;
 

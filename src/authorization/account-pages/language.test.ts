@@ -1,0 +1,114 @@
+/** The language of the pages: what decides it, the switch, and that it stays when a form is refused. */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { findReasonToSkipPages } from '../../../test/support/browser.ts';
+import { readText, signIn, useBrowser } from '../../../test/support/browser-pages.ts';
+import { addUser, type PageService, startPageService } from '../../../test/support/page-service.ts';
+
+const CHINESE = 'zh-CN,zh;q=0.9,en;q=0.8';
+
+async function readLanguage({ url }: PageService, headers: Readonly<Record<string, string>>): Promise<string> {
+  const response = await fetch(`${url}/sign-in`, { headers });
+  return /<html lang="([^"]*)"/.exec(await response.text())?.[1] ?? '';
+}
+
+test('the language is that of the cookie, then that of Accept-Language, then English', async () => {
+  await using service = await startPageService();
+  assert.equal(await readLanguage(service, {}), 'en');
+  assert.equal(await readLanguage(service, { 'Accept-Language': CHINESE }), 'zh-CN');
+  assert.equal(await readLanguage(service, { 'Accept-Language': CHINESE, Cookie: 'trivet_language=en' }), 'en');
+  assert.equal(await readLanguage(service, { Cookie: 'trivet_language=zh-CN' }), 'zh-CN');
+  assert.equal(await readLanguage(service, { 'Accept-Language': CHINESE, Cookie: 'trivet_language=fr' }), 'zh-CN');
+});
+
+test('a page says what its language depends on, and a page that does not exist has it too', async () => {
+  await using service = await startPageService();
+  const response = await fetch(`${service.url}/nothing`, { headers: { 'Accept-Language': CHINESE } });
+  assert.equal(response.status, 404);
+  assert.match(response.headers.get('vary') ?? '', /Accept-Language, Cookie/);
+  const body = await response.text();
+  assert.match(body, /<html lang="zh-CN">/);
+  assert.match(body, /页面不存在/);
+});
+
+const referrers: readonly (readonly [referrer: string | undefined, leadsTo: string])[] = [
+  ['/sign-in?login_hint=ada', '/sign-in?login_hint=ada'],
+  ['https://evil.example/account', '/account'],
+  ['https://evil.example//evil.example/x', '/'],
+  ['https://evil.example/\\evil.example', '/'],
+  ['javascript:alert(1)', '/'],
+  ['no address', '/'],
+  [undefined, '/'],
+];
+
+test('the switch leads back to a path of this service, whatever the referrer says', async () => {
+  await using service = await startPageService();
+  for (const [referrer, leadsTo] of referrers) {
+    const headers =
+      referrer === undefined ? {} : { Referer: referrer.startsWith('/') ? service.url + referrer : referrer };
+    const body = new URLSearchParams({ language: 'zh-CN' });
+    const response = await fetch(`${service.url}/language`, { method: 'POST', redirect: 'manual', headers, body });
+    assert.deepEqual([response.status, response.headers.get('location')], [303, leadsTo], referrer);
+    assert.match(
+      response.headers.get('set-cookie') ?? '',
+      /^trivet_language=zh-CN; Max-Age=31536000; Path=\/; HttpOnly; SameSite=Lax/,
+    );
+  }
+});
+
+test('the switch sets no cookie for a language that does not exist', async () => {
+  await using service = await startPageService();
+  const body = new URLSearchParams({ language: 'xx' });
+  const response = await fetch(`${service.url}/language`, { method: 'POST', redirect: 'manual', body });
+  assert.deepEqual([response.status, response.headers.get('set-cookie')], [303, null]);
+});
+
+describe('in a browser', { skip: findReasonToSkipPages() }, () => {
+  const browser = useBrowser();
+
+  test('the switch works without script before the sign-in, and the choice stays with the person', async (t) => {
+    await using service = await startPageService({ hostname: 'localhost' });
+    await addUser(service, 'ada');
+    const page = await browser.openPage(t, { javaScriptEnabled: false });
+    await page.goto(`${service.url}/sign-in?login_hint=ada`);
+    await page.getByRole('button', { name: '简体中文' }).click();
+    assert.equal(new URL(page.url()).search, '?login_hint=ada');
+    assert.match(await readText(page), /登录/);
+    await signIn(page, service.url, 'wrong password');
+    assert.match(await readText(page), /请更正以下问题[\s\S]*用户名或密码错误/);
+    await signIn(page, service.url);
+    await page.goto(`${service.url}/account`);
+    assert.match(await readText(page), /个人资料/);
+
+    // The choice of a person who is not signed in is only that of the browser.
+    const other = await browser.openPage(t, { javaScriptEnabled: false });
+    await signIn(other, service.url);
+    await other.goto(`${service.url}/account`);
+    assert.match(await readText(other), /Your profile|Profile/);
+    await other.getByRole('button', { name: '简体中文' }).click();
+    assert.match(await readText(other), /个人资料/);
+
+    const third = await browser.openPage(t, { javaScriptEnabled: false });
+    await signIn(third, service.url);
+    await third.goto(`${service.url}/account`);
+    assert.match(await readText(third), /个人资料/, 'stored with the person');
+  });
+
+  test('with a script, times are in the time zone of the browser', async (t) => {
+    await using service = await startPageService({ hostname: 'localhost' });
+    await addUser(service, 'ada');
+    const page = await browser.openPage(t, { timezoneId: 'Asia/Shanghai' });
+    await signIn(page, service.url);
+    await page.goto(`${service.url}/account/sessions`);
+    assert.match(await readText(page), /last seen \d{4}-\d\d-\d\d \d\d:\d\d GMT\+8/);
+  });
+
+  test('without a script, times are in UTC and say so', async (t) => {
+    await using service = await startPageService({ hostname: 'localhost' });
+    await addUser(service, 'ada');
+    const page = await browser.openPage(t, { javaScriptEnabled: false, timezoneId: 'Asia/Shanghai' });
+    await signIn(page, service.url);
+    await page.goto(`${service.url}/account/sessions`);
+    assert.match(await readText(page), /last seen \d{4}-\d\d-\d\d \d\d:\d\d UTC/);
+  });
+});
