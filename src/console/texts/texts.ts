@@ -6,8 +6,9 @@ import type { Language } from '../../language/language.ts';
 import { type Localized, localize, type Texts } from '../../language/texts.ts';
 import { readLocale } from '../../pages/locale.ts';
 import { consoleTexts as english } from './console-texts.ts';
+import { consoleTextsZh as chinese } from './console-texts-zh.ts';
 
-const catalogue: Readonly<Record<Language, Texts<typeof english>>> = { en: english, 'zh-CN': english };
+const catalogue: Readonly<Record<Language, Texts<typeof english>>> = { en: english, 'zh-CN': chinese };
 
 export type ConsoleTexts = Localized<Texts<typeof english>>;
 
