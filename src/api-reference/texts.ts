@@ -5,8 +5,9 @@ import type { Language } from '../language/language.ts';
 import { type Localized, localize, type Texts } from '../language/texts.ts';
 import { readLocale } from '../pages/locale.ts';
 import { referenceTexts as english } from './reference-texts.ts';
+import { referenceTextsZh as chinese } from './reference-texts-zh.ts';
 
-const catalogue: Readonly<Record<Language, Texts<typeof english>>> = { en: english, 'zh-CN': english };
+const catalogue: Readonly<Record<Language, Texts<typeof english>>> = { en: english, 'zh-CN': chinese };
 
 export type ReferenceTexts = Localized<Texts<typeof english>>;
 

@@ -2,10 +2,11 @@
 import { DEFAULT_LANGUAGE, findLanguage, type Language } from '../language/language.ts';
 import type { Texts } from '../language/texts.ts';
 import { noticeTexts as english } from './notice-texts.ts';
+import { noticeTextsZh as chinese } from './notice-texts-zh.ts';
 
 export type NoticeTexts = Texts<typeof english>;
 
-const catalogue: Readonly<Record<Language, NoticeTexts>> = { en: english, 'zh-CN': english };
+const catalogue: Readonly<Record<Language, NoticeTexts>> = { en: english, 'zh-CN': chinese };
 
 /** English without a choice. */
 export function chooseNoticeTexts(language: string | null): NoticeTexts {

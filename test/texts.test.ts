@@ -1,0 +1,104 @@
+/** Every text of the pages and mails is there in each language, and is used. */
+import assert from 'node:assert/strict';
+import { globSync, readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { referenceTexts } from '../src/api-reference/reference-texts.ts';
+import { referenceTextsZh } from '../src/api-reference/reference-texts-zh.ts';
+import { allMessages } from '../src/authorization/messages/all-messages.ts';
+import { allMessagesZh } from '../src/authorization/messages/all-messages-zh.ts';
+import { mailMessages } from '../src/authorization/messages/mail-messages.ts';
+import { mailMessagesZh } from '../src/authorization/messages/mail-messages-zh.ts';
+import { consoleTexts } from '../src/console/texts/console-texts.ts';
+import { consoleTextsZh } from '../src/console/texts/console-texts-zh.ts';
+import { noticeTexts } from '../src/notices/notice-texts.ts';
+import { noticeTextsZh } from '../src/notices/notice-texts-zh.ts';
+import { PHRASES_ZH } from '../src/pages/failures-zh.ts';
+import { frameTexts } from '../src/pages/frame-texts.ts';
+import { frameTextsZh } from '../src/pages/frame-texts-zh.ts';
+import { findUnusedTexts, listTextPaths, listUsedPaths } from './support/text-uses.ts';
+
+interface Catalogue {
+  readonly name: string;
+  readonly english: object;
+  readonly chinese: object;
+  /** The sources that may use its texts. */
+  readonly sources: readonly string[];
+}
+
+const CATALOGUES: readonly Catalogue[] = [
+  {
+    name: 'frame',
+    english: frameTexts,
+    chinese: frameTextsZh,
+    sources: ['src/{pages,console,authorization,api-reference}/**/*.ts'],
+  },
+  { name: 'console', english: consoleTexts, chinese: consoleTextsZh, sources: ['src/console/**/*.ts'] },
+  { name: 'authorization', english: allMessages, chinese: allMessagesZh, sources: ['src/authorization/**/*.ts'] },
+  { name: 'reference', english: referenceTexts, chinese: referenceTextsZh, sources: ['src/api-reference/*.ts'] },
+  {
+    name: 'notices',
+    english: noticeTexts,
+    chinese: noticeTextsZh,
+    sources: ['src/{notices,webhooks/management,prediction/observations}/*.ts'],
+  },
+];
+
+const IS_CATALOGUE = /\.test\.ts$|-(texts|messages|descriptions)(-zh)?\.ts$/;
+
+function readUses(patterns: readonly string[]): Set<string> {
+  const files = globSync(patterns).filter((path) => !IS_CATALOGUE.test(path));
+  return new Set(files.flatMap((path) => [...listUsedPaths(readFileSync(path, 'utf8'), ['texts', 'messages'])]));
+}
+
+/** Those of the frame are part of each catalogue. */
+function listOwnPaths({ name, english }: Catalogue): string[] {
+  return listTextPaths(english).filter((path) => name === 'frame' || !Object.hasOwn(frameTexts, path.split('.')[0]!));
+}
+
+for (const catalogue of CATALOGUES) {
+  test(`the texts of the ${catalogue.name} are the same in both languages`, () =>
+    assert.deepEqual(listTextPaths(catalogue.chinese).sort(), listTextPaths(catalogue.english).sort()));
+
+  test(`each text of the ${catalogue.name} is used`, () =>
+    assert.deepEqual(findUnusedTexts(listOwnPaths(catalogue), readUses(catalogue.sources)), []));
+}
+
+test('the mails are the same in both languages', () =>
+  assert.deepEqual(Object.keys(mailMessagesZh), Object.keys(mailMessages)));
+
+test('each Chinese text has Chinese in it, or is a name', () => {
+  const isName = /^[\d\s%–.,:/+()\w@ºMAPE-]*$/;
+  for (const { chinese, name } of CATALOGUES)
+    for (const path of listTextPaths(chinese)) {
+      const text = path.split('.').reduce<unknown>((value, key) => (value as Record<string, unknown>)[key], chinese);
+      if (typeof text !== 'string' || /\p{Script=Han}/u.test(text)) continue;
+      assert.match(text, isName, `${name}: ${path}`);
+      assert.ok(text.split(' ').length <= 3, `${name}: ${path} is "${text}"`);
+    }
+});
+
+test('a text that nothing uses is found', () => {
+  const paths = listTextPaths({ page: { title: 'a', lead: 'b', states: { on: 'c', off: 'd' } }, save: 'e', gone: 'f' });
+  const source = 'const t = texts.page;\nshow(t.title, t.states[state], texts.save, other.lead);';
+  assert.deepEqual(findUnusedTexts(paths, listUsedPaths(source, ['texts'])), ['page.lead', 'gone']);
+});
+
+test('each phrase for a refusal has an English text in the program', () => {
+  const program = globSync('src/**/*.ts')
+    .filter((path) => !path.endsWith('failures-zh.ts') && !path.endsWith('.test.ts'))
+    .map((path) => readFileSync(path, 'utf8').replaceAll("\\'", "'"))
+    .join('\n');
+  assert.deepEqual(
+    PHRASES_ZH.flatMap(([english]) => english.split('{}')).filter((part) => !isWritten(program, part)),
+    [],
+  );
+});
+
+/** A rule may be put together: "Cannot save the application:", the field, and what it must be. */
+function isWritten(program: string, part: string): boolean {
+  const text = part.replace(/, got "$/, '').replaceAll('\\', '\\\\');
+  if (program.includes(text) || text.trim().length < 8) return true;
+  const [head = '', rule = ''] = text.split(/: (.*)/s);
+  const tails = [rule, rule.replace(/^\w+ /, ''), rule.replace(/^it must /, '')];
+  return rule !== '' && program.includes(head) && tails.some((tail) => program.includes(tail));
+}
