@@ -29,6 +29,6 @@ function findPathBack(c: Context<HttpEnv>): string {
   const referrer = c.req.header('referer') ?? '';
   if (!URL.canParse(referrer)) return '/';
   const { pathname, search } = new URL(referrer);
-  // A path that begins with two slashes would name another host.
-  return pathname.startsWith('//') ? '/' : pathname + search;
+  // Two slashes would name another host, and `javascript:` has no path.
+  return /^\/(?!\/)/.test(pathname) ? pathname + search : '/';
 }

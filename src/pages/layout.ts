@@ -57,9 +57,9 @@ ${body}
 /** Without script: a form, which leads back to the page that it is on. */
 function renderLanguages(texts: FrameTexts): Html {
   const others = LANGUAGES.filter((language) => language !== texts.language);
-  return html`<form method="post" action="${LANGUAGE_PATH}" class="languages" aria-label="${texts.languages}">${others.map(
+  return html`<form method="post" action="${LANGUAGE_PATH}" aria-label="${texts.languages}">${others.map(
     (language) =>
-      html`<button class="link" name="language" value="${language}" lang="${language}">${LANGUAGE_NAMES[language]}</button>`,
+      html`<button class="plain quiet" name="language" value="${language}" lang="${language}">${LANGUAGE_NAMES[language]}</button>`,
   )}</form>`;
 }
 
@@ -83,7 +83,7 @@ export function renderOpenPage(texts: FrameTexts, page: Omit<Frame, 'body'> & { 
 <a class="skip" href="#content">${texts.skipToContent}</a>
 <header class="top"><div class="row spread"><a class="brand" href="/">${MARK} ${texts.product}</a></div></header>
 <main id="content" class="reference" tabindex="-1">${page.content}</main>
-<footer class="foot page">${renderLanguages(texts)}</footer>
+<footer class="foot">${renderLanguages(texts)}</footer>
 </body>`;
   return renderDocument(texts, { ...page, body });
 }
@@ -114,7 +114,7 @@ export function renderConsolePage(texts: FrameTexts, page: ConsolePage): Html {
 <details class="menu"><summary>${texts.menu}<span class="soft">${nameHere(texts, page)}</span></summary>${renderNavigation(texts, page)}</details></nav>
 <main id="content" class="stack" tabindex="-1"${page.isLive ? html` data-live` : ''}>${page.content}</main>
 </div>
-<footer class="foot page">${renderLanguages(texts)}</footer>
+<footer class="foot">${renderLanguages(texts)}</footer>
 </body>`;
   return renderDocument(texts, { ...page, body, withPageScript: true });
 }
