@@ -96,8 +96,11 @@ test('each phrase for a refusal has an English text in the program', () => {
 
 /** A rule may be put together: "Cannot save the application:", the field, and what it must be. */
 function isWritten(program: string, part: string): boolean {
-  const text = part.replace(/, got "$/, '').replaceAll('\\', '\\\\');
-  if (program.includes(text) || text.trim().length < 8) return true;
+  const text = part
+    .replace(/, got "$/, '')
+    .replaceAll('\\', '\\\\')
+    .trim();
+  if (program.includes(text) || text.length < 8) return true;
   const [head = '', rule = ''] = text.split(/: (.*)/s);
   const tails = [rule, rule.replace(/^\w+ /, ''), rule.replace(/^it must /, '')];
   return rule !== '' && program.includes(head) && tails.some((tail) => program.includes(tail));

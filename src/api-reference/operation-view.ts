@@ -11,8 +11,8 @@ import type { ReferenceTexts } from './texts.ts';
 export function renderOperation(texts: ReferenceTexts, { method, path, operation }: ShownOperation): Html {
   const { description, parameters = [], requestBody, responses } = operation;
   return html`<details class="operation">
-<summary><span class="method">${method}</span> <code>${path}</code> <span class="soft">${operation.summary}</span></summary>
-<div id="${operation.operationId}">${description === undefined ? '' : html`<p>${description}</p>`}
+<summary><span class="method">${method}</span> <code>${path}</code> <span class="soft" lang="en">${operation.summary}</span></summary>
+<div id="${operation.operationId}">${description === undefined ? '' : html`<p lang="en">${description}</p>`}
 <p class="small soft">${texts.takes}: ${listSecurity(texts, operation)}</p>
 ${parameters.length === 0 ? '' : renderParameters(texts, parameters)}
 ${requestBody === undefined ? '' : renderContent(texts, texts.body, requestBody)}
@@ -32,12 +32,12 @@ function listSecurity(texts: ReferenceTexts, { security }: OperationNode): strin
 function renderParameters(texts: ReferenceTexts, parameters: readonly ParameterNode[]): Html {
   return html`<h3>${texts.parameters}</h3><dl class="fields">${parameters.map(
     ({ name, in: place, required, description, example, schema = {} }) =>
-      html`<dt><code>${name}</code> <span class="soft small">${place}, ${renderType(texts, schema)}${required ? `, ${texts.required}` : ''}</span></dt><dd>${description ?? ''}${example === undefined ? '' : html` <code>${String(example)}</code>`}</dd>`,
+      html`<dt><code>${name}</code> <span class="soft small">${place}, ${renderType(texts, schema)}${required ? `, ${texts.required}` : ''}</span></dt><dd><span lang="en">${description ?? ''}</span>${example === undefined ? '' : html` <code>${String(example)}</code>`}</dd>`,
   )}</dl>`;
 }
 
 function renderContent(texts: ReferenceTexts, title: string, { description, content = {} }: ContentNode): Html {
-  return html`<h3>${title}</h3>${description === undefined ? '' : html`<p>${description}</p>`}${Object.entries(
+  return html`<h3>${title}</h3>${description === undefined ? '' : html`<p lang="en">${description}</p>`}${Object.entries(
     content,
   ).map(([type, media]) => renderMedia(texts, type, media))}`;
 }

@@ -42,7 +42,7 @@ function renderOperations(texts: ReferenceTexts, { paths, components }: Referenc
   const groups = groupByTag(paths);
   const schemas = html`<section><h2 id="schemas">${texts.schemas}</h2>${Object.entries(components.schemas).map(
     ([name, schema]) =>
-      html`<details class="operation"><summary><code>${name}</code></summary><div id="schema-${name}">${schema.description === undefined ? '' : html`<p>${schema.description}</p>`}${renderSchema(texts, schema)}</div></details>`,
+      html`<details class="operation"><summary><code>${name}</code></summary><div id="schema-${name}">${schema.description === undefined ? '' : html`<p lang="en">${schema.description}</p>`}${renderSchema(texts, schema)}</div></details>`,
   )}</section>`;
   return renderPage(texts, { title: texts.title, lead: texts.lead, groups, end: schemas });
 }
@@ -61,11 +61,11 @@ interface PageContent {
 function renderPage(texts: ReferenceTexts, { title, lead, groups, end }: PageContent): Html {
   const sections = [...groups].map(
     ([tag, operations]) =>
-      html`<section><h2 id="${toAnchor(tag)}">${tag}</h2>${operations.map((operation) => renderOperation(texts, operation))}</section>`,
+      html`<section><h2 id="${toAnchor(tag)}" lang="en">${tag}</h2>${operations.map((operation) => renderOperation(texts, operation))}</section>`,
   );
   const content = html`<h1>${title}</h1><p>${lead}</p>
 <p><a href="${REFERENCE_PATH}">${texts.operations}</a> · <a href="${EVENTS_PATH}">${texts.events}</a> · <a href="/openapi.json">${texts.download}</a></p>
-<nav aria-label="${texts.sections}"><ul class="sections">${[...groups.keys()].map((tag) => html`<li><a href="#${toAnchor(tag)}">${tag}</a></li>`)}</ul></nav>
+<nav aria-label="${texts.sections}"><ul class="sections">${[...groups.keys()].map((tag) => html`<li><a href="#${toAnchor(tag)}" lang="en">${tag}</a></li>`)}</ul></nav>
 ${sections}${end}`;
   return renderOpenPage(texts, { title, content, styles });
 }

@@ -2,11 +2,18 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { findFlaws, findReasonToSkipPages } from '../../test/support/browser.ts';
 import { readText, signIn, useBrowser } from '../../test/support/browser-pages.ts';
+import { findChineseFlaws } from '../../test/support/chinese-pages.ts';
 import { type ConsoleService, startConsoleService } from '../../test/support/console-service.ts';
 import { recordTestAccuracy } from '../../test/support/model-accuracy.ts';
 import { reportTestRows, saveTestVersion } from '../../test/support/model-versions.ts';
 import { type Receiver, startReceiver } from '../../test/support/receiver.ts';
 import { promoteModel } from '../prediction/registry/model-store.ts';
+
+/** What people, servers and models brought. */
+const CONTENT =
+  'ada doors empty Cranes and gates qwen instruct with rather long name only observed by a test Ada Lovelace gitcode absolute since'.split(
+    ' ',
+  );
 
 describe('in a browser', { skip: findReasonToSkipPages() }, () => {
   const browser = useBrowser();
@@ -26,18 +33,21 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
   async function checkForFlaws(t: TestContext, { url }: ConsoleService, paths: readonly string[]): Promise<void> {
     const page = await browser.openPage(t, { bypassCSP: true });
     await signIn(page, url);
+    const flaws: string[] = [];
     for (const path of paths) {
       await page.goto(url + path);
-      assert.deepEqual(await findFlaws(page), [], path);
+      const found = [...(await findFlaws(page)), ...(await findChineseFlaws(page, CONTENT))];
+      flaws.push(...found.map((flaw) => `${path}: ${flaw}`));
     }
+    assert.deepEqual(flaws, []);
   }
 
-  test('axe finds nothing on any page about webhooks, at 320 px and on a desktop, light and dark', async (t) => {
+  test('axe finds nothing on any page about webhooks in both languages, on a phone and on a desktop', async (t) => {
     const { service, receiver } = await start(t);
     await checkForFlaws(t, service, await fillWebhooks(await service.openAs('ada'), receiver.url));
   });
 
-  test('axe finds nothing on any page about models, at 320 px and on a desktop, light and dark', async (t) => {
+  test('axe finds nothing on any page about models in both languages, on a phone and on a desktop', async (t) => {
     const { service } = await start(t);
     await checkForFlaws(t, service, await fillModels(service));
   });

@@ -17,8 +17,11 @@ export function createExplainer(phrases: readonly Phrase[]): (message: string) =
   };
 }
 
-/** With or without the full stop that a page puts behind it. Bounded, because a part may hold what a person typed. */
+/**
+ * With or without what was given instead, and the full stop that a page puts behind it. Bounded, because a part may hold what a
+ * person typed.
+ */
 function compile(english: string): RegExp {
   const parts = english.split('{}').map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'));
-  return new RegExp(`^${parts.join('([^]{0,2100}?)')}\\.?$`);
+  return new RegExp(`^${parts.join('([^]{0,2100}?)')}(?:, got [^]{0,2100})?\\.?$`);
 }

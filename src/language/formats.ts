@@ -14,6 +14,10 @@ export interface Formats {
   readonly milliseconds: (ms: number) => string;
   /** How long, in the largest unit. */
   readonly duration: (ms: number) => string;
+  /** As the database of time zones names it. */
+  readonly timeZone: string;
+  /** When the clock of the zone shows `2026-11-22T16:41`, or with seconds; undefined for any other text. */
+  readonly readInstant: (text: string) => Date | undefined;
   /** A day, with the name of its month. */
   readonly date: (ms: number) => string;
   /** `2026-11-22 16:41`, which sorts; the zone is written beside it. */
@@ -51,6 +55,8 @@ function createFormats({ language, timeZone }: Locale): Formats {
     number: (value) => write(value, countDigits(value)),
     milliseconds: (ms) => `${write(ms, ms < 10 ? 1 : 0)} ms`,
     duration: createDurationFormat(language),
+    timeZone,
+    readInstant: (text) => readInstant(text, readParts),
     date: (ms) => date.format(ms),
     minute: (ms) => readParts(ms).slice(0, 16),
     second: (ms) => readParts(ms),
@@ -64,6 +70,18 @@ function countDigits(value: number): number {
   const size = Math.abs(value);
   if (size >= 100) return 0;
   return size >= 10 ? 1 : 2;
+}
+
+const LOCAL_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?$/;
+
+/** Twice, since the offset may differ between the first guess and the instant. */
+function readInstant(text: string, writeLocal: (ms: number) => string): Date | undefined {
+  const asUtcMs = LOCAL_TIME.test(text) ? Date.parse(`${text}Z`) : Number.NaN;
+  // February 30 would be a day in March.
+  if (Number.isNaN(asUtcMs) || !new Date(asUtcMs).toISOString().startsWith(text)) return undefined;
+  const offsetAt = (ms: number) => Date.parse(`${writeLocal(ms).replace(' ', 'T')}Z`) - Math.floor(ms / 1000) * 1000;
+  const guessMs = asUtcMs - offsetAt(asUtcMs);
+  return new Date(asUtcMs - offsetAt(guessMs));
 }
 
 /** `2026-11-22 16:41:05` in the zone. Swedish writes dates and times as ISO 8601 does. */

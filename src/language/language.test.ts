@@ -69,3 +69,19 @@ test('an explainer fills the parts in, and leaves other messages as they are', (
   assert.equal(explain('Cannot take "a $& {2}": it has 12 of 10 (at most).'), '“a $& {2}”有 12 个');
   assert.equal(explain('Cannot take "a"'), 'Cannot take "a"');
 });
+
+const localTimes: readonly (readonly [text: string, timeZone: string, instant: string | undefined])[] = [
+  ['2026-11-22T16:41', 'UTC', '2026-11-22T16:41:00.000Z'],
+  ['2026-11-22T16:41:05', 'Asia/Shanghai', '2026-11-22T08:41:05.000Z'],
+  ['2026-07-01T12:00', 'Europe/Berlin', '2026-07-01T10:00:00.000Z'],
+  // The clock goes from 2 to 3 on this day; a time before and one after.
+  ['2026-03-29T01:30', 'Europe/Berlin', '2026-03-29T00:30:00.000Z'],
+  ['2026-03-29T03:30', 'Europe/Berlin', '2026-03-29T01:30:00.000Z'],
+  ['2026-02-30T00:00', 'UTC', undefined],
+  ['yesterday', 'UTC', undefined],
+  ['2026-11-22T16:41Z', 'UTC', undefined],
+];
+
+for (const [text, timeZone, instant] of localTimes)
+  test(`readInstant() of ${text} in ${timeZone} is ${instant}`, () =>
+    assert.equal(formatsOf({ language: 'en', timeZone }).readInstant(text)?.toISOString(), instant));

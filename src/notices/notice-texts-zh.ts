@@ -1,5 +1,6 @@
 /** What notices say, in Chinese. */
 import type { Texts } from '../language/texts.ts';
+import { explainFrameFailure } from '../pages/failures-zh.ts';
 import type { noticeTexts } from './notice-texts.ts';
 
 export const noticeTextsZh: Texts<typeof noticeTexts> = {
@@ -18,7 +19,7 @@ export const noticeTextsZh: Texts<typeof noticeTexts> = {
     disabled: (place, url, reason) => ({
       subject: `${place} 的 Webhook 已停用`,
       paragraphs: [
-        `${place} 发往 ${url} 的 Webhook 已停用：${reason}。`,
+        `${place} 发往 ${url} 的 Webhook 已停用：${explainFrameFailure(reason)}。`,
         '事件将暂存 7 天。接收端恢复后请重新启用，暂存的事件会随即发送。',
       ],
     }),

@@ -3,6 +3,7 @@ import { insertTestHook } from '../../test/support/deliveries-store.ts';
 import { forEachEngine } from '../../test/support/engines.ts';
 import { addUser } from '../../test/support/page-service.ts';
 import { createStillWorld } from '../../test/support/still-world.ts';
+import { setLanguageStatement } from '../authorization/account-pages/language-store.ts';
 import { verifyEmail } from '../authorization/accounts/email-store.ts';
 import { listRecipients, switchNoticesStatement } from '../authorization/administration/recipients-store.ts';
 import { type Store, statement } from '../database/store.ts';
@@ -180,4 +181,13 @@ forEachEngine('administrators receive a notice when a model drifts and when a di
   freeBytes = 0;
   await look();
   assert.equal((await readMails()).length, 1, 'full again');
+});
+
+forEachEngine('each person reads notices in the language that the person chose', async (store) => {
+  const { world, ada, look, readMails } = await watch(store, hookSources);
+  await store.writeAll([setLanguageStatement(ada.id, 'zh-CN')]);
+  await insertTestHook(store, { id: 7, url: 'https://ci.example.org/', ownerId: ada.id });
+  await store.write(disableSql, [7, world.nowMs(), 'The receiver answered 410 Gone']);
+  await look();
+  assert.match((await readMails()).join(), /^ada@example\.org: \S+\/repository-7 的 Webhook 已停用$/);
 });

@@ -9,6 +9,7 @@ import { type App, startApp } from '../../src/app.ts';
 import { parseConfig } from '../../src/config/config.ts';
 import { findFlaws, findReasonToSkipPages } from '../support/browser.ts';
 import { useBrowser } from '../support/browser-pages.ts';
+import { findChineseFlaws } from '../support/chinese-pages.ts';
 
 interface Watched {
   readonly foreign: string[];
@@ -76,5 +77,7 @@ describe('/docs/api', { skip: findReasonToSkipPages() }, () => {
         "document.querySelectorAll('details.operation').forEach((one, at) => { one.open = at < 8; })",
       );
       assert.deepEqual(await findFlaws(page), []);
+      // What the document says stays English, and says so.
+      assert.deepEqual(await findChineseFlaws(page), []);
     });
 });

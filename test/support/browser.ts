@@ -33,32 +33,46 @@ export function launchBrowser(): Promise<Browser> {
 
 const axePath = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
 
+export interface View {
+  readonly name: string;
+  readonly width: number;
+  readonly colorScheme: 'light' | 'dark';
+}
+
 /** Every page must pass at both widths and in both colour schemes. */
-const VIEWS = [
+const VIEWS: readonly View[] = [
   { name: '320 px, light', width: 320, colorScheme: 'light' },
   { name: '320 px, dark', width: 320, colorScheme: 'dark' },
   { name: 'desktop, light', width: 1280, colorScheme: 'light' },
   { name: 'desktop, dark', width: 1280, colorScheme: 'dark' },
-] as const;
+];
 
 /**
- * What axe finds wrong in each of the views, with what overflows sideways (WCAG 1.4.10). The policy of the pages lets no
+ * What axe finds wrong in each of the views, with what overflows sideways (WCAG 1.4.10) or is cut. The policy of the pages lets no
  * foreign script in, so the page must have been opened in a context with `bypassCSP`.
  */
-export async function findFlaws(page: Page): Promise<string[]> {
+export async function findFlaws(page: Page, views = VIEWS): Promise<string[]> {
   await page.addScriptTag({ path: axePath });
   const flaws: string[] = [];
-  for (const { name, width, colorScheme } of VIEWS) {
+  for (const { name, width, colorScheme } of views) {
     await page.setViewportSize({ width, height: 800 });
     // Without motion: colours change at once, not over a tenth of a second in which they are too pale.
     await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
     const found = (await page.evaluate(AXE_RUN)) as string[];
     const isWide = await page.evaluate('document.documentElement.scrollWidth > document.documentElement.clientWidth');
     if (isWide) found.push('the page scrolls sideways');
+    found.push(...((await page.evaluate(FIND_CUT)) as string[]));
     flaws.push(...found.map((flaw) => `${name}: ${flaw}`));
   }
   return flaws;
 }
+
+/** Texts that do not fit into what shows them, and cannot be scrolled to. */
+const FIND_CUT = `[...document.querySelectorAll('body *')]
+  .filter((element) => element.clientWidth > 1 && !element.matches('input, select, textarea, svg, svg *'))
+  .filter((element) => ['hidden', 'clip'].includes(getComputedStyle(element).overflowX))
+  .filter((element) => element.scrollWidth > element.clientWidth + 1)
+  .map((element) => 'cut: ' + element.outerHTML.slice(0, 160))`;
 
 const AXE_RUN = `axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] })
   .then(({ violations }) => violations.flatMap(({ id, nodes }) =>

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { findFlaws, findReasonToSkipPages } from '../../../test/support/browser.ts';
 import { signIn, useBrowser } from '../../../test/support/browser-pages.ts';
+import { findChineseFlaws } from '../../../test/support/chinese-pages.ts';
 import { giveConsent } from '../../../test/support/give-consent.ts';
 import { addUser, type PageService, startPageService } from '../../../test/support/page-service.ts';
 import type { User } from '../accounts/user-store.ts';
@@ -10,10 +11,13 @@ import { createPasswordLink } from '../password-links/password-link.ts';
 import { createSetupLink } from '../sign-in/setup-routes.ts';
 import { createPersonalToken } from '../tokens/personal-token.ts';
 
+/** What people brought. */
+const CONTENT = 'ada grace Harbour CI Builds your repositories ci example org Backup Chrome Linux'.split(' ');
+
 describe('in a browser', { skip: findReasonToSkipPages() }, () => {
   const browser = useBrowser();
 
-  test('axe finds nothing on any page, at 320 px and on a desktop, light and dark', async (t) => {
+  test('axe finds nothing on any page in both languages, on a phone and on a desktop, light and dark', async (t) => {
     await using service = await startPageService({ hostname: 'localhost', withMail: true });
     const setupLink = await createSetupLink(service.signIn.context);
     const page = await browser.openPage(t, { bypassCSP: true });
@@ -21,6 +25,7 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
       t.test(title, async () => {
         await page.goto(url);
         assert.deepEqual(await findFlaws(page), []);
+        assert.deepEqual(await findChineseFlaws(page, CONTENT), []);
       });
     await check('set-up', setupLink!);
     const ada = await addUser(service, 'ada', true);

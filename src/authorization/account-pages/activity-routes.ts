@@ -56,11 +56,12 @@ export function renderEvent(
     logins && event.actorId ? messages.activity.doneBy(logins.get(event.actorId) ?? event.actorId) : undefined,
     event.clientId,
     event.address === '-' ? undefined : event.address,
-    ...Object.entries(details).map(([name, value]) => `${name.replaceAll('_', ' ')}: ${value}`),
   ].filter((fact) => fact !== undefined);
+  // As the log has them: it is English, like the log of the service.
+  const recorded = Object.entries(details).map(([name, value]) => `${name.replaceAll('_', ' ')}: ${value}`);
   const mark = WARNING_KINDS.has(event.kind) ? 'warn' : '';
   return html`<li class="item"><div><p><strong>${messages.audit[event.kind]}</strong>${mark ? html` <span class="tag warn">!</span>` : ''}</p>
-<p class="small soft">${facts.join(' · ')}</p></div><span class="small soft">${renderMoment(messages, event.atMs)}</span></li>`;
+<p class="small soft">${facts.join(' · ')}${recorded.length === 0 ? '' : html`${facts.length === 0 ? '' : ' · '}<span lang="en">${recorded.join(' · ')}</span>`}</p></div><span class="small soft">${renderMoment(messages, event.atMs)}</span></li>`;
 }
 
 function parseCursor(text: string | undefined): EventCursor | undefined {

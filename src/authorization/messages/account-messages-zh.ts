@@ -205,8 +205,8 @@ export const accountMessagesZh: Texts<typeof accountMessages> = {
     by: '操作者的用户名',
     doneBy: (login) => `操作者 ${login}`,
     everything: '全部',
-    since: '开始时间（UTC）',
-    until: '结束时间（UTC）',
+    since: (zone) => `开始时间（${zone}）`,
+    until: (zone) => `结束时间（${zone}）`,
     wrongFilter: '筛选条件中的类型或时间无效。',
   },
 };

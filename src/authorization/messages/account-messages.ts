@@ -1,4 +1,6 @@
 /** Messages of the pages of a signed-in person, and of administrators. */
+import { plural } from '../../language/plural.ts';
+
 export const accountMessages = {
   nav: {
     you: 'Your account',
@@ -16,7 +18,8 @@ export const accountMessages = {
   },
   advice: {
     oneStep: 'Your password is all that protects this account. Add a passkey or a second step:',
-    fewCodes: (count: number) => `You have ${count} recovery codes left. Make new ones before they run out.`,
+    fewCodes: (count: number) =>
+      `You have ${plural(count, 'recovery code', 'recovery codes')} left. Make new ones before they run out.`,
   },
   notices: {
     title: 'Mails',
@@ -71,7 +74,7 @@ export const accountMessages = {
     proveFirst: 'Enter your password to confirm',
     recovery: 'Recovery codes',
     recoveryAbout: 'Each code works once instead of the app. Store them in a safe place; they are shown only now.',
-    recoveryLeft: (count: number) => `${count} recovery codes left.`,
+    recoveryLeft: (count: number) => `${plural(count, 'recovery code', 'recovery codes')} left.`,
     recoveryRenew: 'Make new recovery codes',
     recoveryDone: 'I have kept them',
     passkeys: 'Passkeys',
@@ -112,7 +115,7 @@ export const accountMessages = {
     none: 'You have not allowed any application yet.',
     since: (date: string) => `Allowed ${date}`,
     used: (date: string) => `last got a token ${date}`,
-    live: (count: number) => (count === 1 ? '1 live token' : `${count} live tokens`),
+    live: (count: number) => plural(count, 'live token', 'live tokens'),
     revoke: 'Revoke',
     revoked: 'Access was revoked: its tokens no longer work.',
   },
@@ -177,7 +180,7 @@ export const accountMessages = {
     name: 'Name',
     nameHint: 'What is it for?',
     expiry: 'Expires after',
-    days: (count: number) => `${count} days`,
+    days: (count: number) => plural(count, 'day', 'days'),
     forever: 'Never',
     scopes: 'Scopes',
     repositories: 'Only for these repositories (optional)',
@@ -207,8 +210,8 @@ export const accountMessages = {
     by: 'Login of who did it',
     doneBy: (login: string) => `by ${login}`,
     everything: 'Everything',
-    since: 'Since (UTC)',
-    until: 'Until (UTC)',
+    since: (zone: string) => `Since (${zone})`,
+    until: (zone: string) => `Until (${zone})`,
     wrongFilter: 'The filter has a kind or a time that cannot be.',
   },
 } as const;

@@ -1,4 +1,6 @@
 /** Messages of the pages about people, for administrators, and of the pages that a link to choose a password leads to. */
+import { plural } from '../../language/plural.ts';
+
 export const peopleMessages = {
   forgot: {
     link: 'Forgot your password?',
@@ -69,7 +71,7 @@ export const peopleMessages = {
     none: 'none',
     secondStep: 'Second step',
     totp: 'authenticator app',
-    passkeys: (count: number) => (count === 1 ? 'one passkey' : `${count} passkeys`),
+    passkeys: (count: number) => plural(count, 'passkey', 'passkeys'),
     role: 'Role',
     administrator: 'Administrator',
     person: 'Person',

@@ -1,4 +1,6 @@
 /** Messages of the pages on the way to a session or a grant: sign-in, second step, setup, consent, devices. */
+import { plural } from '../../language/plural.ts';
+
 export const signInMessages = {
   signIn: {
     title: 'Sign in',
@@ -17,9 +19,10 @@ export const signInMessages = {
     wrong: 'Wrong login or password.',
     current: (login: string) => `You are signed in as ${login}.`,
     goOn: 'Continue',
-    busy: (seconds: number) => `Too many people are signing in right now. Try again in ${seconds} seconds.`,
+    busy: (seconds: number) =>
+      `Too many people are signing in right now. Try again in ${plural(seconds, 'second', 'seconds')}.`,
     wait: (seconds: number) =>
-      `Too many attempts. Try again in ${seconds < 90 ? `${seconds} seconds` : `${Math.ceil(seconds / 60)} minutes`}.`,
+      `Too many attempts. Try again in ${seconds < 90 ? plural(seconds, 'second', 'seconds') : plural(Math.ceil(seconds / 60), 'minute', 'minutes')}.`,
     ended: 'You have signed out.',
     passwordChanged: 'Your password was changed.',
   },
@@ -55,12 +58,13 @@ export const signInMessages = {
     usedBy: (people: number, many: number) => {
       if (people === 0) return 'not used by anyone here yet';
       if (people > many) return `used by more than ${many} people here`;
-      return people === 1 ? 'used by one person here' : `used by ${people} people here`;
+      return `used by ${plural(people, 'person', 'people')} here`;
     },
     powers: { read: 'read', write: 'read and change', danger: 'read and change · sensitive' },
     isNew: 'new',
     mayNot: 'It cannot see your password, and cannot do anything that is not listed here.',
-    lasts: (days: number) => `Access lasts ${days} days at a time and can be renewed by the application.`,
+    lasts: (days: number) =>
+      `Access lasts ${plural(days, 'day', 'days')} at a time and can be renewed by the application.`,
     takeBack: 'You can revoke it at any time under “Authorized applications”.',
     leadsTo: 'You will be sent to',
     punycode: 'This name uses letters that can look like others. Make sure that you know the site.',

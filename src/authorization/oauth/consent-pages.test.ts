@@ -5,6 +5,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { registerApplication, startAuthorizationServer } from '../../../test/support/authorization-server.ts';
 import { findFlaws, findReasonToSkipPages } from '../../../test/support/browser.ts';
 import { fillSignIn, readText, signIn, useBrowser } from '../../../test/support/browser-pages.ts';
+import { findChineseFlaws } from '../../../test/support/chinese-pages.ts';
 import { createStorePlace, openTestStore } from '../../../test/support/engines.ts';
 import { addUser, PASSWORD } from '../../../test/support/page-service.ts';
 
@@ -24,6 +25,7 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
     ]) {
       await page.goto(url);
       assert.deepEqual(await findFlaws(page), [], url);
+      assert.deepEqual(await findChineseFlaws(page, ['ada', 'Harbour', 'CI', 'client', 'example']), [], url);
     }
   });
 

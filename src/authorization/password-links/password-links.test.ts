@@ -14,6 +14,7 @@ import { parseConfig } from '../../config/config.ts';
 import { sendDueMails } from '../../mail/mail-worker.ts';
 import { openSmtp } from '../../mail/smtp.ts';
 import { createLog } from '../../telemetry/log.ts';
+import { setLanguageStatement } from '../account-pages/language-store.ts';
 import { listEvents } from '../accounts/audit-store.ts';
 import { verifyEmail } from '../accounts/email-store.ts';
 import { disableUserStatement, findUserByLogin } from '../accounts/user-store.ts';
@@ -89,6 +90,17 @@ describe('with a mail server', { skip: findReasonToSkipMail() }, async () => {
     const changed = events.find(({ kind }) => kind === 'password_changed');
     assert.deepEqual(changed?.details, { by: 'link (forgotten)', tokens_revoked: false });
     assert.ok(events.some(({ kind }) => kind === 'password_forgotten'));
+  });
+
+  test('a mail is in the language that the person chose, and the page in that of the browser', async (t) => {
+    const service = await servePages(t, { withMail: true });
+    const { id } = await addVerified(service, 'ada');
+    await service.store.writeAll([setLanguageStatement(id, 'zh-CN')]);
+    await ask(service, 'ada');
+    const mail = (await readMails(service)).find(({ subject }) => subject === '设置新密码');
+    assert.match(mail?.text ?? '', /申请了新密码[\s\S]*一小时内有效/);
+    const response = await fetch(`${service.url}/forgot-password?done=sent`);
+    assert.match(await response.text(), /<html lang="en">[\s\S]*a mail is on its way/);
   });
 
   test('who asks cannot see whether there is an account', async (t) => {

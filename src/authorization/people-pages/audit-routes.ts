@@ -24,7 +24,7 @@ export function addAuditRoutes({ context, page }: AccountPages): void {
   page(`${AUDIT}/export`, async (request) => {
     checkAdmin(request);
     const { c } = request;
-    const search = parseSearch(readFilter(c), { limit: EXPORT_PAGE_SIZE });
+    const search = parseSearch(readMessages(c), readFilter(c), { limit: EXPORT_PAGE_SIZE });
     const format = readExportFormat(c.req.query('format'));
     return respondExport(c, { name: 'audit', format, columns: COLUMNS, pages: readAll(context.store, search) });
   });
@@ -53,18 +53,22 @@ function readFilter(c: Context<HttpEnv>): AuditFilter {
   return { user: read('user'), by: read('by'), kind: read('kind'), since: read('since'), until: read('until') };
 }
 
-/** Throws `invalid` for a kind or a time that cannot be. A time without a zone is UTC, as the page shows times. */
+/** Throws `invalid` for a kind or a time that cannot be. A time without a zone is in that of the reader, as the page shows times. */
 function parseSearch(
+  messages: Messages,
   filter: AuditFilter,
   more: { readonly limit: number; readonly before?: string | undefined },
 ): AuditSearch {
-  const given = Object.entries({ ...filter, since: toZone(filter.since), until: toZone(filter.until) });
+  const given = Object.entries({
+    ...filter,
+    since: toInstant(messages, filter.since),
+    until: toInstant(messages, filter.until),
+  });
   return searchAudit.input.parse({ ...Object.fromEntries(given.filter(([, value]) => value !== '')), ...more });
 }
 
-function toZone(time: string): string {
-  const [, minute, seconds = ':00'] = /^(\d{4}-\d\d-\d\dT\d\d:\d\d)(:\d\d)?$/.exec(time) ?? [];
-  return minute === undefined ? time : `${minute}${seconds}Z`;
+function toInstant({ format }: Messages, time: string): string {
+  return format.readInstant(time)?.toISOString() ?? time;
 }
 
 async function showAudit({ store }: AccountPages['context'], { c, show }: PageRequest): Promise<Response> {
@@ -86,7 +90,10 @@ async function findPage(
   { filter, before }: { readonly filter: AuditFilter; readonly before: string | undefined },
 ) {
   try {
-    return { ...(await findEvents(store, parseSearch(filter, { limit: PAGE_SIZE, before }))), mistake: undefined };
+    return {
+      ...(await findEvents(store, parseSearch(messages, filter, { limit: PAGE_SIZE, before }))),
+      mistake: undefined,
+    };
   } catch (error) {
     return { found: [], next: null, mistake: explain(messages, error) };
   }

@@ -46,7 +46,7 @@ function renderFilter(messages: Messages, filter: AuditFilter): Html {
 ${renderField({ name: 'user', label: t.account, value: filter.user, autocomplete: 'off', isOptional: true })}
 ${renderField({ name: 'by', label: t.by, value: filter.by, autocomplete: 'off', isOptional: true })}
 ${renderSelect({ name: 'kind', label: t.what, choices: [{ value: '', label: t.everything }, ...kinds], value: filter.kind })}
-${renderField({ name: 'since', label: t.since, type: 'datetime-local', value: filter.since, isOptional: true })}
-${renderField({ name: 'until', label: t.until, type: 'datetime-local', value: filter.until, isOptional: true })}
+${renderField({ name: 'since', label: t.since(messages.format.timeZone), type: 'datetime-local', value: filter.since, isOptional: true })}
+${renderField({ name: 'until', label: t.until(messages.format.timeZone), type: 'datetime-local', value: filter.until, isOptional: true })}
 </div><button class="plain">${messages.users.find}</button></form>`;
 }

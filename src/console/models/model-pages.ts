@@ -134,7 +134,7 @@ function renderLearned(texts: ConsoleTexts, { id, learned }: VersionView): Html 
     columns: [t.podType, t.target, t.rows, t.trees, t.treeShare, t.heldOutRows, 'MAPE %', 'MdAPE %'],
     textColumns: 2,
     rows: learned.map(({ podType, target, rows, trees, treeShare, validation }) => [
-      podType,
+      podType === 'all' ? t.allPodTypes : podType,
       target.toUpperCase(),
       texts.format.number(rows),
       texts.format.number(trees),

@@ -105,10 +105,13 @@ function listParts(texts: ConsoleTexts, { answerMs, explainedMs, explanation }: 
   const t = texts.whatIf;
   const { physics, treeFactors, treeMilliseconds = {}, serverFactor } = explanation;
   const add = ([name, ms]: [string, number]): [string, string] => [
-    name,
+    t.partName(name),
     `${ms < 0 ? '−' : '+'} ${texts.format.number(Math.abs(ms))} ms`,
   ];
-  const multiply = ([name, factor]: [string, number]): [string, string] => [name, `× ${formatFactor(factor)}`];
+  const multiply = ([name, factor]: [string, number]): [string, string] => [
+    t.partName(name),
+    `× ${formatFactor(factor)}`,
+  ];
   return [
     ...Object.entries(physics).map(add),
     ...Object.entries(treeFactors).map(multiply),

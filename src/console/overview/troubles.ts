@@ -73,7 +73,7 @@ function describeHook(texts: ConsoleTexts, hook: TroubledHookView, nowMs: number
 
 function describeAnswer(texts: ConsoleTexts, { result, resultCode }: TroubledHookView): string {
   if (resultCode > 0) return texts.overview.answered(resultCode);
-  return result === null ? '' : texts.overview.noAnswer(result);
+  return result === null ? '' : texts.overview.noAnswer(texts.explain(result));
 }
 
 function describeModel(texts: ConsoleTexts, model: ModelHealthView, nowMs: number): Trouble[] {

@@ -98,7 +98,7 @@ export const hookTextsZh: Texts<typeof hookTexts> = {
   formerUntil: (count) => (count === 1 ? '旧密钥也会签名，直到' : `${count} 个旧密钥也会签名，最后一个直到`),
   replay: '重新发送失败的投递',
   replayLead: '自该时间以来创建且最终失败的所有投递：重试耗尽、地址被拦截或已过期。',
-  replaySince: '起始时间（UTC）',
+  replaySince: (zone) => `起始时间（${zone}）`,
   replaySubmit: '重新发送',
   replayed: (count) => (count === 0 ? '自该时间以来没有最终失败的投递。' : `将重新发送 ${formatCount(count)} 个投递。`),
   delete: '删除 Webhook',

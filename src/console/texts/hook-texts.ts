@@ -103,7 +103,7 @@ export const hookTexts = {
     count === 1 ? 'The former key signs too until' : `${count} former keys sign too, the last until`,
   replay: 'Send failed deliveries again',
   replayLead: 'All deliveries created since then that failed permanently: dead, blocked or expired.',
-  replaySince: 'Since (UTC)',
+  replaySince: (zone: string) => `Since (${zone})`,
   replaySubmit: 'Send again',
   replayed: (count: number) =>
     count === 0

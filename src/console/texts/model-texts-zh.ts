@@ -20,6 +20,7 @@ export const modelTextsZh: Texts<typeof modelTexts> = {
   noAccuracy: '最近 24 小时没有上报。',
   overTime: '误差和覆盖率随时间的变化',
   podType: 'Pod 类型',
+  allPodTypes: '全部',
   target: '指标',
   answers: '预测数',
   bias: '偏差 %',

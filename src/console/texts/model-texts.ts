@@ -19,6 +19,7 @@ export const modelTexts = {
   noAccuracy: 'Nothing was reported in the last 24 hours.',
   overTime: 'Error and coverage over time',
   podType: 'Pod type',
+  allPodTypes: 'all',
   target: 'Time',
   answers: 'Answers',
   bias: 'bias %',

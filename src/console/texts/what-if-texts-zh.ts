@@ -16,11 +16,29 @@ const MEANINGS: Readonly<Record<string, string>> = {
   server_ip: '服务器地址，随结果返回',
 };
 
+const PARTS: Readonly<Record<string, string>> = {
+  constant: '常数',
+  'effective tokens': '有效 Token 数',
+  length: '长度',
+  'length²': '长度²',
+  'in-flight tokens': '在途 Token 数',
+  waiting: '等待中的请求',
+  running: '运行中的请求',
+  'KV cache': 'KV 缓存',
+  'waiting, levelling off': '等待中的请求（渐趋饱和）',
+  'in-flight tokens, levelling off': '在途 Token 数（渐趋饱和）',
+  'running, levelling off': '运行中的请求（渐趋饱和）',
+  level: '树的基准',
+  base: '树的常数项',
+  others: '其他',
+};
+
 export const whatIfTextsZh: Texts<typeof whatIfTexts> = {
   title: '模拟预测',
   link: '模拟预测：给定请求和负载',
   lead: '由本进程当前提供预测的模型，对给定负载的服务器上的请求预测延迟。不记录任何内容。留空的数字视为 0。',
   meaning: (name, english) => MEANINGS[name] ?? english,
+  partName: (name) => PARTS[name] ?? name.replace(/^in-flight tokens, from (\d+)$/, '在途 Token 数（自 $1 起）'),
   hint: (meaning, range) => `${meaning}。${range}`,
   statisticNames: { mean: '均值' },
   text: '最多 256 字节。',

@@ -5,6 +5,8 @@ export const whatIfTexts = {
   lead: 'The times that are predicted for a request on a server with this load, by the model that this process serves now. Nothing is recorded. An empty number is 0.',
   /** What a field means, as the schema of the inputs says it. */
   meaning: (_name: string, english: string) => english,
+  /** Terms of the physics and features of the trees, as the model names them. */
+  partName: (name: string) => name,
   hint: (meaning: string, range: string) => `${meaning}. ${range}`,
   statisticNames: { mean: 'mean' } as Readonly<Record<string, string>>,
   text: 'At most 256 bytes.',

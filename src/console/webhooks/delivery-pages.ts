@@ -161,8 +161,8 @@ ${renderField({ name: 'q', label: t.search, hint: t.searchHint, value: filter.q,
 ${renderField({ name: 'status', label: t.status, hint: t.statusHint, value: filter.status, isOptional: true, autocomplete: 'off', mistake })}
 ${renderSelect({ name: 'state', label: t.state, choices: [any, ...stateChoices], value: filter.state })}
 ${renderSelect({ name: 'event', label: t.event, choices: [any, ...eventChoices], value: filter.event })}
-${renderField({ name: 'since', label: t.since, type: 'datetime-local', value: filter.since, isOptional: true, mistake })}
-${renderField({ name: 'until', label: t.until, type: 'datetime-local', value: filter.until, isOptional: true, mistake })}
+${renderField({ name: 'since', label: t.since(texts.format.timeZone), type: 'datetime-local', value: filter.since, isOptional: true, mistake })}
+${renderField({ name: 'until', label: t.until(texts.format.timeZone), type: 'datetime-local', value: filter.until, isOptional: true, mistake })}
 <div class="row"><button class="plain">${t.filter}</button>${isFiltered ? html`<a href="${action}">${t.clear}</a>` : ''}</div></form>`;
 }
 
@@ -204,7 +204,7 @@ function renderTestResult(texts: ConsoleTexts, { attempt_log }: DeliveryDetail):
   const last = attempt_log.at(-1);
   if (last === undefined) return html`<div class="notice warn" role="status">${texts.hooks.testUnderWay}</div>`;
   if (last.outcome === 'accepted') return html`<div class="notice" role="status">${texts.hooks.testAccepted}</div>`;
-  return html`<div class="notice bad" role="status"><strong>${texts.hooks.testRefused}</strong> ${last.status_code > 0 ? texts.deliveries.answered(last.status_code) : (last.reason ?? '')}</div>`;
+  return html`<div class="notice bad" role="status"><strong>${texts.hooks.testRefused}</strong> ${last.status_code > 0 ? texts.deliveries.answered(last.status_code) : texts.explain(last.reason ?? '')}</div>`;
 }
 
 function renderNextFact(texts: ConsoleTexts, { next_attempt_at, waits_for }: DeliveryView): Html | '' {

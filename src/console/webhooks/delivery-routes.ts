@@ -84,7 +84,7 @@ async function readPage(
   hook: Reached['hook'],
   { q, status, state, event, since, until, before }: LogFilter & { readonly before: string },
 ): Promise<DeliveryPage & { readonly mistake?: Mistake }> {
-  const times = { since: toUtcTime(since), until: toUtcTime(until) };
+  const times = { since: toUtcTime(texts, since), until: toUtcTime(texts, until) };
   try {
     return await hook.listDeliveries({
       ...readSearch(q),

@@ -86,7 +86,9 @@ function listKinds(texts: ConsoleTexts, hook: HookView): string[] {
 function describeResult(texts: ConsoleTexts, { disabled_reason, result, result_code }: HookView): string {
   if (disabled_reason !== null) return texts.explain(disabled_reason);
   if (result === null) return '';
-  return result_code === 0 ? `${texts.hooks.noAnswer}: ${result}` : `${texts.hooks.lastResult}: ${result_code}`;
+  return result_code === 0
+    ? `${texts.hooks.noAnswer}: ${texts.explain(result)}`
+    : `${texts.hooks.lastResult}: ${result_code}`;
 }
 
 export interface HookPageView {
@@ -159,7 +161,7 @@ function renderDayChart(texts: ConsoleTexts, hours: HookView['lastDay']): Html {
 function renderResult(texts: ConsoleTexts, result: string | null, code: number): Html {
   const t = texts.hooks;
   if (result === null) return html`<p class="soft">${t.noResult}</p>`;
-  if (code === 0) return html`<p><span class="tag bad">${t.noAnswer}</span> ${result}</p>`;
+  if (code === 0) return html`<p><span class="tag bad">${t.noAnswer}</span> ${texts.explain(result)}</p>`;
   const shade = isSuccess(code) ? 'good' : 'bad';
   return html`<p><span class="tag ${shade}">${code}</span>${result === '' ? html` <span class="soft">${t.emptyAnswer}</span>` : ''}</p>${result === '' ? '' : html`<pre class="excerpt">${excerpt(result)}</pre>`}`;
 }
@@ -196,7 +198,7 @@ function renderReplay(texts: ConsoleTexts, { mistake, csrfToken }: HookPageView,
   const t = texts.hooks;
   return html`<section class="card stack" aria-labelledby="replay"><h2 id="replay">${t.replay}</h2><p class="soft">${t.replayLead}</p>
 <form method="post" action="${path}/replay" class="stack">${renderCsrf(csrfToken)}
-${renderField({ name: 'since', label: t.replaySince, type: 'datetime-local', mistake })}
+${renderField({ name: 'since', label: t.replaySince(texts.format.timeZone), type: 'datetime-local', mistake })}
 <button class="plain">${t.replaySubmit}</button></form></section>`;
 }
 

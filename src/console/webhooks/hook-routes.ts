@@ -11,7 +11,7 @@ import {
   showView,
   tryForm,
 } from '../frame/console.ts';
-import { readTexts } from '../texts/texts.ts';
+import { type ConsoleTexts, readTexts } from '../texts/texts.ts';
 import { blankHook, type HookValues, readHookValues, renderHookForm, toParameters, valuesOfHook } from './hook-form.ts';
 import { pathOfHook, renderHook, renderHooks } from './hook-pages.ts';
 import type { HookAdmin, OpenHook, RepositoryAdmin } from './hook-views.ts';
@@ -178,7 +178,7 @@ function addActions({ form }: SignedInPages, admin: HookAdmin): void {
       return `${path}?done=keyless`;
     },
     replay: async ({ hook, path }, submission) => {
-      const since = toUtcTime(readField(submission.form, 'since'));
+      const since = toUtcTime(readTexts(submission.c), readField(submission.form, 'since'));
       return `${path}?replayed=${await hook.replaySince({ since })}`;
     },
   };
@@ -205,6 +205,6 @@ function addActions({ form }: SignedInPages, admin: HookAdmin): void {
 }
 
 /** What a field for date and time sends, as a time that the API takes. Anything else is left for the API to refuse. */
-export function toUtcTime(text: string): string {
-  return /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?$/.test(text) ? `${text.length === 16 ? `${text}:00` : text}Z` : text;
+export function toUtcTime({ format }: ConsoleTexts, text: string): string {
+  return format.readInstant(text)?.toISOString() ?? text;
 }

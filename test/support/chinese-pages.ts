@@ -1,0 +1,57 @@
+/** A page in Chinese: its flaws on a phone and on a desktop, and English that a view writes itself. */
+import type { Page } from 'playwright-core';
+import { findFlaws, type View } from './browser.ts';
+
+const VIEWS: readonly View[] = [
+  { name: 'Chinese, 375 px, light', width: 375, colorScheme: 'light' },
+  { name: 'Chinese, 375 px, dark', width: 375, colorScheme: 'dark' },
+  { name: 'Chinese, 1440 px, light', width: 1440, colorScheme: 'light' },
+  { name: 'Chinese, 1440 px, dark', width: 1440, colorScheme: 'dark' },
+];
+
+/** Names and units, which are the same in Chinese. */
+const NAMES = new Set(
+  `Trivet Webhook Webhooks OAuth API HTTP URL ID PKCE TTFT TPOT MAPE UTC GMT ms Token Pod KV CSV JSON lines SHA curl DNS
+   TLS Issue SSH Basic Standard CPU IP OWNER NAME http https GitHub GitLab Gitee GitCode Gitea Slack DingTalk MiB
+   PREDICTION SCRAPE L Gone OpenAPI MdAPE ISO Z aggregate prefill decode`.split(/\s+/),
+);
+/** `p90`, `5xx`, `prefix_cache_score`, paths and numbers with units. */
+const IS_SYMBOL = /\d|_|^[a-z]$/;
+
+/**
+ * Opens the page again in Chinese. `content`: the words of names and texts that people, servers and models brought. The page
+ * must have been opened in a context with `bypassCSP`.
+ */
+export async function findChineseFlaws(page: Page, content: readonly string[] = []): Promise<string[]> {
+  const url = page.url();
+  const cookie = { name: 'trivet_language', value: 'zh-CN', url: new URL(url).origin };
+  await page.context().addCookies([cookie]);
+  await page.goto(url);
+  const flaws = await findFlaws(page, VIEWS);
+  if ((await page.evaluate('document.documentElement.lang')) !== 'zh-CN') flaws.push('the page is not in Chinese');
+  flaws.push(...(await findEnglish(page, new Set(content))));
+  await page.context().clearCookies({ name: cookie.name });
+  return flaws;
+}
+
+async function findEnglish(page: Page, content: ReadonlySet<string>): Promise<string[]> {
+  const texts = (await page.evaluate(READ_TEXTS)) as string[];
+  return texts.flatMap((text) => {
+    const words = text.match(/[\p{Script=Latin}\d_]+/gu) ?? [];
+    const unknown = words.filter((word) => !NAMES.has(word) && !IS_SYMBOL.test(word) && !content.has(word));
+    return unknown.length === 0 ? [] : [`English: "${unknown.join(' ')}" in "${text.trim().slice(0, 120)}"`];
+  });
+}
+
+/** What is read on the page or read out, without code, addresses and what says that it is English. */
+const READ_TEXTS = `(() => {
+  const skipped = 'code, pre, script, style, .url, .who, [lang=en], option[value*="/"], input, textarea';
+  const texts = [document.title];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) if (!walker.currentNode.parentElement.closest(skipped)) texts.push(walker.currentNode.data);
+  for (const element of document.querySelectorAll('[aria-label], [title], [alt], [placeholder]'))
+    if (!element.closest(skipped))
+      for (const name of ['aria-label', 'title', 'alt', 'placeholder']) texts.push(element.getAttribute(name) ?? '');
+  texts.push(...Object.values(document.body.dataset));
+  return texts.filter((text) => text.trim() !== '');
+})()`;
