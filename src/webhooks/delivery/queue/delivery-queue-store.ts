@@ -6,6 +6,7 @@ import { type BoundStatement, type Statement, type Store, statement } from '../.
 import { wideStatement, wideStatements } from '../../../database/value-rows.ts';
 import type { EventKind } from '../../events/event-kind.ts';
 import type { EncryptedSecrets } from '../../hooks/hook.ts';
+import { MAX_SMALL_BODY_BYTES } from '../schedule/concurrency-limits.ts';
 import type { PauseReason, RECONNECTED } from '../schedule/pause-reason.ts';
 import { LANE_NUMBERS } from './delivery-state.ts';
 import { isStillPending } from './delivery-store.ts';
@@ -92,15 +93,14 @@ export async function readWaiting(
 
 /** An endpoint of which so many are waiting in a lane has more than a read with contents brings. */
 export const FEW = 8;
-/** Larger bodies are read when their turn has come: what is already being sent is read again. */
-const SMALL_BODY_BYTES = 16_384;
 
 const WAITING_COLUMNS = 'id, hook_id, lane, body_bytes, attempts, schedule_from, due_at_ms, created_at_ms, event_kind';
 const HOOK_COLUMNS =
   'h.url, h.encryption_type, h.profile, h.secret, h.previous_secret, h.previous_until_ms, h.disabled_at_ms';
 
-// With contents, so that few that wait take one read and not two. Everything is looked up by an id: PostgreSQL might read
-// through the whole table for a join. A constant limit, since it expects a tenth of the table for a parameter.
+// With contents, so that few that wait take one read and not two; large bodies are read when their turn has come. Everything
+// is looked up by an id: PostgreSQL might read through the whole table for a join. A constant limit, since it expects a tenth
+// of the table for a parameter.
 const waitingContentsSql = wideStatement(
   'delivery_waiting_contents',
   { hookId: 'int' },
@@ -108,7 +108,7 @@ const waitingContentsSql = wideStatement(
     const contentOf = (column: string) => `(SELECT c.${column} FROM delivery_contents c WHERE c.delivery_id = d.id)`;
     const branch = (hookId: string, lane: number) =>
       `SELECT d.*, ${contentOf('uuid')} AS uuid,
-         CASE WHEN d.body_bytes <= ${SMALL_BODY_BYTES} THEN ${contentOf('body')} END AS body, ${HOOK_COLUMNS}
+         CASE WHEN d.body_bytes <= ${MAX_SMALL_BODY_BYTES} THEN ${contentOf('body')} END AS body, ${HOOK_COLUMNS}
        FROM (SELECT ${WAITING_COLUMNS} FROM deliveries
              WHERE state = 'pending' AND hook_id = ${hookId} AND lane = ${lane} AND due_at_ms <= ${more(1)}
              ORDER BY due_at_ms, id LIMIT ${FEW}) AS d

@@ -5,6 +5,9 @@
  * one owner that takes all it can leaves half to others, and n such owners leave 1/(n + 1) of the cap free (the dynamic
  * threshold of Choudhury and Hahne, 1998, with α = 1). Five owners that come one after the other can fill an origin for a
  * moment (8, 4, 2, 1 and 1), thirteen a worker; the first place that is free again is for an owner that has none.
+ *
+ * Large bodies share the worker's memory by the same rule, in bytes. Small ones do not count, so they never wait for
+ * large ones.
  */
 import type { OriginLimits } from './origin-breakers.ts';
 
@@ -15,14 +18,29 @@ export interface Caps {
   /** Of one owner at one origin. */
   readonly ownerAtOrigin: number;
   readonly hook: number;
+  /** Of the large bodies under way. The last of them may exceed it. */
+  readonly largeBodyBytes: number;
 }
 
-export const CAPS: Caps = { worker: 256, owner: 32, origin: 16, ownerAtOrigin: 8, hook: 4 };
+export const CAPS: Caps = {
+  worker: 256,
+  owner: 32,
+  origin: 16,
+  ownerAtOrigin: 8,
+  hook: 4,
+  largeBodyBytes: 33_554_432,
+};
+/** As many small bodies as a worker may send take 4 MiB. */
+export const MAX_SMALL_BODY_BYTES = 16_384;
 
 export interface DeliveryOwner {
   readonly hookId: number;
   readonly origin: string;
   readonly ownerId: string;
+}
+
+export interface SizedDelivery extends DeliveryOwner {
+  readonly bodyBytes: number;
 }
 
 export interface ConcurrencyOptions {
@@ -33,11 +51,12 @@ export interface ConcurrencyOptions {
 }
 
 export interface ConcurrencyLimits {
-  take(delivery: DeliveryOwner): void;
-  free(delivery: DeliveryOwner): void;
+  take(delivery: SizedDelivery): void;
+  free(delivery: SizedDelivery): void;
   hasRoomForOwner(ownerId: string): boolean;
   hasRoomAtOrigin(origin: string, ownerId: string): boolean;
   hasRoomForHook(hookId: number): boolean;
+  hasRoomForBody(delivery: SizedDelivery): boolean;
   readonly sending: number;
 }
 
@@ -54,10 +73,12 @@ export function createConcurrencyLimits({
   const owners = new Map<string, number>();
   const hooks = new Map<number, number>();
   const origins = new Map<string, OriginCount>();
+  const largeBodies = createByteLimit(caps.largeBodyBytes);
   let sending = 0;
 
-  const change = ({ hookId, origin, ownerId }: DeliveryOwner, by: 1 | -1): void => {
+  const change = ({ hookId, origin, ownerId, bodyBytes }: SizedDelivery, by: 1 | -1): void => {
     sending += by;
+    if (isLarge(bodyBytes)) largeBodies.change(ownerId, by * bodyBytes);
     add(owners, ownerId, by);
     add(hooks, hookId, by);
     const count = origins.get(origin) ?? { total: 0, byOwner: new Map() };
@@ -80,6 +101,7 @@ export function createConcurrencyLimits({
       return count.total < total && (count.byOwner.get(ownerId) ?? 0) < fairLimit(share, caps.origin - count.total);
     },
     hasRoomForHook: (hookId) => (hooks.get(hookId) ?? 0) < Math.min(caps.hook, allowedOfHook?.(hookId) ?? caps.hook),
+    hasRoomForBody: ({ ownerId, bodyBytes }) => !isLarge(bodyBytes) || largeBodies.hasRoom(ownerId, bodyBytes),
     get sending() {
       return sending;
     },
@@ -91,7 +113,28 @@ function fairLimit(cap: number, free: number): number {
   return Math.min(cap, Math.max(1, free));
 }
 
-function add<Key>(counts: Map<Key, number>, key: Key, by: 1 | -1): void {
+export function isLarge(bodyBytes: number): boolean {
+  return bodyBytes > MAX_SMALL_BODY_BYTES;
+}
+
+/** An owner that has none may begin one as long as anything is free, however large it is, so that each gets its turn. */
+function createByteLimit(maxBytes: number) {
+  const bytesByOwner = new Map<string, number>();
+  let total = 0;
+  return {
+    change: (ownerId: string, by: number): void => {
+      total += by;
+      add(bytesByOwner, ownerId, by);
+    },
+    hasRoom: (ownerId: string, bytes: number): boolean => {
+      const own = bytesByOwner.get(ownerId) ?? 0;
+      const free = maxBytes - total;
+      return own === 0 ? free > 0 : own + bytes <= free;
+    },
+  };
+}
+
+function add<Key>(counts: Map<Key, number>, key: Key, by: number): void {
   const count = (counts.get(key) ?? 0) + by;
   if (count === 0) counts.delete(key);
   else counts.set(key, count);

@@ -1,11 +1,18 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import type { Caps } from './concurrency-limits.ts';
+import { type Caps, MAX_SMALL_BODY_BYTES } from './concurrency-limits.ts';
 import { createScheduler } from './scheduler.ts';
 import type { Job, Lane } from './turn-tree.ts';
 
-const WIDE: Caps = { worker: 10_000, owner: 1000, origin: 10_000, ownerAtOrigin: 1000, hook: 1000 };
+const WIDE: Caps = {
+  worker: 10_000,
+  owner: 1000,
+  origin: 10_000,
+  ownerAtOrigin: 1000,
+  hook: 1000,
+  largeBodyBytes: 1e12,
+};
 
 let lastId = 0;
 function job(hookId: number, overrides: Partial<Job> = {}): Job {
@@ -34,11 +41,16 @@ const smallCaps = fc.record({
   origin: fc.integer({ min: 1, max: 6 }),
   ownerAtOrigin: fc.integer({ min: 1, max: 6 }),
   hook: fc.integer({ min: 1, max: 4 }),
+  largeBodyBytes: fc.integer({ min: 1, max: 1_000_000 }),
 });
 
 /** Hooks share origins, and origins are shared by owners, as they are on the internet. */
 function place(hookId: number, overrides: Partial<Job>): Job {
   return job(hookId, { origin: `http://o${hookId % 4}`, ownerId: `w${hookId % 3}`, ...overrides });
+}
+
+function sumLarge(list: readonly Job[]): number {
+  return list.reduce((sum, { bodyBytes }) => sum + (bodyBytes > MAX_SMALL_BODY_BYTES ? bodyBytes : 0), 0);
 }
 
 function countBy(list: readonly Job[], key: (item: Job) => string): number[] {
@@ -63,6 +75,8 @@ test('no cap is ever passed, everything is sent once, and nothing waits while it
         const shares = countBy(sending, (item) => `${item.ownerId} ${item.origin}`);
         assert.ok(shares.every((count) => count <= caps.ownerAtOrigin));
         assert.ok(countBy(sending, (item) => String(item.hookId)).every((count) => count <= caps.hook));
+        const largest = sumLarge(sending) - caps.largeBodyBytes;
+        assert.ok(largest <= 0 || sending.some(({ bodyBytes }) => bodyBytes > largest), 'more than one body beyond');
         assert.ok(sending.length > 0, 'nothing is under way, and yet nothing was given');
         assert.equal(scheduler.sending, sending.length);
         const [ended] = sending.splice((choices.next().value as number) % sending.length, 1);
@@ -76,7 +90,9 @@ test('no cap is ever passed, everything is sent once, and nothing waits while it
 });
 
 /** What may still start, by the rules as `concurrency-limits.ts` states them. */
-function listStartable(waiting: readonly Job[], sending: readonly Job[], caps: Caps): Job[] {
+function listStartable(all: readonly Job[], sending: readonly Job[], caps: Caps): Job[] {
+  // Deliveries of one hook and lane keep their order, so a large body holds up those behind it.
+  const waiting = [...Map.groupBy(all, ({ hookId, lane }) => `${hookId} ${lane}`).values()].map(([first]) => first!);
   const count = (test: (item: Job) => boolean) => sending.filter(test).length;
   const fair = (cap: number, free: number) => Math.min(cap, Math.max(1, free));
   const retries = count(({ lane }) => lane === 'retry');
@@ -87,8 +103,16 @@ function listStartable(waiting: readonly Job[], sending: readonly Job[], caps: C
     if (job.lane === 'retry' && retries >= Math.max(1, Math.floor(caps.worker * 0.75))) return false;
     if (count(({ ownerId }) => ownerId === job.ownerId) >= fair(caps.owner, caps.worker - sending.length)) return false;
     if (atOrigin >= caps.origin || share >= fair(caps.ownerAtOrigin, caps.origin - atOrigin)) return false;
+    if (!hasMemory(job, sending, caps)) return false;
     return count(({ hookId }) => hookId === job.hookId) < caps.hook;
   });
+}
+
+function hasMemory({ bodyBytes, ownerId }: Job, sending: readonly Job[], { largeBodyBytes }: Caps): boolean {
+  if (bodyBytes <= MAX_SMALL_BODY_BYTES) return true;
+  const own = sumLarge(sending.filter((item) => item.ownerId === ownerId));
+  const free = largeBodyBytes - sumLarge(sending);
+  return own === 0 ? free > 0 : own + bodyBytes <= free;
 }
 
 test('nothing that may start by the rules is left waiting', () => {
@@ -204,4 +228,28 @@ test('a dropped hook is forgotten in both lanes, and can come again', () => {
   assert.equal(scheduler.countWaiting(1, 'first'), 0);
   scheduler.add(job(1));
   assert.equal(takeAll(scheduler.next).length, 2);
+});
+
+test('large bodies share the memory of the worker, and small ones do not wait for it', () => {
+  const scheduler = createScheduler<Job>({ caps: { ...WIDE, largeBodyBytes: 1_000_000 } });
+  for (let count = 0; count < 20; count += 1) {
+    scheduler.add(job(1, { bodyBytes: 100_000 }));
+    scheduler.add(job(2, { bodyBytes: 400_000 }));
+    scheduler.add(job(3));
+  }
+  const sending = takeAll(scheduler.next);
+  assert.equal(sending.filter((item) => item.hookId === 3).length, 20);
+  assert.ok(sumLarge(sending) <= 1_000_000);
+  assert.ok([1, 2].every((hookId) => sending.some((item) => item.hookId === hookId)));
+  for (let left = 40 - (sending.length - 20); left > 0; ) {
+    scheduler.finish(sending.find((item) => item.hookId !== 3)!);
+    sending.splice(
+      sending.findIndex((item) => item.hookId !== 3),
+      1,
+    );
+    const more = takeAll(scheduler.next);
+    left -= more.length;
+    sending.push(...more);
+  }
+  assert.equal(scheduler.waiting, 0);
 });

@@ -1,11 +1,17 @@
 /**
  * Whose delivery is next: turns over owner → destination origin → hook (`turn-tree.ts`), with a limit on what is under way
  * at each level (`concurrency-limits.ts`), so that neither a loud owner nor a slow receiver takes the worker from the others. First
- * attempts go before retries, which have every fifth turn and never hold more than three quarters of the worker.
+ * attempts go before retries, which have every fifth turn and never hold more than three quarters of the worker. Large
+ * bodies under way have a budget of bytes, so that the memory of a worker does not depend on what it is asked to send.
  *
  * Values only: no clock, no input or output.
  */
-import { type ConcurrencyLimits, type ConcurrencyOptions, createConcurrencyLimits } from './concurrency-limits.ts';
+import {
+  type ConcurrencyLimits,
+  type ConcurrencyOptions,
+  createConcurrencyLimits,
+  isLarge,
+} from './concurrency-limits.ts';
 import {
   attach,
   createRoot,
@@ -14,6 +20,7 @@ import {
   type Job,
   type Lane,
   type Node,
+  type Obstacle,
   pick,
   removeWhenEmpty,
   resume,
@@ -113,10 +120,19 @@ function takeNext<J extends Job>(state: State<J>): J | undefined {
 
 function pickFrom<J extends Job>(state: State<J>, lane: Lane): J | undefined {
   if (lane === 'retry' && state.retriesSending >= state.maxRetries) return undefined;
-  return pick(state.roots[lane], { skipped: state.skipped, canStart: (node) => hasRoom(state.limits, node) });
+  return pick(state.roots[lane], {
+    skipped: state.skipped,
+    findObstacle: (node) => findObstacle(state.limits, node),
+  });
 }
 
-function hasRoom<J>(limits: ConcurrencyLimits, { level, key, parent }: Node<J>): boolean {
+function findObstacle<J extends Job>(limits: ConcurrencyLimits, node: Node<J>): Obstacle | undefined {
+  if (!hasPlace(limits, node)) return node.level;
+  const [next] = node.jobs;
+  return next === undefined || limits.hasRoomForBody(next) ? undefined : 'body';
+}
+
+function hasPlace<J>(limits: ConcurrencyLimits, { level, key, parent }: Node<J>): boolean {
   if (level === 'owner') return limits.hasRoomForOwner(String(key));
   if (level === 'origin') return limits.hasRoomAtOrigin(String(key), String(parent?.key));
   return limits.hasRoomForHook(Number(key));
@@ -130,6 +146,7 @@ function finishJob<J extends Job>(state: State<J>, job: J): void {
   resumeAll(skipped, 'owner');
   resume(skipped, 'origin', job.origin);
   resume(skipped, 'hook', job.hookId);
+  if (isLarge(job.bodyBytes)) resumeAll(skipped, 'body');
 }
 
 function dropJobs<J>(state: State<J>, lane: Lane, hookId: number): J[] {

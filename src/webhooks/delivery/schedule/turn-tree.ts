@@ -3,7 +3,7 @@
  * taken out of its ring, and put back when a place for it may have become free. So a choice costs the same with ten
  * endpoints and with ten thousand.
  */
-import type { DeliveryOwner } from './concurrency-limits.ts';
+import type { SizedDelivery } from './concurrency-limits.ts';
 
 /** A turn is worth one small delivery; large bodies wait for several turns. */
 const COST_BYTES = 16_384;
@@ -12,10 +12,9 @@ const QUANTUM = 1;
 export type Lane = 'first' | 'retry';
 
 /** One delivery that waits to be sent. */
-export interface Job extends DeliveryOwner {
+export interface Job extends SizedDelivery {
   readonly id: number;
   readonly lane: Lane;
-  readonly bodyBytes: number;
 }
 
 type Level = 'root' | 'owner' | 'origin' | 'hook';
@@ -55,53 +54,66 @@ function ensureChild<J>(parent: Node<J>, level: Level, key: Key): Node<J> {
   return child;
 }
 
+/** A limit of the node's own level, or memory for the body that is next at a hook. */
+export type Obstacle = Level | 'body';
+
 /** Nodes that are out of their rings, by what they wait for. */
-export type Skipped<J> = Readonly<Record<Level, Map<Key, Set<Node<J>>>>>;
+export type Skipped<J> = Readonly<Record<Obstacle, Map<Key, Set<Node<J>>>>>;
 
 export function createSkipped<J>(): Skipped<J> {
-  return { root: new Map(), owner: new Map(), origin: new Map(), hook: new Map() };
+  return { root: new Map(), owner: new Map(), origin: new Map(), hook: new Map(), body: new Map() };
+}
+
+function isSkipped<J>(skipped: Skipped<J>, node: Node<J>): boolean {
+  const isIn = (obstacle: Obstacle) => skipped[obstacle].get(node.key)?.has(node) === true;
+  return isIn(node.level) || (node.level === 'hook' && isIn('body'));
 }
 
 /** Puts the node and those above it into their rings, unless they are skipped. */
 export function attach<J>(skipped: Skipped<J>, node: Node<J>): void {
-  if (node.parent === undefined || skipped[node.level].get(node.key)?.has(node)) return;
+  if (node.parent === undefined || isSkipped(skipped, node)) return;
   node.parent.ring.add(node);
   attach(skipped, node.parent);
 }
 
-function skip<J>(skipped: Skipped<J>, node: Node<J>): void {
+function skip<J>(skipped: Skipped<J>, node: Node<J>, obstacle: Obstacle): void {
   node.parent?.ring.delete(node);
-  const nodes = skipped[node.level].get(node.key) ?? new Set();
-  skipped[node.level].set(node.key, nodes.add(node));
+  const nodes = skipped[obstacle].get(node.key) ?? new Set();
+  skipped[obstacle].set(node.key, nodes.add(node));
 }
 
-export function resume<J>(skipped: Skipped<J>, level: Level, key: Key): void {
-  const nodes = skipped[level].get(key);
+export function resume<J>(skipped: Skipped<J>, obstacle: Obstacle, key: Key): void {
+  const nodes = skipped[obstacle].get(key);
   if (nodes === undefined) return;
-  skipped[level].delete(key);
+  skipped[obstacle].delete(key);
   for (const node of nodes) attach(skipped, node);
 }
 
-export function resumeAll<J>(skipped: Skipped<J>, level: Level): void {
-  for (const key of skipped[level].keys()) resume(skipped, level, key);
+export function resumeAll<J>(skipped: Skipped<J>, obstacle: Obstacle): void {
+  for (const key of skipped[obstacle].keys()) resume(skipped, obstacle, key);
 }
 
 /** Removes the node from the tree when nothing waits below it, and then those above it. */
 export function removeWhenEmpty<J>(skipped: Skipped<J>, node: Node<J>): void {
   const { parent, level, key } = node;
   if (parent === undefined || node.jobs.length > 0 || node.children.size > 0) return;
-  const nodes = skipped[level].get(key);
-  nodes?.delete(node);
-  if (nodes?.size === 0) skipped[level].delete(key);
+  forgetSkipped(skipped, node, level);
+  if (level === 'hook') forgetSkipped(skipped, node, 'body');
   parent.ring.delete(node);
   parent.children.delete(key);
   removeWhenEmpty(skipped, parent);
 }
 
+function forgetSkipped<J>(skipped: Skipped<J>, node: Node<J>, obstacle: Obstacle): void {
+  const nodes = skipped[obstacle].get(node.key);
+  nodes?.delete(node);
+  if (nodes?.size === 0) skipped[obstacle].delete(node.key);
+}
+
 export interface PickContext<J> {
   readonly skipped: Skipped<J>;
-  /** Whether the limits of the node's level leave a place. */
-  readonly canStart: (node: Node<J>) => boolean;
+  /** Undefined when the next job of the node may start. */
+  readonly findObstacle: (node: Node<J>) => Obstacle | undefined;
 }
 
 /** Takes the next job below the node. */
@@ -109,8 +121,9 @@ export function pick<J extends Job>(node: Node<J>, context: PickContext<J>): J |
   if (node.level === 'hook') return node.jobs.shift();
   // The walk goes on to children that are moved to the end meanwhile: that turns the ring.
   for (const child of node.ring) {
-    if (!context.canStart(child)) {
-      skip(context.skipped, child);
+    const obstacle = context.findObstacle(child);
+    if (obstacle !== undefined) {
+      skip(context.skipped, child, obstacle);
       continue;
     }
     if (!mayTakeTurn(node, child)) continue;

@@ -1,0 +1,64 @@
+/** What large bodies take of a worker's memory, with real sockets, on both engines. */
+import assert from 'node:assert/strict';
+import { enqueueTestDelivery, insertTestHook, waitForDelivery } from '../../../../test/support/deliveries-store.ts';
+import { startTestWorker } from '../../../../test/support/delivery-worker.ts';
+import { forEachEngine } from '../../../../test/support/engines.ts';
+import { startReceiver } from '../../../../test/support/receiver.ts';
+import type { Store } from '../../../database/store.ts';
+import { realWorld } from '../../../world.ts';
+import { CAPS } from '../schedule/concurrency-limits.ts';
+
+const OWNERS = 8;
+const HOOKS_OF_OWNER = 2;
+const OF_HOOK = 2;
+const BODY_BYTES = 4_194_304;
+const COUNT = OWNERS * HOOKS_OF_OWNER * OF_HOOK;
+const MAX_AT_ONCE = Math.ceil(CAPS.largeBodyBytes / BODY_BYTES);
+
+async function enqueueLarge(store: Store, origins: readonly string[]): Promise<number[]> {
+  const ids: number[] = [];
+  for (const [index, origin] of origins.entries()) {
+    const hook = { url: `${origin}/${index}`, ownerId: `owner-${index % OWNERS}` };
+    await insertTestHook(store, { id: index + 1, ...hook });
+    for (let of = 0; of < OF_HOOK; of += 1)
+      ids.push(await enqueueTestDelivery(store, { hookId: index + 1, ...hook, body: Buffer.alloc(BODY_BYTES, 'a') }));
+  }
+  return ids;
+}
+
+forEachEngine(
+  'large bodies under way have a budget, and small deliveries of another owner pass them',
+  async (store) => {
+    const answers: (() => void)[] = [];
+    await using parts = new AsyncDisposableStack();
+    const origins: string[] = [];
+    for (let index = 0; index < OWNERS * HOOKS_OF_OWNER; index += 1) {
+      const receiver = parts.use(await startReceiver((_, response) => void answers.push(() => response.end('ok'))));
+      origins.push(new URL(receiver.url).origin);
+    }
+    await using quick = await startReceiver();
+    const ids = await enqueueLarge(store, origins);
+    const small = { hookId: 99, url: quick.url, ownerId: 'small' };
+    await insertTestHook(store, { id: small.hookId, ...small });
+    await using worker = startTestWorker(store);
+    worker.wake();
+    let answered = 0;
+    let most = 0;
+    const answer = () => {
+      answered += answers.length;
+      for (const end of answers.splice(0)) end();
+    };
+    while (answers.length < MAX_AT_ONCE) await realWorld.sleep(5);
+    while (answered < COUNT) {
+      const id = await enqueueTestDelivery(store, small);
+      worker.wake([small.hookId]);
+      // The receivers of all large bodies keep them waiting.
+      const row = await waitForDelivery(store, id);
+      assert.deepEqual([row.state, row.attempts], ['succeeded', 1]);
+      most = Math.max(most, answers.length);
+      answer();
+    }
+    assert.equal(most, MAX_AT_ONCE);
+    for (const id of ids) assert.equal((await waitForDelivery(store, id)).state, 'succeeded');
+  },
+);
