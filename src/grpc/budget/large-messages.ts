@@ -42,7 +42,8 @@ interface Entry extends ReservationRequest {
 export class LargeMessages {
   readonly #limits: ReservationLimits;
   #reservedBytes = 0;
-  readonly #waiting = new Set<Entry>();
+  /** By connection, so that a thousand messages of one cost no more to look through than one. */
+  readonly #waiting = new Map<ReservationOwner, Set<Entry>>();
   readonly #granted = new Set<Entry>();
   #contention: NodeJS.Timeout | undefined;
 
@@ -53,7 +54,7 @@ export class LargeMessages {
   /** `onGranted` is called at once if the memory is free. */
   reserve(request: ReservationRequest): MemoryReservation {
     const entry: Entry = { ...request, timer: undefined };
-    this.#waiting.add(entry);
+    this.#addWaiting(entry);
     this.#grantWaiting();
     return {
       get isGranted() {
@@ -68,25 +69,38 @@ export class LargeMessages {
     if (this.#isContended) this.#watchContention();
   }
 
+  #addWaiting(entry: Entry): void {
+    const entries = this.#waiting.get(entry.owner) ?? new Set();
+    this.#waiting.set(entry.owner, entries.add(entry));
+  }
+
+  #deleteWaiting(entry: Entry): void {
+    const entries = this.#waiting.get(entry.owner);
+    entries?.delete(entry);
+    if (entries?.size === 0) this.#waiting.delete(entry.owner);
+  }
+
+  /** The first message of each connection, unless it waits for others of its own connection. */
+  *#listHeads(): Iterable<Entry> {
+    for (const [owner, [entry]] of this.#waiting)
+      if (entry !== undefined && owner.reservedBytes + entry.bytes <= this.#limits.maxBytesPerConnection) yield entry;
+  }
+
   /** Whether a message waits for others, and not for those of its own connection. */
   get #isContended(): boolean {
-    for (const { owner, bytes } of this.#waiting)
-      if (owner.reservedBytes + bytes <= this.#limits.maxBytesPerConnection) return true;
+    for (const _ of this.#listHeads()) return true;
     return false;
   }
 
   /** Undefined while the message whose turn it is does not fit: smaller messages do not pass it. */
   #findNext(): Entry | undefined {
-    const { maxBytes, maxBytesPerConnection } = this.#limits;
     let next: Entry | undefined;
-    for (const entry of this.#waiting)
-      if (entry.owner.reservedBytes + entry.bytes <= maxBytesPerConnection && hasLessReserved(entry, next))
-        next = entry;
-    return next === undefined || this.#reservedBytes + next.bytes > maxBytes ? undefined : next;
+    for (const entry of this.#listHeads()) if (hasLessReserved(entry, next)) next = entry;
+    return next === undefined || this.#reservedBytes + next.bytes > this.#limits.maxBytes ? undefined : next;
   }
 
   #grant(entry: Entry): void {
-    this.#waiting.delete(entry);
+    this.#deleteWaiting(entry);
     this.#granted.add(entry);
     this.#change(entry, entry.bytes);
     entry.timer = setTimeout(entry.onExpired, EXPIRES_MS).unref();
@@ -94,7 +108,7 @@ export class LargeMessages {
   }
 
   #release(entry: Entry): void {
-    this.#waiting.delete(entry);
+    this.#deleteWaiting(entry);
     if (!this.#granted.delete(entry)) return;
     clearTimeout(entry.timer);
     entry.timer = undefined;
