@@ -1,4 +1,5 @@
-const FIRST_BYTES = 512;
+import type { BlockPool } from './block-pool.ts';
+
 const NOTHING = Buffer.alloc(0);
 
 /**
@@ -6,18 +7,26 @@ const NOTHING = Buffer.alloc(0);
  * whole read alive, and each piece costs more than a hundred bytes besides those it carries.
  */
 export class ByteQueue {
+  readonly #pool: BlockPool;
   #block: Buffer = NOTHING;
   #start = 0;
   #end = 0;
+  /** Bytes of the block were handed out: only who has them knows when they are not used any more. */
+  #isHandedOut = false;
+  /** The block of the last bytes that were handed out, when nothing else is in it. */
+  #takenBlock: Buffer | undefined;
+
+  constructor(pool: BlockPool) {
+    this.#pool = pool;
+  }
 
   get length(): number {
     return this.#end - this.#start;
   }
 
-  /** `needed` bytes are expected in all: the block need not be larger. */
-  push(bytes: Uint8Array, needed = Number.POSITIVE_INFINITY): void {
+  push(bytes: Uint8Array): void {
     if (bytes.length === 0) return;
-    if (this.#end + bytes.length > this.#block.length) this.#grow(bytes.length, needed);
+    if (this.#end + bytes.length > this.#block.length) this.#grow(bytes.length);
     this.#block.set(bytes, this.#end);
     this.#end += bytes.length;
   }
@@ -27,28 +36,45 @@ export class ByteQueue {
     return this.#block.subarray(this.#start, this.#start + bytes);
   }
 
-  /** Removes the first bytes. They are never overwritten. */
+  /** Removes the first bytes. They are not overwritten before `recycle`. */
   take(bytes: number): Buffer {
     const taken = this.peek(bytes);
+    const isFirst = !this.#isHandedOut;
+    this.#isHandedOut = true;
     this.#start += bytes;
-    if (this.#start === this.#end) this.clear();
+    this.#takenBlock = undefined;
+    if (this.#start < this.#end) return taken;
+    if (isFirst) this.#takenBlock = this.#block;
+    this.#forgetBlock();
     return taken;
   }
 
+  /** Drops what was not taken. */
   clear(): void {
+    if (!this.#isHandedOut) this.#pool.giveBack(this.#block);
+    this.#forgetBlock();
+  }
+
+  /** What was taken is not used any more. */
+  recycle(): void {
+    if (this.#takenBlock !== undefined) this.#pool.giveBack(this.#takenBlock);
+    this.#takenBlock = undefined;
+  }
+
+  #forgetBlock(): void {
     this.#block = NOTHING;
     this.#start = 0;
     this.#end = 0;
+    this.#isHandedOut = false;
   }
 
   /** Into a new block, since the old one may have been handed out in parts. */
-  #grow(more: number, needed: number): void {
+  #grow(more: number): void {
     const { length } = this;
-    const doubled = Math.min(needed, 2 ** Math.ceil(Math.log2(length + more)));
-    const block = Buffer.allocUnsafeSlow(Math.max(FIRST_BYTES, length + more, doubled));
+    const block = this.#pool.take(length + more);
     block.set(this.peek(length));
+    this.clear();
     this.#block = block;
-    this.#start = 0;
     this.#end = length;
   }
 }

@@ -4,6 +4,7 @@
  * those who keep little, or only for a moment, do not notice. Size alone would not do: many connections that each keep
  * a little for ever would push out a connection that holds a large request for some milliseconds.
  */
+import { BlockPool } from './block-pool.ts';
 import type { NetworkUse } from './network-use.ts';
 
 /** Bytes that are older weigh no more: a stream that lasts for days is no attack. */
@@ -26,6 +27,8 @@ interface NetworkScore {
 
 export class MemoryBudget {
   readonly maxBytes: number;
+  /** Of all connections. */
+  readonly blocks = new BlockPool();
   readonly #monotonicMs: () => number;
   #bytes = 0;
   readonly #accounts = new Set<MemoryAccount>();

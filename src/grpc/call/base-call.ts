@@ -162,9 +162,15 @@ export class BaseCall implements GrpcCall, StreamListener {
 
   protected keep(bytes: Buffer): void {
     this.#keptBytes += bytes.length;
-    this.#splitter ??= new MessageSplitter(this.dependencies.maxMessageBytes);
+    const { maxMessageBytes, stream } = this.dependencies;
+    this.#splitter ??= new MessageSplitter(maxMessageBytes, stream.connection.memory.blocks);
     this.#splitter.push(bytes);
-    this.dependencies.stream.keep(bytes.length);
+    stream.keep(bytes.length);
+  }
+
+  /** The method has used the message, and keeps nothing of it. */
+  protected recycleMessage(): void {
+    this.#splitter?.recycle();
   }
 
   protected takeMessage(): FramedMessage | undefined {

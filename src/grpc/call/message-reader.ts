@@ -1,3 +1,4 @@
+import type { BlockPool } from '../budget/block-pool.ts';
 import { ByteQueue } from '../budget/byte-queue.ts';
 import { StatusError } from './status.ts';
 
@@ -12,12 +13,13 @@ export const MESSAGE_HEAD_BYTES = 5;
 /** Takes data as it comes and gives the messages in it, one by one. */
 export class MessageSplitter {
   readonly #maxBytes: number;
-  readonly #queue = new ByteQueue();
+  readonly #queue: ByteQueue;
   /** Bytes that the message at the front needs, head included; 0 before its head is there. */
   #needed = 0;
 
-  constructor(maxBytes: number) {
+  constructor(maxBytes: number, blocks: BlockPool) {
     this.#maxBytes = maxBytes;
+    this.#queue = new ByteQueue(blocks);
   }
 
   /** Bytes that were not taken yet. */
@@ -30,7 +32,12 @@ export class MessageSplitter {
   }
 
   push(data: Uint8Array): void {
-    this.#queue.push(data, this.#needed === 0 ? undefined : this.#needed);
+    this.#queue.push(data);
+  }
+
+  /** The message that was taken last is not used any more. */
+  recycle(): void {
+    this.#queue.recycle();
   }
 
   clear(): void {

@@ -66,6 +66,7 @@ export class StreamingCall extends BaseCall {
   async #next(): Promise<IteratorResult<Uint8Array>> {
     this.release(this.#inUse);
     this.#inUse = 0;
+    this.recycleMessage();
     const message = await this.#waitForMessage();
     if (message === undefined) return { done: true, value: undefined };
     this.#inUse = MESSAGE_HEAD_BYTES + message.bytes.length;

@@ -93,6 +93,7 @@ export class UnaryCall extends BaseCall {
   #answerLarge(message: Buffer): void {
     this.dependencies.stream.connection.share.spend(costOfBytes(message.length));
     this.#answer(message);
+    if (!this.#isRunning) this.recycleMessage();
   }
 
   #answer(message: Buffer): void {
@@ -114,6 +115,7 @@ export class UnaryCall extends BaseCall {
     running.take(bytes);
     const settle = (): void => {
       this.#isRunning = false;
+      this.recycleMessage();
       running.give(bytes);
       callQueue.resume();
       if (this.isEnded) this.dropRequest();

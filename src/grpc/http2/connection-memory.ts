@@ -1,4 +1,5 @@
 /** What one connection keeps, and what it may send because of that. */
+import type { BlockPool } from '../budget/block-pool.ts';
 import { CallQueue } from '../budget/call-queue.ts';
 import type { LargeMessages, MemoryReservation, ReservationRequest } from '../budget/large-messages.ts';
 import type { MemoryAccount, MemoryBudget } from '../budget/memory-budget.ts';
@@ -37,6 +38,8 @@ export class ConnectionMemory {
   /** Calls that outlive the read that they came with. */
   readonly #openCalls: MemoryAccount;
   readonly callQueue: CallQueue;
+  /** For bytes of requests. */
+  readonly blocks: BlockPool;
   /** For messages that are larger than the first window of their stream. */
   reservedBytes = 0;
   readonly #dependencies: ConnectionMemoryDependencies;
@@ -45,6 +48,7 @@ export class ConnectionMemory {
     const { budget, network, share, shed } = dependencies;
     this.#dependencies = dependencies;
     this.network = network;
+    this.blocks = budget.blocks;
     this.requests = budget.createAccount({ network, shed });
     this.#answers = budget.createAccount({ network, shed });
     this.running = budget.createAccount();

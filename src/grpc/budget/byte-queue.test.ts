@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { BlockPool } from './block-pool.ts';
+import { ByteQueue } from './byte-queue.ts';
+
+const LARGE = 100_000;
+
+function fill(queue: ByteQueue, byte: number, bytes = LARGE): void {
+  for (let pushed = 0; pushed < bytes; pushed += 1000) queue.push(Buffer.alloc(1000, byte));
+}
+
+test('the block of a message is used again once the message is', () => {
+  const pool = new BlockPool();
+  const first = new ByteQueue(pool);
+  fill(first, 1);
+  const message = first.take(LARGE);
+  const other = new ByteQueue(pool);
+  fill(other, 2);
+  assert.notEqual(other.peek(1).buffer, message.buffer);
+  assert.ok(message.every((byte) => byte === 1));
+  first.recycle();
+  const next = new ByteQueue(pool);
+  fill(next, 3);
+  assert.equal(next.peek(1).buffer, message.buffer);
+  assert.ok(next.take(LARGE).every((byte) => byte === 3));
+});
+
+test('blocks that were outgrown, or whose message did not come, are used again', () => {
+  const pool = new BlockPool();
+  const queue = new ByteQueue(pool);
+  fill(queue, 1);
+  const { buffer } = queue.peek(1);
+  queue.clear();
+  const next = new ByteQueue(pool);
+  fill(next, 2, 40_000);
+  const outgrown = next.peek(1).buffer;
+  fill(next, 2, 60_000);
+  assert.equal(next.peek(1).buffer, buffer);
+  assert.equal(pool.take(40_000).buffer, outgrown);
+});
+
+test('a block with two messages is not used again', () => {
+  const pool = new BlockPool();
+  const queue = new ByteQueue(pool);
+  fill(queue, 1);
+  const [first, second] = [queue.take(LARGE / 2), queue.take(LARGE / 2)];
+  queue.recycle();
+  const next = new ByteQueue(pool);
+  fill(next, 2);
+  assert.notEqual(next.peek(1).buffer, first.buffer);
+  assert.ok([first, second].every((message) => message.every((byte) => byte === 1)));
+});
+
+test('a pool keeps few bytes', () => {
+  const pool = new BlockPool();
+  const blocks = Array.from({ length: 20 }, () => pool.take(4_194_309));
+  for (const block of blocks) pool.giveBack(block);
+  const again = new Set(Array.from({ length: 20 }, () => pool.take(4_194_309)));
+  assert.ok(blocks.filter((block) => again.has(block)).length <= 4);
+});
