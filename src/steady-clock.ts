@@ -4,15 +4,29 @@ import type { World } from './world.ts';
 const STEP_MS = 1000;
 /** How long the machine's clock has to stay where it jumped to, until that is believed. */
 const SETTLE_MS = 60_000;
+/** A process that has just started, or whose clock has just been set, may be about to have it corrected. */
+const TRUSTED_AFTER_MS = 600_000;
 /** Two processes, or one before and after a correction, may differ by this much. */
 export const MAX_SKEW_MS = 60_000;
+
+/**
+ * Whether what is old may be deleted: a clock that is ahead for some minutes after the machine's start, or a jump that is
+ * taken back, must not delete what is not due.
+ */
+export type IsClockTrusted = () => boolean;
+
+export interface SteadyWorld extends World {
+  /** Whether the clock has gone on without a jump for ten minutes. */
+  readonly isClockTrusted: IsClockTrusted;
+}
 
 /**
  * A world whose clock does not jump at once. When the machine's clock jumps, in either direction, time goes on by the
  * monotonic clock; the machine's new time counts once it has lasted for a minute. So a jump that is taken back changes
  * nothing, and a correction is followed.
  */
-export function withSteadyClock(world: World): World {
+export function withSteadyClock(world: World): SteadyWorld {
+  let trustedFromMs = world.monotonicMs() + TRUSTED_AFTER_MS;
   let offsetMs = world.nowMs() - world.monotonicMs();
   let jump: { readonly offsetMs: number; readonly sinceMs: number } | undefined;
   const follow = (seenMs: number) => {
@@ -27,8 +41,12 @@ export function withSteadyClock(world: World): World {
       if (Math.abs(seenMs - offsetMs) < STEP_MS) follow(seenMs);
       else if (jump === undefined || Math.abs(seenMs - jump.offsetMs) >= STEP_MS)
         jump = { offsetMs: seenMs, sinceMs: monotonicMs };
-      else if (monotonicMs - jump.sinceMs >= SETTLE_MS) follow(seenMs);
+      else if (monotonicMs - jump.sinceMs >= SETTLE_MS) {
+        follow(seenMs);
+        trustedFromMs = monotonicMs + TRUSTED_AFTER_MS;
+      }
       return Math.round(monotonicMs + offsetMs);
     },
+    isClockTrusted: () => jump === undefined && world.monotonicMs() >= trustedFromMs,
   };
 }

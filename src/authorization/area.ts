@@ -76,6 +76,7 @@ export interface AuthorizationArea extends Area {
 export function createAuthorizationArea(dependencies: AuthorizationDependencies): AuthorizationArea {
   const { store, log, cipher, baseUrl, authUrl } = dependencies;
   const world = withSteadyClock(dependencies.world);
+  const { isClockTrusted } = world;
   const signingKeys = createSigningKeys({ store, cipher, world });
   const limits = createAttemptLimits(dependencies.world);
   const refusals = createRefusalLog({ store, world });
@@ -116,8 +117,8 @@ export function createAuthorizationArea(dependencies: AuthorizationDependencies)
       { path: '/', errors: 'page', routes: createPasswordLinkRoutes(signIn.context), respondPage: respondRefusal },
     ],
     workers: [
-      createSweeper(protocol),
-      createAccountsWorker({ context: signIn.context, log, auditDays: dependencies.config.auditDays }),
+      createSweeper({ ...protocol, isClockTrusted }),
+      createAccountsWorker({ context: signIn.context, log, auditDays: dependencies.config.auditDays, isClockTrusted }),
     ],
     requireScope,
     verifyToken,

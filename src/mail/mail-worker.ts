@@ -5,10 +5,10 @@
 import type { Store } from '../database/store.ts';
 import type { SecretCipher } from '../encryption/secret-cipher.ts';
 import { describeError, isFailure } from '../errors.ts';
+import type { SteadyWorld } from '../steady-clock.ts';
 import type { Log } from '../telemetry/log.ts';
 import { createRoundWorker } from '../workers/round-worker.ts';
 import type { Worker } from '../workers/worker.ts';
-import type { World } from '../world.ts';
 import type { Mail } from './mail.ts';
 import { claim, listDueMails, mailAssociatedData, postpone, remove, type WaitingMail } from './mail-store.ts';
 import type { Smtp } from './smtp.ts';
@@ -16,7 +16,7 @@ import type { Smtp } from './smtp.ts';
 export interface MailWorkerDependencies {
   readonly store: Store;
   readonly cipher: SecretCipher;
-  readonly world: World;
+  readonly world: SteadyWorld;
   readonly log: Log;
   readonly smtp: Smtp;
 }
@@ -52,6 +52,7 @@ export async function sendDueMails(dependencies: MailWorkerDependencies, signal:
 
 async function sendClaimed({ store, cipher, world, log, smtp }: MailWorkerDependencies, mail: WaitingMail) {
   if (mail.expires_at_ms <= world.nowMs()) {
+    if (!world.isClockTrusted()) return;
     log.warn({ mail: mail.id, attempts: mail.attempts }, 'Gave up a mail: its time is over');
     return await remove(store, mail);
   }

@@ -40,7 +40,10 @@ function createSender(store: Store, smtp: Smtp) {
   const mailer = createMailer({ cipher, world });
   const queue = (one: Mail, lifetimeMs?: number) => store.writeAll([mailer.queueStatement(one, lifetimeMs)]);
   const send = (on: Store = store, by = smtp) =>
-    sendDueMails({ store: on, cipher, world, log: createLog('silent'), smtp: by }, never);
+    sendDueMails(
+      { store: on, cipher, world: { ...world, isClockTrusted: () => true }, log: createLog('silent'), smtp: by },
+      never,
+    );
   const countWaiting = async () =>
     (await listDueMails(store, { nowMs: Number.MAX_SAFE_INTEGER, latestMs: Number.MAX_SAFE_INTEGER, limit: 100 }))
       .length;

@@ -1,6 +1,7 @@
 /** What areas need to send mail: the step that makes a mail wait. */
 import type { BoundStatement, Store } from '../database/store.ts';
 import type { SecretCipher } from '../encryption/secret-cipher.ts';
+import { withSteadyClock } from '../steady-clock.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Worker } from '../workers/worker.ts';
 import type { World } from '../world.ts';
@@ -42,5 +43,6 @@ export function createMail({
   ...rest
 }: MailDependencies): { readonly mailer: Mailer; readonly worker: Worker } | undefined {
   if (smtp === undefined) return undefined;
-  return { mailer: createMailer(rest), worker: createMailWorker({ ...rest, smtp }) };
+  const dependencies = { ...rest, world: withSteadyClock(rest.world) };
+  return { mailer: createMailer(dependencies), worker: createMailWorker({ ...dependencies, smtp }) };
 }

@@ -66,7 +66,7 @@ async function watch(store: Store, createSources: (store: Store) => readonly Not
     /** What was sent since the last call. */
     readMails: async () => {
       mails.length = 0;
-      await sendDueMails({ store, cipher, world, log, smtp }, never);
+      await sendDueMails({ store, cipher, world: { ...world, isClockTrusted: () => true }, log, smtp }, never);
       return mails.map(({ to, subject }) => `${to}: ${subject}`);
     },
   };

@@ -10,6 +10,7 @@ import type { VerifyToken } from '../identity.ts';
 import type { NoticeSource } from '../notices/notice.ts';
 import type { AuditChange } from '../operations/audit-change.ts';
 import { mountOperations } from '../operations/operation-routes.ts';
+import { withSteadyClock } from '../steady-clock.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { World } from '../world.ts';
@@ -140,7 +141,8 @@ function createFeedback(dependencies: PredictionDependencies, predictor: Swappab
     metrics,
     onTrained: (model) => samples.thin(model),
   });
-  const alarms = createDriftAlarms({ store, world, log });
+  const steady = withSteadyClock(world);
+  const alarms = createDriftAlarms({ store, world: steady, log });
   const sharing = createSharingWorker({ store, world, log, metrics, predictor });
   const sink = createObservationSink({
     store,
@@ -158,7 +160,7 @@ function createFeedback(dependencies: PredictionDependencies, predictor: Swappab
       trainer.countObserved(model);
     },
   });
-  const sweeper = createRequestSweeper({ store, world, log, metrics });
+  const sweeper = createRequestSweeper({ store, world: steady, log, metrics });
   return { sharing, trainer, sink, workers: [sharing, accuracy, sweeper, samples, alarms] };
 }
 

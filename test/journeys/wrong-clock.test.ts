@@ -1,11 +1,14 @@
-/** What a process wrote while its clock was wrong holds up nothing once a process with a right clock works on it. */
+/** A clock that is wrong, or jumps, holds up nothing for long and deletes nothing that is not due. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { type Store, statement } from '../../src/database/store.ts';
+import { realWorld } from '../../src/world.ts';
 import { numberedPush, startAnnouncingPrograms } from '../support/announcing-programs.ts';
-import { createStorePlace, engines, findReasonToSkip } from '../support/engines.ts';
+import { createStorePlace, engines, findReasonToSkip, openTestStore } from '../support/engines.ts';
 import { startReceiver } from '../support/receiver.ts';
 import { startProgram } from '../support/start-program.ts';
 
+const HOUR_MS = 3_600_000;
 const DAY_MS = 86_400_000;
 const SHIFT = new URL('../support/shifted-clock.ts', import.meta.url).href;
 
@@ -70,3 +73,73 @@ test('two processes a day apart on one PostgreSQL send each delivery once and wa
   assert.ok(Math.max(...[...attempts.values()].map((some) => some.length)) <= 2);
   assert.equal(receiver.received.length, count);
 });
+
+const sweepLease = statement<{ expires_at_ms: number }>(
+  'test-sweep-lease',
+  "SELECT expires_at_ms FROM leases WHERE name = 'delivery-sweep'",
+);
+const kept = statement<{ events: number; deliveries: number; attempts: number; contents: number; audit: number }>(
+  'test-kept-rows',
+  `SELECT (SELECT count(*) FROM events) AS events, (SELECT count(*) FROM deliveries) AS deliveries,
+     (SELECT count(*) FROM delivery_attempts) AS attempts, (SELECT count(*) FROM delivery_contents) AS contents,
+     (SELECT count(*) FROM audit_events) AS audit`,
+);
+
+/** A round of the sweeper has begun while the clock is ahead. */
+async function waitForSweep(store: Store, afterMs: number): Promise<void> {
+  for (;;) {
+    const [lease] = await store.read(sweepLease);
+    if (lease !== undefined && lease.expires_at_ms > afterMs) return;
+    await realWorld.sleep(20);
+  }
+}
+
+test('a process that starts with a clock far ahead deletes nothing by age', { timeout: 120_000 }, async () => {
+  await using receiver = await startReceiver();
+  const place = await createStorePlace('sqlite');
+  await using right = await startAnnouncingPrograms({ place, processes: 1, urls: [receiver.url] });
+  const path = new URL(right.eventsUrl(0)).pathname;
+  assert.equal((await right.call('POST', path, numberedPush(1))).status, 202);
+  await receiver.waitFor(1);
+  await right.programs[0]!.stop();
+  await using store = await openTestStore(place);
+  const [before] = await store.read(kept);
+  assert.deepEqual([before?.events, before?.deliveries, before?.attempts], [1, 1, 1]);
+  const aheadMs = 400 * DAY_MS;
+  const clock = { NODE_OPTIONS: `--import ${SHIFT}`, TEST_CLOCK_AHEAD_MS: String(aheadMs) };
+  await using ahead = await startProgram({ ...right.environment, ...clock }, right.environment.TRIVET_DATA_DIR);
+  await waitForSweep(store, realWorld.nowMs() + aheadMs - DAY_MS);
+  // The sweeper gives back its lease when its round is over; another event needs the writer after it.
+  const headers = { authorization: `Bearer ${right.token}`, 'content-type': 'application/json' };
+  const body = JSON.stringify(numberedPush(2));
+  assert.equal((await fetch(new URL(path, ahead.httpUrl), { method: 'POST', headers, body })).status, 202);
+  await receiver.waitFor(2);
+  await ahead.stop();
+  const [after] = await store.read(kept);
+  assert.deepEqual([after?.events, after?.deliveries, after?.contents], [2, 2, 2]);
+});
+
+for (const jumpMs of [HOUR_MS, -HOUR_MS])
+  test(`a clock that jumps by ${jumpMs / HOUR_MS} hour delays no retry and no new delivery`, {
+    timeout: 120_000,
+  }, async () => {
+    await using receiver = await startReceiver((_, response, index) => {
+      response.statusCode = index === 0 ? 500 : 200;
+      response.end();
+    });
+    await using running = await startAnnouncingPrograms({
+      place: await createStorePlace('sqlite'),
+      processes: 1,
+      urls: [receiver.url],
+      environment: { NODE_OPTIONS: `--import ${SHIFT}`, TEST_CLOCK_JUMP_MS: String(jumpMs) },
+    });
+    const path = new URL(running.eventsUrl(0)).pathname;
+    assert.equal((await running.call('POST', path, numberedPush(1))).status, 202);
+    await receiver.waitFor(1);
+    process.kill(running.programs[0]!.pid, 'SIGUSR2');
+    assert.equal((await running.call('POST', path, numberedPush(2))).status, 202);
+    await receiver.waitFor(3);
+    const ids = receiver.received.map(({ headers }) => headers['x-gitcode-delivery']);
+    assert.equal(ids.filter((id) => id === ids[0]).length, 2);
+    assert.equal(new Set(ids).size, 2);
+  });

@@ -203,3 +203,25 @@ test('withSteadyClock() follows small corrections at once, and a jump once it ha
   still.moveMs(30_000);
   assert.equal(world.nowMs(), 1_114_000, 'what the machine has said for a minute');
 });
+
+test('withSteadyClock() trusts a clock that has not jumped for ten minutes', () => {
+  const still = createStillWorld(1_000_000);
+  let stepMs = 0;
+  const world = withSteadyClock({ ...still, nowMs: () => still.nowMs() + stepMs });
+  const trustAfter = (ms: number): boolean => {
+    still.moveMs(ms);
+    world.nowMs();
+    return world.isClockTrusted();
+  };
+  assert.equal(trustAfter(599_999), false, 'the start');
+  assert.equal(trustAfter(1), true);
+  stepMs = 3_600_000;
+  assert.equal(trustAfter(1), false, 'a jump');
+  stepMs = 0;
+  assert.equal(trustAfter(1), true, 'a jump that was taken back');
+  stepMs = 3_600_000;
+  assert.equal(trustAfter(1), false);
+  assert.equal(trustAfter(60_000), false, 'a jump that is believed');
+  assert.equal(trustAfter(599_999), false);
+  assert.equal(trustAfter(1), true);
+});

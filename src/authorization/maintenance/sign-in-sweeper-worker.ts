@@ -1,5 +1,6 @@
 /** Removes what people's sign-ins leave behind. */
 import type { Store } from '../../database/store.ts';
+import type { IsClockTrusted } from '../../steady-clock.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { createRoundWorker } from '../../workers/round-worker.ts';
 import type { Worker } from '../../workers/worker.ts';
@@ -21,11 +22,14 @@ interface SignInSweeperDependencies {
   readonly log: Log;
   /** How long an event of the audit log is kept. */
   readonly auditDays: number;
+  readonly isClockTrusted: IsClockTrusted;
 }
 
-export function createAccountsWorker({ context, log, auditDays }: SignInSweeperDependencies): Worker {
+export function createAccountsWorker({ context, log, auditDays, isClockTrusted }: SignInSweeperDependencies): Worker {
   const { world } = context;
-  const round = (signal: AbortSignal): Promise<void> => sweepAccounts(context, { auditDays, signal });
+  const round = async (signal: AbortSignal): Promise<void> => {
+    if (isClockTrusted()) await sweepAccounts(context, { auditDays, signal });
+  };
   return createRoundWorker({ name: 'accounts', restMs: REST_MS, world, log, round });
 }
 

@@ -1,5 +1,6 @@
 /** Personal access tokens: made by their user, shown once, stored as a digest. */
 import { type BoundStatement, type Procedure, procedure, type Store, statement } from '../../database/store.ts';
+import { MAX_SKEW_MS } from '../../steady-clock.ts';
 import { readScopes, type Scope } from '../applications/scope.ts';
 
 export interface PersonalToken {
@@ -77,8 +78,9 @@ const deletePersonalTokensSql = statement(
 );
 const markUsedSql = statement(
   'mark-personal-token-used',
-  // Of many calls at once that found the time old, one writes.
-  'UPDATE personal_tokens SET last_used_at_ms = $2 WHERE token_id = $1 AND COALESCE(last_used_at_ms, 0) <= $3',
+  // Of many calls at once that found the time old, one writes. A time ahead was written by a wrong clock.
+  `UPDATE personal_tokens SET last_used_at_ms = $2
+   WHERE token_id = $1 AND (COALESCE(last_used_at_ms, 0) <= $3 OR last_used_at_ms > $2 + ${MAX_SKEW_MS})`,
 );
 
 function toPersonalToken(row: PersonalTokenRow): PersonalToken {

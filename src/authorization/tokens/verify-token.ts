@@ -46,7 +46,7 @@ function noteUse(
   token: LivePersonalToken,
   nowMs: number,
 ): void {
-  if (nowMs - (token.lastUsedAtMs ?? 0) < USE_STEP_MS) return;
+  if (Math.abs(nowMs - (token.lastUsedAtMs ?? 0)) < USE_STEP_MS) return;
   const { tokenId } = token;
   markPersonalTokenUsed(dependencies.store, tokenId, { nowMs, beforeMs: nowMs - USE_STEP_MS }).catch((err: unknown) =>
     dependencies.log.warn({ err, tokenId }, 'Cannot note the use of a personal token'),

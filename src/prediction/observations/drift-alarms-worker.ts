@@ -1,9 +1,9 @@
 /** Writes down when models were found not to fit, soon after, and forgets it after 30 days. */
 import type { Store } from '../../database/store.ts';
+import type { SteadyWorld } from '../../steady-clock.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { createRoundWorker } from '../../workers/round-worker.ts';
 import type { Worker } from '../../workers/worker.ts';
-import type { World } from '../../world.ts';
 import { addAlarmsStatements, type DriftAlarms, forgetDriftAlarms } from './drift-alarm-store.ts';
 import type { DriftAlarm } from './observation-sink.ts';
 
@@ -17,7 +17,7 @@ export interface DriftAlarmRecorder extends Worker {
 
 export interface DriftAlarmDependencies {
   readonly store: Store;
-  readonly world: World;
+  readonly world: SteadyWorld;
   readonly log: Log;
 }
 
@@ -28,7 +28,7 @@ export function createDriftAlarms({ store, world, log }: DriftAlarmDependencies)
     const alarms = [...waiting.values()];
     waiting.clear();
     if (alarms.length > 0) await store.writeAll(addAlarmsStatements(alarms));
-    await forgetDriftAlarms(store, world.nowMs());
+    if (world.isClockTrusted()) await forgetDriftAlarms(store, world.nowMs());
   }
 
   return {

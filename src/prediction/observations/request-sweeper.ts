@@ -1,11 +1,11 @@
 /** Forgets requests without recent events. */
 import { Counter } from 'prom-client';
 import type { Store } from '../../database/store.ts';
+import type { SteadyWorld } from '../../steady-clock.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import { createRoundWorker } from '../../workers/round-worker.ts';
 import type { Worker } from '../../workers/worker.ts';
-import type { World } from '../../world.ts';
 import { sweepPendingRequests } from './observation-store.ts';
 
 const REST_MS = 5000;
@@ -19,7 +19,7 @@ export function createRequestSweeper({
   metrics,
 }: {
   readonly store: Store;
-  readonly world: World;
+  readonly world: SteadyWorld;
   readonly log: Log;
   readonly metrics: Metrics;
 }): Worker {
@@ -30,6 +30,7 @@ export function createRequestSweeper({
   });
 
   async function round(): Promise<void> {
+    if (!world.isClockTrusted()) return;
     const nowMs = world.nowMs();
     const limits = { incompleteBeforeMs: nowMs - INCOMPLETE_MS, completeBeforeMs: nowMs - COMPLETE_MS };
     lost.inc(await sweepPendingRequests(store, limits));

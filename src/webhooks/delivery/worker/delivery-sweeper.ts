@@ -5,10 +5,10 @@
 import { idAtMs } from '../../../database/ids.ts';
 import { runUnderLease } from '../../../database/leases.ts';
 import type { Store } from '../../../database/store.ts';
+import type { SteadyWorld } from '../../../steady-clock.ts';
 import type { Log } from '../../../telemetry/log.ts';
 import { createRoundWorker } from '../../../workers/round-worker.ts';
 import type { Worker } from '../../../workers/worker.ts';
-import type { World } from '../../../world.ts';
 import {
   cancelDeleted,
   deleteLogBefore,
@@ -27,7 +27,7 @@ const RETRIES_EVERY_ROUNDS = 10;
 
 interface SweeperDependencies {
   readonly store: Store;
-  readonly world: World;
+  readonly world: SteadyWorld;
   readonly log: Log;
 }
 
@@ -36,13 +36,17 @@ export function createDeliverySweeper(dependencies: SweeperDependencies): Worker
   let rounds = 0;
   const round = () =>
     runUnderLease(dependencies, LEASE, async () => {
-      const swept = await sweepDeliveries(store, world.nowMs());
-      if (Object.values(swept).some((count) => count > 0)) log.info(swept, 'Swept deliveries');
+      if (world.isClockTrusted()) await sweepAndLog(dependencies);
       const corrected = await correctTimes(store, world.nowMs(), { withRetries: rounds % RETRIES_EVERY_ROUNDS === 0 });
       if (corrected > 0) log.warn({ corrected }, 'Corrected due times that a wrong clock had set too late');
       rounds += 1;
     });
   return createRoundWorker({ name: 'delivery-sweeper', restMs: REST_MS, world, log, round });
+}
+
+async function sweepAndLog({ store, world, log }: SweeperDependencies): Promise<void> {
+  const swept = await sweepDeliveries(store, world.nowMs());
+  if (Object.values(swept).some((count) => count > 0)) log.info(swept, 'Swept deliveries');
 }
 
 /** One sweep. Two processes may run it at once without harm; the lease only saves the work. */
