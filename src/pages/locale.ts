@@ -33,7 +33,7 @@ function readTimeZone(c: Context<HttpEnv>): string {
   return name.length <= MAX_ZONE_LENGTH && isTimeZone(name) ? name : 'UTC';
 }
 
-/** The choice of the signed-in person; null without one. */
+/** The choice of the signed-in person; null without one. To be called before the texts of the page are chosen. */
 export function preferLanguage(c: Context<HttpEnv>, language: string | null): void {
   const known = findLanguage(language);
   if (known !== undefined) c.set('preferredLanguage', known);

@@ -12,7 +12,10 @@ import { createSetupLink } from '../sign-in/setup-routes.ts';
 import { createPersonalToken } from '../tokens/personal-token.ts';
 
 /** What people brought. */
-const CONTENT = 'ada grace Harbour CI Builds your repositories ci example org Backup Chrome Linux'.split(' ');
+const CONTENT =
+  'ada grace Ada Grace Lovelace Hopper Harbour CI Builds your repositories ci example org Backup Chrome Linux'.split(
+    ' ',
+  );
 
 describe('in a browser', { skip: findReasonToSkipPages() }, () => {
   const browser = useBrowser();

@@ -58,7 +58,7 @@ export const signInMessages = {
     usedBy: (people: number, many: number) => {
       if (people === 0) return 'not used by anyone here yet';
       if (people > many) return `used by more than ${many} people here`;
-      return `used by ${plural(people, 'person', 'people')} here`;
+      return people === 1 ? 'used by one person here' : `used by ${plural(people, 'person', 'people')} here`;
     },
     powers: { read: 'read', write: 'read and change', danger: 'read and change · sensitive' },
     isNew: 'new',

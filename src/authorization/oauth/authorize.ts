@@ -120,9 +120,9 @@ interface Pending {
 }
 
 async function askUser(dependencies: AuthorizeDependencies, c: Context<HttpEnv>, pending: Pending): Promise<Response> {
-  const messages = readMessages(c);
   const { application } = pending;
   const session = await dependencies.signIn.currentSession(c);
+  const messages = readMessages(c);
   if (session === undefined || mustSignInAgain(dependencies, c, { ...pending, session }))
     return sendToSignIn(dependencies, c, pending);
   const request = { ...pending.request, scopes: listGrantableOrRefuse(pending.request, session) };

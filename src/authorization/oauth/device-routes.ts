@@ -34,8 +34,8 @@ const UNKNOWN_CODE = 'This code is unknown or has expired. Check it on the devic
 export function createDeviceMount(dependencies: DeviceDependencies): RouteMount {
   const routes = createPageRoutes();
   routes.get('/', async (c) => {
-    const messages = readMessages(c);
     const session = await dependencies.signIn.currentSession(c);
+    const messages = readMessages(c);
     const typed = c.req.query('user_code') ?? '';
     if (session === undefined) {
       const query =
@@ -50,10 +50,10 @@ export function createDeviceMount(dependencies: DeviceDependencies): RouteMount 
     return respondPage(c, page, { status: refused?.status });
   });
   routes.post('/', async (c) => {
-    const messages = readMessages(c);
     const form = await readForm(c);
     dependencies.signIn.checkForm(c, form);
     const session = await dependencies.signIn.currentSession(c);
+    const messages = readMessages(c);
     if (session === undefined) return dependencies.signIn.redirectToSignIn(c, PATH);
     const ciphertext = form.get('request');
     const typed = form.get('user_code') ?? '';
@@ -72,7 +72,7 @@ export function createDeviceMount(dependencies: DeviceDependencies): RouteMount 
 function toRefused(messages: Messages, error: unknown): RefusedForm {
   if (!isFailure(error)) throw error;
   const { field, retryAfterSeconds } = error.details;
-  const message = toSentence(error.message);
+  const message = messages.explain(toSentence(error.message));
   if (error.code === 'invalid') return { message, field, status: 400 };
   if (error.code === 'forbidden') return { message, status: 403 };
   if (error.code !== 'too_many' || retryAfterSeconds === undefined) throw error;

@@ -101,7 +101,7 @@ async function findPage(
 
 function explain(messages: Messages, error: unknown): Mistake {
   // An address that a person has typed: a login that no person has, or what the schema refuses.
-  if (isFailure(error) && error.code === 'not_found') return { message: toSentence(error.message) };
+  if (isFailure(error) && error.code === 'not_found') return { message: messages.explain(toSentence(error.message)) };
   if (error instanceof Error && error.name.endsWith('ZodError')) return { message: messages.activity.wrongFilter };
   throw error;
 }

@@ -166,9 +166,9 @@ interface SignInShown {
 }
 
 async function showSignIn(c: Context<HttpEnv>, shown: SignInShown): Promise<Response> {
-  const messages = readMessages(c);
   const { context, upstream, csrfToken, flow, login, refused, done } = shown;
   const session = await context.currentSession(c);
+  const messages = readMessages(c);
   const page = renderSignInPage(messages, {
     csrfToken,
     hidden: flow.hidden,

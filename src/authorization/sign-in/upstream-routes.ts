@@ -160,8 +160,8 @@ async function link(
   context: SignInContext,
   { provider, person, userId }: Arrival & { readonly userId: string },
 ): Promise<Response> {
-  const messages = readMessages(c);
   const session = await context.currentSession(c);
+  const messages = readMessages(c);
   if (session?.user.id !== userId) throw new Failure('forbidden', messages.secondStep.tooLate);
   const { issuer, name } = provider.config;
   const nowMs = context.world.nowMs();

@@ -135,6 +135,6 @@ async function changeServed(
     async (mistake) => showModel(submission, await admin.readModel(name), mistake),
   ).catch(async (error: unknown) => {
     if (!isFailure(error) || error.code !== 'not_found') throw error;
-    return showModel(submission, await admin.readModel(name), { message: `${error.message}.` });
+    return showModel(submission, await admin.readModel(name), { message: texts.explain(`${error.message}.`) });
   });
 }
