@@ -14,7 +14,7 @@ import type { Store } from '../database/store.ts';
 import { createSecretCipher, type SecretCipher } from '../encryption/secret-cipher.ts';
 import { ENCRYPTED_MAILS } from '../mail/mail-store.ts';
 import { encryptSecret } from '../webhooks/hooks/hook.ts';
-import { bridgeAssociatedData, createBridgeStore } from '../webhooks/intake/bridge-store.ts';
+import { bridgeAssociatedData, findBridgeCiphertext, putBridgeSecret } from '../webhooks/intake/bridge-store.ts';
 import { ENCRYPTED_IN_WEBHOOKS } from '../webhooks/management/hook-secrets-store.ts';
 import { realWorld } from '../world.ts';
 
@@ -30,7 +30,8 @@ async function encryptSome(store: Store, cipher: SecretCipher): Promise<{ ticket
     const secret = encryptSecret(cipher, id, `key ${id}`) ?? undefined;
     await insertTestHook(store, { id, url: 'http://127.0.0.1/', ...(secret !== undefined && { secret }) });
   }
-  await createBridgeStore(store).put(
+  await putBridgeSecret(
+    store,
     {
       repositoryId: 1,
       host: 'github',
@@ -73,7 +74,7 @@ forEachEngine('reseal leaves nothing that needs the former key, however often it
   await checkEncryptionKeys(store, cipher);
   assert.equal(await findPendingTotpSeed(store, cipher, 'ada'), 'SEED');
   assert.deepEqual(await takeTicket({ store, cipher, world }, 'setup', ticket), { a: 1 });
-  const secret = await createBridgeStore(store).findSecret(1, 'github');
+  const secret = await findBridgeCiphertext(store, 1, 'github');
   assert.equal(cipher.decrypt(secret!, bridgeAssociatedData(1, 'github')).toString(), 'bridge');
   assert.ok(await createSigningKeys({ store, cipher, world }).findCurrent());
 });

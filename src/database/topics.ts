@@ -20,7 +20,7 @@ const touchSql: Statement<Row> = statement(
 
 const listVersionsSql: Statement<TopicVersion> = statement('topic_list', 'SELECT name, version FROM topics');
 
-export function createTouch(topic: string, nowMs: number): BoundStatement {
+export function touchStatement(topic: string, nowMs: number): BoundStatement {
   return { statement: touchSql, parameters: [topic, nowMs] };
 }
 

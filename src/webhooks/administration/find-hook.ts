@@ -1,9 +1,10 @@
 /** How operations name repositories and webhooks. */
 import { Failure } from '../../errors.ts';
-import type { StoredHook } from '../hooks/hook-store.ts';
+import { findHookById, type StoredHook } from '../hooks/hook-store.ts';
 import { findHook } from '../management/manage-hook.ts';
 import type { Management } from '../management/management.ts';
 import type { Repository } from '../repositories/repository.ts';
+import { findRepositoryById } from '../repositories/repository-store.ts';
 
 export interface FoundHook {
   readonly stored: StoredHook;
@@ -22,7 +23,7 @@ export async function findAnyHook(management: Management, { id, repository: name
     const repository = await findNamed(management, name);
     return { repository, stored: await findHook(management, repository, id) };
   }
-  const stored = await management.hooks.findById(id);
+  const stored = await findHookById(management.store, id);
   if (stored === undefined) throw refuseUnknown(id);
   return { stored, repository: await findRepositoryOf(management, stored) };
 }
@@ -34,8 +35,8 @@ export async function findNamed({ access }: Management, name: string): Promise<R
 }
 
 /** The repository may be deleted, with its webhooks, at any moment. */
-export async function findRepositoryOf({ repositories }: Management, { hook }: StoredHook): Promise<Repository> {
-  const repository = await repositories.findById(hook.repositoryId);
+export async function findRepositoryOf({ store }: Management, { hook }: StoredHook): Promise<Repository> {
+  const repository = await findRepositoryById(store, hook.repositoryId);
   if (repository === undefined) throw refuseUnknown(hook.id);
   return repository;
 }

@@ -6,7 +6,7 @@ import { createRoutes } from '../../http/routes.ts';
 import type { IdentityEnv } from '../../http/scope-middleware.ts';
 import { readActor } from '../../operations/read-actor.ts';
 import { BRIDGE_NAMES, type BridgeName } from '../bridges/bridges.ts';
-import { bridgeAssociatedData } from '../intake/bridge-store.ts';
+import { bridgeAssociatedData, listBridges, putBridgeSecret, removeBridgeSecret } from '../intake/bridge-store.ts';
 import type { ManagementDependencies } from '../management/management.ts';
 import { recordRepositoryChange } from '../management/record-change.ts';
 import { toOffsetTime } from '../parameters/json-body.ts';
@@ -42,7 +42,7 @@ export function createBridgeRoutes(dependencies: ManagementDependencies): OpenAP
     const { owner, repo } = c.req.param();
     const repository = await dependencies.access.findAdministered(c.get('identity'), owner, repo);
     parseKnownParameters(noParameters, await readParameters(c), 'list the bridges');
-    const bridges = await dependencies.bridges.list(repository.id);
+    const bridges = await listBridges(dependencies.store, repository.id);
     const url = `${dependencies.baseUrl}/api/v5/repos/${owner}/${repo}/events`;
     return c.json(bridges.map(({ host, createdAtMs }) => ({ host, url, created_at: toOffsetTime(createdAtMs) })));
   });
@@ -56,7 +56,7 @@ export function createBridgeRoutes(dependencies: ManagementDependencies): OpenAP
     const ciphertext = dependencies.cipher.encrypt(secret, bridgeAssociatedData(repository.id, host));
     const record = describeChange(dependencies, 'bridge_changed', { repository, host, c, nowMs });
     const secretOfHost = { repositoryId: repository.id, host, ciphertext, nowMs };
-    await refuseDeleted(repository, dependencies.bridges.put(secretOfHost, [record]));
+    await refuseDeleted(repository, putBridgeSecret(dependencies.store, secretOfHost, [record]));
     const url = `${dependencies.baseUrl}/api/v5/repos/${owner}/${repo}/events`;
     return c.json({ host, url, created_at: toOffsetTime(nowMs), secret });
   });
@@ -66,7 +66,8 @@ export function createBridgeRoutes(dependencies: ManagementDependencies): OpenAP
     const repository = await dependencies.access.findAdministered(c.get('identity'), owner, repo);
     const nowMs = dependencies.world.nowMs();
     const record = describeChange(dependencies, 'bridge_deleted', { repository, host, c, nowMs });
-    if (await dependencies.bridges.remove(repository.id, host, [record])) return c.body(null, 204);
+    if (await removeBridgeSecret(dependencies.store, { repositoryId: repository.id, host }, [record]))
+      return c.body(null, 204);
     throw new Failure('not_found', `Bridge not found: ${owner}/${repo} takes nothing from ${host}`, {
       errorCode: 1003,
       errorCodeName: 'NOT_EXIST',

@@ -9,7 +9,7 @@ import type { IdentityEnv } from '../../http/scope-middleware.ts';
 import type { Json } from '../bridges/bridge.ts';
 import { findBridge, type RecognisedBridge, translateWebhook } from '../bridges/bridges.ts';
 import { eventSchema, foreignEventSchema } from '../events/event.ts';
-import { bridgeAssociatedData } from '../intake/bridge-store.ts';
+import { bridgeAssociatedData, findBridgeCiphertext } from '../intake/bridge-store.ts';
 import type { ManagementDependencies } from '../management/management.ts';
 import { publishEvent } from '../management/publish-event.ts';
 import { parseParameters } from '../parameters/parameters.ts';
@@ -83,7 +83,7 @@ async function findBridgeSecret(
   name: string,
 ): Promise<{ repository: Repository; secret: Buffer }> {
   const repository = await dependencies.access.find(owner, path).catch(() => undefined);
-  const ciphertext = repository && (await dependencies.bridges.findSecret(repository.id, name));
+  const ciphertext = repository && (await findBridgeCiphertext(dependencies.store, repository.id, name));
   if (repository === undefined || ciphertext === undefined) throw refuseBridge(name);
   return { repository, secret: dependencies.cipher.decrypt(ciphertext, bridgeAssociatedData(repository.id, name)) };
 }

@@ -6,7 +6,7 @@ import { createRoutes } from '../../http/routes.ts';
 import type { IdentityEnv, RequireScope } from '../../http/scope-middleware.ts';
 import { readActor } from '../../operations/read-actor.ts';
 import { readPauses } from '../hooks/hook-status-store.ts';
-import type { StoredHook } from '../hooks/hook-store.ts';
+import { countHooks, listHooks, type StoredHook } from '../hooks/hook-store.ts';
 import { toHookJson } from '../management/hook-json.ts';
 import {
   createHook,
@@ -49,8 +49,8 @@ function addCollection(routes: OpenAPIHono<IdentityEnv>, dependencies: HookRoute
     const repository = await locateRepository(c, dependencies);
     const page = readPage(await readParameters(c), 'list the webhooks');
     const [hooks, total] = await Promise.all([
-      dependencies.hooks.list(repository.id, page.size, page.offset),
-      dependencies.hooks.count(repository.id),
+      listHooks(dependencies.store, repository.id, page),
+      countHooks(dependencies.store, repository.id),
     ]);
     setPageHeaders(c, page, total, dependencies.baseUrl);
     return c.json(await renderAll(repository, hooks, dependencies));

@@ -17,6 +17,7 @@ import {
 } from '../repositories/create-repository.ts';
 import { checkUnlimited } from '../repositories/repository-access.ts';
 import { repositoryJson, toRepositoryJson } from '../repositories/repository-json.ts';
+import { countRepositoriesOfOwner, listRepositoriesOfOwner } from '../repositories/repository-store.ts';
 import { bodyOf, REFUSED, repositoryPath } from './api-documents.ts';
 
 const SCOPE = 'all_projects';
@@ -61,8 +62,8 @@ function addReading(routes: OpenAPIHono<IdentityEnv>, dependencies: ManagementDe
     const { userId } = c.get('identity');
     checkUnlimited(c.get('identity'));
     const [repositories, total] = await Promise.all([
-      dependencies.repositories.listOfOwner(userId, page.size, page.offset),
-      dependencies.repositories.countOfOwner(userId),
+      listRepositoriesOfOwner(dependencies.store, userId, page),
+      countRepositoriesOfOwner(dependencies.store, userId),
     ]);
     setPageHeaders(c, page, total, dependencies.baseUrl);
     return c.json(repositories.map((repository) => toRepositoryJson(repository, dependencies.baseUrl)));

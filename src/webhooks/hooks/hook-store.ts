@@ -166,48 +166,69 @@ export const deleteHookOnce: Procedure<UpdateStatements & { readonly id: number 
   },
 );
 
-export interface HookStore {
-  find(repositoryId: number, id: number): Promise<StoredHook | undefined>;
-  findById(id: number): Promise<StoredHook | undefined>;
-  list(repositoryId: number, limit: number, offset: number): Promise<StoredHook[]>;
-  count(repositoryId: number): Promise<number>;
-  /** Those that want this kind, disabled ones too: theirs is held. */
-  listWanting(repositoryId: number, kind: EventKind): Promise<Hook[]>;
-  /** False when the repository has `maximum` hooks already. `statements` commit with it. */
-  create(hook: NewHook, maximum: number, statements: readonly BoundStatement[]): Promise<boolean>;
-  /** Undefined when it was deleted or got another secret meanwhile. */
-  update(id: number, change: HookChange, statements: UpdateStatements): Promise<StoredHook | undefined>;
-  /** `statements` commit with it. */
-  remove(id: number, statements: UpdateStatements): Promise<void>;
-  /** False when this user has used up the tests of this hour. */
-  takeTest(userId: string, hour: number, maximum: number): Promise<boolean>;
-  forgetTestsBefore(hour: number): Promise<void>;
+export async function findHookOfRepository(
+  store: Store,
+  repositoryId: number,
+  id: number,
+): Promise<StoredHook | undefined> {
+  return first(await store.read(hookOfRepositorySql, [repositoryId, id]));
 }
 
-export function createHookStore(store: Store): HookStore {
-  return {
-    find: async (repositoryId, id) => first(await store.read(hookOfRepositorySql, [repositoryId, id])),
-    findById: async (id) => first(await store.read(hookByIdSql, [id])),
-    list: async (repositoryId, limit, offset) =>
-      (await store.read(hooksOfRepositorySql, [repositoryId, limit, offset])).map(toStored),
-    count: async (repositoryId) => (await store.read(countHooksSql, [repositoryId]))[0]?.total ?? 0,
-    listWanting: async (repositoryId, kind) =>
-      (await store.readCached(hooksWantingSql[kind], [repositoryId])).map(toHook),
-    create: (hook, maximum, statements) =>
-      store.call(insertHookWithin, {
-        repositoryId: hook.repositoryId,
-        maximum,
-        parameters: toInsert(hook),
-        statements,
-      }),
-    update: async (id, change, statements) =>
-      first(await store.call(updateHookOnce, { parameters: toUpdate(id, change), ...statements })),
-    remove: (id, statements) => store.call(deleteHookOnce, { id, ...statements }),
-    takeTest: async (userId, hour, maximum) => (await store.write(useTestSql, [userId, hour, maximum])).length > 0,
-    forgetTestsBefore: async (hour) => {
-      await store.write(forgetTestsSql, [hour]);
-    },
-  };
+export async function findHookById(store: Store, id: number): Promise<StoredHook | undefined> {
+  return first(await store.read(hookByIdSql, [id]));
+}
+
+export async function listHooks(
+  store: Store,
+  repositoryId: number,
+  { size, offset }: { readonly size: number; readonly offset: number },
+): Promise<StoredHook[]> {
+  return (await store.read(hooksOfRepositorySql, [repositoryId, size, offset])).map(toStored);
+}
+
+export async function countHooks(store: Store, repositoryId: number): Promise<number> {
+  return (await store.read(countHooksSql, [repositoryId]))[0]?.total ?? 0;
+}
+
+/** Those that want this kind, disabled ones too: theirs is held. */
+export async function listHooksWanting(store: Store, repositoryId: number, kind: EventKind): Promise<Hook[]> {
+  return (await store.readCached(hooksWantingSql[kind], [repositoryId])).map(toHook);
+}
+
+/** False when the repository has `maximum` hooks already. `statements` commit with it. */
+export async function insertHook(
+  store: Store,
+  hook: NewHook,
+  { maximum, statements }: Pick<InsertInput, 'maximum' | 'statements'>,
+): Promise<boolean> {
+  const { repositoryId } = hook;
+  return await store.call(insertHookWithin, { repositoryId, maximum, parameters: toInsert(hook), statements });
+}
+
+/** Undefined when it was deleted or got another secret meanwhile. */
+export async function changeHook(
+  store: Store,
+  { id, change }: { readonly id: number; readonly change: HookChange },
+  statements: UpdateStatements,
+): Promise<StoredHook | undefined> {
+  return first(await store.call(updateHookOnce, { parameters: toUpdate(id, change), ...statements }));
+}
+
+/** `statements` commit with it. */
+export async function removeHook(store: Store, id: number, statements: UpdateStatements): Promise<void> {
+  await store.call(deleteHookOnce, { id, ...statements });
+}
+
+/** False when this user has used up the tests of this hour. */
+export async function takeHookTest(
+  store: Store,
+  { userId, hour, maximum }: { readonly userId: string; readonly hour: number; readonly maximum: number },
+): Promise<boolean> {
+  return (await store.write(useTestSql, [userId, hour, maximum])).length > 0;
+}
+
+export async function forgetHookTestsBefore(store: Store, hour: number): Promise<void> {
+  await store.write(forgetTestsSql, [hour]);
 }
 
 function toInsert(hook: NewHook): SqlValue[] {

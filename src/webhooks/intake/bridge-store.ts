@@ -46,27 +46,39 @@ export interface BridgeSecret {
   readonly nowMs: number;
 }
 
-export interface BridgeStore {
-  findSecret(repositoryId: number, host: string): Promise<Uint8Array | undefined>;
-  list(repositoryId: number): Promise<{ readonly host: string; readonly createdAtMs: number }[]>;
-  /** `statements` commit with it. */
-  put(secret: BridgeSecret, statements: readonly BoundStatement[]): Promise<void>;
-  /** False when no secret is stored for the host. `statements` commit with it. */
-  remove(repositoryId: number, host: string, statements: readonly BoundStatement[]): Promise<boolean>;
+export async function findBridgeCiphertext(
+  store: Store,
+  repositoryId: number,
+  host: string,
+): Promise<Uint8Array | undefined> {
+  return (await store.read(secretOfSql, [repositoryId, host]))[0]?.secret;
 }
 
-export function createBridgeStore(store: Store): BridgeStore {
-  return {
-    findSecret: async (repositoryId, host) => (await store.read(secretOfSql, [repositoryId, host]))[0]?.secret,
-    list: async (repositoryId) =>
-      (await store.read(hostsOfSql, [repositoryId])).map((row) => ({ host: row.host, createdAtMs: row.created_at_ms })),
-    put: async ({ repositoryId, host, ciphertext, nowMs }, statements) => {
-      await store.writeAll([
-        { statement: putSecretSql, parameters: [repositoryId, host, ciphertext, nowMs] },
-        ...statements,
-      ]);
-    },
-    remove: (repositoryId, host, statements) =>
-      store.call(deleteSecretOnce, { parameters: [repositoryId, host], statements }),
-  };
+export async function listBridges(
+  store: Store,
+  repositoryId: number,
+): Promise<{ readonly host: string; readonly createdAtMs: number }[]> {
+  const rows = await store.read(hostsOfSql, [repositoryId]);
+  return rows.map((row) => ({ host: row.host, createdAtMs: row.created_at_ms }));
+}
+
+/** `statements` commit with it. */
+export async function putBridgeSecret(
+  store: Store,
+  { repositoryId, host, ciphertext, nowMs }: BridgeSecret,
+  statements: readonly BoundStatement[],
+): Promise<void> {
+  await store.writeAll([
+    { statement: putSecretSql, parameters: [repositoryId, host, ciphertext, nowMs] },
+    ...statements,
+  ]);
+}
+
+/** False when no secret is stored for the host. `statements` commit with it. */
+export async function removeBridgeSecret(
+  store: Store,
+  { repositoryId, host }: Pick<BridgeSecret, 'repositoryId' | 'host'>,
+  statements: readonly BoundStatement[],
+): Promise<boolean> {
+  return await store.call(deleteSecretOnce, { parameters: [repositoryId, host], statements });
 }

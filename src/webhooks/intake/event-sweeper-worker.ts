@@ -6,8 +6,8 @@ import type { Log } from '../../telemetry/log.ts';
 import { createRoundWorker } from '../../workers/round-worker.ts';
 import type { Worker } from '../../workers/worker.ts';
 import type { World } from '../../world.ts';
-import { createEventStore } from '../events/event-store.ts';
-import { createHookStore } from '../hooks/hook-store.ts';
+import { pruneEvents } from '../events/event-store.ts';
+import { forgetHookTestsBefore } from '../hooks/hook-store.ts';
 
 const LEASE = { name: 'event-sweeper', durationMs: 60_000 };
 const REST_MS = 10 * 60_000;
@@ -32,6 +32,6 @@ export function createEventSweeper(dependencies: SweeperDependencies): Worker {
 /** One round. Two at once would do no harm; the lease saves the work. */
 export async function sweepEvents({ store, world }: { readonly store: Store; readonly world: World }): Promise<void> {
   const nowMs = world.nowMs();
-  await createEventStore(store).prune(nowMs, KEEP_EVENTS_MS);
-  await createHookStore(store).forgetTestsBefore(Math.floor(nowMs / HOUR_MS));
+  await pruneEvents(store, nowMs, KEEP_EVENTS_MS);
+  await forgetHookTestsBefore(store, Math.floor(nowMs / HOUR_MS));
 }

@@ -7,7 +7,7 @@ import { Failure, isFailure } from '../../errors.ts';
 import type { World } from '../../world.ts';
 import { contentStatements, type NewDelivery } from '../delivery/queue/delivery-store.ts';
 import { deleteContentsOf } from '../delivery/queue/delivery-sweep-store.ts';
-import type { HookStore } from '../hooks/hook-store.ts';
+import { listHooksWanting } from '../hooks/hook-store.ts';
 import { refuseDeleted } from '../repositories/repository-access.ts';
 import {
   draftEvent,
@@ -40,7 +40,6 @@ export interface Intake {
 export interface IntakeDependencies {
   readonly store: Store;
   readonly world: World;
-  readonly hooks: Pick<HookStore, 'listWanting'>;
 }
 
 interface Item {
@@ -146,10 +145,10 @@ async function commitDrafts(
   dependencies: IntakeDependencies,
   items: readonly Item[],
 ): Promise<(Outcome | undefined)[]> {
-  const { store, hooks } = dependencies;
+  const { store } = dependencies;
   const outcomes = new Map<Item, Outcome>();
   const drafts = await draftItems(dependencies, items, {
-    findRecipients: await readRecipients(hooks, items),
+    findRecipients: await readRecipients(store, items),
     outcomes,
   });
   const events = [...drafts.values()].map(({ event }) => event);
@@ -192,10 +191,7 @@ async function draftItems(
 type FindRecipients = (item: Item) => Recipients;
 
 /** Of events of one kind and repository the hooks are read once. */
-async function readRecipients(
-  hooks: IntakeDependencies['hooks'],
-  items: readonly Item[],
-): Promise<(item: Item) => Recipients> {
+async function readRecipients(store: Store, items: readonly Item[]): Promise<(item: Item) => Recipients> {
   const keyOf = ({ incoming: { repository, event } }: Item) => `${repository.id} ${event.kind}`;
   const open = new Map(items.filter((item) => item.recipients === undefined).map((item) => [keyOf(item), item]));
   const read = [...open].map(
@@ -205,7 +201,7 @@ async function readRecipients(
         incoming: { repository, event },
       },
     ]) => {
-      const wanting = await hooks.listWanting(repository.id, event.kind);
+      const wanting = await listHooksWanting(store, repository.id, event.kind);
       return [key, { hooks: wanting }] as const;
     },
   );

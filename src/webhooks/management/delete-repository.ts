@@ -1,6 +1,7 @@
 import type { Actor } from '../../operations/operation.ts';
 import { cancelEndpointStatement } from '../delivery/queue/delivery-store.ts';
 import type { Repository } from '../repositories/repository.ts';
+import { removeRepository } from '../repositories/repository-store.ts';
 import type { Management } from './management.ts';
 import { recordHookChange, recordRepositoryChange } from './record-change.ts';
 
@@ -8,7 +9,7 @@ import { recordHookChange, recordRepositoryChange } from './record-change.ts';
 export async function deleteRepository(dependencies: Management, repository: Repository, actor: Actor): Promise<void> {
   const nowMs = dependencies.world.nowMs();
   const change = { repository, actor, nowMs };
-  await dependencies.repositories.remove(repository.id, {
+  await removeRepository(dependencies.store, repository.id, {
     ofHook: (id) => [
       cancelEndpointStatement(id, nowMs),
       recordHookChange(dependencies, 'hook_deleted', { ...change, id }),

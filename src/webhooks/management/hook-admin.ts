@@ -14,12 +14,13 @@ import {
   readHold,
   readLastDay,
 } from '../hooks/hook-status-store.ts';
-import type { StoredHook } from '../hooks/hook-store.ts';
+import { listHooks, type StoredHook } from '../hooks/hook-store.ts';
 import { dropAbsent, type Parameters, parseId, parseParameters } from '../parameters/parameters.ts';
 import { createRepository, repositoryParameters } from '../repositories/create-repository.ts';
 import type { Repository } from '../repositories/repository.ts';
 import { refuseUnknown } from '../repositories/repository-access.ts';
 import { toRepositoryJson } from '../repositories/repository-json.ts';
+import { countRepositoriesOfOwner, listRepositoriesOfOwner } from '../repositories/repository-store.ts';
 import { toHookJson } from './hook-json.ts';
 import { readDelivery, readDeliveryPage, replaySince, sendAgain } from './manage-delivery.ts';
 import {
@@ -95,8 +96,11 @@ async function findRepository(
 
 async function describeOwner(dependencies: SendingDependencies, owner: Owner, page: number) {
   const [repositories, total, counts] = await Promise.all([
-    dependencies.repositories.listOfOwner(owner.id, LISTED_REPOSITORIES, (page - 1) * LISTED_REPOSITORIES),
-    dependencies.repositories.countOfOwner(owner.id),
+    listRepositoriesOfOwner(dependencies.store, owner.id, {
+      size: LISTED_REPOSITORIES,
+      offset: (page - 1) * LISTED_REPOSITORIES,
+    }),
+    countRepositoriesOfOwner(dependencies.store, owner.id),
     countHooksByRepository(dependencies.store, owner.id),
   ]);
   return {
@@ -116,7 +120,7 @@ function openRepository(dependencies: SendingDependencies, caller: Caller, repos
   return {
     repository: toRepositoryJson(repository, dependencies.baseUrl),
     async listHooks() {
-      const hooks = await dependencies.hooks.list(repository.id, MAX_HOOKS, 0);
+      const hooks = await listHooks(dependencies.store, repository.id, { size: MAX_HOOKS, offset: 0 });
       return await Promise.all(hooks.map((stored) => describeHook(dependencies, stored)));
     },
     async createHook(values: Parameters) {

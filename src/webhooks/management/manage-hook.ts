@@ -10,7 +10,14 @@ import {
 } from '../delivery/queue/delivery-store.ts';
 import type { EventKind } from '../events/event-kind.ts';
 import { decryptSecrets, type EncryptionType, encryptChange, encryptSecret, PROFILE_NAMES } from '../hooks/hook.ts';
-import type { HookChange, StoredHook } from '../hooks/hook-store.ts';
+import {
+  changeHook,
+  findHookOfRepository,
+  type HookChange,
+  insertHook,
+  removeHook,
+  type StoredHook,
+} from '../hooks/hook-store.ts';
 import { flagParameter, integerParameter } from '../parameters/parameters.ts';
 import { nextNumber } from '../repositories/number-store.ts';
 import type { Repository } from '../repositories/repository.ts';
@@ -78,7 +85,8 @@ export async function createHook(
   const id = await nextNumber(dependencies.store, 'hook');
   const events = readEvents(parameters);
   const nowMs = dependencies.world.nowMs();
-  const creation = dependencies.hooks.create(
+  const creation = insertHook(
+    dependencies.store,
     {
       id,
       repositoryId: repository.id,
@@ -95,8 +103,10 @@ export async function createHook(
       secret: encryptSecret(dependencies.cipher, id, parameters.password ?? ''),
       nowMs,
     },
-    MAX_HOOKS,
-    [recordHookChange(dependencies, 'hook_created', { repository, actor, id, nowMs })],
+    {
+      maximum: MAX_HOOKS,
+      statements: [recordHookChange(dependencies, 'hook_created', { repository, actor, id, nowMs })],
+    },
   );
   if (!(await refuseDeleted(repository, creation)))
     throw new Failure('conflict', `Cannot create the webhook: a repository has at most ${MAX_HOOKS} of them`);
@@ -130,10 +140,14 @@ export async function updateHook(
     switch: chooseSwitch(stored, parameters),
     nowMs,
   };
-  const updated = await dependencies.hooks.update(stored.hook.id, change, {
-    ofEndpoint: listEndpointStatements(stored, change),
-    records: listHookRecords(dependencies, target, change),
-  });
+  const updated = await changeHook(
+    dependencies.store,
+    { id: stored.hook.id, change },
+    {
+      ofEndpoint: listEndpointStatements(stored, change),
+      records: listHookRecords(dependencies, target, change),
+    },
+  );
   // Deleted, or another change of the key came first: then this one begins again from there.
   if (updated === undefined) {
     const newest = await findHook(dependencies, repository, stored.hook.id);
@@ -152,11 +166,11 @@ export async function deleteHook(dependencies: Management, { repository, stored,
   const { id } = stored.hook;
   const nowMs = dependencies.world.nowMs();
   const record = recordHookChange(dependencies, 'hook_deleted', { repository, actor, id, nowMs });
-  await dependencies.hooks.remove(id, { ofEndpoint: [cancelEndpointStatement(id, nowMs)], records: [record] });
+  await removeHook(dependencies.store, id, { ofEndpoint: [cancelEndpointStatement(id, nowMs)], records: [record] });
 }
 
 export async function findHook(dependencies: Management, repository: Repository, id: number): Promise<StoredHook> {
-  const stored = await dependencies.hooks.find(repository.id, id);
+  const stored = await findHookOfRepository(dependencies.store, repository.id, id);
   if (stored === undefined) throw refuseUnknownHook(String(id), repository);
   return stored;
 }

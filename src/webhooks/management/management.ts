@@ -7,12 +7,8 @@ import type { AuditChange } from '../../operations/audit-change.ts';
 import type { World } from '../../world.ts';
 import type { AddressGuard } from '../addresses/address-guard.ts';
 import type { ManualAttempts } from '../delivery/worker/manual-attempts.ts';
-import { createEventStore, type EventStore } from '../events/event-store.ts';
-import { createHookStore, type HookStore } from '../hooks/hook-store.ts';
-import { type BridgeStore, createBridgeStore } from '../intake/bridge-store.ts';
 import { createIntake, type Intake } from '../intake/intake.ts';
 import { createRepositoryAccess, type RepositoryAccess } from '../repositories/repository-access.ts';
-import { createRepositoryStore, type RepositoryStore } from '../repositories/repository-store.ts';
 
 export interface Management {
   readonly store: Store;
@@ -26,11 +22,7 @@ export interface Management {
   readonly guard: Pick<AddressGuard, 'checkUrl'>;
   /** Tells the workers of this process that there is something to send. */
   readonly wakeDeliveries: (hookIds?: readonly number[]) => void;
-  readonly repositories: RepositoryStore;
-  readonly hooks: HookStore;
-  readonly events: EventStore;
   readonly intake: Intake;
-  readonly bridges: BridgeStore;
   readonly access: RepositoryAccess;
 }
 
@@ -40,17 +32,8 @@ type Given = Pick<
 >;
 
 export function createManagement(given: Given): Management {
-  const repositories = createRepositoryStore(given.store);
-  const hooks = createHookStore(given.store);
-  return {
-    ...given,
-    repositories,
-    hooks,
-    events: createEventStore(given.store),
-    intake: createIntake({ store: given.store, world: given.world, hooks }),
-    bridges: createBridgeStore(given.store),
-    access: createRepositoryAccess(repositories, given.owners),
-  };
+  const { store, world, owners } = given;
+  return { ...given, intake: createIntake({ store, world }), access: createRepositoryAccess(store, owners) };
 }
 
 /** Also sends by itself. */

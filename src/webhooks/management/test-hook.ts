@@ -2,6 +2,7 @@ import { Failure } from '../../errors.ts';
 import type { Actor } from '../../operations/operation.ts';
 import { createSampleEvent } from '../events/sample-event.ts';
 import type { Hook } from '../hooks/hook.ts';
+import { takeHookTest } from '../hooks/hook-store.ts';
 import type { Repository } from '../repositories/repository.ts';
 import type { Management, SendingDependencies } from './management.ts';
 import { publishTest } from './publish-event.ts';
@@ -35,7 +36,7 @@ export async function testHook(
 async function takeTest(dependencies: Management, userId: string): Promise<void> {
   const nowMs = dependencies.world.nowMs();
   const hour = Math.floor(nowMs / HOUR_MS);
-  if (await dependencies.hooks.takeTest(userId, hour, MAX_TESTS_AN_HOUR)) return;
+  if (await takeHookTest(dependencies.store, { userId, hour, maximum: MAX_TESTS_AN_HOUR })) return;
   throw new Failure('too_many', `Cannot test the webhook: at most ${MAX_TESTS_AN_HOUR} tests an hour are allowed`, {
     retryAfterSeconds: Math.ceil(((hour + 1) * HOUR_MS - nowMs) / 1000),
   });

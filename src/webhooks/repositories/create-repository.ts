@@ -8,7 +8,7 @@ import type { World } from '../../world.ts';
 import { flagParameter } from '../parameters/parameters.ts';
 import { nextNumber } from './number-store.ts';
 import { fullNameOf, type Repository } from './repository.ts';
-import type { RepositoryStore } from './repository-store.ts';
+import { insertRepository } from './repository-store.ts';
 
 const PATH = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$/;
 const pathText = z
@@ -41,7 +41,6 @@ export type RepositoryParameters = z.output<typeof repositoryParameters>;
 
 export interface CreateRepositoryDependencies {
   readonly store: Store;
-  readonly repositories: RepositoryStore;
   readonly world: World;
   readonly baseUrl: string;
   readonly auditChange: AuditChange;
@@ -79,7 +78,7 @@ export async function createRepository(
   };
   const details = { repository: fullNameOf(repository) };
   const record = dependencies.auditChange({ kind: 'repository_created', actor, details }, nowMs);
-  if (await dependencies.repositories.create(repository, [record])) return repository;
+  if (await insertRepository(dependencies.store, repository, [record])) return repository;
   throw new Failure('conflict', `Cannot create the repository: "${owner.login}/${path}" exists already`, {
     field: 'path',
   });

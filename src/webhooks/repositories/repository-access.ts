@@ -1,8 +1,9 @@
 /** Who may see and who may administer a repository, with GitCode's error texts. */
+import type { Store } from '../../database/store.ts';
 import { Failure, isOrphan } from '../../errors.ts';
 import type { Identity, Owners } from '../../identity.ts';
 import type { Repository } from './repository.ts';
-import type { RepositoryStore } from './repository-store.ts';
+import { findRepositoryByPath } from './repository-store.ts';
 
 type Caller = Pick<Identity, 'userId' | 'isAdmin' | 'repositories'>;
 
@@ -15,10 +16,10 @@ export interface RepositoryAccess {
   find(owner: string, path: string): Promise<Repository>;
 }
 
-export function createRepositoryAccess(repositories: RepositoryStore, owners: Owners): RepositoryAccess {
+export function createRepositoryAccess(store: Store, owners: Owners): RepositoryAccess {
   const locate = async (login: string, path: string) => {
     const owner = await owners.findOwner(login);
-    const repository = owner && (await repositories.findByPath(owner.id, path));
+    const repository = owner && (await findRepositoryByPath(store, owner.id, path));
     if (owner === undefined || repository === undefined) throw refuseUnknown(login, path);
     return { owner, repository: { ...repository, ownerLogin: owner.login } };
   };

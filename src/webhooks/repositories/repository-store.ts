@@ -123,37 +123,52 @@ export interface RemovalStatements {
   readonly statements: readonly BoundStatement[];
 }
 
-export interface RepositoryStore {
-  /** False when the owner has one of that path already, in whatever case. `statements` commit with it. */
-  create(repository: Repository, statements: readonly BoundStatement[]): Promise<boolean>;
-  findByPath(ownerId: string, path: string): Promise<Repository | undefined>;
-  findById(id: number): Promise<Repository | undefined>;
-  listOfOwner(ownerId: string, limit: number, offset: number): Promise<Repository[]>;
-  countOfOwner(ownerId: string): Promise<number>;
-  /** With its hooks and events; `ofHook` gives what else changes with each hook. `statements` commit with it. */
-  remove(id: number, changes: RemovalStatements): Promise<void>;
+/** False when the owner has one of that path already, in whatever case. `statements` commit with it. */
+export async function insertRepository(
+  store: Store,
+  repository: Repository,
+  statements: readonly BoundStatement[],
+): Promise<boolean> {
+  return await store.call(insertRepositoryOnce, { parameters: toParameters(repository), statements });
 }
 
-export function createRepositoryStore(store: Store): RepositoryStore {
-  return {
-    create: (repository, statements) =>
-      store.call(insertRepositoryOnce, { parameters: toParameters(repository), statements }),
-    findByPath: async (ownerId, path) =>
-      toRepository(await store.readCached(repositoryByPathSql, [ownerId, toKey(path)])),
-    findById: async (id) => toRepository(await store.read(repositoryByIdSql, [id])),
-    listOfOwner: async (ownerId, limit, offset) =>
-      (await store.read(repositoriesOfOwnerSql, [ownerId, limit, offset])).map(fromRow),
-    countOfOwner: async (ownerId) => (await store.read(countOfOwnerSql, [ownerId]))[0]?.total ?? 0,
-    remove: async (id, { ofHook, statements }) => {
-      let outcome: RemovalOutcome;
-      do {
-        const hooks = await store.read(hooksOfRepositorySql, [id]);
-        const ofHooks = new Map(hooks.map((hook) => [hook.id, ofHook(hook.id)]));
-        outcome = await store.call(removeRepositoryOnce, { id, ofHooks, statements });
-      } while (outcome === 'other hooks');
-      await forgetKeys(store, id);
-    },
-  };
+export async function findRepositoryByPath(
+  store: Store,
+  ownerId: string,
+  path: string,
+): Promise<Repository | undefined> {
+  return toRepository(await store.readCached(repositoryByPathSql, [ownerId, toKey(path)]));
+}
+
+export async function findRepositoryById(store: Store, id: number): Promise<Repository | undefined> {
+  return toRepository(await store.read(repositoryByIdSql, [id]));
+}
+
+export async function listRepositoriesOfOwner(
+  store: Store,
+  ownerId: string,
+  { size, offset }: { readonly size: number; readonly offset: number },
+): Promise<Repository[]> {
+  return (await store.read(repositoriesOfOwnerSql, [ownerId, size, offset])).map(fromRow);
+}
+
+export async function countRepositoriesOfOwner(store: Store, ownerId: string): Promise<number> {
+  return (await store.read(countOfOwnerSql, [ownerId]))[0]?.total ?? 0;
+}
+
+/** With its hooks and events; `ofHook` gives what else changes with each hook. `statements` commit with it. */
+export async function removeRepository(
+  store: Store,
+  id: number,
+  { ofHook, statements }: RemovalStatements,
+): Promise<void> {
+  let outcome: RemovalOutcome;
+  do {
+    const hooks = await store.read(hooksOfRepositorySql, [id]);
+    const ofHooks = new Map(hooks.map((hook) => [hook.id, ofHook(hook.id)]));
+    outcome = await store.call(removeRepositoryOnce, { id, ofHooks, statements });
+  } while (outcome === 'other hooks');
+  await forgetKeys(store, id);
 }
 
 const KEY_PAGE = 100;
