@@ -6,7 +6,7 @@ import pg from 'pg';
 import { createSecret, hashSecret } from '../../src/authorization/accounts/secret-text.ts';
 import { createUser } from '../../src/authorization/accounts/user-store.ts';
 import { createApplication } from '../../src/authorization/applications/application.ts';
-import { sweepExpired } from '../../src/authorization/maintenance/sweep-store.ts';
+import { sweepEnded } from '../../src/authorization/maintenance/retention-store.ts';
 import { findLiveToken, insertFamilyStatements } from '../../src/authorization/tokens/token-store.ts';
 import { migrations } from '../../src/database/migrations/list.ts';
 import { databaseFileOf, openStore } from '../../src/database/startup/open-store.ts';
@@ -45,12 +45,14 @@ async function measureStore(place: Place, count: number): Promise<void> {
   await insertExpired(place, count);
   print(store, `${count} expired tokens`, await timeLookups(store, hashes));
   let swept = 0;
-  let isOver = false;
-  const sweeping = (async () => {
-    while (!isOver && (await sweepExpired(store, realWorld.nowMs()))) swept += 1;
-  })();
+  const over = new AbortController();
+  const pause = async (): Promise<void> => {
+    swept += 1;
+    over.signal.throwIfAborted();
+  };
+  const sweeping = sweepEnded(store, { nowMs: realWorld.nowMs(), auditDays: 365, pause }).catch(() => undefined);
   const during = await timeLookups(store, hashes);
-  isOver = true;
+  over.abort();
   await sweeping;
   print(store, `while ${swept} batches are swept`, during);
 }

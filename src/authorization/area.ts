@@ -26,8 +26,7 @@ import { listRecipients } from './administration/recipients-store.ts';
 import { authorizationWords } from './api/api-words.ts';
 import { createUserMount } from './api/user-routes.ts';
 import { ensureCommandLineClient } from './applications/command-line-client-store.ts';
-import { createAccountsWorker } from './maintenance/sign-in-sweeper-worker.ts';
-import { createSweeper } from './maintenance/token-sweeper-worker.ts';
+import { createSweeper } from './maintenance/sweeper-worker.ts';
 import { createAuthorizeMount } from './oauth/authorize.ts';
 import { createDeviceMount } from './oauth/device-routes.ts';
 import { createProtocolMounts } from './oauth/protocol-routes.ts';
@@ -76,7 +75,6 @@ export interface AuthorizationArea extends Area {
 export function createAuthorizationArea(dependencies: AuthorizationDependencies): AuthorizationArea {
   const { store, log, cipher, baseUrl, authUrl } = dependencies;
   const world = withSteadyClock(dependencies.world);
-  const { isClockTrusted } = world;
   const signingKeys = createSigningKeys({ store, cipher, world });
   const limits = createAttemptLimits(dependencies.world);
   const refusals = createRefusalLog({ store, world });
@@ -116,10 +114,7 @@ export function createAuthorizationArea(dependencies: AuthorizationDependencies)
       { path: '/', errors: 'page', routes: createPages(signIn.context, guard, [addPeopleRoutes]) },
       { path: '/', errors: 'page', routes: createPasswordLinkRoutes(signIn.context), respondPage: respondRefusal },
     ],
-    workers: [
-      createSweeper({ ...protocol, isClockTrusted }),
-      createAccountsWorker({ context: signIn.context, log, auditDays: dependencies.config.auditDays, isClockTrusted }),
-    ],
+    workers: [createSweeper({ ...protocol, isClockTrusted: world.isClockTrusted })],
     requireScope,
     verifyToken,
     guard,

@@ -4,7 +4,7 @@
  */
 import { type Procedure, procedure, type Store, statement, type Transaction } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
-import { type AttemptSubject, drain, FORGET_AFTER_MS, failuresOf, waitOfAttempt } from './sign-in-back-off.ts';
+import { type AttemptSubject, drain, failuresOf, waitOfAttempt } from './sign-in-back-off.ts';
 
 interface AttemptRow {
   readonly debt_ms: number;
@@ -25,12 +25,6 @@ const forgiveOneSql = statement(
   'forgive-one-sign-in-attempt',
   'UPDATE sign_in_attempts SET debt_ms = debt_ms - $2 WHERE subject = $1 AND debt_ms >= $2',
 );
-const sweepAttemptsSql = statement<{ subject: string }>(
-  'sweep-sign-in-attempts',
-  `DELETE FROM sign_in_attempts WHERE subject IN
-     (SELECT subject FROM sign_in_attempts WHERE last_at_ms <= $1 ORDER BY last_at_ms LIMIT $2) RETURNING subject`,
-);
-
 interface Attempt {
   readonly subjects: readonly AttemptSubject[];
   readonly nowMs: number;
@@ -85,9 +79,4 @@ export async function takeBackAttempt(store: Store, subjects: readonly AttemptSu
   await store.writeAll(
     subjects.map(({ key, policy }) => ({ statement: forgiveOneSql, parameters: [key, policy.forgetOneMs] })),
   );
-}
-
-/** Removes at most `limit` counts that have run down; returns how many. */
-export async function sweepForgottenAttempts(store: Store, nowMs: number, limit: number): Promise<number> {
-  return (await store.write(sweepAttemptsSql, [nowMs - FORGET_AFTER_MS, limit])).length;
 }

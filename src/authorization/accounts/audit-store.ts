@@ -115,13 +115,6 @@ const userEventsBeforeSql = statement<EventRow>(
    WHERE user_id = $4 AND (at_ms, id) < ($1, $2) ORDER BY at_ms DESC, id DESC LIMIT $3`,
 );
 
-// Bounded, so that a sweep never holds up other writes.
-const sweepEventsSql = statement<{ id: string }>(
-  'sweep-audit-events',
-  `DELETE FROM audit_events WHERE id IN
-     (SELECT id FROM audit_events WHERE at_ms < $1 ORDER BY at_ms, id LIMIT $2) RETURNING id`,
-);
-
 /** Inserts the audit row of `event`. Execute it in the transaction that makes the change. */
 export function auditStatement(event: AuditEvent, nowMs: number): BoundStatement {
   return {
@@ -176,9 +169,4 @@ function toEvent(row: EventRow): RecordedEvent {
     address: row.address ?? undefined,
     details: JSON.parse(row.details) as Record<string, string | number | boolean>,
   };
-}
-
-/** Removes at most `limit` events from before `untilMs`; returns how many. */
-export async function sweepOldEvents(store: Store, untilMs: number, limit: number): Promise<number> {
-  return (await store.write(sweepEventsSql, [untilMs, limit])).length;
 }

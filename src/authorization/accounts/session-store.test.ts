@@ -3,7 +3,8 @@ import { forEachEngine } from '../../../test/support/engines.ts';
 import { createStillWorld } from '../../../test/support/still-world.ts';
 import { type Store, statement } from '../../database/store.ts';
 import { createSecretCipher } from '../../encryption/secret-cipher.ts';
-import { checkAttempt, forgiveAttempt, sweepForgottenAttempts } from './attempt-store.ts';
+import { sweepEnded } from '../maintenance/retention-store.ts';
+import { checkAttempt, forgiveAttempt } from './attempt-store.ts';
 import { auditStatement, listEvents } from './audit-store.ts';
 import {
   deletePasskeyStatement,
@@ -12,16 +13,9 @@ import {
   listPasskeys,
   usePasskey,
 } from './passkey-store.ts';
-import {
-  createSession,
-  endOtherSessionsStatement,
-  endSession,
-  findSession,
-  listSessions,
-  sweepExpiredSessions,
-} from './session-store.ts';
+import { createSession, endOtherSessionsStatement, endSession, findSession, listSessions } from './session-store.ts';
 import { attemptSubjects } from './sign-in-back-off.ts';
-import { findTicket, issueTicket, sweepExpiredTickets, takeTicket } from './ticket-store.ts';
+import { findTicket, issueTicket, takeTicket } from './ticket-store.ts';
 import {
   confirmTotpStatement,
   countRecoveryCodes,
@@ -107,13 +101,12 @@ forEachEngine('a session is ended by its own person only, all others at once', a
   assert.ok(await findSession(store, third!.token, world.nowMs()));
 });
 
-forEachEngine('a sweep removes ended sessions, and no more than its limit', async (store) => {
+forEachEngine('a sweep removes ended sessions', async (store) => {
   const user = await createAda(store);
   for (let count = 0; count < 3; count += 1) await openSession(store, user);
   const later = world.nowMs() + 13 * HOUR_MS;
-  assert.equal(await sweepExpiredSessions(store, world.nowMs(), 10), 0);
-  assert.equal(await sweepExpiredSessions(store, later, 2), 2);
-  assert.equal(await sweepExpiredSessions(store, later, 2), 1);
+  assert.equal((await sweepEnded(store, { nowMs: world.nowMs(), auditDays: 365 })).sessions, 0);
+  assert.equal((await sweepEnded(store, { nowMs: later, auditDays: 365 })).sessions, 3);
 });
 
 forEachEngine('a ticket is taken once, under its own kind, in its time; the table reveals nothing', async (store) => {
@@ -131,7 +124,7 @@ forEachEngine('a ticket is taken once, under its own kind, in its time; the tabl
   assert.ok(!JSON.stringify(rows).includes(late));
   dependencies.world.moveMs(1000);
   assert.equal(await takeTicket(dependencies, 'upstream', late), undefined);
-  assert.equal(await sweepExpiredTickets(store, dependencies.world.nowMs(), 10), 1);
+  assert.equal((await sweepEnded(store, { nowMs: dependencies.world.nowMs(), auditDays: 365 })).tickets, 1);
 });
 
 forEachEngine('S07 many guesses at once are counted one by one', async (store) => {
@@ -162,7 +155,7 @@ forEachEngine('S07 the wait doubles, counts for one account at one address, and 
   assert.equal(await waitOf(attemptSubjects({ kind: 'password', account: 'grace', address: '192.0.2.1' })), 0);
   await forgiveAttempt(store, subjects);
   assert.equal(await waitOf(), 0);
-  assert.equal(await sweepForgottenAttempts(store, nowMs + 25 * HOUR_MS, 100), 7);
+  assert.equal((await sweepEnded(store, { nowMs: nowMs + 25 * HOUR_MS, auditDays: 365 })).attempts, 7);
 });
 
 forEachEngine('S14 no attempt has to wait because the clock was set back by an hour', async (store) => {

@@ -8,7 +8,7 @@ import type { World } from '../../world.ts';
 import { auditStatement } from './audit-store.ts';
 import { toUser, type User, type UserRow } from './user-store.ts';
 
-const IDLE_MS = 12 * 3_600_000;
+export const SESSION_IDLE_MS = 12 * 3_600_000;
 const LONGEST_MS = 14 * 24 * 3_600_000;
 /** A page view within this time of the last one is not written down. */
 const SEEN_STEP_MS = 5 * 60_000;
@@ -84,13 +84,6 @@ const keepSessionSql = statement(
   'keep-session',
   'UPDATE sessions SET user_epoch = (SELECT epoch FROM users WHERE id = $2) WHERE id = $1 AND user_id = $2',
 );
-// Bounded, so that a sweep never holds up other writes.
-const sweepSessionsSql = statement<{ id: string }>(
-  'sweep-sessions',
-  `DELETE FROM sessions WHERE id IN
-     (SELECT id FROM sessions WHERE last_seen_at_ms <= $1 ORDER BY last_seen_at_ms LIMIT $2) RETURNING id`,
-);
-
 export interface NewSession {
   /** As read when the person proved who they are: a password set since then makes the session worthless. */
   readonly user: Pick<User, 'id' | 'credentialGeneration'>;
@@ -129,7 +122,11 @@ export async function createSession(
 
 /** The live session behind a cookie; it is marked as seen. A disabled person has none. */
 export async function findSession(store: Store, token: string, nowMs: number): Promise<StoredSession | undefined> {
-  const [row] = await store.read(liveSessionSql, [hashSessionToken(token), nowMs - IDLE_MS, nowMs - LONGEST_MS]);
+  const [row] = await store.read(liveSessionSql, [
+    hashSessionToken(token),
+    nowMs - SESSION_IDLE_MS,
+    nowMs - LONGEST_MS,
+  ]);
   if (row === undefined) return undefined;
   if (Math.abs(nowMs - row.last_seen_at_ms) >= SEEN_STEP_MS) await store.write(seeSessionSql, [row.session_id, nowMs]);
   return {
@@ -143,7 +140,7 @@ export async function findSession(store: Store, token: string, nowMs: number): P
 
 /** The live sessions of a person, the latest seen first. */
 export async function listSessions(store: Store, userId: string, nowMs: number): Promise<SessionEntry[]> {
-  const rows = await store.read(sessionsOfUserSql, [userId, nowMs - IDLE_MS, nowMs - LONGEST_MS]);
+  const rows = await store.read(sessionsOfUserSql, [userId, nowMs - SESSION_IDLE_MS, nowMs - LONGEST_MS]);
   return rows.map((row) => ({
     id: row.id,
     method: row.method,
@@ -166,11 +163,6 @@ export function keepSessionStatement(sessionId: string, userId: string): BoundSt
 /** Ends every session of a person but one; `''` keeps none. */
 export function endOtherSessionsStatement(userId: string, keptSessionId: string): BoundStatement {
   return { statement: deleteOtherSessionsSql, parameters: [userId, keptSessionId] };
-}
-
-/** Removes at most `limit` sessions that can no longer be used; returns how many. */
-export async function sweepExpiredSessions(store: Store, nowMs: number, limit: number): Promise<number> {
-  return (await store.write(sweepSessionsSql, [nowMs - IDLE_MS, limit])).length;
 }
 
 export interface SessionEnd {

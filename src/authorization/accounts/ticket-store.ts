@@ -36,13 +36,6 @@ const takeTicketSql = statement<{ content: Uint8Array }>(
   'take-ticket',
   'DELETE FROM tickets WHERE token_hash = $1 AND kind = $2 AND expires_at_ms > $3 RETURNING content',
 );
-const sweepTicketsSql = statement<{ kind: string }>(
-  'sweep-tickets',
-  `DELETE FROM tickets WHERE token_hash IN
-     (SELECT token_hash FROM tickets WHERE expires_at_ms <= $1 ORDER BY expires_at_ms LIMIT $2) AND expires_at_ms <= $1
-   RETURNING kind`,
-);
-
 function hashTicket(token: string): string {
   return createHash('sha256').update(`trivet ticket ${token}`).digest('base64url');
 }
@@ -117,9 +110,4 @@ function openTicket<T>(
   const [row] = rows;
   if (row === undefined) return undefined;
   return JSON.parse(cipher.decrypt(row.content, ticketAssociatedData(kind, hashTicket(token))).toString('utf8')) as T;
-}
-
-/** Removes at most `limit` tickets whose time is over; returns how many. */
-export async function sweepExpiredTickets(store: Store, nowMs: number, limit: number): Promise<number> {
-  return (await store.write(sweepTicketsSql, [nowMs, limit])).length;
 }

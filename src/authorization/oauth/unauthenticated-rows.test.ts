@@ -13,7 +13,7 @@ import { createStillWorld } from '../../../test/support/still-world.ts';
 import { type Store, statement } from '../../database/store.ts';
 import { auditStatement, listEvents } from '../accounts/audit-store.ts';
 import { createRefusalLog, REFUSALS_AN_HOUR } from '../accounts/refusal-log.ts';
-import { sweepAccounts } from '../maintenance/sign-in-sweeper-worker.ts';
+import { sweepEnded } from '../maintenance/retention-store.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -108,10 +108,9 @@ forEachEngine('a refusal that is written says how many were not', async (store) 
 
 forEachEngine('events older than the retention are removed, younger ones stay', async (store) => {
   const nowMs = 1000 * DAY_MS;
-  const world = { nowMs: () => nowMs, sleep: async () => {} } as never;
   const at = (atMs: number) => auditStatement({ kind: 'sign_in_failed' }, atMs);
   await store.writeAll([...Array.from({ length: 1200 }, () => at(nowMs - 366 * DAY_MS)), at(nowMs - 364 * DAY_MS)]);
-  await sweepAccounts({ store, world }, { auditDays: 365, signal: new AbortController().signal });
+  await sweepEnded(store, { nowMs, auditDays: 365 });
   assert.equal(await count(store, countEventsSql), 1);
 });
 

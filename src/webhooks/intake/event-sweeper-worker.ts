@@ -1,15 +1,13 @@
 /** Deletes, a few times an hour, events and idempotency keys past their retention. */
-import { runUnderLease } from '../../database/leases.ts';
 import type { Store } from '../../database/store.ts';
 import type { SteadyWorld } from '../../steady-clock.ts';
 import type { Log } from '../../telemetry/log.ts';
-import { createRoundWorker } from '../../workers/round-worker.ts';
+import { createLeasedWorker } from '../../workers/leased-worker.ts';
 import type { Worker } from '../../workers/worker.ts';
 import type { World } from '../../world.ts';
 import { pruneEvents } from '../events/event-store.ts';
 import { forgetHookTestsBefore } from '../hooks/hook-store.ts';
 
-const LEASE = { name: 'event-sweeper', durationMs: 60_000 };
 const REST_MS = 10 * 60_000;
 const HOUR_MS = 3_600_000;
 /** As long as deliveries are kept. */
@@ -22,11 +20,10 @@ interface SweeperDependencies {
 }
 
 export function createEventSweeper(dependencies: SweeperDependencies): Worker {
-  const { world, log } = dependencies;
-  const round = async () => {
-    if (world.isClockTrusted()) await runUnderLease(dependencies, LEASE, () => sweepEvents(dependencies));
+  const round = async (): Promise<void> => {
+    if (dependencies.world.isClockTrusted()) await sweepEvents(dependencies);
   };
-  return createRoundWorker({ name: 'event-sweeper', restMs: REST_MS, world, log, round });
+  return createLeasedWorker({ ...dependencies, name: 'event-sweeper', restMs: REST_MS, round });
 }
 
 /** One round. Two at once would do no harm; the lease saves the work. */

@@ -7,9 +7,8 @@ import {
   type Store,
   statement,
 } from '../../../database/store.ts';
+import { repeatBatches, SWEEP_BATCH } from '../../../database/sweep.ts';
 import { wideStatement, wideStatements } from '../../../database/value-rows.ts';
-
-const PAGE = 500;
 
 const heldEndpointsSql: Statement<{ hook_id: number }> = statement(
   'sweep_held_endpoints',
@@ -22,7 +21,7 @@ const canceledEndpointsSql: Statement<{ hook_id: number }> = statement(
 
 const endPendingSql = (state: string, condition: string) =>
   `UPDATE deliveries SET state = '${state}' WHERE hook_id = $1 AND state = 'pending' AND id IN
-     (SELECT f.id FROM deliveries f WHERE f.hook_id = $1 AND f.state = 'pending' ${condition} LIMIT ${PAGE})
+     (SELECT f.id FROM deliveries f WHERE f.hook_id = $1 AND f.state = 'pending' ${condition} LIMIT ${SWEEP_BATCH})
    RETURNING id`;
 
 const expireSomeSql: Statement<{ id: number }> = statement(
@@ -35,7 +34,7 @@ const cancelSomeSql: Statement<{ id: number }> = statement('sweep_cancel', endPe
 export async function expireHeld(store: Store, beforeMs: number): Promise<number> {
   let count = 0;
   for (const { hook_id } of await store.read(heldEndpointsSql, [beforeMs]))
-    count += await repeat(() => store.write(expireSomeSql, [hook_id, beforeMs]));
+    count += await repeatBatches(async () => (await store.write(expireSomeSql, [hook_id, beforeMs])).length);
   return count;
 }
 
@@ -43,16 +42,8 @@ export async function expireHeld(store: Store, beforeMs: number): Promise<number
 export async function cancelDeleted(store: Store): Promise<number> {
   let count = 0;
   for (const { hook_id } of await store.read(canceledEndpointsSql))
-    count += await repeat(() => store.write(cancelSomeSql, [hook_id]));
+    count += await repeatBatches(async () => (await store.write(cancelSomeSql, [hook_id])).length);
   return count;
-}
-
-async function repeat(work: () => Promise<readonly object[]>): Promise<number> {
-  for (let count = 0; ; ) {
-    const { length } = await work();
-    count += length;
-    if (length < PAGE) return count;
-  }
 }
 
 const endpointsWithOldSql: Statement<{ hook_id: number }> = statement(
@@ -64,7 +55,7 @@ const endpointsWithOldSql: Statement<{ hook_id: number }> = statement(
 const deleteSomeSql: Statement<{ id: number }> = statement(
   'sweep_delete_deliveries',
   `DELETE FROM deliveries WHERE hook_id = $1 AND id IN
-     (SELECT f.id FROM deliveries f WHERE f.hook_id = $1 AND f.id < $2 AND f.state <> 'pending' ORDER BY f.id LIMIT ${PAGE})
+     (SELECT f.id FROM deliveries f WHERE f.hook_id = $1 AND f.id < $2 AND f.state <> 'pending' ORDER BY f.id LIMIT ${SWEEP_BATCH})
    RETURNING id`,
 );
 const deleteFrom = (table: string) =>
@@ -81,13 +72,13 @@ const deleteUnusedSql: Statement<{ delivery_id: number }> = statement(
   `DELETE FROM delivery_contents WHERE delivery_id IN
      (SELECT c.delivery_id FROM delivery_contents c WHERE c.delivery_id < $1
         AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.hook_id = c.hook_id AND d.id = c.delivery_id)
-      ORDER BY c.delivery_id LIMIT ${PAGE})
+      ORDER BY c.delivery_id LIMIT ${SWEEP_BATCH})
    RETURNING delivery_id`,
 );
 
 /** Contents that were stored before their deliveries, which did not follow because the process ended. */
 export async function deleteUnusedContents(store: Store, beforeId: number): Promise<number> {
-  return await repeat(() => store.write(deleteUnusedSql, [beforeId]));
+  return await repeatBatches(async () => (await store.write(deleteUnusedSql, [beforeId])).length);
 }
 
 /** Contents of deliveries that were not stored and never will be. */
@@ -120,11 +111,7 @@ export const deleteOldDeliveries: Procedure<DeleteInput, number> = conditionalPr
 export async function deleteLogBefore(store: Store, beforeId: number): Promise<number> {
   let count = 0;
   for (const { hook_id } of await store.read(endpointsWithOldSql, [beforeId]))
-    for (;;) {
-      const deleted = await store.call(deleteOldDeliveries, { hookId: hook_id, beforeId });
-      count += deleted;
-      if (deleted < PAGE) break;
-    }
+    count += await repeatBatches(() => store.call(deleteOldDeliveries, { hookId: hook_id, beforeId }));
   return count;
 }
 

@@ -3,11 +3,10 @@
  * clock wrote; one process at a time.
  */
 import { idAtMs } from '../../../database/ids.ts';
-import { runUnderLease } from '../../../database/leases.ts';
 import type { Store } from '../../../database/store.ts';
 import type { SteadyWorld } from '../../../steady-clock.ts';
 import type { Log } from '../../../telemetry/log.ts';
-import { createRoundWorker } from '../../../workers/round-worker.ts';
+import { createLeasedWorker } from '../../../workers/leased-worker.ts';
 import type { Worker } from '../../../workers/worker.ts';
 import {
   cancelDeleted,
@@ -20,7 +19,6 @@ import { correctDeliveryTimes, correctEndpointTimes } from '../queue/far-time-st
 import { HOLD_MS, KEEP_LOG_MS } from '../schedule/delivery.ts';
 import { forgetDeliveryMinutes } from '../statistics/delivery-minute-store.ts';
 
-const LEASE = { name: 'delivery-sweep', durationMs: 60_000 };
 const REST_MS = 60_000;
 /** Retries may be a million, and all that wait are read: their times are checked in the first round and in every tenth. */
 const RETRIES_EVERY_ROUNDS = 10;
@@ -34,14 +32,13 @@ interface SweeperDependencies {
 export function createDeliverySweeper(dependencies: SweeperDependencies): Worker {
   const { store, world, log } = dependencies;
   let rounds = 0;
-  const round = () =>
-    runUnderLease(dependencies, LEASE, async () => {
-      if (world.isClockTrusted()) await sweepAndLog(dependencies);
-      const corrected = await correctTimes(store, world.nowMs(), { withRetries: rounds % RETRIES_EVERY_ROUNDS === 0 });
-      if (corrected > 0) log.warn({ corrected }, 'Corrected due times that a wrong clock had set too late');
-      rounds += 1;
-    });
-  return createRoundWorker({ name: 'delivery-sweeper', restMs: REST_MS, world, log, round });
+  const round = async (): Promise<void> => {
+    if (world.isClockTrusted()) await sweepAndLog(dependencies);
+    const corrected = await correctTimes(store, world.nowMs(), { withRetries: rounds % RETRIES_EVERY_ROUNDS === 0 });
+    if (corrected > 0) log.warn({ corrected }, 'Corrected due times that a wrong clock had set too late');
+    rounds += 1;
+  };
+  return createLeasedWorker({ name: 'delivery-sweeper', restMs: REST_MS, store, world, log, round });
 }
 
 async function sweepAndLog({ store, world, log }: SweeperDependencies): Promise<void> {

@@ -1,0 +1,69 @@
+/** How long authorization keeps what has ended, and its removal. */
+import { type Statement, type Store, statement } from '../../database/store.ts';
+import { deleteOldSql, repeatBatches, SWEEP_BATCH } from '../../database/sweep.ts';
+import { SESSION_IDLE_MS } from '../accounts/session-store.ts';
+import { FORGET_AFTER_MS } from '../accounts/sign-in-back-off.ts';
+
+const DAY_MS = 86_400_000;
+
+// An access token of the last refresh outlives the end of its family, and is checked through it.
+const deleteFamiliesSql = statement(
+  'sweep-token-families',
+  `DELETE FROM token_families WHERE family_id IN (
+     SELECT f.family_id FROM token_families f WHERE f.expires_at_ms <= $1
+       AND NOT EXISTS (SELECT 1 FROM access_tokens t WHERE t.family_id = f.family_id)
+     ORDER BY f.expires_at_ms LIMIT $2)
+   RETURNING family_id`,
+);
+
+interface Retention {
+  readonly deleteSql: Statement;
+  /** How long a row is kept after its time; undefined: as long as events of the audit log. */
+  readonly keptMs?: number;
+}
+
+const expired = (table: string, key: string, keptMs = 0): Retention => ({
+  deleteSql: deleteOldSql({ table, key, time: 'expires_at_ms' }),
+  keptMs,
+});
+
+const RETENTION = {
+  sessions: {
+    deleteSql: deleteOldSql({ table: 'sessions', key: 'id', time: 'last_seen_at_ms' }),
+    keptMs: SESSION_IDLE_MS,
+  },
+  tickets: expired('tickets', 'token_hash'),
+  attempts: {
+    deleteSql: deleteOldSql({ table: 'sign_in_attempts', key: 'subject', time: 'last_at_ms' }),
+    keptMs: FORGET_AFTER_MS,
+  },
+  auditEvents: { deleteSql: deleteOldSql({ table: 'audit_events', key: 'id', time: 'at_ms' }) },
+  // A replay is still known as one, and punished, for a day.
+  codes: expired('authorization_codes', 'code_hash', DAY_MS),
+  accessTokens: expired('access_tokens', 'token_hash'),
+  refreshTokens: expired('refresh_tokens', 'token_hash'),
+  families: { deleteSql: deleteFamiliesSql, keptMs: 0 },
+  personalTokens: expired('personal_tokens', 'token_id', 30 * DAY_MS),
+  deviceCodes: expired('device_codes', 'device_hash', DAY_MS),
+} as const satisfies Record<string, Retention>;
+
+export type Swept = Record<keyof typeof RETENTION, number>;
+
+export interface Sweep {
+  readonly nowMs: number;
+  /** How long an event of the audit log is kept. */
+  readonly auditDays: number;
+  /** Awaited between two batches. */
+  readonly pause?: () => Promise<void>;
+}
+
+/** Deletes all that is past its time; returns how many rows of each kind. */
+export async function sweepEnded(store: Store, { nowMs, auditDays, pause }: Sweep): Promise<Swept> {
+  const counts: Partial<Swept> = {};
+  for (const [kind, { deleteSql, keptMs = auditDays * DAY_MS }] of Object.entries<Retention>(RETENTION))
+    counts[kind as keyof Swept] = await repeatBatches(
+      async () => (await store.write(deleteSql, [nowMs - keptMs, SWEEP_BATCH])).length,
+      pause,
+    );
+  return counts as Swept;
+}
