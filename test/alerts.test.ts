@@ -6,9 +6,9 @@ import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from '
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { findFreePort } from './support/free-port.ts';
 import { startProgram } from './support/start-program.ts';
+import { waitUntil } from './support/wait-until.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'trivet-alerts-'));
 after(() => rmSync(folder, { recursive: true }));
@@ -60,9 +60,20 @@ scrape_configs:
       return (await response.json()) as Answer;
     };
     const query = (expression: string) => ask(`query?${new URLSearchParams({ query: expression }).toString()}`);
-    await waitUntil(async () => (await query('up{job="trivet"} == 1')).data.result.length === 1);
+    // It takes a few seconds to start and to read for the first time.
+    await waitUntil(() =>
+      query('up{job="trivet"} == 1').then(
+        ({ data }) => data.result.length === 1,
+        () => false,
+      ),
+    );
     for (const expression of listExpressions()) assert.equal((await query(expression)).status, 'success', expression);
-    await waitUntil(async () => (await listRules(ask)).every(({ health }) => health !== 'unknown'));
+    await waitUntil(() =>
+      listRules(ask).then(
+        (rules) => rules.every(({ health }) => health !== 'unknown'),
+        () => false,
+      ),
+    );
     const rules = await listRules(ask);
     assert.ok(rules.length > 15);
     assert.deepEqual(
@@ -84,11 +95,6 @@ scrape_configs:
 
 async function listRules(ask: (path: string) => Promise<Answer>) {
   return (await ask('rules')).data.groups.flatMap(({ rules }) => rules);
-}
-
-/** It takes a few seconds to start and to read for the first time. */
-async function waitUntil(isTrue: () => Promise<boolean>): Promise<void> {
-  while (!(await isTrue().catch(() => false))) await sleep(200);
 }
 
 function listExpressions(): string[] {

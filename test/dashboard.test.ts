@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { observePool } from './support/observed-pool.ts';
 import { type Program, startProgram } from './support/start-program.ts';
+import { waitUntil } from './support/wait-until.ts';
 
 interface Dashboard {
   readonly panels: readonly {
@@ -66,12 +66,11 @@ test('every series that the dashboard shows, and the alerts ask for, is a series
 test('what the dashboard shows of predictions has values, with the labels that it groups by', async () => {
   await using program = await startProgram({ PREDICTION_REFIT_ROWS: '50' });
   await usePrediction(program);
-  let metrics = '';
   // The first version is learned in the background.
-  while (!/^trivet_prediction_version_promoted_seconds\{/m.test(metrics)) {
-    await sleep(100);
-    metrics = await readMetrics(program);
-  }
+  const metrics = await waitUntil(async () => {
+    const text = await readMetrics(program);
+    return /^trivet_prediction_version_promoted_seconds\{/m.test(text) && text;
+  });
   const rare = ['trivet_prediction_drift_alarms_total', 'trivet_prediction_incomplete_requests_total'];
   const shown = targets.filter(
     ({ expr }) => expr.includes('trivet_predict') && !rare.some((name) => expr.includes(name)),

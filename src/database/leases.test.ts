@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { forEachEngine } from '../../test/support/engines.ts';
 import { createStillWorld } from '../../test/support/still-world.ts';
+import { waitUntil } from '../../test/support/wait-until.ts';
 import { realWorld } from '../world.ts';
 import { acquireLease, releaseLease, renewLease, runUnderLease } from './leases.ts';
 import { statement } from './store.ts';
@@ -82,7 +83,7 @@ forEachEngine(
     for (let step = 1; step <= 5; step += 1) {
       world.moveMs(20);
       const renewedMs = world.nowMs() + order.durationMs;
-      while ((await store.read(endOfLeaseSql, [order.name]))[0]?.expires_at_ms !== renewedMs) await realWorld.sleep(5);
+      await waitUntil(async () => (await store.read(endOfLeaseSql, [order.name]))[0]?.expires_at_ms === renewedMs);
       await runUnderLease({ store: other, world }, order, () => assert.fail('two did the work at once'));
     }
     ended.resolve();

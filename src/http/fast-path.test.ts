@@ -4,6 +4,7 @@ import { type IncomingHttpHeaders, request } from 'node:http';
 import { connect } from 'node:net';
 import { text as readText } from 'node:stream/consumers';
 import { test } from 'node:test';
+import { waitUntil } from '../../test/support/wait-until.ts';
 import { Failure } from '../errors.ts';
 import { createLog } from '../telemetry/log.ts';
 import { createMetrics, type Metrics } from '../telemetry/metrics.ts';
@@ -232,7 +233,7 @@ test('a caller that goes away in the middle of its body is noted as a refusal', 
     const begun = 'POST /oauth/echo HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\na=1';
     await new Promise((resolve) => socket.write(begun, resolve));
     socket.destroy();
-    while (lines.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    await waitUntil(() => lines.length > 0);
     assert.match(lines.join(), /"status":400/);
   });
 });

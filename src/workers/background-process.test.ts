@@ -5,8 +5,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { getPriority, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { TestAnswer, TestOrder } from '../../test/support/background-answers.ts';
+import { waitUntil } from '../../test/support/wait-until.ts';
 import { createBackgroundProcess } from './background-process.ts';
 
 const MODULE = new URL('../../test/support/background-answers.ts', import.meta.url);
@@ -95,7 +95,6 @@ function isThere(pid: number): boolean {
   }
 }
 
-/** The test's own timeout ends the wait for a process that stays. */
 async function ended(pid: number): Promise<void> {
-  while (isThere(pid)) await sleep(20);
+  await waitUntil(() => !isThere(pid));
 }

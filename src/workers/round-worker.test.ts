@@ -38,6 +38,7 @@ test('rounds follow each other, never two at once, until the worker is stopped',
   await third;
   await work.stop();
   const last = rounds;
+  // That no round follows has no event.
   await realWorld.sleep(5);
   assert.equal(rounds, last);
 });
@@ -72,9 +73,10 @@ test('a stop interrupts the rest, aborts the round, waits for it and reports not
   await work.stop();
   await work.stop();
   assert.deepEqual(lines, []);
-  const resting = createWork(async () => {}, 60_000);
+  const ended = Promise.withResolvers<void>();
+  const resting = createWork(async () => ended.resolve(), 60_000);
   resting.work.start();
-  await realWorld.sleep(1);
+  await ended.promise;
   await resting.work.stop();
   const unstarted = createWork(() => assert.fail('a stopped worker does not begin'));
   await unstarted.work.stop();

@@ -41,6 +41,7 @@ test('a killed and restarted PostgreSQL loses nothing acknowledged, and the stor
   for (let round = 0; round < restarts; round += 1) {
     const stop = new AbortController();
     const writers = [0, 1, 2, 3].map((writer) => keepWriting(store, `${round}-${writer}`, stop.signal, refusals));
+    // A moment by chance, and a while without the server.
     await sleep(200 + Math.random() * 300);
     await cluster.kill();
     await sleep(300);

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { runTrivet } from '../support/run-trivet.ts';
 import { createDataDir, startProgram } from '../support/start-program.ts';
+import { waitUntil } from '../support/wait-until.ts';
 
 test('the service tells the capacity of its servers, and the headroom of each', async () => {
   const dataDir = createDataDir();
@@ -51,8 +51,9 @@ test('the service tells the capacity of its servers, and the headroom of each', 
 
   const read = async () => await (await fetch(`${program.httpUrl}/metrics`)).text();
   const series = /^trivet_prediction_capacity_requests\{model="m",server="(\S+)"\} (\d+)$/gm;
-  let found = new Map<string, number>();
-  for (; found.size < 2; await sleep(50))
-    found = new Map([...(await read()).matchAll(series)].map(([, server, count]) => [server!, Number(count)]));
+  const found = await waitUntil(async () => {
+    const counts = [...(await read()).matchAll(series)].map(([, server, count]) => [server!, Number(count)] as const);
+    return counts.length >= 2 && new Map(counts);
+  });
   assert.ok(found.get('large-0')! > 2 * found.get('small-1')!, JSON.stringify([...found]));
 });

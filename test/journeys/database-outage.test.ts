@@ -20,6 +20,7 @@ import {
 import { findReasonToSkip, openTestStore } from '../support/engines.ts';
 import { createTestDatabase, type PostgresCluster, startPostgresCluster } from '../support/postgres-cluster.ts';
 import { createDataDir, type Program, startProgram } from '../support/start-program.ts';
+import { waitUntil } from '../support/wait-until.ts';
 
 const AWAY_MS = process.env.TRIVET_LONG === '1' ? 30_000 : 0;
 const options = { skip: findReasonToSkip('postgres'), timeout: 240_000 };
@@ -73,7 +74,7 @@ function predict({ url }: AuthorizationEndpoint): Promise<Answer> {
 }
 
 async function waitUntilReady({ url }: AuthorizationEndpoint): Promise<void> {
-  while ((await request(`${url}/readyz`)).status !== 200) await realWorld.sleep(50);
+  await waitUntil(async () => (await request(`${url}/readyz`)).status === 200);
 }
 
 for (const { title, begin, end } of OUTAGES)

@@ -6,11 +6,11 @@ import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { test } from 'node:test';
 import { type Store, statement } from '../../src/database/store.ts';
-import { realWorld } from '../../src/world.ts';
 import { enqueueTestDelivery, insertTestHook } from '../support/deliveries-store.ts';
 import { createStorePlace, findReasonToSkip, openTestStore } from '../support/engines.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';
 import { type Program, startProgram } from '../support/start-program.ts';
+import { waitUntil } from '../support/wait-until.ts';
 
 /** As many destinations, so that both processes have some. */
 const RECEIVERS = 24;
@@ -33,11 +33,10 @@ const pendingSql = statement<{ uuid: string }>(
 );
 
 async function waitForShares(store: Store, owners: number): Promise<void> {
-  for (;;) {
+  await waitUntil(async () => {
     const rows = await store.read(sharesSql);
-    if (rows.length === owners && rows.every(({ count }) => count === 256 / owners)) return;
-    await realWorld.sleep(100);
-  }
+    return rows.length === owners && rows.every(({ count }) => count === 256 / owners);
+  });
 }
 
 async function enqueueAll(store: Store, receivers: readonly Receiver[]): Promise<void> {
@@ -62,7 +61,7 @@ async function waitUntilBothDeliver(store: Store, receivers: readonly Receiver[]
 }
 
 async function waitUntilNothingPends(store: Store): Promise<void> {
-  while ((await store.read(pendingSql)).length > 0) await realWorld.sleep(100);
+  await waitUntil(async () => (await store.read(pendingSql)).length === 0);
 }
 
 test('a worker that is killed is followed by the other, which repeats only what was under way', {

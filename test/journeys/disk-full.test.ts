@@ -15,6 +15,7 @@ import {
 } from '../support/authorization-server.ts';
 import { openTestStore } from '../support/engines.ts';
 import { createDataDir, startProgram } from '../support/start-program.ts';
+import { waitUntil } from '../support/wait-until.ts';
 
 /** A small disk of our own, which only root may have; undefined where it is not allowed. */
 function mountSmallDisk(t: TestContext): string | undefined {
@@ -60,7 +61,7 @@ test('a full disk refuses writes, leaves reads alone and is named in the log; wi
   for (; answer.status === 200; answer = await refresh(at, newest)) newest = String(answer.json.refresh_token);
   assert.deepEqual([answer.status, answer.json.error], [503, 'temporarily_unavailable'], answer.text);
   // The log goes its own way, and may come after the answer.
-  while (!/database or disk is full/.test(program.log())) await realWorld.sleep(10);
+  await waitUntil(() => /database or disk is full/.test(program.log()));
   assert.equal(await callApi(at, tokens.access_token), 200, 'reads go on');
 
   rmSync(ballast);

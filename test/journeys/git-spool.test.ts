@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { preparePushes, startIntake } from '../support/pushed-repository.ts';
 import { runTrivet } from '../support/run-trivet.ts';
+import { waitUntil } from '../support/wait-until.ts';
 
 test('with the service down nothing is refused or lost, and the next push sends all of it in order', async (t) => {
   const { commit, push, intake, waiting } = await preparePushes(t);
@@ -91,11 +92,11 @@ test('pushes while the service is away leave one process in the background', asy
     await push('main');
   }
   // Senders that find another at work end by themselves; the last ends with the spool.
-  while (countSenders() > 1) await new Promise((resolve) => setTimeout(resolve, 50));
+  await waitUntil(() => countSenders() <= 1);
   assert.equal(waiting().length, 4);
   const again = await startIntake(intake.port);
   t.after(() => again.close());
-  while (waiting().length > 0 || countSenders() > 0) await new Promise((resolve) => setTimeout(resolve, 50));
+  await waitUntil(() => waiting().length === 0 && countSenders() === 0);
   assert.equal(again.announced.length, 4);
 });
 
@@ -132,6 +133,6 @@ test('a sender in the background brings what a push had to leave', async (t) => 
   assert.equal(waiting().length, 1);
   const again = await startIntake(intake.port);
   t.after(() => again.close());
-  while (again.announced.length === 0 || waiting().length > 0) await new Promise((resolve) => setTimeout(resolve, 50));
+  await waitUntil(() => again.announced.length > 0 && waiting().length === 0);
   assert.equal(again.announced.length, 1);
 });

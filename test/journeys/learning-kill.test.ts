@@ -15,6 +15,7 @@ import { listModelVersions, readModelFile } from '../../src/prediction/registry/
 import { createRandom } from '../../src/prediction/simulator/random-draws.ts';
 import { createStorePlace, openTestStore, type StorePlace } from '../support/engines.ts';
 import { type Program, startProgram } from '../support/start-program.ts';
+import { waitUntil } from '../support/wait-until.ts';
 
 const LIVES = process.env.TRIVET_LONG === '1' ? 40 : 5;
 /** A model that is killed while it is learned rests until its lease has run out: others take its place. */
@@ -128,7 +129,7 @@ async function waitForTheEnd(life: number, place: StorePlace): Promise<void> {
   const readSum = () => Number(query.get()?.sum ?? 0);
   const before = readSum();
   const endMs = Date.now() + 60_000;
-  while (readSum() === before && Date.now() < endMs) await sleep(2);
+  await waitUntil(() => readSum() !== before || Date.now() >= endMs, 2);
   database.close();
   await sleep(300 * random());
 }

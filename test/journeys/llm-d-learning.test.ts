@@ -5,7 +5,6 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { createRandom } from '../../src/prediction/simulator/random-draws.ts';
 import { createServer } from '../../src/prediction/simulator/server.ts';
 import { type Candidate, type RemotePolicy, simulateRemotely } from '../../src/prediction/simulator/simulate.ts';
@@ -20,6 +19,7 @@ import {
   type RouterRow,
 } from '../support/llm-d-router.ts';
 import { startProgram } from '../support/start-program.ts';
+import { waitUntil } from '../support/wait-until.ts';
 
 const SERVERS = 4;
 const ROWS = 3000;
@@ -64,13 +64,12 @@ function createErrors() {
 
 /** Waits until more trainings have ended than before: in simulated time they take none. Returns how many. */
 async function waitForTraining(httpUrl: string, before: number): Promise<number> {
-  for (;;) {
+  return await waitUntil(async () => {
     const metrics = await (await fetch(`${httpUrl}/metrics`)).text();
     const counts = [...metrics.matchAll(/^trivet_prediction_trainings_total\{.*\} (\d+)$/gm)];
     const trainings = counts.reduce((sum, [, count]) => sum + Number(count), 0);
-    if (trainings > before) return trainings;
-    await sleep(100);
-  }
+    return trainings > before && trainings;
+  });
 }
 
 test('a router with two URLs gets predictions within 15 % after 3,000 rows, and learns nothing else', async () => {

@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import { numberedPush, startAnnouncingPrograms } from '../support/announcing-programs.ts';
 import { createStorePlace, engines, findReasonToSkip } from '../support/engines.ts';
 import { startReceiver } from '../support/receiver.ts';
+import { waitUntil } from '../support/wait-until.ts';
 
 const AT_ONCE = 16;
 
@@ -32,12 +33,11 @@ for (const engine of engines)
     const [delivery] = (announced.json as { deliveries: { id: number; hook_id: number }[] }).deliveries;
     const path = `/api/v5/repos/grace/doors/hooks/${delivery!.hook_id}/deliveries/${delivery!.id}`;
     const readDetail = async () => (await announcing.call('GET', path)).json as Detail;
-    const waitUntilEnded = async (attempts: number): Promise<Detail> => {
-      for (;;) {
+    const waitUntilEnded = (attempts: number): Promise<Detail> =>
+      waitUntil(async () => {
         const detail = await readDetail();
-        if (detail.state === 'succeeded' && detail.attempts >= attempts) return detail;
-      }
-    };
+        return detail.state === 'succeeded' && detail.attempts >= attempts && detail;
+      });
     await waitUntilEnded(1);
 
     const ROUNDS = 3;

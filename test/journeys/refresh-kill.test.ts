@@ -5,7 +5,6 @@
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type Statement, statement } from '../../src/database/store.ts';
 import {
   createPerson,
@@ -16,6 +15,7 @@ import {
 } from '../support/authorization-server.ts';
 import { createStorePlace, openTestStore, type StorePlace } from '../support/engines.ts';
 import { type Program, startProgram } from '../support/start-program.ts';
+import { waitUntil } from '../support/wait-until.ts';
 
 const REFRESHES = Number(process.env.TRIVET_TEST_REFRESHES ?? 300);
 const FAMILIES = 16;
@@ -82,7 +82,7 @@ test(`kill -9 during ${REFRESHES} refreshes loses no acknowledged token and fork
       const program = await startProgram({ REFRESH_GRACE_SECONDS: '600', LOG_LEVEL: 'error' }, place.dataDir);
       const before = countAcknowledged(chains);
       const clients = chains.map((chain) => keepRefreshing(program, chain, refusals));
-      while (countAcknowledged(chains) - before < REFRESHES_A_LIFE && refusals.length === 0) await sleep(1);
+      await waitUntil(() => countAcknowledged(chains) - before >= REFRESHES_A_LIFE || refusals.length > 0, 1);
       await program.kill();
       await Promise.all(clients);
       lives += 1;

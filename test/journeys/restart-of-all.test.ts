@@ -4,7 +4,6 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Store } from '../../src/database/store.ts';
 import { readVersionAccuracy } from '../../src/prediction/live-accuracy/read-accuracy.ts';
 import { realWorld } from '../../src/world.ts';
@@ -21,6 +20,7 @@ import {
 } from '../support/predictor-programs.ts';
 import { runTrivet } from '../support/run-trivet.ts';
 import type { Program } from '../support/start-program.ts';
+import { waitUntil } from '../support/wait-until.ts';
 
 const ROUNDS = 6;
 const ROWS = 30;
@@ -36,12 +36,11 @@ async function readScores(program: Program): Promise<number[]> {
 
 /** The figures of the service, once they have these many reports. */
 async function waitForLive(store: Store, rows: number) {
-  for (;;) {
+  return await waitUntil(async () => {
     const [version] = await readVersionAccuracy(store, realWorld.nowMs());
     const live = version?.targets ?? {};
-    if ((live.ttft?.rows ?? 0) >= rows) return live;
-    await sleep(50);
-  }
+    return (live.ttft?.rows ?? 0) >= rows && live;
+  });
 }
 
 async function assertAllAnswer(programs: readonly Program[], expected: number[]): Promise<void> {

@@ -14,6 +14,7 @@ import { checkOutReleasedProgram, type ReleasedProgram } from '../support/releas
 import { runTrivet } from '../support/run-trivet.ts';
 import { createServiceLoad, type ServiceLoad } from '../support/service-load.ts';
 import { type Program, startProgram } from '../support/start-program.ts';
+import { waitUntil } from '../support/wait-until.ts';
 
 const skip = findReasonToSkip('postgres');
 const HOOKS = 2;
@@ -71,13 +72,13 @@ for (const { title, folders } of ORDERS)
     load = await createServiceLoad({ service, store, programs, hooks: HOOKS, scale: SCALE });
     undo.defer(() => load!.stop());
     const running = load.run();
-    await waitUntil(load, ({ accepted }) => accepted > SCALE.events / 5);
+    await waitForLoad(load, ({ accepted }) => accepted > SCALE.events / 5);
     programs.push(undo.use(await startProgram(service.environment, undefined, second)));
-    await waitUntil(load, ({ accepted }) => accepted > (SCALE.events * 3) / 5);
+    await waitForLoad(load, ({ accepted }) => accepted > (SCALE.events * 3) / 5);
     const [leaving] = programs.splice(0, 1);
     assert.equal(await leaving?.stop(), 0);
     await running;
-    await waitUntil(load, ({ received }) => received === SCALE.events * HOOKS);
+    await waitForLoad(load, ({ received }) => received === SCALE.events * HOOKS);
     load.stop();
     assert.deepEqual(load.failures, []);
     assert.deepEqual([...load.counts.repeated], [], 'every call was answered at once');
@@ -97,8 +98,8 @@ async function createToken(folder: string | undefined, env: Readonly<Record<stri
   return await run('token', 'create', '--user', 'grace', '--name', 't', '--scope', 'all_hook', 'all_projects');
 }
 
-async function waitUntil(load: ServiceLoad, holds: (counts: ServiceLoad['counts']) => boolean): Promise<void> {
-  while (!holds(load.counts) && load.failures.length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
+async function waitForLoad(load: ServiceLoad, holds: (counts: ServiceLoad['counts']) => boolean): Promise<void> {
+  await waitUntil(() => holds(load.counts) || load.failures.length > 0);
 }
 
 const ROWS = observePool({ rows: 300 });
@@ -128,16 +129,15 @@ async function predict({ httpUrl }: Program): Promise<Prediction> {
 
 /** It serves the version, or has named the reason why not. */
 async function waitUntilSettled(program: Program, version: string): Promise<string> {
-  for (;;) {
+  return await waitUntil(async () => {
     const prediction = await predict(program);
     if (prediction.version === version) return `serves it: ${prediction.ttftMs.toFixed(3)} ms`;
     const line = program
       .log()
       .split('\n')
       .find((text) => text.includes('Cannot load a promoted model') && text.includes(`"${version}"`));
-    if (line !== undefined) return `skips it: ${(JSON.parse(line) as { err: { message: string } }).err.message}`;
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
+    return line !== undefined && `skips it: ${(JSON.parse(line) as { err: { message: string } }).err.message}`;
+  });
 }
 
 test('each serves the models of the other, or names why not and answers as before', { skip }, async (t) => {

@@ -4,8 +4,8 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type Program, startProgram } from '../support/start-program.ts';
+import { waitUntil } from '../support/wait-until.ts';
 
 interface Load {
   running: number;
@@ -56,8 +56,12 @@ test('rows without a load take that of their server, and rows with one keep it',
     PREDICTION_SCRAPE_STALE_MS: '500',
   });
   const ask = () => predict(program, [asked(busy.name), asked(idle.name), asked('10.9.9.9')]);
-  let answer = await ask();
-  for (; answer.outputs.length < 3; answer = await ask()) await sleep(20);
+  const askUntil = (holds: (servers: number) => boolean) =>
+    waitUntil(async () => {
+      const found = await ask();
+      return holds(found.outputs.length) && found;
+    });
+  let answer = await askUntil((servers) => servers === 3);
   const [busyMs, idleMs, unknownMs] = answer.outputs.map((output) => output.predictedTtftMillis);
   assert.ok(busyMs! > 5 * idleMs!, `${busyMs} beside ${idleMs}`);
   assert.ok(idleMs! >= unknownMs!, 'a server that is not listed is taken as it came');
@@ -66,7 +70,7 @@ test('rows without a load take that of their server, and rows with one keep it',
   assert.equal(own.outputs[0]?.predictedTtftMillis, idleMs);
 
   busy[Symbol.dispose]();
-  for (answer = await ask(); answer.outputs.length === 3; answer = await ask()) await sleep(20);
+  answer = await askUntil((servers) => servers < 3);
   assert.deepEqual(
     [answer.outputs.map((output) => output.serverIp), answer.metadata.omittedInputs],
     [[idle.name, '10.9.9.9'], 1],

@@ -1,10 +1,10 @@
 /** Traces as an OpenTelemetry collector sends them, made by encoders that are not ours. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import protobuf from 'protobufjs';
 import { type Program, startProgram } from '../support/start-program.ts';
+import { waitUntil } from '../support/wait-until.ts';
 
 /** The part of opentelemetry/proto that spans of requests use; fields beside it are sent too. */
 const PROTO = `syntax = "proto3";
@@ -79,9 +79,8 @@ async function readCount(program: Program, name: string): Promise<number> {
   return Number(new RegExp(`^${name} (\\S+)`, 'm').exec(metrics)?.[1] ?? 0);
 }
 
-/** The test's own limit of time ends the wait for what never comes. */
 async function waitForCount(program: Program, name: string, count: number): Promise<void> {
-  while ((await readCount(program, name)) < count) await sleep(100);
+  await waitUntil(async () => (await readCount(program, name)) >= count);
 }
 
 const PROTOBUF = { 'content-type': 'application/x-protobuf' };

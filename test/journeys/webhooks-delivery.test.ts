@@ -15,6 +15,7 @@ import { createStorePlace, engines, findReasonToSkip, type StorePlace } from '..
 import { createTestDatabase, type PostgresCluster, startPostgresCluster } from '../support/postgres-cluster.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';
 import { createDataDir, type Program, startProgram } from '../support/start-program.ts';
+import { waitUntil } from '../support/wait-until.ts';
 
 const isLong = process.env.TRIVET_LONG === '1';
 const KILLS = isLong ? 20 : 2;
@@ -43,11 +44,10 @@ async function enqueueAll(store: Store, url: string, count: number): Promise<voi
 }
 
 async function waitUntilNothingPends(store: Store): Promise<void> {
-  for (;;) {
+  await waitUntil(async () => {
     const rows = await store.read(countPendingSql).catch(() => []);
-    if (rows[0]?.count === 0) return;
-    await realWorld.sleep(100);
-  }
+    return rows[0]?.count === 0;
+  });
 }
 
 function countDistinct(receiver: Receiver): number {

@@ -2,6 +2,7 @@ import { type Store, statement } from '../../src/database/store.ts';
 import { enqueueStatements } from '../../src/webhooks/delivery/queue/delivery-store.ts';
 import { beat, takeShards } from '../../src/webhooks/delivery/queue/shard-store.ts';
 import { realWorld } from '../../src/world.ts';
+import { waitUntil } from './wait-until.ts';
 
 /** Hooks, deliveries and their outcome, straight in the store, where no rule of the API stands between. */
 
@@ -81,11 +82,10 @@ export async function waitForDelivery(
   id: number,
   isThere: (row: DeliveryRow) => boolean = (row) => row.state !== 'pending',
 ): Promise<DeliveryRow> {
-  for (;;) {
+  return await waitUntil(async () => {
     const row = await readDelivery(store, id);
-    if (isThere(row)) return row;
-    await realWorld.sleep(10);
-  }
+    return isThere(row) && row;
+  }, 10);
 }
 
 const attemptsOfSql = statement<{

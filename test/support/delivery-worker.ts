@@ -6,6 +6,7 @@ import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { createAddressGuard } from '../../src/webhooks/addresses/address-guard.ts';
 import { createDeliveryWorker, type DeliveryWorker } from '../../src/webhooks/delivery/worker/delivery-worker.ts';
 import { realWorld, type World } from '../../src/world.ts';
+import { waitUntil } from './wait-until.ts';
 
 export const testCipher = createSecretCipher([new Uint8Array(32).fill(7)], realWorld);
 
@@ -76,9 +77,8 @@ async function waitForRow<Row extends object>(
   id: number,
   isThere: IsThere<Row>,
 ): Promise<Row> {
-  for (;;) {
+  return await waitUntil(async () => {
     const [row] = await store.read(asked, [id]);
-    if (row !== undefined && isThere(row)) return row;
-    await realWorld.sleep(10);
-  }
+    return row !== undefined && isThere(row) && row;
+  }, 10);
 }

@@ -1,6 +1,5 @@
 /** Processes of the service that predict with one model, and clients that ask for predictions and report times. */
 import assert from 'node:assert/strict';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { packModel, publishModel } from '../../src/prediction/registry/publish-model.ts';
 import type { Observation } from '../../src/prediction/schema/observation.ts';
 import { DEFAULT_TRAINING, trainModel } from '../../src/prediction/training/train-model.ts';
@@ -8,6 +7,7 @@ import { realWorld } from '../../src/world.ts';
 import { openTestStore, type StorePlace } from './engines.ts';
 import { observePool, tabulate } from './observed-pool.ts';
 import { type Program, type ProgramEnvironment, startProgram } from './start-program.ts';
+import { waitUntil } from './wait-until.ts';
 
 const parameters = { ...DEFAULT_TRAINING, trees: { ...DEFAULT_TRAINING.trees, trees: 30 } };
 const model = trainModel('m@1', tabulate(observePool({ rows: 500, servers: [1, 1, 1] })), parameters);
@@ -65,13 +65,12 @@ export async function readMetrics(program: Program): Promise<(series: string) =>
 /** Until all have taken up the same rows, and no report is missing in them. Returns how long that took. */
 export async function converge(programs: readonly Program[]): Promise<number> {
   const beganMs = realWorld.monotonicMs();
-  for (;;) {
+  return await waitUntil(async () => {
     const metrics = await Promise.all(programs.map(readMetrics));
     const sequences = new Set(metrics.map((read) => read('trivet_prediction_shared_sequence')));
     const pending = metrics.some((read) => read('trivet_prediction_shared_pending_groups') > 0);
-    if (sequences.size === 1 && !pending) return realWorld.monotonicMs() - beganMs;
-    await sleep(20);
-  }
+    return sequences.size === 1 && !pending && realWorld.monotonicMs() - beganMs;
+  });
 }
 
 export async function startPredictors(undo: AsyncDisposableStack, count: number, of: ProgramEnvironment) {

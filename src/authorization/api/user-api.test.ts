@@ -10,6 +10,7 @@ import {
   type SignedIn,
 } from '../../../test/support/authorization-server.ts';
 import { type Bench, type Case, checkConformance, prepareTokens } from '../../../test/support/conformance.ts';
+import { waitUntil } from '../../../test/support/wait-until.ts';
 import { isSecretOf } from '../accounts/secret-text.ts';
 import { createPersonalToken, revokePersonalToken } from '../tokens/personal-token.ts';
 
@@ -196,7 +197,7 @@ const cases: Case[] = [
           (answer) => JSON.parse(answer.text) as Fields[],
         );
       await listing();
-      const used = await waitFor(async () => (await listing())[0]?.last_used_at);
+      const used = await waitUntil(async () => (await listing())[0]?.last_used_at);
       assert.match(used, /Z$/);
       server.advance(1001);
       assert.equal(await callApi(server, secret), 401);
@@ -253,7 +254,7 @@ const cases: Case[] = [
         client_secret: created.clientSecret,
       });
       await request(`${server.url}/oauth/token?${query.toString()}`, { method: 'POST' });
-      const seen = await waitFor(async () => {
+      const seen = await waitUntil(async () => {
         const headers = { authorization: `Bearer ${person.tokens.access_token}` };
         const { json } = await request(`${server.url}${USER}/applications/${created.clientId}`, { headers });
         return json.secret_seen_in_query_at as string | null;
@@ -265,16 +266,6 @@ const cases: Case[] = [
 
 function authenticate({ server }: Bench, clientId: unknown, secret: unknown) {
   return postForm(`${server.url}/oauth/revoke`, { token: 'x' }, basic(String(clientId), String(secret)));
-}
-
-/** For what is written after the answer. */
-async function waitFor<T>(find: () => Promise<T | null | undefined>): Promise<T> {
-  for (let attempt = 0; attempt < 100; attempt++) {
-    const found = await find();
-    if (found !== undefined && found !== null) return found;
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-  throw new Error('It never came');
 }
 
 checkConformance('the user API', cases);

@@ -6,7 +6,7 @@ import { type TestContext, test } from 'node:test';
 import { type ConsoleService, readCsrf, startConsoleService } from '../../../test/support/console-service.ts';
 import type { FormClient } from '../../../test/support/form-client.ts';
 import { reportTestRows, saveTestVersion } from '../../../test/support/model-versions.ts';
-import { realWorld } from '../../world.ts';
+import { waitUntil } from '../../../test/support/wait-until.ts';
 
 interface Stage {
   readonly service: ConsoleService;
@@ -32,11 +32,10 @@ async function readText(client: FormClient, path: string): Promise<string> {
 
 /** Until the page says it: the serving process follows a promotion a moment later. */
 async function waitFor(client: FormClient, path: string, pattern: RegExp): Promise<string> {
-  for (;;) {
+  return await waitUntil(async () => {
     const text = await readText(client, path);
-    if (pattern.test(text)) return text;
-    await realWorld.sleep(20);
-  }
+    return pattern.test(text) && text;
+  });
 }
 
 test('a version is promoted and rolled back, each after a page that says what will change', async (t) => {

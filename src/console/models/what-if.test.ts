@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { startConsoleService } from '../../../test/support/console-service.ts';
 import { saveTestVersion } from '../../../test/support/model-versions.ts';
+import { waitUntil } from '../../../test/support/wait-until.ts';
 import { promoteModel } from '../../prediction/registry/model-store.ts';
-import { realWorld } from '../../world.ts';
 
 test('what would be predicted is answered by address, as Predict answers, with quantiles and parts', async (t) => {
   const service = await startConsoleService({ PREDICTION_LEARNING: 'false' });
@@ -20,8 +20,10 @@ test('what would be predicted is answered by address, as Predict answers, with q
   const query =
     '&input_token_length=2000&num_request_running=8&num_request_waiting=3&kv_cache_usage=0.5&server_ip=10.0.0.2';
   // The serving process follows a promotion a moment later.
-  let shown = await read(query);
-  for (; !/Answered by m@1/.test(shown.text); shown = await read(query)) await realWorld.sleep(20);
+  const shown = await waitUntil(async () => {
+    const page = await read(query);
+    return /Answered by m@1/.test(page.text) && page;
+  });
 
   const response = await fetch(`${service.url}/prediction.v1.PredictionService/Predict`, {
     method: 'POST',

@@ -4,6 +4,7 @@ import { type ConsoleService, startConsoleService } from '../../../test/support/
 import type { FormClient } from '../../../test/support/form-client.ts';
 import { reportTestRows, saveTestVersion } from '../../../test/support/model-versions.ts';
 import { startReceiver } from '../../../test/support/receiver.ts';
+import { waitUntil } from '../../../test/support/wait-until.ts';
 import { promoteModel } from '../../prediction/registry/model-store.ts';
 
 test('the overview shows everyone their own webhooks, and an administrator all of them and the models', async (t) => {
@@ -69,9 +70,8 @@ async function readOverview(client: FormClient): Promise<string> {
 
 /** Attempts and reports are counted a moment after they were made. */
 async function waitForText(client: FormClient, pattern: RegExp): Promise<string> {
-  for (;;) {
+  return await waitUntil(async () => {
     const text = await readOverview(client);
-    if (pattern.test(text)) return text;
-    await new Promise((resolve) => setTimeout(resolve, 200));
-  }
+    return pattern.test(text) && text;
+  });
 }

@@ -4,7 +4,7 @@ import { type ConsoleService, readCsrf, startConsoleService } from '../../../tes
 import { enqueueTestDelivery } from '../../../test/support/deliveries-store.ts';
 import type { Answer, FormClient } from '../../../test/support/form-client.ts';
 import { type Receiver, startReceiver } from '../../../test/support/receiver.ts';
-import { realWorld } from '../../world.ts';
+import { waitUntil } from '../../../test/support/wait-until.ts';
 
 const REPOSITORY = '/webhooks/ada/doors';
 
@@ -50,7 +50,7 @@ function textOf({ body }: Answer): string {
 
 /** Until the page says it: what workers do shows a moment later. */
 async function waitFor(client: FormClient, path: string, pattern: RegExp): Promise<void> {
-  while (!pattern.test((await client.get(path)).body)) await realWorld.sleep(20);
+  await waitUntil(async () => pattern.test((await client.get(path)).body));
 }
 
 test('a webhook is made, tested, changed, given another key and none, switched off and on, and deleted', async (t) => {

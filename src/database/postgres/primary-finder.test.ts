@@ -7,6 +7,7 @@ import pg from 'pg';
 import { findReasonToSkip, openTestStore } from '../../../test/support/engines.ts';
 import { findNoteSql, insertNoteSql, insertPair, noteMigration } from '../../../test/support/note-store.ts';
 import { type PostgresCluster, startPostgresCluster } from '../../../test/support/postgres-cluster.ts';
+import { waitUntil } from '../../../test/support/wait-until.ts';
 import type { Failure } from '../../errors.ts';
 import { migrations } from '../migrations/list.ts';
 import type { Store } from '../store.ts';
@@ -39,7 +40,7 @@ async function startHost(): Promise<Host> {
 async function change({ admin }: Host, name: string, value: string): Promise<void> {
   await admin.query(`ALTER SYSTEM SET ${name} = '${value}'`);
   await admin.query('SELECT pg_reload_conf()');
-  while ((await admin.query(`SHOW ${name}`)).rows[0][name] !== value) await sleep(10);
+  await waitUntil(async () => (await admin.query(`SHOW ${name}`)).rows[0][name] === value);
 }
 
 const setReadOnly = (host: Host, value: 'on' | 'off') => change(host, 'default_transaction_read_only', value);

@@ -17,6 +17,7 @@ import {
   takeNoteOnce,
   takeNoteSql,
 } from '../../../test/support/note-store.ts';
+import { waitUntil } from '../../../test/support/wait-until.ts';
 import type { Failure } from '../../errors.ts';
 import { migrations } from '../migrations/list.ts';
 import { type Statement, type Store, statement } from '../store.ts';
@@ -312,10 +313,7 @@ test('a procedure that waits for anything but its statements is refused, since i
   await using store = await openTestStore(place, options);
   await assert.rejects(store.call(insertAndWait, 'slow'), hasCode('internal'));
   await store.write(insertNoteSql, ['next', 1]);
+  // Longer than the procedure would have waited: that nothing follows has no event.
   await sleep(100);
   assert.deepEqual(await listIds(store), ['next']);
 });
-
-async function waitUntil(isTrue: () => boolean): Promise<void> {
-  while (!isTrue()) await sleep(20);
-}

@@ -41,6 +41,7 @@ test('expand() counts a message that fails as large: it was expanded until then'
   const bomb = { ...compress(8 * MEBIBYTE), maxBytes: MEBIBYTE };
   await assert.rejects(expansions.expand(owner, bomb), /must be at most 1048576 bytes/);
   const next = expansions.expand(owner, compress(100)).then(() => 'done');
+  // That it waits has no event.
   assert.equal(await Promise.race([next, sleep(50, 'waits')]), 'waits');
   nowMs = 16;
   assert.equal(await next, 'done');

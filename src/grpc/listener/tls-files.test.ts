@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { connectRaw } from '../../../test/support/grpc-client.ts';
 import { ECHO_PATH, echo, HELLO, startGrpcServer } from '../../../test/support/grpc-server.ts';
-import { realWorld } from '../../world.ts';
+import { waitUntil } from '../../../test/support/wait-until.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'trivet-grpc-'));
 after(() => rmSync(folder, { recursive: true }));
@@ -44,9 +44,9 @@ test('a renewed certificate is taken up without a restart, once both of its file
   assert.equal(String(await old.unary(ECHO_PATH, HELLO)), 'hello');
   const isLogged = (text: string) => running.logged.some(({ msg }) => msg === text);
   copyFileSync(next.serverCert, tls.certFile);
-  while (!isLogged('gRPC keeps its certificate')) await realWorld.sleep(5);
+  await waitUntil(() => isLogged('gRPC keeps its certificate'));
   copyFileSync(next.serverKey, tls.keyFile);
-  while (!isLogged('gRPC uses a new certificate')) await realWorld.sleep(5);
+  await waitUntil(() => isLogged('gRPC uses a new certificate'));
   using client = connectRaw(`localhost:${running.server.port}`, { ca: readFileSync(next.caCert) });
   assert.equal(String(await client.unary(ECHO_PATH, HELLO)), 'hello');
   assert.equal(String(await old.unary(ECHO_PATH, HELLO)), 'hello', 'connections there are go on');

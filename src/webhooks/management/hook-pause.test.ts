@@ -4,6 +4,7 @@ import { enqueueTestDelivery, waitForDelivery } from '../../../test/support/deli
 import { createTestWorker, startTestWorker, waitForEndpoint } from '../../../test/support/delivery-worker.ts';
 import { forEachEngine } from '../../../test/support/engines.ts';
 import { startReceiver } from '../../../test/support/receiver.ts';
+import { waitUntil } from '../../../test/support/wait-until.ts';
 import { type ManagementServer, startManagement } from '../../../test/support/webhook-management.ts';
 import type { Store } from '../../database/store.ts';
 import { realWorld } from '../../world.ts';
@@ -34,11 +35,10 @@ async function withWaiting(store: Store, url: string, run: (scene: Scene) => Pro
 }
 
 async function waitForPause({ server, hook }: Scene) {
-  for (;;) {
+  return await waitUntil(async () => {
     const { body } = await server.call('GET', hook);
-    if (body.paused_until !== null) return body;
-    await realWorld.sleep(20);
-  }
+    return body.paused_until !== null && body;
+  });
 }
 
 const receivers: [reason: string, status: number, headers: Record<string, string>][] = [

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { test } from 'node:test';
 import { onRequest, startRawReceiver } from '../../../../test/support/raw-receiver.ts';
@@ -16,16 +17,17 @@ test('a second answer in the same breath is not the next delivery’s', async ()
 });
 
 test('a second answer that comes while the connection is idle ends it', async () => {
-  const extra = Promise.withResolvers<void>();
+  const sockets: Socket[] = [];
   await using receiver = await startRawReceiver((socket, index) => {
-    onRequest(socket, () => {
-      socket.write(index === 0 ? OK : 'HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n');
-      if (index === 0) setTimeout(() => socket.write(OK, () => setTimeout(extra.resolve, 50)), 50);
-    });
+    sockets.push(socket);
+    onRequest(socket, () => void socket.write(index === 0 ? OK : 'HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n'));
   });
   await using sender = openSender();
   assert.equal((await sender.send(deliveryTo(receiver.url))).status, 200);
-  await extra.promise;
+  const [idle] = sockets as [Socket];
+  const ended = Promise.race([once(idle, 'end'), once(idle, 'close')]);
+  idle.write(OK);
+  await ended;
   sender.letRest();
   assert.equal((await sender.send(deliveryTo(receiver.url))).status, 500);
   assert.equal(receiver.connections, 2);
@@ -70,17 +72,17 @@ test('a connection on which interim answers came is not used again', async () =>
 
 test('a second answer that comes as late as to look like the next one’s makes that delivery doubtful', async () => {
   const doubted = Promise.withResolvers<readonly number[]>();
+  const sockets: Socket[] = [];
   await using receiver = await startRawReceiver((socket) => {
-    onRequest(socket, (index) => {
-      // The first answer, and while the second request waits, one more; then the true second one.
-      if (index === 0) socket.write(OK);
-      else socket.write(OK, () => setTimeout(() => socket.write('HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n'), 100));
-    });
+    sockets.push(socket);
+    onRequest(socket, () => void socket.write(OK));
   });
   await using sender = openSender({ onDoubt: (ids) => doubted.resolve(ids) });
   await sender.send({ ...deliveryTo(receiver.url), deliveryId: 11 });
   sender.letRest();
+  // What came for the second request was one more answer to the first; the true one follows.
   assert.equal((await sender.send({ ...deliveryTo(receiver.url), deliveryId: 12 })).status, 200);
+  sockets[0]?.write('HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n');
   assert.deepEqual(await doubted.promise, [12]);
   await sender.send({ ...deliveryTo(receiver.url), deliveryId: 13 });
   sender.letRest();

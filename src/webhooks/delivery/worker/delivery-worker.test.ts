@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import type { Socket } from 'node:net';
 import {
   enqueueTestDelivery,
   insertTestHook,
@@ -17,6 +18,7 @@ import { forEachEngine } from '../../../../test/support/engines.ts';
 import { FORBIDDEN_TARGETS } from '../../../../test/support/forbidden-targets.ts';
 import { onRequest, startRawReceiver } from '../../../../test/support/raw-receiver.ts';
 import { startReceiver } from '../../../../test/support/receiver.ts';
+import { waitUntil } from '../../../../test/support/wait-until.ts';
 import { type Store, statement } from '../../../database/store.ts';
 import { realWorld } from '../../../world.ts';
 import { hookAssociatedData } from '../../hooks/hook.ts';
@@ -177,11 +179,10 @@ forEachEngine('a hook that was disabled behind our back is held, and one that is
     'test-held-canceled',
     'SELECT COUNT(held_since_ms) AS held, COUNT(canceled_at_ms) AS canceled FROM endpoint_queue',
   );
-  for (;;) {
+  await waitUntil(async () => {
     const [row] = await store.read(countsSql);
-    if (row?.held === 1 && row.canceled === 1) break;
-    await realWorld.sleep(10);
-  }
+    return row?.held === 1 && row.canceled === 1;
+  });
   assert.equal(receiver.received.length, 0);
 });
 
@@ -209,8 +210,7 @@ forEachEngine('what is enqueued while its endpoint is looked into is found witho
   await using worker = startTestWorker({ ...store, read, readAll });
   worker.wake();
   await waitForDelivery(store, first);
-  while (second === undefined) await realWorld.sleep(10);
-  assert.equal((await waitForDelivery(store, second)).state, 'succeeded');
+  assert.equal((await waitForDelivery(store, await waitUntil(() => second))).state, 'succeeded');
   assert.ok(looks > 0);
 });
 
@@ -301,12 +301,10 @@ forEachEngine(
 forEachEngine('a success that was another answer does not stay: the delivery is sent again', async (store) => {
   const NO = 'HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n';
   const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
+  const sockets: Socket[] = [];
   await using receiver = await startRawReceiver((socket, connection) => {
-    onRequest(socket, (index) => {
-      if (connection > 0) socket.write(NO);
-      else if (index === 0) socket.write(OK);
-      else socket.write(OK, () => setTimeout(() => socket.write(NO), 100));
-    });
+    sockets.push(socket);
+    onRequest(socket, () => void socket.write(connection > 0 ? NO : OK));
   });
   const { url } = receiver;
   await insertTestHook(store, { id: 1, url });
@@ -318,6 +316,8 @@ forEachEngine('a success that was another answer does not stay: the delivery is 
   await realWorld.sleep(20);
   const second = await enqueueTestDelivery(store, { hookId: 1, url });
   worker.wake();
+  await waitForDelivery(store, second);
+  sockets[0]?.write(NO);
   const row = await waitForDelivery(store, second, ({ attempts }) => attempts === 2);
   assert.deepEqual([row.state, row.status], ['pending', 404]);
   assert.equal((await readDelivery(store, first)).attempts, 1);
