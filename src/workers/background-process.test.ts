@@ -51,7 +51,7 @@ test('aborting ends the process, however long it would have worked', async () =>
   await assert.rejects(opened.ask({ does: 'answer' }, abort.signal), { name: 'AbortError' });
 });
 
-test('it ends with the process that started it, however that ends', async () => {
+test('a background process ends with the process that started it, however that ends', async () => {
   using started = startOwner('setInterval(() => {}, 1000);');
   const [said] = (await once(started.owner.stdout, 'data')) as [Buffer];
   const pid = Number(said.toString());

@@ -68,7 +68,7 @@ suite('OAuth clients of Debian', { skip: skipReason() }, () => {
   }
 
   for (const method of ['client_secret_basic', 'client_secret_post']) {
-    test(`Authlib, ${method}: PKCE, identity token, refresh when asked and when expired, introspection, revocation`, async () => {
+    test(`Authlib by ${method} uses PKCE, reads the identity token, refreshes when asked and when expired, introspects and revokes`, async () => {
       const settings = { ...(await journey.register()), method, code_verifier: createVerifier() };
       const report = await runPython<
         Report & { sub: string; userinfo_sub: string; active: boolean; revoked: number; after_revocation: number }
@@ -79,7 +79,7 @@ suite('OAuth clients of Debian', { skip: skipReason() }, () => {
     });
   }
 
-  test('requests-oauthlib, HTTP Basic: exchange, refresh with the client and, once expired, without', async () => {
+  test('requests-oauthlib by HTTP Basic exchanges, and refreshes with the client and, once expired, without', async () => {
     const report = await runPython<Report & { scope: string[] }>(
       'requests-oauthlib-client.py',
       await journey.register(),
@@ -88,7 +88,7 @@ suite('OAuth clients of Debian', { skip: skipReason() }, () => {
     assert.deepEqual(report.scope, ['all_user', 'all_hook']);
   });
 
-  test('requests-oauthlib without a secret: PKCE, and Basic with an empty password', async () => {
+  test('requests-oauthlib without a secret uses PKCE, and Basic with an empty password', async () => {
     const { client_id } = await journey.register('--public');
     const code_verifier = createVerifier();
     const code_challenge = createHash('sha256').update(code_verifier).digest('base64url');

@@ -52,7 +52,7 @@ async function installGitHook(
   return { push, folder };
 }
 
-test('from the set-up link to a redelivery: account, application, consent, token, webhook, push, failure, log', {
+test('one round leads from the set-up link to a redelivery: account, application, consent, token, webhook, push, failure, log', {
   skip: findReasonToSkipPages(),
   timeout: 240_000,
 }, async () => {

@@ -22,7 +22,7 @@ suite('OAuth clients', { skip: findReasonToSkipPages() }, () => {
     await journey?.[Symbol.asyncDispose]();
   });
 
-  test('a client of GitCode: parameters in the query, no redirect_uri, refresh without a client', async () => {
+  test('a client of GitCode sends parameters in the query and no redirect_uri, and refreshes without a client', async () => {
     const { client_id, client_secret } = await journey.register();
     const query = {
       client_id,
@@ -52,7 +52,7 @@ suite('OAuth clients', { skip: findReasonToSkipPages() }, () => {
     assert.equal(((await user.json()) as { login: string }).login, 'ada');
   });
 
-  test('oauth4webapi: discovery, PKCE, iss, exchange, identity token, refresh, introspection, revocation', async () => {
+  test('oauth4webapi discovers, checks iss, exchanges with PKCE, reads the identity token, refreshes, introspects and revokes', async () => {
     const { client_id, client_secret } = await journey.register();
     const insecure = { [oauth.allowInsecureRequests]: true };
     const issuer = new URL(journey.program.httpUrl);
@@ -111,7 +111,7 @@ suite('OAuth clients', { skip: findReasonToSkipPages() }, () => {
     assert.equal((await oauth.processIntrospectionResponse(server, client, again)).active, false);
   });
 
-  test('openid-client: a public client with PKCE, and a device', async () => {
+  test('openid-client is a public client with PKCE, and a device', async () => {
     const { client_id } = await journey.register(
       '--public',
       '--grant',
@@ -148,7 +148,7 @@ suite('OAuth clients', { skip: findReasonToSkipPages() }, () => {
     assert.equal((await polling).scope, 'all_hook');
   });
 
-  test('openid-client: an application acts for itself', async () => {
+  test('openid-client lets an application act for itself', async () => {
     const { client_id, client_secret } = await journey.register(
       '--grant',
       'client_credentials',
@@ -162,7 +162,7 @@ suite('OAuth clients', { skip: findReasonToSkipPages() }, () => {
     assert.equal(tokens.expires_in, 1_296_000);
   });
 
-  test('simple-oauth2: exchange, refresh and revocation with the secret in the body', async () => {
+  test('simple-oauth2 exchanges, refreshes and revokes with the secret in the body', async () => {
     const { client_id, client_secret } = await journey.register();
     const client = new AuthorizationCode({
       client: { id: client_id, secret: client_secret },
@@ -182,7 +182,7 @@ suite('OAuth clients', { skip: findReasonToSkipPages() }, () => {
     await assert.rejects(renewed.refresh());
   });
 
-  test('passport-oauth2: a web application signs its user in', async () => {
+  test('passport-oauth2 signs the user of a web application in', async () => {
     const app = express();
     const listener = app.listen(0, '127.0.0.1');
     await new Promise((resolve) => listener.once('listening', resolve));

@@ -22,21 +22,21 @@ const THIRD = {
   'custom-key': 'custom-value',
 };
 
-test('RFC 7541 C.3: requests without Huffman code', () => {
+test('RFC 7541 C.3: requests without Huffman code are decoded', () => {
   const decoder = new HpackDecoder();
   assert.deepEqual(decode(decoder, '8286 8441 0f77 7777 2e65 7861 6d70 6c65 2e63 6f6d'), FIRST);
   assert.deepEqual(decode(decoder, '8286 84be 5808 6e6f 2d63 6163 6865'), { ...FIRST, 'cache-control': 'no-cache' });
   assert.deepEqual(decode(decoder, '8287 85bf 400a 6375 7374 6f6d 2d6b 6579 0c63 7573 746f 6d2d 7661 6c75 65'), THIRD);
 });
 
-test('RFC 7541 C.4: requests with Huffman code', () => {
+test('RFC 7541 C.4: requests with Huffman code are decoded', () => {
   const decoder = new HpackDecoder();
   assert.deepEqual(decode(decoder, '8286 8441 8cf1 e3c2 e5f2 3a6b a0ab 90f4 ff'), FIRST);
   assert.deepEqual(decode(decoder, '8286 84be 5886 a8eb 1064 9cbf'), { ...FIRST, 'cache-control': 'no-cache' });
   assert.deepEqual(decode(decoder, '8287 85bf 4088 25a8 49e9 5ba9 7d7f 8925 a849 e95b b8e8 b4bf'), THIRD);
 });
 
-test('RFC 7541 C.2.2 and C.2.3: literals that are not added to the table', () => {
+test('RFC 7541 C.2.2 and C.2.3: literals that are not added to the table are decoded', () => {
   const decoder = new HpackDecoder();
   assert.deepEqual(decode(decoder, '040c 2f73 616d 706c 652f 7061 7468'), { ':path': '/sample/path' });
   assert.deepEqual(decode(decoder, '1008 7061 7373 776f 7264 0673 6563 7265 74'), { password: 'secret' });

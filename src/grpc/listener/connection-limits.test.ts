@@ -77,7 +77,7 @@ test('a client that drips bytes and makes no calls is given up like a silent one
   await client.closed;
 });
 
-test('Keepalive pings a client without calls, and gives it up when it does not answer', () => {
+test('keepalive pings a client without calls, and gives it up when it does not answer', () => {
   mock.timers.enable({ apis: ['setInterval'] });
   const happened: string[] = [];
   const keepalive = new Keepalive(

@@ -195,7 +195,7 @@ function post(body: string, headers: Record<string, string> = {}, path = PATH): 
   return fetch(`${http.url}${path}`, { method: 'POST', body, headers: { ...defaults, ...headers } });
 }
 
-test('the same call as JSON over HTTP, with the names of the fields in either spelling', async () => {
+test('the same call is answered as JSON over HTTP, with the names of the fields in either spelling', async () => {
   const request = {
     target_model: 'known',
     inputs: [

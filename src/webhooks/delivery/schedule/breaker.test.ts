@@ -130,7 +130,7 @@ test('successes without a failure leave no trace', () => {
   assert.equal(advance(nearlyOpen, times(20, success)), CLOSED_BREAKER);
 });
 
-test('it opens when five of the last twenty failed and these are nine tenths of them, and not before', () => {
+test('a breaker opens when five of the last twenty failed and these are nine tenths of them, and not before', () => {
   const bits = fc.array(fc.boolean(), { maxLength: 60 });
   fc.assert(
     fc.property(bits, (outcomes) => {

@@ -5,7 +5,7 @@ import { MAX_ATTEMPTS, parseRetryAfterMs, planRetryMs } from './retry-policy.ts'
 
 const HOUR_MS = 3_600_000;
 
-test('ten attempts: at once, then after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h and 24 h', () => {
+test('ten attempts are made: at once, then after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h and 24 h', () => {
   const waits = Array.from({ length: MAX_ATTEMPTS }, (_, index) => planRetryMs({ attempt: index + 1, random: 0.5 }));
   const hours = [2, 5, 10, 14, 20, 24].map((hour) => hour * HOUR_MS);
   assert.deepEqual(waits, [5000, 300_000, 1_800_000, ...hours, undefined]);

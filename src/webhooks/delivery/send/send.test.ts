@@ -89,7 +89,7 @@ for (const [title, before] of interim) {
     assert.deepEqual(report.outcome, { kind: 'accepted', status: 200 });
     assert.equal(Buffer.from(report.responseBody).toString(), 'HTTP/1.1 ');
   });
-  test(`they may come byte by byte: ${title}`, async () => {
+  test(`interim responses may come byte by byte: ${title}`, async () => {
     const report = await sendTo((socket) => void socket.once('data', () => void writeBytes(socket, answer)));
     assert.deepEqual(report.outcome, { kind: 'accepted', status: 200 });
   });
