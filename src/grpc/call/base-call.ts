@@ -4,9 +4,7 @@ import type { Log } from '../../telemetry/log.ts';
 import { traceIdOf } from '../../telemetry/trace-id.ts';
 import type { Tracing } from '../../telemetry/tracing.ts';
 import type { World } from '../../world.ts';
-import type { MemoryReservation } from '../budget/large-messages.ts';
 import { COST, costOfBytes } from '../budget/turns.ts';
-import { STREAM_WINDOW } from '../http2/frames.ts';
 import { encodeGrpcMessage, encodeHeaderBlock } from '../http2/header-block.ts';
 import type { Headers } from '../http2/request-head.ts';
 import type { Http2Stream, StreamListener } from '../http2/stream.ts';
@@ -14,10 +12,11 @@ import type { CountCall } from './call-metrics.ts';
 import { ACCEPTED_ENCODINGS, type Expansions } from './expansions.ts';
 import { readTimeoutMs } from './grpc-timeout.ts';
 import { isLoopbackAddress } from './loopback.ts';
-import { type FramedMessage, MESSAGE_HEAD_BYTES, MessageSplitter } from './message-reader.ts';
+import type { FramedMessage } from './message-reader.ts';
 import { MessageTimer } from './message-timer.ts';
+import { RequestBuffer } from './request-buffer.ts';
 import type { GrpcCall, GrpcMethod } from './service.ts';
-import { isExpected, isOurFault, StatusError, statusCodeOf, toStatus } from './status.ts';
+import { isExpected, isOurFault, statusCodeOf, toStatus } from './status.ts';
 
 export interface Route {
   readonly path: string;
@@ -56,11 +55,7 @@ const OK_TRAILERS = encodeHeaderBlock([['grpc-status', '0']]);
 export class BaseCall implements GrpcCall, StreamListener {
   protected readonly dependencies: CallDependencies;
   /** Made when it is needed: most calls come in one piece. */
-  #splitter: MessageSplitter | undefined;
-  /** Bytes of the request that are kept. */
-  #keptBytes = 0;
-  /** For what a large message has beyond the first window of its stream. */
-  #reserved: { readonly bytes: number; readonly reservation: MemoryReservation } | undefined;
+  #request: RequestBuffer | undefined;
   #admission: Promise<void> | undefined;
   #timeoutMs: number | undefined;
   /** The prefix of a message, overwritten for each: the stream copies it at once. */
@@ -161,59 +156,39 @@ export class BaseCall implements GrpcCall, StreamListener {
   }
 
   protected keep(bytes: Buffer): void {
-    this.#keptBytes += bytes.length;
-    const { maxMessageBytes, stream } = this.dependencies;
-    this.#splitter ??= new MessageSplitter(maxMessageBytes, stream.connection.memory.blocks);
-    this.#splitter.push(bytes);
-    stream.keep(bytes.length);
+    const { stream, maxMessageBytes } = this.dependencies;
+    this.#request ??= new RequestBuffer({ stream, maxMessageBytes, onExpired: () => this.onShed() });
+    this.#request.keep(bytes);
   }
 
   /** The method has used the message, and keeps nothing of it. */
   protected recycleMessage(): void {
-    this.#splitter?.recycle();
+    this.#request?.recycle();
   }
 
   protected takeMessage(): FramedMessage | undefined {
-    return this.#splitter?.take();
+    return this.#request?.take();
   }
 
   protected checkNothingLeft(): void {
-    if (this.#splitter !== undefined && this.#splitter.length > 0)
-      throw new StatusError('INTERNAL', 'Cannot read the message: it is cut off');
+    this.#request?.checkNothingLeft();
   }
 
-  /** Sees to it that the caller can send the rest of the message that it has begun. */
+  /** Lets the caller send the rest of the message that it has begun. */
   protected reserveRoom(): void {
-    const { stream } = this.dependencies;
-    const splitter = this.#splitter;
-    if (splitter === undefined || splitter.length === 0) return;
+    if (this.#request === undefined || !this.#request.hasBegun) return;
     this.expectMessage();
-    const bytes = splitter.needed - STREAM_WINDOW;
-    if (bytes > 0 && this.#reserved === undefined) {
-      const onGranted = (): void => stream.grantNow(bytes);
-      const onExpired = (): void => this.onShed();
-      this.#reserved = { bytes, reservation: stream.connection.memory.reserve({ bytes, onGranted, onExpired }) };
-    }
-    stream.ensureWindow(Math.max(splitter.needed, MESSAGE_HEAD_BYTES) - splitter.length);
+    this.#request.reserveRoom();
   }
 
   /** Bytes of the request were used: the caller may send as many again. */
   protected release(bytes: number): void {
-    if (bytes === 0 || this.#keptBytes === 0) return;
-    this.#keptBytes -= bytes;
-    this.#reserved?.reservation.release();
-    this.dependencies.stream.release(bytes);
-    this.dependencies.stream.grant(bytes - (this.#reserved?.bytes ?? 0));
-    this.#reserved = undefined;
+    this.#request?.release(bytes);
   }
 
   /** No more of the request is used. */
   protected dropRequest(): void {
-    this.#splitter?.clear();
-    this.#reserved?.reservation.release();
-    this.#reserved = undefined;
-    if (this.#keptBytes > 0) this.dependencies.stream.release(this.#keptBytes);
-    this.#keptBytes = 0;
+    this.#request?.drop();
   }
 
   /** A call that is answered in the read that it came with needs no timer. */

@@ -12,7 +12,7 @@ import type { LargeMessages } from '../budget/large-messages.ts';
 import type { MemoryBudget } from '../budget/memory-budget.ts';
 import type { NetworkUse } from '../budget/network-use.ts';
 import { ReadQueue } from '../budget/read-queue.ts';
-import { COST, Share, type Turns } from '../budget/turns.ts';
+import { Share, type Turns } from '../budget/turns.ts';
 import { ConnectionMemory } from './connection-memory.ts';
 import { ControlFrameLimit } from './control-frame-limit.ts';
 import { FrameReader } from './frame-reader.ts';
@@ -184,7 +184,7 @@ export class Http2Connection {
 
   /** Stops waiting: the calls under way fail, and their callers get the reason before the connection ends. */
   async cut(): Promise<void> {
-    await this.#endStreams((stream) => stream.listener?.onCut());
+    await this.#streams.endAll(this.share, (stream) => stream.listener?.onCut());
     endSocketSoon(this.socket);
   }
 
@@ -278,15 +278,7 @@ export class Http2Connection {
 
   #dropStreams(): void {
     this.sendWindows.clear();
-    void this.#endStreams((stream) => stream.receiveReset());
-  }
-
-  /** Few in a turn: a connection has a thousand, and to end them all at once would let every other caller wait. */
-  async #endStreams(end: (stream: Http2Stream) => void): Promise<void> {
-    for (const stream of this.#streams) {
-      await this.share.take(COST.drop);
-      end(stream);
-    }
+    void this.#streams.endAll(this.share, (stream) => stream.receiveReset());
   }
 
   #sendSettings(): void {

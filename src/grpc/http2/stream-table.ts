@@ -1,3 +1,4 @@
+import { COST, type Share } from '../budget/turns.ts';
 import { ClosedStreams } from './closed-streams.ts';
 import { MAX_WINDOW } from './frames.ts';
 import type { Http2Stream } from './stream.ts';
@@ -63,6 +64,14 @@ export class StreamTable {
     this.#newStreams = [];
     if (this.#streams.size > 0) for (const stream of streams) if (this.#streams.has(stream.id)) keep(stream);
     this.noteIdle();
+  }
+
+  /** Few in a turn: a connection has a thousand, and to end them all at once would let every other caller wait. */
+  async endAll(share: Share, end: (stream: Http2Stream) => void): Promise<void> {
+    for (const stream of this.#streams.values()) {
+      await share.take(COST.drop);
+      end(stream);
+    }
   }
 
   noteIdle(): void {

@@ -1,0 +1,84 @@
+import type { MemoryReservation } from '../budget/large-messages.ts';
+import { STREAM_WINDOW } from '../http2/frames.ts';
+import type { Http2Stream } from '../http2/stream.ts';
+import { type FramedMessage, MESSAGE_HEAD_BYTES, MessageSplitter } from './message-reader.ts';
+import { StatusError } from './status.ts';
+
+export interface RequestBufferOptions {
+  readonly stream: Http2Stream;
+  readonly maxMessageBytes: number;
+  /** A message that was begun did not get its memory in time. */
+  readonly onExpired: () => void;
+}
+
+/** The bytes of a request that are kept until their message is whole, and the memory that they take. */
+export class RequestBuffer {
+  readonly #stream: Http2Stream;
+  readonly #splitter: MessageSplitter;
+  readonly #onExpired: () => void;
+  #keptBytes = 0;
+  /** For what a large message has beyond the first window of its stream. */
+  #reserved: { readonly bytes: number; readonly reservation: MemoryReservation } | undefined;
+
+  constructor({ stream, maxMessageBytes, onExpired }: RequestBufferOptions) {
+    this.#stream = stream;
+    this.#splitter = new MessageSplitter(maxMessageBytes, stream.connection.memory.blocks);
+    this.#onExpired = onExpired;
+  }
+
+  /** A message has begun that is not whole. */
+  get hasBegun(): boolean {
+    return this.#splitter.length > 0;
+  }
+
+  keep(bytes: Buffer): void {
+    this.#keptBytes += bytes.length;
+    this.#splitter.push(bytes);
+    this.#stream.keep(bytes.length);
+  }
+
+  take(): FramedMessage | undefined {
+    return this.#splitter.take();
+  }
+
+  /** The message that was taken is used, and nothing of it is kept. */
+  recycle(): void {
+    this.#splitter.recycle();
+  }
+
+  checkNothingLeft(): void {
+    if (this.hasBegun) throw new StatusError('INTERNAL', 'Cannot read the message: it is cut off');
+  }
+
+  /** Lets the caller send the rest of the message that it has begun. */
+  reserveRoom(): void {
+    const stream = this.#stream;
+    const { needed, length } = this.#splitter;
+    const bytes = needed - STREAM_WINDOW;
+    if (bytes > 0 && this.#reserved === undefined) {
+      const onGranted = (): void => stream.grantNow(bytes);
+      const reservation = stream.connection.memory.reserve({ bytes, onGranted, onExpired: this.#onExpired });
+      this.#reserved = { bytes, reservation };
+    }
+    stream.ensureWindow(Math.max(needed, MESSAGE_HEAD_BYTES) - length);
+  }
+
+  /** Bytes of the request were used: the caller may send as many again. */
+  release(bytes: number): void {
+    if (bytes === 0 || this.#keptBytes === 0) return;
+    this.#keptBytes -= bytes;
+    this.#reserved?.reservation.release();
+    this.#stream.release(bytes);
+    this.#stream.grant(bytes - (this.#reserved?.bytes ?? 0));
+    this.#reserved = undefined;
+  }
+
+  /** No more of the request is used. */
+  drop(): void {
+    this.#splitter.clear();
+    this.#reserved?.reservation.release();
+    this.#reserved = undefined;
+    if (this.#keptBytes > 0) this.#stream.release(this.#keptBytes);
+    this.#keptBytes = 0;
+  }
+}
