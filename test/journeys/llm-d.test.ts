@@ -1,22 +1,9 @@
 /** The predictor interface of llm-d against the real program, spoken to as its router does. */
 import assert from 'node:assert/strict';
-import { rmSync } from 'node:fs';
 import { after, before, test } from 'node:test';
-import { nameEndToEnd } from '../../src/prediction/llm-d/training-row-store.ts';
-import { listSamples } from '../../src/prediction/observations/sample-store.ts';
-import { createStorePlace, engines, findReasonToSkip, openTestStore, type StorePlace } from '../support/engines.ts';
-import {
-  createRouter,
-  createRouterRow,
-  createTpotEntry,
-  createTtftEntry,
-  postJson,
-  postStrict,
-  type RouterRow,
-} from '../support/llm-d-router.ts';
+import { ENVIRONMENT, entriesOf, findUrl, rowsFrom } from '../support/llm-d-program.ts';
+import { createRouter, createRouterRow, postJson, postStrict } from '../support/llm-d-router.ts';
 import { type Program, startProgram } from '../support/start-program.ts';
-
-const ENVIRONMENT = { LLM_D_PORT: '0', LLM_D_MODEL: 'm', LOG_LEVEL: 'error', PREDICTION_LEARNING: 'false' };
 
 let program: Program;
 /** The root of the port of its own. */
@@ -26,21 +13,6 @@ before(async () => {
   url = findUrl(program);
 });
 after(() => program[Symbol.asyncDispose]());
-
-function findUrl({ output }: Program): string {
-  return /llm-d\s+(\S+)/.exec(output())?.[1] ?? '';
-}
-
-/** Lengths that tell rows apart: the prior's TTFT rises with them. */
-const rowsFrom = (first: number, count: number): RouterRow[] =>
-  Array.from({ length: count }, (_, i) => createRouterRow({ input_token_length: 1 + ((first + i) % 7919) }));
-
-const entriesOf = (rows: readonly RouterRow[], kind: 'ttft' | 'tpot') =>
-  rows.map((row) =>
-    kind === 'ttft'
-      ? createTtftEntry(row, 150.7, Date.now())
-      : createTpotEntry(row, row, { tpotMs: 12.5, atMs: Date.now() }),
-  );
 
 /** Without what differs from call to call. */
 function strip(text: string): unknown {
@@ -245,98 +217,4 @@ test('the same call twice gives the same answer', async () => {
   const ask = async () =>
     strip(await (await postJson(`${url}/predict/bulk/strict`, { requests: rowsFrom(5, 3) })).text());
   assert.deepEqual(await ask(), await ask());
-});
-
-test('end-to-end times of a router that does not stream are answered to it, and leave TTFT as it was', async () => {
-  const base = `${program.httpUrl}/llm-d/quiet`;
-  const row = createRouterRow();
-  const askTtft = async () => {
-    const response = await postJson(`${program.httpUrl}/prediction.v1.PredictionService/Predict`, {
-      targetModel: 'quiet',
-      inputs: [
-        { inputTokenLength: 512, kvCacheUsage: 0.25, numRequestRunning: 4, prefixCacheScore: 0.5, inflightTokens: 900 },
-      ],
-    });
-    return ((await response.json()) as { outputs: { predictedTtftMillis: number }[] }).outputs[0]!.predictedTtftMillis;
-  };
-  const before = await askTtft();
-  const endToEnd = Array.from({ length: 5000 }, () => createTtftEntry(row, 9000, Date.now()));
-  assert.equal((await postJson(`${base}/add_training_data_bulk`, { entries: endToEnd })).status, 202);
-  assert.equal(await askTtft(), before);
-  const [slow] = await postStrict(base, [row]);
-  assert.ok(slow!.ttft_ms > 4000, `${slow!.ttft_ms} ms`);
-
-  // It streams from now on.
-  const streamed = [
-    ...endToEnd.slice(0, 400).map((entry) => ({ ...entry, actual_ttft_ms: 30 })),
-    ...entriesOf([row], 'tpot'),
-  ];
-  assert.equal((await postJson(`${base}/add_training_data_bulk`, { entries: streamed })).status, 202);
-  const [fast] = await postStrict(base, [row]);
-  assert.ok(fast!.ttft_ms < 300, `${fast!.ttft_ms} ms`);
-});
-
-async function countSamples(place: StorePlace, targetModel: string): Promise<number> {
-  await using store = await openTestStore(place);
-  return (await listSamples(store, targetModel, 100_000)).length;
-}
-
-for (const engine of engines)
-  test(`kill -9 after 202 loses no row, and a refused batch leaves none (${engine})`, {
-    skip: findReasonToSkip(engine),
-  }, async () => {
-    const place = await createStorePlace(engine);
-    const environment =
-      place.databaseUrl === undefined
-        ? ENVIRONMENT
-        : { ...ENVIRONMENT, DATABASE_URL: place.databaseUrl, SECRET_KEYS: Buffer.alloc(32, 7).toString('base64') };
-    try {
-      const first = await startProgram(environment, place.dataDir);
-      const router = createRouter({ predictionUrl: findUrl(first), trainingUrl: findUrl(first) });
-      router.addTrainingData([
-        ...entriesOf(rowsFrom(0, 1500), 'ttft'),
-        { ...entriesOf(rowsFrom(0, 1), 'tpot')[0]!, prefix_cache_score: 2 },
-      ]);
-      assert.equal(await router.flush(), 422);
-      router.addTrainingData([...entriesOf(rowsFrom(0, 1500), 'ttft'), ...entriesOf(rowsFrom(0, 500), 'tpot')]);
-      assert.equal(await router.flush(), 202);
-      router.addTrainingData(entriesOf(rowsFrom(0, 30), 'ttft'));
-      assert.equal(await router.flush(), 202);
-      await first.kill();
-      assert.equal(await countSamples(place, 'm'), 2000);
-      await using second = await startProgram(environment, place.dataDir);
-      assert.equal(
-        (await postJson(`${findUrl(second)}/add_training_data_bulk`, { entries: entriesOf(rowsFrom(0, 1), 'tpot') }))
-          .status,
-        202,
-      );
-      await second.stop();
-      assert.equal(await countSamples(place, 'm'), 2031);
-    } finally {
-      rmSync(place.dataDir, { recursive: true, force: true });
-    }
-  });
-
-test('batches of one model to two processes are counted together, and none of their rows is lost', {
-  skip: findReasonToSkip('postgres'),
-}, async () => {
-  const place = await createStorePlace('postgres');
-  const shared = {
-    ...ENVIRONMENT,
-    DATABASE_URL: place.databaseUrl!,
-    SECRET_KEYS: Buffer.alloc(32, 7).toString('base64'),
-  };
-  try {
-    await using one = await startProgram(shared);
-    await using other = await startProgram(shared);
-    const urls = [findUrl(one), findUrl(other)];
-    const sent = Array.from({ length: 10 }, (_, i) =>
-      postJson(`${urls[i % 2]}/add_training_data_bulk`, { entries: entriesOf(rowsFrom(i, 500), 'ttft') }),
-    );
-    for (const response of await Promise.all(sent)) assert.equal(response.status, 202);
-    assert.equal(await countSamples(place, 'm'), 0);
-    assert.equal(await countSamples(place, nameEndToEnd('m')), 5000);
-  } finally {
-    rmSync(place.dataDir, { recursive: true, force: true });
-  }
 });

@@ -4,6 +4,7 @@ import {
   procedure,
   type Row,
   type Statement,
+  type Store,
   statement,
 } from '../../src/database/store.ts';
 import { Failure } from '../../src/errors.ts';
@@ -126,3 +127,11 @@ export const insertAndAnswerFunction = procedure(
     return () => id;
   },
 );
+
+export async function listIds(store: Store): Promise<string[]> {
+  return (await store.read(listNotesSql)).map((row) => row.id);
+}
+
+export function hasCode(code: string) {
+  return (error: Failure): boolean => error.code === code;
+}

@@ -54,8 +54,8 @@ const checkPods: Rule = (resources, settings) =>
     const containers = [...(pod.initContainers ?? []), ...pod.containers];
     const own = containers.filter((container) => container.name === 'trivet');
     const mistakes = [
-      pod.securityContext?.['runAsNonRoot'] !== true && 'may run as root',
-      !isDeepEqual(pod.securityContext?.['seccompProfile'], { type: 'RuntimeDefault' }) && 'has no seccomp profile',
+      pod.securityContext?.runAsNonRoot !== true && 'may run as root',
+      !isDeepEqual(pod.securityContext?.seccompProfile, { type: 'RuntimeDefault' }) && 'has no seccomp profile',
       pod.automountServiceAccountToken !== false && 'gets a token of the Kubernetes API',
       own.length !== 1 && 'has not one container of Trivet',
       ...containers.flatMap((container) => checkContainer(container, pod)),
@@ -67,8 +67,8 @@ const checkPods: Rule = (resources, settings) =>
 function checkContainer({ name, securityContext, volumeMounts = [] }: Container, pod: Pod): (string | false)[] {
   const volumes = new Set(pod.volumes?.map((volume) => volume.name));
   return [
-    securityContext?.['allowPrivilegeEscalation'] !== false && `${name} may gain privileges`,
-    !isDeepEqual(securityContext?.['capabilities'], { drop: ['ALL'] }) && `${name} has capabilities`,
+    securityContext?.allowPrivilegeEscalation !== false && `${name} may gain privileges`,
+    !isDeepEqual(securityContext?.capabilities, { drop: ['ALL'] }) && `${name} has capabilities`,
     ...volumeMounts.map((mount) => !volumes.has(mount.name) && `${name} mounts the unknown volume ${mount.name}`),
   ];
 }
@@ -80,11 +80,11 @@ function checkOwnContainer(container: Container, pod: Pod, settings: ReadonlySet
   const probes = isSidecar ? ['startup', 'liveness'] : ['startup', 'liveness', 'readiness'];
   const names = env.map((variable) => variable.name);
   return [
-    securityContext?.['readOnlyRootFilesystem'] !== true && 'may write to its root',
-    securityContext?.['runAsUser'] !== undefined && 'has a fixed user',
+    securityContext?.readOnlyRootFilesystem !== true && 'may write to its root',
+    securityContext?.runAsUser !== undefined && 'has a fixed user',
     resources?.requests === undefined && 'requests no resources',
-    resources?.limits?.['memory'] === undefined && 'has no limit of memory',
-    resources?.limits?.['cpu'] !== undefined && 'is throttled',
+    resources?.limits?.memory === undefined && 'has no limit of memory',
+    resources?.limits?.cpu !== undefined && 'is throttled',
     pod.terminationGracePeriodSeconds <= stopSeconds && `may be killed while it stops, after ${stopSeconds} s`,
     ...names.map((name) => !settings.has(name) && `sets ${name}, which is not a setting`),
     ...names.map((name, index) => names.indexOf(name) !== index && `sets ${name} twice`),

@@ -10,7 +10,7 @@ const OF_THIS_RUN =
 export function createUserEnvironment(nodeFolder?: string): NodeJS.ProcessEnv {
   const environment = Object.fromEntries(Object.entries(process.env).filter(([name]) => !OF_THIS_RUN.test(name)));
   if (nodeFolder === undefined) return environment;
-  const folders = (process.env['PATH'] ?? '').split(delimiter).filter((path) => !path.includes('node_modules'));
+  const folders = (process.env.PATH ?? '').split(delimiter).filter((path) => !path.includes('node_modules'));
   return { ...environment, PATH: [nodeFolder, ...folders].join(delimiter) };
 }
 

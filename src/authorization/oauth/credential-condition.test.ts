@@ -22,12 +22,8 @@ import {
   signIn,
 } from '../../../test/support/authorization-server.ts';
 import { type Bench, type Case, checkConformance } from '../../../test/support/conformance.ts';
-import { forEachEngine } from '../../../test/support/engines.ts';
 import { createFormClient, type FormClient } from '../../../test/support/form-client.ts';
 import { runTrivet } from '../../../test/support/run-trivet.ts';
-import { credentialOrigins } from '../../database/migrations/0021-credential-origins.ts';
-import { migrations } from '../../database/migrations/list.ts';
-import { statement } from '../../database/store.ts';
 import { setPasswordStatement } from '../accounts/password-store.ts';
 import { createSession } from '../accounts/session-store.ts';
 import { createUser, findUserById } from '../accounts/user-store.ts';
@@ -271,33 +267,3 @@ const others: Case[] = [
 ];
 
 checkConformance('consents and sessions', others);
-
-const insertOldFamilySql = statement(
-  'test-insert-old-family',
-  `INSERT INTO token_families (family_id, client_id, user_id, scope, auth_time_ms, created_at_ms, expires_at_ms)
-   VALUES ($1, 'app', 'ada', 'all_user', $2, $2, $3)`,
-);
-const insertOldUserSql = statement(
-  'test-insert-old-user',
-  `INSERT INTO users (id, login, login_key, name, is_admin, password_changed_at_ms, created_at_ms)
-   VALUES ('ada', 'ada', 'ada', 'Ada', 0, 100, 1)`,
-);
-const liveFamiliesSql = statement<{ family_id: string }>(
-  'test-live-families',
-  'SELECT family_id FROM token_families WHERE revoked_at_ms IS NULL',
-);
-
-forEachEngine(
-  'families that a password change had ended stay dead in a database from before',
-  async (store, { openAnother }) => {
-    await store.write(insertOldUserSql);
-    for (const [familyId, createdAtMs] of [
-      ['before', 99],
-      ['after', 101],
-    ] as const)
-      await store.write(insertOldFamilySql, [familyId, createdAtMs, 1_000_000]);
-    const migrated = await openAnother({ migrations });
-    assert.deepEqual(await migrated.read(liveFamiliesSql), [{ family_id: 'after' }]);
-  },
-  { migrations: migrations.filter(({ id }) => id !== credentialOrigins.id) },
-);

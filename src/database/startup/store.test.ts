@@ -1,36 +1,23 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Registry } from 'prom-client';
-import { createStorePlace, forEachEngine, openTestStore } from '../../../test/support/engines.ts';
+import { forEachEngine } from '../../../test/support/engines.ts';
 import {
   findNoteSql,
-  insertAndBreak,
-  insertAndForgive,
+  hasCode,
   insertAndRefuse,
-  insertAndWait,
   insertFullNoteSql,
   insertNoteSql,
-  insertWithinLimit,
+  listIds,
   listNotesSql,
   noteMigration,
-  takeNoteOnce,
   takeNoteSql,
 } from '../../../test/support/note-store.ts';
 import { waitUntil } from '../../../test/support/wait-until.ts';
-import type { Failure } from '../../errors.ts';
 import { migrations } from '../migrations/list.ts';
-import { type Statement, type Store, statement } from '../store.ts';
+import { type Statement, statement } from '../store.ts';
 
 const options = { migrations: [...migrations, noteMigration] };
-
-async function listIds(store: Store): Promise<string[]> {
-  return (await store.read(listNotesSql)).map((row) => row.id);
-}
-
-function hasCode(code: string) {
-  return (error: Failure): boolean => error.code === code;
-}
 
 forEachEngine(
   'what was written is read, in the same types',
@@ -153,74 +140,6 @@ forEachEngine(
 );
 
 forEachEngine(
-  'procedures decide as if they ran one after the other',
-  async (store, { openAnother }) => {
-    const other = await openAnother();
-    const calls = Array.from({ length: 24 }, (_, index) =>
-      (index % 2 ? store : other).call(insertWithinLimit, { id: `n${index}`, limit: 5 }),
-    );
-    const inserted = (await Promise.all(calls)).filter((result) => result.isInserted);
-    assert.equal(inserted.length, 5);
-    assert.equal((await listIds(store)).length, 5);
-  },
-  options,
-);
-
-forEachEngine(
-  'many procedures that conflict all come to an end',
-  async (store, { openAnother }) => {
-    const other = await openAnother();
-    const calls = Array.from({ length: 128 }, (_, index) =>
-      (index % 2 ? store : other).call(insertWithinLimit, { id: `n${index}`, limit: 100 }),
-    );
-    const inserted = (await Promise.all(calls)).filter((result) => result.isInserted);
-    assert.equal(inserted.length, 100);
-  },
-  { ...options, poolSize: 10 },
-);
-
-forEachEngine(
-  'procedures that decide by conditional statements queue for a row instead of conflicting',
-  async (store, { openAnother }) => {
-    const other = await openAnother();
-    await store.write(insertNoteSql, ['tickets', 100]);
-    const calls = Array.from({ length: 128 }, (_, index) =>
-      (index % 2 ? store : other).call(takeNoteOnce, { id: 'tickets', receipt: `r${index}` }),
-    );
-    const taken = (await Promise.all(calls)).filter(Boolean);
-    assert.equal(taken.length, 100);
-    const receipts = (await listIds(store)).filter((id) => id.startsWith('r'));
-    assert.equal(receipts.length, 100);
-  },
-  { ...options, poolSize: 10 },
-);
-
-forEachEngine(
-  'what a procedure throws arrives, and nothing of it is stored',
-  async (store) => {
-    await assert.rejects(store.call(insertAndRefuse, 'one'), {
-      name: 'Failure',
-      code: 'forbidden',
-      message: 'Cannot insert: not today',
-      details: { field: 'id' },
-    });
-    await assert.rejects(store.call(insertAndBreak, 'one'), { name: 'TypeError', message: 'broken' });
-    assert.deepEqual(await listIds(store), []);
-  },
-  options,
-);
-
-forEachEngine(
-  'a procedure cannot go on after a statement that failed',
-  async (store) => {
-    await store.write(insertNoteSql, ['one', 1]);
-    await assert.rejects(store.call(insertAndForgive, 'one'), hasCode('conflict'));
-    assert.deepEqual(await listIds(store), ['one']);
-  },
-  options,
-);
-
-forEachEngine(
   'values that the engines would take differently are refused by both',
   async (store) => {
     await assert.rejects(store.write(insertNoteSql, ['a\0b', 1]), hasCode('invalid'));
@@ -306,14 +225,4 @@ test('a statement name means one text', () => {
   assert.equal(statement('test_same', 'SELECT 1 AS one').text, oneSql.text);
   assert.throws(() => statement('test_same', 'SELECT 2 AS two'), hasCode('internal'));
   assert.throws(() => statement('x'.repeat(64), 'SELECT 1'), hasCode('internal'));
-});
-
-test('a procedure that waits for anything but its statements is refused, since it would hold everyone up', async () => {
-  const place = await createStorePlace('sqlite');
-  await using store = await openTestStore(place, options);
-  await assert.rejects(store.call(insertAndWait, 'slow'), hasCode('internal'));
-  await store.write(insertNoteSql, ['next', 1]);
-  // Longer than the procedure would have waited: that nothing follows has no event.
-  await sleep(100);
-  assert.deepEqual(await listIds(store), ['next']);
 });

@@ -1,0 +1,61 @@
+/** Which samples there are, and which stay. */
+import assert from 'node:assert/strict';
+import { Registry } from 'prom-client';
+import { forEachEngine } from '../../../test/support/engines.ts';
+import { input, openSink, whole } from '../../../test/support/observation-sink.ts';
+import { createLog } from '../../telemetry/log.ts';
+import type { WholeObservation } from '../schema/observation-event.ts';
+import { type FreshSamplesPage, listFreshSamples, listSampledModels } from './sample-count-store.ts';
+import { createSampleKeeper } from './sample-keeper.ts';
+import { listSamples, thinModelSamples } from './sample-store.ts';
+
+forEachEngine('fresh samples are listed by pages, every target model once', async (store) => {
+  const { sink } = openSink(store);
+  const names = Array.from({ length: 200 }, (_, index) => `m${index}`);
+  await sink.report(names.map((targetModel) => ({ ...whole, targetModel })));
+  const listed: string[] = [];
+  let pages = 0;
+  for (let after: string | undefined = ''; after !== undefined; pages++) {
+    const page: FreshSamplesPage = await listFreshSamples(store, after);
+    listed.push(...page.fresh.map(({ targetModel }) => targetModel));
+    after = page.last;
+  }
+  assert.deepEqual(listed.toSorted(), names.toSorted());
+  assert.equal(pages, 4);
+  assert.deepEqual((await Array.fromAsync(listSampledModels(store))).toSorted(), names.toSorted());
+});
+
+forEachEngine('thinning keeps the newest rows, and of older ones some of every server', async (store) => {
+  const { sink } = openSink(store);
+  const on = (serverIp: string): WholeObservation => ({ ...whole, input: { ...input, serverIp } });
+  await sink.report([on('rare')]);
+  await sink.report(Array.from({ length: 60 }, () => on('busy')));
+  await sink.report(Array.from({ length: 5 }, () => on('new')));
+  await thinModelSamples(store, 'm', { newest: 10, perServerAndLoadClass: 7, perLoadClass: 40 });
+  const servers = (await listSamples(store, 'm', 100)).map(({ observation }) => observation.input.serverIp);
+  const count = (name: string) => servers.filter((server) => server === name).length;
+  assert.deepEqual([count('rare'), count('busy'), count('new')], [1, 7, 5]);
+});
+
+forEachEngine(
+  'samples are thinned and counted by load, whichever process added them, with learning on or off',
+  async (store) => {
+    const metrics = new Registry();
+    const { sink, world } = openSink(store);
+    const keeper = createSampleKeeper({ store, world, log: createLog('silent'), metrics });
+    await sink.report(Array.from({ length: 30 }, () => ({ ...whole, requestId: '' })));
+    const busy = { ...input, numRequestWaiting: 9 };
+    await sink.report(Array.from({ length: 5 }, () => ({ ...whole, requestId: '', input: busy })));
+    assert.deepEqual(await Array.fromAsync(listSampledModels(store)), ['m']);
+    await keeper.thin('m');
+    const gauge = await metrics.getSingleMetric('trivet_prediction_samples')!.get();
+    const counted = gauge.values.map(({ labels, value }) => [labels.model, labels.waiting, value]);
+    assert.deepEqual(
+      counted.sort((a, b) => Number(a[2]) - Number(b[2])),
+      [
+        ['m', '8-64', 5],
+        ['m', '0-1', 30],
+      ],
+    );
+  },
+);

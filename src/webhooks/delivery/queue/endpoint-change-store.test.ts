@@ -1,0 +1,132 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { takeAllShards } from '../../../../test/support/deliveries-store.ts';
+import { enqueue, NOW, ORIGIN, OWNER, readDue } from '../../../../test/support/delivery-queue.ts';
+import { forEachEngine } from '../../../../test/support/engines.ts';
+import type { PauseReason } from '../schedule/pause-reason.ts';
+import { recoverEndpointStatement, restart, wakeOrigin } from './delivery-restart-store.ts';
+import {
+  cancelEndpointStatement,
+  holdEndpointStatement,
+  moveEndpointStatement,
+  releaseEndpointStatement,
+  shardOf,
+} from './delivery-store.ts';
+import { type EndpointChange, endpointStatements, type HealthChange } from './endpoint-change-store.ts';
+
+const FINE = { fails: 0, failingSinceMs: null, openings: 0, pause: null };
+const healthStatements = (changes: readonly Omit<HealthChange, 'kind'>[]) =>
+  endpointStatements(
+    changes.map((change) => ({ kind: 'health', ...change })),
+    [],
+    NOW,
+  );
+const pauseFor = (reason: PauseReason) => ({ sinceMs: NOW - 1000, untilMs: NOW + 9000, reason });
+
+forEachEngine('a paused endpoint is not woken by an enqueue', async (store) => {
+  await takeAllShards(store, OWNER, NOW);
+  await enqueue(store, 1);
+  await store.writeAll(
+    healthStatements([{ hookId: 1, fails: 12, failingSinceMs: NOW, openings: 3, pause: pauseFor('failures') }]),
+  );
+  await enqueue(store, 1, NOW + 1);
+  assert.deepEqual(await readDue(store, NOW + 8999), []);
+  const [due] = await readDue(store, NOW + 9000);
+  assert.deepEqual([due?.fails, due?.failing_since_ms, due?.parked], [12, NOW, 1]);
+  assert.deepEqual([due?.openings, due?.paused_since_ms, due?.pause_reason], [3, NOW - 1000, 'failures']);
+  await store.writeAll(healthStatements([{ hookId: 1, ...FINE }]));
+  const [open] = await readDue(store, NOW + 9000);
+  assert.deepEqual([open?.fails, open?.failing_since_ms, open?.parked], [0, null, 0]);
+  assert.deepEqual([open?.openings, open?.paused_since_ms, open?.pause_reason], [0, null, null]);
+});
+
+forEachEngine('an endpoint that is released, or that a person asks for, forgets its pause', async (store) => {
+  await takeAllShards(store, OWNER, NOW);
+  const id = await enqueue(store, 1);
+  const paused = healthStatements([
+    { hookId: 1, fails: 7, failingSinceMs: NOW, openings: 3, pause: pauseFor('no_connection') },
+  ]);
+  for (const end of [
+    () => store.writeAll([releaseEndpointStatement(1, NOW)]),
+    () => restart(store, [1, id], NOW),
+    () => store.writeAll([recoverEndpointStatement(1, NOW)]),
+  ]) {
+    await store.writeAll(paused);
+    assert.deepEqual(await readDue(store), []);
+    await end();
+    const [due] = await readDue(store);
+    assert.deepEqual([due?.parked, due?.paused_since_ms], [0, null]);
+    assert.notEqual(due?.pause_reason, 'no_connection');
+  }
+});
+
+forEachEngine('when an origin works again, those who waited for it only are woken', async (store) => {
+  await takeAllShards(store, OWNER, NOW);
+  for (const hookId of [1, 2]) await enqueue(store, hookId);
+  const failing = { fails: 12, failingSinceMs: NOW, openings: 0 };
+  await store.writeAll(
+    healthStatements([
+      { hookId: 1, ...failing, pause: pauseFor('no_connection') },
+      { hookId: 2, ...failing, pause: pauseFor('failures') },
+    ]),
+  );
+  await wakeOrigin(store, ORIGIN, NOW);
+  assert.deepEqual(
+    (await readDue(store)).map((due) => due.hook_id),
+    [1],
+  );
+});
+
+forEachEngine('a held endpoint sleeps through enqueues and changes until it is released', async (store) => {
+  await takeAllShards(store, OWNER, NOW);
+  await enqueue(store, 1);
+  await store.writeAll([holdEndpointStatement(1, NOW)]);
+  await enqueue(store, 1);
+  await store.writeAll(healthStatements([{ hookId: 1, ...FINE }]));
+  await store.writeAll(endpointStatements([], [{ hookId: 1, version: 99 }], NOW));
+  assert.deepEqual(await readDue(store, NOW * 2), []);
+  await store.writeAll([releaseEndpointStatement(1, NOW)]);
+  assert.equal((await readDue(store)).length, 1);
+});
+
+forEachEngine('a cancelled endpoint never wakes', async (store) => {
+  await takeAllShards(store, OWNER, NOW);
+  await enqueue(store, 1);
+  await store.writeAll([cancelEndpointStatement(1, NOW)]);
+  await store.writeAll([releaseEndpointStatement(1, NOW)]);
+  await enqueue(store, 1);
+  assert.deepEqual(await readDue(store, NOW * 2), []);
+});
+
+forEachEngine('a moved endpoint belongs to the shard of its new origin', async (store) => {
+  await takeAllShards(store, OWNER, NOW);
+  await enqueue(store, 1);
+  await store.writeAll([moveEndpointStatement(1, 'https://example.com')]);
+  const [due] = await readDue(store);
+  assert.deepEqual([due?.origin, due?.shard], ['https://example.com', shardOf('https://example.com')]);
+});
+
+test('endpointStatements() locks rows in ascending order of hooks, whatever changes them, and a hook in the order of its changes', () => {
+  const changes: EndpointChange[] = [
+    { kind: 'cancel', hookId: 9 },
+    { kind: 'health', hookId: 5, ...FINE },
+    { kind: 'move', hookId: 7, origin: ORIGIN },
+    { kind: 'wake origin', origin: ORIGIN },
+    { kind: 'disable', hookId: 7, reason: 'gone' },
+    { kind: 'health', hookId: 4, ...FINE },
+  ];
+  const sleeps = [8, 5, 3].map((hookId) => ({ hookId, version: 1 }));
+  const steps = endpointStatements(changes, sleeps, NOW);
+  assert.deepEqual(
+    steps.map(({ statement: { name }, parameters }) => [name, parameters[0]]),
+    [
+      ['endpoint_rest_1', 3],
+      ['endpoint_change_2', 4],
+      ['endpoint_rest_1', 5],
+      ['endpoint_move', 7],
+      ['endpoint_hold', 7],
+      ['endpoint_rest_1', 8],
+      ['endpoint_cancel', 9],
+    ],
+  );
+});

@@ -1,0 +1,21 @@
+import { createRouterRow, createTpotEntry, createTtftEntry, type RouterRow } from './llm-d-router.ts';
+import type { Program } from './start-program.ts';
+
+export const ENVIRONMENT = { LLM_D_PORT: '0', LLM_D_MODEL: 'm', LOG_LEVEL: 'error', PREDICTION_LEARNING: 'false' };
+
+export function findUrl({ output }: Program): string {
+  return /llm-d\s+(\S+)/.exec(output())?.[1] ?? '';
+}
+
+/** Lengths that tell rows apart: the prior's TTFT rises with them. */
+export const rowsFrom = (first: number, count: number): RouterRow[] =>
+  Array.from({ length: count }, (_, i) => createRouterRow({ input_token_length: 1 + ((first + i) % 7919) }));
+
+export const entriesOf = (rows: readonly RouterRow[], kind: 'ttft' | 'tpot') =>
+  rows.map((row) =>
+    kind === 'ttft'
+      ? createTtftEntry(row, 150.7, Date.now())
+      : createTpotEntry(row, row, { tpotMs: 12.5, atMs: Date.now() }),
+  );
+
+/** Without what differs from call to call. */
