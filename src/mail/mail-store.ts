@@ -1,5 +1,5 @@
 /**
- * Mails that wait to be sent. A mail is a step of the unit that causes it, so neither is ever without the other. It holds
+ * Mails that wait to be sent. A mail is inserted in the transaction that causes it, so neither is ever without the other. It holds
  * links that let people in, so its content is encrypted, and the row is deleted once the mail is sent.
  */
 import { createEncryptedColumn } from '../database/reencrypt-store.ts';

@@ -3,6 +3,7 @@ import { z } from '@hono/zod-openapi';
 import type { Store } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 import { type Actor, describeOperation, type Implementation, implement } from '../../operations/operation.ts';
+import { textPage } from '../../operations/paging.ts';
 import {
   addSecret,
   createApplication,
@@ -67,8 +68,7 @@ export const listApplications = describeOperation({
   path: '/applications',
   summary: 'List all OAuth applications in the order of their client ids',
   input: z.object({
-    after: z.string().max(100).default('').openapi({ description: 'Where the page before ended: its `next`' }),
-    limit: z.coerce.number().int().min(1).max(200).default(100),
+    ...textPage,
   }),
   output: z
     .object({

@@ -2,6 +2,7 @@
 import { z } from '@hono/zod-openapi';
 import type { Store } from '../../database/store.ts';
 import { describeOperation, type Implementation, implement } from '../../operations/operation.ts';
+import { pageLimit } from '../../operations/paging.ts';
 import { AUDIT_KINDS, type EventCursor, listEvents, type RecordedEvent } from '../accounts/audit-store.ts';
 import { findLogins } from '../accounts/user-store.ts';
 import { findPerson, type PeopleDependencies } from './person.ts';
@@ -40,7 +41,7 @@ export const searchAudit = describeOperation({
     since: z.iso.datetime({ offset: true }).optional(),
     until: z.iso.datetime({ offset: true }).optional(),
     before: z.string().regex(CURSOR).optional().openapi({ description: 'Where the page before ended: its `next`' }),
-    limit: z.coerce.number().int().min(1).max(200).default(50),
+    limit: pageLimit(50),
   }),
   output: z
     .object({

@@ -2,6 +2,7 @@
 import { z } from '@hono/zod-openapi';
 import { Failure } from '../../errors.ts';
 import { type Actor, describeOperation, type Implementation, implement } from '../../operations/operation.ts';
+import { textPage } from '../../operations/paging.ts';
 import {
   createOrganization,
   findOrganizationByLogin,
@@ -30,8 +31,7 @@ export const listAllOrganizations = describeOperation({
   path: '/organizations',
   summary: 'List organizations in the order of their logins',
   input: z.object({
-    after: z.string().max(100).default('').openapi({ description: 'Where the page before ended: its `next`' }),
-    limit: z.coerce.number().int().min(1).max(200).default(100),
+    ...textPage,
   }),
   output: z
     .object({ organizations: z.array(organizationSchema), next: z.string().nullable() })

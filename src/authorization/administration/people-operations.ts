@@ -1,6 +1,7 @@
 /** People over the administration API and by command. */
 import { z } from '@hono/zod-openapi';
 import { describeOperation, type Implementation, implement } from '../../operations/operation.ts';
+import { textPage } from '../../operations/paging.ts';
 import {
   createPerson,
   disablePerson,
@@ -31,8 +32,7 @@ export const listPeople = describeOperation({
       .default('')
       .openapi({ description: 'What the login, the name or the email address has in it' }),
     state: z.enum(PERSON_STATES).optional(),
-    after: z.string().max(100).default('').openapi({ description: 'Where the page before ended: its `next`' }),
-    limit: z.coerce.number().int().min(1).max(200).default(100),
+    ...textPage,
   }),
   output: z.object({ people: z.array(personSchema), next: z.string().nullable() }).openapi('PeoplePage'),
 });

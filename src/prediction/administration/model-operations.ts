@@ -1,6 +1,7 @@
 /** What can be asked about models, and changed, over the administration API and by command. */
 import { z } from '@hono/zod-openapi';
 import { describeOperation } from '../../operations/operation.ts';
+import { pageLimit } from '../../operations/paging.ts';
 import { PROTOCOLS } from '../evaluation/protocols.ts';
 import { parseAge } from '../evaluation/stale-metrics.ts';
 import { FORMATS } from '../formats/read-observations.ts';
@@ -56,7 +57,7 @@ export const listVersions = describeOperation({
     model: z.string().max(200).optional().openapi({ description: 'Only this model' }),
     served: z.enum(['true']).optional().openapi({ description: 'Only versions that are served' }),
     after: id.optional().openapi({ description: 'Where the page before ended: its `next`' }),
-    limit: z.coerce.number().int().min(1).max(500).default(100),
+    limit: pageLimit(100, 500),
   }),
   output: z.object({ versions: z.array(versionSchema), next: z.string().nullable() }).openapi('ModelVersionsPage'),
 });

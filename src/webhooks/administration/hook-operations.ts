@@ -1,6 +1,7 @@
 /** Webhooks of all repositories over the administration API and by command; over the network without their passwords. */
 import { z } from '@hono/zod-openapi';
 import { describeOperation } from '../../operations/operation.ts';
+import { idPage } from '../../operations/paging.ts';
 import { hookJson } from '../management/hook-json.ts';
 import { hookChangeParameters, newHookParameters } from '../management/manage-hook.ts';
 import { repositoryName } from './repository-operations.ts';
@@ -33,13 +34,7 @@ export const listHooks = describeOperation({
   input: z.object({
     repository: repositoryName.optional(),
     state: z.enum(['on', 'off', 'any']).default('any'),
-    after: z.coerce
-      .number()
-      .int()
-      .min(0)
-      .default(0)
-      .openapi({ description: 'Where the page before ended: its `next`' }),
-    limit: z.coerce.number().int().min(1).max(200).default(100),
+    ...idPage,
   }),
   output: z.object({ hooks: z.array(hookSchema), next: z.int().nullable() }).openapi('AllHooksPage'),
 });

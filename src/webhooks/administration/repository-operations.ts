@@ -1,6 +1,7 @@
 /** Repositories of all owners over the administration API and by command, and events that are announced for them. */
 import { z } from '@hono/zod-openapi';
 import { describeOperation } from '../../operations/operation.ts';
+import { idPage } from '../../operations/paging.ts';
 import { eventSchema } from '../events/event.ts';
 import { EVENT_KINDS } from '../events/event-kind.ts';
 import { repositoryParameters } from '../repositories/create-repository.ts';
@@ -24,13 +25,7 @@ export const listRepositories = describeOperation({
   summary: 'List all repositories, or those of one person or organization',
   input: z.object({
     owner: login.optional().openapi({ description: 'Only of this person or organization' }),
-    after: z.coerce
-      .number()
-      .int()
-      .min(0)
-      .default(0)
-      .openapi({ description: 'Where the page before ended: its `next`' }),
-    limit: z.coerce.number().int().min(1).max(200).default(100),
+    ...idPage,
   }),
   output: z
     .object({

@@ -1,0 +1,20 @@
+/** Input and answer of an operation that lists page by page: `after` takes the `next` of the page before. */
+import { z } from '@hono/zod-openapi';
+
+const AFTER = 'Where the page before ended: its `next`';
+
+export function pageLimit(usual: number, most = 200) {
+  return z.coerce.number().int().min(1).max(most).default(usual);
+}
+
+/** Of lists in the order of a text. */
+export const textPage = {
+  after: z.string().max(100).default('').openapi({ description: AFTER }),
+  limit: pageLimit(100),
+};
+
+/** Of lists in the order of their ids. */
+export const idPage = {
+  after: z.coerce.number().int().min(0).default(0).openapi({ description: AFTER }),
+  limit: pageLimit(100),
+};
