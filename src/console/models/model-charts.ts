@@ -1,4 +1,4 @@
-/** How a model does, in tables with small pictures: by slot and hour, by server, and which loads it knows. */
+/** How a model does, in tables with small pictures: by pod type and hour, by server, and which loads it knows. */
 import { html } from 'hono/html';
 import { renderMoment } from '../../pages/elements.ts';
 import type { Html } from '../../pages/layout.ts';
@@ -7,11 +7,11 @@ import { renderTable } from '../frame/table.ts';
 import type { ConsoleTexts } from '../texts/texts.ts';
 import { pathOfAccuracy, pathOfErrors } from './accuracy-choice.ts';
 import type { Scores } from './accuracy-views.ts';
-import type { LoadView, ServerView, SlotView } from './model-views.ts';
+import type { LoadView, PodTypeView, ServerView } from './model-views.ts';
 
-export function renderAccuracy(texts: ConsoleTexts, name: string, slots: readonly SlotView[]): Html {
+export function renderAccuracy(texts: ConsoleTexts, name: string, podTypes: readonly PodTypeView[]): Html {
   const t = texts.models;
-  const rows = slots.map(({ podType, target, scores, hours }) => [
+  const rows = podTypes.map(({ podType, target, scores, hours }) => [
     podType || 'aggregate',
     target.toUpperCase(),
     texts.format.number(scores.mape),
@@ -22,7 +22,7 @@ export function renderAccuracy(texts: ConsoleTexts, name: string, slots: readonl
   ]);
   const columns = [t.podType, t.target, 'MAPE %', t.bias, t.coverage, t.answers, t.byHour];
   return html`<section class="card stack" aria-labelledby="accuracy"><h2 id="accuracy">${t.accuracy}</h2><p class="soft">${t.accuracyLead}</p>
-${slots.length === 0 ? html`<p class="empty">${t.noAccuracy}</p>` : renderTable(texts, { label: t.accuracy, columns, rows, textColumns: 2 })}
+${podTypes.length === 0 ? html`<p class="empty">${t.noAccuracy}</p>` : renderTable(texts, { label: t.accuracy, columns, rows, textColumns: 2 })}
 <p><a href="${pathOfAccuracy({ name })}">${t.overTime}</a> · <a href="${pathOfErrors(name, '7d', 'ttft')}">${texts.errors.title}</a></p></section>`;
 }
 
@@ -52,10 +52,10 @@ const LISTED_SERVERS = 100;
 export function renderServers(texts: ConsoleTexts, name: string, servers: readonly ServerView[]): Html {
   const t = texts.models;
   const listed = servers.slice(0, LISTED_SERVERS);
-  const rows = listed.map(({ server, levels, scores, lastMs }) => [
+  const rows = listed.map(({ server, factors, scores, lastMs }) => [
     server === '' ? t.noServer : html`<a href="${pathOfAccuracy({ name, server })}"><code>${server}</code></a>`,
-    renderLevel(levels.ttft),
-    renderLevel(levels.tpot),
+    renderFactor(factors.ttft),
+    renderFactor(factors.tpot),
     describeScores(texts, scores.ttft),
     describeScores(texts, scores.tpot),
     lastMs === undefined ? '–' : renderMoment(texts, lastMs),
@@ -73,12 +73,12 @@ function describeScores(texts: ConsoleTexts, scores: Scores | undefined): string
 const LEVEL_WIDTH = 60;
 
 /** A bar from the middle, which is the pool: to the right for a slower server, to the left for a faster one; doubling fills a half. */
-function renderLevel(level: number | undefined): Html | string {
-  if (level === undefined) return '–';
+function renderFactor(factor: number | undefined): Html | string {
+  if (factor === undefined) return '–';
   const middle = LEVEL_WIDTH / 2;
-  const length = Math.min(1, Math.abs(Math.log2(level))) * (middle - 1);
-  const x = level < 1 ? middle - length : middle;
-  return html`<span class="level"><svg viewBox="0 0 ${LEVEL_WIDTH} 10" aria-hidden="true"><rect class="${level < 1 ? 'up' : 'slow'}" x="${round(x)}" y="1" width="${round(length)}" height="8"/><path class="axis" d="M${middle} 0V10"/></svg>× ${level.toFixed(2)}</span>`;
+  const length = Math.min(1, Math.abs(Math.log2(factor))) * (middle - 1);
+  const x = factor < 1 ? middle - length : middle;
+  return html`<span class="level"><svg viewBox="0 0 ${LEVEL_WIDTH} 10" aria-hidden="true"><rect class="${factor < 1 ? 'up' : 'slow'}" x="${round(x)}" y="1" width="${round(length)}" height="8"/><path class="axis" d="M${middle} 0V10"/></svg>× ${factor.toFixed(2)}</span>`;
 }
 
 export function renderLoads(texts: ConsoleTexts, loads: readonly LoadView[], samples: number): Html {

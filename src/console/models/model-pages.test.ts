@@ -91,7 +91,7 @@ test('what gateways reported shows as accuracy, by server and as samples by load
   const { service, client } = await start(t);
   await saveTestVersion(service.store, 'm');
   await client.submit(`${pathOf('m', 'promote')}&version=1`, '/models/promote', {});
-  // Levels are those of the version that this process serves.
+  // Factors are those of the version that this process serves.
   await waitFor(client, pathOf('m'), /10\.0\.0\.\d × \d/);
   await reportTestRows(service.url, 'm', 120);
   await waitFor(client, pathOf('m'), /aggregate TTFT .* 120/);

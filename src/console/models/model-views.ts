@@ -52,7 +52,7 @@ export interface ModelView extends ModelEntry {
   readonly promotions: readonly PromotionView[];
   /** Where a rollback leads. */
   readonly previous: number | undefined;
-  readonly slots: readonly SlotView[];
+  readonly podTypes: readonly PodTypeView[];
   readonly servers: readonly ServerView[];
   readonly loads: readonly LoadView[];
 }
@@ -117,7 +117,7 @@ export interface PromotionView {
   readonly undoneAtMs: number | null;
 }
 
-export interface SlotView {
+export interface PodTypeView {
   readonly podType: string;
   readonly target: string;
   readonly scores: Scores;
@@ -127,7 +127,7 @@ export interface SlotView {
 export interface ServerView {
   readonly server: string;
   /** Factors beside the pool: 1.2 is a fifth slower. */
-  readonly levels: { readonly ttft?: number; readonly tpot?: number };
+  readonly factors: { readonly ttft?: number; readonly tpot?: number };
   readonly lastMs: number | undefined;
   readonly scores: { readonly ttft?: Scores; readonly tpot?: Scores };
 }

@@ -87,7 +87,7 @@ function createAsker(model: LatencyModel): (line: number, input: ObservedInput) 
   const predicted = { ttftMs: new Float64Array(1), tpotMs: new Float64Array(1) };
   return (line, input) => {
     fillInput(columns, input);
-    // One that the model has not seen then has the level of its kind.
+    // One that the model has not seen then has the offset of its kind.
     served.servers.ensure(columns.source);
     served.predict(columns, predicted);
     return { line, serverIp: input.serverIp, ttft: predicted.ttftMs[0]!, tpot: predicted.tpotMs[0]!, columns };

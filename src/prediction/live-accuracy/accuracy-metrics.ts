@@ -17,7 +17,7 @@ const ENOUGH_TIMES = 300;
 /** Of servers: about as many periods, whatever was reported. */
 const SERVER_MS = 30 * MINUTE_MS;
 /** Callers name models and pod types as they like, and each of these is five series. */
-const MAX_SLOTS = 256;
+const MAX_POD_TYPES = 256;
 /** One scrape reads ten gauges. */
 const FRESH_MS = 1000;
 /** A database that does not answer must not hold up a scrape. */
@@ -48,7 +48,7 @@ interface ScoredPart {
 }
 
 interface RecentScores {
-  readonly slots: readonly ScoredPart[];
+  readonly podTypes: readonly ScoredPart[];
   readonly servers: readonly ScoredPart[];
 }
 
@@ -68,9 +68,9 @@ export function registerAccuracyMetrics({ store, metrics, world }: AccuracyMetri
       labelNames: ['model', 'pod_type', 'target'],
       registers,
       async collect() {
-        const { slots } = await readRecent();
+        const { podTypes } = await readRecent();
         this.reset();
-        for (const { targetModel: model, part, target, scores } of slots)
+        for (const { targetModel: model, part, target, scores } of podTypes)
           this.set({ model, pod_type: part || 'aggregate', target }, readScore(scores) / 100);
       },
     });
@@ -91,17 +91,17 @@ export function registerAccuracyMetrics({ store, metrics, world }: AccuracyMetri
 
 /** Answers with what was read last when the database does not answer. */
 function createRecentReader(store: Store, world: AccuracyMetricsDependencies['world']): () => Promise<RecentScores> {
-  let recent: RecentScores = { slots: [], servers: [] };
+  let recent: RecentScores = { podTypes: [], servers: [] };
   let readMs = Number.NEGATIVE_INFINITY;
   let reading: Promise<void> | undefined;
 
   async function read(): Promise<void> {
     const nowMs = world.nowMs();
-    const [slots, servers] = await Promise.all([
+    const [podTypes, servers] = await Promise.all([
       listNewestPodTypeSums(store, nowMs - DAY_MS),
       listNewestServerSums(store, nowMs - SERVER_MS),
     ]);
-    recent = { slots: takeEnough(slots), servers: servers.flatMap(toScoredPart) };
+    recent = { podTypes: takeEnough(podTypes), servers: servers.flatMap(toScoredPart) };
     readMs = world.monotonicMs();
   }
 
@@ -121,16 +121,16 @@ function createRecentReader(store: Store, world: AccuracyMetricsDependencies['wo
 
 /** `periods`: the newest first. */
 function takeEnough(periods: readonly PartSums[]): ScoredPart[] {
-  const slots = new Map<string, PartSums>();
+  const podTypes = new Map<string, PartSums>();
   for (const period of periods) {
     const key = JSON.stringify([period.targetModel, period.part, period.target]);
-    const taken = slots.get(key);
-    if (taken === undefined && slots.size === MAX_SLOTS) continue;
-    const slot = taken ?? { ...period, sums: createSums() };
-    if (countTimes(slot.sums) < ENOUGH_TIMES) mergeSums(slot.sums, period.sums);
-    slots.set(key, slot);
+    const taken = podTypes.get(key);
+    if (taken === undefined && podTypes.size === MAX_POD_TYPES) continue;
+    const sum = taken ?? { ...period, sums: createSums() };
+    if (countTimes(sum.sums) < ENOUGH_TIMES) mergeSums(sum.sums, period.sums);
+    podTypes.set(key, sum);
   }
-  return [...slots.values()].flatMap(toScoredPart);
+  return [...podTypes.values()].flatMap(toScoredPart);
 }
 
 function toScoredPart({ targetModel, part, target, sums }: PartSums): ScoredPart[] {

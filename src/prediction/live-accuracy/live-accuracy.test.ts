@@ -16,9 +16,9 @@ import type { AnsweredRow } from './answered-row.ts';
 import {
   readAccuracyOverTime,
   readErrorsByLoad,
+  readPodTypeAccuracy,
   readServerAccuracy,
   readServerOverTime,
-  readSlotAccuracy,
   readVersionAccuracy,
 } from './read-accuracy.ts';
 
@@ -63,7 +63,7 @@ forEachEngine('processes write their own sums, and every process reads those of 
   one.observe(ROW);
   await one.save();
   for (const reader of [store, other]) {
-    const [whole, prefill, ...rest] = await readSlotAccuracy(reader, { targetModel: 'm', nowMs: NOW });
+    const [whole, prefill, ...rest] = await readPodTypeAccuracy(reader, { targetModel: 'm', nowMs: NOW });
     assert.deepEqual(rest, []);
     assert.deepEqual([prefill?.podType, prefill?.target, prefill?.scores.rows], ['prefill', 'tpot', 1]);
     assert.deepEqual([whole?.podType, whole?.scores.rows, Math.round(whole!.scores.mape)], ['', 3, 22]);
@@ -125,11 +125,15 @@ forEachEngine('past periods are merged, of all processes, and nothing is counted
     await worker.save();
   }
   const count = async () => {
-    const [slot] = await readAccuracyOverTime(store, { targetModel: 'm', fromMs: 0, stepMs: Number.POSITIVE_INFINITY });
+    const [aggregate] = await readAccuracyOverTime(store, {
+      targetModel: 'm',
+      fromMs: 0,
+      stepMs: Number.POSITIVE_INFINITY,
+    });
     const query = { targetModel: 'm', fromMs: 0, stepMs: Number.POSITIVE_INFINITY };
     const [server] = await readServerOverTime(store, query, 's2');
     const errors = await readErrorsByLoad(store, { targetModel: 'm', target: 'ttft', axis: 'predicted_ms', fromMs: 0 });
-    return [slot?.points[0]?.scores.rows, server?.points[0]?.scores.rows, errors.counts[0]?.times];
+    return [aggregate?.points[0]?.scores.rows, server?.points[0]?.scores.rows, errors.counts[0]?.times];
   };
   assert.deepEqual(await count(), [240, 120, 240]);
   assert.equal(await mergeDuePeriods(store, NOW + 20 * MINUTE_MS), false);
@@ -140,9 +144,9 @@ forEachEngine('past periods are merged, of all processes, and nothing is counted
     assert.deepEqual(await count(), [240, 120, 240]);
   }
   const steps = { targetModel: 'm', fromMs: 0, stepMs: 5 * MINUTE_MS };
-  const [slot] = await readAccuracyOverTime(store, steps);
+  const [aggregate] = await readAccuracyOverTime(store, steps);
   assert.deepEqual(
-    slot?.points.map(({ startMs, scores }) => [startMs % (6 * HOUR_MS), scores.rows]),
+    aggregate?.points.map(({ startMs, scores }) => [startMs % (6 * HOUR_MS), scores.rows]),
     [
       [0, 116],
       [0, 124],
@@ -185,8 +189,8 @@ forEachEngine('more names than a period may have do not hide the model', async (
   for (let i = 0; i < 5000; i++) worker.observe({ ...ROW, server: `s${i}` });
   await worker.save();
   const query = { targetModel: 'm', nowMs: NOW };
-  const [slot] = await readSlotAccuracy(store, query);
-  assert.equal(slot?.scores.rows, 5000);
+  const [aggregate] = await readPodTypeAccuracy(store, query);
+  assert.equal(aggregate?.scores.rows, 5000);
   assert.equal((await readServerAccuracy(store, query)).length, 4096);
 });
 
@@ -207,6 +211,6 @@ forEachEngine('what was not written when the database was away is written once i
   worker.observe(ROW);
   isAway = false;
   await worker.save();
-  const [slot] = await readSlotAccuracy(store, { targetModel: 'm', nowMs: NOW });
-  assert.equal(slot?.scores.rows, 2);
+  const [aggregate] = await readPodTypeAccuracy(store, { targetModel: 'm', nowMs: NOW });
+  assert.equal(aggregate?.scores.rows, 2);
 });

@@ -19,7 +19,7 @@ import { ERROR_AXES, type ErrorAxisName, RATIO_EDGES } from './error-bins.ts';
 const HOUR_MS = 3_600_000;
 export const ACCURACY_HOURS = 24;
 
-export interface SlotAccuracy {
+export interface PodTypeAccuracy {
   readonly podType: string;
   readonly target: Target;
   /** Of the last 24 hours. */
@@ -41,10 +41,13 @@ export interface ModelQuery {
 }
 
 /** Each pod type and target of a model, over the last 24 hours. */
-export async function readSlotAccuracy(store: Store, { targetModel, nowMs }: ModelQuery): Promise<SlotAccuracy[]> {
+export async function readPodTypeAccuracy(
+  store: Store,
+  { targetModel, nowMs }: ModelQuery,
+): Promise<PodTypeAccuracy[]> {
   const firstMs = (Math.floor(nowMs / HOUR_MS) - ACCURACY_HOURS + 1) * HOUR_MS;
   const all = await listPodTypeSums(store, { targetModel, fromMs: firstMs, stepMs: HOUR_MS });
-  return groupSlots(all).flatMap((own) => {
+  return groupByPart(all).flatMap((own) => {
     const scores = scoreTogether(own);
     if (scores === undefined) return [];
     const hours = Array.from({ length: ACCURACY_HOURS }, (_, hour) =>
@@ -55,7 +58,7 @@ export async function readSlotAccuracy(store: Store, { targetModel, nowMs }: Mod
 }
 
 /** By part, and the targets of a part in their order. */
-function groupSlots(parts: readonly PartSums[]): PartSums[][] {
+function groupByPart(parts: readonly PartSums[]): PartSums[][] {
   const position = ({ target }: PartSums) => TARGETS.indexOf(target);
   const groups = [...Map.groupBy(parts, ({ part, target }) => `${target} ${part}`).values()];
   return groups.sort(
@@ -153,7 +156,7 @@ export async function readServerOverTime(store: Store, query: SeriesQuery, serve
 }
 
 function toSeries(parts: readonly PartSums[]): AccuracySeries[] {
-  return groupSlots(parts).map((own) => ({
+  return groupByPart(parts).map((own) => ({
     part: own[0]!.part,
     target: own[0]!.target,
     points: own.flatMap(({ startMs, version, sums }) => {

@@ -122,7 +122,7 @@ export function checkHeader(value: unknown): ModelHeader {
     const { path, message } = parsed.error.issues[0]!;
     throw new RangeError(`its header is not well formed: ${[...path, ''].join('.').slice(0, 200)} ${message}`);
   }
-  const hasForests = parsed.data.slots.some((part) => part.forestBytes > 0);
+  const hasForests = parsed.data.slots.some((slot) => slot.forestBytes > 0);
   if (hasForests && !parsed.data.features.every(isComputed))
     throw new RangeError('it was learned from other features than this program computes, train it again');
   return parsed.data;

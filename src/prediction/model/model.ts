@@ -20,7 +20,7 @@ export interface TargetModel {
   readonly physics: PhysicsModel;
   /** Undefined while rows are few. */
   readonly forest: Forest | undefined;
-  /** The offsets by which the trees know servers apart: those of the part that it was learned in. Without, all are at 0. */
+  /** The offsets by which the trees know servers apart: those of the slot that it was learned in. Without, all are at 0. */
   readonly slotOffsets?: SlotOffsets;
   /**
    * The trees correct physics plus this, in milliseconds, which rises more slowly with the load than physics does: trees
@@ -45,7 +45,7 @@ export interface Validation {
   readonly mdape: number;
 }
 
-/** The models of one pod type; a target without observations is absent. */
+/** A slot: the models of one pod type, or of all pod types together; a target without observations is absent. */
 export type SlotModels = Partial<Readonly<Record<Target, TargetModel>>>;
 
 /** By what a model was learned: the same rows and parameters give the same model. */

@@ -54,8 +54,8 @@ export function createSampleKeeper({
     added.delete(targetModel);
     const { removed, kept } = await thinModelSamples(store, targetModel, SAMPLE_LIMITS);
     hide(targetModel);
-    const counted = kept.map(({ stratum, count }) => ({
-      labels: { model: targetModel, ...describeLoadClass(stratum) },
+    const counted = kept.map(({ load_class, count }) => ({
+      labels: { model: targetModel, ...describeLoadClass(load_class) },
       count,
     }));
     for (const { labels, count } of counted) samples.set(labels, count);

@@ -91,9 +91,14 @@ const thinSamplesSql = statement<{ id: number }>(
        WHERE of_server <= $3 AND of_stratum <= $4)
    RETURNING id`,
 );
-const countByLoadClassSql = statement<{ stratum: number; count: number }>(
+export interface LoadClassCount {
+  readonly load_class: number;
+  readonly count: number;
+}
+
+const countByLoadClassSql = statement<LoadClassCount>(
   'sample-count-by-stratum',
-  'SELECT stratum, COUNT(*) AS count FROM samples WHERE target_model = $1 GROUP BY stratum ORDER BY stratum',
+  'SELECT stratum AS load_class, COUNT(*) AS count FROM samples WHERE target_model = $1 GROUP BY stratum ORDER BY stratum',
 );
 export interface Sample {
   readonly id: number;
@@ -183,8 +188,8 @@ export interface SampleLimits {
 
 export interface Thinned {
   readonly removed: number;
-  /** The samples that stay, by load class (column `stratum`). */
-  readonly kept: readonly { readonly stratum: number; readonly count: number }[];
+  /** The samples that stay, by load class. */
+  readonly kept: readonly LoadClassCount[];
 }
 
 /** Both in the writer: counting so many rows would keep a serving thread from its calls. */

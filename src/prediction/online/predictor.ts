@@ -19,9 +19,9 @@ export interface SwappablePredictor extends Predictor, BatchPredictor {
   swap(targetModel: string, model: LatencyModel | undefined): void;
   /** The same, prepared in steps between which calls are answered. One at a time for a target model. */
   swapBetweenCalls(targetModel: string, model: LatencyModel): Promise<void>;
-  /** The live part of a target model; without a trained model, it starts from the prior. */
+  /** The live model of a target model; without a trained model, it starts from the prior. */
   live(targetModel: string): LiveModel;
-  /** The name under which that live part is saved: SHARED_NAME for the part that target models share. */
+  /** The name under which that live model is saved: SHARED_NAME for the one that target models share. */
   liveNameOf(targetModel: string): string;
   /** The names that are served, with their version ids. */
   list(): { readonly targetModel: string; readonly id: string }[];
@@ -40,7 +40,7 @@ export function createPredictor(world: Pick<World, 'nowMs'> = realWorld): Swappa
   const prior = createPriorModel();
   const untrained = createLiveModel(prior, world);
 
-  /** The live part of a name that is trained from now on. */
+  /** The live model of a name that is trained from now on. */
   function openTrained(targetModel: string): LiveModel {
     const live = models.get(targetModel) ?? createLiveModel(prior, world);
     models.set(targetModel, live);
@@ -99,8 +99,8 @@ interface BatchPart {
 }
 
 function predictPart(live: LiveModel, { columns, start, end }: BatchPart, outputs: readonly StatisticColumns[]): void {
-  const part = outputs.map(({ statistic, predicted: { ttftMs, tpotMs } }) => {
+  const slice = outputs.map(({ statistic, predicted: { ttftMs, tpotMs } }) => {
     return { statistic, predicted: { ttftMs: ttftMs.subarray(start, end), tpotMs: tpotMs.subarray(start, end) } };
   });
-  live.predictStatistics(viewColumns(columns, start, end), part);
+  live.predictStatistics(viewColumns(columns, start, end), slice);
 }

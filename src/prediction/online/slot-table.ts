@@ -21,7 +21,7 @@ export interface SlotTable {
   prepareSwap(next: LatencyModel): Generator<void, void>;
 }
 
-/** The key of the slot that answers for every pod type without one. It is no pod type's name, so no model has a part for it. */
+/** The key of the slot that answers for every pod type without one. It is no pod type's name, so no model has a slot for it. */
 const WHOLE = '\0whole';
 
 export interface SlotTableOptions {

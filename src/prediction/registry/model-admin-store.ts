@@ -13,9 +13,9 @@ const countByNameSql = statement<{ target_model: string; count: number }>(
   'model-admin-sample-counts',
   'SELECT target_model, COUNT(*) AS count FROM samples GROUP BY target_model ORDER BY target_model LIMIT 500',
 );
-const countByLoadClassSql = statement<{ stratum: number; count: number }>(
+const countByLoadClassSql = statement<{ load_class: number; count: number }>(
   'model-admin-strata',
-  `SELECT stratum, COUNT(*) AS count FROM
+  `SELECT stratum AS load_class, COUNT(*) AS count FROM
      (SELECT stratum FROM samples WHERE target_model = $1 ORDER BY id DESC LIMIT $2) AS newest GROUP BY stratum`,
 );
 const lastTrainingsSql = statement<{ target_model: string; at_ms: number; outcome: string }>(
@@ -48,7 +48,7 @@ export async function countSamples(store: Store): Promise<Map<string, number>> {
 /** Of the newest samples, how many are of each load class. */
 export async function countLoadClasses(store: Store, name: string): Promise<Map<number, number>> {
   const rows = await store.read(countByLoadClassSql, [name, COUNTED_SAMPLES]);
-  return new Map(rows.map((row) => [row.stratum, row.count]));
+  return new Map(rows.map((row) => [row.load_class, row.count]));
 }
 
 export interface LastTraining {

@@ -124,20 +124,20 @@ forEachEngine('what was observed shows as accuracy by slot and server, and as sa
   const shown = await admin.readModel('m');
   assert.deepEqual([shown.samples, shown.servedId], [100, 'm@1']);
   assert.deepEqual(
-    shown.slots.map(({ podType, target, scores }) => [podType, target, scores.rows]),
+    shown.podTypes.map(({ podType, target, scores }) => [podType, target, scores.rows]),
     [
       ['', 'ttft', 100],
       ['', 'tpot', 100],
     ],
   );
-  assert.ok(shown.slots.every(({ scores }) => scores.mape > 0 && scores.mape < 100 && scores.p90Coverage > 50));
+  assert.ok(shown.podTypes.every(({ scores }) => scores.mape > 0 && scores.mape < 100 && scores.p90Coverage > 50));
   const servers = [...new Set(rows.map((row) => row.input.serverIp))].sort();
   assert.deepEqual(
     shown.servers.map(({ server }) => server),
     servers,
   );
-  const [fast, slow] = shown.servers.map(({ levels }) => levels.ttft!);
-  assert.ok(slow! / fast! > 1.5, 'the slow server has the higher level');
+  const [fast, slow] = shown.servers.map(({ factors }) => factors.ttft!);
+  assert.ok(slow! / fast! > 1.5, 'the slow server has the higher factor');
   for (const { counts } of shown.loads)
     assert.equal(
       counts.reduce((sum, count) => sum + count),

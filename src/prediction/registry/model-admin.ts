@@ -8,9 +8,9 @@ import {
   type ErrorsQuery,
   readAccuracyOverTime,
   readErrorsByLoad,
+  readPodTypeAccuracy,
   readServerAccuracy,
   readServerOverTime,
-  readSlotAccuracy,
   readVersionAccuracy,
   type SeriesQuery,
   type ServerAccuracy,
@@ -48,11 +48,11 @@ export function createModelAdmin(dependencies: ModelAdminDependencies) {
       const entry = (await listModels(dependencies)).find((model) => model.name === name);
       if (entry === undefined) throw new Failure('not_found', `Cannot find the model "${name}"`);
       const query = { targetModel: name, nowMs: world.nowMs() };
-      const [versions, promotions, countByClass, slots, servers] = await Promise.all([
+      const [versions, promotions, countByClass, podTypes, servers] = await Promise.all([
         listModelVersions(store, name),
         listPastPromotions(store, name),
         countLoadClasses(store, name),
-        readSlotAccuracy(store, query),
+        readPodTypeAccuracy(store, query),
         readServerAccuracy(store, query),
       ]);
       return {
@@ -61,7 +61,7 @@ export function createModelAdmin(dependencies: ModelAdminDependencies) {
         promotions,
         /** Where a rollback leads: what was served before, if it still stands. */
         previous: findPrevious(versions, promotions),
-        slots,
+        podTypes,
         servers: listServers(dependencies, name, servers),
         loads: LOADS.map(({ field, edges }, position) => ({ field, edges, counts: sumLoads(countByClass, position) })),
       };
@@ -150,25 +150,27 @@ function findPrevious(
 
 /** The reports of each server, with the offset that the served model learned for it: 1.2 is a fifth slower than the pool. */
 function listServers({ predictor }: ModelAdminDependencies, name: string, answered: readonly ServerAccuracy[]) {
-  const levels = predictor.hasModel(name) ? readLevels(predictor.live(name).model) : new Map<string, Levels>();
+  const factors = predictor.hasModel(name)
+    ? readServerFactors(predictor.live(name).model)
+    : new Map<string, ServerFactors>();
   const reported = new Map(answered.map((server) => [server.server, server]));
-  return [...new Set([...levels.keys(), ...reported.keys()])].sort().map((server) => ({
+  return [...new Set([...factors.keys(), ...reported.keys()])].sort().map((server) => ({
     server,
-    levels: levels.get(server) ?? {},
+    factors: factors.get(server) ?? {},
     lastMs: reported.get(server)?.lastMs,
     scores: reported.get(server)?.targets ?? {},
   }));
 }
 
-type Levels = { ttft?: number; tpot?: number };
+type ServerFactors = { ttft?: number; tpot?: number };
 
-/** A pod type's own part says more of its servers than the part for all. */
-function readLevels({ whole, slots }: LatencyModel): Map<string, Levels> {
-  const byServer = new Map<string, Levels>();
-  for (const part of [whole, ...slots.values()])
+/** A pod type's own slot says more of its servers than the slot for all. */
+function readServerFactors({ whole, slots }: LatencyModel): Map<string, ServerFactors> {
+  const byServer = new Map<string, ServerFactors>();
+  for (const slot of [whole, ...slots.values()])
     for (const target of TARGETS)
-      for (const [server, level] of part[target]?.offsets.servers ?? [])
-        byServer.set(server, { ...byServer.get(server), [target]: Math.exp(level) });
+      for (const [server, offset] of slot[target]?.offsets.servers ?? [])
+        byServer.set(server, { ...byServer.get(server), [target]: Math.exp(offset) });
   return byServer;
 }
 

@@ -27,11 +27,11 @@ function agreeOnMeans({ state, podTypes }: SavedLiveModel, findBase: FindBase): 
   const model = copy(state.model);
   const ofPodTypes = copy(state.podTypes);
   for (const target of TARGETS) {
-    const find = (kind: 'model means' | 'pod type means', part: string | null) =>
-      findBase({ kind, target, part, server: '' })?.sums;
+    const find = (kind: 'model means' | 'pod type means', slot: string | null) =>
+      findBase({ kind, target, slot, server: '' })?.sums;
     placeMeans(model, { target, at: 0 }, find('model means', null));
-    for (const [i, part] of [null, ...podTypes].entries())
-      placeMeans(ofPodTypes, { target, at: i * stride }, find('pod type means', part));
+    for (const [i, slot] of [null, ...podTypes].entries())
+      placeMeans(ofPodTypes, { target, at: i * stride }, find('pod type means', slot));
   }
   return { model, podTypes: ofPodTypes };
 }
@@ -62,7 +62,7 @@ function placeMeans({ sums, weights }: MutableMeans, { target, at }: Place, base
 
 function agreeOnSlot(slot: SavedSlot<SavedTarget>, findBase: FindBase): SavedSlot<SavedTarget> {
   const agree = (target: Target): SavedTarget => {
-    const base = findBase({ kind: 'slot', target, part: slot.podType, server: '' });
+    const base = findBase({ kind: 'slot', target, slot: slot.podType, server: '' });
     if (base === undefined) return slot[target];
     const sums = [...base.sums];
     const levelsStart = EXPERT_COUNT + 1;
@@ -90,11 +90,11 @@ function* agreeOnServers(servers: Iterable<SavedServer>, findBase: FindBase): Ge
 function agreeOnServer({ address, means, slots }: SavedServer, findBase: FindBase): SavedServer {
   const agreed = copy(means);
   for (const target of TARGETS) {
-    const base = findBase({ kind: 'server means', target, part: null, server: address });
+    const base = findBase({ kind: 'server means', target, slot: null, server: address });
     placeMeans(agreed, { target, at: 0 }, base?.sums);
   }
   const agree = (slot: SavedServer['slots'][number], target: Target) => {
-    const sums = findBase({ kind: 'server', target, part: slot.podType, server: address })?.sums;
+    const sums = findBase({ kind: 'server', target, slot: slot.podType, server: address })?.sums;
     if (sums === undefined) return slot[target];
     const numbers = [...sums];
     return {

@@ -24,7 +24,7 @@ type Lengths = [sums: number, scaled: number, logRatios: number, excesses: numbe
 type EntryHeader = [
   kind: number,
   target: number,
-  part: string | null,
+  slot: string | null,
   server: string,
   events: number,
   certainty: number,
@@ -61,10 +61,10 @@ export function encodeChunk({ models, ...rest }: SharedChunk): Uint8Array {
 }
 
 function describeEntry({ name, events, certainty, sums, residuals }: GroupEntry): EntryHeader {
-  const { kind, target, part, server } = name;
+  const { kind, target, slot, server } = name;
   const { scaled = [], logRatios = [], excessesMs = [] } = residuals ?? {};
   const lengths: Lengths = [sums.length, scaled.length, logRatios.length, excessesMs.length];
-  return [GROUP_KINDS.indexOf(kind), TARGETS.indexOf(target), part, server, events, certainty, ...lengths];
+  return [GROUP_KINDS.indexOf(kind), TARGETS.indexOf(target), slot, server, events, certainty, ...lengths];
 }
 
 function listFloats({ sums, residuals }: GroupEntry): number[] {
@@ -93,7 +93,7 @@ export function decodeChunk(bytes: Uint8Array): SharedChunk {
 }
 
 function readEntry(header: EntryHeader, readFloats: (count: number) => Float32Array): GroupEntry {
-  const [kindIndex, targetIndex, part, server, events, certainty, ...lengths] = header;
+  const [kindIndex, targetIndex, slot, server, events, certainty, ...lengths] = header;
   const [sumCount, scaledCount, logRatioCount, excessCount] = lengths;
   const kind = GROUP_KINDS[kindIndex];
   const target = TARGETS[targetIndex];
@@ -108,5 +108,5 @@ function readEntry(header: EntryHeader, readFloats: (count: number) => Float32Ar
           excessesMs: Array.from(readFloats(excessCount)),
         }
       : undefined;
-  return { name: { kind, target, part, server }, events, certainty, sums, residuals };
+  return { name: { kind, target, slot, server }, events, certainty, sums, residuals };
 }

@@ -67,8 +67,8 @@ export function createGroupTable({ learning, servers }: LiveModel, onRemove: (gr
   };
 }
 
-function keyOf({ kind, target, part, server }: GroupName): string {
-  return JSON.stringify([kind, target, part, server]);
+function keyOf({ kind, target, slot, server }: GroupName): string {
+  return JSON.stringify([kind, target, slot, server]);
 }
 
 function addressOf({ tracker }: LearningState, server: number): string {
@@ -76,14 +76,14 @@ function addressOf({ tracker }: LearningState, server: number): string {
 }
 
 function nameGroups(learning: LearningState, { key, podType, target }: ObservedEvent): GroupName[] {
-  const part = learning.slotKeyOf(podType);
-  const group = { target, part: null, server: '' };
+  const slot = learning.slotKeyOf(podType);
+  const group = { target, slot: null, server: '' };
   const common: GroupName[] = [
     { ...group, kind: 'model means' },
-    { ...group, kind: 'pod type means', part: key.podType === 0 ? null : normalizePodType(podType) },
-    { ...group, kind: 'slot', part },
+    { ...group, kind: 'pod type means', slot: key.podType === 0 ? null : normalizePodType(podType) },
+    { ...group, kind: 'slot', slot },
   ];
   if (key.server === -1) return common;
   const server = addressOf(learning, key.server);
-  return [...common, { ...group, kind: 'server means', server }, { ...group, kind: 'server', part, server }];
+  return [...common, { ...group, kind: 'server means', server }, { ...group, kind: 'server', slot, server }];
 }

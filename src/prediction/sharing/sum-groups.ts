@@ -23,8 +23,8 @@ export type GroupKind = (typeof GROUP_KINDS)[number];
 export interface GroupName {
   readonly kind: GroupKind;
   readonly target: Target;
-  /** A pod type, for its means; the key of a slot, for what it keeps; null where neither counts. */
-  readonly part: string | null;
+  /** A pod type, for its means; the key of a slot, for what it keeps: both are names of pod types. Null where neither counts. */
+  readonly slot: string | null;
   readonly server: string;
 }
 
@@ -59,7 +59,7 @@ export function isMeans(kind: GroupKind): boolean {
 /** Opens the slot, and gives numbers to the pod type and the server, where they are new here. */
 export function openGroup(parts: LearningState, name: GroupName): SumGroup {
   if (isMeans(name.kind)) return openMeans(parts, name);
-  const key = name.part ?? '';
+  const key = name.slot ?? '';
   parts.ensureSlot(key);
   const live = parts.slots.get(key)![name.target];
   return name.kind === 'slot' ? openSlot(live) : openServer(live, numberOfServer(parts, name));
@@ -76,7 +76,7 @@ function openMeans(parts: LearningState, name: GroupName): SumGroup {
     kind === 'server means'
       ? ({ kind: 'server', number: numberOfServer(parts, name) } as const)
       : kind === 'pod type means'
-        ? ({ kind: 'podType', number: name.part === null ? 0 : parts.registerPodType(name.part) } as const)
+        ? ({ kind: 'podType', number: name.slot === null ? 0 : parts.registerPodType(name.slot) } as const)
         : ({ kind: 'model', number: 0 } as const);
   return {
     decays: MEANS_DECAYS,

@@ -18,7 +18,7 @@ const PROMPT_WINDOW = 300;
 /** With this many other events between forecast and end, as many residuals again are needed to say the same. */
 const DOUBLING_FEEDBACK_DELAY = 10;
 /**
- * BoundStatement of each level after an event, in proportion to the share of misses that it allows. The median stays that of the
+ * Step of each level after an event, in proportion to the share of misses that it allows. The median stays that of the
  * window: it is a prediction, and swings would cost more accuracy than they gain in coverage.
  */
 const STEPS = QUANTILE_LEVELS.map((level) => (level === 0.5 ? 0 : 0.25 * (1 - level)));
