@@ -1,10 +1,11 @@
-/** Five renderers of the same `Failure`, and a plain page; which one speaks is decided where a path is mounted. */
+/** Six renderers of the same `Failure`, and a plain page; which one speaks is decided where a path is mounted. */
 import type { HttpBindings } from '@hono/node-server';
 import type { Context } from 'hono';
 import { html } from 'hono/html';
 import { HTTPException } from 'hono/http-exception';
 import { Failure, type FailureCode, isFailure } from '../errors.ts';
-import { statusNameOfFailure } from '../grpc/call/status.ts';
+import { type GrpcStatusName, statusCodeOf, statusNameOfFailure } from '../grpc/call/status.ts';
+import { WireWriter } from '../grpc/protobuf/wire-writer.ts';
 import type { HttpEnv } from './context.ts';
 import { type Call, type Reply, replyJson, toResponse } from './endpoint.ts';
 import type { ReplyStyle, RouteMount } from './mount.ts';
@@ -53,12 +54,13 @@ const OAUTH_ERROR_OF: Record<FailureCode, string> = {
 type FailureContext = Context<HttpEnv>;
 
 /** What a refusal needs of its request. */
-type Refused = Pick<Call, 'traceId' | 'log'>;
+type Refused = Pick<Call, 'traceId' | 'log' | 'header'>;
 
 interface Refusal {
   readonly failure: Failure;
   readonly status: number;
   readonly traceId: string;
+  readonly contentType: string | undefined;
 }
 
 const RENDERER_OF: Record<ReplyStyle, (refusal: Refusal) => Omit<Reply, 'status'>> = {
@@ -66,17 +68,19 @@ const RENDERER_OF: Record<ReplyStyle, (refusal: Refusal) => Omit<Reply, 'status'
   platform: renderPlatform,
   oauth: renderOAuth,
   rpc: renderRpc,
+  otlp: renderOtlp,
   detail: renderDetail,
 };
 
 /**
  * Answers for anything thrown. `details` may carry `status` (another HTTP status), `headers`, and for each style the
- * words of its body: `errorCode` and `errorCodeName` (platform), `oauthError` (oauth), `rpcCode` (rpc), `faults` (detail).
+ * words of its body: `errorCode` and `errorCodeName` (platform), `oauthError` (oauth), `rpcCode` (rpc, otlp), `faults` (detail).
  */
 export function replyToError(error: unknown, style: ReplyStyle, refused: Refused): Reply {
   const failure = toFailure(error, refused);
   const status = statusOf(failure);
-  const { headers, body } = RENDERER_OF[style]({ failure, status, traceId: refused.traceId });
+  const contentType = refused.header('content-type');
+  const { headers, body } = RENDERER_OF[style]({ failure, status, traceId: refused.traceId, contentType });
   return { status, headers: { ...headersOf(failure), ...headers }, body };
 }
 
@@ -86,7 +90,7 @@ export function respondToError(
   { errors: style, respondPage = renderPage }: Pick<RouteMount, 'errors' | 'respondPage'>,
   c: FailureContext,
 ): Response | Promise<Response> {
-  const refused = { traceId: c.get('traceId'), log: c.get('log') };
+  const refused = { traceId: c.get('traceId'), log: c.get('log'), header: (name: string) => c.req.header(name) };
   const reason = isCutOff(error, c) ? refuseCutOff(error) : error;
   if (style !== 'page') return toResponse(c, replyToError(reason, style, refused));
   const failure = toFailure(reason, refused);
@@ -163,8 +167,19 @@ function toOAuthText(message: string): string {
 
 /** The unary error of the Connect protocol: the name of the gRPC status in lower case, and the text. */
 function renderRpc({ failure }: Refusal) {
-  const code = failure.details.rpcCode ?? statusNameOfFailure(failure.code).toLowerCase();
-  return replyJson({ code, message: failure.message });
+  return replyJson({ code: rpcCodeOf(failure), message: failure.message });
+}
+
+function rpcCodeOf({ code, details }: Failure): string {
+  return (details.rpcCode as string | undefined) ?? statusNameOfFailure(code).toLowerCase();
+}
+
+/** OTLP/HTTP: google.rpc.Status in the encoding of the request, JSON where that is neither of the two. */
+function renderOtlp({ failure, contentType }: Refusal) {
+  const code = statusCodeOf(rpcCodeOf(failure).toUpperCase() as GrpcStatusName);
+  if (!contentType?.includes('protobuf')) return replyJson({ code, message: failure.message });
+  const message = new WireWriter().count(1, code).string(2, failure.message);
+  return { headers: { 'Content-Type': 'application/x-protobuf' }, body: new Uint8Array(message.finish()) };
 }
 
 /** FastAPI: a text, or a list of what is wrong with the fields of a body. */

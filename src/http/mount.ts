@@ -6,11 +6,11 @@ import type { Endpoint } from './endpoint.ts';
 
 /**
  * How a mounted path words its refusals: `problem` is RFC 9457, `platform` is the error body of GitCode's API v5,
- * `oauth` is RFC 6749 §5.2, `rpc` is the error of the Connect protocol, `detail` is that of FastAPI, `page` is a page for
- * a person.
+ * `oauth` is RFC 6749 §5.2, `rpc` is the error of the Connect protocol, `otlp` is google.rpc.Status in the encoding of the
+ * request (OTLP/HTTP), `detail` is the error of FastAPI, `page` is a page for a person.
  */
 export type ErrorStyle = ReplyStyle | 'page';
-export type ReplyStyle = 'problem' | 'platform' | 'oauth' | 'rpc' | 'detail';
+export type ReplyStyle = 'problem' | 'platform' | 'oauth' | 'rpc' | 'otlp' | 'detail';
 
 /** Routes of one area below one path, with one style of errors. */
 export interface RouteMount {

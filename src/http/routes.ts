@@ -15,11 +15,15 @@ export function createRoutes<E extends Env = HttpEnv>(): OpenAPIHono<E> {
 
 /** `target` names what was read, where an issue names no field. */
 export function describeInvalid(target: string, error: Pick<z.ZodError, 'issues'>): Failure {
-  const mistakes = error.issues.map((issue) => `${issue.path.join('.') || target} ${lowerFirst(issue.message)}`);
+  const mistakes = error.issues.map((issue) => `${issue.path.join('.') || target} ${describeMistake(issue.message)}`);
   const field = error.issues[0]?.path.join('.') || target;
   return new Failure('invalid', `Cannot read the request: ${mistakes.join('; ')}`, { field });
 }
 
-function lowerFirst(text: string): string {
-  return text.charAt(0).toLowerCase() + text.slice(1);
+/** A text of a query or a path is made a number before its schema reads it. */
+const NO_NUMBER = 'Invalid input: expected number, received NaN';
+
+function describeMistake(message: string): string {
+  if (message === NO_NUMBER) return 'must be a number';
+  return message.charAt(0).toLowerCase() + message.slice(1);
 }

@@ -101,7 +101,7 @@ export function createPredictionArea(dependencies: PredictionDependencies): Pred
         errors: 'problem',
         routes: createCapacityRoutes({ rule, place: dependencies.storePlace }),
       },
-      { path: '/v1/traces', errors: 'rpc', routes: createTraceRoutes({ rule, queue: spans, world }) },
+      { path: '/v1', errors: 'otlp', routes: createTraceRoutes({ rule, queue: spans, world }) },
       llmD.mount,
       ...mountOperations(
         implementModels({ store, world, auditChange, reader: createFileReader() }),

@@ -27,6 +27,7 @@ const CONTENT_OF: Readonly<Record<ErrorStyle, readonly [type: string, component:
   ],
   oauth: ['application/json', 'OAuthError', object({ error: text, error_description: text })],
   rpc: ['application/json', 'RpcError', object({ code: text, message: text })],
+  otlp: ['application/json', 'RpcStatus', object({ code: { type: 'integer' }, message: text })],
   detail: ['application/json', 'LlmDError', object({ detail: text })],
   page: ['text/html', 'ErrorPage', { type: 'string', description: 'A page for a person.' }],
 };

@@ -1,4 +1,4 @@
-/** Answers of OTLP/HTTP, in the encoding of the request: `ExportTraceServiceResponse`, and `google.rpc.Status` for a refusal. */
+/** The answer of OTLP/HTTP, in the encoding of the request: `ExportTraceServiceResponse`. */
 import { WireWriter } from '../../grpc/protobuf/wire-writer.ts';
 import type { AcceptedSpans } from './learnable-spans.ts';
 import type { TraceEncoding } from './trace-body.ts';
@@ -15,11 +15,6 @@ export function answerExport({ rejected, reason }: AcceptedSpans, encoding: Trac
   const response = new WireWriter();
   if (rejected > 0) response.message(1, new WireWriter().count(1, rejected).string(2, reason));
   return protobuf(response);
-}
-
-export function answerRefusal(code: number, message: string, encoding: TraceEncoding): TraceAnswer {
-  if (encoding === 'json') return json({ code, message });
-  return protobuf(new WireWriter().count(1, code).string(2, message));
 }
 
 function json(value: object): TraceAnswer {

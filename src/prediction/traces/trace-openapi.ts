@@ -25,7 +25,7 @@ export function describeTraces(routes: OpenAPIHono<HttpEnv>): void {
   const refusal = (description: string) => ({ description, content: { 'application/json': { schema: statusSchema } } });
   routes.openAPIRegistry.registerPath({
     method: 'post',
-    path: '/',
+    path: '/traces',
     tags: ['Prediction'],
     summary: 'Take spans of vLLM from an OpenTelemetry collector (OTLP/HTTP)',
     request: {
