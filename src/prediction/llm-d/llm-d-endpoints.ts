@@ -45,14 +45,31 @@ export interface LlmDEndpoints {
 export function createLlmDEndpoints(dependencies: LlmDDependencies): LlmDEndpoints {
   const operations = listOperations(dependencies);
   return {
-    byModel: operations.map(({ path, answer, ...operation }) => ({
-      ...operation,
-      path: `/{target_model}${path}`,
-      answer: (call) => answer(call, readModelName(call.parameter)),
-    })),
+    byModel: [
+      ...operations.map(({ path, answer, ...operation }) => ({
+        ...operation,
+        path: `/{target_model}${path}`,
+        answer: (call: Call) => answer(call, readModelName(call.parameter)),
+      })),
+      ...operations.flatMap(refuseWithoutModel),
+    ],
     ofModel: (targetModel) =>
       operations.map(({ answer, ...operation }) => ({ ...operation, answer: (call) => answer(call, targetModel) })),
   };
+}
+
+/** A base URL that ends before the name of the model is a likely mistake. */
+function refuseWithoutModel({ method, path }: Pick<Operation, 'method' | 'path'>): Endpoint[] {
+  return [path, `/${path}`].map((withoutModel) => ({
+    method,
+    path: withoutModel,
+    async answer() {
+      throw new Failure(
+        'invalid',
+        `Cannot find the target model: the path must name it, as /llm-d/{target_model}${path}`,
+      );
+    },
+  }));
 }
 
 interface Operation extends Omit<Endpoint, 'answer'> {
@@ -216,6 +233,9 @@ const MAX_NAME_LENGTH = 180;
 function readModelName(parameter: string): string {
   const name = decodeName(parameter);
   checkModelName(name);
+  // A base URL with a slash at its end would make another model of the same name.
+  if (name.startsWith('/') || name.endsWith('/'))
+    throw new Failure('invalid', `Cannot use this model name: it must not begin or end with "/", got "${name}"`);
   if (name.length <= MAX_NAME_LENGTH) return name;
   throw new Failure('invalid', `Cannot use this model name: it must have at most ${MAX_NAME_LENGTH} characters`);
 }
