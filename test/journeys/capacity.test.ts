@@ -37,11 +37,15 @@ test('the service tells the capacity of its servers, and the headroom of each', 
   );
 
   const refusals: [query: string, status: number, message: RegExp][] = [
-    ['model=m&output_tokens=150', 400, /ttft_ms, tpot_ms or both/],
-    ['model=m&tpot_ms=soon&output_tokens=150', 400, /tpot_ms/],
-    ['model=m&tpot_ms=40', 400, /output_tokens/],
     ['model=other&tpot_ms=40&output_tokens=150', 404, /no version of the model \\"other\\" is served/],
-    ['model=m&tpot_ms=40&output_tokens=150&servers=x', 400, /no sample is of the server \\"x\\"/],
+    [
+      'model=m&tpot_ms=40&output_tokens=150&servers=x',
+      400,
+      /no sample is of the server \\"x\\"; known are large-0, small-1/,
+    ],
+    ['model=m&tpot_ms=40&output_tokens=150&servers=', 400, /no sample is of the server \\"\\"/],
+    ['model=m&tpot_ms=40&output_tokens=150&servers=small-1,small-1', 400, /server \\"small-1\\" must be named once/],
+    ['model=m&tpot_ms=40&output_tokens=150&pod_type=decode', 400, /0 samples of the pod type \\"decode\\"/],
   ];
   for (const [query, status, message] of refusals) {
     const refused = await ask(query);

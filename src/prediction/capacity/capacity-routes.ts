@@ -7,25 +7,13 @@ import type { HttpEnv } from '../../http/context.ts';
 import { createRoutes } from '../../http/routes.ts';
 import { createBackgroundProcess } from '../../workers/background-process.ts';
 import { requireHttpCaller } from '../api/predict-routes.ts';
+import { querySchema, toOrder } from './capacity-query.ts';
 import type { CapacityAnswer, CapacityOrder } from './read-capacity.ts';
 
 export interface CapacityRouteDependencies {
   readonly rule: CallerRule;
   readonly place: Pick<StoreOptions, 'dataDir' | 'databaseUrl'>;
 }
-
-const milliseconds = (about: string) =>
-  z.coerce.number().positive().max(86_400_000).optional().openapi({ description: about });
-
-const querySchema = z.object({
-  model: z.string().min(1).max(200),
-  ttft_ms: milliseconds('TTFT must stay below'),
-  tpot_ms: milliseconds('TPOT must stay below'),
-  quantile: z.coerce.number().min(0.5).max(0.99).default(0.9),
-  output_tokens: z.coerce.number().positive().max(1e9).openapi({ description: 'Mean length of an answer' }),
-  servers: z.string().optional().openapi({ description: 'The pool, with commas; all that the samples name' }),
-  pod_type: z.string().max(256).default(''),
-});
 
 const answerSchema = z
   .object({
@@ -54,7 +42,6 @@ const route = createRoute({
 });
 
 const MAX_FIND_MS = 120_000;
-const MAX_SERVERS = 256;
 
 /** To be mounted at `/prediction`, with errors in the style `problem`. */
 export function createCapacityRoutes({ rule, place }: CapacityRouteDependencies): OpenAPIHono<HttpEnv> {
@@ -66,20 +53,6 @@ export function createCapacityRoutes({ rule, place }: CapacityRouteDependencies)
     return c.json(toAnswer(await ask({ place, ...toOrder(query) })), 200);
   });
   return routes;
-}
-
-function toOrder(query: z.infer<typeof querySchema>): Omit<CapacityOrder, 'place'> {
-  const { model, ttft_ms: ttftMs, tpot_ms: tpotMs, quantile, output_tokens: outputTokens, pod_type: podType } = query;
-  if (ttftMs === undefined && tpotMs === undefined)
-    throw new Failure('invalid', 'Cannot find the capacity: ttft_ms, tpot_ms or both must give a limit', {
-      field: 'ttft_ms',
-    });
-  const servers = query.servers?.split(',').map((name) => name.trim());
-  if (servers !== undefined && servers.length > MAX_SERVERS)
-    throw new Failure('invalid', `Cannot find the capacity: servers must be at most ${MAX_SERVERS}`, {
-      field: 'servers',
-    });
-  return { targetModel: model, limits: { ttftMs, tpotMs, quantile }, outputTokens, servers, podType };
 }
 
 /** One at a time: each takes a processor for seconds. Its process ends with the answer. */

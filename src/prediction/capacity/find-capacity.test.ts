@@ -128,7 +128,21 @@ test('limits that an idle server breaks have no capacity, and lax ones end at th
   );
   assert.throws(
     () => createObservedPool({ model, samples, servers: undefined, podType: 'decode', outputTokens: 100 }),
-    /0 samples of the pod type "decode", it must be at least 50/,
+    /there are 0 samples of the pod type "decode", and at least 50 are needed; other pod types are ""$/,
+  );
+});
+
+test('samples without TTFT, and samples that never met another request, are refused instead of answered', () => {
+  const { model, samples } = learn([gpu('medium')], [2, 5]);
+  const without = samples.map((sample) => ({ ...sample, ttftMs: undefined }));
+  assert.throws(() => createLearnedPool({ model, samples: without }), /server "medium-0" have a TTFT$/);
+  const idle = samples.map((sample) => ({
+    ...sample,
+    input: { ...sample.input, numRequestWaiting: 0, numRequestRunning: 0 },
+  }));
+  assert.throws(
+    () => findCapacity(createLearnedPool({ model, samples: idle }), { ttftMs: 1000, tpotMs: undefined, quantile: 0.9 }),
+    /hardly any sample of the server "medium-0" met another request/,
   );
 });
 

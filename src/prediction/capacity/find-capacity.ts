@@ -36,7 +36,8 @@ export interface ServerCapacity {
 
 const REQUESTS_EACH_SERVER = 3000;
 const MAX_REQUESTS = 15_000;
-const LOWEST_RATE = 0.01;
+/** So low that servers are idle, however long their answers are. */
+const LOWEST_RATE = 1e-6;
 /** The answer is found to this share of itself. */
 const PRECISION = 0.01;
 const STEP = 1.15;
@@ -54,6 +55,7 @@ interface Trial {
 export function findCapacity(pool: QueuePool, limits: LatencyLimits): Capacity | undefined {
   const attempt = (rate: number) => tryRate(pool, limits, rate);
   let good = attempt(LOWEST_RATE);
+  if (good.brokenBy === 'observed load') throw refuseIdleSamples(pool);
   if (good.brokenBy !== undefined) {
     if (!isBrokenIdle(pool, good, limits))
       checkLoadSeen(
@@ -100,6 +102,15 @@ function checkLoadSeen({ servers }: Pick<QueuePool, 'servers'>, meanUnderWay: re
   throw new Failure(
     'invalid',
     `Cannot find the capacity: the limits hold at most below the loads that the samples show (server "${unseen.name}" hardly ever had fewer than ${unseen.load.lowest} requests under way); observe the servers at lower rates too`,
+  );
+}
+
+/** Nothing is known of any load. */
+function refuseIdleSamples({ servers }: Pick<QueuePool, 'servers'>): Failure {
+  const { name } = servers.find(({ load }) => load.seen === 0) ?? servers[0]!;
+  return new Failure(
+    'invalid',
+    `Cannot find the capacity: hardly any sample of the server "${name}" met another request (num_request_waiting + num_request_running is 0); observe the servers at higher rates too`,
   );
 }
 

@@ -15,7 +15,7 @@ import { normalizePodType } from '../schema/pod-type.ts';
 import type { LatencyLimits } from './find-capacity.ts';
 import { findConcurrency } from './find-concurrency.ts';
 import { countUnderWay } from './load-curve.ts';
-import { createObservedPool, MIN_SAMPLES } from './observed-pool.ts';
+import { countTtfts, createObservedPool, MIN_SAMPLES, MIN_TTFT_SAMPLES } from './observed-pool.ts';
 import { MIN_TPOT_SAMPLES } from './tpot-curve.ts';
 
 export interface HeadroomDependencies {
@@ -110,8 +110,12 @@ async function listHeadrooms(
 function listMeasured(samples: readonly Observation[]): ReadonlyMap<string, Observation> {
   const newest = new Map<string, Observation>();
   for (const [server, own] of Map.groupBy(samples, ({ input }) => input.serverIp))
-    if (own.filter(({ tpotMs }) => tpotMs !== undefined).length >= MIN_TPOT_SAMPLES) newest.set(server, own.at(-1)!);
+    if (countTpots(own) >= MIN_TPOT_SAMPLES && countTtfts(own) >= MIN_TTFT_SAMPLES) newest.set(server, own.at(-1)!);
   return newest;
+}
+
+function countTpots(samples: readonly Observation[]): number {
+  return samples.filter(({ tpotMs }) => tpotMs !== undefined).length;
 }
 
 type KnownHeadroom = ServerHeadroom & { readonly underWay: number | undefined };

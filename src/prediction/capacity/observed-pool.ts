@@ -28,7 +28,7 @@ export function createObservedPool({ model, samples, outputTokens, ...options }:
   if (ofPod.length < MIN_SAMPLES)
     throw new Failure(
       'invalid',
-      `Cannot find the capacity: ${ofPod.length} samples of the pod type "${podType}", it must be at least ${MIN_SAMPLES}`,
+      `Cannot find the capacity: there are ${ofPod.length} samples of the pod type "${podType}", and at least ${MIN_SAMPLES} are needed${describeOthers(samples, podType)}`,
     );
   const byServer = Map.groupBy(ofPod, ({ input }) => input.serverIp);
   const names = options.servers ?? [...byServer.keys()].sort();
@@ -36,11 +36,30 @@ export function createObservedPool({ model, samples, outputTokens, ...options }:
   if (unknown !== undefined)
     throw new Failure(
       'invalid',
-      `Cannot find the capacity: no sample is of the server "${unknown}"; known are ${[...byServer.keys()].sort().slice(0, 20).join(', ')}`,
+      `Cannot find the capacity: no sample is of the server "${unknown}"; known are ${listNames(byServer.keys())}`,
     );
+  const repeated = names.find((name, i) => names.indexOf(name) < i);
+  if (repeated !== undefined)
+    throw new Failure('invalid', `Cannot find the capacity: the server "${repeated}" must be named once`);
   const lengthScale = outputTokens / (meanLengthOf(ofPod) ?? outputTokens);
   const servers = names.map((name) => createQueueServer(name, byServer.get(name)!, { outputTokens, lengthScale }));
   return { servers, model: createServiceModel(model, podType), outputTokens };
+}
+
+function describeOthers(samples: readonly Observation[], podType: string): string {
+  const others = new Set(samples.map(({ input }) => normalizePodType(input.podType)));
+  others.delete(podType);
+  return others.size === 0 ? '' : `; other pod types are ${listNames(others)}`;
+}
+
+const MAX_LISTED = 20;
+
+function listNames(names: Iterable<string>): string {
+  return [...names]
+    .sort()
+    .slice(0, MAX_LISTED)
+    .map((name) => name || '""')
+    .join(', ');
 }
 
 /** The mean length of answers, of those that tell it. */
@@ -63,8 +82,8 @@ function createQueueServer(
 ): QueueServer {
   const reportedShare = measureReportedShare(samples, outputTokens);
   const tpot = fitTpotCurve(samples, { outputTokens, reportedShare });
-  if (tpot === undefined)
-    throw new Failure('invalid', `Cannot find the capacity: too few samples of the server "${name}" have a TPOT`);
+  if (tpot === undefined) throw refuseFew(name, 'a TPOT');
+  if (countTtfts(samples) < MIN_TTFT_SAMPLES) throw refuseFew(name, 'a TTFT');
   return {
     name,
     load: fitLoadCurve(samples.map(({ input }) => input)),
@@ -76,4 +95,15 @@ function createQueueServer(
       outputTokens: own ? Math.max(1, Math.round(lengthScale * own)) : undefined,
     })),
   };
+}
+
+/** So many samples of a server must have a TTFT. */
+export const MIN_TTFT_SAMPLES = 40;
+
+export function countTtfts(samples: readonly Observation[]): number {
+  return samples.filter(({ ttftMs }) => ttftMs !== undefined).length;
+}
+
+function refuseFew(server: string, what: string): Failure {
+  return new Failure('invalid', `Cannot find the capacity: too few samples of the server "${server}" have ${what}`);
 }

@@ -25,7 +25,7 @@ test('the capacity of a pool is found from the samples of the store and from a f
 
   const limits = ['--ttft', '2000', '--tpot', '30'];
   const empty = await ask(...limits);
-  assert.match(empty.stderr, /Cannot find the capacity: 0 samples of the pod type ""/);
+  assert.match(empty.stderr, /there are 0 samples of the pod type "", and at least 50 are needed$/m);
 
   const fromFile = await ask(...limits, '--input', trace, '--json');
   const answer = JSON.parse(fromFile.stdout) as Answer;
@@ -49,8 +49,41 @@ test('the capacity of a pool is found from the samples of the store and from a f
     (await ask(...limits, '--servers', 'x')).stderr,
     /no sample is of the server "x"; known are medium-0, medium-1/,
   );
-  assert.match((await ask('--tpot', '30', '--quantile', '2')).stderr, /it must be a number from 0.5 to 0.99/);
+  assert.match(
+    (await ask(...limits, '--servers', 'medium-1,medium-1')).stderr,
+    /the server "medium-1" must be named once/,
+  );
+  assert.match(
+    (await ask(...limits, '--pod-type', 'decode')).stderr,
+    /there are 0 samples of the pod type "decode", and at least 50 are needed; other pod types are ""/,
+  );
 });
+
+const LIMIT = ['--tpot', '40'];
+const LENGTH = ['--output-tokens', '150'];
+const refusals: [argv: readonly string[], message: RegExp][] = [
+  [LIMIT, /required option '--output-tokens <tokens>' not specified/],
+  [LENGTH, /--ttft, --tpot or both must give a limit/],
+  [[...LIMIT, ...LENGTH], /no version of the model "unknown"|unknown/],
+  ...['soon', '-5', '0', 'NaN', 'Infinity', '1e300', ''].map((value): [readonly string[], RegExp] => [
+    ['--ttft', value, ...LENGTH],
+    /argument '.*' is invalid\. it must be a number from 0\.001 to 86400000\./,
+  ]),
+  ...['0', '1', '2', 'NaN'].map((value): [readonly string[], RegExp] => [
+    [...LIMIT, ...LENGTH, '--quantile', value],
+    /it must be a number from 0\.5 to 0\.99\./,
+  ]),
+  ...['0', '1e9', '-1'].map((value): [readonly string[], RegExp] => [
+    [...LIMIT, '--output-tokens', value],
+    /it must be a number from 1 to 1000000\./,
+  ]),
+];
+for (const [argv, message] of refusals)
+  test(`trivet model capacity ${argv.join(' ')} is refused by the name of the option`, async () => {
+    const { code, stderr } = await runTrivet(['model', 'capacity', 'unknown', ...argv], { env });
+    assert.notEqual(code, 0);
+    assert.match(stderr, message);
+  });
 
 test('recordings that begin together are named, and rows of another model are left out', async () => {
   const both = join(folder, 'both.jsonl');

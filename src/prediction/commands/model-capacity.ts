@@ -4,6 +4,7 @@ import { formatTable, print, printJson, remark } from '../../command-line/output
 import { Failure } from '../../errors.ts';
 import { findVersion } from '../administration/implement-models.ts';
 import { type Capacity, findCapacity, type LatencyLimits } from '../capacity/find-capacity.ts';
+import { describeRange, LIMIT_RANGES, type NumberRange, readNumberIn } from '../capacity/limit-ranges.ts';
 import { createObservedPool } from '../capacity/observed-pool.ts';
 import { FORMATS, type Format } from '../formats/read-observations.ts';
 import { readTable } from '../formats/read-table.ts';
@@ -42,10 +43,19 @@ export function createCapacityCommand(): Command {
   return new Command('capacity')
     .description('Find the highest rate of requests at which servers keep limits of TTFT and TPOT')
     .argument('<id>', 'name, or name@version; a name means the version that is served')
-    .option('--ttft <ms>', 'the time to the first token must stay below', parseAboveZero)
-    .option('--tpot <ms>', 'the time per output token must stay below', parseAboveZero)
-    .option('--quantile <share>', 'the share of requests that must stay below, 0.5 to 0.99', parseQuantile, 0.9)
-    .requiredOption('--output-tokens <tokens>', 'the mean length of an answer', parseAboveZero)
+    .option('--ttft <ms>', 'the time to the first token must stay below', parseNumberIn(LIMIT_RANGES.milliseconds))
+    .option('--tpot <ms>', 'the time per output token must stay below', parseNumberIn(LIMIT_RANGES.milliseconds))
+    .option(
+      '--quantile <share>',
+      'the share of requests that must stay below, 0.5 to 0.99',
+      parseNumberIn(LIMIT_RANGES.quantile),
+      0.9,
+    )
+    .requiredOption(
+      '--output-tokens <tokens>',
+      'the mean length of an answer',
+      parseNumberIn(LIMIT_RANGES.outputTokens),
+    )
     .option('--servers <list>', 'the pool, as server_ip names them, with commas; all that the samples name', splitList)
     .option('--pod-type <name>', 'servers of this pod type, instead of those without one')
     .option('--input <file...>', 'observations that show the load, as for train; else the samples in the store')
@@ -56,16 +66,12 @@ export function createCapacityCommand(): Command {
     .action(printCapacity);
 }
 
-function parseAboveZero(text: string): number {
-  const value = Number(text);
-  if (!(value > 0 && value <= 1e9)) throw new InvalidArgumentError('it must be a number above 0.');
-  return value;
-}
-
-function parseQuantile(text: string): number {
-  const value = Number(text);
-  if (!(value >= 0.5 && value <= 0.99)) throw new InvalidArgumentError('it must be a number from 0.5 to 0.99.');
-  return value;
+function parseNumberIn(range: NumberRange): (text: string) => number {
+  return (text) => {
+    const value = readNumberIn(range, text);
+    if (value === undefined) throw new InvalidArgumentError(`it must be ${describeRange(range)}.`);
+    return value;
+  };
 }
 
 function splitList(text: string): string[] {
