@@ -1,11 +1,13 @@
 /**
  * What calls of 10,000 rows in llm-d's interface cost a gRPC caller: the real program, a caller that asks for 16 rows every
  * few milliseconds, alone and then beside one connection that sends large calls without pause, from a process of its own.
+ * The longest turn is that of the program's event loop: for so long it answered no caller at all.
  * `node bench/llm-d-large.ts [--seconds 10] [--note-bytes 200] [--json]`.
  */
 import { type ChildProcess, fork } from 'node:child_process';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { startProgram } from '../test/support/start-program.ts';
+import { type Program, startProgram } from '../test/support/start-program.ts';
 import { connectGoodClient, type Experience } from './abuse/good-client.ts';
 import { createRows } from './llm-d/rows.ts';
 
@@ -22,15 +24,19 @@ const PATHS = ['predict/bulk/strict', 'add_training_data_bulk'];
 
 interface Reading extends Experience {
   readonly run: string;
+  readonly longestTurnMs: number;
 }
 
 async function main(): Promise<void> {
-  await using program = await startProgram({ LOG_LEVEL: 'error', PREDICTION_LEARNING: 'false' });
+  const preloaded = new URL('./llm-d/longest-turn.ts', import.meta.url);
+  const environment = { LOG_LEVEL: 'error', PREDICTION_LEARNING: 'false', NODE_OPTIONS: `--import=${preloaded.href}` };
+  await using program = await startProgram(environment);
   using client = connectGoodClient(program, undefined);
-  const measure = async (run: string): Promise<Reading> => ({
-    run,
-    ...(await client.measure(1000 * Number(flags.seconds))),
-  });
+  const measure = async (run: string): Promise<Reading> => {
+    await readLongestTurn(program);
+    const experience = await client.measure(1000 * Number(flags.seconds));
+    return { run, ...experience, longestTurnMs: await readLongestTurn(program) };
+  };
   await measure('warm-up');
   const readings = [await measure('alone')];
   for (const path of PATHS) {
@@ -40,6 +46,17 @@ async function main(): Promise<void> {
     caller.kill();
   }
   process.stdout.write(flags.json ? `${JSON.stringify(readings)}\n` : render(readings));
+}
+
+/** Since it was read before. */
+async function readLongestTurn({ pid, log }: Program): Promise<number> {
+  const known = log().length;
+  process.kill(pid, 'SIGUSR2');
+  for (;;) {
+    const found = /longest turn ([\d.]+) ms\n/.exec(log().slice(known))?.[1];
+    if (found !== undefined) return Number(found);
+    await sleep(10);
+  }
 }
 
 function startCaller(url: string): ChildProcess {
@@ -61,10 +78,11 @@ async function keepCalling(url: string): Promise<never> {
 
 function render(readings: readonly Reading[]): string {
   const lines = readings.map(
-    ({ run, calls, failures, p50Ms, p99Ms }) =>
-      `| ${run} | ${calls} | ${failures} | ${p50Ms.toFixed(1)} | ${p99Ms.toFixed(1)} |`,
+    ({ run, calls, failures, p50Ms, p99Ms, longestTurnMs }) =>
+      `| ${run} | ${calls} | ${failures} | ${p50Ms.toFixed(1)} | ${p99Ms.toFixed(1)} | ${longestTurnMs.toFixed(1)} |`,
   );
-  return ['| run | calls | failures | p50 ms | p99 ms |', '|---|---|---|---|---|', ...lines, ''].join('\n');
+  const head = ['| run | calls | failures | p50 ms | p99 ms | longest turn ms |', '|---|---|---|---|---|---|'];
+  return [...head, ...lines, ''].join('\n');
 }
 
 await (positionals[0] === undefined ? main() : keepCalling(positionals[0]));
