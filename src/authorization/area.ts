@@ -11,7 +11,6 @@ import type { Mailer } from '../mail/mailer.ts';
 import type { NoticeDependencies } from '../notices/notice-worker.ts';
 import type { AuditChange } from '../operations/audit-change.ts';
 import { mountOperations } from '../operations/operation-routes.ts';
-import { respondRefusal } from '../pages/page-routes.ts';
 import type { SessionGuard } from '../pages/signed-in-pages.ts';
 import { withSteadyClock } from '../steady-clock.ts';
 import type { Log } from '../telemetry/log.ts';
@@ -100,6 +99,7 @@ export function createAuthorizationArea(dependencies: AuthorizationDependencies)
     mailer: dependencies.mailer,
   });
   const guard = createSessionGuard(signIn.context, dependencies.listSections);
+  const respondPage = signIn.context.respondRefusal;
   const verifyToken = createVerifyToken(protocol);
   const requireScope = createRequireScope(verifyToken);
   return {
@@ -110,9 +110,9 @@ export function createAuthorizationArea(dependencies: AuthorizationDependencies)
       createDeviceMount({ ...protocol, signIn }),
       createUserMount(protocol, { verifyToken, requireScope }),
       ...mountOperations(implementAdministration({ store, world }), requireScope),
-      { path: '/', errors: 'page', routes: signIn.routes, respondPage: respondRefusal },
-      { path: '/', errors: 'page', routes: createPages(signIn.context, guard, [addPeopleRoutes]) },
-      { path: '/', errors: 'page', routes: createPasswordLinkRoutes(signIn.context), respondPage: respondRefusal },
+      { path: '/', errors: 'page', routes: signIn.routes, respondPage },
+      { path: '/', errors: 'page', routes: createPages(signIn.context, guard, [addPeopleRoutes]), respondPage },
+      { path: '/', errors: 'page', routes: createPasswordLinkRoutes(signIn.context), respondPage },
     ],
     workers: [createSweeper({ ...protocol, isClockTrusted: world.isClockTrusted })],
     requireScope,

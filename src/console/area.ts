@@ -3,7 +3,7 @@ import type { Area } from '../area.ts';
 import { addAssetRoutes } from '../pages/assets.ts';
 import { createLiveStreams } from '../pages/live-streams.ts';
 import type { NavigationSection } from '../pages/navigation.ts';
-import { createPageRoutes, respondRefusal } from '../pages/page-routes.ts';
+import { createPageRoutes } from '../pages/page-routes.ts';
 import { createSignedInPages, type SessionGuard } from '../pages/signed-in-pages.ts';
 import type { World } from '../world.ts';
 import { consoleStyles } from './frame/console.ts';
@@ -28,7 +28,7 @@ export interface ConsoleDependencies {
 const KEY_BYTES = 32;
 
 export function createConsoleArea({ world, guard, hookAdmin, modelAdmin }: ConsoleDependencies): Area {
-  const routes = createPageRoutes();
+  const routes = createPageRoutes(guard.respondRefusal);
   const live = createLiveStreams({ world });
   const signedIn = createSignedInPages(routes, guard, live);
   addAssetRoutes(routes, [consoleStyles]);
@@ -40,7 +40,7 @@ export function createConsoleArea({ world, guard, hookAdmin, modelAdmin }: Conso
     addDeliveryRoutes(signedIn, hookAdmin);
   }
   if (modelAdmin !== undefined) addModelRoutes(signedIn, { admin: modelAdmin, world });
-  return { routes: [{ path: '/', errors: 'page', routes, respondPage: respondRefusal }], workers: [live] };
+  return { routes: [{ path: '/', errors: 'page', routes, respondPage: guard.respondRefusal }], workers: [live] };
 }
 
 /** Where the navigation leads in a process that serves these parts. */

@@ -37,5 +37,6 @@ export const frameTextsZh: Texts<typeof frameTexts> = {
     notFound: '页面不存在',
     trace: '联系支持人员时，请提供此跟踪 ID：',
     home: '返回首页',
+    refusalGone: '此表单的错误信息已不再显示。请返回表单并重新提交。',
   },
 };

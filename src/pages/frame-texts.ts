@@ -34,5 +34,6 @@ export const frameTexts = {
     notFound: 'There is no such page',
     trace: 'For support, quote this trace id:',
     home: 'Back to the start page',
+    refusalGone: 'What was wrong with this form is not shown any more. Go back to the form and send it again.',
   },
 } as const;

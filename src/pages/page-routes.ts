@@ -12,29 +12,35 @@ import { renderErrorPage } from './notice-pages.ts';
 import { type PageOptions, respondPage } from './page-response.ts';
 import { type FrameTexts, readFrameTexts } from './texts.ts';
 
-/** Routes whose refusals are pages for a person. */
-export function createPageRoutes(): OpenAPIHono<HttpEnv> {
+/** Routes whose refusals are pages for a person. Routes with forms need a responder that leads to the page. */
+export function createPageRoutes(respondPage: RespondPage = respondRefusal): OpenAPIHono<HttpEnv> {
   const routes = createRoutes();
-  routes.onError((error, c) => respondFailurePage(c, error));
+  routes.onError((error, c) => respondToError(error, { errors: 'page', respondPage }, c));
   return routes;
 }
 
-export function respondFailurePage(c: Context<HttpEnv>, error: unknown): Response | Promise<Response> {
-  return respondToError(error, { errors: 'page', respondPage: respondRefusal }, c);
+/** A refusal as a page shows it. */
+export interface PageRefusal {
+  readonly message: string;
+  readonly status: number;
+  readonly traceId?: string | undefined;
 }
 
 /** A refusal in the frame of the pages; the mount at `/` shows every other address in it too. */
-export const respondRefusal: RespondPage = (failure, status, c) => {
+export const respondRefusal: RespondPage = (failure, status, c) => showRefusal(c, toPageRefusal(failure, status, c));
+
+export function toPageRefusal({ message, details }: Failure, status: number, c: Context<HttpEnv>): PageRefusal {
   const texts = readFrameTexts(c);
-  const isMissing = status === 404;
-  const page = renderErrorPage(texts, {
-    title: isMissing ? texts.error.notFound : undefined,
-    message:
-      isMissing && failure.details.errorCodeName ? texts.error.notFound : texts.explain(toSentence(failure.message)),
-    traceId: isMissing ? undefined : c.get('traceId'),
-  });
+  const explained = texts.explain(toSentence(message));
+  if (status !== 404) return { message: explained, status, traceId: c.get('traceId') };
+  return { message: details.errorCodeName ? texts.error.notFound : explained, status };
+}
+
+export function showRefusal(c: Context<HttpEnv>, { message, status, traceId }: PageRefusal): Promise<Response> {
+  const texts = readFrameTexts(c);
+  const page = renderErrorPage(texts, { title: status === 404 ? texts.error.notFound : undefined, message, traceId });
   return respondPage(c, page, { status: status as PageOptions['status'] });
-};
+}
 
 /** The fields of a posted form. Throws `invalid` for any other kind of body. */
 export async function readForm(c: Context<HttpEnv>): Promise<URLSearchParams> {

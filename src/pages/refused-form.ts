@@ -8,9 +8,10 @@ import type { SecretCipher } from '../encryption/secret-cipher.ts';
 import type { HttpEnv } from '../http/context.ts';
 import type { World } from '../world.ts';
 import type { Mistake } from './elements.ts';
+import type { PageOptions } from './page-response.ts';
 
 export interface RefusedForm extends Mistake {
-  readonly status: 400 | 403 | 409 | 422 | 429 | 503;
+  readonly status: Exclude<PageOptions['status'], 200 | undefined>;
   readonly retryAfterSeconds?: number | undefined;
   /** What was typed. */
   readonly values?: Readonly<Record<string, string>> | undefined;

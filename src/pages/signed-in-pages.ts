@@ -4,6 +4,7 @@ import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import { raw } from 'hono/html';
 import type { HttpEnv } from '../http/context.ts';
+import type { RespondPage } from '../http/mount.ts';
 import type { Locale } from '../language/formats.ts';
 import { type ConsolePage, renderConsolePage } from './layout.ts';
 import type { LiveStreams } from './live-streams.ts';
@@ -21,6 +22,8 @@ export interface SessionGuard<V extends SignedInUser = SignedInUser> {
   readonly checkForm: (c: Context<HttpEnv>, form: URLSearchParams) => void;
   /** To the sign-in page, which leads back to `returnTo`, a path of this service. */
   readonly askToSignIn: (c: Context<HttpEnv>, returnTo: string) => Response;
+  /** Answers a refusal: as a page, or with 303 to one for a form. */
+  readonly respondRefusal: RespondPage;
   /** What the navigation shows this person. */
   readonly listSections: (person: SignedInUser, locale: Locale) => readonly NavigationSection[];
   /** What would protect the account better; undefined when nothing is missing. */

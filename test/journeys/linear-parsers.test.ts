@@ -108,8 +108,18 @@ test('a body that comes in chunks is refused without being parsed', async () => 
 });
 
 test('a small form with more fields than any endpoint reads is refused', async () => {
-  for (const path of ['/oauth/token', '/oauth/authorize', '/sign-in', '/setup', '/device'])
-    assert.equal(await post(path, FORM, 'a&'.repeat(8000)), 400, path);
+  assert.equal(await post('/oauth/token', FORM, 'a&'.repeat(8000)), 400);
+  for (const path of ['/oauth/authorize', '/sign-in', '/setup', '/device']) {
+    const init = { method: 'POST', body: 'a&'.repeat(8000), headers: { 'content-type': FORM } };
+    const answer = await fetch(program.httpUrl + path, { ...init, redirect: 'manual' });
+    const cookie = answer.headers
+      .getSetCookie()
+      .map((line) => line.split(';')[0])
+      .join('; ');
+    const location = answer.headers.get('location') ?? '';
+    assert.match(location, /^\/refused\?/, path);
+    assert.equal((await fetch(program.httpUrl + location, { headers: { cookie } })).status, 400, path);
+  }
 });
 
 test('a query with more parameters than any endpoint reads is refused', async () => {

@@ -71,7 +71,8 @@ async function signIn(program: Program, env: Record<string, string>): Promise<st
 async function confirm({ httpUrl }: Program, userCode: string): Promise<void> {
   const browser = createFormClient(httpUrl);
   await browser.submit('/sign-in', '/sign-in', { login: 'root', password: PASSWORD });
-  const page = await browser.submit(`/device?user_code=${userCode}`, '/device', { user_code: userCode });
+  const accepted = await browser.submit(`/device?user_code=${userCode}`, '/device', { user_code: userCode });
+  const page = await browser.get(accepted.location ?? '');
   const hidden = readHidden(page.body, '/device');
   const boxes = ['all_user', 'admin'].map((name): [string, string] => ['scope', name]);
   const form = new URLSearchParams([...Object.entries(hidden), ...boxes, ['narrow', '1'], ['decision', 'allow']]);

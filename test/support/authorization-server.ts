@@ -174,6 +174,20 @@ export function postForm(url: string, fields: Fields | URLSearchParams, headers:
   return request(url, { method: 'POST', body: new URLSearchParams(fields), headers });
 }
 
+/** Posts a form of a page; when it is refused, returns the page that the refusal leads to. */
+export async function postPageForm(
+  { url }: Pick<AuthorizationEndpoint, 'url'>,
+  path: string,
+  { fields, headers = {} }: { readonly fields: Fields | URLSearchParams; readonly headers?: Fields },
+): Promise<Answer> {
+  const answer = await postForm(url + path, fields, headers);
+  const location = answer.headers.get('location') ?? '';
+  if (answer.status !== 303 || !/[?&]refused=/.test(location)) return answer;
+  const set = answer.headers.getSetCookie().map((line) => line.split(';')[0]);
+  const cookie = [headers.cookie, ...set].filter((part) => part !== undefined).join('; ');
+  return request(url + location, { headers: { cookie } });
+}
+
 export function basic(clientId: string, secret: string): Fields {
   return { authorization: `Basic ${Buffer.from(`${clientId}:${secret}`).toString('base64')}` };
 }
@@ -195,7 +209,7 @@ export function decide(
   { page, decision, path = '/oauth/authorize' }: { page: string; decision: 'allow' | 'deny'; path?: string },
 ): Promise<Answer> {
   const fields = { csrf_token: readHidden(page, 'csrf_token'), request: readHidden(page, 'request'), decision };
-  return postForm(server.url + path, fields, { cookie, origin: server.url });
+  return postPageForm(server, path, { fields, headers: { cookie, origin: server.url } });
 }
 
 /** The parameters of the redirect to the client. */

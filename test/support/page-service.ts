@@ -17,7 +17,7 @@ import { createSecretCipher, type SecretCipher } from '../../src/encryption/secr
 import { createHttpApp } from '../../src/http/http-app.ts';
 import { listenHttp } from '../../src/http/http-server.ts';
 import { createMailer } from '../../src/mail/mailer.ts';
-import { createPageRoutes, respondRefusal } from '../../src/pages/page-routes.ts';
+import { createPageRoutes } from '../../src/pages/page-routes.ts';
 import { createSignedInPages, type SessionGuard } from '../../src/pages/signed-in-pages.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
@@ -81,7 +81,7 @@ export async function startPageService({
       createHome(guard),
       createPages(signIn.context, guard, [addPeopleRoutes]),
       createPasswordLinkRoutes(signIn.context),
-    ].map((routes) => ({ path: '/', errors: 'page', routes, respondPage: respondRefusal }) as const),
+    ].map((routes) => ({ path: '/', errors: 'page', routes, respondPage: signIn.context.respondRefusal }) as const),
     log: createLog('trace', { write: (line) => void lines.push(line) }),
     metrics: createMetrics(),
     world,
@@ -103,7 +103,7 @@ export async function startPageService({
 
 /** The first page belongs to the console, which is not served here. */
 function createHome(guard: SessionGuard<Session>) {
-  const routes = createPageRoutes();
+  const routes = createPageRoutes(guard.respondRefusal);
   createSignedInPages(routes, guard).page('/', ({ show }) =>
     show({ title: 'Home', here: '/', content: html`<h1>Home</h1>` }),
   );

@@ -24,7 +24,7 @@ export function createPages(
   guard: SessionGuard<Session>,
   more: readonly ((pages: AccountPages) => void)[],
 ): OpenAPIHono<HttpEnv> {
-  const routes = createPageRoutes();
+  const routes = createPageRoutes(context.respondRefusal);
   const pages = createAccountPages(routes, context, guard);
   addAssetRoutes(routes, [styleSheet, icon, pageScript, passkeyScript]);
   addLanguageRoute(routes, async (c, language) => {

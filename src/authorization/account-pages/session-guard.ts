@@ -18,6 +18,7 @@ export function createSessionGuard(context: SignInContext, listMore: ListSection
   return {
     findSignedInUser: context.currentSession,
     checkForm: context.checkForm,
+    respondRefusal: context.respondRefusal,
     askToSignIn: (c, returnTo) => askToSignIn(c, context.cipher, { returnTo }),
     listSections: (person, locale) => [
       ...listMore(person, locale),

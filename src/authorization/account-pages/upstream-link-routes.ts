@@ -9,17 +9,25 @@ import { beginUpstream } from '../sign-in/upstream-routes.ts';
 import type { AccountPages } from './account-pages.ts';
 import { askToSignInAgain } from './recent-sign-in.ts';
 import { isLastWayIn, SECURITY, showSecurity } from './security-routes.ts';
+import { redirectWithSecret, takeOnce } from './shown-once.ts';
+
+const LINK = `${SECURITY}/upstream/link`;
 
 /** Links a person's account at the upstream provider, and unlinks it. */
-export function addUpstreamLinkRoutes({ context, form }: AccountPages, provider: UpstreamProvider): void {
-  form(`${SECURITY}/upstream/link`, async (submission) => {
-    const messages = readMessages(submission.c);
+export function addUpstreamLinkRoutes({ context, form, page }: AccountPages, provider: UpstreamProvider): void {
+  form(LINK, async (submission) => {
     const { c, session } = submission;
     const again = askToSignInAgain(submission, context, SECURITY);
     if (again !== undefined) return again;
     const url = await beginUpstream(c, context, { provider, returnTo: SECURITY, linkUserId: session.user.id });
-    // Not a redirect: `form-action` would stop it at a provider that redirects on.
-    return respondPage(c, renderGoOnPage(messages, { url: url.href, target: provider.config.name }));
+    // Not a redirect to the provider: `form-action` would stop it where that redirects on.
+    return redirectWithSecret(context, submission, { path: LINK, texts: [url.href] });
+  });
+
+  page(LINK, async (request) => {
+    const [url] = (await takeOnce(context, request)).texts;
+    if (url === undefined) return request.c.redirect(SECURITY, 303);
+    return respondPage(request.c, renderGoOnPage(readMessages(request.c), { url, target: provider.config.name }));
   });
 
   form(`${SECURITY}/upstream/unlink`, async (submission) => {

@@ -1,6 +1,6 @@
 /**
  * Tickets: short-lived proofs that are taken once (the set-up link, the second step of a sign-in, the challenge of a
- * passkey, a sign-in under way at an upstream provider, a secret to show once). A ticket has a kind and is found under no other; its
+ * passkey, a sign-in under way at an upstream provider, a secret to show once, an answer on its way to a client). A ticket has a kind and is found under no other; its
  * content is encrypted with its digest as associated data, so a copy of the table reveals nothing and signs in no one.
  */
 import { createHash } from 'node:crypto';
@@ -15,6 +15,7 @@ export type TicketKind =
   | 'passkey-registration'
   | 'upstream'
   | 'shown-once'
+  | 'to-client'
   | 'password-link';
 
 export interface TicketDependencies {

@@ -69,6 +69,10 @@ export const signInMessagesZh: Texts<typeof signInMessages> = {
     allow: '允许',
     deny: '拒绝',
     another: '使用其他账号',
+    answered: {
+      title: '应用已收到答复',
+      lead: '此页面已将您带回应用一次。请在应用中继续；如果应用再次询问，请在应用中重新开始。',
+    },
   },
   device: {
     title: '连接设备',

@@ -74,6 +74,10 @@ export const signInMessages = {
     allow: 'Allow',
     deny: 'Deny',
     another: 'Use another account',
+    answered: {
+      title: 'The application has its answer',
+      lead: 'This page led back to the application once. Continue there; if it asks again, start again there.',
+    },
   },
   device: {
     title: 'Connect a device',

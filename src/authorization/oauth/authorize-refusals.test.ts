@@ -9,6 +9,7 @@ import {
   decide,
   type Fields,
   postForm,
+  postPageForm,
   readRedirect,
   registerApplication,
   request,
@@ -109,9 +110,10 @@ const cases: Case[] = [
     'A22 a request by POST that is too long is refused, not echoed into the address',
     async (bench) => {
       const { fields } = await prepareRequest(bench);
-      const url = `${bench.server.url}/oauth/authorize`;
-      assertShown(await postForm(url, { ...fields, more: 'x'.repeat(13_000) }));
-      assertShown(await postForm(url, { ...fields, more: 'x'.repeat(1_000_000) }), 413);
+      const post = (length: number) =>
+        postPageForm(bench.server, '/oauth/authorize', { fields: { ...fields, more: 'x'.repeat(length) } });
+      assertShown(await post(13_000));
+      assertShown(await post(1_000_000), 413);
     },
   ],
   [

@@ -32,7 +32,13 @@ import {
   parseAuthorizeQuery,
   readClientId,
 } from './authorize-request.ts';
-import { formatRefusal, redirectWithCode, redirectWithRefusal } from './client-redirect.ts';
+import {
+  CONTINUE_PATH,
+  formatRefusal,
+  redirectWithCode,
+  redirectWithRefusal,
+  showWaitingAnswer,
+} from './client-redirect.ts';
 import { renderConsentPage } from './consent-page.ts';
 import { createConsentView, describeTarget, readChosenScopes } from './consent-view.ts';
 import { decryptRequest, encryptRequest } from './encrypted-request.ts';
@@ -48,11 +54,13 @@ export interface AuthorizeDependencies extends ProtocolDependencies {
 const REQUEST_KIND = 'authorize';
 
 export function createAuthorizeMount(dependencies: AuthorizeDependencies): RouteMount {
-  const routes = createPageRoutes();
+  const { respondRefusal: respondPage } = dependencies.signIn.context;
+  const routes = createPageRoutes(respondPage);
   describeAuthorize(routes);
   routes.get('/', (c) => beginAuthorization(dependencies, c));
   routes.post('/', (c) => postAuthorization(dependencies, c));
-  return { path: AUTHORIZE_PATH, errors: 'page', routes };
+  routes.get(CONTINUE_PATH, (c) => showWaitingAnswer(dependencies, c));
+  return { path: AUTHORIZE_PATH, errors: 'page', routes, respondPage };
 }
 
 async function beginAuthorization(dependencies: AuthorizeDependencies, c: Context<HttpEnv>): Promise<Response> {

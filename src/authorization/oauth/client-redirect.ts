@@ -3,14 +3,30 @@
 import type { Context } from 'hono';
 import { isFailure } from '../../errors.ts';
 import type { HttpEnv } from '../../http/context.ts';
-import { renderGoOnPage } from '../../pages/notice-pages.ts';
+import { renderErrorPage, renderGoOnPage } from '../../pages/notice-pages.ts';
 import { respondPage } from '../../pages/page-response.ts';
+import { findTicket, issueTicket, type TicketDependencies, takeTicket } from '../accounts/ticket-store.ts';
 import { addToQuery, isPrivateScheme } from '../applications/redirect-uri.ts';
 import { readMessages } from '../messages/messages.ts';
+import type { SignIn } from '../sign-in/sign-in.ts';
 import type { ProtocolDependencies } from '../tokens/protocol-dependencies.ts';
-import type { AuthorizationRequest } from './authorize-request.ts';
+import { AUTHORIZE_PATH, type AuthorizationRequest } from './authorize-request.ts';
 
 type Issuer = Pick<ProtocolDependencies, 'issuer'>;
+
+export interface RedirectDependencies extends Issuer, TicketDependencies {
+  readonly signIn: Pick<SignIn, 'currentSession'>;
+}
+
+/** Behind a form, the way to an address that a redirect cannot reach. */
+export const CONTINUE_PATH = '/continue';
+const LIFETIME_MS = 60_000;
+
+/** An answer that waits for its page. It is shown once: a client that is handed a code twice loses its tokens. */
+interface WaitingAnswer {
+  readonly sessionId: string;
+  readonly url: string;
+}
 
 export interface Refusal {
   readonly error: unknown;
@@ -19,20 +35,21 @@ export interface Refusal {
 }
 
 export function redirectWithCode(
-  { issuer }: Issuer,
+  dependencies: RedirectDependencies,
   c: Context<HttpEnv>,
   answer: { readonly request: AuthorizationRequest; readonly code: string },
 ): Promise<Response> | Response {
   const { redirectUri, state } = answer.request;
-  return redirectToClient(c, redirectUri, addToQuery(redirectUri, { code: answer.code, state, iss: issuer }));
+  const url = addToQuery(redirectUri, { code: answer.code, state, iss: dependencies.issuer });
+  return redirectToClient(dependencies, c, url);
 }
 
 export function redirectWithRefusal(
-  issuer: Issuer,
+  dependencies: RedirectDependencies,
   c: Context<HttpEnv>,
   refusal: Refusal,
 ): Promise<Response> | Response {
-  return redirectToClient(c, refusal.redirectUri, formatRefusal(issuer, refusal));
+  return redirectToClient(dependencies, c, formatRefusal(dependencies, refusal));
 }
 
 /** The client's address with the refusal. Throws what the protocol does not let a client know: that is shown here. */
@@ -42,14 +59,41 @@ export function formatRefusal({ issuer }: Issuer, { error, redirectUri, state }:
   return addToQuery(redirectUri, { ...parameters, iss: issuer });
 }
 
-function redirectToClient(c: Context<HttpEnv>, redirectUri: string, url: string): Promise<Response> | Response {
-  const messages = readMessages(c);
-  if (isPrivateScheme(redirectUri))
-    return respondPage(c, renderGoOnPage(messages, { url, target: redirectUri.split(':')[0] ?? '' }));
+function redirectToClient(
+  dependencies: RedirectDependencies,
+  c: Context<HttpEnv>,
+  url: string,
+): Promise<Response> | Response {
+  const isForm = c.req.method === 'POST';
+  if (isPrivateScheme(url)) return isForm ? redirectToLink(dependencies, c, url) : showLink(c, url);
   c.header('Cache-Control', 'no-store');
   c.header('Referrer-Policy', 'no-referrer');
   c.header('X-Frame-Options', 'DENY');
   c.header('Content-Security-Policy', "default-src 'none'; frame-ancestors 'none'");
   // 303 after a form (RFC 9700 §4.12): the browser must not post the form on to the client.
-  return c.redirect(url, c.req.method === 'POST' ? 303 : 302);
+  return c.redirect(url, isForm ? 303 : 302);
+}
+
+function showLink(c: Context<HttpEnv>, url: string): Promise<Response> {
+  return respondPage(c, renderGoOnPage(readMessages(c), { url, target: url.split(':')[0] ?? '' }));
+}
+
+async function redirectToLink(dependencies: RedirectDependencies, c: Context<HttpEnv>, url: string): Promise<Response> {
+  const session = await dependencies.signIn.currentSession(c);
+  const content: WaitingAnswer = { sessionId: session?.id ?? '', url };
+  const token = await issueTicket(dependencies, 'to-client', { content, lifetimeMs: LIFETIME_MS });
+  return c.redirect(`${AUTHORIZE_PATH}${CONTINUE_PATH}?${new URLSearchParams({ answer: token }).toString()}`, 303);
+}
+
+/** The page that such a form leads to. An answer that was shown before is not shown again. */
+export async function showWaitingAnswer(dependencies: RedirectDependencies, c: Context<HttpEnv>): Promise<Response> {
+  const token = c.req.query('answer') ?? '';
+  const session = await dependencies.signIn.currentSession(c);
+  const waiting = await findTicket<WaitingAnswer>(dependencies, 'to-client', token);
+  const isOwn = session !== undefined && session.id === waiting?.sessionId;
+  const taken = isOwn ? await takeTicket<WaitingAnswer>(dependencies, 'to-client', token) : undefined;
+  if (taken !== undefined) return showLink(c, taken.url);
+  const messages = readMessages(c);
+  const { title, lead } = messages.consent.answered;
+  return respondPage(c, renderErrorPage(messages, { title, message: lead }), { status: 410 });
 }

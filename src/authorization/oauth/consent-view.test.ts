@@ -15,6 +15,7 @@ import {
   obtainCode,
   obtainTokens,
   postForm,
+  postPageForm,
   readHidden,
   readRedirect,
   request,
@@ -89,7 +90,7 @@ const cases: Case[] = [
       const press = (scopes: readonly string[]) => {
         const sent = new URLSearchParams({ ...form, decision: 'allow' });
         for (const scope of scopes) sent.append('scope', scope);
-        return postForm(`${url}/oauth/authorize`, sent, { cookie, origin: url });
+        return postPageForm({ url }, '/oauth/authorize', { fields: sent, headers: { cookie, origin: url } });
       };
       assert.equal(readRedirect(await press([])).get('error'), 'access_denied', 'nothing chosen is nothing allowed');
       const code = readRedirect(await press(['all_user', 'all_key'])).get('code') ?? '';
@@ -142,7 +143,8 @@ const cases: Case[] = [
         request: readHidden(page, 'request'),
         decision: 'allow',
       };
-      const post = (changed: Fields, headers: Fields) => postForm(`${server.url}/oauth/authorize`, changed, headers);
+      const post = (changed: Fields, headers: Fields) =>
+        postPageForm(server, '/oauth/authorize', { fields: changed, headers });
       const stranger = await createPerson(server);
       const theirs = (await authorize(server, stranger.cookie, fields)).text;
       const tries: [Fields, Fields][] = [

@@ -32,7 +32,8 @@ const OUTCOMES = ['approved', 'denied'] as const;
 const UNKNOWN_CODE = 'This code is unknown or has expired. Check it on the device.';
 
 export function createDeviceMount(dependencies: DeviceDependencies): RouteMount {
-  const routes = createPageRoutes();
+  const { respondRefusal } = dependencies.signIn.context;
+  const routes = createPageRoutes(respondRefusal);
   routes.get('/', async (c) => {
     const session = await dependencies.signIn.currentSession(c);
     const messages = readMessages(c);
@@ -44,6 +45,13 @@ export function createDeviceMount(dependencies: DeviceDependencies): RouteMount 
     }
     const outcome = OUTCOMES.find((candidate) => candidate === c.req.query('done'));
     if (outcome !== undefined) return respondPage(c, renderDeviceDonePage(messages, outcome));
+    const ciphertext = c.req.query('request');
+    if (ciphertext !== undefined)
+      return orRefuse(dependencies, c, {
+        session,
+        typed: '',
+        answer: () => showRequest(dependencies, c, { session, ciphertext }),
+      });
     const refused = readRefused(dependencies, c, session.csrfToken);
     const userCode = (refused?.values?.user_code ?? typed).slice(0, MAX_TYPED_LENGTH);
     const page = renderDevicePage(messages, { csrfToken: session.csrfToken, action: PATH, userCode, mistake: refused });
@@ -56,16 +64,30 @@ export function createDeviceMount(dependencies: DeviceDependencies): RouteMount 
     const messages = readMessages(c);
     if (session === undefined) return dependencies.signIn.redirectToSignIn(c, PATH);
     const ciphertext = form.get('request');
-    const typed = form.get('user_code') ?? '';
-    try {
-      if (ciphertext === null) return await showRequest(dependencies, c, { session, typed });
-      return await readDecision(dependencies, c, { session, form, ciphertext });
-    } catch (error) {
-      const refused = { ...toRefused(messages, error), values: { user_code: typed.slice(0, MAX_TYPED_LENGTH) } };
-      return redirectRefused(dependencies, c, { page: PATH, browser: session.csrfToken, refused });
-    }
+    const typed = { session, typed: form.get('user_code') ?? '' };
+    return orRefuse(dependencies, c, {
+      ...typed,
+      answer: () =>
+        ciphertext === null
+          ? acceptCode(dependencies, c, typed)
+          : readDecision(dependencies, c, { session, form, ciphertext }),
+    });
   });
-  return { path: PATH, errors: 'page', routes };
+  return { path: PATH, errors: 'page', routes, respondPage: respondRefusal };
+}
+
+/** 303 to the page of the code when `answer` throws what a person can mend. */
+async function orRefuse(
+  dependencies: DeviceDependencies,
+  c: Context<HttpEnv>,
+  { session, typed, answer }: Typed & { readonly answer: () => Promise<Response> },
+): Promise<Response> {
+  try {
+    return await answer();
+  } catch (error) {
+    const refused = { ...toRefused(readMessages(c), error), values: { user_code: typed.slice(0, MAX_TYPED_LENGTH) } };
+    return redirectRefused(dependencies, c, { page: PATH, browser: session.csrfToken, refused });
+  }
 }
 
 /** What the page of the code shows; trouble of our own goes on being thrown. */
@@ -98,13 +120,12 @@ interface Typed {
   readonly typed: string;
 }
 
-/** §5.1: a code is short, so guesses are limited by person and network. */
-async function showRequest(
+/** §5.1: a code is short, so guesses are limited by person and network. Leads to the page that asks. */
+async function acceptCode(
   dependencies: DeviceDependencies,
   c: Context<HttpEnv>,
   { session, typed }: Typed,
 ): Promise<Response> {
-  const messages = readMessages(c);
   const subjects = [session.user.id, clientAddress(c)];
   for (const subject of subjects) dependencies.limits.check('user_code', subject);
   const userCode = parseUserCode(typed);
@@ -113,24 +134,36 @@ async function showRequest(
     for (const subject of subjects) dependencies.limits.countFailure('user_code', subject);
     throw refuseCode();
   }
-  const application = await requireApplication(dependencies, device);
+  await requireApplication(dependencies, device);
   const scopes = listGrantable(readScopes(device.scope), session.user);
   if (scopes.length === 0) throw new Failure('forbidden', 'The device asks for rights that you do not have');
+  const content = { ...device, scope: formatScope(scopes) };
+  const request = encryptRequest(dependencies, session, { kind: REQUEST_KIND, content });
+  return c.redirect(`${PATH}?${new URLSearchParams({ request }).toString()}`, 303);
+}
+
+/** The page that asks, which only the session that typed the code can open. */
+async function showRequest(
+  dependencies: DeviceDependencies,
+  c: Context<HttpEnv>,
+  { session, ciphertext }: { readonly session: Session; readonly ciphertext: string },
+): Promise<Response> {
+  const device = decryptRequest<PendingDevice>(dependencies, session, { kind: REQUEST_KIND, ciphertext });
+  const isPending = await findPendingDevice(dependencies.store, device.userCode, dependencies.world.nowMs());
+  if (isPending === undefined) throw refuseCode();
+  const application = await requireApplication(dependencies, device);
   const view = await createConsentView(dependencies, {
     application,
     session,
-    scopes,
+    scopes: readScopes(device.scope),
     canNarrow: false,
     consented: (await findConsent(dependencies.store, session.user.id, application.clientId))?.scopes ?? [],
     redirectUri: undefined,
-    request: encryptRequest(dependencies, session, {
-      kind: REQUEST_KIND,
-      content: { ...device, scope: formatScope(scopes) },
-    }),
+    request: ciphertext,
     action: PATH,
     switchAccountUrl: '/sign-in?return_to=%2Fdevice',
   });
-  return respondPage(c, renderConsentPage(messages, view));
+  return respondPage(c, renderConsentPage(readMessages(c), view));
 }
 
 async function requireApplication(dependencies: DeviceDependencies, { clientId }: PendingDevice): Promise<Application> {

@@ -25,7 +25,7 @@ const CHOOSE = '/password';
 
 /** To be mounted at `/`, beside the sign-in. */
 export function createPasswordLinkRoutes(context: SignInContext): OpenAPIHono<HttpEnv> {
-  const routes = createPageRoutes();
+  const routes = createPageRoutes(context.respondRefusal);
   addForgot(routes, context);
   addChoose(routes, context);
   return routes;

@@ -52,10 +52,10 @@ test('S06 a form without its token, with the token of another, or from another s
     '/sign-out',
   ];
   for (const path of targets) {
-    assert.equal((await ada.post(path, {})).status, 403, `${path} without a token`);
-    assert.equal((await ada.post(path, foreign)).status, 403, `${path} with the token of another`);
+    assert.equal((await ada.readRefusal(ada.post(path, {}))).status, 403, `${path} without a token`);
+    assert.equal((await ada.readRefusal(ada.post(path, foreign))).status, 403, `${path} with the token of another`);
     for (const origin of ['https://evil.example', 'null', 'http://127.0.0.1:1'])
-      assert.equal((await ada.post(path, own, { origin })).status, 403, `${path} from ${origin}`);
+      assert.equal((await ada.readRefusal(ada.post(path, own, { origin }))).status, 403, `${path} from ${origin}`);
   }
   assert.equal((await ada.get('/account')).status, 200);
 });
@@ -68,14 +68,18 @@ test('S06 the sign-in form itself cannot be forged', async (t) => {
   const eve = createFormClient(service.url);
   const hidden = readHidden((await eve.get('/sign-in')).body, '/sign-in');
   const fields = { login: 'eve', password: PASSWORD };
-  assert.equal((await victim.post('/sign-in', { ...hidden, ...fields })).status, 403);
-  assert.equal((await victim.post('/sign-in', fields)).status, 403);
-  assert.equal((await victim.post('/sign-in', fields, { 'sec-fetch-site': 'cross-site', origin: '' })).status, 403);
+  assert.equal((await victim.readRefusal(victim.post('/sign-in', { ...hidden, ...fields }))).status, 403);
+  assert.equal((await victim.readRefusal(victim.post('/sign-in', fields))).status, 403);
+  assert.equal(
+    (await victim.readRefusal(victim.post('/sign-in', fields, { 'sec-fetch-site': 'cross-site', origin: '' }))).status,
+    403,
+  );
 });
 
 test('a form that is no form is refused', async (t) => {
   const service = await servePages(t);
-  const answer = await createFormClient(service.url).post('/sign-in', {}, { 'content-type': 'application/json' });
+  const client = createFormClient(service.url);
+  const answer = await client.readRefusal(client.post('/sign-in', {}, { 'content-type': 'application/json' }));
   assert.equal(answer.status, 400);
   assert.match(answer.body, new RegExp(allMessages.error.title));
 });

@@ -4,10 +4,12 @@ import type { BoundStatement, Store } from '../../database/store.ts';
 import type { SecretCipher } from '../../encryption/secret-cipher.ts';
 import { isFailure } from '../../errors.ts';
 import type { HttpEnv } from '../../http/context.ts';
+import type { RespondPage } from '../../http/mount.ts';
 import type { Mailer } from '../../mail/mailer.ts';
 import { preferLanguage } from '../../pages/locale.ts';
 import { toMistake } from '../../pages/page-routes.ts';
 import type { RefusedForm } from '../../pages/refused-form.ts';
+import { createRefusalResponder } from '../../pages/refused-page.ts';
 import type { World } from '../../world.ts';
 import { createRefusalLog, type RefusalLog } from '../accounts/refusal-log.ts';
 import {
@@ -52,6 +54,8 @@ export interface SignInContext {
   readonly openForm: (c: Context<HttpEnv>) => string;
   /** The same check for such a form. */
   readonly checkOpenForm: (c: Context<HttpEnv>, form: FormFields) => void;
+  /** Answers a refusal: as a page, or with 303 to one for a form. */
+  readonly respondRefusal: RespondPage;
   readonly finishSignIn: (c: Context<HttpEnv>, proof: Proof) => Promise<Response>;
 }
 
@@ -87,6 +91,12 @@ export function createSignInContext(dependencies: SignInContextDependencies): Si
     preferLanguage(c, session.user.language);
     return { ...session, csrfToken: formToken(token) };
   };
+  const openForm = (c: Context<HttpEnv>): string => {
+    const known = cookies.read(c, 'form');
+    const value = known ?? Buffer.from(world.randomBytes(24)).toString('base64url');
+    if (known === undefined) cookies.write(c, 'form', { value });
+    return formToken(value);
+  };
   return {
     ...dependencies,
     mailer: dependencies.mailer,
@@ -98,12 +108,8 @@ export function createSignInContext(dependencies: SignInContextDependencies): Si
       checkOrigin(c, baseUrl);
       checkFormToken(form, cookies.read(c, 'session'));
     },
-    openForm(c) {
-      const known = cookies.read(c, 'form');
-      const value = known ?? Buffer.from(world.randomBytes(24)).toString('base64url');
-      if (known === undefined) cookies.write(c, 'form', { value });
-      return formToken(value);
-    },
+    openForm,
+    respondRefusal: createRefusalResponder({ cipher, world, openForm }),
     checkOpenForm(c, form) {
       checkOrigin(c, baseUrl);
       checkFormToken(form, cookies.read(c, 'form'));

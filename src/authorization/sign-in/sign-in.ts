@@ -3,6 +3,7 @@ import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import type { HttpEnv } from '../../http/context.ts';
 import { createPageRoutes } from '../../pages/page-routes.ts';
+import { addRefusedPage } from '../../pages/refused-page.ts';
 import type { FormFields } from './cookies.ts';
 import { createFlow, formatFlow } from './flow.ts';
 import { addPasskeyRoutes } from './passkey-routes.ts';
@@ -38,7 +39,8 @@ export interface SignInOptions {
 
 export function createSignIn(dependencies: SignInContextDependencies): SignIn {
   const context = createSignInContext(dependencies);
-  const routes = createPageRoutes();
+  const routes = createPageRoutes(context.respondRefusal);
+  addRefusedPage(routes, context);
   addPasswordRoutes(routes, context, context.upstream?.config);
   addSecondStepRoutes(routes, context);
   addPasskeyRoutes(routes, context);

@@ -111,7 +111,9 @@ test('a signed-in person links the account, signs in with it, and unlinks it', a
   const client = createFormClient(service.url);
   await client.submit('/sign-in', '/sign-in', { login: 'ada', password: PASSWORD });
   const path = '/account/security';
-  const begun = await client.submit(path, `${path}/upstream/link`, {});
+  const posted = await client.submit(path, `${path}/upstream/link`, {});
+  assert.deepEqual([posted.status, posted.body], [303, ''], 'no page answers a form');
+  const begun = await client.get(posted.location ?? '');
   const url = /http-equiv="refresh" content="0;url=([^"]+)"/.exec(begun.body)?.[1]?.replaceAll('&amp;', '&') ?? '';
   const back = await passProvider(url, 'ada.k');
   assert.equal((await client.get(back.slice(service.url.length))).location, `${path}?done=linked`);

@@ -212,8 +212,10 @@ test('a person cannot see, change or detect the repository of another person', a
     ...['change', 'test', 'enable', 'disable', 'key', 'replay', 'delete'].map((name) => `${path}/${name}`),
   ];
   const fields = { ...csrf, ...FORM, url: receiver.url, confirm: 'yes', since: '2020-01-01T00:00' };
-  for (const form of forms) assert.equal((await eve.post(form, fields)).status, 404, form);
-  const claimed = await eve.post('/webhooks/new', { ...csrf, owner: 'ada', name: 'mine', description: '' });
+  for (const form of forms) assert.equal((await eve.readRefusal(eve.post(form, fields))).status, 404, form);
+  const claimed = await eve.readRefusal(
+    eve.post('/webhooks/new', { ...csrf, owner: 'ada', name: 'mine', description: '' }),
+  );
   assert.equal(claimed.status, 404);
   assert.equal(receiver.received.length, 1);
   assert.match(textOf(await client.get(path)), /working/);
@@ -229,8 +231,13 @@ test('every form requires the token of this session, and every page a signed-in 
     ...['change', 'test', 'enable', 'disable', 'key', 'replay', 'delete'].map((name) => `${path}/${name}`),
   ];
   for (const form of forms) {
-    assert.equal((await client.post(form, { url: receiver.url, confirm: 'yes' })).status, 403, form);
-    const foreign = await client.post(form, await readCsrf(client), { origin: 'https://evil.example' });
+    assert.equal(
+      (await client.readRefusal(client.post(form, { url: receiver.url, confirm: 'yes' }))).status,
+      403,
+      form,
+    );
+    const posted = client.post(form, await readCsrf(client), { origin: 'https://evil.example' });
+    const foreign = await client.readRefusal(posted);
     assert.equal(foreign.status, 403, form);
   }
   const stranger = await fetch(service.url + path, { redirect: 'manual' });

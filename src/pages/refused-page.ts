@@ -1,0 +1,54 @@
+/**
+ * A form that was refused before its own page could say why: it was sent from another site, or what it named is gone. The
+ * answer is 303 to a page that shows the refusal, so that a reload posts nothing again.
+ */
+import type { OpenAPIHono } from '@hono/zod-openapi';
+import type { Context } from 'hono';
+import type { Failure } from '../errors.ts';
+import type { HttpEnv } from '../http/context.ts';
+import type { RespondPage } from '../http/mount.ts';
+import { renderErrorPage } from './notice-pages.ts';
+import { respondPage } from './page-response.ts';
+import { respondRefusal, showRefusal, toPageRefusal } from './page-routes.ts';
+import { type RefusedForm, type RefusedFormDependencies, readRefused, redirectRefused } from './refused-form.ts';
+import { readFrameTexts } from './texts.ts';
+
+export interface RefusedPageDependencies extends RefusedFormDependencies {
+  /** What binds a page to this browser; sets its cookie. */
+  readonly openForm: (c: Context<HttpEnv>) => string;
+}
+
+const PATH = '/refused';
+/** A refusal can quote what was sent. */
+const MAX_MESSAGE_LENGTH = 1000;
+
+/** Shows a refusal of a page, and leads with 303 to one of a form. */
+export function createRefusalResponder(dependencies: RefusedPageDependencies): RespondPage {
+  return (failure, status, c) => {
+    if (c.req.method !== 'POST' || isWithoutRoute(failure)) return respondRefusal(failure, status, c);
+    const { message, traceId } = toPageRefusal(failure, status, c);
+    const refused = {
+      message: message.slice(0, MAX_MESSAGE_LENGTH),
+      status: status as RefusedForm['status'],
+      retryAfterSeconds: failure.details.retryAfterSeconds,
+      values: traceId === undefined ? undefined : { trace_id: traceId },
+    };
+    return redirectRefused(dependencies, c, { page: PATH, browser: dependencies.openForm(c), refused });
+  };
+}
+
+/** The page behind the redirect; to be mounted once. */
+export function addRefusedPage(routes: OpenAPIHono<HttpEnv>, dependencies: RefusedPageDependencies): void {
+  routes.get(PATH, (c) => {
+    const texts = readFrameTexts(c);
+    const refused = readRefused(dependencies, c, dependencies.openForm(c));
+    if (refused === undefined)
+      return respondPage(c, renderErrorPage(texts, { message: texts.error.refusalGone }), { status: 410 });
+    return showRefusal(c, { ...refused, traceId: refused.values?.trace_id });
+  });
+}
+
+/** No form leads to such an address. */
+function isWithoutRoute({ details }: Failure): boolean {
+  return details.errorCodeName === 'NOT_PATH' || details.errorCodeName === 'METHOD_NOT_ALLOWED';
+}
