@@ -1,6 +1,6 @@
 /** One self-contained page about the policies: how times are distributed, no script, nothing loaded. */
 import { escapeHtml, type Point, renderPlot } from '../../src/prediction/evaluation/plots.ts';
-import { PAGE_STYLE } from '../../src/prediction/evaluation/report.ts';
+import { PAGE_STYLE } from '../../src/prediction/evaluation/report-style.ts';
 import type { SimulatedObservation } from '../../src/prediction/simulator/simulate.ts';
 import { endToEndMs, SLO } from './measure.ts';
 import { formatGain, keepWindow, type Result, type Summary, type Window } from './results.ts';

@@ -12,12 +12,23 @@ export interface LengthAccuracy {
 
 /** Errors of TPOT by the length of the answer; empty where no length is known. */
 export function measureByLength(table: ObservationTable, answers: readonly Answer[]): LengthAccuracy[] {
-  return FIRST_TOKENS.flatMap((first, i) => {
+  return listLengths(table).flatMap(({ tokens, isOf }) => {
+    const accuracy = measureAccuracy(answers.filter(({ row }) => isOf(row)));
+    return accuracy === undefined ? [] : [{ tokens, accuracy }];
+  });
+}
+
+export interface AnswerLength {
+  readonly tokens: LengthAccuracy['tokens'];
+  readonly isOf: (row: number) => boolean;
+}
+
+export function listLengths({ outputTokens }: Pick<ObservationTable, 'outputTokens'>): AnswerLength[] {
+  return FIRST_TOKENS.map((first, i) => {
     const next = FIRST_TOKENS[i + 1] ?? Number.POSITIVE_INFINITY;
-    const accuracy = measureAccuracy(
-      answers.filter(({ row }) => table.outputTokens[row]! >= first && table.outputTokens[row]! < next),
-    );
-    if (accuracy === undefined) return [];
-    return [{ tokens: next === Number.POSITIVE_INFINITY ? `${first}+` : `${first}-${next - 1}`, accuracy }];
+    return {
+      tokens: next === Number.POSITIVE_INFINITY ? `${first}+` : `${first}-${next - 1}`,
+      isOf: (row) => outputTokens[row]! >= first && outputTokens[row]! < next,
+    };
   });
 }

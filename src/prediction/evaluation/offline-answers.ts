@@ -16,24 +16,39 @@ const ROWS_AT_ONCE = 1024;
 
 /** What this model, as it is, answers for these rows. */
 export function answerRows(model: LatencyModel, table: ObservationTable, rows: readonly number[], answers: Answers) {
-  const evaluators = new Map<number, SlotEvaluator>();
+  const answerer = createRowAnswerer(model, ROWS_AT_ONCE);
   for (let from = 0; from < rows.length; from += ROWS_AT_ONCE)
-    for (const [podType, part] of groupByPodType(table, rows.slice(from, from + ROWS_AT_ONCE))) {
-      let evaluator = evaluators.get(podType);
-      if (evaluator === undefined) {
-        evaluator = createPodTypeEvaluator(model, table.podTypes[podType]!);
-        evaluators.set(podType, evaluator);
-      }
-      const offsetColumns = evaluator.offsetInputs.map((offsets) => readRowOffsets(offsets, table, part));
-      const estimates = evaluator.evaluate(selectMetrics(table, part), offsetColumns);
-      for (const target of TARGETS)
-        answers[target].push(...listAnswers(evaluator.models[target], estimates[target], { table, rows: part }));
-    }
+    answerer.answer(table, rows.slice(from, from + ROWS_AT_ONCE), answers);
 }
 
-function createPodTypeEvaluator(model: LatencyModel, podType: string): SlotEvaluator {
+export interface RowAnswerer {
+  /** Of at most as many rows as it was made for.  */
+  answer(table: ObservationTable, rows: readonly number[], answers: Answers): void;
+}
+
+export function createRowAnswerer(model: LatencyModel, capacity: number): RowAnswerer {
+  const evaluators = new Map<string, SlotEvaluator>();
+  const findEvaluator = (podType: string): SlotEvaluator => {
+    const known = evaluators.get(podType) ?? createPodTypeEvaluator(model, podType, capacity);
+    evaluators.set(podType, known);
+    return known;
+  };
+  return {
+    answer(table, rows, answers) {
+      for (const [podType, part] of groupByPodType(table, rows)) {
+        const evaluator = findEvaluator(table.podTypes[podType]!);
+        const offsetColumns = evaluator.offsetInputs.map((offsets) => readRowOffsets(offsets, table, part));
+        const estimates = evaluator.evaluate(selectMetrics(table, part), offsetColumns);
+        for (const target of TARGETS)
+          answers[target].push(...listAnswers(evaluator.models[target], estimates[target], { table, rows: part }));
+      }
+    },
+  };
+}
+
+function createPodTypeEvaluator(model: LatencyModel, podType: string, capacity: number): SlotEvaluator {
   const ttft = findTargetModel(model, podType, 'ttft');
-  return createSlotEvaluator(ttft, findTargetModel(model, podType, 'tpot'), ROWS_AT_ONCE);
+  return createSlotEvaluator(ttft, findTargetModel(model, podType, 'tpot'), capacity);
 }
 
 interface TableRows {

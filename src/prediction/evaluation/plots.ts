@@ -26,10 +26,11 @@ export interface Plot {
 
 const WIDTH = 460;
 const HEIGHT = 330;
-const LEFT = 66;
-const RIGHT = 14;
+/** Room for numbers in the type of a phone. */
+const LEFT = 92;
+const RIGHT = 26;
 const TOP = 14;
-const BOTTOM = 46;
+const BOTTOM = 54;
 const TICKS = 5;
 
 interface Axis {
@@ -56,7 +57,7 @@ export function renderPlot(plot: Plot): string {
     ...plot.guides.map(([from, to]) => renderGuide(x, y, from, to)),
     ...plot.series.map((series) => renderSeries(series, x, y)),
     `<text class="label" x="${(LEFT + WIDTH - RIGHT) / 2}" y="${HEIGHT - 8}" text-anchor="middle">${escapeHtml(plot.xLabel)}</text>`,
-    `<text class="label" transform="translate(14 ${(TOP + HEIGHT - BOTTOM) / 2}) rotate(-90)" text-anchor="middle">${escapeHtml(plot.yLabel)}</text>`,
+    `<text class="label" transform="translate(20 ${(TOP + HEIGHT - BOTTOM) / 2}) rotate(-90)" text-anchor="middle">${escapeHtml(plot.yLabel)}</text>`,
   ];
   const label = `${plot.title}: ${plot.yLabel} by ${plot.xLabel}`;
   return `<figure><figcaption>${escapeHtml(plot.title)}${renderLegend(plot.series)}</figcaption><svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label="${escapeHtml(label)}">${body.join('')}</svg></figure>`;
@@ -84,7 +85,7 @@ function renderGuide(x: Axis, y: Axis, from: Point, to: Point): string {
 function renderTick(at: number, value: number, side: 'x' | 'y'): string {
   const text = formatTick(value);
   if (side === 'x')
-    return `<line class="grid" x1="${short(at)}" x2="${short(at)}" y1="${TOP}" y2="${HEIGHT - BOTTOM}"/><text class="tick" x="${short(at)}" y="${HEIGHT - BOTTOM + 16}" text-anchor="middle">${text}</text>`;
+    return `<line class="grid" x1="${short(at)}" x2="${short(at)}" y1="${TOP}" y2="${HEIGHT - BOTTOM}"/><text class="tick" x="${short(at)}" y="${HEIGHT - BOTTOM + 24}" text-anchor="middle">${text}</text>`;
   return `<line class="grid" y1="${short(at)}" y2="${short(at)}" x1="${LEFT}" x2="${WIDTH - RIGHT}"/><text class="tick" x="${LEFT - 7}" y="${short(at + 4)}" text-anchor="end">${text}</text>`;
 }
 

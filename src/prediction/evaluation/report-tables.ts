@@ -1,8 +1,15 @@
-/** Errors as tables: of all rows, and of each server, pod type and run where there are several. */
+/** Errors as tables: of all rows, and of each server, pod type and run where there are several. A baseline stands beside each. */
 import { type ObservationTable, TARGETS } from '../schema/observation-table.ts';
-import { type Accuracy, type Answers, measureAccuracy } from './accuracy.ts';
-import { measureByLength } from './answer-lengths.ts';
+import type { Accuracy, Answers } from './accuracy.ts';
+import { listLengths } from './answer-lengths.ts';
 import { escapeHtml } from './plots.ts';
+import { type Baselines, type Compared, compareAccuracy } from './report-baselines.ts';
+
+export interface Judged {
+  readonly table: ObservationTable;
+  readonly answers: Answers;
+  readonly baselines: Baselines;
+}
 
 const COLUMNS: readonly (readonly [heading: string, pick: (accuracy: Accuracy) => number])[] = [
   ['MAPE %', (a) => a.mape],
@@ -14,33 +21,43 @@ const COLUMNS: readonly (readonly [heading: string, pick: (accuracy: Accuracy) =
   ['p90 pinball %', (a) => a.p90Pinball],
 ];
 
-export function renderOverall(answers: Answers): string {
-  const rows = TARGETS.map((target) => renderRow([target.toUpperCase()], measureAccuracy(answers[target])));
-  return renderTable('Errors', [''], rows);
+export function renderOverall(judged: Judged): string {
+  const rows = TARGETS.map((target) => renderRow([target.toUpperCase()], compareAccuracy(judged, target)));
+  return renderTable('Errors', ['time'], rows);
 }
 
 /** Nothing where no length is known. */
-export function renderLengths(table: ObservationTable, answers: Answers): string {
-  const rows = measureByLength(table, answers.tpot).map(({ tokens, accuracy }) => renderRow([tokens], accuracy));
+export function renderLengths(judged: Judged): string {
+  const rows = listLengths(judged.table).flatMap(({ tokens, isOf }) => {
+    const compared = compareAccuracy(judged, 'tpot', isOf);
+    return compared === undefined ? [] : [renderRow([tokens], compared)];
+  });
   if (rows.length === 0) return '';
-  return `<section><h2>TPOT by output tokens</h2>${renderTable('TPOT by output tokens', [''], rows)}</section>`;
+  return `<section><h2>TPOT by output tokens</h2>${renderTable('TPOT by output tokens', ['tokens'], rows)}</section>`;
 }
 
 /** A longer list is not readable. */
 const MAX_GROUPS = 40;
 
-export function renderGroups(table: ObservationTable, answers: Answers): string {
+export function renderGroups(judged: Judged): string {
+  const { table } = judged;
   return [
-    renderGroup('By server', table.servers, table.server, answers),
-    renderGroup('By pod type', table.podTypes, table.podType, answers),
-    renderGroup('By run', table.runs, table.run, answers),
+    renderGroup(judged, { title: 'By server', names: table.servers, groupOfRow: table.server }),
+    renderGroup(judged, { title: 'By pod type', names: table.podTypes, groupOfRow: table.podType }),
+    renderGroup(judged, { title: 'By run', names: table.runs, groupOfRow: table.run }),
   ].join('');
 }
 
+interface Grouping {
+  readonly title: string;
+  readonly names: readonly string[];
+  readonly groupOfRow: ArrayLike<number>;
+}
+
 /** Nothing unless the judged rows are of several. */
-function renderGroup(title: string, names: readonly string[], groupOfRow: ArrayLike<number>, answers: Answers): string {
+function renderGroup(judged: Judged, { title, names, groupOfRow }: Grouping): string {
   const counts = new Map<number, number>();
-  for (const { row } of TARGETS.flatMap((target) => answers[target]))
+  for (const { row } of TARGETS.flatMap((target) => judged.answers[target]))
     counts.set(groupOfRow[row]!, (counts.get(groupOfRow[row]!) ?? 0) + 1);
   if (counts.size < 2) return '';
   const busiest = [...counts].sort(([, a], [, b]) => b - a).slice(0, MAX_GROUPS);
@@ -49,23 +66,34 @@ function renderGroup(title: string, names: readonly string[], groupOfRow: ArrayL
     .sort((a, b) => names[a]!.localeCompare(names[b]!, 'en', { numeric: true }));
   const rows = groups.flatMap((group) =>
     TARGETS.flatMap((target) => {
-      const accuracy = measureAccuracy(answers[target].filter(({ row }) => groupOfRow[row] === group));
-      return accuracy === undefined ? [] : [renderRow([names[group] || '(none)', target.toUpperCase()], accuracy)];
+      const compared = compareAccuracy(judged, target, (row) => groupOfRow[row] === group);
+      return compared === undefined ? [] : [renderRow([names[group] || '(none)', target.toUpperCase()], compared)];
     }),
   );
   const left = counts.size > MAX_GROUPS ? `<p>The ${MAX_GROUPS} with the most rows, of ${counts.size}.</p>` : '';
-  return `<section><h2>${title}</h2>${left}${renderTable(title, ['', ''], rows)}</section>`;
+  return `<section><h2>${title}</h2>${left}${renderTable(title, ['name', 'time'], rows)}</section>`;
 }
 
-/** Focusable, since it scrolls where the page is narrow. */
+/** Where the page is narrow, each row becomes a card whose figures name their columns. */
 function renderTable(label: string, lead: readonly string[], rows: readonly string[]): string {
-  const headings = ['rows', ...COLUMNS.map(([heading]) => heading)];
-  const head = [...lead.map(() => '<td></td>'), ...headings.map((heading) => `<th scope="col">${heading}</th>`)];
-  return `<div class="scroll" role="region" tabindex="0" aria-label="${label}"><table><thead><tr>${head.join('')}</tr></thead><tbody>${rows.join('')}</tbody></table></div>`;
+  const names = lead.map((heading) => `<th scope="col" class="name">${heading}</th>`);
+  const figures = ['rows', ...COLUMNS.map(([heading]) => heading)].map((heading) => `<th scope="col">${heading}</th>`);
+  const head = [...names, ...figures].join('');
+  return `<table class="cards"><caption>${label}. Under each figure: the same for the <span class="m">median</span> of all rows, and for the <span class="p">prior</span>.</caption><thead><tr>${head}</tr></thead><tbody>${rows.join('')}</tbody></table>`;
 }
 
-function renderRow(names: readonly string[], accuracy: Accuracy | undefined): string {
+function renderRow(names: readonly string[], compared: Compared | undefined): string {
   const heads = names.map((name) => `<th scope="row">${escapeHtml(name)}</th>`);
-  const values = accuracy === undefined ? [] : COLUMNS.map(([, pick]) => `<td>${pick(accuracy).toFixed(1)}</td>`);
-  return `<tr>${heads.join('')}<td>${accuracy?.rows ?? 0}</td>${values.join('')}</tr>`;
+  const cells = compared === undefined ? [] : COLUMNS.map(([heading, pick]) => renderCell(heading, compared, pick));
+  return `<tr>${heads.join('')}<td data-label="rows">${compared?.model.rows ?? 0}</td>${cells.join('')}</tr>`;
+}
+
+function renderCell(heading: string, { model, median, prior }: Compared, pick: (accuracy: Accuracy) => number): string {
+  const text = (accuracy: Accuracy) => formatPercent(pick(accuracy));
+  return `<td data-label="${heading}"><span class="figure">${text(model)}</span><span class="m"><em>median </em>${text(median)}</span><span class="p"><em>prior </em>${text(prior)}</span></td>`;
+}
+
+/** Errors of a prior can be very large. */
+function formatPercent(value: number): string {
+  return Math.abs(value) < 1000 ? value.toFixed(1) : value.toExponential(0);
 }

@@ -2,7 +2,10 @@
 import { type ObservationTable, TARGETS, type Target } from '../schema/observation-table.ts';
 import { type Answer, type Answers, measureAccuracy } from './accuracy.ts';
 import { escapeHtml, type Plot, type Point, renderPlot } from './plots.ts';
-import { renderGroups, renderLengths, renderOverall } from './report-tables.ts';
+import { advise, renderAdvice } from './report-advice.ts';
+import { answerBaselines } from './report-baselines.ts';
+import { PAGE_STYLE } from './report-style.ts';
+import { type Judged, renderGroups, renderLengths, renderOverall } from './report-tables.ts';
 
 export interface ReportInput {
   readonly protocol: string;
@@ -12,19 +15,26 @@ export interface ReportInput {
 }
 
 export function renderReport(input: ReportInput): string {
+  const { table, answers } = input;
+  const judged: Judged = { table, answers, baselines: answerBaselines(table, answers) };
   const title = `Prediction accuracy, protocol ${input.protocol}`;
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${escapeHtml(title)}</title><style>${PAGE_STYLE}</style></head>
 <body><main><h1>${escapeHtml(title)}</h1>
 <p>${input.table.count} observations from ${input.inputs.map((path) => `<code>${escapeHtml(path)}</code>`).join(', ')}. ${escapeHtml(ABOUT[input.protocol] ?? '')}</p>
-${renderOverall(input.answers)}
+${ABOUT_BASELINES}
+${renderOverall(judged)}
+${renderAdvice(advise({ ...judged, protocol: input.protocol }))}
 ${TARGETS.map((target) => renderTarget(target, input)).join('\n')}
-${renderLengths(input.table, input.answers)}
-${renderGroups(input.table, input.answers)}
+${renderLengths(judged)}
+${renderGroups(judged)}
 </main></body></html>
 `;
 }
+
+const ABOUT_BASELINES =
+  '<p>A model is worth its trouble where it beats both: the median, which answers every request with the median of all rows (and has seen the judged ones), and the prior, which a service answers with before it has learned anything.</p>';
 
 const ABOUT: Readonly<Record<string, string>> = {
   random: 'A tenth of the rows, drawn at random, is judged by a model of the others; five times.',
@@ -181,23 +191,3 @@ function plotOverTime(judged: readonly Answer[]): Plot {
 }
 
 /** What the plots and tables of a page need; other pages may use it too. */
-export const PAGE_STYLE = `
-:root{color-scheme:light dark;--page:#fff;--ink:#1b1f24;--soft:#5b6570;--grid:#e3e7eb;--card:#f7f8fa;--series-1:#2563c9;--series-2:#c2540a}
-@media (prefers-color-scheme:dark){:root{--page:#14171b;--ink:#e7eaee;--soft:#9aa5b1;--grid:#2b3138;--card:#1b1f25;--series-1:#6ea8ff;--series-2:#ffab6b}}
-body{margin:0;background:var(--page);color:var(--ink);font:15px/1.5 system-ui,sans-serif}
-main{max-width:1040px;margin:0 auto;padding:2rem 1.25rem 4rem}
-h1{font-size:1.5rem;margin:0 0 .5rem}h2{font-size:1.15rem;margin:2.5rem 0 .75rem}
-p,.empty{color:var(--soft);max-width:70ch}code{font-size:.9em;overflow-wrap:anywhere}
-.scroll{overflow-x:auto}table{border-collapse:collapse;margin:1rem 0;font-variant-numeric:tabular-nums}
-th,td{padding:.35rem .9rem;white-space:nowrap;text-align:right;border-bottom:1px solid var(--grid)}th[scope=row]{text-align:left}
-.plots{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,400px),1fr));gap:1rem}
-figure{margin:0;padding:1rem;background:var(--card);border:1px solid var(--grid);border-radius:10px}
-figcaption{font-weight:600;margin-bottom:.4rem;display:flex;flex-wrap:wrap;gap:.3rem 1rem;justify-content:space-between}
-.legend{font-weight:400;color:var(--soft);display:flex;gap:.9rem}.key{display:flex;align-items:center;gap:.35rem}
-.key i{width:.8rem;height:.2rem;border-radius:1px;background:currentColor}
-.key .s1,.s1{color:var(--series-1)}.key .s2,.s2{color:var(--series-2)}
-svg{width:100%;height:auto;display:block}.grid{stroke:var(--grid)}.guide{stroke:var(--soft);stroke-dasharray:4 4}
-.tick,.label{fill:var(--soft);font-size:11px}.label{font-size:12px}
-.dots circle{fill:currentColor;fill-opacity:.35}.line path{fill:none;stroke:currentColor;stroke-width:2}.line circle{fill:currentColor}
-@media (max-width:500px){main{padding:1.25rem .75rem 3rem}figure{padding:.5rem}.tick{font-size:16px}.label{font-size:17px}}
-`;
