@@ -1,20 +1,24 @@
 /**
  * Writes the files that are made from the code: `docs/reference/configuration.md` from the settings, `docs/reference/openapi.json`
- * from the routes, `docs/reference/events.md` from the golden bodies of deliveries, the table of inputs in `docs/reference/prediction-api.md` from the input fields. With `--check` it
- * writes nothing and fails when one differs.
+ * from the routes, `docs/reference/events.md` from the golden bodies of deliveries, the table of inputs in
+ * `docs/reference/prediction-api.md` from the input fields, and the types of the API for its test. With `--check` it writes
+ * nothing and fails when one differs.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { describeApiTypes } from './describe-api-types.ts';
 import { describeConfiguration } from './describe-configuration.ts';
 import { describeEvents } from './describe-events.ts';
 import { describeInputs } from './describe-inputs.ts';
 import { readOpenApi } from './read-openapi.ts';
 
 const isCheck = process.argv.includes('--check');
+const openApi = await readOpenApi();
 const generated: Readonly<Record<string, string>> = {
   'docs/reference/configuration.md': describeConfiguration(),
   'docs/reference/events.md': describeEvents(),
-  'docs/reference/openapi.json': await readOpenApi(),
+  'docs/reference/openapi.json': openApi,
   'docs/reference/prediction-api.md': describeInputs(),
+  'test/reference/openapi-types.ts': describeApiTypes(openApi),
 };
 
 const stale = Object.entries(generated).filter(
