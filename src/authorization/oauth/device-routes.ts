@@ -61,7 +61,6 @@ export function createDeviceMount(dependencies: DeviceDependencies): RouteMount 
     const form = await readForm(c);
     dependencies.signIn.checkForm(c, form);
     const session = await dependencies.signIn.currentSession(c);
-    const messages = readMessages(c);
     if (session === undefined) return dependencies.signIn.redirectToSignIn(c, PATH);
     const ciphertext = form.get('request');
     const typed = { session, typed: form.get('user_code') ?? '' };
