@@ -77,7 +77,8 @@ describe('/docs/api', { skip: findReasonToSkipPages() }, () => {
         "document.querySelectorAll('details.operation').forEach((one, at) => { one.open = at < 8; })",
       );
       assert.deepEqual(await findFlaws(page), []);
-      // What the document says stays English, and says so.
-      assert.deepEqual(await findChineseFlaws(page), []);
+      // The words of the document stay English.
+      const document = await (await fetch(`${app.httpUrl}/openapi.json`)).text();
+      assert.deepEqual(await findChineseFlaws(page, document.match(/\p{Script=Latin}+/gu) ?? []), []);
     });
 });

@@ -45,7 +45,7 @@ async function findEnglish(page: Page, content: ReadonlySet<string>): Promise<st
 
 /** What is read on the page or read out, without code, addresses and what says that it is English. */
 const READ_TEXTS = `(() => {
-  const skipped = 'code, pre, script, style, .url, .who, [lang=en], option[value*="/"], input, textarea';
+  const skipped = 'code, pre, script, noscript, style, .url, .who, [lang=en], option[value*="/"], input, textarea';
   const texts = [document.title];
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (walker.nextNode()) if (!walker.currentNode.parentElement.closest(skipped)) texts.push(walker.currentNode.data);

@@ -13,7 +13,7 @@ import { createPersonalToken } from '../tokens/personal-token.ts';
 
 /** What people brought. */
 const CONTENT =
-  'ada grace Ada Grace Lovelace Hopper Harbour CI Builds your repositories ci example org Backup Chrome Linux'.split(
+  'ada grace Ada Grace Lovelace Hopper Harbour CI Builds your repositories ci example org Backup Chrome Linux unknown'.split(
     ' ',
   );
 
