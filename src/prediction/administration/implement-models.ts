@@ -54,8 +54,8 @@ export function implementModels(dependencies: ModelOperationsDependencies): Impl
       return { id: input.id, changed: await promoteVersion(dependencies, actor, { name, version }) };
     }),
     implement(rollBack, async ({ model: name, expectedVersion }, { actor }) => {
-      const version = await rollBackVersion(dependencies, actor, { name, expectedVersion });
-      return { id: formatModelId(name, version) };
+      const { version, from } = await rollBackVersion(dependencies, actor, { name, expectedVersion });
+      return { id: formatModelId(name, version), from: formatModelId(name, from) };
     }),
     implement(importVersion, (input, context) => importFile(dependencies, input, context)),
     implement(evaluateObservations, ({ holdOut, age, ...options }, { file }) => {

@@ -215,7 +215,12 @@ export const rollBack = describeOperation({
       .optional()
       .openapi({ description: 'Refused with 409 when it would lead to another version' }),
   }),
-  output: z.object({ id: z.string() }).openapi('Rollback'),
+  output: z
+    .object({
+      id: z.string().openapi({ description: 'The version that is served again' }),
+      from: z.string().openapi({ description: 'The version that was served until then' }),
+    })
+    .openapi('Rollback'),
 });
 export const importVersion = describeOperation({
   ...writing,

@@ -74,15 +74,21 @@ async function compare(open: OpenModels, id: string, options: CompareOptions): P
   await using operator = await open(options);
   const comparison = await operator.call(compareTwoVersions, { id, with: options.with });
   if (options.json) return printJson(comparison);
-  const { id: version, otherId, rows, learnedByVersion, learnedByOther, targets } = comparison;
-  if (rows === 0) return remark('No samples yet: there is nothing to compare the versions on');
-  print(`${version} beside ${otherId} on the same ${rows} newest samples, without what servers have shown since\n`);
-  for (const [name, learned] of [
-    [version, learnedByVersion],
+  if (comparison.rows === 0) return remark('No samples yet: there is nothing to compare the versions on');
+  print(formatComparison(comparison));
+}
+
+export function formatComparison(comparison: OutputOf<typeof compareTwoVersions>): string {
+  const { id, otherId, rows, learnedByVersion, learnedByOther, targets } = comparison;
+  const learned = [
+    [id, learnedByVersion],
     [otherId, learnedByOther],
-  ] as const)
-    if (learned > 0) print(`${name} may have learned from ${learned} of them, which flatters it`);
-  print(
+  ] as const;
+  return [
+    `${id} beside ${otherId} on the same ${rows} newest samples, without what servers have shown since\n`,
+    ...learned
+      .filter(([, count]) => count > 0)
+      .map(([name, count]) => `${name} may have learned from ${count} of them, which flatters it`),
     formatTable(
       ['target', 'rows', 'MAPE %', 'other %', 'difference', '90 % interval', 'verdict', 'p90 coverage %', 'other %'],
       targets.map(({ target, rows: compared, version: one, other, difference }) => [
@@ -97,7 +103,7 @@ async function compare(open: OpenModels, id: string, options: CompareOptions): P
         other.p90Coverage.toFixed(1),
       ]),
     ),
-  );
+  ].join('\n');
 }
 
 function formatPoints(points: number): string {

@@ -86,7 +86,7 @@ test('serving what is served already changes nothing, so that a rollback leads e
   assert.equal(await promote('m@2'), '{"id":"m@2","changed":true}\n');
   assert.equal(await promote('m@2'), '{"id":"m@2","changed":false}\n');
   assert.match((await runTrivet(['model', 'promote', 'm@2'], { env })).stdout, /m@2 is served already/);
-  assert.equal((await runTrivet(['model', 'rollback', 'm', '--json'], { env })).stdout, '{"id":"m@1"}\n');
+  assert.equal((await runTrivet(['model', 'rollback', 'm', '--json'], { env })).stdout, '{"id":"m@1","from":"m@2"}\n');
 });
 
 const mistakes: [argv: string, code: number, message: RegExp][] = [

@@ -1,15 +1,22 @@
 import { Command } from 'commander';
 import { addServiceOptions, type ServiceOptions } from '../../command-line/open-operator.ts';
 import { print, printJson, remark, writeOutput } from '../../command-line/output.ts';
-import { Failure } from '../../errors.ts';
+import { Failure, isFailure } from '../../errors.ts';
+import type { Operator } from '../../operations/call-on-store.ts';
 import { parseId } from '../administration/implement-models.ts';
-import { exportVersion, promote, rollBack, showVersion } from '../administration/model-operations.ts';
+import {
+  compareTwoVersions,
+  exportVersion,
+  promote,
+  rollBack,
+  showVersion,
+} from '../administration/model-operations.ts';
 import { addAccuracyCommand } from './model-accuracy.ts';
 import { createCapacityCommand } from './model-capacity.ts';
 import { createEvaluateCommand } from './model-evaluate.ts';
 import { createImportCommand } from './model-import.ts';
 import { createTrainCommand } from './model-train.ts';
-import { addVersionCommands } from './model-versions.ts';
+import { addVersionCommands, formatComparison } from './model-versions.ts';
 import type { OpenModels } from './open-models.ts';
 
 export function createModelCommand(open: OpenModels): Command {
@@ -59,9 +66,21 @@ async function rollBackModel(open: OpenModels, model: string, options: OutputOpt
       `Cannot roll back "${model}": give the name alone, or serve it by trivet model promote`,
     );
   await using operator = await open(options);
-  const { id } = await operator.call(rollBack, { model });
-  if (options.json) return printJson({ id });
-  print(`${id} is served again`);
+  const { id, from } = await operator.call(rollBack, { model });
+  if (options.json) return printJson({ id, from });
+  print(`${id} is served again, in place of ${from}`);
+  await printComparison(operator, id, from);
+}
+
+/** Also when it cannot be made: the version is served all the same. */
+async function printComparison(operator: Operator, id: string, from: string): Promise<void> {
+  try {
+    const comparison = await operator.call(compareTwoVersions, { id, with: String(parseId(from).version) });
+    if (comparison.rows > 0) print(formatComparison(comparison));
+  } catch (error) {
+    if (!isFailure(error)) throw error;
+    remark(`No comparison: ${error.message}`);
+  }
 }
 
 interface ExportOptions extends OutputOptions {

@@ -4,7 +4,7 @@ import type { AuditChange } from '../../operations/audit-change.ts';
 import type { Actor } from '../../operations/operation.ts';
 import type { World } from '../../world.ts';
 import { formatModelId } from '../schema/model-name.ts';
-import { promoteModel, rollBackModel } from './model-store.ts';
+import { promoteModel, type RolledBack, rollBackModel } from './model-store.ts';
 import { type PackedModel, publishModel } from './publish-model.ts';
 
 export interface ManageModelsDependencies {
@@ -41,12 +41,12 @@ export interface RollbackOrder {
   readonly expectedVersion?: number | undefined;
 }
 
-/** Returns the version that is served again. */
+/** Returns the version that is served again, and the one that was served until then. */
 export async function rollBackVersion(
   { store, world, auditChange }: ManageModelsDependencies,
   actor: Actor,
   { name, expectedVersion }: RollbackOrder,
-): Promise<number> {
+): Promise<RolledBack> {
   const nowMs = world.nowMs();
   const audit = auditChange({ kind: 'model_rolled_back', actor, details: { model: name } }, nowMs);
   return await rollBackModel(store, { name, expectedVersion, nowMs, audit });

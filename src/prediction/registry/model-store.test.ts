@@ -75,12 +75,12 @@ forEachEngine('a version cannot be saved twice', async (store) => {
 forEachEngine('rollback goes back one promotion at a time, and not beyond the first', async (store) => {
   await saveAndPromote(store, 'a', 3);
   assert.equal(await promotedVersion(store, 'a'), 3);
-  assert.equal(await rollBackModel(store, { name: 'a', nowMs: 6000 }), 2);
-  assert.equal(await rollBackModel(store, { name: 'a', nowMs: 6001 }), 1);
+  assert.equal((await rollBackModel(store, { name: 'a', nowMs: 6000 })).version, 2);
+  assert.equal((await rollBackModel(store, { name: 'a', nowMs: 6001 })).version, 1);
   assert.equal(await promotedVersion(store, 'a'), 1);
   await assert.rejects(rollBackModel(store, { name: 'a', nowMs: 6002 }), (error: Failure) => error.code === 'conflict');
   await promoteModel(store, { name: 'a', version: 3, nowMs: 6003, reason: 'again' });
-  assert.equal(await rollBackModel(store, { name: 'a', nowMs: 6004 }), 1);
+  assert.deepEqual(await rollBackModel(store, { name: 'a', nowMs: 6004 }), { version: 1, from: 3 });
 });
 
 forEachEngine(
@@ -88,7 +88,7 @@ forEachEngine(
   async (store) => {
     await saveAndPromote(store, 'a', 2);
     assert.equal(await promoteModel(store, { name: 'a', version: 2, nowMs: 6000, reason: 'twice' }), false);
-    assert.equal(await rollBackModel(store, { name: 'a', nowMs: 6001 }), 1);
+    assert.equal((await rollBackModel(store, { name: 'a', nowMs: 6001 })).version, 1);
     assert.equal(await promoteModel(store, { name: 'a', version: 2, nowMs: 6002, reason: 'again' }), true);
     assert.equal(await promotedVersion(store, 'a'), 2);
   },
@@ -116,7 +116,7 @@ forEachEngine('pruning keeps the newest versions and those a rollback needs', as
     (await listModelVersions(store, 'a')).map((version) => version.version),
     [8, 7, 6, 2, 1],
   );
-  assert.equal(await rollBackModel(store, { name: 'a', nowMs: 9000 }), 1);
+  assert.equal((await rollBackModel(store, { name: 'a', nowMs: 9000 })).version, 1);
 });
 
 forEachEngine('another process is notified of a promotion', async (store, { openAnother }) => {

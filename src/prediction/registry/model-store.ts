@@ -187,7 +187,14 @@ interface Rollback extends Omit<Promotion, 'version' | 'reason'> {
   readonly expectedVersion?: number | undefined;
 }
 
-export const rollbackProcedure: Procedure<Rollback, number> = procedure(
+export interface RolledBack {
+  /** Served again. */
+  readonly version: number;
+  /** Served until then. */
+  readonly from: number;
+}
+
+export const rollbackProcedure: Procedure<Rollback, RolledBack> = procedure(
   import.meta.url,
   'rollbackProcedure',
   async (tx, { name, nowMs, touch, expectedVersion, audit }) => {
@@ -202,7 +209,7 @@ export const rollbackProcedure: Procedure<Rollback, number> = procedure(
     await tx.run(setPromotedSql, [name, previous.version, nowMs]);
     await tx.run(touch.statement, touch.parameters);
     if (audit !== undefined) await tx.run(audit.statement, audit.parameters);
-    return previous.version;
+    return { version: previous.version, from: present.version };
   },
 );
 
@@ -212,10 +219,10 @@ export async function promoteModel(store: Store, promotion: Omit<Promotion, 'tou
 }
 
 /**
- * Serves again what was served before the present version; returns which that is. Throws `conflict` when it would lead to
+ * Serves again what was served before the present version; returns which these are. Throws `conflict` when it would lead to
  * another version than the expected one.
  */
-export async function rollBackModel(store: Store, rollback: Omit<Rollback, 'touch'>): Promise<number> {
+export async function rollBackModel(store: Store, rollback: Omit<Rollback, 'touch'>): Promise<RolledBack> {
   return await store.call(rollbackProcedure, { ...rollback, touch: store.touch(MODELS_TOPIC, rollback.nowMs) });
 }
 
