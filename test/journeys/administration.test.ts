@@ -73,6 +73,8 @@ async function checkOperations({ dataDir, databaseUrl }: StorePlace): Promise<vo
   assert.equal((await ok('showModelVersion', 'GET /models/version?id=org/m')).id, 'org/m@1');
   const comparison = await ok('compareModelVersions', 'GET /models/compare?id=org/m@2');
   assert.deepEqual([comparison.id, comparison.otherId, comparison.rows], ['org/m@2', 'org/m@1', 0]);
+  const accuracy = await ok('readModelAccuracy', 'GET /models/accuracy?model=org/m');
+  assert.deepEqual([accuracy.model, accuracy.stepMs, accuracy.series], ['org/m', 300_000, []]);
   const unclear = await send(program, 'GET /models/compare?id=org/m', { token });
   assert.deepEqual(
     [unclear.status, unclear.body.detail],
