@@ -116,6 +116,7 @@ async function createAreas(config: Config, base: Base, mailer: Mailer | undefine
     store,
     world,
     log,
+    metrics,
     cipher,
     config: config.authorization,
     baseUrl,

@@ -14,6 +14,7 @@ import { mountOperations } from '../operations/operation-routes.ts';
 import type { SessionGuard } from '../pages/signed-in-pages.ts';
 import { withSteadyClock } from '../steady-clock.ts';
 import type { Log } from '../telemetry/log.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
 import type { World } from '../world.ts';
 import { createPages } from './account-pages/pages.ts';
 import { createSessionGuard } from './account-pages/session-guard.ts';
@@ -36,12 +37,14 @@ import { createSignIn } from './sign-in/sign-in.ts';
 import type { UpstreamConfig } from './sign-in/upstream.ts';
 import { createRequireScope } from './tokens/require-scope.ts';
 import { createSigningKeys } from './tokens/signing-keys.ts';
+import { createTokenCount } from './tokens/token-metrics.ts';
 import { createVerifyToken } from './tokens/verify-token.ts';
 
 export interface AuthorizationDependencies {
   readonly store: Store;
   readonly world: World;
   readonly log: Log;
+  readonly metrics: Metrics;
   readonly cipher: SecretCipher;
   readonly config: Config['authorization'];
   /** The address of the resource API. */
@@ -77,6 +80,7 @@ export function createAuthorizationArea(dependencies: AuthorizationDependencies)
   const signingKeys = createSigningKeys({ store, cipher, world });
   const limits = createAttemptLimits(dependencies.world);
   const refusals = createRefusalLog({ store, world });
+  const countToken = createTokenCount(dependencies.metrics);
   const protocol = {
     store,
     world,
@@ -88,12 +92,14 @@ export function createAuthorizationArea(dependencies: AuthorizationDependencies)
     limits,
     refusals,
     signingKeys,
+    countToken,
   };
   const signIn = createSignIn({
     store,
     world,
     cipher,
     refusals,
+    countToken,
     baseUrl: authUrl,
     upstream: readUpstream(dependencies.config),
     mailer: dependencies.mailer,
@@ -109,7 +115,7 @@ export function createAuthorizationArea(dependencies: AuthorizationDependencies)
       createAuthorizeMount({ ...protocol, signIn }),
       createDeviceMount({ ...protocol, signIn }),
       createUserMount(protocol, { verifyToken, requireScope }),
-      ...mountOperations(implementAdministration({ store, world }), requireScope),
+      ...mountOperations(implementAdministration({ store, world, countToken }), requireScope),
       { path: '/', errors: 'page', routes: signIn.routes, respondPage },
       { path: '/', errors: 'page', routes: createPages(signIn.context, guard, [addPeopleRoutes]), respondPage },
       { path: '/', errors: 'page', routes: createPasswordLinkRoutes(signIn.context), respondPage },

@@ -64,11 +64,12 @@ export async function startAuthorizationServer(
   const cipher = createSecretCipher([TEST_KEY], world);
   const config = parseConfig(options.environment ?? {}).authorization;
   const authUrl = options.issuer ?? http.url;
-  const area = createAuthorizationArea({ store, world, log, cipher, config, baseUrl: authUrl, authUrl });
+  const metrics = createMetrics();
+  const area = createAuthorizationArea({ store, world, log, metrics, cipher, config, baseUrl: authUrl, authUrl });
   const app = createHttpApp({
     mounts: area.routes,
     log,
-    metrics: createMetrics(),
+    metrics,
     world,
     maxBodyBytes: 1_048_576,
     // So that a test can come from any address: `X-Forwarded-For`.

@@ -69,6 +69,7 @@ export async function startPageService({
     store,
     world,
     cipher,
+    countToken: () => {},
     baseUrl: baseUrl ?? url,
     upstream,
     mailer: withMail && createMailer({ cipher, world }),

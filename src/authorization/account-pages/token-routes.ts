@@ -62,6 +62,7 @@ export function addTokenRoutes({ context, page, form }: AccountPages): void {
       tokenId,
       address: clientAddress(c),
     });
+    context.countToken('revoked', 'personal');
     return c.redirect('/account/tokens?done=deleted', 303);
   });
 }
@@ -83,7 +84,7 @@ function readValues({ form, session }: Submission): TokenValues {
 }
 
 async function makeToken(
-  { store, world }: AccountPages['context'],
+  { store, world, countToken }: AccountPages['context'],
   request: PageRequest,
   values: TokenValues,
 ): Promise<string> {
@@ -96,6 +97,7 @@ async function makeToken(
     expiresAtMs: values.days === 'none' ? undefined : world.nowMs() + Number(values.days) * DAY_MS,
     address: clientAddress(request.c),
   });
+  countToken('issued', 'personal');
   return secret;
 }
 

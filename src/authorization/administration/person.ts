@@ -7,10 +7,13 @@ import { refuseScope } from '../../scopes.ts';
 import type { World } from '../../world.ts';
 import { type AuditEvent, auditStatement, BY_COMMAND } from '../accounts/audit-store.ts';
 import { findUserByLogin, type User } from '../accounts/user-store.ts';
+import type { CountToken } from '../tokens/token-metrics.ts';
 
 export interface PeopleDependencies {
   readonly store: Store;
   readonly world: World;
+  /** Absent for commands, whose metrics are never scraped. */
+  readonly countToken?: CountToken | undefined;
 }
 
 export const personSchema = z

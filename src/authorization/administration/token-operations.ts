@@ -43,7 +43,7 @@ export const revokeToken = describeOperation({
   output: z.object({ login, tokenId }).openapi('RevokedToken'),
 });
 
-export function implementTokens({ store, world }: PeopleDependencies): Implementation[] {
+export function implementTokens({ store, world, countToken }: PeopleDependencies): Implementation[] {
   return [
     implement(listTokens, async (input) => {
       const { id } = await findPerson(store, input.login);
@@ -58,6 +58,7 @@ export function implementTokens({ store, world }: PeopleDependencies): Implement
         address: actor.address,
         isByCommand: actor.userId === undefined,
       });
+      countToken?.('revoked', 'personal');
       return { login: input.login, tokenId: input.tokenId };
     }),
   ];

@@ -117,6 +117,7 @@ function addCreateRoute(routes: Routes, dependencies: ProtocolDependencies, midd
         parentId,
         address: clientAddress(c as never),
       });
+      dependencies.countToken('issued', 'personal');
       return c.json({ ...formatToken(created.token), token: created.secret }, 201, { 'Cache-Control': 'no-store' });
     },
   );
@@ -139,6 +140,7 @@ function addRevokeRoute(routes: Routes, dependencies: ProtocolDependencies, midd
         ...target,
         address: clientAddress(c as never),
       });
+      dependencies.countToken('revoked', 'personal');
       return c.body(null, 204);
     },
   );

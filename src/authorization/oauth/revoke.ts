@@ -21,7 +21,9 @@ export async function answerRevocation(dependencies: ProtocolDependencies, call:
   const kind = readKind(token);
   if (kind !== undefined) {
     const nowMs = dependencies.world.nowMs();
-    await dependencies.store.call(revokeToken, { tokenHash: hashSecret(token), kind, clientId, nowMs, address });
+    const revocation = { tokenHash: hashSecret(token), kind, clientId, nowMs, address };
+    const isRevoked = await dependencies.store.call(revokeToken, revocation);
+    if (isRevoked) dependencies.countToken('revoked', kind === 'refresh' ? 'refresh_token' : 'access');
   }
   // RFC 7009 §2.2 lets clients ignore the body; those that parse every answer fail on an empty one.
   return replyJson({}, NO_STORE);

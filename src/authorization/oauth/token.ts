@@ -2,6 +2,7 @@
 import { isFailure } from '../../errors.ts';
 import { type Call, type Reply, replyJson } from '../../http/endpoint.ts';
 import type { ProtocolDependencies } from '../tokens/protocol-dependencies.ts';
+import type { CountToken, TokenKind } from '../tokens/token-metrics.ts';
 import { exchangeCode } from './grants/authorization-code.ts';
 import { grantToClient } from './grants/client-credentials.ts';
 import { exchangeDeviceCode } from './grants/device-code.ts';
@@ -20,17 +21,42 @@ export const GRANTS: ReadonlyMap<string, Grant> = new Map([
   [DEVICE_GRANT, exchangeDeviceCode],
 ]);
 
+const GRANT_KINDS: ReadonlyMap<string, TokenKind> = new Map([
+  ['authorization_code', 'authorization_code'],
+  ['refresh_token', 'refresh_token'],
+  ['client_credentials', 'client_credentials'],
+  [DEVICE_GRANT, 'device_code'],
+]);
+
 /** RFC 6749 §5.1: a stored copy of this answer would be a stored credential. */
 export const NO_STORE = { 'Cache-Control': 'no-store', Pragma: 'no-cache' } as const;
 
 export async function answerTokenRequest(dependencies: ProtocolDependencies, call: Call): Promise<Reply> {
   const parameters = await readParameters(call);
-  const grant = GRANTS.get(requireParameter(parameters.values, 'grant_type'));
-  if (grant === undefined) throw createOAuthFailure('unsupported_grant_type', 'This grant type is not supported');
-  const address = call.clientAddress;
-  const client = await findClient(dependencies, { parameters, authorization: call.header('authorization'), address });
-  const exchange = { values: parameters.values, client, address, nowMs: dependencies.world.nowMs() };
-  return replyJson(await runGrant(dependencies, grant, exchange), NO_STORE);
+  const grantType = requireParameter(parameters.values, 'grant_type');
+  const grant = GRANTS.get(grantType);
+  return await countGrant(dependencies.countToken, GRANT_KINDS.get(grantType) ?? 'other', async () => {
+    if (grant === undefined) throw createOAuthFailure('unsupported_grant_type', 'This grant type is not supported');
+    const address = call.clientAddress;
+    const client = await findClient(dependencies, { parameters, authorization: call.header('authorization'), address });
+    const exchange = { values: parameters.values, client, address, nowMs: dependencies.world.nowMs() };
+    return replyJson(await runGrant(dependencies, grant, exchange), NO_STORE);
+  });
+}
+
+/** A device that asks before its user has decided is not refused. */
+const UNDECIDED = ['authorization_pending', 'slow_down'];
+
+async function countGrant(countToken: CountToken, kind: TokenKind, answer: () => Promise<Reply>): Promise<Reply> {
+  try {
+    const reply = await answer();
+    countToken(kind === 'refresh_token' ? 'refreshed' : 'issued', kind);
+    return reply;
+  } catch (error) {
+    const oauthError = isFailure(error) ? error.details.oauthError : undefined;
+    if (typeof oauthError === 'string' && !UNDECIDED.includes(oauthError)) countToken('refused', kind);
+    throw error;
+  }
 }
 
 interface ClientSource {

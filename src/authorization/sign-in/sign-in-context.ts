@@ -21,6 +21,7 @@ import {
 } from '../accounts/session-store.ts';
 import type { User } from '../accounts/user-store.ts';
 import type { Messages } from '../messages/messages.ts';
+import type { CountToken } from '../tokens/token-metrics.ts';
 import { type Cookies, checkFormToken, checkOrigin, createCookies, type FormFields, formToken } from './cookies.ts';
 import type { Flow } from './flow.ts';
 import { rememberDevice } from './known-device.ts';
@@ -47,6 +48,7 @@ export interface SignInContext {
   readonly mailer: Mailer | undefined;
   /** Where failed sign-ins are recorded. */
   readonly refusals: RefusalLog;
+  readonly countToken: CountToken;
   readonly currentSession: (c: Context<HttpEnv>) => Promise<Session | undefined>;
   /** Throws `forbidden` unless the form came from a page of this session and of this site. */
   readonly checkForm: (c: Context<HttpEnv>, form: FormFields) => void;
@@ -78,6 +80,7 @@ export interface SignInContextDependencies {
   readonly mailer?: Mailer | undefined;
   /** Shared with the protocol's endpoints; created here when absent. */
   readonly refusals?: RefusalLog;
+  readonly countToken: CountToken;
 }
 
 export function createSignInContext(dependencies: SignInContextDependencies): SignInContext {

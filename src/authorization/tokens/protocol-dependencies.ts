@@ -6,6 +6,7 @@ import type { World } from '../../world.ts';
 import type { AttemptLimits } from '../accounts/client-limits.ts';
 import type { RefusalLog } from '../accounts/refusal-log.ts';
 import type { SigningKeys } from './signing-keys.ts';
+import type { CountToken } from './token-metrics.ts';
 
 /** What every endpoint of the protocol is built from. */
 export interface ProtocolDependencies {
@@ -22,4 +23,5 @@ export interface ProtocolDependencies {
   /** Where failed client authentications are recorded. */
   readonly refusals: RefusalLog;
   readonly signingKeys: SigningKeys;
+  readonly countToken: CountToken;
 }

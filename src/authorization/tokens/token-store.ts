@@ -90,17 +90,18 @@ export interface RevocationReason {
   readonly address: string | undefined;
 }
 
-/** Nothing happens, and nothing is recorded, when the family is dead already. */
+/** False when the family is dead already: then nothing happens, and nothing is recorded. */
 export async function revokeFamily(
   transaction: Transaction,
   familyId: string,
   reason: RevocationReason,
-): Promise<void> {
+): Promise<boolean> {
   const [family] = await transaction.run(revokeFamilyByIdSql, [familyId, reason.nowMs]);
-  if (family === undefined) return;
+  if (family === undefined) return false;
   const { kind, address } = reason;
   const event = { kind, userId: family.user_id ?? undefined, clientId: family.client_id, address };
   await runStatements(transaction, [auditStatement(event, reason.nowMs)]);
+  return true;
 }
 
 export interface Revocation {
@@ -128,22 +129,23 @@ const familyOwnerSql = statement<{ user_id: string | null }>(
   'SELECT user_id FROM token_families WHERE family_id = $1',
 );
 
-/** RFC 7009 §2.1: a refresh token takes its family with it, an access token dies alone. */
-export const revokeToken: Procedure<Revocation, void> = procedure(
+/** RFC 7009 §2.1: a refresh token takes its family with it, an access token dies alone. False when there was none to revoke. */
+export const revokeToken: Procedure<Revocation, boolean> = procedure(
   import.meta.url,
   'revokeToken',
   async (transaction, input) => {
     const { tokenHash, clientId, nowMs, address } = input;
     if (input.kind === 'refresh') {
       const [found] = await transaction.run(familyOfRefreshSql, [tokenHash, clientId]);
-      if (found) await revokeFamily(transaction, found.family_id, { kind: 'token_revoked', nowMs, address });
-      return;
+      if (found === undefined) return false;
+      return await revokeFamily(transaction, found.family_id, { kind: 'token_revoked', nowMs, address });
     }
     const [revoked] = await transaction.run(revokeAccessSql, [tokenHash, clientId, nowMs]);
-    if (revoked === undefined) return;
+    if (revoked === undefined) return false;
     const [owner] = await transaction.run(familyOwnerSql, [revoked.family_id]);
     const event = { kind: 'token_revoked' as const, userId: owner?.user_id ?? undefined, clientId, address };
     await runStatements(transaction, [auditStatement(event, nowMs)]);
+    return true;
   },
 );
 

@@ -7,13 +7,16 @@ import { isAdministratorScope } from '../../scopes.ts';
 import { hashSecret, isSecretOf } from '../accounts/secret-text.ts';
 import { findLivePersonalToken, type LivePersonalToken, markPersonalTokenUsed } from './personal-token-store.ts';
 import type { ProtocolDependencies } from './protocol-dependencies.ts';
+import { countRefusals } from './token-metrics.ts';
 import { findLiveToken, type LiveToken } from './token-store.ts';
 
 /** A page that says "last used" needs no more than this. */
 const USE_STEP_MS = 60_000;
 
-export function createVerifyToken(dependencies: Pick<ProtocolDependencies, 'store' | 'world' | 'log'>): VerifyToken {
-  return async (token) => {
+export function createVerifyToken(
+  dependencies: Pick<ProtocolDependencies, 'store' | 'world' | 'log' | 'countToken'>,
+): VerifyToken {
+  return countRefusals(dependencies.countToken, async (token) => {
     const nowMs = dependencies.world.nowMs();
     if (isSecretOf('access', token)) {
       const access = await findLiveToken(dependencies.store, 'access', { hash: hashSecret(token), nowMs });
@@ -25,7 +28,7 @@ export function createVerifyToken(dependencies: Pick<ProtocolDependencies, 'stor
     noteUse(dependencies, personal, nowMs);
     const { userId, tokenId, scopes, repositories } = personal;
     return { userId, ...pickPerson(personal, scopes), repositories, tokenKind: 'personal', tokenId };
-  };
+  });
 }
 
 /** An application that acts for itself goes by its client id, which is never the id or the login of a person. */

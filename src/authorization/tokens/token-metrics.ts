@@ -1,0 +1,51 @@
+import { Counter } from 'prom-client';
+import type { VerifyToken } from '../../identity.ts';
+import type { Metrics } from '../../telemetry/metrics.ts';
+import { isSecretOf } from '../accounts/secret-text.ts';
+
+/** Grants and tokens; `other` is a text that is neither, or a grant type that is not supported. */
+export type TokenKind =
+  | 'authorization_code'
+  | 'device_code'
+  | 'client_credentials'
+  | 'refresh_token'
+  | 'access'
+  | 'personal'
+  | 'other';
+
+/** What can come of each kind, so that a series is there before its first event. */
+const KINDS_OF = {
+  issued: ['authorization_code', 'device_code', 'client_credentials', 'personal'],
+  refreshed: ['refresh_token'],
+  revoked: ['access', 'refresh_token', 'personal'],
+  refused: ['authorization_code', 'device_code', 'client_credentials', 'refresh_token', 'access', 'personal', 'other'],
+} as const satisfies Readonly<Record<string, readonly TokenKind[]>>;
+
+export type TokenEvent = keyof typeof KINDS_OF;
+
+export type CountToken = (event: TokenEvent, kind: TokenKind) => void;
+
+export function createTokenCount(metrics: Metrics): CountToken {
+  const tokens = new Counter({
+    name: 'trivet_tokens_total',
+    help: 'Tokens and grants of this process: issued, refreshed, revoked and refused, by kind.',
+    labelNames: ['event', 'kind'],
+    registers: [metrics],
+  });
+  for (const [event, kinds] of Object.entries(KINDS_OF)) for (const kind of kinds) tokens.inc({ event, kind }, 0);
+  return (event, kind) => tokens.inc({ event, kind });
+}
+
+/** Counts the tokens that are unknown, expired or revoked. */
+export function countRefusals(countToken: CountToken, verifyToken: VerifyToken): VerifyToken {
+  return async (token) => {
+    const identity = await verifyToken(token);
+    if (identity === undefined) countToken('refused', nameKind(token));
+    return identity;
+  };
+}
+
+function nameKind(token: string): TokenKind {
+  if (isSecretOf('access', token)) return 'access';
+  return isSecretOf('personal', token) ? 'personal' : 'other';
+}
