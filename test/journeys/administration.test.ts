@@ -86,7 +86,10 @@ async function checkOperations({ dataDir, databaseUrl }: StorePlace): Promise<vo
     id: 'org/m@2',
     changed: true,
   });
-  assert.deepEqual(await ok('rollBackModel', 'POST /models/rollback', { json: { model: 'org/m' } }), { id: 'org/m@1' });
+  assert.deepEqual(await ok('rollBackModel', 'POST /models/rollback', { json: { model: 'org/m' } }), {
+    id: 'org/m@1',
+    from: 'org/m@2',
+  });
   const imported = await ok('importModelVersion', 'POST /models/import?model=copy&promote=false', { file });
   assert.deepEqual(imported, { id: 'copy@1', promoted: false });
   const evaluation = await ok('evaluateObservations', 'POST /models/evaluate?protocol=time', {

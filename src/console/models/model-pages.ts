@@ -190,16 +190,21 @@ ${comparison === undefined ? '' : renderComparison(texts, comparison)}
 <form method="post" action="/models/promote" class="row">${renderCsrf(csrfToken)}${renderHidden(fields)}<button>${t.promoteSubmit}</button><a href="${pathOfModel(name)}">${texts.cancel}</a></form></section>`;
 }
 
-export function renderRollback(
-  texts: ConsoleTexts,
-  { model, csrfToken }: { readonly model: ModelView; readonly csrfToken: string },
-): Html {
+export interface RollbackPage {
+  readonly model: ModelView;
+  /** Of the version that it leads to, with what is served. */
+  readonly comparison: VersionComparison | undefined;
+  readonly csrfToken: string;
+}
+
+export function renderRollback(texts: ConsoleTexts, { model, comparison, csrfToken }: RollbackPage): Html {
   const t = texts.models;
   const { name, servedVersion, previous } = model;
   const content =
     previous === undefined
       ? html`<p>${t.noRollback}</p>`
-      : html`<p>${t.rollbackLead(`${name}@${servedVersion}`, `${name}@${previous}`)}</p><p class="soft">${t.rollbackEffect}</p>
+      : html`<p>${t.rollbackLead(`${name}@${servedVersion}`, `${name}@${previous}`)}</p>
+${comparison === undefined ? '' : renderComparison(texts, comparison)}<p class="soft">${t.rollbackEffect}</p>
 <form method="post" action="/models/rollback" class="row">${renderCsrf(csrfToken)}${renderHidden({ name, previous: String(previous) })}<button>${t.rollbackSubmit}</button><a href="${pathOfModel(name)}">${texts.cancel}</a></form>`;
   return html`${renderTrail(texts, name)}<h1 class="url">${t.rollbackTitle(name)}</h1><section class="card stack">${content}</section>`;
 }

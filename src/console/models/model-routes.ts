@@ -12,7 +12,7 @@ import { readTexts } from '../texts/texts.ts';
 import { addAccuracyRoutes } from './accuracy-routes.ts';
 import { addErrorRoutes } from './error-routes.ts';
 import { pathOfModel, renderModel, renderModels, renderPromotion, renderRollback } from './model-pages.ts';
-import type { ModelAdmin, ModelView, VersionComparison, VersionView } from './model-views.ts';
+import type { ModelAdmin, ModelView, VersionComparison } from './model-views.ts';
 import { addWhatIfRoutes } from './what-if-routes.ts';
 
 export const MODELS = '/models';
@@ -74,7 +74,7 @@ function addPromotion({ page, form }: Pick<SignedInPages, 'page' | 'form'>, admi
     const model = await admin.readModel(readName(request));
     const version = model.versions.find((candidate) => String(candidate.version) === request.c.req.query('version'));
     if (version === undefined) throw new Failure('not_found', texts.error.notFound);
-    const comparison = await compareWithServed(admin, model, version);
+    const comparison = await compareWithServed(admin, model, version.version);
     const content = renderPromotion(texts, { model, version, comparison, csrfToken: request.session.csrfToken });
     return showView(request, { title: texts.models.promoteTitle(version.id), here: MODELS, content });
   });
@@ -93,7 +93,7 @@ function addPromotion({ page, form }: Pick<SignedInPages, 'page' | 'form'>, admi
 async function compareWithServed(
   admin: ModelAdmin,
   { name, servedVersion }: ModelView,
-  { version }: VersionView,
+  version: number,
 ): Promise<VersionComparison | undefined> {
   if (servedVersion === undefined || servedVersion === version) return undefined;
   try {
@@ -108,7 +108,8 @@ function addRollback({ page, form }: Pick<SignedInPages, 'page' | 'form'>, admin
   page(`${MODELS}/rollback`, async (request) => {
     const texts = readTexts(request.c);
     const model = await admin.readModel(readName(request));
-    const content = renderRollback(texts, { model, csrfToken: request.session.csrfToken });
+    const comparison = model.previous === undefined ? undefined : await compareWithServed(admin, model, model.previous);
+    const content = renderRollback(texts, { model, comparison, csrfToken: request.session.csrfToken });
     return showView(request, { title: texts.models.rollbackTitle(model.name), here: MODELS, content });
   });
 
