@@ -129,7 +129,7 @@ const familyOwnerSql = statement<{ user_id: string | null }>(
   'SELECT user_id FROM token_families WHERE family_id = $1',
 );
 
-/** RFC 7009 §2.1: a refresh token takes its family with it, an access token dies alone. False when there was none to revoke. */
+/** RFC 7009 §2.1: a refresh token takes its family with it, an access token dies alone. False when nothing was revoked. */
 export const revokeToken: Procedure<Revocation, boolean> = procedure(
   import.meta.url,
   'revokeToken',
