@@ -107,7 +107,7 @@ test('what gateways reported shows as accuracy, by server and as samples by load
   assert.match(comparison, /TTFT no clear difference 120 (\d+(?:\.\d+)?) \1 0 0 – 0/);
   await client.submit(`${pathOf('m', 'promote')}&version=2`, '/models/promote', {});
   const way = await readText(client, pathOf('m', 'rollback'));
-  assert.match(way, /m@1 will answer again instead of m@2 .*TTFT no clear difference 120 (\d+(?:\.\d+)?) \1 0 0 – 0/);
+  assert.match(way, /m@1 will answer again instead of m@2\. .*TTFT no clear difference 120 (\d+(?:\.\d+)?) \1 0 0 – 0/);
 });
 
 test('pages about models are there for administrators only, their forms neither', async (t) => {

@@ -156,27 +156,33 @@ export const readAccuracy = describeOperation({
         description:
           'Five minutes up to 12 hours ago, an hour up to 7 days ago, else six hours; of a server an hour up to a day ago, else six hours',
       }),
-      series: z.array(
-        z.object({
-          podType: z.string().optional().openapi({ description: 'Absent for a server; empty for servers without one' }),
-          server: z.string().optional(),
-          target: z.enum(TARGETS),
-          points: z
-            .array(
-              z.object({
-                startMs: z.int().openapi({ description: 'When the step begins' }),
-                version: z
-                  .int()
-                  .optional()
-                  .openapi({ description: 'The version that predicted, 0 for the prior; absent for a server' }),
-                ...liveScores,
+      series: z
+        .array(
+          z.object({
+            podType: z
+              .string()
+              .optional()
+              .openapi({ description: 'Absent for a server; empty for servers without one' }),
+            server: z.string().optional().openapi({ description: 'The server that was asked for' }),
+            target: z.enum(TARGETS).openapi({ description: 'Which time' }),
+            points: z
+              .array(
+                z.object({
+                  startMs: z.int().openapi({ description: 'When the step begins' }),
+                  version: z
+                    .int()
+                    .optional()
+                    .openapi({ description: 'The version that predicted, 0 for the prior; absent for a server' }),
+                  ...liveScores,
+                }),
+              )
+              .openapi({
+                description:
+                  'Oldest first; two for a step in which two versions predicted, none for one without reports',
               }),
-            )
-            .openapi({
-              description: 'Oldest first; two for a step in which two versions predicted, none for one without reports',
-            }),
-        }),
-      ),
+          }),
+        )
+        .openapi({ description: 'One for each pod type and time, or for each time of the server' }),
     })
     .openapi('ModelAccuracy', { description: 'Scores in percent' }),
 });
