@@ -13,7 +13,6 @@ const LANGUAGE_COOKIE = 'trivet_language';
 /** Written by page.js. */
 const TIME_ZONE_COOKIE = 'trivet_time_zone';
 const YEAR_SECONDS = 365 * 86_400;
-const MAX_ZONE_LENGTH = 64;
 
 export function readLocale(c: Context<HttpEnv>): Locale {
   return { language: readLanguage(c), timeZone: readTimeZone(c) };
@@ -30,7 +29,7 @@ function readLanguage(c: Context<HttpEnv>): Language {
 
 function readTimeZone(c: Context<HttpEnv>): string {
   const name = getCookie(c, TIME_ZONE_COOKIE) ?? '';
-  return name.length <= MAX_ZONE_LENGTH && isTimeZone(name) ? name : 'UTC';
+  return isTimeZone(name) ? name : 'UTC';
 }
 
 /** The choice of the signed-in person; null without one. To be called before the texts of the page are chosen. */
