@@ -13,7 +13,7 @@ const VIEWS: readonly View[] = [
 const NAMES = new Set(
   `Trivet Webhook Webhooks OAuth API HTTP URL ID PKCE TTFT TPOT MAPE UTC GMT ms Token Pod KV CSV JSON lines SHA curl DNS
    TLS Issue SSH Basic Standard CPU IP OWNER NAME http https GitHub GitLab Gitee GitCode Gitea Slack DingTalk MiB
-   PREDICTION SCRAPE L Gone OpenAPI MdAPE ISO Z aggregate prefill decode`.split(/\s+/),
+   PREDICTION SCRAPE L Gone OpenAPI MdAPE ISO Z GET POST PUT PATCH DELETE aggregate prefill decode`.split(/\s+/),
 );
 /** `p90`, `5xx`, `prefix_cache_score`, paths and numbers with units. */
 const IS_SYMBOL = /\d|_|^[a-z]$/;
