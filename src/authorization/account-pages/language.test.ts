@@ -103,7 +103,7 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
     assert.match(await readText(page), /last seen \d{4}-\d\d-\d\d \d\d:\d\d GMT\+8/);
   });
 
-  test('without a script, times are in UTC and say so', async (t) => {
+  test('without a script, times are in UTC, which is written beside them', async (t) => {
     await using service = await startPageService({ hostname: 'localhost' });
     await addUser(service, 'ada');
     const page = await browser.openPage(t, { javaScriptEnabled: false, timezoneId: 'Asia/Shanghai' });
