@@ -5,7 +5,7 @@ import type { Log } from '../../telemetry/log.ts';
 import { createRoundWorker } from '../../workers/round-worker.ts';
 import type { Worker } from '../../workers/worker.ts';
 import { addAlarmsStatements, type DriftAlarms, forgetDriftAlarms } from './drift-alarm-store.ts';
-import type { DriftAlarm } from './observation-sink.ts';
+import type { DriftAlarm } from './drift-watch.ts';
 
 const WRITE_EVERY_MS = 5000;
 /** Callers may report any name of a target model. */

@@ -1,0 +1,57 @@
+/** Watches each target of each model for drift: for errors that have moved, and for a p90 that does not hold. */
+import { Counter } from 'prom-client';
+import type { Metrics } from '../../telemetry/metrics.ts';
+import { createDriftDetector, type DriftCause, type DriftDetector } from '../online/drift.ts';
+import type { Forecast } from '../online/live-model.ts';
+import type { Target } from '../schema/observation-table.ts';
+
+export interface DriftAlarm {
+  readonly target: Target;
+  readonly cause: DriftCause;
+}
+
+export interface DriftWatchDependencies {
+  readonly metrics: Metrics;
+  readonly labelOf: (model: string) => string;
+  /** Called for a model whose errors have drifted. */
+  readonly onDrift: (targetModel: string, alarm: DriftAlarm) => void;
+}
+
+export type WatchDrift = (
+  targetModel: string,
+  forecast: Forecast,
+  time: { readonly target: Target; readonly observedMs: number; readonly p90Ms: number },
+) => void;
+
+const MAX_DETECTORS = 1024;
+/** Of the log residual: one request must not raise an alarm. */
+const MAX_RESIDUAL = 2;
+
+export function createDriftWatch({ metrics, labelOf, onDrift }: DriftWatchDependencies): WatchDrift {
+  const alarms = new Counter({
+    name: 'trivet_prediction_drift_alarms_total',
+    help: 'Times that a model was found not to fit: its errors have moved (Page–Hinkley on the log residual), or its p90 does not hold.',
+    labelNames: ['model', 'target', 'cause'],
+    registers: [metrics],
+  });
+  const detectors = new Map<string, DriftDetector>();
+  return (targetModel, forecast, { target, observedMs, p90Ms }) => {
+    // On the trees without the live corrections, which would hide a drift.
+    const residual = Math.log(observedMs) - forecast[target].logTrees;
+    const clipped = Math.max(-MAX_RESIDUAL, Math.min(MAX_RESIDUAL, residual));
+    const detector = touchDetector(detectors, `${target} ${targetModel}`);
+    const cause = detector.observe(clipped, observedMs <= p90Ms);
+    if (cause === undefined) return;
+    alarms.inc({ model: labelOf(targetModel), target, cause });
+    onDrift(targetModel, { target, cause });
+  };
+}
+
+/** The last one that was needed stands last; the first is forgotten. */
+function touchDetector(detectors: Map<string, DriftDetector>, key: string): DriftDetector {
+  const detector = detectors.get(key) ?? createDriftDetector();
+  detectors.delete(key);
+  detectors.set(key, detector);
+  if (detectors.size > MAX_DETECTORS) detectors.delete(detectors.keys().next().value!);
+  return detector;
+}

@@ -1,0 +1,68 @@
+/** What follows an observed time: the live state of the model learns, its accuracy is noted, and its drift is watched. */
+import { Counter } from 'prom-client';
+import { createLabelLimit } from '../../telemetry/label-limit.ts';
+import type { Metrics } from '../../telemetry/metrics.ts';
+import type { World } from '../../world.ts';
+import type { AnsweredRow } from '../live-accuracy/answered-row.ts';
+import type { Forecast } from '../online/live-model.ts';
+import { forecastP90Ms } from '../online/live-target.ts';
+import type { SwappablePredictor } from '../online/predictor.ts';
+import { readModelVersion } from '../schema/model-name.ts';
+import type { Target } from '../schema/observation-table.ts';
+import { createDriftWatch, type DriftAlarm } from './drift-watch.ts';
+
+export interface ReportedTime {
+  readonly target: Target;
+  readonly observedMs: number;
+  readonly outputTokens: number | undefined;
+}
+
+export interface LearnTimeDependencies {
+  readonly world: Pick<World, 'nowMs'>;
+  readonly metrics: Metrics;
+  readonly predictor: SwappablePredictor;
+  /** Receives each prediction with what was observed. */
+  readonly onAnswered?: (row: AnsweredRow) => void;
+  /** Called before the live state of a model learns from a time. */
+  readonly beforeObserve?: (targetModel: string, forecast: Forecast, time: Omit<ReportedTime, 'observedMs'>) => void;
+  /** Called for a model whose errors have drifted. */
+  readonly onDrift: (targetModel: string, alarm: DriftAlarm) => void;
+  /** Called for every model with a new observation. */
+  readonly onObserved: (targetModel: string) => void;
+}
+
+export type LearnTime = (targetModel: string, forecast: Forecast, time: ReportedTime) => void;
+
+/** Callers may report any name of a target model. */
+const MAX_LABELS = 256;
+
+export function createLearnTime(dependencies: LearnTimeDependencies): LearnTime {
+  const { metrics, world, predictor, onAnswered, beforeObserve, onDrift, onObserved } = dependencies;
+  const observed = new Counter({
+    name: 'trivet_prediction_observed_total',
+    help: 'Observed times that were learned from.',
+    labelNames: ['model', 'target'],
+    registers: [metrics],
+  });
+  const labelOf = createLabelLimit(MAX_LABELS);
+  const watchDrift = createDriftWatch({ metrics, labelOf, onDrift });
+  return (model, forecast, { target, observedMs, outputTokens }) => {
+    const live = predictor.live(model);
+    // As it was forecast: the interval moves with what is observed.
+    const p90Ms = forecastP90Ms(forecast[target]);
+    const answered = toAnsweredRow(model, forecast, target);
+    beforeObserve?.(model, forecast, { target, outputTokens });
+    live.observe(forecast, target, { observedMs, outputTokens });
+    onObserved(model);
+    observed.inc({ model: labelOf(model), target });
+    const server = Buffer.from(live.servers.addressOf(forecast.key.server) ?? []).toString();
+    onAnswered?.({ ...answered, server, p90Ms, observedMs, nowMs: world.nowMs() });
+    watchDrift(model, forecast, { target, observedMs, p90Ms });
+  };
+}
+
+function toAnsweredRow(targetModel: string, forecast: Forecast, target: Target) {
+  const { podType, metrics, modelId } = forecast;
+  const version = readModelVersion(modelId, targetModel);
+  return { targetModel, version, podType, target, metrics, predictedMs: forecast[target].medianMs };
+}
