@@ -52,58 +52,23 @@ export function isBusy(error: unknown): error is Failure {
 }
 
 export function createHashQueue(limits: HashQueueLimits = LIMITS): HashQueue {
-  /** By key, the next caller first. */
-  const queueByCaller = new Map<string, CallerQueue>();
-  let waiting = 0;
+  const waiting = createWaitingCallers(limits);
   let running = 0;
-  /** Every other turn goes to known callers first, so that they do not block strangers either. */
-  let prefersKnown = true;
-
-  const countOf = ({ key }: HashCaller) => queueByCaller.get(key)?.entries.length ?? 0;
-
-  const findLongestQueueFor = (caller: HashCaller) => findLongestQueue(queueByCaller.values(), caller, countOf(caller));
 
   function check(caller: HashCaller): void {
-    if (running < limits.running) return;
-    if (countOf(caller) >= limits.waitingOfOne) throw refuseBusy();
-    if (waiting >= limits.waiting && findLongestQueueFor(caller) === undefined) throw refuseBusy();
-  }
-
-  function add(caller: HashCaller, entry: Entry): void {
-    if (waiting >= limits.waiting) dropNewest(findLongestQueueFor(caller));
-    const queue = queueByCaller.get(caller.key) ?? { caller, entries: [] };
-    queueByCaller.set(caller.key, queue);
-    queue.entries.push(entry);
-    waiting += 1;
-  }
-
-  function dropNewest(queue: CallerQueue | undefined): void {
-    const entry = queue?.entries.pop();
-    if (queue === undefined || entry === undefined) return;
-    if (queue.entries.length === 0) queueByCaller.delete(queue.caller.key);
-    waiting -= 1;
-    entry.refuse(refuseBusy());
-  }
-
-  function startNext(): void {
-    running -= 1;
-    const all = [...queueByCaller.values()];
-    const queue = (prefersKnown ? all.find(({ caller }) => caller.isKnown) : undefined) ?? all[0];
-    prefersKnown = !prefersKnown;
-    const entry = queue?.entries.shift();
-    if (queue === undefined || entry === undefined) return;
-    waiting -= 1;
-    // Behind all others, if it has more.
-    queueByCaller.delete(queue.caller.key);
-    if (queue.entries.length > 0) queueByCaller.set(queue.caller.key, queue);
-    running += 1;
-    entry.start();
+    if (running >= limits.running) waiting.check(caller);
   }
 
   async function waitForTurn(caller: HashCaller): Promise<void> {
     check(caller);
     if (running < limits.running) running += 1;
-    else await new Promise<void>((start, refuse) => add(caller, { start, refuse }));
+    else await new Promise<void>((start, refuse) => waiting.add(caller, { start, refuse }));
+  }
+
+  function startNext(): void {
+    const next = waiting.take();
+    if (next === undefined) running -= 1;
+    else next.start();
   }
 
   return {
@@ -115,6 +80,54 @@ export function createHashQueue(limits: HashQueueLimits = LIMITS): HashQueue {
       } finally {
         startNext();
       }
+    },
+  };
+}
+
+/** Those that wait, by caller: who is refused, who goes first. */
+function createWaitingCallers(limits: HashQueueLimits) {
+  /** By key, the next caller first. */
+  const queueByCaller = new Map<string, CallerQueue>();
+  let waiting = 0;
+  /** Every other turn goes to known callers first, so that they do not block strangers either. */
+  let prefersKnown = true;
+
+  const countOf = ({ key }: HashCaller) => queueByCaller.get(key)?.entries.length ?? 0;
+
+  const findLongestQueueFor = (caller: HashCaller) => findLongestQueue(queueByCaller.values(), caller, countOf(caller));
+
+  function dropNewest(queue: CallerQueue | undefined): void {
+    const entry = queue?.entries.pop();
+    if (queue === undefined || entry === undefined) return;
+    if (queue.entries.length === 0) queueByCaller.delete(queue.caller.key);
+    waiting -= 1;
+    entry.refuse(refuseBusy());
+  }
+
+  return {
+    /** Throws when there is no place for the caller. */
+    check(caller: HashCaller): void {
+      if (countOf(caller) >= limits.waitingOfOne) throw refuseBusy();
+      if (waiting >= limits.waiting && findLongestQueueFor(caller) === undefined) throw refuseBusy();
+    },
+    add(caller: HashCaller, entry: Entry): void {
+      if (waiting >= limits.waiting) dropNewest(findLongestQueueFor(caller));
+      const queue = queueByCaller.get(caller.key) ?? { caller, entries: [] };
+      queueByCaller.set(caller.key, queue);
+      queue.entries.push(entry);
+      waiting += 1;
+    },
+    take(): Entry | undefined {
+      const all = [...queueByCaller.values()];
+      const queue = (prefersKnown ? all.find(({ caller }) => caller.isKnown) : undefined) ?? all[0];
+      prefersKnown = !prefersKnown;
+      const entry = queue?.entries.shift();
+      if (queue === undefined || entry === undefined) return undefined;
+      waiting -= 1;
+      // Behind all others, if it has more.
+      queueByCaller.delete(queue.caller.key);
+      if (queue.entries.length > 0) queueByCaller.set(queue.caller.key, queue);
+      return entry;
     },
   };
 }

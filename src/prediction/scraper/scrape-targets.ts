@@ -44,8 +44,7 @@ export function createTargetList({ source, world, log }: TargetListDependencies)
   let resolvedAtMs = Number.NEGATIVE_INFINITY;
   /** The list is read at every interval: one line for each reason. */
   let loggedReason = '';
-  /** What a name last resolved to: a resolver that fails for a moment takes no server away. */
-  const known = new Map<string, readonly string[]>();
+  const resolve = createResolver(log);
 
   /** True when the list is another one than before. */
   async function readList(): Promise<boolean> {
@@ -56,7 +55,41 @@ export function createTargetList({ source, world, log }: TargetListDependencies)
     return true;
   }
 
-  async function resolve(host: string): Promise<readonly string[]> {
+  /** Reads the list again; one that cannot be read leaves the servers of before. */
+  async function readListAgain(): Promise<boolean> {
+    try {
+      const isChanged = await readList();
+      loggedReason = '';
+      return isChanged;
+    } catch (error) {
+      // At the start the operator sees it; later the servers of before are better than none.
+      if (entries === undefined) throw error;
+      const reason = describeError(error);
+      if (reason !== loggedReason) log.error({ err: error }, 'Cannot read the list of servers to scrape again');
+      loggedReason = reason;
+      return false;
+    }
+  }
+
+  return {
+    async read() {
+      const isChanged = await readListAgain();
+      const isDue = world.monotonicMs() - resolvedAtMs >= RESOLVE_EVERY_MS;
+      if (!isChanged && !isDue) return targets;
+      resolvedAtMs = world.monotonicMs();
+      const next = dropSharedNames(await resolveAll(entries ?? [], resolve));
+      if (describe(next) !== describe(targets)) targets = next;
+      return targets;
+    },
+  };
+}
+
+type Resolve = (host: string) => Promise<readonly string[]>;
+
+function createResolver(log: Log): Resolve {
+  /** What a name last resolved to: a resolver that fails for a moment takes no server away. */
+  const known = new Map<string, readonly string[]>();
+  return async (host) => {
     try {
       const found = await lookup(host, { all: true });
       known.set(
@@ -67,41 +100,19 @@ export function createTargetList({ source, world, log }: TargetListDependencies)
       log.warn({ host, err }, 'Cannot resolve a server to scrape');
     }
     return known.get(host) ?? [];
-  }
-
-  async function resolveAll(): Promise<ScrapeTarget[]> {
-    const resolved: ScrapeTarget[] = [];
-    // One after the other: a resolver that hangs holds one thread of the process, not all of them.
-    for (const entry of entries ?? []) {
-      const host = entry.url.hostname.replace(/^\[|\]$/g, '');
-      // A certificate is issued to the name, so a server of https is asked by it.
-      if (entry.url.protocol === 'https:' || isIP(host) !== 0) resolved.push(toTarget(entry, host));
-      else for (const address of await resolve(host)) resolved.push(toTarget(entry, address));
-    }
-    return resolved;
-  }
-
-  return {
-    async read() {
-      let isChanged = false;
-      try {
-        isChanged = await readList();
-        loggedReason = '';
-      } catch (error) {
-        // At the start the operator sees it; later the servers of before are better than none.
-        if (entries === undefined) throw error;
-        const reason = describeError(error);
-        if (reason !== loggedReason) log.error({ err: error }, 'Cannot read the list of servers to scrape again');
-        loggedReason = reason;
-      }
-      const isDue = world.monotonicMs() - resolvedAtMs >= RESOLVE_EVERY_MS;
-      if (!isChanged && !isDue) return targets;
-      resolvedAtMs = world.monotonicMs();
-      const next = dropSharedNames(await resolveAll());
-      if (describe(next) !== describe(targets)) targets = next;
-      return targets;
-    },
   };
+}
+
+async function resolveAll(entries: readonly ScrapeEntry[], resolve: Resolve): Promise<ScrapeTarget[]> {
+  const resolved: ScrapeTarget[] = [];
+  // One after the other: a resolver that hangs holds one thread of the process, not all of them.
+  for (const entry of entries) {
+    const host = entry.url.hostname.replace(/^\[|\]$/g, '');
+    // A certificate is issued to the name, so a server of https is asked by it.
+    if (entry.url.protocol === 'https:' || isIP(host) !== 0) resolved.push(toTarget(entry, host));
+    else for (const address of await resolve(host)) resolved.push(toTarget(entry, address));
+  }
+  return resolved;
 }
 
 function toTarget({ name, url }: ScrapeEntry, address: string): ScrapeTarget {

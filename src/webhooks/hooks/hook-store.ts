@@ -112,13 +112,6 @@ const updateHookSql = statement<HookRow>(
    WHERE id = $1 AND ($10 = 0 OR COALESCE(secret, $17) = $17) RETURNING ${HOOK_COLUMNS}`,
 );
 const deleteHookSql = statement<{ id: number }>('delete-hook', 'DELETE FROM hooks WHERE id = $1 RETURNING id');
-const useTestSql = statement<{ used: number }>(
-  'use-hook-test',
-  `INSERT INTO hook_tests (user_id, hour, used) VALUES ($1, $2, 1)
-   ON CONFLICT (user_id, hour) DO UPDATE SET used = hook_tests.used + 1 WHERE hook_tests.used < $3 RETURNING used`,
-);
-const forgetTestsSql = statement('forget-hook-tests', 'DELETE FROM hook_tests WHERE hour < $1');
-
 interface InsertInput {
   readonly repositoryId: number;
   readonly maximum: number;
@@ -217,18 +210,6 @@ export async function changeHook(
 /** `statements` commit with it. */
 export async function removeHook(store: Store, id: number, statements: UpdateStatements): Promise<void> {
   await store.call(deleteHookOnce, { id, ...statements });
-}
-
-/** False when this user has used up the tests of this hour. */
-export async function takeHookTest(
-  store: Store,
-  { userId, hour, maximum }: { readonly userId: string; readonly hour: number; readonly maximum: number },
-): Promise<boolean> {
-  return (await store.write(useTestSql, [userId, hour, maximum])).length > 0;
-}
-
-export async function forgetHookTestsBefore(store: Store, hour: number): Promise<void> {
-  await store.write(forgetTestsSql, [hour]);
 }
 
 function toInsert(hook: NewHook): SqlValue[] {

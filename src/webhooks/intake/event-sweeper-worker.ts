@@ -6,7 +6,7 @@ import { createLeasedWorker } from '../../workers/leased-worker.ts';
 import type { Worker } from '../../workers/worker.ts';
 import type { World } from '../../world.ts';
 import { pruneEvents } from '../events/event-store.ts';
-import { forgetHookTestsBefore } from '../hooks/hook-store.ts';
+import { forgetHookTestsBefore } from '../hooks/hook-test-store.ts';
 
 const REST_MS = 10 * 60_000;
 const HOUR_MS = 3_600_000;

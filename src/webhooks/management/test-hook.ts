@@ -2,7 +2,7 @@ import { Failure } from '../../errors.ts';
 import type { Actor } from '../../operations/operation.ts';
 import { createSampleEvent } from '../events/sample-event.ts';
 import type { Hook } from '../hooks/hook.ts';
-import { takeHookTest } from '../hooks/hook-store.ts';
+import { takeHookTest } from '../hooks/hook-test-store.ts';
 import type { Repository } from '../repositories/repository.ts';
 import type { Management, SendingDependencies } from './management.ts';
 import { publishTest } from './publish-event.ts';
