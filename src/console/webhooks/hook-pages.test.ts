@@ -1,64 +1,23 @@
 import assert from 'node:assert/strict';
-import { type TestContext, test } from 'node:test';
-import { type ConsoleService, readCsrf, startConsoleService } from '../../../test/support/console-service.ts';
+import { test } from 'node:test';
+import { readCsrf, startConsoleService } from '../../../test/support/console-service.ts';
 import { enqueueTestDelivery } from '../../../test/support/deliveries-store.ts';
-import type { Answer, FormClient } from '../../../test/support/form-client.ts';
-import { type Receiver, startReceiver } from '../../../test/support/receiver.ts';
-import { waitUntil } from '../../../test/support/wait-until.ts';
-
-const REPOSITORY = '/webhooks/ada/doors';
-
-interface Stage {
-  readonly service: ConsoleService;
-  readonly client: FormClient;
-  readonly receiver: Receiver;
-}
-
-async function start(t: TestContext, answer?: Parameters<typeof startReceiver>[0]): Promise<Stage> {
-  const service = await startConsoleService();
-  t.after(() => service[Symbol.asyncDispose]());
-  const receiver = await startReceiver(answer);
-  t.after(() => receiver[Symbol.asyncDispose]());
-  await service.addUser('ada');
-  const client = await service.openAs('ada');
-  const made = await client.submit('/webhooks/new', '/webhooks/new', { owner: 'ada', name: 'doors', description: '' });
-  assert.equal(made.location, `${REPOSITORY}?done=created`);
-  return { service, client, receiver };
-}
-
-const FORM = { encryption_type: '1', password: 'k3y', profile: 'gitcode', push_events: '1' };
-
-/** Returns the path of its page. */
-async function createHook(client: FormClient, url: string, fields: Readonly<Record<string, string>> = {}) {
-  const made = await client.submit(`${REPOSITORY}/new`, REPOSITORY, { ...FORM, url, ...fields });
-  assert.equal(made.status, 303, made.body);
-  return (made.location ?? '').replace('?done=created', '');
-}
-
-/** Presses a button of the page at `path`. */
-function press(client: FormClient, path: string, name: string, fields: Readonly<Record<string, string>> = {}) {
-  return client.submit(path, `${path}/${name}`, fields);
-}
-
-function textOf({ body }: Answer): string {
-  return body
-    .replace(/<[^>]+>/g, ' ')
-    .replace(/\s+/g, ' ')
-    .replaceAll('&quot;', '"')
-    .replaceAll('&#39;', "'");
-}
-
-/** Until the page says it: what workers do shows a moment later. */
-async function waitFor(client: FormClient, path: string, pattern: RegExp): Promise<void> {
-  await waitUntil(async () => pattern.test((await client.get(path)).body));
-}
+import {
+  createHook,
+  FORM,
+  pressButton,
+  REPOSITORY,
+  startHookPages,
+  textOf,
+  waitForText,
+} from '../../../test/support/hook-pages.ts';
 
 test('a webhook is made, tested, changed, given another key and none, switched off and on, and deleted', async (t) => {
-  const { client, receiver } = await start(t);
+  const { client, receiver } = await startHookPages(t);
   const path = await createHook(client, receiver.url, { note_events: '1' });
   assert.match(textOf(await client.get(`${path}?done=created`)), /nothing sent yet.*The webhook is created/);
 
-  const tested = await press(client, path, 'test');
+  const tested = await pressButton(client, path, 'test');
   assert.match(tested.location ?? '', /\/deliveries\/\d+\?done=tested$/);
   assert.equal(receiver.received.length, 1);
   assert.match(String(receiver.received[0]?.headers['x-gitcode-signature-256']), /^sha256=/);
@@ -80,25 +39,25 @@ test('a webhook is made, tested, changed, given another key and none, switched o
   assert.match(shown, /hook2.*The webhook is saved.*Send a request when issue.*By the password.*github/);
   assert.match(shown, /k3y/, 'a change that does not name the key leaves it');
 
-  assert.equal((await press(client, path, 'key', { password: 'another' })).location, `${path}?done=key`);
+  assert.equal((await pressButton(client, path, 'key', { password: 'another' })).location, `${path}?done=key`);
   assert.match(textOf(await client.get(path)), /another.*The former key signs too until/);
-  const keyless = await press(client, path, 'remove-key');
+  const keyless = await pressButton(client, path, 'remove-key');
   const bare = textOf(await client.get(keyless.location ?? ''));
   assert.match(bare, /The key was removed.*It has no key/);
   assert.doesNotMatch(bare, /another|Remove the key/);
-  assert.equal((await press(client, path, 'disable')).location, `${path}?done=disabled`);
+  assert.equal((await pressButton(client, path, 'disable')).location, `${path}?done=disabled`);
   assert.match(textOf(await client.get(path)), /disabled.*Disabled since.*Switched off by its owner/);
-  assert.equal((await press(client, path, 'enable')).location, `${path}?done=enabled`);
+  assert.equal((await pressButton(client, path, 'enable')).location, `${path}?done=enabled`);
   assert.doesNotMatch(textOf(await client.get(path)), /Disabled since/);
 
-  const unconfirmed = await client.readRefusal(press(client, path, 'delete'));
+  const unconfirmed = await client.readRefusal(pressButton(client, path, 'delete'));
   assert.deepEqual([unconfirmed.status, /Tick the box/.test(unconfirmed.body)], [422, true]);
-  assert.equal((await press(client, path, 'delete', { confirm: 'yes' })).location, `${REPOSITORY}?done=deleted`);
+  assert.equal((await pressButton(client, path, 'delete', { confirm: 'yes' })).location, `${REPOSITORY}?done=deleted`);
   assert.equal((await client.get(path)).status, 404);
 });
 
 test('a form is refused in the words of the API, and keeps what was typed', async (t) => {
-  const { client } = await start(t);
+  const { client } = await startHookPages(t);
   const cases = [
     [{ url: '' }, 'Cannot create the webhook: url must not be blank'],
     [{ url: 'http://10.0.0.1/' }, 'Cannot use this url: it must not be a private or reserved address'],
@@ -120,54 +79,15 @@ test('a form is refused in the words of the API, and keeps what was typed', asyn
   assert.deepEqual([taken.status, /exists already/.test(taken.body)], [422, true]);
 });
 
-test('what failed is seen with its reason, found by filters, and sent again', async (t) => {
-  let status = 410;
-  const { client, receiver } = await start(t, (_, response) => {
-    response.statusCode = status;
-    response.end('{"error":"we are <closed>"}');
-  });
-  const path = await createHook(client, receiver.url);
-  const first = (await press(client, path, 'test')).location ?? '';
-  const deliveryPath = first.replace('?done=tested', '');
-  await waitFor(client, path, /Disabled since/);
-  assert.match(textOf(await client.get(path)), /disabled.*The receiver answered 410 Gone.*we are &lt;closed&gt;/);
-  assert.match(textOf(await client.get('/webhooks')), /1 webhook 1 disabled/);
-  assert.match(textOf(await client.get(REPOSITORY)), /disabled.*The receiver answered 410 Gone/);
-
-  status = 200;
-  assert.equal((await press(client, path, 'enable')).status, 303);
-  const log = `${path}/deliveries`;
-  const count = async (query: string) => (await client.get(log + query)).body.split('<li class="item">').length - 1;
-  assert.deepEqual(
-    [
-      await count('?state=dead'),
-      await count('?state=succeeded'),
-      await count('?event=note'),
-      await count('?since=2020-01-01T00:00'),
-    ],
-    [1, 0, 0, 1],
-  );
-  const wrong = await client.get(`${log}?state=lost&since=yesterday`);
-  assert.deepEqual([wrong.status, textOf(wrong).includes('state must be one of pending')], [422, true]);
-
-  assert.equal((await press(client, deliveryPath, 'again')).location, `${deliveryPath}?done=again`);
-  await receiver.waitFor(2);
-  assert.deepEqual(receiver.received[1]?.body, receiver.received[0]?.body);
-  assert.equal((await press(client, path, 'replay', { since: '2020-01-01T00:00' })).location, `${path}?replayed=0`);
-  assert.match(textOf(await client.get(`${path}?replayed=0`)), /No delivery has failed permanently/);
-  const unreadable = await client.readRefusal(press(client, path, 'replay', { since: 'soon' }));
-  assert.deepEqual([unreadable.status, /since must be an ISO 8601 time/.test(unreadable.body)], [422, true]);
-});
-
 test('a paused webhook says since when, until when and why, and that a test ends it', async (t) => {
   let status = 429;
-  const { client, receiver, service } = await start(t, (_, response) =>
+  const { client, receiver, service } = await startHookPages(t, (_, response) =>
     response.writeHead(status, { 'retry-after': '3600' }).end(),
   );
   const path = await createHook(client, receiver.url);
   const hookId = Number(path.split('/').at(-1));
   for (let count = 0; count < 8; count += 1) await enqueueTestDelivery(service.store, { hookId, url: receiver.url });
-  await waitFor(client, path, /Nothing is sent since/);
+  await waitForText(client, path, /Nothing is sent since/);
   const notice =
     /Nothing is sent since [-\d]+ [:\d]+ UTC : the receiver answered 429 and asked to wait\. The pause ends at [-\d]+ [:\d]+ UTC \. One delivery then tries again.*“Send a test” does not wait: if the receiver accepts it, the pause ends and \d waiting deliveries are sent/;
   assert.match(textOf(await client.get(path)), notice);
@@ -176,27 +96,15 @@ test('a paused webhook says since when, until when and why, and that a test ends
   assert.match(log, /the webhook is paused, next attempt [-\d]+ [:\d]+ UTC/);
   assert.match(textOf(await client.get(REPOSITORY)), /failing paused/);
   status = 200;
-  await press(client, path, 'test');
-  await waitFor(client, path, /^(?!.*Nothing is sent since)/s);
-  await waitFor(client, path, /^(?!.*the webhook is paused)/s);
-});
-
-test('the log goes on page by page under the same filter', async (t) => {
-  const { client, receiver } = await start(t);
-  const path = await createHook(client, receiver.url);
-  for (let count = 0; count < 27; count += 1) await press(client, path, 'test');
-  const first = await client.get(`${path}/deliveries?state=succeeded`);
-  const older = /href="([^"]+before=\d+)"/.exec(first.body)?.[1]?.replaceAll('&amp;', '&') ?? '';
-  assert.match(older, /state=succeeded/);
-  const second = await client.get(older);
-  const countOf = (answer: Answer) => answer.body.split('<li class="item">').length - 1;
-  assert.deepEqual([countOf(first), countOf(second)], [25, 2]);
+  await pressButton(client, path, 'test');
+  await waitForText(client, path, /^(?!.*Nothing is sent since)/s);
+  await waitForText(client, path, /^(?!.*the webhook is paused)/s);
 });
 
 test('a person cannot see, change or detect the repository of another person', async (t) => {
-  const { service, client, receiver } = await start(t);
+  const { service, client, receiver } = await startHookPages(t);
   const path = await createHook(client, receiver.url);
-  const tested = ((await press(client, path, 'test')).location ?? '').replace('?done=tested', '');
+  const tested = ((await pressButton(client, path, 'test')).location ?? '').replace('?done=tested', '');
   await service.addUser('eve');
   const eve = await service.openAs('eve');
   const csrf = await readCsrf(eve);
@@ -223,7 +131,7 @@ test('a person cannot see, change or detect the repository of another person', a
 });
 
 test('every form requires the token of this session, and every page a signed-in person', async (t) => {
-  const { service, client, receiver } = await start(t);
+  const { service, client, receiver } = await startHookPages(t);
   const path = await createHook(client, receiver.url);
   const forms = [
     '/webhooks/new',
@@ -247,13 +155,13 @@ test('every form requires the token of this session, and every page a signed-in 
 
 test('hostile names, addresses, answers and headers are shown as text', async (t) => {
   const attack = '"><script>alert(1)</script>';
-  const { client, receiver } = await start(t, (_, response) => {
+  const { client, receiver } = await startHookPages(t, (_, response) => {
     response.setHeader('x-attack', attack);
     response.statusCode = 500;
     response.end(attack);
   });
   const path = await createHook(client, `${receiver.url}?q='&x=(1)`, { password: attack });
-  const tested = (await press(client, path, 'test')).location ?? '';
+  const tested = (await pressButton(client, path, 'test')).location ?? '';
   const described = await client.submit('/webhooks/new', '/webhooks/new', {
     owner: 'ada',
     name: 'other',
@@ -277,41 +185,4 @@ test('pages are there for the parts that the process serves', async (t) => {
   const client = await service.openAs('ada');
   assert.equal((await client.get('/webhooks')).status, 404);
   assert.doesNotMatch((await client.get('/')).body, /href="\/webhooks"/);
-});
-
-test('a delivery is found by its id, its number, what it is about, and its status', async (t) => {
-  const { client, receiver } = await start(t, (_, response) => {
-    response.statusCode = 503;
-    response.end();
-  });
-  const path = await createHook(client, receiver.url);
-  const tested = ((await press(client, path, 'test')).location ?? '').replace('?done=tested', '');
-  const number = tested.split('/').at(-1) ?? '';
-  const uuid = /[0-9a-f]{8}-[0-9a-f-]{27}/.exec(textOf(await client.get(tested)))?.[0] ?? '';
-  const find = async (query: string) => textOf(await client.get(`${path}/deliveries?${query}`));
-  for (const query of [`q=${uuid}`, `q=${number}`, 'q=main', 'q=refs/heads/main', 'status=503', 'status=5xx&q=main'])
-    assert.match(
-      await find(query),
-      new RegExp(`push main Delivery ${number} failed permanently 503 1 attempt · [\\d.]+ ms.*${uuid}`),
-    );
-  for (const query of ['q=develop', 'q=12', 'q=1234567890123', 'status=200', 'status=0'])
-    assert.match(await find(query), /No delivery matches/, query);
-  assert.match(await find('status=many'), /must be a status as 500/);
-  const [, link = ''] = /href="([^"]*\/deliveries\/\d+[^"]*)"/.exec(
-    (await client.get(`${path}/deliveries?q=main&status=503`)).body,
-  ) ?? [''];
-  const detail = await client.get(link.replaceAll('&amp;', '&'));
-  assert.ok(detail.body.includes(`href="${path}/deliveries?q=main&amp;status=503"`), 'the way back keeps the filter');
-  assert.match(detail.body, /curl -X POST &#39;http/);
-});
-
-test('a test that was refused is not green', async (t) => {
-  const { client, receiver } = await start(t, (_, response) => {
-    response.statusCode = 429;
-    response.setHeader('Retry-After', '600');
-    response.end();
-  });
-  const path = await createHook(client, receiver.url);
-  const tested = await client.get((await press(client, path, 'test')).location ?? '');
-  assert.match(tested.body, /class="notice bad" role="status"><strong>The receiver did not accept the test/);
 });

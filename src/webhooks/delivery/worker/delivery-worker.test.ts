@@ -18,12 +18,9 @@ import { forEachEngine } from '../../../../test/support/engines.ts';
 import { FORBIDDEN_TARGETS } from '../../../../test/support/forbidden-targets.ts';
 import { onRequest, startRawReceiver } from '../../../../test/support/raw-receiver.ts';
 import { startReceiver } from '../../../../test/support/receiver.ts';
-import { waitUntil } from '../../../../test/support/wait-until.ts';
-import { type Store, statement } from '../../../database/store.ts';
+import { statement } from '../../../database/store.ts';
 import { realWorld } from '../../../world.ts';
 import { hookAssociatedData } from '../../hooks/hook.ts';
-import { NEVER_MS, releaseEndpointStatement } from '../queue/delivery-store.ts';
-import { RENEW_EVERY_MS } from './shard-leases.ts';
 
 forEachEngine('a delivery is sent with its stored bytes, signed, and logged', async (store) => {
   await using receiver = await startReceiver();
@@ -135,129 +132,6 @@ forEachEngine('a destination that is down gets few attempts, and the rest of its
   assert.ok(attempted >= 5 && attempted <= 8, `${attempted} were attempted`);
 });
 
-forEachEngine('a hook that is enabled while a worker is about to hold it is not held', async (store) => {
-  await using receiver = await startReceiver();
-  const { url } = receiver;
-  await insertTestHook(store, { id: 1, url });
-  await store.write(statement('test-disable', 'UPDATE hooks SET disabled_at_ms = 1 WHERE id = 1'));
-  const isHolding = Promise.withResolvers<void>();
-  const isEnabled = Promise.withResolvers<void>();
-  const hesitant: Store = {
-    ...store,
-    writeAll: async (steps) => {
-      if (steps.some((step) => step.statement.name.startsWith('endpoint_hold'))) {
-        isHolding.resolve();
-        await isEnabled.promise;
-      }
-      return await store.writeAll(steps);
-    },
-  };
-  await using worker = startTestWorker(hesitant);
-  const id = await enqueueTestDelivery(store, { hookId: 1, url });
-  worker.wake();
-  await isHolding.promise;
-  await store.writeAll([
-    releaseEndpointStatement(1, realWorld.nowMs()),
-    { statement: statement('test-enable', 'UPDATE hooks SET disabled_at_ms = NULL WHERE id = 1'), parameters: [] },
-  ]);
-  isEnabled.resolve();
-  const held = waitForEndpoint(store, 1, (row) => row.held_since_ms !== null).then(() => 'held');
-  const sent = waitForDelivery(store, id).then(({ state }) => state);
-  assert.equal(await Promise.race([held, sent]), 'succeeded');
-});
-
-forEachEngine('a hook that was disabled behind our back is held, and one that is gone is cancelled', async (store) => {
-  await using receiver = await startReceiver();
-  const { url } = receiver;
-  await insertTestHook(store, { id: 1, url });
-  await store.write(statement('test-disable', 'UPDATE hooks SET disabled_at_ms = 1 WHERE id = 1'));
-  await enqueueTestDelivery(store, { hookId: 1, url });
-  await enqueueTestDelivery(store, { hookId: 2, url });
-  await using worker = startTestWorker(store);
-  worker.wake();
-  const countsSql = statement<{ held: number; canceled: number }>(
-    'test-held-canceled',
-    'SELECT COUNT(held_since_ms) AS held, COUNT(canceled_at_ms) AS canceled FROM endpoint_queue',
-  );
-  await waitUntil(async () => {
-    const [row] = await store.read(countsSql);
-    return row?.held === 1 && row.canceled === 1;
-  });
-  assert.equal(receiver.received.length, 0);
-});
-
-forEachEngine('what is enqueued while its endpoint is looked into is found without another look', async (store) => {
-  await using receiver = await startReceiver();
-  const { url } = receiver;
-  await insertTestHook(store, { id: 1, url });
-  const first = await enqueueTestDelivery(store, { hookId: 1, url });
-  let second: number | undefined;
-  let looks = 0;
-  const read: Store['read'] = async (asked, parameters) => {
-    if (asked.name === 'endpoint_due') looks += 1;
-    // The poll would find it too, some time later.
-    return asked.name === 'endpoint_due' && second !== undefined ? [] : await store.read(asked, parameters);
-  };
-  const readAll: Store['readAll'] = async (asked) => {
-    const found = await store.readAll(asked);
-    const isOfWaiting = asked.some(({ statement: { name } }) => name.startsWith('delivery_waiting'));
-    if (isOfWaiting && found.flat().length > 0 && second === undefined) {
-      second = await enqueueTestDelivery(store, { hookId: 1, url });
-      worker.wake([1]);
-    }
-    return found;
-  };
-  await using worker = startTestWorker({ ...store, read, readAll });
-  worker.wake();
-  await waitForDelivery(store, first);
-  assert.equal((await waitForDelivery(store, await waitUntil(() => second))).state, 'succeeded');
-  assert.ok(looks > 0);
-});
-
-forEachEngine('what is stored while its endpoint is looked into is not sent again', async (store) => {
-  const isAnswered = Promise.withResolvers<void>();
-  await using receiver = await startReceiver((_, response) => void isAnswered.promise.then(() => response.end('ok')));
-  const { url } = receiver;
-  await insertTestHook(store, { id: 1, url });
-  const first = await enqueueTestDelivery(store, { hookId: 1, url });
-  let second: number | undefined;
-  const readAll: Store['readAll'] = async (asked) => {
-    const found = await store.readAll(asked);
-    const ids = found.flat().map((row) => (row as { id?: number }).id);
-    if (second !== undefined && ids.includes(first) && ids.includes(second)) {
-      isAnswered.resolve();
-      assert.equal((await waitForDelivery(store, first)).state, 'succeeded');
-      // The worker has the answer of its commit before this one.
-      await readDelivery(store, first);
-    }
-    return found;
-  };
-  await using worker = startTestWorker({ ...store, readAll });
-  worker.wake();
-  await receiver.waitFor(1);
-  second = await enqueueTestDelivery(store, { hookId: 1, url });
-  worker.wake([1]);
-  assert.equal((await waitForDelivery(store, second)).state, 'succeeded');
-  assert.equal(receiver.received.length, 2);
-});
-
-forEachEngine('an endpoint with nothing left is put to rest, and wakes for what is enqueued then', async (store) => {
-  await using receiver = await startReceiver();
-  const { url } = receiver;
-  await insertTestHook(store, { id: 1, url });
-  await using worker = startTestWorker(store);
-  for (let round = 0; round < 2; round += 1) {
-    const ids: number[] = [];
-    for (let count = 0; count < 2; count += 1) {
-      ids.push(await enqueueTestDelivery(store, { hookId: 1, url }));
-      worker.wake([1]);
-      await receiver.waitFor(2 * round + ids.length);
-    }
-    for (const id of ids) assert.equal((await waitForDelivery(store, id)).state, 'succeeded');
-    await waitForEndpoint(store, 1, (row) => row.next_at_ms === NEVER_MS);
-  }
-});
-
 forEachEngine('a stop lets the attempt under way end and stores it', async (store) => {
   await using receiver = await startReceiver((_, response) => void setTimeout(() => response.end('late'), 300));
   const { url } = receiver;
@@ -321,30 +195,4 @@ forEachEngine('a success that was another answer does not stay: the delivery is 
   const row = await waitForDelivery(store, second, ({ attempts }) => attempts === 2);
   assert.deepEqual([row.state, row.status], ['pending', 404]);
   assert.equal((await readDelivery(store, first)).attempts, 1);
-});
-
-forEachEngine('a worker that is busy all the time sees what another process has enqueued', async (store) => {
-  const answers: (() => void)[] = [];
-  await using slow = await startReceiver((_, response) => void answers.push(() => response.end('ok')));
-  await using receiver = await startReceiver();
-  await insertTestHook(store, { id: 1, url: slow.url });
-  await insertTestHook(store, { id: 2, url: receiver.url });
-  // Leases are renewed once: a renewal scans too.
-  const world = {
-    ...realWorld,
-    sleep: (ms: number, signal?: AbortSignal) => realWorld.sleep(ms === RENEW_EVERY_MS ? 2 ** 30 : ms, signal),
-  };
-  await using worker = startTestWorker(store, undefined, world);
-  await enqueueTestDelivery(store, { hookId: 1, url: slow.url });
-  worker.wake();
-  await slow.waitFor(1);
-  // Its endpoint is in memory, so no wake asks for a scan.
-  const waking = setInterval(() => worker.wake([1]), 1);
-  try {
-    const id = await enqueueTestDelivery(store, { hookId: 2, url: receiver.url });
-    assert.equal((await waitForDelivery(store, id)).state, 'succeeded');
-  } finally {
-    clearInterval(waking);
-    for (const answer of answers) answer();
-  }
 });
