@@ -1,23 +1,21 @@
 /** `/api/v5/user/applications`: the OAuth applications that the caller registered. */
 import { type OpenAPIHono, z } from '@hono/zod-openapi';
 import { Failure } from '../../errors.ts';
-import { limitFields } from '../../http/limit-body.ts';
 import type { IdentityEnv, RequireScope } from '../../http/scope-middleware.ts';
 import type { Identity } from '../../identity.ts';
 import {
   type ApplicationForm,
-  addSecret,
   createApplication,
   deleteApplication,
-  removeSecret,
   updateApplication,
 } from '../applications/application.ts';
 import { listSecrets } from '../applications/application-secret-store.ts';
-import { type Application, findApplication, listApplications } from '../applications/application-store.ts';
+import { type Application, listApplications } from '../applications/application-store.ts';
 import { clientAddress } from '../sign-in/read-client-address.ts';
 import type { ProtocolDependencies } from '../tokens/protocol-dependencies.ts';
-import { requirePersonalToken } from '../tokens/require-scope.ts';
+import { addSecretRoutes } from './application-secret-routes.ts';
 import { listPageSchema, takePage } from './list-page.ts';
+import { findOwn, ITEM_PATH, json, listManagingGuards, PATH, params, tags } from './own-application.ts';
 
 const grantType = z.enum(['authorization_code', 'refresh_token', 'client_credentials', 'device_code']);
 
@@ -56,31 +54,24 @@ const formSchema = changeSchema.extend({ name: z.string(), public: z.boolean().o
 
 type ChangeBody = z.infer<typeof changeSchema>;
 
-const PATH = '/applications';
-const ITEM_PATH = `${PATH}/{client_id}`;
-const SECRETS_PATH = `${ITEM_PATH}/secrets`;
-const tags = ['User'];
-const params = z.object({ client_id: z.string().max(100) });
-const json = <T extends z.ZodType>(schema: T) => ({ content: { 'application/json': { schema } } });
-
 export function addApplicationRoutes(
   routes: OpenAPIHono<IdentityEnv>,
   dependencies: ProtocolDependencies,
   requireScope: RequireScope,
 ): void {
-  addCollectionRoutes(routes, dependencies, requireScope);
+  addListRoute(routes, dependencies, requireScope);
+  addRegisterRoute(routes, dependencies, requireScope);
   addReadRoute(routes, dependencies, requireScope);
   addChangeRoute(routes, dependencies, requireScope);
   addDeleteRoute(routes, dependencies, requireScope);
   addSecretRoutes(routes, dependencies, requireScope);
 }
 
-function addCollectionRoutes(
+function addListRoute(
   routes: OpenAPIHono<IdentityEnv>,
   dependencies: ProtocolDependencies,
   requireScope: RequireScope,
 ): void {
-  const managing = listManagingGuards(requireScope);
   routes.openapi(
     {
       method: 'get',
@@ -97,13 +88,20 @@ function addCollectionRoutes(
       return c.json(some.map(formatApplication), 200);
     },
   );
+}
+
+function addRegisterRoute(
+  routes: OpenAPIHono<IdentityEnv>,
+  dependencies: ProtocolDependencies,
+  requireScope: RequireScope,
+): void {
   routes.openapi(
     {
       method: 'post',
       path: PATH,
       summary: 'Register an OAuth application; its secret is in this answer only',
       tags,
-      middleware: managing,
+      middleware: listManagingGuards(requireScope),
       request: { body: { required: true, ...json(formSchema) } },
       responses: {
         201: {
@@ -199,61 +197,6 @@ function addDeleteRoute(
       return c.body(null, 204);
     },
   );
-}
-
-function addSecretRoutes(
-  routes: OpenAPIHono<IdentityEnv>,
-  dependencies: ProtocolDependencies,
-  requireScope: RequireScope,
-): void {
-  const managing = listManagingGuards(requireScope);
-  routes.openapi(
-    {
-      method: 'post',
-      path: SECRETS_PATH,
-      summary: 'Add a second secret, to replace the first without downtime',
-      tags,
-      middleware: managing,
-      request: { params },
-      responses: { 201: { description: 'The secret, shown once', ...json(z.object({ client_secret: z.string() })) } },
-    },
-    async (c) => {
-      const application = await findOwn(dependencies, c.get('identity'), c.req.valid('param').client_id);
-      const actor = { userId: c.get('identity').userId, address: clientAddress(c as never) };
-      const secret = await addSecret(dependencies.store, dependencies.world, { application, actor });
-      return c.json({ client_secret: secret }, 201, { 'Cache-Control': 'no-store' });
-    },
-  );
-  routes.openapi(
-    {
-      method: 'delete',
-      path: `${SECRETS_PATH}/{slot}`,
-      summary: 'Remove one of two secrets',
-      tags,
-      middleware: managing,
-      request: { params: params.extend({ slot: z.coerce.number().int() }) },
-      responses: { 204: { description: 'Removed' } },
-    },
-    async (c) => {
-      const { client_id: clientId, slot } = c.req.valid('param');
-      const application = await findOwn(dependencies, c.get('identity'), clientId);
-      const actor = { userId: c.get('identity').userId, address: clientAddress(c as never) };
-      await removeSecret(dependencies.store, dependencies.world, { application, slot, actor });
-      return c.body(null, 204);
-    },
-  );
-}
-
-/** What a change passes: the scope, a personal token, a bound on the number of fields. */
-function listManagingGuards(requireScope: RequireScope) {
-  return [requireScope('all_user'), requirePersonalToken, limitFields];
-}
-
-/** Throws `not_found` for another person's application. */
-async function findOwn(dependencies: ProtocolDependencies, identity: Identity, clientId: string): Promise<Application> {
-  const application = await findApplication(dependencies.store, clientId);
-  if (application !== undefined && application.ownerId === identity.userId) return application;
-  throw new Failure('not_found', `Application not found: ${clientId}`);
 }
 
 /** An application that acts for itself cannot own others. */

@@ -1,0 +1,31 @@
+/** What the routes of the caller's own OAuth applications share. */
+import { z } from '@hono/zod-openapi';
+import { Failure } from '../../errors.ts';
+import { limitFields } from '../../http/limit-body.ts';
+import type { RequireScope } from '../../http/scope-middleware.ts';
+import type { Identity } from '../../identity.ts';
+import { type Application, findApplication } from '../applications/application-store.ts';
+import type { ProtocolDependencies } from '../tokens/protocol-dependencies.ts';
+import { requirePersonalToken } from '../tokens/require-scope.ts';
+
+export const PATH = '/applications';
+export const ITEM_PATH = `${PATH}/{client_id}`;
+export const tags = ['User'];
+export const params = z.object({ client_id: z.string().max(100) });
+export const json = <T extends z.ZodType>(schema: T) => ({ content: { 'application/json': { schema } } });
+
+/** What a change passes: the scope, a personal token, a bound on the number of fields. */
+export function listManagingGuards(requireScope: RequireScope) {
+  return [requireScope('all_user'), requirePersonalToken, limitFields];
+}
+
+/** Throws `not_found` for another person's application. */
+export async function findOwn(
+  dependencies: ProtocolDependencies,
+  identity: Identity,
+  clientId: string,
+): Promise<Application> {
+  const application = await findApplication(dependencies.store, clientId);
+  if (application !== undefined && application.ownerId === identity.userId) return application;
+  throw new Failure('not_found', `Application not found: ${clientId}`);
+}
