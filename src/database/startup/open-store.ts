@@ -110,13 +110,7 @@ function createStore(engine: Engine, { log, metrics, world }: StoreOptions): Sto
   const { time } = metrics === undefined ? noStoreMetrics : createStoreMetrics(metrics, engine);
   const topics = createTopicWatcher(engine, log);
   const ids = createIdSource(createStripeTable(engine), world);
-  const readOnly = new Set<string>();
-
-  const checkRead = ({ name, text }: Statement<object>): void => {
-    if (readOnly.has(name)) return;
-    if (!isReadOnly(text)) throw new Failure('internal', `Cannot read with "${name}": it is not a reading statement`);
-    readOnly.add(name);
-  };
+  const checkRead = createReadCheck();
 
   const writeAll = async (statements: readonly BoundStatement[]): Promise<Row[][]> => {
     if (statements.length === 0) return [];
@@ -127,20 +121,15 @@ function createStore(engine: Engine, { log, metrics, world }: StoreOptions): Sto
   return {
     engine: engine.name,
     read: async <R extends object>(statement: Statement<R>, parameters: readonly SqlValue[] = []) => {
-      checkRead(statement);
-      checkParameters(statement.name, parameters);
+      checkRead(statement, parameters);
       return (await engine.read(statement, parameters)) as R[];
     },
     readAll: async (statements) => {
-      for (const { statement, parameters } of statements) {
-        checkRead(statement);
-        checkParameters(statement.name, parameters);
-      }
+      for (const { statement, parameters } of statements) checkRead(statement, parameters);
       return statements.length === 0 ? [] : await engine.readAll(statements);
     },
     readCached: async <R extends object>(statement: Statement<R>, parameters: readonly SqlValue[] = []) => {
-      checkRead(statement);
-      checkParameters(statement.name, parameters);
+      checkRead(statement, parameters);
       return (await engine.readCached(statement, parameters)) as R[];
     },
     write: async <R extends object>(statement: Statement<R>, parameters: readonly SqlValue[] = []) => {
@@ -157,5 +146,16 @@ function createStore(engine: Engine, { log, metrics, world }: StoreOptions): Sto
       topics.close();
       await engine.close();
     },
+  };
+}
+
+/** A text is looked at once: its name means it for good. */
+function createReadCheck() {
+  const readOnly = new Set<string>();
+  return ({ name, text }: Statement<object>, parameters: readonly SqlValue[]): void => {
+    if (!readOnly.has(name) && !isReadOnly(text))
+      throw new Failure('internal', `Cannot read with "${name}": it is not a reading statement`);
+    readOnly.add(name);
+    checkParameters(name, parameters);
   };
 }

@@ -11,7 +11,7 @@ import type { Worker } from '../../workers/worker.ts';
 import type { World } from '../../world.ts';
 import { describeLoadClass } from './load-class.ts';
 import { listSampledModels } from './sample-count-store.ts';
-import { type SampleLimits, thinModelSamples } from './sample-store.ts';
+import { type LoadClassCount, type SampleLimits, thinModelSamples } from './sample-store.ts';
 
 export interface SampleKeeper extends Worker {
   /** So many samples more; they are thinned when it has become worth it. */
@@ -41,35 +41,14 @@ export function createSampleKeeper({
   readonly metrics: Metrics;
 }): SampleKeeper {
   const added = new Map<string, number>();
-  const samples = new Gauge({
-    name: 'trivet_prediction_samples',
-    help: 'Samples that a model would learn from, by load, as last counted.',
-    labelNames: ['model', 'waiting', 'kv_cache', 'prefix', 'length'],
-    registers: [metrics],
-  });
-  const shown = new Map<string, Record<'model' | keyof ReturnType<typeof describeLoadClass>, string>[]>();
+  const showCounts = createSampleGauge(metrics);
   let hasLookedAtAll = false;
 
   async function thin(targetModel: string): Promise<void> {
     added.delete(targetModel);
     const { removed, kept } = await thinModelSamples(store, targetModel, SAMPLE_LIMITS);
-    hide(targetModel);
-    const counted = kept.map(({ load_class, count }) => ({
-      labels: { model: targetModel, ...describeLoadClass(load_class) },
-      count,
-    }));
-    for (const { labels, count } of counted) samples.set(labels, count);
-    shown.set(
-      targetModel,
-      counted.map(({ labels }) => labels),
-    );
-    if (shown.size > MAX_SHOWN) hide(shown.keys().next().value!);
+    showCounts(targetModel, kept);
     if (removed > 0) log.debug({ model: targetModel, removed }, 'Thinned the samples');
-  }
-
-  function hide(targetModel: string): void {
-    for (const labels of shown.get(targetModel) ?? []) samples.remove(labels);
-    shown.delete(targetModel);
   }
 
   async function round(stopping: AbortSignal): Promise<void> {
@@ -90,5 +69,31 @@ export function createSampleKeeper({
       added.set(targetModel, (added.get(targetModel) ?? 0) + count);
       if (added.size > MAX_COUNTED) added.delete(added.keys().next().value!);
     },
+  };
+}
+
+type Labels = Record<'model' | keyof ReturnType<typeof describeLoadClass>, string>;
+
+/** Shows how many samples a model has of each load; of many models, those that were counted last. */
+function createSampleGauge(metrics: Metrics) {
+  const samples = new Gauge({
+    name: 'trivet_prediction_samples',
+    help: 'Samples that a model would learn from, by load, as last counted.',
+    labelNames: ['model', 'waiting', 'kv_cache', 'prefix', 'length'],
+    registers: [metrics],
+  });
+  const shown = new Map<string, Labels[]>();
+
+  function hide(targetModel: string): void {
+    for (const labels of shown.get(targetModel) ?? []) samples.remove(labels);
+    shown.delete(targetModel);
+  }
+
+  return (targetModel: string, counts: readonly LoadClassCount[]): void => {
+    hide(targetModel);
+    const labels = counts.map(({ load_class }) => ({ model: targetModel, ...describeLoadClass(load_class) }));
+    for (const [index, { count }] of counts.entries()) samples.set(labels[index]!, count);
+    shown.set(targetModel, labels);
+    if (shown.size > MAX_SHOWN) hide(shown.keys().next().value!);
   };
 }

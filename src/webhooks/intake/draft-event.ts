@@ -81,7 +81,14 @@ export async function draftEvent(
     created_at: toOffsetTime(nowMs),
     deliveries: addressed.map(({ id, hook, uuid }) => ({ id, hook_id: hook.id, uuid })),
   };
-  const subject = subjectOf(event);
+  const ofEvent = {
+    eventId,
+    eventKind: event.kind,
+    subject: subjectOf(event),
+    ownerId: repository.ownerId,
+    nowMs,
+    ...(dueAtMs !== undefined && { dueAtMs }),
+  };
   const deliveries: NewDelivery[] = [];
   let bytes = content.length;
   let bytesOfTurn = 0;
@@ -92,22 +99,9 @@ export async function draftEvent(
     for (const [index, delivery] of deliveries.entries()) deliveries[index] = markStored(delivery);
   };
   for (const { id, hook, uuid } of addressed) {
-    const body = detach(
-      PROFILES[hook.profile].render(event, { repository, hookId: hook.id, deliveryUuid: uuid, nowMs }),
-    );
-    deliveries.push({
-      id,
-      hookId: hook.id,
-      eventId,
-      uuid,
-      body,
-      eventKind: event.kind,
-      subject,
-      origin: new URL(hook.url).origin,
-      ownerId: repository.ownerId,
-      nowMs,
-      ...(dueAtMs !== undefined && { dueAtMs }),
-    });
+    const context = { repository, hookId: hook.id, deliveryUuid: uuid, nowMs };
+    const body = detach(PROFILES[hook.profile].render(event, context));
+    deliveries.push({ ...ofEvent, id, hookId: hook.id, uuid, body, origin: new URL(hook.url).origin });
     bytes += body.byteLength;
     bytesOfTurn += body.byteLength;
     if (bytesOfTurn >= BYTES_OF_A_TURN) await endTurn();
