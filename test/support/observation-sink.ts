@@ -6,6 +6,7 @@ import type {
   DispatchedEvent,
   FinishedEvent,
   FirstTokenEvent,
+  ObservationEvent,
   WholeObservation,
 } from '../../src/prediction/schema/observation-event.ts';
 import { createSharingWorker } from '../../src/prediction/sharing/sharing-worker.ts';
@@ -49,3 +50,16 @@ export function openSink(
   });
   return { sink, sharing, predictor, drifted, metrics, world };
 }
+
+/** Whole observations of model m. */
+export const reportRows = (rows: ReturnType<typeof observePool>): ObservationEvent[] =>
+  rows.map((row) => ({
+    kind: 'observation',
+    requestId: '',
+    targetModel: 'm',
+    input: row.input,
+    atMs: row.atMs!,
+    ttftMs: row.ttftMs,
+    tpotMs: row.tpotMs,
+    outputTokens: 1,
+  }));

@@ -1,6 +1,7 @@
 /** Which rows each protocol learns from, and which it judges. */
 import { Failure } from '../../errors.ts';
 import type { ObservationTable } from '../schema/observation-table.ts';
+import { createRandom } from '../simulator/random-draws.ts';
 
 export interface Fold {
   readonly learn: readonly number[];
@@ -126,15 +127,4 @@ function listSome(names: readonly string[]): string {
   if (names.length === 0) return 'no runs';
   const more = names.length > MAX_LISTED ? ` and ${names.length - MAX_LISTED} more` : '';
   return `${names.slice(0, MAX_LISTED).join(', ')}${more}`;
-}
-
-/** mulberry32: the same split on every machine. */
-function createRandom(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
 }

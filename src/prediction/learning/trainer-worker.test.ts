@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { Registry } from 'prom-client';
 import { forEachEngine } from '../../../test/support/engines.ts';
-import { openSink, whole } from '../../../test/support/observation-sink.ts';
+import { openSink, reportRows, whole } from '../../../test/support/observation-sink.ts';
 import { observePool } from '../../../test/support/observed-pool.ts';
 import { createLog } from '../../telemetry/log.ts';
 import { listFreshSamples } from '../observations/sample-count-store.ts';
@@ -9,24 +9,11 @@ import { listSamples } from '../observations/sample-store.ts';
 import { createPredictor } from '../online/predictor.ts';
 import { createModelLoader } from '../registry/model-loader.ts';
 import { listModelVersions } from '../registry/model-store.ts';
-import type { ObservationEvent } from '../schema/observation-event.ts';
 import { DEFAULT_TRAINING } from '../training/train-model.ts';
 import { createTrainer } from './trainer-worker.ts';
 
 /** How long a training takes by the clock of the test. */
 const TRAINING_MS = 1000;
-
-const report = (rows: ReturnType<typeof observePool>): ObservationEvent[] =>
-  rows.map((row) => ({
-    kind: 'observation',
-    requestId: '',
-    targetModel: 'm',
-    input: row.input,
-    atMs: row.atMs!,
-    ttftMs: row.ttftMs,
-    tpotMs: row.tpotMs,
-    outputTokens: 1,
-  }));
 
 forEachEngine('a round of the trainer looks first at the models that are reported often', async (store, { place }) => {
   const { sink, world, metrics } = openSink(store);
@@ -82,11 +69,11 @@ forEachEngine(
       onTrained: async () => world.moveMs(TRAINING_MS),
     });
     await trainer.runRound();
-    await sink.report(report(observePool({ rows: 40 })));
+    await sink.report(reportRows(observePool({ rows: 40 })));
     await trainer.runRound();
     assert.equal((await listFreshSamples(store)).fresh[0]?.count, 40, 'too few to learn from');
 
-    await sink.report(report(observePool({ rows: 300, seed: 2 })));
+    await sink.report(reportRows(observePool({ rows: 300, seed: 2 })));
     await trainer.runRound();
     const served = createPredictor();
     const loader = createModelLoader({ store, predictor: served, log: createLog('silent'), metrics: new Registry() });
@@ -110,7 +97,7 @@ forEachEngine(
       ttftMs: 10 ** (i % 4),
       tpotMs: 10 ** ((i * 7) % 4),
     }));
-    await sink.report(report(noise.slice(0, 150)));
+    await sink.report(reportRows(noise.slice(0, 150)));
     await trainer.runRound();
     assert.equal((await listFreshSamples(store)).fresh[0]?.count, 150, 'neither enough rows nor time');
     trainer.requestTraining('m');

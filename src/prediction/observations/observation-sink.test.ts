@@ -1,7 +1,15 @@
 import assert from 'node:assert/strict';
 import { Registry } from 'prom-client';
 import { forEachEngine } from '../../../test/support/engines.ts';
-import { dispatched, finished, firstToken, input, openSink, whole } from '../../../test/support/observation-sink.ts';
+import {
+  dispatched,
+  finished,
+  firstToken,
+  input,
+  openSink,
+  reportRows,
+  whole,
+} from '../../../test/support/observation-sink.ts';
 import { observePool, tabulate } from '../../../test/support/observed-pool.ts';
 import type { Store } from '../../database/store.ts';
 import { createLog } from '../../telemetry/log.ts';
@@ -143,18 +151,6 @@ function predictOne(predictor: SwappablePredictor, of: typeof input): number {
   return predicted.ttftMs[0]!;
 }
 
-const report = (rows: ReturnType<typeof observePool>): ObservationEvent[] =>
-  rows.map((row) => ({
-    kind: 'observation',
-    requestId: '',
-    targetModel: 'm',
-    input: row.input,
-    atMs: row.atMs!,
-    ttftMs: row.ttftMs,
-    tpotMs: row.tpotMs,
-    outputTokens: 1,
-  }));
-
 forEachEngine(
   'a server that turns slow is answered as slow, the others stay as they were, also after a restart',
   async (store) => {
@@ -162,7 +158,7 @@ forEachEngine(
     predictor.swap('m', trainModel('m@1', tabulate(observePool({ rows: 600, servers: [1, 1, 1] }))));
     const at = (serverIp: string, on = predictor) => predictOne(on, { ...input, serverIp });
     const before = at('10.0.0.1');
-    await sink.report(report(observePool({ rows: 150, seed: 5, servers: [1, 2.5, 1] })));
+    await sink.report(reportRows(observePool({ rows: 150, seed: 5, servers: [1, 2.5, 1] })));
     assert.ok(at('10.0.0.1') > 1.7 * before, `${at('10.0.0.1')} after ${before}`);
     assert.ok(at('10.0.0.0') < 1.25 * before);
 

@@ -4,6 +4,7 @@ import { describeOperation } from '../../operations/operation.ts';
 import { idPage } from '../../operations/paging.ts';
 import { eventSchema } from '../events/event.ts';
 import { EVENT_KINDS } from '../events/event-kind.ts';
+import { eventReceiptFields } from '../intake/event-receipt.ts';
 import { repositoryParameters } from '../repositories/create-repository.ts';
 import { repositoryJson } from '../repositories/repository-json.ts';
 
@@ -82,13 +83,5 @@ export const announceEvent = describeOperation({
       .optional()
       .openapi({ description: 'A repetition within 24 hours answers as the first did and sends nothing' }),
   }),
-  output: z
-    .object({
-      id: z.int(),
-      kind: z.string(),
-      project_id: z.int(),
-      created_at: z.string(),
-      deliveries: z.array(z.object({ id: z.int(), hook_id: z.int(), uuid: z.string() })),
-    })
-    .openapi('AnnouncedEvent'),
+  output: z.object(eventReceiptFields).openapi('AnnouncedEvent'),
 });

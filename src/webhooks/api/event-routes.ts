@@ -10,6 +10,7 @@ import type { Json } from '../bridges/bridge.ts';
 import { findBridge, type RecognisedBridge, translateWebhook } from '../bridges/bridges.ts';
 import { eventSchema, foreignEventSchema } from '../events/event.ts';
 import { bridgeAssociatedData, findBridgeCiphertext } from '../intake/bridge-store.ts';
+import { eventReceiptFields } from '../intake/event-receipt.ts';
 import type { ManagementDependencies } from '../management/management.ts';
 import { publishEvent } from '../management/publish-event.ts';
 import { parseParameters } from '../parameters/parameters.ts';
@@ -19,15 +20,7 @@ import { REFUSED, repositoryPath } from './api-documents.ts';
 const PATH = '/repos/:owner/:repo/events';
 const MAX_KEY_LENGTH = 255;
 
-const answerJson = z
-  .object({
-    id: z.int(),
-    kind: z.string(),
-    project_id: z.int(),
-    created_at: z.string(),
-    deliveries: z.array(z.object({ id: z.int(), hook_id: z.int(), uuid: z.string() })),
-  })
-  .openapi('Announcement');
+const answerJson = z.object(eventReceiptFields).openapi('Announcement');
 
 export function createEventRoutes(dependencies: ManagementDependencies): OpenAPIHono<IdentityEnv> {
   const routes = createRoutes<IdentityEnv>();

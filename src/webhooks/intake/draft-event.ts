@@ -12,6 +12,7 @@ import { toOffsetTime } from '../parameters/json-body.ts';
 import { PROFILES } from '../profiles/profiles.ts';
 import type { Repository } from '../repositories/repository.ts';
 import type { NewEvent } from './event-batch-store.ts';
+import type { EventReceipt } from './event-receipt.ts';
 
 /** The `error_code_name` of an event whose idempotency key stands for another event. */
 export const KEY_USED = 'IDEMPOTENCY_KEY_USED';
@@ -27,14 +28,6 @@ export interface IncomingEvent {
 }
 
 /** The answer to the sender of an event. */
-export interface EventReceipt {
-  readonly id: number;
-  readonly kind: string;
-  readonly project_id: number;
-  readonly created_at: string;
-  readonly deliveries: readonly { readonly id: number; readonly hook_id: number; readonly uuid: string }[];
-}
-
 export interface EventDraft {
   readonly answer: EventReceipt;
   readonly event: NewEvent;

@@ -12,13 +12,13 @@ import { refuseDeleted } from '../repositories/repository-access.ts';
 import {
   draftEvent,
   type EventDraft,
-  type EventReceipt,
   fingerprintOf,
   type IncomingEvent,
   KEY_USED,
   type Recipients,
 } from './draft-event.ts';
 import { commitEvents, findKeyHolder, type KeyHolder } from './event-batch-store.ts';
+import type { EventReceipt } from './event-receipt.ts';
 import { createGroupCommit, type GroupCommit } from './group-commit.ts';
 
 const MAX_EVENTS = 64;

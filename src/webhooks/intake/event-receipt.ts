@@ -1,0 +1,12 @@
+import { z } from '@hono/zod-openapi';
+
+/** What the sender of an event gets: its id, and the deliveries that were made of it. */
+export const eventReceiptFields = {
+  id: z.int(),
+  kind: z.string(),
+  project_id: z.int(),
+  created_at: z.string(),
+  deliveries: z.array(z.object({ id: z.int(), hook_id: z.int(), uuid: z.string() })),
+};
+
+export type EventReceipt = z.infer<z.ZodObject<typeof eventReceiptFields>>;
