@@ -1,7 +1,7 @@
 /**
  * Distinguishes a slow server from a lost one: refusing, frozen, or behind a network that swallows packets. In the
  * last two cases connections stay open and nothing answers, so that a query would wait for ever. When a query has waited
- * long, a connection of the watch's own asks whether anybody is there; if not, all that wait are let go. Until the server
+ * long, a connection of the watch's own asks whether the server answers; if not, all queries that wait fail. Until the server
  * answers again every call is refused at once, and no call queues for it.
  */
 import type pg from 'pg';

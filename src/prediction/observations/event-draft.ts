@@ -4,7 +4,7 @@ import { type BrokenBound, fillMetrics, findBrokenBound, MAX_COUNT } from '../sc
 import { MAX_MS, MIN_OBSERVED_MS } from '../schema/milliseconds.ts';
 import type { ObservationEvent, ObservedInput } from '../schema/observation-event.ts';
 
-/** A reported event as it was read, before anybody looked whether it can be true. */
+/** A reported event as it was read, before it is checked. */
 export interface EventDraft {
   kind: ObservationEvent['kind'];
   requestId: string;

@@ -12,17 +12,14 @@ const REST_MS = 5000;
 const INCOMPLETE_MS = 60 * 60_000;
 const COMPLETE_MS = 10 * 60_000;
 
-export function createRequestSweeper({
-  store,
-  world,
-  log,
-  metrics,
-}: {
+export interface RequestSweeperDependencies {
   readonly store: Store;
   readonly world: SteadyWorld;
   readonly log: Log;
   readonly metrics: Metrics;
-}): Worker {
+}
+
+export function createRequestSweeper({ store, world, log, metrics }: RequestSweeperDependencies): Worker {
   const lost = new Counter({
     name: 'trivet_prediction_incomplete_requests_total',
     help: 'Requests that were forgotten before all of their events came.',

@@ -1,5 +1,5 @@
 /**
- * Keeps the samples of each model within bounds, whether or not anybody learns from them: the newest, and of older ones
+ * Keeps the samples of each model within bounds, whether or not a model learns from them: the newest, and of older ones
  * some of every load of every server. Without it, a process that only collects would fill its disk.
  */
 import { Gauge } from 'prom-client';
@@ -29,17 +29,14 @@ const MAX_COUNTED = 65_536;
 const MAX_SHOWN = 256;
 export const SAMPLE_LIMITS: SampleLimits = { newest: 20_000, perServerAndLoadClass: 50, perLoadClass: 500 };
 
-export function createSampleKeeper({
-  store,
-  world,
-  log,
-  metrics,
-}: {
+export interface SampleKeeperDependencies {
   readonly store: Store;
   readonly world: World;
   readonly log: Log;
   readonly metrics: Metrics;
-}): SampleKeeper {
+}
+
+export function createSampleKeeper({ store, world, log, metrics }: SampleKeeperDependencies): SampleKeeper {
   const added = new Map<string, number>();
   const showCounts = createSampleGauge(metrics);
   let hasLookedAtAll = false;
