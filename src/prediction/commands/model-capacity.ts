@@ -1,4 +1,4 @@
-import { Command, InvalidArgumentError, Option } from 'commander';
+import { Command, InvalidArgumentError } from 'commander';
 import { type CliStore, openCliStore } from '../../command-line/open-cli-store.ts';
 import { formatTable, print, printJson, remark } from '../../command-line/output.ts';
 import { Failure } from '../../errors.ts';
@@ -6,7 +6,7 @@ import { findVersion } from '../administration/implement-models.ts';
 import { type Capacity, findCapacity, type LatencyLimits } from '../capacity/find-capacity.ts';
 import { describeRange, LIMIT_RANGES, type NumberRange, readNumberIn } from '../capacity/limit-ranges.ts';
 import { createObservedPool } from '../capacity/observed-pool.ts';
-import { FORMATS, type Format } from '../formats/read-observations.ts';
+import type { Format } from '../formats/read-observations.ts';
 import { readTable } from '../formats/read-table.ts';
 import { decodeModel } from '../model/model-codec.ts';
 import { listSamples } from '../observations/sample-store.ts';
@@ -15,6 +15,7 @@ import type { Observation } from '../schema/observation.ts';
 import { appendObservation, createObservationTable } from '../schema/observation-table.ts';
 import {
   checkAnyRow,
+  createFormatOption,
   createKvCapacityOption,
   createServerOption,
   formatRefusals,
@@ -59,7 +60,7 @@ export function createCapacityCommand(): Command {
     .option('--servers <list>', 'the pool, as server_ip names them, with commas; all that the samples name', splitList)
     .option('--pod-type <name>', 'servers of this pod type, instead of those without one')
     .option('--input <file...>', 'observations that show the load, as for train; else the samples in the store')
-    .addOption(new Option('--format <name>', 'what the input is; detected when left out').choices(FORMATS))
+    .addOption(createFormatOption())
     .addOption(createKvCapacityOption())
     .addOption(createServerOption())
     .option('--json', 'print JSON')

@@ -23,12 +23,13 @@ import { evaluateObservations } from '../administration/model-operations.ts';
 import { evaluate, PROTOCOLS, type Protocol } from '../evaluation/protocols.ts';
 import { renderReport } from '../evaluation/report.ts';
 import { type Age, parseAge } from '../evaluation/stale-metrics.ts';
-import { FORMATS, type Format } from '../formats/read-observations.ts';
+import type { Format } from '../formats/read-observations.ts';
 import { readTable } from '../formats/read-table.ts';
 import { DEFAULT_TRAINING } from '../training/train-model.ts';
 import type { OpenModels } from './open-models.ts';
 import {
   checkAnyRow,
+  createFormatOption,
   createKvCapacityOption,
   createServerOption,
   formatRefusals,
@@ -56,7 +57,7 @@ export function createEvaluateCommand(open: OpenModels): Command {
     .description('Measure how well observations can be predicted, by models that have not seen them')
     .requiredOption('--input <file...>', 'observations, as for train')
     .option('--model <name>', 'only rows of this target model; rows that name none are too')
-    .addOption(new Option('--format <name>', 'what the input is; detected when left out').choices(FORMATS))
+    .addOption(createFormatOption())
     .addOption(
       new Option(
         '--protocol <name>',

@@ -3,7 +3,7 @@ import { openCliStore } from '../../command-line/open-cli-store.ts';
 import { createProgress, print, printJson } from '../../command-line/output.ts';
 import { Failure } from '../../errors.ts';
 import { realWorld } from '../../world.ts';
-import { FORMATS, type Format } from '../formats/read-observations.ts';
+import type { Format } from '../formats/read-observations.ts';
 import { type Refusals, readTable } from '../formats/read-table.ts';
 import { isBetter, type Judgement, judgeChallenger } from '../learning/challenge.ts';
 import { STATISTICS, type Statistic } from '../model/calibration.ts';
@@ -15,6 +15,7 @@ import { DEFAULT_TRAINING, type TrainParameters, trainModel } from '../training/
 import { formatSummaries } from './model-summaries.ts';
 import {
   checkAnyRow,
+  createFormatOption,
   createKvCapacityOption,
   createServerOption,
   formatRefusals,
@@ -43,7 +44,7 @@ export function createTrainCommand(): Command {
       '--input <file...>',
       'observations: JSON lines of ours or of llm-d, CSV, Parquet, or what a benchmark wrote; "-" is standard input',
     )
-    .addOption(new Option('--format <name>', 'what the input is; detected when left out').choices(FORMATS))
+    .addOption(createFormatOption())
     .addOption(createKvCapacityOption())
     .addOption(createServerOption())
     .addOption(new Option('--statistic <name>', 'what predictions mean').choices(STATISTICS).default('p50'))

@@ -1,13 +1,14 @@
-import { Command, Option } from 'commander';
+import { Command } from 'commander';
 import { type CliStore, openCliStore } from '../../command-line/open-cli-store.ts';
 import { createProgress, print, printJson } from '../../command-line/output.ts';
-import { describePlace, FORMATS, type Format, readObservations } from '../formats/read-observations.ts';
+import { describePlace, type Format, readObservations } from '../formats/read-observations.ts';
 import { countRefusal, type Refusals } from '../formats/read-table.ts';
 import { insertSampleStatement } from '../observations/sample-store.ts';
 import { checkModelName } from '../schema/model-name.ts';
 import type { Observation } from '../schema/observation.ts';
 import {
   createFieldCounter,
+  createFormatOption,
   createKvCapacityOption,
   createServerOption,
   formatRefusals,
@@ -30,7 +31,7 @@ export function createObserveCommand(): Command {
     .description('Add observations from files to what the service learns from; a running one learns from them soon')
     .requiredOption('--input <file...>', 'observations, as for model train; "-" is standard input')
     .option('--model <name>', 'the target model of rows that name none')
-    .addOption(new Option('--format <name>', 'what the input is; detected when left out').choices(FORMATS))
+    .addOption(createFormatOption())
     .addOption(createKvCapacityOption())
     .addOption(createServerOption())
     .option('--json', 'print the summary as JSON')

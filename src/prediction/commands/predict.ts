@@ -1,4 +1,4 @@
-import { Command, Option } from 'commander';
+import { Command } from 'commander';
 import { openCliStore } from '../../command-line/open-cli-store.ts';
 import { type Cell, formatTable, print, printJson, remark } from '../../command-line/output.ts';
 import { Failure } from '../../errors.ts';
@@ -21,7 +21,7 @@ import type { PredictColumns } from '../schema/columns.ts';
 import { checkModelName } from '../schema/model-name.ts';
 import type { ObservedInput } from '../schema/observation-event.ts';
 import { type ExplainedAnswer, formatExplanation } from './explanation-text.ts';
-import { createFieldCounter, warnOfIgnored } from './row-input.ts';
+import { createFieldCounter, createFormatOption, warnOfIgnored } from './row-input.ts';
 
 interface PredictOptions {
   readonly model: string;
@@ -36,7 +36,7 @@ export function createPredictCommand(): Command {
     .description('Predict TTFT and TPOT for candidates in a file, with the model that is served')
     .requiredOption('--model <name>', 'the target model')
     .requiredOption('--input <file>', 'candidates: one JSON object a line, CSV or Parquet; "-" is standard input')
-    .addOption(new Option('--format <name>', 'what the input is; detected when left out').choices(TABLE_FORMATS))
+    .addOption(createFormatOption(TABLE_FORMATS))
     .option('--json', 'print one JSON object a line')
     .option('--explain', 'say what each prediction is made of')
     .action(predict);

@@ -1,10 +1,15 @@
 import { InvalidArgumentError, Option } from 'commander';
 import { formatTable, remark } from '../../command-line/output.ts';
 import { Failure } from '../../errors.ts';
+import { FORMATS } from '../formats/read-observations.ts';
 import type { IgnoredField, ReadTable, Refusals } from '../formats/read-table.ts';
 import { findTimeMistakes } from '../formats/time-mistake.ts';
 import { findUnitMistake } from '../formats/unit-mistake.ts';
 import { countCopies, type ObservationTable } from '../schema/observation-table.ts';
+
+export function createFormatOption(formats: readonly string[] = FORMATS): Option {
+  return new Option('--format <name>', 'what the input is; detected when left out').choices(formats);
+}
 
 /** What logs of requests and files of benchmarks need. */
 export function createKvCapacityOption(): Option {
