@@ -20,7 +20,7 @@ export const withdrawOnce: Procedure<Withdrawal, boolean> = procedure(
   async (transaction, { userId, statements }) => {
     const left = await transaction.run(activeAdministratorsSql, []);
     if (left.length === 1 && left[0]?.id === userId) return false;
-    for (const { statement, parameters } of statements) await transaction.run(statement, parameters);
+    await transaction.runAll(statements);
     return true;
   },
 );

@@ -61,7 +61,7 @@ export const verifyEmailOnce: Procedure<EmailVerification, boolean> = procedure(
     const [owner] = await transaction.run(userByVerifiedEmailSql, [key]);
     if (owner !== undefined && owner.id !== userId) return false;
     await transaction.run(setVerifiedEmailSql, [userId, email, key]);
-    for (const { statement, parameters } of statements) await transaction.run(statement, parameters);
+    await transaction.runAll(statements);
     return true;
   },
 );

@@ -29,7 +29,7 @@ export const changePasswordOnce: Procedure<PasswordChange, boolean> = procedure(
   async (transaction, { userId, credentialGeneration, passwordHash, nowMs, statements }) => {
     const changed = await transaction.run(setPasswordSql, [userId, passwordHash, nowMs, credentialGeneration]);
     if (changed.length === 0) return false;
-    for (const { statement, parameters } of statements) await transaction.run(statement, parameters);
+    await transaction.runAll(statements);
     return true;
   },
 );

@@ -207,7 +207,7 @@ export const insertUserOnce: Procedure<UserInsert, 'created' | 'taken' | 'not_fi
       user.nowMs,
       verifiedKey,
     ]);
-    for (const { statement, parameters } of user.statements) await transaction.run(statement, parameters);
+    await transaction.runAll(user.statements);
     return 'created';
   },
 );

@@ -74,10 +74,6 @@ export function insertFamilyStatements(family: NewFamily, tokens: NewTokens): Bo
   ];
 }
 
-export async function runStatements(transaction: Transaction, statements: readonly BoundStatement[]): Promise<void> {
-  await transaction.runAll(statements);
-}
-
 const revokeFamilyByIdSql = statement<{ family_id: string; client_id: string; user_id: string | null }>(
   'revoke-family',
   `UPDATE token_families SET revoked_at_ms = $2 WHERE family_id = $1 AND revoked_at_ms IS NULL
@@ -100,7 +96,7 @@ export async function revokeFamily(
   if (family === undefined) return false;
   const { kind, address } = reason;
   const event = { kind, userId: family.user_id ?? undefined, clientId: family.client_id, address };
-  await runStatements(transaction, [auditStatement(event, reason.nowMs)]);
+  await transaction.runAll([auditStatement(event, reason.nowMs)]);
   return true;
 }
 
@@ -144,7 +140,7 @@ export const revokeToken: Procedure<Revocation, boolean> = procedure(
     if (revoked === undefined) return false;
     const [owner] = await transaction.run(familyOwnerSql, [revoked.family_id]);
     const event = { kind: 'token_revoked' as const, userId: owner?.user_id ?? undefined, clientId, address };
-    await runStatements(transaction, [auditStatement(event, nowMs)]);
+    await transaction.runAll([auditStatement(event, nowMs)]);
     return true;
   },
 );

@@ -112,7 +112,7 @@ export const takeBatchProcedure: Procedure<TrainingBatch, StoredBatch> = conditi
     if (measures !== known.measures) statements.push(touch);
     if (measures !== known.measures || next.heldRows !== known.heldRows)
       statements.push({ statement: updateModelSql, parameters: [targetModel, measures, next.heldRows] });
-    for (const { statement, parameters } of statements) await tx.run(statement, parameters);
+    await tx.runAll(statements);
     return { isHeld, released, measures };
   },
 );

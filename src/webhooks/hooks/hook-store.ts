@@ -127,7 +127,7 @@ export const insertHookWithin: Procedure<InsertInput, boolean> = procedure(
     const [count] = await transaction.run(countHooksSql, [repositoryId]);
     if ((count?.total ?? 0) >= maximum) return false;
     await transaction.run(insertHookSql, parameters);
-    for (const bound of statements) await transaction.run(bound.statement, bound.parameters);
+    await transaction.runAll(statements);
     return true;
   },
 );
@@ -143,9 +143,9 @@ export interface UpdateStatements {
 export const updateHookOnce: Procedure<UpdateStatements & { readonly parameters: readonly SqlValue[] }, HookRow[]> =
   conditionalProcedure(import.meta.url, 'updateHookOnce', async (transaction, { parameters, ofEndpoint, records }) => {
     // Endpoints before hooks, as all units lock them.
-    for (const bound of ofEndpoint) await transaction.run(bound.statement, bound.parameters);
+    await transaction.runAll(ofEndpoint);
     const rows = await transaction.run(updateHookSql, parameters);
-    if (rows.length > 0) for (const bound of records) await transaction.run(bound.statement, bound.parameters);
+    if (rows.length > 0) await transaction.runAll(records);
     return rows;
   });
 

@@ -35,7 +35,7 @@ export const deleteSecretOnce: Procedure<
   boolean
 > = conditionalProcedure(import.meta.url, 'deleteSecretOnce', async (transaction, { parameters, statements }) => {
   if ((await transaction.run(deleteSecretSql, parameters)).length === 0) return false;
-  for (const bound of statements) await transaction.run(bound.statement, bound.parameters);
+  await transaction.runAll(statements);
   return true;
 });
 

@@ -86,7 +86,7 @@ export const insertRepositoryOnce: Procedure<InsertInput, boolean> = conditional
   async (transaction, { parameters, statements }) => {
     const inserted = await transaction.run(insertRepositorySql, parameters);
     if (inserted.length === 0) return false;
-    for (const bound of statements) await transaction.run(bound.statement, bound.parameters);
+    await transaction.runAll(statements);
     return true;
   },
 );

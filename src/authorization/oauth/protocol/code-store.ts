@@ -2,13 +2,7 @@
 import { type BoundStatement, type Procedure, procedure, type Store, statement } from '../../../database/store.ts';
 import { MAX_SKEW_MS } from '../../../steady-clock.ts';
 import { existsCondition } from '../../accounts/credential-condition-store.ts';
-import {
-  insertFamilyStatements,
-  type NewTokens,
-  type PersonOrigin,
-  revokeFamily,
-  runStatements,
-} from '../../tokens/token-store.ts';
+import { insertFamilyStatements, type NewTokens, type PersonOrigin, revokeFamily } from '../../tokens/token-store.ts';
 import { type ConsentDecision, saveConsentIn } from './consent-store.ts';
 
 export interface NewCode extends PersonOrigin {
@@ -112,7 +106,7 @@ export const insertAllowedCode: Procedure<AllowedCode, void> = procedure(
   'insertAllowedCode',
   async (transaction, { decision, code, audit }) => {
     const consentId = await saveConsentIn(transaction, decision);
-    await runStatements(transaction, [insertCodeStatement({ ...code, consentId }), audit]);
+    await transaction.runAll([insertCodeStatement({ ...code, consentId }), audit]);
   },
 );
 
@@ -171,7 +165,7 @@ export const redeemCode: Procedure<Redemption, 'redeemed' | 'refused'> = procedu
       nowMs,
       expiresAtMs: input.familyExpiresAtMs,
     };
-    await runStatements(transaction, [...insertFamilyStatements(family, input.tokens), input.audit]);
+    await transaction.runAll([...insertFamilyStatements(family, input.tokens), input.audit]);
     return 'redeemed';
   },
 );

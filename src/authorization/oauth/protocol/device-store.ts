@@ -4,7 +4,7 @@ import { MAX_SKEW_MS } from '../../../steady-clock.ts';
 import { auditStatement } from '../../accounts/audit-store.ts';
 import { existsCondition } from '../../accounts/credential-condition-store.ts';
 import { formatScope } from '../../applications/scope.ts';
-import { insertFamilyStatements, type NewTokens, runStatements } from '../../tokens/token-store.ts';
+import { insertFamilyStatements, type NewTokens } from '../../tokens/token-store.ts';
 import { type ConsentDecision, saveConsentIn } from './consent-store.ts';
 
 export interface NewDeviceCode {
@@ -86,7 +86,7 @@ export const approveDeviceOnce: Procedure<DeviceApproval, boolean> = procedure(
     const consentId = await saveConsentIn(transaction, decision);
     const origin = [userId, authTimeMs, credentialGeneration, consentId, formatScope(kept)];
     await transaction.run(approveDeviceSql, [userCode, nowMs, ...origin]);
-    await runStatements(transaction, [audit]);
+    await transaction.runAll([audit]);
     return true;
   },
 );
@@ -104,7 +104,7 @@ export const denyDeviceOnce: Procedure<DeviceDenial, boolean> = procedure(
   'denyDeviceOnce',
   async (transaction, { userCode, userId, nowMs, audit }) => {
     const denied = await transaction.run(denyDeviceSql, [userCode, nowMs, userId]);
-    if (denied.length > 0) await runStatements(transaction, [audit]);
+    if (denied.length > 0) await transaction.runAll([audit]);
     return denied.length > 0;
   },
 );
@@ -179,7 +179,7 @@ export const pollDevice: Procedure<DevicePoll, DevicePollOutcome> = procedure(
     const person = { userId, credentialGeneration, consentId };
     const family = { familyId, clientId, person, scope: row.scope, authTimeMs, nowMs, expiresAtMs };
     const details = { scope: row.scope, device: true };
-    await runStatements(transaction, [
+    await transaction.runAll([
       ...insertFamilyStatements(family, poll.tokens),
       auditStatement({ kind: 'token_issued', userId, clientId, address, details }, nowMs),
     ]);

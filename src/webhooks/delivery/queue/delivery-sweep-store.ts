@@ -98,11 +98,7 @@ export const deleteOldDeliveries: Procedure<DeleteInput, number> = conditionalPr
   'deleteOldDeliveries',
   async (transaction, { hookId, beforeId }) => {
     const rows = await transaction.run(deleteSomeSql, [hookId, beforeId]);
-    for (const { statement, parameters } of [
-      ...wideStatements(deleteAttemptsSql, rows),
-      ...wideStatements(deleteContentsSql, rows),
-    ])
-      await transaction.run(statement, parameters);
+    await transaction.runAll([...wideStatements(deleteAttemptsSql, rows), ...wideStatements(deleteContentsSql, rows)]);
     return rows.length;
   },
 );
