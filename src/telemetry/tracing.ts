@@ -2,7 +2,7 @@
  * Spans of what others asked for, sent to an OpenTelemetry collector (OTLP over HTTP) when one is configured. A span is
  * handed over when its work has ended, so that untraced work costs one comparison with `undefined`.
  */
-import type { DiagLogger, SpanContext } from '@opentelemetry/api';
+import type { DiagLogger, SpanContext, Tracer } from '@opentelemetry/api';
 import { describeError } from '../errors.ts';
 import type { Log } from './log.ts';
 import { type Caller, readTraceparent } from './trace-id.ts';
@@ -44,57 +44,58 @@ const EXPORT_TIMEOUT_MS = 3000;
 /** Nothing without an endpoint; the libraries are loaded only with one. */
 export async function openTracing(config: TracingConfig, log: Log): Promise<Tracing | undefined> {
   if (config.endpoint === undefined) return undefined;
-  const [
-    { context, diag, DiagLogLevel, SpanKind, SpanStatusCode, trace, TraceFlags },
-    sdk,
-    { OTLPTraceExporter },
-    { resourceFromAttributes },
-  ] = await Promise.all([
+  const [api, sdk, { OTLPTraceExporter }, { resourceFromAttributes }] = await Promise.all([
     import('@opentelemetry/api'),
     import('@opentelemetry/sdk-trace'),
     import('@opentelemetry/exporter-trace-otlp-http'),
     import('@opentelemetry/resources'),
   ]);
-  diag.setLogger(toDiagLogger(log), { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
+  api.diag.setLogger(toDiagLogger(log), { logLevel: api.DiagLogLevel.WARN, suppressOverrideMessage: true });
   const ids = new sdk.RandomIdGenerator();
   let traceId = '';
+  const exporter = new OTLPTraceExporter({
+    url: `${config.endpoint}/v1/traces`,
+    headers: readHeaders(config.headers),
+    timeoutMillis: EXPORT_TIMEOUT_MS,
+  });
   const provider = new sdk.TracerProvider({
     resource: resourceFromAttributes({ 'service.name': config.serviceName }),
     sampler: new sdk.ParentBasedSampler({ root: new sdk.TraceIdRatioBasedSampler(config.sampleRatio) }),
     // A trace that begins here has the id that its log line has.
     idGenerator: { generateTraceId: () => traceId, generateSpanId: () => ids.generateSpanId() },
-    spanProcessors: [
-      new sdk.BatchSpanProcessor({
-        exporter: new OTLPTraceExporter({
-          url: `${config.endpoint}/v1/traces`,
-          headers: readHeaders(config.headers),
-          timeoutMillis: EXPORT_TIMEOUT_MS,
-        }),
-      }),
-    ],
+    spanProcessors: [new sdk.BatchSpanProcessor({ exporter })],
   });
-  const tracer = provider.getTracer('trivet');
-
-  function toParent(caller: Caller): SpanContext {
-    return { ...caller, traceFlags: caller.isSampled ? TraceFlags.SAMPLED : TraceFlags.NONE, isRemote: true };
-  }
-
+  const record = createRecorder(api, provider.getTracer('trivet'));
   return {
     record(ended) {
-      const caller = readTraceparent(ended.traceparent);
-      const parent = caller === undefined ? context.active() : trace.setSpanContext(context.active(), toParent(caller));
-      const { attributes, endedAtMs, durationMs } = ended;
       traceId = ended.traceId;
-      const startTime = endedAtMs - durationMs;
-      const span = tracer.startSpan(ended.name, { kind: SpanKind.SERVER, startTime, attributes }, parent);
-      if (ended.hasFailed) span.setStatus({ code: SpanStatusCode.ERROR });
-      span.end(endedAtMs);
+      record(ended);
     },
     async [Symbol.asyncDispose]() {
       await provider.shutdown().catch((error: unknown) => {
         log.warn({ reason: describeError(error) }, 'Failed to send the last spans of traces');
       });
     },
+  };
+}
+
+type TracingApi = typeof import('@opentelemetry/api');
+
+/** Writes a span of what has ended, as a child of the caller's. */
+function createRecorder(api: TracingApi, tracer: Tracer): Tracing['record'] {
+  const { context, SpanKind, SpanStatusCode, trace, TraceFlags } = api;
+  const toParent = (caller: Caller): SpanContext => ({
+    ...caller,
+    traceFlags: caller.isSampled ? TraceFlags.SAMPLED : TraceFlags.NONE,
+    isRemote: true,
+  });
+  return ({ name, traceparent, attributes, endedAtMs, durationMs, hasFailed }) => {
+    const caller = readTraceparent(traceparent);
+    const parent = caller === undefined ? context.active() : trace.setSpanContext(context.active(), toParent(caller));
+    const startTime = endedAtMs - durationMs;
+    const span = tracer.startSpan(name, { kind: SpanKind.SERVER, startTime, attributes }, parent);
+    if (hasFailed) span.setStatus({ code: SpanStatusCode.ERROR });
+    span.end(endedAtMs);
   };
 }
 

@@ -34,34 +34,16 @@ export interface ScrapeWorker extends Worker {
 
 export function createScrapeWorker(dependencies: ScrapeWorkerDependencies): ScrapeWorker {
   const { list, loads, scraper, world, log } = dependencies;
-  const scrapes = createScrapeMetrics(dependencies);
-  const failing = new Set<ScrapedServer>();
+  const { scrapeOne, forgetFailures } = createServerScraper(dependencies);
   let targets: readonly ScrapeTarget[] = [];
 
   async function readList(): Promise<void> {
     const next = await list.read();
     if (next === targets) return;
     targets = next;
-    failing.clear();
+    forgetFailures();
     loads.replaceServers(next.map(({ names }) => names));
     log.info({ servers: next.length }, 'Read the list of servers to scrape');
-  }
-
-  async function scrapeOne(target: ScrapeTarget, server: ScrapedServer): Promise<void> {
-    const startedMs = world.monotonicMs();
-    try {
-      server.load = await scraper.scrape(target);
-      server.atMs = startedMs;
-      server.failure = undefined;
-      scrapes.inc({ outcome: 'ok' });
-      if (failing.delete(server)) log.info({ server: server.names[0] }, 'Scrapes a server again');
-    } catch (error) {
-      scrapes.inc({ outcome: 'failed' });
-      server.failure = { reason: describeError(error), isAnswered: isFailure(error) };
-      if (failing.has(server)) return;
-      failing.add(server);
-      log.warn({ server: server.names[0], reason: describeError(error) }, 'Cannot scrape a server');
-    }
   }
 
   async function scrapeAll(signal: AbortSignal): Promise<void> {
@@ -84,6 +66,32 @@ export function createScrapeWorker(dependencies: ScrapeWorkerDependencies): Scra
       await worker.stop();
     },
   };
+}
+
+/** Scrapes one server; a failure is logged when it begins and when it is over. */
+function createServerScraper(dependencies: ScrapeWorkerDependencies) {
+  const { scraper, world, log } = dependencies;
+  const scrapes = createScrapeMetrics(dependencies);
+  const failing = new Set<ScrapedServer>();
+
+  async function scrapeOne(target: ScrapeTarget, server: ScrapedServer): Promise<void> {
+    const startedMs = world.monotonicMs();
+    try {
+      server.load = await scraper.scrape(target);
+      server.atMs = startedMs;
+      server.failure = undefined;
+      scrapes.inc({ outcome: 'ok' });
+      if (failing.delete(server)) log.info({ server: server.names[0] }, 'Scrapes a server again');
+    } catch (error) {
+      scrapes.inc({ outcome: 'failed' });
+      server.failure = { reason: describeError(error), isAnswered: isFailure(error) };
+      if (failing.has(server)) return;
+      failing.add(server);
+      log.warn({ server: server.names[0], reason: describeError(error) }, 'Cannot scrape a server');
+    }
+  }
+
+  return { scrapeOne, forgetFailures: () => failing.clear() };
 }
 
 function createScrapeMetrics({ loads, metrics, world }: ScrapeWorkerDependencies): Counter<'outcome'> {
