@@ -10,15 +10,12 @@ import type { RouteMount } from '../../http/mount.ts';
 import { renderLeavePage } from '../../pages/notice-pages.ts';
 import { respondPage } from '../../pages/page-response.ts';
 import { createPageRoutes, readForm } from '../../pages/page-routes.ts';
-import { auditStatement } from '../accounts/audit-store.ts';
-import { createSecret, hashSecret } from '../accounts/secret-text.ts';
 import { findUserById } from '../accounts/user-store.ts';
 import { type Application, findApplication } from '../applications/application-store.ts';
 import { isLoopbackIp, isPrivateScheme } from '../applications/redirect-uri.ts';
-import { formatScope, isWithin, listGrantable, type Scope } from '../applications/scope.ts';
+import { isWithin, listGrantable, type Scope } from '../applications/scope.ts';
 import { readMessages } from '../messages/messages.ts';
 import { markRequest, readMark, spendMark } from '../sign-in/prompt-login-mark.ts';
-import { clientAddress } from '../sign-in/read-client-address.ts';
 import type { Session, SignIn } from '../sign-in/sign-in.ts';
 import type { ProtocolDependencies } from '../tokens/protocol-dependencies.ts';
 import {
@@ -32,17 +29,11 @@ import {
   parseAuthorizeQuery,
   readClientId,
 } from './authorize-request.ts';
-import {
-  CONTINUE_PATH,
-  formatRefusal,
-  redirectWithCode,
-  redirectWithRefusal,
-  showWaitingAnswer,
-} from './client-redirect.ts';
+import { CONTINUE_PATH, formatRefusal, redirectWithRefusal, showWaitingAnswer } from './client-redirect.ts';
+import { allow, deny, passSilently } from './consent-answer.ts';
 import { renderConsentPage } from './consent-page.ts';
 import { createConsentView, describeTarget, readChosenScopes } from './consent-view.ts';
 import { decryptRequest, encryptRequest } from './encrypted-request.ts';
-import { insertAllowedCode, insertCodeStatement, type NewCode } from './protocol/code-store.ts';
 import { type Consent, findConsent } from './protocol/consent-store.ts';
 import { createOAuthFailure } from './protocol/oauth-error.ts';
 import { describeAuthorize } from './protocol-descriptions.ts';
@@ -228,78 +219,4 @@ async function postAuthorization(dependencies: AuthorizeDependencies, c: Context
   // A person who clears every box and presses Allow has allowed nothing.
   const isAllowed = form.get('decision') === 'allow' && kept.length > 0;
   return isAllowed ? allow(dependencies, c, { request, session, kept }) : deny(dependencies, c, { request, session });
-}
-
-interface Decided {
-  readonly request: AuthorizationRequest;
-  readonly session: Session;
-}
-
-interface Allowed extends Decided {
-  /** What the person left of the scopes that were asked. */
-  readonly kept: readonly Scope[];
-}
-
-async function allow(
-  dependencies: AuthorizeDependencies,
-  c: Context<HttpEnv>,
-  { request, session, kept }: Allowed,
-): Promise<Response> {
-  const nowMs = dependencies.world.nowMs();
-  const userId = session.user.id;
-  const { clientId, scopes: asked } = request;
-  const details = { scope: formatScope(kept) };
-  const { text, code } = createCode(dependencies, { request: { ...request, scopes: kept }, session });
-  await dependencies.store.call(insertAllowedCode, {
-    decision: { userId, clientId, asked, kept, newConsentId: dependencies.world.uuid(), nowMs },
-    code,
-    audit: auditStatement({ kind: 'consent_granted', userId, clientId, address: clientAddress(c), details }, nowMs),
-  });
-  return redirectWithCode(dependencies, c, { request, code: text });
-}
-
-async function deny(
-  dependencies: AuthorizeDependencies,
-  c: Context<HttpEnv>,
-  { request, session }: Decided,
-): Promise<Response> {
-  const { clientId, redirectUri, state } = request;
-  const event = { kind: 'consent_denied' as const, userId: session.user.id, clientId, address: clientAddress(c) };
-  await dependencies.store.writeAll([auditStatement(event, dependencies.world.nowMs())]);
-  const error = createOAuthFailure('access_denied', 'The user refused');
-  return redirectWithRefusal(dependencies, c, { error, redirectUri, state });
-}
-
-async function passSilently(
-  dependencies: AuthorizeDependencies,
-  c: Context<HttpEnv>,
-  { request, session, consent }: Decided & { readonly consent: Consent },
-): Promise<Response> {
-  const { text, code } = createCode(dependencies, { request, session });
-  const { statement, parameters } = insertCodeStatement({ ...code, consentId: consent.consentId });
-  await dependencies.store.write(statement, parameters);
-  return redirectWithCode(dependencies, c, { request, code: text });
-}
-
-function createCode(
-  dependencies: AuthorizeDependencies,
-  { request, session }: Decided,
-): { readonly text: string; readonly code: Omit<NewCode, 'consentId'> } {
-  const text = createSecret('code', dependencies.world);
-  const issuedAtMs = dependencies.world.nowMs();
-  const { clientId, redirectUri, codeChallenge, nonce } = request;
-  const code = {
-    codeHash: hashSecret(text),
-    clientId,
-    userId: session.user.id,
-    credentialGeneration: session.user.credentialGeneration,
-    redirectUri,
-    codeChallenge,
-    scope: formatScope(request.scopes),
-    nonce,
-    authTimeMs: session.authTimeMs,
-    issuedAtMs,
-    expiresAtMs: issuedAtMs + dependencies.lifetimes.codeSeconds * 1000,
-  };
-  return { text, code };
 }

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { forEachEngine } from '../../../test/support/engines.ts';
 import { recordTestAccuracy } from '../../../test/support/model-accuracy.ts';
+import { readAccuracy } from './accuracy-operations.ts';
 import { readSteps } from './accuracy-steps.ts';
-import { readAccuracy } from './model-operations.ts';
 
 const HOUR_MS = 3_600_000;
 const NOW = Date.UTC(2026, 5, 1, 12, 30);

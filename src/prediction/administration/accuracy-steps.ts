@@ -10,7 +10,7 @@ import {
   type SeriesQuery,
 } from '../live-accuracy/read-accuracy.ts';
 import { listModelVersions } from '../registry/model-store.ts';
-import type { readAccuracy } from './model-operations.ts';
+import type { readAccuracy } from './accuracy-operations.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;

@@ -12,18 +12,17 @@ import {
 } from '../registry/manage-models.ts';
 import { listModelVersions, listPromotedModels, type ModelVersion, readModelFile } from '../registry/model-store.ts';
 import { checkModelName, formatModelId } from '../schema/model-name.ts';
+import { compareTwoVersions, readAccuracy } from './accuracy-operations.ts';
 import { readSteps } from './accuracy-steps.ts';
 import { checkProtocolOptions } from './evaluate-file.ts';
 import { type FileReader, withFile } from './file-reader.ts';
 import type { TreesOptions } from './import-file.ts';
 import {
-  compareTwoVersions,
   evaluateObservations,
   exportVersion,
   importVersion,
   listVersions,
   promote,
-  readAccuracy,
   rollBack,
   showVersion,
   type VersionJson,

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { addServiceOptions } from '../../command-line/open-operator.ts';
 import { formatTable, print, printJson, remark } from '../../command-line/output.ts';
-import { readAccuracy } from '../administration/model-operations.ts';
+import { readAccuracy } from '../administration/accuracy-operations.ts';
 import { formatModelId } from '../schema/model-name.ts';
 import type { OutputOptions } from './model.ts';
 import type { OpenModels } from './open-models.ts';

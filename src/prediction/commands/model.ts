@@ -3,14 +3,9 @@ import { addServiceOptions, type ServiceOptions } from '../../command-line/open-
 import { print, printJson, remark, writeOutput } from '../../command-line/output.ts';
 import { Failure, isFailure } from '../../errors.ts';
 import type { Operator } from '../../operations/call-on-store.ts';
+import { compareTwoVersions } from '../administration/accuracy-operations.ts';
 import { parseId } from '../administration/implement-models.ts';
-import {
-  compareTwoVersions,
-  exportVersion,
-  promote,
-  rollBack,
-  showVersion,
-} from '../administration/model-operations.ts';
+import { exportVersion, promote, rollBack, showVersion } from '../administration/model-operations.ts';
 import { addAccuracyCommand } from './model-accuracy.ts';
 import { createCapacityCommand } from './model-capacity.ts';
 import { createEvaluateCommand } from './model-evaluate.ts';
