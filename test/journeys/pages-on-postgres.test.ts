@@ -14,7 +14,11 @@ const FILES = [
   'console/console-pages',
   'console/forms',
   'console/live',
+  'console/models/accuracy-pages',
+  'console/models/effect-pages',
+  'console/models/error-pages',
   'console/models/model-pages',
+  'console/models/what-if',
   'console/overview/overview',
   'console/webhooks/hook-pages',
 ];

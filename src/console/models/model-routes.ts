@@ -10,6 +10,7 @@ import type { World } from '../../world.ts';
 import { type PageRequest, type SignedInPages, type Submission, showView, tryForm } from '../frame/console.ts';
 import { readTexts } from '../texts/texts.ts';
 import { addAccuracyRoutes } from './accuracy-routes.ts';
+import { addEffectRoutes } from './effect-routes.ts';
 import { addErrorRoutes } from './error-routes.ts';
 import { pathOfModel, renderModel, renderModels, renderPromotion, renderRollback } from './model-pages.ts';
 import type { ModelAdmin, ModelView, VersionComparison } from './model-views.ts';
@@ -41,6 +42,7 @@ export function addModelRoutes(
   addAccuracyRoutes(adminPage, { admin, world });
   addErrorRoutes(adminPage, { admin, world });
   addWhatIfRoutes(adminPage, admin);
+  addEffectRoutes(adminPage, admin);
   addPromotion({ page: adminPage, form: adminForm }, admin);
   addRollback({ page: adminPage, form: adminForm }, admin);
 }

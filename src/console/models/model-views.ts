@@ -1,5 +1,6 @@
 /** What the pages about models need. Names end in percent or milliseconds; all other numbers are plain counts. */
 import type { AccuracyPictures, Scores } from './accuracy-views.ts';
+import type { EffectsView } from './effect-views.ts';
 import type { WhatIf } from './what-if-views.ts';
 
 export interface ModelAdmin {
@@ -13,6 +14,8 @@ export interface ModelAdmin {
   readonly compare: (name: string, version: number, other: number) => Promise<VersionComparison>;
   readonly pictures: AccuracyPictures;
   readonly whatIf: WhatIf;
+  /** Undefined without a served version, or with too few samples. */
+  readonly readEffects: (name: string) => Promise<EffectsView | undefined>;
   readonly promote: (name: string, version: number, by: Administrator) => Promise<void>;
   /** Throws `conflict` unless it leads to this version by now. */
   readonly rollBack: (name: string, version: number, by: Administrator) => Promise<void>;

@@ -57,4 +57,33 @@ export const whatIfTextsZh: Texts<typeof whatIfTexts> = {
   since: '此后的上报，以及统计量',
   result: '预测值',
   prior: '先验模型',
+  effects: {
+    title: '影响因素',
+    link: '影响因素：各输入的作用，以及各项负载的代价',
+    lead: '每个输入对当前版本预测的作用，用存储中最新的样本测量。一小时后重新测量。',
+    none: '暂时没有可显示的内容：需要一个正在提供预测的版本，以及至少 50 个样本。',
+    measured: (version, rows) => `${version}，${rows} 个样本`,
+    matters: (target) => `${target}：哪些输入重要`,
+    mattersLead: (mape) =>
+      `平均误差为 ${mape} %。把某个输入的值在样本之间随机交换后，误差增加的百分点如下。0 表示预测不需要该输入，或另一个输入含有相同的信息。`,
+    input: '输入',
+    picture: '与最大值相比',
+    added: '误差增加',
+    points: (points) => `${points} 个百分点`,
+    prices: (target) => `${target}：负载的代价`,
+    pricesLead:
+      '所有样本都取该值、其他输入不变时的预测中位数，横轴覆盖 96 % 的样本。实际中一起上升的负载，在这里被分开改变。',
+    price: (ms, value, last) => `${value} 时为 ${ms} ms，${last.value} 时为 ${last.ms} ms`,
+    fields: {
+      input_token_length: '提示词 Token 数',
+      prefix_cache_score: '提示词已在前缀缓存中的比例',
+      num_request_waiting: '等待的请求数',
+      num_request_running: '运行的请求数',
+      kv_cache_usage: 'KV 缓存使用率',
+      inflight_tokens: '在途 Token 数',
+      hbm_utilization: '加速器显存使用率',
+      ai_core_utilization: '计算核心使用率',
+      bandwidth_utilization: '显存带宽使用率',
+    },
+  },
 };

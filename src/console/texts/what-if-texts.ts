@@ -1,4 +1,6 @@
 /** Texts of the page that predicts for a request and a load that a person types. */
+import { plural } from '../../language/plural.ts';
+
 export const whatIfTexts = {
   title: 'What if',
   link: 'What if: predict for a request and a load',
@@ -25,4 +27,34 @@ export const whatIfTexts = {
   since: 'reports since, and statistic',
   result: 'Prediction',
   prior: 'the prior',
+  effects: {
+    title: 'What matters',
+    link: 'What matters: inputs, and the price of each load',
+    lead: 'What each input does to the predictions of the served version, measured on the newest samples in the store. It is measured again after an hour.',
+    none: 'Nothing can be shown yet: it takes a version that is served, and at least 50 samples.',
+    measured: (version: string, rows: number) => `${version}, ${plural(rows, 'sample', 'samples')}`,
+    matters: (target: string) => `${target}: which inputs matter`,
+    mattersLead: (mape: string) =>
+      `The mean error is ${mape} %. When the values of one input are dealt among the samples at random, it grows by so many percentage points. 0: the predictions do not need this input, or another one says the same.`,
+    input: 'Input',
+    picture: 'Beside the largest',
+    added: 'Error added',
+    points: (points: string) => `${points} pp`,
+    prices: (target: string) => `${target}: the price of a load`,
+    pricesLead:
+      'The median prediction if all samples had this value, everything else as it was, over the values of 96 of 100 samples. Loads that rise together in the field are moved apart here.',
+    price: (ms: string, value: string, last: { readonly ms: string; readonly value: string }) =>
+      `${ms} ms at ${value}, ${last.ms} ms at ${last.value}`,
+    fields: {
+      input_token_length: 'Prompt tokens',
+      prefix_cache_score: 'Share of the prompt in the prefix cache',
+      num_request_waiting: 'Requests waiting',
+      num_request_running: 'Requests running',
+      kv_cache_usage: 'KV cache in use',
+      inflight_tokens: 'Tokens in flight',
+      hbm_utilization: 'Accelerator memory in use',
+      ai_core_utilization: 'Compute cores in use',
+      bandwidth_utilization: 'Memory bandwidth in use',
+    },
+  },
 } as const;

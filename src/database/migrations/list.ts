@@ -22,6 +22,7 @@ import { sampleTokens, serverHistories } from './prediction/0063-server-historie
 import { driftAlarms } from './prediction/0065-drift-alarms.ts';
 import { sharedLearning } from './prediction/0070-shared-learning.ts';
 import { liveAccuracy } from './prediction/0071-live-accuracy.ts';
+import { inputEffects } from './prediction/0073-input-effects.ts';
 
 /**
  * Every migration, in the order in which they run. A number only names a migration; a new one goes to the end, because
@@ -53,4 +54,5 @@ export const migrations: readonly Migration[] = [
   liveAccuracy,
   notices,
   languages,
+  inputEffects,
 ];

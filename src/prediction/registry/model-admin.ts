@@ -27,6 +27,7 @@ import { promoteVersion, rollBackVersion } from './manage-models.ts';
 import { countLoadClasses, countSamples, listLastTrainings, listPastPromotions } from './model-admin-store.ts';
 import { readModelHealth } from './model-health.ts';
 import { listModelVersions, type ModelVersion } from './model-store.ts';
+import { createEffectsReader } from './read-input-effects.ts';
 import { predictWhatIf, WHAT_IF_FIELDS } from './what-if.ts';
 
 export interface ModelAdminDependencies {
@@ -74,6 +75,7 @@ export function createModelAdmin(dependencies: ModelAdminDependencies) {
       readErrorsByLoad: (query: ErrorsQuery) => readErrorsByLoad(store, query),
       listDriftAlarmHours: (name: string, fromMs: number) => listDriftAlarmHours(store, name, fromMs),
     },
+    readEffects: createEffectsReader(dependencies),
     whatIf: {
       fields: WHAT_IF_FIELDS,
       predict: (name: string, texts: Readonly<Record<string, string>>) =>

@@ -1,0 +1,96 @@
+/** The page of what matters to a model: which inputs, and the price of each load. */
+import { html } from 'hono/html';
+import { renderMoment } from '../../pages/elements.ts';
+import type { Html } from '../../pages/layout.ts';
+import { renderCrumbs, type SignedInPages, showView } from '../frame/console.ts';
+import { renderTable } from '../frame/table.ts';
+import { niceTop } from '../frame/time-chart.ts';
+import { type ConsoleTexts, readTexts } from '../texts/texts.ts';
+import type { EffectsView, PriceView, TargetEffectsView } from './effect-views.ts';
+import { pathOfModel } from './model-pages.ts';
+import type { ModelAdmin } from './model-views.ts';
+
+const WIDTH = 600;
+const HEIGHT = 160;
+
+export function addEffectRoutes(page: SignedInPages['page'], { readModel, readEffects }: ModelAdmin): void {
+  page('/models/effects', async (request) => {
+    const { name = '' } = request.c.req.query();
+    await readModel(name);
+    const texts = readTexts(request.c);
+    const content = renderEffects(texts, name, await readEffects(name));
+    return showView(request, { title: texts.whatIf.effects.title, here: '/models', content });
+  });
+}
+
+function renderEffects(texts: ConsoleTexts, name: string, effects: EffectsView | undefined): Html {
+  const t = texts.whatIf.effects;
+  return html`${renderCrumbs(texts, [
+    { path: '/models', label: texts.models.title },
+    { path: pathOfModel(name), label: name },
+  ])}
+<div class="tight"><h1>${t.title}</h1><p class="soft"><strong class="url">${name}</strong></p><p class="soft">${t.lead}</p></div>
+${effects === undefined ? html`<p class="empty">${t.none}</p>` : renderMeasured(texts, name, effects)}`;
+}
+
+function renderMeasured(texts: ConsoleTexts, name: string, { version, rows, madeAtMs, targets }: EffectsView): Html {
+  return html`<p class="small soft">${texts.whatIf.effects.measured(`${name}@${version}`, rows)} · ${renderMoment(texts, madeAtMs)}</p>
+${targets.map((target) => renderTarget(texts, target))}`;
+}
+
+function renderTarget(texts: ConsoleTexts, effects: TargetEffectsView): Html {
+  const t = texts.whatIf.effects;
+  const target = effects.target.toUpperCase();
+  const id = `matters-${effects.target}`;
+  return html`<section class="card stack" aria-labelledby="${id}"><h2 id="${id}">${t.matters(target)}</h2>
+<p class="soft">${t.mattersLead(texts.format.number(effects.mape))}</p>${renderImportance(texts, effects, t.matters(target))}</section>
+<section class="card stack" aria-label="${t.prices(target)}"><h2>${t.prices(target)}</h2><p class="soft">${t.pricesLead}</p>
+<div class="charts">${effects.prices.map((price) => renderPrice(texts, target, price))}</div></section>`;
+}
+
+function renderImportance(texts: ConsoleTexts, { importance }: TargetEffectsView, label: string): Html {
+  const t = texts.whatIf.effects;
+  const most = Math.max(...importance.map(({ mapeAdded }) => mapeAdded), 1e-9);
+  return renderTable(texts, {
+    label,
+    columns: [t.input, t.picture, t.added],
+    textColumns: 2,
+    rows: importance.map(({ field, mapeAdded }) => [
+      nameField(texts, field),
+      renderShare(Math.max(0, mapeAdded) / most),
+      t.points(texts.format.number(Math.max(0, mapeAdded))),
+    ]),
+  });
+}
+
+function nameField(texts: ConsoleTexts, field: string): string {
+  const names: Readonly<Record<string, string>> = texts.whatIf.effects.fields;
+  return names[field] ?? field;
+}
+
+function renderShare(share: number): Html {
+  return html`<svg class="ratio" viewBox="0 0 100 12" preserveAspectRatio="none" aria-hidden="true"><rect class="rest" width="100" height="12"/><rect class="up" y="2" width="${round(100 * share)}" height="8"/></svg>`;
+}
+
+/** From the lowest to the highest value of most samples; the axis of times begins at 0. */
+function renderPrice(texts: ConsoleTexts, target: string, { field, points }: PriceView): Html {
+  const t = texts.whatIf.effects;
+  const { number } = texts.format;
+  const [first, last] = [points[0]!, points.at(-1)!];
+  const top = niceTop(Math.max(...points.map(({ ms }) => ms)));
+  const x = (value: number) => round(((value - first.value) / Math.max(1e-12, last.value - first.value)) * WIDTH);
+  const path = points.map(
+    ({ value, ms }, at) => `${at === 0 ? 'M' : 'L'}${x(value)} ${round((1 - ms / top) * HEIGHT)}`,
+  );
+  const title = nameField(texts, field);
+  const summary = t.price(number(first.ms), number(first.value), { ms: number(last.ms), value: number(last.value) });
+  const clocks = [0, 0.5, 1].map((at) => html`<span>${number(first.value + at * (last.value - first.value))}</span>`);
+  return html`<figure class="chart"><figcaption><strong>${title}</strong> <span class="small soft">${summary}</span></figcaption>
+<div class="plot"><div class="heights small soft" aria-hidden="true">${[top, top / 2, 0].map((ms) => html`<span>${number(ms)} ms</span>`)}</div>
+<svg viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${target}, ${title}: ${summary}"><path class="grid" d="M0 0.5H${WIDTH}M0 ${HEIGHT / 2}H${WIDTH}"/><path class="line slow" d="${path.join('')}"/><path class="axis" d="M0 ${HEIGHT - 0.5}H${WIDTH}"/></svg>
+<div class="clocks small soft" aria-hidden="true">${clocks}</div></div></figure>`;
+}
+
+function round(value: number): number {
+  return Math.round(value * 100) / 100;
+}

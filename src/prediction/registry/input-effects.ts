@@ -1,0 +1,164 @@
+/**
+ * What the inputs of a version do to its predictions, on the newest samples of its model. Two questions:
+ *
+ * - Which inputs matter? Permutation importance (Breiman 2001): how much the mean error grows when the values of one input are
+ *   dealt among the rows at random. Not the gain of the trees: physics has no gain, and one input is in several features.
+ * - What is the price of a load? Partial dependence (Friedman 2001): the median prediction when every row has this value.
+ *   Inputs that move together are moved apart by this, so values are taken from where samples are.
+ *
+ * Everything is drawn without chance, so that every process computes the same from the same samples.
+ */
+import { setImmediate as letOthersWork } from 'node:timers/promises';
+import { measureAccuracy } from '../evaluation/accuracy.ts';
+import { createRowAnswerer, type RowAnswerer } from '../evaluation/offline-answers.ts';
+import type { LatencyModel } from '../model/model.ts';
+import { METRICS, type MetricColumn } from '../schema/input-fields.ts';
+import { type ObservationTable, selectRows, TARGETS, type Target } from '../schema/observation-table.ts';
+
+export interface InputEffects {
+  readonly rows: number;
+  readonly targets: readonly TargetEffects[];
+}
+
+export interface TargetEffects {
+  readonly target: Target;
+  /** Mean error of the version on the samples, in percent. */
+  readonly mape: number;
+  /** The input that matters most first. */
+  readonly importance: readonly { readonly field: string; readonly mapeAdded: number }[];
+  readonly prices: readonly Price[];
+}
+
+/** The median prediction when all samples have these values of one input. */
+export interface Price {
+  readonly field: string;
+  readonly points: readonly { readonly value: number; readonly ms: number }[];
+}
+
+/** The loads that a router can choose by, and the length that it cannot. */
+const PRICED: readonly MetricColumn[] = ['numRequestRunning', 'numRequestWaiting', 'kvCacheUsage', 'inputTokenLength'];
+const LEVELS = [0.02, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.98];
+/** Rows between two turns of the process: less than a millisecond of work. */
+const ROWS_OF_A_TURN = 32;
+
+/** Leaves the process to others between parts. `table`: samples, each with at least one time. */
+export async function measureInputEffects(model: LatencyModel, table: ObservationTable): Promise<InputEffects> {
+  const answerer = createRowAnswerer(model, ROWS_OF_A_TURN);
+  const before = await answer(answerer, table);
+  const importance = new Map<MetricColumn, Answered>();
+  const prices = new Map<MetricColumn, readonly PricePoint[]>();
+  for (const { column } of METRICS) {
+    if (isConstant(table, column)) continue;
+    importance.set(column, await answer(answerer, withColumn(table, column, dealAround(table, column))));
+    if (PRICED.includes(column)) prices.set(column, await priceColumn(answerer, table, column));
+  }
+  return {
+    rows: table.count,
+    targets: TARGETS.flatMap((target) => describeTarget(target, { before, importance, prices })),
+  };
+}
+
+interface Answered {
+  readonly mape: Readonly<Record<Target, number | undefined>>;
+  /** The median of the predictions. */
+  readonly ms: Readonly<Record<Target, number>>;
+}
+
+interface PricePoint extends Answered {
+  readonly value: number;
+}
+
+interface Measured {
+  readonly before: Answered;
+  readonly importance: ReadonlyMap<MetricColumn, Answered>;
+  readonly prices: ReadonlyMap<MetricColumn, readonly PricePoint[]>;
+}
+
+function describeTarget(target: Target, { before, importance, prices }: Measured): TargetEffects[] {
+  const mape = before.mape[target];
+  if (mape === undefined) return [];
+  const added = [...importance].map(([column, after]) => ({
+    field: nameOf(column),
+    mapeAdded: (after.mape[target] ?? mape) - mape,
+  }));
+  return [
+    {
+      target,
+      mape,
+      importance: added.sort((a, b) => b.mapeAdded - a.mapeAdded),
+      prices: [...prices].map(([column, points]) => ({
+        field: nameOf(column),
+        points: points.map(({ value, ms }) => ({ value, ms: ms[target] })),
+      })),
+    },
+  ];
+}
+
+async function priceColumn(
+  answerer: RowAnswerer,
+  table: ObservationTable,
+  column: MetricColumn,
+): Promise<PricePoint[]> {
+  const points: PricePoint[] = [];
+  for (const value of listValues(table, column)) {
+    const same = new Float64Array(table.count).fill(value);
+    points.push({ value, ...(await answer(answerer, withColumn(table, column, same))) });
+  }
+  return points;
+}
+
+/** Quantiles of the samples. */
+function listValues(table: ObservationTable, column: MetricColumn): number[] {
+  const sorted = table[column].slice(0, table.count).sort();
+  return [...new Set(LEVELS.map((level) => sorted[Math.floor(level * (sorted.length - 1))]!))];
+}
+
+async function answer(answerer: RowAnswerer, table: ObservationTable): Promise<Answered> {
+  const answers = { ttft: [], tpot: [] };
+  for (let from = 0; from < table.count; from += ROWS_OF_A_TURN) {
+    const rows = Array.from({ length: Math.min(ROWS_OF_A_TURN, table.count - from) }, (_, i) => from + i);
+    answerer.answer(table, rows, answers);
+    await letOthersWork();
+  }
+  return {
+    mape: { ttft: measureAccuracy(answers.ttft)?.mape, tpot: measureAccuracy(answers.tpot)?.mape },
+    ms: { ttft: findMedian(answers.ttft), tpot: findMedian(answers.tpot) },
+  };
+}
+
+function findMedian(answers: readonly { readonly predictedMs: number }[]): number {
+  const sorted = answers.map(({ predictedMs }) => predictedMs).sort((a, b) => a - b);
+  return sorted[sorted.length >> 1] ?? Number.NaN;
+}
+
+function withColumn(table: ObservationTable, column: MetricColumn, values: Float64Array): ObservationTable {
+  const changed = selectRows(
+    table,
+    Array.from({ length: table.count }, (_, row) => row),
+  );
+  changed[column].set(values);
+  return changed;
+}
+
+function isConstant(table: ObservationTable, column: MetricColumn): boolean {
+  const values = table[column].subarray(0, table.count);
+  return values.every((value) => value === values[0]);
+}
+
+/** Each value at another row: a Fisher–Yates shuffle by mulberry32, the same everywhere. */
+function dealAround(table: ObservationTable, column: MetricColumn): Float64Array {
+  const values = table[column].slice(0, table.count);
+  let state = 1;
+  for (let i = values.length - 1; i > 0; i -= 1) {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    const j = ((mixed ^ (mixed >>> 14)) >>> 0) % (i + 1);
+    [values[i], values[j]] = [values[j]!, values[i]!];
+  }
+  return values;
+}
+
+function nameOf(column: MetricColumn): string {
+  return METRICS.find((metric) => metric.column === column)?.name ?? column;
+}

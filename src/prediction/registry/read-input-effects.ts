@@ -1,0 +1,61 @@
+/** The effects of the inputs of the served version: from the store, or computed now from the newest samples. */
+import type { Store } from '../../database/store.ts';
+import type { World } from '../../world.ts';
+import { decodeModel } from '../model/model-codec.ts';
+import { readSamplePages } from '../observations/sample-store.ts';
+import { appendObservation, createObservationTable, type ObservationTable } from '../schema/observation-table.ts';
+import { measureInputEffects } from './input-effects.ts';
+import { findInputEffects, type KeptEffects, keepInputEffects } from './input-effects-store.ts';
+import { listModelVersions, readModelFile } from './model-store.ts';
+
+/** Bounds the work to about a second of processor time, in parts. */
+const MAX_ROWS = 300;
+/** With fewer, an input matters by chance. */
+const MIN_ROWS = 50;
+const LIFETIME_MS = 3_600_000;
+
+export interface EffectsDependencies {
+  readonly store: Store;
+  readonly world: Pick<World, 'nowMs'>;
+}
+
+/** Undefined without a version that is served, or with too few samples. */
+export type ReadInputEffects = (targetModel: string) => Promise<KeptEffects | undefined>;
+
+/** Of callers that ask at once, one computes. */
+export function createEffectsReader({ store, world }: EffectsDependencies): ReadInputEffects {
+  const underWay = new Map<string, Promise<KeptEffects | undefined>>();
+  return async (targetModel) => {
+    const versions = await listModelVersions(store, targetModel);
+    const served = versions.find(({ isPromoted }) => isPromoted);
+    if (served === undefined) return undefined;
+    const of = { targetModel, version: served.version };
+    const untilMs = world.nowMs();
+    const kept = await findInputEffects(store, of, { fromMs: untilMs - LIFETIME_MS, untilMs });
+    if (kept !== undefined) return kept;
+    const key = `${served.version} ${targetModel}`;
+    const own = underWay.get(key) ?? compute(store, of, untilMs).finally(() => underWay.delete(key));
+    underWay.set(key, own);
+    return await own;
+  };
+}
+
+async function compute(
+  store: Store,
+  { targetModel, version }: { readonly targetModel: string; readonly version: number },
+  madeAtMs: number,
+): Promise<KeptEffects | undefined> {
+  const table = await readTable(store, targetModel);
+  if (table.count < MIN_ROWS) return undefined;
+  const model = decodeModel(await readModelFile(store, targetModel, version));
+  const effects = await measureInputEffects(model, table);
+  await keepInputEffects(store, { targetModel, version }, { ...effects, madeAtMs });
+  return { ...effects, version, madeAtMs };
+}
+
+async function readTable(store: Store, targetModel: string): Promise<ObservationTable> {
+  const table = createObservationTable();
+  for await (const page of readSamplePages(store, targetModel, MAX_ROWS))
+    for (const { observation } of page) appendObservation(table, observation);
+  return table;
+}
