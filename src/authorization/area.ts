@@ -115,7 +115,7 @@ export function createAuthorizationArea(dependencies: AuthorizationDependencies)
       createAuthorizeMount({ ...protocol, signIn }),
       createDeviceMount({ ...protocol, signIn }),
       createUserMount(protocol, { verifyToken, requireScope }),
-      ...mountOperations(implementAdministration({ store, world, countToken }), requireScope),
+      ...mountOperations(implementAdministration({ ...signIn.context, countToken }), requireScope),
       { path: '/', errors: 'page', routes: signIn.routes, respondPage },
       { path: '/', errors: 'page', routes: createPages(signIn.context, guard, [addPeopleRoutes]), respondPage },
       { path: '/', errors: 'page', routes: createPasswordLinkRoutes(signIn.context), respondPage },

@@ -29,6 +29,17 @@ const claimMailSql = statement<{ id: string }>(
 );
 const postponeMailSql = statement('postpone-mail', 'UPDATE mails SET due_at_ms = $3 WHERE id = $1 AND attempts = $2');
 const deleteMailSql = statement('delete-mail', 'DELETE FROM mails WHERE id = $1 AND attempts = $2');
+const MAX_COUNTED = 10_000;
+const countMailsSql = statement<{ waiting: number }>(
+  'count-mails',
+  'SELECT COUNT(*) AS waiting FROM (SELECT 1 FROM mails LIMIT $1) AS waiting_mails',
+);
+
+/** Counted up to 10,000, since metrics read it often. */
+export async function countWaitingMails(store: Store): Promise<number> {
+  const [row] = await store.read(countMailsSql, [MAX_COUNTED]);
+  return row?.waiting ?? 0;
+}
 
 export function mailAssociatedData(id: string): string {
   return `mail:${id}`;

@@ -10,6 +10,7 @@ import type { Log } from '../telemetry/log.ts';
 import { createRoundWorker } from '../workers/round-worker.ts';
 import type { Worker } from '../workers/worker.ts';
 import type { Mail } from './mail.ts';
+import type { MailOutcome } from './mail-metrics.ts';
 import { claim, listDueMails, mailAssociatedData, postpone, remove, type WaitingMail } from './mail-store.ts';
 import type { Smtp } from './smtp.ts';
 
@@ -19,6 +20,7 @@ export interface MailWorkerDependencies {
   readonly world: SteadyWorld;
   readonly log: Log;
   readonly smtp: Smtp;
+  readonly count?: (outcome: MailOutcome) => void;
 }
 
 const REST_MS = 1000;
@@ -50,10 +52,14 @@ export async function sendDueMails(dependencies: MailWorkerDependencies, signal:
   }
 }
 
-async function sendClaimed({ store, cipher, world, log, smtp }: MailWorkerDependencies, mail: WaitingMail) {
+async function sendClaimed(
+  { store, cipher, world, log, smtp, count = () => {} }: MailWorkerDependencies,
+  mail: WaitingMail,
+) {
   if (mail.expires_at_ms <= world.nowMs()) {
     if (!world.isClockTrusted()) return;
     log.warn({ mail: mail.id, attempts: mail.attempts }, 'Gave up a mail: its time is over');
+    count('expired');
     return await remove(store, mail);
   }
   const content = JSON.parse(cipher.decrypt(mail.content, mailAssociatedData(mail.id)).toString('utf8')) as Mail;
@@ -61,9 +67,11 @@ async function sendClaimed({ store, cipher, world, log, smtp }: MailWorkerDepend
   if (content.to === '') return await remove(store, mail);
   try {
     await smtp.send(content, mail.id);
+    count('sent');
   } catch (error) {
     const isFinal = isFailure(error) && error.details.isFinal === true;
     log.warn({ mail: mail.id, attempts: mail.attempts, reason: describeError(error) }, explain(isFinal));
+    count(isFinal ? 'refused' : 'deferred');
     if (!isFinal) return await postpone(store, mail, world.nowMs() + waitAfter(mail.attempts));
   }
   await remove(store, mail);

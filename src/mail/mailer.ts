@@ -3,9 +3,11 @@ import type { BoundStatement, Store } from '../database/store.ts';
 import type { SecretCipher } from '../encryption/secret-cipher.ts';
 import { withSteadyClock } from '../steady-clock.ts';
 import type { Log } from '../telemetry/log.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
 import type { Worker } from '../workers/worker.ts';
 import type { World } from '../world.ts';
 import type { Mail } from './mail.ts';
+import { createMailMetrics } from './mail-metrics.ts';
 import { insertMailStatement, mailAssociatedData } from './mail-store.ts';
 import { createMailWorker } from './mail-worker.ts';
 import type { Smtp } from './smtp.ts';
@@ -33,6 +35,7 @@ export interface MailDependencies {
   readonly cipher: SecretCipher;
   readonly world: World;
   readonly log: Log;
+  readonly metrics: Metrics;
   /** Undefined: mail is off. */
   readonly smtp: Smtp | undefined;
 }
@@ -40,9 +43,11 @@ export interface MailDependencies {
 /** The mailer of this process and its worker; undefined while mail is off. */
 export function createMail({
   smtp,
+  metrics,
   ...rest
 }: MailDependencies): { readonly mailer: Mailer; readonly worker: Worker } | undefined {
   if (smtp === undefined) return undefined;
   const dependencies = { ...rest, world: withSteadyClock(rest.world) };
-  return { mailer: createMailer(dependencies), worker: createMailWorker({ ...dependencies, smtp }) };
+  const count = createMailMetrics(metrics, rest.store);
+  return { mailer: createMailer(dependencies), worker: createMailWorker({ ...dependencies, smtp, count }) };
 }

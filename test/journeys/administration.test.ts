@@ -61,6 +61,18 @@ async function checkOperations({ dataDir, databaseUrl }: StorePlace): Promise<vo
   assert.deepEqual((await ok('listPeople', 'GET /people?state=disabled')).people.map(loginOf), ['ada']);
   await ok('enablePerson', 'POST /people/ada/enable', { json: {} });
   await ok('setAdministrator', 'PUT /people/ada/admin', { json: { isAdmin: true } });
+  const invitation = await ok('invitePerson', 'POST /invitations', { json: { login: 'joan', name: 'Joan' } });
+  const page = await fetch(invitation.link.replace(/^https?:\/\/[^/]+/, program.httpUrl));
+  assert.deepEqual([page.status, /joan/.test(await page.text())], [200, true]);
+  const again = await ok('createPasswordLink', 'POST /people/joan/password-link', { json: {} });
+  assert.notEqual(again.link, invitation.link);
+  for (const words of [
+    ['invite', '--login', 'alan', '--name', 'Alan'],
+    ['password-link', 'alan'],
+  ])
+    assert.match(await trivet('user', ...words), /^http:\/\/\S+\/password\?token=\S+$/);
+  const mailed = await send(program, 'POST /people/joan/password-link', { token, json: { sendMail: true } });
+  assert.deepEqual([mailed.status, mailed.body.detail], [409, 'Cannot send the link: this service sends no mail']);
   await ok('createOrganization', 'POST /organizations', { json: { login: 'acme', owner: 'root' } });
   assert.equal((await ok('listOrganizations', 'GET /organizations')).organizations[0].login, 'acme');
   await ok('setMember', 'PUT /organizations/acme/members/ada', { json: { role: 'owner' } });
@@ -186,6 +198,8 @@ const IN_ORDER = [
   'user_disabled',
   'user_enabled',
   'administrator_added',
+  'user_invited',
+  'password_link_created',
   'organization_created',
   'organization_changed',
   'organization_changed',

@@ -1,6 +1,8 @@
 import type { Command } from 'commander';
-import type { CliStoreOptions } from '../../command-line/open-cli-store.ts';
+import type { CliStore, CliStoreOptions } from '../../command-line/open-cli-store.ts';
 import { addServiceOptions, openOperator, type ServiceOptions } from '../../command-line/open-operator.ts';
+import { createMailer } from '../../mail/mailer.ts';
+import { openSmtp } from '../../mail/smtp.ts';
 import type { Operator } from '../../operations/call-on-store.ts';
 import { implementAdministration } from '../administration/administration.ts';
 
@@ -10,8 +12,14 @@ export interface AnswerOptions extends ServiceOptions {
 
 /** People, organizations and the audit log: of a running service, or of the store of this machine. */
 export function openAdministration(options: ServiceOptions, { ifAbsent }: CliStoreOptions = {}): Promise<Operator> {
-  const implementOn = implementAdministration;
+  const implementOn = (cli: CliStore) => implementAdministration(toDependencies(cli));
   return openOperator({ options, implementOn, ...(ifAbsent === undefined ? {} : { ifAbsent }) });
+}
+
+/** Links lead to where a service with the same settings is; its mails wait in the store until it sends them. */
+function toDependencies({ store, world, cipher, config: { server, mail } }: CliStore) {
+  const baseUrl = server.authUrl ?? `http://${server.host}:${server.httpPort}`;
+  return { store, world, cipher, baseUrl, mailer: openSmtp(mail) && createMailer({ cipher, world }) };
 }
 
 /** What every command has that answers: the service it speaks to, and JSON. */

@@ -1,8 +1,9 @@
 /** `trivet user`: people, for operators: on the store, whether the service is up or down, or at a running service. */
 import { text } from 'node:stream/consumers';
 import { Command, Option } from 'commander';
-import { formatTable, print, printJson } from '../../command-line/output.ts';
-import type { InputOf } from '../../operations/operation.ts';
+import { formatTable, print, printJson, remark } from '../../command-line/output.ts';
+import type { InputOf, OutputOf } from '../../operations/operation.ts';
+import { invite, orderLink } from '../administration/invitation-operations.ts';
 import {
   addPerson,
   changeEmail,
@@ -29,6 +30,15 @@ export function createUserCommand(): Command {
     .option('--password-stdin', 'read the password from standard input; without it the person has none yet')
     .option('--admin', 'lets the person administer the service')
     .action(create);
+  add('invite', 'Create an account, and a link with which its person chooses a password within 7 days')
+    .requiredOption('--login <login>', 'what stands for the person in paths')
+    .requiredOption('--name <name>', 'how pages call the person')
+    .option('--email <address>', 'email address')
+    .option('--mail', 'mail the link, and do not show it')
+    .action(invitePerson);
+  add('password-link <login>', 'Create a link with which a person chooses a new password within 24 hours')
+    .option('--mail', 'mail the link to the verified address of the person, and do not show it')
+    .action(createPasswordLink);
   addAnswerOptions(command.command('list').description('List all people'), 'one JSON object a line')
     .option('--search <text>', 'only people with this in the login, the name or the email address')
     .addOption(new Option('--state <state>', 'only these').choices(PERSON_STATES))
@@ -72,6 +82,31 @@ async function create(options: CreateOptions): Promise<void> {
   const person = await operator.call(addPerson, given);
   if (json) printJson(person);
   else print(`Created ${person.login} (${person.id})`);
+}
+
+interface LinkOptions extends AnswerOptions {
+  readonly mail?: true;
+}
+
+interface InviteOptions extends LinkOptions, Pick<CreateOptions, 'login' | 'name' | 'email'> {}
+
+async function invitePerson(options: InviteOptions): Promise<void> {
+  const { login, name, email = null, mail } = options;
+  await using operator = await openAdministration(options, { ifAbsent: 'create' });
+  printLink(options, await operator.call(invite, { login, name, email, sendMail: mail === true }));
+}
+
+async function createPasswordLink(login: string, options: LinkOptions): Promise<void> {
+  await using operator = await openAdministration(options);
+  printLink(options, await operator.call(orderLink, { login, sendMail: options.mail === true }));
+}
+
+function printLink({ json }: LinkOptions, answer: OutputOf<typeof invite>): void {
+  const { login, link, expiresAtMs } = answer;
+  const until = new Date(expiresAtMs).toISOString();
+  if (json) printJson(answer);
+  else print(link === null ? `The link is on its way to ${login} by mail, good until ${until}` : link);
+  if (!json && link !== null) remark(`Good for one new password, until ${until}: hand it to ${login} in private`);
 }
 
 /** Checked here already, before anything is opened or sent. */

@@ -17,6 +17,8 @@ export async function callPeople({ api }: Calls): Promise<void> {
   await api.DELETE(`${API}/people/{login}/second-step`, ada);
   await api.PUT(`${API}/people/{login}/email`, { ...ada, body: { email: 'ada@example.com' } });
   await api.PUT(`${API}/people/{login}/admin`, { ...ada, body: { isAdmin: false } });
+  await api.POST(`${API}/invitations`, { body: { login: 'joan', name: 'Joan' } });
+  await api.POST(`${API}/people/{login}/password-link`, { params: { path: { login: 'joan' } }, body: {} });
   const made = await read(api.POST('/api/v5/user/access_tokens', { body: { name: 'ci', scopes: ['all_user'] } }));
   const root = { login: 'root' };
   await api.GET(`${API}/people/{login}/tokens`, { params: { path: root } });
