@@ -169,20 +169,21 @@ interface NoticeParts {
   readonly mailer: Mailer | undefined;
 }
 
-/** Notices of what this process serves, and of its disk. */
+/** Notices of what this process serves, and of its disk, by mail and to webhooks. */
 function createNotices(
   { server, store: { dataDir } }: Config,
   { store, world, log, http }: Base,
   { authorization: { listRecipients }, webhooks, prediction, mailer }: NoticeParts,
 ): Worker[] {
-  if (mailer === undefined) return [];
+  const publish = webhooks.publishNotice;
+  if (mailer === undefined && publish === undefined) return [];
   const service = server.authUrl ?? http.url;
   const sources = [
     createDiskSource(dataDir),
     ...(server.parts.includes('webhooks') ? [webhooks.createNotices(service)] : []),
     ...(server.parts.includes('prediction') ? [prediction.createNotices(service)] : []),
   ];
-  return [createNoticeWorker({ store, world, log, mailer, sources, listRecipients, service })];
+  return [createNoticeWorker({ store, world, log, mailer, publish, sources, listRecipients, service })];
 }
 
 function openGrpc(config: Config, { log, metrics, world, tracing }: Base, areas: readonly Area[]) {

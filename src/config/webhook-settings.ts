@@ -17,6 +17,12 @@ export const webhookSettings = {
     schema: list(z.string().toLowerCase().refine(isNamePattern, 'must be names, or patterns as *.corp')),
     fallback: '*.local,*.internal,*.home.arpa,*.localdomain,*.lan,*.home,*.corp',
   }),
+  noticeRepository: optional({
+    env: 'NOTICE_REPOSITORY',
+    about:
+      'Repository, as `ops/notices`, whose webhooks get the notices of this service as events of the kind issue: a webhook fails, is disabled or works again, a model drifts, the disk is nearly full. Without it, notices go by mail only.',
+    schema: text.refine((value) => /^[^/\s]+\/[^/\s]+$/.test(value), 'must be OWNER/NAME'),
+  }),
   caFile: optional({
     env: 'WEBHOOK_CA_FILE',
     about:

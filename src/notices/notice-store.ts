@@ -16,6 +16,29 @@ const openNoticesSql = statement<{ cause: string }>(
 const forgetFineSql = statement('forget-fine-notices', `DELETE FROM notices WHERE state = 'fine' AND sent_at_ms <= $1`);
 const closeSql = statement('close-notice', `UPDATE notices SET state = 'fine' WHERE cause = $1`);
 
+const lastNoticeSql = statement<{ state: string; sent_at_ms: number }>(
+  'last-notice',
+  'SELECT state, sent_at_ms FROM notices WHERE cause = $1',
+);
+
+export interface LastNotice {
+  readonly state: string;
+  readonly sentAtMs: number;
+}
+
+export async function findLastNotice(store: Store, cause: string): Promise<LastNotice | undefined> {
+  const [row] = await store.read(lastNoticeSql, [cause]);
+  return row && { state: row.state, sentAtMs: row.sent_at_ms };
+}
+
+/** What `recordNoticeOnce` will decide, unless another process comes first. */
+export function isDue(
+  last: LastNotice | undefined,
+  { state, nowMs, quietUntilMs }: Omit<NoticeRecord, 'cause' | 'mails'>,
+) {
+  return last === undefined || (last.state !== state && (last.sentAtMs <= quietUntilMs || last.sentAtMs > nowMs));
+}
+
 export interface NoticeRecord {
   readonly cause: string;
   readonly state: string;

@@ -1,19 +1,23 @@
-/** Sends notices by mail. Every process with a mail server looks for troubles; the store decides which one sends. */
-import type { Store } from '../database/store.ts';
+/** Sends notices by mail and publishes them. Every process that can do either looks for troubles; the store decides which one sends. */
+import type { BoundStatement, Store } from '../database/store.ts';
+import { isFailure } from '../errors.ts';
 import type { Mailer } from '../mail/mailer.ts';
 import type { Log } from '../telemetry/log.ts';
 import { createRoundWorker } from '../workers/round-worker.ts';
 import type { Worker } from '../workers/worker.ts';
 import type { World } from '../world.ts';
-import type { Audience, Notice, NoticeSource, Recipient } from './notice.ts';
-import { closeSilently, forgetOld, listOpen, recordNoticeOnce } from './notice-store.ts';
+import type { Audience, Notice, NoticeSource, PublishNotice, Recipient } from './notice.ts';
+import { closeSilently, findLastNotice, forgetOld, isDue, listOpen, recordNoticeOnce } from './notice-store.ts';
 import { chooseNoticeTexts } from './texts.ts';
 
 export interface NoticeDependencies {
   readonly store: Store;
   readonly world: World;
   readonly log: Log;
-  readonly mailer: Mailer;
+  /** Undefined: mail is off. */
+  readonly mailer: Mailer | undefined;
+  /** Undefined: notices go by mail only. */
+  readonly publish?: PublishNotice | undefined;
   readonly sources: readonly NoticeSource[];
   /** Those who want notices and have a verified address. */
   readonly listRecipients: (audience: Audience) => Promise<readonly Recipient[]>;
@@ -60,13 +64,36 @@ async function sendRecovery(dependencies: NoticeDependencies, source: NoticeSour
   else await sendNotice(dependencies, recovery);
 }
 
-async function sendNotice(
-  { store, world, mailer, listRecipients, service }: NoticeDependencies,
-  { cause, state, audience, write }: Notice,
-): Promise<void> {
+async function sendNotice(dependencies: NoticeDependencies, notice: Notice): Promise<void> {
+  const { store, world } = dependencies;
+  const { cause, state } = notice;
   const nowMs = world.nowMs();
+  const moment = { state, nowMs, quietUntilMs: nowMs - QUIET_MS };
+  const last = await findLastNotice(store, cause);
+  if (!isDue(last, moment)) return;
+  // Before it is recorded: after a crash in between it is published again, under the same key.
+  await publishNotice(dependencies, notice, last?.sentAtMs ?? Math.floor(nowMs / QUIET_MS));
+  await store.call(recordNoticeOnce, { cause, ...moment, mails: await writeMails(dependencies, notice) });
+}
+
+async function publishNotice({ publish, log }: NoticeDependencies, { write, ...notice }: Notice, since: number) {
+  const { cause, state } = notice;
+  if (publish === undefined) return;
+  const text = write(chooseNoticeTexts('en'));
+  await publish({ cause, state, text, key: `${cause} ${state} ${since}` }).catch((error: unknown) => {
+    // Mails go out all the same. Any other failure is tried again.
+    if (!isFailure(error) || error.code !== 'not_found') throw error;
+    log.error({ cause, reason: error.message }, 'A notice was not published');
+  });
+}
+
+async function writeMails(
+  { mailer, listRecipients, service }: NoticeDependencies,
+  { audience, write }: Notice,
+): Promise<BoundStatement[]> {
+  if (mailer === undefined) return [];
   const recipients = await listRecipients(audience);
-  const mails = recipients.map(({ name, email, language }) => {
+  return recipients.map(({ name, email, language }) => {
     const texts = chooseNoticeTexts(language);
     const text = write(texts);
     const paragraphs = [texts.hello(name), ...text.paragraphs];
@@ -78,5 +105,4 @@ async function sendNotice(
       footer: texts.footer(service),
     });
   });
-  await store.call(recordNoticeOnce, { cause, state, nowMs, quietUntilMs: nowMs - QUIET_MS, mails });
 }

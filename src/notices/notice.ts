@@ -16,6 +16,16 @@ export interface Notice {
 
 export type NoticeText = Pick<Mail, 'subject' | 'paragraphs' | 'link'>;
 
+/** A notice for machines, in English. */
+export interface PublishedNotice extends Pick<Notice, 'cause' | 'state'> {
+  readonly text: NoticeText;
+  /** Names this notice among those of its cause: the same one may be published twice, and counts once. */
+  readonly key: string;
+}
+
+/** Throws `not_found` while there is no place to publish to. */
+export type PublishNotice = (notice: PublishedNotice) => Promise<void>;
+
 export interface Recipient {
   readonly name: string;
   readonly email: string;

@@ -15,9 +15,10 @@ import type { Smtp } from '../mail/smtp.ts';
 import { addAlarmsStatements } from '../prediction/observations/drift-alarm-store.ts';
 import { createDriftNotices } from '../prediction/observations/drift-notices.ts';
 import { createLog } from '../telemetry/log.ts';
+import { findWatched } from '../webhooks/hooks/troubled-hooks-store.ts';
 import { createHookNotices } from '../webhooks/management/hook-notices.ts';
 import { createDiskSource } from './disk-source.ts';
-import type { NoticeSource } from './notice.ts';
+import type { NoticeSource, PublishedNotice } from './notice.ts';
 import { notifyOfTroubles } from './notice-worker.ts';
 
 const failSql = statement(
@@ -78,7 +79,7 @@ async function addVerified(store: Store, world: ReturnType<typeof createStillWor
   return user;
 }
 
-const hookSources = (store: Store) => [createHookNotices(store, 'https://id')];
+const hookSources = (store: Store) => [createHookNotices(store, { pagesUrl: 'https://id' })];
 
 forEachEngine(
   'an owner receives a notice when a webhook fails, is disabled, and works again, at most once an hour',
@@ -190,4 +191,63 @@ forEachEngine('each person reads notices in the language that the person chose',
   await store.write(disableSql, [7, world.nowMs(), 'The receiver answered 410 Gone']);
   await look();
   assert.match((await readMails()).join(), /^ada@example\.org: \S+\/repository-7 的 Webhook 已停用$/);
+});
+
+forEachEngine(
+  'a notice is published once an hour, also by two processes and after a failure',
+  async (store, { openAnother }) => {
+    const world = createStillWorld();
+    const ada = await addVerified(store, world, 'ada');
+    await insertTestHook(store, { id: 7, url: 'https://ci.example.org/', ownerId: ada.id });
+    await store.write(failSql, [7, ada.id, world.nowMs() - 10 * MINUTE_MS]);
+    const published: PublishedNotice[] = [];
+    let isDown = true;
+    const look = (on: Store) =>
+      notifyOfTroubles(
+        {
+          store: on,
+          world,
+          log: createLog('silent'),
+          mailer: undefined,
+          publish: async (notice) => {
+            published.push(notice);
+            if (isDown) throw new Error('the store is away');
+          },
+          sources: hookSources(on),
+          listRecipients: async () => [],
+          service: 'https://id',
+        },
+        never,
+      );
+    await look(store);
+    isDown = false;
+    await Promise.all([look(store), look(await openAnother())]);
+    await look(store);
+    assert.equal(new Set(published.map(({ key }) => key)).size, 1, 'the key tells the intake that it is the same');
+    const attempts = published.length;
+    assert.ok(attempts >= 2 && attempts <= 3, String(attempts));
+    assert.match(published[0]!.text.subject, /^A webhook of \S+ fails$/);
+    await store.write(failSql, [7, ada.id, null]);
+    await look(store);
+    assert.equal(published.length, attempts, 'not within the hour');
+    world.moveMs(61 * MINUTE_MS);
+    await look(store);
+    assert.deepEqual([published.length, published.at(-1)?.state], [attempts + 1, 'fine']);
+  },
+);
+
+forEachEngine('webhooks that get the notices cause none themselves', async (store) => {
+  const world = createStillWorld();
+  const ada = await addVerified(store, world, 'ada');
+  for (const id of [7, 8]) {
+    await insertTestHook(store, { id, url: 'https://ci.example.org/', ownerId: ada.id });
+    await store.write(failSql, [id, ada.id, world.nowMs() - 10 * MINUTE_MS]);
+  }
+  const list = async (noticeRepository?: string) =>
+    (await createHookNotices(store, { pagesUrl: 'https://id', noticeRepository }).listTroubles(world.nowMs())).map(
+      ({ cause }) => cause,
+    );
+  assert.deepEqual(await list(), ['hook:7', 'hook:8']);
+  const watched = await findWatched(store, 7);
+  assert.deepEqual(await list(`${watched?.ownerLogin}/REPOSITORY-7`), ['hook:8']);
 });

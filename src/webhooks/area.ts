@@ -9,7 +9,7 @@ import type { RouteMount } from '../http/mount.ts';
 import { createRoutes } from '../http/routes.ts';
 import type { IdentityEnv, RequireScope } from '../http/scope-middleware.ts';
 import type { Owners } from '../identity.ts';
-import type { NoticeSource } from '../notices/notice.ts';
+import type { NoticeSource, PublishNotice } from '../notices/notice.ts';
 import type { AuditChange } from '../operations/audit-change.ts';
 import { mountOperations } from '../operations/operation-routes.ts';
 import { withSteadyClock } from '../steady-clock.ts';
@@ -33,6 +33,7 @@ import { createEventSweeper } from './intake/event-sweeper-worker.ts';
 import { createHookAdmin, type HookAdmin } from './management/hook-admin.ts';
 import { createHookNotices } from './management/hook-notices.ts';
 import { createManagement } from './management/management.ts';
+import { createNoticePublisher } from './management/notice-events.ts';
 
 export interface WebhooksDependencies {
   readonly store: Store;
@@ -55,11 +56,14 @@ export interface WebhooksArea extends Area {
   readonly admin: HookAdmin;
   /** Notices to owners of webhooks; `pagesUrl` is where the pages are. */
   readonly createNotices: (pagesUrl: string) => NoticeSource;
+  /** To the webhooks of a repository; undefined when no repository is set. */
+  readonly publishNotice: PublishNotice | undefined;
 }
 
 export function createWebhooksArea(dependencies: WebhooksDependencies): WebhooksArea {
   const { store, log, metrics, cipher, owners, baseUrl, requireScope } = dependencies;
   const world = withSteadyClock(dependencies.world);
+  const { noticeRepository } = dependencies.config;
   const guard = createAddressGuard({
     ...dependencies.config,
     onRefused: (refusal) =>
@@ -112,6 +116,7 @@ export function createWebhooksArea(dependencies: WebhooksDependencies): Webhooks
       createEventSweeper({ store, world, log }),
     ],
     admin: createHookAdmin(managed),
-    createNotices: (pagesUrl) => createHookNotices(store, pagesUrl),
+    createNotices: (pagesUrl) => createHookNotices(store, { pagesUrl, noticeRepository }),
+    publishNotice: noticeRepository === undefined ? undefined : createNoticePublisher(management, noticeRepository),
   };
 }

@@ -8,8 +8,16 @@ import { findWatched, listTroubledSince, type WatchedHook } from '../hooks/troub
 const FAILING_MS = 5 * 60_000;
 const PREFIX = 'hook:';
 
-/** `pagesUrl`: where the pages of the service are. */
-export function createHookNotices(store: Store, pagesUrl: string): NoticeSource {
+export interface HookNoticesOptions {
+  /** Where the pages of the service are. */
+  readonly pagesUrl: string;
+  /** OWNER/NAME whose webhooks get the notices: one about themselves would only be another delivery that fails. */
+  readonly noticeRepository?: string | undefined;
+}
+
+export function createHookNotices(store: Store, { pagesUrl, noticeRepository }: HookNoticesOptions): NoticeSource {
+  const isWatched = ({ ownerLogin, path }: WatchedHook) =>
+    `${ownerLogin}/${path}`.toLowerCase() !== noticeRepository?.toLowerCase();
   const toNotice = (hook: WatchedHook, state: 'failing' | 'disabled' | 'fine'): Notice => ({
     cause: PREFIX + hook.id,
     state,
@@ -23,12 +31,12 @@ export function createHookNotices(store: Store, pagesUrl: string): NoticeSource 
     prefix: PREFIX,
     async listTroubles(nowMs) {
       const hooks = await listTroubledSince(store, nowMs - FAILING_MS);
-      return hooks.map((hook) => toNotice(hook, hook.isDisabled ? 'disabled' : 'failing'));
+      return hooks.filter(isWatched).map((hook) => toNotice(hook, hook.isDisabled ? 'disabled' : 'failing'));
     },
     async findRecovery(cause) {
       const hook = await findWatched(store, Number(cause.slice(PREFIX.length)));
       // Deleted, or switched off by its owner, who knows.
-      return hook === undefined || hook.isDisabled ? undefined : toNotice(hook, 'fine');
+      return hook === undefined || hook.isDisabled || !isWatched(hook) ? undefined : toNotice(hook, 'fine');
     },
   };
 }

@@ -1,0 +1,51 @@
+/**
+ * Notices of the service as events of a repository: an issue is opened when something needs attention, and closed when it is
+ * over. So its webhooks get them as any event: in the words of their code host, signed, retried, with a log.
+ */
+import { createHash } from 'node:crypto';
+import { isFailure } from '../../errors.ts';
+import type { PublishedNotice, PublishNotice } from '../../notices/notice.ts';
+import { type Event, eventSchema } from '../events/event.ts';
+import { KEY_USED } from '../intake/draft-event.ts';
+import type { Management } from './management.ts';
+import { publishEvent } from './publish-event.ts';
+
+/** `fullName`: OWNER/NAME. Throws `not_found` while there is no such repository. */
+export function createNoticePublisher(management: Management, fullName: string): PublishNotice {
+  const [owner = '', name = ''] = fullName.split('/');
+  return async (notice) => {
+    const repository = await management.access.find(owner, name);
+    const event = toIssue(notice, new Date(management.world.nowMs()).toISOString());
+    const incoming = { repository, event, source: 'notice', idempotencyKey: `notice-${digest(notice.key)}` };
+    await publishEvent(management, incoming).catch((error: unknown) => {
+      // Another process has published it, at another time.
+      if (!isFailure(error) || error.details.errorCodeName !== KEY_USED) throw error;
+    });
+  };
+}
+
+function digest(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
+}
+
+function toIssue({ cause, state, text }: PublishedNotice, time: string): Event {
+  const actor = { name: 'Trivet', username: 'trivet' };
+  const isOver = state === 'fine';
+  return eventSchema.parse({
+    kind: 'issue',
+    action: isOver ? 'close' : 'open',
+    actor,
+    issue: {
+      // One issue for each cause, however often it comes back.
+      number: 1 + (Number.parseInt(digest(cause).slice(0, 8), 16) % 2_000_000_000),
+      title: text.subject,
+      description: [...text.paragraphs, ...(text.link === undefined ? [] : [text.link.url])].join('\n\n'),
+      state: isOver ? 'closed' : 'opened',
+      author: actor,
+      labels: [cause.split(':')[0] ?? '', state].map((title) => ({ title })),
+      created_at: time,
+      ...(isOver ? { closed_at: time } : {}),
+      ...(text.link === undefined ? {} : { url: text.link.url }),
+    },
+  });
+}
