@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { findReasonToSkipPages } from '../../../test/support/browser.ts';
 import { readText, signIn, useBrowser } from '../../../test/support/browser-pages.ts';
-import { addUser, type PageService, startPageService } from '../../../test/support/page-service.ts';
+import { addUser, openAs, type PageService, startPageService } from '../../../test/support/page-service.ts';
+import { setLanguageStatement } from './language-store.ts';
 
 const CHINESE = 'zh-CN,zh;q=0.9,en;q=0.8';
 
@@ -61,6 +62,17 @@ test('the switch sets no cookie for a language that does not exist', async () =>
   const body = new URLSearchParams({ language: 'xx' });
   const response = await fetch(`${service.url}/language`, { method: 'POST', redirect: 'manual', body });
   assert.deepEqual([response.status, response.headers.get('set-cookie')], [303, null]);
+});
+
+test('a refused form is in the language of the person, with what a rule says', async () => {
+  await using service = await startPageService();
+  const { id } = await addUser(service, 'ada');
+  await service.store.writeAll([setLanguageStatement(id, 'zh-CN')]);
+  const client = await openAs(service, 'ada');
+  const refused = await client.readRefusal(client.submit('/account/tokens', '/account/tokens', { name: 'CI' }));
+  assert.equal(refused.status, 422);
+  assert.match(refused.body, /<html lang="zh-CN">[\s\S]*请更正以下问题[\s\S]*至少选择一个权限范围/);
+  assert.doesNotMatch(refused.body, /Cannot create the token/);
 });
 
 describe('in a browser', { skip: findReasonToSkipPages() }, () => {

@@ -21,6 +21,7 @@ import {
   request,
 } from '../../../test/support/authorization-server.ts';
 import { type Case, checkConformance } from '../../../test/support/conformance.ts';
+import { setLanguageStatement } from '../account-pages/language-store.ts';
 import { listEvents } from '../accounts/audit-store.ts';
 import { deleteApplication, setApplicationDisabled } from '../applications/application.ts';
 
@@ -35,6 +36,15 @@ const cases: Case[] = [
       assertRedirectedError(bench, answer, 'access_denied');
       const events = await listEvents(bench.server.store, { userId: person.user.id, limit: 5 });
       assert.ok(events.some((event) => event.kind === 'consent_denied'));
+    },
+  ],
+  [
+    'the page is in the language that the person chose in another browser',
+    async (bench) => {
+      const { cookie, fields, person } = await prepareRequest(bench);
+      await bench.server.store.writeAll([setLanguageStatement(person.user.id, 'zh-CN')]);
+      const page = await authorize(bench.server, cookie, fields);
+      assert.match(page.text, /<html lang="zh-CN">[\s\S]*请求访问您的账号/);
     },
   ],
   [
