@@ -2,7 +2,7 @@
 import { setImmediate as yieldToCalls } from 'node:timers/promises';
 import { createPredictColumns, METRIC_COLUMNS, type PredictColumns } from '../schema/columns.ts';
 import { toInput } from './load-input.ts';
-import { writeItem } from './prediction-answer.ts';
+import { type ItemGroup, writeItem } from './prediction-answer.ts';
 import { type PredictionRow, ROWS_A_TURN } from './read-rows.ts';
 import { createRowEstimator, type RowEstimatorDependencies } from './row-estimator.ts';
 
@@ -14,21 +14,24 @@ export interface AskedRows {
   readonly itemEnd: string;
 }
 
-/** One item a row, in the order of the rows. */
-export type AnswerRows = (asked: AskedRows) => Promise<string[]>;
+/** One item a row, in the order of the rows; those of one slice are a group. */
+export type AnswerRows = (asked: AskedRows) => Promise<ItemGroup[]>;
 
 export function createRowAnswerer(dependencies: RowEstimatorDependencies): AnswerRows {
   const columns = createPredictColumns(ROWS_A_TURN);
   const estimateRows = createRowEstimator(dependencies);
   return async ({ targetModel, rows, itemEnd }) => {
-    const items: string[] = [];
+    const groups: ItemGroup[] = [];
     for (let start = 0; start < rows.length; start += ROWS_A_TURN) {
       if (start > 0) await yieldToCalls();
       fillColumns(columns, rows, start);
       const { readTtft, readTpot } = estimateRows(targetModel, columns);
+      const items: string[] = [];
       for (let row = 0; row < columns.count; row++) items.push(writeItem(readTtft(row), readTpot(row), itemEnd));
+      const text = items.join(',');
+      groups.push(rows.length > ROWS_A_TURN ? Buffer.from(text) : text);
     }
-    return items;
+    return groups;
   };
 }
 

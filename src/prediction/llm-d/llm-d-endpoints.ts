@@ -14,7 +14,7 @@ import type { AnswerRows } from './answer-rows.ts';
 import { createBodyReader, MAX_BODY_BYTES } from './body-budget.ts';
 import type { MeasuredTimes } from './measured-times.ts';
 import type { ReadReadiness } from './model-readiness.ts';
-import { MODEL_TYPE, type Objective, writeBulk, writeItemEnd } from './prediction-answer.ts';
+import { type ItemGroup, MODEL_TYPE, type Objective, writeBulk, writeItemEnd } from './prediction-answer.ts';
 import { type PredictionRow, readPredictionRow, readPredictionRows, readTrainingRows } from './read-rows.ts';
 import type { TakeTrainingRows } from './training-intake.ts';
 
@@ -129,8 +129,8 @@ function listRowOperations(dependencies: LlmDDependencies): Operation[] {
       scope: 'predict',
       read: readPredictionRow,
       async answer(row, targetModel) {
-        const { items } = await predict(targetModel, [row]);
-        return replyText(items[0]!);
+        const { groups } = await predict(targetModel, [row]);
+        return replyBody(groups[0]!);
       },
     }),
     ...[true, false].map((hasErrors) =>
@@ -139,8 +139,8 @@ function listRowOperations(dependencies: LlmDDependencies): Operation[] {
         scope: 'predict',
         read: readPredictionRows,
         async answer(rows, targetModel) {
-          const { items, durationMs } = await predict(targetModel, rows);
-          return replyText(writeBulk(items, { count: items.length, durationMs, hasErrors }));
+          const { groups, durationMs } = await predict(targetModel, rows);
+          return replyBody(writeBulk(groups, { count: rows.length, durationMs, hasErrors }));
         },
       }),
     ),
@@ -157,7 +157,7 @@ function listRowOperations(dependencies: LlmDDependencies): Operation[] {
 }
 
 interface Predicted {
-  readonly items: readonly string[];
+  readonly groups: readonly ItemGroup[];
   readonly durationMs: number;
 }
 
@@ -169,14 +169,14 @@ function createRowPredictor(dependencies: LlmDDependencies) {
     const { isReady, loadedAt } = readReadiness(answering);
     if (!isReady) throw new Failure('unavailable', `Nothing was learned yet about the model "${targetModel}"`);
     const itemEnd = writeItemEnd(objective, new Date(world.nowMs()), loadedAt);
-    const items = await answerRows({ targetModel: answering, rows, itemEnd });
+    const groups = await answerRows({ targetModel: answering, rows, itemEnd });
     const durationMs = world.monotonicMs() - startedMs;
     observeSeconds(durationMs / 1000);
-    return { items, durationMs };
+    return { groups, durationMs };
   };
 }
 
-function replyText(body: string): Reply {
+function replyBody(body: ItemGroup): Reply {
   return { status: 200, headers: { 'Content-Type': 'application/json' }, body };
 }
 

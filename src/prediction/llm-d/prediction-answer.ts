@@ -59,10 +59,18 @@ export interface BulkTotals {
   readonly hasErrors: boolean;
 }
 
-export function writeBulk(items: readonly string[], { count, durationMs, hasErrors }: BulkTotals): string {
+/** Items with commas between them: bytes where the answer has several such groups. */
+export type ItemGroup = string | Uint8Array<ArrayBuffer>;
+
+/** A large answer is put together from bytes: a text of megabytes holds up all calls while it is joined and encoded. */
+export function writeBulk(groups: readonly ItemGroup[], { count, durationMs, hasErrors }: BulkTotals): ItemGroup {
   const errors = hasErrors ? ',"errors":[]' : '';
-  return (
-    `{"predictions":[${items.join(',')}]${errors},"total_requests":${count},"successful_predictions":${count}` +
-    `,"failed_predictions":0,"processing_time_ms":${round(durationMs)}}`
-  );
+  const start = '{"predictions":[';
+  const end =
+    `]${errors},"total_requests":${count},"successful_predictions":${count}` +
+    `,"failed_predictions":0,"processing_time_ms":${round(durationMs)}}`;
+  const [first] = groups;
+  if (groups.length === 1 && typeof first === 'string') return start + first + end;
+  const parts = groups.flatMap((group, i) => [i === 0 ? start : ',', group]);
+  return Buffer.concat([...parts, end].map((part) => (typeof part === 'string' ? Buffer.from(part) : part)));
 }

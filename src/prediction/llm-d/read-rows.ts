@@ -2,7 +2,7 @@
  * Bodies → rows. One row that is wrong refuses all of them, with every fault of every row. Large bodies are read in
  * parts between which other calls are answered.
  */
-import { isUtf8 } from 'node:buffer';
+import { isAscii, isUtf8 } from 'node:buffer';
 import { setImmediate as yieldToCalls } from 'node:timers/promises';
 import { createFaultList, type FaultList, refuseBody } from './faults.ts';
 import { parseLargeBody } from './parse-large-body.ts';
@@ -42,12 +42,18 @@ export async function readTrainingRows(body: Uint8Array): Promise<readonly Train
 }
 
 async function parseBody(body: Uint8Array): Promise<unknown> {
-  const value = isUtf8(body) ? await parseText(decoder.decode(body)) : undefined;
+  const value = isUtf8(body) ? await parseText(decodeText(body)) : undefined;
   if (value === undefined) throw refuseBody([{ loc: ['body'], msg: 'JSON decode error', type: 'json_invalid' }]);
   return value;
 }
 
 const decoder = new TextDecoder();
+
+/** Most bodies are ASCII, which is copied in a fraction of the time. */
+function decodeText(body: Uint8Array): string {
+  if (!isAscii(body)) return decoder.decode(body);
+  return Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('latin1');
+}
 
 /**
  * Checking for deep nesting takes about as long as parsing, which is done without recursion. Lists nested in so few characters

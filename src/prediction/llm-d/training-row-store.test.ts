@@ -7,7 +7,7 @@ import type { Store } from '../../database/store.ts';
 import { createLog } from '../../telemetry/log.ts';
 import { listSamples, type Sample } from '../observations/sample-store.ts';
 import { createMeasuredTimes } from './measured-times.ts';
-import { decideMeasures, type Measures, nameEndToEnd, takeBatch } from './training-row-store.ts';
+import { decideMeasures, type Measures, nameEndToEnd, readTimes, takeBatch } from './training-row-store.ts';
 
 const [pattern] = observePool({ rows: 1 });
 
@@ -54,7 +54,10 @@ const cases: [
 ];
 for (const [title, [measures, heldRows, hasWaited], rows, [next, held]] of cases)
   test(`decideMeasures() ${title}`, () =>
-    assert.deepEqual(decideMeasures({ measures, heldRows, hasWaited }, rows), { measures: next, heldRows: held }));
+    assert.deepEqual(decideMeasures({ measures, heldRows, hasWaited }, readTimes(rows)), {
+      measures: next,
+      heldRows: held,
+    }));
 
 forEachEngine('rows of a client that streams become samples of its model, those that were held too', async (store) => {
   assert.deepEqual(await send(store, createSamples(5, 'ttft')), { samples: [], measures: 'unknown' });

@@ -7,6 +7,7 @@
  * while, they are end-to-end times, and belong to a target model of their own.
  */
 
+import { setImmediate as yieldToCalls } from 'node:timers/promises';
 import { idAtMs } from '../../database/ids.ts';
 import {
   type BoundStatement,
@@ -14,9 +15,11 @@ import {
   type Procedure,
   type Store,
   statement,
+  type Transaction,
 } from '../../database/store.ts';
 import { exactStatements, wideInsert } from '../../database/value-rows.ts';
 import { insertSampleStatements, type Sample } from '../observations/sample-store.ts';
+import { ROWS_A_TURN } from './read-rows.ts';
 
 /** Processes learn by it that the times of a model measure something else than before. */
 export const MEASURES_TOPIC = 'llm-d-measures';
@@ -69,9 +72,20 @@ const endToEndModelsSql = statement<{ target_model: string }>(
   `SELECT target_model FROM llm_d_models WHERE measures = 'end-to-end' ORDER BY updated_at_ms DESC LIMIT $1`,
 );
 
-export interface TrainingBatch {
+/** What decides about the rows of a batch. */
+export interface BatchTimes {
+  readonly rows: number;
+  /** Whether a row has a TPOT. */
+  readonly hasTpot: boolean;
+}
+
+export interface TrainingBatch extends BatchTimes {
   readonly targetModel: string;
-  readonly samples: readonly Sample[];
+  /**
+   * The samples as JSON, in groups. 10,000 objects that go to the writer thread at once hold up all calls for tens of
+   * milliseconds, and so do the statements of all of them on PostgreSQL.
+   */
+  readonly groups: readonly string[];
   readonly nowMs: number;
   /** Held rows with smaller ids have waited long. */
   readonly oldId: number;
@@ -96,18 +110,21 @@ interface StoredBatch {
 export const takeBatchProcedure: Procedure<TrainingBatch, StoredBatch> = conditionalProcedure(
   import.meta.url,
   'takeBatchProcedure',
-  async (tx, { targetModel, samples, nowMs, oldId, touch }) => {
+  async (tx, { targetModel, groups, rows: rowCount, hasTpot, nowMs, oldId, touch }) => {
     const [model] = await tx.run(lockModelSql, [targetModel, nowMs]);
     const [first] = model!.held_rows === 0 ? [] : await tx.run(firstHeldSql, [targetModel]);
     const hasWaited = typeof first?.id === 'number' && first.id < oldId;
     const known = { measures: model!.measures, heldRows: model!.held_rows, hasWaited };
-    const next = decideMeasures(known, samples);
-    const statements: BoundStatement[] = [];
+    const next = decideMeasures(known, { rows: rowCount, hasTpot });
     const isHeld = next.measures === 'held';
     const rows = isHeld || known.heldRows === 0 ? [] : await tx.run(releaseRowsSql, [targetModel]);
     const released = rows.map(toSample).sort(byId);
-    if (isHeld) statements.push(...exactStatements(holdRowsSql, samples.map(toHeldRow)));
-    else statements.push(...insertSampleStatements(listTaken([...released, ...samples], next.measures, targetModel)));
+    const toStatements = (samples: readonly Sample[]) =>
+      next.measures === 'held'
+        ? exactStatements(holdRowsSql, samples.map(toHeldRow))
+        : insertSampleStatements(listTaken(samples, next.measures, targetModel));
+    await runGroups(tx, listGroups(released, groups), toStatements);
+    const statements: BoundStatement[] = [];
     const measures = next.measures === 'held' ? known.measures : next.measures;
     if (measures !== known.measures) statements.push(touch);
     if (measures !== known.measures || next.heldRows !== known.heldRows)
@@ -116,6 +133,21 @@ export const takeBatchProcedure: Procedure<TrainingBatch, StoredBatch> = conditi
     return { isHeld, released, measures };
   },
 );
+
+/** The statements of one group are made when those before it have run. */
+async function runGroups(
+  tx: Transaction,
+  groups: Iterable<readonly Sample[]>,
+  toStatements: (samples: readonly Sample[]) => readonly BoundStatement[],
+): Promise<void> {
+  for (const group of groups)
+    for (const { statement, parameters } of toStatements(group)) await tx.run(statement, parameters);
+}
+
+function* listGroups(released: readonly Sample[], groups: readonly string[]): Iterable<readonly Sample[]> {
+  for (let start = 0; start < released.length; start += ROWS_A_TURN) yield released.slice(start, start + ROWS_A_TURN);
+  for (const group of groups) yield JSON.parse(group) as readonly Sample[];
+}
 
 function listTaken(samples: readonly Sample[], measures: Measures, targetModel: string): readonly Sample[] {
   return measures === 'end-to-end' ? samples.map((sample) => toEndToEnd(sample, targetModel)) : samples;
@@ -131,11 +163,10 @@ interface KnownMeasures {
 /** What the rows of this batch and those held before it measure, or that they are held. */
 export function decideMeasures(
   { measures, heldRows, hasWaited }: KnownMeasures,
-  samples: readonly Sample[],
+  { rows, hasTpot }: BatchTimes,
 ): { readonly measures: Exclude<Measures, 'unknown'> | 'held'; readonly heldRows: number } {
-  if (samples.some(({ observation }) => observation.tpotMs !== undefined))
-    return { measures: 'first-token', heldRows: 0 };
-  const waiting = heldRows + samples.length;
+  if (hasTpot) return { measures: 'first-token', heldRows: 0 };
+  const waiting = heldRows + rows;
   const isMany = waiting >= MAX_HELD_ROWS || (hasWaited && waiting >= MIN_HELD_ROWS);
   if (measures === 'end-to-end' || isMany) return { measures: 'end-to-end', heldRows: 0 };
   return { measures: 'held', heldRows: waiting };
@@ -160,15 +191,46 @@ function byId(left: Sample, right: Sample): number {
 
 /** Stores what the client says already are end-to-end times, as the name of the target model does. */
 export async function addSamples(store: Store, samples: readonly Sample[]): Promise<void> {
-  await store.writeAll(insertSampleStatements(samples));
+  await store.call(addSamplesProcedure, { groups: await encodeGroups(samples) });
 }
 
-export async function takeBatch(store: Store, batch: Omit<TrainingBatch, 'touch' | 'oldId'>): Promise<TakenBatch> {
-  const { nowMs, targetModel, samples } = batch;
-  const touch = store.touch(MEASURES_TOPIC, nowMs);
-  const stored = await store.call(takeBatchProcedure, { ...batch, oldId: idAtMs(nowMs - HELD_MS), touch });
+export const addSamplesProcedure: Procedure<Pick<TrainingBatch, 'groups'>, void> = conditionalProcedure(
+  import.meta.url,
+  'addSamplesProcedure',
+  (tx, { groups }) => runGroups(tx, listGroups([], groups), insertSampleStatements),
+);
+
+export interface NewSamples {
+  readonly targetModel: string;
+  readonly samples: readonly Sample[];
+  readonly nowMs: number;
+}
+
+export async function takeBatch(store: Store, { targetModel, samples, nowMs }: NewSamples): Promise<TakenBatch> {
+  const stored = await store.call(takeBatchProcedure, {
+    ...readTimes(samples),
+    targetModel,
+    groups: await encodeGroups(samples),
+    nowMs,
+    oldId: idAtMs(nowMs - HELD_MS),
+    touch: store.touch(MEASURES_TOPIC, nowMs),
+  });
   const { isHeld, released, measures } = stored;
   return { measures, samples: isHeld ? [] : listTaken([...released, ...samples], measures, targetModel) };
+}
+
+export function readTimes(samples: readonly Sample[]): BatchTimes {
+  return { rows: samples.length, hasTpot: samples.some(({ observation }) => observation.tpotMs !== undefined) };
+}
+
+/** JSON has no undefined: an absent time stays absent. Other calls are answered between two groups. */
+async function encodeGroups(samples: readonly Sample[]): Promise<string[]> {
+  const groups: string[] = [];
+  for (let start = 0; start < samples.length; start += ROWS_A_TURN) {
+    if (start > 0) await yieldToCalls();
+    groups.push(JSON.stringify(samples.slice(start, start + ROWS_A_TURN)));
+  }
+  return groups;
 }
 
 /** Target models whose clients do not stream: the most recently reported ones. */
