@@ -20,6 +20,10 @@ const answerSchema = z
     requests_per_second: z.number(),
     concurrency: z.number().openapi({ description: 'Mean of the requests under way in the pool' }),
     limited_by: z.enum(['ttft', 'tpot', 'observed load', 'idle']),
+    plateau: z
+      .object({ from_requests_per_second: z.number(), to_requests_per_second: z.number() })
+      .nullable()
+      .openapi({ description: 'Rates over which the latency stays about at its limit; the answer is their middle' }),
     ttft_ms: z.number().nullable(),
     tpot_ms: z.number().nullable(),
     servers: z.array(z.object({ server: z.string(), requests_per_second: z.number(), concurrency: z.number() })),
@@ -74,13 +78,30 @@ function createAsker(): (order: CapacityOrder) => Promise<Extract<CapacityAnswer
   };
 }
 
+const IDLE_ANSWER = {
+  requests_per_second: 0,
+  concurrency: 0,
+  limited_by: 'idle',
+  plateau: null,
+  ttft_ms: null,
+  tpot_ms: null,
+  servers: [],
+} satisfies z.infer<typeof answerSchema>;
+
 function toAnswer({ capacity }: Extract<CapacityAnswer, { capacity: unknown }>): z.infer<typeof answerSchema> {
-  if (capacity === undefined)
-    return { requests_per_second: 0, concurrency: 0, limited_by: 'idle', ttft_ms: null, tpot_ms: null, servers: [] };
+  if (capacity === undefined) return IDLE_ANSWER;
+  const { plateau } = capacity;
   return {
     requests_per_second: capacity.requestsPerSecond,
     concurrency: capacity.concurrency,
     limited_by: capacity.limitedBy,
+    plateau:
+      plateau === undefined
+        ? null
+        : {
+            from_requests_per_second: plateau.fromRequestsPerSecond,
+            to_requests_per_second: plateau.toRequestsPerSecond,
+          },
     ttft_ms: capacity.ttftMs,
     tpot_ms: capacity.tpotMs,
     servers: capacity.servers.map(({ name, requestsPerSecond, concurrency }) => ({

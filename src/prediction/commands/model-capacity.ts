@@ -148,11 +148,17 @@ const REASONS: Readonly<Record<Capacity['limitedBy'], string>> = {
     'The servers can take at least this: the samples show no higher load, and the limits still hold there',
 };
 
+function describeEnd({ limitedBy, plateau }: Capacity): string {
+  if (plateau === undefined) return REASONS[limitedBy];
+  const [from, to] = [round(plateau.fromRequestsPerSecond), round(plateau.toRequestsPerSecond)];
+  return `From ${from} to ${to} requests a second, ${limitedBy.toUpperCase()} stays about at its limit; the answer is the middle`;
+}
+
 function printFound(capacity: Capacity, { quantile }: LatencyLimits): void {
   const percent = Number((100 * quantile).toFixed(1));
   print(`${round(capacity.requestsPerSecond)} requests a second, ${round(capacity.concurrency)} under way on average`);
   print(`p${percent} there: TTFT ${round(capacity.ttftMs)} ms, TPOT ${round(capacity.tpotMs)} ms`);
-  print(`${REASONS[capacity.limitedBy]}\n`);
+  print(`${describeEnd(capacity)}\n`);
   print(
     formatTable(
       ['server', 'requests a second', 'under way'],
