@@ -1,6 +1,7 @@
 /**
  * Runs the shell blocks of every page, in their order, on a fresh store beside the real program. A block that cannot run
- * has a comment before it: `<!-- not run: REASON -->`, or `<!-- run by FILE -->` for the test that runs it.
+ * has a comment before it: `<!-- not run: REASON -->`, or `<!-- run by FILE -->` for the test that runs it. A block with
+ * the comment `<!-- printed by the commands above -->` must be in their output.
  */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -11,7 +12,7 @@ import { join, resolve } from 'node:path';
 import { test } from 'node:test';
 import { findFreePort } from '../support/free-port.ts';
 import { listPages } from '../support/pages.ts';
-import { listShellBlocks, type ShellBlock } from '../support/shell-blocks.ts';
+import { listShellBlocks, listShownOutputs, type ShellBlock } from '../support/shell-blocks.ts';
 import { type Program, startProgram } from '../support/start-program.ts';
 
 const SIGN_UP = "printf 'a long password' | trivet user create --login ada --name Ada --password-stdin";
@@ -51,6 +52,7 @@ for (const page of PAGES) {
     t.after(() => rmSync(folder, { recursive: true, force: true }));
     const ran = await runBlocks(page, runnable, { program, folder });
     assert.equal(ran.code, 0, `${ran.place}\n${ran.output}`);
+    for (const shown of listShownOutputs(page)) assert.ok(ran.output.includes(shown), `${page}\n${ran.output}`);
   });
 }
 

@@ -14,6 +14,13 @@ export interface ShellBlock {
 const BLOCK = /(?:<!-- (not run: |run by )(.+?) -->\n+)?^( *)```(\w*)\n([\s\S]*?)^ *```$/gm;
 const COMMAND = /^\s*(?:npx |npm |trivet |curl |node |grpcurl )/m;
 
+const OUTPUT = /<!-- printed by the commands above -->\n+```\n([\s\S]*?)^```$/gm;
+
+/** What a page says that its commands print, where it promises it by a comment. */
+export function listShownOutputs(page: string, text = readFileSync(page, 'utf8')): string[] {
+  return [...text.matchAll(OUTPUT)].map(([, shown = '']) => shown);
+}
+
 /** The blocks of a page that are marked as shell, or have a line that begins like a command. */
 export function listShellBlocks(page: string, text = readFileSync(page, 'utf8')): ShellBlock[] {
   const blocks: ShellBlock[] = [];
