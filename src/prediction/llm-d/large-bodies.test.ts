@@ -135,28 +135,38 @@ for (const [title, text, message] of tooLarge)
     await assert.rejects(readTrainingRows(Buffer.from(text)), message);
   });
 
-forEachEngine('a batch of 10,000 training rows becomes observations with a pause after each group', async (store) => {
-  const rows = await readTrainingRows(encode({ entries: repeat(ENTRY) }));
-  using turns = countTurns();
-  let turnsBeforeIds = 0;
-  let learned = 0;
-  const takeTrainingRows = createTrainingIntake({
-    store: {
-      ...store,
-      makeIds: async (count) => {
-        turnsBeforeIds = turns.read();
-        return await store.makeIds(count);
+forEachEngine(
+  'a batch of 10,000 training rows becomes observations, and goes to the store, with a pause after each group',
+  async (store) => {
+    const rows = await readTrainingRows(encode({ entries: repeat(ENTRY) }));
+    using turns = countTurns();
+    let turnsBeforeIds = 0;
+    let turnsBeforeCall = 0;
+    let learned = 0;
+    const takeTrainingRows = createTrainingIntake({
+      store: {
+        ...store,
+        makeIds: async (count) => {
+          turnsBeforeIds = turns.read();
+          return await store.makeIds(count);
+        },
+        call: async (procedure, input) => {
+          turnsBeforeCall = turns.read();
+          return await store.call(procedure, input);
+        },
       },
-    },
-    world: realWorld,
-    sink: {
-      async learn(observations) {
-        learned += observations.length;
+      world: realWorld,
+      sink: {
+        async learn(observations) {
+          learned += observations.length;
+        },
       },
-    },
-    measuredTimes: { note: () => {} },
-  });
-  await takeTrainingRows('m', rows);
-  assert.equal(learned, MAX_ROWS);
-  assert.ok(turnsBeforeIds >= GROUPS - 1, `${turnsBeforeIds} turns`);
-});
+      measuredTimes: { note: () => {} },
+    });
+    await takeTrainingRows('m', rows);
+    assert.equal(learned, MAX_ROWS);
+    assert.ok(turnsBeforeIds >= GROUPS - 1, `${turnsBeforeIds} turns`);
+    const encoding = turnsBeforeCall - turnsBeforeIds;
+    assert.ok(encoding >= GROUPS - 1, `${encoding} turns while the batch is made ready for the store`);
+  },
+);
