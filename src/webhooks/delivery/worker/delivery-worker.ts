@@ -25,7 +25,7 @@ import { createDueScan } from './due-scan.ts';
 import { createEndpointTable, drain, type EndpointTable, listEndpoints, noteEnqueue } from './endpoint-table.ts';
 import { createManualAttempts, type ManualAttempts } from './manual-attempts.ts';
 import { createResultWriter } from './result-writer.ts';
-import { createShardLeases, RENEW_EVERY_MS } from './shard-leases.ts';
+import { createShardLeases, RENEW_AGAIN_MS, RENEW_EVERY_MS } from './shard-leases.ts';
 import { createWakeSignal } from './wake-signal.ts';
 
 const POLL_MS = 200;
@@ -168,14 +168,21 @@ function createPace(world: World): (everyMs: number) => Promise<void> {
 
 async function runLeaseLoop(components: Components, stopping: AbortSignal): Promise<void> {
   const { world, log, leases, table, scan } = components;
+  let hasFailed = false;
   while (!stopping.aborted) {
-    await leases.renew(createBusyTest(table)).catch((error: unknown) => {
-      log.warn({ reason: describeError(error) }, 'Failed to renew the leases of shards');
-    });
+    try {
+      await leases.renew(createBusyTest(table));
+      hasFailed = false;
+    } catch (error) {
+      // Once, not at each of the tries that follow soon.
+      if (!hasFailed) log.warn({ reason: describeError(error) }, 'Failed to renew the leases of shards; trying again');
+      hasFailed = true;
+    }
     for (const endpoint of listEndpoints(table, (one) => leases.epochOf(one.shard) === undefined))
       drain(table, endpoint);
     scan.request();
-    await world.sleep(RENEW_EVERY_MS, stopping).catch(() => {});
+    const waitMs = hasFailed || !leases.areHeld() ? RENEW_AGAIN_MS : RENEW_EVERY_MS;
+    await world.sleep(waitMs, stopping).catch(() => {});
   }
 }
 

@@ -9,12 +9,16 @@ import { beat, forgetWorkers, type OwnedShard, releaseShards, takeShards } from 
 
 const LEASE_MS = 15_000;
 export const RENEW_EVERY_MS = 5000;
+/** After a renewal that failed, or that took longer than a lease lasts. */
+export const RENEW_AGAIN_MS = 500;
 const FORGET_MS = 3_600_000;
 
 export interface ShardLeases {
   readonly workerId: string;
   /** The fencing token of a shard that this worker owns now. */
   epochOf(shard: number): number | undefined;
+  /** Whether leases hold at this moment. A renewal that waited for the database for long may be over when it ends. */
+  areHeld(): boolean;
   /** Renews, takes and gives back leases. Shards for which `isBusy` is true are not given back. */
   renew(isBusy: (shard: number) => boolean): Promise<void>;
   release(): Promise<void>;
@@ -31,9 +35,11 @@ interface LeaseState {
 export function createShardLeases(store: Store, world: World): ShardLeases {
   const workerId = world.uuid();
   const state: LeaseState = { store, workerId, epochs: new Map(), leasedUntilMs: 0, isFirst: true };
+  const areHeld = (): boolean => world.monotonicMs() < state.leasedUntilMs;
   return {
     workerId,
-    epochOf: (shard) => (world.monotonicMs() < state.leasedUntilMs ? state.epochs.get(shard) : undefined),
+    areHeld,
+    epochOf: (shard) => (areHeld() ? state.epochs.get(shard) : undefined),
     renew: async (isBusy) => {
       const startMs = world.monotonicMs();
       const share = await renewAndTake(state, world.nowMs());

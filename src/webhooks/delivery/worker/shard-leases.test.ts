@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict';
+import { enqueueTestDelivery, insertTestHook, waitForDelivery } from '../../../../test/support/deliveries-store.ts';
+import { startTestWorker } from '../../../../test/support/delivery-worker.ts';
+import { forEachEngine } from '../../../../test/support/engines.ts';
+import { startReceiver } from '../../../../test/support/receiver.ts';
+import type { Store } from '../../../database/store.ts';
+import { realWorld } from '../../../world.ts';
+import { RENEW_EVERY_MS } from './shard-leases.ts';
+
+const LOST_LEASES: readonly (readonly [title: string, lose: (world: { aheadMs: number }) => void])[] = [
+  [
+    'failed',
+    () => {
+      throw new Error('The database is away');
+    },
+  ],
+  [
+    'took longer than a lease lasts',
+    (world) => {
+      world.aheadMs += 20_000;
+    },
+  ],
+];
+for (const [title, lose] of LOST_LEASES)
+  forEachEngine(`a renewal of leases that ${title} is made again soon`, async (store) => {
+    await using receiver = await startReceiver();
+    await insertTestHook(store, { id: 1, url: receiver.url });
+    const clock = { aheadMs: 0 };
+    // The next renewal in its turn never comes.
+    const world = {
+      ...realWorld,
+      monotonicMs: () => realWorld.monotonicMs() + clock.aheadMs,
+      sleep: (ms: number, signal?: AbortSignal) => realWorld.sleep(ms === RENEW_EVERY_MS ? 2 ** 30 : ms, signal),
+    };
+    let renewals = 0;
+    const writeAll: Store['writeAll'] = async (statements) => {
+      const answers = await store.writeAll(statements);
+      if (!statements.some(({ statement: one }) => one.name === 'delivery_worker_register')) return answers;
+      renewals += 1;
+      if (renewals === 1) lose(clock);
+      return answers;
+    };
+    await using worker = startTestWorker({ ...store, writeAll }, undefined, world);
+    const id = await enqueueTestDelivery(store, { hookId: 1, url: receiver.url });
+    worker.wake();
+    assert.equal((await waitForDelivery(store, id)).state, 'succeeded');
+    assert.equal(renewals, 2);
+  });
