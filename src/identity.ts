@@ -31,7 +31,7 @@ export interface Owner {
 export interface Owners {
   findOwner(login: string): Promise<Owner | undefined>;
   /** The owner itself, an owner of the organization, or an administrator of the service. */
-  canAdminister(identity: Pick<Identity, 'userId' | 'isAdmin'>, owner: Owner): Promise<boolean>;
+  canAdminister(identity: Pick<Identity, 'userId' | 'isAdmin'>, owner: Pick<Owner, 'kind' | 'id'>): Promise<boolean>;
   /** The person, and the organizations that the person owns. */
   listAdministered(identity: Pick<Identity, 'userId' | 'login'>): Promise<Owner[]>;
 }

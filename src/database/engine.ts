@@ -1,5 +1,5 @@
 import type { EngineName } from './portable-sql.ts';
-import type { BoundStatement, Procedure, Row, SqlValue, Statement } from './store.ts';
+import type { BoundStatement, Procedure, Row, SqlValue, Statement, WriteOptions } from './store.ts';
 
 /** What SQLite and PostgreSQL each do in their own way; `openStore` makes a Store of it. */
 export interface Engine {
@@ -9,7 +9,7 @@ export interface Engine {
   /** The same answer as `read`, possibly from the read cache while it is known to be current. */
   readCached(statement: Statement<object>, parameters: readonly SqlValue[]): Promise<Row[]>;
   /** All in one transaction; a single statement is atomic by itself. */
-  writeAll(statements: readonly BoundStatement[]): Promise<Row[][]>;
+  writeAll(statements: readonly BoundStatement[], options?: WriteOptions): Promise<Row[][]>;
   call<Input, Result>(procedure: Procedure<Input, Result>, input: Input): Promise<Result>;
   /** False only when certainly nothing was committed since the last time; asking is cheap. */
   mayHaveChanged(): boolean;

@@ -90,6 +90,14 @@ export function conditionalProcedure<Input, Result>(
   return { name, module, isolation: 'read committed', run };
 }
 
+export interface WriteOptions {
+  /**
+   * On PostgreSQL the statements and their commit take one round trip, not two. When the connection breaks, the outcome is
+   * unknown, also where it would otherwise be known that nothing was stored. For what is written very often.
+   */
+  readonly inOneTrip?: true;
+}
+
 /** The one way to the database, the same on SQLite and PostgreSQL. Every write is durable when its promise resolves. */
 export interface Store {
   readonly engine: 'sqlite' | 'postgres';
@@ -109,7 +117,7 @@ export interface Store {
   /** One statement, atomic by itself. */
   write<R extends object>(statement: Statement<R>, parameters?: readonly SqlValue[]): Promise<R[]>;
   /** Several statements that commit together or not at all; the rows of each. */
-  writeAll(statements: readonly BoundStatement[]): Promise<Row[][]>;
+  writeAll(statements: readonly BoundStatement[], options?: WriteOptions): Promise<Row[][]>;
   /** A registered procedure, in one transaction. What it throws is thrown here, and nothing is committed. */
   call<Input, Result>(procedure: Procedure<Input, Result>, input: Input): Promise<Result>;
   /**

@@ -78,6 +78,41 @@ test('a connection that is lost in a transaction fails the caller alone', { skip
     if (outcome.status === 'fulfilled') assert.ok(ids.includes(`pair-${index}-a`) && ids.includes(`pair-${index}-b`));
 });
 
+test('what is written in one trip commits together or not at all', { skip }, async () => {
+  const insert = (id: string) => ({ statement: insertNoteSql, parameters: [id, 1] });
+  const write = (...ids: string[]) => store.writeAll(ids.map(insert), { inOneTrip: true });
+  assert.deepEqual(await write('trip-1', 'trip-2'), [[{ id: 'trip-1' }], [{ id: 'trip-2' }]]);
+  const outcomes = await Promise.allSettled(
+    Array.from({ length: 20 }, (_, index) => write(`trip-${index + 3}`, 'trip-1', `trip-${index + 100}`)),
+  );
+  for (const outcome of outcomes)
+    assert.equal(outcome.status === 'rejected' && outcome.reason.details.isDuplicate, true);
+  // The connections can be used again, and nothing is left open on them.
+  await Promise.all(Array.from({ length: 20 }, (_, index) => write(`trip-${index + 200}`, `trip-${index + 300}`)));
+  const trips = (await store.read(listNotesSql)).filter(({ id }) => id.startsWith('trip-'));
+  assert.equal(trips.length, 42);
+  assert.ok(trips.every(({ id }) => /^trip-([12]|[23]\d\d)$/.test(id)));
+});
+
+test('a connection that is lost while something is written in one trip leaves the outcome unknown', {
+  skip,
+}, async () => {
+  const insert = (id: string) => ({ statement: insertNoteSql, parameters: [id, 1] });
+  const writes = Promise.allSettled(
+    Array.from({ length: 40 }, (_, index) =>
+      store.writeAll([insert(`lost-${index}-a`), insert(`lost-${index}-b`)], { inOneTrip: true }),
+    ),
+  );
+  await endOtherConnections();
+  const outcomes = await writes;
+  const ids = (await store.read(listNotesSql)).map((row) => row.id);
+  for (const [index, outcome] of outcomes.entries()) {
+    const stored = ['a', 'b'].filter((part) => ids.includes(`lost-${index}-${part}`)).length;
+    if (outcome.status === 'fulfilled') assert.equal(stored, 2);
+    else assert.deepEqual([(outcome.reason as Failure).details.isUnknown, stored % 2], [true, 0]);
+  }
+});
+
 test('a call beyond the limit of those that wait is refused at once', { skip }, async () => {
   const engine = openPostgresEngine({
     databaseUrl,

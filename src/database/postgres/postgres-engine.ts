@@ -72,7 +72,10 @@ export function openPostgresEngine(options: PostgresOptions): PostgresEngine {
     read: async (statement, parameters) => (await readAll([{ statement, parameters }]))[0]!,
     readAll,
     readCached: (statement, parameters) => readGroup.read(statement, parameters),
-    writeAll: (statements) => begin(() => transact((client) => runStatements(run, client, statements))),
+    writeAll: (statements, { inOneTrip } = {}) => {
+      const runAll = inOneTrip && statements.length > 1 ? runInOneTrip : runStatements;
+      return begin(() => transact((client) => runAll(run, client, statements)));
+    },
     call: (procedure, input) => {
       const work = (client: pg.PoolClient) => runIsolated(run, client, { procedure, input });
       const isSerializable = procedure.isolation === 'serializable';
@@ -150,6 +153,24 @@ async function runStatements(
   return await inTransaction(run, { client, isolation: 'read committed' }, (runInside) => runInside(statements));
 }
 
+async function runInOneTrip(
+  run: Runner,
+  client: pg.PoolClient,
+  statements: readonly BoundStatement[],
+): Promise<Row[][]> {
+  return await guardOutcome(client, async () => {
+    try {
+      const answers = await run(client, [BEGIN['read committed'], ...statements, COMMIT]);
+      checkCommitted(answers.at(-1));
+      return answers.slice(1, -1).map(rowsOf);
+    } catch (error) {
+      // The server has skipped what followed the statement that failed, the commit included.
+      await run(client, [ROLLBACK]).catch(() => {});
+      throw error;
+    }
+  });
+}
+
 async function endPool(pool: pg.Pool, watch: PostgresWatch): Promise<void> {
   watch.close();
   const late = Promise.withResolvers<void>();
@@ -198,6 +219,10 @@ async function inTransaction<Result>(
 
 async function commit(run: Runner, client: pg.PoolClient): Promise<void> {
   const [answer] = await run(client, [COMMIT]);
+  checkCommitted(answer);
+}
+
+function checkCommitted(answer: StatementAnswer | undefined): void {
   // What a COMMIT answers in a transaction that had failed.
   if (answer?.command === 'ROLLBACK') throw new Failure('internal', 'Cannot commit: the transaction had failed');
 }

@@ -12,7 +12,7 @@ import { openPostgresEngine } from '../postgres/postgres-engine.ts';
 import { checkPostgresServer } from '../postgres/postgres-server.ts';
 import { migrateSqlite } from '../sqlite/migrate-sqlite.ts';
 import { openSqliteEngine } from '../sqlite/sqlite-engine.ts';
-import type { BoundStatement, Migration, Row, SqlValue, Statement, Store } from '../store.ts';
+import type { BoundStatement, Migration, Row, SqlValue, Statement, Store, WriteOptions } from '../store.ts';
 import { createStoreMetrics, noStoreMetrics } from '../store-metrics.ts';
 import { createTopicWatcher, touchStatement } from '../topics.ts';
 import { ensureDataDir } from './data-dir.ts';
@@ -112,10 +112,10 @@ function createStore(engine: Engine, { log, metrics, world }: StoreOptions): Sto
   const ids = createIdSource(createStripeTable(engine), world);
   const checkRead = createReadCheck();
 
-  const writeAll = async (statements: readonly BoundStatement[]): Promise<Row[][]> => {
+  const writeAll = async (statements: readonly BoundStatement[], options?: WriteOptions): Promise<Row[][]> => {
     if (statements.length === 0) return [];
     for (const { statement, parameters } of statements) checkParameters(statement.name, parameters);
-    return await time(() => engine.writeAll(statements));
+    return await time(() => engine.writeAll(statements, options));
   };
 
   return {

@@ -83,20 +83,27 @@ export const commitEvents: Procedure<readonly NewEvent[], (KeyHolder | undefined
   'commitEvents',
   async (transaction, events) => {
     const holders = await claimKeys(transaction, events);
-    const stored = events.filter((event) => !holders.has(event));
-    const rows = stored.map(({ id, repositoryId, kind, source, content, nowMs }) => ({
-      id,
-      repository_id: repositoryId,
-      kind,
-      source,
-      content,
-      created_at_ms: nowMs,
-    }));
-    const deliveries = stored.flatMap((event) => event.deliveries);
-    await transaction.runAll([...exactStatements(insertEventsSql, rows), ...enqueueStatements(deliveries)]);
+    await transaction.runAll(eventStatements(events.filter((event) => !holders.has(event))));
     return events.map((event) => holders.get(event));
   },
 );
+
+/** The same for events of which none has a key: no statement depends on the answer of another. */
+export async function insertEvents(store: Store, events: readonly NewEvent[]): Promise<void> {
+  await store.writeAll(eventStatements(events), { inOneTrip: true });
+}
+
+function eventStatements(events: readonly NewEvent[]): BoundStatement[] {
+  const rows = events.map(({ id, repositoryId, kind, source, content, nowMs }) => ({
+    id,
+    repository_id: repositoryId,
+    kind,
+    source,
+    content,
+    created_at_ms: nowMs,
+  }));
+  return [...exactStatements(insertEventsSql, rows), ...enqueueStatements(events.flatMap((event) => event.deliveries))];
+}
 
 async function claimKeys(
   transaction: Transaction,

@@ -17,7 +17,7 @@ import {
   KEY_USED,
   type Recipients,
 } from './draft-event.ts';
-import { commitEvents, findKeyHolder, type KeyHolder } from './event-batch-store.ts';
+import { commitEvents, findKeyHolder, insertEvents, type KeyHolder, type NewEvent } from './event-batch-store.ts';
 import type { EventReceipt } from './event-receipt.ts';
 import { createGroupCommit, type GroupCommit } from './group-commit.ts';
 
@@ -152,10 +152,17 @@ async function commitDrafts(
     outcomes,
   });
   const events = [...drafts.values()].map(({ event }) => event);
-  const holders = events.length === 0 ? [] : await store.call(commitEvents, events);
+  const holders = await storeEvents(store, events);
   for (const [index, [item, { answer }]] of [...drafts].entries())
     outcomes.set(item, toOutcome(answer, holders[index]));
   return items.map((item) => outcomes.get(item));
+}
+
+/** For each event undefined, or who holds its key. */
+async function storeEvents(store: Store, events: readonly NewEvent[]): Promise<(KeyHolder | undefined)[]> {
+  if (events.some(({ key }) => key !== undefined)) return await store.call(commitEvents, events);
+  await insertEvents(store, events);
+  return [];
 }
 
 function toOutcome(answer: EventReceipt, holder: KeyHolder | undefined): Outcome {

@@ -4,7 +4,6 @@ import { startManagement } from '../../../test/support/webhook-management.ts';
 import { type Store, statement } from '../../database/store.ts';
 import { deleteUnusedContents } from '../delivery/queue/delivery-sweep-store.ts';
 import { createSampleEvent } from '../events/sample-event.ts';
-import { commitEvents } from './event-batch-store.ts';
 
 const EVENTS = '/repos/grace/doors/events';
 const HOOKS = 12;
@@ -76,9 +75,9 @@ forEachEngine('a large event under a key that is taken stores nothing', async (s
 forEachEngine('a large event whose commit fails leaves nothing behind', async (store) => {
   const failing: Store = {
     ...store,
-    call: async (procedure, input) => {
-      if ((procedure as unknown) === commitEvents) throw new Error('no room');
-      return await store.call(procedure, input);
+    writeAll: async (statements, options) => {
+      if (statements.some(({ statement: one }) => one.name.startsWith('insert-events'))) throw new Error('no room');
+      return await store.writeAll(statements, options);
     },
   };
   await using server = await startWithHooks(failing);

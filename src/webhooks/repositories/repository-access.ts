@@ -1,11 +1,11 @@
 /** Who may see and who may administer a repository, with GitCode's error texts. */
 import type { Store } from '../../database/store.ts';
 import { Failure, isOrphan } from '../../errors.ts';
-import type { Identity, Owners } from '../../identity.ts';
+import type { Identity, Owner, Owners } from '../../identity.ts';
 import type { Repository } from './repository.ts';
 import { findRepositoryByPath } from './repository-store.ts';
 
-type Caller = Pick<Identity, 'userId' | 'isAdmin' | 'repositories'>;
+type Caller = Pick<Identity, 'userId' | 'isAdmin' | 'repositories'> & Partial<Pick<Identity, 'login' | 'clientId'>>;
 
 export interface RepositoryAccess {
   /** 404 when it does not exist or the caller may not see it, 403 when the caller may see but not administer it. */
@@ -17,8 +17,8 @@ export interface RepositoryAccess {
 }
 
 export function createRepositoryAccess(store: Store, owners: Owners): RepositoryAccess {
-  const locate = async (login: string, path: string) => {
-    const owner = await owners.findOwner(login);
+  const locate = async (login: string, path: string, caller?: Caller) => {
+    const owner = findOwnAccount(caller, login) ?? (await owners.findOwner(login));
     const repository = owner && (await findRepositoryByPath(store, owner.id, path));
     if (owner === undefined || repository === undefined) throw refuseUnknown(login, path);
     return { owner, repository: { ...repository, ownerLogin: owner.login } };
@@ -27,18 +27,27 @@ export function createRepositoryAccess(store: Store, owners: Owners): Repository
     find: async (login, path) => (await locate(login, path)).repository,
     findAdministered: async (caller, login, path) => {
       checkLimit(caller, login, path);
-      const { owner, repository } = await locate(login, path);
+      const { owner, repository } = await locate(login, path, caller);
       if (await owners.canAdminister(caller, owner)) return repository;
       if (repository.isPrivate) throw refuseUnknown(login, path);
       throw new Failure('forbidden', '403 Forbidden - Unauthorized access');
     },
     findVisible: async (caller, login, path) => {
       checkLimit(caller, login, path);
-      const { owner, repository } = await locate(login, path);
+      const { owner, repository } = await locate(login, path, caller);
       if (!repository.isPrivate || (await owners.canAdminister(caller, owner))) return repository;
       throw refuseUnknown(login, path);
     },
   };
+}
+
+/**
+ * The owner who is the caller: the check of the token has just read that account. The login of an application that acts
+ * for itself is its client id, which is no account.
+ */
+function findOwnAccount(caller: Caller | undefined, login: string): Pick<Owner, 'kind' | 'id' | 'login'> | undefined {
+  if (caller?.login !== login || caller.userId === caller.clientId) return undefined;
+  return { kind: 'user', id: caller.userId, login };
 }
 
 /** Decided before anything is looked up, so that the answer tells nothing of other repositories. */

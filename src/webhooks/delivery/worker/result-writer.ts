@@ -171,7 +171,8 @@ async function commitBatch(
   const nowMs = world.nowMs();
   for (const origin of origins)
     await storeUntilDone(dependencies, (store) => wakeOrigin(store, origin, nowMs), abandoned);
-  if (transaction.length > 0) await storeUntilDone(dependencies, (store) => store.writeAll(transaction), abandoned);
+  if (transaction.length > 0)
+    await storeUntilDone(dependencies, (store) => store.writeAll(transaction, { inOneTrip: true }), abandoned);
   markStored(table, batch.attemptResults, sleeps);
   logDisabled(dependencies.log, batch.changes);
   if (batch.changes.some(isDueNow)) dependencies.scan.request();
