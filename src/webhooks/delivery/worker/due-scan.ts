@@ -14,6 +14,8 @@ const START = { afterMs: -1, afterHookId: -1 };
 const SCAN_EVERY_MS = 200;
 /** Rest after a scan, in lengths of the scan: scans of many endpoints take at most a quarter of the time. */
 const REST_SHARE = 3;
+/** A scan may have waited for a database that was away: it must not rest for three times as long once that is back. */
+const MAX_REST_MS = 1000;
 
 export interface DueScan {
   /** Something may have become due: asks for a scan and wakes the dispatch loop. */
@@ -60,7 +62,7 @@ export function createDueScan({ store, world, leases, signal }: DueScanDependenc
     },
     end: () => {
       const endMs = world.monotonicMs();
-      notBeforeMs = endMs + REST_SHARE * (endMs - startMs);
+      notBeforeMs = endMs + Math.min(MAX_REST_MS, REST_SHARE * (endMs - startMs));
     },
   };
 }

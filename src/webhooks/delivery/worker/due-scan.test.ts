@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createStillWorld } from '../../../../test/support/still-world.ts';
+import type { Store } from '../../../database/store.ts';
+import { createDueScan } from './due-scan.ts';
+import { createWakeSignal } from './wake-signal.ts';
+
+const leases = {
+  workerId: 'worker-1',
+  areHeld: () => true,
+  epochOf: () => 1,
+  renew: () => Promise.resolve(),
+  release: () => Promise.resolve(),
+};
+
+/** A scan whose reads take so long. */
+function createTimedScan(readMs: number) {
+  const world = createStillWorld();
+  const store = {
+    read: () => {
+      world.moveMs(readMs);
+      return Promise.resolve([]);
+    },
+  } as unknown as Store;
+  return { world, scan: createDueScan({ store, world, leases, signal: createWakeSignal() }) };
+}
+
+test('createDueScan() scans at once when it is asked to, and else a few times a second', async () => {
+  const { world, scan } = createTimedScan(10);
+  assert.equal(scan.waitMs(), 0);
+  await scan.read();
+  scan.end();
+  assert.equal(scan.waitMs(), 190);
+  scan.request();
+  assert.equal(scan.waitMs(), 30);
+  world.moveMs(30);
+  assert.equal(scan.waitMs(), 0);
+});
+
+test('createDueScan() rests for a second at most after a scan that waited for the database', async () => {
+  const { scan } = createTimedScan(20_000);
+  await scan.read();
+  scan.end();
+  assert.equal(scan.waitMs(), 1000);
+});
