@@ -41,6 +41,17 @@ test('a report that comes late, or never, is not known before', () => {
   ]);
 });
 
+test('of a request whose dispatch and first token are reported together, nothing waits any more', () => {
+  const requests = toRequests([
+    [0, 99, 10],
+    [200, 999, 20],
+    [1500, 99, 40],
+  ]);
+  const known = replayHistory(requests, (eventMs) => Math.ceil(eventMs / 1000) * 1000)[2]!;
+  const [sinceFirstTokenMs, , waitingTokens, oldestWaitingMs] = known;
+  assert.deepEqual([sinceFirstTokenMs, waitingTokens, oldestWaitingMs], [1400, 20, 1300]);
+});
+
 test('servers do not know of each other', () => {
   const [one, other] = toRequests([
     [0, 500, 10],

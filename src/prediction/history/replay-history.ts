@@ -34,6 +34,7 @@ interface ServerRequests {
 
 interface HistoryEvent {
   readonly knownMs: number;
+  readonly eventMs: number;
   readonly row: number;
   /** Dispatches that are known at one instant are not known to those of the same instant; first tokens are. */
   readonly isDispatch: boolean;
@@ -61,11 +62,17 @@ function listEvents({ requests, rows, reportedAt }: ServerRequests): HistoryEven
   const events: HistoryEvent[] = [];
   for (const row of rows) {
     const { atMs, firstTokenMs } = requests[row]!;
-    events.push({ knownMs: reportedAt(atMs, row), row, isDispatch: true });
-    if (!Number.isNaN(firstTokenMs)) events.push({ knownMs: reportedAt(firstTokenMs, row), row, isDispatch: false });
+    events.push({ knownMs: reportedAt(atMs, row), eventMs: atMs, row, isDispatch: true });
+    if (!Number.isNaN(firstTokenMs))
+      events.push({ knownMs: reportedAt(firstTokenMs, row), eventMs: firstTokenMs, row, isDispatch: false });
   }
   const reported = events.filter(({ knownMs }) => knownMs < Number.POSITIVE_INFINITY);
-  return reported.sort((a, b) => a.knownMs - b.knownMs || Number(a.isDispatch) - Number(b.isDispatch) || a.row - b.row);
+  return reported.sort(compareEvents);
+}
+
+/** What is reported together is applied in the order in which it happened: a first token after its own dispatch. */
+function compareEvents(a: HistoryEvent, b: HistoryEvent): number {
+  return a.knownMs - b.knownMs || a.eventMs - b.eventMs || Number(a.isDispatch) - Number(b.isDispatch) || a.row - b.row;
 }
 
 function apply(history: ServerHistory, { row, isDispatch }: HistoryEvent, requests: readonly ReplayedRequest[]): void {
