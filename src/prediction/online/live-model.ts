@@ -16,6 +16,7 @@ import { createEarlyPhysics, fitPriors, nameBasis } from './early-physics.ts';
 import { FIRST_CAPACITY } from './live-slot.ts';
 import type { LiveTarget, TargetForecast } from './live-target.ts';
 import { createPodTypeNumbers, type PodTypeNumbers } from './pod-type-numbers.ts';
+import { fillQueueWaits } from './queue-waits.ts';
 import { createRecentRows, type RecentRows } from './recent-rows.ts';
 import { replayRows } from './replay.ts';
 import { createResidualTracker, type ResidualTracker, type ServerKey } from './residual-tracker.ts';
@@ -222,6 +223,7 @@ function createCallPredictor(
     }
     const call = resolver.resolve(columns);
     fillHistory(columns, call.servers);
+    fillQueueWaits(columns, batch.waits);
     for (const slot of listSlots(call)) {
       const { ttft, tpot } = slot.estimate(columns, call.servers);
       selectRows(batch, call, slot);
@@ -249,6 +251,7 @@ function createRowForecaster(table: SlotTable): RowForecaster {
     const slot = table.find(podType, columns.count);
     batch.servers[0] = key.server;
     batch.podType = key.podType;
+    fillQueueWaits(columns, batch.waits);
     const estimates = slot.estimate(columns, batch.servers);
     return {
       ttft: slot.ttft.forecast(estimates.ttft, batch, mixture),

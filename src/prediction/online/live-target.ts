@@ -13,6 +13,8 @@ import { EXPERT_COUNT, EXPERTS } from './experts.ts';
 import { type PredictedInterval, quantileMs, type StatisticColumn } from './intervals/interval-statistics.ts';
 import { createPredictionIntervals, type PredictionIntervals } from './intervals/prediction-intervals.ts';
 import { createLiveOffsets, type LiveOffsets } from './live-offsets.ts';
+import { createQueueTrust, type QueueClaim } from './queue-trust.ts';
+import { raiseTimes } from './queue-waits.ts';
 import {
   type CorrectedExpert,
   type ResidualBase,
@@ -31,6 +33,7 @@ export interface TargetForecast {
   readonly mixtureMs: number;
   readonly medianMs: number;
   readonly interval: PredictedInterval;
+  readonly queueClaim: QueueClaim;
 }
 
 export interface CertainTime {
@@ -71,6 +74,7 @@ export function createLiveTarget(target: Target, { tracker, podType, initial }: 
   const weights = createExpertWeights(() => intervals.feedbackDelay);
   const signals: BaseSignals = { physics: signalOf(target, 'physics'), trees: signalOf(target, 'trees') };
   const corrected = listCorrected(signals);
+  const queueTrust = createQueueTrust();
   let offsets = createLiveOffsets(initial.offsets, podType, tracker.servers);
 
   function mix(estimates: TargetEstimates, batch: Batch, mixture: Mixture): void {
@@ -80,24 +84,44 @@ export function createLiveTarget(target: Target, { tracker, podType, initial }: 
     multiplyPhysics(estimates, batch, { mixture, offsets });
   }
 
+  /** What waits now says little of later tokens. */
+  function believesQueues(): boolean {
+    return target === 'ttft' && queueTrust.isBelieved;
+  }
+
+  function raiseToQueues(batch: Batch, { timesMs }: Mixture): void {
+    if (believesQueues()) raiseTimes(timesMs, batch.waits.leastMs, batch);
+  }
+
   return {
     weights,
     intervals,
-    mix,
+    mix(estimates, batch, mixture) {
+      mix(estimates, batch, mixture);
+      raiseToQueues(batch, mixture);
+    },
     trustModel(estimates, batch, mixture) {
       copyTreeLogs(estimates, batch, mixture);
       multiplyPhysics(estimates, batch, { mixture, offsets });
+      raiseToQueues(batch, mixture);
     },
-    fillStatistic: ({ count, rows, servers }, { timesMs }, column) =>
-      intervals.fill({ count, rows, servers, mixtureMs: timesMs }, column),
+    fillStatistic({ count, rows, servers, waits: { leastQuantileMs } }, { timesMs }, column) {
+      const leastMs = believesQueues() ? leastQuantileMs : undefined;
+      intervals.fill({ count, rows, servers, leastMs, mixtureMs: timesMs }, column);
+    },
     forecast(estimates, batch, mixture) {
       mix(estimates, batch, mixture);
+      const queueClaim = { leastMs: batch.waits.leastMs[0]!, predictedMs: mixture.timesMs[0]! };
+      raiseToQueues(batch, mixture);
       const server = batch.servers[0]!;
-      const interval = intervals.predictInterval(mixture.timesMs[0]!, server);
-      return describeForecast(readEstimate(estimates, 0), mixture, { offset: offsets.read(server), interval });
+      const leastMs = believesQueues() ? batch.waits.leastQuantileMs[0]! : 0;
+      const interval = intervals.predictInterval(mixture.timesMs[0]!, server, leastMs);
+      const offset = offsets.read(server);
+      return { ...describeForecast(readEstimate(estimates, 0), mixture, { offset, interval }), queueClaim };
     },
-    observe({ logPhysics, logTrees, expertLogs, mixtureMs, interval }, key, { observedMs, certainty }) {
+    observe({ logPhysics, logTrees, expertLogs, mixtureMs, interval, queueClaim }, key, { observedMs, certainty }) {
       const observedLog = Math.log(observedMs);
+      queueTrust.observe(queueClaim, observedMs);
       intervals.observe(interval, key.server, observedLog - Math.log(mixtureMs));
       weights.observe(key.server, { predictions: expertLogs, observedLog, certainty });
       tracker.observe(key, signals.physics, { residual: observedLog - logPhysics, certainty });
@@ -156,7 +180,7 @@ function describeForecast(
   { physicsMs, treeLog }: Estimate,
   mixture: Mixture,
   { offset, interval }: { readonly offset: number; readonly interval: PredictedInterval },
-): TargetForecast {
+): Omit<TargetForecast, 'queueClaim'> {
   const mixtureMs = mixture.timesMs[0]!;
   const logPhysics = Math.log(physicsMs) + offset;
   const logTrees = logPhysics + treeLog;

@@ -1,4 +1,5 @@
 import { EXPERT_COUNT } from './experts.ts';
+import { createQueueWaits, type QueueWaits } from './queue-waits.ts';
 
 /** The rows of a call that one slot answers. Arrays are in the order of the batch; their first `count` entries are valid. */
 export interface Batch {
@@ -7,12 +8,20 @@ export interface Batch {
   rows: Int32Array;
   /** The number of each row's server, -1 for an unknown server. */
   servers: Int32Array;
+  /** By what was reported of their servers; by their positions in the call. */
+  waits: QueueWaits;
   /** The number of their pod type: a slot answers one pod type, or all those that share the number 0. */
   podType: number;
 }
 
 export function createBatch(capacity: number): Batch {
-  return { count: 0, rows: new Int32Array(capacity), servers: new Int32Array(capacity), podType: 0 };
+  return {
+    count: 0,
+    rows: new Int32Array(capacity),
+    servers: new Int32Array(capacity),
+    waits: createQueueWaits(capacity),
+    podType: 0,
+  };
 }
 
 /** What the experts predict together for a batch, in its order. The arrays are reused from batch to batch. */

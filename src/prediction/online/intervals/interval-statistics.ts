@@ -41,6 +41,8 @@ export interface MixedRows {
   /** The number of each row's server, -1 for an unknown server. */
   readonly servers: Int32Array;
   readonly mixtureMs: Float64Array;
+  /** No quantile above the median is below this, by the positions of the rows in the call. */
+  readonly leastMs?: Float64Array | undefined;
 }
 
 export function fillStatistic(state: IntervalState, mixed: MixedRows, { statistic, timesMs }: StatisticColumn): void {
@@ -48,7 +50,10 @@ export function fillStatistic(state: IntervalState, mixed: MixedRows, { statisti
   if (statistic === 'mean') fillMeans(state, mixed, timesMs);
   else if (statistic === 'p10') fillLowerBounds(state, mixed, timesMs);
   else if (level === MEDIAN) fillMedians(state, mixed, timesMs);
-  else fillQuantiles({ ...state, level }, mixed, timesMs);
+  else {
+    fillQuantiles({ ...state, level }, mixed, timesMs);
+    if (mixed.leastMs !== undefined) raiseToLeast(mixed, mixed.leastMs, timesMs);
+  }
 }
 
 /** One shift at every load, so that the order of two loads never turns: learned medians are 0 at each load. */
@@ -73,6 +78,13 @@ function fillQuantiles(
     const factor = Math.exp(quantileShift(state, corrections, mixtureMs[n]!));
     // Where all observed times were far below the median, which moves slowly, no quantile may be below it.
     timesMs[rows[n]!] = clampMs(mixtureMs[n]! * Math.max(factor, medianFactor(state, corrections)));
+  }
+}
+
+function raiseToLeast({ count, rows }: MixedRows, leastMs: Float64Array, timesMs: Float64Array): void {
+  for (let n = 0; n < count; n++) {
+    const row = rows[n]!;
+    if (leastMs[row]! > timesMs[row]!) timesMs[row] = leastMs[row]!;
   }
 }
 

@@ -32,7 +32,8 @@ export interface PredictionIntervals {
   feedbackDelay: number;
   /** Writes the statistic of each row. */
   fill(mixed: MixedRows, column: StatisticColumn): void;
-  predictInterval(mixtureMs: number, server: number): PredictedInterval;
+  /** No quantile above the median is below `leastMs`. */
+  predictInterval(mixtureMs: number, server: number, leastMs?: number): PredictedInterval;
   /** `logRatio` is the logarithm of the observed time over the mixture. */
   observe(interval: PredictedInterval, server: number, logRatio: number): void;
   replaceCalibration(calibration: Calibration): void;
@@ -60,11 +61,12 @@ interface PredictedTime {
   readonly spread: number;
   /** Of its server. */
   readonly corrections: Float64Array;
+  readonly leastMs: number;
 }
 
 /** In units of the spread: one for each of `QUANTILE_LEVELS`. */
-function predictQuantiles(state: IntervalState, { mixtureMs, spread, corrections }: PredictedTime): number[] {
-  const least = Math.log(medianFactor(state, corrections));
+function predictQuantiles(state: IntervalState, { mixtureMs, spread, corrections, leastMs }: PredictedTime): number[] {
+  const least = Math.log(Math.max(medianFactor(state, corrections), leastMs / mixtureMs));
   return QUANTILE_LEVELS.map((_, level) => {
     if (level === MEDIAN) return ((state.quantiles[MEDIAN]! + corrections[MEDIAN]!) * state.typicalSpread) / spread;
     return Math.max(least, quantileShift({ ...state, level }, corrections, mixtureMs)) / spread;
@@ -109,10 +111,11 @@ export function createPredictionIntervals(target: Target, calibration: Calibrati
       feedbackDelay = mean;
     },
     fill: (mixed, column) => fillStatistic(readState(), mixed, column),
-    predictInterval(mixtureMs, server) {
+    predictInterval(mixtureMs, server, leastMs = 0) {
       const state = readState();
       const spread = scale.spreads[findBucket(scale.edges, mixtureMs)]!;
-      const quantiles = predictQuantiles(state, { mixtureMs, spread, corrections: ofServers.correctionsOf(server) });
+      const corrections = ofServers.correctionsOf(server);
+      const quantiles = predictQuantiles(state, { mixtureMs, spread, corrections, leastMs });
       const before = { observedBefore: ofSlot.count, observedOfServerBefore: ofServers.countOf(server) };
       return { mixtureMs, spread, quantiles, maxMedianShift: state.maxMedianShift, ...before };
     },
