@@ -14,7 +14,6 @@ import { type PredictedInterval, quantileMs, type StatisticColumn } from './inte
 import { createPredictionIntervals, type PredictionIntervals } from './intervals/prediction-intervals.ts';
 import { createLiveOffsets, type LiveOffsets } from './live-offsets.ts';
 import { createQueueTrust, type QueueClaim } from './queue-trust.ts';
-import { raiseTimes } from './queue-waits.ts';
 import {
   type CorrectedExpert,
   type ResidualBase,
@@ -74,7 +73,7 @@ export function createLiveTarget(target: Target, { tracker, podType, initial }: 
   const weights = createExpertWeights(() => intervals.feedbackDelay);
   const signals: BaseSignals = { physics: signalOf(target, 'physics'), trees: signalOf(target, 'trees') };
   const corrected = listCorrected(signals);
-  const queueTrust = createQueueTrust();
+  const queueTrust = createQueueTrust(target);
   let offsets = createLiveOffsets(initial.offsets, podType, tracker.servers);
 
   function mix(estimates: TargetEstimates, batch: Batch, mixture: Mixture): void {
@@ -84,37 +83,26 @@ export function createLiveTarget(target: Target, { tracker, podType, initial }: 
     multiplyPhysics(estimates, batch, { mixture, offsets });
   }
 
-  /** What waits now says little of later tokens. */
-  function believesQueues(): boolean {
-    return target === 'ttft' && queueTrust.isBelieved;
-  }
-
-  function raiseToQueues(batch: Batch, { timesMs }: Mixture): void {
-    if (believesQueues()) raiseTimes(timesMs, batch.waits.leastMs, batch);
-  }
-
   return {
     weights,
     intervals,
     mix(estimates, batch, mixture) {
       mix(estimates, batch, mixture);
-      raiseToQueues(batch, mixture);
+      queueTrust.raise(mixture.timesMs, batch);
     },
     trustModel(estimates, batch, mixture) {
       copyTreeLogs(estimates, batch, mixture);
       multiplyPhysics(estimates, batch, { mixture, offsets });
-      raiseToQueues(batch, mixture);
+      queueTrust.raise(mixture.timesMs, batch);
     },
-    fillStatistic({ count, rows, servers, waits: { leastQuantileMs } }, { timesMs }, column) {
-      const leastMs = believesQueues() ? leastQuantileMs : undefined;
-      intervals.fill({ count, rows, servers, leastMs, mixtureMs: timesMs }, column);
-    },
+    fillStatistic: ({ count, rows, servers, waits }, { timesMs }, column) =>
+      intervals.fill({ count, rows, servers, leastMs: queueTrust.leastQuantiles(waits), mixtureMs: timesMs }, column),
     forecast(estimates, batch, mixture) {
       mix(estimates, batch, mixture);
       const queueClaim = { leastMs: batch.waits.leastMs[0]!, predictedMs: mixture.timesMs[0]! };
-      raiseToQueues(batch, mixture);
+      queueTrust.raise(mixture.timesMs, batch);
       const server = batch.servers[0]!;
-      const leastMs = believesQueues() ? batch.waits.leastQuantileMs[0]! : 0;
+      const leastMs = queueTrust.leastQuantiles(batch.waits)?.[0];
       const interval = intervals.predictInterval(mixture.timesMs[0]!, server, leastMs);
       const offset = offsets.read(server);
       return { ...describeForecast(readEstimate(estimates, 0), mixture, { offset, interval }), queueClaim };
