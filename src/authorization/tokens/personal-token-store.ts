@@ -78,9 +78,10 @@ const deletePersonalTokensSql = statement(
 );
 const markUsedSql = statement(
   'mark-personal-token-used',
-  // Of many calls at once that found the time old, one writes. A time ahead was written by a wrong clock.
+  // Of many calls at once that found the time old, one writes. A time ahead was written by a wrong clock. PostgreSQL would
+  // take $2 for a 32-bit number beside a sum with a constant.
   `UPDATE personal_tokens SET last_used_at_ms = $2
-   WHERE token_id = $1 AND (COALESCE(last_used_at_ms, 0) <= $3 OR last_used_at_ms > $2 + ${MAX_SKEW_MS})`,
+   WHERE token_id = $1 AND (COALESCE(last_used_at_ms, 0) <= $3 OR last_used_at_ms - ${MAX_SKEW_MS} > $2)`,
 );
 
 function toPersonalToken(row: PersonalTokenRow): PersonalToken {
