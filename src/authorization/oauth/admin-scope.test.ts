@@ -137,7 +137,9 @@ const cases: Case[] = [
         const { json } = await postForm(`${server.url}/oauth/device`, { ...client, scope: 'all_user admin' });
         const { text } = await request(`${server.url}/device`, { headers: { cookie: person.cookie } });
         const typed = { csrf_token: readHidden(text, 'csrf_token'), user_code: String(json.user_code) };
-        const shown = await postForm(`${server.url}/device`, typed, { cookie: person.cookie, origin: server.url });
+        const asked = await postForm(`${server.url}/device`, typed, { cookie: person.cookie, origin: server.url });
+        const headers = { cookie: person.cookie };
+        const shown = await request(server.url + asked.headers.get('location'), { headers });
         await choose(server, person, shown.text, boxes);
         const poll = { grant_type: DEVICE_GRANT, device_code: String(json.device_code), ...client };
         return (await postForm(`${server.url}/oauth/token`, poll)).json.scope;

@@ -104,7 +104,8 @@ async function startDevice(server: AuthorizationServer, client: Fields) {
 async function approveDevice(server: AuthorizationServer, { cookie }: SignedIn, userCode: string): Promise<void> {
   const page = await request(`${server.url}/device`, { headers: { cookie } });
   const fields = { csrf_token: readHidden(page.text, 'csrf_token'), user_code: userCode };
-  const shown = await postForm(`${server.url}/device`, fields, { cookie, origin: server.url });
+  const typed = await postForm(`${server.url}/device`, fields, { cookie, origin: server.url });
+  const shown = await request(server.url + typed.headers.get('location'), { headers: { cookie } });
   const decided = await decide(server, cookie, { page: shown.text, decision: 'allow', path: '/device' });
   assert.equal(decided.headers.get('location'), '/device?done=approved');
 }
