@@ -8,6 +8,7 @@ import { Failure } from '../../errors.ts';
 import { realWorld } from '../../world.ts';
 import { checkParameters } from '../portable-sql.ts';
 import { runProcedure } from '../procedure-run.ts';
+import { releaseBytes } from '../release-bytes.ts';
 import type { BoundStatement, Procedure, Row, Statement } from '../store.ts';
 import { openSqliteConnection } from './sqlite-connection.ts';
 import {
@@ -28,6 +29,8 @@ export interface WriterThreadData {
 /** A batch ends here, so that answers are not late and other processes get their turn. */
 const MAX_BATCH_WRITES = 2_000;
 const MAX_BATCH_MS = 25;
+/** The memory of such values is freed at once. */
+const LARGE_BYTES = 65_536;
 
 const { path, port } = workerData as WriterThreadData;
 const connection = openSqliteConnection(path, 'write');
@@ -66,6 +69,7 @@ async function work(): Promise<void> {
     await importProcedures(batch);
     const outcomes = await commitBatch(batch);
     waiting = waiting.slice(outcomes.length);
+    batch.slice(0, outcomes.length).forEach(releaseLarge);
     reply(outcomes);
   }
   isRunning = false;
@@ -77,6 +81,13 @@ async function work(): Promise<void> {
 function acceptWhatArrived(): void {
   for (let received = receiveMessageOnPort(port); received; received = receiveMessageOnPort(port))
     accept(received.message as WriterRequest);
+}
+
+/** Large bytes came over as a copy of their own. */
+function releaseLarge(write: QueuedWrite): void {
+  if (!('statements' in write)) return;
+  for (const value of write.statements.flatMap(([, parameters]) => parameters))
+    if (value instanceof Uint8Array && value.byteLength >= LARGE_BYTES) releaseBytes(value);
 }
 
 /** Before the transaction begins: an import waits for the disk, and the transaction would wait with it. */

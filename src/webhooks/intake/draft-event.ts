@@ -2,6 +2,7 @@
 
 import { createHash } from 'node:crypto';
 import { setImmediate as letOthersWork } from 'node:timers/promises';
+import { releaseBytes } from '../../database/release-bytes.ts';
 import type { World } from '../../world.ts';
 import type { NewDelivery } from '../delivery/queue/delivery-store.ts';
 import { createDeliveryUuid } from '../delivery/queue/delivery-uuid.ts';
@@ -89,7 +90,7 @@ export async function draftEvent(
     bytesOfTurn = 0;
     if (storeBodies === undefined) return await letOthersWork();
     await storeBodies(deliveries);
-    for (const [index, delivery] of deliveries.entries()) deliveries[index] = markStored(delivery);
+    for (const [index, delivery] of deliveries.entries()) deliveries[index] = toStored(delivery);
   };
   for (const { id, hook, uuid } of addressed) {
     const context = { repository, hookId: hook.id, deliveryUuid: uuid, nowMs };
@@ -105,9 +106,13 @@ export async function draftEvent(
   return { answer, event: { ...row, key, deliveries }, bytes };
 }
 
-function markStored(delivery: NewDelivery): NewDelivery {
-  if ('storedBytes' in delivery.body) return delivery;
-  return { ...delivery, body: { storedBytes: delivery.body.byteLength } };
+/** Its body is in the store, and no longer in memory. */
+function toStored(delivery: NewDelivery): NewDelivery {
+  const { body } = delivery;
+  if ('storedBytes' in body) return delivery;
+  const storedBytes = body.byteLength;
+  releaseBytes(body);
+  return { ...delivery, body: { storedBytes } };
 }
 
 function describeKey(key: string, content: string, { answer, nowMs }: { answer: EventReceipt; nowMs: number }) {
