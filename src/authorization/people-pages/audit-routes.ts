@@ -24,7 +24,11 @@ export function addAuditRoutes({ context, page }: AccountPages): void {
   page(`${AUDIT}/export`, async (request) => {
     checkAdmin(request);
     const { c } = request;
-    const search = parseSearch(readMessages(c), readFilter(c), { limit: EXPORT_PAGE_SIZE });
+    const [messages, filter] = [readMessages(c), readFilter(c)];
+    // The page says what is wrong with the filter; a file that has begun could not.
+    const { mistake } = await findPage(messages, context.store, { filter, before: undefined });
+    if (mistake !== undefined) return c.redirect(AUDIT + formatAuditFilter(filter), 303);
+    const search = parseSearch(messages, filter, { limit: EXPORT_PAGE_SIZE });
     const format = readExportFormat(c.req.query('format'));
     return respondExport(c, { name: 'audit', format, columns: COLUMNS, pages: readAll(context.store, search) });
   });
