@@ -3,8 +3,6 @@ const MAX_IDLE_BYTES = 16_777_216;
 const MIN_BYTES = 512;
 /** Beyond a power of two, so that a message of that size fits with its head. */
 const HEAD_BYTES = 64;
-/** Smaller blocks are not worth keeping. */
-const MIN_KEPT_BYTES = 16_384;
 
 /**
  * Blocks for the bytes of requests. A block is memory outside the heap: when 64 MB of such garbage have gathered, the whole
@@ -27,7 +25,7 @@ export class BlockPool {
   /** The caller must not use the block afterwards. */
   giveBack(block: Buffer): void {
     const size = block.length;
-    if (size < MIN_KEPT_BYTES || this.#idleBytes + size > MAX_IDLE_BYTES) return;
+    if (size < MIN_BYTES || this.#idleBytes + size > MAX_IDLE_BYTES) return;
     const blocks = this.#idle.get(size) ?? [];
     this.#idle.set(size, blocks);
     blocks.push(block);
