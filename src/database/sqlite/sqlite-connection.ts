@@ -12,10 +12,15 @@ const PRAGMAS = `
   PRAGMA synchronous = FULL;
   PRAGMA wal_autocheckpoint = 4000;
   PRAGMA journal_size_limit = 67108864;
-  PRAGMA cache_size = -32768;
   PRAGMA temp_store = MEMORY;
   PRAGMA trusted_schema = OFF;
 `;
+
+/** In KiB. Large bodies fill both caches, so that both are memory of the process; the writer reads little. */
+const PRAGMAS_OF = {
+  read: 'PRAGMA cache_size = -24576; PRAGMA query_only = ON;',
+  write: 'PRAGMA cache_size = -8192;',
+} as const;
 
 /** A connection with its prepared statements. Synchronous, as SQLite is. */
 export interface SqliteConnection {
@@ -34,7 +39,7 @@ interface Prepared {
 
 export function openSqliteConnection(path: string, access: 'read' | 'write'): SqliteConnection {
   // Not opened read-only: such a connection cannot recover the log that a killed process left behind.
-  const database = openDatabase(path, access === 'read' ? `${PRAGMAS} PRAGMA query_only = ON;` : PRAGMAS);
+  const database = openDatabase(path, PRAGMAS + PRAGMAS_OF[access]);
   const dataVersion = database.prepare('PRAGMA data_version');
   dataVersion.setReturnArrays(true);
   const prepared = new Map<string, Prepared>();
