@@ -32,6 +32,7 @@ export function createEventRoutes(dependencies: ManagementDependencies): OpenAPI
   routes.post(PATH, dependencies.requireScope('events:write'), async (c) => {
     const { owner, repo } = c.req.param();
     const repository = await dependencies.access.findAdministered(c.get('identity'), owner, repo);
+    dependencies.intake.checkRoom(repository, Number(c.req.header('content-length') ?? 0));
     const payload = parseJsonObject(await c.req.text(), c.req.header('content-type') ?? '');
     const event = parseParameters(eventSchema, payload, 'announce the event');
     const idempotencyKey = readKey(c.req.header('idempotency-key'));

@@ -6,6 +6,8 @@ import { Failure, isFailure } from '../../errors.ts';
 
 export interface GroupCommit<Item, Result> {
   submit(item: Item): Promise<Result>;
+  /** Throws `unavailable` when an item of so many bytes would be refused now. */
+  checkRoom(owner: string, bytes: number): void;
 }
 
 export interface GroupCommitOptions<Item, Result> {
@@ -78,6 +80,7 @@ export function createGroupCommit<Item, Result>(options: GroupCommitOptions<Item
         setImmediate(() => void run());
       });
     },
+    checkRoom: (owner, bytes) => bytesByOwner.check(owner, bytes),
   };
 }
 
@@ -93,12 +96,16 @@ function createByteCounts<Item>({
     if (bytes > 0) bytesByOwner.set(owner, bytes);
     else bytesByOwner.delete(owner);
   };
+  /** Throws `unavailable` when too much waits for the owner already. */
+  const check = (owner: string, bytes: number): void => {
+    const waiting = bytesByOwner.get(owner) ?? 0;
+    if (waiting > 0 && waiting + bytes > maxWaitingBytes) throw refuseFull(waiting);
+  };
   return {
-    /** Throws `unavailable` when too much waits for the owner already. */
+    check,
     add: (item: Item): Disposable => {
       const [owner, bytes] = [ownerOf(item), bytesOf(item)];
-      const waiting = bytesByOwner.get(owner) ?? 0;
-      if (waiting > 0 && waiting + bytes > maxWaitingBytes) throw refuseFull(waiting);
+      check(owner, bytes);
       change(owner, bytes);
       return { [Symbol.dispose]: () => change(owner, -bytes) };
     },

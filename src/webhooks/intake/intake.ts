@@ -8,6 +8,7 @@ import type { World } from '../../world.ts';
 import { contentStatements, type NewDelivery } from '../delivery/queue/delivery-store.ts';
 import { deleteContentsOf } from '../delivery/queue/delivery-sweep-store.ts';
 import { listHooksWanting } from '../hooks/hook-store.ts';
+import type { Repository } from '../repositories/repository.ts';
 import { refuseDeleted } from '../repositories/repository-access.ts';
 import {
   draftEvent,
@@ -35,6 +36,8 @@ const MAX_DRAFTS = 5;
 export interface Intake {
   /** To the hooks that want it, or to those that are given. The same key with the same event answers as the first time. */
   take(incoming: IncomingEvent, recipients?: Recipients): Promise<EventReceipt>;
+  /** Throws `unavailable` when an event of so many bytes would be refused, so that its request is not even read. */
+  checkRoom(repository: Pick<Repository, 'ownerId'>, bytes: number): void;
 }
 
 export interface IntakeDependencies {
@@ -77,6 +80,10 @@ export function createIntake(dependencies: IntakeDependencies): Intake {
     return 'tooLargeFor' in outcome ? await largeGroup.submit({ ...item, recipients: outcome.tooLargeFor }) : outcome;
   };
   return {
+    // A smaller one may fit into a commit with its bodies.
+    checkRoom: ({ ownerId }, bytes) => {
+      if (2 * bytes > MAX_BYTES) largeGroup.checkRoom(ownerId, bytes);
+    },
     take: async (incoming, recipients) => {
       const item = { incoming, recipients, content: JSON.stringify(incoming.event) };
       return readReceipt(await refuseDeleted(incoming.repository, submit(item)), item);

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { forEachEngine } from '../../../test/support/engines.ts';
 import { startManagement } from '../../../test/support/webhook-management.ts';
 import { type Store, statement } from '../../database/store.ts';
@@ -94,6 +96,34 @@ forEachEngine('bodies without a delivery are swept, others stay', async (store) 
   assert.equal(await deleteUnusedContents(store, after), 1);
   assert.deepEqual(await count(store), [1, HOOKS, HOOKS, HOOKS]);
 });
+
+forEachEngine(
+  'a large request is refused before its body has come while too much of its owner waits',
+  async (store) => {
+    const { promise: stored, resolve: goOn } = Promise.withResolvers<void>();
+    const waiting: Store = {
+      ...store,
+      writeAll: async (bound) => {
+        if (bound.some(({ parameters }) => parameters.some((one) => one instanceof Uint8Array))) await stored;
+        return await store.writeAll(bound);
+      },
+    };
+    await using server = await startWithHooks(waiting);
+    const larger = { ...push, commits: [commit, commit, commit] };
+    const answers = Array.from({ length: 14 }, () => server.call('POST', EVENTS, { json: larger }));
+    // The last of them does not fit any more.
+    assert.equal((await Promise.race(answers)).status, 503);
+    const socket = connect(Number(new URL(server.url).port), '127.0.0.1').setEncoding('utf8');
+    const head = 'Authorization: Bearer grace\r\nContent-Type: application/json\r\nContent-Length: 600000\r\n\r\n';
+    socket.write(`POST /api/v5${EVENTS} HTTP/1.1\r\nHost: x\r\n${head}`);
+    assert.match(String(await once(socket, 'data')), /^HTTP\/1\.1 503 /);
+    socket.destroy();
+    assert.equal((await server.call('POST', EVENTS, { json: push })).status, 202);
+    goOn();
+    const statuses = (await Promise.all(answers)).map(({ status }) => status);
+    assert.ok(statuses.filter((status) => status === 202).length >= 12, statuses.join());
+  },
+);
 
 const insertLoneSql = statement(
   'test-insert-lone-contents',
