@@ -110,7 +110,10 @@ test('a person signs in by the device flow and administers the service from anot
     assert.equal(remote.stdout, local.stdout, command);
   }
   assert.equal(await client.trivet('model', 'promote', 'llama-8b@2'), 'llama-8b@2 is served now\n');
-  assert.equal(await client.trivet('model', 'rollback', 'llama-8b'), 'llama-8b@1 is served again\n');
+  assert.equal(
+    await client.trivet('model', 'rollback', 'llama-8b'),
+    'llama-8b@1 is served again, in place of llama-8b@2\n',
+  );
   const file = join(folder, 'model.bin');
   await client.trivet('model', 'export', 'llama-8b', '--output', file);
   assert.equal(await client.trivet('model', 'import', file, '--model', 'copy'), 'copy@1 is served now\n');
