@@ -179,11 +179,11 @@ test('the audit log is filtered by account, actor, kind and time; the filter sta
   assert.deepEqual([row?.kind, row?.user], ['sign_in', 'root']);
 });
 
-test('an export of the audit log with a filter that cannot be leads to the page, which says so', async (t) => {
+test('an export of the audit log with a filter that cannot be leads to the page, which names the mistake', async (t) => {
   const service = await servePages(t);
   await addUser(service, 'root', true);
   const client = await openAs(service, 'root');
-  for (const filter of ['kind=nonsense', 'user=nobody', 'since=never']) {
+  for (const filter of ['kind=nonsense', 'user=unknown-person', 'since=never']) {
     const answer = await client.get(`/admin/activity/export?${filter}`);
     assert.deepEqual([answer.status, answer.location], [303, `/admin/activity?${filter}`]);
     assert.equal((await client.get(answer.location ?? '')).status, 422);
