@@ -161,9 +161,9 @@ export class BaseCall implements GrpcCall, StreamListener {
     this.#request.keep(bytes);
   }
 
-  /** The method has used the message, and keeps nothing of it. */
+  /** The method has used the message. */
   protected recycleMessage(): void {
-    this.#request?.recycle();
+    if (this.dependencies.route.method.keepsNoBytes) this.#request?.recycle();
   }
 
   protected takeMessage(): FramedMessage | undefined {

@@ -16,6 +16,11 @@ interface Checked {
    * when that is known at once.
    */
   check?(call: GrpcCall): Promise<void> | undefined;
+  /**
+   * The method keeps none of a request's bytes once it has answered, or has asked for the next message: they are used for
+   * other requests. Without it they are never overwritten.
+   */
+  readonly keepsNoBytes?: true;
 }
 
 /**
@@ -23,7 +28,6 @@ interface Checked {
  * codec of its own. `handle` may be synchronous: then the answer goes out in the same turn. Refusals are thrown as
  * `Failure` and become a gRPC status.
  *
- * The bytes of the request belong to the method until its answer is there: then they are used for other requests.
  * A synchronous answer may lie in a buffer that the next call overwrites: it is copied in the same turn.
  */
 export interface GrpcUnaryMethod extends Checked {
@@ -33,8 +37,7 @@ export interface GrpcUnaryMethod extends Checked {
 }
 
 /**
- * A client-streaming method: messages in, one answer out. Pulling from `requests` is the back-pressure; the bytes of a message
- * belong to the method until it asks for the next one. When the server
+ * A client-streaming method: messages in, one answer out. Pulling from `requests` is the back-pressure. When the server
  * drains, `requests` ends early, so that what was taken is answered.
  */
 export interface GrpcClientStreamMethod extends Checked {

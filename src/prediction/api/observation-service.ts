@@ -52,8 +52,8 @@ export function createObservationService({ sink, world }: ObservationServiceDepe
     grpc: {
       name: 'observation.v1.ObservationService',
       methods: [
-        { kind: 'client-stream', name: 'Report', handle: reportStream },
-        { kind: 'unary', name: 'ReportBatch', handle: reportBytes },
+        { kind: 'client-stream', name: 'Report', keepsNoBytes: true, handle: reportStream },
+        { kind: 'unary', name: 'ReportBatch', keepsNoBytes: true, handle: reportBytes },
       ],
     },
   };

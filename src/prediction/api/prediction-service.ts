@@ -59,7 +59,7 @@ export function createPredictionService(dependencies: PredictionServiceDependenc
     answerJson,
     grpc: PREDICTION_SERVICE_NAMES.map((name) => ({
       name,
-      methods: [{ kind: 'unary', name: 'Predict', handle: answerBytes }],
+      methods: [{ kind: 'unary', name: 'Predict', keepsNoBytes: true, handle: answerBytes }],
     })),
   };
 }
