@@ -1,7 +1,13 @@
 /** Where an answer may go: RFC 6749 §3.1.2, RFC 8252 §7 and RFC 9700 §2.1. */
 import assert from 'node:assert/strict';
 import { assertShown, PKCE, prepareRequest, without } from '../../../test/support/authorization-requests.ts';
-import { authorize, decide, readRedirect, registerApplication } from '../../../test/support/authorization-server.ts';
+import {
+  authorize,
+  decide,
+  readRedirect,
+  registerApplication,
+  request,
+} from '../../../test/support/authorization-server.ts';
 import { type Case, checkConformance } from '../../../test/support/conformance.ts';
 
 const cases: Case[] = [
@@ -114,8 +120,9 @@ const cases: Case[] = [
       const { cookie, fields } = await prepareRequest(bench, { isPublic: true, redirectUris: ['com.example.app:/cb'] });
       const page = await authorize(bench.server, cookie, { ...fields, ...PKCE });
       const answer = await decide(bench.server, cookie, { page: page.text, decision: 'allow' });
-      assert.equal(answer.status, 200);
-      assert.match(answer.text, /href="com\.example\.app:\/cb\?code=tvt_c_/);
+      assert.equal(answer.status, 303);
+      const shown = await request(`${bench.server.url}${answer.headers.get('location')}`, { headers: { cookie } });
+      assert.match(shown.text, /href="com\.example\.app:\/cb\?code=tvt_c_/);
     },
   ],
 ];
