@@ -28,7 +28,7 @@ export interface IncomingEvent {
   readonly idempotencyKey: string | undefined;
 }
 
-/** The answer to the sender of an event. */
+/** An event and its deliveries with their ids, ready to be stored. */
 export interface EventDraft {
   readonly answer: EventReceipt;
   readonly event: NewEvent;

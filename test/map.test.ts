@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict';
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { test } from 'node:test';
+
+/** The map in docs/how-it-works/architecture.md has a line for each module under src/, and no line for another. */
+
+const MAP = readFileSync('docs/how-it-works/architecture.md', 'utf8');
+const modules = new Set(
+  globSync('src/**/*.ts')
+    .filter((path) => !path.endsWith('.test.ts') && !path.includes('/fixtures/'))
+    .map((path) => dirname(path).replace(/^src\/?/, '')),
+);
+modules.delete('');
+
+/** The folders that the table names, below `src/`. A name in parentheses is below the one before them. */
+function readMap(text: string): string[] {
+  const folders: string[] = [];
+  let area = '';
+  for (const [, cell = ''] of text.matchAll(/^\| (.+?) \| .*\|$/gm)) {
+    const heading = /^\*\*(.+)\*\*$/.exec(cell)?.[1];
+    if (heading !== undefined) area = heading === 'mechanisms' ? '' : heading;
+    if (heading?.endsWith('/')) folders.push(heading.slice(0, -1));
+    let outer = '';
+    for (const [, opening = '', name = ''] of cell.matchAll(/(\(?)`([\w/-]+)\/`/g)) {
+      const isInner = opening === '(' || (outer !== '' && isInParentheses(cell, name));
+      if (!isInner) outer = area + name;
+      folders.push(isInner ? `${outer}/${name}` : outer);
+    }
+  }
+  return folders;
+}
+
+function isInParentheses(cell: string, name: string): boolean {
+  const before = cell.slice(0, cell.indexOf(`\`${name}/\``));
+  return before.lastIndexOf('(') > before.lastIndexOf(')');
+}
+
+function findMistakes(text: string): string[] {
+  const listed = readMap(text);
+  return [
+    ...[...modules].filter((folder) => !listed.includes(folder)).map((folder) => `${folder} has no line`),
+    ...listed.filter((folder) => !existsSync(`src/${folder}`)).map((folder) => `${folder} does not exist`),
+  ];
+}
+
+test('the map has a line for each module', () => {
+  assert.deepEqual(findMistakes(MAP), []);
+});
+
+test('a module without a line, and a line without a module, are found', () => {
+  const without = MAP.replace('`sharing/`', '`lending/`');
+  assert.deepEqual(findMistakes(without), ['prediction/sharing has no line', 'prediction/lending does not exist']);
+});
