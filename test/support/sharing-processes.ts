@@ -15,7 +15,7 @@ export interface SharingProcess {
   dispatch(observation: Observation): () => void;
   /** Forecasts each, and learns from its times. */
   observe(observations: readonly Observation[]): void;
-  takeUp(): Promise<void>;
+  applyNewRows(): Promise<void>;
   /** Appends what was observed, and takes up the log. */
   share(): Promise<void>;
   /** Median and p90 of both targets. */
@@ -25,8 +25,8 @@ export interface SharingProcess {
 export function openSharingProcess(store: Store, world: World = createStillWorld()): SharingProcess {
   const predictor = createPredictor(world);
   const learning = createSharedLearning({ store, world, predictor });
-  const takeUp = async (): Promise<void> => {
-    for await (const _ of learning.takeUp());
+  const applyNewRows = async (): Promise<void> => {
+    for await (const _ of learning.applyNewRows());
   };
   const dispatch = ({ targetModel, input, ttftMs, tpotMs, outputTokens }: Observation) => {
     const live = predictor.live(targetModel);
@@ -42,14 +42,14 @@ export function openSharingProcess(store: Store, world: World = createStillWorld
   return {
     predictor,
     learning,
-    takeUp,
+    applyNewRows,
     dispatch,
     observe(observations) {
       for (const observation of observations) dispatch(observation)();
     },
     async share() {
       await learning.append();
-      await takeUp();
+      await applyNewRows();
     },
     predict(input) {
       const columns = fillColumns(input);

@@ -37,7 +37,7 @@ async function measure(processes: readonly SharingProcess[]): Promise<Record<'sl
     if (underWay.length > UNDER_WAY) underWay.shift()!();
     if (i % ROWS_A_SHARE === ROWS_A_SHARE - 1) {
       for (const each of processes) await each.learning.append();
-      for (const each of processes) await each.takeUp();
+      for (const each of processes) await each.applyNewRows();
     }
   }
   const score = (rows: typeof answers): Score => {
@@ -65,7 +65,7 @@ forEachEngine(
     const pool = await measure(stores.map((each) => openSharingProcess(each)));
     const alone = openSharingProcess(store);
     alone.learning.append = async () => false;
-    alone.takeUp = async () => {};
+    alone.applyNewRows = async () => {};
     const one = await measure([alone]);
     for (const servers of ['slowed', 'others'] as const) {
       describe(t, `${count} processes, ${servers}`, pool[servers]);

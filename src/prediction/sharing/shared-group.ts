@@ -32,27 +32,27 @@ export interface SharedGroup {
   readonly group: SumGroup;
   /** Undefined while nothing is on top of it: it is what is served. */
   base: GroupBase | undefined;
-  /** The events on top that were taken for the others, and those that came after them. */
-  taken: EventCount;
-  fresh: EventCount;
+  /** Events that are not in the base yet: those in a row for the others, and those that came after it. */
+  sent: EventCount;
+  unsent: EventCount;
 }
 
 const NO_EVENTS: EventCount = { events: 0, certainty: 0 };
 
 export function createSharedGroup(name: GroupName, group: SumGroup): SharedGroup {
-  return { name, group, base: undefined, taken: NO_EVENTS, fresh: NO_EVENTS };
+  return { name, group, base: undefined, sent: NO_EVENTS, unsent: NO_EVENTS };
 }
 
 /** Call before an event of this certainty moves what is served. */
 export function addObserved(each: SharedGroup, certainty: number): void {
   each.base ??= readBase(each.group);
-  each.fresh = sumCounts(each.fresh, { events: 1, certainty });
+  each.unsent = sumCounts(each.unsent, { events: 1, certainty });
 }
 
 /** Call for each event that was replayed after what is served was cleared: it counts fully. */
 export function addReplayed(each: SharedGroup): void {
   each.base ??= emptyBase(each.group);
-  each.fresh = sumCounts(each.fresh, { events: 1, certainty: 1 });
+  each.unsent = sumCounts(each.unsent, { events: 1, certainty: 1 });
 }
 
 function sumCounts(a: EventCount, b: EventCount): EventCount {
@@ -73,39 +73,39 @@ const CERTAINTY_UNITS = 1e6;
 /** What is served less what the base has become: what the events have added. */
 export function takeEntry(each: SharedGroup): GroupEntry {
   const { group, name } = each;
-  const { events } = each.fresh;
+  const { events } = each.unsent;
   // Rounded first, so that what is added below fits the number that the others read.
-  const count = { events, certainty: Math.round(each.fresh.certainty * CERTAINTY_UNITS) / CERTAINTY_UNITS };
+  const count = { events, certainty: Math.round(each.unsent.certainty * CERTAINTY_UNITS) / CERTAINTY_UNITS };
   const kept = decaySums(group, each.base!.sums, count);
   const sums = Float32Array.from(group.read(), (value, c) => value - kept[c]!);
   const residuals = group.residuals && newestResiduals(group.residuals.read(), events);
-  each.taken = count;
-  each.fresh = NO_EVENTS;
+  each.sent = count;
+  each.unsent = NO_EVENTS;
   return { name, ...count, sums, residuals };
 }
 
 /** The base takes up what was taken here: with nothing else on top, it is what is served. */
-export function settleTaken(each: SharedGroup, entry: GroupEntry): void {
+export function mergeOwnEntry(each: SharedGroup, entry: GroupEntry): void {
   const { group } = each;
   const { sums, residuals } = each.base!;
   const base = {
     sums: addEvents(group, sums, entry),
     residuals: residuals && entry.residuals && appendResiduals(residuals, entry.residuals),
   };
-  each.taken = NO_EVENTS;
-  each.base = each.fresh.events > 0 ? base : undefined;
+  each.sent = NO_EVENTS;
+  each.base = each.unsent.events > 0 ? base : undefined;
   if (each.base !== undefined) return;
   group.write(base.sums, 0);
   if (base.residuals !== undefined) group.residuals?.write(base.residuals, 0);
 }
 
 /** The base takes up what another process observed; what is on top of it decays as if it had come after. */
-export function addBelow(each: SharedGroup, entry: GroupEntry): void {
+export function mergeEntryOfOther(each: SharedGroup, entry: GroupEntry): void {
   const { group } = each;
   const served = group.read();
   const before = each.base?.sums ?? served;
   const after = addEvents(group, before, entry);
-  const onTop = sumCounts(each.taken, each.fresh);
+  const onTop = sumCounts(each.sent, each.unsent);
   const risen = after.map((value, c) => value - before[c]!);
   const moved = decaySums(group, risen, onTop);
   group.write(each.base === undefined ? after : addWithin(group, served, moved), entry.events);
@@ -113,10 +113,10 @@ export function addBelow(each: SharedGroup, entry: GroupEntry): void {
   if (each.base !== undefined) each.base = { sums: after, residuals };
 }
 
-function addResidualsBelow({ group, base, fresh, taken }: SharedGroup, entry: GroupEntry): Residuals | undefined {
+function addResidualsBelow({ group, base, unsent, sent }: SharedGroup, entry: GroupEntry): Residuals | undefined {
   if (group.residuals === undefined || entry.residuals === undefined) return undefined;
   const served = group.residuals.read();
   const after = appendResiduals(base?.residuals ?? served, entry.residuals);
-  group.residuals.write(appendResiduals(after, newestResiduals(served, fresh.events + taken.events)), entry.events);
+  group.residuals.write(appendResiduals(after, newestResiduals(served, unsent.events + sent.events)), entry.events);
   return after;
 }

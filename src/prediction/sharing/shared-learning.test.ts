@@ -44,7 +44,7 @@ function predictAll(each: SharingProcess): number[] {
 
 async function settle(processes: readonly SharingProcess[]): Promise<void> {
   for (const each of processes) await each.share();
-  for (const each of processes) await each.takeUp();
+  for (const each of processes) await each.applyNewRows();
 }
 
 function assertAlike(processes: readonly SharingProcess[]): void {
@@ -224,7 +224,7 @@ forEachEngine('a process that starts takes up what was saved and what came since
   const started = openSharingProcess(store);
   started.predictor.swap('m', model);
   started.learning.restore(states, 0);
-  await started.takeUp();
+  await started.applyNewRows();
   assertAlike([first!, second!, started]);
 });
 

@@ -20,7 +20,7 @@ export interface SharedLearning {
   /** Call before the live model observes the time. */
   beforeObserve(targetModel: string, forecast: Forecast, time: TimeToLearn): void;
   /** Takes up what is in the log by now, and returns what its rows were about. */
-  takeUp(): AsyncIterable<AppliedRow>;
+  applyNewRows(): AsyncIterable<AppliedRow>;
   /** Appends what was observed here since the last row; false when there was nothing. */
   append(): Promise<boolean>;
   /** The newest row that is part of what is served. */
@@ -82,7 +82,7 @@ export function createSharedLearning({ store, world, predictor }: SharedLearning
       const shared = models.open(predictor.liveNameOf(targetModel));
       shared.beforeObserve({ key, podType, target }, certaintyOf(target, outputTokens));
     },
-    async *takeUp() {
+    async *applyNewRows() {
       const touched = new Set<string>();
       for (let rows = await listLogRows(store, sequence); rows.length > 0; rows = await listLogRows(store, sequence))
         for (const row of rows) {

@@ -9,13 +9,13 @@ import { TARGETS } from '../schema/observation-table.ts';
 import { createGroupTable, type ObservedEvent } from './group-table.ts';
 import { createHeldEntries } from './held-entries.ts';
 import {
-  addBelow,
   addObserved,
   addReplayed,
   type GroupBase,
   type GroupEntry,
+  mergeEntryOfOther,
+  mergeOwnEntry,
   type SharedGroup,
-  settleTaken,
   takeEntry,
 } from './shared-group.ts';
 import { type GroupName, isMeans } from './sum-groups.ts';
@@ -61,13 +61,13 @@ export function createSharedModel(live: LiveModel, world: Pick<World, 'monotonic
           pending.add(each);
         }
     for (const { entries } of held.take(version))
-      for (const entry of entries) addBelow(table.ensure(entry.name), entry);
+      for (const entry of entries) mergeEntryOfOther(table.ensure(entry.name), entry);
   }
 
   function applyEntry(entry: GroupEntry, isOwn: boolean): void {
     const each = table.ensure(entry.name);
-    if (isOwn && each.taken.events > 0) settleTaken(each, entry);
-    else addBelow(each, entry);
+    if (isOwn && each.sent.events > 0) mergeOwnEntry(each, entry);
+    else mergeEntryOfOther(each, entry);
     if (each.base === undefined) pending.delete(each);
   }
 
@@ -84,7 +84,7 @@ export function createSharedModel(live: LiveModel, world: Pick<World, 'monotonic
       const entries: GroupEntry[] = [];
       for (const each of pending) {
         if (entries.length >= limit) break;
-        if (each.fresh.events > 0 && each.taken.events === 0) entries.push(takeEntry(each));
+        if (each.unsent.events > 0 && each.sent.events === 0) entries.push(takeEntry(each));
       }
       return entries.length === 0 ? undefined : { version, entries };
     },

@@ -50,11 +50,11 @@ export function createSharingWorker(dependencies: SharingDependencies): SharingW
   async function restore(): Promise<void> {
     const { first } = await readLogEnds(store);
     learning.restore(await listLiveStates(store), first - 1);
-    await takeUp();
+    await applyNewRows();
   }
 
-  async function takeUp(): Promise<void> {
-    for await (const applied of learning.takeUp()) {
+  async function applyNewRows(): Promise<void> {
+    for await (const applied of learning.applyNewRows()) {
       measure(applied);
       saver.markChanged(applied.targetModels);
     }
@@ -70,7 +70,7 @@ export function createSharingWorker(dependencies: SharingDependencies): SharingW
     if (world.monotonicMs() - appendedMs < APPEND_EVERY_MS) return;
     if (!(await learning.append())) return;
     appendedMs = world.monotonicMs();
-    await takeUp();
+    await applyNewRows();
   }
 
   async function round(): Promise<void> {
@@ -78,7 +78,7 @@ export function createSharingWorker(dependencies: SharingDependencies): SharingW
       log.warn({ sequence: learning.sequence }, 'Begins again with what other processes have learned');
       await restore();
     }
-    await takeUp();
+    await applyNewRows();
     await append();
     await saver.saveDue();
   }
@@ -91,8 +91,8 @@ export function createSharingWorker(dependencies: SharingDependencies): SharingW
     async stop() {
       await worker.stop();
       const finish = async (): Promise<void> => {
-        await takeUp();
-        while (await learning.append()) await takeUp();
+        await applyNewRows();
+        while (await learning.append()) await applyNewRows();
         await saver.save(0);
       };
       await finish().catch((err: unknown) => log.error({ err }, 'Failed to save what was learned last'));

@@ -38,7 +38,7 @@ export interface Residuals {
 export interface SumGroup {
   readonly decays: readonly number[];
   /** So many of the first sums count an event by its certainty; the others count each event as one. */
-  readonly certainSums: number;
+  readonly weightedSumCount: number;
   readonly limits: Limits | undefined;
   read(): Float64Array;
   /** `events` were observed by other processes since the last write; a slot counts them with its residuals. */
@@ -80,7 +80,7 @@ function openMeans(parts: LearningState, name: GroupName): SumGroup {
         : ({ kind: 'model', number: 0 } as const);
   return {
     decays: MEANS_DECAYS,
-    certainSums: MEANS_DECAYS.length,
+    weightedSumCount: MEANS_DECAYS.length,
     limits: undefined,
     residuals: undefined,
     read: () => tracker.readTarget(owner, target),
@@ -108,7 +108,7 @@ const SERVER_LIMITS: Limits = {
 function openServer({ weights, intervals }: LiveTarget, server: number): SumGroup {
   return {
     decays: SERVER_DECAYS,
-    certainSums: EXPERT_COLUMNS,
+    weightedSumCount: EXPERT_COLUMNS,
     limits: SERVER_LIMITS,
     residuals: undefined,
     read: () =>
@@ -136,7 +136,7 @@ function openSlot({ weights, intervals }: LiveTarget): SumGroup {
   const levelsEnd = EXPERT_COLUMNS + LEVELS;
   return {
     decays: SLOT_DECAYS,
-    certainSums: EXPERT_COLUMNS,
+    weightedSumCount: EXPERT_COLUMNS,
     limits: SLOT_LIMITS,
     read() {
       const { levels, coverages } = ofSlot.save();
@@ -185,11 +185,11 @@ export interface AddedEvents extends EventCount {
 
 /** What is left of each sum after the events, before what they add. */
 export function decaySums(
-  { decays, certainSums }: SumGroup,
+  { decays, weightedSumCount }: SumGroup,
   sums: Float64Array,
   { events, certainty }: EventCount,
 ): Float64Array {
-  return sums.map((value, c) => value * decays[c]! ** (c < certainSums ? certainty : events));
+  return sums.map((value, c) => value * decays[c]! ** (c < weightedSumCount ? certainty : events));
 }
 
 /** The sums after events that add `added`. */
