@@ -76,7 +76,7 @@ test('two processes a day apart on one PostgreSQL send each delivery once and wa
 
 const sweepLease = statement<{ expires_at_ms: number }>(
   'test-sweep-lease',
-  "SELECT expires_at_ms FROM leases WHERE name = 'delivery-sweep'",
+  "SELECT expires_at_ms FROM leases WHERE name = 'delivery-sweeper'",
 );
 const kept = statement<{ events: number; deliveries: number; attempts: number; contents: number; audit: number }>(
   'test-kept-rows',
