@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Store, statement } from '../../src/database/store.ts';
-import { realWorld } from '../../src/world.ts';
 import { numberedPush, startAnnouncingPrograms } from '../support/announcing-programs.ts';
 import { createStorePlace, engines, findReasonToSkip, openTestStore } from '../support/engines.ts';
 import { startReceiver } from '../support/receiver.ts';
 import { startProgram } from '../support/start-program.ts';
+import { waitUntil } from '../support/wait-until.ts';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 86_400_000;
@@ -74,9 +74,9 @@ test('two processes a day apart on one PostgreSQL send each delivery once and wa
   assert.equal(receiver.received.length, count);
 });
 
-const sweepLease = statement<{ expires_at_ms: number }>(
+const sweepLeaseSql = statement<{ epoch: number; expires_at_ms: number }>(
   'test-sweep-lease',
-  "SELECT expires_at_ms FROM leases WHERE name = 'delivery-sweeper'",
+  "SELECT epoch, expires_at_ms FROM leases WHERE name = 'delivery-sweeper'",
 );
 const kept = statement<{ events: number; deliveries: number; attempts: number; contents: number; audit: number }>(
   'test-kept-rows',
@@ -85,13 +85,12 @@ const kept = statement<{ events: number; deliveries: number; attempts: number; c
      (SELECT count(*) FROM audit_events) AS audit`,
 );
 
-/** A round of the sweeper has begun while the clock is ahead. */
-async function waitForSweep(store: Store, afterMs: number): Promise<void> {
-  for (;;) {
-    const [lease] = await store.read(sweepLease);
-    if (lease !== undefined && lease.expires_at_ms > afterMs) return;
-    await realWorld.sleep(20);
-  }
+/** A round of the sweeper has begun and ended since the lease had this epoch. */
+async function waitForSweep(store: Store, epoch: number): Promise<void> {
+  await waitUntil(async () => {
+    const [lease] = await store.read(sweepLeaseSql);
+    return lease !== undefined && lease.epoch > epoch && lease.expires_at_ms === 0;
+  });
 }
 
 test('a process that starts with a clock far ahead deletes nothing by age', { timeout: 120_000 }, async () => {
@@ -103,13 +102,13 @@ test('a process that starts with a clock far ahead deletes nothing by age', { ti
   await receiver.waitFor(1);
   await right.programs[0]!.stop();
   await using store = await openTestStore(place);
+  const [lease] = await store.read(sweepLeaseSql);
   const [before] = await store.read(kept);
   assert.deepEqual([before?.events, before?.deliveries, before?.attempts], [1, 1, 1]);
   const aheadMs = 400 * DAY_MS;
   const clock = { NODE_OPTIONS: `--import ${SHIFT}`, TEST_CLOCK_AHEAD_MS: String(aheadMs) };
   await using ahead = await startProgram({ ...right.environment, ...clock }, right.environment.TRIVET_DATA_DIR);
-  await waitForSweep(store, realWorld.nowMs() + aheadMs - DAY_MS);
-  // The sweeper gives back its lease when its round is over; another event needs the writer after it.
+  await waitForSweep(store, lease?.epoch ?? 0);
   const headers = { authorization: `Bearer ${right.token}`, 'content-type': 'application/json' };
   const body = JSON.stringify(numberedPush(2));
   assert.equal((await fetch(new URL(path, ahead.httpUrl), { method: 'POST', headers, body })).status, 202);

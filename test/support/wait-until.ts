@@ -3,11 +3,16 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 type Found<T> = Exclude<T, false | null | undefined>;
 
-/** Asks again and again until the answer is something; the timeout of the test ends the wait for what never comes. */
+/** Below the time that a test may take: a wait that its test has given up would keep the process of the tests alive. */
+const LIMIT_MS = 240_000;
+
+/** Asks again and again until the answer is something. Throws after four minutes. */
 export async function waitUntil<T>(find: () => T | Promise<T>, everyMs = 20): Promise<Found<T>> {
-  for (;;) {
+  const startedMs = performance.now();
+  while (performance.now() - startedMs < LIMIT_MS) {
     const found = await find();
     if (found !== false && found !== null && found !== undefined) return found as Found<T>;
     await sleep(everyMs);
   }
+  throw new Error('Waited for four minutes in vain');
 }

@@ -53,6 +53,8 @@ export const predictionWords: ApiWords = {
     tpotMillis: 'Observed time per output token after the first, in milliseconds.',
     outputTokens: 'Number of tokens that were generated.',
     requests_per_second: 'Largest rate that keeps the limits.',
+    from_requests_per_second: 'Lowest rate of the plateau; 0 when the lowest rate tried is on it.',
+    to_requests_per_second: 'Highest rate of the plateau.',
     limited_by: 'Which limit is reached first.',
     'Capacity.ttft_ms': 'Predicted time to the first token at this rate, in milliseconds.',
     'Capacity.tpot_ms': 'Predicted time per output token at this rate, in milliseconds.',
