@@ -7,21 +7,50 @@
 export type Phrase = readonly [english: string, translated: string];
 
 export function createExplainer(phrases: readonly Phrase[]): (message: string) => string {
-  const compiled = phrases.map(([english, translated]) => ({ pattern: compile(english), translated }));
+  const shapes = phrases.flatMap(([english, translated]) =>
+    listShapes(english).map((shape) => ({ ...shape, translated })),
+  );
   return (message) => {
-    for (const { pattern, translated } of compiled) {
-      const match = pattern.exec(message);
-      if (match !== null) return translated.replace(/\{(\d)\}/g, (_, index: string) => match[Number(index)] ?? '');
+    // A page puts a full stop behind a message.
+    const text = message.replace(/\.$/, '');
+    for (const { translated, ...shape } of shapes) {
+      const parts = readParts(shape, text);
+      if (parts !== undefined)
+        return translated.replace(/\{(\d)\}/g, (_, index: string) => parts[Number(index) - 1] ?? '');
     }
     return message;
   };
 }
 
+/** The texts between the parts that change. */
+interface Shape {
+  readonly pieces: readonly string[];
+  /** Anything may follow the last piece. */
+  readonly isOpen: boolean;
+}
+
+/** With and without what was given instead. */
+function listShapes(english: string): Shape[] {
+  return [
+    { pieces: `${english}, got `.split('{}'), isOpen: true },
+    { pieces: english.split('{}'), isOpen: false },
+  ];
+}
+
 /**
- * With or without what was given instead, and the full stop that a page puts behind it. Bounded, because a part may hold what a
- * person typed.
+ * Undefined for a text of another shape. Each piece is looked for once, behind the one before: a part may hold what a stranger
+ * sent, and a regular expression with several parts would try all combinations.
  */
-function compile(english: string): RegExp {
-  const parts = english.split('{}').map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'));
-  return new RegExp(`^${parts.join('([^]{0,2100}?)')}(?:, got [^]{0,2100})?\\.?$`);
+function readParts({ pieces: [first = '', ...others], isOpen }: Shape, text: string): string[] | undefined {
+  if (!text.startsWith(first)) return undefined;
+  const parts: string[] = [];
+  let from = first.length;
+  for (const [index, piece] of others.entries()) {
+    const isEnd = !isOpen && index === others.length - 1;
+    const at = isEnd ? text.length - piece.length : text.indexOf(piece, from);
+    if (at < from || !text.startsWith(piece, at)) return undefined;
+    parts.push(text.slice(from, at));
+    from = at + piece.length;
+  }
+  return isOpen || from === text.length ? parts : undefined;
 }

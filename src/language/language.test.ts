@@ -68,6 +68,17 @@ test('an explainer fills the parts in, and leaves other messages as they are', (
   const explain = createExplainer([['Cannot take "{}": it has {} of 10 (at most)', '“{1}”有 {2} 个']]);
   assert.equal(explain('Cannot take "a $& {2}": it has 12 of 10 (at most).'), '“a $& {2}”有 12 个');
   assert.equal(explain('Cannot take "a"'), 'Cannot take "a"');
+  assert.equal(explain('Cannot take "a": it has 12 of 10 (at most), got 12.'), '“a”有 12 个');
+});
+
+test('an explainer looks for each piece of a phrase once, however often a stranger wrote it', () => {
+  const explain = createExplainer([['Cannot {}: {} must be at most {} characters', '{2} 最多 {3} 个字符']]);
+  const message = `Cannot find "${': '.repeat(1000)}${' must be at most '.repeat(60)}${' characters, got '.repeat(100)}`;
+  assert.equal(
+    explain(`${message}${'a'.repeat(3000)}"`),
+    `${': '.repeat(999)} 最多 ${' must be at most '.repeat(59)} 个字符`,
+  );
+  assert.equal(explain(`${message.replaceAll(' characters', '')}"`), `${message.replaceAll(' characters', '')}"`);
 });
 
 const localTimes: readonly (readonly [text: string, timeZone: string, instant: string | undefined])[] = [
