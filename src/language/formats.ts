@@ -81,7 +81,9 @@ function readInstant(text: string, writeLocal: (ms: number) => string): Date | u
   if (Number.isNaN(asUtcMs) || !new Date(asUtcMs).toISOString().startsWith(text)) return undefined;
   const offsetAt = (ms: number) => Date.parse(`${writeLocal(ms).replace(' ', 'T')}Z`) - Math.floor(ms / 1000) * 1000;
   const guessMs = asUtcMs - offsetAt(asUtcMs);
-  return new Date(asUtcMs - offsetAt(guessMs));
+  // Years of fewer than four digits are written without zeros, which cannot be read.
+  const instant = Number.isNaN(guessMs) ? undefined : new Date(asUtcMs - offsetAt(guessMs));
+  return Number.isNaN(instant?.getTime()) ? undefined : instant;
 }
 
 /** `2026-11-22 16:41:05` in the zone. Swedish writes dates and times as ISO 8601 does. */

@@ -89,6 +89,9 @@ const localTimes: readonly (readonly [text: string, timeZone: string, instant: s
   ['2026-03-29T01:30', 'Europe/Berlin', '2026-03-29T00:30:00.000Z'],
   ['2026-03-29T03:30', 'Europe/Berlin', '2026-03-29T01:30:00.000Z'],
   ['2026-02-30T00:00', 'UTC', undefined],
+  ['0000-01-01T00:00', 'UTC', undefined],
+  ['0999-01-01T00:00', 'Asia/Shanghai', undefined],
+  ['1000-01-01T00:00', 'America/New_York', undefined],
   ['yesterday', 'UTC', undefined],
   ['2026-11-22T16:41Z', 'UTC', undefined],
 ];
