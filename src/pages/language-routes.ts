@@ -29,6 +29,6 @@ function findPathBack(c: Context<HttpEnv>): string {
   const referrer = c.req.header('referer') ?? '';
   if (!URL.canParse(referrer)) return '/';
   const { pathname, search } = new URL(referrer);
-  // Two slashes would name another host, and `javascript:` has no path.
-  return /^\/(?!\/)/.test(pathname) ? pathname + search : '/';
+  // Two slashes would name another host, a browser takes a backslash for one, and `javascript:` has no path.
+  return /^\/(?![/\\])/.test(pathname) ? pathname + search : '/';
 }

@@ -37,6 +37,7 @@ const referrers: readonly (readonly [referrer: string | undefined, leadsTo: stri
   ['https://evil.example/account', '/account'],
   ['https://evil.example//evil.example/x', '/'],
   ['https://evil.example/\\evil.example', '/'],
+  ['other://evil.example/\\evil.example', '/'],
   ['javascript:alert(1)', '/'],
   ['no address', '/'],
   [undefined, '/'],
