@@ -178,7 +178,8 @@ export class PredictRequestDecoder {
     const known = this.#knownModelBytes;
     if (known.length === length && matches(reader.bytes, start, known)) return this.#knownModel;
     this.#knownModel = reader.readUtf8(start, length);
-    this.#knownModelBytes = reader.bytes.slice(start, start + length);
+    // A copy, which `slice` of a Buffer is not: other requests are read into the same memory.
+    this.#knownModelBytes = new Uint8Array(reader.bytes.subarray(start, start + length));
     return this.#knownModel;
   }
 }

@@ -132,6 +132,15 @@ test('calls that overlap get each its own answer', async () => {
   }
 });
 
+test('large calls for two models in turn are each answered for their own', async () => {
+  const inputs = Array.from({ length: 2000 }, (_, inputId) => ({ inputId, serverIp: `10.0.${inputId}` }));
+  for (const targetModel of ['known', 'other', 'known', 'other']) {
+    const { metadata } = await predict({ targetModel, inputs });
+    const modelVersion = targetModel === 'known' ? 'known@3' : 'prior@1';
+    assert.deepEqual(metadata, { targetModel, modelVersion, omittedInputs: 0 });
+  }
+});
+
 test('the time of a call is measured', async () => {
   await predict({ targetModel: 'known' });
   assert.match(await servers.metrics.metrics(), /trivet_predict_duration_seconds_count [1-9]/);
