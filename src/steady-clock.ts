@@ -33,20 +33,25 @@ export function withSteadyClock(world: World): SteadyWorld {
     offsetMs = seenMs;
     jump = undefined;
   };
+  const nowMs = (): number => {
+    const monotonicMs = world.monotonicMs();
+    const seenMs = world.nowMs() - monotonicMs;
+    if (Math.abs(seenMs - offsetMs) < STEP_MS) follow(seenMs);
+    else if (jump === undefined || Math.abs(seenMs - jump.offsetMs) >= STEP_MS)
+      jump = { offsetMs: seenMs, sinceMs: monotonicMs };
+    else if (monotonicMs - jump.sinceMs >= SETTLE_MS) {
+      follow(seenMs);
+      trustedFromMs = monotonicMs + TRUSTED_AFTER_MS;
+    }
+    return Math.round(monotonicMs + offsetMs);
+  };
   return {
     ...world,
-    nowMs: () => {
-      const monotonicMs = world.monotonicMs();
-      const seenMs = world.nowMs() - monotonicMs;
-      if (Math.abs(seenMs - offsetMs) < STEP_MS) follow(seenMs);
-      else if (jump === undefined || Math.abs(seenMs - jump.offsetMs) >= STEP_MS)
-        jump = { offsetMs: seenMs, sinceMs: monotonicMs };
-      else if (monotonicMs - jump.sinceMs >= SETTLE_MS) {
-        follow(seenMs);
-        trustedFromMs = monotonicMs + TRUSTED_AFTER_MS;
-      }
-      return Math.round(monotonicMs + offsetMs);
+    nowMs,
+    isClockTrusted: () => {
+      // A sweep may be all that reads this clock, and it reads the time only while the clock is trusted.
+      nowMs();
+      return jump === undefined && world.monotonicMs() >= trustedFromMs;
     },
-    isClockTrusted: () => jump === undefined && world.monotonicMs() >= trustedFromMs,
   };
 }

@@ -225,3 +225,24 @@ test('withSteadyClock() trusts a clock that has not jumped for ten minutes', () 
   assert.equal(trustAfter(599_999), false);
   assert.equal(trustAfter(1), true);
 });
+
+test('withSteadyClock() notices a jump, and its end, when it is only asked whether the clock is trusted', () => {
+  const still = createStillWorld(1_000_000);
+  let stepMs = 3_600_000;
+  const world = withSteadyClock({ ...still, nowMs: () => still.nowMs() + stepMs });
+  const trustAfter = (ms: number): boolean => {
+    still.moveMs(ms);
+    return world.isClockTrusted();
+  };
+  assert.equal(trustAfter(60_000), false, 'the start');
+  stepMs = 0;
+  assert.equal(trustAfter(60_000), false, 'the correction');
+  assert.equal(trustAfter(60_000), false, 'the correction is believed');
+  assert.equal(trustAfter(599_999), false, 'ten minutes after the start, and not after the correction');
+  assert.equal(trustAfter(1), true);
+  assert.equal(world.nowMs(), still.nowMs());
+  stepMs = 3_600_000;
+  assert.equal(trustAfter(1), false, 'a jump');
+  stepMs = 0;
+  assert.equal(trustAfter(1), true, 'a jump that was taken back');
+});
