@@ -45,6 +45,7 @@ const RETENTION = {
   families: { deleteSql: deleteFamiliesSql, keptMs: 0 },
   personalTokens: expired('personal_tokens', 'token_id', 30 * DAY_MS),
   deviceCodes: expired('device_codes', 'device_hash', DAY_MS),
+  signingKeys: expired('signing_keys', 'kid'),
 } as const satisfies Record<string, Retention>;
 
 export type Swept = Record<keyof typeof RETENTION, number>;

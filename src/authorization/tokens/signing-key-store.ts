@@ -1,5 +1,5 @@
 /** Keys that sign identity tokens: the public half in clear, the private half encrypted. */
-import { type BoundStatement, type Store, statement } from '../../database/store.ts';
+import { type Store, statement } from '../../database/store.ts';
 
 export interface StoredKey {
   readonly kid: string;
@@ -27,10 +27,6 @@ const insertKeySql = statement(
   'insert-signing-key',
   'INSERT INTO signing_keys (kid, public_jwk, private_key, created_at_ms, expires_at_ms) VALUES ($1, $2, $3, $4, $5)',
 );
-const deleteExpiredKeysSql = statement(
-  'delete-expired-signing-keys',
-  'DELETE FROM signing_keys WHERE expires_at_ms <= $1',
-);
 
 /** Oldest first. */
 export async function listSigningKeys(store: Store, nowMs: number): Promise<StoredKey[]> {
@@ -44,11 +40,8 @@ export async function listSigningKeys(store: Store, nowMs: number): Promise<Stor
   }));
 }
 
-/** Adds a key and removes the keys that no live token needs. */
-export function insertSigningKeyStatements(key: StoredKey): BoundStatement[] {
+/** The sweeper removes those that no live token needs. */
+export async function insertSigningKey(store: Store, key: StoredKey): Promise<void> {
   const { kid, publicJwk, encryptedPrivateKey, createdAtMs, expiresAtMs } = key;
-  return [
-    { statement: deleteExpiredKeysSql, parameters: [createdAtMs] },
-    { statement: insertKeySql, parameters: [kid, publicJwk, encryptedPrivateKey, createdAtMs, expiresAtMs] },
-  ];
+  await store.write(insertKeySql, [kid, publicJwk, encryptedPrivateKey, createdAtMs, expiresAtMs]);
 }

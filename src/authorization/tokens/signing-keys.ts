@@ -10,7 +10,7 @@ import type { Store } from '../../database/store.ts';
 import type { SecretCipher } from '../../encryption/secret-cipher.ts';
 import { Failure } from '../../errors.ts';
 import type { World } from '../../world.ts';
-import { insertSigningKeyStatements, listSigningKeys, type StoredKey } from './signing-key-store.ts';
+import { insertSigningKey, listSigningKeys, type StoredKey } from './signing-key-store.ts';
 
 export interface SigningKey {
   readonly kid: string;
@@ -47,7 +47,7 @@ export function createSigningKeys({ store, cipher, world }: KeyDependencies): Si
     const nowMs = world.nowMs();
     const newest = (await listSigningKeys(store, nowMs)).at(-1);
     if (newest !== undefined && newest.createdAtMs + ROTATE_AFTER_MS > nowMs) return;
-    await store.writeAll(insertSigningKeyStatements(await createKey(cipher, nowMs)));
+    await insertSigningKey(store, await createKey(cipher, nowMs));
   }
 
   async function findCurrent(): Promise<SigningKey> {

@@ -1,0 +1,28 @@
+import assert from 'node:assert/strict';
+import { forEachEngine } from '../../../test/support/engines.ts';
+import { createSecretCipher } from '../../encryption/secret-cipher.ts';
+import { realWorld, type World } from '../../world.ts';
+import { sweepEnded } from '../maintenance/retention-store.ts';
+import { createSigningKeys } from './signing-keys.ts';
+
+const DAY_MS = 86_400_000;
+
+forEachEngine(
+  'the key of before a clock was a year ahead signs again, and is removed when it is due',
+  async (store) => {
+    let nowMs = Date.UTC(2026, 0, 1);
+    const world: World = { ...realWorld, nowMs: () => nowMs };
+    const cipher = createSecretCipher([new Uint8Array(32)], world);
+    // Of a process that has just started.
+    const createKeys = () => createSigningKeys({ store, world, cipher });
+    const { kid } = await createKeys().findCurrent();
+    nowMs += 365 * DAY_MS;
+    await createKeys().ensureFresh();
+    nowMs -= 365 * DAY_MS;
+    assert.equal((await createKeys().findCurrent()).kid, kid);
+    const sweepAfter = async (days: number) =>
+      (await sweepEnded(store, { nowMs: nowMs + days * DAY_MS, auditDays: 365 })).signingKeys;
+    assert.equal(await sweepAfter(59), 0);
+    assert.equal(await sweepAfter(60), 1);
+  },
+);
