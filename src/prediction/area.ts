@@ -129,7 +129,8 @@ export function createPredictionArea(dependencies: PredictionDependencies): Pred
 /** Reports come in at the sink; from there they reach the live state, the samples and the training. */
 function createFeedback(dependencies: PredictionDependencies, predictor: SwappablePredictor) {
   const { store, world, log, metrics, config } = dependencies;
-  const accuracy = createAccuracyWorker({ store, world, log });
+  const steady = withSteadyClock(world);
+  const accuracy = createAccuracyWorker({ store, world, log, isClockTrusted: steady.isClockTrusted });
   registerAccuracyMetrics({ store, metrics, world });
   const samples = createSampleKeeper({ store, world, log, metrics });
   const trainer = createTrainer({
@@ -141,7 +142,6 @@ function createFeedback(dependencies: PredictionDependencies, predictor: Swappab
     metrics,
     onTrained: (model) => samples.thin(model),
   });
-  const steady = withSteadyClock(world);
   const alarms = createDriftAlarms({ store, world: steady, log });
   const sharing = createSharingWorker({ store, world, log, metrics, predictor });
   const sink = createObservationSink({

@@ -3,6 +3,7 @@
  * and merges what is past.
  */
 import type { Store } from '../../database/store.ts';
+import type { IsClockTrusted } from '../../steady-clock.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { createRoundWorker } from '../../workers/round-worker.ts';
 import type { Worker } from '../../workers/worker.ts';
@@ -21,6 +22,7 @@ export interface AccuracyWorkerDependencies {
   readonly store: Store;
   readonly world: World;
   readonly log: Log;
+  readonly isClockTrusted: IsClockTrusted;
 }
 
 const WRITE_EVERY_MS = 2000;
@@ -31,7 +33,8 @@ const COUNTS_EVERY_MS = 10_000;
 const MAX_COUNTS_WRITTEN = 1024;
 const MERGE_EVERY_MS = 60_000;
 
-export function createAccuracyWorker({ store, world, log }: AccuracyWorkerDependencies): AccuracyWorker {
+export function createAccuracyWorker(dependencies: AccuracyWorkerDependencies): AccuracyWorker {
+  const { store, world, log, isClockTrusted } = dependencies;
   const process = world.uuid();
   const recorder = createAccuracyRecorder();
   const isCountsDue = createInterval(world, COUNTS_EVERY_MS);
@@ -52,6 +55,7 @@ export function createAccuracyWorker({ store, world, log }: AccuracyWorkerDepend
   }
 
   async function tidy(signal: AbortSignal): Promise<void> {
+    if (!isClockTrusted()) return;
     await forgetAccuracy(store, world.nowMs());
     while (!signal.aborted && (await mergeDuePeriods(store, world.nowMs())));
   }

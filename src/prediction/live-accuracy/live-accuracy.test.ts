@@ -28,7 +28,12 @@ const NOW = Date.UTC(2026, 5, 1, 12, 30);
 const ROW: AnsweredRow = { ...ANSWERED_ROW, nowMs: NOW };
 
 function openWorker(store: Store): AccuracyWorker {
-  return createAccuracyWorker({ store, world: createStillWorld(), log: createLog('silent') });
+  return createAccuracyWorker({
+    store,
+    world: createStillWorld(),
+    log: createLog('silent'),
+    isClockTrusted: () => true,
+  });
 }
 
 /** Rows with errors of every size, the same at each call. */
@@ -213,4 +218,19 @@ forEachEngine('what was not written when the database was away is written once i
   await worker.save();
   const [aggregate] = await readPodTypeAccuracy(store, { targetModel: 'm', nowMs: NOW });
   assert.equal(aggregate?.scores.rows, 2);
+});
+
+forEachEngine('figures are forgotten and merged only while the clock is trusted', async (store) => {
+  const worker = openWorker(store);
+  worker.observe(ROW);
+  await worker.save();
+  const world = createStillWorld(NOW + 400 * 24 * HOUR_MS);
+  const countServersAfterRound = async (isTrusted: boolean): Promise<number> => {
+    const ahead = createAccuracyWorker({ store, world, log: createLog('silent'), isClockTrusted: () => isTrusted });
+    ahead.start();
+    await ahead.stop();
+    return (await readServerAccuracy(store, { targetModel: 'm', nowMs: NOW })).length;
+  };
+  assert.equal(await countServersAfterRound(false), 1);
+  assert.equal(await countServersAfterRound(true), 0);
 });
