@@ -198,7 +198,7 @@ forEachEngine(
   async (store, { openAnother }) => {
     const world = createStillWorld();
     const ada = await addVerified(store, world, 'ada');
-    await insertTestHook(store, { id: 7, url: 'https://ci.example.org/', ownerId: ada.id });
+    await insertTestHook(store, { id: 7, url: 'https://ci.example.org/services/t0ken?key=t0ken', ownerId: ada.id });
     await store.write(failSql, [7, ada.id, world.nowMs() - 10 * MINUTE_MS]);
     const published: PublishedNotice[] = [];
     let isDown = true;
@@ -227,6 +227,8 @@ forEachEngine(
     const attempts = published.length;
     assert.ok(attempts >= 2 && attempts <= 3, String(attempts));
     assert.match(published[0]!.text.subject, /^A webhook of \S+ fails$/);
+    assert.match(published[0]!.text.paragraphs.join(), / to https:\/\/ci\.example\.org have failed/);
+    assert.doesNotMatch(JSON.stringify(published), /t0ken/, 'the secret of an owner is not for others');
     await store.write(failSql, [7, ada.id, null]);
     await look(store);
     assert.equal(published.length, attempts, 'not within the hour');

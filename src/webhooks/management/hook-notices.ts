@@ -41,10 +41,12 @@ export function createHookNotices(store: Store, { pagesUrl, noticeRepository }: 
   };
 }
 
+/** Without the path and the query of the address: with chat services they are the secret, and others read notices too. */
 function describeState(texts: NoticeTexts, hook: WatchedHook, state: 'failing' | 'disabled' | 'fine'): NoticeText {
   const place = `${hook.ownerLogin}/${hook.path}`;
-  if (state === 'disabled') return texts.hook.disabled(place, hook.url, hook.disabledReason ?? '');
-  return texts.hook[state](place, hook.url);
+  const { origin } = new URL(hook.url);
+  if (state === 'disabled') return texts.hook.disabled(place, origin, hook.disabledReason ?? '');
+  return texts.hook[state](place, origin);
 }
 
 function pathOf({ ownerLogin, path, id }: WatchedHook): string {
