@@ -13,13 +13,13 @@
  * all other programs of the machine (`measure-attack.ts`). "no core" is the share of the time in which the program's main
  * thread could run and had no core.
  */
-import { parseArgs } from 'node:util';
 import { formatTable } from '../src/command-line/output.ts';
 import type { Attack } from './abuse/attack.ts';
 import { attacks } from './abuse/attacks.ts';
 import { type Measured, measureAttack, type Plan } from './abuse/measure-attack.ts';
+import { readBenchFlags } from './support/bench-flags.ts';
 
-const { values: flags } = parseArgs({
+const { values: flags } = readBenchFlags({
   options: {
     only: { type: 'string', default: '' },
     auth: { type: 'string', default: 'off,on' },

@@ -10,7 +10,6 @@
  * which come in calls of their own; and a service serves a refit only when it does better.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
 import type { Answer } from '../src/prediction/evaluation/accuracy.ts';
 import { bootstrapMean } from '../src/prediction/evaluation/bootstrap.ts';
 import { listRows } from '../src/prediction/evaluation/folds.ts';
@@ -35,8 +34,9 @@ import {
   PredictResponse,
 } from '../test/support/proto-messages.ts';
 import { startProgram } from '../test/support/start-program.ts';
+import { readBenchFlags } from './support/bench-flags.ts';
 
-const { values: flags } = parseArgs({
+const { values: flags } = readBenchFlags({
   options: {
     input: { type: 'string' },
     format: { type: 'string', default: 'requests' },

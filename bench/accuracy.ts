@@ -19,7 +19,6 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { parseArgs } from 'node:util';
 import type { Answer, Answers } from '../src/prediction/evaluation/accuracy.ts';
 import { type ObservationTable, TARGETS, type Target } from '../src/prediction/schema/observation-table.ts';
 import { type Cell, listFileCells, listPoolCells } from './accuracy/cells.ts';
@@ -43,8 +42,9 @@ import {
   type Result,
 } from './accuracy/results.ts';
 import { planParts } from './accuracy/schedule.ts';
+import { readBenchFlags } from './support/bench-flags.ts';
 
-const { values: flags, positionals } = parseArgs({
+const { values: flags, positionals } = readBenchFlags({
   options: {
     input: { type: 'string', multiple: true, default: [] },
     'no-pools': { type: 'boolean', default: false },

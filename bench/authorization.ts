@@ -10,13 +10,13 @@ import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { tmpdir } from 'node:os';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
 import { measureExpired } from './authorization/expired.ts';
 import { formatGet, formatPost, type HttpAnswer, type Lane, openLane } from './authorization/load.ts';
 import type { ProfileGroups } from './authorization/profile.ts';
 import type { Cpu, Kind, Question, Ready } from './authorization/protocol.ts';
+import { readBenchFlags } from './support/bench-flags.ts';
 
-const { values: flags } = parseArgs({
+const { values: flags } = readBenchFlags({
   options: {
     json: { type: 'boolean', default: false },
     seconds: { type: 'string', default: '3' },

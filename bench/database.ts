@@ -5,7 +5,6 @@
 import { closeSync, fdatasyncSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
 import { cpus, release, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 import { migrations } from '../src/database/migrations/list.ts';
 import { openStore } from '../src/database/startup/open-store.ts';
 import type { Store } from '../src/database/store.ts';
@@ -13,8 +12,9 @@ import { createLog } from '../src/telemetry/log.ts';
 import { realWorld } from '../src/world.ts';
 import { findNoteSql, insertNoteSql, insertPair, noteMigration, takeNoteSql } from '../test/support/note-store.ts';
 import { createTestDatabase, startPostgresCluster } from '../test/support/postgres-cluster.ts';
+import { readBenchFlags } from './support/bench-flags.ts';
 
-const { values: flags } = parseArgs({
+const { values: flags } = readBenchFlags({
   options: {
     json: { type: 'boolean', default: false },
     seconds: { type: 'string', default: '2' },

@@ -8,7 +8,6 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 import { createUser } from '../src/authorization/accounts/user-store.ts';
 import { createPersonalToken } from '../src/authorization/tokens/personal-token.ts';
 import { formatTable } from '../src/command-line/output.ts';
@@ -20,11 +19,12 @@ import { createSender } from '../src/webhooks/delivery/send/send.ts';
 import { createSampleEvent } from '../src/webhooks/events/sample-event.ts';
 import { realWorld } from '../src/world.ts';
 import { createDataDir, type Program, startProgram } from '../test/support/start-program.ts';
+import { readBenchFlags } from './support/bench-flags.ts';
 import type { HostileReceivers } from './webhooks/hostile-receivers.ts';
 import { round } from './webhooks/measure.ts';
 import { readRssMb, startReceiver } from './webhooks/processes.ts';
 
-const { values: flags } = parseArgs({
+const { values: flags } = readBenchFlags({
   options: {
     seconds: { type: 'string', default: '20' },
     refusals: { type: 'string', default: '10000' },

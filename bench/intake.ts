@@ -8,16 +8,16 @@
 import { mkdtempSync, readFileSync } from 'node:fs';
 import { cpus, release, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 import { Pool } from 'undici';
 import { formatTable } from '../src/command-line/output.ts';
 import { type AnnouncingPrograms, numberedPush, startAnnouncingPrograms } from '../test/support/announcing-programs.ts';
 import type { StorePlace } from '../test/support/engines.ts';
 import { createTestDatabase, type PostgresCluster, startPostgresCluster } from '../test/support/postgres-cluster.ts';
+import { readBenchFlags } from './support/bench-flags.ts';
 import { round } from './webhooks/measure.ts';
 import { readCpuMs, startReceiver } from './webhooks/processes.ts';
 
-const { values: flags } = parseArgs({
+const { values: flags } = readBenchFlags({
   options: {
     json: { type: 'boolean', default: false },
     only: { type: 'string', default: 'sqlite,postgres' },

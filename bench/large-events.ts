@@ -8,7 +8,6 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 import { createUser } from '../src/authorization/accounts/user-store.ts';
 import { createPersonalToken } from '../src/authorization/tokens/personal-token.ts';
 import { formatTable } from '../src/command-line/output.ts';
@@ -17,11 +16,12 @@ import { realWorld } from '../src/world.ts';
 import { openTestStore, type StorePlace } from '../test/support/engines.ts';
 import { createTestDatabase, type PostgresCluster, startPostgresCluster } from '../test/support/postgres-cluster.ts';
 import { createDataDir, type Program, startProgram } from '../test/support/start-program.ts';
+import { readBenchFlags } from './support/bench-flags.ts';
 import type { Attack } from './webhooks/large-events-roles.ts';
 import { round } from './webhooks/measure.ts';
 import { readRssMb } from './webhooks/processes.ts';
 
-const { values: flags } = parseArgs({
+const { values: flags } = readBenchFlags({
   options: {
     json: { type: 'boolean', default: false },
     only: { type: 'string', default: 'sqlite,postgres' },

@@ -4,13 +4,13 @@
  * Processor time of the process; the least of all rounds, after a warm-up, since other programs can only add to it.
  */
 import { cpus } from 'node:os';
-import { parseArgs } from 'node:util';
 import { createAccuracyRecorder } from '../src/prediction/live-accuracy/accuracy-recorder.ts';
 import { createLiveModel, type LiveModel } from '../src/prediction/online/live-model.ts';
 import { createPredictColumns, METRIC_COLUMNS, type PredictColumns } from '../src/prediction/schema/columns.ts';
 import { trainSyntheticModel } from './predict/trained-predictor.ts';
+import { readBenchFlags } from './support/bench-flags.ts';
 
-const { values: flags } = parseArgs({
+const { values: flags } = readBenchFlags({
   options: { json: { type: 'boolean', default: false }, candidates: { type: 'string', default: '64' } },
 });
 const CANDIDATES = Number(flags.candidates);

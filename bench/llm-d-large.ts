@@ -7,12 +7,12 @@
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
 import { type Program, startProgram } from '../test/support/start-program.ts';
 import { connectGoodClient, type Experience } from './abuse/good-client.ts';
 import { createRows } from './llm-d/rows.ts';
+import { readBenchFlags } from './support/bench-flags.ts';
 
-const { values: flags, positionals } = parseArgs({
+const { values: flags, positionals } = readBenchFlags({
   allowPositionals: true,
   options: {
     seconds: { type: 'string', default: '10' },

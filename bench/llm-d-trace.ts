@@ -8,10 +8,10 @@
  */
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
 import { startProgram } from '../test/support/start-program.ts';
+import { readBenchFlags } from './support/bench-flags.ts';
 
-const { values: flags, positionals } = parseArgs({
+const { values: flags, positionals } = readBenchFlags({
   allowPositionals: true,
   options: { 'rows-a-call': { type: 'string', default: '10' }, json: { type: 'boolean', default: false } },
 });

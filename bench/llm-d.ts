@@ -8,11 +8,11 @@
  */
 import { execFileSync } from 'node:child_process';
 import { cpus, release } from 'node:os';
-import { parseArgs } from 'node:util';
 import { loadServer, type Reading } from './llm-d/load-server.ts';
 import { type FieldServers, startFieldServer, startOurServer } from './llm-d/servers.ts';
+import { readBenchFlags } from './support/bench-flags.ts';
 
-const { values: flags } = parseArgs({
+const { values: flags } = readBenchFlags({
   options: {
     rows: { type: 'string', default: '64' },
     seconds: { type: 'string', default: '5' },

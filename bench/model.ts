@@ -8,14 +8,14 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
 import { binRows, fitBinning } from '../src/prediction/gbdt/binning.ts';
 import { createEvaluator } from '../src/prediction/gbdt/evaluate.ts';
 import { trainForest } from '../src/prediction/gbdt/training/boost.ts';
 import type { Forest } from '../src/prediction/gbdt/tree.ts';
 import { generateProblem, type Problem, readTrace } from './model/problem.ts';
+import { readBenchFlags } from './support/bench-flags.ts';
 
-const { values: flags } = parseArgs({
+const { values: flags } = readBenchFlags({
   options: {
     json: { type: 'boolean', default: false },
     rows: { type: 'string', default: '100000' },

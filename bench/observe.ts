@@ -8,9 +8,9 @@ import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { parseArgs } from 'node:util';
+import { readBenchFlags } from './support/bench-flags.ts';
 
-const { values: flags } = parseArgs({
+const { values: flags } = readBenchFlags({
   options: {
     observations: { type: 'string', default: '1000000' },
     models: { type: 'string', default: '1' },

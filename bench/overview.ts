@@ -12,7 +12,8 @@ import {
   findOldestWaiting,
   listTroubledHooks,
 } from '../src/webhooks/hooks/overview-store.ts';
-import { createStorePlace, openTestStore, type TestEngine } from '../test/support/engines.ts';
+import { createStorePlace, engines, openTestStore, type TestEngine } from '../test/support/engines.ts';
+import { readBenchFlags } from './support/bench-flags.ts';
 
 const HOOKS = 1000;
 const DELIVERIES = 1_000_000;
@@ -79,7 +80,9 @@ async function measure(read: () => Promise<unknown>): Promise<number> {
   return times.sort((one, other) => one - other)[Math.floor(RUNS / 2)] ?? 0;
 }
 
-const engine = (process.argv[2] ?? 'sqlite') as TestEngine;
+const { positionals } = readBenchFlags({ allowPositionals: true });
+const engine = (positionals[0] ?? 'sqlite') as TestEngine;
+if (!engines.includes(engine)) throw new Error(`The engine must be ${engines.join(' or ')}, got "${engine}"`);
 const place = await createStorePlace(engine);
 try {
   await using store = await openTestStore(place);

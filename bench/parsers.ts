@@ -7,12 +7,12 @@
  * Exits with 1 where the whole takes more than three times as long as the half: medians, in turns, after a warm-up. What
  * misses is measured up to three times. Native code counts too; `test/linear-work.test.ts` counts the work of our own.
  */
-import { parseArgs } from 'node:util';
 import { formatTable } from '../src/command-line/output.ts';
 import { hostileInputs, settle } from '../test/support/hostile-input.ts';
 import { openHostileRequests } from './parsers/hostile-requests.ts';
+import { readBenchFlags } from './support/bench-flags.ts';
 
-const { values: flags } = parseArgs({ options: { only: { type: 'string', default: '' } } });
+const { values: flags } = readBenchFlags({ options: { only: { type: 'string', default: '' } } });
 
 const MAX_RATIO = 3;
 const ROUNDS = 3;

@@ -13,15 +13,15 @@
  */
 import { execFileSync } from 'node:child_process';
 import { cpus, release } from 'node:os';
-import { parseArgs } from 'node:util';
 import { measureFloor } from './predict/floor.ts';
 import type { LoadConnection } from './predict/grpc-load.ts';
 import { runClosedLoop, runOpenLoop } from './predict/load-patterns.ts';
 import { connectLoad, measureRow, type Row } from './predict/measure.ts';
 import { type ServerProcess, startServer, TASKSET } from './predict/server-process.ts';
 import { renderTable } from './predict/table.ts';
+import { readBenchFlags } from './support/bench-flags.ts';
 
-const { values: flags } = parseArgs({
+const { values: flags } = readBenchFlags({
   options: {
     json: { type: 'boolean', default: false },
     seconds: { type: 'string', default: '3' },

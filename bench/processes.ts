@@ -6,14 +6,14 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
 import pg from 'pg';
 import { observePool } from '../test/support/observed-pool.ts';
 import { createTestDatabase, startPostgresCluster } from '../test/support/postgres-cluster.ts';
 import { converge, publishTestModel, report, startPredictors } from '../test/support/predictor-programs.ts';
 import { createDataDir, type Program } from '../test/support/start-program.ts';
+import { readBenchFlags } from './support/bench-flags.ts';
 
-const { values: flags } = parseArgs({
+const { values: flags } = readBenchFlags({
   options: {
     processes: { type: 'string', default: '10' },
     seconds: { type: 'string', default: '20' },

@@ -7,7 +7,6 @@
  * of the figures and shown apart. "trees, p90" has learned from a recording of the same pool, of another seed.
  */
 import { writeFileSync } from 'node:fs';
-import { parseArgs } from 'node:util';
 import type { Statistic } from '../src/prediction/model/calibration.ts';
 import type { LatencyModel } from '../src/prediction/model/model.ts';
 import { createLiveModel } from '../src/prediction/online/live-model.ts';
@@ -38,8 +37,9 @@ import {
 import { formatResults, type Result, summarize } from './routing/results.ts';
 import { renderRouting } from './routing/routing-report.ts';
 import { createPool, createRequests, findPool, POOL_NAMES, readTrace, type Scenario } from './routing/scenarios.ts';
+import { readBenchFlags } from './support/bench-flags.ts';
 
-const { values: flags } = parseArgs({
+const { values: flags } = readBenchFlags({
   options: {
     seeds: { type: 'string', default: '1,2,3' },
     pools: { type: 'string', default: POOL_NAMES.join(',') },

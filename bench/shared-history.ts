@@ -8,7 +8,6 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
 import { bootstrapMean } from '../src/prediction/evaluation/bootstrap.ts';
 import { evaluate } from '../src/prediction/evaluation/protocols.ts';
 import { readTable } from '../src/prediction/formats/read-table.ts';
@@ -16,8 +15,9 @@ import { replayHistory } from '../src/prediction/history/replay-history.ts';
 import { HISTORY_COLUMNS } from '../src/prediction/schema/columns.ts';
 import { type ObservationTable, selectRows } from '../src/prediction/schema/observation-table.ts';
 import { DEFAULT_TRAINING } from '../src/prediction/training/train-model.ts';
+import { readBenchFlags } from './support/bench-flags.ts';
 
-const { values: flags } = parseArgs({ options: { processes: { type: 'string', default: '3' } } });
+const { values: flags } = readBenchFlags({ options: { processes: { type: 'string', default: '3' } } });
 const PROCESSES = Number(flags.processes);
 
 const POOLS: readonly [name: string, options: string][] = [

@@ -9,13 +9,13 @@
  * events a second over HTTP, each with one delivery.
  */
 import { cpus, release } from 'node:os';
-import { parseArgs } from 'node:util';
 import { formatTable } from '../src/command-line/output.ts';
+import { readBenchFlags } from './support/bench-flags.ts';
 import { measureFrontDoor } from './webhooks/front-door.ts';
 import { measureDrain, measureSteady, round } from './webhooks/measure.ts';
 import { closePlaces, ENGINES, type EngineTitle, withPlace } from './webhooks/places.ts';
 
-const { values: flags } = parseArgs({
+const { values: flags } = readBenchFlags({
   options: {
     json: { type: 'boolean', default: false },
     run: { type: 'string', default: 'drain,slow,steady,backlog' },
