@@ -21,8 +21,8 @@ import { METRIC_COLUMNS } from '../src/prediction/schema/columns.ts';
 import {
   type ObservationTable,
   observedTimes,
-  TARGETS,
-  type Target,
+  PREDICTION_TARGETS,
+  type PredictionTarget,
 } from '../src/prediction/schema/observation-table.ts';
 import { DEFAULT_TRAINING } from '../src/prediction/training/train-model.ts';
 import { connectRaw, type RawClient } from '../test/support/grpc-client.ts';
@@ -51,7 +51,7 @@ const ReportResponse = messageType('observation.v1.ReportResponse');
 /** Events that are due within so long are reported in one call. */
 const TICK_MS = 5;
 
-type Served = Readonly<Record<Target, Answer[]>>;
+type Served = Readonly<Record<PredictionTarget, Answer[]>>;
 
 /** The log of servers that are so many times as fast. */
 function speedUp(table: ObservationTable, scale: number): void {
@@ -127,7 +127,7 @@ async function replay(table: ObservationTable, client: RawClient): Promise<Serve
   let latestMs = 0;
   const ask = async (row: number): Promise<void> => {
     const predicted = await predictRow(client, table, row);
-    for (const target of TARGETS) {
+    for (const target of PREDICTION_TARGETS) {
       const observedMs = observedTimes(table, target)[row]!;
       if (observedMs > 0) served[target].push({ row, observedMs, predictedMs: predicted[target], p90Ms: Number.NaN });
     }
@@ -165,7 +165,7 @@ function printComparison(table: ObservationTable, served: Served): void {
     '| target | rows | served, MAPE % (90 %) | prequential, MAPE % (90 %) | served beside prequential, median % |',
   );
   console.log(`|${'---|'.repeat(5)}`);
-  for (const target of TARGETS) {
+  for (const target of PREDICTION_TARGETS) {
     const byRow = new Map(judged[target].map((answer) => [answer.row, answer]));
     const pairs = served[target]
       .filter(({ row }) => second.has(row) && byRow.has(row))

@@ -20,7 +20,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Answer, Answers } from '../src/prediction/evaluation/accuracy.ts';
-import { type ObservationTable, TARGETS, type Target } from '../src/prediction/schema/observation-table.ts';
+import {
+  type ObservationTable,
+  PREDICTION_TARGETS,
+  type PredictionTarget,
+} from '../src/prediction/schema/observation-table.ts';
 import { type Cell, listFileCells, listPoolCells } from './accuracy/cells.ts';
 import { describeFile } from './accuracy/logs.ts';
 import {
@@ -70,7 +74,7 @@ function isAsked(predictor: string): boolean {
 }
 
 /** The rows that peers can be judged on; of a window of time all, which is asked before any peer could answer. */
-function createRowFilter(cell: Cell, table: ObservationTable, target: Target): (answer: Answer) => boolean {
+function createRowFilter(cell: Cell, table: ObservationTable, target: PredictionTarget): (answer: Answer) => boolean {
   const { windowMs } = cell;
   if (windowMs !== undefined) {
     const firstMs = table.atMs.subarray(0, table.count).reduce((least, ms) => Math.min(least, ms));
@@ -80,14 +84,18 @@ function createRowFilter(cell: Cell, table: ObservationTable, target: Target): (
   return ({ row }) => judged.has(row);
 }
 
-function describeResult(cell: Cell, predictor: string, figures: Partial<Record<Target, Figures | undefined>>): Result {
+function describeResult(
+  cell: Cell,
+  predictor: string,
+  figures: Partial<Record<PredictionTarget, Figures | undefined>>,
+): Result {
   return { cell: cell.name, predictor, ...figures };
 }
 
 function judgeProgram(program: Program, predictor: string): Judge {
   return async (cell, table) => {
     const answers: Answers = await answerByProgram(program, cell);
-    const figures = TARGETS.map((target) => [
+    const figures = PREDICTION_TARGETS.map((target) => [
       target,
       measure(answers[target].filter(createRowFilter(cell, table, target))),
     ]);
@@ -97,7 +105,7 @@ function judgeProgram(program: Program, predictor: string): Judge {
 
 const judgePhysics: Judge = async (cell, table) => {
   if (cell.windowMs !== undefined) return [];
-  const figures = TARGETS.map((target) => [
+  const figures = PREDICTION_TARGETS.map((target) => [
     target,
     measure(answerByPhysics(table, target, planParts(table, target, cell))),
   ]);
@@ -107,7 +115,7 @@ const judgePhysics: Judge = async (cell, table) => {
 const judgePeers: Judge = async (cell, table) => {
   if (cell.windowMs !== undefined) return [];
   const results = new Map<string, Result>();
-  for (const target of TARGETS) {
+  for (const target of PREDICTION_TARGETS) {
     const parts = planParts(table, target, cell);
     if (parts.length === 0) continue;
     const only = PEERS.filter(isAsked);

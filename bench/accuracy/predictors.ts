@@ -9,8 +9,8 @@ import { evaluatePhysics, fitPhysics } from '../../src/prediction/physics/physic
 import {
   type ObservationTable,
   observedTimes,
+  type PredictionTarget,
   selectRows,
-  type Target,
 } from '../../src/prediction/schema/observation-table.ts';
 import type * as TrainModel from '../../src/prediction/training/train-model.ts';
 import type { Cell } from './cells.ts';
@@ -45,7 +45,7 @@ export async function answerByProgram(program: Program, cell: Cell): Promise<Acc
   return program.evaluate(cell.protocol, table, { parameters, onProgress: () => {}, reporting: cell.reporting });
 }
 
-export function answerByPhysics(table: ObservationTable, target: Target, parts: readonly Fold[]): Judged[] {
+export function answerByPhysics(table: ObservationTable, target: PredictionTarget, parts: readonly Fold[]): Judged[] {
   const observed = observedTimes(table, target);
   return parts.flatMap(({ learn, judge }) => {
     const times = Float64Array.from(learn, (row) => observed[row]!);
@@ -72,7 +72,7 @@ interface PeerLine {
 
 interface PeerTask {
   readonly table: ObservationTable;
-  readonly target: Target;
+  readonly target: PredictionTarget;
   readonly parts: readonly Fold[];
   readonly python: string;
   readonly only: readonly string[];
@@ -104,7 +104,7 @@ export function answerByPeers({ table, target, parts, python, only, quantiles }:
 }
 
 /** As llm-d describes a request: TPOT without the prefix cache, which its rows do not have. */
-function describeRow(table: ObservationTable, target: Target, row: number): number[] {
+function describeRow(table: ObservationTable, target: PredictionTarget, row: number): number[] {
   const load = [table.kvCacheUsage, table.inputTokenLength, table.numRequestWaiting, table.numRequestRunning];
   const values = [...load, table.inflightTokens].map((column) => column[row]!);
   const prefix = table.prefixCacheScore[row]!;

@@ -1,7 +1,7 @@
 /** Figures of a predictor in a cell, as they are printed, kept in a file and compared. */
 
 import { bootstrapMean, type Interval } from '../../src/prediction/evaluation/bootstrap.ts';
-import { TARGETS, type Target } from '../../src/prediction/schema/observation-table.ts';
+import { PREDICTION_TARGETS, type PredictionTarget } from '../../src/prediction/schema/observation-table.ts';
 import type { Judged } from './predictors.ts';
 
 export interface Figures {
@@ -38,17 +38,17 @@ function pinball(above: number): number {
   return above >= 0 ? 0.9 * above : -0.1 * above;
 }
 
-export const HEAD = TARGETS.flatMap((target) => {
+export const HEAD = PREDICTION_TARGETS.flatMap((target) => {
   const name = target.toUpperCase();
   return [`${name} MAPE % (90 %)`, `${name} p90 held % (90 %)`, `${name} pinball %`];
 });
 
 export function formatRow(result: Result): string {
-  const texts = TARGETS.flatMap((target) => formatFigures(result, target));
+  const texts = PREDICTION_TARGETS.flatMap((target) => formatFigures(result, target));
   return `| ${[result.cell, result.predictor, ...texts].join(' | ')} |`;
 }
 
-function formatFigures(result: Result, target: Target): string[] {
+function formatFigures(result: Result, target: PredictionTarget): string[] {
   if (result.missing) return ['not installed', '–', '–'];
   const figures = result[target];
   if (figures === undefined) return ['–', '–', '–'];
@@ -115,7 +115,7 @@ function listTargets(results: readonly Result[], predictor: string) {
   return results
     .filter((result) => result.predictor === predictor)
     .flatMap((result) =>
-      TARGETS.flatMap((target) => {
+      PREDICTION_TARGETS.flatMap((target) => {
         const figures = result[target];
         return figures === undefined ? [] : [{ cell: result.cell, target, figures }];
       }),

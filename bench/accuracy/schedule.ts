@@ -2,11 +2,15 @@
 import { FOLDS_OF, type Fold, leaveRunsOut, listRows, splitInTime } from '../../src/prediction/evaluation/folds.ts';
 import { listRefits } from '../../src/prediction/evaluation/prequential.ts';
 import { createKnownAt, type KnownAt } from '../../src/prediction/evaluation/report-times.ts';
-import { type ObservationTable, observedTimes, type Target } from '../../src/prediction/schema/observation-table.ts';
+import {
+  type ObservationTable,
+  observedTimes,
+  type PredictionTarget,
+} from '../../src/prediction/schema/observation-table.ts';
 import type { Cell } from './cells.ts';
 
 /** A peer that cannot predict before its first fit is not judged on the rows before. */
-export function planParts(table: ObservationTable, target: Target, { protocol, reporting }: Cell): Fold[] {
+export function planParts(table: ObservationTable, target: PredictionTarget, { protocol, reporting }: Cell): Fold[] {
   const knownAt = createKnownAt(table, reporting);
   const observed = observedTimes(table, target);
   const select = (rows: readonly number[], nowMs: (row: number) => number) =>

@@ -20,14 +20,14 @@ export interface LoadConnection {
   close(): void;
 }
 
-export interface Target {
+export interface PredictionTarget {
   readonly host: string;
   readonly port: number;
   readonly path: string;
   readonly message: Uint8Array;
 }
 
-export async function openConnection(target: Target): Promise<LoadConnection> {
+export async function openConnection(target: PredictionTarget): Promise<LoadConnection> {
   let read = (_bytes: Buffer): void => {};
   const callback = (length: number, buffer: Uint8Array): boolean => {
     read((buffer as Buffer).subarray(0, length));
@@ -49,7 +49,7 @@ interface Stream {
   hasData: boolean;
 }
 
-function createConnection(socket: Socket, target: Target): LoadConnection & { read(bytes: Buffer): void } {
+function createConnection(socket: Socket, target: PredictionTarget): LoadConnection & { read(bytes: Buffer): void } {
   const streams = new Map<number, Stream>();
   const waiting: ((isAnswered: boolean) => void)[] = [];
   const calls = createCalls(target);
@@ -134,7 +134,7 @@ interface Calls {
   giveBack(bytes: Buffer): void;
 }
 
-function createCalls(target: Target): Calls {
+function createCalls(target: PredictionTarget): Calls {
   const headers = encodeRequestHeaders(target);
   const data = frameMessage(target.message);
   const join = (block: Buffer): Buffer =>
@@ -194,7 +194,7 @@ function uint32(value: number): Buffer {
 }
 
 /** HPACK: the first request of a connection puts its headers into the table, the others point there, as real clients do. */
-function encodeRequestHeaders({ host, port, path }: Target): { first: Buffer; again: Buffer } {
+function encodeRequestHeaders({ host, port, path }: PredictionTarget): { first: Buffer; again: Buffer } {
   const fields: [name: string, value: string][] = [
     [':path', path],
     [':authority', `${host}:${port}`],

@@ -1,7 +1,7 @@
 /** How well versions predict: beside each other, and over time. */
 import { z } from '@hono/zod-openapi';
 import { describeOperation } from '../../operations/operation.ts';
-import { TARGETS } from '../schema/observation-table.ts';
+import { PREDICTION_TARGETS } from '../schema/observation-table.ts';
 
 export const reading = { tag: 'Models', scope: 'models:read' } as const;
 export const id = z.string().min(1).max(250).openapi({ description: 'name@version' });
@@ -55,7 +55,7 @@ export const compareTwoVersions = describeOperation({
       targets: z
         .array(
           z.object({
-            target: z.enum(TARGETS).openapi({ description: 'Which time' }),
+            target: z.enum(PREDICTION_TARGETS).openapi({ description: 'Which time' }),
             rows: z.int().openapi({ description: 'Of the samples, those with this time' }),
             version: z
               .object(comparedScores)
@@ -112,7 +112,7 @@ export const readAccuracy = describeOperation({
               .optional()
               .openapi({ description: 'Absent for a server; empty for servers without one' }),
             server: z.string().optional().openapi({ description: 'The server that was asked for' }),
-            target: z.enum(TARGETS).openapi({ description: 'Which time' }),
+            target: z.enum(PREDICTION_TARGETS).openapi({ description: 'Which time' }),
             points: z
               .array(
                 z.object({

@@ -6,11 +6,11 @@ import { createPriorModel, type LatencyModel } from '../model/model.ts';
 import { decodeModel } from '../model/model-codec.ts';
 import { detectModelFile, importTrees, type ModelFileKind, placeImported } from '../registry/import-model.ts';
 import { type PackedModel, packModel } from '../registry/publish-model.ts';
-import type { Target } from '../schema/observation-table.ts';
+import type { PredictionTarget } from '../schema/observation-table.ts';
 
 /** How the trees of another library are to be read; a file of ours says that by itself. */
 export interface TreesOptions {
-  readonly target?: Target | undefined;
+  readonly target?: PredictionTarget | undefined;
   /** `name=field` each. */
   readonly features?: readonly string[] | undefined;
   readonly transform?: Transform | undefined;

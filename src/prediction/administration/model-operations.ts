@@ -7,7 +7,7 @@ import { parseAge } from '../evaluation/stale-metrics.ts';
 import { FORMATS } from '../formats/read-observations.ts';
 import { STATISTICS } from '../model/calibration.ts';
 import { TIME_UNITS, TRANSFORMS } from '../model/imported-trees.ts';
-import { TARGETS } from '../schema/observation-table.ts';
+import { PREDICTION_TARGETS } from '../schema/observation-table.ts';
 import { id, liveSchema, reading } from './accuracy-operations.ts';
 
 const writing = { tag: 'Models', scope: 'models:write' } as const;
@@ -114,7 +114,7 @@ export const importVersion = describeOperation({
       .openapi({ description: 'The name to keep it under; that of an exported model when absent' }),
     promote: z.enum(['true', 'false']).default('true').openapi({ description: 'Serve it from now on' }),
     source: z.string().max(500).optional().openapi({ description: 'Where the file came from, for the lineage' }),
-    target: z.enum(TARGETS).optional().openapi({ description: 'What the trees of another library predict' }),
+    target: z.enum(PREDICTION_TARGETS).optional().openapi({ description: 'What the trees of another library predict' }),
     features: z.string().max(10_000).optional().openapi({ description: 'name=field each, with commas' }),
     transform: z.enum(TRANSFORMS).optional(),
     unit: z.enum(TIME_UNITS).optional(),

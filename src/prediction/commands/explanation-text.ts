@@ -1,7 +1,7 @@
 import type { PredictionExplanation } from '../model/explain.ts';
-import { TARGETS, type Target } from '../schema/observation-table.ts';
+import { PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';
 
-export interface ExplainedAnswer extends Readonly<Record<Target, number>> {
+export interface ExplainedAnswer extends Readonly<Record<PredictionTarget, number>> {
   readonly line: number;
   readonly serverIp: string;
 }
@@ -9,9 +9,9 @@ export interface ExplainedAnswer extends Readonly<Record<Target, number>> {
 /** What each prediction is made of, for people. */
 export function formatExplanation(
   answer: ExplainedAnswer,
-  explanations: Readonly<Record<Target, PredictionExplanation>>,
+  explanations: Readonly<Record<PredictionTarget, PredictionExplanation>>,
 ): string {
-  const texts = TARGETS.map((target) => {
+  const texts = PREDICTION_TARGETS.map((target) => {
     return `  ${target.toUpperCase()} ${answer[target].toFixed(2)} ms = ${formatParts(explanations[target])}`;
   });
   return `Line ${answer.line} ${answer.serverIp}\n${texts.join('\n')}`;

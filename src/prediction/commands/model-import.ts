@@ -6,13 +6,13 @@ import { describeError, Failure } from '../../errors.ts';
 import { importVersion } from '../administration/model-operations.ts';
 import { STATISTICS, type Statistic } from '../model/calibration.ts';
 import { TIME_UNITS, type TimeUnit, TRANSFORMS, type Transform } from '../model/imported-trees.ts';
-import { TARGETS, type Target } from '../schema/observation-table.ts';
+import { PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';
 import type { OpenModels } from './open-models.ts';
 
 interface ImportOptions extends ServiceOptions {
   readonly model?: string;
   readonly promote: boolean;
-  readonly target?: Target;
+  readonly target?: PredictionTarget;
   readonly features?: readonly string[];
   readonly transform?: Transform;
   readonly unit?: TimeUnit;
@@ -27,7 +27,7 @@ export function createImportCommand(open: OpenModels): Command {
     .argument('<file>', 'what to take')
     .option('--model <name>', 'the name to keep it under; that of an exported model when left out')
     .option('--no-promote', 'keep it without serving it')
-    .addOption(new Option('--target <name>', 'what the trees of another library predict').choices(TARGETS))
+    .addOption(new Option('--target <name>', 'what the trees of another library predict').choices(PREDICTION_TARGETS))
     .option('--features <name=field,...>', 'what their features are here: a field of an input, or a number', splitList)
     .addOption(new Option('--transform <name>', 'what they learned of a time; identity').choices(TRANSFORMS))
     .addOption(new Option('--unit <name>', 'the unit of the time; ms').choices(TIME_UNITS))

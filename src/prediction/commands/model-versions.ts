@@ -6,7 +6,7 @@ import { compareTwoVersions } from '../administration/accuracy-operations.ts';
 import { listVersions, showVersion, type VersionJson } from '../administration/model-operations.ts';
 import type { TargetSummary } from '../model/describe-model.ts';
 import { formatModelId } from '../schema/model-name.ts';
-import { TARGETS, type Target } from '../schema/observation-table.ts';
+import { PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';
 import type { OutputOptions } from './model.ts';
 import { formatSummaries } from './model-summaries.ts';
 import type { OpenModels } from './open-models.ts';
@@ -51,7 +51,7 @@ async function list(open: OpenModels, options: OutputOptions & { readonly model?
         version.isPromoted ? 'yes' : '',
         new Date(version.createdAtMs).toISOString().slice(0, 19).concat('Z'),
         version.parentVersion === undefined ? undefined : formatModelId(version.name, version.parentVersion),
-        ...TARGETS.flatMap((target) => describeScore(version, target)),
+        ...PREDICTION_TARGETS.flatMap((target) => describeScore(version, target)),
       ]),
     ),
   );
@@ -61,7 +61,7 @@ async function list(open: OpenModels, options: OutputOptions & { readonly model?
  * How the part for all pod types did on rows held out while learning, and how the version does live. Only of served
  * versions: other versions were measured on other rows.
  */
-function describeScore(version: VersionJson, target: Target): Cell[] {
+function describeScore(version: VersionJson, target: PredictionTarget): Cell[] {
   const learned = readLineage(version).learned.find((part) => part.podType === 'all' && part.target === target);
   if (!version.isPromoted) return [learned?.rows, undefined, undefined];
   return [learned?.rows, learned?.validation?.mape.toFixed(1), version.live[target]?.mape.toFixed(1)];
@@ -127,7 +127,7 @@ async function show(open: OpenModels, name: string, options: OutputOptions): Pro
 
 /** What was reported to all processes. */
 function formatLive({ live }: VersionJson): string {
-  const rows = TARGETS.flatMap((target) => {
+  const rows = PREDICTION_TARGETS.flatMap((target) => {
     const scores = live[target];
     if (scores === undefined) return [];
     const { rows: times, mape, mdape, bias, p90Coverage } = scores;

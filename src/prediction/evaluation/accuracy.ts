@@ -1,4 +1,4 @@
-import type { Target } from '../schema/observation-table.ts';
+import type { PredictionTarget } from '../schema/observation-table.ts';
 
 /** One answered row of one target, beside what really happened. Times in milliseconds. */
 export interface Answer {
@@ -11,7 +11,7 @@ export interface Answer {
   readonly p90Ms: number;
 }
 
-export type Answers = Readonly<Record<Target, Answer[]>>;
+export type Answers = Readonly<Record<PredictionTarget, Answer[]>>;
 
 /** All but `rows` in percent. */
 export interface Accuracy {

@@ -9,7 +9,12 @@ import {
 } from '../model/slot-evaluator.ts';
 import { MODEL_COLUMNS } from '../schema/columns.ts';
 import { clampMs } from '../schema/milliseconds.ts';
-import { type MetricColumns, type ObservationTable, observedTimes, TARGETS } from '../schema/observation-table.ts';
+import {
+  type MetricColumns,
+  type ObservationTable,
+  observedTimes,
+  PREDICTION_TARGETS,
+} from '../schema/observation-table.ts';
 import type { Answer, Answers } from './accuracy.ts';
 
 const ROWS_AT_ONCE = 1024;
@@ -39,7 +44,7 @@ export function createRowAnswerer(model: LatencyModel, capacity: number): RowAns
         const evaluator = findEvaluator(table.podTypes[podType]!);
         const offsetColumns = evaluator.offsetInputs.map((offsets) => readRowOffsets(offsets, table, part));
         const estimates = evaluator.evaluate(selectMetrics(table, part), offsetColumns);
-        for (const target of TARGETS)
+        for (const target of PREDICTION_TARGETS)
           answers[target].push(...listAnswers(evaluator.models[target], estimates[target], { table, rows: part }));
       }
     },

@@ -1,14 +1,14 @@
 import { createPriorModel } from '../model/model.ts';
 import { createLiveModel, type Forecast, type LiveModel } from '../online/live-model.ts';
-import { forecastP90Ms } from '../online/live-target.ts';
+import { forecastP90Ms } from '../online/target-predictor.ts';
 import { MODEL_COLUMNS } from '../schema/columns.ts';
 import {
   type MetricColumns,
   type ObservationTable,
   observedTimes,
+  PREDICTION_TARGETS,
+  type PredictionTarget,
   selectRows,
-  TARGETS,
-  type Target,
 } from '../schema/observation-table.ts';
 import { createEventQueue } from '../simulator/event-queue.ts';
 import { type TrainParameters, trainModel } from '../training/train-model.ts';
@@ -66,7 +66,7 @@ export function selectKnownBy(
 ): ObservationTable {
   const known = selectRows(table, rows);
   for (const [i, row] of rows.entries())
-    for (const target of TARGETS)
+    for (const target of PREDICTION_TARGETS)
       if (isUnknown(knownAt(row, target), nowMsOfRun(table.run[row]!))) observedTimes(known, target)[i] = Number.NaN;
   return known;
 }
@@ -78,7 +78,7 @@ function isUnknown(knownMs: number, nowMs: number): boolean {
 
 interface Coming {
   readonly forecast: Forecast;
-  readonly target: Target;
+  readonly target: PredictionTarget;
   readonly observedMs: number;
   readonly outputTokens: number | undefined;
 }
@@ -108,7 +108,7 @@ export function createLiveAnswerer(
     for (const name of MODEL_COLUMNS) columns[name][0] = table[name][row]!;
     const podType = table.podTypes[table.podType[row]!]!;
     const forecast = live.forecast(columns, podType, addresses[table.server[row]!]!);
-    for (const target of TARGETS) {
+    for (const target of PREDICTION_TARGETS) {
       const observedMs = observedTimes(table, target)[row]!;
       if (!(observedMs > 0)) continue;
       const { medianMs } = forecast[target];

@@ -1,5 +1,5 @@
 /** What to do next, as it follows from the figures of an evaluation. */
-import { type ObservationTable, TARGETS, type Target } from '../schema/observation-table.ts';
+import { type ObservationTable, PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';
 import { type Answer, measureAccuracy } from './accuracy.ts';
 import { listLengths } from './answer-lengths.ts';
 import { hasTimes } from './folds.ts';
@@ -17,7 +17,7 @@ interface Evaluated extends Judged {
   readonly protocol: string;
 }
 
-type Rule = (evaluated: Evaluated, target: Target, compared: Compared) => Advice | undefined;
+type Rule = (evaluated: Evaluated, target: PredictionTarget, compared: Compared) => Advice | undefined;
 
 /** With fewer, a figure of one server or load moves by chance. */
 const FEW_ROWS = 1000;
@@ -31,7 +31,7 @@ const GOOD_ENOUGH = 15;
 
 export function advise(evaluated: Evaluated): Advice[] {
   const advice = [adviseOnRows(evaluated), adviseOnProtocol(evaluated), ...adviseOnColumns(evaluated)];
-  for (const target of TARGETS) {
+  for (const target of PREDICTION_TARGETS) {
     const compared = compareAccuracy(evaluated, target);
     if (compared !== undefined) advice.push(...RULES.map((rule) => rule(evaluated, target, compared)));
   }
@@ -189,7 +189,7 @@ function loadOf(table: ObservationTable, { row }: Answer): number {
   return table.numRequestRunning[row]! + table.numRequestWaiting[row]!;
 }
 
-function nameOf(target: Target): string {
+function nameOf(target: PredictionTarget): string {
   return target.toUpperCase();
 }
 

@@ -1,6 +1,11 @@
 /** What the errors of a model stand beside: answers that need no learning. */
 import { createPriorModel } from '../model/model.ts';
-import { type ObservationTable, observedTimes, TARGETS, type Target } from '../schema/observation-table.ts';
+import {
+  type ObservationTable,
+  observedTimes,
+  PREDICTION_TARGETS,
+  type PredictionTarget,
+} from '../schema/observation-table.ts';
 import { type Accuracy, type Answer, type Answers, measureAccuracy } from './accuracy.ts';
 import { answerRows } from './offline-answers.ts';
 
@@ -13,7 +18,7 @@ export interface Baselines {
 
 export function answerBaselines(table: ObservationTable, answers: Answers): Baselines {
   const prior = answerByPrior(table, answers);
-  const of = (target: Target, answer: (row: Answer) => Answer | undefined) =>
+  const of = (target: PredictionTarget, answer: (row: Answer) => Answer | undefined) =>
     answers[target].map(answer).filter((one) => one !== undefined);
   const constants = { ttft: findConstant(table, 'ttft'), tpot: findConstant(table, 'tpot') };
   return {
@@ -25,15 +30,15 @@ export function answerBaselines(table: ObservationTable, answers: Answers): Base
   };
 }
 
-function answerByPrior(table: ObservationTable, answers: Answers): Record<Target, Map<number, Answer>> {
-  const rows = [...new Set(TARGETS.flatMap((target) => answers[target].map(({ row }) => row)))];
+function answerByPrior(table: ObservationTable, answers: Answers): Record<PredictionTarget, Map<number, Answer>> {
+  const rows = [...new Set(PREDICTION_TARGETS.flatMap((target) => answers[target].map(({ row }) => row)))];
   const own: Answers = { ttft: [], tpot: [] };
   answerRows(createPriorModel(), table, rows, own);
-  const byRow = (target: Target) => new Map(own[target].map((answer) => [answer.row, answer]));
+  const byRow = (target: PredictionTarget) => new Map(own[target].map((answer) => [answer.row, answer]));
   return { ttft: byRow('ttft'), tpot: byRow('tpot') };
 }
 
-function findConstant(table: ObservationTable, target: Target): Pick<Answer, 'predictedMs' | 'p90Ms'> {
+function findConstant(table: ObservationTable, target: PredictionTarget): Pick<Answer, 'predictedMs' | 'p90Ms'> {
   const times = observedTimes(table, target)
     .subarray(0, table.count)
     .filter((ms) => ms > 0)
@@ -52,7 +57,7 @@ export interface Compared {
 /** Undefined when no row was judged. */
 export function compareAccuracy(
   { answers, baselines }: { readonly answers: Answers; readonly baselines: Baselines },
-  target: Target,
+  target: PredictionTarget,
   isChosen: (row: number) => boolean = () => true,
 ): Compared | undefined {
   const measure = (of: Answers) => measureAccuracy(of[target].filter(({ row }) => isChosen(row)));

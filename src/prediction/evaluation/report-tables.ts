@@ -1,5 +1,5 @@
 /** Errors as tables: of all rows, and of each server, pod type and run where there are several. A baseline stands beside each. */
-import { type ObservationTable, TARGETS } from '../schema/observation-table.ts';
+import { type ObservationTable, PREDICTION_TARGETS } from '../schema/observation-table.ts';
 import type { Accuracy, Answers } from './accuracy.ts';
 import { listLengths } from './answer-lengths.ts';
 import { escapeHtml } from './plots.ts';
@@ -22,7 +22,7 @@ const COLUMNS: readonly (readonly [heading: string, pick: (accuracy: Accuracy) =
 ];
 
 export function renderOverall(judged: Judged): string {
-  const rows = TARGETS.map((target) => renderRow([target.toUpperCase()], compareAccuracy(judged, target)));
+  const rows = PREDICTION_TARGETS.map((target) => renderRow([target.toUpperCase()], compareAccuracy(judged, target)));
   return renderTable('Errors', ['time'], rows);
 }
 
@@ -57,7 +57,7 @@ interface Grouping {
 /** Nothing unless the judged rows are of several. */
 function renderGroup(judged: Judged, { title, names, groupOfRow }: Grouping): string {
   const counts = new Map<number, number>();
-  for (const { row } of TARGETS.flatMap((target) => judged.answers[target]))
+  for (const { row } of PREDICTION_TARGETS.flatMap((target) => judged.answers[target]))
     counts.set(groupOfRow[row]!, (counts.get(groupOfRow[row]!) ?? 0) + 1);
   if (counts.size < 2) return '';
   const busiest = [...counts].sort(([, a], [, b]) => b - a).slice(0, MAX_GROUPS);
@@ -65,7 +65,7 @@ function renderGroup(judged: Judged, { title, names, groupOfRow }: Grouping): st
     .map(([group]) => group)
     .sort((a, b) => names[a]!.localeCompare(names[b]!, 'en', { numeric: true }));
   const rows = groups.flatMap((group) =>
-    TARGETS.flatMap((target) => {
+    PREDICTION_TARGETS.flatMap((target) => {
       const compared = compareAccuracy(judged, target, (row) => groupOfRow[row] === group);
       return compared === undefined ? [] : [renderRow([names[group] || '(none)', target.toUpperCase()], compared)];
     }),

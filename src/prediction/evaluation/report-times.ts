@@ -1,7 +1,7 @@
 /** When a service receives a report: at once, or late, in batches or incompletely, as callers send it. */
 import { replayHistory } from '../history/replay-history.ts';
 import { HISTORY_COLUMNS } from '../schema/columns.ts';
-import { type ObservationTable, selectRows, type Target } from '../schema/observation-table.ts';
+import { type ObservationTable, type PredictionTarget, selectRows } from '../schema/observation-table.ts';
 
 export interface Reporting {
   /** Each report comes so much later. */
@@ -15,7 +15,7 @@ export interface Reporting {
 export const PROMPT_REPORTING: Reporting = { delayMs: 0, batchMs: 0, lostShare: 0 };
 
 /** When a target of a row was known; infinity for never, and -Infinity when the source has no times. */
-export type KnownAt = (row: number, target: Target) => number;
+export type KnownAt = (row: number, target: PredictionTarget) => number;
 
 /** Tokens that a request is taken to have generated when its end is not known. */
 const TYPICAL_TOKENS = 200;
@@ -28,7 +28,7 @@ export function createKnownAt(table: ObservationTable, reporting: Reporting = PR
   };
 }
 
-function happenedAt(table: ObservationTable, row: number, target: Target): number {
+function happenedAt(table: ObservationTable, row: number, target: PredictionTarget): number {
   const atMs = table.atMs[row]!;
   const firstTokenMs = Number.isNaN(table.ttftMs[row]!) ? atMs : atMs + table.ttftMs[row]!;
   if (target === 'ttft') return firstTokenMs;

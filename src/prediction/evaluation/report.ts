@@ -1,5 +1,5 @@
 /** One self-contained page about an evaluation: no script, nothing loaded, light and dark. */
-import { type ObservationTable, TARGETS, type Target } from '../schema/observation-table.ts';
+import { type ObservationTable, PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';
 import { type Answer, type Answers, measureAccuracy } from './accuracy.ts';
 import { escapeHtml, type Plot, type Point, renderPlot } from './plots.ts';
 import { advise, renderAdvice } from './report-advice.ts';
@@ -26,7 +26,7 @@ export function renderReport(input: ReportInput): string {
 ${ABOUT_BASELINES}
 ${renderOverall(judged)}
 ${renderAdvice(advise({ ...judged, protocol: input.protocol }))}
-${TARGETS.map((target) => renderTarget(target, input)).join('\n')}
+${PREDICTION_TARGETS.map((target) => renderTarget(target, input)).join('\n')}
 ${renderLengths(judged)}
 ${renderGroups(judged)}
 </main></body></html>
@@ -48,7 +48,7 @@ const ABOUT: Readonly<Record<string, string>> = {
     'As time, but the last 30 % are predicted by metrics of their servers that are old: what the rows before them said.',
 };
 
-function renderTarget(target: Target, { table, answers }: ReportInput): string {
+function renderTarget(target: PredictionTarget, { table, answers }: ReportInput): string {
   const judged = answers[target];
   if (judged.length === 0) return '';
   const plots = [

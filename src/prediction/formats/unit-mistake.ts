@@ -1,9 +1,9 @@
 /** Times in another unit than milliseconds: everything would be learned all the same, and answered a thousand times off. */
 import { median } from '../model/calibration.ts';
-import { type ObservationTable, observedTimes, rowsWith, type Target } from '../schema/observation-table.ts';
+import { type ObservationTable, observedTimes, type PredictionTarget, rowsWith } from '../schema/observation-table.ts';
 
 /** No server is known whose requests typically have a first token within a millisecond, or 5,000 tokens a second each. */
-const LEAST_MS: Readonly<Record<Target, number>> = { ttft: 1, tpot: 0.2 };
+const LEAST_MS: Readonly<Record<PredictionTarget, number>> = { ttft: 1, tpot: 0.2 };
 /** No real server takes this long for each token. */
 const MOST_TPOT_MS = 5000;
 
@@ -18,7 +18,7 @@ export function findUnitMistake(table: ObservationTable): string | undefined {
 }
 
 /** The median; NaN without observations. */
-function typicalMs(table: ObservationTable, target: Target): number {
+function typicalMs(table: ObservationTable, target: PredictionTarget): number {
   const observed = observedTimes(table, target);
   const rows = rowsWith(table, target);
   return rows.length === 0 ? Number.NaN : median(Float64Array.from(rows, (row) => observed[row]!).sort());

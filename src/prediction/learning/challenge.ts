@@ -2,7 +2,7 @@
 import type { Answers } from '../evaluation/accuracy.ts';
 import { answerRows } from '../evaluation/offline-answers.ts';
 import { createPriorModel, type LatencyModel } from '../model/model.ts';
-import { type ObservationTable, selectRows, TARGETS } from '../schema/observation-table.ts';
+import { type ObservationTable, PREDICTION_TARGETS, selectRows } from '../schema/observation-table.ts';
 import { DEFAULT_TRAINING, type TrainParameters, trainModel } from '../training/train-model.ts';
 
 /** How two models did on the judged rows: mean absolute log error, over both targets. */
@@ -67,7 +67,7 @@ export function isBetter({ championError, challengerError }: Judgement): boolean
 function measureError(model: LatencyModel, table: ObservationTable, rows: readonly number[]): number {
   const answers: Answers = { ttft: [], tpot: [] };
   answerRows(model, table, rows, answers);
-  const errors = TARGETS.filter((target) => answers[target].length > 0).map((target) => {
+  const errors = PREDICTION_TARGETS.filter((target) => answers[target].length > 0).map((target) => {
     const logErrors = answers[target].map(({ observedMs, predictedMs }) =>
       Math.abs(Math.log(observedMs / predictedMs)),
     );

@@ -6,7 +6,7 @@ import { Gauge } from 'prom-client';
 import type { Store } from '../../database/store.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import type { World } from '../../world.ts';
-import type { Target } from '../schema/observation-table.ts';
+import type { PredictionTarget } from '../schema/observation-table.ts';
 import { listNewestPodTypeSums, listNewestServerSums, type PartSums } from './accuracy-read-store.ts';
 import { countTimes, createSums, type LiveScores, mergeSums, toScores } from './accuracy-sums.ts';
 
@@ -43,7 +43,7 @@ const SCORES: Readonly<Record<Score, (scores: LiveScores) => number>> = {
 interface ScoredPart {
   readonly targetModel: string;
   readonly part: string;
-  readonly target: Target;
+  readonly target: PredictionTarget;
   readonly scores: LiveScores;
 }
 

@@ -1,6 +1,6 @@
 /** Reading the live accuracy: rows of all processes and lengths of periods, added up. */
 import { type Row, type SqlValue, type Statement, type Store, statement } from '../../database/store.ts';
-import type { Target } from '../schema/observation-table.ts';
+import type { PredictionTarget } from '../schema/observation-table.ts';
 import { EVERY_VERSION } from './accuracy-recorder.ts';
 import { type AccuracySums, COUNT_COLUMNS, SUM_COLUMNS } from './accuracy-sums.ts';
 
@@ -16,7 +16,7 @@ const step = '(start_ms - start_ms % CAST($2 AS BIGINT))';
 type SumsRow = Row & {
   readonly target_model: string;
   readonly part: string;
-  readonly target: Target;
+  readonly target: PredictionTarget;
   readonly version: number;
   readonly step_ms: number;
   readonly last_ms: number;
@@ -27,7 +27,7 @@ export interface PartSums {
   readonly targetModel: string;
   /** A pod type or a server. */
   readonly part: string;
-  readonly target: Target;
+  readonly target: PredictionTarget;
   readonly version: number;
   readonly startMs: number;
   readonly lastMs: number;
@@ -154,7 +154,7 @@ export interface ErrorCount {
 
 export interface CountsRange {
   readonly targetModel: string;
-  readonly target: Target;
+  readonly target: PredictionTarget;
   /** Position among the axes. */
   readonly axis: number;
   /** Of the model that predicted; every version when left out. */

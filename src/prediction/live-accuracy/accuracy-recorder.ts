@@ -3,7 +3,7 @@
  * belongs to one process and holds its whole sums of a period, so writing it again changes nothing. Bounded, since callers
  * name models, pod types and servers as they like: beyond the bounds, new names are not kept apart until the next period.
  */
-import type { Target } from '../schema/observation-table.ts';
+import type { PredictionTarget } from '../schema/observation-table.ts';
 import { normalizePodType } from '../schema/pod-type.ts';
 import { type AccuracySums, addTime, createSums } from './accuracy-sums.ts';
 import type { AnsweredRow } from './answered-row.ts';
@@ -28,7 +28,7 @@ export interface SumsCell {
   readonly kind: SumsKind;
   /** The name of the pod type or of the server. */
   readonly part: string;
-  readonly target: Target;
+  readonly target: PredictionTarget;
   readonly version: number;
   lastMs: number;
   readonly sums: AccuracySums;
@@ -38,7 +38,7 @@ export interface SumsCell {
 export interface CountCell {
   readonly targetModel: string;
   readonly startMs: number;
-  readonly target: Target;
+  readonly target: PredictionTarget;
   readonly version: number;
   readonly axis: number;
   readonly range: number;

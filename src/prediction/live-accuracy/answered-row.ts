@@ -1,4 +1,4 @@
-import type { Target } from '../schema/observation-table.ts';
+import type { PredictionTarget } from '../schema/observation-table.ts';
 
 /** A prediction beside the time that was observed. */
 export interface AnsweredRow {
@@ -7,7 +7,7 @@ export interface AnsweredRow {
   readonly version: number;
   readonly podType: string;
   readonly server: string;
-  readonly target: Target;
+  readonly target: PredictionTarget;
   /** The median that was answered. */
   readonly predictedMs: number;
   readonly p90Ms: number;

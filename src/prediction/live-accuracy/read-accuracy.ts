@@ -3,7 +3,7 @@
  * store, so every process shows the same, seconds after the reports.
  */
 import type { Store } from '../../database/store.ts';
-import { TARGETS, type Target } from '../schema/observation-table.ts';
+import { PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';
 import {
   type ErrorCount,
   listErrorCounts,
@@ -21,7 +21,7 @@ export const ACCURACY_HOURS = 24;
 
 export interface PodTypeAccuracy {
   readonly podType: string;
-  readonly target: Target;
+  readonly target: PredictionTarget;
   /** Of the last 24 hours. */
   readonly scores: LiveScores;
   /** Each hour, oldest first; undefined without reports. */
@@ -32,7 +32,7 @@ export interface ServerAccuracy {
   readonly server: string;
   readonly lastMs: number;
   /** A target without reports is absent. */
-  readonly targets: Partial<Readonly<Record<Target, LiveScores>>>;
+  readonly targets: Partial<Readonly<Record<PredictionTarget, LiveScores>>>;
 }
 
 export interface ModelQuery {
@@ -59,7 +59,7 @@ export async function readPodTypeAccuracy(
 
 /** By part, and the targets of a part in their order. */
 function groupByPart(parts: readonly PartSums[]): PartSums[][] {
-  const position = ({ target }: PartSums) => TARGETS.indexOf(target);
+  const position = ({ target }: PartSums) => PREDICTION_TARGETS.indexOf(target);
   const groups = [...Map.groupBy(parts, ({ part, target }) => `${target} ${part}`).values()];
   return groups.sort(
     ([one], [other]) =>
@@ -87,7 +87,7 @@ export async function readServerAccuracy(store: Store, { targetModel, nowMs }: M
 
 function scoreTargets(parts: readonly PartSums[]): ServerAccuracy['targets'] {
   return Object.fromEntries(
-    TARGETS.flatMap((target) => {
+    PREDICTION_TARGETS.flatMap((target) => {
       const scores = scoreTogether(parts.filter((part) => part.target === target));
       return scores === undefined ? [] : [[target, scores]];
     }),
@@ -130,7 +130,7 @@ export interface AccuracyPoint {
 export interface AccuracySeries {
   /** A pod type or a server. */
   readonly part: string;
-  readonly target: Target;
+  readonly target: PredictionTarget;
   /** Oldest first; a step with several versions has several points, and one without reports has none. */
   readonly points: readonly AccuracyPoint[];
 }
@@ -177,7 +177,7 @@ export interface ErrorsByLoad {
 
 export interface ErrorsQuery {
   readonly targetModel: string;
-  readonly target: Target;
+  readonly target: PredictionTarget;
   /** `predicted_ms` for predicted against observed times, or a load. */
   readonly axis: ErrorAxisName;
   /** Every version when left out. */

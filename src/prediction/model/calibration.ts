@@ -4,7 +4,7 @@
  */
 
 import type { AnswerStatistic } from '../schema/columns.ts';
-import type { Target } from '../schema/observation-table.ts';
+import type { PredictionTarget } from '../schema/observation-table.ts';
 
 export const LEVELS = [0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99] as const;
 
@@ -81,7 +81,7 @@ export function findBucket(edges: Float64Array, predicted: number): number {
 /** What to add to the logarithm of a prediction to answer with this statistic. The prediction itself is the median. */
 export function statisticOffset(
   { edges, logMeans, quantiles }: Calibration,
-  { target, statistic }: { readonly target: Target; readonly statistic: Statistic },
+  { target, statistic }: { readonly target: PredictionTarget; readonly statistic: Statistic },
   predicted: number,
 ): number {
   if (statistic === 'p50') return 0;
@@ -96,7 +96,7 @@ export function statisticOffset(
 type FindShift = (edges: Float64Array, ms: number, readShift: (bucket: number) => number) => number;
 
 /** Candidates are compared by their TTFT: there, no statistic may fall where the next bucket begins. */
-export const SHIFT_OF: Readonly<Record<Target, FindShift>> = {
+export const SHIFT_OF: Readonly<Record<PredictionTarget, FindShift>> = {
   ttft: (edges, ms, readShift) => smoothShift(edges, ms, readShift),
   tpot: (edges, ms, readShift) => readShift(findBucket(edges, ms)),
 };

@@ -1,5 +1,5 @@
 import { listTermNames } from '../physics/terms.ts';
-import { TARGETS, type Target } from '../schema/observation-table.ts';
+import { PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';
 import type { Statistic } from './calibration.ts';
 import type { ImportedTrees } from './imported-trees.ts';
 import type { LatencyModel, LearningParameters, SlotModels, TargetModel, Validation } from './model.ts';
@@ -8,7 +8,7 @@ import type { LatencyModel, LearningParameters, SlotModels, TargetModel, Validat
 export interface TargetSummary {
   /** `all` for the whole model. */
   readonly podType: string;
-  readonly target: Target;
+  readonly target: PredictionTarget;
   readonly rows: number;
   readonly trees: number;
   readonly treeShare: number;
@@ -41,12 +41,12 @@ export function describeModel(model: LatencyModel): TargetSummary[] {
 }
 
 function describeSlot(podType: string, slot: SlotModels): TargetSummary[] {
-  return TARGETS.flatMap((target) =>
+  return PREDICTION_TARGETS.flatMap((target) =>
     slot[target] === undefined ? [] : [describeTarget(podType, target, slot[target])],
   );
 }
 
-function describeTarget(podType: string, target: Target, model: TargetModel): TargetSummary {
+function describeTarget(podType: string, target: PredictionTarget, model: TargetModel): TargetSummary {
   if (model.imported !== undefined) return describeImported(podType, target, model.imported);
   const terms = listTermNames(target).map((name, t): [string, number] => [name, model.physics.coefficients[t]!]);
   return {
@@ -60,7 +60,7 @@ function describeTarget(podType: string, target: Target, model: TargetModel): Ta
   };
 }
 
-function describeImported(podType: string, target: Target, imported: ImportedTrees): TargetSummary {
+function describeImported(podType: string, target: PredictionTarget, imported: ImportedTrees): TargetSummary {
   const { library, forest, transform, unit, sources } = imported;
   const features = Object.fromEntries(sources.map(({ name, from }) => [name, from]));
   return {

@@ -1,7 +1,7 @@
 /** One candidate as columns, and what both its predictions are made of. */
 import { createPredictColumns, METRIC_COLUMNS, type PredictColumns } from '../schema/columns.ts';
 import type { ObservedInput } from '../schema/observation-event.ts';
-import { TARGETS, type Target } from '../schema/observation-table.ts';
+import { PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';
 import { explainPrediction, type PredictionExplanation } from './explain.ts';
 import { findTargetModel, type LatencyModel } from './model.ts';
 
@@ -19,12 +19,12 @@ export function fillInput(columns: PredictColumns, input: ObservedInput): void {
   columns.serverIpLength[0] = columns.source.length;
 }
 
-export type Explanations = Readonly<Record<Target, PredictionExplanation>>;
+export type Explanations = Readonly<Record<PredictionTarget, PredictionExplanation>>;
 
 /** Explains the one row of `columns`, on this server. */
 export function explainInput(model: LatencyModel, columns: PredictColumns, serverIp: string): Explanations {
   const podType = columns.podTypes[0] ?? '';
-  const [ttft, tpot] = TARGETS.map((target) => {
+  const [ttft, tpot] = PREDICTION_TARGETS.map((target) => {
     return explainPrediction(findTargetModel(model, podType, target), columns, { serverIp, podType });
   });
   return { ttft: ttft!, tpot: tpot! };

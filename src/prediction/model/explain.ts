@@ -3,7 +3,7 @@
 import { explainGeneralRow } from '../gbdt/general/general-shap.ts';
 import { explainRow } from '../gbdt/shap.ts';
 import { listTermNames, readTerms } from '../physics/terms.ts';
-import { type MetricColumns, TARGETS } from '../schema/observation-table.ts';
+import { type MetricColumns, PREDICTION_TARGETS } from '../schema/observation-table.ts';
 import { computeFeatures, FEATURE_COUNT, FEATURE_NAMES, OFFSET_FEATURES } from './features.ts';
 import { describeOutput, type ImportedTrees, readImportedRow } from './imported-trees.ts';
 import type { TargetModel } from './model.ts';
@@ -84,7 +84,7 @@ function listTreeFactors(
   const features = new Float32Array(FEATURE_COUNT);
   computeFeatures(columns, features, 1);
   if (slotOffsets !== undefined)
-    for (const target of TARGETS)
+    for (const target of PREDICTION_TARGETS)
       features[OFFSET_FEATURES[target]] = readServerOffset(slotOffsets[target], server.serverIp, server.podType);
   const { expectation, contributions } = explainRow(forest, features);
   const effects = FEATURE_NAMES.map((name, f): [string, number] => [name, forestShare * contributions[f]!]);

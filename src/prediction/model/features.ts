@@ -4,7 +4,7 @@
  * because that is what trees are learned from and evaluated on.
  */
 import { HISTORY_COLUMNS, METRIC_COLUMNS, METRIC_FIELDS } from '../schema/columns.ts';
-import type { MetricColumns, Target } from '../schema/observation-table.ts';
+import type { MetricColumns, PredictionTarget } from '../schema/observation-table.ts';
 
 /** What an input says: trees of other libraries may ask for it too. */
 export const INPUT_FEATURE_NAMES = [
@@ -34,7 +34,7 @@ export const FEATURE_NAMES = [
 ] as const;
 
 /** Where the offset of each target stands among the features. */
-export const OFFSET_FEATURES: Readonly<Record<Target, number>> = {
+export const OFFSET_FEATURES: Readonly<Record<PredictionTarget, number>> = {
   ttft: FEATURE_NAMES.indexOf('server_ttft_level'),
   tpot: FEATURE_NAMES.indexOf('server_tpot_level'),
 };
@@ -61,7 +61,7 @@ const TTFT_SIGNS: Readonly<Partial<Record<(typeof FEATURE_NAMES)[number], 1 | -1
 };
 
 /** What the trees of a target must respect: one sign a feature, as `BoostOptions.monotone`, and what they must not use. */
-export function constrainTrees(target: Target): {
+export function constrainTrees(target: PredictionTarget): {
   readonly monotone: readonly number[];
   readonly unused: readonly number[];
 } {

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import { observePool, tabulate } from '../../../test/support/observed-pool.ts';
 import { encodeForests } from '../gbdt/forest-format.ts';
-import { TARGETS } from '../schema/observation-table.ts';
+import { PREDICTION_TARGETS } from '../schema/observation-table.ts';
 import { trainModel } from '../training/train-model.ts';
 import { FEATURE_NAMES, HISTORY_FEATURES } from './features.ts';
 import type { LatencyModel } from './model.ts';
@@ -36,7 +36,7 @@ test('decodeModel() reads a file of format 1, whose trees correct physics itself
 /** The file as a program without the history of servers would have written it. */
 function writeWithoutHistory(written: LatencyModel): Uint8Array {
   const kept = FEATURE_NAMES.filter((_, feature) => !HISTORY_FEATURES.includes(feature));
-  const forests = TARGETS.map((target) => written.whole[target]!.forest!).map((forest) => ({
+  const forests = PREDICTION_TARGETS.map((target) => written.whole[target]!.forest!).map((forest) => ({
     ...forest,
     features: forest.features.map((feature) => kept.indexOf(FEATURE_NAMES[feature]!)),
   }));

@@ -12,7 +12,7 @@ import { decodeForests, encodeForests } from '../gbdt/forest-format.ts';
 import { decodeGeneralForest, encodeGeneralForest } from '../gbdt/general/general-format.ts';
 import type { Forest } from '../gbdt/tree.ts';
 import { countTerms, listTermNames } from '../physics/terms.ts';
-import { TARGETS, type Target } from '../schema/observation-table.ts';
+import { PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';
 import type { Calibration } from './calibration.ts';
 import { FEATURE_NAMES } from './features.ts';
 import type { ImportedTrees } from './imported-trees.ts';
@@ -29,7 +29,7 @@ const CHECKSUM_BYTES = 32;
 export function encodeModel(model: LatencyModel): Uint8Array {
   const slots: readonly [string | null, SlotModels][] = [[null, model.whole], ...model.slots];
   const forests = slots.map(([, slot]) => encodeSlotForests(slot));
-  const imported = slots.map(([, slot]) => TARGETS.map((target) => encodeImported(slot[target])));
+  const imported = slots.map(([, slot]) => PREDICTION_TARGETS.map((target) => encodeImported(slot[target])));
   const header: ModelHeader = {
     id: model.id,
     statistic: model.statistic,
@@ -61,12 +61,12 @@ export function renameModel(file: Uint8Array, id: string): Uint8Array {
 
 function describeSlot(podType: string | null, slot: SlotModels, forestBytes: number): SlotHeader {
   const targets = Object.fromEntries(
-    Object.entries(slot).map(([target, model]) => [target, describeTarget(target as Target, model)]),
+    Object.entries(slot).map(([target, model]) => [target, describeTarget(target as PredictionTarget, model)]),
   );
   return { podType, targets, forestBytes };
 }
 
-function describeTarget(target: Target, model: TargetModel): TargetHeader {
+function describeTarget(target: PredictionTarget, model: TargetModel): TargetHeader {
   const names = listTermNames(target);
   const { servers, kinds, podTypes } = model.offsets;
   return {
@@ -106,7 +106,7 @@ function encodeImported(model: TargetModel | undefined): Uint8Array {
 
 /** The trees of both targets of a slot share one binning, and so one encoding. */
 function encodeSlotForests(slot: SlotModels): Uint8Array {
-  const forests = TARGETS.map((target) => slot[target]?.forest).filter((forest) => forest !== undefined);
+  const forests = PREDICTION_TARGETS.map((target) => slot[target]?.forest).filter((forest) => forest !== undefined);
   return forests.length === 0 ? new Uint8Array(0) : encodeForests(forests);
 }
 
@@ -200,9 +200,9 @@ function restoreSlot(
   forests: Forest[],
   takeBytes: (length: number) => Uint8Array,
 ): SlotModels {
-  const slot: Partial<Record<Target, TargetModel>> = {};
+  const slot: Partial<Record<PredictionTarget, TargetModel>> = {};
   const slotOffsets = { ttft: restoreOffsets(targets.ttft), tpot: restoreOffsets(targets.tpot) };
-  for (const target of TARGETS) {
+  for (const target of PREDICTION_TARGETS) {
     const header = targets[target];
     if (header === undefined) continue;
     const restored = restoreTarget(target, header, header.hasForest ? forests.shift() : undefined);
@@ -216,7 +216,11 @@ function restoreSlot(
   return slot;
 }
 
-function restoreTarget(target: Target, header: TargetHeader, forest: Forest | undefined): Omit<TargetModel, 'offsets'> {
+function restoreTarget(
+  target: PredictionTarget,
+  header: TargetHeader,
+  forest: Forest | undefined,
+): Omit<TargetModel, 'offsets'> {
   if (forest === undefined && header.hasForest) throw new RangeError('it lacks a forest that its header says');
   const names = listTermNames(target);
   // A term that a later program adds was not learned: it adds nothing.

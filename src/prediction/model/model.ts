@@ -6,7 +6,7 @@
 import type { BoostOptions } from '../gbdt/training/boost.ts';
 import type { Forest } from '../gbdt/tree.ts';
 import { createPriorPhysics, type PhysicsModel } from '../physics/physics.ts';
-import { TARGETS, type Target } from '../schema/observation-table.ts';
+import { PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';
 import { normalizePodType } from '../schema/pod-type.ts';
 import { type Calibration, type Statistic, unknownCalibration } from './calibration.ts';
 import type { ImportedTrees } from './imported-trees.ts';
@@ -36,7 +36,7 @@ export interface TargetModel {
   readonly imported?: ImportedTrees;
 }
 
-export type SlotOffsets = Readonly<Record<Target, ServerOffsets>>;
+export type SlotOffsets = Readonly<Record<PredictionTarget, ServerOffsets>>;
 
 /** Errors relative to the observed time, in percent. */
 export interface Validation {
@@ -46,7 +46,7 @@ export interface Validation {
 }
 
 /** A slot: the models of one pod type, or of all pod types together; a target without observations is absent. */
-export type SlotModels = Partial<Readonly<Record<Target, TargetModel>>>;
+export type SlotModels = Partial<Readonly<Record<PredictionTarget, TargetModel>>>;
 
 /** By what a model was learned: the same rows and parameters give the same model. */
 export type LearningParameters = Omit<BoostOptions, 'kernel' | 'base' | 'monotone' | 'unused'>;
@@ -69,11 +69,11 @@ export function createPriorModel(): LatencyModel {
   return { id: PRIOR_ID, statistic: 'p50', slots: new Map(), whole: {} };
 }
 
-const PRIORS = Object.fromEntries(TARGETS.map((target) => [target, createTargetPrior(target)])) as Readonly<
-  Record<Target, TargetModel>
+const PRIORS = Object.fromEntries(PREDICTION_TARGETS.map((target) => [target, createTargetPrior(target)])) as Readonly<
+  Record<PredictionTarget, TargetModel>
 >;
 
-export function createTargetPrior(target: Target): TargetModel {
+export function createTargetPrior(target: PredictionTarget): TargetModel {
   const calibration = unknownCalibration();
   return {
     rows: 0,
@@ -88,6 +88,6 @@ export function createTargetPrior(target: Target): TargetModel {
 }
 
 /** What answers for a pod type: its own model, else the whole model's, else the prior. */
-export function findTargetModel(model: LatencyModel, podType: string, target: Target): TargetModel {
+export function findTargetModel(model: LatencyModel, podType: string, target: PredictionTarget): TargetModel {
   return model.slots.get(normalizePodType(podType))?.[target] ?? model.whole[target] ?? PRIORS[target];
 }

@@ -7,7 +7,7 @@
 
 import { evaluatePhysics, fitPhysics, type PhysicsModel } from '../physics/physics.ts';
 import { clampMs } from '../schema/milliseconds.ts';
-import { type ObservationTable, selectRows, type Target } from '../schema/observation-table.ts';
+import { type ObservationTable, type PredictionTarget, selectRows } from '../schema/observation-table.ts';
 import { normalizePodType } from '../schema/pod-type.ts';
 import { median } from './calibration.ts';
 
@@ -62,7 +62,7 @@ const MIN_ROWS = 40;
 
 /** Rows that all have this target, in the order of time. */
 export interface ObservedRows {
-  readonly target: Target;
+  readonly target: PredictionTarget;
   readonly table: ObservationTable;
   readonly observed: Float64Array;
 }

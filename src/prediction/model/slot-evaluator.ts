@@ -3,7 +3,7 @@
 import { createEvaluator, type Evaluator } from '../gbdt/evaluate.ts';
 import { evaluatePhysics } from '../physics/physics.ts';
 import { clampMs } from '../schema/milliseconds.ts';
-import { type MetricColumns, TARGETS, type Target } from '../schema/observation-table.ts';
+import { type MetricColumns, PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';
 import { type Statistic, statisticOffset } from './calibration.ts';
 import { computeFeatures, FEATURE_COUNT, OFFSET_FEATURES } from './features.ts';
 import { createImportedEvaluator } from './imported-trees.ts';
@@ -18,10 +18,10 @@ export interface TargetEstimates {
   readonly treeLogs: Float64Array;
 }
 
-export type SlotEstimates = Readonly<Record<Target, TargetEstimates>>;
+export type SlotEstimates = Readonly<Record<PredictionTarget, TargetEstimates>>;
 
 export interface SlotEvaluator {
-  readonly models: Readonly<Record<Target, TargetModel>>;
+  readonly models: Readonly<Record<PredictionTarget, TargetModel>>;
   /** Most rows of one call. */
   readonly capacity: number;
   /** The server offsets that the trees take as inputs: `evaluate` needs one column for each of them, in this order. */
@@ -113,7 +113,7 @@ function connectTrees(ttft: TargetModel, tpot: TargetModel, capacity: number): T
 function listOffsetInputs({ slotOffsets = ALL_ALIKE }: TargetModel, evaluator: Evaluator | undefined): OffsetInput[] {
   if (evaluator === undefined) return [];
   const { values, capacity } = evaluator;
-  return TARGETS.filter((target) => slotOffsets[target].servers.size > 0).map((target) => {
+  return PREDICTION_TARGETS.filter((target) => slotOffsets[target].servers.size > 0).map((target) => {
     const start = OFFSET_FEATURES[target] * capacity;
     return { offsets: slotOffsets[target], into: values.subarray(start, start + capacity) };
   });

@@ -1,7 +1,7 @@
 /** When models were found not to fit. */
 import { type BoundStatement, type Row, type Statement, type Store, statement } from '../../database/store.ts';
 import type { DriftCause } from '../online/drift.ts';
-import type { Target } from '../schema/observation-table.ts';
+import type { PredictionTarget } from '../schema/observation-table.ts';
 
 const HOUR_MS = 3_600_000;
 export const KEEP_ALARMS_MS = 30 * 24 * HOUR_MS;
@@ -26,7 +26,7 @@ const forgetAlarmsSql: Statement<Row> = statement('drift_alarms_forget', 'DELETE
 
 interface AlarmRow {
   readonly target_model: string;
-  readonly target: Target;
+  readonly target: PredictionTarget;
   readonly cause: DriftCause;
   readonly alarms: number;
   readonly last_at_ms: number;
@@ -34,21 +34,21 @@ interface AlarmRow {
 
 interface AlarmHourRow {
   readonly hour: number;
-  readonly target: Target;
+  readonly target: PredictionTarget;
   readonly cause: DriftCause;
   readonly alarms: number;
 }
 
 export interface DriftAlarmHour {
   readonly startMs: number;
-  readonly target: Target;
+  readonly target: PredictionTarget;
   readonly cause: DriftCause;
   readonly count: number;
 }
 
 export interface DriftAlarms {
   readonly targetModel: string;
-  readonly target: Target;
+  readonly target: PredictionTarget;
   readonly cause: DriftCause;
   readonly count: number;
   readonly lastAtMs: number;

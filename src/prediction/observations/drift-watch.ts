@@ -3,10 +3,10 @@ import { Counter } from 'prom-client';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import { createDriftDetector, type DriftCause, type DriftDetector } from '../online/drift.ts';
 import type { Forecast } from '../online/live-model.ts';
-import type { Target } from '../schema/observation-table.ts';
+import type { PredictionTarget } from '../schema/observation-table.ts';
 
 export interface DriftAlarm {
-  readonly target: Target;
+  readonly target: PredictionTarget;
   readonly cause: DriftCause;
 }
 
@@ -20,7 +20,7 @@ export interface DriftWatchDependencies {
 export type WatchDrift = (
   targetModel: string,
   forecast: Forecast,
-  time: { readonly target: Target; readonly observedMs: number; readonly p90Ms: number },
+  time: { readonly target: PredictionTarget; readonly observedMs: number; readonly p90Ms: number },
 ) => void;
 
 const MAX_DETECTORS = 1024;

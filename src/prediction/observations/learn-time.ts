@@ -5,14 +5,14 @@ import type { Metrics } from '../../telemetry/metrics.ts';
 import type { World } from '../../world.ts';
 import type { AnsweredRow } from '../live-accuracy/answered-row.ts';
 import type { Forecast } from '../online/live-model.ts';
-import { forecastP90Ms } from '../online/live-target.ts';
 import type { SwappablePredictor } from '../online/predictor.ts';
+import { forecastP90Ms } from '../online/target-predictor.ts';
 import { readModelVersion } from '../schema/model-name.ts';
-import type { Target } from '../schema/observation-table.ts';
+import type { PredictionTarget } from '../schema/observation-table.ts';
 import { createDriftWatch, type DriftAlarm } from './drift-watch.ts';
 
 export interface ReportedTime {
-  readonly target: Target;
+  readonly target: PredictionTarget;
   readonly observedMs: number;
   readonly outputTokens: number | undefined;
 }
@@ -61,7 +61,7 @@ export function createLearnTime(dependencies: LearnTimeDependencies): LearnTime 
   };
 }
 
-function toAnsweredRow(targetModel: string, forecast: Forecast, target: Target) {
+function toAnsweredRow(targetModel: string, forecast: Forecast, target: PredictionTarget) {
   const { podType, metrics, modelId } = forecast;
   const version = readModelVersion(modelId, targetModel);
   return { targetModel, version, podType, target, metrics, predictedMs: forecast[target].medianMs };

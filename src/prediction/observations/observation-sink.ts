@@ -8,7 +8,7 @@ import { createPredictColumns, HISTORY_COLUMNS, METRIC_COLUMNS } from '../schema
 import { MAX_MS } from '../schema/milliseconds.ts';
 import type { Observation } from '../schema/observation.ts';
 import type { EventRefusal, ObservationEvent, ObservationSink } from '../schema/observation-event.ts';
-import { TARGETS } from '../schema/observation-table.ts';
+import { PREDICTION_TARGETS } from '../schema/observation-table.ts';
 import { createEventPace, PACE_COST } from './event-pace.ts';
 import { createLearnTime, type LearnTimeDependencies, type ReportedTime } from './learn-time.ts';
 import { type JoinedSample, joinEvents } from './observation-store.ts';
@@ -133,7 +133,7 @@ function separateImpossible(events: readonly ObservationEvent[]) {
 
 function listTimes({ ttftMs, tpotMs, outputTokens }: Observation): ReportedTime[] {
   const times = { ttft: ttftMs, tpot: tpotMs };
-  return TARGETS.flatMap((target) => {
+  return PREDICTION_TARGETS.flatMap((target) => {
     const observedMs = times[target];
     return observedMs === undefined ? [] : [{ target, observedMs, outputTokens }];
   });

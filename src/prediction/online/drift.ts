@@ -1,18 +1,18 @@
 /**
- * Detects that a model fits no longer: its errors have moved, or its p90 loses coverage. Page–Hinkley (Page 1954) sums
- * deviations of the errors from their running mean beyond a tolerance, and alarms when a sum has risen far above its
- * minimum; coverage is a decayed mean of about the last 100 events.
+ * Detects drift: the errors of a model have changed, or its p90 loses coverage. Page–Hinkley (Page 1954) sums the deviations
+ * of the errors from their running mean beyond a tolerance, and raises an alarm when a sum has risen far above its minimum.
+ * Coverage is a decayed mean of about the last 100 events.
  */
 export interface DriftDetector {
-  /** The reason why this event raises an alarm, if it does; the detector then starts again. `isCovered`: it stayed below its p90. */
+  /** The reason if this event raises an alarm; the detector then starts again. `isCovered`: the time stayed below its p90. */
   observe(residual: number, isCovered: boolean): DriftCause | undefined;
 }
 
 export type DriftCause = 'error' | 'coverage';
 
-/** Moves of less than this are not worth a refit: a log error of 5 %. */
+/** The tolerance: a smaller change of the mean error, 5 % as a logarithm, is not worth a refit. */
 const TOLERANCE = 0.05;
-/** A move of 0.3 beyond the tolerance is noticed after about 30 events. */
+/** A change of the mean error by 0.3 beyond the tolerance raises an alarm after about 30 events. */
 const THRESHOLD = 8;
 const MIN_EVENTS = 30;
 /** The share of times that should stay below their p90. */

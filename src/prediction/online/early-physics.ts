@@ -1,26 +1,26 @@
 /**
- * Before anything of a target was learned, its prior learns from the first observed times: what a token or a waiting
- * request costs here may be a tenth of what the prior says, and thousands of requests may come before the first training.
+ * Fits the physics prior of a target to the first observed times, before its first training: a token or a waiting request may
+ * cost a tenth of what the prior assumes, and thousands of requests may come before that training.
  */
 import { createTargetPrior, type LatencyModel, type TargetModel } from '../model/model.ts';
 import { evaluatePhysics, fitPhysics } from '../physics/physics.ts';
 import { MODEL_COLUMNS } from '../schema/columns.ts';
-import { type MetricColumns, TARGETS, type Target } from '../schema/observation-table.ts';
+import { type MetricColumns, PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';
 import type { RecentRow } from './recent-rows.ts';
 
-/** Fitted at so many times of a target, whenever they have doubled, and then after each `MOST_ROWS`. */
+/** The prior is fitted at `LEAST_ROWS` observed times of a target, whenever they have doubled, and then every `MOST_ROWS`. */
 const LEAST_ROWS = 4;
 const MOST_ROWS = 512;
 /**
- * Fewer times than this are believed only where the prior is at least twice too slow: the first requests of a server
- * that was just started are slower than all later ones.
+ * Fewer times than this replace the prior only where it is at least twice too slow: the first requests after the start of a
+ * server are slower than all later ones.
  */
 const SURE_ROWS = 16;
 const TOO_SLOW = Math.log(0.5);
 
 export interface EarlyPhysics {
   /** Counts one more observed time. True when the prior should now be fitted again. */
-  isDue(target: Target, model: LatencyModel): boolean;
+  isDue(target: PredictionTarget, model: LatencyModel): boolean;
 }
 
 export function createEarlyPhysics(): EarlyPhysics {
@@ -35,9 +35,9 @@ export function createEarlyPhysics(): EarlyPhysics {
   };
 }
 
-/** The model, with a prior fitted to these rows for each target of which nothing was learned. */
+/** The model, with a prior fitted to these rows for each target that was never trained. */
 export function fitPriors(model: LatencyModel, rows: readonly RecentRow[]): LatencyModel {
-  const unlearned = TARGETS.filter((target) => !hasLearned(model, target));
+  const unlearned = PREDICTION_TARGETS.filter((target) => !hasLearned(model, target));
   if (rows.length < LEAST_ROWS || unlearned.length === 0) return model;
   const whole = { ...model.whole };
   for (const target of unlearned)
@@ -48,18 +48,20 @@ export function fitPriors(model: LatencyModel, rows: readonly RecentRow[]): Late
   return { ...model, whole };
 }
 
-/** The id of the model, and the prior of what it has not learned: the same text predicts the same. */
+/** The id of the model and the priors of its untrained targets: models with the same text predict the same. */
 export function nameBasis(model: LatencyModel): string {
-  const priors = TARGETS.filter((target) => !hasLearned(model, target)).map((target) => model.whole[target]?.physics);
+  const priors = PREDICTION_TARGETS.filter((target) => !hasLearned(model, target)).map(
+    (target) => model.whole[target]?.physics,
+  );
   return priors.length === 0 ? model.id : `${model.id} ${JSON.stringify(priors)}`;
 }
 
-function hasLearned({ whole }: LatencyModel, target: Target): boolean {
+function hasLearned({ whole }: LatencyModel, target: PredictionTarget): boolean {
   const model = whole[target];
   return model !== undefined && (model.rows > 0 || model.imported !== undefined);
 }
 
-function fitPrior(target: Target, rows: readonly RecentRow[]): TargetModel {
+function fitPrior(target: PredictionTarget, rows: readonly RecentRow[]): TargetModel {
   const prior = createTargetPrior(target);
   const load = { count: rows.length } as MetricColumns;
   for (const [m, name] of MODEL_COLUMNS.entries()) load[name] = Float64Array.from(rows, ({ metrics }) => metrics[m]!);

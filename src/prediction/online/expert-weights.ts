@@ -1,8 +1,8 @@
 /**
- * Layer 4 of docs/how-it-works/prediction.md: weighs the experts. Each predicts the logarithm of a time, and its weight follows from how well it did lately,
- * so that the mixture is never much worse than the best of them, and a bad expert costs nothing for long. Each server
- * has its own weights, pulled to those of the slot while it has few events: where a server has become slower, its recent
- * residuals are right, however right the model still is elsewhere.
+ * Layer 4 of docs/how-it-works/prediction.md: weighs the experts (prediction with expert advice). Each predicts the logarithm
+ * of a time, and a lower loss lately gives a higher weight, so the mixture is never much worse than the best expert. Each
+ * server has its own weights, shrunk to those of the slot while it has few events: a server that has become slower is
+ * predicted best by its recent residuals, even if the model is still right at the others.
  */
 
 import { EXPERT_COUNT } from './experts.ts';
@@ -10,22 +10,20 @@ import type { Batch, Mixture } from './slot-batch.ts';
 
 /** Losses of about the last 60 events count. */
 export const LOSS_DECAY = 0.985;
-/** How sharply a lower loss is preferred, in units of the best expert's own mean loss. */
+/** The exponent of a weight for each unit of loss; the unit is the best expert's own mean loss. */
 const SHARPNESS = 20;
-/**
- * Requests that run together have similar errors: with this feedback delay, the same losses count half.
- */
+/** Requests that run together have similar errors, so with this feedback delay each loss counts half. */
 const HALF_FEEDBACK_DELAY = 5;
-/** One wild request must not dethrone an expert. */
+/** Losses are clipped at this: one outlier must not make the best expert look worse than the others. */
 const MAX_LOSS = 3;
-/** Before the first event, and while the evidence is weak, the experts that learned from rows weigh most. */
+/** Before the first event and while there are few, experts with a trained model (trees) weigh most. */
 const INITIAL_WEIGHTS = [0.04, 0.08, 0.08, 0.5, 0.2, 0.1] as const;
 /** The losses of the slot count as this many events of a server. */
 const SHRINKAGE = 10;
 
 const SERVERS_AT_ONCE = 512;
 
-/** Decayed sums of losses, the decayed number of their events, and the weights that follow. */
+/** Decayed sums of losses, the decayed number of their events, and the weights computed from them. */
 interface ExpertRecord {
   readonly losses: Float64Array;
   readonly weights: Float64Array;
@@ -52,13 +50,13 @@ export interface ExpertWeights {
   /** Fills `mixture.logs` with the weighted means of `mixture.expertLogs`. */
   mix(batch: Batch, mixture: Mixture): void;
   observe(server: number, observed: ObservedForecast): void;
-  /** Call when this number is about to mean another server. */
+  /** Must be called before this number is given to another server. */
   forget(server: number): void;
   save(): SavedExperts;
   saveServer(server: number): SavedExperts | undefined;
   restore(saved: SavedExperts): void;
   restoreServer(server: number, saved: SavedExperts): void;
-  /** The weights of every server follow from its losses and those of the slot, as they are now; in steps. */
+  /** Computes the weights of every server again, from its losses and those of the slot. Runs in steps. */
   reweighServers(): Iterable<void>;
 }
 
@@ -101,7 +99,7 @@ export function createExpertWeights(readFeedbackDelay: () => number = () => 0): 
   };
 }
 
-// Not by `servers[server]` alone: a look-up of -1, or beyond the end, costs ten times one inside.
+// An array look-up at -1 or beyond the end costs ten times as much as one inside, so the bounds are checked first.
 function findRecord(server: number, servers: readonly (ExpertRecord | undefined)[], slot: ExpertRecord): ExpertRecord {
   return server >= 0 && server < servers.length ? (servers[server] ?? slot) : slot;
 }
@@ -149,12 +147,12 @@ function reweighServer(server: ExpertRecord, slot: ExpertRecord, feedbackDelay: 
   );
 }
 
-/** As many events as would say the same if each request were alone. */
+/** The effective number of independent events. */
 function countEvidence(count: number, feedbackDelay: number): number {
   return count / (1 + feedbackDelay / HALF_FEEDBACK_DELAY);
 }
 
-/** The sharpness grows with the number of events: after few of them the initial weights still count. */
+/** The sharpness grows with the number of events, so after few of them the initial weights still count. */
 function reweigh({ weights }: ExpertRecord, means: Float64Array, count: number): void {
   let least = Number.POSITIVE_INFINITY;
   for (let e = 0; e < EXPERT_COUNT; e++) least = Math.min(least, means[e]!);

@@ -6,8 +6,8 @@ import { createPredictColumns, METRIC_COLUMNS, type PredictColumns } from '../sc
 import type { Observation } from '../schema/observation.ts';
 import { trainModel } from '../training/train-model.ts';
 import { createLiveModel, type LiveModel } from './live-model.ts';
-import { forecastP90Ms, type TargetForecast } from './live-target.ts';
 import { createPredictor } from './predictor.ts';
+import { forecastP90Ms, type TargetForecast } from './target-predictor.ts';
 
 type Input = Observation['input'];
 

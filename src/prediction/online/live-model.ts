@@ -1,7 +1,7 @@
 /**
- * A target model as it is served: the learned model, and what its servers have shown since. Answers a whole call
- * synchronously; an observed time moves its state in a few microseconds. A new version replaces the learned part
- * between two calls and keeps the rest.
+ * A target model as it is served: the trained model, corrected by the times that were reported since. A call is answered
+ * synchronously; a reported time updates the state in a few microseconds. A new version replaces the trained model between
+ * two calls and keeps what was learned about servers.
  */
 
 import { realWorld, type World } from '../../world.ts';
@@ -10,13 +10,11 @@ import type { LatencyModel } from '../model/model.ts';
 import type { TargetEstimates } from '../model/slot-evaluator.ts';
 import { certaintyOf } from '../schema/answer-certainty.ts';
 import { type AnswerStatistic, MODEL_COLUMNS, type PredictColumns, type PredictedColumns } from '../schema/columns.ts';
-import type { MetricColumns, Target } from '../schema/observation-table.ts';
+import type { MetricColumns, PredictionTarget } from '../schema/observation-table.ts';
 import type { ServerIndex } from '../schema/server-index.ts';
 import { createEarlyPhysics, fitPriors, nameBasis } from './early-physics.ts';
 import { FIRST_CAPACITY } from './live-slot.ts';
-import type { LiveTarget, TargetForecast } from './live-target.ts';
 import { createPodTypeNumbers, type PodTypeNumbers } from './pod-type-numbers.ts';
-import { fillQueueWaits } from './queue-waits.ts';
 import { createRecentRows, type RecentRows } from './recent-rows.ts';
 import { replayRows } from './replay.ts';
 import { createResidualTracker, type ResidualTracker, type ServerKey } from './residual-tracker.ts';
@@ -24,11 +22,13 @@ import { createCallResolver, listSlots, selectRows } from './resolved-call.ts';
 import { type LiveModelState, restoreLiveModel, type SavedLiveModel, saveLiveModel } from './saved-live-model.ts';
 import { type Batch, createBatch, createMixture, type Mixture } from './slot-batch.ts';
 import { createSlotTable, type SlotTable } from './slot-table.ts';
+import { fillStalledQueueBounds } from './stalled-queue-bounds.ts';
+import type { TargetForecast, TargetPredictor } from './target-predictor.ts';
 
 export interface LiveModel {
   readonly model: LatencyModel;
   readonly servers: ServerIndex;
-  /** What was reported of each server, by its number; what `predict` knows of their past. */
+  /** The recent reports of each server, by its number, from which `predict` derives the history inputs. */
   readonly histories: ServerHistories;
   /** Fills `predicted` for the first `columns.count` rows. */
   predict(columns: PredictColumns, predicted: PredictedColumns): void;
@@ -36,19 +36,19 @@ export interface LiveModel {
   predictStatistics(columns: PredictColumns, outputs: readonly StatisticColumns[]): void;
   /** The prediction for one row as of now, to be compared with the time that will be observed. */
   forecast(columns: MetricColumns, podType: string, server: Uint8Array): Forecast;
-  observe(forecast: Forecast, target: Target, observed: ObservedTime): void;
+  observe(forecast: Forecast, target: PredictionTarget, observed: ObservedTime): void;
   replaceModel(model: LatencyModel): void;
   /** The same in steps between which calls may be answered, by the old model until the last. Must be run to its end. */
   prepareSwap(model: LatencyModel): Iterable<void>;
-  /** What learns from reports, for those who share it with other processes. */
+  /** The parts that learn from reports, which `sharing/` exchanges with other processes. */
   readonly learning: LearningState;
   save(): SavedLiveModel;
   restore(saved: SavedLiveModel): void;
 }
 
-/** The learning parts of a live model, and how they are found and opened. */
+/** The parts of a live model that learn from reports, and how to find and open them. */
 export interface LearningState extends LiveModelState {
-  /** What residuals are relative to: the version that predicts, and a prior that was fitted here. */
+  /** What residuals are relative to: the served version, and a prior that this process fitted. */
   readonly basis: string;
   slotKeyOf(podType: string): string;
   ensureSlot(key: string): void;
@@ -62,7 +62,7 @@ export interface StatisticColumns {
   readonly predicted: PredictedColumns;
 }
 
-/** What happened to a request; the length of its answer says how much its time per token tells. */
+/** An observed time. The longer the answer, the more certain its time per token. */
 export interface ObservedTime {
   readonly observedMs: number;
   readonly outputTokens?: number | undefined;
@@ -73,7 +73,7 @@ export interface Forecast {
   readonly podType: string;
   /** The id of the model that predicted. */
   readonly modelId: string;
-  /** In the order of MODEL_COLUMNS; what is missing is negative. */
+  /** In the order of MODEL_COLUMNS; a missing value is negative. */
   readonly metrics: readonly number[];
   readonly ttft: TargetForecast;
   readonly tpot: TargetForecast;
@@ -149,7 +149,7 @@ export function createLiveModel(initial: LatencyModel, world: Pick<World, 'nowMs
   };
 }
 
-/** Residuals are relative to the version that predicts: those of another one say nothing. */
+/** Residuals are relative to the served version, so those of another version are dropped, and recent rows are replayed. */
 function beginAgain({ tracker, recent, table }: Omit<LearningDependencies, 'podTypes'>): void {
   tracker.clear();
   replayRows(table, recent.list());
@@ -190,7 +190,7 @@ function createLearningState(
   };
 }
 
-/** JSON has no NaN: what is missing of a history is negative, which no number of an input is. */
+/** JSON has no NaN. Inputs are never negative, so -1 stands for a missing one. */
 function toStorable(value: number): number {
   return Number.isNaN(value) ? -1 : value;
 }
@@ -198,11 +198,11 @@ function toStorable(value: number): number {
 type CallPredictor = (
   columns: PredictColumns,
   outputs: readonly StatisticColumns[],
-  /** False before the first report: the model then answers by itself. */
+  /** False before the first report: the trained model then answers without corrections. */
   hasObserved: boolean,
 ) => void;
 
-/** Its batch and mixture are reused from call to call; they hold nothing between two calls. */
+/** Reuses its batch and mixture, which hold nothing between two calls. */
 function createCallPredictor(
   options: Parameters<typeof createCallResolver>[0],
   fillHistory: (columns: PredictColumns, servers: Int32Array) => void,
@@ -211,9 +211,9 @@ function createCallPredictor(
   let batch = createBatch(FIRST_CAPACITY);
   let mixture = createMixture(FIRST_CAPACITY);
 
-  function fillTarget(target: LiveTarget, estimates: TargetEstimates, hasObserved: boolean): void {
+  function fillTarget(target: TargetPredictor, estimates: TargetEstimates, hasObserved: boolean): void {
     if (hasObserved) target.mix(estimates, batch, mixture);
-    else target.trustModel(estimates, batch, mixture);
+    else target.useModelOnly(estimates, batch, mixture);
   }
 
   return (columns, outputs, hasObserved) => {
@@ -223,7 +223,7 @@ function createCallPredictor(
     }
     const call = resolver.resolve(columns);
     fillHistory(columns, call.servers);
-    fillQueueWaits(columns, batch.waits);
+    fillStalledQueueBounds(columns, batch.queueBounds);
     for (const slot of listSlots(call)) {
       const { ttft, tpot } = slot.estimate(columns, call.servers);
       selectRows(batch, call, slot);
@@ -241,7 +241,7 @@ type RowForecaster = (
   columns: MetricColumns,
   podType: string,
   key: ServerKey,
-) => Readonly<Record<Target, TargetForecast>>;
+) => Readonly<Record<PredictionTarget, TargetForecast>>;
 
 function createRowForecaster(table: SlotTable): RowForecaster {
   const batch: Batch = createBatch(1);
@@ -251,7 +251,7 @@ function createRowForecaster(table: SlotTable): RowForecaster {
     const slot = table.find(podType, columns.count);
     batch.servers[0] = key.server;
     batch.podType = key.podType;
-    fillQueueWaits(columns, batch.waits);
+    fillStalledQueueBounds(columns, batch.queueBounds);
     const estimates = slot.estimate(columns, batch.servers);
     return {
       ttft: slot.ttft.forecast(estimates.ttft, batch, mixture),

@@ -1,13 +1,13 @@
 import { readServerOffset, type ServerOffsets } from '../model/server-offsets.ts';
 import type { ServerIndex } from '../schema/server-index.ts';
 
-/** Server offsets of one pod type by the numbers of its servers, so that the text of an address is made only once. */
+/** Server offsets of one pod type by server number, so that an address is converted to text only once. */
 export interface LiveOffsets {
   /** -1, an unknown server, has the offset of the pod type. */
   read(server: number): number;
   /** Adds to each of the first `count` logarithms the offset of its server. */
   addTo(logs: Float64Array, servers: Int32Array, count: number): void;
-  /** Call when this number is about to mean another server. */
+  /** Must be called before this number is given to another server. */
   forget(server: number): void;
 }
 
@@ -59,7 +59,7 @@ export function createOffsetColumn(learned: ServerOffsets, podType: string, inde
   };
 }
 
-/** Gives servers their offset from the first call on. Stops at a full index: servers that reported are in it. */
+/** Registers servers with an offset, so that they have it from the first call on. A full index keeps the servers that reported. */
 export function introduceServers({ servers }: ServerOffsets, index: ServerIndex): void {
   for (const address of servers.keys()) {
     if (index.count >= index.capacity) return;

@@ -1,14 +1,14 @@
-/** What predicts for one pod type: the evaluator of the learned model, and for each target what follows its servers. */
+/** Predicts for one pod type: the evaluator of the learned model, and a predictor for each target that follows the servers. */
 import { findTargetModel, type LatencyModel } from '../model/model.ts';
 import { createSlotEvaluator, type SlotEstimates, type SlotEvaluator } from '../model/slot-evaluator.ts';
 import type { MetricColumns } from '../schema/observation-table.ts';
 import { createOffsetColumn } from './live-offsets.ts';
-import { createLiveTarget, type LiveTarget } from './live-target.ts';
 import type { ResidualTracker } from './residual-tracker.ts';
+import { createTargetPredictor, type TargetPredictor } from './target-predictor.ts';
 
 export interface LiveSlot {
-  readonly ttft: LiveTarget;
-  readonly tpot: LiveTarget;
+  readonly ttft: TargetPredictor;
+  readonly tpot: TargetPredictor;
   /** Most rows of one call. */
   readonly capacity: number;
   /** The model's estimates for all rows of a call. `servers` has the number of each row's server, -1 where unknown. */
@@ -16,7 +16,7 @@ export interface LiveSlot {
   /** The same model with room for more rows. */
   grow(evaluator: SlotEvaluator): void;
   replaceModel(evaluator: SlotEvaluator): void;
-  /** Call when this number is about to mean another server. */
+  /** Must be called before this number is given to another server. */
   forgetServer(server: number): void;
 }
 
@@ -27,8 +27,8 @@ export interface LiveSlotOptions {
 }
 
 export function createLiveSlot(initial: SlotEvaluator, { podType, tracker }: LiveSlotOptions): LiveSlot {
-  const ttft = createLiveTarget('ttft', { tracker, podType, initial: initial.models.ttft });
-  const tpot = createLiveTarget('tpot', { tracker, podType, initial: initial.models.tpot });
+  const ttft = createTargetPredictor('ttft', { tracker, podType, initial: initial.models.ttft });
+  const tpot = createTargetPredictor('tpot', { tracker, podType, initial: initial.models.tpot });
   let evaluator = initial;
   let offsetColumns = createOffsetColumns();
 

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { observePool, tabulate } from '../../../test/support/observed-pool.ts';
 import { type AnswerStatistic, createPredictColumns, METRIC_COLUMNS, type PredictColumns } from '../schema/columns.ts';
 import type { Observation } from '../schema/observation.ts';
-import { TARGETS } from '../schema/observation-table.ts';
+import { PREDICTION_TARGETS } from '../schema/observation-table.ts';
 import { trainModel } from '../training/train-model.ts';
 import { createPredictor, type SwappablePredictor } from './predictor.ts';
 
@@ -67,7 +67,7 @@ for (const [title, reports] of [
     columns.podType.fill(0);
     const predictor = createObservedPredictor('p50', reports);
     const [lower, median, upper] = predictor.predictBatch('m', columns, ['p10', 'p50', 'p90']).predicted;
-    for (const target of TARGETS) {
+    for (const target of PREDICTION_TARGETS) {
       const [low, middle, high] = [lower!, median!, upper!].map((times) => times[`${target}Ms`]);
       const observed = judged.map((row) => row[`${target}Ms`]!);
       assert.ok(low!.every((ms, i) => ms > 0 && ms <= middle![i]! && middle![i]! <= high![i]!));

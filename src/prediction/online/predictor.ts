@@ -1,6 +1,6 @@
 /**
- * Serving: answers a whole call from the promoted model of its target model. A new version replaces the old one
- * between two calls, so no call waits or sees half of each.
+ * Answers each call from the promoted version of the target model that it names. A new version is swapped in between two
+ * calls, so no call waits or is answered by two versions.
  */
 import { setImmediate as yieldToCalls } from 'node:timers/promises';
 import { realWorld, type World } from '../../world.ts';
@@ -31,7 +31,7 @@ export interface SwappablePredictor extends Predictor, BatchPredictor {
 const MAX_UNTRAINED = 256;
 /** No report may name it: a target model is never empty. */
 export const SHARED_NAME = '';
-/** Rows of a batch that are predicted at once: evaluators keep room for the largest call. */
+/** Most rows that are predicted at once, since evaluators keep room for the largest call. */
 const ROWS_AT_ONCE = 4096;
 
 export function createPredictor(world: Pick<World, 'nowMs'> = realWorld): SwappablePredictor {

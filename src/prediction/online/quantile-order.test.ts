@@ -4,7 +4,7 @@ import { observePool, tabulate } from '../../../test/support/observed-pool.ts';
 import type { Statistic } from '../model/calibration.ts';
 import { createPredictColumns, METRIC_COLUMNS } from '../schema/columns.ts';
 import type { Observation } from '../schema/observation.ts';
-import { TARGETS } from '../schema/observation-table.ts';
+import { PREDICTION_TARGETS } from '../schema/observation-table.ts';
 import { trainModel } from '../training/train-model.ts';
 import { createLiveModel, type LiveModel } from './live-model.ts';
 
@@ -30,7 +30,7 @@ function predict(live: LiveModel, rows: readonly Observation[]) {
 
 function observe(live: LiveModel, row: Observation, ms: number): void {
   const forecast = live.forecast(tabulate([row]), '', Buffer.from(row.input.serverIp));
-  for (const target of TARGETS) live.observe(forecast, target, { observedMs: ms });
+  for (const target of PREDICTION_TARGETS) live.observe(forecast, target, { observedMs: ms });
 }
 
 for (const [title, readMs] of [

@@ -1,4 +1,4 @@
-import type { Target } from '../schema/observation-table.ts';
+import type { PredictionTarget } from '../schema/observation-table.ts';
 import type { ServerKey } from './residual-tracker.ts';
 
 /** One observed time with the metrics of its server at the dispatch. */
@@ -7,7 +7,7 @@ export interface RecentRow {
   readonly podType: string;
   /** In the order of MODEL_COLUMNS. */
   readonly metrics: readonly number[];
-  readonly target: Target;
+  readonly target: PredictionTarget;
   readonly observedMs: number;
 }
 
@@ -19,7 +19,7 @@ export interface RecentRows {
   list(): RecentRow[];
 }
 
-/** Keeps the last observed times, which the next model replays. */
+/** Keeps the last observed times, to be replayed through the next model. */
 export function createRecentRows(): RecentRows {
   const rows: RecentRow[] = [];
   let next = 0;

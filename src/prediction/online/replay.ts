@@ -1,11 +1,11 @@
-/** Replays the last observed times through a new model: what servers have shown was relative to the model before. */
+/** Replays the last observed times through a new model: the residuals of servers were relative to the model before it. */
 import { readEstimate, type SlotEstimates } from '../model/slot-evaluator.ts';
 import { createPredictColumns, MODEL_COLUMNS, type PredictColumns } from '../schema/columns.ts';
 import { FIRST_CAPACITY, type LiveSlot } from './live-slot.ts';
 import type { RecentRow } from './recent-rows.ts';
 import type { SlotTable } from './slot-table.ts';
 
-/** Moves the residuals of servers by these rows, oldest first. */
+/** Updates the residuals of servers by these rows, oldest first. */
 export function replayRows(table: SlotTable, rows: readonly RecentRow[]): void {
   if (rows.length === 0) return;
   const columns = createPredictColumns(FIRST_CAPACITY);
@@ -13,7 +13,7 @@ export function replayRows(table: SlotTable, rows: readonly RecentRow[]): void {
     replayPart(table, rows.slice(start, start + FIRST_CAPACITY), columns);
 }
 
-/** In their order, whatever their slots, each of which estimates all of them at once. */
+/** Replays the rows in their order; each slot estimates all of them in one call. */
 function replayPart(table: SlotTable, rows: readonly RecentRow[], columns: PredictColumns): void {
   fillMetrics(columns, rows);
   const servers = Int32Array.from(rows, ({ key }) => key.server);

@@ -1,10 +1,10 @@
 /**
- * Layer 3 of docs/how-it-works/prediction.md: tracks how far off the model has been lately at each server. It keeps decayed means of log(observed /
- * predicted). A server's mean is pulled towards that of its pod type, and that one towards the mean of the whole model,
- * until there are enough events of the server itself. One event costs a few additions.
+ * Layer 3 of docs/how-it-works/prediction.md: tracks how far off the model has been lately at each server, by decayed means of
+ * log(observed / predicted). A server with few events is shrunk to the mean of its pod type, and that mean to the mean of the
+ * whole model. One event costs a few additions.
  */
 
-import type { Target } from '../schema/observation-table.ts';
+import type { PredictionTarget } from '../schema/observation-table.ts';
 import { createServerIndex, type ServerIndex } from '../schema/server-index.ts';
 import { EXPERT_COUNT, type Speed } from './experts.ts';
 import type { Batch } from './slot-batch.ts';
@@ -17,7 +17,7 @@ const SIGNAL_COUNT = SIGNALS.length;
 export type ResidualBase = 'physics' | 'trees';
 
 /** The signal of the residuals of one target and base. Positions in the arrays of means follow from it alone. */
-export function signalOf(target: Target, base: ResidualBase): number {
+export function signalOf(target: PredictionTarget, base: ResidualBase): number {
   return SIGNALS.indexOf(`${target}-${base}`);
 }
 
@@ -87,9 +87,9 @@ export interface ResidualTracker {
   saveServer(server: number): SavedMeans;
   restore(saved: SavedResiduals): void;
   restoreServer(server: number, saved: SavedMeans): void;
-  /** The sums and then the weights of one target; each event of it decays them by `MEANS_DECAYS`. */
-  readTarget(owner: MeansOwner, target: Target): Float64Array;
-  writeTarget(owner: MeansOwner, target: Target, values: Float64Array): void;
+  /** The sums and then the weights of one target (`rangeOfTarget`); each event of it decays them by `MEANS_DECAYS`. */
+  readTarget(owner: MeansOwner, target: PredictionTarget): Float64Array;
+  writeTarget(owner: MeansOwner, target: PredictionTarget, values: Float64Array): void;
 }
 
 /** Whose means: those of a server or a pod type, by its number, or of the whole model. */
@@ -101,6 +101,12 @@ export interface MeansOwner {
 /** Both signals of a target at both speeds. */
 const TARGET_COLUMNS = 2 * SPEED_COUNT;
 const COLUMN_DECAYS = [...DECAYS, ...DECAYS];
+
+/** Where the means of one target stand in the means of one owner. */
+export function rangeOfTarget(target: PredictionTarget): { readonly start: number; readonly length: number } {
+  return { start: signalOf(target, 'physics') * SPEED_COUNT, length: TARGET_COLUMNS };
+}
+
 export const MEANS_DECAYS: readonly number[] = [...COLUMN_DECAYS, ...COLUMN_DECAYS];
 
 export interface SavedMeans {
@@ -111,7 +117,7 @@ export interface SavedMeans {
 /** The slow mean (about 30 events) of the log residuals of the trees at one server, and how many events it counts. */
 export function readSlowResidual(
   { sums, weights }: SavedMeans,
-  target: Target,
+  target: PredictionTarget,
 ): { readonly mean: number; readonly weight: number } {
   const at = signalOf(target, 'trees') * SPEED_COUNT + SLOW;
   const weight = weights[at] ?? 0;
@@ -136,9 +142,9 @@ export function createResidualTracker({ maxServers, maxPodTypes }: ResidualTrack
   const servers = createServerIndex(maxServers);
   servers.onForget((server) => clear(byServer, server));
 
-  function findTarget({ kind, number }: MeansOwner, target: Target) {
+  function findTarget({ kind, number }: MeansOwner, target: PredictionTarget) {
     const means = { server: byServer, podType: byPodType, model: ofModel }[kind];
-    return { ...means, at: number * STRIDE + signalOf(target, 'physics') * SPEED_COUNT };
+    return { ...means, at: number * STRIDE + rangeOfTarget(target).start };
   }
 
   return {

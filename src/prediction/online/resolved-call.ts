@@ -1,4 +1,4 @@
-/** A call whose servers and slots are found, and the rows of it that one slot answers. */
+/** Looks up the servers and slots of a call, and selects the rows of it that one slot answers. */
 import type { PredictColumns } from '../schema/columns.ts';
 import type { ServerIndex } from '../schema/server-index.ts';
 import type { LiveSlot } from './live-slot.ts';
@@ -54,12 +54,12 @@ function findServers(index: ServerIndex, columns: PredictColumns, into: Int32Arr
   for (let row = 0; row < count; row++) into[row] = index.find(source, serverIpStart[row]!, serverIpLength[row]!);
 }
 
-/** Each slot once: a call has one pod type, or few; of many that callers made up, most share a slot. */
+/** Each slot once. Most calls have one pod type. Pod types that no model knows share a slot. */
 export function listSlots({ slots }: ResolvedCall): Iterable<LiveSlot> {
   return slots.length === 1 ? slots : new Set(slots);
 }
 
-/** Makes the batch the rows of the call that this slot answers. */
+/** Fills the batch with the rows of the call that this slot answers. */
 export function selectRows(batch: Batch, call: ResolvedCall, slot: LiveSlot): void {
   const { podType, count: rowCount } = call.columns;
   const { rows, servers } = batch;

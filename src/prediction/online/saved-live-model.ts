@@ -1,21 +1,26 @@
-/** What a live model has learned from reports, taken out for a restart and put back. The names of saved fields stay as stored. */
+/**
+ * What a live model has learned from reports, saved for a restart and restored. These interfaces are the stored JSON. Older
+ * and newer processes read each other's state, so a field keeps its first name (`state`, `selector`, `trust`, `excessesMs`,
+ * `lateness`) where the code has a better one today; the comment at the field has today's.
+ */
 
-import type { Target } from '../schema/observation-table.ts';
+import type { PredictionTarget } from '../schema/observation-table.ts';
 import { numberOfPodType } from '../schema/pod-type.ts';
 import type { SavedExperts } from './expert-weights.ts';
 import type { SavedQuantiles } from './intervals/conformal.ts';
-import type { LiveTarget } from './live-target.ts';
 import type { RecentRow, RecentRows } from './recent-rows.ts';
 import type { ResidualTracker, SavedMeans, SavedResiduals } from './residual-tracker.ts';
+import type { TargetPredictor } from './target-predictor.ts';
 
 export interface SavedLiveModel {
-  /** The version whose residuals are saved; absent in states of before. */
+  /** The version whose residuals are saved; older releases did not write it. */
   readonly version?: string;
   readonly podTypes: readonly string[];
+  /** The means of residuals, of the pod types and of the whole model (`ResidualTracker.save`). */
   readonly state: SavedResiduals;
   readonly recent: readonly SavedRow[];
   readonly slots: readonly SavedSlot<SavedTarget>[];
-  /** Made one by one, as they are asked for: there may be thousands. */
+  /** Generated one by one, since there may be thousands. */
   readonly servers: Iterable<SavedServer>;
 }
 
@@ -26,21 +31,25 @@ export interface SavedServer {
 }
 
 export interface SavedTarget {
+  /** The weights of the experts. */
   readonly selector: SavedExperts;
   readonly quantiles: SavedQuantiles;
-  /** Absent in states of before, as are the next two. */
+  /** The rolling maximum of log(observed / predicted). Older releases wrote neither it nor the next two. */
   readonly logRatios?: readonly number[];
+  /** The rolling maximum of observed - predicted. */
   readonly excessesMs?: readonly number[];
+  /** The delay of feedback. */
   readonly lateness?: number;
 }
 
-/** A part without any event of the server is absent. */
+/** A field is absent when no event of the server has changed it. */
 export interface SavedServerTarget {
+  /** The weights of the experts at this server. */
   readonly trust?: SavedExperts | undefined;
   readonly corrections?: readonly number[] | undefined;
 }
 
-export interface SavedSlot<Saved> extends Record<Target, Saved> {
+export interface SavedSlot<Saved> extends Record<PredictionTarget, Saved> {
   readonly podType: string;
 }
 
@@ -55,7 +64,7 @@ export interface LiveModelState {
   readonly podTypes: readonly string[];
   readonly tracker: ResidualTracker;
   readonly recent: RecentRows;
-  readonly slots: ReadonlyMap<string, Readonly<Record<Target, LiveTarget>>>;
+  readonly slots: ReadonlyMap<string, Readonly<Record<PredictionTarget, TargetPredictor>>>;
 }
 
 export function saveLiveModel(state: LiveModelState): SavedLiveModel {
@@ -78,11 +87,11 @@ function addressText(server: number, { servers }: ResidualTracker): string | und
   return address && Buffer.from(address).toString();
 }
 
-function saveSlots<Saved>({ slots }: LiveModelState, save: (target: LiveTarget) => Saved): SavedSlot<Saved>[] {
+function saveSlots<Saved>({ slots }: LiveModelState, save: (target: TargetPredictor) => Saved): SavedSlot<Saved>[] {
   return [...slots].map(([podType, { ttft, tpot }]) => ({ podType, ttft: save(ttft), tpot: save(tpot) }));
 }
 
-function saveTarget({ weights, intervals }: LiveTarget): SavedTarget {
+function saveTarget({ weights, intervals }: TargetPredictor): SavedTarget {
   const { ofSlot, rollingMaximum, excessMaximum, feedbackDelay: lateness } = intervals;
   return {
     selector: weights.save(),
@@ -93,7 +102,7 @@ function saveTarget({ weights, intervals }: LiveTarget): SavedTarget {
   };
 }
 
-function saveServerTarget({ weights, intervals }: LiveTarget, server: number): SavedServerTarget {
+function saveServerTarget({ weights, intervals }: TargetPredictor, server: number): SavedServerTarget {
   return { trust: weights.saveServer(server), corrections: intervals.ofServers.saveServer(server) };
 }
 
@@ -130,9 +139,9 @@ export function restoreLiveModel(saved: SavedLiveModel, { podTypes, tracker, rec
   }
 }
 
-function restoreTarget(target: LiveTarget | undefined, saved: SavedTarget): void {
+function restoreTarget(target: TargetPredictor | undefined, saved: SavedTarget): void {
   if (target === undefined) return;
-  // First: how many residuals count, and what losses say, depends on it.
+  // Before the quantiles and the weights: both scale by it how many events they count.
   target.intervals.feedbackDelay = saved.lateness ?? 0;
   target.intervals.ofSlot.restore(saved.quantiles);
   target.weights.restore(saved.selector);
@@ -141,7 +150,7 @@ function restoreTarget(target: LiveTarget | undefined, saved: SavedTarget): void
 }
 
 function restoreServerTarget(
-  target: LiveTarget | undefined,
+  target: TargetPredictor | undefined,
   server: number,
   { trust, corrections }: SavedServerTarget,
 ): void {

@@ -2,7 +2,7 @@
  * Servers that are slower or faster than the served version expects: by how much, lately. Predictions already carry this
  * correction, so it shows a change that errors of predictions hide.
  */
-import { TARGETS, type Target } from '../schema/observation-table.ts';
+import { PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';
 import { readSlowResidual } from './residual-tracker.ts';
 import type { SavedServer } from './saved-live-model.ts';
 
@@ -14,7 +14,7 @@ const MAX_SERVERS = 2000;
 
 export interface ServerShift {
   readonly server: string;
-  readonly target: Target;
+  readonly target: PredictionTarget;
   /** 1.3 is 30 % slower than expected. */
   readonly factor: number;
 }
@@ -24,7 +24,7 @@ export function listServerShifts(servers: Iterable<Pick<SavedServer, 'address' |
   const shifts: ServerShift[] = [];
   let looked = 0;
   for (const { address, means } of servers) {
-    for (const target of TARGETS) {
+    for (const target of PREDICTION_TARGETS) {
       const { mean, weight } = readSlowResidual(means, target);
       const shift = weight < MIN_WEIGHT ? 0 : mean;
       if (Math.abs(shift) >= LEAST_SHIFT) shifts.push({ server: address, target, factor: Math.exp(shift) });

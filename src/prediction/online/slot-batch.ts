@@ -1,5 +1,5 @@
 import { EXPERT_COUNT } from './experts.ts';
-import { createQueueWaits, type QueueWaits } from './queue-waits.ts';
+import { createStalledQueueBounds, type StalledQueueBounds } from './stalled-queue-bounds.ts';
 
 /** The rows of a call that one slot answers. Arrays are in the order of the batch; their first `count` entries are valid. */
 export interface Batch {
@@ -8,8 +8,8 @@ export interface Batch {
   rows: Int32Array;
   /** The number of each row's server, -1 for an unknown server. */
   servers: Int32Array;
-  /** By what was reported of their servers; by their positions in the call. */
-  waits: QueueWaits;
+  /** Bounds from stalled queues, for all rows of the call: indexed by `rows`, not in the order of the batch. */
+  queueBounds: StalledQueueBounds;
   /** The number of their pod type: a slot answers one pod type, or all those that share the number 0. */
   podType: number;
 }
@@ -19,7 +19,7 @@ export function createBatch(capacity: number): Batch {
     count: 0,
     rows: new Int32Array(capacity),
     servers: new Int32Array(capacity),
-    waits: createQueueWaits(capacity),
+    queueBounds: createStalledQueueBounds(capacity),
     podType: 0,
   };
 }
@@ -28,7 +28,7 @@ export function createBatch(capacity: number): Batch {
 export interface Mixture {
   /** The logarithm of the factor by which each expert multiplies physics; row after row, one entry for each expert. */
   readonly expertLogs: Float64Array;
-  /** The logarithm of the factor that results of them. */
+  /** The logarithm of the mixed factor. */
   readonly logs: Float64Array;
   readonly timesMs: Float64Array;
 }

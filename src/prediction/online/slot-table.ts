@@ -17,11 +17,11 @@ export interface SlotTable {
   keyOf(podType: string): string;
   /** Opens the slot of a key that was saved. */
   ensure(key: string): void;
-  /** Builds what the next model needs, slot by slot, and swaps in the last step. Must be run to its end. */
+  /** Builds the next model's evaluators, slot by slot, and swaps the model in the last step. Must be run to its end. */
   prepareSwap(next: LatencyModel): Generator<void, void>;
 }
 
-/** The key of the slot that answers for every pod type without one. It is no pod type's name, so no model has a slot for it. */
+/** The key of the slot for every pod type without one of its own. No pod type has this name, so no model has a slot for it. */
 const WHOLE = '\0whole';
 
 export interface SlotTableOptions {
@@ -51,7 +51,7 @@ export function createSlotTable(initial: LatencyModel, { tracker, podTypes }: Sl
     return slot;
   }
 
-  /** The prepared evaluator of a slot, or a new one where that is taken or too small: a call may have come meanwhile. */
+  /** The prepared evaluator of a slot; a new one if a call has meanwhile used it up or needs a larger one. */
   function takeEvaluator(key: string, count: number): SlotEvaluator {
     const prepared = ready.get(key);
     ready.delete(key);

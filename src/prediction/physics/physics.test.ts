@@ -5,7 +5,7 @@ import { addEquation, createNormalEquations, solveNonNegative } from './non-nega
 import { createPriorPhysics, evaluatePhysics, fitPhysics, type PhysicsModel } from './physics.ts';
 import { countTerms, createTypicalLoad, type LoadColumns, type PhysicsTarget } from './terms.ts';
 
-const TARGETS: readonly PhysicsTarget[] = ['ttft', 'tpot'];
+const PREDICTION_TARGETS: readonly PhysicsTarget[] = ['ttft', 'tpot'];
 const typical = createTypicalLoad();
 
 function predict(model: PhysicsModel, load: LoadColumns): Float64Array {
@@ -70,7 +70,7 @@ test('solveNonNegative() gives 0 to a column of zeros and survives repeated colu
   assert.ok(Math.abs(solution[0]! + solution[2]! - 2) < 1e-9);
 });
 
-for (const target of TARGETS) {
+for (const target of PREDICTION_TARGETS) {
   test(`fitPhysics() for ${target} is the prior when there is no observation`, () => {
     const prior = predict(createPriorPhysics(target), typical);
     const fitted = predict(fitPhysics(target, typical, []), typical);

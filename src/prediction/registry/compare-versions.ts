@@ -14,8 +14,8 @@ import {
   appendObservation,
   createObservationTable,
   type ObservationTable,
-  TARGETS,
-  type Target,
+  PREDICTION_TARGETS,
+  type PredictionTarget,
 } from '../schema/observation-table.ts';
 import { listModelVersions, type ModelVersion, readModelFile } from './model-store.ts';
 
@@ -30,7 +30,7 @@ export interface ComparedScores {
 }
 
 export interface TargetComparison {
-  readonly target: Target;
+  readonly target: PredictionTarget;
   readonly rows: number;
   readonly version: ComparedScores;
   readonly other: ComparedScores;
@@ -90,7 +90,7 @@ export async function compareVersions(
     toMs: rows.length === 0 ? null : samples.table.atMs[rows.at(-1)!]!,
     learnedByVersion: countLearned(seen[0]),
     learnedByOther: countLearned(seen[1]),
-    targets: TARGETS.flatMap((target) => compareTarget(target, ofVersion[target], ofOther[target])),
+    targets: PREDICTION_TARGETS.flatMap((target) => compareTarget(target, ofVersion[target], ofOther[target])),
   };
 }
 
@@ -141,7 +141,7 @@ async function answerAll(
   return answers;
 }
 
-function compareTarget(target: Target, one: readonly Answer[], two: readonly Answer[]): TargetComparison[] {
+function compareTarget(target: PredictionTarget, one: readonly Answer[], two: readonly Answer[]): TargetComparison[] {
   const [version, other] = [measureAccuracy(one), measureAccuracy(two)];
   if (version === undefined || other === undefined) return [];
   const sizesByRow = new Map(two.map((answer) => [answer.row, sizeOf(answer)]));

@@ -9,7 +9,7 @@ import type { FeatureSource, ImportedTrees, TimeUnit, Transform } from '../model
 import type { LatencyModel, SlotModels, TargetModel } from '../model/model.ts';
 import { NO_OFFSETS } from '../model/server-offsets.ts';
 import { createPriorPhysics } from '../physics/physics.ts';
-import type { Target } from '../schema/observation-table.ts';
+import type { PredictionTarget } from '../schema/observation-table.ts';
 import { normalizePodType } from '../schema/pod-type.ts';
 
 export type ModelFileKind = 'trivet' | 'XGBoost' | 'LightGBM';
@@ -72,7 +72,7 @@ function findSource(name: string, given: string | undefined): string | number {
 }
 
 export interface Placement {
-  readonly target: Target;
+  readonly target: PredictionTarget;
   /** Undefined for all pod types: models of single ones then no longer answer this target. */
   readonly podType: string | undefined;
   readonly statistic: Statistic;
@@ -106,7 +106,7 @@ export function placeImported(base: LatencyModel, imported: ImportedTrees, place
   };
 }
 
-function withoutTarget(slot: SlotModels, target: Target): SlotModels {
+function withoutTarget(slot: SlotModels, target: PredictionTarget): SlotModels {
   return Object.fromEntries(Object.entries(slot).filter(([name]) => name !== target));
 }
 

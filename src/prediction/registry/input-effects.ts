@@ -13,7 +13,12 @@ import { measureAccuracy } from '../evaluation/accuracy.ts';
 import { createRowAnswerer, type RowAnswerer } from '../evaluation/offline-answers.ts';
 import type { LatencyModel } from '../model/model.ts';
 import { METRICS, type MetricColumn } from '../schema/input-fields.ts';
-import { type ObservationTable, selectRows, TARGETS, type Target } from '../schema/observation-table.ts';
+import {
+  type ObservationTable,
+  PREDICTION_TARGETS,
+  type PredictionTarget,
+  selectRows,
+} from '../schema/observation-table.ts';
 
 export interface InputEffects {
   readonly rows: number;
@@ -21,7 +26,7 @@ export interface InputEffects {
 }
 
 export interface TargetEffects {
-  readonly target: Target;
+  readonly target: PredictionTarget;
   /** Mean error of the version on the samples, in percent. */
   readonly mape: number;
   /** The input that matters most first. */
@@ -54,14 +59,14 @@ export async function measureInputEffects(model: LatencyModel, table: Observatio
   }
   return {
     rows: table.count,
-    targets: TARGETS.flatMap((target) => describeTarget(target, { before, importance, prices })),
+    targets: PREDICTION_TARGETS.flatMap((target) => describeTarget(target, { before, importance, prices })),
   };
 }
 
 interface Answered {
-  readonly mape: Readonly<Record<Target, number | undefined>>;
+  readonly mape: Readonly<Record<PredictionTarget, number | undefined>>;
   /** The median of the predictions. */
-  readonly ms: Readonly<Record<Target, number>>;
+  readonly ms: Readonly<Record<PredictionTarget, number>>;
 }
 
 interface PricePoint extends Answered {
@@ -74,7 +79,7 @@ interface Measured {
   readonly prices: ReadonlyMap<MetricColumn, readonly PricePoint[]>;
 }
 
-function describeTarget(target: Target, { before, importance, prices }: Measured): TargetEffects[] {
+function describeTarget(target: PredictionTarget, { before, importance, prices }: Measured): TargetEffects[] {
   const mape = before.mape[target];
   if (mape === undefined) return [];
   const added = [...importance].map(([column, after]) => ({

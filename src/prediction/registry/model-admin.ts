@@ -21,7 +21,7 @@ import { listDriftAlarmHours } from '../observations/drift-alarm-store.ts';
 import { LOADS, splitLoadClass } from '../observations/load-class.ts';
 import type { SwappablePredictor } from '../online/predictor.ts';
 import { formatModelId } from '../schema/model-name.ts';
-import { TARGETS } from '../schema/observation-table.ts';
+import { PREDICTION_TARGETS } from '../schema/observation-table.ts';
 import { compareVersions } from './compare-versions.ts';
 import { promoteVersion, rollBackVersion } from './manage-models.ts';
 import { countLoadClasses, countSamples, listLastTrainings, listPastPromotions } from './model-admin-store.ts';
@@ -170,7 +170,7 @@ type ServerFactors = { ttft?: number; tpot?: number };
 function readServerFactors({ whole, slots }: LatencyModel): Map<string, ServerFactors> {
   const byServer = new Map<string, ServerFactors>();
   for (const slot of [whole, ...slots.values()])
-    for (const target of TARGETS)
+    for (const target of PREDICTION_TARGETS)
       for (const [server, offset] of slot[target]?.offsets.servers ?? [])
         byServer.set(server, { ...byServer.get(server), [target]: Math.exp(offset) });
   return byServer;

@@ -3,7 +3,7 @@ import type { LiveScores } from '../live-accuracy/accuracy-sums.ts';
 import { readModelTargets } from '../live-accuracy/read-accuracy.ts';
 import { listDriftAlarms } from '../observations/drift-alarm-store.ts';
 import { listServerShifts } from '../online/server-shifts.ts';
-import { TARGETS } from '../schema/observation-table.ts';
+import { PREDICTION_TARGETS } from '../schema/observation-table.ts';
 import type { ModelAdminDependencies, ModelEntry } from './model-admin.ts';
 
 const DAY_MS = 24 * 3_600_000;
@@ -34,7 +34,7 @@ export async function readModelHealth(
         servedVersion,
         versionCount,
         samples,
-        targets: TARGETS.map((target) => ({
+        targets: PREDICTION_TARGETS.map((target) => ({
           target,
           promisedMape: promised.get(target) ?? null,
           promisedCoverage: PROMISED_COVERAGE,

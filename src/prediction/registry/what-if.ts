@@ -9,7 +9,7 @@ import type { SwappablePredictor } from '../online/predictor.ts';
 import type { AnswerStatistic } from '../schema/columns.ts';
 import { fillMetrics, INPUT_FIELDS, isUsableNumber, MAX_COUNT, type Metric } from '../schema/input-fields.ts';
 import type { ObservedInput } from '../schema/observation-event.ts';
-import { TARGETS, type Target } from '../schema/observation-table.ts';
+import { PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';
 
 /** Fields of a `PredictInput` that move a prediction. */
 export const WHAT_IF_FIELDS = INPUT_FIELDS.filter((field) => field.of !== 'call');
@@ -17,7 +17,7 @@ export const WHAT_IF_FIELDS = INPUT_FIELDS.filter((field) => field.of !== 'call'
 const SHOWN_STATISTICS: readonly AnswerStatistic[] = ['mean', 'p10', 'p50', 'p90', 'p95', 'p99'];
 
 export interface WhatIfTarget {
-  readonly target: Target;
+  readonly target: PredictionTarget;
   /** What callers of Predict get. */
   readonly answerMs: number;
   readonly statistics: readonly { readonly name: AnswerStatistic; readonly ms: number }[];
@@ -44,7 +44,7 @@ export function predictWhatIf(
   const model = predictor.hasModel(name) ? predictor.live(name).model : createPriorModel();
   const { modelVersion, predicted } = predictor.predictBatch(name, columns, [model.statistic, ...SHOWN_STATISTICS]);
   const explanations = explainInput(model, columns, input.serverIp);
-  const targets = TARGETS.map((target): WhatIfTarget => {
+  const targets = PREDICTION_TARGETS.map((target): WhatIfTarget => {
     const [answerMs, ...times] = predicted.map((one) => one[target === 'ttft' ? 'ttftMs' : 'tpotMs'][0]!);
     return {
       target,

@@ -1,4 +1,4 @@
-import type { Target } from './observation-table.ts';
+import type { PredictionTarget } from './observation-table.ts';
 
 /** An answer of so many tokens after the first says half of what a very long one says. */
 const HALF_TOKENS = 2;
@@ -7,7 +7,7 @@ const HALF_TOKENS = 2;
  * How much an observed time counts, from 0 to 1. The time per token of an answer of two or three tokens is mostly the
  * jitter of a network and of a single step; a first token, and an answer of unknown length, count fully.
  */
-export function certaintyOf(target: Target, outputTokens: number | undefined): number {
+export function certaintyOf(target: PredictionTarget, outputTokens: number | undefined): number {
   if (target === 'ttft' || outputTokens === undefined || !(outputTokens > 1)) return 1;
   return (outputTokens - 1) / (outputTokens - 1 + HALF_TOKENS);
 }

@@ -33,8 +33,8 @@ export interface ObservationTable extends MetricColumns {
   outputTokens: Float64Array;
 }
 
-export type Target = 'ttft' | 'tpot';
-export const TARGETS: readonly Target[] = ['ttft', 'tpot'];
+export type PredictionTarget = 'ttft' | 'tpot';
+export const PREDICTION_TARGETS: readonly PredictionTarget[] = ['ttft', 'tpot'];
 
 export function createObservationTable(capacity = 1024): ObservationTable {
   const table = { count: 0, podTypes: [], servers: [], models: [], runs: [] } as unknown as ObservationTable;
@@ -77,14 +77,14 @@ export function selectRows(table: ObservationTable, rows: ArrayLike<number>): Ob
 }
 
 /** Positions of the rows that observed this target, in order. */
-export function rowsWith(table: ObservationTable, target: Target): Int32Array {
+export function rowsWith(table: ObservationTable, target: PredictionTarget): Int32Array {
   const observed = observedTimes(table, target);
   const rows: number[] = [];
   for (let i = 0; i < table.count; i++) if (observed[i]! > 0) rows.push(i);
   return Int32Array.from(rows);
 }
 
-export function observedTimes(table: ObservationTable, target: Target): Float64Array {
+export function observedTimes(table: ObservationTable, target: PredictionTarget): Float64Array {
   return target === 'ttft' ? table.ttftMs : table.tpotMs;
 }
 

@@ -1,12 +1,13 @@
 /**
- * A saved live model as all processes agree on it: where events of this process are on top of the base of a group, the
- * base is saved. Those events are in the log later, behind what is saved.
+ * A saved live model without what only this process knows: each group is saved as its base, on which all processes agree,
+ * instead of as it is served. The events that this process observed on top of the base are appended to the log later, and a
+ * restart reads the log after the saved state.
  */
-import { EXPERT_COUNT } from '../online/experts.ts';
-import { QUANTILE_LEVELS } from '../online/intervals/conformal.ts';
+import { rangeOfTarget } from '../online/residual-tracker.ts';
 import type { SavedLiveModel, SavedServer, SavedSlot, SavedTarget } from '../online/saved-live-model.ts';
-import { TARGETS, type Target } from '../schema/observation-table.ts';
+import { PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';
 import type { SharedModel } from './shared-model.ts';
+import { readExperts, SERVER_SUMS, SLOT_SUMS } from './sum-layout.ts';
 
 type FindBase = SharedModel['findBase'];
 
@@ -21,12 +22,12 @@ export function toAgreedState(saved: SavedLiveModel, findBase: FindBase): SavedL
 
 type SavedState = SavedLiveModel['state'];
 
-/** The means of pod types stand one after the other by their numbers, which begin at 1; 0 is of those without one. */
+/** The means of pod types follow each other in the order of their numbers. Number 0 stands for pod types without a number. */
 function agreeOnMeans({ state, podTypes }: SavedLiveModel, findBase: FindBase): SavedState {
   const stride = state.model.sums.length;
   const model = copy(state.model);
   const ofPodTypes = copy(state.podTypes);
-  for (const target of TARGETS) {
+  for (const target of PREDICTION_TARGETS) {
     const find = (kind: 'model means' | 'pod type means', slot: string | null) =>
       findBase({ kind, target, slot, server: '' })?.sums;
     placeMeans(model, { target, at: 0 }, find('model means', null));
@@ -46,38 +47,36 @@ function copy({ sums, weights }: SavedState['model']): MutableMeans {
 }
 
 interface Place {
-  readonly target: Target;
+  readonly target: PredictionTarget;
+  /** Where the means of its owner begin. */
   readonly at: number;
 }
 
+/** `base` is as `ResidualTracker.readTarget` returns it: the sums, then the weights. */
 function placeMeans({ sums, weights }: MutableMeans, { target, at }: Place, base: Float64Array | undefined): void {
   if (base === undefined) return;
-  const columns = base.length / 2;
-  const start = at + (target === 'ttft' ? 0 : columns);
-  for (let c = 0; c < columns; c++) {
-    sums[start + c] = base[c]!;
-    weights[start + c] = base[columns + c]!;
+  const { start, length } = rangeOfTarget(target);
+  for (let c = 0; c < length; c++) {
+    sums[at + start + c] = base[c]!;
+    weights[at + start + c] = base[length + c]!;
   }
 }
 
 function agreeOnSlot(slot: SavedSlot<SavedTarget>, findBase: FindBase): SavedSlot<SavedTarget> {
-  const agree = (target: Target): SavedTarget => {
+  const agree = (target: PredictionTarget): SavedTarget => {
     const base = findBase({ kind: 'slot', target, slot: slot.podType, server: '' });
     if (base === undefined) return slot[target];
-    const sums = [...base.sums];
-    const levelsStart = EXPERT_COUNT + 1;
-    const coveragesStart = levelsStart + QUANTILE_LEVELS.length;
-    const latenessAt = coveragesStart + QUANTILE_LEVELS.length;
+    const { sums, residuals } = base;
     return {
-      selector: { losses: sums.slice(0, EXPERT_COUNT), count: sums[EXPERT_COUNT]! },
+      selector: readExperts(SLOT_SUMS, sums),
       quantiles: {
-        residuals: base.residuals?.scaled ?? [],
-        levels: sums.slice(levelsStart, coveragesStart),
-        coverages: sums.slice(coveragesStart, latenessAt),
+        residuals: residuals?.scaled ?? [],
+        levels: SLOT_SUMS.read(sums, 'levels'),
+        coverages: SLOT_SUMS.read(sums, 'coverages'),
       },
-      logRatios: base.residuals?.logRatios ?? [],
-      excessesMs: base.residuals?.excessesMs ?? [],
-      lateness: sums[latenessAt]!,
+      logRatios: residuals?.logRatios ?? [],
+      excessesMs: residuals?.excessesMs ?? [],
+      lateness: SLOT_SUMS.read(sums, 'feedbackDelay')[0]!,
     };
   };
   return { podType: slot.podType, ttft: agree('ttft'), tpot: agree('tpot') };
@@ -89,18 +88,14 @@ function* agreeOnServers(servers: Iterable<SavedServer>, findBase: FindBase): Ge
 
 function agreeOnServer({ address, means, slots }: SavedServer, findBase: FindBase): SavedServer {
   const agreed = copy(means);
-  for (const target of TARGETS) {
+  for (const target of PREDICTION_TARGETS) {
     const base = findBase({ kind: 'server means', target, slot: null, server: address });
     placeMeans(agreed, { target, at: 0 }, base?.sums);
   }
-  const agree = (slot: SavedServer['slots'][number], target: Target) => {
+  const agree = (slot: SavedServer['slots'][number], target: PredictionTarget) => {
     const sums = findBase({ kind: 'server', target, slot: slot.podType, server: address })?.sums;
     if (sums === undefined) return slot[target];
-    const numbers = [...sums];
-    return {
-      trust: { losses: numbers.slice(0, EXPERT_COUNT), count: numbers[EXPERT_COUNT]! },
-      corrections: numbers.slice(EXPERT_COUNT + 1),
-    };
+    return { trust: readExperts(SERVER_SUMS, sums), corrections: SERVER_SUMS.read(sums, 'corrections') };
   };
   const ofSlots = slots.map((slot) => ({
     podType: slot.podType,

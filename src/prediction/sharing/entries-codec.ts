@@ -3,7 +3,7 @@
  * 32-bit floats. All processes take up what was written, the writer too, so that rounding is the same everywhere.
  */
 import { Failure } from '../../errors.ts';
-import { TARGETS } from '../schema/observation-table.ts';
+import { PREDICTION_TARGETS } from '../schema/observation-table.ts';
 import type { GroupEntry } from './shared-group.ts';
 import type { ModelEntries } from './shared-model.ts';
 import { GROUP_KINDS, type Residuals } from './sum-groups.ts';
@@ -64,7 +64,7 @@ function describeEntry({ name, events, certainty, sums, residuals }: GroupEntry)
   const { kind, target, slot, server } = name;
   const { scaled = [], logRatios = [], excessesMs = [] } = residuals ?? {};
   const lengths: Lengths = [sums.length, scaled.length, logRatios.length, excessesMs.length];
-  return [GROUP_KINDS.indexOf(kind), TARGETS.indexOf(target), slot, server, events, certainty, ...lengths];
+  return [GROUP_KINDS.indexOf(kind), PREDICTION_TARGETS.indexOf(target), slot, server, events, certainty, ...lengths];
 }
 
 function listFloats({ sums, residuals }: GroupEntry): number[] {
@@ -96,7 +96,7 @@ function readEntry(header: EntryHeader, readFloats: (count: number) => Float32Ar
   const [kindIndex, targetIndex, slot, server, events, certainty, ...lengths] = header;
   const [sumCount, scaledCount, logRatioCount, excessCount] = lengths;
   const kind = GROUP_KINDS[kindIndex];
-  const target = TARGETS[targetIndex];
+  const target = PREDICTION_TARGETS[targetIndex];
   if (kind === undefined || target === undefined)
     throw new Failure('internal', `Cannot read what another process has learned: it has a group of kind ${kindIndex}`);
   const sums = readFloats(sumCount);

@@ -1,7 +1,7 @@
 /** The groups of one live model that were ever moved here, by their names and by the events that move them. */
 import type { LearningState, LiveModel } from '../online/live-model.ts';
 import type { ServerKey } from '../online/residual-tracker.ts';
-import type { Target } from '../schema/observation-table.ts';
+import type { PredictionTarget } from '../schema/observation-table.ts';
 import { normalizePodType } from '../schema/pod-type.ts';
 import { createSharedGroup, type SharedGroup } from './shared-group.ts';
 import { type GroupName, isMeans, openGroup } from './sum-groups.ts';
@@ -9,7 +9,7 @@ import { type GroupName, isMeans, openGroup } from './sum-groups.ts';
 export interface ObservedEvent {
   readonly key: ServerKey;
   readonly podType: string;
-  readonly target: Target;
+  readonly target: PredictionTarget;
 }
 
 export interface GroupTable {

@@ -10,7 +10,7 @@ import type { MeansOwner } from '../online/residual-tracker.ts';
 import { certaintyOf } from '../schema/answer-certainty.ts';
 import { createPredictColumns } from '../schema/columns.ts';
 import type { Observation } from '../schema/observation.ts';
-import { TARGETS } from '../schema/observation-table.ts';
+import { PREDICTION_TARGETS } from '../schema/observation-table.ts';
 import { DEFAULT_TRAINING, trainModel } from '../training/train-model.ts';
 import { decodeChunk, encodeChunk } from './entries-codec.ts';
 import { MAX_ENTRIES } from './shared-learning.ts';
@@ -112,7 +112,7 @@ function listSums({ predictor }: SharingProcess): number[] {
     { kind: 'podType', number: 0 },
     ...servers.map((number) => ({ kind: 'server', number }) as const),
   ];
-  return TARGETS.flatMap((target) => [
+  return PREDICTION_TARGETS.flatMap((target) => [
     ...owners.flatMap((owner) => [...tracker.readTarget(owner, target)]),
     ...[...slots.values()].flatMap((slot) => {
       const { weights, intervals } = slot[target];
@@ -235,7 +235,7 @@ test('of 10,000 servers a process writes a thousand in a row, in turn, and less 
   columns.count = 1;
   for (let server = 0; server < 10_000; server++) {
     const forecast = live.forecast(columns, '', Buffer.from(`10.0.${server >> 8}.${server & 255}`));
-    for (const target of TARGETS) {
+    for (const target of PREDICTION_TARGETS) {
       // A certainty of a third has the most digits.
       shared.beforeObserve({ key: forecast.key, podType: '', target }, certaintyOf(target, 2));
       live.observe(forecast, target, { observedMs: 50 + server, outputTokens: 2 });

@@ -8,7 +8,7 @@ import type { World } from '../../world.ts';
 import type { Forecast } from '../online/live-model.ts';
 import type { SwappablePredictor } from '../online/predictor.ts';
 import { certaintyOf } from '../schema/answer-certainty.ts';
-import type { Target } from '../schema/observation-table.ts';
+import type { PredictionTarget } from '../schema/observation-table.ts';
 import { toAgreedState } from './agreed-state.ts';
 import { decodeChunk, type NamedEntries } from './entries-codec.ts';
 import type { NamedLiveState } from './live-state-store.ts';
@@ -34,7 +34,7 @@ export interface SharedLearning {
 }
 
 export interface TimeToLearn {
-  readonly target: Target;
+  readonly target: PredictionTarget;
   readonly outputTokens?: number | undefined;
 }
 

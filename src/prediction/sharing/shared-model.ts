@@ -5,7 +5,7 @@
  */
 import type { World } from '../../world.ts';
 import type { LiveModel } from '../online/live-model.ts';
-import { TARGETS } from '../schema/observation-table.ts';
+import { PREDICTION_TARGETS } from '../schema/observation-table.ts';
 import { createGroupTable, type ObservedEvent } from './group-table.ts';
 import { createHeldEntries } from './held-entries.ts';
 import {
@@ -99,7 +99,7 @@ export function createSharedModel(live: LiveModel, world: Pick<World, 'monotonic
     },
     *reweigh() {
       for (const slot of live.learning.slots.values())
-        for (const target of TARGETS) yield* slot[target].weights.reweighServers();
+        for (const target of PREDICTION_TARGETS) yield* slot[target].weights.reweighServers();
     },
     countPending: () => pending.size,
     findBase: (name) => table.find(name)?.base,

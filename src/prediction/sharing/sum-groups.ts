@@ -1,29 +1,26 @@
 /**
- * What a live model has learned from reports, as groups of decayed sums: after an event, each sum is its decay times
- * itself, plus what the event adds. So the events of a process add up to `decay ** events` times what was there before,
- * plus one vector, whatever they found: that vector is all that others must know. Means and losses count an event by its
- * certainty, so there the exponent is the sum of certainties. Beside the sums, a slot keeps the newest residuals.
+ * What a live model has learned from reports, as groups of decayed sums (`sum-layout.ts` has their order). An event changes a
+ * sum to `decay * sum + addition`. So n events of a process change it to `decay ** n * sum + v`, and the vector v does not
+ * depend on the sum they began with: other processes need n and v only. Means and losses count an event by its certainty,
+ * so their exponent is the sum of certainties. Beside the sums, a slot keeps the newest residuals.
  */
-import { LOSS_DECAY, type SavedExperts } from '../online/expert-weights.ts';
-import { EXPERT_COUNT } from '../online/experts.ts';
-import { COVERAGE_DECAY, KEPT, MAX_LEVEL, MIN_LEVEL, QUANTILE_LEVELS } from '../online/intervals/conformal.ts';
-import { FEEDBACK_DELAY_DECAY } from '../online/intervals/prediction-intervals.ts';
+import { KEPT, QUANTILE_LEVELS } from '../online/intervals/conformal.ts';
 import { WINDOW } from '../online/intervals/rolling-maximum.ts';
-import { CORRECTION_DECAY, MAX_CORRECTION } from '../online/intervals/server-quantiles.ts';
 import type { LearningState } from '../online/live-model.ts';
-import type { LiveTarget } from '../online/live-target.ts';
 import { MEANS_DECAYS } from '../online/residual-tracker.ts';
-import type { Target } from '../schema/observation-table.ts';
+import type { TargetPredictor } from '../online/target-predictor.ts';
+import type { PredictionTarget } from '../schema/observation-table.ts';
+import { CERTAINTY_SUMS, joinExperts, type Limits, readExperts, SERVER_SUMS, SLOT_SUMS } from './sum-layout.ts';
 
-/** The means of residuals, by their owner; and the experts and quantiles of a slot and of a server in that slot. */
+/** The means of residuals, by their owner; and the experts and quantiles of a slot, and of a server in a slot. */
 export const GROUP_KINDS = ['model means', 'pod type means', 'server means', 'slot', 'server'] as const;
 export type GroupKind = (typeof GROUP_KINDS)[number];
 
-/** The same in every process: numbers of servers and pod types are not. */
+/** Has texts only: each process numbers servers and pod types in its own way. */
 export interface GroupName {
   readonly kind: GroupKind;
-  readonly target: Target;
-  /** A pod type, for its means; the key of a slot, for what it keeps: both are names of pod types. Null where neither counts. */
+  readonly target: PredictionTarget;
+  /** Of `pod type means`, the pod type; of `slot` and `server`, the key of the slot, a name of a pod type too; else null. */
   readonly slot: string | null;
   readonly server: string;
 }
@@ -37,26 +34,21 @@ export interface Residuals {
 
 export interface SumGroup {
   readonly decays: readonly number[];
-  /** So many of the first sums count an event by its certainty; the others count each event as one. */
+  /** How many of the first sums count an event by its certainty; the others count each event as one. */
   readonly weightedSumCount: number;
   readonly limits: Limits | undefined;
   read(): Float64Array;
-  /** `events` were observed by other processes since the last write; a slot counts them with its residuals. */
+  /** `events` is how many other processes observed since the last write; a slot counts them with its residuals. */
   write(sums: Float64Array, events: number): void;
-  /** Only of a slot. */
+  /** A slot alone has them. */
   readonly residuals: { read(): Residuals; write(residuals: Residuals, events: number): void } | undefined;
-}
-
-export interface Limits {
-  readonly least: readonly number[];
-  readonly most: readonly number[];
 }
 
 export function isMeans(kind: GroupKind): boolean {
   return kind !== 'slot' && kind !== 'server';
 }
 
-/** Opens the slot, and gives numbers to the pod type and the server, where they are new here. */
+/** Opens the slot, and numbers the pod type and the server, if this process did not know them. */
 export function openGroup(parts: LearningState, name: GroupName): SumGroup {
   if (isMeans(name.kind)) return openMeans(parts, name);
   const key = name.slot ?? '';
@@ -88,66 +80,43 @@ function openMeans(parts: LearningState, name: GroupName): SumGroup {
   };
 }
 
-const EXPERT_COLUMNS = EXPERT_COUNT + 1;
-const LEVELS = QUANTILE_LEVELS.length;
-
-function repeat(value: number, times: number): number[] {
-  return Array.from({ length: times }, () => value);
-}
-
-const EXPERT_DECAYS = repeat(LOSS_DECAY, EXPERT_COLUMNS);
-const NO_LEAST = repeat(Number.NEGATIVE_INFINITY, EXPERT_COLUMNS);
-const NO_MOST = repeat(Number.POSITIVE_INFINITY, EXPERT_COLUMNS);
-
-const SERVER_DECAYS = [...EXPERT_DECAYS, ...repeat(CORRECTION_DECAY, LEVELS)];
-const SERVER_LIMITS: Limits = {
-  least: [...NO_LEAST, ...repeat(-MAX_CORRECTION, LEVELS)],
-  most: [...NO_MOST, ...repeat(MAX_CORRECTION, LEVELS)],
-};
-
-function openServer({ weights, intervals }: LiveTarget, server: number): SumGroup {
+function openServer({ weights, intervals }: TargetPredictor, server: number): SumGroup {
+  const noCorrections = new Array<number>(QUANTILE_LEVELS.length).fill(0);
   return {
-    decays: SERVER_DECAYS,
-    weightedSumCount: EXPERT_COLUMNS,
-    limits: SERVER_LIMITS,
+    decays: SERVER_SUMS.decays,
+    weightedSumCount: CERTAINTY_SUMS,
+    limits: SERVER_SUMS.limits,
     residuals: undefined,
     read: () =>
-      Float64Array.from([
-        ...listExperts(weights.saveServer(server)),
-        ...(intervals.ofServers.saveServer(server) ?? repeat(0, LEVELS)),
-      ]),
+      SERVER_SUMS.join({
+        ...joinExperts(weights.saveServer(server)),
+        corrections: intervals.ofServers.saveServer(server) ?? noCorrections,
+      }),
     write(sums, events) {
-      weights.restoreServer(server, toExperts(sums));
-      intervals.ofServers.restoreServer(server, [...sums.subarray(EXPERT_COLUMNS)]);
+      weights.restoreServer(server, readExperts(SERVER_SUMS, sums));
+      intervals.ofServers.restoreServer(server, SERVER_SUMS.read(sums, 'corrections'));
       intervals.ofServers.countEvents(server, events);
     },
   };
 }
 
-/** Levels do not decay: what every process moved them by adds up. */
-const SLOT_DECAYS = [...EXPERT_DECAYS, ...repeat(1, LEVELS), ...repeat(COVERAGE_DECAY, LEVELS), FEEDBACK_DELAY_DECAY];
-const SLOT_LIMITS: Limits = {
-  least: [...NO_LEAST, ...repeat(MIN_LEVEL, LEVELS), ...repeat(0, LEVELS), 0],
-  most: [...NO_MOST, ...repeat(MAX_LEVEL, LEVELS), ...repeat(1, LEVELS), Number.POSITIVE_INFINITY],
-};
-
-function openSlot({ weights, intervals }: LiveTarget): SumGroup {
+function openSlot({ weights, intervals }: TargetPredictor): SumGroup {
   const { ofSlot, rollingMaximum, excessMaximum } = intervals;
-  const levelsEnd = EXPERT_COLUMNS + LEVELS;
   return {
-    decays: SLOT_DECAYS,
-    weightedSumCount: EXPERT_COLUMNS,
-    limits: SLOT_LIMITS,
+    decays: SLOT_SUMS.decays,
+    weightedSumCount: CERTAINTY_SUMS,
+    limits: SLOT_SUMS.limits,
     read() {
       const { levels, coverages } = ofSlot.save();
-      return Float64Array.from([...listExperts(weights.save()), ...levels, ...coverages, intervals.feedbackDelay]);
+      const feedbackDelay = [intervals.feedbackDelay];
+      return SLOT_SUMS.join({ ...joinExperts(weights.save()), levels, coverages, feedbackDelay });
     },
     write(sums) {
-      const levels = [...sums.subarray(EXPERT_COLUMNS, levelsEnd)];
-      const coverages = [...sums.subarray(levelsEnd, levelsEnd + LEVELS)];
-      intervals.feedbackDelay = sums[levelsEnd + LEVELS]!;
-      ofSlot.replace({ residuals: ofSlot.save().residuals, levels, coverages }, 0);
-      weights.restore(toExperts(sums));
+      intervals.feedbackDelay = SLOT_SUMS.read(sums, 'feedbackDelay')[0]!;
+      const { residuals } = ofSlot.save();
+      const levels = SLOT_SUMS.read(sums, 'levels');
+      ofSlot.replace({ residuals, levels, coverages: SLOT_SUMS.read(sums, 'coverages') }, 0);
+      weights.restore(readExperts(SLOT_SUMS, sums));
     },
     residuals: {
       read: () => ({
@@ -164,14 +133,6 @@ function openSlot({ weights, intervals }: LiveTarget): SumGroup {
   };
 }
 
-function listExperts(saved: SavedExperts | undefined): number[] {
-  return saved === undefined ? repeat(0, EXPERT_COLUMNS) : [...saved.losses, saved.count];
-}
-
-function toExperts(sums: Float64Array): SavedExperts {
-  return { losses: [...sums.subarray(0, EXPERT_COUNT)], count: sums[EXPERT_COUNT]! };
-}
-
 /** How many events there were, and the sum of their certainties. */
 export interface EventCount {
   readonly events: number;
@@ -183,7 +144,7 @@ export interface AddedEvents extends EventCount {
   readonly sums: Float64Array | Float32Array;
 }
 
-/** What is left of each sum after the events, before what they add. */
+/** The sums decayed by the events, without what the events add. */
 export function decaySums(
   { decays, weightedSumCount }: SumGroup,
   sums: Float64Array,
@@ -197,7 +158,7 @@ export function addEvents(group: SumGroup, before: Float64Array, added: AddedEve
   return addWithin(group, decaySums(group, before, added), added.sums);
 }
 
-/** The sums and what is added to them, within their limits. */
+/** Adds two vectors, and clamps the result to the limits of the group. */
 export function addWithin({ limits }: SumGroup, sums: Float64Array, added: AddedEvents['sums']): Float64Array {
   return sums.map((value, c) => {
     const next = value + added[c]!;
@@ -205,7 +166,7 @@ export function addWithin({ limits }: SumGroup, sums: Float64Array, added: Added
   });
 }
 
-/** The newest of both together. */
+/** The newest residuals of both, as many as a slot keeps. */
 export function appendResiduals(before: Residuals, added: Residuals): Residuals {
   return {
     scaled: [...before.scaled, ...added.scaled].slice(-KEPT),

@@ -2,7 +2,12 @@
 import { computeFeatures, FEATURE_COUNT, type FeatureMatrix, OFFSET_FEATURES } from '../model/features.ts';
 import type { SlotOffsets } from '../model/model.ts';
 import { readRowOffsets } from '../model/server-offsets.ts';
-import { type ObservationTable, observedTimes, TARGETS, type Target } from '../schema/observation-table.ts';
+import {
+  type ObservationTable,
+  observedTimes,
+  PREDICTION_TARGETS,
+  type PredictionTarget,
+} from '../schema/observation-table.ts';
 
 /** Rows of one target, ready to learn from. */
 export interface Samples {
@@ -12,7 +17,7 @@ export interface Samples {
   readonly observed: Float64Array;
 }
 
-export function computeSamples(target: Target, table: ObservationTable, slotOffsets: SlotOffsets): Samples {
+export function computeSamples(target: PredictionTarget, table: ObservationTable, slotOffsets: SlotOffsets): Samples {
   const observed = observedTimes(table, target).slice(0, table.count);
   return { table, slotOffsets, features: computeMatrix(table, slotOffsets), observed };
 }
@@ -22,7 +27,7 @@ export function computeMatrix(table: ObservationTable, slotOffsets?: SlotOffsets
   const values = new Float32Array(FEATURE_COUNT * count);
   computeFeatures(table, values, count);
   if (slotOffsets !== undefined)
-    for (const target of TARGETS)
+    for (const target of PREDICTION_TARGETS)
       values.set(readRowOffsets(slotOffsets[target], table), OFFSET_FEATURES[target] * count);
   return { values, stride: count, count };
 }

@@ -22,10 +22,10 @@ import { clampMs } from '../schema/milliseconds.ts';
 import {
   type ObservationTable,
   observedTimes,
+  PREDICTION_TARGETS,
+  type PredictionTarget,
   rowsWith,
   selectRows,
-  TARGETS,
-  type Target,
 } from '../schema/observation-table.ts';
 import { normalizePodType } from '../schema/pod-type.ts';
 import { addBlankedRows } from './blanked-rows.ts';
@@ -68,7 +68,7 @@ export function trainModel(
   if (rowsByPodType.size > 1)
     for (const [podType, rows] of pickPodTypes(rowsByPodType)) {
       const name = podType === '' ? 'aggregate' : podType;
-      const onTarget = (target: Target) => onProgress(`${target} of ${rows.length} ${name} rows`);
+      const onTarget = (target: PredictionTarget) => onProgress(`${target} of ${rows.length} ${name} rows`);
       slots.set(podType, trainSlot(selectRows(table, rows), parameters, onTarget));
     }
   return { id, statistic: parameters.statistic, parameters: listParameters(parameters.trees), slots, whole };
@@ -102,7 +102,7 @@ function pickPodTypes(rowsByPodType: ReadonlyMap<string, number[]>): [string, nu
 function trainSlot(
   table: ObservationTable,
   parameters: TrainParameters,
-  onTarget: (target: Target) => void,
+  onTarget: (target: PredictionTarget) => void,
 ): SlotModels {
   const all = splitRows(table, () => true);
   const learned = splitRows(table, (i) => !isHeldOut(i));
@@ -113,8 +113,8 @@ function trainSlot(
   const slotOffsets = keepsTrial ? trialOffsets : fitSlotOffsets(all);
   const binning = fitBinning(toColumns(computeMatrix(table, slotOffsets)));
   const settings = { binning, trees: parameters.trees, keepsTrial };
-  const models: Partial<Record<Target, TargetModel>> = {};
-  for (const target of TARGETS) {
+  const models: Partial<Record<PredictionTarget, TargetModel>> = {};
+  for (const target of PREDICTION_TARGETS) {
     if (all[target].count === 0) continue;
     onTarget(target);
     const samples = computeSamples(target, all[target], slotOffsets);
@@ -126,11 +126,11 @@ function trainSlot(
 }
 
 /** The rows that have each target. */
-type TargetRows = Readonly<Record<Target, ObservationTable>>;
+type TargetRows = Readonly<Record<PredictionTarget, ObservationTable>>;
 
 /** Of those that have a target, the ones whose position among them is picked. */
 function splitRows(table: ObservationTable, isPicked: (position: number) => boolean): TargetRows {
-  const pick = (target: Target) =>
+  const pick = (target: PredictionTarget) =>
     selectRows(
       table,
       rowsWith(table, target).filter((_, i) => isPicked(i)),
@@ -139,7 +139,7 @@ function splitRows(table: ObservationTable, isPicked: (position: number) => bool
 }
 
 function fitSlotOffsets(rows: TargetRows): SlotOffsets {
-  const fit = (target: Target) => {
+  const fit = (target: PredictionTarget) => {
     const table = rows[target];
     return fitServerOffsets({ target, table, observed: observedTimes(table, target).slice(0, table.count) });
   };
@@ -159,7 +159,11 @@ interface TreeSettings {
   readonly keepsTrial: boolean;
 }
 
-function trainTarget(target: Target, { samples, learned, heldOut }: SplitSamples, settings: TreeSettings): TargetModel {
+function trainTarget(
+  target: PredictionTarget,
+  { samples, learned, heldOut }: SplitSamples,
+  settings: TreeSettings,
+): TargetModel {
   const rows = samples.table.count;
   if (rows < MIN_FOREST_ROWS) {
     const physics = fitPhysics(target, samples.table, samples.observed);
@@ -193,7 +197,12 @@ interface Layers {
 }
 
 /** With held-out rows, trees are added only as long as these get better. */
-function fitLayers(target: Target, samples: Samples, { binning, trees }: TreeSettings, heldOut?: Samples): Layers {
+function fitLayers(
+  target: PredictionTarget,
+  samples: Samples,
+  { binning, trees }: TreeSettings,
+  heldOut?: Samples,
+): Layers {
   const { table, slotOffsets } = samples;
   const offsets = slotOffsets[target];
   const offset = readRowOffsets(offsets, table);
@@ -232,7 +241,7 @@ function prepareRows(
   };
 }
 
-function listCertainties(target: Target, { outputTokens, count }: ObservationTable): Float64Array {
+function listCertainties(target: PredictionTarget, { outputTokens, count }: ObservationTable): Float64Array {
   return outputTokens.slice(0, count).map((tokens) => certaintyOf(target, tokens));
 }
 

@@ -9,27 +9,27 @@ import { conformalQuantile } from '../../model/calibration.ts';
 /** The quantiles whose coverage is kept. */
 export const QUANTILE_LEVELS = [0.5, 0.9, 0.95, 0.99] as const;
 export type QuantileLevel = (typeof QUANTILE_LEVELS)[number];
-/** The level of the lower bound. It is read off the window: no step corrects its coverage. */
+/** The level of the lower bound: an empirical quantile of the window, whose coverage is not corrected. */
 const LOWER_LEVEL = 0.1;
 
-/** So many residuals are kept, and the newest of them count: as many more as requests end late, since these are alike. */
+/** Residuals that are kept. The newest of them count; the longer the feedback delay, the more, since late ones are alike. */
 export const KEPT = 1000;
 const PROMPT_WINDOW = 300;
-/** With this many other events between forecast and end, as many residuals again are needed to say the same. */
+/** With this many other events between forecast and end, twice as many residuals are needed for the same certainty. */
 const DOUBLING_FEEDBACK_DELAY = 10;
 /**
- * Step of each level after an event, in proportion to the share of misses that it allows. The median stays that of the
- * window: it is a prediction, and swings would cost more accuracy than they gain in coverage.
+ * Step of each level after an event, in proportion to the share of misses that the level allows. The median's level does not
+ * move: the median is a prediction, and swings would cost more accuracy than they gain in coverage.
  */
 const STEPS = QUANTILE_LEVELS.map((level) => (level === 0.5 ? 0 : 0.25 * (1 - level)));
 /** The most that all steps taken while an answer was under way may add up to. */
 const MAX_GAIN = 0.3;
-/** Coverage is that of about the last 100 events. */
+/** Coverage is a mean of about the last 100 events. */
 export const COVERAGE_DECAY = 0.99;
 export const MIN_LEVEL = 0.02;
 /** Above it every quantile would be the largest residual of the window, one stalled request. */
 export const MAX_LEVEL = 0.995;
-/** With fewer residuals than this, what the model measured while learning is better. */
+/** With fewer residuals than this, the quantiles that the model measured in training are better. */
 export const MIN_RESIDUALS = 20;
 /** The window is sorted again after this many events, and a larger one after a hundredth of its size. */
 const REFRESH_EVERY = 8;
@@ -38,7 +38,7 @@ const REFRESH_SHARE = 0.01;
 export interface AdaptiveQuantiles {
   /** One residual for each of `QUANTILE_LEVELS`; undefined while residuals are few: MIN_RESIDUALS, or more if they come late. */
   quantiles(): Float64Array | undefined;
-  /** The residual that one of ten stays below; undefined as long as `quantiles()` is. */
+  /** The p10 of the residuals; undefined as long as `quantiles()` is. */
   lowerQuantile(): number | undefined;
   /**
    * `predicted` are the quantiles that were predicted for this request, one for each level, and `since` is the number of
@@ -50,7 +50,7 @@ export interface AdaptiveQuantiles {
   readonly count: number;
   save(): SavedQuantiles;
   restore(saved: SavedQuantiles): void;
-  /** The same while requests are under way, after so many events of other processes: the count goes on. */
+  /** The same while requests are under way. `events` of other processes count as observed between their forecast and end. */
   replace(saved: SavedQuantiles, events: number): void;
 }
 
@@ -79,7 +79,7 @@ export function createAdaptiveQuantiles(readFeedbackDelay: () => number = () => 
     for (let p = 0; p < QUANTILE_LEVELS.length; p++) quantiles[p] = conformalQuantile(sorted, adapted.levels[p]!);
   }
 
-  /** Of how many residuals each says as much as one of requests that end before the next one begins. */
+  /** How many residuals are needed to be as certain as one of requests that end before the next begins. */
   function redundancy(): number {
     return 1 + readFeedbackDelay() / DOUBLING_FEEDBACK_DELAY;
   }

@@ -1,24 +1,24 @@
 import { type Calibration, LEVELS, median } from '../../model/calibration.ts';
 import { QUANTILE_LEVELS, type QuantileLevel } from './conformal.ts';
 
-/** One quantile for each of `QUANTILE_LEVELS`, in units of the spread. Those of a bucket stand at its number × stride. */
+/** One quantile for each of `QUANTILE_LEVELS`, in units of the spread. Those of a bucket begin at its number × stride. */
 export interface QuantileTable {
   readonly quantiles: Float64Array;
   readonly stride: number;
 }
 
-/** How widely times were scattered while the model learned, in buckets of predicted times. */
+/** How widely times were scattered in training, in buckets of predicted times. */
 export interface IntervalScale extends QuantileTable {
   readonly edges: Float64Array;
-  /** Half the width that four of five residuals stayed within, by bucket; a logarithm. */
+  /** The spread of each bucket: half the distance between p10 and p90 of the residuals, a logarithm. */
   readonly spreads: Float64Array;
   readonly typicalSpread: number;
-  /** By bucket, in units of the spread: the residual that one of ten stayed below. */
+  /** The p10 of the residuals of each bucket, in units of the spread. */
   readonly lowerQuantiles: Float64Array;
   readonly logMeans: Float64Array;
 }
 
-/** The least spread: a bucket of equal residuals is luck. */
+/** The least spread: a bucket has equal residuals only by chance. */
 const MIN_SPREAD = 0.02;
 const LOW = LEVELS.indexOf(0.1);
 const HIGH = LEVELS.indexOf(0.9);

@@ -1,8 +1,8 @@
-/** Turns the mixture of a batch into one statistic of each row: loops over arrays, of values that the caller hands in. */
+/** Turns the mixture of a batch into one statistic of each row. Pure loops over arrays. */
 import type { SHIFT_OF } from '../../model/calibration.ts';
 import type { AnswerStatistic } from '../../schema/columns.ts';
 import { clampMs } from '../../schema/milliseconds.ts';
-import type { Target } from '../../schema/observation-table.ts';
+import type { PredictionTarget } from '../../schema/observation-table.ts';
 import { QUANTILE_LEVELS } from './conformal.ts';
 import type { IntervalScale } from './interval-scale.ts';
 import type { ServerQuantiles } from './server-quantiles.ts';
@@ -11,16 +11,16 @@ import type { ServerQuantiles } from './server-quantiles.ts';
 const STATISTIC_OF: readonly AnswerStatistic[] = ['p50', 'p90', 'p95', 'p99'];
 export const MEDIAN = QUANTILE_LEVELS.indexOf(0.5);
 
-/** All that a statistic follows from, as it is now. */
+/** What the statistics of a slot are computed from. */
 export interface IntervalState extends IntervalScale {
-  /** The quantiles of the scale: others may stand in their place. */
+  /** The scale, whose quantiles may be replaced by those of recent residuals. */
   readonly learnedQuantiles: Float64Array;
-  readonly findShift: (typeof SHIFT_OF)[Target];
+  readonly findShift: (typeof SHIFT_OF)[PredictionTarget];
   /** No quantile shifts a prediction by more than this logarithm. */
   readonly maxShift: number;
-  /** Nor is a quantile more milliseconds above a prediction, unless the model learned it to be. */
+  /** No quantile is more milliseconds above a prediction, unless the training measured more. */
   readonly maxExcessMs: number;
-  /** In units of the spread, as the slot's recent residuals have it; undefined while they are few. */
+  /** From the slot's recent residuals, in units of the spread; undefined while they are few. */
   readonly lowerQuantile: number | undefined;
   readonly ofServers: ServerQuantiles;
   /** The median is shifted by this logarithm at most. */
@@ -56,7 +56,7 @@ export function fillStatistic(state: IntervalState, mixed: MixedRows, { statisti
   }
 }
 
-/** One shift at every load, so that the order of two loads never turns: learned medians are 0 at each load. */
+/** The same shift at every load, so that it never reverses the order of two rows; in training the median was 0 at each load. */
 function fillMedians(
   state: IntervalState,
   { count, rows, servers, mixtureMs }: MixedRows,
@@ -76,7 +76,7 @@ function fillQuantiles(
   for (let n = 0; n < count; n++) {
     const corrections = ofServers.correctionsOf(servers[n]!);
     const factor = Math.exp(quantileShift(state, corrections, mixtureMs[n]!));
-    // Where all observed times were far below the median, which moves slowly, no quantile may be below it.
+    // The median moves slowly. Where all observed times were far below it, the upper quantiles still stay above it.
     timesMs[rows[n]!] = clampMs(mixtureMs[n]! * Math.max(factor, medianFactor(state, corrections)));
   }
 }
@@ -88,7 +88,7 @@ function raiseToLeast({ count, rows }: MixedRows, leastMs: Float64Array, timesMs
   }
 }
 
-/** Never above the median. Servers have the scatter of their slot here: corrections keep the upper quantiles only. */
+/** Never above the median. A server has its slot's lower bound: corrections exist for the upper quantiles only. */
 function fillLowerBounds(
   state: IntervalState,
   { count, rows, servers, mixtureMs }: MixedRows,
@@ -169,7 +169,7 @@ export interface PredictedInterval {
   readonly quantiles: readonly number[];
   /** The median is shifted by this logarithm at most. */
   readonly maxMedianShift: number;
-  /** How many times the slot had observed by then, and how many of them of the server. */
+  /** How many times were observed before it, in the slot and at the server. */
   readonly observedBefore: number;
   readonly observedOfServerBefore: number;
 }

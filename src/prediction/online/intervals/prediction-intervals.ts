@@ -1,9 +1,9 @@
 /**
- * How far the observed time may be from the mixture of the experts, and so every statistic of it: as the model measured
- * it while learning, until the slot has enough residuals of its own, and corrected for each server.
+ * The distribution of the observed time around the mixture of the experts, from which every statistic is computed: first as
+ * measured in training, then by the slot's own residuals once there are enough, corrected for each server.
  */
 import { type Calibration, findBucket, SHIFT_OF } from '../../model/calibration.ts';
-import type { Target } from '../../schema/observation-table.ts';
+import type { PredictionTarget } from '../../schema/observation-table.ts';
 import { type AdaptiveQuantiles, createAdaptiveQuantiles, QUANTILE_LEVELS } from './conformal.ts';
 import { measureScale } from './interval-scale.ts';
 import {
@@ -22,7 +22,7 @@ import { createServerQuantiles, type ServerQuantiles } from './server-quantiles.
 export interface PredictionIntervals {
   readonly ofSlot: AdaptiveQuantiles;
   readonly ofServers: ServerQuantiles;
-  /** Of the logarithms of observed over predicted time, and of the milliseconds between them. */
+  /** Of log(observed / predicted), and of observed - predicted in milliseconds. */
   readonly rollingMaximum: RollingMaximum;
   readonly excessMaximum: RollingMaximum;
   /**
@@ -39,14 +39,14 @@ export interface PredictionIntervals {
   replaceCalibration(calibration: Calibration): void;
 }
 
-/** A lasting bias of more is for the offsets to correct; at an unknown load, the spread alone could move a median by e. */
+/** A larger lasting bias is corrected by offsets; at a load without samples, the spread alone could shift a median by a factor of e. */
 const MAX_MEDIAN_SHIFT = 0.05;
 /** With this feedback delay the median is shifted by half of that at most. */
 const HALF_FEEDBACK_DELAY = 3;
 export const FEEDBACK_DELAY_DECAY = 0.98;
 /**
- * A short time is now and then many times as long as predicted; a long one is not. So a quantile is above a prediction by
- * so many times the most that was seen lately, at whatever load.
+ * A short time is now and then many times as long as predicted, and a long one is not. So in milliseconds a quantile exceeds
+ * its prediction by at most this many times the largest recent excess, whatever the load.
  */
 const EXCESS_MARGIN = 2;
 
@@ -57,9 +57,9 @@ function limitMedianShift(feedbackDelay: number): number {
 
 interface PredictedTime {
   readonly mixtureMs: number;
-  /** At its load. */
+  /** The scale at the load of the request. */
   readonly spread: number;
-  /** Of its server. */
+  /** The corrections of its server. */
   readonly corrections: Float64Array;
   readonly leastMs: number;
 }
@@ -73,7 +73,7 @@ function predictQuantiles(state: IntervalState, { mixtureMs, spread, corrections
   });
 }
 
-export function createPredictionIntervals(target: Target, calibration: Calibration): PredictionIntervals {
+export function createPredictionIntervals(target: PredictionTarget, calibration: Calibration): PredictionIntervals {
   const ofSlot = createAdaptiveQuantiles(() => feedbackDelay);
   const ofServers = createServerQuantiles();
   const rollingMaximum = createRollingMaximum();

@@ -1,5 +1,5 @@
 /**
- * The largest of the newest residuals: logarithms of observed over predicted time, or milliseconds between them. It bounds
+ * The largest of the newest residuals, either log(observed / predicted) or observed - predicted in milliseconds. It bounds
  * the predicted quantiles: rescaling a low-variance residual to a high-variance load can exceed every latency observed.
  */
 import { MIN_RESIDUALS } from './conformal.ts';

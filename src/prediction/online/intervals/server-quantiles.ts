@@ -18,15 +18,15 @@ export interface ServerQuantiles {
   /** What to add to the slot's quantiles, one for each of `QUANTILE_LEVELS`; zeros for -1, an unknown server. */
   correctionsOf(server: number): Float64Array;
   /**
-   * `predicted` are the quantiles that were predicted for the server's request, one for each level, and `since` how many
-   * events of the server were observed meanwhile: with many under way, each miss would move all of them.
+   * `predicted` are the quantiles that were predicted for the server's request, one for each level. `since` is how many events
+   * of the server were observed between prediction and end: the more, the smaller the step.
    */
   observe(server: number, residual: number, predicted: readonly number[], since?: number): void;
   /** How many events of this server were observed. */
   countOf(server: number): number;
   /** Counts events of this server that other processes observed. */
   countEvents(server: number, events: number): void;
-  /** Call when this number is about to mean another server. */
+  /** Must be called before this number is given to another server. */
   forget(server: number): void;
   saveServer(server: number): readonly number[] | undefined;
   restoreServer(server: number, saved: readonly number[]): void;
@@ -36,7 +36,7 @@ export function createServerQuantiles(): ServerQuantiles {
   const servers: (Float64Array | undefined)[] = [];
   const counts: number[] = [];
   return {
-    // Not by `servers[server]` alone: a look-up of -1, or beyond the end, costs ten times one inside.
+    // An array look-up at -1 or beyond the end costs ten times as much as one inside, so the bounds are checked first.
     correctionsOf: (server) => (server >= 0 && server < servers.length ? (servers[server] ?? NONE) : NONE),
     countOf: (server) => (server >= 0 && server < counts.length ? (counts[server] ?? 0) : 0),
     countEvents(server, events) {

@@ -4,8 +4,8 @@ import { observePool, tabulate } from '../../../test/support/observed-pool.ts';
 import { createPredictColumns, METRIC_COLUMNS } from '../schema/columns.ts';
 import { trainModel } from '../training/train-model.ts';
 import { createLiveModel, type LiveModel } from './live-model.ts';
-import { forecastP90Ms } from './live-target.ts';
-import { createQueueWaits, fillQueueWaits } from './queue-waits.ts';
+import { createStalledQueueBounds, fillStalledQueueBounds } from './stalled-queue-bounds.ts';
+import { forecastP90Ms } from './target-predictor.ts';
 
 interface History {
   readonly oldestMs: number;
@@ -24,9 +24,9 @@ function listLeast({ oldestMs, gapMs, waiting, reportAgeMs = 0 }: History) {
   columns.expectedWaitMs[0] = gapMs * waiting;
   columns.sinceFirstTokenMs[0] = reportAgeMs + 100;
   columns.sinceDispatchMs[0] = reportAgeMs;
-  const waits = createQueueWaits(2);
+  const waits = createStalledQueueBounds(2);
   for (const part of [waits.leastMs, waits.leastQuantileMs]) part.fill(7);
-  fillQueueWaits(columns, waits);
+  fillStalledQueueBounds(columns, waits);
   return [0, 1].map((row) => ({ median: waits.leastMs[row]!, quantile: waits.leastQuantileMs[row]! }));
 }
 

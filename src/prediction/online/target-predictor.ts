@@ -1,19 +1,19 @@
 /**
- * Layers 3 and 4 of docs/how-it-works/prediction.md for one target of one slot: mixes the predictions of the experts, and predicts how far off the mixture
- * may be. Each step is a loop over all rows of a batch: row by row, the calls around the arithmetic would cost several
- * times as much.
+ * Predicts one target (TTFT or TPOT) of one slot from the model's estimates and what reports have shown since: mixes the experts
+ * (`expert-weights.ts`), adds server offsets, raises TTFT to the bound of a stalled queue, and computes the interval around it
+ * (`intervals/`). Layers 3 and 4 of docs/how-it-works/prediction.md. Each step loops over all rows of a batch, since calls for
+ * each row would cost several times the arithmetic.
  */
 
 import type { TargetModel } from '../model/model.ts';
 import { type Estimate, readEstimate, type TargetEstimates } from '../model/slot-evaluator.ts';
 import { clampMs } from '../schema/milliseconds.ts';
-import type { Target } from '../schema/observation-table.ts';
+import type { PredictionTarget } from '../schema/observation-table.ts';
 import { createExpertWeights, type ExpertWeights } from './expert-weights.ts';
 import { EXPERT_COUNT, EXPERTS } from './experts.ts';
 import { type PredictedInterval, quantileMs, type StatisticColumn } from './intervals/interval-statistics.ts';
 import { createPredictionIntervals, type PredictionIntervals } from './intervals/prediction-intervals.ts';
 import { createLiveOffsets, type LiveOffsets } from './live-offsets.ts';
-import { createQueueTrust, type QueueClaim } from './queue-trust.ts';
 import {
   type CorrectedExpert,
   type ResidualBase,
@@ -22,6 +22,7 @@ import {
   signalOf,
 } from './residual-tracker.ts';
 import type { Batch, Mixture } from './slot-batch.ts';
+import { createStalledQueueCheck, type ForecastBound } from './stalled-queue-check.ts';
 
 /** The prediction for one request, kept until its time is known. */
 export interface TargetForecast {
@@ -32,7 +33,7 @@ export interface TargetForecast {
   readonly mixtureMs: number;
   readonly medianMs: number;
   readonly interval: PredictedInterval;
-  readonly queueClaim: QueueClaim;
+  readonly stalledQueueBound: ForecastBound;
 }
 
 export interface CertainTime {
@@ -41,39 +42,42 @@ export interface CertainTime {
   readonly certainty: number;
 }
 
-export interface LiveTarget {
+export interface TargetPredictor {
   readonly weights: ExpertWeights;
   readonly intervals: PredictionIntervals;
   /** Fills the mixture of the experts for these rows. */
   mix(estimates: TargetEstimates, batch: Batch, mixture: Mixture): void;
-  /** Fills the mixture with the model's own predictions, for servers without any report. */
-  trustModel(estimates: TargetEstimates, batch: Batch, mixture: Mixture): void;
+  /** Fills the mixture with the model's own predictions: before the first report there is nothing to correct them by. */
+  useModelOnly(estimates: TargetEstimates, batch: Batch, mixture: Mixture): void;
   /** Writes one statistic of each row of a mixture. */
   fillStatistic(batch: Batch, mixture: Mixture, column: StatisticColumn): void;
   /** Forecasts row 0 of a call, the only row of the batch; `mixture` is filled on the way. */
   forecast(estimates: TargetEstimates, batch: Batch, mixture: Mixture): TargetForecast;
   observe(forecast: TargetForecast, key: ServerKey, observed: CertainTime): void;
-  /** Moves only the residuals of servers, by what this model would have predicted. */
+  /** Updates only the residuals of servers, relative to what this model would have predicted. */
   replay(estimate: Estimate, key: ServerKey, observedMs: number): void;
-  /** Another model predicts from now on; what was learned about servers stays. */
+  /** Predicts with another model from now on; what was learned about servers stays. */
   replaceModel(model: TargetModel): void;
-  /** Call when this number is about to mean another server. */
+  /** Must be called before this number is given to another server. */
   forgetServer(server: number): void;
 }
 
-export interface LiveTargetOptions {
+export interface TargetPredictorOptions {
   readonly tracker: ResidualTracker;
   /** As `normalizePodType` writes it. */
   readonly podType: string;
   readonly initial: TargetModel;
 }
 
-export function createLiveTarget(target: Target, { tracker, podType, initial }: LiveTargetOptions): LiveTarget {
+export function createTargetPredictor(
+  target: PredictionTarget,
+  { tracker, podType, initial }: TargetPredictorOptions,
+): TargetPredictor {
   const intervals = createPredictionIntervals(target, initial.calibration);
   const weights = createExpertWeights(() => intervals.feedbackDelay);
   const signals: BaseSignals = { physics: signalOf(target, 'physics'), trees: signalOf(target, 'trees') };
   const corrected = listCorrected(signals);
-  const queueTrust = createQueueTrust(target);
+  const stalledQueueCheck = createStalledQueueCheck(target);
   let offsets = createLiveOffsets(initial.offsets, podType, tracker.servers);
 
   function mix(estimates: TargetEstimates, batch: Batch, mixture: Mixture): void {
@@ -88,28 +92,35 @@ export function createLiveTarget(target: Target, { tracker, podType, initial }: 
     intervals,
     mix(estimates, batch, mixture) {
       mix(estimates, batch, mixture);
-      queueTrust.raise(mixture.timesMs, batch);
+      stalledQueueCheck.raise(mixture.timesMs, batch);
     },
-    trustModel(estimates, batch, mixture) {
+    useModelOnly(estimates, batch, mixture) {
       copyTreeLogs(estimates, batch, mixture);
       multiplyPhysics(estimates, batch, { mixture, offsets });
-      queueTrust.raise(mixture.timesMs, batch);
+      stalledQueueCheck.raise(mixture.timesMs, batch);
     },
-    fillStatistic: ({ count, rows, servers, waits }, { timesMs }, column) =>
-      intervals.fill({ count, rows, servers, leastMs: queueTrust.leastQuantiles(waits), mixtureMs: timesMs }, column),
+    fillStatistic: ({ count, rows, servers, queueBounds }, { timesMs }, column) =>
+      intervals.fill(
+        { count, rows, servers, leastMs: stalledQueueCheck.quantileBounds(queueBounds), mixtureMs: timesMs },
+        column,
+      ),
     forecast(estimates, batch, mixture) {
       mix(estimates, batch, mixture);
-      const queueClaim = { leastMs: batch.waits.leastMs[0]!, predictedMs: mixture.timesMs[0]! };
-      queueTrust.raise(mixture.timesMs, batch);
+      const stalledQueueBound = { leastMs: batch.queueBounds.leastMs[0]!, predictedMs: mixture.timesMs[0]! };
+      stalledQueueCheck.raise(mixture.timesMs, batch);
       const server = batch.servers[0]!;
-      const leastMs = queueTrust.leastQuantiles(batch.waits)?.[0];
+      const leastMs = stalledQueueCheck.quantileBounds(batch.queueBounds)?.[0];
       const interval = intervals.predictInterval(mixture.timesMs[0]!, server, leastMs);
       const offset = offsets.read(server);
-      return { ...describeForecast(readEstimate(estimates, 0), mixture, { offset, interval }), queueClaim };
+      return { ...describeForecast(readEstimate(estimates, 0), mixture, { offset, interval }), stalledQueueBound };
     },
-    observe({ logPhysics, logTrees, expertLogs, mixtureMs, interval, queueClaim }, key, { observedMs, certainty }) {
+    observe(
+      { logPhysics, logTrees, expertLogs, mixtureMs, interval, stalledQueueBound },
+      key,
+      { observedMs, certainty },
+    ) {
       const observedLog = Math.log(observedMs);
-      queueTrust.observe(queueClaim, observedMs);
+      stalledQueueCheck.observe(stalledQueueBound, observedMs);
       intervals.observe(interval, key.server, observedLog - Math.log(mixtureMs));
       weights.observe(key.server, { predictions: expertLogs, observedLog, certainty });
       tracker.observe(key, signals.physics, { residual: observedLog - logPhysics, certainty });
@@ -140,7 +151,7 @@ function listCorrected(signals: BaseSignals): CorrectedExpert[] {
 
 const TREE_SHARES = Float64Array.from(EXPERTS, ({ base }) => (base === 'trees' ? 1 : 0));
 
-/** The experts without the residuals that correct them: the factor of physics is 1, the other is that of the trees. */
+/** The experts before their residuals, as logarithms relative to physics: 0 for physics, the trees' own for trees. */
 function startExperts({ treeLogs }: TargetEstimates, { count, rows }: Batch, { expertLogs }: Mixture): void {
   for (let n = 0; n < count; n++) {
     const treeLog = treeLogs[rows[n]!]!;
@@ -163,12 +174,12 @@ function multiplyPhysics(
   for (let n = 0; n < count; n++) timesMs[n] = clampMs(physicsMs[rows[n]!]! * Math.exp(logs[n]!));
 }
 
-/** `mixture` is that of the one row. */
+/** `mixture` has one row. */
 function describeForecast(
   { physicsMs, treeLog }: Estimate,
   mixture: Mixture,
   { offset, interval }: { readonly offset: number; readonly interval: PredictedInterval },
-): Omit<TargetForecast, 'queueClaim'> {
+): Omit<TargetForecast, 'stalledQueueBound'> {
   const mixtureMs = mixture.timesMs[0]!;
   const logPhysics = Math.log(physicsMs) + offset;
   const logTrees = logPhysics + treeLog;
@@ -176,7 +187,7 @@ function describeForecast(
   return { logPhysics, logTrees, expertLogs, mixtureMs, medianMs: quantileMs('p50', mixtureMs, interval), interval };
 }
 
-/** The time that nine of ten such requests should stay below, as it was forecast. */
+/** The forecast p90: the time that nine of ten such requests should stay below. */
 export function forecastP90Ms({ mixtureMs, interval }: TargetForecast): number {
   return quantileMs('p90', mixtureMs, interval);
 }
