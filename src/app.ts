@@ -236,7 +236,7 @@ function serveHttp(
   const common = { log, metrics, world, observer, maxBodyBytes };
   const mounts = areas.flatMap((area) => area.routes ?? []);
   const reference = {
-    words: areas.flatMap((area) => area.apiWords ?? []),
+    descriptions: areas.flatMap((area) => area.apiDescriptions ?? []),
     baseUrl: config.server.baseUrl ?? http.url,
     authUrl: config.server.authUrl ?? http.url,
   };

@@ -1,14 +1,14 @@
 import type { GrpcService } from './grpc/call/service.ts';
 import type { Endpoint } from './http/endpoint.ts';
 import type { ReplyStyle, RouteMount } from './http/mount.ts';
-import type { ApiWords } from './http/openapi/api-words.ts';
+import type { ApiDescriptions } from './http/openapi/api-descriptions.ts';
 import type { Worker } from './workers/worker.ts';
 
 /** One area of the service: what it serves over HTTP, over gRPC, and what it does in the background. */
 export interface Area {
   readonly routes?: readonly RouteMount[];
   /** What the OpenAPI document says of the routes beside what they say of themselves. */
-  readonly apiWords?: ApiWords;
+  readonly apiDescriptions?: ApiDescriptions;
   readonly services?: readonly GrpcService[];
   readonly workers?: readonly Worker[];
   /** Served over HTTP beside the common port, for clients that know no path but the root. */

@@ -15,7 +15,8 @@ import { createStorePlace, findReasonToSkip, openTestStore } from './support/eng
  */
 
 const sources = globSync('src/**/*.ts').filter((path) => !path.endsWith('.test.ts'));
-const makesStatements = /\b(statement(<[^(]*>)?\(\s*['`]|wideStatement\(|wideInsert\(|createEncryptedColumn\(\{)/;
+const makesStatements =
+  /\b(statement(<[^(]*>)?\(\s*['`]|multiRowStatement\(|multiRowInsert\(|createEncryptedColumn\(\{)/;
 const writers = sources.filter((path) => makesStatements.test(readFileSync(path, 'utf8')));
 for (const path of writers) await import(resolve(path));
 const statements = listStatements();

@@ -23,7 +23,7 @@ import { createOwners } from './accounts/owners.ts';
 import { createRefusalLog } from './accounts/refusal-log.ts';
 import { auditChange, implementAdministration } from './administration/administration.ts';
 import { listRecipients } from './administration/recipients-store.ts';
-import { authorizationWords } from './api/api-words.ts';
+import { authorizationDescriptions } from './api/api-descriptions.ts';
 import { createUserMount } from './api/user-routes.ts';
 import { ensureCommandLineClient } from './applications/command-line-client-store.ts';
 import { createSweeper } from './maintenance/sweeper-worker.ts';
@@ -109,7 +109,7 @@ export function createAuthorizationArea(dependencies: AuthorizationDependencies)
   const verifyToken = createVerifyToken(protocol);
   const requireScope = createRequireScope(verifyToken);
   return {
-    apiWords: authorizationWords,
+    apiDescriptions: authorizationDescriptions,
     routes: [
       ...createProtocolMounts(protocol),
       createAuthorizeMount({ ...protocol, signIn }),

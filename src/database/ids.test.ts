@@ -3,13 +3,13 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { forEachEngine } from '../../test/support/engines.ts';
 import { createStillWorld } from '../../test/support/still-world.ts';
-import { CLAIM_MS, claimStripe, createIdSource, type Stripe, type StripeTable } from './id-source.ts';
-import { type Claim, createIdMaker, ID_EPOCH_MS, IDS_PER_STRIPE_MS, idAtMs, STRIPE_COUNT } from './ids.ts';
+import { createIdSource, RANGE_MS, reserveStripe, type Stripe, type StripeTable } from './id-source.ts';
+import { createIdMaker, ID_EPOCH_MS, IDS_PER_STRIPE_MS, type IdRange, idAtMs, STRIPE_COUNT } from './ids.ts';
 
 const NOON_MS = Date.UTC(2026, 0, 1, 12);
 
 /** The whole numbers that a claim stands for, as `[from, until)` in each millisecond. */
-function idsOf({ stripe, fromMs, untilMs }: Claim): { has(id: number): boolean } {
+function idsOf({ stripe, fromMs, untilMs }: IdRange): { has(id: number): boolean } {
   return {
     has: (id) => {
       const atMs = ID_EPOCH_MS + Math.floor(id / (STRIPE_COUNT * IDS_PER_STRIPE_MS));
@@ -19,11 +19,11 @@ function idsOf({ stripe, fromMs, untilMs }: Claim): { has(id: number): boolean }
   };
 }
 
-function assertDisjoint(claims: readonly Claim[]): void {
-  for (const ofStripe of Map.groupBy(claims, ({ stripe }) => stripe).values()) {
+function assertDisjoint(ranges: readonly IdRange[]): void {
+  for (const ofStripe of Map.groupBy(ranges, ({ stripe }) => stripe).values()) {
     const ordered = ofStripe.toSorted((one, other) => one.fromMs - other.fromMs);
-    for (const [index, claim] of ordered.entries())
-      assert.ok(index === 0 || ordered[index - 1]!.untilMs <= claim.fromMs, JSON.stringify(ordered));
+    for (const [index, range] of ordered.entries())
+      assert.ok(index === 0 || ordered[index - 1]!.untilMs <= range.fromMs, JSON.stringify(ordered));
   }
 }
 
@@ -33,7 +33,7 @@ function createTable(): StripeTable & { readonly stripes: Stripe[] } {
   return {
     stripes,
     list: async () => stripes.toSorted((a, b) => a.claimed_until_ms - b.claimed_until_ms || a.stripe - b.stripe),
-    claim: async ({ stripe, claimed_until_ms }, untilMs) => {
+    reserve: async ({ stripe, claimed_until_ms }, untilMs) => {
       if (stripes[stripe]!.claimed_until_ms !== claimed_until_ms) return false;
       stripes[stripe] = { stripe, claimed_until_ms: untilMs };
       return true;
@@ -41,13 +41,13 @@ function createTable(): StripeTable & { readonly stripes: Stripe[] } {
   };
 }
 
-test('whatever the clock says, the ids of a claim rise, come once and stay inside it', () => {
+test('whatever the clock says, the ids of a range rise, come once and stay inside it', () => {
   const step = fc.record({ clockMs: fc.integer({ min: -20, max: 40 }), count: fc.integer({ min: 1, max: 100 }) });
   fc.assert(
     fc.property(fc.integer({ min: 0, max: STRIPE_COUNT - 1 }), fc.array(step, { maxLength: 60 }), (stripe, steps) => {
-      const claim = { stripe, fromMs: NOON_MS, untilMs: NOON_MS + 30 };
-      const maker = createIdMaker(claim);
-      const ids = idsOf(claim);
+      const range = { stripe, fromMs: NOON_MS, untilMs: NOON_MS + 30 };
+      const maker = createIdMaker(range);
+      const ids = idsOf(range);
       let last = 0;
       for (const { clockMs, count } of steps) {
         const run = maker.makeRun(NOON_MS + clockMs, count);
@@ -61,7 +61,7 @@ test('whatever the clock says, the ids of a claim rise, come once and stay insid
   );
 });
 
-test('a claim yields as many ids as it stands for, and then none', () => {
+test('a range yields as many ids as it stands for, and then none', () => {
   const maker = createIdMaker({ stripe: 5, fromMs: NOON_MS, untilMs: NOON_MS + 100 });
   let count = 0;
   for (let run = maker.makeRun(0, 7); run !== undefined; run = maker.makeRun(0, 7)) count += run.count;
@@ -97,18 +97,18 @@ test('a thousand million ids of many processes, whose clocks jump and which are 
   const table = createTable();
   const random = createRandom(7);
   const below = (limit: number) => Math.floor(random() * limit);
-  const claims: Claim[] = [];
+  const ranges: IdRange[] = [];
   // What is made is counted in runs of up to 32 consecutive ids; that no two overlap follows from two things that are
-  // looked at for every one of them: claims are disjoint, and a run rises inside its claim.
+  // looked at for every one of them: ranges are disjoint, and a run rises inside its claim.
   let made = 0;
   for (let processes = 0; made < TOTAL; processes += 1) {
     const offsetMs = below(20) === 0 ? below(7_200_000) - 3_600_000 : below(2_000) - 1_000;
-    const claim = await claimStripe(table, { fromMs: NOON_MS + processes * 50 + offsetMs, random });
-    claims.push(claim);
-    const maker = createIdMaker(claim);
-    let nowMs = claim.fromMs;
-    let last = idAtMs(claim.fromMs) - 1;
-    const end = idAtMs(claim.untilMs);
+    const range = await reserveStripe(table, { fromMs: NOON_MS + processes * 50 + offsetMs, random });
+    ranges.push(range);
+    const maker = createIdMaker(range);
+    let nowMs = range.fromMs;
+    let last = idAtMs(range.fromMs) - 1;
+    const end = idAtMs(range.untilMs);
     for (let left = 20 + below(600_000); left > 0; ) {
       const run = maker.makeRun(nowMs, left);
       if (run === undefined) break;
@@ -119,8 +119,8 @@ test('a thousand million ids of many processes, whose clocks jump and which are 
       if (run.firstId % 97 === 0) nowMs += below(9) - 3;
     }
   }
-  assertDisjoint(claims);
-  assert.ok(claims.length > 1000 && made >= TOTAL);
+  assertDisjoint(ranges);
+  assert.ok(ranges.length > 1000 && made >= TOTAL);
 });
 
 test('of processes that make ids in the same milliseconds, side by side, no two make the same', async () => {
@@ -174,6 +174,6 @@ forEachEngine('stores of several processes on one database never make one id twi
   // Again as after a restart, with a clock that was put back.
   world.moveMs(-3_600_000);
   const restarted = await openAnother({ world });
-  const more = await restarted.makeIds(CLAIM_MS * 4);
+  const more = await restarted.makeIds(RANGE_MS * 4);
   assert.equal(new Set([...ids, ...more]).size, ids.length + more.length);
 });

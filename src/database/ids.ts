@@ -2,9 +2,9 @@
  * Ids of rows: positive integers below 2^53 that rise with time, and that no two processes ever make twice, whatever
  * their clocks do ([decision](../../docs/decisions/0009-ids.md)).
  *
- * An id is 41 bits of milliseconds, 7 bits of a stripe, and 5 bits that count. A claim of a process is a stripe over a
- * span of milliseconds. Claims are taken in the database and never overlap; a process makes ids inside its claim only,
- * each once. So which time a clock shows decides how well ids follow the time, never whether they are unique.
+ * An id is 41 bits of milliseconds, 7 bits of a stripe, and 5 bits that count. A process reserves a range of ids in the
+ * database: one stripe over a span of milliseconds. Ranges never overlap, and a process makes each id of its range once. So a
+ * wrong clock makes ids follow the time badly, and never makes two the same.
  */
 
 /** 2025-01-01: 41 bits of milliseconds from here last until 2094. */
@@ -20,7 +20,7 @@ export function idAtMs(nowMs: number): number {
 }
 
 /** The ids of one stripe from one millisecond up to, not including, another. */
-export interface Claim {
+export interface IdRange {
   readonly stripe: number;
   readonly fromMs: number;
   readonly untilMs: number;
@@ -32,7 +32,7 @@ export interface IdRun {
   readonly count: number;
 }
 
-/** Makes the ids of a claim, rising, each once. */
+/** Makes the ids of a range in rising order, each once. */
 export interface IdMaker {
   /** Up to `count` ids, of that time or, when those are used up or the clock went back, the next; undefined at the end. */
   makeRun(nowMs: number, count: number): IdRun | undefined;
@@ -40,7 +40,7 @@ export interface IdMaker {
   readonly unusedFromMs: number;
 }
 
-export function createIdMaker({ stripe, fromMs, untilMs }: Claim): IdMaker {
+export function createIdMaker({ stripe, fromMs, untilMs }: IdRange): IdMaker {
   let atMs = fromMs;
   let used = 0;
   return {

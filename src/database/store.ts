@@ -136,7 +136,7 @@ export interface Store {
    */
   clockAheadMs(): number;
   /** Notifies the watchers of `topic`. Execute it in the transaction that makes the change. */
-  touch(topic: string, nowMs: number): BoundStatement;
+  markChanged(topic: string, nowMs: number): BoundStatement;
   [Symbol.asyncDispose](): Promise<void>;
 }
 

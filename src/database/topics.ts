@@ -12,7 +12,7 @@ interface TopicVersion {
   readonly version: number;
 }
 
-const touchSql: Statement<Row> = statement(
+const markChangedSql: Statement<Row> = statement(
   'topic_touch',
   `INSERT INTO topics (name, version, changed_at_ms) VALUES ($1, 1, $2)
    ON CONFLICT (name) DO UPDATE SET version = topics.version + 1, changed_at_ms = excluded.changed_at_ms`,
@@ -20,8 +20,8 @@ const touchSql: Statement<Row> = statement(
 
 const listVersionsSql: Statement<TopicVersion> = statement('topic_list', 'SELECT name, version FROM topics');
 
-export function touchStatement(topic: string, nowMs: number): BoundStatement {
-  return { statement: touchSql, parameters: [topic, nowMs] };
+export function markChangedStatement(topic: string, nowMs: number): BoundStatement {
+  return { statement: markChangedSql, parameters: [topic, nowMs] };
 }
 
 const POLL_MS = 400;

@@ -1,8 +1,8 @@
 import { type BoundStatement, type SqlValue, type Statement, statement } from './store.ts';
 
 /**
- * Statements over many rows at once, in the portable subset: a list of values as long as one of a few widths, so that
- * every width is prepared once. A row is an object; its values are named in the text, so no two can be swapped.
+ * Multi-row statements in the portable subset. The list of values has one of a few fixed lengths (widths), so that each length
+ * is prepared once. A row is an object, and the text names its values, so no two can be swapped.
  */
 const WIDTHS = [64, 32, 16, 8, 4, 2, 1] as const;
 
@@ -26,32 +26,32 @@ export interface RowsText<T extends RowTypes> {
   readonly more: (position: number) => string;
 }
 
-/** One statement in every width, the widest first, 1 the last. */
-export interface WideStatement<T extends RowTypes> {
+/** A statement that was made for each width, from the widest to 1. */
+export interface MultiRowStatement<T extends RowTypes> {
   readonly names: readonly NameIn<T>[];
   readonly widths: readonly number[];
   readonly byWidth: ReadonlyMap<number, Statement>;
 }
 
-export function wideStatement<const T extends RowTypes>(
+export function multiRowStatement<const T extends RowTypes>(
   name: string,
   types: T,
   render: (rows: RowsText<T>) => string,
   widths: readonly number[] = WIDTHS,
-): WideStatement<T> {
+): MultiRowStatement<T> {
   const byWidth = new Map(widths.map((width) => [width, statement(`${name}_${width}`, render(toText(types, width)))]));
   return { names: Object.keys(types) as NameIn<T>[], widths, byWidth };
 }
 
 /** Inserts rows whose values are named after their columns; `then` is what follows the list of values. */
-export function wideInsert<const T extends RowTypes>(
+export function multiRowInsert<const T extends RowTypes>(
   name: string,
   table: string,
   types: T,
   then = '',
-): WideStatement<T> {
+): MultiRowStatement<T> {
   const columns = Object.keys(types);
-  return wideStatement(name, types, ({ each }) => {
+  return multiRowStatement(name, types, ({ each }) => {
     const rows = each((parameter) => `(${columns.map((column) => parameter[column]).join(', ')})`);
     return `INSERT INTO ${table} (${columns.join(', ')}) VALUES ${rows.join(', ')} ${then}`;
   });
@@ -86,48 +86,48 @@ export interface RowOptions<T extends RowTypes> {
 }
 
 /**
- * The statements that run it over all rows. A list that fits no width is padded with `filler` or, without it, with its
- * last row again, which is safe where a row changes nothing the second time: one statement costs less than several.
+ * Binds the rows to as few statements as possible. A list that fits no width is padded with `filler` or, without it, with its
+ * last row: safe where the same row changes nothing the second time. One padded statement costs less than several.
  */
-export function wideStatements<T extends RowTypes>(
-  wide: WideStatement<T>,
+export function bindRows<T extends RowTypes>(
+  multiRow: MultiRowStatement<T>,
   rows: readonly ValueRow<T>[],
   { more = [], filler }: RowOptions<T> = {},
 ): BoundStatement[] {
   const statements: BoundStatement[] = [];
   const padding = filler ?? rows.at(-1);
   for (let at = 0; at < rows.length; ) {
-    const width = findWidth(wide, rows.length - at);
+    const width = findWidth(multiRow, rows.length - at);
     const parameters: SqlValue[] = [];
-    for (let row = at; row < at + width; row += 1) pushValues(wide, (rows[row] ?? padding)!, parameters);
+    for (let row = at; row < at + width; row += 1) pushValues(multiRow, (rows[row] ?? padding)!, parameters);
     parameters.push(...more);
-    statements.push({ statement: wide.byWidth.get(width)!, parameters });
+    statements.push({ statement: multiRow.byWidth.get(width)!, parameters });
     at += width;
   }
   return statements;
 }
 
-/** The same without padding: for rows that must not come twice. */
-export function exactStatements<T extends RowTypes>(
-  wide: WideStatement<T>,
+/** The same without padding, for rows that must not be written twice. */
+export function bindRowsExactly<T extends RowTypes>(
+  multiRow: MultiRowStatement<T>,
   rows: readonly ValueRow<T>[],
 ): BoundStatement[] {
   const statements: BoundStatement[] = [];
   for (let at = 0; at < rows.length; ) {
-    const width = wide.widths.find((one) => one <= rows.length - at) ?? 1;
+    const width = multiRow.widths.find((one) => one <= rows.length - at) ?? 1;
     const parameters: SqlValue[] = [];
-    for (const row of rows.slice(at, at + width)) pushValues(wide, row, parameters);
-    statements.push({ statement: wide.byWidth.get(width)!, parameters });
+    for (const row of rows.slice(at, at + width)) pushValues(multiRow, row, parameters);
+    statements.push({ statement: multiRow.byWidth.get(width)!, parameters });
     at += width;
   }
   return statements;
 }
 
-function pushValues<T extends RowTypes>({ names }: WideStatement<T>, row: ValueRow<T>, into: SqlValue[]): void {
+function pushValues<T extends RowTypes>({ names }: MultiRowStatement<T>, row: ValueRow<T>, into: SqlValue[]): void {
   for (const name of names) into.push(row[name]);
 }
 
 /** The narrowest width that fits all rows, or else the widest. */
-function findWidth({ widths }: Pick<WideStatement<RowTypes>, 'widths'>, count: number): number {
+function findWidth({ widths }: Pick<MultiRowStatement<RowTypes>, 'widths'>, count: number): number {
   return widths.findLast((width) => width >= count) ?? widths[0] ?? 1;
 }

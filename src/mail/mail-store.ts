@@ -23,7 +23,7 @@ const dueMailsSql = statement<WaitingMail>(
    ORDER BY due_at_ms, id LIMIT $3`,
 );
 // "attempts" is the fencing token: of two processes that read the mail, one counts the attempt, and that one sends it.
-const claimMailSql = statement<{ id: string }>(
+const leaseMailSql = statement<{ id: string }>(
   'claim-mail',
   'UPDATE mails SET attempts = attempts + 1, due_at_ms = $3 WHERE id = $1 AND attempts = $2 RETURNING id',
 );
@@ -67,9 +67,9 @@ export async function listDueMails(store: Store, { nowMs, latestMs, limit }: Due
   return await store.read(dueMailsSql, [nowMs, latestMs, limit]);
 }
 
-/** The mail with this attempt counted, or undefined when another process has it. Until `untilMs` no other process takes it. */
-export async function claim(store: Store, mail: WaitingMail, untilMs: number): Promise<WaitingMail | undefined> {
-  const rows = await store.write(claimMailSql, [mail.id, mail.attempts, untilMs]);
+/** Takes a lease on the mail until `untilMs`, and counts the attempt. Undefined when another process has the lease. */
+export async function leaseMail(store: Store, mail: WaitingMail, untilMs: number): Promise<WaitingMail | undefined> {
+  const rows = await store.write(leaseMailSql, [mail.id, mail.attempts, untilMs]);
   return rows.length === 0 ? undefined : { ...mail, attempts: mail.attempts + 1 };
 }
 

@@ -11,7 +11,7 @@ import { createRoundWorker } from '../workers/round-worker.ts';
 import type { Worker } from '../workers/worker.ts';
 import type { Mail } from './mail.ts';
 import type { MailOutcome } from './mail-metrics.ts';
-import { claim, listDueMails, mailAssociatedData, postpone, remove, type WaitingMail } from './mail-store.ts';
+import { leaseMail, listDueMails, mailAssociatedData, postpone, remove, type WaitingMail } from './mail-store.ts';
 import type { Smtp } from './smtp.ts';
 
 export interface MailWorkerDependencies {
@@ -45,14 +45,14 @@ export async function sendDueMails(dependencies: MailWorkerDependencies, signal:
     const due = await listDueMails(store, { nowMs, latestMs: nowMs + 2 * LONGEST_WAIT_MS, limit: BATCH });
     for (const mail of due) {
       if (signal.aborted) return;
-      const claimed = await claim(store, mail, world.nowMs() + LEASE_MS);
-      if (claimed !== undefined) await sendClaimed(dependencies, claimed);
+      const leased = await leaseMail(store, mail, world.nowMs() + LEASE_MS);
+      if (leased !== undefined) await sendLeased(dependencies, leased);
     }
     if (due.length < BATCH) return;
   }
 }
 
-async function sendClaimed(
+async function sendLeased(
   { store, cipher, world, log, smtp, count = () => {} }: MailWorkerDependencies,
   mail: WaitingMail,
 ) {

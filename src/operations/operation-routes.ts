@@ -2,7 +2,7 @@
 import { type OpenAPIHono, z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import type { RouteMount } from '../http/mount.ts';
-import { requireToken } from '../http/openapi/api-words.ts';
+import { requireToken } from '../http/openapi/api-descriptions.ts';
 import { createRoutes } from '../http/routes.ts';
 import type { IdentityEnv, RequireScope } from '../http/scope-middleware.ts';
 import { type AnyOperation, type Implementation, listPathFields, OPERATIONS_PATH, sendsJson } from './operation.ts';

@@ -16,7 +16,7 @@ import type { Metrics } from '../telemetry/metrics.ts';
 import type { World } from '../world.ts';
 import { createFileReader } from './administration/file-reader.ts';
 import { implementModels } from './administration/implement-models.ts';
-import { predictionWords } from './api/api-words.ts';
+import { predictionDescriptions } from './api/api-descriptions.ts';
 import { createObservationRoutes } from './api/observation-routes.ts';
 import { createObservationService } from './api/observation-service.ts';
 import { createPredictRoutes } from './api/predict-routes.ts';
@@ -84,7 +84,7 @@ export function createPredictionArea(dependencies: PredictionDependencies): Pred
   const objective = { type: config.llmDObjective, quantile: Number(config.llmDQuantile) };
   const llmD = openLlmDWire({ store, world, log, metrics, rule, predictor, unknownModel, sink: joined, objective });
   return {
-    apiWords: predictionWords,
+    apiDescriptions: predictionDescriptions,
     admin: createPredictionAdmin({ ...dependencies, predictor }, scraper),
     createNotices: (pagesUrl) => createDriftNotices(dependencies.store, pagesUrl),
     routes: [

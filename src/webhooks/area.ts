@@ -19,7 +19,7 @@ import type { Worker } from '../workers/worker.ts';
 import type { World } from '../world.ts';
 import { createAddressGuard } from './addresses/address-guard.ts';
 import { implementWebhooks } from './administration/implement-webhooks.ts';
-import { webhookWords } from './api/api-words.ts';
+import { webhookDescriptions } from './api/api-descriptions.ts';
 import { createBridgeRoutes } from './api/bridge-routes.ts';
 import { createDeliveryRoutes } from './api/delivery-routes.ts';
 import { createEventRoutes } from './api/event-routes.ts';
@@ -103,7 +103,7 @@ export function createWebhooksArea(dependencies: WebhooksDependencies): Webhooks
   routes.route('/', createBridgeRoutes(managed));
   routes.route('/', createEventRoutes(managed));
   return {
-    apiWords: webhookWords,
+    apiDescriptions: webhookDescriptions,
     // The identity is there only behind requireScope, which every route begins with.
     routes: [
       { path: '/api/v5', errors: 'platform', routes: routes as unknown as OpenAPIHono<HttpEnv> },

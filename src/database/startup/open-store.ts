@@ -14,7 +14,7 @@ import { migrateSqlite } from '../sqlite/migrate-sqlite.ts';
 import { openSqliteEngine } from '../sqlite/sqlite-engine.ts';
 import type { BoundStatement, Migration, Row, SqlValue, Statement, Store, WriteOptions } from '../store.ts';
 import { createStoreMetrics, noStoreMetrics } from '../store-metrics.ts';
-import { createTopicWatcher, touchStatement } from '../topics.ts';
+import { createTopicWatcher, markChangedStatement } from '../topics.ts';
 import { ensureDataDir } from './data-dir.ts';
 import { checkNotMoved } from './moved-store.ts';
 
@@ -141,7 +141,7 @@ function createStore(engine: Engine, { log, metrics, world }: StoreOptions): Sto
     watch: (topic, listener) => topics.watch(topic, listener),
     makeIds: (count) => ids.makeIds(count),
     clockAheadMs: () => engine.clockAheadMs(),
-    touch: touchStatement,
+    markChanged: markChangedStatement,
     [Symbol.asyncDispose]: async () => {
       topics.close();
       await engine.close();

@@ -193,12 +193,12 @@ forEachEngine(
     store.watch('models', () => changed.push('models'));
     await waitUntil(() => changed.length === 2);
     changed.length = 0;
-    await other.writeAll([other.touch('tokens', 1), { statement: insertNoteSql, parameters: ['one', 1] }]);
+    await other.writeAll([other.markChanged('tokens', 1), { statement: insertNoteSql, parameters: ['one', 1] }]);
     await waitUntil(() => changed.length > 0);
-    await store.writeAll([store.touch('models', 2)]);
+    await store.writeAll([store.markChanged('models', 2)]);
     await waitUntil(() => changed.length > 1);
     stop();
-    await other.writeAll([other.touch('tokens', 3), other.touch('models', 3)]);
+    await other.writeAll([other.markChanged('tokens', 3), other.markChanged('models', 3)]);
     await waitUntil(() => changed.length > 2);
     assert.deepEqual(changed, ['tokens', 'models', 'models']);
   },

@@ -3,15 +3,15 @@
  * meaning of each field, examples, servers and deliveries. What a route says of itself stays as it is.
  */
 import type { ErrorStyle } from '../mount.ts';
-import type { ApiWords, Json } from './api-words.ts';
-import { commonWords } from './common-words.ts';
+import type { ApiDescriptions, Json } from './api-descriptions.ts';
+import { commonDescriptions } from './common-descriptions.ts';
 import { createExample, type ExampleContext, type Place, type Schema } from './create-example.ts';
 import { describeError } from './error-answers.ts';
-import { createWordFinder, type FindWord } from './find-word.ts';
+import { createDescriptionFinder, type FindWord } from './find-description.ts';
 import { describeSecuritySchemes } from './security-schemes.ts';
 
 export interface CompletionDependencies {
-  readonly words: readonly ApiWords[];
+  readonly descriptions: readonly ApiDescriptions[];
   readonly baseUrl: string;
   readonly authUrl: string;
   readonly styleOf: (path: string) => ErrorStyle;
@@ -22,20 +22,20 @@ interface Finders extends ExampleContext {
 }
 
 export function completeDocument(document: Schema, dependencies: CompletionDependencies): object {
-  const words = [commonWords, ...dependencies.words];
+  const descriptions = [commonDescriptions, ...dependencies.descriptions];
   const schemas = document.components.schemas as Record<string, Schema>;
   const finders: Finders = {
     schemas,
-    findField: createWordFinder(words.map(({ fields }) => fields)),
-    findExample: createWordFinder<Json>(words.map(({ examples }) => examples)),
+    findField: createDescriptionFinder(descriptions.map(({ fields }) => fields)),
+    findExample: createDescriptionFinder<Json>(descriptions.map(({ examples }) => examples)),
   };
   const operations = listOperations(document);
-  for (const one of operations) completeOperation(one, schemas, { ...dependencies, words });
+  for (const one of operations) completeOperation(one, schemas, { ...dependencies, descriptions });
   for (const [name, schema] of Object.entries(schemas)) describeFields(schema, whole(name), finders);
   for (const { operation } of operations) describeContent(operation, finders);
   document.components.securitySchemes = describeSecuritySchemes(dependencies.authUrl, listScopes(operations));
   document.servers = [{ url: dependencies.baseUrl, description: 'This service' }];
-  document.webhooks = Object.assign({}, ...dependencies.words.map(({ listWebhooks }) => listWebhooks?.() ?? {}));
+  document.webhooks = Object.assign({}, ...dependencies.descriptions.map(({ listWebhooks }) => listWebhooks?.() ?? {}));
   return document;
 }
 
@@ -57,9 +57,9 @@ function listOperations(document: Schema): NamedOperation[] {
 function completeOperation(
   { key, path, operation }: NamedOperation,
   schemas: Record<string, Schema>,
-  { words, styleOf }: Pick<CompletionDependencies, 'words' | 'styleOf'>,
+  { descriptions, styleOf }: Pick<CompletionDependencies, 'descriptions' | 'styleOf'>,
 ): void {
-  for (const { operations } of words) Object.assign(operation, { ...operations[key], ...operation });
+  for (const { operations } of descriptions) Object.assign(operation, { ...operations[key], ...operation });
   const { component, schema, content } = describeError(styleOf(path));
   const answers = operation.responses as Record<string, Schema>;
   const withoutBody = Object.entries(answers).filter(([status, answer]) => isError(status) && !answer.content);

@@ -1,6 +1,6 @@
 /** An example value of a JSON Schema: its own example, else the area's, else one made of its type. */
-import type { Json } from './api-words.ts';
-import type { FindWord } from './find-word.ts';
+import type { Json } from './api-descriptions.ts';
+import type { FindWord } from './find-description.ts';
 
 /** An object of the document. It is data, so its fields are checked where they are read. */
 // biome-ignore lint/suspicious/noExplicitAny: OpenAPI nests schemas without bound

@@ -1,6 +1,6 @@
 /** The body of a refusal in each style, for operations that do not describe their own. */
 import type { ErrorStyle } from '../mount.ts';
-import type { Json } from './api-words.ts';
+import type { Json } from './api-descriptions.ts';
 
 const text: Json = { type: 'string' };
 

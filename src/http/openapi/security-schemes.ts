@@ -1,5 +1,5 @@
 /** How callers prove who they are. Scopes stand at each operation and in docs/reference/oauth.md. */
-import type { Json } from './api-words.ts';
+import type { Json } from './api-descriptions.ts';
 
 export function describeSecuritySchemes(authUrl: string, scopes: readonly string[]): Json {
   return {

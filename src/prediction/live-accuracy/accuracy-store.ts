@@ -1,6 +1,6 @@
 /** Writing the live accuracy: what one process adds, merging it into longer periods, and forgetting it. */
 import { procedure, type Row, type Statement, type Store, statement, type Transaction } from '../../database/store.ts';
-import { exactStatements, wideInsert } from '../../database/value-rows.ts';
+import { bindRowsExactly, multiRowInsert } from '../../database/value-rows.ts';
 import { COUNTS_MINUTES, type CountCell, SUMS_MINUTES, type SumsCell, type SumsKind } from './accuracy-recorder.ts';
 import { SUM_COLUMNS } from './accuracy-sums.ts';
 
@@ -25,7 +25,7 @@ const COUNTS_KEY = [
 const replaceSums = ['last_ms', ...SUM_COLUMNS].map((name) => `${name} = excluded.${name}`).join(', ');
 type SumColumn = (typeof SUM_COLUMNS)[number];
 const SUM_TYPES = Object.fromEntries(SUM_COLUMNS.map((name) => [name, 'real'])) as Record<SumColumn, 'real'>;
-const saveSumsSql = wideInsert(
+const saveSumsSql = multiRowInsert(
   'accuracy_sums_save',
   'accuracy_sums',
   {
@@ -42,7 +42,7 @@ const saveSumsSql = wideInsert(
   },
   `ON CONFLICT (${SUMS_KEY.join(', ')}) DO UPDATE SET ${replaceSums}`,
 );
-const saveCountsSql = wideInsert(
+const saveCountsSql = multiRowInsert(
   'accuracy_counts_save',
   'accuracy_counts',
   {
@@ -74,7 +74,7 @@ export async function saveAccuracySums(store: Store, process: string, cells: rea
     last_ms: lastMs,
     ...(Object.fromEntries(SUM_COLUMNS.map((name, index) => [name, sums[index] ?? 0])) as Record<SumColumn, number>),
   }));
-  await store.writeAll(exactStatements(saveSumsSql, rows));
+  await store.writeAll(bindRowsExactly(saveSumsSql, rows));
 }
 
 /** In one transaction, like the sums. */
@@ -91,7 +91,7 @@ export async function saveAccuracyCounts(store: Store, process: string, cells: r
     ratio,
     times,
   }));
-  await store.writeAll(exactStatements(saveCountsSql, rows));
+  await store.writeAll(bindRowsExactly(saveCountsSql, rows));
 }
 
 interface MergeRule {

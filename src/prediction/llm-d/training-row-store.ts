@@ -17,7 +17,7 @@ import {
   statement,
   type Transaction,
 } from '../../database/store.ts';
-import { exactStatements, wideInsert } from '../../database/value-rows.ts';
+import { bindRowsExactly, multiRowInsert } from '../../database/value-rows.ts';
 import { insertSampleStatements, type Sample } from '../observations/sample-store.ts';
 import { ROWS_A_TURN } from './read-rows.ts';
 
@@ -54,7 +54,7 @@ const updateModelSql = statement(
   'llm-d-model-update',
   'UPDATE llm_d_models SET measures = $2, held_rows = $3 WHERE target_model = $1',
 );
-const holdRowsSql = wideInsert('llm-d-hold-rows', 'llm_d_held_rows', {
+const holdRowsSql = multiRowInsert('llm-d-hold-rows', 'llm_d_held_rows', {
   id: 'int',
   target_model: 'text',
   observation: 'text',
@@ -90,7 +90,7 @@ export interface TrainingBatch extends BatchTimes {
   /** Held rows with smaller ids have waited long. */
   readonly oldId: number;
   /** Tells other processes that the model measures something else. */
-  readonly touch: BoundStatement;
+  readonly markChanged: BoundStatement;
 }
 
 export interface TakenBatch {
@@ -110,7 +110,7 @@ interface StoredBatch {
 export const takeBatchProcedure: Procedure<TrainingBatch, StoredBatch> = conditionalProcedure(
   import.meta.url,
   'takeBatchProcedure',
-  async (tx, { targetModel, groups, rows: rowCount, hasTpot, nowMs, oldId, touch }) => {
+  async (tx, { targetModel, groups, rows: rowCount, hasTpot, nowMs, oldId, markChanged }) => {
     const [model] = await tx.run(lockModelSql, [targetModel, nowMs]);
     const [first] = model!.held_rows === 0 ? [] : await tx.run(firstHeldSql, [targetModel]);
     const hasWaited = typeof first?.id === 'number' && first.id < oldId;
@@ -121,12 +121,12 @@ export const takeBatchProcedure: Procedure<TrainingBatch, StoredBatch> = conditi
     const released = rows.map(toSample).sort(byId);
     const toStatements = (samples: readonly Sample[]) =>
       next.measures === 'held'
-        ? exactStatements(holdRowsSql, samples.map(toHeldRow))
+        ? bindRowsExactly(holdRowsSql, samples.map(toHeldRow))
         : insertSampleStatements(listTaken(samples, next.measures, targetModel));
     await runGroups(tx, listGroups(released, groups), toStatements);
     const statements: BoundStatement[] = [];
     const measures = next.measures === 'held' ? known.measures : next.measures;
-    if (measures !== known.measures) statements.push(touch);
+    if (measures !== known.measures) statements.push(markChanged);
     if (measures !== known.measures || next.heldRows !== known.heldRows)
       statements.push({ statement: updateModelSql, parameters: [targetModel, measures, next.heldRows] });
     await tx.runAll(statements);
@@ -213,7 +213,7 @@ export async function takeBatch(store: Store, { targetModel, samples, nowMs }: N
     groups: await encodeGroups(samples),
     nowMs,
     oldId: idAtMs(nowMs - HELD_MS),
-    touch: store.touch(MEASURES_TOPIC, nowMs),
+    markChanged: store.markChanged(MEASURES_TOPIC, nowMs),
   });
   const { isHeld, released, measures } = stored;
   return { measures, samples: isHeld ? [] : listTaken([...released, ...samples], measures, targetModel) };

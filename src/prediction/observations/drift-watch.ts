@@ -39,7 +39,7 @@ export function createDriftWatch({ metrics, labelOf, onDrift }: DriftWatchDepend
     // On the trees without the live corrections, which would hide a drift.
     const residual = Math.log(observedMs) - forecast[target].logTrees;
     const clipped = Math.max(-MAX_RESIDUAL, Math.min(MAX_RESIDUAL, residual));
-    const detector = touchDetector(detectors, `${target} ${targetModel}`);
+    const detector = useDetector(detectors, `${target} ${targetModel}`);
     const cause = detector.observe(clipped, observedMs <= p90Ms);
     if (cause === undefined) return;
     alarms.inc({ model: labelOf(targetModel), target, cause });
@@ -47,8 +47,8 @@ export function createDriftWatch({ metrics, labelOf, onDrift }: DriftWatchDepend
   };
 }
 
-/** The last one that was needed stands last; the first is forgotten. */
-function touchDetector(detectors: Map<string, DriftDetector>, key: string): DriftDetector {
+/** Finds or creates the detector of a key. Keeps those that were used last: a `Map` lists its keys in the order of insertion. */
+function useDetector(detectors: Map<string, DriftDetector>, key: string): DriftDetector {
   const detector = detectors.get(key) ?? createDriftDetector();
   detectors.delete(key);
   detectors.set(key, detector);

@@ -10,7 +10,7 @@ import {
   type Store,
   statement,
 } from '../../database/store.ts';
-import { exactStatements, type ValueRow, type ValueType, wideInsert } from '../../database/value-rows.ts';
+import { bindRowsExactly, multiRowInsert, type ValueRow, type ValueType } from '../../database/value-rows.ts';
 import { METRIC_COLUMNS, METRIC_FIELDS } from '../schema/columns.ts';
 import { fillMetrics, type MetricName } from '../schema/input-fields.ts';
 import type { Observation } from '../schema/observation.ts';
@@ -62,7 +62,7 @@ const COLUMN_TYPES = Object.fromEntries(COLUMNS.map((name): [string, ValueType] 
   'real'
 >;
 const SAMPLE_TYPES = { ...KEY_TYPES, ...COLUMN_TYPES, server_ip: 'text', pod_type: 'text' } as const;
-const insertSamplesSql = wideInsert('sample-insert-many', 'samples', SAMPLE_TYPES);
+const insertSamplesSql = multiRowInsert('sample-insert-many', 'samples', SAMPLE_TYPES);
 const newestSamplesSql = statement<SampleRow>(
   'sample-newest',
   `SELECT id, ${COLUMNS.join(', ')} FROM samples WHERE target_model = $1 ORDER BY id DESC LIMIT $2`,
@@ -111,7 +111,7 @@ export function insertSampleStatement(sample: Sample): BoundStatement {
 
 /** Few statements for many rows. */
 export function insertSampleStatements(samples: readonly Sample[]): BoundStatement[] {
-  return exactStatements(insertSamplesSql, samples.map(toRow));
+  return bindRowsExactly(insertSamplesSql, samples.map(toRow));
 }
 
 function toRow({ id, observation }: Sample): ValueRow<typeof SAMPLE_TYPES> {

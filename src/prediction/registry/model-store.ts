@@ -162,13 +162,13 @@ interface Promotion {
   readonly reason: string;
   /** Recorded when something changes. */
   readonly audit?: BoundStatement | undefined;
-  readonly touch: ReturnType<Store['touch']>;
+  readonly markChanged: ReturnType<Store['markChanged']>;
 }
 
 export const promoteProcedure: Procedure<Promotion, boolean> = procedure(
   import.meta.url,
   'promoteProcedure',
-  async (tx, { name, version, nowMs, reason, touch, audit }) => {
+  async (tx, { name, version, nowMs, reason, markChanged, audit }) => {
     const [promoted] = await tx.run(setPromotedSql, [name, version, nowMs]);
     if (promoted === undefined) {
       const [model] = await tx.run(promotedVersionSql, [name]);
@@ -176,7 +176,7 @@ export const promoteProcedure: Procedure<Promotion, boolean> = procedure(
       throw unknownVersion(name, version);
     }
     await tx.run(insertPromotionSql, [name, version, nowMs, reason]);
-    await tx.run(touch.statement, touch.parameters);
+    await tx.run(markChanged.statement, markChanged.parameters);
     if (audit !== undefined) await tx.run(audit.statement, audit.parameters);
     return true;
   },
@@ -197,7 +197,7 @@ export interface RolledBack {
 export const rollbackProcedure: Procedure<Rollback, RolledBack> = procedure(
   import.meta.url,
   'rollbackProcedure',
-  async (tx, { name, nowMs, touch, expectedVersion, audit }) => {
+  async (tx, { name, nowMs, markChanged, expectedVersion, audit }) => {
     const [model] = await tx.run(promotedVersionSql, [name]);
     if (model === undefined) throw new Failure('not_found', `Cannot roll back "${name}": there is no such model`);
     const [present, previous] = await tx.run(standingPromotionsSql, [name]);
@@ -207,23 +207,29 @@ export const rollbackProcedure: Procedure<Rollback, RolledBack> = procedure(
       throw new Failure('conflict', `Cannot roll back "${name}": it would lead to version ${previous.version} by now`);
     await tx.run(undoPromotionSql, [name, present.number, nowMs]);
     await tx.run(setPromotedSql, [name, previous.version, nowMs]);
-    await tx.run(touch.statement, touch.parameters);
+    await tx.run(markChanged.statement, markChanged.parameters);
     if (audit !== undefined) await tx.run(audit.statement, audit.parameters);
     return { version: previous.version, from: present.version };
   },
 );
 
 /** Serves this version from now on, in every process; false when it was served already. */
-export async function promoteModel(store: Store, promotion: Omit<Promotion, 'touch'>): Promise<boolean> {
-  return await store.call(promoteProcedure, { ...promotion, touch: store.touch(MODELS_TOPIC, promotion.nowMs) });
+export async function promoteModel(store: Store, promotion: Omit<Promotion, 'markChanged'>): Promise<boolean> {
+  return await store.call(promoteProcedure, {
+    ...promotion,
+    markChanged: store.markChanged(MODELS_TOPIC, promotion.nowMs),
+  });
 }
 
 /**
  * Serves again what was served before the present version; returns which these are. Throws `conflict` when it would lead to
  * another version than the expected one.
  */
-export async function rollBackModel(store: Store, rollback: Omit<Rollback, 'touch'>): Promise<RolledBack> {
-  return await store.call(rollbackProcedure, { ...rollback, touch: store.touch(MODELS_TOPIC, rollback.nowMs) });
+export async function rollBackModel(store: Store, rollback: Omit<Rollback, 'markChanged'>): Promise<RolledBack> {
+  return await store.call(rollbackProcedure, {
+    ...rollback,
+    markChanged: store.markChanged(MODELS_TOPIC, rollback.nowMs),
+  });
 }
 
 /** Removes what is older than the newest `keep` versions, but for what is served or may be gone back to. */

@@ -7,11 +7,11 @@ import {
   statement,
   type Transaction,
 } from '../../database/store.ts';
-import { exactStatements, wideInsert } from '../../database/value-rows.ts';
+import { bindRowsExactly, multiRowInsert } from '../../database/value-rows.ts';
 import { Failure } from '../../errors.ts';
 import { enqueueStatements, type NewDelivery } from '../delivery/queue/delivery-store.ts';
 
-const insertEventsSql = wideInsert('insert-events', 'events', {
+const insertEventsSql = multiRowInsert('insert-events', 'events', {
   id: 'int',
   repository_id: 'int',
   kind: 'text',
@@ -102,7 +102,7 @@ function eventStatements(events: readonly NewEvent[]): BoundStatement[] {
     content,
     created_at_ms: nowMs,
   }));
-  return [...exactStatements(insertEventsSql, rows), ...enqueueStatements(events.flatMap((event) => event.deliveries))];
+  return [...bindRowsExactly(insertEventsSql, rows), ...enqueueStatements(events.flatMap((event) => event.deliveries))];
 }
 
 async function claimKeys(

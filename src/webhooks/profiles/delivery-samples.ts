@@ -1,7 +1,7 @@
 /** Each kind of event as each profile sends it, from the golden pairs that the tests compare: for references. */
 import { globSync, readFileSync } from 'node:fs';
 import { basename } from 'node:path';
-import type { Json } from '../../http/openapi/api-words.ts';
+import type { Json } from '../../http/openapi/api-descriptions.ts';
 import type { EventKind } from '../events/event-kind.ts';
 import { PROFILE_NAMES, type ProfileName } from '../hooks/hook.ts';
 import { PROFILES } from './profiles.ts';

@@ -4,7 +4,7 @@
  * moves). An attempt that does not pass them was made all the same: it is counted and logged, and changes nothing else.
  */
 import type { BoundStatement } from '../../../database/store.ts';
-import { wideStatement, wideStatements } from '../../../database/value-rows.ts';
+import { bindRows, multiRowStatement } from '../../../database/value-rows.ts';
 
 /** One attempt and the new state of its delivery. */
 export interface AttemptResult {
@@ -39,7 +39,7 @@ export const OUTSIDE_SHARDS = { shard: 0, epoch: -1 } as const;
 
 // Counts every attempt once: the same batch again finds it in the log. COUNT, not EXISTS, which PostgreSQL would make a
 // join, and would rather read through the whole log for it when it has no statistics.
-const settleSql = wideStatement(
+const settleSql = multiRowStatement(
   'delivery_settle',
   {
     hookId: 'int',
@@ -73,7 +73,7 @@ const settleSql = wideStatement(
 
 // After the statement above, which holds the delivery's row until the commit: so numbers are those of the count, and no
 // two attempts have one. A delivery that was swept away meanwhile has no count.
-const insertAttemptsSql = wideStatement(
+const insertAttemptsSql = multiRowStatement(
   'delivery_insert_attempts',
   {
     deliveryId: 'int',
@@ -113,5 +113,5 @@ export function attemptResultStatements(results: readonly AttemptResult[], worke
     hookId,
     numberWithoutCount: before + 1,
   }));
-  return [...wideStatements(settleSql, settled, { more: [workerId] }), ...wideStatements(insertAttemptsSql, attempts)];
+  return [...bindRows(settleSql, settled, { more: [workerId] }), ...bindRows(insertAttemptsSql, attempts)];
 }

@@ -3,7 +3,7 @@
  * their contents.
  */
 import { type BoundStatement, type Statement, type Store, statement } from '../../../database/store.ts';
-import { wideStatement, wideStatements } from '../../../database/value-rows.ts';
+import { bindRows, multiRowStatement } from '../../../database/value-rows.ts';
 import type { EventKind } from '../../events/event-kind.ts';
 import type { EncryptedSecrets } from '../../hooks/hook.ts';
 import { MAX_SMALL_BODY_BYTES } from '../schedule/concurrency-limits.ts';
@@ -63,7 +63,7 @@ export interface WaitingRequest {
 const BRANCH_WIDTHS = [4, 2, 1];
 
 // A branch for each endpoint and lane, so that each is the head of one index range however long that is.
-const waitingSql = wideStatement(
+const waitingSql = multiRowStatement(
   'delivery_waiting',
   { hookId: 'int', limit: 'int' },
   ({ each, more }) => {
@@ -88,7 +88,7 @@ export async function readWaiting(
   nowMs: number,
 ): Promise<WaitingRow[]> {
   const filler = { hookId: 0, limit: 0 };
-  return await readRows(store, wideStatements(waitingSql, requests, { more: [nowMs], filler }));
+  return await readRows(store, bindRows(waitingSql, requests, { more: [nowMs], filler }));
 }
 
 /** An endpoint of which so many are waiting in a lane has more than a read with contents brings. */
@@ -101,7 +101,7 @@ const HOOK_COLUMNS =
 // With contents, so that few that wait take one read and not two; large bodies are read when their turn has come. Everything
 // is looked up by an id: PostgreSQL might read through the whole table for a join. A constant limit, since it expects a tenth
 // of the table for a parameter.
-const waitingContentsSql = wideStatement(
+const waitingContentsSql = multiRowStatement(
   'delivery_waiting_contents',
   { hookId: 'int' },
   ({ each, more }) => {
@@ -134,7 +134,7 @@ export async function readFewWaiting(
   nowMs: number,
 ): Promise<{ readonly rows: readonly WaitingRow[]; readonly contents: readonly ContentRow[] }> {
   const requests = hookIds.map((hookId) => ({ hookId }));
-  const statements = wideStatements(waitingContentsSql, requests, { more: [nowMs], filler: { hookId: 0 } });
+  const statements = bindRows(waitingContentsSql, requests, { more: [nowMs], filler: { hookId: 0 } });
   const rows: WaitingContentRow[] = await readRows(store, statements);
   rows.sort((one, other) => one.due_at_ms - other.due_at_ms || one.id - other.id);
   return { rows, contents: rows.filter(hasContent) };
@@ -166,7 +166,7 @@ const CONTENT_COLUMNS = `d.id, d.hook_id, d.attempts, d.schedule_from, d.due_at_
 
 // A branch for each delivery, so that each is looked up by its ids. Joined with a list of values, PostgreSQL reads through
 // all deliveries as long as it has statistics of a nearly empty table.
-const contentsSql = wideStatement(
+const contentsSql = multiRowStatement(
   'delivery_contents_by_ids',
   { hookId: 'int', id: 'int' },
   ({ each }) => {
@@ -185,7 +185,7 @@ export async function readContents(
   store: Store,
   deliveries: readonly { readonly hookId: number; readonly id: number }[],
 ): Promise<ContentRow[]> {
-  return await readRows(store, wideStatements(contentsSql, deliveries, { filler: { hookId: 0, id: 0 } }));
+  return await readRows(store, bindRows(contentsSql, deliveries, { filler: { hookId: 0, id: 0 } }));
 }
 
 async function readRows<R extends object>(store: Store, statements: readonly BoundStatement[]): Promise<R[]> {

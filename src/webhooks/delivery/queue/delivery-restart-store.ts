@@ -3,7 +3,7 @@
  * it stores no result in time, the workers send it. The states are in delivery-state.ts.
  */
 import { type BoundStatement, type Row, type Statement, type Store, statement } from '../../../database/store.ts';
-import { wideStatement, wideStatements } from '../../../database/value-rows.ts';
+import { bindRows, multiRowStatement } from '../../../database/value-rows.ts';
 import { RECONNECTED } from '../schedule/pause-reason.ts';
 import { IS_NEW, IS_REQUESTED, isReserved, LANE_NUMBERS, setRequested, setReserved } from './delivery-state.ts';
 
@@ -179,7 +179,7 @@ export async function wakeOrigin(store: Store, origin: string, nowMs: number): P
   for (let at = 0; at < statements.length; at += WAKE_PAGE) await store.writeAll(statements.slice(at, at + WAKE_PAGE));
 }
 
-const doubtDeliveriesSql = wideStatement(
+const doubtDeliveriesSql = multiRowStatement(
   'delivery_doubt',
   { id: 'int' },
   ({ values, v, more }) =>
@@ -192,7 +192,7 @@ const doubtDeliveriesSql = wideStatement(
 /** Deliveries whose answers may have belonged to other requests are sent again; returns how many. */
 export async function reopenUnverified(store: Store, deliveryIds: readonly number[], nowMs: number): Promise<number> {
   const ids = deliveryIds.map((id) => ({ id }));
-  const rows = (await store.writeAll(wideStatements(doubtDeliveriesSql, ids, { more: [nowMs] }))).flat() as unknown as {
+  const rows = (await store.writeAll(bindRows(doubtDeliveriesSql, ids, { more: [nowMs] }))).flat() as unknown as {
     hook_id: number;
   }[];
   const hookIds = [...new Set(rows.map((row) => row.hook_id))].sort((a, b) => a - b);

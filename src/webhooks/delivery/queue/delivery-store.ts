@@ -7,7 +7,7 @@
  */
 import { hash } from 'node:crypto';
 import { type BoundStatement, type Row, type Statement, type Store, statement } from '../../../database/store.ts';
-import { exactStatements, wideInsert } from '../../../database/value-rows.ts';
+import { bindRowsExactly, multiRowInsert } from '../../../database/value-rows.ts';
 import type { EventKind } from '../../events/event-kind.ts';
 import { LANE_NUMBERS } from './delivery-state.ts';
 
@@ -49,7 +49,7 @@ export interface StoredBody {
   readonly storedBytes: number;
 }
 
-const insertContentsSql = wideInsert('delivery_insert_contents', 'delivery_contents', {
+const insertContentsSql = multiRowInsert('delivery_insert_contents', 'delivery_contents', {
   delivery_id: 'int',
   hook_id: 'int',
   event_id: 'int',
@@ -58,7 +58,7 @@ const insertContentsSql = wideInsert('delivery_insert_contents', 'delivery_conte
   subject: 'text',
 });
 
-const insertDeliveriesSql = wideInsert('delivery_insert', 'deliveries', {
+const insertDeliveriesSql = multiRowInsert('delivery_insert', 'deliveries', {
   hook_id: 'int',
   id: 'int',
   event_kind: 'text',
@@ -74,7 +74,7 @@ const insertDeliveriesSql = wideInsert('delivery_insert', 'deliveries', {
 
 // The row lock that this takes orders enqueues of one endpoint; a worker that puts the endpoint to sleep compares the version. An
 // endpoint that is due already counts up too: a worker that does not see the delivery yet might put it to sleep.
-const wakeOnEnqueueSql = wideInsert(
+const wakeOnEnqueueSql = multiRowInsert(
   'endpoint_wake_on_enqueue',
   'endpoint_queue',
   {
@@ -100,8 +100,8 @@ const wakeOnEnqueueSql = wideInsert(
 export function enqueueStatements(deliveries: readonly NewDelivery[]): BoundStatement[] {
   return [
     ...contentStatements(deliveries),
-    ...exactStatements(insertDeliveriesSql, deliveries.map(toDeliveryRow)),
-    ...exactStatements(wakeOnEnqueueSql, listWakes(deliveries)),
+    ...bindRowsExactly(insertDeliveriesSql, deliveries.map(toDeliveryRow)),
+    ...bindRowsExactly(wakeOnEnqueueSql, listWakes(deliveries)),
   ];
 }
 
@@ -110,7 +110,7 @@ export function contentStatements(deliveries: readonly NewDelivery[]): BoundStat
   const rows = deliveries.flatMap(({ id, hookId, eventId, uuid, body, subject = null }) =>
     'storedBytes' in body ? [] : [{ delivery_id: id, hook_id: hookId, event_id: eventId, uuid, body, subject }],
   );
-  return exactStatements(insertContentsSql, rows);
+  return bindRowsExactly(insertContentsSql, rows);
 }
 
 function toDeliveryRow({ id, hookId, eventKind, body, nowMs, dueAtMs = nowMs }: NewDelivery) {

@@ -8,7 +8,7 @@ import {
   statement,
 } from '../../../database/store.ts';
 import { repeatBatches, SWEEP_BATCH } from '../../../database/sweep.ts';
-import { wideStatement, wideStatements } from '../../../database/value-rows.ts';
+import { bindRows, multiRowStatement } from '../../../database/value-rows.ts';
 
 const heldEndpointsSql: Statement<{ hook_id: number }> = statement(
   'sweep_held_endpoints',
@@ -59,7 +59,7 @@ const deleteSomeSql: Statement<{ id: number }> = statement(
    RETURNING id`,
 );
 const deleteFrom = (table: string) =>
-  wideStatement(
+  multiRowStatement(
     `sweep_delete_${table}`,
     { id: 'int' },
     ({ values, v }) => `DELETE FROM ${table} WHERE delivery_id IN (SELECT ${v.id} FROM ${values})`,
@@ -84,7 +84,7 @@ export async function deleteUnusedContents(store: Store, beforeId: number): Prom
 /** Contents of deliveries that were not stored and never will be. */
 export async function deleteContentsOf(store: Store, deliveryIds: readonly number[]): Promise<void> {
   const ids = deliveryIds.map((id) => ({ id }));
-  if (ids.length > 0) await store.writeAll(wideStatements(deleteContentsSql, ids));
+  if (ids.length > 0) await store.writeAll(bindRows(deleteContentsSql, ids));
 }
 
 interface DeleteInput {
@@ -98,7 +98,7 @@ export const deleteOldDeliveries: Procedure<DeleteInput, number> = conditionalPr
   'deleteOldDeliveries',
   async (transaction, { hookId, beforeId }) => {
     const rows = await transaction.run(deleteSomeSql, [hookId, beforeId]);
-    await transaction.runAll([...wideStatements(deleteAttemptsSql, rows), ...wideStatements(deleteContentsSql, rows)]);
+    await transaction.runAll([...bindRows(deleteAttemptsSql, rows), ...bindRows(deleteContentsSql, rows)]);
     return rows.length;
   },
 );

@@ -3,7 +3,7 @@
  * may run twice, so a transaction that failed is written again as it is.
  */
 import { type BoundStatement, type Statement, statement } from '../../../database/store.ts';
-import { type ValueRow, type WideStatement, wideStatement, wideStatements } from '../../../database/value-rows.ts';
+import { bindRows, type MultiRowStatement, multiRowStatement, type ValueRow } from '../../../database/value-rows.ts';
 import type { EndpointHealth } from '../schedule/disable-failing-hook.ts';
 import type { Pause } from '../schedule/pause-reason.ts';
 import { countFailureStatement, recoverEndpointStatement } from './delivery-restart-store.ts';
@@ -63,7 +63,7 @@ type RowWork =
   | { readonly kind: 'health'; readonly hookId: number; readonly row: RowOf<typeof changeHealthSql> }
   | { readonly kind: 'sleep'; readonly hookId: number; readonly row: Sleep };
 
-type RowOf<Wide> = Wide extends WideStatement<infer Types> ? ValueRow<Types> : never;
+type RowOf<Wide> = Wide extends MultiRowStatement<infer Types> ? ValueRow<Types> : never;
 
 /**
  * All that a transaction changes in `endpoint_queue`, in ascending order of hooks: two transactions that lock the same rows
@@ -102,19 +102,19 @@ function splitRuns(works: readonly RowWork[]): RowWork[][] {
 
 function runStatements(run: readonly RowWork[]): BoundStatement[] {
   if (run[0]?.kind === 'health')
-    return wideStatements(
+    return bindRows(
       changeHealthSql,
       run.flatMap((work) => (work.kind === 'health' ? [work.row] : [])),
     );
   if (run[0]?.kind === 'sleep')
-    return wideStatements(
+    return bindRows(
       sleepSql,
       run.flatMap((work) => (work.kind === 'sleep' ? [work.row] : [])),
     );
   return run.flatMap((work) => (work.kind === 'change' ? [work.statement] : []));
 }
 
-const changeHealthSql = wideStatement(
+const changeHealthSql = multiRowStatement(
   'endpoint_change',
   {
     hookId: 'int',
@@ -162,7 +162,7 @@ const headDue = (lane: number) =>
   `COALESCE((SELECT d.due_at_ms FROM deliveries d WHERE d.state = 'pending' AND d.hook_id = endpoint_queue.hook_id
      AND d.lane = ${lane} ORDER BY d.due_at_ms, d.id LIMIT 1), ${NEVER_MS})`;
 
-const sleepSql = wideStatement(
+const sleepSql = multiRowStatement(
   'endpoint_rest',
   { hookId: 'int', version: 'int' },
   ({ values, v }) =>
@@ -209,7 +209,7 @@ export interface HookResult {
   readonly status: number;
 }
 
-const writeResultsSql = wideStatement(
+const writeResultsSql = multiRowStatement(
   'hook_write_result',
   { hookId: 'int', result: 'text', status: 'int' },
   ({ values, v }) =>
@@ -219,5 +219,5 @@ const writeResultsSql = wideStatement(
 /** One row a hook. */
 function hookResultStatements(results: readonly HookResult[]): BoundStatement[] {
   const ascending = [...results].sort((one, other) => one.hookId - other.hookId);
-  return wideStatements(writeResultsSql, ascending);
+  return bindRows(writeResultsSql, ascending);
 }

@@ -4,7 +4,7 @@
  */
 import { MAX_CLOCK_SKEW_MS } from '../../../database/leases.ts';
 import { type Statement, type Store, statement } from '../../../database/store.ts';
-import { wideStatement, wideStatements } from '../../../database/value-rows.ts';
+import { bindRows, multiRowStatement } from '../../../database/value-rows.ts';
 import { LONGEST_PAUSE_MS } from '../schedule/breaker.ts';
 import { longestRetryMs, MAX_ATTEMPTS } from '../schedule/retry-policy.ts';
 import { isNeitherHeldNorCanceled, isStillPending, NEVER_MS } from './delivery-store.ts';
@@ -48,7 +48,7 @@ const lateDeliveriesSql: Statement<LateRow> = statement(
 );
 
 // The due time is the fence of attempts under way: only a row that still has the one that was read is corrected.
-const correctDeliveriesSql = wideStatement(
+const correctDeliveriesSql = multiRowStatement(
   'deliveries_correct_due',
   { hookId: 'int', id: 'int', foundDueAtMs: 'int', dueAtMs: 'int' },
   ({ values, v }) =>
@@ -88,7 +88,7 @@ async function correctOfHook(
     });
     if (corrections.length > 0)
       await store.writeAll([
-        ...wideStatements(correctDeliveriesSql, corrections),
+        ...bindRows(correctDeliveriesSql, corrections),
         { statement: wakeSleepingSql, parameters: [hookId, nowMs] },
       ]);
     count += corrections.length;

@@ -4,7 +4,7 @@
  */
 import { MAX_CLOCK_SKEW_MS } from '../../../database/leases.ts';
 import { type Statement, type Store, statement } from '../../../database/store.ts';
-import { wideStatement, wideStatements } from '../../../database/value-rows.ts';
+import { bindRows, multiRowStatement } from '../../../database/value-rows.ts';
 
 export interface OwnedShard {
   readonly shard: number;
@@ -45,7 +45,7 @@ const takeSql: Statement<OwnedShard> = statement(
    RETURNING shard, epoch`,
 );
 
-const releaseSql = wideStatement(
+const releaseSql = multiRowStatement(
   'delivery_shard_release',
   { shard: 'int', epoch: 'int' },
   ({ values, v, more }) =>
@@ -79,7 +79,7 @@ export async function takeShards(
 }
 
 export async function releaseShards(store: Store, workerId: string, shards: readonly OwnedShard[]): Promise<void> {
-  if (shards.length > 0) await store.writeAll(wideStatements(releaseSql, shards, { more: [workerId] }));
+  if (shards.length > 0) await store.writeAll(bindRows(releaseSql, shards, { more: [workerId] }));
 }
 
 /** Deletes the entry of a worker that ends, and those of workers that have long stopped renewing. */

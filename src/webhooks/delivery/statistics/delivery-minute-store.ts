@@ -1,6 +1,6 @@
 /** How attempts did, by owner and minute: written in sums by each process, read by the overview. */
 import { type Row, type Statement, type Store, statement } from '../../../database/store.ts';
-import { wideStatement, wideStatements } from '../../../database/value-rows.ts';
+import { bindRows, multiRowStatement } from '../../../database/value-rows.ts';
 
 /** Attempts are counted by their duration: below the first of these, from it to the second, and so on, and longer ones. */
 export const DURATION_EDGES_MS = [10, 30, 100, 300, 1000, 3000, 10_000] as const;
@@ -24,7 +24,7 @@ export interface HookMinute {
 const additions = COUNTS.map((name) => `${name} = delivery_minutes.${name} + excluded.${name}`).join(', ');
 
 // In one order, so that two processes that add to the same rows do not wait for each other in a ring.
-const addMinutesSql = wideStatement(
+const addMinutesSql = multiRowStatement(
   'delivery_minutes_add',
   { hookId: 'int', minute: 'int', ...COUNT_TYPES },
   ({ values, v }) =>
@@ -50,7 +50,7 @@ export async function addDeliveryMinutes(store: Store, minutes: readonly HookMin
     minute,
     ...toCounts([accepted, failed, ...durations]),
   }));
-  for (const { statement, parameters } of wideStatements(addMinutesSql, rows, { filler: NO_HOOK }))
+  for (const { statement, parameters } of bindRows(addMinutesSql, rows, { filler: NO_HOOK }))
     await store.write(statement, parameters);
 }
 

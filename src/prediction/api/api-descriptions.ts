@@ -1,12 +1,12 @@
 /** What the OpenAPI document says of prediction: names of operations, meaning and examples of fields. */
-import { type ApiWords, requireToken, type Security } from '../../http/openapi/api-words.ts';
+import { type ApiDescriptions, requireToken, type Security } from '../../http/openapi/api-descriptions.ts';
 
 /** Callers of the same machine may need no token (`PREDICTION_AUTH`). */
 const PREDICT: Security = [...requireToken('predict'), {}];
 const OBSERVE: Security = [...requireToken('observe'), {}];
 const LLM_D = '/llm-d/{target_model}';
 
-export const predictionWords: ApiWords = {
+export const predictionDescriptions: ApiDescriptions = {
   operations: {
     'POST /prediction.v1.PredictionService/Predict': { operationId: 'predict', security: PREDICT },
     'POST /hermes.prediction.v1.PredictionService/Predict': { operationId: 'predictForHermes', security: PREDICT },

@@ -1,7 +1,7 @@
 /** Fields that mean the same in every area. */
-import type { ApiWords } from './api-words.ts';
+import type { ApiDescriptions } from './api-descriptions.ts';
 
-export const commonWords: ApiWords = {
+export const commonDescriptions: ApiDescriptions = {
   operations: {},
   fields: {
     id: 'Identifier.',

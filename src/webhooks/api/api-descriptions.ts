@@ -1,5 +1,5 @@
 /** What the OpenAPI document says of webhooks: names of operations, meaning and examples of fields, and the deliveries. */
-import { type ApiWords, requireToken } from '../../http/openapi/api-words.ts';
+import { type ApiDescriptions, requireToken } from '../../http/openapi/api-descriptions.ts';
 import { describeDeliveries, readFixture } from '../profiles/delivery-samples.ts';
 
 const REPOSITORIES = requireToken('all_projects');
@@ -7,7 +7,7 @@ const HOOKS = requireToken('all_hook');
 const REPOSITORY = '/api/v5/repos/{owner}/{repo}';
 const HOOK = `${REPOSITORY}/hooks/{id}`;
 
-export const webhookWords: ApiWords = {
+export const webhookDescriptions: ApiDescriptions = {
   listWebhooks: describeDeliveries,
   operations: {
     'POST /api/v5/user/repos': { operationId: 'createRepository', security: REPOSITORIES },

@@ -1,5 +1,5 @@
 /** What the OpenAPI document says of authorization: names of operations, meaning and examples of fields. */
-import { type ApiWords, requireToken, type Security } from '../../http/openapi/api-words.ts';
+import { type ApiDescriptions, requireToken, type Security } from '../../http/openapi/api-descriptions.ts';
 
 const USER = requireToken('all_user');
 const ALL_USER: Security = [{ bearer: ['all_user'] }];
@@ -7,7 +7,7 @@ const ALL_USER: Security = [{ bearer: ['all_user'] }];
 const CLIENT: Security = [{ client: [] }, {}];
 const APPLICATION = '/api/v5/user/applications/{client_id}';
 
-export const authorizationWords: ApiWords = {
+export const authorizationDescriptions: ApiDescriptions = {
   operations: {
     'POST /oauth/token': { operationId: 'issueToken', security: CLIENT },
     'POST /oauth/revoke': { operationId: 'revokeToken', security: CLIENT },

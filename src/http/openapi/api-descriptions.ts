@@ -6,15 +6,15 @@ export type Json = null | boolean | number | string | readonly Json[] | { readon
 /** OpenAPI 3.1 security requirements: one of them is enough. */
 export type Security = readonly Readonly<Record<string, readonly string[]>>[];
 
-export interface OperationWords {
+export interface OperationDescription {
   readonly operationId: string;
   readonly description?: string;
   readonly security: Security;
 }
 
-export interface ApiWords {
+export interface ApiDescriptions {
   /** By method and path, `POST /oauth/token`. An operation that its own route describes is not here. */
-  readonly operations: Readonly<Record<string, OperationWords>>;
+  readonly operations: Readonly<Record<string, OperationDescription>>;
   /** Meaning of a field or parameter by `Schema.field`, `operationId.field`, `parent.field` or `field`; the first that exists holds. */
   readonly fields: Readonly<Record<string, string>>;
   /** Example values by the same keys, where the type alone gives none. */
