@@ -81,7 +81,7 @@ function openMeans(parts: LearningState, name: GroupName): SumGroup {
 }
 
 function openServer({ weights, intervals }: TargetPredictor, server: number): SumGroup {
-  const noCorrections = new Array<number>(QUANTILE_LEVELS.length).fill(0);
+  const noCorrections = QUANTILE_LEVELS.map(() => 0);
   return {
     decays: SERVER_SUMS.decays,
     weightedSumCount: CERTAINTY_SUMS,

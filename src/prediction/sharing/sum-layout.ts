@@ -3,7 +3,7 @@
  * and the log of other processes have the same order. The means of residuals are laid out by `online/residual-tracker.ts`.
  */
 import { LOSS_DECAY, type SavedExperts } from '../online/expert-weights.ts';
-import { EXPERT_COUNT } from '../online/experts.ts';
+import { EXPERT_COUNT, EXPERTS } from '../online/experts.ts';
 import { COVERAGE_DECAY, MAX_LEVEL, MIN_LEVEL, QUANTILE_LEVELS } from '../online/intervals/conformal.ts';
 import { FEEDBACK_DELAY_DECAY } from '../online/intervals/prediction-intervals.ts';
 import { CORRECTION_DECAY, MAX_CORRECTION } from '../online/intervals/server-quantiles.ts';
@@ -83,5 +83,5 @@ export function readExperts(layout: Pick<ExpertSums, 'read'>, sums: ArrayLike<nu
 }
 
 export function joinExperts(saved: SavedExperts | undefined) {
-  return { losses: saved?.losses ?? new Array<number>(EXPERT_COUNT).fill(0), lossCount: [saved?.count ?? 0] };
+  return { losses: saved?.losses ?? EXPERTS.map(() => 0), lossCount: [saved?.count ?? 0] };
 }
