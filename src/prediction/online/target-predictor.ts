@@ -33,7 +33,7 @@ export interface TargetForecast {
   readonly mixtureMs: number;
   readonly medianMs: number;
   readonly interval: PredictedInterval;
-  readonly stalledQueueBound: ForecastBound;
+  readonly queueBound: ForecastBound;
 }
 
 export interface CertainTime {
@@ -77,7 +77,7 @@ export function createTargetPredictor(
   const weights = createExpertWeights(() => intervals.feedbackDelay);
   const signals: BaseSignals = { physics: signalOf(target, 'physics'), trees: signalOf(target, 'trees') };
   const corrected = listCorrected(signals);
-  const stalledQueueCheck = createStalledQueueCheck(target);
+  const queueCheck = createStalledQueueCheck(target);
   let offsets = createLiveOffsets(initial.offsets, podType, tracker.servers);
 
   function mix(estimates: TargetEstimates, batch: Batch, mixture: Mixture): void {
@@ -92,35 +92,31 @@ export function createTargetPredictor(
     intervals,
     mix(estimates, batch, mixture) {
       mix(estimates, batch, mixture);
-      stalledQueueCheck.raise(mixture.timesMs, batch);
+      queueCheck.raise(mixture.timesMs, batch);
     },
     useModelOnly(estimates, batch, mixture) {
       copyTreeLogs(estimates, batch, mixture);
       multiplyPhysics(estimates, batch, { mixture, offsets });
-      stalledQueueCheck.raise(mixture.timesMs, batch);
+      queueCheck.raise(mixture.timesMs, batch);
     },
     fillStatistic: ({ count, rows, servers, queueBounds }, { timesMs }, column) =>
       intervals.fill(
-        { count, rows, servers, leastMs: stalledQueueCheck.quantileBounds(queueBounds), mixtureMs: timesMs },
+        { count, rows, servers, leastMs: queueCheck.quantileBounds(queueBounds), mixtureMs: timesMs },
         column,
       ),
     forecast(estimates, batch, mixture) {
       mix(estimates, batch, mixture);
-      const stalledQueueBound = { leastMs: batch.queueBounds.leastMs[0]!, predictedMs: mixture.timesMs[0]! };
-      stalledQueueCheck.raise(mixture.timesMs, batch);
+      const queueBound = { leastMs: batch.queueBounds.leastMs[0]!, predictedMs: mixture.timesMs[0]! };
+      queueCheck.raise(mixture.timesMs, batch);
       const server = batch.servers[0]!;
-      const leastMs = stalledQueueCheck.quantileBounds(batch.queueBounds)?.[0];
+      const leastMs = queueCheck.quantileBounds(batch.queueBounds)?.[0];
       const interval = intervals.predictInterval(mixture.timesMs[0]!, server, leastMs);
       const offset = offsets.read(server);
-      return { ...describeForecast(readEstimate(estimates, 0), mixture, { offset, interval }), stalledQueueBound };
+      return { ...describeForecast(readEstimate(estimates, 0), mixture, { offset, interval }), queueBound };
     },
-    observe(
-      { logPhysics, logTrees, expertLogs, mixtureMs, interval, stalledQueueBound },
-      key,
-      { observedMs, certainty },
-    ) {
+    observe({ logPhysics, logTrees, expertLogs, mixtureMs, interval, queueBound }, key, { observedMs, certainty }) {
       const observedLog = Math.log(observedMs);
-      stalledQueueCheck.observe(stalledQueueBound, observedMs);
+      queueCheck.observe(queueBound, observedMs);
       intervals.observe(interval, key.server, observedLog - Math.log(mixtureMs));
       weights.observe(key.server, { predictions: expertLogs, observedLog, certainty });
       tracker.observe(key, signals.physics, { residual: observedLog - logPhysics, certainty });
@@ -179,7 +175,7 @@ function describeForecast(
   { physicsMs, treeLog }: Estimate,
   mixture: Mixture,
   { offset, interval }: { readonly offset: number; readonly interval: PredictedInterval },
-): Omit<TargetForecast, 'stalledQueueBound'> {
+): Omit<TargetForecast, 'queueBound'> {
   const mixtureMs = mixture.timesMs[0]!;
   const logPhysics = Math.log(physicsMs) + offset;
   const logTrees = logPhysics + treeLog;
