@@ -69,14 +69,13 @@ export interface TargetPredictorOptions {
   readonly initial: TargetModel;
 }
 
-export function createTargetPredictor(
-  target: PredictionTarget,
-  { tracker, podType, initial }: TargetPredictorOptions,
-): TargetPredictor {
+export function createTargetPredictor(target: PredictionTarget, options: TargetPredictorOptions): TargetPredictor {
+  const { tracker, podType, initial } = options;
   const intervals = createPredictionIntervals(target, initial.calibration);
   const weights = createExpertWeights(() => intervals.feedbackDelay);
   const signals: BaseSignals = { physics: signalOf(target, 'physics'), trees: signalOf(target, 'trees') };
   const corrected = listCorrected(signals);
+  const observeResiduals = createResidualObserver(tracker, signals);
   const queueCheck = createStalledQueueCheck(target);
   let offsets = createLiveOffsets(initial.offsets, podType, tracker.servers);
 
@@ -99,33 +98,33 @@ export function createTargetPredictor(
       multiplyPhysics(estimates, batch, { mixture, offsets });
       queueCheck.raise(mixture.timesMs, batch);
     },
-    fillStatistic: ({ count, rows, servers, queueBounds }, { timesMs }, column) =>
-      intervals.fill(
-        { count, rows, servers, leastMs: queueCheck.quantileBounds(queueBounds), mixtureMs: timesMs },
-        column,
-      ),
+    fillStatistic({ count, rows, servers, queueBounds }, { timesMs }, column) {
+      const leastMs = queueCheck.quantileBounds(queueBounds);
+      intervals.fill({ count, rows, servers, leastMs, mixtureMs: timesMs }, column);
+    },
     forecast(estimates, batch, mixture) {
       mix(estimates, batch, mixture);
-      const queueBound = { leastMs: batch.queueBounds.leastMs[0]!, predictedMs: mixture.timesMs[0]! };
+      const queueBound = readBound(batch, mixture);
       queueCheck.raise(mixture.timesMs, batch);
       const server = batch.servers[0]!;
       const leastMs = queueCheck.quantileBounds(batch.queueBounds)?.[0];
       const interval = intervals.predictInterval(mixture.timesMs[0]!, server, leastMs);
-      const offset = offsets.read(server);
-      return { ...describeForecast(readEstimate(estimates, 0), mixture, { offset, interval }), queueBound };
+      return describeForecast(readEstimate(estimates, 0), mixture, {
+        offset: offsets.read(server),
+        interval,
+        queueBound,
+      });
     },
     observe({ logPhysics, logTrees, expertLogs, mixtureMs, interval, queueBound }, key, { observedMs, certainty }) {
       const observedLog = Math.log(observedMs);
       queueCheck.observe(queueBound, observedMs);
       intervals.observe(interval, key.server, observedLog - Math.log(mixtureMs));
       weights.observe(key.server, { predictions: expertLogs, observedLog, certainty });
-      tracker.observe(key, signals.physics, { residual: observedLog - logPhysics, certainty });
-      tracker.observe(key, signals.trees, { residual: observedLog - logTrees, certainty });
+      observeResiduals(key, { physics: observedLog - logPhysics, trees: observedLog - logTrees }, certainty);
     },
-    replay({ physicsMs, treeLog }, key, observedMs) {
-      const residual = Math.log(observedMs) - offsets.read(key.server) - Math.log(physicsMs);
-      tracker.observe(key, signals.physics, { residual, certainty: 1 });
-      tracker.observe(key, signals.trees, { residual: residual - treeLog, certainty: 1 });
+    replay: ({ physicsMs, treeLog }, key, observedMs) => {
+      const physics = Math.log(observedMs) - offsets.read(key.server) - Math.log(physicsMs);
+      observeResiduals(key, { physics, trees: physics - treeLog }, 1);
     },
     replaceModel(next) {
       intervals.replaceCalibration(next.calibration);
@@ -134,6 +133,19 @@ export function createTargetPredictor(
     forgetServer(server) {
       for (const part of [offsets, weights, intervals.ofServers]) part.forget(server);
     },
+  };
+}
+
+/** The bound of row 0, and its prediction before it is raised to that. */
+function readBound({ queueBounds }: Batch, { timesMs }: Mixture): ForecastBound {
+  return { leastMs: queueBounds.leastMs[0]!, predictedMs: timesMs[0]! };
+}
+
+/** Observes the residuals of both bases of one time at a server. */
+function createResidualObserver(tracker: ResidualTracker, signals: BaseSignals) {
+  return (key: ServerKey, residuals: Readonly<Record<ResidualBase, number>>, certainty: number): void => {
+    tracker.observe(key, signals.physics, { residual: residuals.physics, certainty });
+    tracker.observe(key, signals.trees, { residual: residuals.trees, certainty });
   };
 }
 
@@ -174,13 +186,14 @@ function multiplyPhysics(
 function describeForecast(
   { physicsMs, treeLog }: Estimate,
   mixture: Mixture,
-  { offset, interval }: { readonly offset: number; readonly interval: PredictedInterval },
-): Omit<TargetForecast, 'queueBound'> {
+  { offset, interval, queueBound }: Pick<TargetForecast, 'interval' | 'queueBound'> & { readonly offset: number },
+): TargetForecast {
   const mixtureMs = mixture.timesMs[0]!;
   const logPhysics = Math.log(physicsMs) + offset;
   const logTrees = logPhysics + treeLog;
   const expertLogs = Array.from(mixture.expertLogs.subarray(0, EXPERT_COUNT), (log) => logPhysics + log);
-  return { logPhysics, logTrees, expertLogs, mixtureMs, medianMs: quantileMs('p50', mixtureMs, interval), interval };
+  const medianMs = quantileMs('p50', mixtureMs, interval);
+  return { logPhysics, logTrees, expertLogs, mixtureMs, medianMs, interval, queueBound };
 }
 
 /** The forecast p90: the time that nine of ten such requests should stay below. */
