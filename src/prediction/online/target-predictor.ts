@@ -74,17 +74,15 @@ export function createTargetPredictor(target: PredictionTarget, options: TargetP
   const intervals = createPredictionIntervals(target, initial.calibration);
   const weights = createExpertWeights(() => intervals.feedbackDelay);
   const signals: BaseSignals = { physics: signalOf(target, 'physics'), trees: signalOf(target, 'trees') };
-  const corrected = listCorrected(signals);
   const observeResiduals = createResidualObserver(tracker, signals);
   const queueCheck = createStalledQueueCheck(target);
   let offsets = createLiveOffsets(initial.offsets, podType, tracker.servers);
 
-  function mix(estimates: TargetEstimates, batch: Batch, mixture: Mixture): void {
-    startExperts(estimates, batch, mixture);
-    for (const expert of corrected) tracker.addExpected(batch, expert, mixture.expertLogs);
-    weights.mix(batch, mixture);
+  const mixExperts = createExpertMixer({ tracker, weights, signals });
+  const mix = (estimates: TargetEstimates, batch: Batch, mixture: Mixture): void => {
+    mixExperts(estimates, batch, mixture);
     multiplyPhysics(estimates, batch, { mixture, offsets });
-  }
+  };
 
   return {
     weights,
@@ -109,11 +107,8 @@ export function createTargetPredictor(target: PredictionTarget, options: TargetP
       const server = batch.servers[0]!;
       const leastMs = queueCheck.quantileBounds(batch.queueBounds)?.[0];
       const interval = intervals.predictInterval(mixture.timesMs[0]!, server, leastMs);
-      return describeForecast(readEstimate(estimates, 0), mixture, {
-        offset: offsets.read(server),
-        interval,
-        queueBound,
-      });
+      const offset = offsets.read(server);
+      return describeForecast(readEstimate(estimates, 0), mixture, { offset, interval, queueBound });
     },
     observe({ logPhysics, logTrees, expertLogs, mixtureMs, interval, queueBound }, key, { observedMs, certainty }) {
       const observedLog = Math.log(observedMs);
@@ -133,6 +128,22 @@ export function createTargetPredictor(target: PredictionTarget, options: TargetP
     forgetServer(server) {
       for (const part of [offsets, weights, intervals.ofServers]) part.forget(server);
     },
+  };
+}
+
+interface MixerDependencies {
+  readonly tracker: ResidualTracker;
+  readonly weights: ExpertWeights;
+  readonly signals: BaseSignals;
+}
+
+/** Fills the experts, corrects them by the residuals of their servers, and mixes them by their weights. */
+function createExpertMixer({ tracker, weights, signals }: MixerDependencies) {
+  const corrected = listCorrected(signals);
+  return (estimates: TargetEstimates, batch: Batch, mixture: Mixture): void => {
+    startExperts(estimates, batch, mixture);
+    for (const expert of corrected) tracker.addExpected(batch, expert, mixture.expertLogs);
+    weights.mix(batch, mixture);
   };
 }
 
