@@ -1,6 +1,6 @@
 import { type Store, statement } from '../../src/database/store.ts';
 import { enqueueStatements } from '../../src/webhooks/delivery/queue/delivery-store.ts';
-import { beat, takeShards } from '../../src/webhooks/delivery/queue/shard-store.ts';
+import { renewWorkerLease, takeShards } from '../../src/webhooks/delivery/queue/shard-store.ts';
 import { realWorld } from '../../src/world.ts';
 import { waitUntil } from './wait-until.ts';
 
@@ -107,7 +107,7 @@ export async function readAttempts(store: Store, id: number) {
 /** The shards that the worker gets, with their epochs. */
 export async function takeAllShards(store: Store, owner: string, nowMs: number): Promise<Map<number, number>> {
   const times = { workerId: owner, nowMs, expiresAtMs: nowMs + 15_000 };
-  await beat(store, times);
+  await renewWorkerLease(store, times);
   const shards = await takeShards(store, times, 256);
   return new Map(shards.map(({ shard, epoch }) => [shard, epoch]));
 }

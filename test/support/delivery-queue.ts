@@ -1,6 +1,6 @@
 import type { Store } from '../../src/database/store.ts';
 import type { AttemptResult } from '../../src/webhooks/delivery/queue/attempt-result-store.ts';
-import { readDueEndpoints } from '../../src/webhooks/delivery/queue/delivery-queue-store.ts';
+import { readDueHookQueues } from '../../src/webhooks/delivery/queue/delivery-queue-store.ts';
 import { enqueueStatements, shardOf } from '../../src/webhooks/delivery/queue/delivery-store.ts';
 
 export const ORIGIN = 'http://127.0.0.1:9';
@@ -36,5 +36,5 @@ export function result(hookId: number, deliveryId: number, overrides: Partial<At
 }
 
 export async function readDue(store: Store, nowMs = NOW, owner = OWNER) {
-  return await readDueEndpoints(store, { workerId: owner, nowMs, afterMs: 0, afterHookId: 0, limit: 100 });
+  return await readDueHookQueues(store, { workerId: owner, nowMs, afterMs: 0, afterHookId: 0, limit: 100 });
 }

@@ -1,14 +1,19 @@
 /**
- * Deliveries in virtual time: the worker's table of endpoints with its scheduler and breakers, with rows in memory for the
+ * Deliveries in virtual time: the worker's table of hook queues with its scheduler and breakers, with rows in memory for the
  * store and functions for the receivers. The same seed gives the same run.
  */
-import type { DueEndpoint } from '../../src/webhooks/delivery/queue/delivery-queue-store.ts';
-import type { EndpointChange, HealthChange } from '../../src/webhooks/delivery/queue/endpoint-change-store.ts';
+import type { DueHookQueue } from '../../src/webhooks/delivery/queue/delivery-queue-store.ts';
+import type { HealthChange, HookQueueChange } from '../../src/webhooks/delivery/queue/hook-queue-change-store.ts';
 import type { Outcome } from '../../src/webhooks/delivery/schedule/attempt-outcome.ts';
 import { nextStep } from '../../src/webhooks/delivery/schedule/delivery.ts';
 import type { Job, Lane } from '../../src/webhooks/delivery/schedule/turn-tree.ts';
-import { recordConnection, recordOutcome, takeDue } from '../../src/webhooks/delivery/worker/endpoint-outcomes.ts';
-import { admit, createEndpointTable, markStored, pickJob } from '../../src/webhooks/delivery/worker/endpoint-table.ts';
+import {
+  admit,
+  createHookQueueTable,
+  markStored,
+  pickJob,
+} from '../../src/webhooks/delivery/worker/hook-queue-table.ts';
+import { recordConnection, recordOutcome, takeDue } from '../../src/webhooks/delivery/worker/outcome-effects.ts';
 import { realWorld } from '../../src/world.ts';
 
 export interface SimulatedHook {
@@ -46,9 +51,9 @@ export interface SimulatedDelivery {
   dueAtMs: number;
 }
 
-interface SimulatedEndpoint {
+interface SimulatedHookQueue {
   readonly hook: SimulatedHook;
-  row: DueEndpoint;
+  row: DueHookQueue;
   readonly pending: SimulatedDelivery[];
   readonly all: SimulatedDelivery[];
   /** When each attempt began. */
@@ -60,21 +65,21 @@ export function createSimulation(hooks: readonly SimulatedHook[], seed = 1) {
   let lastId = 0;
   const random = createRandom(seed);
   const world = { ...realWorld, nowMs: () => nowMs, monotonicMs: () => nowMs, random };
-  const endpoints = new Map(hooks.map((hook) => [hook.hookId, createEndpoint(hook)]));
+  const hookQueues = new Map(hooks.map((hook) => [hook.hookId, createHookQueue(hook)]));
   const timeline = createTimeline();
-  const table = createEndpointTable(world);
+  const table = createHookQueueTable(world);
   const { scheduler } = table;
 
-  const commit = (changes: readonly EndpointChange[]): void => {
+  const commit = (changes: readonly HookQueueChange[]): void => {
     for (const change of changes) {
       if (change.kind === 'health') storeHealth(change);
       if (change.kind === 'wake origin') wakeOrigin(change.origin);
     }
   };
   const storeHealth = ({ hookId, fails, failingSinceMs, openings, pause }: HealthChange): void => {
-    const endpoint = endpoints.get(hookId)!;
-    endpoint.row = {
-      ...endpoint.row,
+    const hookQueue = hookQueues.get(hookId)!;
+    hookQueue.row = {
+      ...hookQueue.row,
       fails,
       failing_since_ms: failingSinceMs,
       openings,
@@ -83,44 +88,46 @@ export function createSimulation(hooks: readonly SimulatedHook[], seed = 1) {
       paused_since_ms: pause?.sinceMs ?? null,
       pause_reason: pause?.reason ?? null,
     };
-    timeline.add(endpoint.row.next_at_ms, () => {});
+    timeline.add(hookQueue.row.next_at_ms, () => {});
   };
   const wakeOrigin = (origin: string): void => {
-    for (const one of endpoints.values())
+    for (const one of hookQueues.values())
       if (one.hook.origin === origin && one.row.pause_reason === 'no_connection')
         one.row = { ...one.row, parked: 0, next_at_ms: nowMs };
   };
 
   const load = (): void => {
-    for (const { hook, row, pending } of endpoints.values()) {
+    for (const { hook, row, pending } of hookQueues.values()) {
       if (row.next_at_ms > nowMs || !pending.some((one) => one.dueAtMs <= nowMs)) continue;
       commit(takeDue(table, [row]));
-      const endpoint = table.endpoints.get(hook.hookId);
+      const hookQueue = table.hookQueues.get(hook.hookId);
       if (
-        endpoint === undefined ||
-        endpoint.state === 'draining' ||
+        hookQueue === undefined ||
+        hookQueue.state === 'draining' ||
         scheduler.countWaiting(hook.hookId, 'first') >= FETCH / 4
       )
         continue;
-      const waiting = pending.filter((one) => one.dueAtMs <= nowMs && !endpoint.unstored.has(one.id)).slice(0, FETCH);
+      const waiting = pending
+        .filter((one) => one.dueAtMs <= nowMs && !hookQueue.deliveryIds.has(one.id))
+        .slice(0, FETCH);
       for (const { id, lane } of waiting)
-        admit(table, endpoint, { id, hook_id: hook.hookId, lane: lane === 'first' ? 0 : 1, body_bytes: 100 });
+        admit(table, hookQueue, { id, hook_id: hook.hookId, lane: lane === 'first' ? 0 : 1, body_bytes: 100 });
     }
   };
 
   const send = (job: Job): void => {
-    const { hook, all, attemptsAtMs } = endpoints.get(job.hookId)!;
-    const endpoint = table.endpoints.get(job.hookId)!;
+    const { hook, all, attemptsAtMs } = hookQueues.get(job.hookId)!;
+    const hookQueue = table.hookQueues.get(job.hookId)!;
     const delivery = all.find((one) => one.id === job.id)!;
     delivery.firstAttemptAtMs ??= nowMs;
     attemptsAtMs.push(nowMs);
     const { outcome, afterMs } = hook.answer({ nowMs, random: random() });
     const isConnected = outcome.kind !== 'unreachable' || outcome.stage === 'answer';
-    if (isConnected) timeline.add(nowMs + CONNECT_MS, () => commit(recordConnection(table, endpoint)));
+    if (isConnected) timeline.add(nowMs + CONNECT_MS, () => commit(recordConnection(table, hookQueue)));
     timeline.add(nowMs + Math.min(ATTEMPT_MS, CONNECT_MS + afterMs), () => {
       scheduler.finish(job);
       settle(delivery, outcome);
-      commit(recordOutcome(table, endpoint, outcome));
+      commit(recordOutcome(table, hookQueue, outcome));
       markStored(table, [{ hookId: job.hookId, deliveryId: job.id, epoch: 1 }], []);
       scheduler.recheck(hook.origin, hook.hookId);
     });
@@ -132,19 +139,19 @@ export function createSimulation(hooks: readonly SimulatedHook[], seed = 1) {
     delivery.state = step.state;
     delivery.lane = 'retry';
     delivery.dueAtMs = step.dueAtMs ?? nowMs;
-    const { pending } = endpoints.get(delivery.hookId)!;
+    const { pending } = hookQueues.get(delivery.hookId)!;
     if (step.state !== 'pending') pending.splice(pending.indexOf(delivery), 1);
     else timeline.add(delivery.dueAtMs, () => {});
   };
 
   return {
-    endpoints,
+    hookQueues,
     get sending() {
       return scheduler.sending;
     },
     /** `count` deliveries to a hook, the first at `fromMs`, each `everyMs` after the one before. */
     enqueue: (hookId: number, { fromMs = 0, everyMs = 0, count }: Arrivals) => {
-      const { pending, all } = endpoints.get(hookId)!;
+      const { pending, all } = hookQueues.get(hookId)!;
       for (let index = 0; index < count; index += 1) {
         const atMs = fromMs + index * everyMs;
         timeline.add(atMs, () => {
@@ -175,8 +182,8 @@ interface Arrivals {
 }
 
 /** How long deliveries waited for their first attempt; those without one count until `untilMs`. */
-export function listWaits(endpoint: SimulatedEndpoint | undefined, untilMs: number): number[] {
-  return (endpoint?.all ?? []).map(({ firstAttemptAtMs = untilMs, madeAtMs }) => firstAttemptAtMs - madeAtMs);
+export function listWaits(hookQueue: SimulatedHookQueue | undefined, untilMs: number): number[] {
+  return (hookQueue?.all ?? []).map(({ firstAttemptAtMs = untilMs, madeAtMs }) => firstAttemptAtMs - madeAtMs);
 }
 
 function createDelivery(id: number, hookId: number, nowMs: number): SimulatedDelivery {
@@ -184,8 +191,8 @@ function createDelivery(id: number, hookId: number, nowMs: number): SimulatedDel
   return { id, hookId, madeAtMs: nowMs, dueAtMs: nowMs, ...base };
 }
 
-function createEndpoint(hook: SimulatedHook): SimulatedEndpoint {
-  const row: DueEndpoint = {
+function createHookQueue(hook: SimulatedHook): SimulatedHookQueue {
+  const row: DueHookQueue = {
     hook_id: hook.hookId,
     owner_id: hook.ownerId,
     origin: hook.origin,

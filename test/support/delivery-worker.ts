@@ -1,4 +1,4 @@
-/** A worker that delivers from a store to receivers on this machine, and what its hooks and endpoints come to. */
+/** A worker that delivers from a store to receivers on this machine, and what its hooks and hook queues come to. */
 import { type Statement, type Store, statement } from '../../src/database/store.ts';
 import { createSecretCipher } from '../../src/encryption/secret-cipher.ts';
 import { createLog } from '../../src/telemetry/log.ts';
@@ -46,13 +46,13 @@ const hookRowSql = statement<HookRow>(
   'SELECT result, result_code, disabled_at_ms, disabled_reason FROM hooks WHERE id = $1',
 );
 
-export interface EndpointRow {
+export interface HookQueueRow {
   readonly origin: string;
   readonly parked: number;
   readonly next_at_ms: number;
   readonly held_since_ms: number | null;
 }
-const endpointRowSql = statement<EndpointRow>(
+const hookQueueRowSql = statement<HookQueueRow>(
   'test_endpoint_row',
   'SELECT origin, parked, next_at_ms, held_since_ms FROM endpoint_queue WHERE hook_id = $1',
 );
@@ -63,12 +63,12 @@ export function waitForHook(store: Store, hookId: number, isThere: IsThere<HookR
   return waitForRow(store, hookRowSql, hookId, isThere);
 }
 
-export function waitForEndpoint(
+export function waitForHookQueue(
   store: Store,
   hookId: number,
-  isThere: IsThere<EndpointRow> = () => true,
-): Promise<EndpointRow> {
-  return waitForRow(store, endpointRowSql, hookId, isThere);
+  isThere: IsThere<HookQueueRow> = () => true,
+): Promise<HookQueueRow> {
+  return waitForRow(store, hookQueueRowSql, hookId, isThere);
 }
 
 async function waitForRow<Row extends object>(

@@ -47,9 +47,9 @@ function renderHookEntry(texts: ConsoleTexts, repository: RepositoryView, hook: 
 
 type HookState = keyof ConsoleTexts['hooks']['states'];
 
-function stateOf({ disabled_at, endpoint, result, result_code }: HookView): HookState {
+function stateOf({ disabled_at, hookQueue, result, result_code }: HookView): HookState {
   if (disabled_at !== null) return 'disabled';
-  if (endpoint.failingSinceMs !== null) return 'failing';
+  if (hookQueue.failingSinceMs !== null) return 'failing';
   if (result === null) return 'fresh';
   return isSuccess(result_code) ? 'working' : 'refused';
 }
@@ -71,10 +71,10 @@ function renderState(texts: ConsoleTexts, hook: HookView): Html {
   return html`<span class="tag ${SHADES[state]}">${texts.hooks.states[state]}</span>`;
 }
 
-function renderWaiting(texts: ConsoleTexts, { disabled_at, endpoint }: HookView): Html | '' {
-  if (endpoint.waiting === 0) return '';
+function renderWaiting(texts: ConsoleTexts, { disabled_at, hookQueue }: HookView): Html | '' {
+  if (hookQueue.waiting === 0) return '';
   const label =
-    disabled_at === null ? texts.hooks.waitingShort(endpoint.waiting) : texts.hooks.heldShort(endpoint.waiting);
+    disabled_at === null ? texts.hooks.waitingShort(hookQueue.waiting) : texts.hooks.heldShort(hookQueue.waiting);
   return html`<span class="tag">${label}</span>`;
 }
 
@@ -122,16 +122,16 @@ ${renderSettings(texts, hook)}${renderKey(texts, view, path)}${renderReplay(text
 
 function renderTrouble(
   texts: ConsoleTexts,
-  { disabled_at, disabled_reason, endpoint }: HookView,
+  { disabled_at, disabled_reason, hookQueue }: HookView,
   { path, csrfToken }: { readonly path: string; readonly csrfToken: string },
 ): Html | '' {
   const t = texts.hooks;
   if (disabled_at !== null)
     return html`<div class="notice bad stack"><p><strong>${t.disabledSince} ${renderMoment(texts, Date.parse(disabled_at))}.</strong> ${texts.explain(disabled_reason ?? '')}.</p>
-${endpoint.waiting === 0 ? '' : html`<p>${t.held(endpoint.waiting)}</p>`}
+${hookQueue.waiting === 0 ? '' : html`<p>${t.held(hookQueue.waiting)}</p>`}
 <form method="post" action="${path}/enable">${renderCsrf(csrfToken)}<button>${t.enable}</button></form></div>`;
-  if (endpoint.failingSinceMs === null) return '';
-  return html`<div class="notice warn"><p><strong>${t.failingSince} ${renderMoment(texts, endpoint.failingSinceMs)}</strong>, ${t.attempts(endpoint.fails)}. ${t.willDisable}</p></div>`;
+  if (hookQueue.failingSinceMs === null) return '';
+  return html`<div class="notice warn"><p><strong>${t.failingSince} ${renderMoment(texts, hookQueue.failingSinceMs)}</strong>, ${t.attempts(hookQueue.fails)}. ${t.willDisable}</p></div>`;
 }
 
 function renderLastDay(texts: ConsoleTexts, { lastDay, isPictureCut, result, result_code }: HookView): Html {

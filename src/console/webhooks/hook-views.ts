@@ -80,7 +80,7 @@ export interface HookView {
   readonly paused_since: string | null;
   readonly paused_until: string | null;
   readonly paused_reason: 'failures' | 'no_connection' | 'retry_after' | null;
-  readonly endpoint: {
+  readonly hookQueue: {
     readonly fails: number;
     readonly failingSinceMs: number | null;
     readonly waiting: number;

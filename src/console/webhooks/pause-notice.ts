@@ -7,9 +7,9 @@ import type { HookView } from './hook-views.ts';
 
 export function renderPause(
   texts: ConsoleTexts,
-  { paused_since, paused_until, paused_reason, endpoint }: HookView,
+  { paused_since, paused_until, paused_reason, hookQueue }: HookView,
 ): Html | '' {
   const t = texts.hooks;
   if (paused_since === null || paused_until === null || paused_reason === null) return '';
-  return html`<div class="notice warn"><p><strong>${t.pausedSince} ${renderMoment(texts, Date.parse(paused_since))}:</strong> ${t.pausedReasons[paused_reason]}. ${t.pausedUntil} ${renderMoment(texts, Date.parse(paused_until))}. ${t.pausedThen}</p><p>${t.testReleases(endpoint.waiting)}</p></div>`;
+  return html`<div class="notice warn"><p><strong>${t.pausedSince} ${renderMoment(texts, Date.parse(paused_since))}:</strong> ${t.pausedReasons[paused_reason]}. ${t.pausedUntil} ${renderMoment(texts, Date.parse(paused_until))}. ${t.pausedThen}</p><p>${t.testReleases(hookQueue.waiting)}</p></div>`;
 }

@@ -1,7 +1,7 @@
 /** What the operations on webhooks do. */
 import { type Actor, type Implementation, implement } from '../../operations/operation.ts';
 import { listAllHooks } from '../hooks/all-hooks-store.ts';
-import { readEndpointStatus, readHold } from '../hooks/hook-status-store.ts';
+import { readHold, readHookQueueStatus } from '../hooks/hook-status-store.ts';
 import { toHookJson } from '../management/hook-json.ts';
 import { createHook, deleteHook, type HookTarget, switchHook, updateHook } from '../management/manage-hook.ts';
 import type { Management } from '../management/management.ts';
@@ -39,7 +39,7 @@ export function implementHooks(dependencies: HookDependencies): Implementation[]
     }),
     implement(showHook, async (reference) => {
       const found = await findAnyHook(management, reference);
-      const { waiting } = await readEndpointStatus(management.store, found.stored.hook.id);
+      const { waiting } = await readHookQueueStatus(management.store, found.stored.hook.id);
       return { ...(await describe(dependencies, found)), waiting };
     }),
     implement(changeHook, async ({ id, repository: name, ...changes }, { actor }) => {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { test } from 'node:test';
 import { enqueueTestDelivery } from '../../../test/support/deliveries-store.ts';
-import { startTestWorker, waitForEndpoint } from '../../../test/support/delivery-worker.ts';
+import { startTestWorker, waitForHookQueue } from '../../../test/support/delivery-worker.ts';
 import { createStorePlace, openTestStore } from '../../../test/support/engines.ts';
 import { startReceiver } from '../../../test/support/receiver.ts';
 import { runTrivet } from '../../../test/support/run-trivet.ts';
@@ -28,7 +28,7 @@ test('a paused webhook says since when, until when, why, and what ends the pause
     await using worker = startTestWorker(store);
     for (let count = 0; count < 8; count += 1) await enqueueTestDelivery(store, { hookId: 1, url: receiver.url });
     worker.wake();
-    await waitForEndpoint(store, 1, (row) => row.parked === 1);
+    await waitForHookQueue(store, 1, (row) => row.parked === 1);
   }
 
   const pause =

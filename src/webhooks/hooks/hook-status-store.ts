@@ -2,20 +2,20 @@
 import { type Row, type Statement, type Store, statement } from '../../database/store.ts';
 import type { Pause, PauseReason } from '../delivery/schedule/pause-reason.ts';
 
-/** Counted so far only: a page must not cost more because an endpoint has been dead for a week. */
+/** Counted so far only: a page must not cost more because a hook queue has been dead for a week. */
 export const COUNT_LIMIT = 10_000;
 export const PICTURE_LIMIT = 5_000;
 const HOUR_MS = 3_600_000;
 export const PICTURE_HOURS = 24;
 
-interface EndpointRow extends Row {
+interface HookQueueRow extends Row {
   readonly fails: number;
   readonly failing_since_ms: number | null;
   readonly held_since_ms: number | null;
   readonly waiting: number;
 }
 
-const endpointStatusSql: Statement<EndpointRow> = statement(
+const hookQueueStatusSql: Statement<HookQueueRow> = statement(
   'endpoint_status',
   `SELECT fails, failing_since_ms, held_since_ms,
      (SELECT COUNT(*) FROM (SELECT 1 FROM deliveries d WHERE d.hook_id = $1 AND d.state = 'pending' LIMIT $2) AS counted)
@@ -57,7 +57,7 @@ export async function countHooksByRepository(store: Store, ownerId: string): Pro
   return new Map(rows.map(({ repository_id, ...counts }) => [repository_id, counts]));
 }
 
-export interface EndpointStatus {
+export interface HookQueueStatus {
   /** Failed attempts since the last that was accepted. */
   readonly fails: number;
   readonly failingSinceMs: number | null;
@@ -66,8 +66,8 @@ export interface EndpointStatus {
   readonly waiting: number;
 }
 
-export async function readEndpointStatus(store: Store, hookId: number): Promise<EndpointStatus> {
-  const [row] = await store.read(endpointStatusSql, [hookId, COUNT_LIMIT]);
+export async function readHookQueueStatus(store: Store, hookId: number): Promise<HookQueueStatus> {
+  const [row] = await store.read(hookQueueStatusSql, [hookId, COUNT_LIMIT]);
   return {
     fails: row?.fails ?? 0,
     failingSinceMs: row?.failing_since_ms ?? null,
@@ -98,14 +98,14 @@ const holdsOfRepositorySql: Statement<HoldRow> = statement(
 );
 
 /** What keeps back all deliveries of a hook. */
-export interface EndpointHold {
+export interface HookHold {
   /** The hook is disabled. */
   readonly isHeld: boolean;
   /** Undefined without a pause, also when it has just ended. */
   readonly pause: Pause | undefined;
 }
 
-export async function readHold(store: Store, hookId: number, nowMs: number): Promise<EndpointHold> {
+export async function readHold(store: Store, hookId: number, nowMs: number): Promise<HookHold> {
   const [row] = await store.read(holdOfHookSql, [hookId]);
   return { isHeld: row !== undefined && row.held_since_ms !== null, pause: row && toPause(row, nowMs) };
 }

@@ -134,16 +134,16 @@ export const insertHookWithin: Procedure<InsertInput, boolean> = procedure(
 
 /** What commits with a change. */
 export interface UpdateStatements {
-  /** Changes of its endpoint. */
-  readonly ofEndpoint: readonly BoundStatement[];
+  /** Changes of its hook queue. */
+  readonly ofHookQueue: readonly BoundStatement[];
   /** Only when the hook is changed or deleted. */
   readonly records: readonly BoundStatement[];
 }
 
 export const updateHookOnce: Procedure<UpdateStatements & { readonly parameters: readonly SqlValue[] }, HookRow[]> =
-  conditionalProcedure(import.meta.url, 'updateHookOnce', async (transaction, { parameters, ofEndpoint, records }) => {
-    // Endpoints before hooks, as all units lock them.
-    await transaction.runAll(ofEndpoint);
+  conditionalProcedure(import.meta.url, 'updateHookOnce', async (transaction, { parameters, ofHookQueue, records }) => {
+    // Hook queues before hooks, as all units lock them.
+    await transaction.runAll(ofHookQueue);
     const rows = await transaction.run(updateHookSql, parameters);
     if (rows.length > 0) await transaction.runAll(records);
     return rows;
@@ -153,8 +153,8 @@ export const updateHookOnce: Procedure<UpdateStatements & { readonly parameters:
 export const deleteHookOnce: Procedure<UpdateStatements & { readonly id: number }, void> = conditionalProcedure(
   import.meta.url,
   'deleteHookOnce',
-  async (transaction, { id, ofEndpoint, records }) => {
-    await transaction.runAll(ofEndpoint);
+  async (transaction, { id, ofHookQueue, records }) => {
+    await transaction.runAll(ofHookQueue);
     if ((await transaction.run(deleteHookSql, [id])).length > 0) await transaction.runAll(records);
   },
 );

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { enqueueTestDelivery, insertTestHook } from '../../../test/support/deliveries-store.ts';
 import { forEachEngine } from '../../../test/support/engines.ts';
-import { holdEndpointStatement } from '../delivery/queue/delivery-store.ts';
+import { holdHookQueueStatement } from '../delivery/queue/delivery-store.ts';
 import {
   addDeliveryMinutes,
   forgetDeliveryMinutes,
@@ -33,7 +33,7 @@ forEachEngine('countBacklog() and findOldestWaiting() see all owners, or those t
     createdAtMs: 2000,
   });
   assert.equal((await findOldestWaiting(store, 'all'))?.hookId, 3);
-  await store.writeAll([holdEndpointStatement(3, 6000)]);
+  await store.writeAll([holdHookQueueStatement(3, 6000)]);
   assert.equal((await findOldestWaiting(store, ['grace']))?.hookId, 2, 'what a disabled webhook holds does not wait');
   assert.equal(await countBacklog(store, []), 0);
 });

@@ -76,7 +76,7 @@ export interface NewEvent {
 
 /**
  * For each event undefined, or who holds its key: then nothing of it was stored. Locks are taken in one order by all: keys
- * by repository and key, then endpoints by hook.
+ * by repository and key, then hook queues by hook.
  */
 export const commitEvents: Procedure<readonly NewEvent[], (KeyHolder | undefined)[]> = conditionalProcedure(
   import.meta.url,

@@ -1,5 +1,5 @@
 import type { Actor } from '../../operations/operation.ts';
-import { cancelEndpointStatement } from '../delivery/queue/delivery-store.ts';
+import { cancelHookQueueStatement } from '../delivery/queue/delivery-store.ts';
 import type { Repository } from '../repositories/repository.ts';
 import { removeRepository } from '../repositories/repository-store.ts';
 import type { Management } from './management.ts';
@@ -11,7 +11,7 @@ export async function deleteRepository(dependencies: Management, repository: Rep
   const change = { repository, actor, nowMs };
   await removeRepository(dependencies.store, repository.id, {
     ofHook: (id) => [
-      cancelEndpointStatement(id, nowMs),
+      cancelHookQueueStatement(id, nowMs),
       recordHookChange(dependencies, 'hook_deleted', { ...change, id }),
     ],
     statements: [recordRepositoryChange(dependencies, 'repository_deleted', change)],

@@ -4,7 +4,7 @@ import { decodeText } from '../delivery/queue/attempt-record.ts';
 import type { ListedDelivery, LoggedAttempt, LoggedDelivery } from '../delivery/queue/delivery-log-store.ts';
 import { DELIVERY_STATES } from '../delivery/schedule/delivery.ts';
 import { EVENT_KINDS } from '../events/event-kind.ts';
-import type { EndpointHold } from '../hooks/hook-status-store.ts';
+import type { HookHold } from '../hooks/hook-status-store.ts';
 import { toOffsetTime } from '../parameters/json-body.ts';
 
 export const deliveryJson = z
@@ -72,12 +72,8 @@ export const deliveryDetailJson = listedDeliveryJson
   })
   .openapi('DeliveryDetail');
 
-/** What is pending of a held endpoint is shown as held. */
-export function toDeliveryJson(
-  delivery: LoggedDelivery,
-  hold: EndpointHold,
-  nowMs: number,
-): z.output<typeof deliveryJson> {
+/** What is pending of a held hook queue is shown as held. */
+export function toDeliveryJson(delivery: LoggedDelivery, hold: HookHold, nowMs: number): z.output<typeof deliveryJson> {
   return {
     id: delivery.id,
     hook_id: delivery.hook_id,
@@ -96,7 +92,7 @@ export function toDeliveryJson(
 
 export function toListedDeliveryJson(
   delivery: ListedDelivery,
-  hold: EndpointHold,
+  hold: HookHold,
   nowMs: number,
 ): z.output<typeof listedDeliveryJson> {
   const detail = delivery.detail === null ? undefined : (JSON.parse(delivery.detail) as AttemptDetail);
@@ -107,7 +103,7 @@ export function toListedDeliveryJson(
   };
 }
 
-function describeNextAttempt({ state, due_at_ms: dueAtMs }: LoggedDelivery, hold: EndpointHold, nowMs: number) {
+function describeNextAttempt({ state, due_at_ms: dueAtMs }: LoggedDelivery, hold: HookHold, nowMs: number) {
   if (state !== 'pending' || hold.isHeld) return { next_attempt_at: null, waits_for: null };
   const pausedUntilMs = hold.pause?.untilMs ?? 0;
   if (pausedUntilMs > Math.max(dueAtMs, nowMs))

@@ -71,8 +71,8 @@ forEachEngine(
       { login: 'org-sea', total: 1, repositories: [{ path: 'harbour', hooks: 0, disabled: 0, failing: 0 }] },
     ]);
     const [first, second] = await doors.listHooks();
-    assert.deepEqual(first?.endpoint, { fails: 3, failingSinceMs: 5, heldSinceMs: null, waiting: 1 });
-    assert.deepEqual([second?.endpoint.waiting, typeof second?.endpoint.heldSinceMs], [1, 'number']);
+    assert.deepEqual(first?.hookQueue, { fails: 3, failingSinceMs: 5, heldSinceMs: null, waiting: 1 });
+    assert.deepEqual([second?.hookQueue.waiting, typeof second?.hookQueue.heldSinceMs], [1, 'number']);
   },
 );
 

@@ -10,8 +10,8 @@ import { decryptSecrets, PROFILE_NAMES } from '../hooks/hook.ts';
 import {
   countHooksByRepository,
   PICTURE_LIMIT,
-  readEndpointStatus,
   readHold,
+  readHookQueueStatus,
   readLastDay,
 } from '../hooks/hook-status-store.ts';
 import { listHooks, type StoredHook } from '../hooks/hook-store.ts';
@@ -178,15 +178,15 @@ function openHook(dependencies: SendingDependencies, { caller, repository, store
 async function describeHook(dependencies: SendingDependencies, stored: StoredHook) {
   const nowMs = dependencies.world.nowMs();
   const { hook, encrypted } = stored;
-  const [endpoint, { pause }, lastDay] = await Promise.all([
-    readEndpointStatus(dependencies.store, hook.id),
+  const [hookQueue, { pause }, lastDay] = await Promise.all([
+    readHookQueueStatus(dependencies.store, hook.id),
     readHold(dependencies.store, hook.id, nowMs),
     readLastDay(dependencies.store, hook.id, nowMs),
   ]);
   const { former } = decryptSecrets(dependencies.cipher, hook.id, encrypted, nowMs);
   return {
     ...toHookJson(stored, { cipher: dependencies.cipher, nowMs, pause }),
-    endpoint,
+    hookQueue,
     lastDay,
     isPictureCut: lastDay.reduce((sum, hour) => sum + hour.succeeded + hour.failed + hour.waiting, 0) >= PICTURE_LIMIT,
     /** Those that sign too, and until when the last of them does. */

@@ -1,7 +1,7 @@
-/** What the API shows of an endpoint to which nothing is sent for a while. */
+/** What the API shows of a hook queue to which nothing is sent for a while. */
 import assert from 'node:assert/strict';
 import { enqueueTestDelivery, waitForDelivery } from '../../../test/support/deliveries-store.ts';
-import { createTestWorker, startTestWorker, waitForEndpoint } from '../../../test/support/delivery-worker.ts';
+import { createTestWorker, startTestWorker, waitForHookQueue } from '../../../test/support/delivery-worker.ts';
 import { forEachEngine } from '../../../test/support/engines.ts';
 import { startReceiver } from '../../../test/support/receiver.ts';
 import { waitUntil } from '../../../test/support/wait-until.ts';
@@ -92,7 +92,7 @@ forEachEngine('a test by another process ends the pause of what could not be con
   await closed[Symbol.asyncDispose]();
   await withWaiting(store, url, async ({ server, hook, hookId, ids }) => {
     // The third pause, which leaves time.
-    const paused = await waitForEndpoint(store, hookId, (row) => row.next_at_ms > realWorld.nowMs() + 15_000);
+    const paused = await waitForHookQueue(store, hookId, (row) => row.next_at_ms > realWorld.nowMs() + 15_000);
     await using _receiver = await startReceiver(undefined, Number(new URL(url).port));
     await using other = createTestWorker(store);
     await using elsewhere = await startManagement(store, realWorld, other.manual);

@@ -9,7 +9,7 @@ import { DELIVERY_STATES, type StoredState } from '../delivery/schedule/delivery
 import { shortRef } from '../events/event.ts';
 import { EVENT_KINDS, type EventKind } from '../events/event-kind.ts';
 import type { Hook } from '../hooks/hook.ts';
-import { type EndpointHold, readHold } from '../hooks/hook-status-store.ts';
+import { type HookHold, readHold } from '../hooks/hook-status-store.ts';
 import { integerParameter, type Parameters, parseId, parseKnownParameters } from '../parameters/parameters.ts';
 import {
   type attemptJson,
@@ -125,7 +125,7 @@ async function findEnd({ store }: Management, filter: LogFilter | undefined): Pr
 }
 
 /** Undefined when nothing can match: pending and held exclude each other. */
-function describeFilter(hookId: number, parameters: DeliveryFilter, { isHeld }: EndpointHold): LogFilter | undefined {
+function describeFilter(hookId: number, parameters: DeliveryFilter, { isHeld }: HookHold): LogFilter | undefined {
   const { state, event, since = 0, until = Number.MAX_SAFE_INTEGER, before = Number.MAX_SAFE_INTEGER } = parameters;
   const { status_code: status, uuid, id, subject } = parameters;
   const period = uuid === undefined ? undefined : periodOfUuid(uuid);

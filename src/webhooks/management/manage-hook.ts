@@ -3,10 +3,10 @@ import { z } from '@hono/zod-openapi';
 import { Failure } from '../../errors.ts';
 import type { Actor } from '../../operations/operation.ts';
 import {
-  cancelEndpointStatement,
-  holdEndpointStatement,
-  moveEndpointStatement,
-  releaseEndpointStatement,
+  cancelHookQueueStatement,
+  holdHookQueueStatement,
+  moveHookQueueStatement,
+  releaseHookQueueStatement,
 } from '../delivery/queue/delivery-store.ts';
 import type { EventKind } from '../events/event-kind.ts';
 import { decryptSecrets, type EncryptionType, encryptChange, encryptSecret, PROFILE_NAMES } from '../hooks/hook.ts';
@@ -144,7 +144,7 @@ export async function updateHook(
     dependencies.store,
     { id: stored.hook.id, change },
     {
-      ofEndpoint: listEndpointStatements(stored, change),
+      ofHookQueue: listHookQueueStatements(stored, change),
       records: listHookRecords(dependencies, target, change),
     },
   );
@@ -166,7 +166,7 @@ export async function deleteHook(dependencies: Management, { repository, stored,
   const { id } = stored.hook;
   const nowMs = dependencies.world.nowMs();
   const record = recordHookChange(dependencies, 'hook_deleted', { repository, actor, id, nowMs });
-  await removeHook(dependencies.store, id, { ofEndpoint: [cancelEndpointStatement(id, nowMs)], records: [record] });
+  await removeHook(dependencies.store, id, { ofHookQueue: [cancelHookQueueStatement(id, nowMs)], records: [record] });
 }
 
 export async function findHook(dependencies: Management, repository: Repository, id: number): Promise<StoredHook> {
@@ -224,13 +224,13 @@ function chooseSwitch({ hook }: StoredHook, { active, url }: HookChangeParameter
   return hook.disabledAtMs !== null && hook.url !== url ? 'on' : undefined;
 }
 
-function listEndpointStatements({ hook }: StoredHook, change: HookChange) {
+function listHookQueueStatements({ hook }: StoredHook, change: HookChange) {
   const origin = new URL(change.url).origin;
   const hasMoved = origin !== new URL(hook.url).origin;
   const isFixed = change.switch === 'on' || (change.switch === undefined && change.url !== hook.url);
   return [
-    ...(hasMoved ? [moveEndpointStatement(hook.id, origin)] : []),
-    ...(isFixed ? [releaseEndpointStatement(hook.id, change.nowMs)] : []),
-    ...(change.switch === 'off' ? [holdEndpointStatement(hook.id, change.nowMs)] : []),
+    ...(hasMoved ? [moveHookQueueStatement(hook.id, origin)] : []),
+    ...(isFixed ? [releaseHookQueueStatement(hook.id, change.nowMs)] : []),
+    ...(change.switch === 'off' ? [holdHookQueueStatement(hook.id, change.nowMs)] : []),
   ];
 }

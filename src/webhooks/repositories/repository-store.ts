@@ -55,7 +55,7 @@ const hooksOfRepositorySql = statement<{ id: number }>(
   'SELECT id FROM hooks WHERE repository_id = $1 ORDER BY id',
 );
 // The unique key contains `path_key`, so this takes the lock of a deletion, for which events, hooks and bridges under way are
-// waited for: each of them holds a share of the row by its foreign key. Endpoints are locked only after it, as by the intake.
+// waited for: each of them holds a share of the row by its foreign key. Hook queues are locked only after it, as by the intake.
 const lockRepositorySql = statement<{ id: number }>(
   'lock-repository',
   "UPDATE repositories SET path_key = path_key || '/deleted' WHERE id = $1 RETURNING id",
@@ -174,7 +174,7 @@ export async function removeRepository(
 const KEY_PAGE = 100;
 
 /**
- * Each key by itself: an intake that is under way locks several of them, and endpoints after them, so a transaction that locks
+ * Each key by itself: an intake that is under way locks several of them, and hook queues after them, so a transaction that locks
  * more than one and the intake might wait for each other. What is left behind, should this end early, expires.
  */
 async function forgetKeys(store: Store, repositoryId: number): Promise<void> {

@@ -5,7 +5,7 @@ import { type Store, statement } from '../../../database/store.ts';
 import { readHold } from '../../hooks/hook-status-store.ts';
 import { sweepDeliveries } from '../worker/delivery-sweeper.ts';
 import { findDelivery, type LogFilter, listDeliveries } from './delivery-log-store.ts';
-import { cancelEndpointStatement, holdEndpointStatement } from './delivery-store.ts';
+import { cancelHookQueueStatement, holdHookQueueStatement } from './delivery-store.ts';
 
 const url = 'http://127.0.0.1:9/';
 const DAY_MS = 86_400_000;
@@ -53,7 +53,7 @@ forEachEngine('what is held expires after seven days, the rest does not', async 
   const old = await enqueueAt(store, NOW);
   const fresh = await enqueueAt(store, NOW + 6 * DAY_MS);
   const other = await enqueueAt(store, NOW, 2);
-  await store.writeAll([holdEndpointStatement(1, NOW)]);
+  await store.writeAll([holdHookQueueStatement(1, NOW)]);
   assert.equal((await readHold(store, 1, 0)).isHeld, true);
   assert.equal((await sweepDeliveries(store, NOW + 7 * DAY_MS)).expired, 0);
   assert.equal((await sweepDeliveries(store, NOW + 7 * DAY_MS + 1)).expired, 1);
@@ -66,7 +66,7 @@ forEachEngine('what was pending for a deleted hook is cancelled', async (store) 
   for (let count = 0; count < 3; count += 1) await enqueueAt(store, NOW);
   const done = await enqueueAt(store, NOW);
   await store.write(setStateSql, [done, 'succeeded', 1]);
-  await store.writeAll([cancelEndpointStatement(1, NOW)]);
+  await store.writeAll([cancelHookQueueStatement(1, NOW)]);
   assert.equal((await sweepDeliveries(store, NOW)).canceled, 3);
   assert.equal((await readDelivery(store, done)).state, 'succeeded');
 });
@@ -83,10 +83,10 @@ forEachEngine(
   },
 );
 
-forEachEngine('the endpoint of a deleted hook goes with the last of its log', async (store) => {
+forEachEngine('the hook queue of a deleted hook goes with the last of its log', async (store) => {
   const now = Date.now();
   await enqueueAt(store, now);
-  await store.writeAll([cancelEndpointStatement(1, now)]);
+  await store.writeAll([cancelHookQueueStatement(1, now)]);
   await sweepDeliveries(store, now + 31 * DAY_MS);
   assert.deepEqual(await store.read(countRowsSql), [{ deliveries: 0, contents: 0, endpoints: 0 }]);
 });

@@ -7,7 +7,7 @@ import { attemptResultStatements } from './attempt-result-store.ts';
 import { FEW, readContents, readFewWaiting, readWaiting } from './delivery-queue-store.ts';
 import { reopenUnverified, reserveTest } from './delivery-restart-store.ts';
 import { countPendingDeliveries, enqueueStatements, shardOf } from './delivery-store.ts';
-import { endpointStatements } from './endpoint-change-store.ts';
+import { hookQueueStatements } from './hook-queue-change-store.ts';
 
 const attemptNumbersSql = statement<{ attempt: number }>(
   'test-attempts',
@@ -18,7 +18,7 @@ const stateOfSql = statement<{ state: string; attempts: number }>(
   'SELECT state, attempts FROM deliveries WHERE id = $1',
 );
 
-forEachEngine('an enqueued delivery makes its endpoint due for the owner of its shard only', async (store) => {
+forEachEngine('an enqueued delivery makes its hook queue due for the owner of its shard only', async (store) => {
   await takeAllShards(store, OWNER, NOW);
   const id = await enqueue(store, 7);
   const [due] = await readDue(store);
@@ -34,7 +34,7 @@ forEachEngine('an enqueued delivery makes its endpoint due for the owner of its 
   assert.equal(await countPendingDeliveries(store), 1);
 });
 
-forEachEngine('waiting deliveries come by due time, a few of each endpoint, in both lanes', async (store) => {
+forEachEngine('waiting deliveries come by due time, a few of each hook queue, in both lanes', async (store) => {
   const ids: number[] = [];
   for (let count = 0; count < 5; count += 1) ids.push(await enqueue(store, 1, NOW + count));
   for (let count = 0; count < 3; count += 1) await enqueue(store, 2, NOW);
@@ -107,7 +107,7 @@ forEachEngine('a batch of any size is stored', async (store) => {
   assert.equal(await countPendingDeliveries(store), 0);
 });
 
-forEachEngine('an endpoint sleeps until its next retry, but not over what was just enqueued', async (store) => {
+forEachEngine('a hook queue sleeps until its next retry, but not over what was just enqueued', async (store) => {
   const epochs = await takeAllShards(store, OWNER, NOW);
   const epoch = epochs.get(shardOf(ORIGIN))!;
   const id = await enqueue(store, 1);
@@ -115,24 +115,24 @@ forEachEngine('an endpoint sleeps until its next retry, but not over what was ju
   const retry = result(1, id, { epoch, state: 'pending', lane: 1, dueAtMs: NOW + 5000 });
   await store.writeAll([
     ...attemptResultStatements([retry], OWNER),
-    ...endpointStatements([], [{ hookId: 1, version: due!.version }], NOW),
+    ...hookQueueStatements([], [{ hookId: 1, version: due!.version }], NOW),
   ]);
   assert.deepEqual(await readDue(store), []);
   assert.deepEqual(await readDue(store, NOW + 4999), []);
   const [later] = await readDue(store, NOW + 5000);
   await enqueue(store, 1, NOW + 5001);
-  await store.writeAll(endpointStatements([], [{ hookId: 1, version: later!.version }], NOW));
+  await store.writeAll(hookQueueStatements([], [{ hookId: 1, version: later!.version }], NOW));
   assert.equal((await readDue(store, NOW + 5001)).length, 1);
 });
 
-forEachEngine('an endpoint with nothing left sleeps until it is enqueued to', async (store) => {
+forEachEngine('a hook queue with nothing left sleeps until it is enqueued to', async (store) => {
   const epochs = await takeAllShards(store, OWNER, NOW);
   const id = await enqueue(store, 1);
   const [due] = await readDue(store);
   const stored = result(1, id, { epoch: epochs.get(shardOf(ORIGIN))! });
   await store.writeAll([
     ...attemptResultStatements([stored], OWNER),
-    ...endpointStatements([], [{ hookId: 1, version: due!.version }], NOW),
+    ...hookQueueStatements([], [{ hookId: 1, version: due!.version }], NOW),
   ]);
   assert.deepEqual(await readDue(store, NOW * 1000), []);
   await enqueue(store, 1, NOW + 10);

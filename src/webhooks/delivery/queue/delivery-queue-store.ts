@@ -1,5 +1,5 @@
 /**
- * Reads of a worker, many rows at once: the endpoints that are due in its shards, the first few deliveries of each, and
+ * Reads of a worker, many rows at once: the hook queues that are due in its shards, the first few deliveries of each, and
  * their contents.
  */
 import { type BoundStatement, type Statement, type Store, statement } from '../../../database/store.ts';
@@ -7,11 +7,11 @@ import { bindRows, multiRowStatement } from '../../../database/value-rows.ts';
 import type { EventKind } from '../../events/event-kind.ts';
 import type { EncryptedSecrets } from '../../hooks/hook.ts';
 import { MAX_SMALL_BODY_BYTES } from '../schedule/concurrency-limits.ts';
-import type { PauseReason, RECONNECTED } from '../schedule/pause-reason.ts';
+import type { ORIGIN_RECONNECTED, PauseReason } from '../schedule/pause-reason.ts';
 import { LANE_NUMBERS } from './delivery-state.ts';
 import { isStillPending } from './delivery-store.ts';
 
-export interface DueEndpoint {
+export interface DueHookQueue {
   readonly hook_id: number;
   readonly owner_id: string;
   readonly origin: string;
@@ -23,10 +23,10 @@ export interface DueEndpoint {
   readonly failing_since_ms: number | null;
   readonly openings: number;
   readonly paused_since_ms: number | null;
-  readonly pause_reason: PauseReason | typeof RECONNECTED | null;
+  readonly pause_reason: PauseReason | typeof ORIGIN_RECONNECTED | null;
 }
 
-const dueEndpointsSql: Statement<DueEndpoint> = statement(
+const dueHookQueuesSql: Statement<DueHookQueue> = statement(
   'endpoint_due',
   `SELECT q.hook_id, q.owner_id, q.origin, q.shard, q.next_at_ms, q.version, q.parked, q.fails, q.failing_since_ms,
      q.openings, q.paused_since_ms, q.pause_reason
@@ -43,8 +43,8 @@ export interface DuePage {
   readonly limit: number;
 }
 
-export async function readDueEndpoints(store: Store, page: DuePage): Promise<DueEndpoint[]> {
-  return await store.read(dueEndpointsSql, [page.nowMs, page.afterMs, page.afterHookId, page.workerId, page.limit]);
+export async function readDueHookQueues(store: Store, page: DuePage): Promise<DueHookQueue[]> {
+  return await store.read(dueHookQueuesSql, [page.nowMs, page.afterMs, page.afterHookId, page.workerId, page.limit]);
 }
 
 export interface WaitingRow {
@@ -59,10 +59,10 @@ export interface WaitingRequest {
   readonly limit: number;
 }
 
-// Small: PostgreSQL plans each of the first runs of a statement on a connection, which takes 60 ms for 64 endpoints.
+// Small: PostgreSQL plans each of the first runs of a statement on a connection, which takes 60 ms for 64 hook queues.
 const BRANCH_WIDTHS = [4, 2, 1];
 
-// A branch for each endpoint and lane, so that each is the head of one index range however long that is.
+// A branch for each hook queue and lane, so that each is the head of one index range however long that is.
 const waitingSql = multiRowStatement(
   'delivery_waiting',
   { hookId: 'int', limit: 'int' },
@@ -81,7 +81,7 @@ const waitingSql = multiRowStatement(
   BRANCH_WIDTHS,
 );
 
-/** The first deliveries of each endpoint that are due, first attempts and retries apart, `limit` of each. */
+/** The first deliveries of each hook queue that are due, first attempts and retries apart, `limit` of each. */
 export async function readWaiting(
   store: Store,
   requests: readonly WaitingRequest[],
@@ -91,7 +91,7 @@ export async function readWaiting(
   return await readRows(store, bindRows(waitingSql, requests, { more: [nowMs], filler }));
 }
 
-/** An endpoint of which so many are waiting in a lane has more than a read with contents brings. */
+/** A hook queue of which so many are waiting in a lane has more than a read with contents brings. */
 export const FEW = 8;
 
 const WAITING_COLUMNS = 'id, hook_id, lane, body_bytes, attempts, schedule_from, due_at_ms, created_at_ms, event_kind';
@@ -127,7 +127,7 @@ const waitingContentsSql = multiRowStatement(
 type WaitingContentRow = WaitingRow & Omit<ContentRow, 'uuid' | 'body'> & Nullable<Pick<ContentRow, 'uuid' | 'body'>>;
 type Nullable<T> = { readonly [K in keyof T]: T[K] | null };
 
-/** The first `FEW` deliveries of each endpoint that are due, first attempts and retries apart. */
+/** The first `FEW` deliveries of each hook queue that are due, first attempts and retries apart. */
 export async function readFewWaiting(
   store: Store,
   hookIds: readonly number[],

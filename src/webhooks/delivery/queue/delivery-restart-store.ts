@@ -4,7 +4,7 @@
  */
 import { type BoundStatement, type Row, type Statement, type Store, statement } from '../../../database/store.ts';
 import { bindRows, multiRowStatement } from '../../../database/value-rows.ts';
-import { RECONNECTED } from '../schedule/pause-reason.ts';
+import { ORIGIN_RECONNECTED } from '../schedule/pause-reason.ts';
 import { IS_NEW, IS_REQUESTED, isReserved, LANE_NUMBERS, setRequested, setReserved } from './delivery-state.ts';
 
 // Of two reservations at once, one waits for the row and finds it reserved.
@@ -34,7 +34,7 @@ const reserveTestSql: Statement<{ id: number; hook_id: number }> = statement(
    RETURNING id, hook_id`,
 );
 
-const wakeEndpointSql: Statement = statement(
+const wakeHookQueueSql: Statement = statement(
   'endpoint_wake',
   `UPDATE endpoint_queue SET version = version + 1,
      next_at_ms = CASE WHEN parked = 1 OR next_at_ms < $2 THEN next_at_ms ELSE $2 END
@@ -66,7 +66,7 @@ export async function restartReserved(
 ): Promise<RestartOutcome> {
   const [rows] = await store.writeAll([
     { statement: restartReservedSql, parameters: [...key, untilMs, nowMs] },
-    { statement: wakeEndpointSql, parameters: [key[0], untilMs] },
+    { statement: wakeHookQueueSql, parameters: [key[0], untilMs] },
   ]);
   return await nameOutcome(store, key, rows);
 }
@@ -86,7 +86,7 @@ async function nameOutcome(store: Store, key: DeliveryKey, rows: readonly Row[] 
   return (await store.read(stillThereSql, key)).length > 0 ? 'requested' : 'absent';
 }
 
-// A person asks, so the pause ends. A held endpoint stays held.
+// A person asks, so the pause ends. A held hook queue stays held.
 const endPauseSql: Statement<Row> = statement(
   'endpoint_end_pause',
   `UPDATE endpoint_queue SET parked = 0, paused_since_ms = NULL, pause_reason = NULL, next_at_ms = $2,
@@ -94,7 +94,7 @@ const endPauseSql: Statement<Row> = statement(
    WHERE hook_id = $1 AND held_since_ms IS NULL AND canceled_at_ms IS NULL`,
 );
 
-/** Restarts a schedule and ends the pause of the endpoint; the workers send the delivery in its turn. */
+/** Restarts a schedule and ends the pause of the hook queue; the workers send the delivery in its turn. */
 export async function restart(store: Store, key: DeliveryKey, nowMs: number): Promise<RestartOutcome> {
   const [rows] = await store.writeAll([
     { statement: restartRequestedSql, parameters: [...key, nowMs] },
@@ -131,17 +131,17 @@ export async function replay(store: Store, hookId: number, sinceMs: number, nowM
   }
 }
 
-const recoverEndpointSql: Statement = statement(
+const recoverHookQueueSql: Statement = statement(
   'endpoint_recover',
   `UPDATE endpoint_queue SET fails = 0, failing_since_ms = NULL, version = version + 1, openings = 0, paused_since_ms = NULL,
-     pause_reason = CASE WHEN parked = 1 AND pause_reason = 'no_connection' THEN '${RECONNECTED}' ELSE NULL END,
+     pause_reason = CASE WHEN parked = 1 AND pause_reason = 'no_connection' THEN '${ORIGIN_RECONNECTED}' ELSE NULL END,
      next_at_ms = CASE WHEN parked = 1 THEN $2 ELSE next_at_ms END, parked = 0
    WHERE hook_id = $1 AND held_since_ms IS NULL AND canceled_at_ms IS NULL`,
 );
 
-/** The endpoint accepted a manual attempt: its pause ends. */
-export function recoverEndpointStatement(hookId: number, nowMs: number): BoundStatement {
-  return { statement: recoverEndpointSql, parameters: [hookId, nowMs] };
+/** The hook queue accepted a manual attempt: its pause ends. */
+export function recoverHookQueueStatement(hookId: number, nowMs: number): BoundStatement {
+  return { statement: recoverHookQueueSql, parameters: [hookId, nowMs] };
 }
 
 const countFailureSql: Statement = statement(
@@ -170,7 +170,7 @@ const wakeOfOriginSql: Statement = statement(
 const WAKE_PAGE = 64;
 
 /**
- * The origin can be connected to again: endpoints that were paused only for that are due. Row by row, because one statement over all of
+ * The origin can be connected to again: hook queues that were paused only for that are due. Row by row, because one statement over all of
  * an origin locks them in whatever order it finds them.
  */
 export async function wakeOrigin(store: Store, origin: string, nowMs: number): Promise<void> {
@@ -197,6 +197,6 @@ export async function reopenUnverified(store: Store, deliveryIds: readonly numbe
   }[];
   const hookIds = [...new Set(rows.map((row) => row.hook_id))].sort((a, b) => a - b);
   if (hookIds.length > 0)
-    await store.writeAll(hookIds.map((hookId) => ({ statement: wakeEndpointSql, parameters: [hookId, nowMs] })));
+    await store.writeAll(hookIds.map((hookId) => ({ statement: wakeHookQueueSql, parameters: [hookId, nowMs] })));
   return rows.length;
 }

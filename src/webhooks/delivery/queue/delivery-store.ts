@@ -2,8 +2,9 @@
  * Makes, holds, moves and cancels deliveries: statements for the caller's own transaction. A transaction locks rows of
  * `endpoint_queue` in ascending order of hook ids and before those of `hooks`, so that no two wait for each other.
  *
- * The queue schedules endpoints, not jobs: one row per hook says when it has something to do next, its deliveries hang
- * below by (hook, lane, due time). A dead endpoint with a million deliveries costs one row update a back-off step.
+ * Each hook has a queue: a row in `endpoint_queue` with the time when something is due next, and its deliveries in order of
+ * (hook, lane, due time). So a dead receiver with a million deliveries costs one row update for each step of the retry backoff.
+ * The column `parked` is 1 while an enqueue must not make the row due: the queue is paused, held or canceled.
  */
 import { hash } from 'node:crypto';
 import { type BoundStatement, type Row, type Statement, type Store, statement } from '../../../database/store.ts';
@@ -18,10 +19,10 @@ export const SHARD_COUNT = 256;
 /** A delivery that is named by its ids is still to be sent. */
 export const isStillPending = (deliveries: string): string =>
   `CASE ${deliveries}.state WHEN 'pending' THEN 1 ELSE 0 END > 0`;
-/** An endpoint that is named by its id is neither held nor cancelled. */
+/** A hook queue that is named by its id is neither held nor cancelled. */
 export const isNeitherHeldNorCanceled = 'COALESCE(endpoint_queue.held_since_ms, endpoint_queue.canceled_at_ms, 0) < 1';
 
-/** Later than any time: the endpoint has nothing to do until it is woken. */
+/** Later than any time: the hook queue has nothing to do until it is woken. */
 export const NEVER_MS = 8_640_000_000_000_000;
 
 export interface NewDelivery {
@@ -72,8 +73,8 @@ const insertDeliveriesSql = multiRowInsert('delivery_insert', 'deliveries', {
   created_at_ms: 'int',
 });
 
-// The row lock that this takes orders enqueues of one endpoint; a worker that puts the endpoint to sleep compares the version. An
-// endpoint that is due already counts up too: a worker that does not see the delivery yet might put it to sleep.
+// The row lock that this takes orders enqueues of one hook queue; a worker that puts the hook queue to sleep compares the version. A
+// hook queue that is due already counts up too: a worker that does not see the delivery yet might put it to sleep.
 const wakeOnEnqueueSql = multiRowInsert(
   'endpoint_wake_on_enqueue',
   'endpoint_queue',
@@ -94,7 +95,7 @@ const wakeOnEnqueueSql = multiRowInsert(
 );
 
 /**
- * Makes deliveries, at the end of the transaction that stores their events: every enqueue to an endpoint waits
+ * Makes deliveries, at the end of the transaction that stores their events: every enqueue to a hook queue waits
  * for its row from here to the commit. Follow it with `wakeDeliveries()`.
  */
 export function enqueueStatements(deliveries: readonly NewDelivery[]): BoundStatement[] {
@@ -149,37 +150,37 @@ function listWakes(deliveries: readonly NewDelivery[]) {
   });
 }
 
-/** All endpoints of one origin belong to one worker, so that it can keep the origin's limits. */
+/** All hook queues of one origin belong to one worker, so that it can keep the origin's limits. */
 export function shardOf(origin: string): number {
   return hash('sha256', origin, 'buffer').readUInt8(0) % SHARD_COUNT;
 }
 
-const holdEndpointSql: Statement = statement(
+const holdHookQueueSql: Statement = statement(
   'endpoint_hold',
   `UPDATE endpoint_queue SET held_since_ms = $2, parked = 1, next_at_ms = $3, version = version + 1
    WHERE hook_id = $1 AND held_since_ms IS NULL AND canceled_at_ms IS NULL`,
 );
 
 /** The hook was disabled: what is pending is held, at the price of one row. */
-export function holdEndpointStatement(hookId: number, nowMs: number): BoundStatement {
-  return { statement: holdEndpointSql, parameters: [hookId, nowMs, NEVER_MS] };
+export function holdHookQueueStatement(hookId: number, nowMs: number): BoundStatement {
+  return { statement: holdHookQueueSql, parameters: [hookId, nowMs, NEVER_MS] };
 }
 
-const holdSeenEndpointSql: Statement = statement(
+const holdSeenHookQueueSql: Statement = statement(
   'endpoint_hold_seen',
   `UPDATE endpoint_queue SET held_since_ms = $2, parked = 1, next_at_ms = $3, version = version + 1
    WHERE hook_id = $1 AND version = $4 AND held_since_ms IS NULL AND canceled_at_ms IS NULL`,
 );
 
 /**
- * The same after a read of the disabled hook. Enabling the hook since then has counted up the version; the endpoint is not
+ * The same after a read of the disabled hook. Enabling the hook since then has counted up the version; the hook queue is not
  * held then, stays due, and is read again.
  */
-export function holdSeenEndpointStatement(hookId: number, version: number, nowMs: number): BoundStatement {
-  return { statement: holdSeenEndpointSql, parameters: [hookId, nowMs, NEVER_MS, version] };
+export function holdSeenHookQueueStatement(hookId: number, version: number, nowMs: number): BoundStatement {
+  return { statement: holdSeenHookQueueSql, parameters: [hookId, nowMs, NEVER_MS, version] };
 }
 
-const releaseEndpointSql: Statement = statement(
+const releaseHookQueueSql: Statement = statement(
   'endpoint_release',
   `UPDATE endpoint_queue SET held_since_ms = NULL, parked = 0, fails = 0, failing_since_ms = NULL,
      openings = 0, paused_since_ms = NULL, pause_reason = NULL, next_at_ms = $2, version = version + 1
@@ -187,28 +188,28 @@ const releaseEndpointSql: Statement = statement(
 );
 
 /** The hook was enabled, or changed so that it may work now: what is held is pending again, and failures are forgotten. */
-export function releaseEndpointStatement(hookId: number, nowMs: number): BoundStatement {
-  return { statement: releaseEndpointSql, parameters: [hookId, nowMs] };
+export function releaseHookQueueStatement(hookId: number, nowMs: number): BoundStatement {
+  return { statement: releaseHookQueueSql, parameters: [hookId, nowMs] };
 }
 
-const moveEndpointSql: Statement = statement(
+const moveHookQueueSql: Statement = statement(
   'endpoint_move',
   `UPDATE endpoint_queue SET origin = $2, shard = $3, version = version + 1 WHERE hook_id = $1`,
 );
 
 /** The hook has another URL: from now on the worker of that origin sends its deliveries. */
-export function moveEndpointStatement(hookId: number, origin: string): BoundStatement {
-  return { statement: moveEndpointSql, parameters: [hookId, origin, shardOf(origin)] };
+export function moveHookQueueStatement(hookId: number, origin: string): BoundStatement {
+  return { statement: moveHookQueueSql, parameters: [hookId, origin, shardOf(origin)] };
 }
 
-const cancelEndpointSql: Statement = statement(
+const cancelHookQueueSql: Statement = statement(
   'endpoint_cancel',
   `UPDATE endpoint_queue SET canceled_at_ms = $2, parked = 1, next_at_ms = $3, version = version + 1 WHERE hook_id = $1`,
 );
 
 /** The hook was deleted: nothing more is sent; a sweep marks what was pending, a few at a time. */
-export function cancelEndpointStatement(hookId: number, nowMs: number): BoundStatement {
-  return { statement: cancelEndpointSql, parameters: [hookId, nowMs, NEVER_MS] };
+export function cancelHookQueueStatement(hookId: number, nowMs: number): BoundStatement {
+  return { statement: cancelHookQueueSql, parameters: [hookId, nowMs, NEVER_MS] };
 }
 
 interface CountRow extends Row {

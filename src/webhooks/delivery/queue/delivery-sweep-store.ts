@@ -10,11 +10,11 @@ import {
 import { repeatBatches, SWEEP_BATCH } from '../../../database/sweep.ts';
 import { bindRows, multiRowStatement } from '../../../database/value-rows.ts';
 
-const heldEndpointsSql: Statement<{ hook_id: number }> = statement(
+const heldHookQueuesSql: Statement<{ hook_id: number }> = statement(
   'sweep_held_endpoints',
   'SELECT hook_id FROM endpoint_queue WHERE held_since_ms < $1 AND canceled_at_ms IS NULL ORDER BY hook_id',
 );
-const canceledEndpointsSql: Statement<{ hook_id: number }> = statement(
+const canceledHookQueuesSql: Statement<{ hook_id: number }> = statement(
   'sweep_canceled_endpoints',
   'SELECT hook_id FROM endpoint_queue WHERE canceled_at_ms IS NOT NULL ORDER BY hook_id',
 );
@@ -30,10 +30,10 @@ const expireSomeSql: Statement<{ id: number }> = statement(
 );
 const cancelSomeSql: Statement<{ id: number }> = statement('sweep_cancel', endPendingSql('canceled', ''));
 
-/** Expires deliveries that are older, of endpoints that have been held since before then. */
+/** Expires deliveries that are older, of hook queues that have been held since before then. */
 export async function expireHeld(store: Store, beforeMs: number): Promise<number> {
   let count = 0;
-  for (const { hook_id } of await store.read(heldEndpointsSql, [beforeMs]))
+  for (const { hook_id } of await store.read(heldHookQueuesSql, [beforeMs]))
     count += await repeatBatches(async () => (await store.write(expireSomeSql, [hook_id, beforeMs])).length);
   return count;
 }
@@ -41,12 +41,12 @@ export async function expireHeld(store: Store, beforeMs: number): Promise<number
 /** Cancels pending deliveries of deleted hooks. */
 export async function cancelDeleted(store: Store): Promise<number> {
   let count = 0;
-  for (const { hook_id } of await store.read(canceledEndpointsSql))
+  for (const { hook_id } of await store.read(canceledHookQueuesSql))
     count += await repeatBatches(async () => (await store.write(cancelSomeSql, [hook_id])).length);
   return count;
 }
 
-const endpointsWithOldSql: Statement<{ hook_id: number }> = statement(
+const hookQueuesWithOldSql: Statement<{ hook_id: number }> = statement(
   'sweep_endpoints_with_old',
   `SELECT q.hook_id FROM endpoint_queue q
    WHERE EXISTS (SELECT 1 FROM deliveries d WHERE d.hook_id = q.hook_id AND d.id < $1) ORDER BY q.hook_id`,
@@ -106,18 +106,18 @@ export const deleteOldDeliveries: Procedure<DeleteInput, number> = conditionalPr
 /** Deletes the log before an id: ids rise with time. */
 export async function deleteLogBefore(store: Store, beforeId: number): Promise<number> {
   let count = 0;
-  for (const { hook_id } of await store.read(endpointsWithOldSql, [beforeId]))
+  for (const { hook_id } of await store.read(hookQueuesWithOldSql, [beforeId]))
     count += await repeatBatches(() => store.call(deleteOldDeliveries, { hookId: hook_id, beforeId }));
   return count;
 }
 
-const forgetEndpointsSql: Statement<Row> = statement(
+const forgetHookQueuesSql: Statement<Row> = statement(
   'sweep_forget_endpoints',
   `DELETE FROM endpoint_queue WHERE canceled_at_ms < $1
      AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.hook_id = endpoint_queue.hook_id)`,
 );
 
-/** Deletes endpoints of deleted hooks, once their log is gone. */
-export async function forgetDeletedEndpoints(store: Store, beforeMs: number): Promise<void> {
-  await store.write(forgetEndpointsSql, [beforeMs]);
+/** Deletes hook queues of deleted hooks, once their log is gone. */
+export async function forgetDeletedHookQueues(store: Store, beforeMs: number): Promise<void> {
+  await store.write(forgetHookQueuesSql, [beforeMs]);
 }

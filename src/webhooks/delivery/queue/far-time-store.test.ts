@@ -3,11 +3,11 @@ import { test } from 'node:test';
 import { forEachEngine } from '../../../../test/support/engines.ts';
 import { type Store, statement } from '../../../database/store.ts';
 import { correctTimes } from '../worker/delivery-sweeper.ts';
-import { readDueEndpoints } from './delivery-queue-store.ts';
-import { enqueueStatements, holdEndpointStatement, NEVER_MS } from './delivery-store.ts';
-import { type EndpointChange, endpointStatements } from './endpoint-change-store.ts';
+import { readDueHookQueues } from './delivery-queue-store.ts';
+import { enqueueStatements, holdHookQueueStatement, NEVER_MS } from './delivery-store.ts';
 import { correctDueMs } from './far-time-store.ts';
-import { beat, takeShards } from './shard-store.ts';
+import { type HookQueueChange, hookQueueStatements } from './hook-queue-change-store.ts';
+import { renewWorkerLease, takeShards } from './shard-store.ts';
 
 const NOW = 1_000_000_000;
 const MINUTE_MS = 60_000;
@@ -44,9 +44,9 @@ const planRetrySql = statement(
 
 async function enqueue(store: Store, { count = 1, hookId = 1, nowMs = NOW }): Promise<readonly number[]> {
   const ids = await store.makeIds(count);
-  const endpoint = { hookId, origin: 'http://127.0.0.1:9', ownerId: 'owner', nowMs };
+  const hookQueue = { hookId, origin: 'http://127.0.0.1:9', ownerId: 'owner', nowMs };
   const event = { eventId: 1, body: Buffer.from('{}'), eventKind: 'push' as const };
-  await store.writeAll(enqueueStatements(ids.map((id) => ({ ...endpoint, ...event, id, uuid: `uuid-${id}` }))));
+  await store.writeAll(enqueueStatements(ids.map((id) => ({ ...hookQueue, ...event, id, uuid: `uuid-${id}` }))));
   return ids;
 }
 
@@ -67,9 +67,9 @@ forEachEngine('correctTimes() makes deliveries due that a clock a day ahead had 
   assert.equal(await correctTimes(store, NOW, { withRetries: false }), 1);
   assert.deepEqual([await readWaits(store, 1), await readWaits(store, 2)], [[0], [0]]);
   const workerId = 'worker';
-  await beat(store, { workerId, nowMs: NOW, expiresAtMs: NOW + 15_000 });
+  await renewWorkerLease(store, { workerId, nowMs: NOW, expiresAtMs: NOW + 15_000 });
   await takeShards(store, { workerId, nowMs: NOW, expiresAtMs: NOW + 15_000 }, 256);
-  const due = await readDueEndpoints(store, { workerId, nowMs: NOW, afterMs: -1, afterHookId: -1, limit: 10 });
+  const due = await readDueHookQueues(store, { workerId, nowMs: NOW, afterMs: -1, afterHookId: -1, limit: 10 });
   assert.deepEqual(
     due.map((row) => row.hook_id),
     [1, 2],
@@ -90,12 +90,12 @@ forEachEngine('correctTimes() bounds retries behind more than a page of others',
 
 forEachEngine('correctTimes() ends pauses that last longer than any, and leaves what is held', async (store) => {
   for (const hookId of [1, 2, 3]) await enqueue(store, { hookId });
-  const pauseUntil = (hookId: number, untilMs: number): EndpointChange => {
+  const pauseUntil = (hookId: number, untilMs: number): HookQueueChange => {
     const pause = { sinceMs: NOW, untilMs, reason: 'failures' as const };
     return { kind: 'health', hookId, fails: 5, failingSinceMs: NOW, openings: 1, pause };
   };
-  await store.writeAll(endpointStatements([pauseUntil(1, NOW + DAY_MS), pauseUntil(2, NOW + 5 * MINUTE_MS)], [], NOW));
-  await store.writeAll([holdEndpointStatement(3, NOW)]);
+  await store.writeAll(hookQueueStatements([pauseUntil(1, NOW + DAY_MS), pauseUntil(2, NOW + 5 * MINUTE_MS)], [], NOW));
+  await store.writeAll([holdHookQueueStatement(3, NOW)]);
   assert.equal(await correctTimes(store, NOW, ALL), 1);
   assert.deepEqual(
     [await readNextAt(store, 1), await readNextAt(store, 2), await readNextAt(store, 3)],

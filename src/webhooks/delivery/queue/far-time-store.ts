@@ -24,11 +24,11 @@ export function correctDueMs({ attempts, dueAtMs, nowMs }: { attempts: number; d
   return attempts === 0 ? nowMs : nowMs + longestMs;
 }
 
-interface EndpointRow {
+interface HookQueueRow {
   readonly hook_id: number;
 }
 
-const openEndpointsSql: Statement<EndpointRow> = statement(
+const openHookQueuesSql: Statement<HookQueueRow> = statement(
   'endpoints_open',
   `SELECT hook_id FROM endpoint_queue WHERE hook_id > $1 AND ${isNeitherHeldNorCanceled} ORDER BY hook_id LIMIT ${PAGE}`,
 );
@@ -63,14 +63,14 @@ const wakeSleepingSql: Statement = statement(
    WHERE hook_id = $1 AND parked = 0 AND next_at_ms > $2 AND ${isNeitherHeldNorCanceled}`,
 );
 
-/** Corrects the deliveries of all endpoints that are not held; returns how many. */
+/** Corrects the deliveries of all hook queues that are not held; returns how many. */
 export async function correctDeliveryTimes(store: Store, lane: Lane, nowMs: number): Promise<number> {
   let count = 0;
   for (let afterId = 0; ; ) {
-    const endpoints = await store.read(openEndpointsSql, [afterId]);
-    for (const { hook_id } of endpoints) count += await correctOfHook(store, hook_id, { lane, nowMs });
-    if (endpoints.length < PAGE) return count;
-    afterId = endpoints.at(-1)!.hook_id;
+    const hookQueues = await store.read(openHookQueuesSql, [afterId]);
+    for (const { hook_id } of hookQueues) count += await correctOfHook(store, hook_id, { lane, nowMs });
+    if (hookQueues.length < PAGE) return count;
+    afterId = hookQueues.at(-1)!.hook_id;
   }
 }
 
@@ -99,7 +99,7 @@ async function correctOfHook(
 }
 
 // Few rows of one range of the index, unless a clock was ahead.
-const lateEndpointsSql: Statement<EndpointRow> = statement(
+const lateHookQueuesSql: Statement<HookQueueRow> = statement(
   'endpoints_late',
   `SELECT hook_id FROM endpoint_queue
    WHERE next_at_ms > $1 AND next_at_ms < ${NEVER_MS} AND (parked = 1 OR next_at_ms > $2) AND ${isNeitherHeldNorCanceled}
@@ -112,10 +112,10 @@ const wakeLateSql: Statement = statement(
 );
 
 /** Ends pauses and sleeps that are longer than any; returns how many. */
-export async function correctEndpointTimes(store: Store, nowMs: number): Promise<number> {
+export async function correctHookQueueTimes(store: Store, nowMs: number): Promise<number> {
   const latest = [LONGEST_PAUSE_MS, LONGEST_WAIT_MS].map((longestMs) => nowMs + longestMs + MAX_CLOCK_SKEW_MS);
   for (let count = 0; ; ) {
-    const rows = await store.read(lateEndpointsSql, latest);
+    const rows = await store.read(lateHookQueuesSql, latest);
     // Row by row in ascending order, as every other transaction locks them.
     for (const { hook_id } of rows) await store.write(wakeLateSql, [hook_id, nowMs]);
     count += rows.length;

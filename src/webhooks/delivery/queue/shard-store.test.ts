@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { takeAllShards } from '../../../../test/support/deliveries-store.ts';
 import { forEachEngine } from '../../../../test/support/engines.ts';
-import { beat, forgetWorkers, releaseShards, takeShards } from './shard-store.ts';
+import { forgetWorkers, releaseShards, renewWorkerLease, takeShards } from './shard-store.ts';
 
 const NOW = 1_000_000;
 
@@ -9,12 +9,12 @@ forEachEngine('shards go to the first worker that finds them free, with a higher
   const first = await takeAllShards(store, 'a', NOW);
   assert.equal(first.size, 256);
   assert.equal((await takeAllShards(store, 'b', NOW + 14_999)).size, 0);
-  const seen = await beat(store, { workerId: 'b', nowMs: NOW + 14_999, expiresAtMs: NOW + 29_999 });
+  const seen = await renewWorkerLease(store, { workerId: 'b', nowMs: NOW + 14_999, expiresAtMs: NOW + 29_999 });
   assert.equal(seen.workers, 2);
   const taken = await takeAllShards(store, 'b', NOW + 15_000);
   assert.equal(taken.size, 256);
   assert.equal(taken.get(0), first.get(0)! + 1);
-  const late = await beat(store, { workerId: 'a', nowMs: NOW + 15_001, expiresAtMs: NOW + 30_001 });
+  const late = await renewWorkerLease(store, { workerId: 'a', nowMs: NOW + 15_001, expiresAtMs: NOW + 30_001 });
   assert.deepEqual(late.owned, []);
   await releaseShards(
     store,
@@ -27,17 +27,17 @@ forEachEngine('shards go to the first worker that finds them free, with a higher
 
 forEachEngine('a worker that slept keeps the shards that no other worker took', async (store) => {
   const first = await takeAllShards(store, 'a', NOW);
-  const { owned } = await beat(store, { workerId: 'a', nowMs: NOW + 60_000, expiresAtMs: NOW + 75_000 });
+  const { owned } = await renewWorkerLease(store, { workerId: 'a', nowMs: NOW + 60_000, expiresAtMs: NOW + 75_000 });
   assert.deepEqual(new Map(owned.map(({ shard, epoch }) => [shard, epoch])), first);
 });
 
 forEachEngine('shards of a worker whose clock was a day ahead are taken once the clock is right', async (store) => {
   const [nowMs, ahead] = [NOW, NOW + 24 * 3_600_000];
   const wrong = { workerId: 'ahead', nowMs: ahead, expiresAtMs: ahead + 15_000 };
-  await beat(store, wrong);
+  await renewWorkerLease(store, wrong);
   assert.equal((await takeShards(store, wrong, 256)).length, 256);
   const right = { workerId: 'right', nowMs, expiresAtMs: nowMs + 15_000 };
-  assert.equal((await beat(store, right)).workers, 1);
+  assert.equal((await renewWorkerLease(store, right)).workers, 1);
   assert.equal((await takeShards(store, right, 256)).length, 256);
   // A clock that is less than a minute ahead keeps what it has.
   const third = { workerId: 'third', nowMs: nowMs - 50_000, expiresAtMs: nowMs - 35_000 };

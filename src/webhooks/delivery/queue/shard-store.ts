@@ -11,7 +11,7 @@ export interface OwnedShard {
   readonly epoch: number;
 }
 
-interface Beat {
+interface WorkerLease {
   readonly workerId: string;
   readonly nowMs: number;
   readonly expiresAtMs: number;
@@ -59,7 +59,7 @@ const forgetWorkerSql: Statement = statement(
 );
 
 /** Renews this worker's entry and leases; returns its shards and how many workers are alive. */
-export async function beat(store: Store, { workerId, nowMs, expiresAtMs }: Beat) {
+export async function renewWorkerLease(store: Store, { workerId, nowMs, expiresAtMs }: WorkerLease) {
   const [, renewed] = await store.writeAll([
     { statement: registerSql, parameters: [workerId, expiresAtMs] },
     { statement: renewSql, parameters: [workerId, expiresAtMs] },
@@ -71,7 +71,7 @@ export async function beat(store: Store, { workerId, nowMs, expiresAtMs }: Beat)
 /** Takes up to `count` shards without an owner. */
 export async function takeShards(
   store: Store,
-  { workerId, nowMs, expiresAtMs }: Beat,
+  { workerId, nowMs, expiresAtMs }: WorkerLease,
   count: number,
 ): Promise<OwnedShard[]> {
   if (count <= 0) return [];

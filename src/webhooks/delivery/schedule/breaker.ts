@@ -140,7 +140,7 @@ export function pauseMs(openings: number, random: number): number {
   return Math.round(Math.min(FIRST_PAUSE_MS * 2 ** doublings, MAX_PAUSE_MS) * (0.8 + 0.4 * random));
 }
 
-/** The hook's breaker in the row of its endpoint. */
+/** The breaker of a hook, as its row in `endpoint_queue` has it. */
 export interface StoredBreaker {
   /** It is paused after failures, or because its receiver asked to wait. */
   readonly isPaused: boolean;

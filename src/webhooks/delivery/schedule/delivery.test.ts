@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { judgeStatus, type Outcome } from './attempt-outcome.ts';
 import { type NextStep, nextStep } from './delivery.ts';
-import { DISABLE_AFTER_MS, type EndpointHealth, findDisableReason, updateHealth } from './disable-failing-hook.ts';
+import { DISABLE_AFTER_MS, findDisableReason, type HookHealth, updateHealth } from './disable-failing-hook.ts';
 
 const moment = { nowMs: 1000, random: 0.5 };
 const refused: Outcome = { kind: 'refused', status: 500 };
@@ -45,7 +45,7 @@ test('one success ends a row of failures', () => {
   assert.deepEqual(updateHealth({ fails: 0, failingSinceMs: null }, refused, 100), { fails: 1, failingSinceMs: 100 });
 });
 
-const disabling: [title: string, health: EndpointHealth, outcome: Outcome, expected: RegExp | undefined][] = [
+const disabling: [title: string, health: HookHealth, outcome: Outcome, expected: RegExp | undefined][] = [
   ['long enough and often enough', { fails: 20, failingSinceMs: 0 }, refused, /Nothing but failure since 1970/],
   ['long enough but not often', { fails: 19, failingSinceMs: 0 }, refused, undefined],
   ['often but not long enough', { fails: 500, failingSinceMs: 1 }, refused, undefined],

@@ -2,7 +2,7 @@
  * The states of a delivery, and the next state after an attempt; values only.
  *
  * ```
- * pending ─claim→ in flight ─2xx→ succeeded
+ * pending ─picked→ in flight ─2xx→ succeeded
  *    ▲              │ ├─ failure, n < max ──→ pending (due = now + backoff)
  *    │              │ ├─ failure, n = max ──→ dead
  *    │              │ ├─ 410 Gone ─────────→ dead, and the hook is disabled
@@ -10,8 +10,8 @@
  *    └ lease ended ─┘ └─ stop requested: the attempt finishes; it never counts as failed
  * pending ─hook disabled→ held ─enabled→ pending (or expired after 7 days)      any ─hook deleted→ canceled
  * ```
- * Two of these are never written into a delivery's row. `in flight` is covered by the lease of the endpoint's shard: a row
- * for each claim would double the writes and add nothing to the lease. `held` is a column of the endpoint: one update holds or
+ * Two of these are never written into a delivery's row. `in flight` is covered by the lease of the hook queue's shard: a row
+ * for each attempt that begins would double the writes, and the lease already covers it. `held` is a column of the hook queue: one update holds or
  * releases a hook with a million deliveries.
  */
 import type { Outcome } from './attempt-outcome.ts';

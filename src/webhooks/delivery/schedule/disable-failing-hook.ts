@@ -5,14 +5,14 @@ import type { Outcome } from './attempt-outcome.ts';
 export const DISABLE_AFTER_MS = 5 * 24 * 3600 * 1000;
 export const DISABLE_AFTER_FAILS = 20;
 
-/** Failures of an endpoint, which decide whether its hook is disabled. */
-export interface EndpointHealth {
+/** Failures since the last accepted attempt, which decide whether the hook is disabled. */
+export interface HookHealth {
   /** Failed attempts since the last that was accepted. */
   readonly fails: number;
   readonly failingSinceMs: number | null;
 }
 
-export function updateHealth(health: EndpointHealth, outcome: Outcome, nowMs: number): EndpointHealth {
+export function updateHealth(health: HookHealth, outcome: Outcome, nowMs: number): HookHealth {
   if (outcome.kind === 'accepted') return { fails: 0, failingSinceMs: null };
   return { fails: health.fails + 1, failingSinceMs: health.failingSinceMs ?? nowMs };
 }
@@ -21,7 +21,7 @@ export function updateHealth(health: EndpointHealth, outcome: Outcome, nowMs: nu
 export const GONE = 'The receiver answered 410 Gone';
 
 /** Why the hook must be disabled now, if it must. */
-export function findDisableReason(health: EndpointHealth, outcome: Outcome, nowMs: number): string | undefined {
+export function findDisableReason(health: HookHealth, outcome: Outcome, nowMs: number): string | undefined {
   if (outcome.kind === 'gone') return GONE;
   if (health.fails < DISABLE_AFTER_FAILS || health.failingSinceMs === null) return undefined;
   if (nowMs - health.failingSinceMs < DISABLE_AFTER_MS) return undefined;

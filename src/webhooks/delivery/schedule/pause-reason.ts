@@ -1,9 +1,12 @@
-/** Why an endpoint is paused; as stored and as the API shows it. */
+/** Why nothing is sent to a hook for a while; as stored and as the API shows it. */
 export const PAUSE_REASONS = ['failures', 'no_connection', 'retry_after'] as const;
 export type PauseReason = (typeof PAUSE_REASONS)[number];
 
-/** In place of a reason: another process got an answer from an origin without connections, and the pause is over. */
-export const RECONNECTED = 'reconnected';
+/**
+ * Stored in the column of the reason when a pause for `no_connection` has ended early, because another process could connect to
+ * the origin. The worker that reads the row counts that as an answered probe of its own breaker. Never shown.
+ */
+export const ORIGIN_RECONNECTED = 'reconnected';
 
 export interface Pause {
   /** When the first of the pauses that follow each other began. */

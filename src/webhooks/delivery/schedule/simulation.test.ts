@@ -41,11 +41,11 @@ test("one owner's failing hook takes nothing from another owner's hook on the sa
   simulation.enqueue(1, { everyMs: 50, count: 1200 });
   simulation.enqueue(2, { everyMs: 100, count: 600 });
   simulation.run(MINUTE);
-  const healthy = simulation.endpoints.get(2);
+  const healthy = simulation.hookQueues.get(2);
   assert.equal(healthy?.all.filter(({ state }) => state === 'succeeded').length, 600);
   assert.equal(Math.max(...listWaits(healthy, MINUTE)), 0);
   // Five attempts, and probes after 5, 10 and 20 s.
-  assert.equal(simulation.endpoints.get(1)?.attemptsAtMs.length, 8);
+  assert.equal(simulation.hookQueues.get(1)?.attemptsAtMs.length, 8);
 });
 
 const malicious: [title: string, answer: Answer][] = [
@@ -64,7 +64,7 @@ for (const [title, answer] of malicious)
     simulation.run(2 * MINUTE, () => {
       most = Math.max(most, simulation.sending);
     });
-    assert.equal(Math.max(...listWaits(simulation.endpoints.get(1), 2 * MINUTE)), 0);
+    assert.equal(Math.max(...listWaits(simulation.hookQueues.get(1), 2 * MINUTE)), 0);
     assert.ok(most <= 9, `${most} were under way at once`);
   });
 
@@ -82,7 +82,7 @@ test('what is silent cannot keep an origin closed to others after an outage', ()
   simulation.run(3 * MINUTE, (nowMs) => {
     if (!isDown(nowMs) && simulation.sending > 0) recoveredAtMs ??= nowMs;
   });
-  const healthy = simulation.endpoints.get(200)!;
+  const healthy = simulation.hookQueues.get(200)!;
   const sent = healthy.attemptsAtMs.filter((atMs) => !isDown(atMs));
   assert.ok(recoveredAtMs !== undefined && sent[0]! - recoveredAtMs <= SECOND, `${sent[0]} after ${recoveredAtMs}`);
 });
@@ -97,7 +97,7 @@ for (const [share, leastFirst] of [
       const simulation = createSimulation([hook(1, 'owner', failing(share))], seed);
       simulation.enqueue(1, { everyMs: 1000 / 150, count: 6000 });
       simulation.run(40 * SECOND);
-      const attempted = simulation.endpoints.get(1)?.all.filter(({ attempts }) => attempts > 0).length ?? 0;
+      const attempted = simulation.hookQueues.get(1)?.all.filter(({ attempts }) => attempts > 0).length ?? 0;
       assert.ok(attempted >= leastFirst, `${attempted} of 6000 with seed ${seed}`);
     }
   });
@@ -115,7 +115,7 @@ for (const [title, outcome] of [
     simulation.run(40 * MINUTE, (nowMs) => {
       if (nowMs >= downMs && simulation.sending > 0) steps.add(simulation.sending);
     });
-    const { all, attemptsAtMs } = simulation.endpoints.get(1)!;
+    const { all, attemptsAtMs } = simulation.hookQueues.get(1)!;
     // Five attempts, then probes after 5, 10, 20, 40, 80, 160 and 300 s.
     assert.ok(attemptsAtMs.filter((atMs) => atMs < downMs).length <= 14);
     assert.equal(all.filter(({ state }) => state !== 'succeeded').length, 0);
@@ -129,7 +129,7 @@ test('each failed probe of an origin is made by another hook', () => {
   const probes: number[] = [];
   const counts = new Map<number, number>();
   simulation.run(20 * MINUTE, (nowMs) => {
-    for (const [hookId, { attemptsAtMs }] of simulation.endpoints) {
+    for (const [hookId, { attemptsAtMs }] of simulation.hookQueues) {
       if (nowMs > SECOND && attemptsAtMs.length > (counts.get(hookId) ?? 0)) probes.push(hookId);
       counts.set(hookId, attemptsAtMs.length);
     }
@@ -149,8 +149,8 @@ test('a slow receiver delays neither the other hooks of its owner nor other owne
   for (const hookId of [2, 3]) simulation.enqueue(hookId, { fromMs: 10, everyMs: 10, count: 2000 });
   simulation.run(MINUTE);
   for (const hookId of [2, 3])
-    assert.ok(Math.max(...listWaits(simulation.endpoints.get(hookId), MINUTE)) <= 20, `hook ${hookId}`);
-  assert.equal(simulation.endpoints.get(1)?.attemptsAtMs.length, (4 * MINUTE) / 2000);
+    assert.ok(Math.max(...listWaits(simulation.hookQueues.get(hookId), MINUTE)) <= 20, `hook ${hookId}`);
+  assert.equal(simulation.hookQueues.get(1)?.attemptsAtMs.length, (4 * MINUTE) / 2000);
 });
 
 test('429 with Retry-After stops its hook until then, and no other', () => {
@@ -158,9 +158,9 @@ test('429 with Retry-After stops its hook until then, and no other', () => {
   simulation.enqueue(1, { everyMs: 100, count: 250 });
   simulation.enqueue(2, { everyMs: 100, count: 250 });
   simulation.run(25 * SECOND);
-  assert.equal(simulation.endpoints.get(1)?.attemptsAtMs.length, 1);
-  assert.equal(simulation.endpoints.get(1)?.row.pause_reason, 'retry_after');
-  assert.equal(Math.max(...listWaits(simulation.endpoints.get(2), MINUTE)), 0);
+  assert.equal(simulation.hookQueues.get(1)?.attemptsAtMs.length, 1);
+  assert.equal(simulation.hookQueues.get(1)?.row.pause_reason, 'retry_after');
+  assert.equal(Math.max(...listWaits(simulation.hookQueues.get(2), MINUTE)), 0);
 });
 
 test('a receiver that takes five in two seconds gets most of what it takes, and few beyond', () => {
@@ -174,7 +174,7 @@ test('a receiver that takes five in two seconds gets most of what it takes, and 
   const simulation = createSimulation([hook(1, 'owner', limited)]);
   simulation.enqueue(1, { count: 2000 });
   simulation.run(2 * MINUTE);
-  const { all, attemptsAtMs } = simulation.endpoints.get(1)!;
+  const { all, attemptsAtMs } = simulation.hookQueues.get(1)!;
   const accepted = all.filter(({ state }) => state === 'succeeded').length;
   assert.ok(accepted >= 240, `${accepted} of 300 were accepted`);
   // Three in each of 60 windows: those that were under way when the first was refused.
@@ -188,7 +188,7 @@ test('owners share the places at an origin evenly, however many hooks each has',
   for (let hookId = 100; hookId < 150; hookId += 1) simulation.enqueue(hookId, { count: 100 });
   simulation.run(MINUTE);
   const counts = { few: 0, many: 0 };
-  for (const { hook: one, attemptsAtMs } of simulation.endpoints.values())
+  for (const { hook: one, attemptsAtMs } of simulation.hookQueues.values())
     counts[one.ownerId as keyof typeof counts] += attemptsAtMs.length;
   assert.ok(Math.abs(counts.few - counts.many) <= 0.1 * counts.many, JSON.stringify(counts));
 });
@@ -203,7 +203,7 @@ test('owners with slow receivers leave places of the worker to those who have no
   for (const { hookId } of slowOwners) simulation.enqueue(hookId, { count: 100 });
   simulation.enqueue(1, { fromMs: MINUTE, everyMs: 100, count: 600 });
   simulation.run(2 * MINUTE);
-  assert.equal(Math.max(...listWaits(simulation.endpoints.get(1), 2 * MINUTE)), 0);
+  assert.equal(Math.max(...listWaits(simulation.hookQueues.get(1), 2 * MINUTE)), 0);
 });
 
 test('where several owners fill an origin, the next one has the first place that is free', () => {
@@ -214,7 +214,7 @@ test('where several owners fill an origin, the next one has the first place that
   for (const { hookId } of owners) simulation.enqueue(hookId, { fromMs: Math.floor(hookId / 100), count: 100 });
   simulation.enqueue(1, { fromMs: SECOND, everyMs: 500, count: 200 });
   simulation.run(2 * MINUTE);
-  const waits = listWaits(simulation.endpoints.get(1), 2 * MINUTE);
+  const waits = listWaits(simulation.hookQueues.get(1), 2 * MINUTE);
   assert.ok(Math.max(...waits) <= 15 * SECOND, `${Math.max(...waits)}`);
   // Only those that came before the first attempt of the slow owners had ended.
   assert.ok(waits.filter((wait) => wait > 0).length <= 28, `${waits.filter((wait) => wait > 0).length}`);

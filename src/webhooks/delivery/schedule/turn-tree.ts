@@ -1,7 +1,7 @@
 /**
  * Deficit round robin (Shreedhar and Varghese, 1995) over a tree of owner → origin → hook. A node at its limit is skipped:
  * taken out of its ring, and put back when a place for it may have become free. So a choice costs the same with ten
- * endpoints and with ten thousand.
+ * hook queues and with ten thousand.
  */
 import type { SizedDelivery } from './concurrency-limits.ts';
 

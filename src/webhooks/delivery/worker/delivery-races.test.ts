@@ -12,7 +12,7 @@ import { type Receiver, startReceiver } from '../../../../test/support/receiver.
 import { type Statement, type Store, statement } from '../../../database/store.ts';
 import { isFailure } from '../../../errors.ts';
 import { realWorld, type World } from '../../../world.ts';
-import { holdEndpointStatement, releaseEndpointStatement } from '../queue/delivery-store.ts';
+import { holdHookQueueStatement, releaseHookQueueStatement } from '../queue/delivery-store.ts';
 import { RENEW_EVERY_MS } from './shard-leases.ts';
 
 const SEEDS = process.env.TRIVET_LONG === '1' ? 40 : 2;
@@ -130,14 +130,14 @@ const switchOff: Operation = async (run) => {
   const hookId = pickHook(run);
   const nowMs = realWorld.nowMs();
   const off = { statement: switchOffSql, parameters: [hookId, nowMs] };
-  await run.store.writeAll([holdEndpointStatement(hookId, nowMs), off]);
+  await run.store.writeAll([holdHookQueueStatement(hookId, nowMs), off]);
 };
 
 const switchOn: Operation = async (run) => await enable(run.store, pickHook(run));
 
 async function enable(store: Store, hookId: number): Promise<void> {
   const on = { statement: switchOnSql, parameters: [hookId] };
-  await store.writeAll([releaseEndpointStatement(hookId, realWorld.nowMs()), on]);
+  await store.writeAll([releaseHookQueueStatement(hookId, realWorld.nowMs()), on]);
 }
 
 /** The same origin: a change of the origin lets an attempt that is under way end beside the first one to the new address. */

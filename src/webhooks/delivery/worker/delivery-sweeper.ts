@@ -13,9 +13,9 @@ import {
   deleteLogBefore,
   deleteUnusedContents,
   expireHeld,
-  forgetDeletedEndpoints,
+  forgetDeletedHookQueues,
 } from '../queue/delivery-sweep-store.ts';
-import { correctDeliveryTimes, correctEndpointTimes } from '../queue/far-time-store.ts';
+import { correctDeliveryTimes, correctHookQueueTimes } from '../queue/far-time-store.ts';
 import { HOLD_MS, KEEP_LOG_MS } from '../schedule/delivery.ts';
 import { forgetDeliveryMinutes } from '../statistics/delivery-minute-store.ts';
 
@@ -52,7 +52,7 @@ export async function sweepDeliveries(store: Store, nowMs: number) {
   const canceled = await cancelDeleted(store);
   const deleted = await deleteLogBefore(store, idAtMs(nowMs - KEEP_LOG_MS));
   await deleteUnusedContents(store, idAtMs(nowMs - KEEP_LOG_MS));
-  await forgetDeletedEndpoints(store, nowMs - KEEP_LOG_MS);
+  await forgetDeletedHookQueues(store, nowMs - KEEP_LOG_MS);
   await forgetDeliveryMinutes(store, nowMs);
   return { expired, canceled, deleted };
 }
@@ -65,5 +65,5 @@ export async function correctTimes(
 ): Promise<number> {
   const ofFirst = await correctDeliveryTimes(store, 0, nowMs);
   const ofRetries = withRetries ? await correctDeliveryTimes(store, 1, nowMs) : 0;
-  return ofFirst + ofRetries + (await correctEndpointTimes(store, nowMs));
+  return ofFirst + ofRetries + (await correctHookQueueTimes(store, nowMs));
 }

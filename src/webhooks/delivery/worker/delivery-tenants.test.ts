@@ -8,13 +8,13 @@ import {
   waitForDelivery,
 } from '../../../../test/support/deliveries-store.ts';
 import { createRandom } from '../../../../test/support/delivery-simulation.ts';
-import { startTestWorker, waitForEndpoint } from '../../../../test/support/delivery-worker.ts';
+import { startTestWorker, waitForHookQueue } from '../../../../test/support/delivery-worker.ts';
 import { forEachEngine } from '../../../../test/support/engines.ts';
 import { type ReceivedRequest, startReceiver } from '../../../../test/support/receiver.ts';
 import { findFreePort } from '../../../../test/support/webhook-journey.ts';
 import { type Store, statement } from '../../../database/store.ts';
 import { realWorld } from '../../../world.ts';
-import { moveEndpointStatement, releaseEndpointStatement } from '../queue/delivery-store.ts';
+import { moveHookQueueStatement, releaseHookQueueStatement } from '../queue/delivery-store.ts';
 
 const FAILING = 1;
 const HEALTHY = 2;
@@ -47,7 +47,7 @@ for (const [title, fail] of failures)
     await using worker = startTestWorker(store);
     await enqueueMany(store, failing, 30);
     worker.wake();
-    const paused = await waitForEndpoint(store, FAILING, (row) => row.parked === 1);
+    const paused = await waitForHookQueue(store, FAILING, (row) => row.parked === 1);
     const attempts = () => receiver.received.filter(({ path }) => path === '/failing').length;
     const before = attempts();
     for (const id of await enqueueMany(store, healthy, 20)) {
@@ -55,7 +55,7 @@ for (const [title, fail] of failures)
       const row = await waitForDelivery(store, id);
       assert.deepEqual([row.state, row.attempts], ['succeeded', 1]);
     }
-    assert.equal((await waitForEndpoint(store, HEALTHY)).parked, 0);
+    assert.equal((await waitForHookQueue(store, HEALTHY)).parked, 0);
     // Healthy ones did not wait for probes: a pause takes five seconds at first, and three probes half a minute.
     assert.ok(attempts() - before <= 4, `${attempts()} attempts after ${before}`);
     assert.ok(paused.next_at_ms > 0);
@@ -87,8 +87,8 @@ const changeUrlSql = statement('test_change_url', 'UPDATE hooks SET url = $2 WHE
 
 async function moveHook(store: Store, hookId: number, url: string): Promise<void> {
   await store.writeAll([
-    moveEndpointStatement(hookId, new URL(url).origin),
-    releaseEndpointStatement(hookId, realWorld.nowMs()),
+    moveHookQueueStatement(hookId, new URL(url).origin),
+    releaseHookQueueStatement(hookId, realWorld.nowMs()),
     { statement: changeUrlSql, parameters: [hookId, url] },
   ]);
 }
@@ -114,23 +114,23 @@ forEachEngine(
     await moveHook(store, 1, `http://127.0.0.1:${await findFreePort()}/`);
     isHolding = false;
     for (const answer of answers) answer();
-    await waitForEndpoint(store, 1, (row) => row.parked === 1);
+    await waitForHookQueue(store, 1, (row) => row.parked === 1);
     const id = (await enqueueMany(store, healthy, 1))[0]!;
     worker.wake([2]);
-    const paused = waitForEndpoint(store, 2, (row) => row.parked === 1).then(() => 'paused');
+    const paused = waitForHookQueue(store, 2, (row) => row.parked === 1).then(() => 'paused');
     const sent = waitForDelivery(store, id).then(({ state }) => state);
     assert.equal(await Promise.race([paused, sent]), 'succeeded');
   },
 );
 
-forEachEngine('an endpoint that is stored under an origin which its hook has left follows it', async (store) => {
+forEachEngine('a hook queue that is stored under an origin which its hook has left follows it', async (store) => {
   await using receiver = await startReceiver();
   await insertTestHook(store, { id: 1, url: receiver.url });
   const id = await enqueueTestDelivery(store, { hookId: 1, url: 'http://127.0.0.1:1024/' });
   await using worker = startTestWorker(store);
   worker.wake();
   assert.equal((await waitForDelivery(store, id)).state, 'succeeded');
-  assert.equal((await waitForEndpoint(store, 1)).origin, new URL(receiver.url).origin);
+  assert.equal((await waitForHookQueue(store, 1)).origin, new URL(receiver.url).origin);
 });
 
 forEachEngine('redeliveries that fail one after the other lengthen no pause of another owner', async (store) => {
@@ -141,11 +141,11 @@ forEachEngine('redeliveries that fail one after the other lengthen no pause of a
   const ids = await enqueueMany(store, asking, 20);
   await using worker = startTestWorker(store);
   worker.wake();
-  await waitForEndpoint(store, 1, (row) => row.parked === 1);
+  await waitForHookQueue(store, 1, (row) => row.parked === 1);
   for (const id of ids.slice(-10)) await (await worker.manual.redeliver(1, id))?.attempt;
   await enqueueMany(store, waiting, 1);
   worker.wake([2]);
-  const { next_at_ms: untilMs } = await waitForEndpoint(store, 2, (row) => row.parked === 1);
+  const { next_at_ms: untilMs } = await waitForHookQueue(store, 2, (row) => row.parked === 1);
   // Five seconds at first. Ten more failed probes would make it five minutes.
   assert.ok(untilMs - realWorld.nowMs() < 60_000);
 });

@@ -11,8 +11,8 @@ import {
   createTestWorker,
   startTestWorker,
   testCipher,
-  waitForEndpoint,
   waitForHook,
+  waitForHookQueue,
 } from '../../../../test/support/delivery-worker.ts';
 import { forEachEngine } from '../../../../test/support/engines.ts';
 import { FORBIDDEN_TARGETS } from '../../../../test/support/forbidden-targets.ts';
@@ -108,7 +108,7 @@ forEachEngine('410 Gone ends the delivery, disables the hook and holds the rest'
   assert.equal((await waitForDelivery(store, id)).state, 'dead');
   const hook = await waitForHook(store, 1, (row) => row.disabled_at_ms !== null);
   assert.equal(hook.disabled_reason, 'The receiver answered 410 Gone');
-  assert.notEqual((await waitForEndpoint(store, 1)).held_since_ms, null);
+  assert.notEqual((await waitForHookQueue(store, 1)).held_since_ms, null);
   const later = await enqueueTestDelivery(store, { hookId: 1, url });
   await insertTestHook(store, { id: 2, url });
   const other = await enqueueTestDelivery(store, { hookId: 2, url });
@@ -126,7 +126,7 @@ forEachEngine('a destination that is down gets few attempts, and the rest of its
   for (let count = 0; count < 100; count += 1) ids.push(await enqueueTestDelivery(store, { hookId: 1, url }));
   await using worker = startTestWorker(store);
   worker.wake();
-  await waitForEndpoint(store, 1, (row) => row.parked === 1);
+  await waitForHookQueue(store, 1, (row) => row.parked === 1);
   const rows = await Promise.all(ids.map((id) => readDelivery(store, id)));
   const attempted = rows.filter((row) => row.attempts > 0).length;
   assert.ok(attempted >= 5 && attempted <= 8, `${attempted} were attempted`);

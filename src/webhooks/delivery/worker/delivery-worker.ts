@@ -22,7 +22,7 @@ import { type AttemptDependencies, createAttempts } from './attempt.ts';
 import { createDeliveryMetrics } from './delivery-metrics.ts';
 import { runDispatchCycle } from './dispatch-cycle.ts';
 import { createDueScan } from './due-scan.ts';
-import { createEndpointTable, drain, type EndpointTable, listEndpoints, noteEnqueue } from './endpoint-table.ts';
+import { createHookQueueTable, drain, type HookQueueTable, listHookQueues, noteEnqueue } from './hook-queue-table.ts';
 import { createManualAttempts, type ManualAttempts } from './manual-attempts.ts';
 import { createResultWriter } from './result-writer.ts';
 import { createShardLeases, RENEW_AGAIN_MS, RENEW_EVERY_MS } from './shard-leases.ts';
@@ -82,7 +82,7 @@ function createComponents(given: DeliveryWorkerDependencies) {
   const { store, world, log } = given;
   const signal = createWakeSignal();
   const leases = createShardLeases(store, world);
-  const table = createEndpointTable(world);
+  const table = createHookQueueTable(world);
   const scan = createDueScan({ store, world, leases, signal });
   const writer = createResultWriter({ store, world, log, workerId: leases.workerId, table, scan, signal });
   const doubts = { store, world, log, writer, scan };
@@ -106,16 +106,16 @@ function createComponents(given: DeliveryWorkerDependencies) {
   return { store, world, log, signal, leases, table, scan, writer, sender, makeAttempt, manual, sends };
 }
 
-function createMetrics({ store, world, metrics }: DeliveryWorkerDependencies, table: EndpointTable) {
+function createMetrics({ store, world, metrics }: DeliveryWorkerDependencies, table: HookQueueTable) {
   return createDeliveryMetrics(metrics, {
     countPending: () => countPendingDeliveries(store),
-    countUnderWay: () => table.unstored,
+    countUnderWay: () => table.uncommitted,
     listOriginBreakers: () => table.origins.list(),
     countPaused: () => countPauses(store, world.nowMs()),
   });
 }
 
-/** Endpoints in memory are read without a scan. */
+/** Hook queues in memory are read without a scan. */
 function wakeFor({ table, scan, signal }: Components, hookIds: readonly number[] | undefined): void {
   const areInMemory = hookIds?.map((hookId) => noteEnqueue(table, hookId)) ?? [false];
   if (areInMemory.every(Boolean)) signal.wake();
@@ -178,16 +178,16 @@ async function runLeaseLoop(components: Components, stopping: AbortSignal): Prom
       if (!hasFailed) log.warn({ reason: describeError(error) }, 'Failed to renew the leases of shards; trying again');
       hasFailed = true;
     }
-    for (const endpoint of listEndpoints(table, (one) => leases.epochOf(one.shard) === undefined))
-      drain(table, endpoint);
+    for (const hookQueue of listHookQueues(table, (one) => leases.epochOf(one.shard) === undefined))
+      drain(table, hookQueue);
     scan.request();
     const waitMs = hasFailed || !leases.areHeld() ? RENEW_AGAIN_MS : RENEW_EVERY_MS;
     await world.sleep(waitMs, stopping).catch(() => {});
   }
 }
 
-function createBusyTest(table: EndpointTable): (shard: number) => boolean {
-  return (shard) => listEndpoints(table, (one) => one.shard === shard && one.unstored.size > 0, 1).length > 0;
+function createBusyTest(table: HookQueueTable): (shard: number) => boolean {
+  return (shard) => listHookQueues(table, (one) => one.shard === shard && one.deliveryIds.size > 0, 1).length > 0;
 }
 
 /** Deliveries that wait in memory are still pending in their rows; attempts under way end, and are stored. */

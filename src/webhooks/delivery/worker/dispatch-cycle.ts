@@ -1,6 +1,6 @@
 /**
- * One dispatch cycle, in four stages of one statement at most each: scan which endpoints are due, admit the first few deliveries of
- * each to memory, pick those whose turn it is and read what they carry, and send. What the stages return goes to the result
+ * One dispatch cycle, in four stages with at most one statement each: scan which hook queues are due, admit the first deliveries
+ * of each to memory, pick those whose turn it is and read their contents, and send. The results of the stages go to the result
  * writer, the one loop that commits.
  *
  * At most 256 deliveries (the worker's cap) are sent without a stored result, so a crash repeats at most these.
@@ -16,29 +16,29 @@ import {
   type WaitingRow,
 } from '../queue/delivery-queue-store.ts';
 import { toLane } from '../queue/delivery-state.ts';
-import type { EndpointChange } from '../queue/endpoint-change-store.ts';
+import type { HookQueueChange } from '../queue/hook-queue-change-store.ts';
 import type { Job } from '../schedule/turn-tree.ts';
 import { ATTEMPT_DEADLINE_MS } from '../send/send.ts';
 import { describeAttemptResult, type MakeAttempt } from './attempt.ts';
-import { type Endpoint, noteRead } from './delivery-endpoint.ts';
 import type { DueScan } from './due-scan.ts';
-import { recordConnection, recordOutcome, takeDue } from './endpoint-outcomes.ts';
-import { admit, drain, type EndpointTable, hasSleep, listToRefill, pickJobs, putBack } from './endpoint-table.ts';
+import { type HookQueue, noteRead } from './hook-queue.ts';
+import { admit, drain, type HookQueueTable, hasSleep, listToRefill, pickJobs, putBack } from './hook-queue-table.ts';
+import { recordConnection, recordOutcome, takeDue } from './outcome-effects.ts';
 import type { Results } from './result-batch.ts';
 import type { ResultWriter } from './result-writer.ts';
 import type { ShardLeases } from './shard-leases.ts';
 import type { WakeSignal } from './wake-signal.ts';
 
-/** Deliveries of a crowded endpoint and lane that one read brings. */
+/** Deliveries that one read brings for each lane of a hook queue with more than `FEW` that are due. */
 const READ_LIMIT = 64;
-/** Endpoints that get more in one cycle. */
+/** Hook queues that get more in one cycle. */
 const MAX_READS = 256;
 
 export interface DispatchDependencies {
   readonly store: Store;
   readonly world: World;
   readonly leases: ShardLeases;
-  readonly table: EndpointTable;
+  readonly table: HookQueueTable;
   readonly scan: DueScan;
   readonly writer: Pick<ResultWriter, 'add' | 'wake'>;
   readonly makeAttempt: MakeAttempt;
@@ -59,7 +59,7 @@ export async function runDispatchCycle(dependencies: DispatchDependencies): Prom
   });
 }
 
-export async function scanDue({ scan, table }: DispatchDependencies): Promise<EndpointChange[]> {
+export async function scanDue({ scan, table }: DispatchDependencies): Promise<HookQueueChange[]> {
   const rows = await scan.read();
   const changes = takeDue(table, rows);
   scan.end();
@@ -68,13 +68,13 @@ export async function scanDue({ scan, table }: DispatchDependencies): Promise<En
 
 /**
  * The contents of those that were read with them, for the picks of this cycle: later ones read the hook as it is then, and so do
- * those of an endpoint of which a result was stored during the read, since the read may have found that delivery pending.
+ * those of a hook queue of which a result was stored during the read, since the read may have found that delivery pending.
  */
 export async function admitWaiting({ store, world, table }: DispatchDependencies): Promise<readonly ContentRow[]> {
-  const endpoints = listToRefill(table, MAX_READS);
-  const reads = endpoints.map((endpoint) => {
-    const { enqueues, stored } = endpoint;
-    return { endpoint, enqueues, stored, limit: findLimit(endpoint) };
+  const hookQueues = listToRefill(table, MAX_READS);
+  const reads = hookQueues.map((hookQueue) => {
+    const { enqueues, stored } = hookQueue;
+    return { hookQueue, enqueues, stored, limit: findLimit(hookQueue) };
   });
   const nowMs = world.nowMs();
   const [few, many] = [reads.filter(isOfFew), reads.filter((read) => !isOfFew(read))];
@@ -84,49 +84,49 @@ export async function admitWaiting({ store, world, table }: DispatchDependencies
       ? NOTHING_FOUND
       : readFewWaiting(
           store,
-          few.map(({ endpoint }) => endpoint.hookId),
+          few.map(({ hookQueue }) => hookQueue.hookId),
           nowMs,
         ),
   ]);
   const rowsByHook = Map.groupBy([...waiting, ...found.rows], (row) => row.hook_id);
-  for (const read of reads) takeRead(table, read, rowsByHook.get(read.endpoint.hookId) ?? []);
+  for (const read of reads) takeRead(table, read, rowsByHook.get(read.hookQueue.hookId) ?? []);
   const changed = new Set(
-    reads.filter(({ endpoint, stored }) => endpoint.stored !== stored).map(({ endpoint }) => endpoint.hookId),
+    reads.filter(({ hookQueue, stored }) => hookQueue.stored !== stored).map(({ hookQueue }) => hookQueue.hookId),
   );
   return found.contents.filter((content) => !changed.has(content.hook_id));
 }
 
 const NOTHING_FOUND = { rows: [], contents: [] } as const;
 
-interface EndpointRead {
-  readonly endpoint: Endpoint;
+interface HookQueueRead {
+  readonly hookQueue: HookQueue;
   /** When the read began. */
   readonly enqueues: number;
   readonly stored: number;
   readonly limit: number;
 }
 
-/** Unstored deliveries are read again, since they are still pending in their rows. */
-function findLimit({ unstored, isCrowded }: Endpoint): number {
-  return isCrowded || unstored.size > FEW / 2 ? READ_LIMIT + unstored.size : FEW;
+/** Deliveries that are in memory are read again, since their rows are still pending; the limit makes room for them. */
+function findLimit({ deliveryIds, hasMoreDue }: HookQueue): number {
+  return hasMoreDue || deliveryIds.size > FEW / 2 ? READ_LIMIT + deliveryIds.size : FEW;
 }
 
-function isOfFew({ limit }: EndpointRead): boolean {
+function isOfFew({ limit }: HookQueueRead): boolean {
   return limit === FEW;
 }
 
-function toRequest({ endpoint, limit }: EndpointRead) {
-  return { hookId: endpoint.hookId, limit };
+function toRequest({ hookQueue, limit }: HookQueueRead) {
+  return { hookId: hookQueue.hookId, limit };
 }
 
 function takeRead(
-  table: EndpointTable,
-  { endpoint, enqueues, limit }: EndpointRead,
+  table: HookQueueTable,
+  { hookQueue, enqueues, limit }: HookQueueRead,
   found: readonly WaitingRow[],
 ): void {
   const retries = found.filter((row) => toLane(row.lane) === 'retry').length;
-  noteRead(endpoint, { isCrowded: retries >= limit || found.length - retries >= limit, enqueues });
-  for (const row of found) admit(table, endpoint, row);
+  noteRead(hookQueue, { hasMoreDue: retries >= limit || found.length - retries >= limit, enqueues });
+  for (const row of found) admit(table, hookQueue, row);
 }
 
 interface PickedDelivery {
@@ -159,53 +159,53 @@ export async function pickDeliveries(
 export async function sendDelivery(dependencies: DispatchDependencies, picked: PickedDelivery): Promise<Results> {
   const { table, leases, world } = dependencies;
   const { job, content } = picked;
-  const endpoint = table.endpoints.get(job.hookId);
-  const epoch = endpoint && leases.epochOf(endpoint.shard);
+  const hookQueue = table.hookQueues.get(job.hookId);
+  const epoch = hookQueue && leases.epochOf(hookQueue.shard);
   // A delivery that is due later is reserved by a manual attempt.
-  if (endpoint === undefined || content === undefined || epoch === undefined || content.due_at_ms > world.nowMs()) {
+  if (hookQueue === undefined || content === undefined || epoch === undefined || content.due_at_ms > world.nowMs()) {
     putBack(table, job);
     return { changes: [] };
   }
-  const obstacle = findObstacle(content, endpoint);
-  if (obstacle === undefined) return await attemptDelivery(dependencies, { ...picked, endpoint, content, epoch });
+  const obstacle = findObstacle(content, hookQueue);
+  if (obstacle === undefined) return await attemptDelivery(dependencies, { ...picked, hookQueue, content, epoch });
   putBack(table, job);
-  drain(table, endpoint);
+  drain(table, hookQueue);
   return { changes: [obstacle] };
 }
 
 interface SendableDelivery extends PickedDelivery {
   readonly content: ContentRow;
-  readonly endpoint: Endpoint;
+  readonly hookQueue: HookQueue;
   readonly epoch: number;
 }
 
 async function attemptDelivery(dependencies: DispatchDependencies, sendable: SendableDelivery): Promise<Results> {
   const { table, writer, signal, makeAttempt, world } = dependencies;
-  const { job, content, endpoint, epoch, attemptId } = sendable;
+  const { job, content, hookQueue, epoch, attemptId } = sendable;
   const attempt = await makeAttempt(content, ATTEMPT_DEADLINE_MS, () => {
-    writer.add({ changes: recordConnection(table, endpoint) });
+    writer.add({ changes: recordConnection(table, hookQueue) });
     signal.wake();
   });
   const { report } = attempt;
   table.scheduler.finish(job);
-  const result = describeAttemptResult(attempt, { shard: endpoint.shard, epoch, attemptId }, world);
-  const changes = recordOutcome(table, endpoint, report.outcome);
-  table.scheduler.recheck(endpoint.origin, endpoint.hookId);
+  const result = describeAttemptResult(attempt, { shard: hookQueue.shard, epoch, attemptId }, world);
+  const changes = recordOutcome(table, hookQueue, report.outcome);
+  table.scheduler.recheck(hookQueue.origin, hookQueue.hookId);
   return { attempt: { result, report }, changes };
 }
 
-/** What the hook has become since its endpoint was found, if nothing may be sent there. */
-function findObstacle(content: ContentRow, endpoint: Endpoint): EndpointChange | undefined {
-  const { hookId, version } = endpoint;
-  const origin = findOtherOrigin(content, endpoint);
+/** What the hook has become since its hook queue was found, if nothing may be sent there. */
+function findObstacle(content: ContentRow, hookQueue: HookQueue): HookQueueChange | undefined {
+  const { hookId, version } = hookQueue;
+  const origin = findOtherOrigin(content, hookQueue);
   if (origin !== undefined) return { kind: 'move', hookId, origin };
   if (content.url === null) return { kind: 'cancel', hookId };
   return content.disabled_at_ms === null ? undefined : { kind: 'hold', hookId, version };
 }
 
 /** The outcome of an attempt would count for the wrong origin when the URL has changed since. */
-function findOtherOrigin({ url }: ContentRow, endpoint: Endpoint): string | undefined {
+function findOtherOrigin({ url }: ContentRow, hookQueue: HookQueue): string | undefined {
   if (url === null || !URL.canParse(url)) return undefined;
   const { origin } = new URL(url);
-  return origin === endpoint.origin ? undefined : origin;
+  return origin === hookQueue.origin ? undefined : origin;
 }

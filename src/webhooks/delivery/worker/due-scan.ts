@@ -1,18 +1,18 @@
 /**
- * Reads which endpoints are due, a page at a time. After a full page the next scan goes on behind it, so that all come in turn.
+ * Reads which hook queues are due, a page at a time. After a full page the next scan goes on behind it, so that all come in turn.
  * A scan comes a few times a second however busy the worker is: only it shows retries that have come due and what other
  * processes have enqueued.
  */
 import type { Store } from '../../../database/store.ts';
 import type { World } from '../../../world.ts';
-import { type DueEndpoint, readDueEndpoints } from '../queue/delivery-queue-store.ts';
+import { type DueHookQueue, readDueHookQueues } from '../queue/delivery-queue-store.ts';
 import type { ShardLeases } from './shard-leases.ts';
 import type { WakeSignal } from './wake-signal.ts';
 
 const PAGE = 2000;
 const START = { afterMs: -1, afterHookId: -1 };
 const SCAN_EVERY_MS = 200;
-/** Rest after a scan, in lengths of the scan: scans of many endpoints take at most a quarter of the time. */
+/** Rest after a scan, in lengths of the scan: scans of many hook queues take at most a quarter of the time. */
 const REST_SHARE = 3;
 /** A scan may have waited for a database that was away: it must not rest for three times as long once that is back. */
 const MAX_REST_MS = 1000;
@@ -22,8 +22,8 @@ export interface DueScan {
   request(): void;
   /** In how many milliseconds the next scan begins. */
   waitMs(): number;
-  /** Due endpoints of this worker's shards. */
-  read(): Promise<DueEndpoint[]>;
+  /** Due hook queues of this worker's shards. */
+  read(): Promise<DueHookQueue[]>;
   /** Ends the scan: its rows are taken in. */
   end(): void;
 }
@@ -54,7 +54,7 @@ export function createDueScan({ store, world, leases, signal }: DueScanDependenc
       isRequested = false;
       startMs = world.monotonicMs();
       const page = { workerId: leases.workerId, nowMs: world.nowMs(), ...place, limit: PAGE };
-      const rows = await readDueEndpoints(store, page);
+      const rows = await readDueHookQueues(store, page);
       const last = rows.length === PAGE ? rows.at(-1) : undefined;
       isRequested ||= last !== undefined || place !== START;
       place = last === undefined ? START : { afterMs: last.next_at_ms, afterHookId: last.hook_id };

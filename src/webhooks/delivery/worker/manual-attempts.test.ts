@@ -9,8 +9,8 @@ import {
 import {
   createTestWorker,
   startTestWorker,
-  waitForEndpoint,
   waitForHook,
+  waitForHookQueue,
 } from '../../../../test/support/delivery-worker.ts';
 import { forEachEngine } from '../../../../test/support/engines.ts';
 import { startReceiver } from '../../../../test/support/receiver.ts';
@@ -62,16 +62,16 @@ forEachEngine(
     for (let count = 0; count < 30; count += 1) ids.push(await enqueueTestDelivery(store, { hookId: 1, url }));
     await using worker = startTestWorker(store);
     worker.wake();
-    await waitForEndpoint(store, 1, (row) => row.parked === 1);
+    await waitForHookQueue(store, 1, (row) => row.parked === 1);
     const failing = await worker.manual.redeliver(1, ids[29]!);
     assert.equal((await failing?.attempt)?.status, 503);
     assert.equal((await readDelivery(store, ids[29]!)).attempts, 1);
-    assert.equal((await waitForEndpoint(store, 1)).parked, 1);
+    assert.equal((await waitForHookQueue(store, 1)).parked, 1);
     status = 200;
     const working = await worker.manual.redeliver(1, ids[28]!);
     assert.equal((await working?.attempt)?.status, 200);
     assert.equal((await readDelivery(store, ids[28]!)).state, 'succeeded');
-    await waitForEndpoint(store, 1, (row) => row.parked === 0);
+    await waitForHookQueue(store, 1, (row) => row.parked === 0);
     for (const id of ids.slice(20, 28)) assert.equal((await waitForDelivery(store, id)).state, 'succeeded');
   },
 );

@@ -1,6 +1,6 @@
 /**
- * Attempts that a person asks for. This process makes them at once, whatever shard the endpoint belongs to and whatever pause
- * or breaker keeps it back: one attempt does no harm, and it shows whether the endpoint works again. Its result is stored
+ * Attempts that a person asks for. This process makes them at once, whatever shard the hook queue belongs to and whatever pause
+ * or breaker keeps it back: one attempt does no harm, and it shows whether the hook queue works again. Its result is stored
  * like any other; a success ends the pause, a failure does not lengthen it.
  */
 import { createInFlight, type InFlight } from '../../../database/in-flight.ts';
@@ -15,8 +15,8 @@ import { ATTEMPT_DEADLINE_MS } from '../send/send.ts';
 import type { SendReport } from '../send/send-report.ts';
 import { type Attempt, describeAttemptResult, type MakeAttempt } from './attempt.ts';
 import type { DueScan } from './due-scan.ts';
-import { recordManualOutcome } from './endpoint-outcomes.ts';
-import type { EndpointTable } from './endpoint-table.ts';
+import type { HookQueueTable } from './hook-queue-table.ts';
+import { recordManualOutcome } from './outcome-effects.ts';
 import type { ResultWriter } from './result-writer.ts';
 
 /** A delivery falls to the workers so long after the deadline of its attempt. */
@@ -51,7 +51,7 @@ export interface ManualAttemptsDependencies {
   readonly store: Store;
   readonly world: World;
   readonly log: Log;
-  readonly table: EndpointTable;
+  readonly table: HookQueueTable;
   readonly writer: Pick<ResultWriter, 'add' | 'flush'>;
   /** Finds what is left to the workers. */
   readonly scan: Pick<DueScan, 'request'>;
@@ -144,7 +144,7 @@ async function leaveHeld({ store, world }: ManualAttemptsDependencies, hookId: n
   await endReservation(store, [hookId, id], world.nowMs());
 }
 
-function describeResults(table: EndpointTable, { content, report }: Attempt, result: AttemptResult) {
+function describeResults(table: HookQueueTable, { content, report }: Attempt, result: AttemptResult) {
   const place = { hookId: content.hook_id, origin: new URL(content.url ?? '').origin };
   return { attempt: { result, report }, changes: recordManualOutcome(table, place, report.outcome) };
 }

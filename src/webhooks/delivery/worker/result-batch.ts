@@ -2,7 +2,12 @@
 import type { BoundStatement } from '../../../database/store.ts';
 import { describeResult } from '../queue/attempt-record.ts';
 import { type AttemptResult, attemptResultStatements } from '../queue/attempt-result-store.ts';
-import { type EndpointChange, endpointStatements, hookStatements, type Sleep } from '../queue/endpoint-change-store.ts';
+import {
+  type HookQueueChange,
+  hookQueueStatements,
+  hookStatements,
+  type Sleep,
+} from '../queue/hook-queue-change-store.ts';
 import type { SendReport } from '../send/send-report.ts';
 
 const MAX_BATCH = 256;
@@ -11,19 +16,19 @@ const MAX_BATCH = 256;
 export interface Results {
   /** An attempt that ended. */
   readonly attempt?: { readonly result: AttemptResult; readonly report: SendReport };
-  readonly changes: readonly EndpointChange[];
+  readonly changes: readonly HookQueueChange[];
 }
 
 export interface ResultQueue {
   readonly attemptResults: AttemptResult[];
-  readonly changes: EndpointChange[];
+  readonly changes: HookQueueChange[];
   /** The last report of each hook, by its id. */
   readonly reports: Map<number, SendReport>;
 }
 
 export interface Batch {
   readonly attemptResults: readonly AttemptResult[];
-  readonly changes: readonly EndpointChange[];
+  readonly changes: readonly HookQueueChange[];
   readonly reports: ReadonlyMap<number, SendReport>;
 }
 
@@ -78,7 +83,7 @@ export function batchStatements(
   }));
   return [
     ...attemptResultStatements(attemptResults, workerId),
-    ...endpointStatements(changes, sleeps, nowMs),
+    ...hookQueueStatements(changes, sleeps, nowMs),
     ...hookStatements(changes, results, nowMs),
   ];
 }

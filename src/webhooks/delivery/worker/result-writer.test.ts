@@ -3,8 +3,8 @@ import { forEachEngine } from '../../../../test/support/engines.ts';
 import type { Store } from '../../../database/store.ts';
 import { createLog } from '../../../telemetry/log.ts';
 import { realWorld } from '../../../world.ts';
-import type { EndpointChange } from '../queue/endpoint-change-store.ts';
-import { createEndpointTable } from './endpoint-table.ts';
+import type { HookQueueChange } from '../queue/hook-queue-change-store.ts';
+import { createHookQueueTable } from './hook-queue-table.ts';
 import { createResultWriter } from './result-writer.ts';
 import { createWakeSignal } from './wake-signal.ts';
 
@@ -22,14 +22,14 @@ function createWriter(store: Store, failures = 0) {
     world: realWorld,
     log: createLog('silent'),
     workerId: 'worker-1',
-    table: createEndpointTable(realWorld),
+    table: createHookQueueTable(realWorld),
     scan: { request: () => requests.push('scan') },
     signal: createWakeSignal(),
   });
   return { writer, transactions, requests };
 }
 
-const change = (hookId: number): EndpointChange => ({ kind: 'cancel', hookId });
+const change = (hookId: number): HookQueueChange => ({ kind: 'cancel', hookId });
 
 forEachEngine('results that come together are stored in one transaction', async (store) => {
   const { writer, transactions } = createWriter(store);
@@ -46,7 +46,7 @@ forEachEngine('a transaction that fails is stored again as it is', async (store)
   assert.deepEqual(transactions, [['endpoint_cancel'], ['endpoint_cancel'], ['endpoint_cancel']]);
 });
 
-forEachEngine('a scan is requested once an endpoint may be due that was not', async (store) => {
+forEachEngine('a scan is requested once a hook queue may be due that was not', async (store) => {
   const { writer, requests } = createWriter(store);
   writer.add({ changes: [change(1)] });
   await writer.flush();
@@ -56,7 +56,7 @@ forEachEngine('a scan is requested once an endpoint may be due that was not', as
   assert.deepEqual(requests, ['scan']);
 });
 
-forEachEngine('rows of hooks are changed after all rows of endpoints', async (store) => {
+forEachEngine('rows of hooks are changed after all rows of hook queues', async (store) => {
   const { writer, transactions } = createWriter(store);
   writer.add({ changes: [{ kind: 'disable', hookId: 1, reason: 'failing' }, change(2)] });
   await writer.flush();

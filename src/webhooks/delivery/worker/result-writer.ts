@@ -7,9 +7,9 @@ import { describeError } from '../../../errors.ts';
 import type { Log } from '../../../telemetry/log.ts';
 import type { World } from '../../../world.ts';
 import { wakeOrigin } from '../queue/delivery-restart-store.ts';
-import type { EndpointChange } from '../queue/endpoint-change-store.ts';
+import type { HookQueueChange } from '../queue/hook-queue-change-store.ts';
 import type { DueScan } from './due-scan.ts';
-import { type EndpointTable, listSleeps, markStored } from './endpoint-table.ts';
+import { type HookQueueTable, listSleeps, markStored } from './hook-queue-table.ts';
 import {
   addResults,
   type Batch,
@@ -34,7 +34,7 @@ const REPORTS_EVERY_MS = 250;
 export interface ResultWriter {
   /** Queues results; they are stored soon. */
   add(results: Results): void;
-  /** Asks for a batch although there may be no result: an endpoint may sleep. */
+  /** Asks for a batch although there may be no result: a hook queue may sleep. */
   wake(): void;
   /** Resolves when all results are stored. */
   flush(): Promise<void>;
@@ -48,7 +48,7 @@ export interface ResultWriterDependencies {
   readonly log: Log;
   /** Of the shards that results are fenced by. */
   readonly workerId: string;
-  readonly table: EndpointTable;
+  readonly table: HookQueueTable;
   readonly scan: Pick<DueScan, 'request'>;
   /** Of the dispatch loop, which may send more when results are stored. */
   readonly signal: WakeSignal;
@@ -158,7 +158,7 @@ function createReportTurn(world: World, onTurn: () => void): ReportTurn {
   };
 }
 
-/** Stores a batch with the endpoints that sleep after it, and then tells the table and the dispatch loop. */
+/** Stores a batch with the hook queues that sleep after it, and then tells the table and the dispatch loop. */
 async function commitBatch(
   dependencies: ResultWriterDependencies,
   batch: Batch,
@@ -195,12 +195,12 @@ async function storeUntilDone(
   }
 }
 
-/** Endpoints that were not due may be due after it. */
-function isDueNow({ kind }: EndpointChange): boolean {
+/** Hook queues that were not due may be due after it. */
+function isDueNow({ kind }: HookQueueChange): boolean {
   return kind === 'wake origin' || kind === 'move';
 }
 
-function logDisabled(log: Log, changes: readonly EndpointChange[]): void {
+function logDisabled(log: Log, changes: readonly HookQueueChange[]): void {
   for (const change of changes) {
     if (change.kind !== 'disable') continue;
     const { hookId, reason } = change;

@@ -5,7 +5,7 @@
 import type { Store } from '../../../database/store.ts';
 import type { World } from '../../../world.ts';
 import { SHARD_COUNT } from '../queue/delivery-store.ts';
-import { beat, forgetWorkers, type OwnedShard, releaseShards, takeShards } from '../queue/shard-store.ts';
+import { forgetWorkers, type OwnedShard, releaseShards, renewWorkerLease, takeShards } from '../queue/shard-store.ts';
 
 const LEASE_MS = 15_000;
 export const RENEW_EVERY_MS = 5000;
@@ -59,7 +59,7 @@ export function createShardLeases(store: Store, world: World): ShardLeases {
 async function renewAndTake(state: LeaseState, nowMs: number): Promise<number> {
   const { store, workerId } = state;
   const expiresAtMs = nowMs + LEASE_MS;
-  const { owned, workers } = await beat(store, { workerId, nowMs, expiresAtMs });
+  const { owned, workers } = await renewWorkerLease(store, { workerId, nowMs, expiresAtMs });
   state.epochs = new Map(owned.map(({ shard, epoch }) => [shard, epoch]));
   // The embedded store belongs to one process: an earlier owner of the shards is dead, and its leases need not run out.
   const isAlone = store.engine === 'sqlite';

@@ -1,4 +1,4 @@
-/** An endpoint is held, put to rest and woken while others change it at the same time. */
+/** A hook queue is held, put to rest and woken while others change it at the same time. */
 import assert from 'node:assert/strict';
 import {
   enqueueTestDelivery,
@@ -6,13 +6,13 @@ import {
   readDelivery,
   waitForDelivery,
 } from '../../../../test/support/deliveries-store.ts';
-import { startTestWorker, waitForEndpoint } from '../../../../test/support/delivery-worker.ts';
+import { startTestWorker, waitForHookQueue } from '../../../../test/support/delivery-worker.ts';
 import { forEachEngine } from '../../../../test/support/engines.ts';
 import { startReceiver } from '../../../../test/support/receiver.ts';
 import { waitUntil } from '../../../../test/support/wait-until.ts';
 import { type Store, statement } from '../../../database/store.ts';
 import { realWorld } from '../../../world.ts';
-import { NEVER_MS, releaseEndpointStatement } from '../queue/delivery-store.ts';
+import { NEVER_MS, releaseHookQueueStatement } from '../queue/delivery-store.ts';
 import { RENEW_EVERY_MS } from './shard-leases.ts';
 
 forEachEngine('a hook that is enabled while a worker is about to hold it is not held', async (store) => {
@@ -37,11 +37,11 @@ forEachEngine('a hook that is enabled while a worker is about to hold it is not 
   worker.wake();
   await isHolding.promise;
   await store.writeAll([
-    releaseEndpointStatement(1, realWorld.nowMs()),
+    releaseHookQueueStatement(1, realWorld.nowMs()),
     { statement: statement('test-enable', 'UPDATE hooks SET disabled_at_ms = NULL WHERE id = 1'), parameters: [] },
   ]);
   isEnabled.resolve();
-  const held = waitForEndpoint(store, 1, (row) => row.held_since_ms !== null).then(() => 'held');
+  const held = waitForHookQueue(store, 1, (row) => row.held_since_ms !== null).then(() => 'held');
   const sent = waitForDelivery(store, id).then(({ state }) => state);
   assert.equal(await Promise.race([held, sent]), 'succeeded');
 });
@@ -66,7 +66,7 @@ forEachEngine('a hook that was disabled behind our back is held, and one that is
   assert.equal(receiver.received.length, 0);
 });
 
-forEachEngine('what is enqueued while its endpoint is looked into is found without another look', async (store) => {
+forEachEngine('what is enqueued while its hook queue is looked into is found without another look', async (store) => {
   await using receiver = await startReceiver();
   const { url } = receiver;
   await insertTestHook(store, { id: 1, url });
@@ -94,7 +94,7 @@ forEachEngine('what is enqueued while its endpoint is looked into is found witho
   assert.ok(looks > 0);
 });
 
-forEachEngine('what is stored while its endpoint is looked into is not sent again', async (store) => {
+forEachEngine('what is stored while its hook queue is looked into is not sent again', async (store) => {
   const isAnswered = Promise.withResolvers<void>();
   await using receiver = await startReceiver((_, response) => void isAnswered.promise.then(() => response.end('ok')));
   const { url } = receiver;
@@ -121,7 +121,7 @@ forEachEngine('what is stored while its endpoint is looked into is not sent agai
   assert.equal(receiver.received.length, 2);
 });
 
-forEachEngine('an endpoint with nothing left is put to rest, and wakes for what is enqueued then', async (store) => {
+forEachEngine('a hook queue with nothing left is put to rest, and wakes for what is enqueued then', async (store) => {
   await using receiver = await startReceiver();
   const { url } = receiver;
   await insertTestHook(store, { id: 1, url });
@@ -134,7 +134,7 @@ forEachEngine('an endpoint with nothing left is put to rest, and wakes for what 
       await receiver.waitFor(2 * round + ids.length);
     }
     for (const id of ids) assert.equal((await waitForDelivery(store, id)).state, 'succeeded');
-    await waitForEndpoint(store, 1, (row) => row.next_at_ms === NEVER_MS);
+    await waitForHookQueue(store, 1, (row) => row.next_at_ms === NEVER_MS);
   }
 });
 
@@ -153,7 +153,7 @@ forEachEngine('a worker that is busy all the time sees what another process has 
   await enqueueTestDelivery(store, { hookId: 1, url: slow.url });
   worker.wake();
   await slow.waitFor(1);
-  // Its endpoint is in memory, so no wake asks for a scan.
+  // Its hook queue is in memory, so no wake asks for a scan.
   const waking = setInterval(() => worker.wake([1]), 1);
   try {
     const id = await enqueueTestDelivery(store, { hookId: 2, url: receiver.url });

@@ -4,26 +4,26 @@ import { takeAllShards } from '../../../../test/support/deliveries-store.ts';
 import { enqueue, NOW, ORIGIN, OWNER, readDue } from '../../../../test/support/delivery-queue.ts';
 import { forEachEngine } from '../../../../test/support/engines.ts';
 import type { PauseReason } from '../schedule/pause-reason.ts';
-import { recoverEndpointStatement, restart, wakeOrigin } from './delivery-restart-store.ts';
+import { recoverHookQueueStatement, restart, wakeOrigin } from './delivery-restart-store.ts';
 import {
-  cancelEndpointStatement,
-  holdEndpointStatement,
-  moveEndpointStatement,
-  releaseEndpointStatement,
+  cancelHookQueueStatement,
+  holdHookQueueStatement,
+  moveHookQueueStatement,
+  releaseHookQueueStatement,
   shardOf,
 } from './delivery-store.ts';
-import { type EndpointChange, endpointStatements, type HealthChange } from './endpoint-change-store.ts';
+import { type HealthChange, type HookQueueChange, hookQueueStatements } from './hook-queue-change-store.ts';
 
 const FINE = { fails: 0, failingSinceMs: null, openings: 0, pause: null };
 const healthStatements = (changes: readonly Omit<HealthChange, 'kind'>[]) =>
-  endpointStatements(
+  hookQueueStatements(
     changes.map((change) => ({ kind: 'health', ...change })),
     [],
     NOW,
   );
 const pauseFor = (reason: PauseReason) => ({ sinceMs: NOW - 1000, untilMs: NOW + 9000, reason });
 
-forEachEngine('a paused endpoint is not woken by an enqueue', async (store) => {
+forEachEngine('a paused hook queue is not woken by an enqueue', async (store) => {
   await takeAllShards(store, OWNER, NOW);
   await enqueue(store, 1);
   await store.writeAll(
@@ -40,16 +40,16 @@ forEachEngine('a paused endpoint is not woken by an enqueue', async (store) => {
   assert.deepEqual([open?.openings, open?.paused_since_ms, open?.pause_reason], [0, null, null]);
 });
 
-forEachEngine('an endpoint that is released, or that a person asks for, forgets its pause', async (store) => {
+forEachEngine('a hook queue that is released, or that a person asks for, forgets its pause', async (store) => {
   await takeAllShards(store, OWNER, NOW);
   const id = await enqueue(store, 1);
   const paused = healthStatements([
     { hookId: 1, fails: 7, failingSinceMs: NOW, openings: 3, pause: pauseFor('no_connection') },
   ]);
   for (const end of [
-    () => store.writeAll([releaseEndpointStatement(1, NOW)]),
+    () => store.writeAll([releaseHookQueueStatement(1, NOW)]),
     () => restart(store, [1, id], NOW),
-    () => store.writeAll([recoverEndpointStatement(1, NOW)]),
+    () => store.writeAll([recoverHookQueueStatement(1, NOW)]),
   ]) {
     await store.writeAll(paused);
     assert.deepEqual(await readDue(store), []);
@@ -77,37 +77,37 @@ forEachEngine('when an origin works again, those who waited for it only are woke
   );
 });
 
-forEachEngine('a held endpoint sleeps through enqueues and changes until it is released', async (store) => {
+forEachEngine('a held hook queue sleeps through enqueues and changes until it is released', async (store) => {
   await takeAllShards(store, OWNER, NOW);
   await enqueue(store, 1);
-  await store.writeAll([holdEndpointStatement(1, NOW)]);
+  await store.writeAll([holdHookQueueStatement(1, NOW)]);
   await enqueue(store, 1);
   await store.writeAll(healthStatements([{ hookId: 1, ...FINE }]));
-  await store.writeAll(endpointStatements([], [{ hookId: 1, version: 99 }], NOW));
+  await store.writeAll(hookQueueStatements([], [{ hookId: 1, version: 99 }], NOW));
   assert.deepEqual(await readDue(store, NOW * 2), []);
-  await store.writeAll([releaseEndpointStatement(1, NOW)]);
+  await store.writeAll([releaseHookQueueStatement(1, NOW)]);
   assert.equal((await readDue(store)).length, 1);
 });
 
-forEachEngine('a cancelled endpoint never wakes', async (store) => {
+forEachEngine('a cancelled hook queue never wakes', async (store) => {
   await takeAllShards(store, OWNER, NOW);
   await enqueue(store, 1);
-  await store.writeAll([cancelEndpointStatement(1, NOW)]);
-  await store.writeAll([releaseEndpointStatement(1, NOW)]);
+  await store.writeAll([cancelHookQueueStatement(1, NOW)]);
+  await store.writeAll([releaseHookQueueStatement(1, NOW)]);
   await enqueue(store, 1);
   assert.deepEqual(await readDue(store, NOW * 2), []);
 });
 
-forEachEngine('a moved endpoint belongs to the shard of its new origin', async (store) => {
+forEachEngine('a moved hook queue belongs to the shard of its new origin', async (store) => {
   await takeAllShards(store, OWNER, NOW);
   await enqueue(store, 1);
-  await store.writeAll([moveEndpointStatement(1, 'https://example.com')]);
+  await store.writeAll([moveHookQueueStatement(1, 'https://example.com')]);
   const [due] = await readDue(store);
   assert.deepEqual([due?.origin, due?.shard], ['https://example.com', shardOf('https://example.com')]);
 });
 
-test('endpointStatements() locks rows in ascending order of hooks, whatever changes them, and a hook in the order of its changes', () => {
-  const changes: EndpointChange[] = [
+test('hookQueueStatements() locks rows in ascending order of hooks, whatever changes them, and a hook in the order of its changes', () => {
+  const changes: HookQueueChange[] = [
     { kind: 'cancel', hookId: 9 },
     { kind: 'health', hookId: 5, ...FINE },
     { kind: 'move', hookId: 7, origin: ORIGIN },
@@ -116,7 +116,7 @@ test('endpointStatements() locks rows in ascending order of hooks, whatever chan
     { kind: 'health', hookId: 4, ...FINE },
   ];
   const sleeps = [8, 5, 3].map((hookId) => ({ hookId, version: 1 }));
-  const steps = endpointStatements(changes, sleeps, NOW);
+  const steps = hookQueueStatements(changes, sleeps, NOW);
   assert.deepEqual(
     steps.map(({ statement: { name }, parameters }) => [name, parameters[0]]),
     [

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { realWorld } from '../../../world.ts';
 import { OUTSIDE_SHARDS } from '../queue/attempt-result-store.ts';
-import type { DueEndpoint } from '../queue/delivery-queue-store.ts';
-import { admit, createEndpointTable, markStored, noteDue, pickJobs } from './endpoint-table.ts';
+import type { DueHookQueue } from '../queue/delivery-queue-store.ts';
+import { admit, createHookQueueTable, markStored, noteDue, pickJobs } from './hook-queue-table.ts';
 
-const DUE: DueEndpoint = {
+const DUE: DueHookQueue = {
   hook_id: 1,
   owner_id: 'owner',
   origin: 'https://example.com',
@@ -21,17 +21,17 @@ const DUE: DueEndpoint = {
 };
 
 test("the stored result of a manual attempt leaves the worker's own attempt of the delivery in its place", () => {
-  const table = createEndpointTable(realWorld);
-  const endpoint = noteDue(table, DUE)!;
+  const table = createHookQueueTable(realWorld);
+  const hookQueue = noteDue(table, DUE)!;
   const row = { hook_id: 1, id: 7, lane: 0, body_bytes: 10 };
-  admit(table, endpoint, row);
+  admit(table, hookQueue, row);
   assert.equal(pickJobs(table).length, 1);
-  const { stored } = endpoint;
+  const { stored } = hookQueue;
   markStored(table, [{ hookId: 1, deliveryId: 7, epoch: OUTSIDE_SHARDS.epoch }], []);
-  admit(table, endpoint, row);
-  assert.deepEqual([pickJobs(table).length, table.unstored], [0, 1]);
-  assert.equal(endpoint.stored, stored + 1);
+  admit(table, hookQueue, row);
+  assert.deepEqual([pickJobs(table).length, table.uncommitted], [0, 1]);
+  assert.equal(hookQueue.stored, stored + 1);
   markStored(table, [{ hookId: 1, deliveryId: 7, epoch: 2 }], []);
-  admit(table, endpoint, row);
-  assert.deepEqual([endpoint.unstored.size, table.unstored], [1, 0]);
+  admit(table, hookQueue, row);
+  assert.deepEqual([hookQueue.deliveryIds.size, table.uncommitted], [1, 0]);
 });

@@ -1,23 +1,23 @@
 /**
- * What attempts mean for endpoints and hooks: values, and the statements that store them. Every statement names its rows and
+ * What attempts mean for hook queues and hooks: values, and the statements that store them. Every statement names its rows and
  * may run twice, so a transaction that failed is written again as it is.
  */
 import { type BoundStatement, type Statement, statement } from '../../../database/store.ts';
 import { bindRows, type MultiRowStatement, multiRowStatement, type ValueRow } from '../../../database/value-rows.ts';
-import type { EndpointHealth } from '../schedule/disable-failing-hook.ts';
+import type { HookHealth } from '../schedule/disable-failing-hook.ts';
 import type { Pause } from '../schedule/pause-reason.ts';
-import { countFailureStatement, recoverEndpointStatement } from './delivery-restart-store.ts';
+import { countFailureStatement, recoverHookQueueStatement } from './delivery-restart-store.ts';
 import {
-  cancelEndpointStatement,
-  holdEndpointStatement,
-  holdSeenEndpointStatement,
+  cancelHookQueueStatement,
+  holdHookQueueStatement,
+  holdSeenHookQueueStatement,
   isNeitherHeldNorCanceled,
-  moveEndpointStatement,
+  moveHookQueueStatement,
   NEVER_MS,
 } from './delivery-store.ts';
 
-/** How the endpoint fares, and whether it is paused. Only the latest of a hook counts. */
-export interface HealthChange extends EndpointHealth {
+/** How the hook queue fares, and whether it is paused. Only the latest of a hook counts. */
+export interface HealthChange extends HookHealth {
   readonly kind: 'health';
   readonly hookId: number;
   /** How often the hook's breaker opened since it was last closed. */
@@ -26,7 +26,7 @@ export interface HealthChange extends EndpointHealth {
   readonly pause: Pause | null;
 }
 
-export type EndpointChange =
+export type HookQueueChange =
   | HealthChange
   /** The hook is switched off, and what is pending is held. */
   | { readonly kind: 'disable'; readonly hookId: number; readonly reason: string }
@@ -36,24 +36,24 @@ export type EndpointChange =
   | { readonly kind: 'cancel'; readonly hookId: number }
   /** The hook's URL has another origin. */
   | { readonly kind: 'move'; readonly hookId: number; readonly origin: string }
-  /** The origin can be connected to again: its endpoints need not wait for probes of their own. */
+  /** The origin can be connected to again: its hook queues need not wait for probes of their own. */
   | { readonly kind: 'wake origin'; readonly origin: string }
-  /** A manual attempt was accepted: the endpoint's pause ends. */
+  /** A manual attempt was accepted: the hook queue's pause ends. */
   | { readonly kind: 'recover'; readonly hookId: number }
   /** A manual attempt failed, which counts like any other failure. */
   | { readonly kind: 'count failure'; readonly hookId: number };
 
-type ChangeOf<Kind> = Extract<EndpointChange, { kind: Kind }>;
+type ChangeOf<Kind> = Extract<HookQueueChange, { kind: Kind }>;
 
 /** Of one row each. Health is stored for many at once, and an origin is woken by itself (`wakeOrigin`). */
-type RowChange = Exclude<EndpointChange, { kind: 'health' | 'wake origin' }>;
+type RowChange = Exclude<HookQueueChange, { kind: 'health' | 'wake origin' }>;
 
 const STATEMENT_OF: { readonly [K in RowChange['kind']]: (change: ChangeOf<K>, nowMs: number) => BoundStatement } = {
-  disable: ({ hookId }, nowMs) => holdEndpointStatement(hookId, nowMs),
-  hold: ({ hookId, version }, nowMs) => holdSeenEndpointStatement(hookId, version, nowMs),
-  cancel: ({ hookId }, nowMs) => cancelEndpointStatement(hookId, nowMs),
-  move: ({ hookId, origin }) => moveEndpointStatement(hookId, origin),
-  recover: ({ hookId }, nowMs) => recoverEndpointStatement(hookId, nowMs),
+  disable: ({ hookId }, nowMs) => holdHookQueueStatement(hookId, nowMs),
+  hold: ({ hookId, version }, nowMs) => holdSeenHookQueueStatement(hookId, version, nowMs),
+  cancel: ({ hookId }, nowMs) => cancelHookQueueStatement(hookId, nowMs),
+  move: ({ hookId, origin }) => moveHookQueueStatement(hookId, origin),
+  recover: ({ hookId }, nowMs) => recoverHookQueueStatement(hookId, nowMs),
   'count failure': ({ hookId }, nowMs) => countFailureStatement(hookId, nowMs),
 };
 
@@ -69,8 +69,8 @@ type RowOf<Wide> = Wide extends MultiRowStatement<infer Types> ? ValueRow<Types>
  * All that a transaction changes in `endpoint_queue`, in ascending order of hooks: two transactions that lock the same rows
  * in different orders would deadlock. Of one hook: its changes in their order, its latest health, its sleep.
  */
-export function endpointStatements(
-  changes: readonly EndpointChange[],
+export function hookQueueStatements(
+  changes: readonly HookQueueChange[],
   sleeps: readonly Sleep[],
   nowMs: number,
 ): BoundStatement[] {
@@ -80,7 +80,7 @@ export function endpointStatements(
   return splitRuns(ascending).flatMap(runStatements);
 }
 
-function listRowChanges(changes: readonly EndpointChange[], nowMs: number): RowWork[] {
+function listRowChanges(changes: readonly HookQueueChange[], nowMs: number): RowWork[] {
   const ofRows = changes.filter((change) => change.kind !== 'health' && change.kind !== 'wake origin');
   return ofRows.map((change) => ({
     kind: 'change',
@@ -133,7 +133,7 @@ const changeHealthSql = multiRowStatement(
      FROM ${values} WHERE endpoint_queue.hook_id = ${v.hookId} AND ${isNeitherHeldNorCanceled}`,
 );
 
-function listHealth(changes: readonly EndpointChange[]): RowWork[] {
+function listHealth(changes: readonly HookQueueChange[]): RowWork[] {
   const latest = new Map<number, HealthChange>();
   for (const change of changes) if (change.kind === 'health') latest.set(change.hookId, change);
   return [...latest.values()].map(({ hookId, fails, failingSinceMs, openings, pause }) => ({
@@ -151,10 +151,10 @@ function listHealth(changes: readonly EndpointChange[]): RowWork[] {
   }));
 }
 
-/** An endpoint without anything due: it sleeps until its next retry, or until something is enqueued. */
+/** A hook queue without anything due: it sleeps until its next retry, or until something is enqueued. */
 export interface Sleep {
   readonly hookId: number;
-  /** As the worker saw it: an enqueue since then counts up, and the endpoint stays awake. */
+  /** As the worker saw it: an enqueue since then counts up, and the hook queue stays awake. */
   readonly version: number;
 }
 
@@ -186,7 +186,7 @@ const disableHookSql: Statement = statement(
 
 /** Rows of `hooks`: after all of `endpoint_queue`, ascending too. */
 export function hookStatements(
-  changes: readonly EndpointChange[],
+  changes: readonly HookQueueChange[],
   results: readonly HookResult[],
   nowMs: number,
 ): BoundStatement[] {

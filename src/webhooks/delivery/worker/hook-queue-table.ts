@@ -1,0 +1,203 @@
+/**
+ * The hook queues that a worker has in memory, and the scheduler that chooses what is sent next. Every stage of
+ * the worker reads this one table and changes it by these functions; what has to be stored, they return as values. A row of
+ * `endpoint_queue` has as much as is needed to begin again after a crash.
+ */
+import type { World } from '../../../world.ts';
+import { type AttemptResult, OUTSIDE_SHARDS } from '../queue/attempt-result-store.ts';
+import type { DueHookQueue, WaitingRow } from '../queue/delivery-queue-store.ts';
+import { toLane } from '../queue/delivery-state.ts';
+import type { Sleep } from '../queue/hook-queue-change-store.ts';
+import { allowedAttempts, type BreakerMoment, CLOSED_BREAKER } from '../schedule/breaker.ts';
+import { CAPS } from '../schedule/concurrency-limits.ts';
+import { createOriginBreakers, type OriginBreakers } from '../schedule/origin-breakers.ts';
+import { createScheduler, type Scheduler } from '../schedule/scheduler.ts';
+import type { Job } from '../schedule/turn-tree.ts';
+import {
+  addDelivery,
+  advanceHook,
+  countEnqueue,
+  createHookQueue,
+  dropDelivery,
+  forgetDelivery,
+  type HookQueue,
+  hasDrained,
+  noteStored,
+  noteVersion,
+  startDraining,
+} from './hook-queue.ts';
+
+/** Below so many waiting deliveries a hook queue gets more. */
+const REFILL_BELOW = 16;
+/** A hook queue stays in memory for so long after its last delivery: to put it to sleep and to find it again costs more. */
+const LINGER_MS = 250;
+
+export interface HookQueueTable {
+  readonly world: Pick<World, 'nowMs' | 'monotonicMs' | 'random'>;
+  /** By the id of the hook. */
+  readonly hookQueues: Map<number, HookQueue>;
+  readonly origins: OriginBreakers;
+  readonly scheduler: Scheduler<Job>;
+  /** How many deliveries are being sent, or were sent and their results are not committed. */
+  uncommitted: number;
+}
+
+export function createHookQueueTable(world: HookQueueTable['world']): HookQueueTable {
+  const hookQueues = new Map<number, HookQueue>();
+  const origins = createOriginBreakers();
+  const scheduler = createScheduler<Job>({
+    caps: CAPS,
+    limitsOfOrigin: (origin) => origins.limits(origin, world.nowMs()),
+    allowedOfHook: (hookId) => allowedAttempts(hookQueues.get(hookId)?.breaker ?? CLOSED_BREAKER, world.nowMs()),
+  });
+  return { world, hookQueues, origins, scheduler, uncommitted: 0 };
+}
+
+export function takeMoment({ world }: HookQueueTable): BreakerMoment {
+  return { nowMs: world.nowMs(), random: world.random() };
+}
+
+/** Hook queues for which `test` is true, `limit` at most. */
+export function listHookQueues(
+  { hookQueues }: HookQueueTable,
+  test: (hookQueue: HookQueue) => boolean,
+  limit = Number.POSITIVE_INFINITY,
+): HookQueue[] {
+  const found: HookQueue[] = [];
+  for (const hookQueue of hookQueues.values()) {
+    if (found.length >= limit) break;
+    if (test(hookQueue)) found.push(hookQueue);
+  }
+  return found;
+}
+
+/** Takes a due row in. Undefined while an earlier entry of the hook queue drains, or belongs to another origin. */
+export function noteDue({ hookQueues }: HookQueueTable, row: DueHookQueue): HookQueue | undefined {
+  const found = hookQueues.get(row.hook_id);
+  if (found === undefined || hasDrained(found)) {
+    const hookQueue = createHookQueue(row);
+    hookQueues.set(row.hook_id, hookQueue);
+    return hookQueue;
+  }
+  if (found.state === 'draining' || found.origin !== row.origin) return undefined;
+  noteVersion(found, row.version);
+  return found;
+}
+
+/** Something was enqueued to the hook. False when its hook queue is not in memory. */
+export function noteEnqueue({ hookQueues }: HookQueueTable, hookId: number): boolean {
+  const found = hookQueues.get(hookId);
+  if (found === undefined) return false;
+  countEnqueue(found);
+  return true;
+}
+
+/** Hook queues that need more deliveries in memory, `limit` at most. */
+export function listToRefill(table: HookQueueTable, limit: number): HookQueue[] {
+  const countWaiting = ({ hookId }: HookQueue) =>
+    table.scheduler.countWaiting(hookId, 'first') + table.scheduler.countWaiting(hookId, 'retry');
+  return listHookQueues(table, (one) => one.state === 'loading' && countWaiting(one) < REFILL_BELOW, limit);
+}
+
+/** Queues a delivery in memory, unless it is there already. */
+export function admit({ scheduler, world }: HookQueueTable, hookQueue: HookQueue, row: WaitingRow): void {
+  if (!addDelivery(hookQueue, row.id, world.monotonicMs())) return;
+  const { hookId, origin, ownerId } = hookQueue;
+  scheduler.add({ id: row.id, hookId, origin, ownerId, lane: toLane(row.lane), bodyBytes: row.body_bytes });
+}
+
+/** The deliveries whose turn it is. */
+export function pickJobs(table: HookQueueTable): Job[] {
+  const jobs: Job[] = [];
+  for (let job = pickJob(table); job !== undefined; job = pickJob(table)) jobs.push(job);
+  return jobs;
+}
+
+/** The next delivery; it counts as uncommitted from now on. */
+export function pickJob(table: HookQueueTable): Job | undefined {
+  if (table.uncommitted >= CAPS.worker) return undefined;
+  const job = table.scheduler.next();
+  if (job === undefined) return undefined;
+  table.uncommitted += 1;
+  beginAttempt(table, job);
+  return job;
+}
+
+/** Tells the breakers, which may count it as a probe. */
+function beginAttempt(table: HookQueueTable, { hookId }: Pick<Job, 'hookId'>): void {
+  const hookQueue = table.hookQueues.get(hookId);
+  if (hookQueue === undefined) return;
+  const moment = takeMoment(table);
+  advanceHook(hookQueue, { kind: 'begin' }, moment);
+  table.origins.record(hookQueue.origin, { kind: 'begin' }, moment);
+}
+
+/** The job was not sent: it is as if it had never been picked. */
+export function putBack(table: HookQueueTable, job: Job): void {
+  table.uncommitted -= 1;
+  table.scheduler.finish(job);
+  const hookQueue = table.hookQueues.get(job.hookId);
+  if (hookQueue === undefined) return;
+  dropDelivery(hookQueue, job.id);
+  forgetWhenDrained(table, hookQueue);
+}
+
+/** Loads nothing more, and forgets what waits in memory; it is still pending in its rows. */
+export function drain(table: HookQueueTable, hookQueue: HookQueue): void {
+  startDraining(hookQueue);
+  for (const job of table.scheduler.drop(hookQueue.hookId)) dropDelivery(hookQueue, job.id);
+  forgetWhenDrained(table, hookQueue);
+}
+
+function forgetWhenDrained(table: HookQueueTable, hookQueue: HookQueue): void {
+  if (hasDrained(hookQueue)) forget(table, hookQueue);
+}
+
+function forget({ hookQueues }: HookQueueTable, hookQueue: HookQueue): void {
+  if (hookQueues.get(hookQueue.hookId) === hookQueue) hookQueues.delete(hookQueue.hookId);
+}
+
+/** Hook queues that may sleep once `stored` are stored: those without any other delivery that is due. */
+export function listSleeps(table: HookQueueTable, stored: readonly AttemptResult[]): Sleep[] {
+  return listIdle(table, stored).map(({ hookId, version }) => ({ hookId, version }));
+}
+
+/** Whether a hook queue may sleep now. */
+export function hasSleep(table: HookQueueTable): boolean {
+  return listIdle(table, [], 1).length > 0;
+}
+
+function listIdle(table: HookQueueTable, stored: readonly AttemptResult[], limit?: number): HookQueue[] {
+  const storedIds = new Set(stored.map((one) => one.deliveryId));
+  const lastFoundBeforeMs = table.world.monotonicMs() - LINGER_MS;
+  const isIdle = (one: HookQueue) =>
+    one.state === 'loaded' && one.lastFoundMs <= lastFoundBeforeMs && isWithin(one.deliveryIds, storedIds);
+  return listHookQueues(table, isIdle, limit);
+}
+
+function isWithin(some: ReadonlySet<number>, all: ReadonlySet<number>): boolean {
+  if (some.size > all.size) return false;
+  for (const id of some) if (!all.has(id)) return false;
+  return true;
+}
+
+type StoredAttempt = Pick<AttemptResult, 'hookId' | 'deliveryId' | 'epoch'>;
+
+/** Results and sleeps are stored: forgets these deliveries, and the hook queues that sleep. */
+export function markStored(table: HookQueueTable, stored: readonly StoredAttempt[], sleeps: readonly Sleep[]): void {
+  for (const { hookId, deliveryId, epoch } of stored) {
+    const hookQueue = table.hookQueues.get(hookId);
+    if (hookQueue !== undefined) noteStored(hookQueue);
+    // A manual attempt takes no place in memory; the same delivery may have one, and its own attempt under way.
+    if (epoch === OUTSIDE_SHARDS.epoch) continue;
+    table.uncommitted -= 1;
+    if (hookQueue === undefined) continue;
+    forgetDelivery(hookQueue, deliveryId);
+    forgetWhenDrained(table, hookQueue);
+  }
+  for (const { hookId } of sleeps) {
+    const hookQueue = table.hookQueues.get(hookId);
+    // An enqueue meanwhile has made its row due again, and only a hook queue in memory is read without a scan.
+    if (hookQueue?.state === 'loaded' && hookQueue.deliveryIds.size === 0) forget(table, hookQueue);
+  }
+}

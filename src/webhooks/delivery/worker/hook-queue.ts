@@ -1,0 +1,156 @@
+/**
+ * The queue of one hook in a worker's memory: the deliveries that wait or are being sent, the hook's health, and its breaker.
+ * Its row is in the table `endpoint_queue`. Only the functions of this file change it.
+ *
+ * ```
+ * loading ─read found all that is due─→ loaded ─no delivery in memory, and its row sleeps─→ forgotten
+ *    │ ↑                                 │  │
+ *    │ └─enqueue, new version, put back──┘  │
+ *    └───────paused, held, gone, moved──────┴─→ draining ─no delivery in memory─→ forgotten
+ * ```
+ */
+import type { DueHookQueue } from '../queue/delivery-queue-store.ts';
+import { type Outcome, toBreakerEvents } from '../schedule/attempt-outcome.ts';
+import {
+  advanceBreaker,
+  type Breaker,
+  type BreakerEvent,
+  type BreakerMoment,
+  HOOK_RULES,
+  restoreBreaker,
+} from '../schedule/breaker.ts';
+import { type HookHealth, updateHealth } from '../schedule/disable-failing-hook.ts';
+
+/** `draining`: nothing more is loaded or sent; the hook queue is forgotten once the results of its deliveries are stored. */
+export type HookQueueState = 'loading' | 'loaded' | 'draining';
+
+export interface HookQueue {
+  readonly hookId: number;
+  readonly ownerId: string;
+  readonly origin: string;
+  readonly shard: number;
+  readonly state: HookQueueState;
+  /** The version of its row when that was last read. */
+  readonly version: number;
+  /** Rises with every enqueue, so that a read which began before the enqueue does not count as having read all. */
+  readonly enqueues: number;
+  /** Rises with every result that is stored. A read that began before may have found a delivery that is not pending any more. */
+  readonly stored: number;
+  /** When a delivery was last found for it; monotonic. */
+  readonly lastFoundMs: number;
+  /** Its deliveries in memory: those that wait, are being sent, or whose results are not committed. */
+  readonly deliveryIds: ReadonlySet<number>;
+  /** The last read found as many as its limit, so there are more that are due. */
+  readonly hasMoreDue: boolean;
+  readonly health: HookHealth;
+  readonly breaker: Breaker;
+}
+
+type MutableHookQueue = { -readonly [Field in keyof HookQueue]: HookQueue[Field] } & { deliveryIds: Set<number> };
+
+export function createHookQueue(row: DueHookQueue): HookQueue {
+  const hookQueue: MutableHookQueue = {
+    hookId: row.hook_id,
+    ownerId: row.owner_id,
+    origin: row.origin,
+    shard: row.shard,
+    state: 'loading',
+    version: row.version,
+    enqueues: 0,
+    stored: 0,
+    lastFoundMs: Number.NEGATIVE_INFINITY,
+    deliveryIds: new Set(),
+    hasMoreDue: false,
+    health: { fails: row.fails, failingSinceMs: row.failing_since_ms },
+    breaker: readBreaker(row),
+  };
+  return hookQueue;
+}
+
+/** The hook's breaker from its row. A pause because the origin refused connections is not the hook's own. */
+function readBreaker(row: DueHookQueue): Breaker {
+  const isOfOrigin = row.pause_reason === 'no_connection';
+  return restoreBreaker({
+    isPaused: row.parked === 1 && !isOfOrigin,
+    fails: isOfOrigin ? 0 : row.fails,
+    openings: row.openings,
+    sinceMs: row.paused_since_ms ?? row.next_at_ms,
+    untilMs: row.next_at_ms,
+  });
+}
+
+/** Its row was read again. Another version means that something was enqueued or changed. */
+export function noteVersion(hookQueue: HookQueue, version: number): void {
+  if (hookQueue.version === version) return;
+  (hookQueue as MutableHookQueue).version = version;
+  load(hookQueue);
+}
+
+/** Something was enqueued to it. */
+export function countEnqueue(hookQueue: HookQueue): void {
+  (hookQueue as MutableHookQueue).enqueues += 1;
+  load(hookQueue);
+}
+
+/** More deliveries have to be read for it. */
+function load(hookQueue: HookQueue): void {
+  if (hookQueue.state === 'loaded') (hookQueue as MutableHookQueue).state = 'loading';
+}
+
+/** A read of its deliveries has ended, which began after `enqueues` enqueues. */
+export function noteRead(
+  hookQueue: HookQueue,
+  read: { readonly hasMoreDue: boolean; readonly enqueues: number },
+): void {
+  if (hookQueue.state === 'draining') return;
+  const isLoaded = !read.hasMoreDue && read.enqueues === hookQueue.enqueues;
+  (hookQueue as MutableHookQueue).hasMoreDue = read.hasMoreDue;
+  (hookQueue as MutableHookQueue).state = isLoaded ? 'loaded' : 'loading';
+}
+
+/** Takes a delivery into memory. False if it is there already, or the hook queue drains. */
+export function addDelivery(hookQueue: HookQueue, deliveryId: number, monotonicMs: number): boolean {
+  if (hookQueue.state === 'draining' || hookQueue.deliveryIds.has(deliveryId)) return false;
+  const { deliveryIds } = hookQueue as MutableHookQueue;
+  deliveryIds.add(deliveryId);
+  (hookQueue as MutableHookQueue).lastFoundMs = monotonicMs;
+  return true;
+}
+
+/** The delivery was not sent, and is pending in its row. */
+export function dropDelivery(hookQueue: HookQueue, deliveryId: number): void {
+  (hookQueue as MutableHookQueue).deliveryIds.delete(deliveryId);
+  load(hookQueue);
+}
+
+/** The result of an attempt is stored. */
+export function noteStored(hookQueue: HookQueue): void {
+  (hookQueue as MutableHookQueue).stored += 1;
+}
+
+/** The result of the delivery's attempt is stored; it has no place in memory any more. */
+export function forgetDelivery(hookQueue: HookQueue, deliveryId: number): void {
+  (hookQueue as MutableHookQueue).deliveryIds.delete(deliveryId);
+}
+
+/** Nothing more is loaded for it: it is paused, held, gone or moved, or its shard belongs to another worker. */
+export function startDraining(hookQueue: HookQueue): void {
+  (hookQueue as MutableHookQueue).state = 'draining';
+}
+
+export function hasDrained({ state, deliveryIds }: HookQueue): boolean {
+  return state === 'draining' && deliveryIds.size === 0;
+}
+
+export function advanceHook(hookQueue: HookQueue, event: BreakerEvent, moment: BreakerMoment): void {
+  (hookQueue as MutableHookQueue).breaker = advanceBreaker(hookQueue.breaker, event, { ...moment, rules: HOOK_RULES });
+}
+
+/** Updates health and breaker. Returns whether the count of failures changed, which belongs into the row. */
+export function recordOfHook(hookQueue: HookQueue, outcome: Outcome, moment: BreakerMoment): boolean {
+  const { fails } = hookQueue.health;
+  const { ofHook } = toBreakerEvents(outcome);
+  (hookQueue as MutableHookQueue).health = updateHealth(hookQueue.health, outcome, moment.nowMs);
+  if (ofHook !== undefined) advanceHook(hookQueue, ofHook, moment);
+  return hookQueue.health.fails !== fails;
+}

@@ -1,0 +1,141 @@
+/**
+ * Applies the outcome of an attempt, or a row that a scan found: the breakers and the health of its hook count it, and the hook
+ * queue goes on, is paused or is disabled, and others of its origin are paused or woken. Each function updates the table in
+ * memory and returns the changes that have to be stored.
+ */
+import type { DueHookQueue } from '../queue/delivery-queue-store.ts';
+import type { HookQueueChange } from '../queue/hook-queue-change-store.ts';
+import { type Outcome, toBreakerEvents } from '../schedule/attempt-outcome.ts';
+import { type Breaker, type BreakerEvent, type BreakerMoment, isPauseOver } from '../schedule/breaker.ts';
+import { findDisableReason, GONE } from '../schedule/disable-failing-hook.ts';
+import type { OriginChange } from '../schedule/origin-breakers.ts';
+import { ORIGIN_RECONNECTED, type Pause } from '../schedule/pause-reason.ts';
+import { advanceHook, type HookQueue, recordOfHook } from './hook-queue.ts';
+import { drain, type HookQueueTable, listHookQueues, noteDue, takeMoment } from './hook-queue-table.ts';
+
+/** After a failed probe its hook waits so much longer, so that another hook of the origin makes the next one. */
+const NEXT_PROBE_MS = 1000;
+
+const BEGIN: BreakerEvent = { kind: 'begin' };
+const SUCCESS: BreakerEvent = { kind: 'success' };
+
+/** Takes the rows of a scan into memory. Hook queues that a breaker keeps back stay in their rows only. */
+export function takeDue(table: HookQueueTable, rows: readonly DueHookQueue[]): HookQueueChange[] {
+  return rows.flatMap((row) => {
+    const hookQueue = noteDue(table, row);
+    if (hookQueue === undefined) return [];
+    const isReconnected = row.pause_reason === ORIGIN_RECONNECTED;
+    return [...(isReconnected ? recordAnswerElsewhere(table, hookQueue) : []), ...pauseIfKeptBack(table, hookQueue)];
+  });
+}
+
+/** Another process got an answer from the origin: as if its pause had ended and the probe were answered. */
+function recordAnswerElsewhere(table: HookQueueTable, { origin }: HookQueue): HookQueueChange[] {
+  if (table.origins.find(origin).state !== 'open') return [];
+  return followOrigin(table, origin, probeOrigin(table, origin, SUCCESS));
+}
+
+/** A scheduled attempt has a connection. That answers the probe of its origin: the receiver's answer may take long. */
+export function recordConnection(table: HookQueueTable, { origin, hookId }: HookQueue): HookQueueChange[] {
+  const moment = takeMoment(table);
+  if (table.origins.find(origin).state !== 'probing') return [];
+  const change = table.origins.record(origin, SUCCESS, moment);
+  if (!change.hasOriginRecovered) return [];
+  const changes = followOrigin(table, origin, change);
+  table.scheduler.recheck(origin, hookId);
+  return changes;
+}
+
+/** A scheduled attempt has ended. */
+export function recordOutcome(table: HookQueueTable, hookQueue: HookQueue, outcome: Outcome): HookQueueChange[] {
+  const moment = takeMoment(table);
+  const hasHealthChanged = recordOfHook(hookQueue, outcome, moment);
+  const { ofOrigin } = toBreakerEvents(outcome);
+  const origin = ofOrigin && table.origins.record(hookQueue.origin, ofOrigin, moment);
+  const pause = findPause(table, hookQueue, moment.nowMs);
+  const changes = [
+    ...(pause === undefined ? [] : pauseFor(table, hookQueue, origin?.hasOriginOpened ? delayProbe(pause) : pause)),
+    ...followOrigin(table, hookQueue.origin, origin),
+  ];
+  const reason = findDisableReason(hookQueue.health, outcome, moment.nowMs);
+  if (reason !== undefined) return [...changes, disable(table, hookQueue, reason)];
+  return pause === undefined && hasHealthChanged ? [...changes, describeHealth(hookQueue, null)] : changes;
+}
+
+/**
+ * A manual attempt has ended, which was made past the breakers; its hook queue need not be in memory. A success ends their
+ * pauses. A failure counts as a probe only when one was due, so that no caller can lengthen a pause by asking often.
+ */
+export function recordManualOutcome(
+  table: HookQueueTable,
+  { hookId, origin }: Pick<HookQueue, 'hookId' | 'origin'>,
+  outcome: Outcome,
+): HookQueueChange[] {
+  const { ofHook, ofOrigin } = toBreakerEvents(outcome);
+  const hookQueue = table.hookQueues.get(hookId);
+  if (hookQueue !== undefined) {
+    const moment = takeMoment(table);
+    advanceHook(hookQueue, BEGIN, beginProbe(ofHook, moment));
+    recordOfHook(hookQueue, outcome, moment);
+  }
+  const changes = followOrigin(table, origin, ofOrigin && probeOrigin(table, origin, ofOrigin));
+  table.scheduler.recheck(origin, hookId);
+  const stored: HookQueueChange = { kind: outcome.kind === 'accepted' ? 'recover' : 'count failure', hookId };
+  return [stored, ...changes, ...(outcome.kind === 'gone' ? [{ kind: 'disable' as const, hookId, reason: GONE }] : [])];
+}
+
+function probeOrigin(table: HookQueueTable, origin: string, event: BreakerEvent): OriginChange {
+  const moment = takeMoment(table);
+  table.origins.record(origin, BEGIN, beginProbe(event, moment));
+  return table.origins.record(origin, event, moment);
+}
+
+/** A success counts as if the pause had just ended. */
+function beginProbe(event: BreakerEvent | undefined, moment: BreakerMoment): BreakerMoment {
+  return event?.kind === 'success' ? { ...moment, nowMs: Number.POSITIVE_INFINITY } : moment;
+}
+
+/** An origin that opened pauses all its hook queues; one that recovered wakes those that wait in their rows. */
+function followOrigin(table: HookQueueTable, origin: string, change: OriginChange | undefined): HookQueueChange[] {
+  const kept = change?.hasOriginOpened ? listHookQueues(table, (one) => one.origin === origin) : [];
+  const pauses = kept.flatMap((hookQueue) => pauseIfKeptBack(table, hookQueue));
+  return change?.hasOriginRecovered ? [...pauses, { kind: 'wake origin', origin }] : pauses;
+}
+
+function pauseIfKeptBack(table: HookQueueTable, hookQueue: HookQueue): HookQueueChange[] {
+  const pause = findPause(table, hookQueue, table.world.nowMs());
+  return pause === undefined ? [] : pauseFor(table, hookQueue, pause);
+}
+
+/** Its row stores until when; in memory the hook queue is forgotten. */
+function pauseFor(table: HookQueueTable, hookQueue: HookQueue, pause: Pause): HookQueueChange[] {
+  if (hookQueue.state === 'draining') return [];
+  drain(table, hookQueue);
+  return [describeHealth(hookQueue, pause)];
+}
+
+function disable(table: HookQueueTable, hookQueue: HookQueue, reason: string): HookQueueChange {
+  drain(table, hookQueue);
+  return { kind: 'disable', hookId: hookQueue.hookId, reason };
+}
+
+function describeHealth({ hookId, health, breaker }: HookQueue, pause: Pause | null): HookQueueChange {
+  return { kind: 'health', hookId, ...health, openings: breaker.openings, pause };
+}
+
+function delayProbe(pause: Pause): Pause {
+  return { ...pause, untilMs: pause.untilMs + NEXT_PROBE_MS };
+}
+
+/** The pause that ends last, of the hook's and of the origin's; undefined when nothing keeps the hook queue back. */
+function findPause({ origins }: HookQueueTable, { breaker, origin }: HookQueue, nowMs: number): Pause | undefined {
+  const ofHook = describePause(breaker, nowMs, breaker.isRequestedByReceiver ? 'retry_after' : 'failures');
+  const ofOrigin = describePause(origins.find(origin), nowMs, 'no_connection');
+  if (ofHook === undefined || ofOrigin === undefined) return ofHook ?? ofOrigin;
+  return ofHook.untilMs >= ofOrigin.untilMs ? ofHook : ofOrigin;
+}
+
+function describePause(breaker: Breaker, nowMs: number, reason: Pause['reason']): Pause | undefined {
+  if (breaker.state !== 'open' || isPauseOver(breaker, nowMs)) return undefined;
+  return { sinceMs: breaker.sinceMs, untilMs: breaker.untilMs, reason };
+}
