@@ -4,7 +4,7 @@ import { insertTestHook } from '../../test/support/deliveries-store.ts';
 import { forEachEngine } from '../../test/support/engines.ts';
 import { runTrivet } from '../../test/support/run-trivet.ts';
 import { createDataDir, startProgram } from '../../test/support/start-program.ts';
-import { issueTicket, takeTicket } from '../authorization/accounts/ticket-store.ts';
+import { issueOneTimeToken, redeemOneTimeToken } from '../authorization/accounts/one-time-token-store.ts';
 import { findPendingTotpSeed, offerTotpSeed } from '../authorization/accounts/totp-store.ts';
 import { ENCRYPTED_IN_AUTHORIZATION } from '../authorization/maintenance/authorization-secrets-store.ts';
 import { createSigningKeys } from '../authorization/tokens/signing-keys.ts';
@@ -43,7 +43,7 @@ async function encryptSome(store: Store, cipher: SecretCipher): Promise<{ ticket
   await offerTotpSeed(store, cipher, { userId: 'ada', seed: 'SEED' });
   await createSigningKeys({ store, cipher, world }).findCurrent();
   await checkEncryptionKeys(store, cipher);
-  return { ticket: await issueTicket({ store, cipher, world }, 'setup', { content: { a: 1 }, lifetimeMs: 60_000 }) };
+  return { ticket: await issueOneTimeToken({ store, cipher, world }, 'setup', { content: { a: 1 }, lifetimeMs: 60_000 }) };
 }
 
 async function reencryptAll(store: Store, cipher: SecretCipher): Promise<Record<string, number>> {
@@ -73,7 +73,7 @@ forEachEngine('reseal leaves nothing that needs the former key, however often it
   const cipher = createSecretCipher([current], world);
   await checkEncryptionKeys(store, cipher);
   assert.equal(await findPendingTotpSeed(store, cipher, 'ada'), 'SEED');
-  assert.deepEqual(await takeTicket({ store, cipher, world }, 'setup', ticket), { a: 1 });
+  assert.deepEqual(await redeemOneTimeToken({ store, cipher, world }, 'setup', ticket), { a: 1 });
   const secret = await findBridgeCiphertext(store, 1, 'github');
   assert.equal(cipher.decrypt(secret!, bridgeAssociatedData(1, 'github')).toString(), 'bridge');
   assert.ok(await createSigningKeys({ store, cipher, world }).findCurrent());

@@ -91,8 +91,8 @@ export function networkOf(address: string): string {
   return ipaddr.IPv6.parse(address).parts.slice(0, 4).join(':');
 }
 
-/** The /48 around an IPv6 address, which one caller often has with its 65,536 networks; undefined for IPv4. */
-export function siteOf(address: string): string | undefined {
+/** The /48 prefix of an IPv6 address, which providers give to one customer (RFC 6177); undefined for IPv4. */
+export function prefix48Of(address: string): string | undefined {
   if (!ipaddr.IPv6.isValid(address)) return undefined;
   return `${ipaddr.IPv6.parse(address).parts.slice(0, 3).join(':')}::/48`;
 }

@@ -8,7 +8,7 @@ import { auditStatement } from '../accounts/audit-store.ts';
 import { deletePasskeyStatement, listPasskeys } from '../accounts/passkey-store.ts';
 import { changePasswordOnce } from '../accounts/password-store.ts';
 import { endOtherSessionsStatement, keepSessionStatement } from '../accounts/session-store.ts';
-import { attemptSubjects } from '../accounts/sign-in-back-off.ts';
+import { attemptSubjects } from '../accounts/sign-in-throttle.ts';
 import { countRecoveryCodes, hasTotp } from '../accounts/totp-store.ts';
 import { listUpstreamAccounts } from '../accounts/upstream-account-store.ts';
 import { findCredentials } from '../accounts/user-store.ts';

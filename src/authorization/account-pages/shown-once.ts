@@ -1,9 +1,9 @@
 /**
  * A new secret on its way from the form that made it to the page that shows it: over a redirect, so that a reload makes no
- * second one. It waits encrypted in a ticket for its session and its page, and is gone once it was shown.
+ * second one. It waits encrypted behind a one-time token for its session and its page, and is gone once it was shown.
  */
 import type { PageRequest } from '../../pages/signed-in-pages.ts';
-import { findTicket, issueTicket, takeTicket } from '../accounts/ticket-store.ts';
+import { findOneTimeToken, issueOneTimeToken, redeemOneTimeToken } from '../accounts/one-time-token-store.ts';
 import type { Session, SignInContext } from '../sign-in/sign-in-context.ts';
 
 /** The browser follows the redirect at once. */
@@ -24,7 +24,7 @@ export interface ShownOnce {
 
 /** Returns the token that takes the texts once, in this session and on this page. */
 export async function keepOnce(context: SignInContext, waiting: Waiting): Promise<string> {
-  return await issueTicket(context, 'shown-once', { content: waiting, lifetimeMs: LIFETIME_MS });
+  return await issueOneTimeToken(context, 'shown-once', { content: waiting, lifetimeMs: LIFETIME_MS });
 }
 
 /** Undefined for a token that was taken already, or of another session or page. */
@@ -33,9 +33,9 @@ export async function takeKept(
   { sessionId, path }: Pick<Waiting, 'sessionId' | 'path'>,
   token: string,
 ): Promise<readonly string[] | undefined> {
-  const waiting = await findTicket<Waiting>(context, 'shown-once', token);
+  const waiting = await findOneTimeToken<Waiting>(context, 'shown-once', token);
   if (waiting?.sessionId !== sessionId || waiting.path !== path) return undefined;
-  return (await takeTicket<Waiting>(context, 'shown-once', token))?.texts;
+  return (await redeemOneTimeToken<Waiting>(context, 'shown-once', token))?.texts;
 }
 
 /** 303 to the page at `path`, which takes the texts with `takeOnce`. */
@@ -50,8 +50,8 @@ export async function redirectWithSecret(
 }
 
 export async function takeOnce(context: SignInContext, { c, session }: PageRequest<Session>): Promise<ShownOnce> {
-  const ticket = c.req.query('once');
-  if (ticket === undefined) return { texts: [], isSpent: false };
-  const texts = await takeKept(context, { sessionId: session.id, path: c.req.path }, ticket);
+  const token = c.req.query('once');
+  if (token === undefined) return { texts: [], isSpent: false };
+  const texts = await takeKept(context, { sessionId: session.id, path: c.req.path }, token);
   return { texts: texts ?? [], isSpent: texts === undefined };
 }

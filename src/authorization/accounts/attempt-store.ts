@@ -1,12 +1,13 @@
 /**
- * Counts attempts to authenticate. An attempt is counted before it is checked and forgiven when it succeeds: many
- * guesses sent at once are many counts, not one.
+ * Counts attempts to authenticate, in the buckets of `sign-in-throttle.ts`. An attempt is counted before it is checked and
+ * forgiven when it succeeds, so that many guesses sent at once are many counts, not one.
  */
 import { type Procedure, procedure, type Store, statement, type Transaction } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
-import { type AttemptSubject, drain, failuresOf, waitOfAttempt } from './sign-in-back-off.ts';
+import { type AttemptSubject, drain, failuresOf, waitOfAttempt } from './sign-in-throttle.ts';
 
 interface AttemptRow {
+  /** The level of the bucket at `last_at_ms`. */
   readonly debt_ms: number;
   readonly last_at_ms: number;
 }
@@ -30,7 +31,7 @@ interface Attempt {
   readonly nowMs: number;
 }
 
-/** Counts the attempt for every subject and returns 0, or counts nothing and returns the time to wait. */
+/** Counts the attempt in all its buckets and returns 0, or counts nothing and returns the time to wait. */
 export const reserveAttempt: Procedure<Attempt, number> = procedure(
   import.meta.url,
   'reserveAttempt',
@@ -55,7 +56,7 @@ async function readCount(transaction: Transaction, subject: AttemptSubject, nowM
   return { ...subject, levelMs, agoMs, isAhead, failures: failuresOf(levelMs, subject.policy) };
 }
 
-/** Throws `too_many` with the time to wait while any subject has to. */
+/** Throws `too_many` with the time to wait while any bucket demands one. */
 export async function checkAttempt(store: Store, attempt: Attempt): Promise<void> {
   const waitMs = await store.call(reserveAttempt, attempt);
   if (waitMs === 0) return;
@@ -74,7 +75,7 @@ export async function forgiveAttempt(store: Store, subjects: readonly AttemptSub
   );
 }
 
-/** It was not judged: everything counted is taken back, and no earlier failure is forgotten. */
+/** For an attempt that was not checked: uncounts it, and forgets no earlier failure. */
 export async function takeBackAttempt(store: Store, subjects: readonly AttemptSubject[]): Promise<void> {
   await store.writeAll(
     subjects.map(({ key, policy }) => ({ statement: forgiveOneSql, parameters: [key, policy.forgetOneMs] })),

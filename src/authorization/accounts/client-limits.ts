@@ -1,5 +1,5 @@
 /**
- * Limits of OAuth clients; those of passwords are in sign-in-back-off.ts. How often a client at an address may be wrong, or begin something that leaves a row, before it has to wait. A busy client
+ * Limits of OAuth clients; those of passwords are in sign-in-throttle.ts. How often a client at an address may be wrong, or begin something that leaves a row, before it has to wait. A busy client
  * is never slowed down; and a client's limit at one address does not count for the same client elsewhere, or any stranger could
  * lock it out. Kept in this process: N processes allow N times as much, which guesses no 256-bit secret either.
  */

@@ -5,7 +5,7 @@
  * write N times as many.
  */
 import type { Store } from '../../database/store.ts';
-import { networkOf, siteOf } from '../../http/client-address.ts';
+import { networkOf, prefix48Of } from '../../http/client-address.ts';
 import type { World } from '../../world.ts';
 import { type AuditEvent, auditStatement } from './audit-store.ts';
 
@@ -26,7 +26,7 @@ export function createRefusalLog({ store, world }: RefusalDependencies): Refusal
   let omitted = 0;
   return {
     async note(event) {
-      if (!mayWrite(siteOf(event.address) ?? networkOf(event.address))) {
+      if (!mayWrite(prefix48Of(event.address) ?? networkOf(event.address))) {
         omitted += 1;
         return;
       }

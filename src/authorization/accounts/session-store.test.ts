@@ -6,6 +6,7 @@ import { createSecretCipher } from '../../encryption/secret-cipher.ts';
 import { sweepEnded } from '../maintenance/retention-store.ts';
 import { checkAttempt, forgiveAttempt } from './attempt-store.ts';
 import { auditStatement, listEvents } from './audit-store.ts';
+import { findOneTimeToken, issueOneTimeToken, redeemOneTimeToken } from './one-time-token-store.ts';
 import {
   deletePasskeyStatement,
   findPasskey,
@@ -14,8 +15,7 @@ import {
   usePasskey,
 } from './passkey-store.ts';
 import { createSession, endOtherSessionsStatement, endSession, findSession, listSessions } from './session-store.ts';
-import { attemptSubjects } from './sign-in-back-off.ts';
-import { findTicket, issueTicket, takeTicket } from './ticket-store.ts';
+import { attemptSubjects } from './sign-in-throttle.ts';
 import {
   confirmTotpStatement,
   countRecoveryCodes,
@@ -109,23 +109,34 @@ forEachEngine('a sweep removes ended sessions', async (store) => {
   assert.equal((await sweepEnded(store, { nowMs: later, auditDays: 365 })).sessions, 3);
 });
 
-forEachEngine('a ticket is taken once, under its own kind, in its time; the table reveals nothing', async (store) => {
-  const dependencies = { store, world: createStillWorld(), cipher };
-  const token = await issueTicket(dependencies, 'upstream', { content: { secret: 'verifier' }, lifetimeMs: 1000 });
-  assert.equal(await findTicket(dependencies, 'setup', token), undefined);
-  assert.equal(await takeTicket(dependencies, 'setup', token), undefined);
-  assert.deepEqual(await findTicket(dependencies, 'upstream', token), { secret: 'verifier' });
-  const takes = await Promise.all(Array.from({ length: 20 }, () => takeTicket(dependencies, 'upstream', token)));
-  assert.equal(takes.filter((taken) => taken !== undefined).length, 1);
+forEachEngine(
+  'a one-time token is redeemed once, under its own kind, in its time; the table reveals nothing',
+  async (store) => {
+    const dependencies = { store, world: createStillWorld(), cipher };
+    const token = await issueOneTimeToken(dependencies, 'upstream', {
+      content: { secret: 'verifier' },
+      lifetimeMs: 1000,
+    });
+    assert.equal(await findOneTimeToken(dependencies, 'setup', token), undefined);
+    assert.equal(await redeemOneTimeToken(dependencies, 'setup', token), undefined);
+    assert.deepEqual(await findOneTimeToken(dependencies, 'upstream', token), { secret: 'verifier' });
+    const takes = await Promise.all(
+      Array.from({ length: 20 }, () => redeemOneTimeToken(dependencies, 'upstream', token)),
+    );
+    assert.equal(takes.filter((taken) => taken !== undefined).length, 1);
 
-  const late = await issueTicket(dependencies, 'upstream', { content: { secret: 'verifier' }, lifetimeMs: 1000 });
-  const rows = await store.read(statement<{ content: Uint8Array }>('test-all-tickets', 'SELECT * FROM tickets'));
-  assert.ok(!Buffer.from(rows[0]!.content).includes('verifier'));
-  assert.ok(!JSON.stringify(rows).includes(late));
-  dependencies.world.moveMs(1000);
-  assert.equal(await takeTicket(dependencies, 'upstream', late), undefined);
-  assert.equal((await sweepEnded(store, { nowMs: dependencies.world.nowMs(), auditDays: 365 })).tickets, 1);
-});
+    const late = await issueOneTimeToken(dependencies, 'upstream', {
+      content: { secret: 'verifier' },
+      lifetimeMs: 1000,
+    });
+    const rows = await store.read(statement<{ content: Uint8Array }>('test-all-tickets', 'SELECT * FROM tickets'));
+    assert.ok(!Buffer.from(rows[0]!.content).includes('verifier'));
+    assert.ok(!JSON.stringify(rows).includes(late));
+    dependencies.world.moveMs(1000);
+    assert.equal(await redeemOneTimeToken(dependencies, 'upstream', late), undefined);
+    assert.equal((await sweepEnded(store, { nowMs: dependencies.world.nowMs(), auditDays: 365 })).tickets, 1);
+  },
+);
 
 forEachEngine('S07 many guesses at once are counted one by one', async (store) => {
   const subjects = attemptSubjects({ kind: 'password', account: 'ada', address: '192.0.2.1' });

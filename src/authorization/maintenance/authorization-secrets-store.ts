@@ -1,6 +1,6 @@
 /** Where authorization keeps encrypted secrets, for a change of the key. */
 import { createEncryptedColumn } from '../../database/reencrypt-store.ts';
-import { type TicketKind, ticketAssociatedData } from '../accounts/ticket-store.ts';
+import { type OneTimeTokenKind, oneTimeTokenAssociatedData } from '../accounts/one-time-token-store.ts';
 import { seedAssociatedData } from '../accounts/totp-store.ts';
 import { signingKeyAssociatedData } from '../tokens/signing-keys.ts';
 
@@ -27,6 +27,6 @@ export const ENCRYPTED_IN_AUTHORIZATION = [
     column: 'content',
     keys: ['token_hash', 'kind'],
     start: ['', ''],
-    associatedData: (row) => ticketAssociatedData(row.key_2 as TicketKind, row.key_1 as string),
+    associatedData: (row) => oneTimeTokenAssociatedData(row.key_2 as OneTimeTokenKind, row.key_1 as string),
   }),
 ];

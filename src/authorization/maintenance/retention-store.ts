@@ -2,7 +2,7 @@
 import { type Statement, type Store, statement } from '../../database/store.ts';
 import { deleteOldSql, repeatBatches, SWEEP_BATCH } from '../../database/sweep.ts';
 import { SESSION_IDLE_MS } from '../accounts/session-store.ts';
-import { FORGET_AFTER_MS } from '../accounts/sign-in-back-off.ts';
+import { FORGET_AFTER_MS } from '../accounts/sign-in-throttle.ts';
 
 const DAY_MS = 86_400_000;
 

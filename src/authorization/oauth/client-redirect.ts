@@ -5,7 +5,12 @@ import { isFailure } from '../../errors.ts';
 import type { HttpEnv } from '../../http/context.ts';
 import { renderErrorPage, renderGoOnPage } from '../../pages/notice-pages.ts';
 import { respondPage } from '../../pages/page-response.ts';
-import { findTicket, issueTicket, type TicketDependencies, takeTicket } from '../accounts/ticket-store.ts';
+import {
+  findOneTimeToken,
+  issueOneTimeToken,
+  type OneTimeTokenDependencies,
+  redeemOneTimeToken,
+} from '../accounts/one-time-token-store.ts';
 import { addToQuery, isPrivateScheme } from '../applications/redirect-uri.ts';
 import { readMessages } from '../messages/messages.ts';
 import type { SignIn } from '../sign-in/sign-in.ts';
@@ -14,7 +19,7 @@ import { AUTHORIZE_PATH, type AuthorizationRequest } from './authorize-request.t
 
 type Issuer = Pick<ProtocolDependencies, 'issuer'>;
 
-export interface RedirectDependencies extends Issuer, TicketDependencies {
+export interface RedirectDependencies extends Issuer, OneTimeTokenDependencies {
   readonly signIn: Pick<SignIn, 'currentSession'>;
 }
 
@@ -81,7 +86,7 @@ function showLink(c: Context<HttpEnv>, url: string): Promise<Response> {
 async function redirectToLink(dependencies: RedirectDependencies, c: Context<HttpEnv>, url: string): Promise<Response> {
   const session = await dependencies.signIn.currentSession(c);
   const content: WaitingAnswer = { sessionId: session?.id ?? '', url };
-  const token = await issueTicket(dependencies, 'to-client', { content, lifetimeMs: LIFETIME_MS });
+  const token = await issueOneTimeToken(dependencies, 'to-client', { content, lifetimeMs: LIFETIME_MS });
   return c.redirect(`${AUTHORIZE_PATH}${CONTINUE_PATH}?${new URLSearchParams({ answer: token }).toString()}`, 303);
 }
 
@@ -89,9 +94,9 @@ async function redirectToLink(dependencies: RedirectDependencies, c: Context<Htt
 export async function showWaitingAnswer(dependencies: RedirectDependencies, c: Context<HttpEnv>): Promise<Response> {
   const token = c.req.query('answer') ?? '';
   const session = await dependencies.signIn.currentSession(c);
-  const waiting = await findTicket<WaitingAnswer>(dependencies, 'to-client', token);
+  const waiting = await findOneTimeToken<WaitingAnswer>(dependencies, 'to-client', token);
   const isOwn = session !== undefined && session.id === waiting?.sessionId;
-  const taken = isOwn ? await takeTicket<WaitingAnswer>(dependencies, 'to-client', token) : undefined;
+  const taken = isOwn ? await redeemOneTimeToken<WaitingAnswer>(dependencies, 'to-client', token) : undefined;
   if (taken !== undefined) return showLink(c, taken.url);
   const messages = readMessages(c);
   const { title, lead } = messages.consent.answered;

@@ -1,6 +1,6 @@
 /** RFC 8628: a device without a browser asks for a pair of codes; its user types the short one on the page /device. */
 import { Failure } from '../../errors.ts';
-import { networkOf, siteOf } from '../../http/client-address.ts';
+import { networkOf, prefix48Of } from '../../http/client-address.ts';
 import { type Call, type Reply, replyJson } from '../../http/endpoint.ts';
 import { createSecret, hashSecret } from '../accounts/secret-text.ts';
 import { DEFAULT_SCOPE, formatScope, readRequestedScopes } from '../applications/scope.ts';
@@ -42,11 +42,11 @@ export async function answerDeviceRequest(dependencies: ProtocolDependencies, ca
   return replyJson(body, NO_STORE);
 }
 
-/** One caller often has all 65,536 networks of an IPv6 site. */
+/** Counted for the /48 prefix too: one caller often has all its 65,536 networks. */
 function limitStarts({ limits }: ProtocolDependencies, clientId: string, address: string): void {
   limits.countAttempt('device_start', `${clientId}|${networkOf(address)}`);
-  const site = siteOf(address);
-  if (site !== undefined) limits.countAttempt('device_start_of_site', `${clientId}|${site}`);
+  const prefix48 = prefix48Of(address);
+  if (prefix48 !== undefined) limits.countAttempt('device_start_of_site', `${clientId}|${prefix48}`);
 }
 
 function readScope(text: string | undefined): string {

@@ -18,7 +18,7 @@ import { sweepEnded } from '../maintenance/retention-store.ts';
 const DAY_MS = 86_400_000;
 
 const countEventsSql = statement<{ rows: number }>('test-count-events', 'SELECT COUNT(*) AS rows FROM audit_events');
-const countTicketsSql = statement<{ rows: number }>('test-count-tickets', 'SELECT COUNT(*) AS rows FROM tickets');
+const countOneTimeTokensSql = statement<{ rows: number }>('test-count-tickets', 'SELECT COUNT(*) AS rows FROM tickets');
 
 async function count(store: Store, counting: typeof countEventsSql): Promise<number> {
   return (await store.read(counting))[0]?.rows ?? 0;
@@ -59,7 +59,7 @@ forEachEngine('one network begins at most 300 passkey sign-ins at once', async (
   await using server = await startAuthorizationServer(store);
   const { client, csrf_token } = await openSignIn(server, '192.0.2.1');
   await repeat(320, () => client.post('/sign-in/passkey/options', { csrf_token }));
-  assert.ok((await count(store, countTicketsSql)) <= 310);
+  assert.ok((await count(store, countOneTimeTokensSql)) <= 310);
 });
 
 forEachEngine('one site begins at most 600 device connections a minute, from however many networks', async (store) => {

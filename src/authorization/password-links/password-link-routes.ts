@@ -12,7 +12,7 @@ import { createPageRoutes, readField, readForm } from '../../pages/page-routes.t
 import { readRefused, redirectRefused } from '../../pages/refused-form.ts';
 import { checkAttempt } from '../accounts/attempt-store.ts';
 import { auditStatement } from '../accounts/audit-store.ts';
-import { mailSubjects } from '../accounts/sign-in-back-off.ts';
+import { mailSubjects } from '../accounts/sign-in-throttle.ts';
 import { findUserByLogin, findUserByVerifiedEmail, type User } from '../accounts/user-store.ts';
 import { type Messages, readMessages } from '../messages/messages.ts';
 import { clientAddress } from '../sign-in/read-client-address.ts';

@@ -1,13 +1,18 @@
 /**
  * Links that let a person choose a password: an invitation, a forgotten password, a reset by an administrator. A link is a
- * ticket of one person and one credential generation: a new password, from wherever, makes all earlier links worthless, so
+ * one-time token of one person and one credential generation: a new password, wherever it was set, makes all earlier links invalid, so
  * each works once.
  */
 import type { BoundStatement } from '../../database/store.ts';
 import type { Mailer } from '../../mail/mailer.ts';
+import {
+  createOneTimeToken,
+  dropOneTimeTokenStatement,
+  findOneTimeToken,
+  type OneTimeTokenDependencies,
+} from '../accounts/one-time-token-store.ts';
 import { changePasswordOnce } from '../accounts/password-store.ts';
 import { endOtherSessionsStatement } from '../accounts/session-store.ts';
-import { createTicket, dropTicketStatement, findTicket, type TicketDependencies } from '../accounts/ticket-store.ts';
 import { findUserById, type User } from '../accounts/user-store.ts';
 import { writeMail } from '../messages/mails.ts';
 import { checkNewPassword, hashPassword } from '../sign-in/password.ts';
@@ -15,7 +20,7 @@ import { deletePersonalTokensStatement } from '../tokens/personal-token-store.ts
 
 export type LinkPurpose = 'invitation' | 'forgotten' | 'reset';
 
-export interface LinkDependencies extends TicketDependencies {
+export interface LinkDependencies extends OneTimeTokenDependencies {
   /** Where browsers reach the pages. */
   readonly baseUrl: string;
   /** Undefined: mail is off. */
@@ -48,7 +53,7 @@ export function createPasswordLink(dependencies: LinkDependencies, owner: Owner,
   const { world, baseUrl } = dependencies;
   const lifetimeMs = LINK_LIFETIMES_MS[purpose];
   const content: LinkContent = { userId: owner.id, credentialGeneration: owner.credentialGeneration, purpose };
-  const { token, statement } = createTicket(dependencies, 'password-link', { content, lifetimeMs });
+  const { token, statement } = createOneTimeToken(dependencies, 'password-link', { content, lifetimeMs });
   // In the query, which is never logged; a path would be.
   return { url: `${baseUrl}/password?token=${token}`, expiresAtMs: world.nowMs() + lifetimeMs, statement };
 }
@@ -74,7 +79,7 @@ export interface OpenedLink {
 
 /** Undefined for a link that was used, has expired, is unknown, or whose person is disabled. */
 export async function openPasswordLink(dependencies: LinkDependencies, token: string): Promise<OpenedLink | undefined> {
-  const content = await findTicket<LinkContent>(dependencies, 'password-link', token);
+  const content = await findOneTimeToken<LinkContent>(dependencies, 'password-link', token);
   const user = content && (await findUserById(dependencies.store, content.userId));
   if (user === undefined || content === undefined || user.disabledAtMs !== null) return undefined;
   return user.credentialGeneration === content.credentialGeneration ? { user, purpose: content.purpose } : undefined;
@@ -101,7 +106,7 @@ export async function choosePassword(dependencies: LinkDependencies, chosen: Cho
     passwordHash,
     nowMs: world.nowMs(),
     statements: [
-      dropTicketStatement(chosen.token),
+      dropOneTimeTokenStatement(chosen.token),
       endOtherSessionsStatement(user.id, ''),
       ...(chosen.deletesTokens ? [deletePersonalTokensStatement(user.id)] : []),
       chosen.audit,

@@ -2,7 +2,7 @@ import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { HttpEnv } from '../../http/context.ts';
 import { readField, readForm } from '../../pages/page-routes.ts';
 import { checkAttempt, forgiveAttempt } from '../accounts/attempt-store.ts';
-import { addressSubjects, challengeSubjects } from '../accounts/sign-in-back-off.ts';
+import { addressSubjects, challengeSubjects } from '../accounts/sign-in-throttle.ts';
 import { readMessages } from '../messages/messages.ts';
 import { formatFlow, readFlow } from './flow.ts';
 import { beginSignIn, finishSignIn } from './passkeys.ts';

@@ -1,4 +1,4 @@
-/** WebAuthn Level 3 ceremonies. The challenge is in a ticket, so an answer is good once and only for what it was asked. */
+/** WebAuthn Level 3 ceremonies. The challenge is in a one-time token, so an answer is valid once, and only for its own ceremony. */
 import {
   type AuthenticationResponseJSON,
   generateAuthenticationOptions,
@@ -10,6 +10,7 @@ import {
 import { Failure } from '../../errors.ts';
 import { parseJson } from '../../http/parser-limits.ts';
 import { auditStatement } from '../accounts/audit-store.ts';
+import { issueOneTimeToken, redeemOneTimeToken } from '../accounts/one-time-token-store.ts';
 import {
   findPasskey,
   insertPasskeyStatement,
@@ -17,7 +18,6 @@ import {
   type Passkey,
   usePasskey,
 } from '../accounts/passkey-store.ts';
-import { issueTicket, takeTicket } from '../accounts/ticket-store.ts';
 import { findUserById, type User } from '../accounts/user-store.ts';
 import type { SignInContext } from './sign-in-context.ts';
 
@@ -29,11 +29,13 @@ type Transports = NonNullable<Parameters<typeof generateRegistrationOptions>[0][
 
 export interface Ceremony<Options> {
   /** Comes back with the answer. */
+  /** The one-time token of the challenge. */
   readonly ticket: string;
   readonly options: Options;
 }
 
 export interface CeremonyAnswer {
+  /** The one-time token of the challenge. */
   readonly ticket: string;
   /** JSON, as the script of the page sends it. */
   readonly credential: string;
@@ -65,7 +67,7 @@ export async function beginRegistration(context: SignInContext, user: User) {
     authenticatorSelection: { residentKey: 'required', userVerification: 'required' },
   });
   const content = { challenge: options.challenge, userId: user.id };
-  const ticket = await issueTicket(context, 'passkey-registration', { content, lifetimeMs: CHALLENGE_MS });
+  const ticket = await issueOneTimeToken(context, 'passkey-registration', { content, lifetimeMs: CHALLENGE_MS });
   return { ticket, options } satisfies Ceremony<typeof options>;
 }
 
@@ -74,7 +76,11 @@ export async function finishRegistration(
   context: SignInContext,
   { user, name, answer }: { readonly user: User; readonly name: string; readonly answer: CeremonyAnswer },
 ): Promise<void> {
-  const asked = await takeTicket<{ challenge: string; userId: string }>(context, 'passkey-registration', answer.ticket);
+  const asked = await redeemOneTimeToken<{ challenge: string; userId: string }>(
+    context,
+    'passkey-registration',
+    answer.ticket,
+  );
   if (asked?.userId !== user.id) throw refuse();
   const { rpID, origin } = relyingParty(context.baseUrl);
   const response = parseCredential<RegistrationResponseJSON>(answer.credential);
@@ -102,13 +108,13 @@ export async function beginSignIn(context: SignInContext) {
   // No list of credentials: the browser offers its own, and the answer does not reveal who has a passkey here.
   const options = await generateAuthenticationOptions({ rpID, userVerification: 'required' });
   const content = { challenge: options.challenge };
-  const ticket = await issueTicket(context, 'passkey-sign-in', { content, lifetimeMs: CHALLENGE_MS });
+  const ticket = await issueOneTimeToken(context, 'passkey-sign-in', { content, lifetimeMs: CHALLENGE_MS });
   return { ticket, options } satisfies Ceremony<typeof options>;
 }
 
 /** The person who answered, or undefined. A verified passkey counts as both steps: possession, and a biometric or PIN. */
 export async function finishSignIn(context: SignInContext, answer: CeremonyAnswer): Promise<User | undefined> {
-  const asked = await takeTicket<{ challenge: string }>(context, 'passkey-sign-in', answer.ticket);
+  const asked = await redeemOneTimeToken<{ challenge: string }>(context, 'passkey-sign-in', answer.ticket);
   const response = parseCredential<AuthenticationResponseJSON>(answer.credential);
   const passkey = asked && typeof response.id === 'string' ? await findPasskey(context.store, response.id) : undefined;
   if (asked === undefined || passkey === undefined) return undefined;

@@ -7,7 +7,7 @@ import { readField, readForm } from '../../pages/page-routes.ts';
 import { type RefusedForm, readRefused, redirectRefused } from '../../pages/refused-form.ts';
 import { checkAttempt, forgiveAttempt, takeBackAttempt } from '../accounts/attempt-store.ts';
 import { endSession } from '../accounts/session-store.ts';
-import { type AttemptSubject, attemptSubjects } from '../accounts/sign-in-back-off.ts';
+import { type AttemptSubject, attemptSubjects } from '../accounts/sign-in-throttle.ts';
 import { hasTotp } from '../accounts/totp-store.ts';
 import { findCredentials, rehashPassword, type User } from '../accounts/user-store.ts';
 import { type Messages, readMessages } from '../messages/messages.ts';

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import type { Failure } from '../../errors.ts';
 import { realWorld } from '../../world.ts';
-import { attemptSubjects, drain, failuresOf, waitAfter } from '../accounts/sign-in-back-off.ts';
+import { attemptSubjects, drain, failuresOf, waitAfter } from '../accounts/sign-in-throttle.ts';
 import { checkNewPassword } from './password.ts';
 import { parseReturnTo } from './return-to.ts';
 import { createRecoveryCodes, createTotpSeed, findTimeStep, formatTotpUri } from './totp.ts';

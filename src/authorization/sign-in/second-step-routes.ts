@@ -1,6 +1,6 @@
 /**
  * The second step: digits of an authenticator app, or a recovery code. Between the steps the person is not signed in; the
- * browser holds a ticket that is good for ten minutes, for one person, and for nothing but this step.
+ * browser holds a one-time token that is valid for ten minutes, for one person, and for nothing but this step.
  */
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context } from 'hono';
@@ -10,9 +10,9 @@ import { readField, readForm } from '../../pages/page-routes.ts';
 import { type RefusedForm, readRefused, redirectRefused } from '../../pages/refused-form.ts';
 import { checkAttempt, forgiveAttempt } from '../accounts/attempt-store.ts';
 import { auditStatement } from '../accounts/audit-store.ts';
+import { findOneTimeToken, issueOneTimeToken, redeemOneTimeToken } from '../accounts/one-time-token-store.ts';
 import type { SignInMethod } from '../accounts/session-store.ts';
-import { attemptSubjects } from '../accounts/sign-in-back-off.ts';
-import { findTicket, issueTicket, takeTicket } from '../accounts/ticket-store.ts';
+import { attemptSubjects } from '../accounts/sign-in-throttle.ts';
 import { findTotpSeed, spendRecoveryCode, spendTotpTimeStep } from '../accounts/totp-store.ts';
 import { findUserById, type User } from '../accounts/user-store.ts';
 import { readMessages } from '../messages/messages.ts';
@@ -38,7 +38,7 @@ export async function askSecondStep(
   { user, flow }: { readonly user: User; readonly flow: Flow },
 ): Promise<Response> {
   const content: PendingSignIn = { userId: user.id, epoch: user.credentialGeneration };
-  const value = await issueTicket(context, 'second-step', { content, lifetimeMs: LIFETIME_SECONDS * 1000 });
+  const value = await issueOneTimeToken(context, 'second-step', { content, lifetimeMs: LIFETIME_SECONDS * 1000 });
   context.cookies.write(c, 'step', { value, maxAgeSeconds: LIFETIME_SECONDS });
   return c.redirect(`${PATH}${formatFlow(flow)}`, 303);
 }
@@ -59,8 +59,8 @@ export function addSecondStepRoutes(routes: OpenAPIHono<HttpEnv>, context: SignI
     const form = await readForm(c);
     context.checkOpenForm(c, form);
     const flow = readFlow(context.cipher, form);
-    const ticket = context.cookies.read(c, 'step') ?? '';
-    const user = await findPendingUser(context, ticket);
+    const token = context.cookies.read(c, 'step') ?? '';
+    const user = await findPendingUser(context, token);
     if (user === undefined) return c.redirect(`/sign-in${formatFlow(flow)}`, 303);
     const subjects = attemptSubjects({ kind: 'second-step', account: user.id, address: clientAddress(c) });
     try {
@@ -70,15 +70,15 @@ export function addSecondStepRoutes(routes: OpenAPIHono<HttpEnv>, context: SignI
     }
     const method = await spendCode(context, user, readField(form, 'code'));
     if (method === undefined) return refuseCode(c, context, { user, flow });
-    // Taken now, so that a ticket signs in once even if two codes were right at once.
-    if ((await takeTicket(context, 'second-step', ticket)) === undefined) return c.redirect('/sign-in', 303);
+    // Redeemed now, so that it signs in once even if two codes were right at once.
+    if ((await redeemOneTimeToken(context, 'second-step', token)) === undefined) return c.redirect('/sign-in', 303);
     await forgiveAttempt(context.store, subjects);
     return context.finishSignIn(c, { user, method, flow, statements: auditRecovery(c, context, { user, method }) });
   });
 }
 
-async function findPendingUser(context: SignInContext, ticket: string): Promise<User | undefined> {
-  const pending = await findTicket<PendingSignIn>(context, 'second-step', ticket);
+async function findPendingUser(context: SignInContext, token: string): Promise<User | undefined> {
+  const pending = await findOneTimeToken<PendingSignIn>(context, 'second-step', token);
   const user = pending && (await findUserById(context.store, pending.userId));
   const isSame = user?.credentialGeneration === pending?.epoch && user?.disabledAtMs === null;
   return isSame ? user : undefined;

@@ -7,7 +7,7 @@ import { respondPage } from '../../pages/page-response.ts';
 import { readField, readForm } from '../../pages/page-routes.ts';
 import { readRefused, redirectRefused } from '../../pages/refused-form.ts';
 import { auditStatement } from '../accounts/audit-store.ts';
-import { findTicket, issueTicket, takeTicket } from '../accounts/ticket-store.ts';
+import { findOneTimeToken, issueOneTimeToken, redeemOneTimeToken } from '../accounts/one-time-token-store.ts';
 import { createFirstUser, hasUsers } from '../accounts/user-store.ts';
 import { readMessages } from '../messages/messages.ts';
 import { checkNewPassword, hashPassword } from './password.ts';
@@ -23,7 +23,7 @@ export async function createSetupLink(
   context: Pick<SignInContext, 'store' | 'world' | 'cipher' | 'baseUrl'>,
 ): Promise<string | undefined> {
   if (await hasUsers(context.store)) return undefined;
-  const token = await issueTicket(context, 'setup', { content: {}, lifetimeMs: LIFETIME_MS });
+  const token = await issueOneTimeToken(context, 'setup', { content: {}, lifetimeMs: LIFETIME_MS });
   // In the query, which is never logged; a path would be.
   return `${context.baseUrl}${PATH}?token=${token}`;
 }
@@ -63,7 +63,7 @@ export function addSetupRoutes(routes: OpenAPIHono<HttpEnv>, context: SignInCont
 }
 
 async function isLiveToken(context: SignInContext, token: string): Promise<boolean> {
-  return (await findTicket(context, 'setup', token)) !== undefined && !(await hasUsers(context.store));
+  return (await findOneTimeToken(context, 'setup', token)) !== undefined && !(await hasUsers(context.store));
 }
 
 async function setUp(
@@ -81,7 +81,7 @@ async function setUp(
     isEmailVerified: email !== '',
     passwordHash,
   });
-  await takeTicket(context, 'setup', token);
+  await redeemOneTimeToken(context, 'setup', token);
   const event = {
     kind: 'user_created',
     userId: user.id,

@@ -5,8 +5,8 @@ import type { HttpEnv } from '../../http/context.ts';
 import { checkAttempt, forgiveAttempt } from '../accounts/attempt-store.ts';
 import { auditStatement } from '../accounts/audit-store.ts';
 import { isVerifiedEmailTaken, verifyEmailOnce } from '../accounts/email-store.ts';
-import { challengeSubjects } from '../accounts/sign-in-back-off.ts';
-import { issueTicket, takeTicket } from '../accounts/ticket-store.ts';
+import { issueOneTimeToken, redeemOneTimeToken } from '../accounts/one-time-token-store.ts';
+import { challengeSubjects } from '../accounts/sign-in-throttle.ts';
 import { findUpstreamAccount, linkNewUserStatement, linkUpstreamAccount } from '../accounts/upstream-account-store.ts';
 import { createUser, findUserById, type User } from '../accounts/user-store.ts';
 import { readMessages } from '../messages/messages.ts';
@@ -19,7 +19,7 @@ import type { UpstreamPerson, UpstreamProof, UpstreamProvider } from './upstream
 const LIFETIME_SECONDS = 600;
 export const UPSTREAM_CALLBACK = '/sign-in/upstream/callback';
 
-/** A sign-in under way at the provider. Its ticket is the `state`, good once, and only in the browser that began. */
+/** A sign-in under way at the provider. Its one-time token is the `state`, valid only in the browser that began. */
 interface UpstreamAttempt extends UpstreamProof {
   readonly returnTo: string;
   readonly browser: string;
@@ -37,7 +37,7 @@ export async function beginUpstream(
   const value = Buffer.from(context.world.randomBytes(24)).toString('base64url');
   const proof = provider.createProof(context.world);
   const content: UpstreamAttempt = { ...proof, ...where, browser: formToken(value) };
-  const state = await issueTicket(context, 'upstream', { content, lifetimeMs: LIFETIME_SECONDS * 1000 });
+  const state = await issueOneTimeToken(context, 'upstream', { content, lifetimeMs: LIFETIME_SECONDS * 1000 });
   context.cookies.write(c, 'upstream', { value, maxAgeSeconds: LIFETIME_SECONDS });
   return provider.createAuthorizationUrl(proof, { redirectUri: context.baseUrl + UPSTREAM_CALLBACK, state });
 }
@@ -59,7 +59,7 @@ export function addUpstreamRoutes(
     const messages = readMessages(c);
     const { search, searchParams } = new URL(c.req.url);
     const state = searchParams.get('state') ?? '';
-    const attempt = await takeTicket<UpstreamAttempt>(context, 'upstream', state);
+    const attempt = await redeemOneTimeToken<UpstreamAttempt>(context, 'upstream', state);
     const cookie = context.cookies.read(c, 'upstream');
     context.cookies.drop(c, 'upstream');
     // Otherwise an attacker could complete their own sign-in in a victim's browser.

@@ -132,7 +132,7 @@ test('the way back is good once, and only in the browser that began', async (t) 
   const begun = await client.get('/sign-in/upstream');
   const back = (await passProvider(begun.location!, 'mallory')).slice(service.url.length);
   assert.equal((await createFormClient(service.url).get(back)).status, 403, 'another browser');
-  assert.equal((await client.get(back)).status, 403, 'the ticket was taken by the attempt');
+  assert.equal((await client.get(back)).status, 403, 'the token was redeemed by the attempt');
   const { back: used } = await visit(service, client, 'mallory');
   assert.equal((await client.get(used)).status, 403, 'used');
 });

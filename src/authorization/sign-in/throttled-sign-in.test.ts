@@ -6,7 +6,7 @@ import { createFormClient, type FormClient } from '../../../test/support/form-cl
 import type { Store } from '../../database/store.ts';
 import { isFailure } from '../../errors.ts';
 import { checkAttempt, forgiveAttempt } from '../accounts/attempt-store.ts';
-import { attemptSubjects } from '../accounts/sign-in-back-off.ts';
+import { attemptSubjects } from '../accounts/sign-in-throttle.ts';
 import { createUser } from '../accounts/user-store.ts';
 import { hashPassword, isPassword } from './password.ts';
 

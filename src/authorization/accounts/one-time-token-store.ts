@@ -1,0 +1,125 @@
+/**
+ * One-time tokens: short-lived secrets that are redeemed once (the set-up link, the second step of a sign-in, the challenge of
+ * a passkey, a sign-in under way at an upstream provider, a secret to show once, an answer on its way to a client). A token is
+ * found under its own kind only. The table `tickets` has its hash, and its content encrypted with that hash as associated
+ * data, so a copy of the table reveals nothing and signs in no one. Forms and the answers for passkeys call the token `ticket`.
+ */
+import { createHash } from 'node:crypto';
+import { type BoundStatement, type Store, statement } from '../../database/store.ts';
+import type { SecretCipher } from '../../encryption/secret-cipher.ts';
+import type { World } from '../../world.ts';
+
+export type OneTimeTokenKind =
+  | 'setup'
+  | 'second-step'
+  | 'passkey-sign-in'
+  | 'passkey-registration'
+  | 'upstream'
+  | 'shown-once'
+  | 'to-client'
+  | 'password-link';
+
+export interface OneTimeTokenDependencies {
+  readonly store: Store;
+  readonly world: World;
+  readonly cipher: SecretCipher;
+}
+
+const insertOneTimeTokenSql = statement(
+  'insert-ticket',
+  'INSERT INTO tickets (token_hash, kind, content, expires_at_ms) VALUES ($1, $2, $3, $4)',
+);
+const readOneTimeTokenSql = statement<{ content: Uint8Array }>(
+  'read-ticket',
+  'SELECT content FROM tickets WHERE token_hash = $1 AND kind = $2 AND expires_at_ms > $3',
+);
+// The delete decides: of two callers at once, one gets the row.
+const redeemOneTimeTokenSql = statement<{ content: Uint8Array }>(
+  'take-ticket',
+  'DELETE FROM tickets WHERE token_hash = $1 AND kind = $2 AND expires_at_ms > $3 RETURNING content',
+);
+function hashOneTimeToken(token: string): string {
+  return createHash('sha256').update(`trivet ticket ${token}`).digest('base64url');
+}
+
+export function oneTimeTokenAssociatedData(kind: OneTimeTokenKind, tokenHash: string): string {
+  return `ticket:${kind}:${tokenHash}`;
+}
+
+const dropOneTimeTokenSql = statement('drop-ticket', 'DELETE FROM tickets WHERE token_hash = $1');
+
+export interface NewOneTimeToken {
+  /** Any JSON value. */
+  readonly content: unknown;
+  readonly lifetimeMs: number;
+}
+
+/** A token that is valid once the statement has committed. The token itself is stored nowhere. */
+export function createOneTimeToken(
+  { world, cipher }: Omit<OneTimeTokenDependencies, 'store'>,
+  kind: OneTimeTokenKind,
+  created: NewOneTimeToken,
+): { readonly token: string; readonly statement: BoundStatement } {
+  const token = Buffer.from(world.randomBytes(32)).toString('base64url');
+  const tokenHash = hashOneTimeToken(token);
+  const content = cipher.encrypt(JSON.stringify(created.content), oneTimeTokenAssociatedData(kind, tokenHash));
+  const parameters = [tokenHash, kind, content, world.nowMs() + created.lifetimeMs];
+  return { token, statement: { statement: insertOneTimeTokenSql, parameters } };
+}
+
+/** Makes the token invalid. */
+export function dropOneTimeTokenStatement(token: string): BoundStatement {
+  return { statement: dropOneTimeTokenSql, parameters: [hashOneTimeToken(token)] };
+}
+
+/** Issues a token for `content` (any JSON value) and returns it. The token itself is stored nowhere. */
+export async function issueOneTimeToken(
+  dependencies: OneTimeTokenDependencies,
+  kind: OneTimeTokenKind,
+  created: NewOneTimeToken,
+): Promise<string> {
+  const { token, statement: insert } = createOneTimeToken(dependencies, kind, created);
+  await dependencies.store.write(insert.statement, insert.parameters);
+  return token;
+}
+
+/** Reads the content without redeeming the token. */
+export async function findOneTimeToken<T>(
+  dependencies: OneTimeTokenDependencies,
+  kind: OneTimeTokenKind,
+  token: string,
+): Promise<T | undefined> {
+  const rows = await dependencies.store.read(readOneTimeTokenSql, [
+    hashOneTimeToken(token),
+    kind,
+    dependencies.world.nowMs(),
+  ]);
+  return openOneTimeToken<T>(dependencies, kind, token, rows);
+}
+
+/** Redeems the token. A second caller finds nothing. */
+export async function redeemOneTimeToken<T>(
+  dependencies: OneTimeTokenDependencies,
+  kind: OneTimeTokenKind,
+  token: string,
+): Promise<T | undefined> {
+  const rows = await dependencies.store.write(redeemOneTimeTokenSql, [
+    hashOneTimeToken(token),
+    kind,
+    dependencies.world.nowMs(),
+  ]);
+  return openOneTimeToken<T>(dependencies, kind, token, rows);
+}
+
+function openOneTimeToken<T>(
+  { cipher }: OneTimeTokenDependencies,
+  kind: OneTimeTokenKind,
+  token: string,
+  rows: readonly { readonly content: Uint8Array }[],
+): T | undefined {
+  const [row] = rows;
+  if (row === undefined) return undefined;
+  return JSON.parse(
+    cipher.decrypt(row.content, oneTimeTokenAssociatedData(kind, hashOneTimeToken(token))).toString('utf8'),
+  ) as T;
+}
