@@ -43,7 +43,9 @@ async function encryptSome(store: Store, cipher: SecretCipher): Promise<{ ticket
   await offerTotpSeed(store, cipher, { userId: 'ada', seed: 'SEED' });
   await createSigningKeys({ store, cipher, world }).findCurrent();
   await checkEncryptionKeys(store, cipher);
-  return { ticket: await issueOneTimeToken({ store, cipher, world }, 'setup', { content: { a: 1 }, lifetimeMs: 60_000 }) };
+  return {
+    ticket: await issueOneTimeToken({ store, cipher, world }, 'setup', { content: { a: 1 }, lifetimeMs: 60_000 }),
+  };
 }
 
 async function reencryptAll(store: Store, cipher: SecretCipher): Promise<Record<string, number>> {
