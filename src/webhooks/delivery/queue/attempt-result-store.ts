@@ -19,6 +19,8 @@ export interface AttemptResult {
   readonly state: string;
   readonly lane: number;
   readonly dueAtMs: number;
+  /** A manual attempt failed: its hook queue has one failure more. A worker stores the count of its attempts itself. */
+  readonly isManualFailure?: boolean;
   readonly attempt: AttemptRecord;
 }
 
@@ -99,8 +101,15 @@ const insertAttemptsSql = multiRowStatement(
   },
 );
 
-/** At most one result a delivery. */
-export function attemptResultStatements(results: readonly AttemptResult[], workerId: string): BoundStatement[] {
+/**
+ * At most one result a delivery. `between` goes after the rows of deliveries and before the log, so that its statements
+ * can tell a new attempt from one that was stored already.
+ */
+export function attemptResultStatements(
+  results: readonly AttemptResult[],
+  workerId: string,
+  between: readonly BoundStatement[] = [],
+): BoundStatement[] {
   const settled = results.map(({ attempt, ...result }) => ({
     ...result,
     status: attempt.status,
@@ -113,5 +122,5 @@ export function attemptResultStatements(results: readonly AttemptResult[], worke
     hookId,
     numberWithoutCount: before + 1,
   }));
-  return [...bindRows(settleSql, settled, { more: [workerId] }), ...bindRows(insertAttemptsSql, attempts)];
+  return [...bindRows(settleSql, settled, { more: [workerId] }), ...between, ...bindRows(insertAttemptsSql, attempts)];
 }

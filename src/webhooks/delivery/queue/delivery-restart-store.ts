@@ -144,16 +144,24 @@ export function recoverHookQueueStatement(hookId: number, nowMs: number): BoundS
   return { statement: recoverHookQueueSql, parameters: [hookId, nowMs] };
 }
 
+// Counts every attempt once: the same transaction again finds it in the log.
 const countFailureSql: Statement = statement(
   'endpoint_count_failure',
   `UPDATE endpoint_queue SET fails = fails + 1,
      failing_since_ms = CASE WHEN failing_since_ms IS NULL THEN $2 ELSE failing_since_ms END
-   WHERE hook_id = $1`,
+   WHERE hook_id = $1
+     AND NOT EXISTS (SELECT 1 FROM delivery_attempts a WHERE a.delivery_id = $3 AND a.id = $4)`,
 );
 
-/** A manual attempt failed, which counts like any other failure. */
-export function countFailureStatement(hookId: number, nowMs: number): BoundStatement {
-  return { statement: countFailureSql, parameters: [hookId, nowMs] };
+export interface FailedAttempt {
+  readonly hookId: number;
+  readonly deliveryId: number;
+  readonly attemptId: number;
+}
+
+/** A manual attempt failed, which counts like any other failure. Execute it before the attempt is inserted into the log. */
+export function countFailureStatement({ hookId, deliveryId, attemptId }: FailedAttempt, nowMs: number): BoundStatement {
+  return { statement: countFailureSql, parameters: [hookId, nowMs, deliveryId, attemptId] };
 }
 
 const waitsForOrigin = `origin = $1 AND parked = 1 AND pause_reason = 'no_connection'

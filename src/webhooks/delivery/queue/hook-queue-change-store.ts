@@ -6,7 +6,7 @@ import { type BoundStatement, type Statement, statement } from '../../../databas
 import { bindRows, type MultiRowStatement, multiRowStatement, type ValueRow } from '../../../database/value-rows.ts';
 import type { HookHealth } from '../schedule/disable-failing-hook.ts';
 import type { Pause } from '../schedule/pause-reason.ts';
-import { countFailureStatement, recoverHookQueueStatement } from './delivery-restart-store.ts';
+import { countFailureStatement, type FailedAttempt, recoverHookQueueStatement } from './delivery-restart-store.ts';
 import {
   cancelHookQueueStatement,
   holdHookQueueStatement,
@@ -41,7 +41,7 @@ export type HookQueueChange =
   /** A manual attempt was accepted: the hook queue's pause ends. */
   | { readonly kind: 'recover'; readonly hookId: number }
   /** A manual attempt failed, which counts like any other failure. */
-  | { readonly kind: 'count failure'; readonly hookId: number };
+  | ({ readonly kind: 'count failure' } & FailedAttempt);
 
 type ChangeOf<Kind> = Extract<HookQueueChange, { kind: Kind }>;
 
@@ -54,7 +54,7 @@ const STATEMENT_OF: { readonly [K in RowChange['kind']]: (change: ChangeOf<K>, n
   cancel: ({ hookId }, nowMs) => cancelHookQueueStatement(hookId, nowMs),
   move: ({ hookId, origin }) => moveHookQueueStatement(hookId, origin),
   recover: ({ hookId }, nowMs) => recoverHookQueueStatement(hookId, nowMs),
-  'count failure': ({ hookId }, nowMs) => countFailureStatement(hookId, nowMs),
+  'count failure': countFailureStatement,
 };
 
 /** One row of `endpoint_queue` that a transaction changes. */

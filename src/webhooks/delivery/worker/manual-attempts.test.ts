@@ -14,7 +14,7 @@ import {
 } from '../../../../test/support/delivery-worker.ts';
 import { forEachEngine } from '../../../../test/support/engines.ts';
 import { startReceiver } from '../../../../test/support/receiver.ts';
-import { statement } from '../../../database/store.ts';
+import { type Store, statement } from '../../../database/store.ts';
 import { realWorld } from '../../../world.ts';
 
 forEachEngine('a test is attempted at once without a running worker, and once only', async (store) => {
@@ -134,3 +134,36 @@ forEachEngine('a redelivery of a held or unknown delivery sends nothing', async 
   assert.equal(receiver.received.length, 0);
   assert.equal((await readDelivery(store, id)).state, 'pending');
 });
+
+const failsSql = statement<{ fails: number }>(
+  'test_endpoint_fails',
+  'SELECT fails FROM endpoint_queue WHERE hook_id = 1',
+);
+
+forEachEngine(
+  'a failed attempt counts once when its batch is stored, reported as failed and stored again',
+  async (store) => {
+    await using receiver = await startReceiver((_, response) => {
+      response.statusCode = 503;
+      response.end();
+    });
+    const { url } = receiver;
+    await insertTestHook(store, { id: 1, url });
+    const id = await enqueueTestDelivery(store, { hookId: 1, url });
+    let losses = 0;
+    const writeAll: Store['writeAll'] = async (statements, options) => {
+      const answers = await store.writeAll(statements, options);
+      if (losses > 0 || !statements.some(({ statement: one }) => one.name === 'endpoint_count_failure')) return answers;
+      losses += 1;
+      throw new Error('The connection was lost after the commit');
+    };
+    await using worker = createTestWorker({ ...store, writeAll });
+    for (const fails of [1, 2]) {
+      const redelivery = await worker.manual.redeliver(1, id);
+      assert.equal((await redelivery?.attempt)?.status, 503);
+      assert.equal((await readDelivery(store, id)).attempts, fails);
+      assert.deepEqual(await store.read(failsSql), [{ fails }]);
+    }
+    assert.equal(losses, 1);
+  },
+);

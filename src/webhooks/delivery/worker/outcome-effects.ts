@@ -80,8 +80,8 @@ export function recordManualOutcome(
   }
   const changes = followOrigin(table, origin, ofOrigin && probeOrigin(table, origin, ofOrigin));
   table.scheduler.recheck(origin, hookId);
-  const stored: HookQueueChange = { kind: outcome.kind === 'accepted' ? 'recover' : 'count failure', hookId };
-  return [stored, ...changes, ...(outcome.kind === 'gone' ? [{ kind: 'disable' as const, hookId, reason: GONE }] : [])];
+  if (outcome.kind === 'accepted') return [{ kind: 'recover', hookId }, ...changes];
+  return outcome.kind === 'gone' ? [...changes, { kind: 'disable', hookId, reason: GONE }] : changes;
 }
 
 function probeOrigin(table: HookQueueTable, origin: string, event: BreakerEvent): OriginChange {

@@ -81,9 +81,20 @@ export function batchStatements(
     result: describeResult(report),
     status: report.status,
   }));
+  const ofHookQueues = hookQueueStatements([...listFailures(attemptResults), ...changes], sleeps, nowMs);
   return [
-    ...attemptResultStatements(attemptResults, workerId),
-    ...hookQueueStatements(changes, sleeps, nowMs),
+    ...attemptResultStatements(attemptResults, workerId, ofHookQueues),
     ...hookStatements(changes, results, nowMs),
   ];
+}
+
+/** In the transaction of their attempts, by which a second run of it knows that they are counted. */
+function listFailures(attemptResults: readonly AttemptResult[]): HookQueueChange[] {
+  const failures = attemptResults.filter(({ isManualFailure }) => isManualFailure);
+  return failures.map(({ hookId, deliveryId, attempt }) => ({
+    kind: 'count failure',
+    hookId,
+    deliveryId,
+    attemptId: attempt.id,
+  }));
 }
