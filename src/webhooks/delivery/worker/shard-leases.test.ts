@@ -5,7 +5,8 @@ import { forEachEngine } from '../../../../test/support/engines.ts';
 import { startReceiver } from '../../../../test/support/receiver.ts';
 import type { Store } from '../../../database/store.ts';
 import { realWorld } from '../../../world.ts';
-import { RENEW_EVERY_MS } from './shard-leases.ts';
+import { takeShards } from '../queue/shard-store.ts';
+import { createShardLeases, RENEW_EVERY_MS } from './shard-leases.ts';
 
 const LOST_LEASES: readonly (readonly [title: string, lose: (world: { aheadMs: number }) => void])[] = [
   [
@@ -46,3 +47,25 @@ for (const [title, lose] of LOST_LEASES)
     assert.equal((await waitForDelivery(store, id)).state, 'succeeded');
     assert.equal(renewals, 2);
   });
+
+forEachEngine('the owner of shards stops three seconds before another worker can take them', async (store) => {
+  const clock = { aheadMs: 0 };
+  const [startMs, startMonotonicMs] = [realWorld.nowMs(), realWorld.monotonicMs()];
+  const world = {
+    ...realWorld,
+    nowMs: () => startMs + clock.aheadMs,
+    monotonicMs: () => startMonotonicMs + clock.aheadMs,
+  };
+  const leases = createShardLeases(store, world);
+  await leases.renew(() => false);
+  const other = () =>
+    takeShards(store, { workerId: 'other', nowMs: world.nowMs(), expiresAtMs: startMs + 60_000 }, 256);
+  clock.aheadMs = 11_999;
+  assert.equal(leases.epochOf(7), 1);
+  clock.aheadMs = 12_000;
+  assert.equal(leases.epochOf(7), undefined);
+  clock.aheadMs = 14_999;
+  assert.deepEqual(await other(), []);
+  clock.aheadMs = 15_000;
+  assert.equal((await other()).length, 256);
+});

@@ -1,6 +1,6 @@
 /**
- * The shards of destinations that this worker owns, for as long as it may rely on them: until the lease would have run out
- * by its own monotonic clock. Each worker takes an even share; a worker with more gives back shards that are idle.
+ * The shards of destinations that this worker owns, for as long as it may rely on them: until shortly before the lease runs
+ * out, by its own monotonic clock. Each worker takes an even share; a worker with more gives back shards that are idle.
  */
 import type { Store } from '../../../database/store.ts';
 import type { World } from '../../../world.ts';
@@ -8,6 +8,11 @@ import { SHARD_COUNT } from '../queue/delivery-store.ts';
 import { forgetWorkers, type OwnedShard, releaseShards, renewWorkerLease, takeShards } from '../queue/shard-store.ts';
 
 const LEASE_MS = 15_000;
+/**
+ * The owner begins no attempt in the last part of a lease. Another worker takes the shard by its own clock, and each clock
+ * follows that of the database within a second.
+ */
+const MARGIN_MS = 3000;
 export const RENEW_EVERY_MS = 5000;
 /** After a renewal that failed, or that took longer than a lease lasts. */
 export const RENEW_AGAIN_MS = 500;
@@ -43,7 +48,7 @@ export function createShardLeases(store: Store, world: World): ShardLeases {
     renew: async (isBusy) => {
       const startMs = world.monotonicMs();
       const share = await renewAndTake(state, world.nowMs());
-      state.leasedUntilMs = startMs + LEASE_MS;
+      state.leasedUntilMs = startMs + LEASE_MS - MARGIN_MS;
       await giveBack(state, state.epochs.size - share, isBusy);
     },
     release: async () => {
