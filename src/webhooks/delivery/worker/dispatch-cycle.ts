@@ -33,6 +33,8 @@ import type { WakeSignal } from './wake-signal.ts';
 const READ_LIMIT = 64;
 /** Hook queues that get more in one cycle. */
 const MAX_READS = 256;
+/** Endpoints whose contents come with them: 32 × 2 lanes × 8 deliveries × 16 KiB are 8 MiB. */
+const MAX_CONTENT_READS = 32;
 
 export interface DispatchDependencies {
   readonly store: Store;
@@ -77,7 +79,8 @@ export async function admitWaiting({ store, world, table }: DispatchDependencies
     return { hookQueue, enqueues, stored, limit: findLimit(hookQueue) };
   });
   const nowMs = world.nowMs();
-  const [few, many] = [reads.filter(isOfFew), reads.filter((read) => !isOfFew(read))];
+  const few = reads.filter(isOfFew).slice(0, MAX_CONTENT_READS);
+  const many = reads.filter((read) => !few.includes(read));
   const [waiting, found] = await Promise.all([
     many.length === 0 ? [] : readWaiting(store, many.map(toRequest), nowMs),
     few.length === 0

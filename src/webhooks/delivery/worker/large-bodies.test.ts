@@ -6,7 +6,9 @@ import { forEachEngine } from '../../../../test/support/engines.ts';
 import { startReceiver } from '../../../../test/support/receiver.ts';
 import type { Store } from '../../../database/store.ts';
 import { realWorld } from '../../../world.ts';
-import { CAPS } from '../schedule/concurrency-limits.ts';
+import { FEW } from '../queue/delivery-queue-store.ts';
+import { enqueueStatements } from '../queue/delivery-store.ts';
+import { CAPS, MAX_SMALL_BODY_BYTES } from '../schedule/concurrency-limits.ts';
 
 const OWNERS = 8;
 const HOOKS_OF_OWNER = 2;
@@ -60,5 +62,36 @@ forEachEngine(
     }
     assert.equal(most, MAX_AT_ONCE);
     for (const id of ids) assert.equal((await waitForDelivery(store, id)).state, 'succeeded');
+  },
+);
+
+const HOOKS_AT_ONCE = 70;
+const MAX_READ_BYTES = 8_388_608;
+
+forEachEngine(
+  'the small bodies of many webhooks that are due at once are read a few webhooks at a time',
+  async (store) => {
+    await using receiver = await startReceiver();
+    const [body, nowMs] = [Buffer.alloc(MAX_SMALL_BODY_BYTES, 'a'), realWorld.nowMs()];
+    const ids = await store.makeIds(HOOKS_AT_ONCE * FEW);
+    for (let hook = 0; hook < HOOKS_AT_ONCE; hook += 1) {
+      const hookId = hook + 1;
+      await insertTestHook(store, { id: hookId, url: receiver.url });
+      const origin = new URL(receiver.url).origin;
+      const base = { hookId, eventId: 1, body, eventKind: 'push' as const, origin, ownerId: 'owner', nowMs };
+      const ofHook = ids.slice(hook * FEW, hookId * FEW);
+      await store.writeAll(enqueueStatements(ofHook.map((id) => ({ ...base, id, uuid: realWorld.uuid() }))));
+    }
+    let mostBytes = 0;
+    const readAll: Store['readAll'] = async (statements) => {
+      const answers = await store.readAll(statements);
+      const bytes = answers.flat().reduce((sum, row) => sum + ((row.body as Uint8Array | null)?.byteLength ?? 0), 0);
+      mostBytes = Math.max(mostBytes, bytes);
+      return answers;
+    };
+    await using worker = startTestWorker({ ...store, readAll });
+    worker.wake();
+    for (const id of ids) assert.equal((await waitForDelivery(store, id)).state, 'succeeded');
+    assert.ok(mostBytes > 0 && mostBytes <= MAX_READ_BYTES, `${mostBytes} bytes in one read`);
   },
 );
