@@ -69,6 +69,8 @@ export interface LoadParts {
 }
 
 const EVENT_CALLERS = 6;
+/** As many as two processes send at once: a backlog of a slow machine would delay the first delivery after a failover. */
+const MAX_UNDER_WAY = 512;
 const CHAINS = 24;
 const CODE_CALLERS = 2;
 const OBSERVATIONS_A_CALL = 40;
@@ -186,6 +188,7 @@ function shareNumbers(count: number, callers: number, call: (number: number) => 
 function sendEvents(state: State): Promise<unknown> {
   const headers = { authorization: `Bearer ${state.service.token}`, 'content-type': 'application/json' };
   return shareNumbers(state.scale.events, EVENT_CALLERS, async (number) => {
+    while (countUnderWay(state) > MAX_UNDER_WAY && !state.stopping.signal.aborted) await sleep(RETRY_MS);
     const body = JSON.stringify(numberedPush(number + 1));
     const { status, text } = await callUntilAnswered(state, (url) =>
       post(`${url}/api/v5/repos/grace/doors/events`, body, headers),
@@ -194,6 +197,10 @@ function sendEvents(state: State): Promise<unknown> {
     state.acceptedAtMs.set(number + 1, performance.now());
     state.counts.accepted += 1;
   });
+}
+
+function countUnderWay({ counts, hooks }: State): number {
+  return counts.accepted * hooks - counts.received;
 }
 
 function noteDelivery(state: State, hook: number, { headers, body }: ReceivedRequest): void {
