@@ -60,6 +60,34 @@ test('each fault is found', async () => {
   assert.deepEqual([open.find('callers')?.state, open.find('trusted proxies')?.state], ['warn', 'warn']);
 });
 
+test('a repository of notices that is absent, or that no administrator owns, is seen', async () => {
+  const env = { TRIVET_DATA_DIR: join(folder, 'notices') };
+  const trivet = async (line: string) => {
+    const { code, stderr } = await runTrivet(line.split(' '), { env });
+    assert.equal(code, 0, stderr);
+  };
+  const find = async (repository?: string) => {
+    const notices = repository === undefined ? {} : { NOTICE_REPOSITORY: repository };
+    return (await examine(notices, env.TRIVET_DATA_DIR)).find('notices');
+  };
+  await trivet('user create --login ada --name Ada --admin');
+  await trivet('user create --login grace --name Grace');
+  assert.equal((await find())?.state, 'ok');
+  for (const absent of ['ops/notices', 'ada/notices']) {
+    const check = await find(absent);
+    assert.deepEqual([check?.state, check?.advice?.includes(`trivet repo create ${absent}`)], ['warn', true]);
+  }
+  await trivet('repo create ada/notices --private');
+  await trivet('repo create grace/notices --private');
+  assert.equal((await find('Ada/Notices'))?.state, 'ok');
+  assert.match((await find('grace/notices'))?.found ?? '', /no administrator owns it/);
+  await trivet('org create ops --owner grace');
+  await trivet('repo create ops/notices --private');
+  assert.equal((await find('ops/notices'))?.state, 'warn');
+  await trivet('org add ops ada --role owner');
+  assert.equal((await find('ops/notices'))?.state, 'ok');
+});
+
 test('the end of a certificate is seen', async () => {
   const [cert, key] = [join(folder, 'cert.pem'), join(folder, 'key.pem')];
   const make = (days: string) =>

@@ -13,7 +13,7 @@ import { checkStore } from './doctor/check-store.ts';
 export function createDoctorCommand(): Command {
   return new Command('doctor')
     .description(
-      'Check settings, store, keys, ports, clock, disk, certificate, proxies and mail; exit code 1 when one fails',
+      'Check settings, store, keys, notices, ports, clock, disk, certificate, proxies and mail; exit code 1 when one fails',
     )
     .option('--json', 'one JSON object a line')
     .action(examine);

@@ -89,7 +89,10 @@ function toOrganization(row: OrganizationRow): Organization {
   return { id: row.id, login: row.login, name: row.name, createdAtMs: row.created_at_ms };
 }
 
-export async function findOrganizationByLogin(store: Store, login: string): Promise<Organization | undefined> {
+export async function findOrganizationByLogin(
+  store: Pick<Store, 'read'>,
+  login: string,
+): Promise<Organization | undefined> {
   const [row] = await store.read(organizationByLoginSql, [loginKey(login)]);
   return row && toOrganization(row);
 }
@@ -108,7 +111,7 @@ export async function listOrganizationsOfUser(
   }));
 }
 
-export async function listMembers(store: Store, organizationId: string): Promise<Member[]> {
+export async function listMembers(store: Pick<Store, 'read'>, organizationId: string): Promise<Member[]> {
   const rows = await store.read(membersOfSql, [organizationId]);
   return rows.map((row) => ({ userId: row.user_id, login: row.login, name: row.name, role: row.role }));
 }

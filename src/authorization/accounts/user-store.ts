@@ -126,7 +126,7 @@ function firstUser(rows: readonly UserRow[]): User | undefined {
   return rows[0] && toUser(rows[0]);
 }
 
-export async function findUserById(store: Store, id: string): Promise<User | undefined> {
+export async function findUserById(store: Pick<Store, 'readCached'>, id: string): Promise<User | undefined> {
   return firstUser(await store.readCached(userByIdSql, [id]));
 }
 
@@ -141,7 +141,7 @@ export async function findLogins(
 }
 
 /** Whatever the case of the letters. */
-export async function findUserByLogin(store: Store, login: string): Promise<User | undefined> {
+export async function findUserByLogin(store: Pick<Store, 'readCached'>, login: string): Promise<User | undefined> {
   return firstUser(await store.readCached(userByLoginSql, [loginKey(login)]));
 }
 

@@ -9,8 +9,9 @@ import { describeError } from '../../errors.ts';
 import { createLog } from '../../telemetry/log.ts';
 import type { World } from '../../world.ts';
 import { type Check, fail, ok, warn } from './check.ts';
+import { checkNotices } from './check-notices.ts';
 
-export async function checkStore({ store: place }: Config, world: World): Promise<Check[]> {
+export async function checkStore({ store: place, webhooks }: Config, world: World): Promise<Check[]> {
   try {
     await using store = await inspectStore({ ...place, migrations, log: createLog('silent'), world });
     if (store === undefined) {
@@ -22,6 +23,7 @@ export async function checkStore({ store: place }: Config, world: World): Promis
       await tryCheck('keys', () => checkKeys(store, place, world)),
       await tryCheck('clock', () => checkClock(store, world)),
       await tryCheck('accounts', () => checkFirstAccount(store)),
+      await tryCheck('notices', () => checkNotices(store, webhooks.noticeRepository)),
     ];
   } catch (error) {
     const advice =

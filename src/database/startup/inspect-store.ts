@@ -12,7 +12,7 @@ import type { Migration, Row, SqlValue, Statement, Store } from '../store.ts';
 import { checkNotMoved } from './moved-store.ts';
 import { databaseFileOf, hasDatabase, type StoreOptions } from './open-store.ts';
 
-export interface InspectedStore extends Pick<Store, 'engine' | 'read'> {
+export interface InspectedStore extends Pick<Store, 'engine' | 'read' | 'readCached'> {
   /** In the order in which the service would apply them. */
   readonly missing: readonly Migration[];
   [Symbol.asyncDispose](): Promise<void>;
@@ -33,7 +33,8 @@ export async function inspectStore(options: InspectOptions): Promise<InspectedSt
       return undefined;
     }
     const missing = planMigrations(options.migrations, found.applied);
-    return { engine: found.engine, read: createReader(found), missing, [Symbol.asyncDispose]: found.close };
+    const read = createReader(found);
+    return { engine: found.engine, read, readCached: read, missing, [Symbol.asyncDispose]: found.close };
   } catch (error) {
     await found.close();
     throw error;

@@ -133,7 +133,7 @@ export async function insertRepository(
 }
 
 export async function findRepositoryByPath(
-  store: Store,
+  store: Pick<Store, 'readCached'>,
   ownerId: string,
   path: string,
 ): Promise<Repository | undefined> {

@@ -1,0 +1,44 @@
+/** The repository of NOTICE_REPOSITORY: its owner reads of the webhooks of all owners, so an administrator has to own it. */
+import { findOrganizationByLogin, listMembers } from '../../authorization/accounts/organization-store.ts';
+import { findUserById, findUserByLogin, type User } from '../../authorization/accounts/user-store.ts';
+import type { InspectedStore } from '../../database/startup/inspect-store.ts';
+import { findRepositoryByPath } from '../../webhooks/repositories/repository-store.ts';
+import { type Check, ok, warn } from './check.ts';
+
+const NAME = 'notices';
+
+type Reader = Pick<InspectedStore, 'read' | 'readCached'>;
+
+/** `fullName`: OWNER/NAME, or undefined when it is not set. */
+export async function checkNotices(store: Reader, fullName: string | undefined): Promise<Check> {
+  if (fullName === undefined) return ok(NAME, 'go by mail only: NOTICE_REPOSITORY is not set');
+  const [login = '', path = ''] = fullName.split('/');
+  const owner = await findOwner(store, login);
+  const repository = owner && (await findRepositoryByPath(store, owner.id, path));
+  if (owner === undefined || repository === undefined) {
+    const advice = `Create it, before another account takes the name: trivet repo create ${fullName} --private`;
+    return warn(NAME, `NOTICE_REPOSITORY is "${fullName}", which does not exist: no notice is published`, advice);
+  }
+  if (owner.people.some(isAdministrator)) return ok(NAME, `are published to "${fullName}"`);
+  const found = `NOTICE_REPOSITORY is "${fullName}", and no administrator owns it: its owner gets the notices of all webhooks`;
+  return warn(NAME, found, 'Name a repository of an administrator, or of an organization that one owns');
+}
+
+interface RepositoryOwner {
+  readonly id: string;
+  /** The person, or the owners of the organization. */
+  readonly people: readonly (User | undefined)[];
+}
+
+async function findOwner(store: Reader, login: string): Promise<RepositoryOwner | undefined> {
+  const user = await findUserByLogin(store, login);
+  if (user !== undefined) return { id: user.id, people: [user] };
+  const organization = await findOrganizationByLogin(store, login);
+  if (organization === undefined) return undefined;
+  const owners = (await listMembers(store, organization.id)).filter(({ role }) => role === 'owner');
+  return { id: organization.id, people: await Promise.all(owners.map(({ userId }) => findUserById(store, userId))) };
+}
+
+function isAdministrator(user: User | undefined): boolean {
+  return user?.isAdmin === true && user.disabledAtMs === null;
+}
