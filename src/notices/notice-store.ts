@@ -34,7 +34,7 @@ export async function findLastNotice(store: Store, cause: string): Promise<LastN
 /** What `recordNoticeOnce` will decide, unless another process comes first. */
 export function isDue(
   last: LastNotice | undefined,
-  { state, nowMs, quietUntilMs }: Omit<NoticeRecord, 'cause' | 'mails'>,
+  { state, nowMs, quietUntilMs }: Omit<NoticeRecord, 'cause' | 'statements'>,
 ) {
   return last === undefined || (last.state !== state && (last.sentAtMs <= quietUntilMs || last.sentAtMs > nowMs));
 }
@@ -45,17 +45,18 @@ export interface NoticeRecord {
   readonly nowMs: number;
   /** A cause with a later notice has to wait. */
   readonly quietUntilMs: number;
-  readonly mails: readonly BoundStatement[];
+  /** Stored with the record. */
+  readonly statements: readonly BoundStatement[];
 }
 
 /** True when this call recorded it, and so sends it. */
 export const recordNoticeOnce: Procedure<NoticeRecord, boolean> = conditionalProcedure(
   import.meta.url,
   'recordNoticeOnce',
-  async (transaction, { cause, state, nowMs, quietUntilMs, mails }) => {
+  async (transaction, { cause, state, nowMs, quietUntilMs, statements }) => {
     const recorded = await transaction.run(recordNoticeSql, [cause, state, nowMs, quietUntilMs]);
     if (recorded.length === 0) return false;
-    for (const { statement: insert, parameters } of mails) await transaction.run(insert, parameters);
+    for (const { statement: insert, parameters } of statements) await transaction.run(insert, parameters);
     return true;
   },
 );

@@ -38,60 +38,109 @@ export function createNoticeWorker(dependencies: NoticeDependencies): Worker {
 /** Exported for its test. */
 export async function notifyOfTroubles(dependencies: NoticeDependencies, signal: AbortSignal): Promise<void> {
   const { store, world, sources, log } = dependencies;
+  const channels = createChannels(dependencies);
   for (const source of sources) {
     if (signal.aborted) return;
     // One that fails must not keep the notices of the others.
-    await notifyOfSource(dependencies, source).catch((err: unknown) =>
+    await notifyOfSource(dependencies, channels, source).catch((err: unknown) =>
       log.error({ err, source: source.prefix }, 'Cannot look for what needs attention'),
     );
   }
   await forgetOld(store, world.nowMs() - QUIET_MS);
 }
 
-async function notifyOfSource(dependencies: NoticeDependencies, source: NoticeSource): Promise<void> {
-  const { store, world } = dependencies;
+/** A way that notices go. Each has records of its own, so that one that fails delays no other. */
+interface Channel {
+  readonly name: 'mail' | 'events';
+  /** Before the causes in its records. */
+  readonly recordPrefix: string;
+  /** Returns what is stored together with the record that the notice was sent. */
+  readonly send: (notice: Notice, key: string) => Promise<readonly BoundStatement[]>;
+}
+
+function createChannels(dependencies: NoticeDependencies): Channel[] {
+  const { mailer, publish } = dependencies;
+  const mail: Channel[] =
+    mailer === undefined
+      ? []
+      : [{ name: 'mail', recordPrefix: '', send: (notice) => writeMails(dependencies, mailer, notice) }];
+  const events: Channel[] =
+    publish === undefined
+      ? []
+      : [
+          {
+            name: 'events',
+            recordPrefix: 'published:',
+            send: (notice, key) => publishNotice(dependencies.log, publish, { notice, key }),
+          },
+        ];
+  return [...mail, ...events];
+}
+
+async function notifyOfSource(
+  { store, world, log }: NoticeDependencies,
+  channels: readonly Channel[],
+  source: NoticeSource,
+): Promise<void> {
   // Read first: what begins meanwhile is not taken for over.
-  const open = await listOpen(store, source.prefix);
+  const open = await Promise.all(channels.map(({ recordPrefix }) => listOpen(store, recordPrefix + source.prefix)));
   const troubles = await source.listTroubles(world.nowMs());
-  for (const trouble of troubles) await sendNotice(dependencies, trouble);
   const still = new Set(troubles.map(({ cause }) => cause));
-  for (const cause of open) if (!still.has(cause)) await sendRecovery(dependencies, source, cause);
+  for (const [index, channel] of channels.entries()) {
+    const attempt = async (cause: string, send: () => Promise<void>) => {
+      const report = (err: unknown) => log.error({ err, cause, channel: channel.name }, 'Cannot send a notice');
+      await send().catch(report);
+    };
+    for (const trouble of troubles) await attempt(trouble.cause, () => sendNotice({ store, world }, channel, trouble));
+    const causes = open[index]!.map((record) => record.slice(channel.recordPrefix.length));
+    for (const cause of causes)
+      if (!still.has(cause)) await attempt(cause, () => sendRecovery({ store, world }, channel, { source, cause }));
+  }
 }
 
-async function sendRecovery(dependencies: NoticeDependencies, source: NoticeSource, cause: string): Promise<void> {
+type Records = Pick<NoticeDependencies, 'store' | 'world'>;
+
+async function sendRecovery(
+  records: Records,
+  channel: Channel,
+  { source, cause }: { readonly source: NoticeSource; readonly cause: string },
+): Promise<void> {
   const recovery = await source.findRecovery(cause);
-  if (recovery === undefined) await closeSilently(dependencies.store, cause);
-  else await sendNotice(dependencies, recovery);
+  if (recovery === undefined) await closeSilently(records.store, channel.recordPrefix + cause);
+  else await sendNotice(records, channel, recovery);
 }
 
-async function sendNotice(dependencies: NoticeDependencies, notice: Notice): Promise<void> {
-  const { store, world } = dependencies;
-  const { cause, state } = notice;
+async function sendNotice({ store, world }: Records, { recordPrefix, send }: Channel, notice: Notice): Promise<void> {
+  const { state } = notice;
+  const cause = recordPrefix + notice.cause;
   const nowMs = world.nowMs();
   const moment = { state, nowMs, quietUntilMs: nowMs - QUIET_MS };
   const last = await findLastNotice(store, cause);
   if (!isDue(last, moment)) return;
+  const since = last?.sentAtMs ?? Math.floor(nowMs / QUIET_MS);
   // Before it is recorded: after a crash in between it is published again, under the same key.
-  await publishNotice(dependencies, notice, last?.sentAtMs ?? Math.floor(nowMs / QUIET_MS));
-  await store.call(recordNoticeOnce, { cause, ...moment, mails: await writeMails(dependencies, notice) });
+  const statements = await send(notice, `${notice.cause} ${state} ${since}`);
+  await store.call(recordNoticeOnce, { cause, ...moment, statements });
 }
 
-async function publishNotice({ publish, log }: NoticeDependencies, { write, ...notice }: Notice, since: number) {
-  const { cause, state } = notice;
-  if (publish === undefined) return;
-  const text = write(chooseNoticeTexts('en'));
-  await publish({ cause, state, text, key: `${cause} ${state} ${since}` }).catch((error: unknown) => {
-    // Mails go out all the same. Any other failure is tried again.
+async function publishNotice(
+  log: Log,
+  publish: PublishNotice,
+  { notice: { cause, state, write }, key }: { readonly notice: Notice; readonly key: string },
+): Promise<readonly BoundStatement[]> {
+  await publish({ cause, state, text: write(chooseNoticeTexts('en')), key }).catch((error: unknown) => {
+    // The next round would not find the repository either. Any other failure is tried again.
     if (!isFailure(error) || error.code !== 'not_found') throw error;
     log.error({ cause, reason: error.message }, 'A notice was not published');
   });
+  return [];
 }
 
 async function writeMails(
-  { mailer, listRecipients, service }: NoticeDependencies,
+  { listRecipients, service }: NoticeDependencies,
+  mailer: Mailer,
   { audience, write }: Notice,
 ): Promise<BoundStatement[]> {
-  if (mailer === undefined) return [];
   const recipients = await listRecipients(audience);
   return recipients.map(({ name, email, language }) => {
     const texts = chooseNoticeTexts(language);

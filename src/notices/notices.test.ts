@@ -18,7 +18,7 @@ import { createLog } from '../telemetry/log.ts';
 import { findWatched } from '../webhooks/hooks/troubled-hooks-store.ts';
 import { createHookNotices } from '../webhooks/management/hook-notices.ts';
 import { createDiskSource } from './disk-source.ts';
-import type { NoticeSource, PublishedNotice } from './notice.ts';
+import type { NoticeSource, PublishedNotice, PublishNotice } from './notice.ts';
 import { notifyOfTroubles } from './notice-worker.ts';
 
 const failSql = statement(
@@ -34,7 +34,7 @@ const disableSql = statement(
 const MINUTE_MS = 60_000;
 const never = new AbortController().signal;
 
-async function watch(store: Store, createSources: (store: Store) => readonly NoticeSource[]) {
+async function watch(store: Store, createSources: (store: Store) => readonly NoticeSource[], publish?: PublishNotice) {
   const world = createStillWorld();
   const cipher = createSecretCipher([new Uint8Array(32).fill(1)], world);
   const log = createLog('silent');
@@ -54,6 +54,7 @@ async function watch(store: Store, createSources: (store: Store) => readonly Not
         world,
         log,
         mailer,
+        publish,
         sources: createSources(on),
         listRecipients: (who) => listRecipients(on, who),
         service: 'https://id',
@@ -237,6 +238,34 @@ forEachEngine(
     assert.deepEqual([published.length, published.at(-1)?.state], [attempts + 1, 'fine']);
   },
 );
+
+forEachEngine('a notice that cannot be published is mailed all the same, and published later', async (store) => {
+  const published: PublishedNotice[] = [];
+  let isDown = true;
+  const publish = async (notice: PublishedNotice) => {
+    if (isDown) throw new Error('the intake is full');
+    published.push(notice);
+  };
+  const { world, ada, look, readMails } = await watch(store, hookSources, publish);
+  await insertTestHook(store, { id: 7, url: 'https://ci.example.org/', ownerId: ada.id });
+  await store.write(failSql, [7, ada.id, world.nowMs() - 10 * MINUTE_MS]);
+  await look();
+  assert.match((await readMails()).join(), / fails$/);
+  isDown = false;
+  await look();
+  await look();
+  assert.deepEqual([await readMails(), published.map(({ state }) => state)], [[], ['failing']]);
+  isDown = true;
+  await store.write(failSql, [7, ada.id, null]);
+  world.moveMs(61 * MINUTE_MS);
+  await look();
+  assert.match((await readMails()).join(), / works again$/);
+  isDown = false;
+  world.moveMs(180 * MINUTE_MS);
+  await look();
+  await look();
+  assert.deepEqual([await readMails(), published.map(({ state }) => state)], [[], ['failing', 'fine']]);
+});
 
 forEachEngine('webhooks that get the notices cause none themselves', async (store) => {
   const world = createStillWorld();
