@@ -120,7 +120,7 @@ export function createAuthorizationArea(dependencies: AuthorizationDependencies)
       { path: '/', errors: 'page', routes: createPages(signIn.context, guard, [addPeopleRoutes]), respondPage },
       { path: '/', errors: 'page', routes: createPasswordLinkRoutes(signIn.context), respondPage },
     ],
-    workers: [createSweeper({ ...protocol, isClockTrusted: world.isClockTrusted })],
+    workers: [createSweeper({ ...protocol, metrics: dependencies.metrics, isClockTrusted: world.isClockTrusted })],
     requireScope,
     verifyToken,
     guard,

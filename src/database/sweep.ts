@@ -1,12 +1,19 @@
 /** Deleting rows past their time a batch at a time: a million old rows must not hold up the writes of others. */
+import type { World } from '../world.ts';
 import { type Statement, statement } from './store.ts';
 
 /** Rows that one statement changes at most. */
 export const SWEEP_BATCH = 500;
+/** Rows may be large, so the first batch is small; a batch that took long is followed by a smaller one. */
+const FIRST_BATCH = 32;
+const LONG_MS = 200;
+const SHORT_MS = 50;
+/** Between two batches others get their turn at the writer. */
+const PAUSE_MS = 20;
 
 export interface DatedTable {
   readonly table: string;
-  /** One column: `ctid` and `rowid` are no portable names. */
+  /** The columns of the primary key: `ctid` and `rowid` are no portable names. */
   readonly key: string;
   readonly time: string;
 }
@@ -16,20 +23,75 @@ export function deleteOldSql({ table, key, time }: DatedTable): Statement {
   return statement(
     `sweep-${table}`,
     `DELETE FROM ${table} WHERE ${time} <= $1
-       AND ${key} IN (SELECT ${key} FROM ${table} WHERE ${time} <= $1 ORDER BY ${time} LIMIT $2)
+       AND (${key}) IN (SELECT ${key} FROM ${table} WHERE ${time} <= $1 ORDER BY ${time} LIMIT $2)
      RETURNING ${key}`,
   );
 }
 
-/** Repeats a batch, which returns how many rows it changed, until one is not full; returns how many in all. */
-export async function repeatBatches(
-  batch: () => Promise<number>,
-  pause: () => Promise<void> = async () => {},
-): Promise<number> {
+/** How a sweep goes. */
+export interface Sweeping {
+  readonly monotonicMs: () => number;
+  /** Awaited between two batches. */
+  readonly pause: () => Promise<void>;
+  /** Called with each kind that cannot be swept; if it throws, the sweep ends. */
+  readonly onFailure: (kind: string, error: unknown) => void;
+  /** Ends the sweep. */
+  readonly signal?: AbortSignal;
+}
+
+/** For a store that no other process uses. */
+export const SWEEP_AT_ONCE: Sweeping = {
+  monotonicMs: () => 0,
+  pause: async () => {},
+  onFailure: (_, error) => {
+    throw error;
+  },
+};
+
+export function createSweeping(world: World, onFailure: Sweeping['onFailure'], signal: AbortSignal): Sweeping {
+  return {
+    monotonicMs: () => world.monotonicMs(),
+    pause: () => world.sleep(PAUSE_MS, signal),
+    onFailure,
+    signal,
+  };
+}
+
+/** Changes at most `limit` rows; returns how many. */
+export type SweepBatch = (limit: number) => Promise<number>;
+
+/** Repeats a batch until one is not full; returns how many rows it changed in all. */
+export async function repeatBatches({ monotonicMs, pause }: Sweeping, batch: SweepBatch): Promise<number> {
+  let limit = FIRST_BATCH;
   for (let count = 0; ; ) {
-    const changed = await batch();
+    const startMs = monotonicMs();
+    const changed = await batch(limit);
     count += changed;
-    if (changed < SWEEP_BATCH) return count;
+    if (changed < limit) return count;
+    limit = chooseLimit(limit, monotonicMs() - startMs);
     await pause();
   }
+}
+
+function chooseLimit(limit: number, tookMs: number): number {
+  if (tookMs > LONG_MS) return Math.max(1, Math.floor(limit / 2));
+  return tookMs > SHORT_MS ? limit : Math.min(SWEEP_BATCH, limit * 2);
+}
+
+/** Sweeps each kind, also after one that failed; returns the counts, 0 for one that failed. */
+export async function sweepEach<Kind extends string>(
+  { onFailure, signal }: Sweeping,
+  sweeps: Readonly<Record<Kind, () => Promise<number>>>,
+): Promise<Record<Kind, number>> {
+  const counts: Partial<Record<Kind, number>> = {};
+  for (const [kind, sweep] of Object.entries<() => Promise<number>>(sweeps)) {
+    try {
+      counts[kind as Kind] = await sweep();
+    } catch (error) {
+      if (signal?.aborted) throw error;
+      counts[kind as Kind] = 0;
+      onFailure(kind, error);
+    }
+  }
+  return counts as Record<Kind, number>;
 }

@@ -112,8 +112,8 @@ export function createWebhooksArea(dependencies: WebhooksDependencies): Webhooks
     workers: [
       minutes,
       deliveries,
-      createDeliverySweeper({ store, world, log }),
-      createEventSweeper({ store, world, log }),
+      createDeliverySweeper({ store, world, log, metrics }),
+      createEventSweeper({ store, world, log, metrics }),
     ],
     admin: createHookAdmin(managed),
     createNotices: (pagesUrl) => createHookNotices(store, { pagesUrl, noticeRepository }),

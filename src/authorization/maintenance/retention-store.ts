@@ -1,6 +1,6 @@
 /** How long authorization keeps what has ended, and its removal. */
 import { type Statement, type Store, statement } from '../../database/store.ts';
-import { deleteOldSql, repeatBatches, SWEEP_BATCH } from '../../database/sweep.ts';
+import { deleteOldSql, repeatBatches, SWEEP_AT_ONCE, type Sweeping, sweepEach } from '../../database/sweep.ts';
 import { SESSION_IDLE_MS } from '../accounts/session-store.ts';
 import { FORGET_AFTER_MS } from '../accounts/sign-in-throttle.ts';
 
@@ -50,21 +50,23 @@ const RETENTION = {
 
 export type Swept = Record<keyof typeof RETENTION, number>;
 
+export const RETENTION_KINDS = Object.keys(RETENTION);
+
 export interface Sweep {
   readonly nowMs: number;
   /** How long an event of the audit log is kept. */
   readonly auditDays: number;
-  /** Awaited between two batches. */
-  readonly pause?: () => Promise<void>;
 }
 
 /** Deletes all that is past its time; returns how many rows of each kind. */
-export async function sweepEnded(store: Store, { nowMs, auditDays, pause }: Sweep): Promise<Swept> {
-  const counts: Partial<Swept> = {};
-  for (const [kind, { deleteSql, keptMs = auditDays * DAY_MS }] of Object.entries<Retention>(RETENTION))
-    counts[kind as keyof Swept] = await repeatBatches(
-      async () => (await store.write(deleteSql, [nowMs - keptMs, SWEEP_BATCH])).length,
-      pause,
-    );
-  return counts as Swept;
+export async function sweepEnded(
+  store: Store,
+  { nowMs, auditDays }: Sweep,
+  sweeping: Sweeping = SWEEP_AT_ONCE,
+): Promise<Swept> {
+  const sweeps = Object.entries<Retention>(RETENTION).map(([kind, { deleteSql, keptMs = auditDays * DAY_MS }]) => {
+    const batch = async (limit: number) => (await store.write(deleteSql, [nowMs - keptMs, limit])).length;
+    return [kind, () => repeatBatches(sweeping, batch)] as const;
+  });
+  return await sweepEach(sweeping, Object.fromEntries(sweeps) as Record<keyof Swept, () => Promise<number>>);
 }

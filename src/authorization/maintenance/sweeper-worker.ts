@@ -1,24 +1,29 @@
 /** One process at a time removes what has expired and renews the signing keys. */
+
+import { createSweeping } from '../../database/sweep.ts';
 import type { IsClockTrusted } from '../../steady-clock.ts';
+import type { Metrics } from '../../telemetry/metrics.ts';
 import { createLeasedWorker } from '../../workers/leased-worker.ts';
+import { createSweepFailures } from '../../workers/sweep-failures.ts';
 import type { Worker } from '../../workers/worker.ts';
 import type { ProtocolDependencies } from '../tokens/protocol-dependencies.ts';
-import { sweepEnded } from './retention-store.ts';
+import { RETENTION_KINDS, sweepEnded } from './retention-store.ts';
 
 const REST_MS = 60_000;
-/** Between two batches others get their turn at the writer. */
-const PAUSE_MS = 20;
+const NAME = 'authorization-sweeper';
 
 interface SweeperDependencies extends ProtocolDependencies {
   readonly isClockTrusted: IsClockTrusted;
+  readonly metrics: Metrics;
 }
 
 export function createSweeper(dependencies: SweeperDependencies): Worker {
   const { store, world, log, lifetimes, signingKeys, isClockTrusted } = dependencies;
+  const onFailure = createSweepFailures(dependencies, NAME, RETENTION_KINDS);
   const round = async (signal: AbortSignal): Promise<void> => {
-    const sweep = { nowMs: world.nowMs(), auditDays: lifetimes.auditDays, pause: () => world.sleep(PAUSE_MS, signal) };
-    if (isClockTrusted()) await sweepEnded(store, sweep);
+    const sweep = { nowMs: world.nowMs(), auditDays: lifetimes.auditDays };
+    if (isClockTrusted()) await sweepEnded(store, sweep, createSweeping(world, onFailure, signal));
     await signingKeys.ensureFresh();
   };
-  return createLeasedWorker({ name: 'authorization-sweeper', restMs: REST_MS, store, world, log, round });
+  return createLeasedWorker({ name: NAME, restMs: REST_MS, store, world, log, round });
 }

@@ -1,10 +1,19 @@
-import { type Store, statement } from '../../database/store.ts';
+import type { Store } from '../../database/store.ts';
+import { deleteOldSql, repeatBatches, type Sweeping } from '../../database/sweep.ts';
 
-const pruneKeysSql = statement('prune-event-keys', 'DELETE FROM event_keys WHERE expires_at_ms <= $1');
-const pruneEventsSql = statement('prune-events', 'DELETE FROM events WHERE created_at_ms <= $1');
+const pruneKeysSql = deleteOldSql({
+  table: 'event_keys',
+  key: 'repository_id, idempotency_key',
+  time: 'expires_at_ms',
+});
+const pruneEventsSql = deleteOldSql({ table: 'events', key: 'id', time: 'created_at_ms' });
 
-/** Deletes idempotency keys that have expired, and events that are older than `keepEventsMs`. */
-export async function pruneEvents(store: Store, nowMs: number, keepEventsMs: number): Promise<void> {
-  await store.write(pruneKeysSql, [nowMs]);
-  await store.write(pruneEventsSql, [nowMs - keepEventsMs]);
+/** Deletes idempotency keys that have expired. */
+export async function pruneEventKeys(store: Store, nowMs: number, sweeping: Sweeping): Promise<number> {
+  return await repeatBatches(sweeping, async (limit) => (await store.write(pruneKeysSql, [nowMs, limit])).length);
+}
+
+/** Deletes events that were stored at that time or before. */
+export async function pruneEvents(store: Store, untilMs: number, sweeping: Sweeping): Promise<number> {
+  return await repeatBatches(sweeping, async (limit) => (await store.write(pruneEventsSql, [untilMs, limit])).length);
 }

@@ -1,12 +1,13 @@
 /** How many tests of webhooks each person has made in an hour. */
 import { type Store, statement } from '../../database/store.ts';
+import { deleteOldSql, repeatBatches, type Sweeping } from '../../database/sweep.ts';
 
 const useTestSql = statement<{ used: number }>(
   'use-hook-test',
   `INSERT INTO hook_tests (user_id, hour, used) VALUES ($1, $2, 1)
    ON CONFLICT (user_id, hour) DO UPDATE SET used = hook_tests.used + 1 WHERE hook_tests.used < $3 RETURNING used`,
 );
-const forgetTestsSql = statement('forget-hook-tests', 'DELETE FROM hook_tests WHERE hour < $1');
+const forgetTestsSql = deleteOldSql({ table: 'hook_tests', key: 'user_id, hour', time: 'hour' });
 
 /** False when this user has used up the tests of this hour. */
 export async function takeHookTest(
@@ -16,6 +17,6 @@ export async function takeHookTest(
   return (await store.write(useTestSql, [userId, hour, maximum])).length > 0;
 }
 
-export async function forgetHookTestsBefore(store: Store, hour: number): Promise<void> {
-  await store.write(forgetTestsSql, [hour]);
+export async function forgetHookTestsBefore(store: Store, hour: number, sweeping: Sweeping): Promise<number> {
+  return await repeatBatches(sweeping, async (limit) => (await store.write(forgetTestsSql, [hour - 1, limit])).length);
 }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { enqueueTestDelivery, insertTestHook } from '../../../test/support/deliveries-store.ts';
 import { forEachEngine } from '../../../test/support/engines.ts';
+import { SWEEP_AT_ONCE } from '../../database/sweep.ts';
 import { holdHookQueueStatement } from '../delivery/queue/delivery-store.ts';
 import {
   addDeliveryMinutes,
@@ -70,6 +71,6 @@ forEachEngine('listDeliveryMinutes() sums what processes have added, by owner', 
   assert.deepEqual(await listDeliveryMinutes(store, ['ada'], 100), ofAda);
   assert.equal((await listDeliveryMinutes(store, 'all', 100))[0]?.accepted, 12);
   assert.deepEqual(await listDeliveryMinutes(store, ['ada'], 101), []);
-  await forgetDeliveryMinutes(store, (100 + 24 * 60 + 1) * 60_000);
+  await forgetDeliveryMinutes(store, (100 + 24 * 60 + 1) * 60_000, SWEEP_AT_ONCE);
   assert.deepEqual(await listDeliveryMinutes(store, 'all', 0), []);
 });

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
+import { insertTestHook } from '../../../test/support/deliveries-store.ts';
 import { forEachEngine } from '../../../test/support/engines.ts';
 import { startManagement } from '../../../test/support/webhook-management.ts';
 import { statement } from '../../database/store.ts';
+import { SWEEP_AT_ONCE, SWEEP_BATCH } from '../../database/sweep.ts';
 import { realWorld } from '../../world.ts';
 import { createSampleEvent } from '../events/sample-event.ts';
 import { sweepEvents } from './event-sweeper-worker.ts';
@@ -27,7 +29,7 @@ forEachEngine('keys go after a day, tests after their hour, events after 30 days
   await server.call('POST', `/repos/grace/doors/hooks/${hook.id}/tests`);
   const sweepAt = async (timeMs: number) => {
     nowMs = timeMs;
-    await sweepEvents({ store, world });
+    await sweepEvents(store, nowMs);
     const [row] = await store.read(leftoversSql);
     return [row?.events, row?.keys, row?.tests];
   };
@@ -36,4 +38,28 @@ forEachEngine('keys go after a day, tests after their hour, events after 30 days
   assert.deepEqual(await sweepAt(START_MS + DAY_MS), [2, 0, 0]);
   assert.deepEqual(await sweepAt(START_MS + 30 * DAY_MS - 1), [2, 0, 0]);
   assert.deepEqual(await sweepAt(START_MS + 30 * DAY_MS), [0, 0, 0]);
+});
+
+const hideKeysSql = statement('test-hide-event-keys', 'ALTER TABLE event_keys RENAME TO hidden_event_keys');
+const insertEventSql = statement(
+  'test-insert-old-event',
+  `INSERT INTO events (id, repository_id, kind, source, content, created_at_ms) VALUES ($1, $2, 'push', 'api', '{}', $3)`,
+);
+const countEventsSql = statement<{ count: number }>('test-count-events', 'SELECT COUNT(*) AS count FROM events');
+
+forEachEngine('old events are deleted in batches with pauses, also when keys cannot be', async (store) => {
+  await insertTestHook(store, { id: 1, url: 'http://127.0.0.1:9/' });
+  const times = Array.from({ length: SWEEP_BATCH }, (_, index) => (index < 480 ? START_MS : START_MS + 1));
+  await store.writeAll(times.map((at, id) => ({ statement: insertEventSql, parameters: [id + 1, 1, at] })));
+  await store.write(hideKeysSql);
+  const left: (number | undefined)[] = [];
+  const failed: string[] = [];
+  const { events } = await sweepEvents(store, START_MS + 30 * DAY_MS, {
+    ...SWEEP_AT_ONCE,
+    pause: async () => void left.push((await store.read(countEventsSql))[0]?.count),
+    onFailure: (kind) => void failed.push(kind),
+  });
+  assert.equal(events, 480);
+  assert.deepEqual(left, [468, 404, 276, 20]);
+  assert.deepEqual(failed, ['keys']);
 });

@@ -1,11 +1,13 @@
 /** Deletes, a few times an hour, events and idempotency keys past their retention. */
 import type { Store } from '../../database/store.ts';
+import { createSweeping, SWEEP_AT_ONCE, type Sweeping, sweepEach } from '../../database/sweep.ts';
 import type { SteadyWorld } from '../../steady-clock.ts';
 import type { Log } from '../../telemetry/log.ts';
+import type { Metrics } from '../../telemetry/metrics.ts';
 import { createLeasedWorker } from '../../workers/leased-worker.ts';
+import { createSweepFailures } from '../../workers/sweep-failures.ts';
 import type { Worker } from '../../workers/worker.ts';
-import type { World } from '../../world.ts';
-import { pruneEvents } from '../events/event-store.ts';
+import { pruneEventKeys, pruneEvents } from '../events/event-store.ts';
 import { forgetHookTestsBefore } from '../hooks/hook-test-store.ts';
 
 const REST_MS = 10 * 60_000;
@@ -13,22 +15,31 @@ const HOUR_MS = 3_600_000;
 /** As long as deliveries are kept. */
 const KEEP_EVENTS_MS = 30 * 24 * HOUR_MS;
 
+const NAME = 'event-sweeper';
+const KINDS = ['keys', 'events', 'hookTests'] as const;
+
 interface SweeperDependencies {
   readonly store: Store;
   readonly world: SteadyWorld;
   readonly log: Log;
+  readonly metrics: Metrics;
 }
 
 export function createEventSweeper(dependencies: SweeperDependencies): Worker {
-  const round = async (): Promise<void> => {
-    if (dependencies.world.isClockTrusted()) await sweepEvents(dependencies);
+  const { store, world, log } = dependencies;
+  const onFailure = createSweepFailures(dependencies, NAME, KINDS);
+  const round = async (signal: AbortSignal): Promise<void> => {
+    if (world.isClockTrusted()) await sweepEvents(store, world.nowMs(), createSweeping(world, onFailure, signal));
   };
-  return createLeasedWorker({ ...dependencies, name: 'event-sweeper', restMs: REST_MS, round });
+  return createLeasedWorker({ name: NAME, restMs: REST_MS, store, world, log, round });
 }
 
 /** One round. Two at once would do no harm; the lease saves the work. */
-export async function sweepEvents({ store, world }: { readonly store: Store; readonly world: World }): Promise<void> {
-  const nowMs = world.nowMs();
-  await pruneEvents(store, nowMs, KEEP_EVENTS_MS);
-  await forgetHookTestsBefore(store, Math.floor(nowMs / HOUR_MS));
+export async function sweepEvents(store: Store, nowMs: number, sweeping: Sweeping = SWEEP_AT_ONCE) {
+  const sweeps: Record<(typeof KINDS)[number], () => Promise<number>> = {
+    keys: () => pruneEventKeys(store, nowMs, sweeping),
+    events: () => pruneEvents(store, nowMs - KEEP_EVENTS_MS, sweeping),
+    hookTests: () => forgetHookTestsBefore(store, Math.floor(nowMs / HOUR_MS), sweeping),
+  };
+  return await sweepEach(sweeping, sweeps);
 }

@@ -2,12 +2,11 @@
 import {
   conditionalProcedure,
   type Procedure,
-  type Row,
   type Statement,
   type Store,
   statement,
 } from '../../../database/store.ts';
-import { repeatBatches, SWEEP_BATCH } from '../../../database/sweep.ts';
+import { repeatBatches, type Sweeping } from '../../../database/sweep.ts';
 import { bindRows, multiRowStatement } from '../../../database/value-rows.ts';
 
 const heldHookQueuesSql: Statement<{ hook_id: number }> = statement(
@@ -19,30 +18,34 @@ const canceledHookQueuesSql: Statement<{ hook_id: number }> = statement(
   'SELECT hook_id FROM endpoint_queue WHERE canceled_at_ms IS NOT NULL ORDER BY hook_id',
 );
 
-const endPendingSql = (state: string, condition: string) =>
+const endPendingSql = (state: string, condition: string, limitAt: number) =>
   `UPDATE deliveries SET state = '${state}' WHERE hook_id = $1 AND state = 'pending' AND id IN
-     (SELECT f.id FROM deliveries f WHERE f.hook_id = $1 AND f.state = 'pending' ${condition} LIMIT ${SWEEP_BATCH})
+     (SELECT f.id FROM deliveries f WHERE f.hook_id = $1 AND f.state = 'pending' ${condition} LIMIT $${limitAt})
    RETURNING id`;
 
 const expireSomeSql: Statement<{ id: number }> = statement(
   'sweep_expire',
-  endPendingSql('expired', 'AND f.created_at_ms < $2'),
+  endPendingSql('expired', 'AND f.created_at_ms < $2', 3),
 );
-const cancelSomeSql: Statement<{ id: number }> = statement('sweep_cancel', endPendingSql('canceled', ''));
+const cancelSomeSql: Statement<{ id: number }> = statement('sweep_cancel', endPendingSql('canceled', '', 2));
 
 /** Expires deliveries that are older, of hook queues that have been held since before then. */
-export async function expireHeld(store: Store, beforeMs: number): Promise<number> {
+export async function expireHeld(store: Store, beforeMs: number, sweeping: Sweeping): Promise<number> {
   let count = 0;
-  for (const { hook_id } of await store.read(heldHookQueuesSql, [beforeMs]))
-    count += await repeatBatches(async () => (await store.write(expireSomeSql, [hook_id, beforeMs])).length);
+  for (const { hook_id } of await store.read(heldHookQueuesSql, [beforeMs])) {
+    const expire = async (limit: number) => (await store.write(expireSomeSql, [hook_id, beforeMs, limit])).length;
+    count += await repeatBatches(sweeping, expire);
+  }
   return count;
 }
 
 /** Cancels pending deliveries of deleted hooks. */
-export async function cancelDeleted(store: Store): Promise<number> {
+export async function cancelDeleted(store: Store, sweeping: Sweeping): Promise<number> {
   let count = 0;
-  for (const { hook_id } of await store.read(canceledHookQueuesSql))
-    count += await repeatBatches(async () => (await store.write(cancelSomeSql, [hook_id])).length);
+  for (const { hook_id } of await store.read(canceledHookQueuesSql)) {
+    const cancel = async (limit: number) => (await store.write(cancelSomeSql, [hook_id, limit])).length;
+    count += await repeatBatches(sweeping, cancel);
+  }
   return count;
 }
 
@@ -55,7 +58,7 @@ const hookQueuesWithOldSql: Statement<{ hook_id: number }> = statement(
 const deleteSomeSql: Statement<{ id: number }> = statement(
   'sweep_delete_deliveries',
   `DELETE FROM deliveries WHERE hook_id = $1 AND id IN
-     (SELECT f.id FROM deliveries f WHERE f.hook_id = $1 AND f.id < $2 AND f.state <> 'pending' ORDER BY f.id LIMIT ${SWEEP_BATCH})
+     (SELECT f.id FROM deliveries f WHERE f.hook_id = $1 AND f.id < $2 AND f.state <> 'pending' ORDER BY f.id LIMIT $3)
    RETURNING id`,
 );
 const deleteFrom = (table: string) =>
@@ -72,13 +75,13 @@ const deleteUnusedSql: Statement<{ delivery_id: number }> = statement(
   `DELETE FROM delivery_contents WHERE delivery_id IN
      (SELECT c.delivery_id FROM delivery_contents c WHERE c.delivery_id < $1
         AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.hook_id = c.hook_id AND d.id = c.delivery_id)
-      ORDER BY c.delivery_id LIMIT ${SWEEP_BATCH})
+      ORDER BY c.delivery_id LIMIT $2)
    RETURNING delivery_id`,
 );
 
 /** Contents that were stored before their deliveries, which did not follow because the process ended. */
-export async function deleteUnusedContents(store: Store, beforeId: number): Promise<number> {
-  return await repeatBatches(async () => (await store.write(deleteUnusedSql, [beforeId])).length);
+export async function deleteUnusedContents(store: Store, beforeId: number, sweeping: Sweeping): Promise<number> {
+  return await repeatBatches(sweeping, async (limit) => (await store.write(deleteUnusedSql, [beforeId, limit])).length);
 }
 
 /** Contents of deliveries that were not stored and never will be. */
@@ -90,34 +93,41 @@ export async function deleteContentsOf(store: Store, deliveryIds: readonly numbe
 interface DeleteInput {
   readonly hookId: number;
   readonly beforeId: number;
+  readonly limit: number;
 }
 
 /** Deletes a page of old deliveries with their attempts and contents in one transaction, so that none stays alone. */
 export const deleteOldDeliveries: Procedure<DeleteInput, number> = conditionalProcedure(
   import.meta.url,
   'deleteOldDeliveries',
-  async (transaction, { hookId, beforeId }) => {
-    const rows = await transaction.run(deleteSomeSql, [hookId, beforeId]);
+  async (transaction, { hookId, beforeId, limit }) => {
+    const rows = await transaction.run(deleteSomeSql, [hookId, beforeId, limit]);
     await transaction.runAll([...bindRows(deleteAttemptsSql, rows), ...bindRows(deleteContentsSql, rows)]);
     return rows.length;
   },
 );
 
 /** Deletes the log before an id: ids rise with time. */
-export async function deleteLogBefore(store: Store, beforeId: number): Promise<number> {
+export async function deleteLogBefore(store: Store, beforeId: number, sweeping: Sweeping): Promise<number> {
   let count = 0;
-  for (const { hook_id } of await store.read(hookQueuesWithOldSql, [beforeId]))
-    count += await repeatBatches(() => store.call(deleteOldDeliveries, { hookId: hook_id, beforeId }));
+  for (const { hook_id: hookId } of await store.read(hookQueuesWithOldSql, [beforeId]))
+    count += await repeatBatches(sweeping, (limit) => store.call(deleteOldDeliveries, { hookId, beforeId, limit }));
   return count;
 }
 
-const forgetHookQueuesSql: Statement<Row> = statement(
+const forgetHookQueuesSql: Statement<{ hook_id: number }> = statement(
   'sweep_forget_endpoints',
-  `DELETE FROM endpoint_queue WHERE canceled_at_ms < $1
-     AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.hook_id = endpoint_queue.hook_id)`,
+  `DELETE FROM endpoint_queue WHERE canceled_at_ms < $1 AND hook_id IN
+     (SELECT q.hook_id FROM endpoint_queue q WHERE q.canceled_at_ms < $1
+        AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.hook_id = q.hook_id)
+      ORDER BY q.hook_id LIMIT $2)
+   RETURNING hook_id`,
 );
 
 /** Deletes hook queues of deleted hooks, once their log is gone. */
-export async function forgetDeletedHookQueues(store: Store, beforeMs: number): Promise<void> {
-  await store.write(forgetHookQueuesSql, [beforeMs]);
+export async function forgetDeletedHookQueues(store: Store, beforeMs: number, sweeping: Sweeping): Promise<number> {
+  return await repeatBatches(
+    sweeping,
+    async (limit) => (await store.write(forgetHookQueuesSql, [beforeMs, limit])).length,
+  );
 }

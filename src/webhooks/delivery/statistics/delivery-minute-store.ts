@@ -1,5 +1,6 @@
 /** How attempts did, by owner and minute: written in sums by each process, read by the overview. */
 import { type Row, type Statement, type Store, statement } from '../../../database/store.ts';
+import { deleteOldSql, repeatBatches, type Sweeping } from '../../../database/sweep.ts';
 import { bindRows, multiRowStatement } from '../../../database/value-rows.ts';
 
 /** Attempts are counted by their duration: below the first of these, from it to the second, and so on, and longer ones. */
@@ -87,13 +88,14 @@ export async function listDeliveryMinutes(
   }));
 }
 
-const forgetMinutesSql: Statement<Row> = statement(
-  'delivery_minutes_forget',
-  'DELETE FROM delivery_minutes WHERE minute < $1',
-);
+const forgetMinutesSql = deleteOldSql({ table: 'delivery_minutes', key: 'owner_id, minute', time: 'minute' });
 
-export async function forgetDeliveryMinutes(store: Store, nowMs: number): Promise<void> {
-  await store.write(forgetMinutesSql, [minuteOf(nowMs - KEEP_MINUTES_MS)]);
+export async function forgetDeliveryMinutes(store: Store, nowMs: number, sweeping: Sweeping): Promise<number> {
+  const lastMinute = minuteOf(nowMs - KEEP_MINUTES_MS) - 1;
+  return await repeatBatches(
+    sweeping,
+    async (limit) => (await store.write(forgetMinutesSql, [lastMinute, limit])).length,
+  );
 }
 
 export function minuteOf(ms: number): number {

@@ -4,9 +4,12 @@
  */
 import { idAtMs } from '../../../database/ids.ts';
 import type { Store } from '../../../database/store.ts';
+import { createSweeping, SWEEP_AT_ONCE, type Sweeping, sweepEach } from '../../../database/sweep.ts';
 import type { SteadyWorld } from '../../../steady-clock.ts';
 import type { Log } from '../../../telemetry/log.ts';
+import type { Metrics } from '../../../telemetry/metrics.ts';
 import { createLeasedWorker } from '../../../workers/leased-worker.ts';
+import { createSweepFailures } from '../../../workers/sweep-failures.ts';
 import type { Worker } from '../../../workers/worker.ts';
 import {
   cancelDeleted,
@@ -23,38 +26,48 @@ const REST_MS = 60_000;
 /** Retries may be a million, and all that wait are read: their times are checked in the first round and in every tenth. */
 const RETRIES_EVERY_ROUNDS = 10;
 
+const NAME = 'delivery-sweeper';
+
 interface SweeperDependencies {
   readonly store: Store;
   readonly world: SteadyWorld;
   readonly log: Log;
+  readonly metrics: Metrics;
 }
 
 export function createDeliverySweeper(dependencies: SweeperDependencies): Worker {
   const { store, world, log } = dependencies;
+  const onFailure = createSweepFailures(dependencies, NAME, KINDS);
   let rounds = 0;
-  const round = async (): Promise<void> => {
-    if (world.isClockTrusted()) await sweepAndLog(dependencies);
+  const round = async (signal: AbortSignal): Promise<void> => {
+    if (world.isClockTrusted()) await sweepAndLog(dependencies, createSweeping(world, onFailure, signal));
     const corrected = await correctTimes(store, world.nowMs(), { withRetries: rounds % RETRIES_EVERY_ROUNDS === 0 });
     if (corrected > 0) log.warn({ corrected }, 'Corrected due times that a wrong clock had set too late');
     rounds += 1;
   };
-  return createLeasedWorker({ name: 'delivery-sweeper', restMs: REST_MS, store, world, log, round });
+  return createLeasedWorker({ name: NAME, restMs: REST_MS, store, world, log, round });
 }
 
-async function sweepAndLog({ store, world, log }: SweeperDependencies): Promise<void> {
-  const swept = await sweepDeliveries(store, world.nowMs());
-  if (Object.values(swept).some((count) => count > 0)) log.info(swept, 'Swept deliveries');
+async function sweepAndLog({ store, world, log }: SweeperDependencies, sweeping: Sweeping): Promise<void> {
+  const { expired, canceled, deleted } = await sweepDeliveries(store, world.nowMs(), sweeping);
+  if (expired + canceled + deleted > 0) log.info({ expired, canceled, deleted }, 'Swept deliveries');
 }
+
+/** In this order: a hook queue is forgotten when its log is gone. */
+const KINDS = ['expired', 'canceled', 'deleted', 'unusedContents', 'hookQueues', 'minutes'] as const;
 
 /** One sweep. Two processes may run it at once without harm; the lease only saves the work. */
-export async function sweepDeliveries(store: Store, nowMs: number) {
-  const expired = await expireHeld(store, nowMs - HOLD_MS);
-  const canceled = await cancelDeleted(store);
-  const deleted = await deleteLogBefore(store, idAtMs(nowMs - KEEP_LOG_MS));
-  await deleteUnusedContents(store, idAtMs(nowMs - KEEP_LOG_MS));
-  await forgetDeletedHookQueues(store, nowMs - KEEP_LOG_MS);
-  await forgetDeliveryMinutes(store, nowMs);
-  return { expired, canceled, deleted };
+export async function sweepDeliveries(store: Store, nowMs: number, sweeping: Sweeping = SWEEP_AT_ONCE) {
+  const oldId = idAtMs(nowMs - KEEP_LOG_MS);
+  const sweeps: Record<(typeof KINDS)[number], () => Promise<number>> = {
+    expired: () => expireHeld(store, nowMs - HOLD_MS, sweeping),
+    canceled: () => cancelDeleted(store, sweeping),
+    deleted: () => deleteLogBefore(store, oldId, sweeping),
+    unusedContents: () => deleteUnusedContents(store, oldId, sweeping),
+    hookQueues: () => forgetDeletedHookQueues(store, nowMs - KEEP_LOG_MS, sweeping),
+    minutes: () => forgetDeliveryMinutes(store, nowMs, sweeping),
+  };
+  return await sweepEach(sweeping, sweeps);
 }
 
 /** Corrects due times that lie further ahead than any schedule plans; returns how many. */

@@ -33,7 +33,7 @@ import type { WakeSignal } from './wake-signal.ts';
 const READ_LIMIT = 64;
 /** Hook queues that get more in one cycle. */
 const MAX_READS = 256;
-/** Endpoints whose contents come with them: 32 × 2 lanes × 8 deliveries × 16 KiB are 8 MiB. */
+/** Hook queues whose contents come with them: 32 × 2 lanes × 8 deliveries × 16 KiB are 8 MiB. */
 const MAX_CONTENT_READS = 32;
 
 export interface DispatchDependencies {

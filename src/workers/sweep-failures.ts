@@ -1,0 +1,40 @@
+/** What could not be swept: logged, and counted so that an alert can see it. */
+import { Counter } from 'prom-client';
+import type { Sweeping } from '../database/sweep.ts';
+import type { Log } from '../telemetry/log.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+
+const NAME = 'trivet_sweep_failures_total';
+
+export interface SweepFailuresDependencies {
+  readonly log: Log;
+  readonly metrics: Metrics;
+}
+
+/** `kinds` are all that this sweeper sweeps, so that each series is there before its first failure. */
+export function createSweepFailures(
+  { log, metrics }: SweepFailuresDependencies,
+  sweeper: string,
+  kinds: readonly string[],
+): Sweeping['onFailure'] {
+  const failures = findCounter(metrics) ?? createCounter(metrics);
+  for (const kind of kinds) failures.inc({ sweeper, kind }, 0);
+  return (kind, err) => {
+    failures.inc({ sweeper, kind });
+    log.error({ err, worker: sweeper, kind }, 'Cannot delete what is past its time; trying again in the next round');
+  };
+}
+
+function createCounter(metrics: Metrics): Counter {
+  return new Counter({
+    name: NAME,
+    help: 'Sweeps of rows past their time that failed, by sweeper and kind of row.',
+    labelNames: ['sweeper', 'kind'],
+    registers: [metrics],
+  });
+}
+
+/** That of another sweeper. */
+function findCounter(metrics: Metrics): Counter | undefined {
+  return metrics.getSingleMetric(NAME) as Counter | undefined;
+}
