@@ -1,5 +1,5 @@
 import type { EventInput } from '../events/event.ts';
-import { KEY_USED } from '../intake/draft-event.ts';
+import { KEY_USED } from '../intake/prepare-event.ts';
 import { fitEvent } from './fit-event.ts';
 import type { SpoolEntry } from './spool.ts';
 

@@ -1,4 +1,4 @@
-/** Events with their idempotency keys and deliveries: as many as have come together, in one transaction. */
+/** Stores events with their idempotency keys and deliveries: several events in one transaction. */
 import {
   type BoundStatement,
   conditionalProcedure,
@@ -19,9 +19,9 @@ const insertEventsSql = multiRowInsert('insert-events', 'events', {
   content: 'text',
   created_at_ms: 'int',
 });
-// One statement decides whose the key is: a live one of another event stays, an expired one is taken over. One
-// that another transaction is just claiming is waited for.
-const claimKeySql = statement<{ answer: string }>(
+// One statement decides who gets the key: a key of an earlier event that has not expired stays, an expired key is taken over. It
+// waits for another transaction that is storing the same key.
+const reserveKeySql = statement<{ answer: string }>(
   'claim-event-key',
   `INSERT INTO event_keys (repository_id, idempotency_key, fingerprint, answer, expires_at_ms)
    VALUES ($1, $2, $3, $4, $5)
@@ -30,34 +30,36 @@ const claimKeySql = statement<{ answer: string }>(
      WHERE event_keys.expires_at_ms <= $6
    RETURNING answer`,
 );
-const keyHolderSql = statement<KeyHolder>(
-  'event-key-holder',
+const earlierEventSql = statement<EarlierEvent>(
+  'event-key-found',
   'SELECT fingerprint, answer FROM event_keys WHERE repository_id = $1 AND idempotency_key = $2',
 );
 
-const liveKeyHolderSql = statement<KeyHolder>(
-  'live-event-key-holder',
+const liveEarlierEventSql = statement<EarlierEvent>(
+  'live-event-key-found',
   `SELECT fingerprint, answer FROM event_keys
    WHERE repository_id = $1 AND idempotency_key = $2 AND expires_at_ms > $3`,
 );
 
-/** Who holds the key now. Only the commit decides; this saves the work for an event that is repeated. */
-export async function findKeyHolder(
+/** The earlier event with this key. Only the commit decides; this look-up saves the work for an event that is repeated. */
+export async function findEarlierEvent(
   store: Store,
   repositoryId: number,
   { key, nowMs }: { readonly key: string; readonly nowMs: number },
-): Promise<KeyHolder | undefined> {
-  return (await store.read(liveKeyHolderSql, [repositoryId, key, nowMs]))[0];
+): Promise<EarlierEvent | undefined> {
+  return (await store.read(liveEarlierEventSql, [repositoryId, key, nowMs]))[0];
 }
 
-export interface KeyHolder {
+/** The event that was stored before with the same idempotency key. */
+export interface EarlierEvent {
   readonly fingerprint: string;
+  /** Its receipt, as JSON. */
   readonly answer: string;
 }
 
 export interface EventKey {
   readonly key: string;
-  /** Distinguishes another event under the same key from a repetition. */
+  /** A digest of the event, which tells a repetition from another event under the same key. */
   readonly fingerprint: string;
   readonly answer: string;
   readonly expiresAtMs: number;
@@ -75,20 +77,21 @@ export interface NewEvent {
 }
 
 /**
- * For each event undefined, or who holds its key: then nothing of it was stored. Locks are taken in one order by all: keys
+ * Stores the events. For each it returns undefined, or the earlier event with its key, and then stores nothing of it. Locks are
+ * taken in one order by all transactions: keys
  * by repository and key, then hook queues by hook.
  */
-export const commitEvents: Procedure<readonly NewEvent[], (KeyHolder | undefined)[]> = conditionalProcedure(
+export const commitEvents: Procedure<readonly NewEvent[], (EarlierEvent | undefined)[]> = conditionalProcedure(
   import.meta.url,
   'commitEvents',
   async (transaction, events) => {
-    const holders = await claimKeys(transaction, events);
-    await transaction.runAll(eventStatements(events.filter((event) => !holders.has(event))));
-    return events.map((event) => holders.get(event));
+    const earlier = await reserveKeys(transaction, events);
+    await transaction.runAll(eventStatements(events.filter((event) => !earlier.has(event))));
+    return events.map((event) => earlier.get(event));
   },
 );
 
-/** The same for events of which none has a key: no statement depends on the answer of another. */
+/** The same for events without keys: no statement depends on the answer of another. */
 export async function insertEvents(store: Store, events: readonly NewEvent[]): Promise<void> {
   await store.writeAll(eventStatements(events), { inOneTrip: true });
 }
@@ -105,45 +108,45 @@ function eventStatements(events: readonly NewEvent[]): BoundStatement[] {
   return [...bindRowsExactly(insertEventsSql, rows), ...enqueueStatements(events.flatMap((event) => event.deliveries))];
 }
 
-async function claimKeys(
+async function reserveKeys(
   transaction: Transaction,
   events: readonly NewEvent[],
-): Promise<ReadonlyMap<NewEvent, KeyHolder>> {
-  const holders = new Map<NewEvent, KeyHolder>();
-  const claims = events.flatMap((event) => (event.key === undefined ? [] : [{ event, key: event.key }]));
-  // Stable: of two with one key the first to arrive gets it.
-  claims.sort((a, b) => a.event.repositoryId - b.event.repositoryId || compare(a.key.key, b.key.key));
-  let open: readonly Claim[] = claims;
-  for (let tries = 0; tries < MAX_CLAIMS && open.length > 0; tries += 1) {
-    const claimed = await transaction.runAll(open.map(claimStatement));
-    const taken = open.filter((_, index) => claimed[index]!.length === 0);
-    const found = (await transaction.runAll(taken.map(holderStatement))) as unknown as KeyHolder[][];
-    for (const [index, [holder]] of found.entries()) if (holder !== undefined) holders.set(taken[index]!.event, holder);
-    // The others expired and were swept between the two statements: their keys are free now.
-    open = taken.filter(({ event }) => !holders.has(event));
+): Promise<ReadonlyMap<NewEvent, EarlierEvent>> {
+  const earlier = new Map<NewEvent, EarlierEvent>();
+  const requests = events.flatMap((event) => (event.key === undefined ? [] : [{ event, key: event.key }]));
+  // A stable sort: of two events with one key, the first to arrive gets it.
+  requests.sort((a, b) => a.event.repositoryId - b.event.repositoryId || compare(a.key.key, b.key.key));
+  let open: readonly KeyRequest[] = requests;
+  for (let tries = 0; tries < MAX_TRIES && open.length > 0; tries += 1) {
+    const reserved = await transaction.runAll(open.map(reserveStatement));
+    const refused = open.filter((_, index) => reserved[index]!.length === 0);
+    const found = (await transaction.runAll(refused.map(earlierEventStatement))) as unknown as EarlierEvent[][];
+    for (const [index, [one]] of found.entries()) if (one !== undefined) earlier.set(refused[index]!.event, one);
+    // Other keys expired and were deleted between the two statements, so they are free now.
+    open = refused.filter(({ event }) => !earlier.has(event));
   }
   if (open.length > 0) throw refuseKeyInUse();
-  return holders;
+  return earlier;
 }
 
 function compare(one: string, other: string): number {
   return one < other ? -1 : Number(one > other);
 }
 
-const MAX_CLAIMS = 3;
+const MAX_TRIES = 3;
 
-interface Claim {
+interface KeyRequest {
   readonly event: NewEvent;
   readonly key: EventKey;
 }
 
-function claimStatement({ event, key }: Claim): BoundStatement {
+function reserveStatement({ event, key }: KeyRequest): BoundStatement {
   const parameters = [event.repositoryId, key.key, key.fingerprint, key.answer, key.expiresAtMs, event.nowMs];
-  return { statement: claimKeySql, parameters };
+  return { statement: reserveKeySql, parameters };
 }
 
-function holderStatement({ event, key }: Claim): BoundStatement {
-  return { statement: keyHolderSql, parameters: [event.repositoryId, key.key] };
+function earlierEventStatement({ event, key }: KeyRequest): BoundStatement {
+  return { statement: earlierEventSql, parameters: [event.repositoryId, key.key] };
 }
 
 function refuseKeyInUse(): Failure {

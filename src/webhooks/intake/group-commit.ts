@@ -1,6 +1,6 @@
 /**
- * What arrives while a commit is under way goes into the next one, together. So callers share what a commit costs, and
- * of two units that change the same rows one does not wait for the other's transaction, as long as one process takes them.
+ * Group commit: items that arrive while a commit is under way go into the next one together. Callers share the cost of a
+ * commit, and items of one process that change the same rows do not wait for each other's transactions.
  */
 import { Failure, isFailure } from '../../errors.ts';
 
@@ -12,14 +12,14 @@ export interface GroupCommit<Item, Result> {
 
 export interface GroupCommitOptions<Item, Result> {
   readonly maxItems: number;
-  /** Of items of one owner; one that would go beyond is refused, unless it is the only one of its owner. */
+  /** Of the items of one owner. An item beyond it is refused, unless it is the only one of its owner. */
   readonly maxWaitingBytes: number;
   readonly bytesOf: (item: Item) => number;
-  /** Owners take turns, so that one who brings much does not hold up the others. */
+  /** Owners take turns, so that an owner with many items does not hold up the others. */
   readonly ownerOf: (item: Item) => string;
   /**
-   * All or nothing of those that go into it; a result for each, and undefined for those that are left; the first item is
-   * never left. The others come first in the next commit.
+   * Stores all or nothing of the items that it takes. Returns a result for each item, and undefined for those that it leaves,
+   * which come first in the next commit. It never leaves the first item.
    */
   readonly commit: (items: readonly Item[]) => Promise<readonly (Result | undefined)[]>;
 }
@@ -28,7 +28,7 @@ interface Waiting<Item, Result> {
   readonly item: Item;
   readonly resolve: (result: Result) => void;
   readonly reject: (error: unknown) => void;
-  /** It was in a commit that failed, perhaps because of another one in it. */
+  /** It was in a commit that failed, perhaps because of another item, so it commits alone. */
   isAlone: boolean;
 }
 
@@ -76,7 +76,7 @@ export function createGroupCommit<Item, Result>(options: GroupCommitOptions<Item
         queue.add({ item, resolve, reject, isAlone: false });
         if (isRunning) return;
         isRunning = true;
-        // What other sockets bring in this turn of the event loop goes along.
+        // Items that other sockets bring in this turn of the event loop go along.
         setImmediate(() => void run());
       });
     },

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { isFailure } from '../../errors.ts';
 import type { PublishedNotice, PublishNotice } from '../../notices/notice.ts';
 import { type Event, eventSchema } from '../events/event.ts';
-import { KEY_USED } from '../intake/draft-event.ts';
+import { KEY_USED } from '../intake/prepare-event.ts';
 import type { Management } from './management.ts';
 import { publishEvent } from './publish-event.ts';
 

@@ -1,7 +1,7 @@
 /** Stores an event with its deliveries, then wakes the workers of this process. */
 import type { Hook } from '../hooks/hook.ts';
-import type { IncomingEvent } from '../intake/draft-event.ts';
 import type { EventReceipt } from '../intake/event-receipt.ts';
+import type { IncomingEvent } from '../intake/prepare-event.ts';
 import type { Management } from './management.ts';
 
 /** The caller sends a test; the workers take it over only if the caller ends before that. */

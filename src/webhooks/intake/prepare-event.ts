@@ -1,4 +1,4 @@
-/** From an event to the rows of its deliveries. Bodies are rendered here, once; attempts send the stored bytes. */
+/** Makes the rows of an event and its deliveries. The bodies are rendered here, once; every attempt sends the stored bytes. */
 
 import { createHash } from 'node:crypto';
 import { setImmediate as letOthersWork } from 'node:timers/promises';
@@ -28,38 +28,38 @@ export interface IncomingEvent {
   readonly idempotencyKey: string | undefined;
 }
 
-/** An event and its deliveries with their ids, ready to be stored. */
-export interface EventDraft {
-  readonly answer: EventReceipt;
+/** An event and its deliveries with their ids and bodies, ready to be stored. */
+export interface PreparedEvent {
+  readonly receipt: EventReceipt;
   readonly event: NewEvent;
-  /** Of its content and of all bodies. */
+  /** The size of its content and of all bodies. */
   readonly bytes: number;
 }
 
 export interface Recipients {
   readonly hooks: readonly Hook[];
-  /** When the workers may send; at once unless given. */
+  /** When the workers may send the deliveries; at once unless given. */
   readonly dueAtMs?: number;
 }
 
-export interface DraftInput {
+export interface PreparationInput {
   readonly world: World;
-  /** One for the event and one for each hook. */
+  /** The id of the event, then one id for each delivery. */
   readonly ids: readonly number[];
   /** The event as JSON. */
   readonly content: string;
-  /** Stores the bodies that are there, whenever they are a part's worth; without it they commit with the event. */
+  /** Called with the bodies so far whenever they reach `BYTES_OF_A_TURN`; without it all bodies are stored with the event. */
   readonly storeBodies?: (deliveries: readonly NewDelivery[]) => Promise<void>;
 }
 
-/** After so many bytes of bodies other work of the process gets a turn: fifty large ones take half a second. */
+/** After rendering this many bytes, other work of the process gets a turn: fifty large bodies take half a second. */
 const BYTES_OF_A_TURN = 1024 * 1024;
 
-export async function draftEvent(
-  { world, ids, content, storeBodies }: DraftInput,
+export async function prepareEvent(
+  { world, ids, content, storeBodies }: PreparationInput,
   incoming: IncomingEvent,
   { hooks, dueAtMs }: Recipients,
-): Promise<EventDraft> {
+): Promise<PreparedEvent> {
   const { repository, event, source, idempotencyKey } = incoming;
   const nowMs = world.nowMs();
   const [eventId = 0, ...deliveryIds] = ids;
@@ -68,7 +68,7 @@ export async function draftEvent(
     hook,
     uuid: createDeliveryUuid(nowMs, world.randomBytes(10)),
   }));
-  const answer: EventReceipt = {
+  const receipt: EventReceipt = {
     id: eventId,
     kind: event.kind,
     project_id: repository.id,
@@ -101,12 +101,12 @@ export async function draftEvent(
     if (bytesOfTurn >= BYTES_OF_A_TURN) await endTurn();
   }
   if (storeBodies !== undefined && bytesOfTurn > 0) await endTurn();
-  const key = idempotencyKey === undefined ? undefined : describeKey(idempotencyKey, content, { answer, nowMs });
+  const key = idempotencyKey === undefined ? undefined : describeKey(idempotencyKey, content, { receipt, nowMs });
   const row = { id: eventId, repositoryId: repository.id, kind: event.kind, source, content, nowMs };
-  return { answer, event: { ...row, key, deliveries }, bytes };
+  return { receipt, event: { ...row, key, deliveries }, bytes };
 }
 
-/** Its body is in the store, and no longer in memory. */
+/** The body is in the store now; its memory is released. */
 function toStored(delivery: NewDelivery): NewDelivery {
   const { body } = delivery;
   if ('storedBytes' in body) return delivery;
@@ -115,11 +115,11 @@ function toStored(delivery: NewDelivery): NewDelivery {
   return { ...delivery, body: { storedBytes } };
 }
 
-function describeKey(key: string, content: string, { answer, nowMs }: { answer: EventReceipt; nowMs: number }) {
+function describeKey(key: string, content: string, { receipt, nowMs }: { receipt: EventReceipt; nowMs: number }) {
   return {
     key,
     fingerprint: fingerprintOf(content),
-    answer: JSON.stringify(answer),
+    answer: JSON.stringify(receipt),
     expiresAtMs: nowMs + KEY_LIFETIME_MS,
   };
 }

@@ -1,0 +1,89 @@
+/** Prepares and stores as many submitted events as fit into one commit. */
+import type { Store } from '../../database/store.ts';
+import { listHooksWanting } from '../hooks/hook-store.ts';
+import { commitEvents, type EarlierEvent, insertEvents, type NewEvent } from './event-batch-store.ts';
+import type { EventReceipt } from './event-receipt.ts';
+import { type PreparedEvent, prepareEvent, type Recipients } from './prepare-event.ts';
+import type { IntakeDependencies, StoreOutcome, Submission } from './submission.ts';
+
+/**
+ * Bytes of events and bodies in one commit. The bodies of a larger event are stored before it, in parts of this size: a
+ * megabyte to fifty webhooks is fifty megabytes, and other events would wait for such a commit.
+ */
+export const MAX_BYTES = 1024 * 1024;
+/** Stores as many as fit into one commit. The outcome is undefined for those that are left for the next. */
+export async function commitPrepared(
+  dependencies: IntakeDependencies,
+  submissions: readonly Submission[],
+): Promise<(StoreOutcome | undefined)[]> {
+  const { store } = dependencies;
+  const outcomes = new Map<Submission, StoreOutcome>();
+  const findRecipients = await readRecipients(store, submissions);
+  const prepared = await prepareEvents(dependencies, submissions, { findRecipients, outcomes });
+  const events = [...prepared.values()].map(({ event }) => event);
+  const earlier = await storeEvents(store, events);
+  for (const [index, [submission, { receipt }]] of [...prepared].entries())
+    outcomes.set(submission, toOutcome(receipt, earlier[index]));
+  return submissions.map((submission) => outcomes.get(submission));
+}
+
+/** For each event, returns the earlier event with the same key; undefined if the event was stored. */
+async function storeEvents(store: Store, events: readonly NewEvent[]): Promise<(EarlierEvent | undefined)[]> {
+  if (events.some(({ key }) => key !== undefined)) return await store.call(commitEvents, events);
+  await insertEvents(store, events);
+  return [];
+}
+
+function toOutcome(receipt: EventReceipt, earlier: EarlierEvent | undefined): StoreOutcome {
+  return earlier === undefined ? { receipt } : { earlier };
+}
+
+interface Preparation {
+  readonly findRecipients: FindRecipients;
+  /** Gets the outcome of events whose bodies do not fit into one commit. */
+  readonly outcomes: Map<Submission, StoreOutcome>;
+}
+
+/** Prepares as many events as fit into one commit. */
+async function prepareEvents(
+  { store, world }: IntakeDependencies,
+  submissions: readonly Submission[],
+  { findRecipients, outcomes }: Preparation,
+): Promise<Map<Submission, PreparedEvent>> {
+  const [first] = submissions;
+  // An event whose bodies are stored commits alone, so that others do not fail if its ids are taken.
+  if (first?.prepared !== undefined) return new Map([[first, first.prepared]]);
+  const prepared = new Map<Submission, PreparedEvent>();
+  let bytes = 0;
+  for (const submission of submissions) {
+    if (submission.prepared !== undefined) continue;
+    const recipients = findRecipients(submission);
+    const count = 1 + recipients.hooks.length;
+    const estimate = submission.content.length * count;
+    if (estimate > MAX_BYTES) outcomes.set(submission, { tooLargeFor: recipients });
+    if (bytes + estimate > MAX_BYTES) continue;
+    const ids = await store.makeIds(count);
+    const event = await prepareEvent({ world, ids, content: submission.content }, submission.incoming, recipients);
+    prepared.set(submission, event);
+    bytes += event.bytes;
+  }
+  return prepared;
+}
+
+type FindRecipients = (submission: Submission) => Recipients;
+
+/** Reads the hooks of each kind and repository once. */
+async function readRecipients(
+  store: Store,
+  submissions: readonly Submission[],
+): Promise<(submission: Submission) => Recipients> {
+  const keyOf = ({ incoming: { repository, event } }: Submission) => `${repository.id} ${event.kind}`;
+  const withoutRecipients = submissions.filter(({ recipients }) => recipients === undefined);
+  const open = new Map(withoutRecipients.map((submission) => [keyOf(submission), submission]));
+  const read = [...open].map(async ([key, { incoming }]) => {
+    const hooks = await listHooksWanting(store, incoming.repository.id, incoming.event.kind);
+    return [key, { hooks }] as const;
+  });
+  const byKey = new Map<string, Recipients>(await Promise.all(read));
+  return (submission) => submission.recipients ?? byKey.get(keyOf(submission)) ?? { hooks: [] };
+}

@@ -1,0 +1,36 @@
+import { isFailure } from '../../errors.ts';
+import { contentStatements, type NewDelivery } from '../delivery/queue/delivery-store.ts';
+import { deleteContentsOf } from '../delivery/queue/delivery-sweep-store.ts';
+import { findEarlierEvent } from './event-batch-store.ts';
+import type { GroupCommit } from './group-commit.ts';
+import { prepareEvent } from './prepare-event.ts';
+import type { IntakeDependencies, StoreOutcome, Submission } from './submission.ts';
+
+/** Stores the bodies of a large event part by part, with commits of other events in between, and then the event itself. */
+export async function storeInParts(
+  { store, world }: IntakeDependencies,
+  submission: Submission,
+  group: GroupCommit<Submission, StoreOutcome>,
+): Promise<StoreOutcome> {
+  const { incoming, content, recipients = { hooks: [] } } = submission;
+  const { idempotencyKey: key, repository } = incoming;
+  const earlier = key && (await findEarlierEvent(store, repository.id, { key, nowMs: world.nowMs() }));
+  if (earlier) return { earlier };
+  const storedIds: number[] = [];
+  const storeBodies = async (deliveries: readonly NewDelivery[]): Promise<void> => {
+    await store.writeAll(contentStatements(deliveries));
+    for (const { id, body } of deliveries) if (!('storedBytes' in body)) storedIds.push(id);
+  };
+  try {
+    const ids = await store.makeIds(1 + recipients.hooks.length);
+    const prepared = await prepareEvent({ world, ids, content, storeBodies }, incoming, recipients);
+    const outcome = await group.submit({ ...submission, prepared });
+    if ('earlier' in outcome) await deleteContentsOf(store, storedIds);
+    return outcome;
+  } catch (error) {
+    // If the outcome of the commit is unknown, the event may be stored, and needs its bodies.
+    const isUnknown = isFailure(error) && error.details.isUnknown === true;
+    if (!isUnknown) await deleteContentsOf(store, storedIds).catch(() => {});
+    throw error;
+  }
+}

@@ -1,0 +1,28 @@
+import type { Store } from '../../database/store.ts';
+import type { World } from '../../world.ts';
+import type { EarlierEvent } from './event-batch-store.ts';
+import type { EventReceipt } from './event-receipt.ts';
+import type { IncomingEvent, PreparedEvent, Recipients } from './prepare-event.ts';
+
+export interface IntakeDependencies {
+  readonly store: Store;
+  readonly world: World;
+}
+
+/** An event that a caller submitted, on its way into the store. */
+export interface Submission {
+  readonly incoming: IncomingEvent;
+  /** Undefined until the hooks are read that subscribe to it. */
+  readonly recipients: Recipients | undefined;
+  /** The event as JSON. */
+  readonly content: string;
+  /** Of a large event only, whose bodies are stored already. */
+  readonly prepared?: PreparedEvent;
+}
+
+export type StoreOutcome =
+  | { readonly receipt: EventReceipt }
+  /** An earlier event has its idempotency key; nothing of this one is stored. */
+  | { readonly earlier: EarlierEvent }
+  /** Its bodies for these recipients exceed one commit: nothing is stored yet, and its bodies have to be stored in parts. */
+  | { readonly tooLargeFor: Recipients };
