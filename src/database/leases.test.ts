@@ -103,6 +103,7 @@ forEachEngine(
     await runUnderLease(dependencies, { name: 'sweep', durationMs: 30 }, async (lost) => {
       const thief = { name: 'sweep', owner: 'thief', nowMs: realWorld.nowMs() + 60_000, durationMs: 1 };
       assert.ok(await acquireLease(store, thief));
+      // Only the signal ends it.
       await assert.rejects(realWorld.sleep(60_000, lost), { code: 'ABORT_ERR' });
     });
     await assert.rejects(

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { Writable } from 'node:stream';
 import { test } from 'node:test';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { createLog } from '../telemetry/log.ts';
 import { realWorld } from '../world.ts';
 import { createRoundWorker } from './round-worker.ts';
@@ -29,7 +30,7 @@ test('rounds follow each other, never two at once, until the worker is stopped',
   let underWay = 0;
   const { work } = createWork(async () => {
     assert.equal(++underWay, 1);
-    await realWorld.sleep(1);
+    await nextTurn();
     underWay--;
     if (++rounds === 3) resolve();
   });
@@ -67,6 +68,7 @@ test('a round that throws is reported with the name of its worker, and the next 
 
 test('a stop interrupts the rest, aborts the round, waits for it and reports nothing; it may come twice or first', async () => {
   const { work, lines } = createWork(async (signal) => {
+    // Only the signal ends it.
     await realWorld.sleep(60_000, signal);
   });
   work.start();

@@ -133,11 +133,13 @@ async function waitUntil(holds: () => boolean, load: ServiceLoad): Promise<void>
   while (!holds()) {
     if (load.failures.length > 0) return;
     if (performance.now() > endMs) throw new Error(`It did not come to an end: ${describeProgress(load.counts)}`);
+    // The counts of the load have no event.
     await sleep(LOOK_EVERY_MS);
   }
 }
 
 async function failAfter(ms: number, load: ServiceLoad): Promise<never> {
+  // A time limit.
   await sleep(ms, undefined, { ref: false });
   throw new Error(`It did not come to an end: ${describeProgress(load.counts)}`);
 }

@@ -200,6 +200,7 @@ async function findPrimaryOf(nodes: readonly FleetNode[]): Promise<FleetNode> {
   const asked = await Promise.all(nodes.map((node) => answers(node, '/primary')));
   const primary = nodes[asked.indexOf(true)];
   if (primary !== undefined) return primary;
+  // Patroni tells it only when asked.
   await sleep(ASK_EVERY_MS);
   return findPrimaryOf(nodes);
 }
@@ -251,6 +252,7 @@ async function waitFor(what: string, holds: () => Promise<boolean>): Promise<voi
   const end = performance.now() + START_WITHIN_MS;
   while (!(await holds())) {
     if (performance.now() > end) throw new Error(`Gave up waiting for ${what}: ${showLogs()}`);
+    // Patroni tells it only when asked.
     await sleep(ASK_EVERY_MS);
   }
 }

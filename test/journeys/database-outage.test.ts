@@ -107,6 +107,7 @@ for (const { title, begin, end } of OUTAGES)
       assert.equal(page.status, 503);
       assert.match(page.text, /<h1>/);
       assert.equal(ready.status, 503);
+      // A long outage runs into the time limits of connections, which a short one does not.
       await realWorld.sleep(AWAY_MS);
       assert.equal((await predict(at)).status, 200);
       assert.equal((await request(`${at.url}/healthz`)).status, 200);

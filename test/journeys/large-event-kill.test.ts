@@ -12,6 +12,7 @@ import { numberedPush, startAnnouncingPrograms } from '../support/announcing-pro
 import { createStorePlace, engines, findReasonToSkip, openTestStore } from '../support/engines.ts';
 import { startReceiver } from '../support/receiver.ts';
 import { startProgram } from '../support/start-program.ts';
+import { waitUntil } from '../support/wait-until.ts';
 
 const HOOKS = 40;
 const DAY_MS = 86_400_000;
@@ -35,11 +36,10 @@ async function count(store: Store) {
 
 /** Some of its bodies are stored, and the event is not. */
 async function waitForParts(store: Store, isAnswered: () => boolean): Promise<void> {
-  for (;;) {
+  await waitUntil(async () => {
     assert.ok(!isAnswered(), 'the event was answered before the kill');
-    if ((await count(store)).contents >= 3) return;
-    await realWorld.sleep(2);
-  }
+    return (await count(store)).contents >= 3;
+  }, 2);
 }
 
 async function send(url: string, token: string): Promise<{ status: number; id: unknown }> {

@@ -47,6 +47,7 @@ async function keepReporting(program: Program, reporter: Reporter): Promise<void
   while (isUp) {
     if (reporter.acknowledged < MOST_REPORTS) await report(program, reporter);
     isUp = await checkAnswer(program, reporter);
+    // The pace of the reports: without it, they would be over before the program learns from them.
     await sleep(50);
   }
 }
@@ -131,6 +132,7 @@ async function waitForTheEnd(life: number, place: StorePlace): Promise<void> {
   const endMs = Date.now() + 60_000;
   await waitUntil(() => readSum() !== before || Date.now() >= endMs, 2);
   database.close();
+  // A moment by chance within the training or after the promotion.
   await sleep(300 * random());
 }
 

@@ -158,6 +158,7 @@ for (const { title, awayMs, begin, end } of OUTAGES)
       const program = await start();
       await receiver.waitFor(DELIVERIES / 4);
       await begin(cluster);
+      // How long the server is away is what is tested.
       await realWorld.sleep(isLong ? 30_000 : awayMs);
       await end(cluster);
       await waitUntilNothingPends(store);

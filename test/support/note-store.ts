@@ -99,6 +99,7 @@ export const insertAndForgive = procedure(import.meta.url, 'insertAndForgive', a
 
 export const insertAndWait = procedure(import.meta.url, 'insertAndWait', async (transaction, id: string) => {
   await transaction.run(insertNoteSql, [id, 1]);
+  // Anything but a statement.
   await new Promise((resolve) => setTimeout(resolve, 50));
   await transaction.run(insertNoteSql, [`${id}-late`, 1]);
 });

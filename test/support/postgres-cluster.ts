@@ -181,6 +181,7 @@ async function waitUntilReady(folder: string): Promise<void> {
       return await client.end();
     } catch (error) {
       if (tries === MAX_TRIES) throw error;
+      // A server that starts tells its clients nothing.
       await sleep(50);
     }
   }

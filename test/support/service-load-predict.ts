@@ -12,6 +12,7 @@ export interface PredictLoad {
   readonly counts: { predicted: number; slowestPredictMs: number };
 }
 
+/** The pace of each caller. */
 const PREDICT_EVERY_MS = 5;
 
 /** One caller for each process that takes calls, over gRPC, from beginning to end. A call that fails is a failure. */
@@ -23,6 +24,7 @@ export async function predictAll(state: PredictLoad): Promise<void> {
         asked.add(program);
         void keepPredicting(state, program);
       }
+    // The list of programs has no event.
     await sleep(PREDICT_EVERY_MS);
   }
 }
@@ -45,6 +47,7 @@ async function keepPredicting(state: PredictLoad, program: Program): Promise<voi
       state.failures.push(`Predict: ${(error as Error).message}`);
     }
     state.counts.slowestPredictMs = Math.max(state.counts.slowestPredictMs, performance.now() - startMs);
+    // The pace of a caller.
     await sleep(PREDICT_EVERY_MS);
   }
 }

@@ -163,6 +163,7 @@ async function callUntilAnswered(state: State, send: (url: string) => Promise<An
     if (typeof answer !== 'string' && answer.status !== 503) return { status: answer.status, text: answer.text, tries };
     const what = typeof answer === 'string' ? answer : String(answer.status);
     state.counts.repeated.set(what, (state.counts.repeated.get(what) ?? 0) + 1);
+    // As clients do between two tries: nothing tells them when the service is back.
     await sleep(RETRY_MS);
   }
 }
@@ -268,6 +269,7 @@ function reportAll(state: State): Promise<unknown> {
   return shareNumbers(calls, 2, async (call) => {
     const numbers = Array.from({ length: OBSERVATIONS_A_CALL }, (_, index) => call * OBSERVATIONS_A_CALL + index + 1);
     const body = numbers.map(renderObservation).join('\n');
+    // All along the load, too.
     while (state.counts.accepted < (state.scale.events * call) / calls - 50) await sleep(RETRY_MS);
     const { status, text } = await callUntilAnswered(state, (url) =>
       post(`${url}/observation.v1.ObservationService/ReportBatch`, body, { 'content-type': 'application/jsonl' }),

@@ -12,6 +12,7 @@ export async function waitUntil<T>(find: () => T | Promise<T>, everyMs = 20): Pr
   while (performance.now() - startedMs < LIMIT_MS) {
     const found = await find();
     if (found !== false && found !== null && found !== undefined) return found as Found<T>;
+    // What is asked has no event.
     await sleep(everyMs);
   }
   throw new Error('Waited for four minutes in vain');

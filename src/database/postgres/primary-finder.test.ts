@@ -110,6 +110,7 @@ async function writeWithoutStandby(host: Host, write: () => Promise<unknown>): P
     });
     while (outcome === undefined) {
       canceled += await cancelWaits(host);
+      // A backend that waits for its standby tells its clients nothing.
       await sleep(20);
     }
     if (canceled > 0) return outcome;

@@ -45,6 +45,7 @@ async function startSlowReceiver(random: Random, exchanges: Exchange[]): Promise
       endedMs: Number.POSITIVE_INFINITY,
     };
     exchanges.push(exchange);
+    // Any delay, so that attempts overlap in all ways.
     setTimeout(() => {
       exchange.endedMs = performance.now();
       response.statusCode = status;
@@ -56,6 +57,7 @@ async function startSlowReceiver(random: Random, exchanges: Exchange[]): Promise
 /** What it reads is as old as the answer took, and a commit may be seen by others before its writer sees it. */
 function delayStore(store: Store, random: Random): Store {
   const late = async <Answer>(work: () => Promise<Answer>): Promise<Answer> => {
+    // Both delays are by chance, so that reads and commits overlap in all ways.
     if (random() < 0.3) await realWorld.sleep(random() * MAX_DELAY_MS);
     const answer = await work();
     if (random() < 0.5) await realWorld.sleep(random() * MAX_DELAY_MS);
@@ -70,6 +72,7 @@ function delayStore(store: Store, random: Random): Store {
   };
 }
 
+/** Leases are renewed so often that the races meet renewals. */
 const world: World = {
   ...realWorld,
   sleep: (ms, signal) => realWorld.sleep(ms === RENEW_EVERY_MS ? RENEWED_EVERY_MS : ms, signal),
@@ -172,6 +175,7 @@ const replaceWorker: Operation = async (run) => {
   run.workers[index] = await run.startWorker();
 };
 
+/** The workers take turns of their own length between two operations. */
 const rest: Operation = async ({ random }) => await realWorld.sleep(random() * 20);
 
 const OPERATIONS: readonly (readonly [share: number, operation: Operation])[] = [
@@ -217,6 +221,7 @@ async function waitForEnd({ store }: Run): Promise<void> {
   for (let round = 0; round < ROUNDS_TO_END; round += 1) {
     if ((await store.read(unendedSql)).length === 0) return;
     await bringRetriesForward({ store } as Run);
+    // A retry that was brought forward needs a scan of the worker and an answer of its receiver.
     await realWorld.sleep(50);
   }
   assert.deepEqual(await store.read(unendedSql), [], 'these deliveries are stuck');

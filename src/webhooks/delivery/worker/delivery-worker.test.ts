@@ -133,7 +133,8 @@ forEachEngine('a destination that is down gets few attempts, and the rest of its
 });
 
 forEachEngine('a stop lets the attempt under way end and stores it', async (store) => {
-  await using receiver = await startReceiver((_, response) => void setTimeout(() => response.end('late'), 300));
+  const stopping = Promise.withResolvers<void>();
+  await using receiver = await startReceiver((_, response) => void stopping.promise.then(() => response.end('late')));
   const { url } = receiver;
   await insertTestHook(store, { id: 1, url });
   const worker = startTestWorker(store);
@@ -141,7 +142,9 @@ forEachEngine('a stop lets the attempt under way end and stores it', async (stor
   for (let count = 0; count < 10; count += 1) ids.push(await enqueueTestDelivery(store, { hookId: 1, url }));
   worker.wake();
   await receiver.waitFor(4);
-  await worker.stop();
+  const stopped = worker.stop();
+  stopping.resolve();
+  await stopped;
   await worker.stop();
   const rows = await Promise.all(ids.map((id) => readDelivery(store, id)));
   assert.equal(rows.filter((row) => row.state === 'succeeded').length, receiver.received.length);

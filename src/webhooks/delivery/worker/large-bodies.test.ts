@@ -32,10 +32,15 @@ forEachEngine(
   'large bodies under way have a budget, and small deliveries of another owner pass them',
   async (store) => {
     const answers: (() => void)[] = [];
+    const isFull = Promise.withResolvers<void>();
+    const hold = (end: () => void) => {
+      answers.push(end);
+      if (answers.length === MAX_AT_ONCE) isFull.resolve();
+    };
     await using parts = new AsyncDisposableStack();
     const origins: string[] = [];
     for (let index = 0; index < OWNERS * HOOKS_OF_OWNER; index += 1) {
-      const receiver = parts.use(await startReceiver((_, response) => void answers.push(() => response.end('ok'))));
+      const receiver = parts.use(await startReceiver((_, response) => hold(() => response.end('ok'))));
       origins.push(new URL(receiver.url).origin);
     }
     await using quick = await startReceiver();
@@ -50,7 +55,7 @@ forEachEngine(
       answered += answers.length;
       for (const end of answers.splice(0)) end();
     };
-    while (answers.length < MAX_AT_ONCE) await realWorld.sleep(5);
+    await isFull.promise;
     while (answered < COUNT) {
       const id = await enqueueTestDelivery(store, small);
       worker.wake([small.hookId]);

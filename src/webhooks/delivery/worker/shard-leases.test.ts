@@ -27,10 +27,10 @@ for (const [title, lose] of LOST_LEASES)
     await using receiver = await startReceiver();
     await insertTestHook(store, { id: 1, url: receiver.url });
     const clock = { aheadMs: 0 };
-    // The next renewal in its turn never comes.
     const world = {
       ...realWorld,
       monotonicMs: () => realWorld.monotonicMs() + clock.aheadMs,
+      // The next renewal in its turn never comes.
       sleep: (ms: number, signal?: AbortSignal) => realWorld.sleep(ms === RENEW_EVERY_MS ? 2 ** 30 : ms, signal),
     };
     let renewals = 0;
