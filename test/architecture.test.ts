@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { test } from 'node:test';
+import { findTooLongFunctions, listFunctionLengths } from './support/function-lengths.ts';
 import {
   findBaseImportsAbove,
   findCrowdedModules,
@@ -91,3 +92,15 @@ for (const [rule, find, broken] of rules) {
   test(rule, () => assert.deepEqual(find(program), []));
   test(`the rule can fail: ${rule}`, () => assert.notEqual(find(broken).length, 0));
 }
+
+test('nine of ten functions have at most 15 lines', () => {
+  const lengths = listFunctionLengths('src');
+  assert.ok(lengths.length > 5000);
+  assert.ok(lengths.every(({ lines }) => lines > 0));
+  assert.deepEqual(findTooLongFunctions(lengths), []);
+});
+
+test('the rule can fail: nine of ten functions have at most 15 lines', () => {
+  const lengths = [16, 17, ...Array.from({ length: 17 }, () => 15)].map((lines, index) => ({ at: `${index}`, lines }));
+  assert.deepEqual(findTooLongFunctions(lengths), ['1 has 17 lines']);
+});
