@@ -43,10 +43,10 @@ const refusals = {
 };
 const tags = ['OAuth'];
 
-/** Describes the routes of `/oauth`; each parameter may come in the query or in JSON too. */
-export function describeProtocol(routes: OpenAPIHono<HttpEnv>): void {
-  const { openAPIRegistry: registry } = routes;
-  registry.registerPath({
+type RouteDocument = Parameters<OpenAPIHono['openAPIRegistry']['registerPath']>[0];
+
+const DOCUMENTS: readonly RouteDocument[] = [
+  {
     method: 'post',
     path: '/token',
     summary: 'Exchange a code, refresh, or obtain a token for the client itself or for a device',
@@ -61,8 +61,8 @@ export function describeProtocol(routes: OpenAPIHono<HttpEnv>): void {
       scope: z.string().optional(),
     }),
     responses: { 200: { description: 'Tokens', ...json(tokenSchema) }, ...refusals },
-  });
-  registry.registerPath({
+  },
+  {
     method: 'post',
     path: '/revoke',
     summary: 'Revoke a token (RFC 7009)',
@@ -72,30 +72,35 @@ export function describeProtocol(routes: OpenAPIHono<HttpEnv>): void {
       200: { description: 'It is revoked, or never was one', ...json(z.object({})) },
       ...refusals,
     },
-  });
-  registry.registerPath({
+  },
+  {
     method: 'post',
     path: '/introspect',
     summary: 'Ask what a token is (RFC 7662)',
     tags,
     request: form({ token: z.string(), token_type_hint: z.string().optional() }),
     responses: { 200: { description: 'Its state', ...json(introspectionSchema) }, ...refusals },
-  });
-  registry.registerPath({
+  },
+  {
     method: 'post',
     path: '/device',
     summary: 'Obtain codes for a device without a browser (RFC 8628)',
     tags,
     request: form({ scope: z.string().optional() }),
     responses: { 200: { description: 'The codes', ...json(deviceSchema) }, ...refusals },
-  });
-  registry.registerPath({
+  },
+  {
     method: 'get',
     path: '/userinfo',
     summary: 'The subject of a token with the scope openid (OpenID Connect Core §5.3)',
     tags,
     responses: { 200: { description: 'Claims', ...json(z.object({ sub: z.string() }).loose()) }, 401: refusals[401] },
-  });
+  },
+];
+
+/** Describes the routes of `/oauth`; each parameter may come in the query or in JSON too. */
+export function describeProtocol({ openAPIRegistry }: OpenAPIHono<HttpEnv>): void {
+  for (const document of DOCUMENTS) openAPIRegistry.registerPath(document);
 }
 
 const authorizeQuery = z.object({

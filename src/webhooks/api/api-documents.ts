@@ -1,5 +1,5 @@
 /** What the descriptions of several routes share. */
-import { z } from '@hono/zod-openapi';
+import { type OpenAPIHono, z } from '@hono/zod-openapi';
 
 export const repositoryPath = z.object({
   owner: z.string().openapi({ description: 'Path of the person or organization.' }),
@@ -34,3 +34,11 @@ export const REFUSED = {
     'Refused: 400 bad input, 401 no or a wrong token, 403 no rights, 404 not there, 409 conflict, 429 too many',
   content: { 'application/json': { schema: refusalJson } },
 };
+
+type Registry = OpenAPIHono['openAPIRegistry'];
+
+export type RouteDocument = Parameters<Registry['registerPath']>[0];
+
+export function describeRoutes(registry: Registry, documents: readonly RouteDocument[]): void {
+  for (const document of documents) registry.registerPath(document);
+}

@@ -13,7 +13,7 @@ import { toOffsetTime } from '../parameters/json-body.ts';
 import { parseKnownParameters, parseParameters, readParameters } from '../parameters/parameters.ts';
 import type { Repository } from '../repositories/repository.ts';
 import { refuseDeleted } from '../repositories/repository-access.ts';
-import { bodyOf, REFUSED, repositoryPath } from './api-documents.ts';
+import { bodyOf, describeRoutes, REFUSED, type RouteDocument, repositoryPath } from './api-documents.ts';
 
 const SCOPE = 'all_hook';
 const SECRET_BYTES = 24;
@@ -37,7 +37,7 @@ const newBridgeJson = bridgeJson.extend({ secret: z.string() }).openapi('NewBrid
 
 export function createBridgeRoutes(dependencies: ManagementDependencies): OpenAPIHono<IdentityEnv> {
   const routes = createRoutes<IdentityEnv>();
-  describeRoutes(routes);
+  describeRoutes(routes.openAPIRegistry, DOCUMENTS);
   routes.get('/repos/:owner/:repo/bridges', dependencies.requireScope(SCOPE), async (c) => {
     const { owner, repo } = c.req.param();
     const repository = await dependencies.access.findAdministered(c.get('identity'), owner, repo);
@@ -99,10 +99,11 @@ function parseHost(host: string): BridgeName {
   });
 }
 
-function describeRoutes({ openAPIRegistry }: OpenAPIHono<IdentityEnv>): void {
-  const tags = ['Events'];
-  const params = repositoryPath.extend({ host: z.enum(BRIDGE_NAMES) });
-  openAPIRegistry.registerPath({
+const tags = ['Events'];
+const params = repositoryPath.extend({ host: z.enum(BRIDGE_NAMES) });
+
+const DOCUMENTS: readonly RouteDocument[] = [
+  {
     method: 'get',
     path: '/repos/{owner}/{repo}/bridges',
     summary: 'List the code hosts whose webhooks are taken',
@@ -112,8 +113,8 @@ function describeRoutes({ openAPIRegistry }: OpenAPIHono<IdentityEnv>): void {
       default: REFUSED,
       200: { description: 'All', content: { 'application/json': { schema: z.array(bridgeJson) } } },
     },
-  });
-  openAPIRegistry.registerPath({
+  },
+  {
     method: 'put',
     path: '/repos/{owner}/{repo}/bridges/{host}',
     summary: "Take a code host's webhooks, with this secret",
@@ -126,13 +127,13 @@ function describeRoutes({ openAPIRegistry }: OpenAPIHono<IdentityEnv>): void {
         content: { 'application/json': { schema: newBridgeJson } },
       },
     },
-  });
-  openAPIRegistry.registerPath({
+  },
+  {
     method: 'delete',
     path: '/repos/{owner}/{repo}/bridges/{host}',
     summary: "Take a code host's webhooks no more",
     tags,
     request: { params },
     responses: { default: REFUSED, 204: { description: 'Deleted' } },
-  });
-}
+  },
+];

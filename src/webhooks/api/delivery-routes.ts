@@ -16,7 +16,7 @@ import {
 import { findHook } from '../management/manage-hook.ts';
 import type { ManagementDependencies, SendingDependencies } from '../management/management.ts';
 import { parseId, readParameters } from '../parameters/parameters.ts';
-import { hookPath } from './api-documents.ts';
+import { describeRoutes, hookPath, type RouteDocument } from './api-documents.ts';
 
 const SCOPE = 'all_hook';
 const HOOK = '/repos/:owner/:repo/hooks/:id';
@@ -28,7 +28,7 @@ export function createDeliveryRoutes(
   dependencies: ManagementDependencies & SendingDependencies,
 ): OpenAPIHono<IdentityEnv> {
   const routes = createRoutes<IdentityEnv>();
-  describeRoutes(routes.openAPIRegistry);
+  describeRoutes(routes.openAPIRegistry, DOCUMENTS);
   addLog(routes, dependencies);
   addSendingAgain(routes, dependencies);
   return routes;
@@ -86,41 +86,42 @@ const asJson = <S extends z.ZodType>(description: string, schema: S) => ({
   content: { 'application/json': { schema } },
 });
 
-function describeRoutes(registry: OpenAPIHono['openAPIRegistry']): void {
-  const path = '/repos/{owner}/{repo}/hooks/{id}';
-  registry.registerPath({
+const HOOK_PATH = '/repos/{owner}/{repo}/hooks/{id}';
+
+const DOCUMENTS: readonly RouteDocument[] = [
+  {
     method: 'get',
-    path: `${path}/deliveries`,
+    path: `${HOOK_PATH}/deliveries`,
     summary: 'List the deliveries of a webhook',
     description: 'Newest first. The log is kept for 30 days. A parameter that is not listed here is refused.',
     tags,
     request: { params: hookPath, query: listParameters },
     responses: { 200: asJson('A page', z.array(listedDeliveryJson)) },
-  });
-  registry.registerPath({
+  },
+  {
     method: 'get',
-    path: `${path}/deliveries/{delivery_id}`,
+    path: `${HOOK_PATH}/deliveries/{delivery_id}`,
     summary: 'Read a delivery with every attempt',
     tags,
     request: { params: deliveryPath },
     responses: { 200: asJson('The delivery', deliveryDetailJson) },
-  });
-  registry.registerPath({
+  },
+  {
     method: 'post',
-    path: `${path}/deliveries/{delivery_id}/redeliver`,
+    path: `${HOOK_PATH}/deliveries/{delivery_id}/redeliver`,
     summary: 'Send a delivery again',
     description: 'The same bytes and the same id, with a new schedule of attempts.',
     tags,
     request: { params: deliveryPath },
     responses: { 202: asJson('It will be sent', deliveryJson) },
-  });
-  registry.registerPath({
+  },
+  {
     method: 'post',
-    path: `${path}/replay`,
+    path: `${HOOK_PATH}/replay`,
     summary: 'Send permanently failed deliveries again',
     description: 'Deliveries created since then that are dead, blocked or expired.',
     tags,
     request: { params: hookPath, query: replayParameters },
     responses: { 202: asJson('How many will be sent', replayJson) },
-  });
-}
+  },
+];

@@ -1,18 +1,37 @@
-import { type OpenAPIHono, z } from '@hono/zod-openapi';
+import { z } from '@hono/zod-openapi';
 import { hookJson, updatedHookJson } from '../management/hook-json.ts';
 import { hookChangeParameters, newHookParameters } from '../management/manage-hook.ts';
 import { pageParameters } from '../parameters/paging.ts';
-import { bodyOf, hookPath, REFUSED, repositoryPath } from './api-documents.ts';
+import { bodyOf, hookPath, REFUSED, type RouteDocument, repositoryPath } from './api-documents.ts';
 
 const HOOKS = '/repos/{owner}/{repo}/hooks';
 const HOOK = `${HOOKS}/{id}`;
 const tags = ['Webhooks'];
 
-type OpenAPIRegistry = OpenAPIHono['openAPIRegistry'];
-
-export function describeHookRoutes(registry: OpenAPIRegistry): void {
-  describeCollection(registry);
-  registry.registerPath({
+export const HOOK_DOCUMENTS: readonly RouteDocument[] = [
+  {
+    method: 'get',
+    path: HOOKS,
+    summary: 'List the webhooks of a repository',
+    tags,
+    request: { params: repositoryPath, query: pageParameters },
+    responses: {
+      default: REFUSED,
+      200: { description: 'A page', content: { 'application/json': { schema: z.array(hookJson) } } },
+    },
+  },
+  {
+    method: 'post',
+    path: HOOKS,
+    summary: 'Create a webhook',
+    tags,
+    request: { params: repositoryPath, body: bodyOf(newHookParameters) },
+    responses: {
+      default: REFUSED,
+      201: { description: 'The webhook', content: { 'application/json': { schema: hookJson } } },
+    },
+  },
+  {
     method: 'get',
     path: HOOK,
     summary: 'Read a webhook',
@@ -22,8 +41,8 @@ export function describeHookRoutes(registry: OpenAPIRegistry): void {
       default: REFUSED,
       200: { description: 'The webhook', content: { 'application/json': { schema: hookJson } } },
     },
-  });
-  registry.registerPath({
+  },
+  {
     method: 'patch',
     path: HOOK,
     summary: 'Update a webhook',
@@ -34,16 +53,16 @@ export function describeHookRoutes(registry: OpenAPIRegistry): void {
       default: REFUSED,
       200: { description: 'The webhook without its id', content: { 'application/json': { schema: updatedHookJson } } },
     },
-  });
-  registry.registerPath({
+  },
+  {
     method: 'delete',
     path: HOOK,
     summary: 'Delete a webhook',
     tags,
     request: { params: hookPath },
     responses: { default: REFUSED, 204: { description: 'Deleted' } },
-  });
-  registry.registerPath({
+  },
+  {
     method: 'post',
     path: `${HOOK}/tests`,
     summary: 'Send a test delivery',
@@ -52,30 +71,5 @@ export function describeHookRoutes(registry: OpenAPIRegistry): void {
     tags,
     request: { params: hookPath },
     responses: { default: REFUSED, 204: { description: 'Attempted' } },
-  });
-}
-
-function describeCollection(registry: OpenAPIRegistry): void {
-  registry.registerPath({
-    method: 'get',
-    path: HOOKS,
-    summary: 'List the webhooks of a repository',
-    tags,
-    request: { params: repositoryPath, query: pageParameters },
-    responses: {
-      default: REFUSED,
-      200: { description: 'A page', content: { 'application/json': { schema: z.array(hookJson) } } },
-    },
-  });
-  registry.registerPath({
-    method: 'post',
-    path: HOOKS,
-    summary: 'Create a webhook',
-    tags,
-    request: { params: repositoryPath, body: bodyOf(newHookParameters) },
-    responses: {
-      default: REFUSED,
-      201: { description: 'The webhook', content: { 'application/json': { schema: hookJson } } },
-    },
-  });
-}
+  },
+];

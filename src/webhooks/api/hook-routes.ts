@@ -21,7 +21,8 @@ import { testHook } from '../management/test-hook.ts';
 import { readPage } from '../parameters/paging.ts';
 import { parseId, parseParameters, readParameters } from '../parameters/parameters.ts';
 import type { Repository } from '../repositories/repository.ts';
-import { describeHookRoutes } from './hook-documents.ts';
+import { describeRoutes } from './api-documents.ts';
+import { HOOK_DOCUMENTS } from './hook-documents.ts';
 
 const SCOPE = 'all_hook';
 
@@ -33,7 +34,7 @@ type HookContext = Context<IdentityEnv>;
 
 export function createHookRoutes(dependencies: HookRoutesDependencies): OpenAPIHono<IdentityEnv> {
   const routes = createRoutes<IdentityEnv>();
-  describeHookRoutes(routes.openAPIRegistry);
+  describeRoutes(routes.openAPIRegistry, HOOK_DOCUMENTS);
   addCollection(routes, dependencies);
   addSingle(routes, dependencies);
   routes.post('/repos/:owner/:repo/hooks/:id/tests', dependencies.requireScope(SCOPE), async (c) => {

@@ -18,14 +18,14 @@ import {
 import { checkUnlimited } from '../repositories/repository-access.ts';
 import { repositoryJson, toRepositoryJson } from '../repositories/repository-json.ts';
 import { countRepositoriesOfOwner, listRepositoriesOfOwner } from '../repositories/repository-store.ts';
-import { bodyOf, REFUSED, repositoryPath } from './api-documents.ts';
+import { bodyOf, describeRoutes, REFUSED, type RouteDocument, repositoryPath } from './api-documents.ts';
 
 const SCOPE = 'all_projects';
 const created = { description: 'The repository', content: { 'application/json': { schema: repositoryJson } } };
 
 export function createRepositoryRoutes(dependencies: ManagementDependencies): OpenAPIHono<IdentityEnv> {
   const routes = createRoutes<IdentityEnv>();
-  describeRoutes(routes);
+  describeRoutes(routes.openAPIRegistry, DOCUMENTS);
   addCreation(routes, dependencies);
   addReading(routes, dependencies);
   routes.delete('/repos/:owner/:repo', dependencies.requireScope(SCOPE), async (c) => {
@@ -92,19 +92,20 @@ function refuseOwner(login: string): Failure {
   });
 }
 
-function describeRoutes({ openAPIRegistry }: OpenAPIHono<IdentityEnv>): void {
-  const tags = ['Repositories'];
-  const org = z.object({ org: z.string() });
-  const body = bodyOf(repositoryParameters);
-  openAPIRegistry.registerPath({
+const tags = ['Repositories'];
+const org = z.object({ org: z.string() });
+const body = bodyOf(repositoryParameters);
+
+const DOCUMENTS: readonly RouteDocument[] = [
+  {
     method: 'post',
     path: '/user/repos',
     summary: 'Create a repository of your own',
     tags,
     request: { body },
     responses: { default: REFUSED, 201: created },
-  });
-  openAPIRegistry.registerPath({
+  },
+  {
     method: 'get',
     path: '/user/repos',
     summary: 'List your repositories',
@@ -114,29 +115,29 @@ function describeRoutes({ openAPIRegistry }: OpenAPIHono<IdentityEnv>): void {
       default: REFUSED,
       200: { description: 'A page', content: { 'application/json': { schema: z.array(repositoryJson) } } },
     },
-  });
-  openAPIRegistry.registerPath({
+  },
+  {
     method: 'post',
     path: '/orgs/{org}/repos',
     summary: 'Create a repository of an organization',
     tags,
     request: { params: org, body },
     responses: { default: REFUSED, 201: created },
-  });
-  openAPIRegistry.registerPath({
+  },
+  {
     method: 'get',
     path: '/repos/{owner}/{repo}',
     summary: 'Read a repository',
     tags,
     request: { params: repositoryPath },
     responses: { default: REFUSED, 200: created },
-  });
-  openAPIRegistry.registerPath({
+  },
+  {
     method: 'delete',
     path: '/repos/{owner}/{repo}',
     summary: 'Delete a repository with its webhooks',
     tags,
     request: { params: repositoryPath },
     responses: { default: REFUSED, 204: { description: 'Deleted' } },
-  });
-}
+  },
+];
