@@ -189,6 +189,7 @@ function shareNumbers(count: number, callers: number, call: (number: number) => 
 function sendEvents(state: State): Promise<unknown> {
   const headers = { authorization: `Bearer ${state.service.token}`, 'content-type': 'application/json' };
   return shareNumbers(state.scale.events, EVENT_CALLERS, async (number) => {
+    // The counts of the load have no event.
     while (countUnderWay(state) > MAX_UNDER_WAY && !state.stopping.signal.aborted) await sleep(RETRY_MS);
     const body = JSON.stringify(numberedPush(number + 1));
     const { status, text } = await callUntilAnswered(state, (url) =>
