@@ -14,6 +14,7 @@ import { withStoreClock } from './database/store-clock.ts';
 import { Failure } from './errors.ts';
 import { openGrpcServer } from './grpc/listener/server.ts';
 import type { TlsFiles } from './grpc/listener/tls-files.ts';
+import { createBodyBudget } from './http/body/body-budget.ts';
 import { createEndpointApp } from './http/endpoint-app.ts';
 import { listEndpoints } from './http/endpoint-path.ts';
 import { type CompleteApi, createHttpApp } from './http/http-app.ts';
@@ -233,7 +234,7 @@ function serveHttp(
 ): void {
   const { maxBodyBytes, trustedProxies } = config.server;
   const observer = createRequestObserver({ log, metrics, world, tracing, trustedProxies });
-  const common = { log, metrics, world, observer, maxBodyBytes };
+  const common = { log, metrics, world, observer, maxBodyBytes, bodyBudget: createBodyBudget() };
   const mounts = areas.flatMap((area) => area.routes ?? []);
   const reference = {
     descriptions: areas.flatMap((area) => area.apiDescriptions ?? []),

@@ -8,6 +8,8 @@ const beginning = Buffer.concat([Buffer.from(PREFACE), frame(SETTINGS, 0, 0)]);
 const ping = frame(PING, 0, 0, Buffer.alloc(8));
 const httpHead =
   'POST /prediction.v1.PredictionService/Predict HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n';
+/** One byte less than the program takes. */
+const largeBody = Buffer.alloc(1_048_575, ' ');
 
 function storm(name: string, bytes: () => Buffer, port: (target: Target) => number = grpcPortOf): Attack {
   return {
@@ -51,6 +53,16 @@ export const connectionAttacks: readonly Attack[] = [
   storm('random bytes after the preface', () => Buffer.concat([beginning, randomBytes(20_000)])),
   crowd('2,000 silent connections, HTTP', 2000, () => {}, httpPortOf),
   drip('slow heads, HTTP (slowloris)', 500, httpHead, httpPortOf),
+  crowd(
+    '900 bodies of 1 MB that do not end, HTTP',
+    900,
+    (socket) => {
+      socket.resume();
+      socket.write(`${httpHead}Content-Length: ${largeBody.length + 1}\r\n\r\n`);
+      socket.write(largeBody);
+    },
+    httpPortOf,
+  ),
   drip('slow bodies, HTTP', 500, `${httpHead}Content-Length: 100000\r\n\r\n`, httpPortOf),
   {
     name: 'idle connections, opened again when closed',

@@ -5,9 +5,9 @@
  */
 import type { Context } from 'hono';
 import type { Log } from '../telemetry/log.ts';
+import { FORM_MAX_BYTES, readBytes, readText } from './body/limit-body.ts';
 import type { HttpEnv } from './context.ts';
-import { readBytes, readText } from './limit-body.ts';
-import { FORM_MAX_BYTES, parsePairs } from './parser-limits.ts';
+import { parsePairs } from './parser-limits.ts';
 
 export interface Endpoint {
   readonly method: 'GET' | 'POST';

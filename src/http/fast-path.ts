@@ -4,20 +4,24 @@
  * others to Hono: bodies in chunks, headers that come twice, other methods, paths in an unusual spelling.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Failure } from '../errors.ts';
 import type { Log } from '../telemetry/log.ts';
+import { type BodyBudget, type CountedBody, isCounted } from './body/body-budget.ts';
+import { checkBodyLength, FORM_MAX_BYTES } from './body/limit-body.ts';
 import { CORS_HEADERS } from './cors.ts';
 import { type Call, type Endpoint, type EndpointRequest, NOT_STORED, type Reply, readForm } from './endpoint.ts';
 import { createEndpointFinder, type FoundEndpoint, type MountedEndpoint } from './endpoint-path.ts';
 import { refuseCutOff, replyToError } from './failure-response.ts';
-import { checkBodyLength } from './limit-body.ts';
+
 import type { RequestObserver } from './observe-requests.ts';
-import { checkQuery, FORM_MAX_BYTES } from './parser-limits.ts';
+import { checkQuery } from './parser-limits.ts';
 
 export interface FastPathDependencies {
   readonly endpoints: readonly MountedEndpoint[];
   readonly observer: RequestObserver;
   readonly log: Log;
   readonly maxBodyBytes: number;
+  readonly bodyBudget: BodyBudget;
 }
 
 /** Answers, or returns false and leaves the request as it is. */
@@ -66,10 +70,11 @@ async function answer(
   const preset: Record<string, string> = { 'X-Trace-Id': start.traceId, ...NOT_STORED };
   if (endpoint.isOpenToScripts === true) Object.assign(preset, CORS_HEADERS);
   const maxBodyBytes = endpoint.maxBodyBytes ?? dependencies.maxBodyBytes;
-  const call = createCall(exchange, { ...start, log: dependencies.log, parameter, maxBodyBytes, preset });
-  const reply = await callEndpoint(endpoint, call, maxBodyBytes).catch((error: unknown) =>
-    replyToError(error, errors, call),
-  );
+  const body = createBody(exchange.incoming, dependencies.bodyBudget);
+  const call = createCall(exchange, { ...start, log: dependencies.log, parameter, maxBodyBytes, preset, body });
+  const reply = await callEndpoint(endpoint, call, maxBodyBytes)
+    .catch((error: unknown) => replyToError(error, errors, call))
+    .finally(body.close);
   send(exchange.outgoing, reply, preset);
   dependencies.observer.end(start, { method: endpoint.method, path: exchange.path, route, status: reply.status });
 }
@@ -83,17 +88,13 @@ async function callEndpoint(endpoint: Endpoint, call: Call, maxBodyBytes: number
 interface CallFacts extends Pick<Call, 'traceId' | 'clientAddress' | 'log'>, EndpointRequest {
   /** What `setHeader` adds to. */
   readonly preset: Record<string, string>;
+  readonly body: Body;
 }
 
 function createCall({ incoming, query }: Exchange, facts: CallFacts): Call {
-  const { traceId, clientAddress, log, parameter, maxBodyBytes, preset } = facts;
-  let bytes: Promise<Buffer<ArrayBuffer>> | undefined;
-  const readOnce = (maxBytes = FORM_MAX_BYTES) => {
-    bytes ??= readBody(incoming, maxBytes);
-    return bytes;
-  };
-  const text = async () => decoder.decode(await readOnce());
-  const arrayBuffer = async () => new Uint8Array(await readOnce()).buffer;
+  const { traceId, clientAddress, log, parameter, maxBodyBytes, preset, body } = facts;
+  const text = async () => decoder.decode(await body.read(FORM_MAX_BYTES));
+  const arrayBuffer = async () => new Uint8Array(await body.read(FORM_MAX_BYTES)).buffer;
   return {
     method: incoming.method ?? '',
     query,
@@ -103,7 +104,7 @@ function createCall({ incoming, query }: Exchange, facts: CallFacts): Call {
     clientAddress,
     header: (name) => readHeader(incoming.headers[name]),
     text,
-    bytes: () => readOnce(maxBodyBytes),
+    bytes: () => body.read(maxBodyBytes),
     form: () => readForm(incoming.headers['content-type'] ?? '', { text, arrayBuffer }),
     setHeader: (name, value) => {
       preset[name] = value;
@@ -119,15 +120,44 @@ function readHeader(value: string | string[] | undefined): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 
-/** No longer than its declared length, since Node reads no more. */
-function readBody(incoming: IncomingMessage, maxBytes: number): Promise<Buffer<ArrayBuffer>> {
-  return new Promise((resolve, reject) => {
-    checkBodyLength(incoming.headers['content-length'], maxBytes);
-    const chunks: Buffer<ArrayBuffer>[] = [];
-    incoming.on('data', (chunk: Buffer<ArrayBuffer>) => chunks.push(chunk));
-    incoming.once('end', () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)));
-    incoming.once('error', (cause) => reject(refuseCutOff(cause)));
-  });
+interface Body {
+  /** Its bytes, no more than its declared length, since Node reads no more. They are received once. */
+  readonly read: (maxBytes: number) => Promise<Buffer<ArrayBuffer>>;
+  /** Once it is no longer needed. */
+  readonly close: () => void;
+}
+
+function createBody(incoming: IncomingMessage, budget: BodyBudget): Body {
+  let bytes: Promise<Buffer<ArrayBuffer>> | undefined;
+  let counted: CountedBody | undefined;
+  const receive = (): Promise<Buffer<ArrayBuffer>> =>
+    new Promise((resolve, reject) => {
+      const chunks: Buffer<ArrayBuffer>[] = [];
+      const keep = (chunk: Buffer<ArrayBuffer>) => {
+        chunks.push(chunk);
+        counted?.add(chunk.length);
+      };
+      const giveWay = (refusal: Failure) => {
+        incoming.off('data', keep).resume();
+        chunks.length = 0;
+        reject(refusal);
+      };
+      if (isCounted(incoming.headers['content-length'] ?? '0')) counted = budget.open(giveWay);
+      incoming.on('data', keep);
+      incoming.once('end', () => {
+        counted?.complete();
+        resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks));
+      });
+      incoming.once('error', (cause) => reject(refuseCutOff(cause)));
+    });
+  return {
+    async read(maxBytes) {
+      checkBodyLength(incoming.headers['content-length'], maxBytes);
+      bytes ??= receive();
+      return await bytes;
+    },
+    close: () => counted?.close(),
+  };
 }
 
 function send(outgoing: ServerResponse, { status, headers, body }: Reply, preset: Record<string, string>): void {

@@ -5,6 +5,7 @@
 import type { RequestListener } from 'node:http';
 import { OpenAPIHono } from '@hono/zod-openapi';
 import { Counter } from 'prom-client';
+import { type BodyBudget, createBodyBudget } from './body/body-budget.ts';
 import type { HttpEnv } from './context.ts';
 import { addEndpoint, createBaseApp, createListener, type MountWords } from './endpoint-app.ts';
 import { listEndpoints } from './endpoint-path.ts';
@@ -19,6 +20,8 @@ export interface HttpAppDependencies extends ObserverDependencies {
   /** Where other ports are observed too; one of its own unless given. */
   readonly observer?: RequestObserver;
   readonly maxBodyBytes: number;
+  /** Shared with other ports; one of its own unless given. */
+  readonly bodyBudget?: BodyBudget;
   /** What the description of the API says beside the routes. */
   readonly completeApi?: CompleteApi;
   /** Pages that show the document. */
@@ -32,7 +35,8 @@ export function createHttpApp(dependencies: HttpAppDependencies): RequestListene
   const observer = dependencies.observer ?? createRequestObserver(dependencies);
   const endpoints = dependencies.mounts.flatMap(listEndpoints);
   const styleOf = createStyleFinder(dependencies.mounts);
-  const app = createBaseApp({ ...dependencies, endpoints, observer, styleOf });
+  const shared = { ...dependencies, endpoints, observer, bodyBudget: dependencies.bodyBudget ?? createBodyBudget() };
+  const app = createBaseApp({ ...shared, styleOf });
   app.route('/', createOperationRoutes(dependencies));
   for (const endpoint of endpoints) addEndpoint(app, endpoint, dependencies.maxBodyBytes);
   for (const mount of dependencies.mounts) app.route(mount.path, mount.routes);
@@ -40,7 +44,7 @@ export function createHttpApp(dependencies: HttpAppDependencies): RequestListene
   if (dependencies.createReference !== undefined) app.route('/', dependencies.createReference(readDocument));
   const readApi = createApiReader(readDocument);
   app.get('/openapi.json', (c) => c.body(readApi(), 200, { 'Content-Type': 'application/json' }));
-  return createListener(app, { ...dependencies, endpoints, observer });
+  return createListener(app, shared);
 }
 
 function makeOnce<T extends object>(make: () => T): () => T {

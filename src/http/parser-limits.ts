@@ -4,8 +4,6 @@
  */
 import { Failure } from '../errors.ts';
 
-/** Forms, and the bodies of every endpoint that reads named fields. */
-export const FORM_MAX_BYTES = 16 * 1024;
 /** In a query or a form each; Node bounds the size of a query (16 KB for the whole head of a request). */
 export const MAX_PAIRS = 256;
 export const JSON_MAX_DEPTH = 64;

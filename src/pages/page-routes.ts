@@ -1,11 +1,11 @@
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import { Failure, isFailure } from '../errors.ts';
+import { FORM_MAX_BYTES, readText } from '../http/body/limit-body.ts';
 import type { HttpEnv } from '../http/context.ts';
 import { respondToError } from '../http/failure-response.ts';
-import { readText } from '../http/limit-body.ts';
 import type { RespondPage } from '../http/mount.ts';
-import { FORM_MAX_BYTES, parsePairs } from '../http/parser-limits.ts';
+import { parsePairs } from '../http/parser-limits.ts';
 import { createRoutes } from '../http/routes.ts';
 import type { Mistake } from './elements.ts';
 import { renderErrorPage } from './notice-pages.ts';

@@ -1,7 +1,7 @@
 /** What the routes of the caller's own OAuth applications share. */
 import { z } from '@hono/zod-openapi';
 import { Failure } from '../../errors.ts';
-import { limitFields } from '../../http/limit-body.ts';
+import { limitFields } from '../../http/body/limit-body.ts';
 import type { RequireScope } from '../../http/scope-middleware.ts';
 import type { Identity } from '../../identity.ts';
 import { type Application, findApplication } from '../applications/application-store.ts';

@@ -1,7 +1,7 @@
 /** `/api/v5/user/access_tokens`: the caller's personal access tokens. */
 import { type OpenAPIHono, z } from '@hono/zod-openapi';
 import { Failure } from '../../errors.ts';
-import { limitFields } from '../../http/limit-body.ts';
+import { limitFields } from '../../http/body/limit-body.ts';
 import type { IdentityEnv, RequireScope } from '../../http/scope-middleware.ts';
 import type { Identity } from '../../identity.ts';
 import { isScope } from '../applications/scope.ts';

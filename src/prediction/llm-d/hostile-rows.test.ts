@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isFailure } from '../../errors.ts';
-import { MAX_BODY_BYTES } from './body-budget.ts';
 import { readPredictionRows, readTrainingRows } from './read-rows.ts';
+import { MAX_BODY_BYTES } from './row-body.ts';
 
 /** Ten times what the slowest takes; a pass for each byte would take minutes. */
 const MAX_CPU_SECONDS = 5;

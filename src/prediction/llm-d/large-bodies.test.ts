@@ -4,11 +4,11 @@ import { test } from 'node:test';
 import { forEachEngine } from '../../../test/support/engines.ts';
 import { isFailure } from '../../errors.ts';
 import { realWorld } from '../../world.ts';
-import { MAX_BODY_BYTES } from './body-budget.ts';
 import { CHARACTERS_A_PART } from './cut-lists.ts';
 import type { Fault } from './faults.ts';
 import { parseLargeBody } from './parse-large-body.ts';
 import { MAX_ROWS, ROWS_A_TURN, readPredictionRows, readTrainingRows } from './read-rows.ts';
+import { MAX_BODY_BYTES } from './row-body.ts';
 import { createTrainingIntake } from './training-intake.ts';
 
 const ENTRY = {

@@ -11,11 +11,11 @@ import type { NarrowScope } from '../../scopes.ts';
 import type { World } from '../../world.ts';
 import { checkModelName } from '../schema/model-name.ts';
 import type { AnswerRows } from './answer-rows.ts';
-import { createBodyReader, MAX_BODY_BYTES } from './body-budget.ts';
 import type { MeasuredTimes } from './measured-times.ts';
 import type { ReadReadiness } from './model-readiness.ts';
 import { type ItemGroup, MODEL_TYPE, type Objective, writeBulk, writeItemEnd } from './prediction-answer.ts';
 import { type PredictionRow, readPredictionRow, readPredictionRows, readTrainingRows } from './read-rows.ts';
+import { MAX_BODY_BYTES, readRowBody } from './row-body.ts';
 import type { TakeTrainingRows } from './training-intake.ts';
 
 export interface LlmDDependencies {
@@ -112,14 +112,13 @@ function listOperations(dependencies: LlmDDependencies): Operation[] {
 /** The calls whose bodies have rows. */
 function listRowOperations(dependencies: LlmDDependencies): Operation[] {
   const { rule } = dependencies;
-  const readBody = createBodyReader();
   const post = <T>({ path, scope, read, answer }: PostOperation<T>): Operation => ({
     method: 'POST',
     path,
     maxBodyBytes: MAX_BODY_BYTES,
     async answer(call, targetModel) {
       await requireCaller(rule, call, scope);
-      return await answer(await readBody(call, read), targetModel);
+      return await answer(await read(await readRowBody(call)), targetModel);
     },
   });
   const predict = createRowPredictor(dependencies);

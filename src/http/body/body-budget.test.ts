@@ -1,0 +1,159 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { test } from 'node:test';
+import { waitUntil } from '../../../test/support/wait-until.ts';
+import { createLog } from '../../telemetry/log.ts';
+import { createMetrics } from '../../telemetry/metrics.ts';
+import { realWorld } from '../../world.ts';
+import { replyJson } from '../endpoint.ts';
+import { createHttpApp } from '../http-app.ts';
+import { listenHttp } from '../http-server.ts';
+import type { RouteMount } from '../mount.ts';
+import { createRoutes } from '../routes.ts';
+import { createBodyBudget } from './body-budget.ts';
+
+function openBodies(maxBytes: number) {
+  const budget = createBodyBudget(maxBytes);
+  const gone: string[] = [];
+  return { gone, open: (name: string) => budget.open(({ code }) => gone.push(`${name} ${code}`)) };
+}
+
+test('the oldest body that still arrives gives way, once', () => {
+  const { gone, open } = openBodies(100);
+  const [first, second, third] = [open('first'), open('second'), open('third')];
+  first.add(40);
+  second.add(60);
+  assert.deepEqual(gone, []);
+  third.add(1);
+  assert.deepEqual(gone, ['first unavailable']);
+  first.add(1000);
+  first.close();
+  third.add(39);
+  assert.deepEqual(gone, ['first unavailable']);
+});
+
+test('a body that has arrived whole keeps its room until it is closed', () => {
+  const { gone, open } = openBodies(100);
+  const [whole, late] = [open('whole'), open('late')];
+  whole.add(90);
+  whole.complete();
+  late.add(20);
+  assert.deepEqual(gone, ['late unavailable']);
+  whole.close();
+  open('next').add(90);
+  assert.equal(gone.length, 1);
+});
+
+test('a body larger than all the room arrives while it is alone', () => {
+  const { gone, open } = openBodies(100);
+  const large = open('large');
+  large.add(500);
+  assert.deepEqual(gone, []);
+  open('other').add(1);
+  assert.deepEqual(gone, ['large unavailable']);
+});
+
+const ROOM = 300_000;
+const BODY = 'x'.repeat(200_000);
+/** The fast path, and the routes, which take the second one: its framing, or its mount. */
+const ways: [title: string, path: string, isChunked: boolean][] = [
+  ['on the fast path', '/calls/length', false],
+  ['in chunks', '/calls/length', true],
+  ['of a route', '/routes/length', false],
+];
+
+async function withServer(run: (url: string) => Promise<void>): Promise<void> {
+  const calls: RouteMount = {
+    path: '/calls',
+    errors: 'problem',
+    routes: createRoutes(),
+    endpoints: [
+      {
+        method: 'POST',
+        path: '/length',
+        answer: async (call) => replyJson({ length: (await call.bytes()).length }),
+      },
+    ],
+  };
+  const routes: RouteMount = { path: '/routes', errors: 'problem', routes: createRoutes() };
+  routes.routes.post('/length', async (c) => c.json({ length: (await c.req.text()).length }));
+  const log = createLog('silent');
+  const metrics = createMetrics();
+  const app = createHttpApp({
+    log,
+    metrics,
+    world: realWorld,
+    trustedProxies: [],
+    mounts: [calls, routes],
+    maxBodyBytes: 1_000_000,
+    bodyBudget: createBodyBudget(ROOM),
+    checkReady: async () => {},
+  });
+  const http = await listenHttp({ host: '127.0.0.1', port: 0 });
+  http.serve(app);
+  try {
+    await run(http.url);
+  } finally {
+    await http.drain(0);
+  }
+}
+
+async function beginBody(url: string, path: string, isChunked: boolean): Promise<Socket> {
+  const { hostname, port } = new URL(url);
+  const socket = connect(Number(port), hostname);
+  socket.on('error', () => {});
+  await once(socket, 'connect');
+  const framing = isChunked
+    ? `Transfer-Encoding: chunked\r\n\r\n${BODY.length.toString(16)}\r\n`
+    : `Content-Length: ${BODY.length + 1}\r\n\r\n`;
+  socket.write(`POST ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${framing}${BODY}`);
+  return socket;
+}
+
+for (const [title, path, isChunked] of ways)
+  test(`a body ${title} that does not end is refused for others, which are answered`, async () => {
+    await withServer(async (url) => {
+      const held = await beginBody(url, path, isChunked);
+      const refusal = text(held);
+      let answered = 0;
+      const isRefused = () => held.readableEnded || held.closed;
+      await waitUntil(async () => {
+        const answer = await fetch(url + path, { method: 'POST', body: BODY });
+        if (answer.status === 200) answered++;
+        return answered > 0 && isRefused();
+      });
+      assert.match(await refusal, /^HTTP\/1\.1 503 [\s\S]*Retry-After: 1[\s\S]*too many large bodies arrive at once/i);
+    });
+  });
+
+for (const [title, path, isChunked] of ways)
+  test(`bodies ${title} that were only announced take no room`, async () => {
+    await withServer(async (url) => {
+      const { hostname, port } = new URL(url);
+      const framing = isChunked ? 'Transfer-Encoding: chunked' : 'Content-Length: 900000';
+      const sockets = await Promise.all(
+        Array.from({ length: 10 }, async () => {
+          const socket = connect(Number(port), hostname);
+          await once(socket, 'connect');
+          socket.write(`POST ${path} HTTP/1.1\r\nHost: x\r\n${framing}\r\n\r\n`);
+          return socket;
+        }),
+      );
+      const answer = await fetch(url + path, { method: 'POST', body: BODY });
+      assert.deepEqual([answer.status, await answer.json()], [200, { length: BODY.length }]);
+      for (const socket of sockets) socket.destroy();
+    });
+  });
+
+test('bodies that were answered leave their room to others', async () => {
+  await withServer(async (url) => {
+    for (const [, path] of ways)
+      for (let i = 0; i < 5; i++) {
+        const answer = await fetch(url + path, { method: 'POST', body: BODY });
+        assert.equal(answer.status, 200);
+        await answer.text();
+      }
+  });
+});

@@ -1,0 +1,81 @@
+/**
+ * Bodies of requests take no more memory than this together. They are counted as they arrive: what a client only announces
+ * takes no room. Without room, the body that began first among those that still arrive gives way: a client that sends its
+ * body without a pause is done long before one that holds others up.
+ */
+import { Failure } from '../../errors.ts';
+
+export interface BodyBudget {
+  /** Counts one body from now on. `giveWay` is called at most once: then its bytes are to be dropped, and no longer count. */
+  open(giveWay: (refusal: Failure) => void): CountedBody;
+}
+
+export interface CountedBody {
+  /** So many bytes have arrived. This body or others may have to give way. */
+  add(bytes: number): void;
+  /** It has arrived whole, and does not give way any more. */
+  complete(): void;
+  /** It is no longer in memory. */
+  close(): void;
+}
+
+/** As much as 16 bodies of 10,000 rows of llm-d. */
+const MAX_BYTES = 100_663_296;
+/** Smaller bodies are not counted: as many as there may be connections take as much as 16 large ones. */
+const SMALL_BYTES = 16 * 1024;
+
+/** Undefined as length: the body comes in chunks. */
+export function isCounted(contentLength: string | undefined): boolean {
+  return contentLength === undefined || Number(contentLength) > SMALL_BYTES;
+}
+
+/** A body that is larger than all of it may arrive while it is alone. */
+export function createBodyBudget(maxBytes = MAX_BYTES): BodyBudget {
+  let usedBytes = 0;
+  /** The oldest first. */
+  const arriving = new Set<OpenBody>();
+
+  function drop(body: OpenBody): void {
+    arriving.delete(body);
+    usedBytes -= body.bytes;
+    body.bytes = 0;
+    body.isOpen = false;
+  }
+
+  function makeRoom(): void {
+    for (const body of arriving) {
+      if (usedBytes <= maxBytes || usedBytes === body.bytes) return;
+      drop(body);
+      body.giveWay(refuseFull());
+    }
+  }
+
+  return {
+    open(giveWay) {
+      const body: OpenBody = { bytes: 0, isOpen: true, giveWay };
+      arriving.add(body);
+      return {
+        add(bytes) {
+          if (!body.isOpen) return;
+          body.bytes += bytes;
+          usedBytes += bytes;
+          makeRoom();
+        },
+        complete: () => void arriving.delete(body),
+        close: () => drop(body),
+      };
+    },
+  };
+}
+
+interface OpenBody {
+  bytes: number;
+  isOpen: boolean;
+  readonly giveWay: (refusal: Failure) => void;
+}
+
+function refuseFull(): Failure {
+  return new Failure('unavailable', 'Cannot read the request: too many large bodies arrive at once', {
+    retryAfterSeconds: 1,
+  });
+}

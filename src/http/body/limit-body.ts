@@ -1,0 +1,110 @@
+import type { HonoRequest, MiddlewareHandler } from 'hono';
+import { Failure } from '../../errors.ts';
+import { type BodyBudget, isCounted } from './body-budget.ts';
+
+/** Forms, and the bodies of every endpoint that reads named fields. */
+export const FORM_MAX_BYTES = 16 * 1024;
+
+/**
+ * Refuses a larger body: by its declared length, or, when it comes in chunks, as soon as it is too long. A request that
+ * declares neither has none. Nothing is read here, so that a handler can refuse a caller before it reads the body.
+ */
+export function limitBody(findMaxBytes: (request: HonoRequest) => number, budget: BodyBudget): MiddlewareHandler {
+  return async (c, next) => {
+    const { req } = c;
+    const maxBytes = findMaxBytes(req);
+    const length = isChunked(req) ? undefined : (req.header('content-length') ?? '0');
+    checkBodyLength(length, maxBytes);
+    if (!isCounted(length) || req.raw.body === null) return await next();
+    const limited = limitStream(req.raw.body, maxBytes, budget);
+    const { method, headers } = req.raw;
+    req.raw = new Request(req.url, { method, headers, body: limited.stream, duplex: 'half' });
+    await next();
+    const refusal = limited.close();
+    // A validator can take the error of the stream for a body that is not JSON.
+    if (refusal !== undefined) throw refusal;
+  };
+}
+
+/** Throws `too_large` when the body is declared to be. */
+export function checkBodyLength(contentLength: string | undefined, maxBytes: number): void {
+  if (Number(contentLength ?? 0) > maxBytes) throw refuseBody(maxBytes);
+}
+
+/** The body, which stays readable for handlers that come after. Throws `too_large`, if its length is declared unread. */
+export async function readText(request: HonoRequest, maxBytes: number): Promise<string> {
+  if (!isChunked(request)) checkBodyLength(request.header('content-length'), maxBytes);
+  const text = await request.text();
+  if (Buffer.byteLength(text) > maxBytes) throw refuseBody(maxBytes);
+  return text;
+}
+
+/** The same as bytes. */
+export async function readBytes(request: HonoRequest, maxBytes: number): Promise<ArrayBuffer> {
+  if (!isChunked(request)) checkBodyLength(request.header('content-length'), maxBytes);
+  const bytes = await request.arrayBuffer();
+  if (bytes.byteLength > maxBytes) throw refuseBody(maxBytes);
+  return bytes;
+}
+
+/** For routes whose schema reads the body as named fields; behind the check of the caller. */
+export const limitFields: MiddlewareHandler = async (c, next) => {
+  await readText(c.req, FORM_MAX_BYTES);
+  await next();
+};
+
+function isChunked(request: HonoRequest): boolean {
+  return request.header('transfer-encoding') !== undefined;
+}
+
+function limitStream(source: ReadableStream<Uint8Array>, maxBytes: number, budget: BodyBudget) {
+  const reader = source.getReader();
+  let controller!: ReadableStreamDefaultController<Uint8Array>;
+  let refusal: Failure | undefined;
+  let size = 0;
+  const body = budget.open(refuse);
+
+  function refuse(reason: Failure): void {
+    refusal = reason;
+    controller.error(reason);
+  }
+
+  async function pull(): Promise<void> {
+    const { done, value } = await reader.read();
+    if (refusal !== undefined) return;
+    if (done) {
+      body.complete();
+      return controller.close();
+    }
+    size += value.byteLength;
+    if (size > maxBytes) return refuse(refuseBody(maxBytes));
+    body.add(value.byteLength);
+    if (!isRefused()) controller.enqueue(value);
+  }
+  const isRefused = () => refusal !== undefined;
+  const start = (own: ReadableStreamDefaultController<Uint8Array>) => {
+    controller = own;
+  };
+
+  /** Once the body is no longer needed. Returns why it was refused. */
+  function close(): Failure | undefined {
+    body.close();
+    void discardRest(reader);
+    return refusal;
+  }
+  return { stream: new ReadableStream<Uint8Array>({ start, pull }, { highWaterMark: 0 }), close };
+}
+
+/** An unread body must be discarded: cancelling would close the connection before the refusal is written. */
+async function discardRest(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
+  for (let isDone = false; !isDone; ) isDone = await reader.read().then(({ done }) => done, isGone);
+}
+
+/** A connection that has ended sends no more. */
+function isGone(): true {
+  return true;
+}
+
+function refuseBody(maxBytes: number): Failure {
+  return new Failure('too_large', `Cannot read the request: its body must be at most ${maxBytes} bytes`);
+}
