@@ -3,7 +3,10 @@ import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { test } from 'node:test';
 
-/** The map in docs/how-it-works/architecture.md has a line for each module under src/, and no line for another. */
+/**
+ * The map in docs/how-it-works/architecture.md has a line for each module under src/, and no line for another. The files that its
+ * tables name exist below the folder of their heading.
+ */
 
 const MAP = readFileSync('docs/how-it-works/architecture.md', 'utf8');
 const modules = new Set(
@@ -51,4 +54,24 @@ test('the map has a line for each module', () => {
 test('a module without a line, and a line without a module, are found', () => {
   const without = MAP.replace('`sharing/`', '`lending/`');
   assert.deepEqual(findMistakes(without), ['prediction/sharing has no line', 'prediction/lending does not exist']);
+});
+
+/** Files that the tables name, and that are not there. A heading such as "In prediction/" names the folder that has them. */
+function findMissingFiles(text: string): string[] {
+  let folder = '';
+  return text.split('\n').flatMap((line) => {
+    if (line.startsWith('#')) folder = /^### In `([\w/]+\/)`/.exec(line)?.[1] ?? '';
+    if (!line.startsWith('|')) return [];
+    const files = [...line.matchAll(/`([\w/-]+\.ts)`/g)].map(([, file = '']) => file);
+    return files.filter((file) => globSync([`src/${folder}**/${file}`, `src/${file}`]).length === 0);
+  });
+}
+
+test('the files that the map names exist', () => {
+  assert.deepEqual(findMissingFiles(MAP), []);
+});
+
+test('a file that does not exist is found', () => {
+  const moved = MAP.replace('`delivery/schedule/retry-policy.ts`', '`delivery/queue/retry-policy.ts`');
+  assert.deepEqual(findMissingFiles(moved), ['delivery/queue/retry-policy.ts']);
 });
