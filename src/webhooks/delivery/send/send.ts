@@ -32,6 +32,8 @@ export interface SendRequest {
   readonly deadlineMs?: number;
   /** A new connection was made. Not called for a kept connection, which may have ended meanwhile. */
   readonly onConnected?: (() => void) | undefined;
+  /** The receiver answered, and all of the body has left this process: its memory may be freed. */
+  readonly onBodySent?: (() => void) | undefined;
 }
 
 export interface SenderOptions {
@@ -130,6 +132,8 @@ async function exchange(request: SendRequest, target: VettedAddress, state: Exch
   connection.expectAnswer();
   try {
     await readAnswer(request, target, connection, state);
+    // After an early answer the system may still read the rest of the body from its memory.
+    if (isWritten(connection)) request.onBodySent?.();
     // After interim answers the connection is not used again.
     if (progress.interim > 0) pool.discard(connection);
     else pool.release(connection);
@@ -138,6 +142,10 @@ async function exchange(request: SendRequest, target: VettedAddress, state: Exch
     pool.discard(connection);
     await exchange(request, target, state);
   }
+}
+
+function isWritten({ socket }: Connection): boolean {
+  return !socket.destroyed && socket.writableLength === 0;
 }
 
 /** The receiver closed a kept connection just as it was used again, which is not an answer. */

@@ -1,4 +1,5 @@
 /** One attempt: signs and sends the stored delivery, and describes its result. */
+import { releaseBytes } from '../../../database/release-bytes.ts';
 import type { Log } from '../../../telemetry/log.ts';
 import type { World } from '../../../world.ts';
 import type { EncryptionType, ProfileName } from '../../hooks/hook.ts';
@@ -9,6 +10,7 @@ import { recordAttempt } from '../queue/attempt-record.ts';
 import type { AttemptResult } from '../queue/attempt-result-store.ts';
 import type { ContentRow } from '../queue/delivery-queue-store.ts';
 import { LANE_NUMBERS } from '../queue/delivery-state.ts';
+import { MAX_SMALL_BODY_BYTES } from '../schedule/concurrency-limits.ts';
 import { nextStep } from '../schedule/delivery.ts';
 import type { Sender } from '../send/send.ts';
 import { reportUnsent, type SendReport } from '../send/send-report.ts';
@@ -44,11 +46,22 @@ export function createAttempts(dependencies: AttemptDependencies): MakeAttempt {
     const report =
       prepared === undefined
         ? reportUnsent('cannot be signed')
-        : await sender.send({ deliveryId: content.id, url: content.url ?? '', ...prepared, deadlineMs, onConnected });
+        : await sender.send({
+            deliveryId: content.id,
+            url: content.url ?? '',
+            ...prepared,
+            deadlineMs,
+            onConnected,
+            onBodySent: () => releaseLarge(content.body),
+          });
     metrics.countAttempt(report.outcome.kind, report.timingsMs.total / 1000);
     dependencies.onAttempt?.(content.hook_id, report);
     return { content, startedAtMs, requestHeaders: prepared?.headers ?? {}, report };
   };
+}
+
+function releaseLarge(body: Uint8Array): void {
+  if (body.byteLength > MAX_SMALL_BODY_BYTES) releaseBytes(body);
 }
 
 function prepare(
