@@ -17,6 +17,7 @@ import { passkeyScript } from '../sign-in/passkey-script.ts';
 import { beginRegistration, canUsePasskeys, finishRegistration } from '../sign-in/passkeys.ts';
 import { checkHashPlace, checkNewPassword, hashPassword, isPassword } from '../sign-in/password.ts';
 import { clientAddress } from '../sign-in/read-client-address.ts';
+import { prepareEndedCount } from '../tokens/ended-tokens-store.ts';
 import { deletePersonalTokensStatement } from '../tokens/personal-token-store.ts';
 import type { AccountPages, PageRequest, Submission } from './account-pages.ts';
 import { askToSignInAgain, isFresh } from './recent-sign-in.ts';
@@ -104,6 +105,8 @@ function addPasswordForm({ context, form }: AccountPages): void {
     const nowMs = context.world.nowMs();
     const revokesTokens = submission.form.has('revoke');
     const event = { kind: 'password_changed', userId: user.id, address: clientAddress(c) } as const;
+    const ending = { reason: 'password', userId: user.id, endsPersonal: revokesTokens } as const;
+    const countEnded = await prepareEndedCount(context, ending);
     const isChanged = await context.store.call(changePasswordOnce, {
       userId: user.id,
       credentialGeneration: user.credentialGeneration,
@@ -118,6 +121,7 @@ function addPasswordForm({ context, form }: AccountPages): void {
       ],
     });
     if (!isChanged) throw new Failure('conflict', 'Cannot change the password: another one was set meanwhile');
+    countEnded();
     return c.redirect(`${SECURITY}?done=changed`, 303);
   });
 }

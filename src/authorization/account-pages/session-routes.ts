@@ -9,6 +9,7 @@ import { describeScope } from '../messages/describe-scope.ts';
 import { type Messages, readMessages } from '../messages/messages.ts';
 import { listAuthorizedApplications, revokeConsent } from '../oauth/protocol/consent-store.ts';
 import { clientAddress } from '../sign-in/read-client-address.ts';
+import { prepareEndedCount } from '../tokens/ended-tokens-store.ts';
 import type { AccountPages } from './account-pages.ts';
 
 /** Lists a person's sessions and the applications that act for them, and ends them. */
@@ -105,7 +106,9 @@ ${entries.length === 0 ? html`<p class="empty">${t.none}</p>` : html`<ul class="
   form('/account/authorizations/revoke', async ({ c, session, form }) => {
     const clientId = readField(form, 'client_id');
     const nowMs = context.world.nowMs();
+    const countEnded = await prepareEndedCount(context, { reason: 'consent', userId: session.user.id, clientId });
     await revokeConsent(context.store, { userId: session.user.id, clientId, nowMs, address: clientAddress(c) });
+    countEnded();
     return c.redirect('/account/authorizations?done=revoked', 303);
   });
 }

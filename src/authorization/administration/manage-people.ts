@@ -17,6 +17,7 @@ import {
   type User,
 } from '../accounts/user-store.ts';
 import { checkNewPassword, hashPassword } from '../sign-in/password.ts';
+import { prepareEndedCount } from '../tokens/ended-tokens-store.ts';
 import { deletePersonalTokensStatement } from '../tokens/personal-token-store.ts';
 import { checkAllRights, findChangeable, findPerson, type PeopleDependencies, recordStatement } from './person.ts';
 
@@ -75,8 +76,9 @@ export async function resetPassword(
   actor: Actor,
   { login, password, deleteTokens }: PasswordReset,
 ): Promise<void> {
-  await findChangeable(dependencies.store, actor, login);
+  const { id: userId } = await findChangeable(dependencies.store, actor, login);
   const hash = await hashNewPassword(actor, login, password);
+  const countEnded = await prepareEndedCount(dependencies, { reason: 'password', userId, endsPersonal: deleteTokens });
   await changePerson(dependencies, actor, login, {
     kind: 'password_changed',
     listStatements: (user) => [
@@ -85,9 +87,12 @@ export async function resetPassword(
       ...(deleteTokens ? [deletePersonalTokensStatement(user.id)] : []),
     ],
   });
+  countEnded();
 }
 
 export async function resetSecondStep(dependencies: PeopleDependencies, actor: Actor, login: string): Promise<void> {
+  const { id: userId } = await findChangeable(dependencies.store, actor, login);
+  const countEnded = await prepareEndedCount(dependencies, { reason: 'second_step', userId });
   await changePerson(dependencies, actor, login, {
     kind: 'totp_disabled',
     listStatements: (user) => [
@@ -96,6 +101,7 @@ export async function resetSecondStep(dependencies: PeopleDependencies, actor: A
       endOtherSessionsStatement(user.id, ''),
     ],
   });
+  countEnded();
 }
 
 export interface RoleChange {

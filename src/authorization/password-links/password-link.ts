@@ -16,7 +16,9 @@ import { endOtherSessionsStatement } from '../accounts/session-store.ts';
 import { findUserById, type User } from '../accounts/user-store.ts';
 import { writeMail } from '../messages/mails.ts';
 import { checkNewPassword, hashPassword } from '../sign-in/password.ts';
+import { prepareEndedCount } from '../tokens/ended-tokens-store.ts';
 import { deletePersonalTokensStatement } from '../tokens/personal-token-store.ts';
+import type { CountToken } from '../tokens/token-metrics.ts';
 
 export type LinkPurpose = 'invitation' | 'forgotten' | 'reset';
 
@@ -25,6 +27,8 @@ export interface LinkDependencies extends OneTimeTokenDependencies {
   readonly baseUrl: string;
   /** Undefined: mail is off. */
   readonly mailer?: Mailer | undefined;
+  /** Absent for commands, whose metrics are never scraped. */
+  readonly countToken?: CountToken | undefined;
 }
 
 const HOUR_MS = 3_600_000;
@@ -100,7 +104,9 @@ export async function choosePassword(dependencies: LinkDependencies, chosen: Cho
   const { user } = chosen.link;
   checkNewPassword(chosen.password, user);
   const passwordHash = await hashPassword(chosen.password, { key: user.id, isKnown: true });
-  return await store.call(changePasswordOnce, {
+  const ending = { reason: 'password', userId: user.id, endsPersonal: chosen.deletesTokens } as const;
+  const countEnded = await prepareEndedCount(dependencies, ending);
+  const isChanged = await store.call(changePasswordOnce, {
     userId: user.id,
     credentialGeneration: user.credentialGeneration,
     passwordHash,
@@ -113,6 +119,8 @@ export async function choosePassword(dependencies: LinkDependencies, chosen: Cho
       ...(chosen.link.purpose === 'invitation' ? [] : listConfirmStatements(dependencies, mailer, user)),
     ],
   });
+  if (isChanged) countEnded();
+  return isChanged;
 }
 
 /** The owner learns of a new password, which another person may have chosen. */

@@ -18,22 +18,41 @@ const KINDS_OF = {
   issued: ['authorization_code', 'device_code', 'client_credentials', 'personal'],
   refreshed: ['refresh_token'],
   revoked: ['access', 'refresh_token', 'personal'],
+  ended: ['refresh_token', 'personal'],
   refused: ['authorization_code', 'device_code', 'client_credentials', 'refresh_token', 'access', 'personal', 'other'],
 } as const satisfies Readonly<Record<string, readonly TokenKind[]>>;
 
 export type TokenEvent = keyof typeof KINDS_OF;
 
-export type CountToken = (event: TokenEvent, kind: TokenKind) => void;
+const END_REASONS = ['password', 'second_step', 'consent'] as const;
+/** What tokens ended with. */
+export type EndReason = (typeof END_REASONS)[number];
+
+export interface EndedTokens {
+  readonly reason: EndReason;
+  readonly count: number;
+}
+
+export type CountToken = (event: TokenEvent, kind: TokenKind, ended?: EndedTokens) => void;
 
 export function createTokenCount(metrics: Metrics): CountToken {
   const tokens = new Counter({
     name: 'trivet_tokens_total',
-    help: 'Tokens and grants of this process: issued, refreshed, revoked and refused, by kind.',
-    labelNames: ['event', 'kind'],
+    help: 'Tokens and grants of this process: issued, refreshed, revoked, ended (by reason) and refused, by kind.',
+    labelNames: ['event', 'kind', 'reason'],
     registers: [metrics],
   });
-  for (const [event, kinds] of Object.entries(KINDS_OF)) for (const kind of kinds) tokens.inc({ event, kind }, 0);
-  return (event, kind) => tokens.inc({ event, kind });
+  for (const [event, kinds] of Object.entries(KINDS_OF))
+    for (const kind of kinds) for (const labels of listReasons(event)) tokens.inc({ event, kind, ...labels }, 0);
+  return (event, kind, ended) => {
+    if (ended === undefined) tokens.inc({ event, kind });
+    else tokens.inc({ event, kind, reason: ended.reason }, ended.count);
+  };
+}
+
+/** Only tokens that ended have one. */
+function listReasons(event: string): readonly { readonly reason?: EndReason }[] {
+  return event === 'ended' ? END_REASONS.map((reason) => ({ reason })) : [{}];
 }
 
 /** Counts the tokens that are unknown, expired or revoked. */
