@@ -1,6 +1,6 @@
 /**
- * Refusals of a rule are English, since the API, the log and the command line show them too. Pages in another language
- * have a phrase for each that a person can meet; one without a phrase stays English.
+ * Translates the error messages that a page shows. Messages are made in English, since the API, the log and the command line
+ * show them too. A catalogue has a phrase for each message that a person can meet; without one the message stays English.
  */
 
 /** A message with `{}` for each part that changes, and its translation with `{1}`, `{2}`, … for them. */
@@ -11,7 +11,7 @@ export function createExplainer(phrases: readonly Phrase[]): (message: string) =
     listShapes(english).map((shape) => ({ ...shape, translated })),
   );
   return (message) => {
-    // A page puts a full stop behind a message.
+    // The page adds the full stop.
     const text = message.replace(/\.$/, '');
     for (const { translated, ...shape } of shapes) {
       const parts = readParts(shape, text);
@@ -38,8 +38,8 @@ function listShapes(english: string): Shape[] {
 }
 
 /**
- * Undefined for a text of another shape. Each piece is looked for once, behind the one before: a part may hold what a stranger
- * sent, and a regular expression with several parts would try all combinations.
+ * The parts of a message that has this shape, else undefined. Each fixed piece is searched once, behind the piece before: a part
+ * may hold the input of a stranger, and a regular expression with several parts would try all combinations.
  */
 function readParts({ pieces: [first = '', ...others], isOpen }: Shape, text: string): string[] | undefined {
   if (!text.startsWith(first)) return undefined;

@@ -14,9 +14,9 @@ export interface Formats {
   readonly milliseconds: (ms: number) => string;
   /** How long, in the largest unit. */
   readonly duration: (ms: number) => string;
-  /** As the database of time zones names it. */
+  /** Its name in the time zone database. */
   readonly timeZone: string;
-  /** When the clock of the zone shows `2026-11-22T16:41`, or with seconds; undefined for any other text. */
+  /** The instant at which a clock of the zone shows `2026-11-22T16:41` (seconds are allowed); undefined for any other text. */
   readonly readInstant: (text: string) => Date | undefined;
   /** A day, with the name of its month. */
   readonly date: (ms: number) => string;
@@ -31,7 +31,7 @@ export interface Formats {
   readonly zone: (ms: number) => string;
 }
 
-/** Readers are in few zones; a name costs a formatter of several kilobytes, so strangers must not make many. */
+/** Each zone costs a formatter of several kilobytes. Readers are in few zones, and strangers may send any name, so few are kept. */
 const MAX_KEPT = 100;
 const kept = new Map<string, Formats>();
 
@@ -74,14 +74,14 @@ function countDigits(value: number): number {
 
 const LOCAL_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?$/;
 
-/** Twice, since the offset may differ between the first guess and the instant. */
+/** Computed twice, since the offset of the zone may differ between the first guess and the instant. */
 function readInstant(text: string, writeLocal: (ms: number) => string): Date | undefined {
   const asUtcMs = LOCAL_TIME.test(text) ? Date.parse(`${text}Z`) : Number.NaN;
-  // February 30 would be a day in March.
+  // `Date` reads February 30 as a day in March.
   if (Number.isNaN(asUtcMs) || !new Date(asUtcMs).toISOString().startsWith(text)) return undefined;
   const offsetAt = (ms: number) => Date.parse(`${writeLocal(ms).replace(' ', 'T')}Z`) - Math.floor(ms / 1000) * 1000;
   const guessMs = asUtcMs - offsetAt(asUtcMs);
-  // Years of fewer than four digits are written without zeros, which cannot be read.
+  // `Intl` writes years before 1000 without leading zeros, and such a text cannot be read again.
   const instant = Number.isNaN(guessMs) ? undefined : new Date(asUtcMs - offsetAt(guessMs));
   return Number.isNaN(instant?.getTime()) ? undefined : instant;
 }
@@ -119,7 +119,7 @@ function createDurationFormat(language: Language): (ms: number) => string {
   };
 }
 
-/** Each request asks several times, and asking the runtime takes a sixth of a millisecond. */
+/** Cached: each request needs it several times, and the runtime takes a sixth of a millisecond to answer. */
 const MAX_NAMES = 1000;
 const isZoneByName = new Map<string, boolean>();
 

@@ -1,16 +1,16 @@
 /** The languages of the pages and mails, and which of them a request asks for. The API, logs and commands are English. */
 import { parseAccept } from 'hono/utils/accept';
 
-/** Language tags (BCP 47), as `<html lang>` and `Intl` take them. The first is the one without a choice. */
+/** Language tags (BCP 47), as `<html lang>` and `Intl` take them. The first is the default. */
 export const LANGUAGES = ['en', 'zh-CN'] as const;
 export type Language = (typeof LANGUAGES)[number];
 
 export const DEFAULT_LANGUAGE: Language = 'en';
 
-/** Each language in its own words: a reader finds it without understanding the page. */
+/** The name of each language in that language, so that a reader finds it on a page in another one. */
 export const LANGUAGE_NAMES: Readonly<Record<Language, string>> = { en: 'English', 'zh-CN': '简体中文' };
 
-/** More ranges than a browser sends; what follows is not read. */
+/** More ranges than a browser sends. Later ones are ignored. */
 const MAX_HEADER_LENGTH = 1000;
 
 export function findLanguage(text: string | null | undefined): Language | undefined {

@@ -1,8 +1,8 @@
-/** The shape of a catalogue: the English texts say it, and every other language has the same keys and parameters. */
+/** The type of a catalogue: that of the English texts. Every other language has the same keys and parameters. */
 import { type Formats, formatsOf, type Locale } from './formats.ts';
 import type { Language } from './language.ts';
 
-/** `typeof english` with any text in the place of each. */
+/** The type of the English catalogue, with `string` instead of each literal text. */
 export type Texts<T> = T extends (...parameters: infer P) => infer R
   ? (...parameters: P) => Texts<R>
   : T extends string

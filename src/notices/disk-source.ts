@@ -1,11 +1,11 @@
-/** The room that is left for the data folder. */
+/** Notices to administrators when the disk of the data folder is almost full. */
 import { statfs } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import type { NoticeSource } from './notice.ts';
 import type { NoticeTexts } from './texts.ts';
 
 const MIB = 1024 * 1024;
-/** As `trivet doctor` warns. */
+/** The same limit as in `trivet doctor`. */
 const FEW_MIB = 1024;
 
 export type ReadFreeBytes = (folder: string) => Promise<number>;

@@ -1,7 +1,8 @@
-/** The last notice of each cause. The statement that records a notice decides which process sends it. */
+/** The last notice of each cause. Each process tries to record a notice, and the one whose statement succeeds sends it. */
 import { type BoundStatement, conditionalProcedure, type Procedure, type Store, statement } from '../database/store.ts';
 
-// Of two processes the second one waits for the row, and then finds the state recorded. A time ahead of now is of a wrong clock.
+// Of two processes, the second waits for the row and then finds the state recorded. A recorded time in the future was written by
+// a wrong clock, and does not count.
 const recordNoticeSql = statement<{ cause: string }>(
   'record-notice',
   `INSERT INTO notices (cause, state, sent_at_ms) VALUES ($1, $2, $3)
@@ -12,7 +13,7 @@ const openNoticesSql = statement<{ cause: string }>(
   'open-notices',
   `SELECT cause FROM notices WHERE cause >= $1 AND cause < $2 AND state <> 'fine' ORDER BY cause`,
 );
-// Kept while a notice of the same cause would come too soon.
+// Rows are kept for as long as another notice of the same cause would come too soon.
 const forgetFineSql = statement('forget-fine-notices', `DELETE FROM notices WHERE state = 'fine' AND sent_at_ms <= $1`);
 const closeSql = statement('close-notice', `UPDATE notices SET state = 'fine' WHERE cause = $1`);
 
@@ -31,7 +32,7 @@ export async function findLastNotice(store: Store, cause: string): Promise<LastN
   return row && { state: row.state, sentAtMs: row.sent_at_ms };
 }
 
-/** What `recordNoticeOnce` will decide, unless another process comes first. */
+/** What `recordNoticeOnce` would decide now; another process may record the notice first. */
 export function isDue(
   last: LastNotice | undefined,
   { state, nowMs, quietUntilMs }: Omit<NoticeRecord, 'cause' | 'statements'>,
@@ -43,13 +44,13 @@ export interface NoticeRecord {
   readonly cause: string;
   readonly state: string;
   readonly nowMs: number;
-  /** A cause with a later notice has to wait. */
+  /** A cause with a notice after this time has to wait. */
   readonly quietUntilMs: number;
-  /** Stored with the record. */
+  /** Executed in the transaction of the record. */
   readonly statements: readonly BoundStatement[];
 }
 
-/** True when this call recorded it, and so sends it. */
+/** True if this call recorded the notice, so that its caller has to send it. */
 export const recordNoticeOnce: Procedure<NoticeRecord, boolean> = conditionalProcedure(
   import.meta.url,
   'recordNoticeOnce',
@@ -61,12 +62,12 @@ export const recordNoticeOnce: Procedure<NoticeRecord, boolean> = conditionalPro
   },
 );
 
-/** The causes that begin with `prefix` whose end was not recorded. */
+/** The causes with this prefix whose end was not recorded. */
 export async function listOpen(store: Store, prefix: string): Promise<string[]> {
   return (await store.read(openNoticesSql, [prefix, `${prefix}\u{10ffff}`])).map(({ cause }) => cause);
 }
 
-/** It is over, and no notice is sent. */
+/** Records that a trouble is over, without a notice. */
 export async function closeSilently(store: Store, cause: string): Promise<void> {
   await store.write(closeSql, [cause]);
 }

@@ -1,6 +1,6 @@
 /** What notices say, in English. */
 export const noticeTexts = {
-  /** Of the mail, for its HTML. */
+  /** The language of the mail, for its HTML. */
   language: 'en',
   hello: (name: string) => `Hello ${name},`,
   footer: (service: string) =>

@@ -1,4 +1,4 @@
-/** Sends notices by mail and publishes them. Every process that can do either looks for troubles; the store decides which one sends. */
+/** Sends notices by mail, and publishes them as events. Every process looks for troubles; the store decides which one sends. */
 import type { BoundStatement, Store } from '../database/store.ts';
 import { isFailure } from '../errors.ts';
 import type { Mailer } from '../mail/mailer.ts';
@@ -14,19 +14,19 @@ export interface NoticeDependencies {
   readonly store: Store;
   readonly world: World;
   readonly log: Log;
-  /** Undefined: mail is off. */
+  /** Undefined if mail is off. */
   readonly mailer: Mailer | undefined;
-  /** Undefined: notices go by mail only. */
+  /** Undefined if notices go by mail only. */
   readonly publish?: PublishNotice | undefined;
   readonly sources: readonly NoticeSource[];
-  /** Those who want notices and have a verified address. */
+  /** People with a verified address who have not switched notices off. */
   readonly listRecipients: (audience: Audience) => Promise<readonly Recipient[]>;
   /** The address of the service, for the footer. */
   readonly service: string;
 }
 
 const REST_MS = 30_000;
-/** Between two mails of one cause. */
+/** The shortest time between two mails about one cause. */
 const QUIET_MS = 3_600_000;
 
 export function createNoticeWorker(dependencies: NoticeDependencies): Worker {
@@ -41,7 +41,7 @@ export async function notifyOfTroubles(dependencies: NoticeDependencies, signal:
   const channels = createChannels(dependencies);
   for (const source of sources) {
     if (signal.aborted) return;
-    // One that fails must not keep the notices of the others.
+    // A source that fails must not hold back the notices of other sources.
     await notifyOfSource(dependencies, channels, source).catch((err: unknown) =>
       log.error({ err, source: source.prefix }, 'Cannot look for what needs attention'),
     );
@@ -49,12 +49,12 @@ export async function notifyOfTroubles(dependencies: NoticeDependencies, signal:
   await forgetOld(store, world.nowMs() - QUIET_MS);
 }
 
-/** A way that notices go. Each has records of its own, so that one that fails delays no other. */
+/** Mail or events. Each channel has its own records, so that one that fails does not delay the other. */
 interface Channel {
   readonly name: 'mail' | 'events';
-  /** Before the causes in its records. */
+  /** Prefix of the causes in its records. */
   readonly recordPrefix: string;
-  /** Returns what is stored together with the record that the notice was sent. */
+  /** Sends the notice. Returns statements for the transaction that records it as sent. */
   readonly send: (notice: Notice, key: string) => Promise<readonly BoundStatement[]>;
 }
 
@@ -82,7 +82,7 @@ async function notifyOfSource(
   channels: readonly Channel[],
   source: NoticeSource,
 ): Promise<void> {
-  // Read first: what begins meanwhile is not taken for over.
+  // Read before the sources, so that a trouble which begins in between does not look as if it were over.
   const open = await Promise.all(channels.map(({ recordPrefix }) => listOpen(store, recordPrefix + source.prefix)));
   const troubles = await source.listTroubles(world.nowMs());
   const still = new Set(troubles.map(({ cause }) => cause));
@@ -118,7 +118,7 @@ async function sendNotice({ store, world }: Records, { recordPrefix, send }: Cha
   const last = await findLastNotice(store, cause);
   if (!isDue(last, moment)) return;
   const since = last?.sentAtMs ?? Math.floor(nowMs / QUIET_MS);
-  // Before it is recorded: after a crash in between it is published again, under the same key.
+  // Published before it is recorded: after a crash in between, it is published again under the same idempotency key.
   const statements = await send(notice, `${notice.cause} ${state} ${since}`);
   await store.call(recordNoticeOnce, { cause, ...moment, statements });
 }
@@ -129,7 +129,7 @@ async function publishNotice(
   { notice: { cause, state, write }, key }: { readonly notice: Notice; readonly key: string },
 ): Promise<readonly BoundStatement[]> {
   await publish({ cause, state, text: write(chooseNoticeTexts('en')), key }).catch((error: unknown) => {
-    // The next round would not find the repository either. Any other failure is tried again.
+    // There is no repository to publish to, so a retry is useless. Any other failure is tried again.
     if (!isFailure(error) || error.code !== 'not_found') throw error;
     log.error({ cause, reason: error.message }, 'A notice was not published');
   });

@@ -1,44 +1,44 @@
-/** A notice: people receive it without asking, when something that is theirs needs attention. */
+/** Notices that people receive without asking, when something that belongs to them needs attention. */
 import type { Mail } from '../mail/mail.ts';
 import type { NoticeTexts } from './texts.ts';
 
 export type Audience = { readonly kind: 'owner'; readonly ownerId: string } | { readonly kind: 'administrators' };
 
 export interface Notice {
-  /** What it is about, as `hook:12`: of one cause there is at most one mail an hour. */
+  /** What the notice is about, such as `hook:12`. At most one mail an hour is sent about one cause. */
   readonly cause: string;
-  /** A word; another one is another notice. */
+  /** The state of the cause. Another state is another notice. */
   readonly state: string;
   readonly audience: Audience;
-  /** In the language of each reader. */
+  /** The text in the language of a reader. */
   readonly write: (texts: NoticeTexts) => NoticeText;
 }
 
 export type NoticeText = Pick<Mail, 'subject' | 'paragraphs' | 'link'>;
 
-/** A notice for machines, in English. */
+/** A notice for programs, in English. */
 export interface PublishedNotice extends Pick<Notice, 'cause' | 'state'> {
   readonly text: NoticeText;
-  /** Names this notice among those of its cause: the same one may be published twice, and counts once. */
+  /** The idempotency key among the notices of its cause: published twice, it counts once. */
   readonly key: string;
 }
 
-/** Throws `not_found` while there is no place to publish to. */
+/** Throws `not_found` if there is no repository to publish to. */
 export type PublishNotice = (notice: PublishedNotice) => Promise<void>;
 
 export interface Recipient {
   readonly name: string;
   readonly email: string;
-  /** As the person chose it; null without a choice. */
+  /** The language that the person chose; null without a choice. */
   readonly language: string | null;
 }
 
-/** Looks at one kind of thing. */
+/** Finds the troubles of one kind, such as failing webhooks or a full disk. */
 export interface NoticeSource {
-  /** What every cause of it begins with. */
+  /** The prefix of all its causes. */
   readonly prefix: string;
-  /** Everything that is wrong now. */
+  /** All troubles now. */
   readonly listTroubles: (nowMs: number) => Promise<readonly Notice[]>;
-  /** The notice that a trouble is over; undefined: no notice, for example because the thing was deleted. */
+  /** The notice that a trouble is over. Undefined for no notice, for example if its subject was deleted. */
   readonly findRecovery: (cause: string) => Promise<Notice | undefined>;
 }

@@ -8,7 +8,7 @@ export type NoticeTexts = Texts<typeof english>;
 
 const catalogue: Readonly<Record<Language, NoticeTexts>> = { en: english, 'zh-CN': chinese };
 
-/** English without a choice. */
+/** English if the person has chosen no language. */
 export function chooseNoticeTexts(language: string | null): NoticeTexts {
   return catalogue[findLanguage(language) ?? DEFAULT_LANGUAGE];
 }

@@ -1,4 +1,4 @@
-/** The process in which capacities are found: seconds of computation, which would hold up every call. */
+/** The process that computes capacities: it takes seconds, during which the service could answer no call. */
 import { answerOrders } from '../../workers/background-process.ts';
 import type { CapacityAnswer, CapacityOrder } from './read-capacity.ts';
 

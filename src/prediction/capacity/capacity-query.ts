@@ -18,7 +18,7 @@ const PARAMETERS = {
   pod_type: readText('the name of a pod type').max(256).default(''),
 };
 
-/** A misspelt parameter would otherwise be an answer to another question. */
+/** Unknown parameters are refused, since a misspelt one would change the question without notice. */
 export const querySchema = z.strictObject(PARAMETERS, {
   error: (issue) =>
     issue.code === 'unrecognized_keys'

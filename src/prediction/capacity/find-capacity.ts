@@ -1,16 +1,16 @@
 /**
- * The highest rate of requests up to which a pool keeps its limits at all rates: the first that breaks one is found in
- * small steps and by halving, on the same random numbers at each rate.
+ * Finds the highest request rate at which a pool keeps its latency limits, at this rate and all lower ones. The rate rises in
+ * small steps until a limit breaks, and bisection finds the rate between. Each rate is simulated with the same random numbers.
  */
 import { Failure } from '../../errors.ts';
 import { createRandom } from '../simulator/random-draws.ts';
 import { type QueueOutcome, type QueuePool, simulateQueue } from './simulate-queue.ts';
 
 export interface LatencyLimits {
-  /** Undefined for no limit. */
+  /** Undefined if there is no limit of this time. */
   readonly ttftMs: number | undefined;
   readonly tpotMs: number | undefined;
-  /** The share of requests that must stay below, as 0.9. */
+  /** The share of requests that must stay below the limits, such as 0.9. */
   readonly quantile: number;
 }
 
@@ -19,13 +19,13 @@ export interface Capacity {
   /** The mean of requests under way in the whole pool at that rate. */
   readonly concurrency: number;
   /**
-   * What ends at a higher rate: a limit, or what the samples show of the load. With `observed load` the capacity is at
-   * least this: the model is not asked for loads that it has not seen.
+   * What prevents a higher rate: a limit that breaks, or the highest load in the samples. With `observed load` the capacity may be
+   * higher, but the model is not asked for loads that no sample has.
    */
   readonly limitedBy: LimitedBy;
-  /** Where the quantile stays about at the limit over many rates: the limit breaks somewhere in this range. */
+  /** Present where the quantile stays near the limit over many rates, so that the limit breaks somewhere in this range. */
   readonly plateau: Plateau | undefined;
-  /** At that rate, at the quantile of the limits. */
+  /** The latencies at that rate, at the quantile of the limits. */
   readonly ttftMs: number;
   readonly tpotMs: number;
   readonly servers: readonly ServerCapacity[];
@@ -46,27 +46,27 @@ export interface ServerCapacity {
 
 const REQUESTS_EACH_SERVER = 3000;
 const MAX_REQUESTS = 15_000;
-/** So low that servers are idle, however long their answers are. */
+/** A rate at which servers are idle, however long their answers are. */
 const LOWEST_RATE = 1e-6;
-/** The answer is found to this share of itself. */
+/** Relative tolerance of the rate that is found. */
 const PRECISION = 0.01;
 
-/** Far below a limit, one run at each of few rates is enough. Near it, a single run says little, and a quantile may rise and fall. */
+/** Far below a limit, one simulation at each of few rates is enough. Near it, quantiles of a single run are too noisy. */
 const FAR = { step: 1.15, runs: 1 };
 const NEAR = { step: 1.04, runs: 3 };
 const NEAR_USE = 0.7;
 
-/** The share of slow requests is known to this share of itself: where a limit is at a quantile, it may be at this one. */
+/** Relative uncertainty of the share of slow requests: a limit that breaks at one quantile may break at a near one. */
 const SHARE_ERROR = 0.2;
-/** Rates that are further apart than this are no answer within 15 %. */
+/** A wider range of rates than this is reported as a range, since no rate in it is certain to 15 %. */
 const PLATEAU = 1.15;
-/** A limit that is about what an idle pool takes says nothing about rates. Then the range begins here, as a share of its end. */
+/** Start of the range, as a share of its end, if the limit is close to the latency of an idle pool and so depends on no rate. */
 const LOWEST_SHARE = 0.5;
 
 interface Trial {
   readonly rate: number;
   readonly outcome: QueueOutcome | undefined;
-  /** Of the larger part of a limit that is used at the stricter quantile; above 1 it is broken. */
+  /** The quantile over its limit, of TTFT or TPOT, whichever is larger; above 1 the limit is broken. */
   readonly strictUse: number;
   readonly brokenBy: LimitedBy | undefined;
   /** The same at the stricter quantile. */
@@ -74,8 +74,8 @@ interface Trial {
 }
 
 /**
- * Undefined when not even an idle pool keeps the limits. Throws when the limits hold only at loads below those that the
- * samples show, so that nothing is known of them.
+ * Undefined if even an idle pool breaks a limit. Throws if the limits hold only at loads below those of the samples, about
+ * which nothing is known.
  */
 export function findCapacity(pool: QueuePool, limits: LatencyLimits): Capacity | undefined {
   const idle = tryRate(pool, limits, { rate: LOWEST_RATE, runs: 1 });
@@ -96,7 +96,7 @@ export function findCapacity(pool: QueuePool, limits: LatencyLimits): Capacity |
   return describe(pool, { ...found, quantile: limits.quantile });
 }
 
-/** The first break of a limit: the highest rate found up to which it holds at all lower ones, and what breaks above. */
+/** The highest rate found at which the limits hold at all lower rates too, and the limit that breaks above it. */
 interface Break {
   readonly good: Trial;
   readonly limitedBy: LimitedBy;
@@ -107,9 +107,9 @@ interface Found extends Break {
 }
 
 /**
- * In unlike pools a quantile may hardly change over a wide range of rates: there the slowest server gets about as many
- * requests as the quantile leaves out. Where the answer would depend on the last percent of that share, the truth is
- * somewhere in the range, and the middle is the least far from all of it.
+ * In a heterogeneous pool a quantile may hardly change over a wide range of rates, because the slowest server gets about the
+ * share of requests that the quantile leaves out. If the answer depends on a percent of that share, the capacity is somewhere
+ * in the range, and the middle has the smallest largest error.
  */
 function chooseAnswer(
   { strict, plain }: Readonly<Record<'strict' | 'plain', Break>>,
@@ -130,7 +130,7 @@ function createSearch(pool: QueuePool, limits: LatencyLimits, idle: Trial) {
     tried.set(rate, known);
     return known;
   };
-  /** Ends, since at some rate more is under way than was ever seen. */
+  /** Ends because at some rate more requests are under way than in any sample. */
   function rise(readBreak: (trial: Trial) => LimitedBy | undefined): readonly [good: Trial, bad: Trial] {
     let good = idle;
     let bad = attempt(pool.servers.length / meanStaySeconds(idle.outcome!, pool.outputTokens));
@@ -157,10 +157,10 @@ function createSearch(pool: QueuePool, limits: LatencyLimits, idle: Trial) {
   };
 }
 
-/** An idle server is seen when samples met no more than this. */
+/** The samples include an idle server if some met at most this many requests. */
 const IDLE_UNDER_WAY = 2;
 
-/** Serving n + 1 requests together is never slower than one after the other, so an idle server is at most so much faster. */
+/** Serving n + 1 requests together is never slower than one after the other, which bounds how much faster an idle server is. */
 function isBrokenIdle(
   { servers }: QueuePool,
   { outcome }: Trial,
@@ -181,7 +181,7 @@ function checkLoadSeen({ servers }: Pick<QueuePool, 'servers'>, meanUnderWay: re
   );
 }
 
-/** Nothing is known of any load. */
+/** The refusal if no load is known at which the limits hold. */
 function refuseIdleSamples({ servers }: Pick<QueuePool, 'servers'>): Failure {
   const { name } = servers.find(({ load }) => load.seen === 0) ?? servers[0]!;
   return new Failure(

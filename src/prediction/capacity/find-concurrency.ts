@@ -7,11 +7,11 @@ import type { LatencyLimits } from './find-capacity.ts';
 import { quantileOf } from './find-capacity.ts';
 import type { QueuePool, QueueServer } from './simulate-queue.ts';
 
-/** Prompts of the mixture, spread over all; each at so many ranks of its distribution. */
+/** Prompts of the mixture, evenly chosen from all, and ranks of the distribution of each. */
 const PROMPTS = 32;
 const RANKS = [0.1, 0.3, 0.5, 0.7, 0.9, 0.97] as const;
 
-/** At most what the samples of the server show; 0 when even an idle one breaks a limit. */
+/** At most the highest load in the samples of the server; 0 if even an idle server breaks a limit. */
 export function findConcurrency(pool: QueuePool, server: QueueServer, limits: LatencyLimits): number {
   const keeps = (underWay: number) => keepsLimits(pool, { server, underWay }, limits);
   if (!keeps(0)) return 0;

@@ -1,4 +1,4 @@
-/** How much more each server can take, as series for autoscalers: worked out again now and then, and read at each scrape. */
+/** How many more requests each server can take, as metrics for autoscalers: computed regularly, and read at each scrape. */
 import { setImmediate as yieldToCalls } from 'node:timers/promises';
 import { Gauge } from 'prom-client';
 import type { Store } from '../../database/store.ts';
@@ -33,7 +33,7 @@ export interface HeadroomDependencies {
 }
 
 export interface HeadroomWorker extends Worker {
-  /** Works the capacities out again. */
+  /** Computes the capacities again. */
   update(signal: AbortSignal): Promise<void>;
 }
 
@@ -41,14 +41,14 @@ export interface HeadroomWorker extends Worker {
 const REST_MS = 60_000;
 const SAMPLES = 5000;
 const MAX_LABELS = 1024;
-/** A load that was last reported longer ago says nothing of now. */
+/** An older report says nothing about the load now. */
 const MAX_REPORT_AGE_MS = 60_000;
 
 interface ServerHeadroom {
   readonly targetModel: string;
   readonly server: string;
   readonly capacity: number;
-  /** As the newest sample shows it. */
+  /** From the newest sample. */
   readonly reported: { readonly underWay: number; readonly atMs: number };
 }
 

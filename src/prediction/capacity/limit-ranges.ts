@@ -1,4 +1,4 @@
-/** The numbers of a question about capacity, over HTTP and on the command line. */
+/** Ranges of the numbers in a request for a capacity, over HTTP and on the command line. */
 
 export interface NumberRange {
   readonly minimum: number;

@@ -1,7 +1,7 @@
 /**
- * What the metrics of a server look like with n requests under way, learned from samples. Only n is simulated: how it
- * divides into waiting and running, and what cache and tokens it takes, is the server's own habit and the gateway's way
- * of counting, and the samples have both.
+ * The metrics of a server with n requests under way, learned from samples. Only n is simulated. How n divides into waiting and
+ * running, and how much cache and how many tokens it takes, depends on the server and on how the gateway counts, and the
+ * samples reflect both.
  */
 import type { ObservedInput } from '../schema/observation-event.ts';
 
@@ -19,18 +19,18 @@ export const LOAD_FIELDS = [
 export type LoadMetrics = Readonly<Record<(typeof LOAD_FIELDS)[number], number>>;
 
 export interface LoadCurve {
-  /** The mean metrics with so many requests under way. Beyond what was seen they grow in proportion. */
+  /** The mean metrics with so many requests under way. Beyond the samples they grow in proportion. */
   at(underWay: number): LoadMetrics;
-  /** As many requests under way as enough samples show. */
+  /** The most requests under way for which there are enough samples. */
   readonly seen: number;
-  /** As few requests under way as enough samples show. */
+  /** The fewest requests under way for which there are enough samples. */
   readonly lowest: number;
 }
 
 /** Means over fewer samples are joined with their neighbours'. */
 const MIN_KNOT_SAMPLES = 20;
 
-/** So many samples, or this share of them, must have met less: a start from idle does not show what low loads cost. */
+/** So many samples, or this share of them, must have met a lower load: the few of a start from idle are not typical of low loads. */
 const LOW_SAMPLES = 300;
 const LOW_SHARE = 0.1;
 
@@ -82,7 +82,7 @@ function meanOf(samples: readonly LoadMetrics[]): LoadMetrics {
   return mapFields((name) => samples.reduce((sum, sample) => sum + sample[name], 0) / samples.length);
 }
 
-/** The first knot with at least so many. */
+/** The first knot with at least so many requests under way. */
 function findKnot(knots: readonly Knot[], underWay: number): number {
   let [low, high] = [0, knots.length];
   while (low < high) {
@@ -103,7 +103,7 @@ function scale({ underWay: known, metrics }: Knot, underWay: number): LoadMetric
   return known === 0 ? toRunning(underWay) : mapFields((name) => (metrics[name] * underWay) / known);
 }
 
-/** Without any sample under load, all that is known is the number. */
+/** Without any sample under load, only the number of requests is known. */
 function toRunning(underWay: number): LoadMetrics {
   return mapFields((name) => (name === 'numRequestRunning' ? underWay : 0));
 }

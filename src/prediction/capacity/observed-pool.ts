@@ -13,10 +13,10 @@ import { fitTpotCurve } from './tpot-curve.ts';
 export interface ObservedPoolOptions {
   readonly model: LatencyModel;
   readonly samples: readonly Observation[];
-  /** All that the samples name when undefined. */
+  /** Undefined for all servers in the samples. */
   readonly servers: readonly string[] | undefined;
   readonly podType: string;
-  /** The mean length of an answer, which samples do not tell. */
+  /** The mean length of an answer, which samples do not have. */
   readonly outputTokens: number;
 }
 
@@ -62,16 +62,16 @@ function listNames(names: Iterable<string>): string {
     .join(', ');
 }
 
-/** The mean length of answers, of those that tell it. */
+/** The mean length of the answers whose length is known. */
 function meanLengthOf(samples: readonly Observation[]): number | undefined {
   const lengths = samples.flatMap(({ outputTokens }) => (outputTokens ? [outputTokens] : []));
   return lengths.length === 0 ? undefined : lengths.reduce((sum, length) => sum + length, 0) / lengths.length;
 }
 
 interface AnswerLengths {
-  /** The mean length that is asked about. */
+  /** The mean length in the request. */
   readonly outputTokens: number;
-  /** That over the mean of the samples. */
+  /** The requested mean over the mean of the samples. */
   readonly lengthScale: number;
 }
 
@@ -97,7 +97,7 @@ function createQueueServer(
   };
 }
 
-/** So many samples of a server must have a TTFT. */
+/** The least number of samples of a server with a TTFT. */
 export const MIN_TTFT_SAMPLES = 40;
 
 export function countTtfts(samples: readonly Observation[]): number {

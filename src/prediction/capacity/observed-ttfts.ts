@@ -1,7 +1,7 @@
 /**
- * The TTFTs that requests at a server had, by what they met: n requests under way, and w prompt tokens to compute until
- * their first token. The same n means a longer queue of prompts while it rises than while it falls, so n alone would mix
- * what bursts and steady rates do.
+ * The observed TTFTs of a server, by the load that each request met: n requests under way, and w prompt tokens to compute until
+ * its first token. At the same n the queue of prompts is longer while n rises than while it falls, so n alone would mix bursts
+ * and steady rates.
  */
 import type { Observation } from '../schema/observation.ts';
 import type { Random } from '../simulator/random-draws.ts';
@@ -9,7 +9,7 @@ import { countUnderWay } from './load-curve.ts';
 import { createPromptQueue } from './prompt-queue.ts';
 
 export interface ObservedTtfts {
-  /** The TTFT of a request that met about the same, drawn at random. */
+  /** The TTFT of a random request that met about this load. */
   draw(met: MetLoad, random: Random): number;
 }
 
@@ -19,9 +19,9 @@ export interface MetLoad {
   readonly tokensAhead: number;
 }
 
-/** Those who met one range of n; each range has about as many. */
+/** The requests that met one range of n; all ranges have about as many. */
 const RANGE_SAMPLES = 150;
-/** In a range, one of so many with the nearest w is drawn. */
+/** In a range, one of this many requests with the nearest w is drawn. */
 const NEIGHBOURS = 12;
 
 interface Met extends MetLoad {
@@ -43,7 +43,7 @@ export function collectTtfts(samples: readonly Observation[], reportedShare: num
   const ends = ranges.map((range) => range.at(-1)!.underWay);
   for (const range of ranges) range.sort((a, b) => a.tokensAhead - b.tokensAhead);
 
-  /** Rare high loads were met with long queues alone. Then those with as short a queue at a lower load say more. */
+  /** High loads are rare, and all of them had long queues. For a short queue, requests at a lower load are the better match. */
   function findRange(index: number, tokensAhead: number): { readonly range: readonly Met[]; readonly place: number } {
     const range = ranges[index]!;
     const place = findPlace(range, tokensAhead);

@@ -4,7 +4,7 @@
  * prompt whose first token is no later than that of one before it was computed together with it, in no time of its own.
  */
 export interface PromptQueue {
-  /** A prompt that arrives now. Returns those of its tokens that take no time of their own. */
+  /** Adds a prompt that arrives now. Returns the tokens of it that take no time of their own. */
   add(nowMs: number, prompt: QueuedPrompt): number;
   /** Tokens that are not computed yet. */
   countTokens(nowMs: number): number;
@@ -27,7 +27,7 @@ export function computePrompt(nowMs: number, busyUntilMs: number, prompt: Queued
   return { ...prompt, startMs: Math.max(nowMs, busyUntilMs) };
 }
 
-/** No moment may be before one that was asked for. */
+/** The moments must not go back. */
 export function createPromptQueue(): PromptQueue {
   let waiting: ComputedPrompt[] = [];
   let busyUntilMs = Number.NEGATIVE_INFINITY;

@@ -19,7 +19,7 @@ export interface CapacityOrder {
   readonly podType: string;
 }
 
-/** A failure is a value, as its code would not come through the boundary of a process. */
+/** A failure is returned as a value, since an error thrown in another process would lose its code. */
 export type CapacityAnswer =
   | { readonly capacity: Capacity | undefined }
   | { readonly refusal: { readonly code: FailureCode; readonly message: string } };

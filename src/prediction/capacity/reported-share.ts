@@ -1,15 +1,15 @@
 /**
- * The share of a server's requests that its samples are. Metrics count all requests under way, samples only those that
- * a gateway reported, so what arrived at the server is more than the samples add up to.
+ * The share of a server's requests that was reported. Metrics count all requests under way, and samples exist only for those that
+ * a gateway reported, so more requests arrived at the server than there are samples.
  */
 import type { Observation } from '../schema/observation.ts';
 import { countUnderWay } from './load-curve.ts';
 
-/** Above it, the difference is that of a mean length of answers and a real one. */
+/** A larger share counts as all: the rest comes from using a mean length of answers instead of the real ones. */
 const NEARLY_ALL = 0.7;
 const LEAST = 0.01;
 
-/** By Little's law: the time that the samples were under way, over the integral of all that was. */
+/** By Little's law: the time that the sampled requests were under way, over the integral of all requests under way. */
 export function measureReportedShare(samples: readonly Observation[], outputTokens: number): number {
   const stays = samples.map(({ ttftMs = 0, tpotMs = 0, outputTokens: own }) => ttftMs + (own || outputTokens) * tpotMs);
   const sum = stays.reduce((total, stay) => total + stay, 0);

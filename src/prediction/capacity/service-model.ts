@@ -1,4 +1,4 @@
-/** What the learned model says of one request at one server, as a distribution: its median, spread by the residuals of the model. */
+/** The distribution of the TTFT of one request at one server: the model's median, scattered by its residuals. */
 import { type Calibration, findBucket, LEVELS } from '../model/calibration.ts';
 import { findTargetModel, type LatencyModel } from '../model/model.ts';
 import { createLiveModel } from '../online/live-model.ts';
@@ -30,7 +30,7 @@ export function createServiceModel(model: LatencyModel, podType: string): Servic
     if (known !== undefined) return known;
     const address = Buffer.from(server);
     addresses.set(server, address);
-    // A server that the model has not seen has the offset of its kind.
+    // A server that the model does not know has the offset of its pod type.
     median.servers.ensure(address);
     return address;
   }
@@ -51,7 +51,7 @@ export function createServiceModel(model: LatencyModel, podType: string): Servic
   };
 }
 
-/** The quantile of a time: residuals are logarithms, known at some levels and straight between them. */
+/** The quantile of a time. Residuals are logarithms, known at some levels and interpolated linearly between them. */
 function spread(medianMs: number, { edges, quantiles }: Calibration, rank: number): number {
   const start = findBucket(edges, medianMs) * LEVELS.length;
   const last = LEVELS.length - 1;

@@ -1,5 +1,5 @@
 /**
- * A pool under Poisson arrivals, whose servers take the times that were learned of them.
+ * Simulates a pool under Poisson arrivals, whose servers have the latencies that were learned from samples.
  *
  * The state of a server is n, its requests under way, and its queue of prompts (`prompt-queue.ts`). A request that
  * arrives at server s
@@ -50,7 +50,7 @@ export interface QueueRun {
 }
 
 export interface QueueOutcome {
-  /** Sorted. */
+  /** In rising order. */
   readonly ttftMs: Float64Array;
   readonly tpotMs: Float64Array;
   /** By server, in their order: the mean of its requests under way at an arrival. */
@@ -59,12 +59,12 @@ export interface QueueOutcome {
   readonly shares: readonly number[];
 }
 
-/** The pool is empty at first, so the first part of a run says too little of the load. */
+/** Warm-up: the pool is empty at first, so the first part of a run underestimates the load. */
 const WARM_UP = 0.2;
-/** A server with so many is lost: the rest of the run would only say it again. */
+/** A server with so many requests under way is overloaded, and the run ends. */
 const MAX_UNDER_WAY = 20_000;
 
-/** Each request goes to a server with the fewest under way. Undefined when a server has more than anyone could learn from. */
+/** Each request goes to a server with the fewest under way. Undefined if a server is overloaded. */
 export function simulateQueue(pool: QueuePool, run: QueueRun): QueueOutcome | undefined {
   const { random } = run;
   const recorder = createRecorder(pool.servers.length);
@@ -151,7 +151,7 @@ function openServer({ tpot }: QueueServer, recorder: Pick<Recorder, 'addTpot'>):
     changeCount(-1);
   }
 
-  /** While prompts take more than the whole server, answers lose what they got before, and none ends. */
+  /** While prompts take more than the whole server, answers lose progress, and no request ends. */
   function nextEndMs(): number {
     const endTokens = answering.nextMs();
     if (endTokens === undefined) return Number.POSITIVE_INFINITY;

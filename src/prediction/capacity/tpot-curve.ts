@@ -52,7 +52,7 @@ export interface TpotCurveOptions {
 }
 
 export const MIN_TPOT_SAMPLES = 40;
-/** However many prompts a server computes, answers have at least this share of it on average. */
+/** The least share of a server that answers have on average, however many prompts it computes. */
 const LEAST_SHARE = 0.05;
 const ROUNDS = 8;
 
@@ -87,7 +87,7 @@ function meanPaceOf(answers: readonly Answer[]): number {
   return answers.reduce((sum, { promptTokensPerMs }) => sum + promptTokensPerMs, 0) / answers.length;
 }
 
-/** Answers whose loads are about the same. */
+/** A range of answers with about the same load. */
 const RANGE_ANSWERS = 150;
 
 function splitRanges(sorted: readonly Answer[]): Answer[][] {
@@ -169,7 +169,7 @@ function makeIsotonic(knots: readonly Knot[]): Knot[] {
   return pooled;
 }
 
-/** Straight between knots, and on at the last slope. */
+/** Linear between knots, and beyond them with the last slope. */
 function interpolate(knots: readonly Knot[], underWay: number): number {
   if (knots.length === 1 || underWay <= knots[0]!.underWay) return knots[0]!.tpotMs;
   let upper = 1;
