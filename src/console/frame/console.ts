@@ -1,4 +1,4 @@
-/** What every page of the console is built from: requests of signed-in people, the style, and the way up. */
+/** What every page of the console needs: the request of a signed-in person, the style, and the link to the page above. */
 import { html } from 'hono/html';
 import { isFailure } from '../../errors.ts';
 import { loadAsset } from '../../pages/assets.ts';
@@ -12,7 +12,7 @@ export type { PageRequest, SignedInPages, Submission } from '../../pages/signed-
 
 export const consoleStyles = loadAsset(new URL('console.css', import.meta.url));
 
-/** A signed-in person, as the functions of the other areas want them. */
+/** A signed-in person, in the form that the functions of the other areas take. */
 export interface Caller {
   readonly userId: string;
   readonly login: string;
@@ -40,7 +40,7 @@ export function callerOf({ c, session: { user } }: PageRequest): Caller {
   return { userId: user.id, login: user.login, isAdmin: user.isAdmin, address: c.get('clientAddress') ?? '-' };
 }
 
-/** What a person can mend or wait out is shown on the page; anything else goes on being thrown. */
+/** The message of a failure that a person can correct or wait for, to be shown on the page. Rethrows any other error. */
 export function readMistake(texts: ConsoleTexts, error: unknown): Mistake {
   if (isFailure(error) && error.code === 'too_many') return { message: texts.explain(`${error.message}.`) };
   return toMistake(texts, error);
@@ -60,7 +60,7 @@ export function renderCrumbs(texts: ConsoleTexts, crumbs: readonly Crumb[]): Htm
   return html`<nav class="crumbs small" aria-label="${texts.trail}"><ol>${crumbs.map(({ path, label }) => html`<li><a href="${path}">${label}</a></li>`)}</ol></nav>`;
 }
 
-/** Runs the work of a form; a mistake is handed to `again`. */
+/** Runs the work of a form. `again` shows the form with a message that the person can act on. */
 export async function tryForm(
   texts: ConsoleTexts,
   work: () => Promise<Response>,

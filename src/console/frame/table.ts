@@ -7,11 +7,11 @@ export interface Table {
   readonly label: string;
   readonly columns: readonly string[];
   readonly rows: readonly (readonly (string | Html)[])[];
-  /** So many on the left hold words; the first is the head of its row. */
+  /** How many columns from the left hold text; the first is the header of its row. */
   readonly textColumns: number;
 }
 
-/** Scrolls sideways by itself where it is too wide, also by keyboard. */
+/** A table that is too wide scrolls sideways, also by keyboard. */
 export function renderTable(texts: ConsoleTexts, { label, columns, rows, textColumns }: Table): Html {
   const shade = (column: number) => (column < textColumns ? '' : html` class="number"`);
   const head = columns.map((name, column) => html`<th scope="col"${shade(column)}>${name}</th>`);

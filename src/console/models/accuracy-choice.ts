@@ -1,4 +1,4 @@
-/** Which part of a model the charts show, and how far back. All of it is in the address of the page. */
+/** Which pod type or server the charts show, and how far back. The choice is in the query of the page. */
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -6,7 +6,7 @@ const DAY_MS = 24 * HOUR_MS;
 
 interface AccuracyWindow {
   readonly lengthMs: number;
-  /** The store keeps long periods for long windows, and keeps those of servers for a shorter time. */
+  /** Long windows read long periods from the store. Periods of servers are kept for a shorter time. */
   readonly stepMs: number;
   readonly serverStepMs: number;
 }
@@ -24,7 +24,7 @@ export interface AccuracyChoice {
   readonly window?: WindowName | undefined;
   /** `aggregate` for servers without a pod type. */
   readonly podType?: string | undefined;
-  /** In place of a pod type. */
+  /** Chosen instead of a pod type. */
   readonly server?: string | undefined;
 }
 
@@ -45,7 +45,7 @@ export function pathOfErrors(name: string, window: WindowName, target: string): 
 export interface Steps {
   readonly fromMs: number;
   readonly stepMs: number;
-  /** When each step begins, oldest first; the last is the present one. */
+  /** The start of each step, oldest first; the last step is still under way. */
   readonly moments: readonly number[];
 }
 

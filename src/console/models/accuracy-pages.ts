@@ -113,7 +113,7 @@ function renderCoverage(texts: ConsoleTexts, page: AccuracyPage, { target, steps
   });
 }
 
-/** What both charts of a target share. */
+/** What the two charts of a target have in common. */
 function chartOf(texts: ConsoleTexts, { choice, promotions, alarms }: AccuracyPage, { target, steps }: TargetSteps) {
   return {
     moments: steps.map(({ startMs }) => startMs),
@@ -135,7 +135,7 @@ function markPromotion(texts: ConsoleTexts, { version, atMs, undoneAtMs }: Promo
   ];
 }
 
-/** Alarms are counted by the hour, so the mark is where the hour begins. */
+/** Alarms are counted by the hour, so the mark is at the start of the hour. */
 function markAlarm(texts: ConsoleTexts, { startMs, target, cause, count }: DriftAlarmHour): Mark {
   return {
     kind: 'alarm',

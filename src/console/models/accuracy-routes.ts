@@ -1,4 +1,4 @@
-/** The page of a model's accuracy over time: reads what the address chooses. */
+/** The page of a model's accuracy over time, as its query chooses. */
 import type { World } from '../../world.ts';
 import { type PageRequest, type SignedInPages, showView } from '../frame/console.ts';
 import { readTexts } from '../texts/texts.ts';
@@ -26,7 +26,7 @@ export function addAccuracyRoutes(page: SignedInPages['page'], dependencies: Acc
   });
 }
 
-/** A window that does not exist becomes the shortest. */
+/** An unknown window counts as the shortest. */
 function readChoice({ c }: PageRequest): AccuracyChoice & { readonly window: WindowName } {
   const window = c.req.query('window');
   return {

@@ -1,11 +1,11 @@
-/** From points and events of the store to what charts and tables show: one value for each step. */
+/** Turns points and events from the store into one value for each step of a chart or table. */
 import type { Steps } from './accuracy-choice.ts';
 import type { AccuracyPoint, TargetName } from './accuracy-views.ts';
 import type { ModelView } from './model-views.ts';
 
 export interface AccuracyStep {
   readonly startMs: number;
-  /** Those that predicted in this step. */
+  /** The versions that predicted in this step. */
   readonly versions: readonly number[];
   readonly rows: number;
   /** Percent; null without reports. */
@@ -18,7 +18,7 @@ export interface AccuracyStep {
 export interface StepsQuery {
   readonly steps: Steps;
   readonly target: TargetName;
-  /** Whose held-out scores are the promise; `all` where no pod type is chosen. */
+  /** The pod type whose held-out scores are compared with; `all` if no pod type is chosen. */
   readonly podType: string;
 }
 
@@ -43,14 +43,14 @@ export function tabulateSteps(
   });
 }
 
-/** Both scores are means over rows, so weighing by rows gives the score of all rows. */
+/** Both scores are means over rows, so their means weighted by rows are the scores of all rows. */
 export function averageRows(parts: readonly { readonly rows: number; readonly value: number | null }[]): number | null {
   const known = parts.filter(({ rows, value }) => rows > 0 && value !== null);
   const rows = known.reduce((sum, part) => sum + part.rows, 0);
   return rows === 0 ? null : known.reduce((sum, part) => sum + part.rows * part.value!, 0) / rows;
 }
 
-/** Undefined while the prior answered. */
+/** Undefined while no version was served and the prior answered. */
 function findServedVersion(promotions: ModelView['promotions'], atMs: number): number | undefined {
   return promotions
     .filter((promotion) => promotion.atMs < atMs && (promotion.undoneAtMs === null || promotion.undoneAtMs >= atMs))
@@ -66,7 +66,7 @@ interface HeldOutQuery {
   readonly podType: string;
 }
 
-/** A pod type without a part of its own is predicted by the part for all. */
+/** A pod type without a slot of its own is predicted by the slot for all. */
 function findHeldOutMape(versions: ModelView['versions'], { version, target, podType }: HeldOutQuery): number | null {
   const learned = versions.find((candidate) => candidate.version === version)?.learned ?? [];
   const ofTarget = learned.filter((part) => part.target === target);

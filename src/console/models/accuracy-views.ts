@@ -1,4 +1,4 @@
-/** How accurate a model was, as the store keeps it for 30 days. */
+/** The accuracy of a model over the last 30 days. */
 
 export interface Scores {
   readonly rows: number;
@@ -37,7 +37,7 @@ export type ErrorAxis =
 export interface ErrorsByLoad {
   /** Range 0 of the load is below the first edge, range 1 from there to the second. */
   readonly edges: readonly number[];
-  /** The same of observed over predicted time. */
+  /** The same for the ratio of observed to predicted time. */
   readonly ratioEdges: readonly number[];
   readonly counts: readonly { readonly range: number; readonly ratio: number; readonly times: number }[];
 }
@@ -58,7 +58,7 @@ export interface AccuracySeries {
 
 export interface AccuracyPoint {
   readonly startMs: number;
-  /** 0 is the prior; −1 where versions are not kept apart. */
+  /** 0 is the prior; −1 if the point covers several versions. */
   readonly version: number;
   readonly scores: Scores;
 }

@@ -1,4 +1,4 @@
-/** What inputs do to the predictions of the served version. */
+/** How the inputs affect the predictions of the served version. */
 
 export interface EffectsView {
   readonly version: number;
@@ -11,12 +11,12 @@ export interface TargetEffectsView {
   readonly target: string;
   /** In percent. */
   readonly mape: number;
-  /** The input that matters most first; percentage points that the error grows by. */
+  /** Permutation importance: by how many percentage points the error grows without the input. The largest first. */
   readonly importance: readonly { readonly field: string; readonly mapeAdded: number }[];
   readonly prices: readonly PriceView[];
 }
 
-/** Rising by value. */
+/** In rising order of the value. */
 export interface PriceView {
   readonly field: string;
   readonly points: readonly { readonly value: number; readonly ms: number }[];

@@ -1,4 +1,4 @@
-/** Observed against predicted times as cells of counts, and the errors of one range as a bar. */
+/** A heat map of observed against predicted times, and the errors in one range of the load as a bar. */
 import { html } from 'hono/html';
 import type { Html } from '../../pages/layout.ts';
 
@@ -8,7 +8,7 @@ import { type RangeErrors, shareBetween, summarizeErrors } from './error-ranges.
 
 const WIDTH = 600;
 const HEIGHT = 300;
-/** How wide the ranges without an end are drawn. */
+/** The width at which ranges without an end are drawn. */
 const OPEN_FACTOR = 2;
 const FAINTEST = 0.12;
 

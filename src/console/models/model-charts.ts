@@ -1,4 +1,4 @@
-/** How a model does, in tables with small pictures: by pod type and hour, by server, and which loads it knows. */
+/** The accuracy of a model in tables with small charts: by pod type and hour, by server, and the loads of its samples. */
 import { html } from 'hono/html';
 import { renderMoment } from '../../pages/elements.ts';
 import type { Html } from '../../pages/layout.ts';
@@ -35,7 +35,7 @@ function formatBias(texts: ConsoleTexts, bias: number): string {
 const STEP = 6;
 const HEIGHT = 28;
 
-/** The MAPE of each hour as a column, up to the worst one. */
+/** The MAPE of each hour as a column; the worst hour has full height. */
 function renderHours(texts: ConsoleTexts, hours: readonly (Scores | undefined)[]): Html {
   const worst = Math.max(1e-9, ...hours.map((hour) => hour?.mape ?? 0));
   const bars = hours.map((hour, index) => {
@@ -72,7 +72,7 @@ function describeScores(texts: ConsoleTexts, scores: Scores | undefined): string
 
 const LEVEL_WIDTH = 60;
 
-/** A bar from the middle, which is the pool: to the right for a slower server, to the left for a faster one; doubling fills a half. */
+/** A bar from the middle, to the right for a server slower than the pool, to the left for a faster one. Twice as slow fills its half. */
 function renderFactor(factor: number | undefined): Html | string {
   if (factor === undefined) return '–';
   const middle = LEVEL_WIDTH / 2;

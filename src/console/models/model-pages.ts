@@ -88,7 +88,7 @@ ${version.isPromoted ? '' : html`<a class="button plain quiet" href="${promote}"
 <details><summary>${t.lineage}<span class="hidden"> ${version.id}</span></summary>${renderLineage(texts, version)}</details></li>`;
 }
 
-/** What the part for all pod types scored on rows held out while learning. */
+/** The scores of the slot for all pod types on held-out rows of the training. */
 function describeScores(texts: ConsoleTexts, learned: readonly LearnedView[]): string {
   const scores = learned
     .filter(({ podType, validation }) => podType === 'all' && validation !== undefined)
@@ -115,7 +115,7 @@ function flatten(parameters: VersionView['parameters']): Readonly<Record<string,
   return Object.fromEntries(texts);
 }
 
-/** `challengerError` → `challenger error`: where a model came from is said in the words it was kept with. */
+/** `challengerError` → `challenger error`: shows the stored keys of a model's origin as words. */
 function nameSource(texts: ConsoleTexts, name: string): string {
   return texts.models.sources[name] ?? name.replace(/([a-z])([A-Z])/g, '$1 $2').toLowerCase();
 }
@@ -173,7 +173,7 @@ function renderPromotions(texts: ConsoleTexts, name: string, promotions: readonl
 export interface PromotionPage {
   readonly model: ModelView;
   readonly version: VersionView;
-  /** With what is served; absent when nothing else is. */
+  /** The comparison with the served version; absent if no other version is served. */
   readonly comparison: VersionComparison | undefined;
   readonly csrfToken: string;
 }
@@ -193,7 +193,7 @@ ${comparison === undefined ? '' : renderComparison(texts, comparison)}
 
 export interface RollbackPage {
   readonly model: ModelView;
-  /** Of the version that it leads to, with what is served. */
+  /** The comparison of the served version with the one that the rollback leads to. */
   readonly comparison: VersionComparison | undefined;
   readonly csrfToken: string;
 }

@@ -1,6 +1,6 @@
 /**
- * Models: their versions, what is served, and how it does; promoting and rolling back. For administrators only, since
- * what is served concerns all who ask. Names of models may be any text, so they travel in the query.
+ * Pages of models: versions, the served one and its accuracy, promoting and rolling back. For administrators only, since the
+ * served version concerns all callers. Names of models may be any text, so they are in the query, not in the path.
  */
 import { Failure, isFailure } from '../../errors.ts';
 import type { Mistake } from '../../pages/elements.ts';
@@ -47,7 +47,7 @@ export function addModelRoutes(
   addRollback({ page: adminPage, form: adminForm }, admin);
 }
 
-/** Throws `not_found`, not `forbidden`: a person without access does not learn that the page exists. */
+/** Throws `not_found`, not `forbidden`, so that a person without access does not learn that the page exists. */
 function checkAdmin<V extends PageRequest>(request: V): V {
   const texts = readTexts(request.c);
   if (!request.session.user.isAdmin) throw new Failure('not_found', texts.error.notFound);

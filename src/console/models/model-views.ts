@@ -6,9 +6,9 @@ import type { WhatIf } from './what-if-views.ts';
 export interface ModelAdmin {
   readonly readHealth: () => Promise<ModelHealth>;
   readonly listModels: () => Promise<readonly ModelEntry[]>;
-  /** As this process last read them; undefined when no servers are scraped. */
+  /** As this process last scraped them; undefined if no servers are configured. */
   readonly listScrapedServers: () => readonly ScrapedServerView[] | undefined;
-  /** Throws `not_found` for a name of which nothing is known. */
+  /** Throws `not_found` for an unknown name. */
   readonly readModel: (name: string) => Promise<ModelView>;
   /** Both versions on the same newest samples. */
   readonly compare: (name: string, version: number, other: number) => Promise<VersionComparison>;
@@ -17,11 +17,11 @@ export interface ModelAdmin {
   /** Undefined without a served version, or with too few samples. */
   readonly readEffects: (name: string) => Promise<EffectsView | undefined>;
   readonly promote: (name: string, version: number, by: Administrator) => Promise<void>;
-  /** Throws `conflict` unless it leads to this version by now. */
+  /** Throws `conflict` if a rollback leads to another version by now. */
   readonly rollBack: (name: string, version: number, by: Administrator) => Promise<void>;
 }
 
-/** Whom the audit log names. */
+/** The person that the audit log names. */
 export interface Administrator {
   readonly id: string;
   readonly login: string;
@@ -29,7 +29,7 @@ export interface Administrator {
 
 export interface ScrapedServerView {
   readonly name: string;
-  /** Undefined before its first numbers. */
+  /** Undefined before the first scrape that succeeded. */
   readonly kind: string | undefined;
   readonly ageMs: number | undefined;
   readonly state: 'fresh' | 'stale' | 'refused';
@@ -41,7 +41,7 @@ export interface ModelEntry {
   readonly name: string;
   readonly versionCount: number;
   readonly servedVersion: number | undefined;
-  /** What this process answers with. */
+  /** The version that this process serves. */
   readonly servedId: string | undefined;
   /** What the served version learned. */
   readonly learned: readonly LearnedView[];
@@ -69,7 +69,7 @@ export interface VersionView {
   readonly sizeBytes: number;
   readonly isPromoted: boolean;
   readonly source: Readonly<Record<string, unknown>>;
-  /** By what it was learned; empty when it was not learned here. */
+  /** The parameters of its training; empty if it was not trained here. */
   readonly parameters: Readonly<Record<string, unknown>>;
   readonly learned: readonly LearnedView[];
 }
@@ -129,13 +129,13 @@ export interface PodTypeView {
 
 export interface ServerView {
   readonly server: string;
-  /** Factors beside the pool: 1.2 is a fifth slower. */
+  /** Factors relative to the pool: 1.2 is a fifth slower. */
   readonly factors: { readonly ttft?: number; readonly tpot?: number };
   readonly lastMs: number | undefined;
   readonly scores: { readonly ttft?: Scores; readonly tpot?: Scores };
 }
 
-/** Samples by one measure: how many are below the first edge, from it to the second, and so on. */
+/** A histogram of the samples by one measure: counts below the first edge, from it to the second, and so on. */
 export interface LoadView {
   readonly field: string;
   readonly edges: readonly number[];
@@ -167,7 +167,7 @@ export interface ModelHealthView {
 
 export interface TargetHealthView {
   readonly target: string;
-  /** Held out while it was learned; null when it was not learned here. */
+  /** On rows held out of its training; null if it was not trained here. */
   readonly promisedMape: number | null;
   readonly promisedCoverage: number;
   /** Reported times of the last day. */

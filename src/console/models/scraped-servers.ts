@@ -1,4 +1,4 @@
-/** The servers whose load the service reads by itself; those that are not used stand first. */
+/** The servers that are scraped for their load; those whose numbers cannot be used come first. */
 import { html } from 'hono/html';
 import type { Html } from '../../pages/layout.ts';
 import { renderTable } from '../frame/table.ts';
@@ -18,7 +18,7 @@ export function renderScrapedServers(texts: ConsoleTexts, servers: readonly Scra
     kind ?? '–',
     html`<span class="${TAG_BY_STATE[state]}">${t.states[state]}</span>`,
     ageMs === undefined ? t.never : `${texts.format.number(ageMs / 1000)} s`,
-    // Last: it is long, and the others must be seen without scrolling.
+    // The last column, since it is long and the others must be visible without scrolling.
     reason ?? '–',
   ]);
   const columns = [t.server, t.kind, t.state, t.age, t.lastFailure];

@@ -1,4 +1,4 @@
-/** What would be predicted: a form whose fields are in the address, so that an answer can be linked. */
+/** What-if predictions: a form whose fields are in the query, so that an answer can be linked. */
 import { html } from 'hono/html';
 import { type Mistake, renderField, renderHidden, renderMistake } from '../../pages/elements.ts';
 import type { Html } from '../../pages/layout.ts';
@@ -14,7 +14,7 @@ import type { WhatIf, WhatIfAnswer, WhatIfField, WhatIfTarget } from './what-if-
 interface WhatIfPage {
   readonly name: string;
   readonly fields: readonly WhatIfField[];
-  /** By the names of fields. */
+  /** The texts by the names of their fields. */
   readonly values: Readonly<Record<string, string>>;
   readonly result: WhatIfResult;
 }
@@ -35,7 +35,7 @@ export function addWhatIfRoutes(page: SignedInPages['page'], { readModel, whatIf
   });
 }
 
-/** Without any field there is only the form. */
+/** Without any field, only the form is shown. */
 function predict(
   texts: ConsoleTexts,
   whatIf: WhatIf,

@@ -14,7 +14,7 @@ export interface WhatIfField {
 
 export interface WhatIfAnswer {
   readonly modelVersion: string;
-  /** What callers of Predict get. */
+  /** The answer of Predict. */
   readonly statistic: string;
   readonly targets: readonly WhatIfTarget[];
 }
@@ -24,14 +24,14 @@ export interface WhatIfTarget {
   readonly answerMs: number;
   readonly statistics: readonly { readonly name: string; readonly ms: number }[];
   readonly explanation: {
-    /** Milliseconds that add up. */
+    /** Terms in milliseconds, which are added up. */
     readonly physics: Readonly<Record<string, number>>;
-    /** What the sum is multiplied with. */
+    /** Factors by which the sum is multiplied. */
     readonly treeFactors: Readonly<Record<string, number>>;
-    /** Milliseconds that are added afterwards. */
+    /** Milliseconds that are added to the product. */
     readonly treeMilliseconds?: Readonly<Record<string, number>>;
     readonly serverFactor: number;
   };
-  /** What the explanation comes to. */
+  /** The result of the explanation. */
   readonly explainedMs: number;
 }

@@ -136,7 +136,7 @@ function renderCharts(texts: ConsoleTexts, { hour, minutes }: WebhookOverview): 
   return html`<div class="charts">${counts}${times}</div>`;
 }
 
-/** What a person who has nothing yet does first. */
+/** The first steps of a person who has nothing here yet. */
 function renderSteps(
   texts: ConsoleTexts,
   webhooks: WebhookOverview | undefined,

@@ -8,7 +8,7 @@ import type { ConsoleTexts } from '../texts/texts.ts';
 import type { RepositoryName, TroubledHookView, WebhookOverview } from '../webhooks/hook-views.ts';
 import { pathOfRepository } from '../webhooks/repository-pages.ts';
 
-/** A live error is worse than promised when it is so many times as large, over so many reports. */
+/** A live error needs attention if it is this many times the held-out one, over this many reports. */
 const WORSE_FACTOR = 1.5;
 const WORSE_ROWS = 100;
 

@@ -34,7 +34,7 @@ const SHADES: Readonly<Record<string, string>> = {
   held: 'warn',
 };
 
-/** A delivery that waits after a failure looks like one. */
+/** A delivery that waits for a retry has the colour of a failure. */
 function shadeOf({ state, attempts }: DeliveryView): string {
   return SHADES[state] ?? (state === 'pending' && attempts > 0 ? 'warn' : '');
 }
@@ -61,7 +61,7 @@ function renderRow(texts: ConsoleTexts, path: string, delivery: ListedDeliveryVi
 <p class="small soft"><code>${delivery.uuid}</code></p></div><span class="small soft">${renderTime(texts, delivery.created_at)}</span></li>`;
 }
 
-/** Its turn has no time: it may be under way already. */
+/** A delivery that waits for its turn has no time to show: it may be under way already. */
 function renderNext(texts: ConsoleTexts, { next_attempt_at, waits_for }: DeliveryView): Html | '' {
   if (next_attempt_at === null || waits_for === null) return '';
   const label = texts.deliveries.waitsFor[waits_for];

@@ -78,7 +78,7 @@ function readSearch(text: string): Record<string, string> {
   return { subject: /^\d+$/.test(text) ? `#${text}` : text };
 }
 
-/** A filter that cannot be is said on the page, above an empty list. */
+/** An invalid filter is explained on the page, above an empty list. */
 async function readPage(
   texts: ConsoleTexts,
   hook: Reached['hook'],

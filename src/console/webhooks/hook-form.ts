@@ -22,7 +22,7 @@ export const EVENT_FLAGS = Object.keys(hookTexts.kinds) as readonly EventFlag[];
 export interface HookValues {
   readonly url: string;
   readonly flags: readonly EventFlag[];
-  /** 0: the key travels, 1: it signs. */
+  /** 0: the key is sent in a header, 1: it signs the body. */
   readonly encryptionType: string;
   /** Undefined where the form does not ask for it. */
   readonly key: string | undefined;
@@ -86,7 +86,7 @@ ${renderSelect({ name: 'profile', label: t.profile, hint: t.profileHint, choices
 <div class="row"><button>${isNew ? t.submit : texts.save}</button><a href="${back}">${texts.cancel}</a></div></form>`;
 }
 
-/** How these hosts write themselves. */
+/** The names of these hosts as they write them. */
 const PROFILE_LABELS: Readonly<Record<string, string>> = {
   gitcode: 'GitCode',
   gitee: 'Gitee',

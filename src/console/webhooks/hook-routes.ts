@@ -1,4 +1,4 @@
-/** The webhooks of a repository: looked at, made, changed, tested, switched, given another key, deleted. */
+/** The pages of a repository's webhooks: list, create, change, test, switch on and off, rotate the key, delete. */
 
 import type { Mistake } from '../../pages/elements.ts';
 import { readField } from '../../pages/page-routes.ts';
@@ -157,7 +157,7 @@ function addChange({ page, form }: SignedInPages, admin: HookAdmin): void {
 
 type Action = (reached: Reached & { readonly path: string }, submission: Submission) => Promise<string>;
 
-/** Buttons on the page of a hook: each does its work and leads on, or says on that page what was wrong. */
+/** Buttons on the page of a hook: each does its work and redirects, or shows on that page what was wrong. */
 function addActions({ form }: SignedInPages, admin: HookAdmin): void {
   const actions: Readonly<Record<string, Action>> = {
     test: async ({ hook, path }) => `${path}/deliveries/${await hook.test()}?done=tested`,

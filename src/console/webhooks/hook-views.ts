@@ -1,4 +1,4 @@
-/** What the webhook pages are handed: the functions behind the API, opened step by step. Texts are those of the API. */
+/** The functions behind the API that the webhook pages use: of a person, then of a repository, a hook, a delivery. */
 
 import type { Caller } from '../frame/console.ts';
 
@@ -28,7 +28,7 @@ export interface OpenHook {
   readonly describe: () => Promise<HookView>;
   readonly change: (values: Values) => Promise<void>;
   readonly switch: (active: boolean) => Promise<void>;
-  /** An empty key is made up. */
+  /** An empty key is replaced by a random one. */
   readonly rotateKey: (key: string) => Promise<void>;
   readonly removeKey: () => Promise<void>;
   readonly remove: () => Promise<void>;

@@ -1,7 +1,7 @@
-/** Of idle blocks, all together. */
+/** Most bytes of all idle blocks. */
 const MAX_IDLE_BYTES = 16_777_216;
 const MIN_BYTES = 512;
-/** Beyond a power of two, so that a message of that size fits with its head. */
+/** Added to a power of two, so that a message of that size fits with its header. */
 const HEAD_BYTES = 64;
 
 /**
@@ -9,11 +9,11 @@ const HEAD_BYTES = 64;
  * heap is marked, which stops the event loop for milliseconds. So blocks are used again.
  */
 export class BlockPool {
-  /** By their size. */
+  /** Idle blocks by their size. */
   readonly #idle = new Map<number, Buffer[]>();
   #idleBytes = 0;
 
-  /** At least so many bytes, which anything may have been written into. */
+  /** A block of at least this many bytes, whose content is undefined. */
   take(bytes: number): Buffer {
     const size = HEAD_BYTES + Math.max(MIN_BYTES, 2 ** Math.ceil(Math.log2(Math.max(1, bytes - HEAD_BYTES))));
     const block = this.#idle.get(size)?.pop();

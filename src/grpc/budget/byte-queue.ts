@@ -3,15 +3,15 @@ import type { BlockPool } from './block-pool.ts';
 const NOTHING = Buffer.alloc(0);
 
 /**
- * Bytes that wait for the rest of their message, copied into a block of their own: a piece of a read would keep the
- * whole read alive, and each piece costs more than a hundred bytes besides those it carries.
+ * Bytes that wait for the rest of their message, copied into a block of their own: a slice of a read would keep the whole read
+ * alive, and each slice has an overhead of more than a hundred bytes.
  */
 export class ByteQueue {
   readonly #pool: BlockPool;
   #block: Buffer = NOTHING;
   #start = 0;
   #end = 0;
-  /** Bytes of the block were handed out: only who has them knows when they are not used any more. */
+  /** Bytes of the block were handed out, and only their user knows when they are free. */
   #isHandedOut = false;
   /** The block of the last bytes that were handed out, when nothing else is in it. */
   #takenBlock: Buffer | undefined;
@@ -55,7 +55,7 @@ export class ByteQueue {
     this.#forgetBlock();
   }
 
-  /** What was taken is not used any more. */
+  /** Must be called when the bytes that were taken are not used any more. */
   recycle(): void {
     if (this.#takenBlock !== undefined) this.#pool.giveBack(this.#takenBlock);
     this.#takenBlock = undefined;

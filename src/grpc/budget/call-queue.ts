@@ -1,6 +1,6 @@
 import { COST, type Share } from './turns.ts';
 
-/** What answers that wait for a window, and calls that work on theirs, may keep before no more calls are started. */
+/** Bytes that answers which wait for a window and calls under way may keep before further calls have to wait. */
 const MAX_BYTES = 4_194_304;
 
 export interface QueuedCall {
@@ -33,12 +33,12 @@ export class CallQueue {
     this.resume();
   }
 
-  /** The call is over: kept here, it would keep its request until those before it have started, if ever. */
+  /** Removes a call that is over, so that its request is freed before the calls before it have started. */
   remove(call: QueuedCall): void {
     this.#waiting.delete(call);
   }
 
-  /** There may be room again. */
+  /** Must be called when there may be room again. */
   resume(): void {
     if (this.#isBusy || this.#waiting.size === 0 || !this.hasRoom) return;
     this.#isBusy = true;
@@ -53,7 +53,7 @@ export class CallQueue {
     const [call] = this.#waiting;
     if (call === undefined) return;
     await this.#dependencies.share.take(COST.call);
-    // It may be over by now.
+    // The call may be over by now.
     if (this.#waiting.delete(call)) await call.start();
   }
 }

@@ -1,4 +1,4 @@
-/** How a connection ends, so that its client reads the last words and cannot keep it open. */
+/** Closes a connection so that its client can read the last frames and cannot keep it open. */
 import type { Socket } from 'node:net';
 
 /** For the client to read the last answers and close its side. */
@@ -8,7 +8,7 @@ const LINGER_MS = 500;
 /** A client that keeps sending meanwhile is not reading. */
 const DISCARD_BYTES = 1_048_576;
 
-/** A client that does not close its side is not waited for. */
+/** Closes without waiting for a client that does not close its side. */
 export function endSocket(socket: Socket): void {
   if (socket.writableEnded) return;
   socket.end(() => setTimeout(() => socket.destroy(), END_MS).unref());
@@ -22,7 +22,7 @@ export function endSocketSoon(socket: Socket): void {
 
 /**
  * Late bytes are read and discarded for a moment: closing with unread bytes resets the connection
- * (RFC 1122 §4.2.2.13), and could take our last words from the client.
+ * (RFC 1122 §4.2.2.13), and the client could lose our last frames.
  */
 export function endSocketAfterFault(socket: Socket): void {
   let discardable = DISCARD_BYTES;

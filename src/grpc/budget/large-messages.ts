@@ -15,7 +15,7 @@ export interface ReservationRequest {
   readonly owner: ReservationOwner;
   readonly bytes: number;
   readonly onGranted: () => void;
-  /** The message did not come in time. */
+  /** Called when the message did not come in time. */
   readonly onExpired: () => void;
 }
 
@@ -30,7 +30,7 @@ export interface ReservationLimits {
   readonly maxBytesPerConnection: number;
 }
 
-/** For a whole message, while no other message waits. */
+/** How long a whole message may take while no other message waits. */
 const EXPIRES_MS = 60_000;
 /** While others wait, a reservation ends after this time. */
 const EXPIRES_BESIDE_OTHERS_MS = 5000;
@@ -42,7 +42,7 @@ interface Entry extends ReservationRequest {
 export class LargeMessages {
   readonly #limits: ReservationLimits;
   #reservedBytes = 0;
-  /** By connection, so that a thousand messages of one cost no more to look through than one. */
+  /** Waiting messages by connection, so that a thousand messages of one connection are skipped in one step. */
   readonly #waiting = new Map<ReservationOwner, Set<Entry>>();
   readonly #granted = new Set<Entry>();
   #contention: NodeJS.Timeout | undefined;

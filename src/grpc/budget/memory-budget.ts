@@ -1,17 +1,17 @@
 /**
- * One budget for the bytes that the transport keeps: requests that are not used yet and answers that wait for a window.
- * When it is exceeded, calls of the network that keeps most for longest are ended until there is room again, so that
- * those who keep little, or only for a moment, do not notice. Size alone would not do: many connections that each keep
- * a little for ever would push out a connection that holds a large request for some milliseconds.
+ * One budget for the bytes that the transport keeps: requests that are not used yet, and answers that wait for a window. When
+ * it is exceeded, calls of the network with the largest bytes × time are ended until there is room again, so that callers with
+ * few bytes, or with many for a moment, do not notice. Size alone would be wrong: many connections that each keep a little for
+ * ever would push out a connection that holds a large request for some milliseconds.
  */
 import { BlockPool } from './block-pool.ts';
 import type { NetworkUse } from './network-use.ts';
 
-/** Bytes that are older weigh no more: a stream that lasts for days is no attack. */
+/** The age of bytes is clipped at this: a stream that lasts for days is no attack. */
 const MAX_AGE_MS = 60_000;
-/** Weighs bytes that have just come: as if they were kept for that long. */
+/** The least age of bytes, so that bytes which have just come have a weight too. */
 const FIRST_MS = 1000;
-/** Ending a few calls more makes room for many frames: looking for whom to end is not cheap. */
+/** Some more calls are ended than necessary, so that there is room for many frames: the search is expensive. */
 const SLACK = 1 / 16;
 
 export interface AccountOwner {

@@ -11,12 +11,12 @@ export interface ReadQueueDependencies {
   readonly onFault: (error: unknown) => void;
 }
 
-/** More than this, of up to 64 KiB each, are not read ahead: to pause a socket and go on costs more than to keep one. */
+/** Chunks of up to 64 KiB that are read ahead at most. Keeping one costs less than pausing and resuming the socket. */
 const MAX_AHEAD = 1;
 
 /**
- * What a socket has read and its connection has not used yet. The socket is read on only when next to all of it is used,
- * and the client takes its answers: or they would fill the memory.
+ * What a socket has read and its connection has not used yet. The socket is read again only when almost all of it is used and
+ * the client takes its answers; otherwise both would fill the memory.
  */
 export class ReadQueue {
   readonly #dependencies: ReadQueueDependencies;
@@ -60,7 +60,7 @@ export class ReadQueue {
     if (share.isSpent) share.ask();
   }
 
-  /** What is read from now on is not used. */
+  /** Discards what is read from now on. */
   stop(): void {
     this.#isStopped = true;
     this.#chunks = [];

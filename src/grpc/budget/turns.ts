@@ -1,7 +1,6 @@
 /**
- * Fair shares of the event loop. A socket hands over megabytes in one turn of the loop, and a connection that is never
- * short of calls would let all others wait for as long as they take. So a connection works until its share is spent,
- * and goes on after all others had theirs.
+ * Fair shares of the event loop. A socket hands over megabytes in one turn of the loop, and a connection with calls all the time
+ * would make all others wait. So a connection works until its share is spent, and continues after all others had theirs.
  */
 
 /** Costs are measured in units of about a microsecond of work. */
@@ -68,7 +67,7 @@ export class Turns {
     this.#spent += cost;
   }
 
-  /** Whether so much was done in this turn that who has done much before should wait. */
+  /** Whether so much was done in this turn that connections with much work before should wait. */
   get isFull(): boolean {
     return this.#spent - this.#spentBefore >= MAX_RUN;
   }

@@ -4,11 +4,11 @@ import { type Refusal, refusalOf } from './refused-request.ts';
 /** What the head of a request asks for. */
 export interface CallHead {
   readonly path: string;
-  /** Of a request that is not gRPC. */
+  /** Set for a request that is not gRPC. */
   readonly refusal: Refusal | undefined;
 }
 
-/** Reads heads; that of the last request again when it comes again, as most calls of one client have the same. */
+/** Reads heads of requests. Reuses the result of the last one if the same head comes again, as most calls of a client have it. */
 export class CallHeadReader {
   #lastHeaders: Headers | undefined;
   #lastHead: CallHead | undefined;

@@ -1,6 +1,6 @@
 import { Failure } from '../../errors.ts';
 
-/** For one message, whatever the deadline of the call: who begins one and does not end it must not hold its place. */
+/** How long one message may take, whatever the deadline of the call: an unfinished message must not occupy memory for long. */
 const MESSAGE_MS = 60_000;
 
 /** Waits for a message that has begun. */

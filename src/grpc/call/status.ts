@@ -74,7 +74,7 @@ export function statusNameOfFailure(code: FailureCode): GrpcStatusName {
   return STATUS_OF[code];
 }
 
-/** What the caller learns of anything thrown: the text of a refusal, and of all else only where to look it up. */
+/** What the caller is shown of an error: the text of a refusal; of any other error only the trace id to look it up by. */
 export function toStatus(error: unknown, traceId: string): GrpcStatus {
   if (error instanceof StatusError) return { code: statusCodeOf(error.status), details: error.message };
   if (!isFailure(error) || error.code === 'internal')
@@ -101,7 +101,7 @@ export function isOurFault(code: number): boolean {
   return OUR_FAULTS.includes(statusNameOf(code));
 }
 
-/** True for refusals that are the caller's; all else is ours and belongs in the log. */
+/** True for errors that the caller caused. All others are faults of the service, and are logged. */
 export function isExpected(error: unknown): boolean {
   return error instanceof StatusError || (isFailure(error) && error.code !== 'internal');
 }

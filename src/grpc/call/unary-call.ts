@@ -5,7 +5,7 @@ import { type FramedMessage, readWholeMessage } from './message-reader.ts';
 import type { GrpcUnaryMethod } from './service.ts';
 import { StatusError } from './status.ts';
 
-/** One message, one answer; in the same turn when the method can. */
+/** One message, one answer; in the same turn of the event loop if the method is synchronous. */
 export class UnaryCall extends BaseCall {
   readonly #method: GrpcUnaryMethod;
   #message: FramedMessage | undefined;

@@ -2,8 +2,8 @@ import type { Socket } from 'node:net';
 import type { Server } from 'node:tls';
 
 /**
- * TLS connections that have not begun yet. They take files of the system like others, and ten seconds each if they say
- * nothing. Beyond the limit the oldest gives way: a client takes some milliseconds.
+ * TLS connections whose handshake is under way. Each takes a file descriptor, for ten seconds if it sends nothing. Beyond the
+ * limit the oldest is closed: a real client needs only milliseconds.
  */
 export class Handshakes {
   readonly #max: number;

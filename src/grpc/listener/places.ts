@@ -2,9 +2,9 @@ import { type NetworkUse, NetworkUses } from '../budget/network-use.ts';
 import type { Http2Connection } from '../http2/connection.ts';
 
 /**
- * The connections there may be. When all places are taken, a newcomer gets one of the network that has most, if that is
- * its own or has more than its own: connections cost an attacker nothing, so no network keeps others out, or takes the place
- * of those who have few, by opening many.
+ * Limits the number of connections. When all places are taken, a new connection replaces one of the network that has most, if
+ * that is its own network or one with more connections. Connections cost an attacker nothing, so opening many must neither keep
+ * other networks out nor push out those with few.
  */
 export class Places {
   readonly #maxConnections: number;

@@ -92,7 +92,7 @@ export async function openGrpcServer(dependencies: GrpcServerDependencies): Prom
   }
 }
 
-/** A pair that does not fit is half of a change: the certificate before stays until the other half comes. */
+/** If key and certificate do not match, only one of the files has changed yet: the former pair is used until the other follows. */
 function renewTls(transport: Transport, files: TlsFiles, log: Log): void {
   try {
     transport.renewTls(readTls(files));

@@ -54,7 +54,7 @@ export class Transport {
   readonly #servers: Server[] = [];
   readonly #connections: Places;
   readonly #handshakes: Handshakes;
-  /** What a drain ends early, as it may go on for ever. */
+  /** Streams and refused requests, which a drain ends early, since they may last for ever. */
   readonly #endless = new Set<StreamingCall | RefusedRequest>();
   readonly #bufferPool = new BufferPool();
   readonly #turns = new Turns();
