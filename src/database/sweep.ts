@@ -28,11 +28,15 @@ export function deleteOldSql({ table, key, time }: DatedTable): Statement {
   );
 }
 
-/** How a sweep goes. */
-export interface Sweeping {
+/** How batches follow each other. */
+export interface SweepPace {
   readonly monotonicMs: () => number;
   /** Awaited between two batches. */
   readonly pause: () => Promise<void>;
+}
+
+/** How a sweep of several kinds goes. */
+export interface Sweeping extends SweepPace {
   /** Called with each kind that cannot be swept; if it throws, the sweep ends. */
   readonly onFailure: (kind: string, error: unknown) => void;
   /** Ends the sweep. */
@@ -48,20 +52,19 @@ export const SWEEP_AT_ONCE: Sweeping = {
   },
 };
 
+export function createSweepPace(world: World, signal: AbortSignal): SweepPace {
+  return { monotonicMs: () => world.monotonicMs(), pause: () => world.sleep(PAUSE_MS, signal) };
+}
+
 export function createSweeping(world: World, onFailure: Sweeping['onFailure'], signal: AbortSignal): Sweeping {
-  return {
-    monotonicMs: () => world.monotonicMs(),
-    pause: () => world.sleep(PAUSE_MS, signal),
-    onFailure,
-    signal,
-  };
+  return { ...createSweepPace(world, signal), onFailure, signal };
 }
 
 /** Changes at most `limit` rows; returns how many. */
 export type SweepBatch = (limit: number) => Promise<number>;
 
 /** Repeats a batch until one is not full; returns how many rows it changed in all. */
-export async function repeatBatches({ monotonicMs, pause }: Sweeping, batch: SweepBatch): Promise<number> {
+export async function repeatBatches({ monotonicMs, pause }: SweepPace, batch: SweepBatch): Promise<number> {
   let limit = FIRST_BATCH;
   for (let count = 0; ; ) {
     const startMs = monotonicMs();

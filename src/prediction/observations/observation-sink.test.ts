@@ -11,7 +11,8 @@ import {
   whole,
 } from '../../../test/support/observation-sink.ts';
 import { observePool, tabulate } from '../../../test/support/observed-pool.ts';
-import type { Store } from '../../database/store.ts';
+import { type Store, statement } from '../../database/store.ts';
+import { SWEEP_AT_ONCE } from '../../database/sweep.ts';
 import { createLog } from '../../telemetry/log.ts';
 import { createObservationService } from '../api/observation-service.ts';
 import { createPredictor, SHARED_NAME, type SwappablePredictor } from '../online/predictor.ts';
@@ -136,6 +137,22 @@ forEachEngine('requests without further events are forgotten, and counted unless
   const later = world.nowMs() + 1;
   assert.equal(await sweepPendingRequests(store, { completeBeforeMs: later, incompleteBeforeMs: later - 1000 }), 0);
   assert.equal(await sweepPendingRequests(store, { completeBeforeMs: later, incompleteBeforeMs: later }), 1);
+});
+
+const countPendingSql = statement<{ count: number }>(
+  'test-count-pending',
+  'SELECT COUNT(*) AS count FROM pending_requests',
+);
+
+forEachEngine('many requests are forgotten a batch at a time', async (store) => {
+  const { sink, world } = openSink(store);
+  await sink.report(Array.from({ length: 100 }, (_, index) => ({ ...dispatched, requestId: `lost-${index}` })));
+  const left: (number | undefined)[] = [];
+  const pause = async () => void left.push((await store.read(countPendingSql))[0]?.count);
+  const later = world.nowMs() + 1;
+  const limits = { completeBeforeMs: later, incompleteBeforeMs: later };
+  assert.equal(await sweepPendingRequests(store, limits, { ...SWEEP_AT_ONCE, pause }), 100);
+  assert.deepEqual(left, [68, 4]);
 });
 
 function predictOne(predictor: SwappablePredictor, of: typeof input): number {

@@ -3,6 +3,7 @@
  * it commit together: an event that was acknowledged is never lost, and one that is repeated changes nothing.
  */
 import { conditionalProcedure, type Procedure, type Store, statement, type Transaction } from '../../database/store.ts';
+import { repeatBatches, SWEEP_AT_ONCE, type SweepPace } from '../../database/sweep.ts';
 import type { DispatchedEvent, EventRefusal, ObservationEvent, ObservedInput } from '../schema/observation-event.ts';
 import { createInputDraft } from './event-draft.ts';
 import { insertSampleStatement, type Sample } from './sample-store.ts';
@@ -46,10 +47,12 @@ const addWholeSql = statement<{ request_id: string }>(
    VALUES ($1, $2, $3, $4, $5, $6, 1, $7) ON CONFLICT (request_id) DO NOTHING RETURNING request_id`,
 );
 // A complete request is kept a while, so that its repetition is known as one; an incomplete one longer.
+const IS_FORGOTTEN =
+  '(updated_at_ms < $1 OR (updated_at_ms < $2 AND has_finished = 1 AND input IS NOT NULL AND ttft_ms IS NOT NULL))';
 const sweepPendingSql = statement<{ request_id: string; has_finished: number }>(
   'pending-sweep',
-  `DELETE FROM pending_requests WHERE updated_at_ms < $1
-     OR (updated_at_ms < $2 AND has_finished = 1 AND input IS NOT NULL AND ttft_ms IS NOT NULL)
+  `DELETE FROM pending_requests WHERE ${IS_FORGOTTEN}
+     AND request_id IN (SELECT request_id FROM pending_requests WHERE ${IS_FORGOTTEN} ORDER BY updated_at_ms LIMIT $3)
    RETURNING request_id, CASE WHEN input IS NOT NULL AND has_finished = 1 THEN 1 ELSE 0 END AS has_finished`,
 );
 
@@ -168,7 +171,13 @@ export async function joinEvents(store: Store, input: JoinInput): Promise<Joined
 export async function sweepPendingRequests(
   store: Store,
   { incompleteBeforeMs, completeBeforeMs }: { readonly incompleteBeforeMs: number; readonly completeBeforeMs: number },
+  pace: SweepPace = SWEEP_AT_ONCE,
 ): Promise<number> {
-  const rows = await store.write(sweepPendingSql, [incompleteBeforeMs, completeBeforeMs]);
-  return rows.filter((row) => row.has_finished === 0).length;
+  let incomplete = 0;
+  await repeatBatches(pace, async (limit) => {
+    const rows = await store.write(sweepPendingSql, [incompleteBeforeMs, completeBeforeMs, limit]);
+    incomplete += rows.filter((row) => row.has_finished === 0).length;
+    return rows.length;
+  });
+  return incomplete;
 }

@@ -1,6 +1,7 @@
 /** Forgets requests without recent events. */
 import { Counter } from 'prom-client';
 import type { Store } from '../../database/store.ts';
+import { createSweepPace } from '../../database/sweep.ts';
 import type { SteadyWorld } from '../../steady-clock.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
@@ -26,11 +27,11 @@ export function createRequestSweeper({ store, world, log, metrics }: RequestSwee
     registers: [metrics],
   });
 
-  async function round(): Promise<void> {
+  async function round(signal: AbortSignal): Promise<void> {
     if (!world.isClockTrusted()) return;
     const nowMs = world.nowMs();
     const limits = { incompleteBeforeMs: nowMs - INCOMPLETE_MS, completeBeforeMs: nowMs - COMPLETE_MS };
-    lost.inc(await sweepPendingRequests(store, limits));
+    lost.inc(await sweepPendingRequests(store, limits, createSweepPace(world, signal)));
   }
 
   return createRoundWorker({ name: 'request-sweeper', restMs: REST_MS, world, log, round });
