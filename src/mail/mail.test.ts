@@ -72,6 +72,14 @@ describe('with a mail server', { skip: findReasonToSkipMail() }, async () => {
     assert.equal(await countWaiting(), 0);
   });
 
+  forEachEngine('an address with a comma is one recipient', async (store) => {
+    const { queue, send } = createSender(store, openTestSmtp(server.port));
+    const before = server.mails.length;
+    await queue({ ...mail, to: 'grace,ada@example.org' });
+    await send();
+    assert.deepEqual((await server.waitForMail(before + 1)).to, ['"grace,ada"@example.org']);
+  });
+
   forEachEngine('two processes send each mail once', async (store, { openAnother }) => {
     const smtp = openTestSmtp(server.port);
     const { queue, send } = createSender(store, smtp);

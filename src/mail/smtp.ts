@@ -26,8 +26,10 @@ export function openSmtp(config: MailConfig): Smtp | undefined {
   const domain = /@([^\s>]+)>?$/.exec(from)?.[1] ?? 'localhost';
   return {
     async send(mail, id) {
+      // An object is one recipient, whatever is in it; a text with commas would be several.
+      const to = { name: '', address: mail.to };
       // The id stays the same at every attempt, so that a mail system can know a second copy.
-      const envelope = { from, to: mail.to, subject: mail.subject, messageId: `<${id}@${domain}>` };
+      const envelope = { from, to, subject: mail.subject, messageId: `<${id}@${domain}>` };
       const headers = { 'Auto-Submitted': 'auto-generated' };
       await transport.sendMail({ ...envelope, ...(await renderMail(mail)), headers }).catch((error: unknown) => {
         throw toFailure(error, host);
