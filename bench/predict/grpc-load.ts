@@ -4,6 +4,7 @@
  * collections would be taken for waiting.
  */
 import { connect, type Socket } from 'node:net';
+import { IdTable } from '../../src/grpc/budget/id-table.ts';
 
 const FRAME = { data: 0, headers: 1, reset: 3, settings: 4, ping: 6, goaway: 7, windowUpdate: 8 } as const;
 const END_STREAM = 0x1;
@@ -45,12 +46,13 @@ export async function openConnection(target: PredictionTarget): Promise<LoadConn
 }
 
 interface Stream {
+  readonly id: number;
   readonly done: (isAnswered: boolean) => void;
   hasData: boolean;
 }
 
 function createConnection(socket: Socket, target: PredictionTarget): LoadConnection & { read(bytes: Buffer): void } {
-  const streams = new Map<number, Stream>();
+  const streams = new IdTable<Stream>();
   const waiting: ((isAnswered: boolean) => void)[] = [];
   const calls = createCalls(target);
   let nextStream = 1;
@@ -68,7 +70,7 @@ function createConnection(socket: Socket, target: PredictionTarget): LoadConnect
   const sendNow = (done: (isAnswered: boolean) => void): void => {
     const id = nextStream;
     nextStream += 2;
-    streams.set(id, { done, hasData: false });
+    streams.add({ id, done, hasData: false });
     sendWindow -= calls.dataBytes;
     const bytes = calls.take(id);
     socket.write(bytes, () => calls.giveBack(bytes));
@@ -76,8 +78,9 @@ function createConnection(socket: Socket, target: PredictionTarget): LoadConnect
 
   const settle = (id: number, isAnswered: boolean): void => {
     const stream = streams.get(id);
-    streams.delete(id);
-    stream?.done(isAnswered && stream.hasData);
+    if (stream === undefined) return;
+    streams.delete(stream);
+    stream.done(isAnswered && stream.hasData);
   };
 
   /** A frame whose head is at `start`. */
@@ -112,7 +115,7 @@ function createConnection(socket: Socket, target: PredictionTarget): LoadConnect
     rest = Buffer.from(bytes.subarray(position));
   };
   socket.on('close', () => {
-    for (const id of streams.keys()) settle(id, false);
+    for (const { id } of streams.list()) settle(id, false);
   });
 
   return {

@@ -1,9 +1,10 @@
+import { type Linked, LinkedQueue } from './linked-queue.ts';
 import { COST, type Share } from './turns.ts';
 
 /** Bytes that answers which wait for a window and calls under way may keep before further calls have to wait. */
 const MAX_BYTES = 4_194_304;
 
-export interface QueuedCall {
+export interface QueuedCall extends Linked<QueuedCall> {
   /** Resolves when the next call may start. */
   start(): Promise<void>;
 }
@@ -17,7 +18,7 @@ export interface CallQueueDependencies {
 /** Calls of one connection that cannot start in the turn in which they came. They start one after the other. */
 export class CallQueue {
   readonly #dependencies: CallQueueDependencies;
-  readonly #waiting = new Set<QueuedCall>();
+  readonly #waiting = new LinkedQueue<QueuedCall>();
   #isBusy = false;
 
   constructor(dependencies: CallQueueDependencies) {
@@ -40,7 +41,7 @@ export class CallQueue {
 
   /** Must be called when there may be room again. */
   resume(): void {
-    if (this.#isBusy || this.#waiting.size === 0 || !this.hasRoom) return;
+    if (this.#isBusy || this.#waiting.first === undefined || !this.hasRoom) return;
     this.#isBusy = true;
     void this.#startNext().finally(() => {
       this.#isBusy = false;
@@ -50,7 +51,7 @@ export class CallQueue {
 
   /** The promise of a call never rejects: it fails by itself. */
   async #startNext(): Promise<void> {
-    const [call] = this.#waiting;
+    const call = this.#waiting.first;
     if (call === undefined) return;
     await this.#dependencies.share.take(COST.call);
     // The call may be over by now.

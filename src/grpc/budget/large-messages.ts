@@ -3,12 +3,20 @@
  * is granted a larger window. The others wait. The next one belongs to the network with the least reserved memory, and
  * in it to the connection with the least, so that a client with many messages does not pass a client with one.
  */
+import { type Linked, LinkedQueue } from './linked-queue.ts';
 import type { NetworkUse } from './network-use.ts';
 
 export interface ReservationOwner {
   readonly network: NetworkUse;
   /** Of all messages of this connection. */
   reservedBytes: number;
+  /** Its messages that wait; kept here for `LargeMessages`. */
+  reservationQueue: OwnerQueue | undefined;
+}
+
+interface OwnerQueue extends Linked<OwnerQueue> {
+  readonly owner: ReservationOwner;
+  readonly entries: LinkedQueue<Entry>;
 }
 
 export interface ReservationRequest {
@@ -35,7 +43,8 @@ const EXPIRES_MS = 60_000;
 /** While others wait, a reservation ends after this time. */
 const EXPIRES_BESIDE_OTHERS_MS = 5000;
 
-interface Entry extends ReservationRequest {
+/** Its timer runs while it is granted. */
+interface Entry extends ReservationRequest, Linked<Entry> {
   timer: NodeJS.Timeout | undefined;
 }
 
@@ -43,8 +52,8 @@ export class LargeMessages {
   readonly #limits: ReservationLimits;
   #reservedBytes = 0;
   /** Waiting messages by connection, so that a thousand messages of one connection are skipped in one step. */
-  readonly #waiting = new Map<ReservationOwner, Set<Entry>>();
-  readonly #granted = new Set<Entry>();
+  readonly #waiting = new LinkedQueue<OwnerQueue>();
+  readonly #granted = new LinkedQueue<Entry>();
   #contention: NodeJS.Timeout | undefined;
 
   constructor(limits: ReservationLimits) {
@@ -53,7 +62,7 @@ export class LargeMessages {
 
   /** `onGranted` is called at once if the memory is free. */
   reserve(request: ReservationRequest): MemoryReservation {
-    const entry: Entry = { ...request, timer: undefined };
+    const entry: Entry = { ...request, timer: undefined, previous: undefined, next: undefined };
     this.#addWaiting(entry);
     this.#grantWaiting();
     return {
@@ -70,20 +79,23 @@ export class LargeMessages {
   }
 
   #addWaiting(entry: Entry): void {
-    const entries = this.#waiting.get(entry.owner) ?? new Set();
-    this.#waiting.set(entry.owner, entries.add(entry));
+    const { owner } = entry;
+    owner.reservationQueue ??= { owner, entries: new LinkedQueue(), previous: undefined, next: undefined };
+    owner.reservationQueue.entries.add(entry);
+    this.#waiting.add(owner.reservationQueue);
   }
 
   #deleteWaiting(entry: Entry): void {
-    const entries = this.#waiting.get(entry.owner);
-    entries?.delete(entry);
-    if (entries?.size === 0) this.#waiting.delete(entry.owner);
+    const queue = entry.owner.reservationQueue;
+    if (queue?.entries.delete(entry) && queue.entries.first === undefined) this.#waiting.delete(queue);
   }
 
   /** The first message of each connection, unless it waits for others of its own connection. */
   *#listHeads(): Iterable<Entry> {
-    for (const [owner, [entry]] of this.#waiting)
+    for (const { owner, entries } of this.#waiting) {
+      const entry = entries.first;
       if (entry !== undefined && owner.reservedBytes + entry.bytes <= this.#limits.maxBytesPerConnection) yield entry;
+    }
   }
 
   /** Whether a message waits for others, and not for those of its own connection. */
@@ -108,8 +120,11 @@ export class LargeMessages {
   }
 
   #release(entry: Entry): void {
-    this.#deleteWaiting(entry);
-    if (!this.#granted.delete(entry)) return;
+    if (entry.timer === undefined) {
+      this.#deleteWaiting(entry);
+      return;
+    }
+    this.#granted.delete(entry);
     clearTimeout(entry.timer);
     entry.timer = undefined;
     this.#change(entry, -entry.bytes);
@@ -125,10 +140,10 @@ export class LargeMessages {
   /** Ends reservations that exist now and still exist after the time, if others still wait then. */
   #watchContention(): void {
     if (this.#contention !== undefined) return;
-    const holders = [...this.#granted];
+    const holders = this.#granted.list();
     this.#contention = setTimeout(() => {
       this.#contention = undefined;
-      for (const entry of holders) if (this.#granted.has(entry) && this.#isContended) entry.onExpired();
+      for (const entry of holders) if (entry.timer !== undefined && this.#isContended) entry.onExpired();
       if (this.#isContended) this.#watchContention();
     }, EXPIRES_BESIDE_OTHERS_MS).unref();
   }

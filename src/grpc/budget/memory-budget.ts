@@ -5,6 +5,7 @@
  * ever would push out a connection that holds a large request for some milliseconds.
  */
 import { BlockPool } from './block-pool.ts';
+import { type Linked, LinkedQueue } from './linked-queue.ts';
 import type { NetworkUse } from './network-use.ts';
 
 /** The age of bytes is clipped at this: a stream that lasts for days is no attack. */
@@ -31,7 +32,8 @@ export class MemoryBudget {
   readonly blocks = new BlockPool();
   readonly #monotonicMs: () => number;
   #bytes = 0;
-  readonly #accounts = new Set<MemoryAccount>();
+  /** Those that keep bytes. */
+  readonly #accounts = new LinkedQueue<MemoryAccount>();
   #isShedding = false;
 
   constructor(maxBytes: number, monotonicMs: () => number) {
@@ -88,7 +90,9 @@ export class MemoryBudget {
 }
 
 /** What one connection keeps of one kind. */
-export class MemoryAccount {
+export class MemoryAccount implements Linked<MemoryAccount> {
+  previous: MemoryAccount | undefined;
+  next: MemoryAccount | undefined;
   readonly owner: AccountOwner | undefined;
   readonly #monotonicMs: () => number;
   readonly #onChange: (account: MemoryAccount, change: number) => void;

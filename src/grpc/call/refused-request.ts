@@ -1,6 +1,7 @@
 import { encodeHeaderBlock } from '../http2/header-block.ts';
 import type { Headers } from '../http2/request-head.ts';
 import type { Http2Stream, StreamListener } from '../http2/stream.ts';
+import type { EndlessCall } from './endless-call.ts';
 
 /** A longer request is reset (RFC 9113 §8.1): its rest would be read for nothing. */
 const MAX_REQUEST_BYTES = 16_384;
@@ -35,7 +36,9 @@ export function refusalOf(headers: Headers): Refusal | undefined {
  * A request that is not gRPC. Its status goes out at once, the reason when the request ends, so that a client which is
  * still sending reads a whole answer without a reset, and the rest of its request is checked like any other.
  */
-export class RefusedRequest implements StreamListener {
+export class RefusedRequest implements StreamListener, EndlessCall {
+  previous: EndlessCall | undefined;
+  next: EndlessCall | undefined;
   readonly #stream: Http2Stream;
   readonly #body: Buffer;
   readonly #onEnd: (request: RefusedRequest) => void;

@@ -1,6 +1,7 @@
 import { Failure } from '../../errors.ts';
 import { COST, costOfBytes } from '../budget/turns.ts';
 import { BaseCall } from './base-call.ts';
+import type { EndlessCall } from './endless-call.ts';
 import { type FramedMessage, MESSAGE_HEAD_BYTES } from './message-reader.ts';
 import type { GrpcMethod } from './service.ts';
 
@@ -11,7 +12,9 @@ const CALLER_LEFT = new Failure('unavailable', 'Cannot read on: the caller left'
 const CALL_ENDED = new Failure('unavailable', 'Cannot read on: the call has ended');
 
 /** Messages in, one or more out. The caller may send as many bytes again as the method has used. */
-export class StreamingCall extends BaseCall {
+export class StreamingCall extends BaseCall implements EndlessCall {
+  previous: EndlessCall | undefined;
+  next: EndlessCall | undefined;
   #isLast = false;
   #isStopped = false;
   #isReset = false;

@@ -75,7 +75,7 @@ export class UnaryCall extends BaseCall {
       this.#answerLarge(message.bytes);
       return;
     }
-    this.#queued = { start: () => this.#expandAndAnswer() };
+    this.#queued = { start: () => this.#expandAndAnswer(), previous: undefined, next: undefined };
     this.dependencies.stream.connection.memory.callQueue.add(this.#queued);
   }
 

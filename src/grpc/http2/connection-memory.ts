@@ -1,7 +1,12 @@
 /** What one connection keeps, and what it may send because of that. */
 import type { BlockPool } from '../budget/block-pool.ts';
 import { CallQueue } from '../budget/call-queue.ts';
-import type { LargeMessages, MemoryReservation, ReservationRequest } from '../budget/large-messages.ts';
+import type {
+  LargeMessages,
+  MemoryReservation,
+  ReservationOwner,
+  ReservationRequest,
+} from '../budget/large-messages.ts';
 import type { MemoryAccount, MemoryBudget } from '../budget/memory-budget.ts';
 import type { NetworkUse } from '../budget/network-use.ts';
 import type { Share } from '../budget/turns.ts';
@@ -42,6 +47,7 @@ export class ConnectionMemory {
   readonly blocks: BlockPool;
   /** For messages that are larger than the first window of their stream. */
   reservedBytes = 0;
+  reservationQueue: ReservationOwner['reservationQueue'];
   readonly #dependencies: ConnectionMemoryDependencies;
 
   constructor(dependencies: ConnectionMemoryDependencies) {

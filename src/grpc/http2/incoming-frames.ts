@@ -203,7 +203,7 @@ export class IncomingFrames {
     if (change === 0) return;
     const { share, streams } = this.#dependencies;
     share.spend(streams.size * COST.frame);
-    for (const stream of streams) stream.changeInitialWindow(change);
+    for (const stream of streams.list()) stream.changeInitialWindow(change);
   }
 
   #readPing(flags: number, streamId: number, payload: Buffer): void {

@@ -1,3 +1,4 @@
+import { LinkedQueue } from '../budget/linked-queue.ts';
 import { ConnectionError, DEFAULT_MAX_FRAME_BYTES, DEFAULT_WINDOW, ERROR, MAX_WINDOW, SETTING } from './frames.ts';
 import type { Http2Stream } from './stream.ts';
 
@@ -7,7 +8,7 @@ export class SendWindows {
   #ofNewStreams = DEFAULT_WINDOW;
   #maxFrameBytes = DEFAULT_MAX_FRAME_BYTES;
   /** Streams with bytes that found the window of the connection closed, in the order in which they wait. */
-  readonly #blocked = new Set<Http2Stream>();
+  readonly #blocked = new LinkedQueue<Http2Stream>();
 
   get left(): number {
     return this.#left;
@@ -49,7 +50,7 @@ export class SendWindows {
   }
 
   sendBlocked(): void {
-    for (const stream of this.#blocked) {
+    for (let stream = this.#blocked.first; stream !== undefined; stream = this.#blocked.first) {
       this.#blocked.delete(stream);
       stream.sendMore();
       if (this.#left <= 0) return;
@@ -57,6 +58,7 @@ export class SendWindows {
   }
 
   clear(): void {
-    this.#blocked.clear();
+    for (let stream = this.#blocked.first; stream !== undefined; stream = this.#blocked.first)
+      this.#blocked.delete(stream);
   }
 }

@@ -1,3 +1,4 @@
+import { IdTable } from '../budget/id-table.ts';
 import { COST, type Share } from '../budget/turns.ts';
 import { ClosedStreams } from './closed-streams.ts';
 import { MAX_WINDOW } from './frames.ts';
@@ -9,7 +10,7 @@ export const MAX_STREAMS = 1024;
 export class StreamTable {
   readonly closed = new ClosedStreams();
   readonly #monotonicMs: () => number;
-  readonly #streams = new Map<number, Http2Stream>();
+  readonly #streams = new IdTable<Http2Stream>();
   /** Those that came with this read. */
   #newStreams: Http2Stream[] = [];
   /** Streams above this are refused. */
@@ -30,8 +31,9 @@ export class StreamTable {
     return this.#streams.size > 0 ? undefined : this.#idleSinceMs;
   }
 
-  [Symbol.iterator](): IterableIterator<Http2Stream> {
-    return this.#streams.values();
+  /** A copy, ordered by id: the caller may end streams while it goes through them. */
+  list(): readonly Http2Stream[] {
+    return this.#streams.list();
   }
 
   get(streamId: number): Http2Stream | undefined {
@@ -48,13 +50,13 @@ export class StreamTable {
   }
 
   add(stream: Http2Stream): void {
-    this.#streams.set(stream.id, stream);
+    this.#streams.add(stream);
     this.#newStreams.push(stream);
   }
 
   /** Returns false when it is gone already. */
   delete(stream: Http2Stream): boolean {
-    return this.#streams.delete(stream.id);
+    return this.#streams.delete(stream);
   }
 
   /** The read is used up: calls `keep` for the streams that came with it and are still open. */
@@ -62,16 +64,21 @@ export class StreamTable {
     if (this.#newStreams.length === 0) return;
     const streams = this.#newStreams;
     this.#newStreams = [];
-    if (this.#streams.size > 0) for (const stream of streams) if (this.#streams.has(stream.id)) keep(stream);
+    if (this.#streams.size > 0) for (const stream of streams) if (this.#isOpen(stream)) keep(stream);
     this.noteIdle();
   }
 
   /** Few in a turn: a connection has a thousand, and to end them all at once would let every other caller wait. */
   async endAll(share: Share, end: (stream: Http2Stream) => void): Promise<void> {
-    for (const stream of this.#streams.values()) {
+    for (const stream of this.#streams.list()) {
+      if (!this.#isOpen(stream)) continue;
       await share.take(COST.drop);
       end(stream);
     }
+  }
+
+  #isOpen(stream: Http2Stream): boolean {
+    return this.#streams.get(stream.id) === stream;
   }
 
   noteIdle(): void {
@@ -80,17 +87,17 @@ export class StreamTable {
 
   /** Ends the call that keeps most. Returns false when none of them keeps anything. */
   shedLargest(): boolean {
-    return shedLargest(this.#streams.values());
+    return shedLargest(this.#streams);
   }
 
   /** Ends the largest of the calls whose request is not complete. */
   shedUnfinished(): void {
-    shedLargest([...this.#streams.values()].filter((stream) => stream.listener?.isUnfinished));
+    shedLargest(this.#streams.list().filter((stream) => stream.listener?.isUnfinished));
   }
 
   /** The server ends: requests that are still not complete are not waited for. */
   cutUnfinished(): void {
-    for (const { listener } of this.#streams.values()) if (listener?.isUnfinished) listener.onCut();
+    for (const { listener } of this.#streams.list()) if (listener?.isUnfinished) listener.onCut();
   }
 }
 

@@ -1,3 +1,4 @@
+import type { Linked } from '../budget/linked-queue.ts';
 import type { Http2Connection } from './connection.ts';
 import { ConnectionError, ERROR, FLAG, FRAME, MAX_WINDOW, STREAM_WINDOW } from './frames.ts';
 
@@ -22,8 +23,11 @@ const NOTHING = Buffer.alloc(0);
 const MIN_DATA_BYTES = 256;
 
 /** One call on the wire: its windows, and what waits for them. */
-export class Http2Stream {
+export class Http2Stream implements Linked<Http2Stream> {
   readonly id: number;
+  /** Of the streams that wait for the window of the connection. */
+  previous: Http2Stream | undefined;
+  next: Http2Stream | undefined;
   readonly #connection: Http2Connection;
   listener: StreamListener | undefined;
   /** What the connection counts for the call itself, once it outlives the read that it came with. */

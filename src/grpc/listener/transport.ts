@@ -7,10 +7,12 @@ import type { Tracing } from '../../telemetry/tracing.ts';
 import type { World } from '../../world.ts';
 import { BufferPool } from '../budget/buffer-pool.ts';
 import { LargeMessages } from '../budget/large-messages.ts';
+import { LinkedQueue } from '../budget/linked-queue.ts';
 import { MemoryBudget } from '../budget/memory-budget.ts';
 import { Turns } from '../budget/turns.ts';
 import { type BaseCall, type CallDependencies, CONTENT_TYPE, type Peer, type Route } from '../call/base-call.ts';
 import { CallHeadReader } from '../call/call-head.ts';
+import type { EndlessCall } from '../call/endless-call.ts';
 import { Expansions } from '../call/expansions.ts';
 import { type Refusal, RefusedRequest } from '../call/refused-request.ts';
 import type { GrpcMethod } from '../call/service.ts';
@@ -55,7 +57,7 @@ export class Transport {
   readonly #connections: Places;
   readonly #handshakes: Handshakes;
   /** Streams and refused requests, which a drain ends early, since they may last for ever. */
-  readonly #endless = new Set<StreamingCall | RefusedRequest>();
+  readonly #endless = new LinkedQueue<EndlessCall>();
   readonly #bufferPool = new BufferPool();
   readonly #turns = new Turns();
   readonly #expansions: Expansions;
@@ -104,7 +106,7 @@ export class Transport {
     this.#isDraining = true;
     const closed = this.#servers.map((server) => new Promise<void>((resolve) => server.close(() => resolve())));
     this.#handshakes.destroyAll();
-    for (const call of this.#endless) call.stop();
+    for (const call of this.#endless.list()) call.stop();
     for (const connection of this.#connections) connection.drain();
     const cut = setTimeout(() => {
       for (const connection of this.#connections) void connection.cut();

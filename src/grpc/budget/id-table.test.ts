@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { IdTable } from './id-table.ts';
+
+interface Entry {
+  readonly id: number;
+}
+
+test('an entry is found by its id while it is in the table, and not after', () => {
+  const table = new IdTable<Entry>();
+  const model = new Map<number, Entry>();
+  let state = 1;
+  const random = (below: number): number => {
+    state = (Math.imul(state, 48_271) >>> 0) % 0x7fff_ffff;
+    return state % below;
+  };
+  for (let step = 0; step < 20_000; step++) {
+    // Every other id shares its first slot with many others.
+    const id = random(2) === 0 ? 1 + 2 * random(300) : 1 + 4096 * random(300);
+    const known = model.get(id);
+    assert.equal(table.get(id), known);
+    if (known !== undefined) {
+      assert.equal(table.delete(known), true);
+      model.delete(id);
+    } else if (step % 5000 < 4000) {
+      const entry = { id };
+      table.add(entry);
+      model.set(id, entry);
+    }
+    assert.equal(table.size, model.size);
+  }
+  assert.deepEqual(
+    table.list(),
+    [...model.values()].sort((left, right) => left.id - right.id),
+  );
+});
+
+test('another entry with the same id is not deleted', () => {
+  const table = new IdTable<Entry>();
+  const entry = { id: 7 };
+  table.add(entry);
+  assert.equal(table.delete({ id: 7 }), false);
+  assert.equal(table.delete({ id: 9 }), false);
+  assert.equal(table.get(7), entry);
+});

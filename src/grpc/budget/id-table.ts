@@ -1,0 +1,96 @@
+const FIRST_SLOTS = 16;
+/** A larger table is not kept once it is empty. */
+const MAX_EMPTY_SLOTS = 256;
+
+export interface WithId {
+  readonly id: number;
+}
+
+/**
+ * Entries by their id, for a table that changes with each call. A `Map` does not suit that: when it grows, shrinks or is
+ * cleared, V8 links its old memory to the new, for iterators that are under way. Once one link of that chain is in the old
+ * generation, all later links, and what they hold, stay in memory until the whole heap is collected, and bring that about sooner.
+ *
+ * Open addressing with linear probing. The ids of one connection follow each other, so nearly every entry is in the slot of
+ * its id; at worst a search passes all entries.
+ */
+export class IdTable<T extends WithId> {
+  #slots = createSlots<T>(FIRST_SLOTS);
+  #size = 0;
+
+  get size(): number {
+    return this.#size;
+  }
+
+  get(id: number): T | undefined {
+    return this.#slots[this.#findSlot(id)];
+  }
+
+  /** The id is not in the table yet. */
+  add(entry: T): void {
+    if (2 * (this.#size + 1) > this.#slots.length) this.#grow();
+    this.#slots[this.#findSlot(entry.id)] = entry;
+    this.#size += 1;
+  }
+
+  /** Returns false when the entry is not in the table. */
+  delete(entry: T): boolean {
+    const slot = this.#findSlot(entry.id);
+    if (this.#slots[slot] !== entry) return false;
+    this.#size -= 1;
+    if (this.#size === 0 && this.#slots.length > MAX_EMPTY_SLOTS) this.#slots = createSlots(FIRST_SLOTS);
+    else this.#closeGap(slot);
+    return true;
+  }
+
+  /** In no order. The table must not change during the iteration. */
+  *[Symbol.iterator](): Generator<T> {
+    for (const entry of this.#slots) if (entry !== undefined) yield entry;
+  }
+
+  /** A copy, ordered by id. */
+  list(): T[] {
+    return [...this].sort((left, right) => left.id - right.id);
+  }
+
+  /** The slot of the id, or the free slot where it would be added. */
+  #findSlot(id: number): number {
+    const slots = this.#slots;
+    const mask = slots.length - 1;
+    let slot = homeOf(id, mask);
+    for (let entry = slots[slot]; entry !== undefined && entry.id !== id; entry = slots[slot]) slot = (slot + 1) & mask;
+    return slot;
+  }
+
+  /** Moves entries behind the slot into the gap, where a search would end before it finds them. */
+  #closeGap(slot: number): void {
+    const slots = this.#slots;
+    const mask = slots.length - 1;
+    let gap = slot;
+    let next = (slot + 1) & mask;
+    for (let entry = slots[next]; entry !== undefined; entry = slots[next]) {
+      const isPastGap = ((next - homeOf(entry.id, mask)) & mask) >= ((next - gap) & mask);
+      if (isPastGap) {
+        slots[gap] = entry;
+        gap = next;
+      }
+      next = (next + 1) & mask;
+    }
+    slots[gap] = undefined;
+  }
+
+  #grow(): void {
+    const entries = this.list();
+    this.#slots = createSlots(2 * this.#slots.length);
+    for (const entry of entries) this.#slots[this.#findSlot(entry.id)] = entry;
+  }
+}
+
+function createSlots<T>(count: number): (T | undefined)[] {
+  return Array.from({ length: count }, () => undefined);
+}
+
+/** Ids of clients are odd. */
+function homeOf(id: number, mask: number): number {
+  return (id >>> 1) & mask;
+}
