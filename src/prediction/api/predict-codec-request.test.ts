@@ -217,6 +217,24 @@ function shuffleFields(message: Buffer): Buffer {
   return Buffer.concat([...fields.toReversed(), ...fields.slice(0, 1)]);
 }
 
+test('requests that are read into the same memory, one after the other, are each decoded', () => {
+  const memory = Buffer.alloc(1000);
+  const requests = ['aaaa', 'bbbb', 'aaaa'].map((name) => ({
+    targetModel: `model-${name}`,
+    inputs: [name, name, name.toUpperCase()].map((podType, inputId) => ({
+      inputId,
+      podType,
+      serverIp: `10.0.${name}`,
+    })),
+  }));
+  for (const request of requests) {
+    const length = encodeMessage(PredictRequest, request).copy(memory);
+    const { targetModel, inputs } = decode(memory.subarray(0, length));
+    const read = inputs.map(({ inputId, podType, serverIp }) => ({ inputId, podType, serverIp }));
+    assert.deepEqual({ targetModel, inputs: read }, request);
+  }
+});
+
 /** The same fields, each with a tag of two bytes where one would do. */
 function lengthenTags(message: Buffer): Buffer {
   return Buffer.concat(splitFields(message).flatMap((field) => [Buffer.of(field[0]! | 0x80, 0x00), field.subarray(1)]));

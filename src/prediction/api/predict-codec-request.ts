@@ -5,7 +5,8 @@
 import { WireReader } from '../../grpc/protobuf/wire-reader.ts';
 import type { PredictColumns } from '../schema/columns.ts';
 import { METRICS } from '../schema/input-fields.ts';
-import { addRow, startColumns } from './predict-call.ts';
+import { KnownText } from './known-text.ts';
+import { addRow, MAX_INPUTS, startColumns } from './predict-call.ts';
 
 /** Wire types, as protobuf numbers them. */
 const VARINT = 0;
@@ -29,13 +30,13 @@ export class PredictRequestDecoder {
   #podTypeStart = 0;
   #podTypeLength = 0;
   /** Where the distinct pod types of this call lie in its bytes. */
-  readonly #podTypeStarts: number[] = [];
-  readonly #podTypeLengths: number[] = [];
+  readonly #podTypeStarts = new Int32Array(MAX_INPUTS);
+  readonly #podTypeLengths = new Int32Array(MAX_INPUTS);
   /** By name, filled only when there are many. */
-  readonly #podTypeIndexes = new Map<string, number>();
-  /** Clients ask for the same model again and again: its name is made into a string once. */
-  #knownModel = '';
-  #knownModelBytes: Uint8Array = new Uint8Array(0);
+  #podTypeIndexes = new Map<string, number>();
+  readonly #knownModel = new KnownText();
+  /** By index: clients name the same ones in the same order. */
+  readonly #knownPodTypes = Array.from({ length: MANY_POD_TYPES }, () => new KnownText());
 
   /** `columns` must have room for `MAX_INPUTS`. */
   constructor(columns: PredictColumns) {
@@ -48,9 +49,8 @@ export class PredictRequestDecoder {
     const reader = this.#reader;
     reader.reset(request);
     startColumns(this.#columns, request);
-    this.#podTypeStarts.length = 0;
-    this.#podTypeLengths.length = 0;
-    this.#podTypeIndexes.clear();
+    // A new map: clearing one on each call leaves garbage in old memory (`grpc/budget/id-table.ts`).
+    if (this.#podTypeIndexes.size > 0) this.#podTypeIndexes = new Map();
     let targetModel = '';
     while (reader.position < reader.end) {
       const tag = reader.readTag();
@@ -146,7 +146,8 @@ export class PredictRequestDecoder {
     const { podTypes } = this.#columns;
     if (podTypes.length >= MANY_POD_TYPES) return this.#findAmongMany(start, length);
     for (let index = 0; index < podTypes.length; index++) if (this.#isPodType(index, start, length)) return index;
-    return this.#addPodType(this.#reader.readUtf8(start, length), start, length);
+    const podType = this.#knownPodTypes[podTypes.length]!.read(this.#reader, start, length);
+    return this.#addPodType(podType, start, length);
   }
 
   /** Comparing with each would take time that grows with the square of the inputs. */
@@ -162,9 +163,10 @@ export class PredictRequestDecoder {
   }
 
   #addPodType(podType: string, start: number, length: number): number {
-    this.#podTypeStarts.push(start);
-    this.#podTypeLengths.push(length);
-    return this.#columns.podTypes.push(podType) - 1;
+    const index = this.#columns.podTypes.push(podType) - 1;
+    this.#podTypeStarts[index] = start;
+    this.#podTypeLengths[index] = length;
+    return index;
   }
 
   #isPodType(index: number, start: number, length: number): boolean {
@@ -175,12 +177,7 @@ export class PredictRequestDecoder {
   #decodeTargetModel(reader: WireReader): string {
     const length = reader.passString();
     const start = reader.position - length;
-    const known = this.#knownModelBytes;
-    if (known.length === length && matches(reader.bytes, start, known)) return this.#knownModel;
-    this.#knownModel = reader.readUtf8(start, length);
-    // A copy, which `slice` of a Buffer is not: other requests are read into the same memory.
-    this.#knownModelBytes = new Uint8Array(reader.bytes.subarray(start, start + length));
-    return this.#knownModel;
+    return this.#knownModel.read(reader, start, length);
   }
 }
 
@@ -204,10 +201,5 @@ function isOfType(wireType: number, tag: number): boolean {
 function areEqual(bytes: Uint8Array, left: number, right: number, length: number): boolean {
   if (left === right) return true;
   for (let index = 0; index < length; index++) if (bytes[left + index] !== bytes[right + index]) return false;
-  return true;
-}
-
-function matches(bytes: Uint8Array, start: number, expected: Uint8Array): boolean {
-  for (let index = 0; index < expected.length; index++) if (bytes[start + index] !== expected[index]) return false;
   return true;
 }

@@ -1,0 +1,26 @@
+import type { WireReader } from '../../grpc/protobuf/wire-reader.ts';
+
+/** Longer texts are decoded each time, so that none stays in memory for good. */
+const MAX_KNOWN_BYTES = 256;
+
+/** A text that clients send again and again: it is decoded once. */
+export class KnownText {
+  #text = '';
+  #bytes = new Uint8Array(0);
+
+  /** The text of a range of the reader's bytes. */
+  read(reader: WireReader, start: number, length: number): string {
+    if (this.#bytes.length === length && matches(reader.bytes, start, this.#bytes)) return this.#text;
+    const text = reader.readUtf8(start, length);
+    if (length > MAX_KNOWN_BYTES) return text;
+    this.#text = text;
+    // A copy, which `slice` of a Buffer is not: other requests are read into the same memory.
+    this.#bytes = new Uint8Array(reader.bytes.subarray(start, start + length));
+    return text;
+  }
+}
+
+function matches(bytes: Uint8Array, start: number, expected: Uint8Array): boolean {
+  for (let index = 0; index < expected.length; index++) if (bytes[start + index] !== expected[index]) return false;
+  return true;
+}
