@@ -1,4 +1,4 @@
-/** What the delivery log stores of an attempt, and what the hook shows as its last answer. */
+/** The record of an attempt in the delivery log, and the last answer that the hook shows. */
 
 import type { SendReport } from '../send/send-report.ts';
 import type { AttemptRecord } from './attempt-result-store.ts';
@@ -56,7 +56,7 @@ export function decodeText(bytes: Uint8Array): string {
   return decoder.decode(dropHalfCharacter(bytes)).replaceAll('\0', '\uFFFD');
 }
 
-/** An answer that was cut may end within a character. */
+/** Decodes an answer that may have been cut within a character. */
 function dropHalfCharacter(bytes: Uint8Array): Uint8Array {
   const last = bytes.findLastIndex((byte) => (byte & 0b1100_0000) !== 0b1000_0000);
   const lead = bytes[last] ?? 0;

@@ -1,7 +1,7 @@
 /**
- * Stores the results of attempts, many at once. Two fences guard each result: the shard must still be the worker's (owner
- * and epoch), and the delivery must stand where the worker found it (`due_at_ms`, which every result and every redelivery
- * moves). An attempt that does not pass them was made all the same: it is counted and logged, and changes nothing else.
+ * Stores the results of attempts, many at once. Two fences guard each result: the worker must still own the shard (owner and
+ * epoch), and the delivery must still have the due time that the worker read (`due_at_ms`, which every result and every
+ * redelivery changes). The attempt of a result that fails a fence was still made: it is counted and logged, and changes nothing else.
  */
 import type { BoundStatement } from '../../../database/store.ts';
 import { bindRows, multiRowStatement } from '../../../database/value-rows.ts';
@@ -36,7 +36,7 @@ export interface AttemptRecord {
   readonly responseBody: Uint8Array | null;
 }
 
-/** The place of an attempt that belongs to no shard, such as a manual one. */
+/** Shard and epoch of an attempt without a shard, such as a manual one: no fence applies to it. */
 export const OUTSIDE_SHARDS = { shard: 0, epoch: -1 } as const;
 
 // Counts every attempt once: the same batch again finds it in the log. COUNT, not EXISTS, which PostgreSQL would make a

@@ -19,10 +19,10 @@ export interface LoggedDelivery {
   readonly subject: string | null;
 }
 
-/** As a list shows it, with its last attempt. */
+/** A delivery in a list, with its last attempt. */
 export interface ListedDelivery extends LoggedDelivery {
   readonly reason: string | null;
-  /** JSON, as of an attempt; null before the first. */
+  /** JSON as in the record of an attempt; null before the first. */
   readonly detail: string | null;
 }
 
@@ -59,7 +59,7 @@ const listDeliveriesOfHookSql: Statement<ListedDelivery> = statement(
   ),
 );
 
-// Where a search ends that no index helps: the row that lies so many further back.
+// The end of a search without an index: the row that is this many rows further back.
 const searchEndSql: Statement<{ id: number }> = statement(
   'delivery_log_search_end',
   'SELECT id FROM deliveries WHERE hook_id = $1 AND id < $2 ORDER BY id DESC LIMIT 1 OFFSET $3',
@@ -87,12 +87,12 @@ export interface LogFilter {
   readonly subject?: string | undefined;
   readonly sinceMs: number;
   readonly untilMs: number;
-  /** Only smaller ids: where the page before ended. */
+  /** Only smaller ids than the last of the page before. */
   readonly beforeId: number;
   /** No smaller ids. */
   readonly fromId?: number | undefined;
   readonly limit: number;
-  /** How many of the first are left out. */
+  /** How many rows to skip (offset). */
   readonly offset?: number;
 }
 

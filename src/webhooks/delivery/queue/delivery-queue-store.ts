@@ -91,14 +91,14 @@ export async function readWaiting(
   return await readRows(store, bindRows(waitingSql, requests, { more: [nowMs], filler }));
 }
 
-/** A hook queue of which so many are waiting in a lane has more than a read with contents brings. */
+/** Limit of a read with contents, for each lane. A hook queue with as many waiting may have more. */
 export const FEW = 8;
 
 const WAITING_COLUMNS = 'id, hook_id, lane, body_bytes, attempts, schedule_from, due_at_ms, created_at_ms, event_kind';
 const HOOK_COLUMNS =
   'h.url, h.encryption_type, h.profile, h.secret, h.previous_secret, h.previous_until_ms, h.disabled_at_ms';
 
-// With contents, so that few that wait take one read and not two; large bodies are read when their turn has come. Everything
+// With contents, so that a few waiting deliveries take one read instead of two; large bodies are read when it is their turn. Everything
 // is looked up by an id: PostgreSQL might read through the whole table for a join. A constant limit, since it expects a tenth
 // of the table for a parameter.
 const waitingContentsSql = multiRowStatement(

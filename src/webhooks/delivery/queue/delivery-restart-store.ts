@@ -139,7 +139,7 @@ const recoverHookQueueSql: Statement = statement(
    WHERE hook_id = $1 AND held_since_ms IS NULL AND canceled_at_ms IS NULL`,
 );
 
-/** The hook queue accepted a manual attempt: its pause ends. */
+/** Ends the pause of a hook whose manual attempt was accepted. */
 export function recoverHookQueueStatement(hookId: number, nowMs: number): BoundStatement {
   return { statement: recoverHookQueueSql, parameters: [hookId, nowMs] };
 }
@@ -178,8 +178,8 @@ const wakeOfOriginSql: Statement = statement(
 const WAKE_PAGE = 64;
 
 /**
- * The origin can be connected to again: hook queues that were paused only for that are due. Row by row, because one statement over all of
- * an origin locks them in whatever order it finds them.
+ * Makes the hook queues due that were paused only because their origin refused connections, once it can be connected to again.
+ * Row by row in ascending order, since one statement would lock the rows in an undefined order.
  */
 export async function wakeOrigin(store: Store, origin: string, nowMs: number): Promise<void> {
   const rows = await store.read(waitingForOriginSql, [origin]);
@@ -197,7 +197,7 @@ const doubtDeliveriesSql = multiRowStatement(
      RETURNING deliveries.hook_id`,
 );
 
-/** Deliveries whose answers may have belonged to other requests are sent again; returns how many. */
+/** Restarts deliveries whose answers may have belonged to other requests; returns how many. */
 export async function reopenUnverified(store: Store, deliveryIds: readonly number[], nowMs: number): Promise<number> {
   const ids = deliveryIds.map((id) => ({ id }));
   const rows = (await store.writeAll(bindRows(doubtDeliveriesSql, ids, { more: [nowMs] }))).flat() as unknown as {

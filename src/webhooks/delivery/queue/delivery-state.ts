@@ -26,7 +26,7 @@ export const IS_NEW = `(state = 'pending' AND attempts = 0 AND lane = ${LANE_NUM
 /** After its first attempt, a delivery is in the lane of first attempts only because a person has requested it. */
 export const IS_REQUESTED = `(state = 'pending' AND lane = ${LANE_NUMBERS.first} AND attempts > 0)`;
 
-/** A manual attempt owns its delivery until a time beyond its own deadline. `now` is a parameter. */
+/** A manual attempt reserves its delivery until after its own deadline. `now` is the parameter with the present time. */
 export function isReserved(now: string): string {
   return `(state = 'pending' AND lane = ${LANE_NUMBERS.retry} AND attempts = schedule_from AND due_at_ms > ${now})`;
 }

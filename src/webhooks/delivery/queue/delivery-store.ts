@@ -34,11 +34,11 @@ export interface NewDelivery {
   /** Sent byte for byte at every attempt. */
   readonly body: Uint8Array | StoredBody;
   readonly eventKind: EventKind;
-  /** What the event is about, to be found by. */
+  /** The subject of the event, by which the log can be searched. */
   readonly subject?: string;
   /** `new URL(hook.url).origin` */
   readonly origin: string;
-  /** Whose fair share it takes: the owner of the repository. */
+  /** The owner of the repository, whose fair share it counts for. */
   readonly ownerId: string;
   readonly nowMs: number;
   /** Now unless given. The caller of a test sends it, and gives the workers a time after its own deadline. */
@@ -106,7 +106,7 @@ export function enqueueStatements(deliveries: readonly NewDelivery[]): BoundStat
   ];
 }
 
-/** What deliveries carry. Until its delivery is stored nothing shows it. */
+/** Statements that store the bodies of deliveries. They are invisible until their deliveries are stored. */
 export function contentStatements(deliveries: readonly NewDelivery[]): BoundStatement[] {
   const rows = deliveries.flatMap(({ id, hookId, eventId, uuid, body, subject = null }) =>
     'storedBytes' in body ? [] : [{ delivery_id: id, hook_id: hookId, event_id: eventId, uuid, body, subject }],
@@ -161,7 +161,7 @@ const holdHookQueueSql: Statement = statement(
    WHERE hook_id = $1 AND held_since_ms IS NULL AND canceled_at_ms IS NULL`,
 );
 
-/** The hook was disabled: what is pending is held, at the price of one row. */
+/** Holds all pending deliveries of a disabled hook by one row update. */
 export function holdHookQueueStatement(hookId: number, nowMs: number): BoundStatement {
   return { statement: holdHookQueueSql, parameters: [hookId, nowMs, NEVER_MS] };
 }
@@ -187,7 +187,7 @@ const releaseHookQueueSql: Statement = statement(
    WHERE hook_id = $1 AND canceled_at_ms IS NULL`,
 );
 
-/** The hook was enabled, or changed so that it may work now: what is held is pending again, and failures are forgotten. */
+/** For a hook that was enabled, or changed so that it may work now: its held deliveries are pending again, its failures forgotten. */
 export function releaseHookQueueStatement(hookId: number, nowMs: number): BoundStatement {
   return { statement: releaseHookQueueSql, parameters: [hookId, nowMs] };
 }
@@ -197,7 +197,7 @@ const moveHookQueueSql: Statement = statement(
   `UPDATE endpoint_queue SET origin = $2, shard = $3, version = version + 1 WHERE hook_id = $1`,
 );
 
-/** The hook has another URL: from now on the worker of that origin sends its deliveries. */
+/** For a hook whose URL has another origin: the worker that owns the shard of that origin sends its deliveries. */
 export function moveHookQueueStatement(hookId: number, origin: string): BoundStatement {
   return { statement: moveHookQueueSql, parameters: [hookId, origin, shardOf(origin)] };
 }
@@ -207,7 +207,7 @@ const cancelHookQueueSql: Statement = statement(
   `UPDATE endpoint_queue SET canceled_at_ms = $2, parked = 1, next_at_ms = $3, version = version + 1 WHERE hook_id = $1`,
 );
 
-/** The hook was deleted: nothing more is sent; a sweep marks what was pending, a few at a time. */
+/** For a deleted hook: nothing more is sent, and a sweep cancels its pending deliveries in batches. */
 export function cancelHookQueueStatement(hookId: number, nowMs: number): BoundStatement {
   return { statement: cancelHookQueueSql, parameters: [hookId, nowMs, NEVER_MS] };
 }

@@ -27,7 +27,7 @@ export interface SendReport {
   readonly responseBody: Uint8Array;
 }
 
-/** What is known while the attempt is under way. */
+/** The progress of an attempt that is under way. */
 export interface Progress {
   dns: number | null;
   connection: Connection | undefined;
@@ -112,7 +112,7 @@ function round(ms: number | null | undefined): number | null {
   return ms === null || ms === undefined ? null : Math.round(ms * 100) / 100;
 }
 
-/** A few words for the owner of the hook; nothing about this side of the network. */
+/** A short reason for the owner of the hook. It reveals nothing about the network of this service. */
 export function describeFailure(error: unknown, progress: Progress): string {
   if (error instanceof DeadlinePassed)
     return progress.connection === undefined ? 'connect timeout' : 'response timeout';

@@ -1,4 +1,4 @@
-/** How attempts did, by owner and minute: written in sums by each process, read by the overview. */
+/** Counts of attempts and their outcomes, by hook and minute: each process adds its sums, the overview reads them. */
 import { type Row, type Statement, type Store, statement } from '../../../database/store.ts';
 import { deleteOldSql, repeatBatches, type Sweeping } from '../../../database/sweep.ts';
 import { bindRows, multiRowStatement } from '../../../database/value-rows.ts';
@@ -11,14 +11,14 @@ export const KEEP_MINUTES_MS = 24 * 60 * MINUTE_MS;
 const COUNTS = ['accepted', 'failed', ...DURATION_EDGES_MS.map((edge) => `below_${edge}` as const), 'longer'] as const;
 const COUNT_TYPES = Object.fromEntries(COUNTS.map((name) => [name, 'int'])) as Record<(typeof COUNTS)[number], 'int'>;
 
-/** What happened to one hook in one minute. */
+/** The attempts to one hook in one minute. */
 export interface HookMinute {
   readonly hookId: number;
-  /** Since 1970. */
+  /** Minutes since 1970. */
   readonly minute: number;
   readonly accepted: number;
   readonly failed: number;
-  /** As many as there are edges, and one more. */
+  /** One count for each range of durations: one more than there are edges. */
   readonly durations: readonly number[];
 }
 

@@ -85,9 +85,9 @@ function prepare(
   }
 }
 
-/** The place of an attempt: a shard that the worker owns, or none. */
+/** The shard and epoch of an attempt, by which its result is fenced, and its id. */
 export interface AttemptPlace extends Pick<AttemptResult, 'shard' | 'epoch'> {
-  /** From `store.makeIds()`: its row in the log. */
+  /** The id of its row in the log, from `store.makeIds()`. */
   readonly attemptId: number;
 }
 

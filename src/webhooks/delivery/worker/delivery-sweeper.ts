@@ -23,7 +23,7 @@ import { HOLD_MS, KEEP_LOG_MS } from '../schedule/delivery.ts';
 import { forgetDeliveryMinutes } from '../statistics/delivery-minute-store.ts';
 
 const REST_MS = 60_000;
-/** Retries may be a million, and all that wait are read: their times are checked in the first round and in every tenth. */
+/** Checking the times of retries reads all that wait, perhaps a million, so it is done in the first round and every tenth. */
 const RETRIES_EVERY_ROUNDS = 10;
 
 const NAME = 'delivery-sweeper';

@@ -29,9 +29,9 @@ import { createShardLeases, RENEW_AGAIN_MS, RENEW_EVERY_MS } from './shard-lease
 import { createWakeSignal } from './wake-signal.ts';
 
 const POLL_MS = 200;
-/** So that a cycle has several deliveries to read and to send: the cost of a statement hardly depends on how many. */
+/** The pause between cycles. It lets several deliveries gather, since the cost of a statement hardly depends on their number. */
 const CYCLE_EVERY_MS = 5;
-/** While deliveries wait in memory for places that attempts free. */
+/** The pause while deliveries in memory wait for attempts under way to end. */
 const BUSY_CYCLE_EVERY_MS = 2;
 const STOP_GIVE_UP_MS = 3000;
 
@@ -122,7 +122,7 @@ function wakeFor({ table, scan, signal }: Components, hookIds: readonly number[]
   else scan.request();
 }
 
-/** A receiver answered more often than it was asked, so the answers of these deliveries may have been wrong. */
+/** For a receiver that sent more responses than it got requests: these deliveries may have got the response of another. */
 async function resendUnverified(
   { store, world, log, writer, scan }: Pick<Components, 'store' | 'world' | 'log' | 'writer' | 'scan'>,
   deliveryIds: readonly number[],
@@ -154,7 +154,7 @@ async function runDispatchLoop(components: Components, stopping: AbortSignal): P
   }
 }
 
-/** Waits until so long after the last call has ended. */
+/** Returns a function that waits until this time after its last call has ended. */
 function createPace(world: World): (everyMs: number) => Promise<void> {
   let lastMs = Number.NEGATIVE_INFINITY;
   return async (everyMs) => {

@@ -12,19 +12,19 @@ import type { WakeSignal } from './wake-signal.ts';
 const PAGE = 2000;
 const START = { afterMs: -1, afterHookId: -1 };
 const SCAN_EVERY_MS = 200;
-/** Rest after a scan, in lengths of the scan: scans of many hook queues take at most a quarter of the time. */
+/** The rest after a scan, as a multiple of its duration, so that scans take at most a quarter of the time. */
 const REST_SHARE = 3;
-/** A scan may have waited for a database that was away: it must not rest for three times as long once that is back. */
+/** The longest rest: a scan that waited for an unavailable database must not be followed by a rest of three times as long. */
 const MAX_REST_MS = 1000;
 
 export interface DueScan {
   /** Something may have become due: asks for a scan and wakes the dispatch loop. */
   request(): void;
-  /** In how many milliseconds the next scan begins. */
+  /** Milliseconds until the next scan is due. */
   waitMs(): number;
   /** Due hook queues of this worker's shards. */
   read(): Promise<DueHookQueue[]>;
-  /** Ends the scan: its rows are taken in. */
+  /** Must be called when the rows of the scan are in the table. */
   end(): void;
 }
 

@@ -1,7 +1,7 @@
 /**
- * Attempts that a person asks for. This process makes them at once, whatever shard the hook queue belongs to and whatever pause
- * or breaker keeps it back: one attempt does no harm, and it shows whether the hook queue works again. Its result is stored
- * like any other; a success ends the pause, a failure does not lengthen it.
+ * Attempts that a person requests (test, redelivery). This process makes them at once, even if another worker owns the shard or a
+ * pause or breaker keeps the hook back: one attempt does no harm, and shows whether the receiver works again. The result is
+ * stored like any other. A success ends the pause, and a failure does not lengthen it.
  */
 import { createInFlight, type InFlight } from '../../../database/in-flight.ts';
 import type { Store } from '../../../database/store.ts';
@@ -19,9 +19,9 @@ import type { HookQueueTable } from './hook-queue-table.ts';
 import { recordManualOutcome } from './outcome-effects.ts';
 import type { ResultWriter } from './result-writer.ts';
 
-/** A delivery falls to the workers so long after the deadline of its attempt. */
+/** The workers send the delivery if no result is stored this long after the deadline of its attempt. */
 const GRACE_MS = 10_000;
-/** At once in this process, and of one hook; more redeliveries wait for their turn like any delivery. */
+/** Most manual attempts at once, of this process and of one hook. Further redeliveries wait for their turn like any delivery. */
 const MAX_AT_ONCE = 32;
 const MAX_OF_HOOK = 4;
 
@@ -53,7 +53,7 @@ export interface ManualAttemptsDependencies {
   readonly log: Log;
   readonly table: HookQueueTable;
   readonly writer: Pick<ResultWriter, 'add' | 'flush'>;
-  /** Finds what is left to the workers. */
+  /** Wakes the workers for deliveries that are left to them. */
   readonly scan: Pick<DueScan, 'request'>;
   readonly makeAttempt: MakeAttempt;
 }
@@ -163,7 +163,7 @@ function refuseSecond(deliveryId: number): Failure {
   return new Failure('conflict', message);
 }
 
-/** A test stands for no event: a failed one is not sent again days later. */
+/** A test has no real event behind it, so a failed test is not retried days later. */
 function endWithAttempt(result: AttemptResult): AttemptResult {
   return result.state === 'pending' ? { ...result, state: 'dead' } : result;
 }

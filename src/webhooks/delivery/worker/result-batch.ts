@@ -12,7 +12,7 @@ import type { SendReport } from '../send/send-report.ts';
 
 const MAX_BATCH = 256;
 
-/** What a stage of the worker returns, to be stored. */
+/** The results of a stage, which have to be stored. */
 export interface Results {
   /** An attempt that ended. */
   readonly attempt?: { readonly result: AttemptResult; readonly report: SendReport };
@@ -43,7 +43,7 @@ export function addResults(queue: ResultQueue, { attempt, changes }: Results): v
   queue.reports.set(attempt.result.hookId, attempt.report);
 }
 
-/** Reports alone do not ask for a batch. */
+/** Reports alone do not start a batch. */
 export function hasResults({ attemptResults, changes }: ResultQueue): boolean {
   return attemptResults.length > 0 || changes.length > 0;
 }
@@ -54,7 +54,7 @@ export function takeBatch(queue: ResultQueue, { withReports }: { readonly withRe
   return { attemptResults: takeDistinct(queue.attemptResults), changes: queue.changes.splice(0), reports };
 }
 
-/** From the front, no two of one delivery: those have to be stored one after the other. */
+/** Takes results from the front, at most one for each delivery: two of one delivery are stored in two batches. */
 function takeDistinct(waiting: AttemptResult[]): AttemptResult[] {
   const ids = new Set<number>();
   for (const { deliveryId } of waiting.slice(0, MAX_BATCH)) {
@@ -65,7 +65,7 @@ function takeDistinct(waiting: AttemptResult[]): AttemptResult[] {
 }
 
 export interface BatchContext {
-  /** Of the shards. */
+  /** The owner of the shards. */
   readonly workerId: string;
   readonly nowMs: number;
   readonly sleeps: readonly Sleep[];

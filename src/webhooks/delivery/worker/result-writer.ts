@@ -22,23 +22,23 @@ import {
 } from './result-batch.ts';
 import { createWakeSignal, type WakeSignal } from './wake-signal.ts';
 
-/** So that a batch has several results: the cost of a transaction hardly depends on how many. */
+/** The pause between batches. It lets several results gather, since the cost of a transaction hardly depends on their number. */
 const BATCH_EVERY_MS = 20;
-/** A batch of so many results does not wait. */
+/** With this many results the next batch starts at once. */
 const FULL_BATCH = 64;
 const RETRY_MS = 100;
 const MAX_RETRY_MS = 2000;
-/** Of a busy hook the last answer of every quarter second is enough. */
+/** How often the last answer of a hook is stored: of a busy hook, one in a quarter second is enough. */
 const REPORTS_EVERY_MS = 250;
 
 export interface ResultWriter {
   /** Queues results; they are stored soon. */
   add(results: Results): void;
-  /** Asks for a batch although there may be no result: a hook queue may sleep. */
+  /** Requests a batch even without results, since a hook queue may sleep. */
   wake(): void;
   /** Resolves when all results are stored. */
   flush(): Promise<void>;
-  /** Gives up storing, at the end. */
+  /** Ends without storing the rest, when the process has to stop. */
   abandon(): void;
 }
 
@@ -46,11 +46,11 @@ export interface ResultWriterDependencies {
   readonly store: Store;
   readonly world: World;
   readonly log: Log;
-  /** Of the shards that results are fenced by. */
+  /** The owner of the shards, by which results are fenced. */
   readonly workerId: string;
   readonly table: HookQueueTable;
   readonly scan: Pick<DueScan, 'request'>;
-  /** Of the dispatch loop, which may send more when results are stored. */
+  /** Wakes the dispatch loop, which may send more when results are stored. */
   readonly signal: WakeSignal;
 }
 
@@ -102,7 +102,7 @@ export function createResultWriter(dependencies: ResultWriterDependencies): Resu
 /** A run at once waits neither for more results nor for the turn of the reports. */
 type Pace = 'paced' | 'at once';
 
-/** Unless a run is under way, which takes in all that comes meanwhile. */
+/** Starts a run unless one is under way, which then takes the new results too. */
 function startRun(dependencies: ResultWriterDependencies, state: WriterState, pace: Pace): Promise<void> {
   state.running ??= Promise.resolve()
     .then(() => runBatches(dependencies, state, pace))
@@ -136,7 +136,7 @@ interface ReportTurn {
   cancel(): void;
 }
 
-/** When it is too early for a turn, `onTurn` is called in time. */
+/** If it is too early for a turn, `onTurn` is called when it is time. */
 function createReportTurn(world: World, onTurn: () => void): ReportTurn {
   let lastMs = Number.NEGATIVE_INFINITY;
   let timer: NodeJS.Timeout | undefined;

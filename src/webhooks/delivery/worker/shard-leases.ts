@@ -60,7 +60,7 @@ export function createShardLeases(store: Store, world: World): ShardLeases {
   };
 }
 
-/** Returns how many shards are this worker's share. */
+/** Renews the leases. Returns how many shards are this worker's fair share. */
 async function renewAndTake(state: LeaseState, nowMs: number): Promise<number> {
   const { store, workerId } = state;
   const expiresAtMs = nowMs + LEASE_MS;
