@@ -1,6 +1,6 @@
 /**
  * Where a request comes from. A proxy in front makes every connection come from itself and writes the caller's address
- * into `X-Forwarded-For`; anybody else can write that header too. So it is read from the right, hop by hop, and only as
+ * into `X-Forwarded-For`; any client can write that header too. So it is read from the right, hop by hop, and only as
  * long as the hop that wrote it is a proxy that the configuration trusts.
  */
 import type { Socket } from 'node:net';

@@ -53,7 +53,7 @@ export interface Reply {
 
 /**
  * RFC 9111 §4.2.2 lets a cache keep an answer that does not mention caching. Answers carry passwords, tokens and personal
- * data, so each one forbids it, unless it is the same for everybody and sets its own `Cache-Control`.
+ * data, so each one forbids it, unless it is the same for all callers and sets its own `Cache-Control`.
  */
 export const NOT_STORED = { 'Cache-Control': 'no-store' } as const;
 

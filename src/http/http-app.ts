@@ -56,7 +56,7 @@ function makeOnce<T extends object>(make: () => T): () => T {
 }
 
 /**
- * The document takes milliseconds to make and never changes: anybody may ask for it, so it is made once. As bytes, which
+ * The document takes milliseconds to make and never changes: any caller may ask for it, so it is made once. As bytes, which
  * all answers share: of a text, each would keep a copy until its client has read it.
  */
 function createApiReader(describe: () => object): () => Uint8Array<ArrayBuffer> {

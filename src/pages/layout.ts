@@ -77,7 +77,7 @@ export function renderFocusPage(texts: FrameTexts, page: FocusPage): Html {
   return renderDocument(texts, { ...page, body });
 }
 
-/** A page that everybody may read, signed in or not. */
+/** A page for people who are signed in and for those who are not. */
 export function renderOpenPage(texts: FrameTexts, page: Omit<Frame, 'body'> & { readonly content: Html }): Html {
   const body = html`<body>
 <a class="skip" href="#content">${texts.skipToContent}</a>

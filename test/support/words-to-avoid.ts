@@ -11,5 +11,12 @@ export const WORDS_TO_AVOID: readonly (readonly [pattern: string, instead: strin
   ['nudges?|nudged|pokes?|poked|hasten\\w*|hurry|hurries', 'wake, request'],
   ['short[- ]way|long[- ]way', 'fast path, fallback'],
   ['as (?:\\w+ )+as may be', 'name the limit'],
+  ['back-offs?', 'backoff of retries, throttle of sign-ins'],
+  ['lock-outs?', 'throttle: how long a caller waits after failures'],
+  ['unstored', 'name what is not committed: deliveries in memory, results'],
+  ['wide(?:Statement|Insert)s?', 'multi-row statement, multi-row insert'],
+  ['is about to mean', 'is given to another …'],
+  ['worth nothing', 'invalid, useless'],
+  ['queue[- ]?(?:trust|claim)s?', 'stalled queue, lower bound of TTFT'],
   ["(?:do|does|did|is|are|was|were|has|have|had|wo|ca|should|would|could)n['’]t", 'write contractions out'],
 ];

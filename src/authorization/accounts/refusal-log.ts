@@ -1,5 +1,5 @@
 /**
- * Audit events that anybody can cause without proving anything. Only so many an hour are written, from one network and
+ * Audit events that a caller can cause without any credential. Only a limited number an hour is written, from one network and
  * from all, so that no caller fills the table; the next event that is written says how many were not. Whether the account
  * or the application exists makes no difference, or the time of an answer would reveal it. Kept in this process: N processes
  * write N times as many.

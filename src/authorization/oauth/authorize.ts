@@ -75,7 +75,7 @@ interface RefusedRequest {
 }
 
 /**
- * RFC 9700 §4.11.2: anybody with an account can register a client, and a link to a request that is refused would take
+ * RFC 9700 §4.11.2: any person with an account can register a client, and a link to a request that is refused would take
  * strangers to its address. So the person signs in before the refusal is redirected. A request that must not show the
  * sign-in page is redirected at once only for applications of the service or of an administrator.
  */

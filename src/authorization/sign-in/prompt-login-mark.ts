@@ -1,7 +1,7 @@
 /**
  * An authorization request that sends its person to sign in first (`prompt=login`, `max_age`) must know it again when
  * they come back, or it would send them for ever. The mark it takes along says when that was. It is good for this very
- * request, in the browser that was sent, once, and for an hour: anybody else's, or an older one, skips no sign-in.
+ * request, in the browser that was sent, once, and for an hour: the mark of another browser, or an older one, skips no sign-in.
  */
 import { createHash } from 'node:crypto';
 import type { Context } from 'hono';

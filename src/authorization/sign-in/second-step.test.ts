@@ -45,7 +45,7 @@ test('with an authenticator app the password alone does not sign in', async (t) 
   assert.equal((await third.readRefusal(spent)).status, 422);
 });
 
-test('the second step is limited, ends after ten minutes, and is worth nothing after a new password', async (t) => {
+test('the second step is limited, ends after ten minutes, and is invalid after a new password', async (t) => {
   const service = await servePages(t);
   await addUser(service, 'ada');
   const settled = await openAs(service, 'ada');

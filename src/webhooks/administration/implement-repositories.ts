@@ -69,7 +69,7 @@ interface Announcement {
   readonly idempotencyKey?: string | undefined;
 }
 
-/** Everybody who administers the repository may announce its events, not only administrators of the service. */
+/** A person who administers the repository may publish its events, not only administrators of the service. */
 async function announce(
   management: Management,
   actor: Actor,

@@ -10,7 +10,7 @@ type Caller = Pick<Identity, 'userId' | 'isAdmin' | 'repositories'> & Partial<Pi
 export interface RepositoryAccess {
   /** 404 when it does not exist or the caller may not see it, 403 when the caller may see but not administer it. */
   findAdministered(caller: Caller, owner: string, path: string): Promise<Repository>;
-  /** A public one is seen by everybody. */
+  /** A public repository is visible to all. */
   findVisible(caller: Caller, owner: string, path: string): Promise<Repository>;
   /** For those that prove themselves otherwise, like a bridge or an operator on the command line. */
   find(owner: string, path: string): Promise<Repository>;
