@@ -135,7 +135,8 @@ export function findSqlOutsideStores(files: readonly SourceFile[]): string[] {
     .map(toPath);
 }
 
-const STATEMENT_CONSTANT = /\bconst (\w+)(?:: [^=]+)? =\s*(?:statement|multiRowStatement|multiRowInsert)(?:<[^(]*>)?\(/g;
+const STATEMENT_CONSTANT =
+  /\bconst (\w+)(?:: [^=]+)? =\s*(?:statement|multiRowStatement|multiRowInsert)(?:<[^(]*>)?\(/g;
 
 /** A statement and the function that binds its parameters would otherwise want the same name. */
 export function findStatementsNamedOtherwise(files: readonly SourceFile[]): string[] {
