@@ -80,7 +80,7 @@ export interface AuditEvent {
   readonly details?: Readonly<Record<string, string | number | boolean>> | undefined;
 }
 
-/** In the details of what a command on the store did: no person is known as its actor. */
+/** Marks changes by a command on the store, for which no person is known as the actor. */
 export const BY_COMMAND = { by: 'command line' } as const;
 
 export interface RecordedEvent extends AuditEvent {

@@ -104,7 +104,7 @@ export interface AttemptAt {
   readonly kind: 'password' | 'second-step';
   readonly account: string;
   readonly address: string;
-  /** Of a browser in which this account signed in before. */
+  /** The id of a browser in which this account signed in before. */
   readonly deviceId?: string | undefined;
 }
 

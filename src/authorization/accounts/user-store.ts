@@ -154,7 +154,7 @@ export async function findCredentials(store: Store, login: string): Promise<Cred
   return row && { user: toUser(row), passwordHash: row.password_hash };
 }
 
-/** In the order of their logins; `afterLogin` goes on where a page ended. */
+/** People in the order of their logins, from the one after `afterLogin` on. */
 export async function listUsers(store: Store, limit: number, afterLogin = ''): Promise<User[]> {
   return (await store.read(usersAfterSql, [loginKey(afterLogin), limit])).map(toUser);
 }

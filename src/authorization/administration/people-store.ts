@@ -26,7 +26,7 @@ const searchSql = statement<UserRow>(
 );
 
 export interface PeopleSearch {
-  /** In the login, the name or the email address. */
+  /** A text in the login, the name or the email address. */
   readonly q?: string | undefined;
   readonly state?: PersonState | undefined;
   /** The login where the page before ended. */

@@ -172,7 +172,7 @@ export async function listApplications(store: Store, ownerId: string): Promise<A
   return (await store.read(applicationsOfOwnerSql, [ownerId])).map(toApplication);
 }
 
-/** In the order of their ids; `afterClientId` goes on where a page ended. */
+/** Applications in the order of their ids, from the one after `afterClientId` on. */
 export async function listAllApplications(store: Store, limit: number, afterClientId = ''): Promise<Application[]> {
   return (await store.read(applicationsAfterSql, [afterClientId, limit])).map(toApplication);
 }

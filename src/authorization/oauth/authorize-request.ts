@@ -57,7 +57,7 @@ export function formatRequestPath({ pairs }: AuthorizeQuery, changes: Readonly<R
 
 /** Of the path above, encoded once more within the address of the sign-in page: Node takes 16 KB for the whole head. */
 const MAX_CARRIED_LENGTH = 11_000;
-/** Of the state within the consent form, where control characters take six bytes each. */
+/** The longest state within the consent form, where control characters take six bytes each. */
 const MAX_STATE_BYTES = 8192;
 
 /** Throws unless sign-in and consent can carry the request: a state that is lost there looks like an attack to the client. */

@@ -86,7 +86,7 @@ export function createHashQueue(limits: HashQueueLimits = LIMITS): HashQueue {
 
 /** Those that wait, by caller: who is refused, who goes first. */
 function createWaitingCallers(limits: HashQueueLimits) {
-  /** By key, the next caller first. */
+  /** The queues of callers by key; the next caller comes first. */
   const queueByCaller = new Map<string, CallerQueue>();
   let waiting = 0;
   /** Every other turn goes to known callers first, so that they do not block strangers either. */

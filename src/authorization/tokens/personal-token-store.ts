@@ -169,7 +169,7 @@ export const deletePersonalTokenOnce: Procedure<PersonalTokenDeletion, boolean> 
   },
 );
 
-/** For a user who is to be cut off entirely. */
+/** Deletes all personal tokens of a user whose access has to end. */
 export function deletePersonalTokensStatement(userId: string): BoundStatement {
   return { statement: deletePersonalTokensSql, parameters: [userId] };
 }

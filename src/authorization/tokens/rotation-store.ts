@@ -20,7 +20,7 @@ export interface Rotation {
   readonly askedScopes: readonly string[] | undefined;
   readonly access: NewToken;
   readonly refresh: NewToken;
-  /** With the old token it yields the new pair again (`deriveSuccessor`). */
+  /** The new pair is derived from it and the old token (`deriveSuccessor`). */
   readonly successorSeed: Uint8Array;
   readonly address: string | undefined;
 }

@@ -1,6 +1,6 @@
 /**
- * What one process adds in a second, as it is written to the log: lengths and names as JSON, and behind them the sums as
- * 32-bit floats. All processes take up what was written, the writer too, so that rounding is the same everywhere.
+ * The format of a row of the log, with what one process learned in a second: lengths and names as JSON, then the sums as 32-bit
+ * floats. All processes apply the written values, the writer too, so that rounding is the same everywhere.
  */
 import { Failure } from '../../errors.ts';
 import { PREDICTION_TARGETS } from '../schema/observation-table.ts';

@@ -1,4 +1,4 @@
-/** The groups of one live model that were ever moved here, by their names and by the events that move them. */
+/** The groups of one live model that were changed in this process, by their names and by the events that change them. */
 import type { LearningState, LiveModel } from '../online/live-model.ts';
 import type { ServerKey } from '../online/residual-tracker.ts';
 import type { PredictionTarget } from '../schema/observation-table.ts';
@@ -15,13 +15,13 @@ export interface ObservedEvent {
 export interface GroupTable {
   find(name: GroupName): SharedGroup | undefined;
   ensure(name: GroupName): SharedGroup;
-  /** The groups that an event moves. */
+  /** The groups that an event changes. */
   listOfEvent(event: ObservedEvent): readonly SharedGroup[];
-  /** Call when another version predicts: means begin again. */
+  /** Must be called when another version is served: means begin again. */
   removeMeans(): void;
 }
 
-/** Groups of servers that are forgotten are given to `onRemove`. */
+/** `onRemove` gets the groups of a server that is forgotten. */
 export function createGroupTable({ learning, servers }: LiveModel, onRemove: (group: SharedGroup) => void): GroupTable {
   const groups = new Map<string, SharedGroup>();
   const ofServers = new Map<string, SharedGroup[]>();

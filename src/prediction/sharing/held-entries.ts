@@ -2,14 +2,14 @@ import type { World } from '../../world.ts';
 import type { ModelEntries } from './shared-model.ts';
 import { isMeans } from './sum-groups.ts';
 
-/** Processes swap within a second or two. */
+/** Processes swap to a new version within a second or two. */
 const MAX_HELD_MS = 30_000;
 const MAX_HELD = 50_000;
 
-/** Means for versions that are not served here yet. Bounded: the oldest are dropped. */
+/** Holds means for versions that this process does not serve yet. Bounded: the oldest are dropped. */
 export interface HeldEntries {
   hold(entries: ModelEntries): void;
-  /** Those for this version, oldest first; the others are dropped. */
+  /** Returns the entries for this version, oldest first, and drops all others. */
   take(version: string): readonly ModelEntries[];
 }
 

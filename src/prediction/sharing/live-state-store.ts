@@ -30,7 +30,7 @@ export interface NamedLiveState {
   readonly saved: SavedLiveModel;
 }
 
-/** In one transaction. */
+/** Saves all states in one transaction. */
 export async function saveLiveStates(store: Store, states: readonly NamedLiveState[], nowMs: number): Promise<void> {
   const statements: BoundStatement[] = [];
   for (const { targetModel, sequence, saved } of states)

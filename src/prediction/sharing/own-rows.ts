@@ -1,4 +1,4 @@
-/** The rows that this process appends to the log: each is appended once, in their order, however often that is tried. */
+/** The rows that this process appends to the log, in their order. Each is appended once, even after a retry. */
 import type { Store } from '../../database/store.ts';
 import type { World } from '../../world.ts';
 import { encodeChunk, type SharedChunk } from './entries-codec.ts';
@@ -30,7 +30,7 @@ export function createOwnRows(store: Store, world: World): OwnRows {
     async appendFirst() {
       const [row] = rows;
       if (row === undefined) return;
-      // It stays until it was stored for certain: after a lost answer, the same row is not appended twice.
+      // The row is kept until it is certainly stored. A retry after a lost answer does not append it twice.
       await appendToLog(store, { process, nowMs: world.nowMs(), ...row });
       rows.shift();
     },

@@ -1,6 +1,6 @@
 /**
- * One group of sums that several processes move: the base that all agree on, and on top of it what this process observed
- * since. What is served is both together.
+ * One group of sums that several processes change: the base, on which all processes agree, and on top of it what this process
+ * observed since. Both together are served.
  */
 import {
   type AddedEvents,
@@ -30,9 +30,9 @@ export interface GroupBase {
 export interface SharedGroup {
   readonly name: GroupName;
   readonly group: SumGroup;
-  /** Undefined while nothing is on top of it: it is what is served. */
+  /** Undefined while no event is on top of it: the base is then what is served. */
   base: GroupBase | undefined;
-  /** Events that are not in the base yet: those in a row for the others, and those that came after it. */
+  /** Events that are not in the base yet: those in a row of the log that is not applied, and those after it. */
   sent: EventCount;
   unsent: EventCount;
 }
@@ -43,13 +43,13 @@ export function createSharedGroup(name: GroupName, group: SumGroup): SharedGroup
   return { name, group, base: undefined, sent: NO_EVENTS, unsent: NO_EVENTS };
 }
 
-/** Call before an event of this certainty moves what is served. */
+/** Must be called before an event of this certainty changes what is served. */
 export function addObserved(each: SharedGroup, certainty: number): void {
   each.base ??= readBase(each.group);
   each.unsent = sumCounts(each.unsent, { events: 1, certainty });
 }
 
-/** Call for each event that was replayed after what is served was cleared: it counts fully. */
+/** Must be called for each event that was replayed after the served sums were cleared. It counts fully. */
 export function addReplayed(each: SharedGroup): void {
   each.base ??= emptyBase(each.group);
   each.unsent = sumCounts(each.unsent, { events: 1, certainty: 1 });
@@ -67,14 +67,14 @@ function emptyBase(group: SumGroup): GroupBase {
   return { sums: new Float64Array(group.decays.length), residuals: undefined };
 }
 
-/** A sum of certainties is written with so many parts of one: few digits, and no error that predictions show. */
+/** A sum of certainties is rounded to this fraction: few digits in the row, and no visible error in predictions. */
 const CERTAINTY_UNITS = 1e6;
 
-/** What is served less what the base has become: what the events have added. */
+/** The entry for the log: what the unsent events have added, which is the served sums minus the decayed base. */
 export function takeEntry(each: SharedGroup): GroupEntry {
   const { group, name } = each;
   const { events } = each.unsent;
-  // Rounded first, so that what is added below fits the number that the others read.
+  // Rounded before the sums are computed, so that they match the number that other processes read.
   const count = { events, certainty: Math.round(each.unsent.certainty * CERTAINTY_UNITS) / CERTAINTY_UNITS };
   const kept = decaySums(group, each.base!.sums, count);
   const sums = Float32Array.from(group.read(), (value, c) => value - kept[c]!);
@@ -84,7 +84,7 @@ export function takeEntry(each: SharedGroup): GroupEntry {
   return { name, ...count, sums, residuals };
 }
 
-/** The base takes up what was taken here: with nothing else on top, it is what is served. */
+/** Adds an entry of this process to the base. With no other event on top, the base is what is served. */
 export function mergeOwnEntry(each: SharedGroup, entry: GroupEntry): void {
   const { group } = each;
   const { sums, residuals } = each.base!;
@@ -99,7 +99,7 @@ export function mergeOwnEntry(each: SharedGroup, entry: GroupEntry): void {
   if (base.residuals !== undefined) group.residuals?.write(base.residuals, 0);
 }
 
-/** The base takes up what another process observed; what is on top of it decays as if it had come after. */
+/** Adds an entry of another process to the base. The events on top of it then decay what was added, as if they came later. */
 export function mergeEntryOfOther(each: SharedGroup, entry: GroupEntry): void {
   const { group } = each;
   const served = group.read();

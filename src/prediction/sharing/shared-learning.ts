@@ -1,6 +1,6 @@
 /**
- * What this process has learned of all models beside what the others have: it takes up the rows of the log in their
- * order, and appends one of its own, once a second at most.
+ * Exchanges what processes have learned from reports, for all models: applies the rows of the log in their order, and appends a
+ * row of this process, at most once a second.
  */
 import { setImmediate as yieldToCalls } from 'node:timers/promises';
 import type { Store } from '../../database/store.ts';
@@ -19,17 +19,17 @@ import { createSharedModel, type SharedModel } from './shared-model.ts';
 export interface SharedLearning {
   /** Call before the live model observes the time. */
   beforeObserve(targetModel: string, forecast: Forecast, time: TimeToLearn): void;
-  /** Takes up what is in the log by now, and returns what its rows were about. */
+  /** Applies the new rows of the log, and yields a summary of each. */
   applyNewRows(): AsyncIterable<AppliedRow>;
   /** Appends what was observed here since the last row; false when there was nothing. */
   append(): Promise<boolean>;
-  /** The newest row that is part of what is served. */
+  /** The newest row of the log that is part of the served models. */
   readonly sequence: number;
-  /** How many groups of sums have events that are not in that. */
+  /** How many groups of sums have events that are not in that row or an earlier one. */
   countPending(): number;
-  /** The state of these models as all processes agree on it. */
+  /** The agreed state of these models (`agreed-state.ts`). */
   save(names: readonly string[]): NamedLiveState[];
-  /** What was saved, and was not part of the log that will be taken up next. */
+  /** Restores saved states. The rows of the log after `sequence` are applied next. */
   restore(states: readonly NamedLiveState[], sequence: number): void;
 }
 
@@ -41,7 +41,7 @@ export interface TimeToLearn {
 export interface AppliedRow {
   readonly isOwn: boolean;
   readonly bytes: number;
-  /** From the first of its events until it was taken up, by two clocks. */
+  /** From the first of its events until this process applied the row, by the clocks of two processes. */
   readonly delayMs: number;
   readonly targetModels: readonly string[];
 }
@@ -52,7 +52,7 @@ export interface SharedLearningDependencies {
   readonly predictor: SwappablePredictor;
 }
 
-/** Of one row, about a thousand servers: the others follow in the next. */
+/** Most entries of one row, enough for about a thousand servers. Others follow in the next row. */
 export const MAX_ENTRIES = 4000;
 
 export function createSharedLearning({ store, world, predictor }: SharedLearningDependencies): SharedLearning {
@@ -109,7 +109,7 @@ export function createSharedLearning({ store, world, predictor }: SharedLearning
         return { targetModel, sequence, saved };
       }),
     restore(states, from) {
-      // What was observed here and is in no row yet is appended, as if another process had observed it.
+      // Events of this process that are in no row yet are appended, and later applied like those of another process.
       takeRow(Number.POSITIVE_INFINITY);
       models.restore(states);
       sequence = from;
@@ -120,7 +120,7 @@ export function createSharedLearning({ store, world, predictor }: SharedLearning
 /** The shared models by their names, opened when they are first needed. */
 function createSharedModels(predictor: SwappablePredictor, world: World) {
   const models = new Map<string, SharedModel>();
-  /** By model, the row up to which a restored state was saved. */
+  /** For each restored model, the last row of the log that is part of its saved state. */
   const restoredTo = new Map<string, number>();
 
   function open(name: string): SharedModel {

@@ -31,7 +31,7 @@ export interface LogRow {
   readonly content: Uint8Array;
 }
 
-/** The oldest row that is kept, and the newest that ever was. */
+/** The oldest row that is kept, and the newest row that was ever written. */
 export interface LogEnds {
   readonly first: number;
   readonly last: number;
@@ -39,7 +39,7 @@ export interface LogEnds {
 
 export interface NewRow {
   readonly process: string;
-  /** Of this process: the same row is never appended twice. */
+  /** The number of the row in its process: the same row is never appended twice. */
   readonly number: number;
   readonly nowMs: number;
   readonly content: Uint8Array;

@@ -1,7 +1,7 @@
 /**
- * One live model that several processes move. What it serves is what all processes agree on, its base, and on top of it
- * what this process observed since. `take` describes the latter to the others; `apply` moves the base, in the order in
- * which all processes do so, and keeps the rest on top. No call is involved: it reads what is served, as before.
+ * One live model that several processes change. It serves its base, on which all processes agree, and on top of it what this
+ * process observed since. `take` returns the latter for the other processes. `apply` changes the base, in the same order in all
+ * processes, and keeps the rest on top. Calls to Predict are not involved: they read what is served.
  */
 import type { World } from '../../world.ts';
 import type { LiveModel } from '../online/live-model.ts';
@@ -27,15 +27,15 @@ export interface ModelEntries {
 }
 
 export interface SharedModel {
-  /** Call before the live model observes a time that counts by this certainty. */
+  /** Must be called before the live model observes a time of this certainty. */
   beforeObserve(event: ObservedEvent, certainty: number): void;
-  /** What was observed here since, of as many groups at most; the others are taken next. Not before the last is applied. */
+  /** Takes what was observed here since, of at most `limit` groups. A group is taken again only when its last entry is applied. */
   take(limit: number): ModelEntries | undefined;
-  /** Own entries are those that were taken here. In steps, between which calls may be answered. */
+  /** `isOwn`: the entries were taken in this process. Runs in steps, between which calls may be answered. */
   apply(entries: ModelEntries, isOwn: boolean): Iterable<void>;
-  /** Once all is applied: the weights of servers follow from the losses of their slots too. */
+  /** Must be called after entries were applied: the weights of servers depend on the losses of their slots too. */
   reweigh(): Iterable<void>;
-  /** How many groups have events that the others do not know. */
+  /** How many groups have events that other processes do not know yet. */
   countPending(): number;
   /** The base of a group, if events of this process are on top of it. */
   findBase(name: GroupName): GroupBase | undefined;
@@ -49,7 +49,7 @@ export function createSharedModel(live: LiveModel, world: Pick<World, 'monotonic
   const held = createHeldEntries(world);
   let version = live.learning.basis;
 
-  /** Another version was swapped in: its means begin with the recent rows of this process, and what others said of it. */
+  /** After a swap of the version: its means begin with the recent rows of this process, and with entries that were held for it. */
   function followSwap(): void {
     if (live.learning.basis === version) return;
     version = live.learning.basis;

@@ -1,6 +1,6 @@
 /**
- * Keeps this process in step with the others: takes up what they have learned several times a second, tells them what
- * it has learned once a second, and saves for a restart what all agree on.
+ * Keeps the live models of all processes in step: applies what other processes have learned several times a second, publishes
+ * what this process has learned once a second, and saves the agreed state for a restart.
  */
 import { Counter, Gauge, Histogram } from 'prom-client';
 import type { Store } from '../../database/store.ts';
@@ -16,7 +16,7 @@ import { type AppliedRow, createSharedLearning, type SharedLearning, type TimeTo
 import { deleteLogRows, readLogEnds } from './shared-log-store.ts';
 
 export interface SharingWorker extends Worker {
-  /** Takes up what was saved, and the log since; call after the models are loaded. */
+  /** Restores the saved state, and applies the log since. Must be called after the models are loaded. */
   restore(): Promise<void>;
   /** Call before the live model observes the time. */
   beforeObserve(targetModel: string, forecast: Forecast, time: TimeToLearn): void;
@@ -31,13 +31,13 @@ export interface SharingDependencies {
 }
 
 const REST_MS = 300;
-/** Of its own rows in the log. */
+/** How often this process appends a row to the log. */
 const APPEND_EVERY_MS = 1000;
-/** What is saved is this old at most: the log has the rest. */
+/** How often the state is saved. The log has what was learned since. */
 const SAVE_EVERY_MS = 10_000;
-/** In one transaction. Each may be a megabyte. */
+/** Most states in one transaction, since each may be a megabyte. */
 const STATES_AT_ONCE = 16;
-/** A process that was cut off for longer begins again with what was saved. */
+/** Rows are kept for this long. A process that was cut off for longer begins again with the saved state. */
 const KEPT_MS = 120_000;
 
 export function createSharingWorker(dependencies: SharingDependencies): SharingWorker {
@@ -60,7 +60,7 @@ export function createSharingWorker(dependencies: SharingDependencies): SharingW
     }
   }
 
-  /** True when rows are gone that this process has not taken up, or the database is an older copy. */
+  /** True if rows were deleted that this process has not applied, or the database was replaced by an older copy. */
   async function isCutOff(): Promise<boolean> {
     const { first, last } = await readLogEnds(store);
     return learning.sequence + 1 < first || learning.sequence > last;
@@ -100,12 +100,12 @@ export function createSharingWorker(dependencies: SharingDependencies): SharingW
   };
 }
 
-/** Saves for a restart what all agree on, and deletes the rows of the log that every process has taken up since long. */
+/** Saves the agreed state for a restart, and deletes the rows of the log that every process has applied. */
 function createStateSaver({ store, world }: SharingDependencies, learning: SharedLearning) {
   const changed = new Set<string>();
   let savedMs = world.monotonicMs();
 
-  /** Of the models that changed since: what another process has saved within `youngerMs` is left out. */
+  /** Saves the models that changed, except those that another process has saved within `youngerMs`. */
   async function save(youngerMs: number): Promise<void> {
     const nowMs = world.nowMs();
     savedMs = world.monotonicMs();

@@ -1,4 +1,4 @@
-/** How hooks fare, for people who look at them: what waits, what keeps it back, since when nothing but failure, and the last day. */
+/** The status of hooks for pages and the API: what waits, why it is held back, since when it only fails, and the last day. */
 import { type Row, type Statement, type Store, statement } from '../../database/store.ts';
 import type { Pause, PauseReason } from '../delivery/schedule/pause-reason.ts';
 
@@ -51,7 +51,7 @@ export interface HookCounts {
   readonly failing: number;
 }
 
-/** By the repository's id; one without hooks is absent. */
+/** Counts by the repository's id; a repository without hooks is absent. */
 export async function countHooksByRepository(store: Store, ownerId: string): Promise<Map<number, HookCounts>> {
   const rows = await store.read(countHooksOfOwnerSql, [ownerId]);
   return new Map(rows.map(({ repository_id, ...counts }) => [repository_id, counts]));
@@ -110,7 +110,7 @@ export async function readHold(store: Store, hookId: number, nowMs: number): Pro
   return { isHeld: row !== undefined && row.held_since_ms !== null, pause: row && toPause(row, nowMs) };
 }
 
-/** By the hook's id; hooks without a pause are absent. */
+/** Pauses by the hook's id; hooks without a pause are absent. */
 export async function readPauses(store: Store, repositoryId: number, nowMs: number): Promise<Map<number, Pause>> {
   const pauses = new Map<number, Pause>();
   for (const row of await store.read(holdsOfRepositorySql, [repositoryId])) {

@@ -12,7 +12,7 @@ export interface GroupCommit<Item, Result> {
 
 export interface GroupCommitOptions<Item, Result> {
   readonly maxItems: number;
-  /** Of the items of one owner. An item beyond it is refused, unless it is the only one of its owner. */
+  /** Bytes of the waiting items of one owner. An item beyond it is refused, unless it is the only one of its owner. */
   readonly maxWaitingBytes: number;
   readonly bytesOf: (item: Item) => number;
   /** Owners take turns, so that an owner with many items does not hold up the others. */

@@ -16,7 +16,7 @@ export interface Submission {
   readonly recipients: Recipients | undefined;
   /** The event as JSON. */
   readonly content: string;
-  /** Of a large event only, whose bodies are stored already. */
+  /** Set for a large event only, whose bodies are stored already. */
   readonly prepared?: PreparedEvent;
 }
 

@@ -39,7 +39,7 @@ import { readWebhookOverview } from './webhook-overview.ts';
 /** A signed-in person, and where the person calls from. */
 type Caller = Pick<Identity, 'userId' | 'login' | 'isAdmin'> & Pick<Actor, 'address'>;
 
-/** Of one owner, on a page that shows them all. */
+/** Most repositories of one owner that a page with several owners lists. */
 const LISTED_REPOSITORIES = 50;
 const KEY_BYTES = 32;
 

@@ -81,7 +81,7 @@ export interface LogFilter {
   readonly hookId: number;
   readonly state?: StoredState | undefined;
   readonly eventKind?: EventKind | undefined;
-  /** Of the last attempt. */
+  /** The status of the last attempt. */
   readonly status?: { readonly from: number; readonly to: number } | undefined;
   readonly uuid?: string | undefined;
   readonly subject?: string | undefined;

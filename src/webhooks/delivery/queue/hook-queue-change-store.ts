@@ -1,6 +1,6 @@
 /**
- * What attempts mean for hook queues and hooks: values, and the statements that store them. Every statement names its rows and
- * may run twice, so a transaction that failed is written again as it is.
+ * The changes of hook queues and hooks that follow from attempts, and the statements that store them. Every statement names its
+ * rows and may run twice, so a transaction that failed is repeated unchanged.
  */
 import { type BoundStatement, type Statement, statement } from '../../../database/store.ts';
 import { bindRows, type MultiRowStatement, multiRowStatement, type ValueRow } from '../../../database/value-rows.ts';
@@ -16,7 +16,7 @@ import {
   NEVER_MS,
 } from './delivery-store.ts';
 
-/** How the hook queue fares, and whether it is paused. Only the latest of a hook counts. */
+/** The failures of a hook, and whether it is paused. Only the latest change of a hook counts. */
 export interface HealthChange extends HookHealth {
   readonly kind: 'health';
   readonly hookId: number;
@@ -45,7 +45,7 @@ export type HookQueueChange =
 
 type ChangeOf<Kind> = Extract<HookQueueChange, { kind: Kind }>;
 
-/** Of one row each. Health is stored for many at once, and an origin is woken by itself (`wakeOrigin`). */
+/** Changes of a single row. Health is stored for many rows at once, and `wakeOrigin` wakes an origin in statements of its own. */
 type RowChange = Exclude<HookQueueChange, { kind: 'health' | 'wake origin' }>;
 
 const STATEMENT_OF: { readonly [K in RowChange['kind']]: (change: ChangeOf<K>, nowMs: number) => BoundStatement } = {

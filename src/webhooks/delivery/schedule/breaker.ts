@@ -1,5 +1,5 @@
 /**
- * Stops sending to what is down, and starts again step by step. The same machine serves a hook and an origin; what counts
+ * A circuit breaker: stops sending to a receiver that is down, and starts again step by step. The same machine serves a hook and an origin; what counts
  * as a success and a failure for each is in `attempt-outcome.ts`. Values only: no clock, no input or output.
  *
  * A breaker judges a share of failures, not failures in a row: a receiver with one bad server of five fails five times in
@@ -24,7 +24,7 @@ export const MIN_FAILURES = 5;
 const OPEN_SHARE = 0.9;
 const FIRST_PAUSE_MS = 5000;
 export const MAX_PAUSE_MS = 300_000;
-/** With what is added to spread pauses and to delay the next probe of an origin. */
+/** The longest pause, with what is added to spread pauses and to delay the next probe of an origin. */
 export const LONGEST_PAUSE_MS = 1.5 * MAX_PAUSE_MS;
 
 export type BreakerState = 'closed' | 'open' | 'probing' | 'ramping';

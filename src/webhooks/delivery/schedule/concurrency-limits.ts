@@ -15,10 +15,10 @@ export interface Caps {
   readonly worker: number;
   readonly owner: number;
   readonly origin: number;
-  /** Of one owner at one origin. */
+  /** Deliveries of one owner at one origin. */
   readonly ownerAtOrigin: number;
   readonly hook: number;
-  /** Of the large bodies under way. The last of them may exceed it. */
+  /** Bytes of the large bodies under way. The last body may exceed it. */
   readonly largeBodyBytes: number;
 }
 

@@ -44,7 +44,7 @@ export interface DispatchDependencies {
   readonly scan: DueScan;
   readonly writer: Pick<ResultWriter, 'add' | 'wake'>;
   readonly makeAttempt: MakeAttempt;
-  /** Of the loop that runs the cycles. */
+  /** Wakes the loop that runs the cycles. */
   readonly signal: WakeSignal;
 }
 

@@ -34,7 +34,7 @@ const LINGER_MS = 250;
 
 export interface HookQueueTable {
   readonly world: Pick<World, 'nowMs' | 'monotonicMs' | 'random'>;
-  /** By the id of the hook. */
+  /** Hook queues in memory by the id of their hook. */
   readonly hookQueues: Map<number, HookQueue>;
   readonly origins: OriginBreakers;
   readonly scheduler: Scheduler<Job>;
