@@ -33,6 +33,19 @@ test('the overview shows everyone their own webhooks, and an administrator all o
   assert.match(all, /role="img" aria-label="Attempts a minute: 1 accepted, 1 failed"/);
 });
 
+test('errors of the prior are not held against the version that was learned from its reports', async (t) => {
+  const service = await startConsoleService({ PREDICTION_LEARNING: 'false' });
+  t.after(() => service[Symbol.asyncDispose]());
+  await service.addUser('root', true);
+  const root = await service.openAs('root');
+  await reportTestRows(service.url, 'qwen', 200);
+  await waitForText(root, /prior TTFT [\d,.]+ – [\d,.]+ 90 200 /);
+  await saveTestVersion(service.store, 'qwen');
+  await promoteModel(service.store, { name: 'qwen', version: 1, nowMs: Date.now(), reason: 'by a test' });
+  const text = await waitForText(root, /@1 TTFT – [\d.]+ – 90 0 /);
+  assert.match(text, /Nothing needs attention/);
+});
+
 test('every entry of the navigation leads to a page', async (t) => {
   const service = await startConsoleService({ PREDICTION_LEARNING: 'false' });
   t.after(() => service[Symbol.asyncDispose]());
@@ -58,7 +71,18 @@ async function createTestedHook(client: FormClient, owner: string, url: string):
 async function fillModel({ store, url }: ConsoleService): Promise<void> {
   await saveTestVersion(store, 'qwen');
   await promoteModel(store, { name: 'qwen', version: 1, nowMs: 1, reason: 'by a test' });
+  // The version is loaded a moment after its promotion; until then reports are of the prior.
+  await waitUntil(async () => (await readServedId(url)) === 'qwen@1');
   await reportTestRows(url, 'qwen', 100);
+}
+
+async function readServedId(url: string): Promise<string> {
+  const response = await fetch(`${url}/prediction.v1.PredictionService/Predict`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ targetModel: 'qwen', inputs: [{ inputId: 1 }] }),
+  });
+  return ((await response.json()) as { metadata: { modelVersion: string } }).metadata.modelVersion;
 }
 
 /** Text between tags is parted by one blank; addresses and labels stay. */

@@ -8,8 +8,9 @@ import type { ConsoleTexts } from '../texts/texts.ts';
 import type { RepositoryName, TroubledHookView, WebhookOverview } from '../webhooks/hook-views.ts';
 import { pathOfRepository } from '../webhooks/repository-pages.ts';
 
-/** A live error needs attention if it is this many times the held-out one, over this many reports. */
+/** A live error needs attention if it is this many times the held-out one and this many percentage points above it, over this many reports. */
 const WORSE_FACTOR = 1.5;
+const WORSE_POINTS = 2;
 const WORSE_ROWS = 100;
 
 interface Trouble {
@@ -18,6 +19,8 @@ interface Trouble {
   readonly tag: string;
   readonly shade: 'bad' | 'warn';
   readonly details: readonly string[];
+  /** What to do about it. */
+  readonly advice: string;
 }
 
 export interface Troubles {
@@ -57,7 +60,7 @@ function describeHook(texts: ConsoleTexts, hook: TroubledHookView, nowMs: number
       t.disabledFor(texts.format.duration(nowMs - disabledAtMs)),
       texts.explain(hook.disabledReason ?? ''),
     ];
-    return { path, name: hook.url, tag: texts.hooks.states.disabled, shade: 'bad', details };
+    return { path, name: hook.url, tag: texts.hooks.states.disabled, shade: 'bad', details, advice: t.advice.disabled };
   }
   const pause =
     pausedUntilMs === null || pauseReason === null
@@ -68,7 +71,14 @@ function describeHook(texts: ConsoleTexts, hook: TroubledHookView, nowMs: number
     t.failingFor(texts.format.duration(nowMs - (failingSinceMs ?? nowMs)), hook.fails),
     describeAnswer(texts, hook),
   ];
-  return { path, name: hook.url, tag: texts.hooks.states.failing, shade: 'warn', details: [...details, ...pause] };
+  return {
+    path,
+    name: hook.url,
+    tag: texts.hooks.states.failing,
+    shade: 'warn',
+    details: [...details, ...pause],
+    advice: t.advice.failing,
+  };
 }
 
 function describeAnswer(texts: ConsoleTexts, { result, resultCode }: TroubledHookView): string {
@@ -80,7 +90,7 @@ function describeModel(texts: ConsoleTexts, model: ModelHealthView, nowMs: numbe
   const t = texts.overview;
   const common = { path: pathOfModel(model.name), name: model.name, shade: 'warn' } as const;
   const worse = model.targets.flatMap(({ target, rows, liveMape, promisedMape }) =>
-    liveMape !== null && promisedMape !== null && rows >= WORSE_ROWS && liveMape > WORSE_FACTOR * promisedMape
+    liveMape !== null && promisedMape !== null && rows >= WORSE_ROWS && isWorse(liveMape, promisedMape)
       ? [t.worseOf(target.toUpperCase(), texts.format.number(liveMape), texts.format.number(promisedMape))]
       : [],
   );
@@ -91,17 +101,21 @@ function describeModel(texts: ConsoleTexts, model: ModelHealthView, nowMs: numbe
     t.shiftOf(server || t.shiftNoServer, target.toUpperCase(), factor.toFixed(2)),
   );
   return [
-    { ...common, tag: t.worse, details: worse },
-    { ...common, tag: t.drift, details: drift },
-    { ...common, path: `${common.path}#servers`, tag: t.shifted, details: shifts },
+    { ...common, tag: t.worse, details: worse, advice: t.advice.worse },
+    { ...common, tag: t.drift, details: drift, advice: t.advice.drift },
+    { ...common, path: `${common.path}#servers`, tag: t.shifted, details: shifts, advice: t.advice.shifted },
   ].filter(({ details }) => details.length > 0);
+}
+
+function isWorse(live: number, promised: number): boolean {
+  return live > WORSE_FACTOR * promised && live > promised + WORSE_POINTS;
 }
 
 export function renderTroubles(texts: ConsoleTexts, { list, moreHooks }: Troubles, withModels: boolean): Html {
   const t = texts.overview;
   const entries = list.map(
-    ({ path, name, tag, shade, details }) =>
-      html`<li class="tight"><p><a href="${path}"><strong class="url short">${name}</strong></a> <span class="tag ${shade}">${tag}</span></p><p class="small soft">${details.filter((detail) => detail !== '').join(' · ')}</p></li>`,
+    ({ path, name, tag, shade, details, advice }) =>
+      html`<li class="tight"><p><a href="${path}"><strong class="url short">${name}</strong></a> <span class="tag ${shade}">${tag}</span></p><p class="small soft">${details.filter((detail) => detail !== '').join(' · ')}</p><p class="small">${advice}</p></li>`,
   );
   return html`<h2 id="trouble">${t.trouble}</h2>
 ${list.length === 0 ? html`<p class="notice">${withModels ? t.noTrouble : t.noTroubleOfHooks}</p>` : html`<ul class="list">${entries}</ul>`}

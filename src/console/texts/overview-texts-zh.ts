@@ -35,10 +35,17 @@ export const overviewTextsZh: Texts<typeof overviewTexts> = {
   driftOf: (target, cause, count, age) =>
     `${cause === 'error' ? `${target} 的误差发生变化` : `${target} 的 p90 不再成立`}：一天内 ${formatCount(count)} 次告警，最近一次在 ${age}前`,
   shifted: '偏离基线',
-  shiftOf: (server, target, factor) => `服务器 ${server}：${target} 是基线的 ${factor} 倍`,
+  shiftOf: (server, target, factor) => `服务器 ${server}：${target} 是线上版本所学水平的 ${factor} 倍`,
   shiftNoServer: '（无地址）',
   worse: '精度低于承诺',
   worseOf: (target, live, promised) => `${target}：实时误差 ${live}%，训练时为 ${promised}%`,
+  advice: {
+    failing: '系统会自动重试。接收端恢复后，发送一次测试即可送出积压的投递。',
+    disabled: '停用期间不会发送。请修复接收端后启用该 Webhook，暂存的事件会随即发送。',
+    worse: '请查看是哪台服务器或哪种负载不准。如果先前的版本更好，可以在模型页面回滚。',
+    drift: '系统会用最新的上报数据训练新版本。如果此后仍有告警，请检查服务器上发生了什么变化。',
+    shifted: '预测已经随之调整，下一个版本会学到这一变化。请检查该服务器：降频、软件变更或其他负载。',
+  },
   charts: '最近一小时的投递',
   perMinute: '每分钟尝试次数',
   perMinuteSummary: (accepted, failed) => `${formatCount(accepted)} 次被接受，${formatCount(failed)} 次失败`,
@@ -55,7 +62,8 @@ export const overviewTextsZh: Texts<typeof overviewTexts> = {
   liveCoverage: 'p90 覆盖率 %',
   promisedCoverage: '承诺 %',
   reports: '上报数',
-  modelsLead: '实时：最近 24 小时上报的延迟。承诺：线上版本训练时在留出数据上的误差，以及 p90 的名义覆盖率。',
+  modelsLead:
+    '实时：线上版本最近 24 小时的预测相对于上报延迟的误差。承诺：线上版本训练时在留出数据上的误差，以及 p90 的名义覆盖率。',
   allModels: (count) => `全部 ${formatCount(count)} 个模型`,
   prior: '先验模型',
   next: '下一步',

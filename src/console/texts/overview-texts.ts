@@ -35,11 +35,21 @@ export const overviewTexts = {
     `${cause === 'error' ? `The error of ${target} has moved` : `The p90 of ${target} does not hold`}: ${plural(count, 'alarm', 'alarms')} in a day, the last ${age} ago`,
   shifted: 'off its level',
   shiftOf: (server: string, target: string, factor: string) =>
-    `Server ${server}: ${target} × ${factor} of what its level says`,
+    `Server ${server}: ${target} is ${factor} times as long as the served version learned`,
   shiftNoServer: '(no address)',
   worse: 'less accurate than promised',
   worseOf: (target: string, live: string, promised: string) =>
     `${target}: live error ${live} %, ${promised} % when it was learned`,
+  advice: {
+    failing: 'It is tried again by itself. When the receiver works, a test sends what waits.',
+    disabled: 'Nothing is sent meanwhile. Mend the receiver, then enable the webhook: what was held is sent.',
+    worse:
+      'Look which server or load is wrong. If an earlier version was better, go back to it on the page of the model.',
+    drift:
+      'A new version is learned from the newest reports. If the alarms go on after that, look for what changes at the servers.',
+    shifted:
+      'Predictions follow already, and the next version learns it. Look at the server: throttling, other software, another load beside it.',
+  },
   charts: 'Deliveries of the last hour',
   perMinute: 'Attempts a minute',
   perMinuteSummary: (accepted: number, failed: number) =>
@@ -58,8 +68,8 @@ export const overviewTexts = {
   promisedCoverage: 'promised %',
   reports: 'Reports',
   modelsLead:
-    'Live: reported times of the last 24 hours. Promised: the error on rows held out while the served version was learned, and what a p90 says.',
-  allModels: (count: number) => `All ${plural(count, 'model', 'models')}`,
+    'Live: what the served version predicted in the last 24 hours, beside the reported times. Promised: the error on rows held out while the served version was learned, and what a p90 says.',
+  allModels: (count: number) => (count === 1 ? 'To the model' : `All ${plural(count, 'model', 'models')}`),
   prior: 'prior',
   next: 'Next steps',
   steps: {

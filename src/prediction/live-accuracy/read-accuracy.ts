@@ -111,14 +111,6 @@ export async function readVersionAccuracy(store: Store, nowMs: number): Promise<
   });
 }
 
-/** Each target of every model, whatever version predicted in the last 24 hours. */
-export async function readModelTargets(store: Store, nowMs: number): Promise<Map<string, ServerAccuracy['targets']>> {
-  const all = await listModelSums(store, nowMs - ACCURACY_HOURS * HOUR_MS);
-  return new Map(
-    [...Map.groupBy(all, ({ targetModel }) => targetModel)].map(([name, own]) => [name, scoreTargets(own)]),
-  );
-}
-
 export interface AccuracyPoint {
   /** When its step begins. */
   readonly startMs: number;

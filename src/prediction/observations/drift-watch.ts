@@ -3,6 +3,7 @@ import { Counter } from 'prom-client';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import { createDriftDetector, type DriftCause, type DriftDetector } from '../online/drift.ts';
 import type { Forecast } from '../online/live-model.ts';
+import { readModelVersion } from '../schema/model-name.ts';
 import type { PredictionTarget } from '../schema/observation-table.ts';
 
 export interface DriftAlarm {
@@ -36,10 +37,12 @@ export function createDriftWatch({ metrics, labelOf, onDrift }: DriftWatchDepend
   });
   const detectors = new Map<string, DriftDetector>();
   return (targetModel, forecast, { target, observedMs, p90Ms }) => {
+    // The prior was not learned from the servers, so it cannot stop to fit them.
+    if (readModelVersion(forecast.modelId, targetModel) === 0) return;
     // On the trees without the live corrections, which would hide a drift.
     const residual = Math.log(observedMs) - forecast[target].logTrees;
     const clipped = Math.max(-MAX_RESIDUAL, Math.min(MAX_RESIDUAL, residual));
-    const detector = useDetector(detectors, `${target} ${targetModel}`);
+    const detector = useDetector(detectors, `${target} ${forecast.modelId}`);
     const cause = detector.observe(clipped, observedMs <= p90Ms);
     if (cause === undefined) return;
     alarms.inc({ model: labelOf(targetModel), target, cause });
@@ -47,7 +50,10 @@ export function createDriftWatch({ metrics, labelOf, onDrift }: DriftWatchDepend
   };
 }
 
-/** Finds or creates the detector of a key. Keeps those that were used last: a `Map` lists its keys in the order of insertion. */
+/**
+ * Finds or creates the detector of a key, a version and target: another version has other errors, which is no drift. Keeps
+ * those that were used last: a `Map` lists its keys in the order of insertion.
+ */
 function useDetector(detectors: Map<string, DriftDetector>, key: string): DriftDetector {
   const detector = detectors.get(key) ?? createDriftDetector();
   detectors.delete(key);

@@ -1,10 +1,11 @@
 /** How accurate the served models are, for the first page: live errors beside those of training, drift, and slower or faster servers. */
 import type { LiveScores } from '../live-accuracy/accuracy-sums.ts';
-import { readModelTargets } from '../live-accuracy/read-accuracy.ts';
+import { readVersionAccuracy } from '../live-accuracy/read-accuracy.ts';
 import { listDriftAlarms } from '../observations/drift-alarm-store.ts';
 import { listServerShifts } from '../online/server-shifts.ts';
 import { PREDICTION_TARGETS } from '../schema/observation-table.ts';
 import type { ModelAdminDependencies, ModelEntry } from './model-admin.ts';
+import { listPromotedModels } from './model-store.ts';
 
 const DAY_MS = 24 * 3_600_000;
 const LISTED_MODELS = 20;
@@ -12,16 +13,18 @@ const LISTED_SHIFTS = 10;
 /** What a p90 promises. */
 const PROMISED_COVERAGE = 90;
 
-/** Those that were reported most, or are served, first. */
+/** Those that were reported most, or are served, first. Live errors are those of the served version alone: what it promised is no promise of another. */
 export async function readModelHealth(
   { store, world, predictor }: ModelAdminDependencies,
   entries: readonly ModelEntry[],
 ) {
   const nowMs = world.nowMs();
-  const [alarms, answered] = await Promise.all([
+  const [alarms, answered, promoted] = await Promise.all([
     listDriftAlarms(store, nowMs - DAY_MS),
-    readModelTargets(store, nowMs),
+    readVersionAccuracy(store, nowMs),
+    listPromotedModels(store),
   ]);
+  const promotedAtMs = new Map(promoted.map((model) => [model.name, model.promotedAtMs]));
   const models = entries
     .map(({ name, servedVersion, versionCount, samples, learned }) => {
       const promised = new Map(
@@ -29,6 +32,7 @@ export async function readModelHealth(
           podType === 'all' && validation !== undefined ? [[target, validation.mape] as const] : [],
         ),
       );
+      const live = answered.find((own) => own.targetModel === name && own.version === (servedVersion ?? 0))?.targets;
       return {
         name,
         servedVersion,
@@ -38,9 +42,10 @@ export async function readModelHealth(
           target,
           promisedMape: promised.get(target) ?? null,
           promisedCoverage: PROMISED_COVERAGE,
-          ...describeLive(answered.get(name)?.[target]),
+          ...describeLive(live?.[target]),
         })),
-        drift: alarms.filter((alarm) => alarm.targetModel === name),
+        // Earlier alarms were about another version.
+        drift: alarms.filter((alarm) => alarm.targetModel === name && alarm.lastAtMs > (promotedAtMs.get(name) ?? 0)),
         shifts: predictor.hasModel(name)
           ? listServerShifts(predictor.live(name).save().servers).slice(0, LISTED_SHIFTS)
           : [],

@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict';
+import { forEachEngine } from '../../../test/support/engines.ts';
+import { openSink, reportRows } from '../../../test/support/observation-sink.ts';
+import { observePool, tabulate } from '../../../test/support/observed-pool.ts';
+import { trainModel } from '../training/train-model.ts';
+
+const rows = observePool({ rows: 400 });
+const slower = rows.map((row) => ({ ...row, ttftMs: (row.ttftMs ?? 0) * 3, tpotMs: (row.tpotMs ?? 0) * 3 }));
+
+forEachEngine(
+  'servers that the prior does not fit raise no drift alarm: nothing was learned from them',
+  async (store) => {
+    const { sink, drifted } = openSink(store);
+    await sink.report(reportRows(rows));
+    await sink.report(reportRows(slower));
+    assert.deepEqual(drifted, []);
+  },
+);
+
+forEachEngine('servers that change raise a drift alarm of the version that learned them', async (store) => {
+  const { sink, predictor, drifted } = openSink(store);
+  predictor.swap('m', trainModel('m@1', tabulate(rows)));
+  await sink.report(reportRows(rows));
+  assert.deepEqual(drifted, []);
+  await sink.report(reportRows(slower));
+  assert.ok(drifted.length > 0);
+});
+
+forEachEngine('another version with other errors is no drift', async (store) => {
+  const { sink, predictor, drifted } = openSink(store);
+  // Learned from servers three times as slow: its trees are wrong throughout, and its errors do not move.
+  predictor.swap('m', trainModel('m@1', tabulate(slower)));
+  await sink.report(reportRows(rows).slice(0, 200));
+  const before = drifted.length;
+  predictor.swap('m', trainModel('m@2', tabulate(rows)));
+  await sink.report(reportRows(rows).slice(200));
+  assert.equal(drifted.length, before);
+});
