@@ -38,6 +38,7 @@ import {
   warnOfTimes,
   warnOfUnits,
 } from './row-input.ts';
+import { findServedModel } from './served-model.ts';
 
 interface EvaluateOptions extends ServiceOptions {
   readonly input: readonly string[];
@@ -56,7 +57,10 @@ export function createEvaluateCommand(open: OpenModels): Command {
   return addServiceOptions(new Command('evaluate'))
     .description('Measure how well observations can be predicted, by models that have not seen them')
     .requiredOption('--input <file...>', 'observations, as for train')
-    .option('--model <name>', 'only rows of this target model; rows that name none are too')
+    .option(
+      '--model <name>',
+      'only rows of this target model, and rows that name no target model; with --report, its served version stands beside',
+    )
     .addOption(createFormatOption())
     .addOption(
       new Option(
@@ -115,7 +119,13 @@ async function runEvaluation(open: OpenModels, options: EvaluateOptions): Promis
   if (options.report === undefined) return;
   await writeOutput(
     options.report,
-    renderReport({ protocol: options.protocol, inputs: options.input, table, answers }),
+    renderReport({
+      protocol: options.protocol,
+      inputs: options.input,
+      table,
+      answers,
+      served: await findServedModel(options.model),
+    }),
   );
   remark(`Wrote ${options.report}`);
 }

@@ -1,5 +1,4 @@
 import { Command } from 'commander';
-import { openCliStore } from '../../command-line/open-cli-store.ts';
 import { type Cell, formatTable, print, printJson, remark } from '../../command-line/output.ts';
 import { Failure } from '../../errors.ts';
 import {
@@ -14,14 +13,13 @@ import { openRecords, TABLE_FORMATS, type TableFormat } from '../formats/read-ob
 import { parseInputRecord } from '../formats/record.ts';
 import { createInputColumns, explainInput, fillInput } from '../model/explain-input.ts';
 import { createPriorModel, type LatencyModel } from '../model/model.ts';
-import { decodeModel } from '../model/model-codec.ts';
 import { createLiveModel } from '../online/live-model.ts';
-import { listPromotedModels, readModelFile } from '../registry/model-store.ts';
 import type { PredictColumns } from '../schema/columns.ts';
 import { checkModelName } from '../schema/model-name.ts';
 import type { ObservedInput } from '../schema/observation-event.ts';
 import { type ExplainedAnswer, formatExplanation } from './explanation-text.ts';
 import { createFieldCounter, createFormatOption, warnOfIgnored } from './row-input.ts';
+import { readServedModel } from './served-model.ts';
 
 interface PredictOptions {
   readonly model: string;
@@ -120,10 +118,9 @@ function readCandidate(raw: RawRecord): Candidate {
 }
 
 async function loadModel(name: string): Promise<LatencyModel> {
-  await using opened = await openCliStore();
-  const promoted = (await listPromotedModels(opened.store)).find((model) => model.name === name);
-  if (promoted !== undefined) return decodeModel(await readModelFile(opened.store, name, promoted.version));
-  if (opened.config.prediction.unknownModel === 'reject')
+  const { model, unknownModel } = await readServedModel(name);
+  if (model !== undefined) return model;
+  if (unknownModel === 'reject')
     throw new Failure('not_found', `Cannot predict: nothing was learned yet about "${name}"`);
   remark(`Nothing was learned yet about "${name}": the prior answers`);
   return createPriorModel();

@@ -101,11 +101,12 @@ function createAxis(values: readonly number[], scale: 'linear' | 'log', [from, t
   return { place, ticks: scale === 'log' ? listLogTicks(low, high) : listLinearTicks(low, high) };
 }
 
-/** 1, 2 and 5 of each decade; only the decades when there are many. */
+/** 1, 2 and 5 of each decade; only the decades when there are many, and even steps where these would be none or one. */
 function listLogTicks(low: number, high: number): number[] {
   const decades = Array.from({ length: 40 }, (_, i) => 10 ** (i - 20));
   const within = (ticks: number[]) => ticks.filter((tick) => tick >= low * 0.999 && tick <= high * 1.001);
   const fine = within(decades.flatMap((decade) => [decade, 2 * decade, 5 * decade]));
+  if (fine.length < 2) return listLinearTicks(low, high);
   return fine.length <= TICKS + 3 ? fine : within(decades);
 }
 

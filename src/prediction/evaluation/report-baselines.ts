@@ -1,5 +1,5 @@
 /** What the errors of a model stand beside: answers that need no learning. */
-import { createPriorModel } from '../model/model.ts';
+import { createPriorModel, type LatencyModel } from '../model/model.ts';
 import {
   type ObservationTable,
   observedTimes,
@@ -14,28 +14,32 @@ export interface Baselines {
   readonly median: Answers;
   /** What a service answers for a model that it has learned nothing of. */
   readonly prior: Answers;
+  /** What the served version answers by itself, without what servers have shown since. It may have learned from the judged rows. */
+  readonly served?: Answers | undefined;
 }
 
-export function answerBaselines(table: ObservationTable, answers: Answers): Baselines {
-  const prior = answerByPrior(table, answers);
-  const of = (target: PredictionTarget, answer: (row: Answer) => Answer | undefined) =>
-    answers[target].map(answer).filter((one) => one !== undefined);
+export function answerBaselines(table: ObservationTable, answers: Answers, served?: LatencyModel): Baselines {
   const constants = { ttft: findConstant(table, 'ttft'), tpot: findConstant(table, 'tpot') };
   return {
     median: {
-      ttft: of('ttft', (one) => ({ ...one, ...constants.ttft })),
-      tpot: of('tpot', (one) => ({ ...one, ...constants.tpot })),
+      ttft: answers.ttft.map((one) => ({ ...one, ...constants.ttft })),
+      tpot: answers.tpot.map((one) => ({ ...one, ...constants.tpot })),
     },
-    prior: { ttft: of('ttft', ({ row }) => prior.ttft.get(row)), tpot: of('tpot', ({ row }) => prior.tpot.get(row)) },
+    prior: answerBy(createPriorModel(), table, answers),
+    served: served && answerBy(served, table, answers),
   };
 }
 
-function answerByPrior(table: ObservationTable, answers: Answers): Record<PredictionTarget, Map<number, Answer>> {
+/** As often as each row was judged. */
+function answerBy(model: LatencyModel, table: ObservationTable, answers: Answers): Answers {
   const rows = [...new Set(PREDICTION_TARGETS.flatMap((target) => answers[target].map(({ row }) => row)))];
   const own: Answers = { ttft: [], tpot: [] };
-  answerRows(createPriorModel(), table, rows, own);
-  const byRow = (target: PredictionTarget) => new Map(own[target].map((answer) => [answer.row, answer]));
-  return { ttft: byRow('ttft'), tpot: byRow('tpot') };
+  answerRows(model, table, rows, own);
+  const ofJudged = (target: PredictionTarget) => {
+    const byRow = new Map(own[target].map((answer) => [answer.row, answer]));
+    return answers[target].map(({ row }) => byRow.get(row)).filter((one) => one !== undefined);
+  };
+  return { ttft: ofJudged('ttft'), tpot: ofJudged('tpot') };
 }
 
 function findConstant(table: ObservationTable, target: PredictionTarget): Pick<Answer, 'predictedMs' | 'p90Ms'> {
@@ -52,6 +56,7 @@ export interface Compared {
   readonly model: Accuracy;
   readonly median: Accuracy;
   readonly prior: Accuracy;
+  readonly served: Accuracy | undefined;
 }
 
 /** Undefined when no row was judged. */
@@ -62,5 +67,6 @@ export function compareAccuracy(
 ): Compared | undefined {
   const measure = (of: Answers) => measureAccuracy(of[target].filter(({ row }) => isChosen(row)));
   const [model, median, prior] = [measure(answers), measure(baselines.median), measure(baselines.prior)];
-  return model && median && prior && { model, median, prior };
+  const served = baselines.served && measure(baselines.served);
+  return model && median && prior && { model, median, prior, served };
 }

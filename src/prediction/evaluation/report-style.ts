@@ -10,7 +10,8 @@ p,.empty{color:var(--soft);max-width:70ch}code{font-size:.9em;overflow-wrap:anyw
 caption{text-align:left;color:var(--soft);font-size:.9em;padding-bottom:.4rem}
 th,td{padding:.35rem .9rem;text-align:right;vertical-align:top;border-bottom:1px solid var(--grid)}.cards th,.cards td{padding:.35rem .5rem}thead th{vertical-align:bottom}
 th[scope=row],.name{text-align:left;overflow-wrap:anywhere}th[scope=row]{min-width:4rem}
-td .figure,td .m,td .p{display:block}td .m,td .p{color:var(--soft);font-size:.85em;white-space:nowrap}td em{font-style:normal}
+td .figure,td .m,td .p,td .v{display:block}td .m,td .p,td .v{color:var(--soft);font-size:.85em;white-space:nowrap}td em{font-style:normal}
+dl{color:var(--soft);display:grid;grid-template-columns:auto 1fr;gap:.2rem 1rem;max-width:75ch}dd{margin:0}summary{cursor:pointer}
 .advice{padding-left:1.25rem;max-width:75ch}.advice li{margin:.6rem 0}.advice strong{display:block}
 .plots{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,400px),1fr));gap:1rem}
 figure{margin:0;padding:1rem;background:var(--card);border:1px solid var(--grid);border-radius:10px}

@@ -9,6 +9,8 @@ export interface Judged {
   readonly table: ObservationTable;
   readonly answers: Answers;
   readonly baselines: Baselines;
+  /** Of the version that is served, where it is known. */
+  readonly servedId?: string | undefined;
 }
 
 const COLUMNS: readonly (readonly [heading: string, pick: (accuracy: Accuracy) => number])[] = [
@@ -23,7 +25,7 @@ const COLUMNS: readonly (readonly [heading: string, pick: (accuracy: Accuracy) =
 
 export function renderOverall(judged: Judged): string {
   const rows = PREDICTION_TARGETS.map((target) => renderRow([target.toUpperCase()], compareAccuracy(judged, target)));
-  return renderTable('Errors', ['time'], rows);
+  return renderTable(judged, { label: 'Errors', lead: ['time'], rows });
 }
 
 /** Nothing where no length is known. */
@@ -33,7 +35,7 @@ export function renderLengths(judged: Judged): string {
     return compared === undefined ? [] : [renderRow([tokens], compared)];
   });
   if (rows.length === 0) return '';
-  return `<section><h2>TPOT by output tokens</h2>${renderTable('TPOT by output tokens', ['tokens'], rows)}</section>`;
+  return `<section><h2>TPOT by output tokens</h2>${renderTable(judged, { label: 'TPOT by output tokens', lead: ['tokens'], rows })}</section>`;
 }
 
 /** A longer list is not readable. */
@@ -71,15 +73,23 @@ function renderGroup(judged: Judged, { title, names, groupOfRow }: Grouping): st
     }),
   );
   const left = counts.size > MAX_GROUPS ? `<p>The ${MAX_GROUPS} with the most rows, of ${counts.size}.</p>` : '';
-  return `<section><h2>${title}</h2>${left}${renderTable(title, ['name', 'time'], rows)}</section>`;
+  return `<section><h2>${title}</h2>${left}${renderTable(judged, { label: title, lead: ['name', 'time'], rows })}</section>`;
+}
+
+interface Table {
+  readonly label: string;
+  readonly lead: readonly string[];
+  readonly rows: readonly string[];
 }
 
 /** Where the page is narrow, each row becomes a card whose figures name their columns. */
-function renderTable(label: string, lead: readonly string[], rows: readonly string[]): string {
+function renderTable({ servedId }: Judged, { label, lead, rows }: Table): string {
   const names = lead.map((heading) => `<th scope="col" class="name">${heading}</th>`);
   const figures = ['rows', ...COLUMNS.map(([heading]) => heading)].map((heading) => `<th scope="col">${heading}</th>`);
   const head = [...names, ...figures].join('');
-  return `<table class="cards"><caption>${label}. Under each figure: the same for the <span class="m">median</span> of all rows, and for the <span class="p">prior</span>.</caption><thead><tr>${head}</tr></thead><tbody>${rows.join('')}</tbody></table>`;
+  const served =
+    servedId === undefined ? '' : `, and for <span class="v">${escapeHtml(servedId)}</span>, which is served`;
+  return `<table class="cards"><caption>${label}. Under each figure: the same for the <span class="m">median</span> of all rows, for the <span class="p">prior</span>${served}.</caption><thead><tr>${head}</tr></thead><tbody>${rows.join('')}</tbody></table>`;
 }
 
 function renderRow(names: readonly string[], compared: Compared | undefined): string {
@@ -88,9 +98,17 @@ function renderRow(names: readonly string[], compared: Compared | undefined): st
   return `<tr>${heads.join('')}<td data-label="rows">${compared?.model.rows ?? 0}</td>${cells.join('')}</tr>`;
 }
 
-function renderCell(heading: string, { model, median, prior }: Compared, pick: (accuracy: Accuracy) => number): string {
+function renderCell(
+  heading: string,
+  { model, median, prior, served }: Compared,
+  pick: (accuracy: Accuracy) => number,
+): string {
   const text = (accuracy: Accuracy) => formatPercent(pick(accuracy));
-  return `<td data-label="${heading}"><span class="figure">${text(model)}</span><span class="m"><em>median </em>${text(median)}</span><span class="p"><em>prior </em>${text(prior)}</span></td>`;
+  const line = (name: string, shade: string, accuracy: Accuracy) =>
+    `<span class="${shade}"><em>${name} </em>${text(accuracy)}</span>`;
+  const baselines = [line('median', 'm', median), line('prior', 'p', prior)];
+  if (served !== undefined) baselines.push(line('served', 'v', served));
+  return `<td data-label="${heading}"><span class="figure">${text(model)}</span>${baselines.join('')}</td>`;
 }
 
 /** Errors of a prior can be very large. */

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Browser } from 'playwright-core';
 import { findFlaws, findReasonToSkipPages, launchBrowser } from '../../../test/support/browser.ts';
+import { createPriorModel, type LatencyModel } from '../model/model.ts';
 import { fillMetrics } from '../schema/input-fields.ts';
 import { appendObservation, createObservationTable } from '../schema/observation-table.ts';
 import type { Answers } from './accuracy.ts';
@@ -16,7 +17,7 @@ const IDLE = {
 };
 
 /** Rows of these servers in turn; every prediction is a tenth too long at the first, a half at the others. */
-function evaluate(servers: readonly string[], scale = 1) {
+function evaluate(servers: readonly string[], scale = 1, served?: LatencyModel) {
   const table = createObservationTable();
   const answers: Answers = { ttft: [], tpot: [] };
   for (let row = 0; row < 120; row++) {
@@ -34,7 +35,7 @@ function evaluate(servers: readonly string[], scale = 1) {
     const predictedMs = observedMs * (server === 0 ? 1.1 : 1.5);
     answers.ttft.push({ row, observedMs, predictedMs, p90Ms: predictedMs * 2 });
   }
-  return renderReport({ protocol: 'time', inputs: ['a<b>.jsonl'], table, answers });
+  return renderReport({ protocol: 'time', inputs: ['a<b>.jsonl'], table, answers, served });
 }
 
 test('a report has the errors of each server, where there are several', () => {
@@ -73,6 +74,20 @@ test('a median of all rows and the prior stand beside each figure', () => {
   // Observed are 160 to 219, the median of all rows is 160.
   assert.ok(median! > 10 && median! < 27, String(median));
   assert.ok(prior! > 0);
+});
+
+test('the served version stands beside each figure, and the page names it', () => {
+  const cells = evaluate(['10.0.0.1'], 1, { ...createPriorModel(), id: 'm<3>@3' }).split('<th scope="row">TTFT</th>');
+  const figures = [...cells[1]!.split('</tr>')[0]!.matchAll(/prior <\/em>([^<]+)<.*?served <\/em>([^<]+)</g)];
+  assert.equal(figures.length, 7);
+  for (const [, prior, served] of figures) assert.equal(served, prior);
+  assert.match(cells[0]!, /for <span class="v">m&#60;3&#62;@3<\/span>, which is served/);
+  assert.doesNotMatch(evaluate(['10.0.0.1']), /served <\/em>/);
+});
+
+test('an axis has numbers also where all times are within one step of its scale', () => {
+  const [, plot] = evaluate(['a'], 0.06).split('aria-label="Predicted against observed');
+  assert.ok([...plot!.split('</svg>')[0]!.matchAll(/class="tick"/g)].length >= 4);
 });
 
 test('advice follows from the figures', () => {

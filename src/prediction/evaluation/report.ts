@@ -1,4 +1,5 @@
 /** One self-contained page about an evaluation: no script, nothing loaded, light and dark. */
+import type { LatencyModel } from '../model/model.ts';
 import { type ObservationTable, PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';
 import { type Answer, type Answers, measureAccuracy } from './accuracy.ts';
 import { escapeHtml, type Plot, type Point, renderPlot } from './plots.ts';
@@ -12,11 +13,14 @@ export interface ReportInput {
   readonly inputs: readonly string[];
   readonly table: ObservationTable;
   readonly answers: Answers;
+  /** The version that is served, to stand beside. */
+  readonly served?: LatencyModel | undefined;
 }
 
 export function renderReport(input: ReportInput): string {
   const { table, answers } = input;
-  const judged: Judged = { table, answers, baselines: answerBaselines(table, answers) };
+  const { served } = input;
+  const judged: Judged = { table, answers, baselines: answerBaselines(table, answers, served), servedId: served?.id };
   const title = `Prediction accuracy, protocol ${input.protocol}`;
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
@@ -24,7 +28,9 @@ export function renderReport(input: ReportInput): string {
 <body><main><h1>${escapeHtml(title)}</h1>
 <p>${input.table.count} observations from ${input.inputs.map((path) => `<code>${escapeHtml(path)}</code>`).join(', ')}. ${escapeHtml(ABOUT[input.protocol] ?? '')}</p>
 ${ABOUT_BASELINES}
+${served === undefined ? '' : ABOUT_SERVED}
 ${renderOverall(judged)}
+${ABOUT_FIGURES}
 ${renderAdvice(advise({ ...judged, protocol: input.protocol }))}
 ${PREDICTION_TARGETS.map((target) => renderTarget(target, input)).join('\n')}
 ${renderLengths(judged)}
@@ -35,6 +41,17 @@ ${renderGroups(judged)}
 
 const ABOUT_BASELINES =
   '<p>A model is worth its trouble where it beats both: the median, which answers every request with the median of all rows (and has seen the judged ones), and the prior, which a service answers with before it has learned anything.</p>';
+
+const ABOUT_SERVED =
+  '<p>The served version answers by itself, without what servers have shown since it was learned. It may have learned from the judged rows, which flatters it.</p>';
+
+const ABOUT_FIGURES = `<details><summary>What the figures mean</summary><dl>
+<dt>MAPE</dt><dd>The mean of the relative errors, each |predicted − observed| ÷ observed. MdAPE is their median.</dd>
+<dt>WAPE</dt><dd>The sum of |predicted − observed| over the sum of the observed times: long times count more.</dd>
+<dt>bias</dt><dd>The mean of (predicted − observed) ÷ observed. Above 0, predictions are too long.</dd>
+<dt>below p50, below p90</dt><dd>The share of observed times at or below that quantile. 50 and 90 are right.</dd>
+<dt>p90 pinball</dt><dd>The loss whose least value is the true p90, over the mean observed time. Less is better.</dd>
+</dl></details>`;
 
 const ABOUT: Readonly<Record<string, string>> = {
   random: 'A tenth of the rows, drawn at random, is judged by a model of the others; five times.',
