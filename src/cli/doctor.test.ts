@@ -58,6 +58,9 @@ test('each fault is found', async () => {
 
   const open = await examine({ HOST: '0.0.0.0', PREDICTION_AUTH: 'off', AUTH_URL: 'https://id.example.org' });
   assert.deepEqual([open.find('callers')?.state, open.find('trusted proxies')?.state], ['warn', 'warn']);
+
+  const plain = await examine({ AUTH_URL: 'http://id.example.org' });
+  assert.match(plain.find('trusted proxies')?.found ?? '', /travel without encryption/);
 });
 
 test('a repository of notices that is absent, or that no administrator owns, is seen', async () => {

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { readFileSync, utimesSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { insertTestHook } from '../../test/support/deliveries-store.ts';
 import { forEachEngine } from '../../test/support/engines.ts';
@@ -102,4 +104,20 @@ test('trivet vault reseal lets the former key go', async () => {
   );
   await using program = await startProgram({ SECRET_KEYS: two! }, dataDir);
   assert.equal((await fetch(`${program.httpUrl}/readyz`)).status, 200);
+});
+
+test('trivet vault reseal waits for a service that does not know the new key', async () => {
+  const dataDir = createDataDir();
+  const program = await startProgram({}, dataDir);
+  const keys = join(dataDir, 'keys');
+  writeFileSync(keys, `${Buffer.from(current).toString('base64')}\n${readFileSync(keys, 'utf8')}`);
+  // Later by any clock of a file system.
+  const later = new Date(realWorld.nowMs() + 60_000);
+  utimesSync(keys, later, later);
+  const early = await runTrivet(['vault', 'reseal'], { env: { TRIVET_DATA_DIR: dataDir } });
+  assert.equal(early.code, 1);
+  assert.match(early.stderr, /began before the file "keys" was changed; restart it/);
+  await program.stop();
+  const run = await runTrivet(['vault', 'reseal'], { env: { TRIVET_DATA_DIR: dataDir } });
+  assert.equal(run.code, 0, run.stderr);
 });

@@ -1,5 +1,5 @@
 /**
- * What administrators and owners are told, by the running program, through a real mail server and the webhook of notices:
+ * Notices to administrators and owners, by the running program, through a real mail server and the webhook of notices:
  * a model drifts, the disk is nearly full, a webhook fails and works again. The program looks as soon as it starts; what
  * has to last for minutes or an hour is dated back in the store before that.
  */
@@ -69,7 +69,7 @@ async function openStoreIn(dataDir: string): Promise<Store & AsyncDisposable> {
   return await openTestStore({ dataDir, databaseUrl: undefined });
 }
 
-test('administrators are told that a model drifts which had fitted', { skip }, async () => {
+test('administrators receive a notice when a model drifts that had fitted', { skip }, async () => {
   await using smtp = await startSmtpServer();
   await using chat = await startReceiver();
   const dataDir = createDataDir();
@@ -101,7 +101,7 @@ function toEvent({ input, ttftMs, tpotMs }: ReturnType<typeof observePool>[numbe
   return JSON.stringify({ observation: { targetModel: 'm', input, ...times } });
 }
 
-test('administrators are told that the disk is nearly full', { skip }, async (t) => {
+test('administrators receive a notice when the disk is nearly full', { skip }, async (t) => {
   const dataDir = createDataDir();
   await using undo = new AsyncDisposableStack();
   undo.defer(() => rmSync(dataDir, { recursive: true, force: true }));
@@ -123,7 +123,7 @@ test('administrators are told that the disk is nearly full', { skip }, async (t)
   assert.match(await readIssue(chat, 1), /^The disk of \S+ is nearly full, open, disk, full$/);
 });
 
-test('the owner of a webhook is told that it fails, and that it works again', { skip }, async () => {
+test('the owner of a webhook receives a notice when it fails, and when it works again', { skip }, async () => {
   await using smtp = await startSmtpServer();
   await using chat = await startReceiver();
   let status = 500;

@@ -39,7 +39,7 @@ export const peopleMessagesZh: Texts<typeof peopleMessages> = {
     },
     find: '搜索',
     none: '没有符合条件的用户。',
-    exportAs: '导出符合条件的用户：',
+    exportAs: '导出符合条件的记录：',
     admin: '管理员',
     disabled: '已停用',
     create: '新建账号',

@@ -39,7 +39,7 @@ export const peopleMessages = {
     },
     find: 'Search',
     none: 'No person fits.',
-    exportAs: 'Export what fits as',
+    exportAs: 'Export what matches as',
     admin: 'administrator',
     disabled: 'disabled',
     create: 'New account',

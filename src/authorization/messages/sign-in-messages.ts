@@ -16,6 +16,8 @@ export const signInMessages = {
     upstreamRefused: (name: string) => `${name} did not let you in.`,
     upstreamTaken: (name: string) => `This ${name} account is linked already.`,
     upstreamFailed: 'The other provider did not let you in. Try again, or use your password.',
+    empty:
+      'No account exists yet. The output of the service has a link that creates the first one, or restart it for a new link; “trivet user create --admin” on its machine does it too.',
     wrong: 'Wrong login or password.',
     current: (login: string) => `You are signed in as ${login}.`,
     goOn: 'Continue',

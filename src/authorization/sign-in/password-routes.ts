@@ -9,7 +9,7 @@ import { checkAttempt, forgiveAttempt, takeBackAttempt } from '../accounts/attem
 import { endSession } from '../accounts/session-store.ts';
 import { type AttemptSubject, attemptSubjects } from '../accounts/sign-in-throttle.ts';
 import { hasTotp } from '../accounts/totp-store.ts';
-import { findCredentials, rehashPassword, type User } from '../accounts/user-store.ts';
+import { findCredentials, hasUsers, rehashPassword, type User } from '../accounts/user-store.ts';
 import { type Messages, readMessages } from '../messages/messages.ts';
 import { type Flow, formatFlow, readFlow } from './flow.ts';
 import { findDeviceId } from './known-device.ts';
@@ -178,6 +178,7 @@ async function showSignIn(c: Context<HttpEnv>, shown: SignInShown): Promise<Resp
     current: session && { login: session.user.login, path: flow.returnTo },
     canUsePasskeys: canUsePasskeys(context.baseUrl),
     canMail: context.mailer !== undefined,
+    isEmpty: !(await hasUsers(context.store)),
     upstream: upstream && { name: upstream.name, path: `/sign-in/upstream${formatFlow(flow)}` },
   });
   return respondPage(c, page, { status: refused?.status, leadsToClient: flow.leadsToClient, withScript: true });

@@ -22,6 +22,8 @@ export interface SignInView {
   readonly current?: { readonly login: string; readonly path: string } | undefined;
   readonly canUsePasskeys: boolean;
   readonly canMail: boolean;
+  /** No account exists yet. */
+  readonly isEmpty: boolean;
   /** Name of the upstream provider and where its sign-in starts. */
   readonly upstream?: { readonly name: string; readonly path: string } | undefined;
 }
@@ -30,7 +32,7 @@ export function renderSignInPage(messages: Messages, view: SignInView): Html {
   const t = messages.signIn;
   const content = html`<div class="card stack">
 <h1>${t.title}</h1>
-${renderDone(view.done)}${renderMistake(messages, view.mistake)}${view.current ? renderCurrent(messages, view.current) : ''}
+${view.isEmpty ? html`<p class="notice">${t.empty}</p>` : ''}${renderDone(view.done)}${renderMistake(messages, view.mistake)}${view.current ? renderCurrent(messages, view.current) : ''}
 <form method="post" action="/sign-in" class="stack">
 ${renderCsrf(view.csrfToken)}${renderHidden(view.hidden)}
 ${renderField({ name: 'login', label: t.login, value: view.login, autocomplete: 'username webauthn', hasFocus: view.login === '' && !view.mistake })}
@@ -120,5 +122,5 @@ ${renderField({ name: 'password', label: t.password, hint: t.passwordHint, type:
 <button class="full">${t.submit}</button>
 </form>
 </div>`;
-  return renderFocusPage(messages, { title: t.title, content });
+  return renderFocusPage(messages, { title: t.title, content, withPageScript: true });
 }

@@ -150,6 +150,16 @@ test('S07 after five failures an account waits at this address, with Retry-After
   assert.equal((await submitSignIn(client, 'ada')).location, '/');
 });
 
+test('the sign-in page of a service without accounts says how the first one is made', async (t) => {
+  const service = await servePages(t);
+  const client = createFormClient(service.url);
+  assert.match((await client.get('/sign-in')).body, /No account exists yet/);
+  const link = new URL((await createSetupLink(service.signIn.context))!);
+  const given = { login: 'ada', name: 'Ada', email: '', password: PASSWORD };
+  await client.submit(`/setup${link.search}`, '/setup', given);
+  assert.doesNotMatch((await createFormClient(service.url).get('/sign-in')).body, /No account exists yet/);
+});
+
 test('S08 S09 neither the database nor the log knows a password, a session or a set-up link', async (t) => {
   const service = await servePages(t);
   const link = new URL((await createSetupLink(service.signIn.context))!);

@@ -88,9 +88,17 @@ function checkProxies({ server: { baseUrl, authUrl, trustedProxies } }: Config):
   const name = 'trusted proxies';
   const isBehindProxy = [baseUrl, authUrl].some((url) => url?.startsWith('https:'));
   if (trustedProxies.length > 0) return [ok(name, trustedProxies.join(', '))];
-  if (!isBehindProxy) return [ok(name, 'none, and the address is not https')];
+  if (!isBehindProxy) return [checkPlainAddress(name, authUrl)];
   const advice = 'Set TRUSTED_PROXIES to its address: limits and the audit log take all callers for one else';
   return [warn(name, 'BASE_URL or AUTH_URL is https, so a proxy is in front, and none is trusted', advice)];
+}
+
+/** Cookies of people must not travel over a network in the clear. */
+function checkPlainAddress(name: string, authUrl: string | undefined): Check {
+  if (authUrl === undefined || LOOPBACK.test(new URL(authUrl).hostname.replace(/^\[|\]$/g, '')))
+    return ok(name, 'none, and the address is not https');
+  const advice = 'Put a proxy with https in front, and set AUTH_URL to its address, or keep the network to yourself';
+  return warn(name, `AUTH_URL is ${authUrl}: passwords and sessions of people travel without encryption`, advice);
 }
 
 const LOOPBACK = /^(127\.|::1$|localhost$)/;

@@ -14,6 +14,8 @@ import type { WhatIf, WhatIfAnswer, WhatIfField, WhatIfTarget } from './what-if-
 interface WhatIfPage {
   readonly name: string;
   readonly fields: readonly WhatIfField[];
+  /** Those that reported in the last 24 hours. */
+  readonly servers: readonly string[];
   /** The texts by the names of their fields. */
   readonly values: Readonly<Record<string, string>>;
   readonly result: WhatIfResult;
@@ -28,9 +30,9 @@ export function addWhatIfRoutes(page: SignedInPages['page'], { readModel, whatIf
   page('/models/what-if', async (request) => {
     const texts = readTexts(request.c);
     const { name = '', ...values } = request.c.req.query();
-    await readModel(name);
+    const servers = (await readModel(name)).servers.map(({ server }) => server);
     const result = predict(texts, whatIf, { name, values });
-    const content = renderWhatIf(texts, { name, fields: whatIf.fields, values, result });
+    const content = renderWhatIf(texts, { name, fields: whatIf.fields, servers, values, result });
     return showView(request, { title: texts.whatIf.title, here: '/models', content, mistake: result.mistake });
   });
 }
@@ -49,13 +51,15 @@ function predict(
   }
 }
 
-function renderWhatIf(texts: ConsoleTexts, { name, fields, values, result: { answer, mistake } }: WhatIfPage): Html {
+function renderWhatIf(texts: ConsoleTexts, page: WhatIfPage): Html {
   const t = texts.whatIf;
+  const { name, fields, servers, values } = page;
+  const { answer, mistake } = page.result;
   const inputs = fields.map((field) =>
     renderField({
       name: field.name,
       label: field.name,
-      hint: describeField(texts, field),
+      hint: field.name === 'server_ip' ? nameServers(texts, field, servers) : describeField(texts, field),
       value: values[field.name] ?? '',
       isOptional: true,
       mistake,
@@ -77,9 +81,17 @@ function describeField(texts: ConsoleTexts, { name, meaning: english, kind }: Wh
   return t.hint(`${meaning[0]?.toUpperCase()}${meaning.slice(1)}`, range);
 }
 
+const NAMED_SERVERS = 8;
+
+function nameServers(texts: ConsoleTexts, field: WhatIfField, servers: readonly string[]): string {
+  const names = servers.filter((server) => server !== '').slice(0, NAMED_SERVERS);
+  const hint = describeField(texts, field);
+  return names.length === 0 ? hint : `${hint} ${texts.whatIf.servers(names.join(', '))}`;
+}
+
 function renderAnswer(texts: ConsoleTexts, { modelVersion, statistic, targets }: WhatIfAnswer): Html {
   return html`<section class="card stack" aria-labelledby="answer"><h2 id="answer">${texts.whatIf.answer(modelVersion || texts.whatIf.prior)}</h2>
-<div class="charts">${targets.map((target) => renderTarget(texts, target, statistic))}</div></section>`;
+<div class="charts">${targets.map((target) => renderTarget(texts, target, statistic))}</div><p class="small soft">${texts.whatIf.parts}</p></section>`;
 }
 
 function renderTarget(texts: ConsoleTexts, target: WhatIfTarget, statistic: string): Html {

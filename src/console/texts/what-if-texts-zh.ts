@@ -44,6 +44,9 @@ export const whatIfTextsZh: Texts<typeof whatIfTexts> = {
   text: '最多 256 字节。',
   count: '0 到 2,147,483,647 之间的整数。',
   number: '不小于 0 的数。',
+  servers: (names) => `例如：${names}。`,
+  parts:
+    '先把各项毫秒数相加，即每种负载的代价，再依次乘以各个系数。“level”和“base”对所有请求相同；以输入命名的系数是对该输入取值的修正；“others”是修正接近 1 的所有输入。',
   submit: '预测',
   answer: (id) => `由 ${id} 预测`,
   predicted: (target, ms, statistic) => `${target}：${ms} ms（${statistic}）`,

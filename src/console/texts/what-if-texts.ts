@@ -14,6 +14,9 @@ export const whatIfTexts = {
   text: 'At most 256 bytes.',
   count: 'A number from 0 to 2,147,483,647.',
   number: 'A number of 0 or more.',
+  servers: (names: string) => `For example: ${names}.`,
+  parts:
+    'Milliseconds are added up first: what each load costs. Factors then multiply the sum. “level” and “base” are the same for every request; the name of an input is the correction for its value; “others” are all inputs whose correction is close to 1.',
   submit: 'Predict',
   answer: (id: string) => `Answered by ${id}`,
   predicted: (target: string, ms: string, statistic: string) => `${target}: ${ms} ms (${statistic})`,
@@ -35,7 +38,7 @@ export const whatIfTexts = {
     measured: (version: string, rows: number) => `${version}, ${plural(rows, 'sample', 'samples')}`,
     matters: (target: string) => `${target}: which inputs matter`,
     mattersLead: (mape: string) =>
-      `The mean error is ${mape} %. When the values of one input are dealt among the samples at random, it grows by so many percentage points. 0: the predictions do not need this input, or another one says the same.`,
+      `The mean error is ${mape} %. When the values of one input are shuffled among the samples, it grows by so many percentage points. 0: the predictions do not need this input, or another one says the same.`,
     input: 'Input',
     picture: 'Beside the largest',
     added: 'Error added',

@@ -79,6 +79,10 @@ async function compare(
   const other = wanted ?? (await listPromotedModels(store)).find((served) => served.name === name)?.version;
   if (other === undefined)
     throw new Failure('invalid', `Cannot compare "${id}": no version of "${name}" is served, so say with which one`);
+  if (other === version)
+    throw new Failure('invalid', `Cannot compare "${id}" with itself: say with which other version it is compared`, {
+      field: 'with',
+    });
   return await compareVersions(store, { name, version, other });
 }
 

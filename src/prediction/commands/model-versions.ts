@@ -91,7 +91,17 @@ export function formatComparison(comparison: OutputOf<typeof compareTwoVersions>
       .filter(([, count]) => count > 0)
       .map(([name, count]) => `${name} may have learned from ${count} of them, which flatters it`),
     formatTable(
-      ['target', 'rows', 'MAPE %', 'other %', 'difference', '90 % interval', 'verdict', 'p90 coverage %', 'other %'],
+      [
+        'target',
+        'rows',
+        `${id} MAPE %`,
+        `${otherId} MAPE %`,
+        'difference',
+        '90 % interval',
+        'verdict',
+        `${id} p90 coverage %`,
+        `${otherId} p90 coverage %`,
+      ],
       targets.map(({ target, rows: compared, version: one, other, difference }) => [
         target.toUpperCase(),
         compared,
