@@ -24,6 +24,12 @@ const DOUBLING_FEEDBACK_DELAY = 10;
 const STEPS = QUANTILE_LEVELS.map((level) => (level === 0.5 ? 0 : 0.25 * (1 - level)));
 /** The most that all steps taken while an answer was under way may add up to. */
 const MAX_GAIN = 0.3;
+/**
+ * How far a level may be from its nominal one, in shares of misses that the nominal one allows. Requests that are under
+ * way together are covered or missed together: the more of them, the less a series of either says, and the narrower the
+ * range. Without it, a calm hour moves the level so far down that the next surge is missed as a whole.
+ */
+const LEVEL_RANGE = 2;
 /** Coverage is a mean of about the last 100 events. */
 export const COVERAGE_DECAY = 0.99;
 export const MIN_LEVEL = 0.02;
@@ -40,6 +46,8 @@ export interface AdaptiveQuantiles {
   quantiles(): Float64Array | undefined;
   /** The p10 of the residuals; undefined as long as `quantiles()` is. */
   lowerQuantile(): number | undefined;
+  /** What the residuals of the window say, as a share of what a full window of requests that end at once does. */
+  readonly evidence: number;
   /**
    * `predicted` are the quantiles that were predicted for this request, one for each level, and `since` is the number of
    * events observed between prediction and end: the later the end, the smaller the step, or the levels would swing.
@@ -62,6 +70,7 @@ export interface SavedQuantiles {
 
 /** `readFeedbackDelay`: how many observations of other requests came between a prediction and its own observation, lately. */
 export function createAdaptiveQuantiles(readFeedbackDelay: () => number = () => 0): AdaptiveQuantiles {
+  const delay = createDelayScale(readFeedbackDelay);
   const window = new Float64Array(KEPT);
   const adapted = { levels: Float64Array.from(QUANTILE_LEVELS), coverages: Float64Array.from(QUANTILE_LEVELS) };
   const quantiles = new Float64Array(QUANTILE_LEVELS.length);
@@ -70,22 +79,15 @@ export function createAdaptiveQuantiles(readFeedbackDelay: () => number = () => 
   let sorted = new Float64Array(0);
 
   function refresh(): void {
-    sorted = listNewest({ window, count }, Math.min(count, KEPT, Math.round(PROMPT_WINDOW * redundancy()))).sort();
+    sorted = listNewest({ window, count }, delay.windowLength(count)).sort();
     refreshAt = count + Math.max(REFRESH_EVERY, Math.floor(REFRESH_SHARE * sorted.length));
     placeQuantiles();
   }
 
   function placeQuantiles(): void {
-    for (let p = 0; p < QUANTILE_LEVELS.length; p++) quantiles[p] = conformalQuantile(sorted, adapted.levels[p]!);
-  }
-
-  /** How many residuals are needed to be as certain as one of requests that end before the next begins. */
-  function redundancy(): number {
-    return 1 + readFeedbackDelay() / DOUBLING_FEEDBACK_DELAY;
-  }
-
-  function knowsEnough(): boolean {
-    return count >= MIN_RESIDUALS * redundancy();
+    const range = delay.levelRange();
+    for (let p = 0; p < QUANTILE_LEVELS.length; p++)
+      quantiles[p] = conformalQuantile(sorted, limitLevel(adapted.levels[p]!, QUANTILE_LEVELS[p]!, range));
   }
 
   function replace(saved: SavedQuantiles, events: number): void {
@@ -101,11 +103,17 @@ export function createAdaptiveQuantiles(readFeedbackDelay: () => number = () => 
     get count() {
       return count;
     },
-    quantiles: () => (knowsEnough() ? quantiles : undefined),
-    lowerQuantile: () => (knowsEnough() ? conformalQuantile(sorted, LOWER_LEVEL) : undefined),
+    quantiles: () => (delay.isEnough(count) ? quantiles : undefined),
+    get evidence() {
+      return delay.evidence(count);
+    },
+    lowerQuantile: () => (delay.isEnough(count) ? conformalQuantile(sorted, LOWER_LEVEL) : undefined),
     coverage: (level) => adapted.coverages[QUANTILE_LEVELS.indexOf(level)]!,
     observe(residual, predicted = [...quantiles], since = 0) {
-      if (count >= MIN_RESIDUALS) moveLevels(adapted, predicted, { residual, since });
+      const covered = predicted.map((quantile) => residual <= quantile);
+      if (count >= MIN_RESIDUALS) moveCoverages(adapted.coverages, covered);
+      // Before, learned quantiles were predicted: how they did says nothing of the levels.
+      if (delay.isEnough(count - since)) moveLevels(adapted.levels, covered, { since, range: delay.levelRange() });
       window[count % KEPT] = residual;
       count++;
       if (count <= MIN_RESIDUALS || count >= refreshAt) refresh();
@@ -119,6 +127,19 @@ export function createAdaptiveQuantiles(readFeedbackDelay: () => number = () => 
       if (saved.levels.length === QUANTILE_LEVELS.length) replace(saved, -count);
     },
     replace,
+  };
+}
+
+/** What a number of residuals says, by how many observations of other requests come between a prediction and its own. */
+function createDelayScale(readFeedbackDelay: () => number) {
+  /** How many residuals are needed to be as certain as one of requests that end before the next begins. */
+  const redundancy = () => 1 + readFeedbackDelay() / DOUBLING_FEEDBACK_DELAY;
+  const windowLength = (count: number) => Math.min(count, KEPT, Math.round(PROMPT_WINDOW * redundancy()));
+  return {
+    windowLength,
+    evidence: (count: number) => windowLength(count) / redundancy() / PROMPT_WINDOW,
+    levelRange: () => LEVEL_RANGE / redundancy(),
+    isEnough: (residuals: number) => residuals >= MIN_RESIDUALS * redundancy(),
   };
 }
 
@@ -136,22 +157,33 @@ function listNewest(
   return newest;
 }
 
-interface AdaptedLevels {
-  readonly levels: Float64Array;
-  readonly coverages: Float64Array;
+/** Moves the share of events that stayed below each quantile. */
+function moveCoverages(coverages: Float64Array, covered: readonly boolean[]): void {
+  for (let p = 0; p < QUANTILE_LEVELS.length; p++)
+    coverages[p] = coverages[p]! * COVERAGE_DECAY + (1 - COVERAGE_DECAY) * Number(covered[p]!);
 }
 
-/** Moves the level of each quantile after an event, and the share of events that stayed below it. */
+/** Moves the level of each quantile after an event; out of its range no further. */
 function moveLevels(
-  { levels, coverages }: AdaptedLevels,
-  predicted: readonly number[],
-  { residual, since }: { readonly residual: number; readonly since: number },
+  levels: Float64Array,
+  covered: readonly boolean[],
+  { since, range }: { readonly since: number; readonly range: number },
 ): void {
   for (let p = 0; p < QUANTILE_LEVELS.length; p++) {
-    const covered = residual <= predicted[p]! ? 1 : 0;
-    coverages[p] = coverages[p]! * COVERAGE_DECAY + (1 - COVERAGE_DECAY) * covered;
-    const step = Math.min(STEPS[p]!, MAX_GAIN / (1 + since));
-    const next = levels[p]! + step * (QUANTILE_LEVELS[p]! - covered);
-    levels[p] = Math.max(MIN_LEVEL, Math.min(MAX_LEVEL, next));
+    const level = levels[p]!;
+    const nominal = QUANTILE_LEVELS[p]!;
+    const moved = level + Math.min(STEPS[p]!, MAX_GAIN / (1 + since)) * (nominal - Number(covered[p]!));
+    const limited = limitLevel(moved, nominal, range);
+    // A level that is out of its range already, since more requests are under way than before, returns step by step:
+    // several processes at once would pull it back several times as far.
+    const isInRange = level === limitLevel(level, nominal, range);
+    const isInward = Math.abs(moved - nominal) < Math.abs(level - nominal);
+    if (isInRange || isInward) levels[p] = isInRange ? limited : moved;
   }
+}
+
+/** `range` in shares of the misses that the nominal level allows. */
+function limitLevel(level: number, nominal: number, range: number): number {
+  const width = range * (1 - nominal);
+  return Math.max(nominal - width, Math.min(MAX_LEVEL, nominal + width, level));
 }

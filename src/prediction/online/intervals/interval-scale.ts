@@ -16,6 +16,8 @@ export interface IntervalScale extends QuantileTable {
   /** The p10 of the residuals of each bucket, in units of the spread. */
   readonly lowerQuantiles: Float64Array;
   readonly logMeans: Float64Array;
+  /** How many residuals the model learned this from; 0 is a guess. */
+  readonly rows: number;
 }
 
 /** The least spread: a bucket has equal residuals only by chance. */
@@ -23,7 +25,7 @@ const MIN_SPREAD = 0.02;
 const LOW = LEVELS.indexOf(0.1);
 const HIGH = LEVELS.indexOf(0.9);
 
-export function measureScale({ edges, quantiles, logMeans }: Calibration): IntervalScale {
+export function measureScale({ edges, quantiles, logMeans, rows }: Calibration): IntervalScale {
   const residual = (bucket: number, level: number): number => quantiles[bucket * LEVELS.length + level]!;
   const spreads = logMeans.map((_, bucket) =>
     Math.max(MIN_SPREAD, (residual(bucket, HIGH) - residual(bucket, LOW)) / 2),
@@ -38,6 +40,7 @@ export function measureScale({ edges, quantiles, logMeans }: Calibration): Inter
     typicalSpread: median(spreads.toSorted()),
     lowerQuantiles: spreads.map((spread, bucket) => residual(bucket, LOW) / spread),
     logMeans,
+    rows,
     quantiles: Float64Array.from(byBucket.flat()),
     stride: QUANTILE_LEVELS.length,
   };

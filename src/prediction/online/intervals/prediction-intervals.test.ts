@@ -32,3 +32,18 @@ test('short times that stall do not make the p90 of a long one many times as lon
   assert.ok(p90Ms(100) > 2900, `of a short time: ${p90Ms(100)}`);
   assert.ok(p90Ms(30_000) > 30_000 && p90Ms(30_000) <= 30_000 + 2 * 2900 + 1, `of a long time: ${p90Ms(30_000)}`);
 });
+
+test('learned quantiles count beside recent ones, and less the more of these there are', () => {
+  const ratios = Float64Array.from({ length: 200 }, (_, i) => 100 * Math.exp((i - 100) / 100));
+  const learned = calibrate(new Float64Array(200).fill(100), ratios);
+  const predictP90 = (events: number) => {
+    const intervals = createPredictionIntervals('ttft', learned);
+    for (let i = 0; i < events; i++)
+      intervals.observe(intervals.predictInterval(100, -1), -1, i === 0 ? 0.8 : (i % 10) / 100);
+    return quantileMs('p90', 100, intervals.predictInterval(100, -1));
+  };
+  const [first, some, many] = [predictP90(0), predictP90(20), predictP90(300)];
+  assert.ok(first > 215 && first < 230, `learned ${first}`);
+  assert.ok(some > 120 && some < 0.8 * first, `as many recent ones ${some}`);
+  assert.ok(many < 111 && many > 108, `many recent ones ${many}`);
+});

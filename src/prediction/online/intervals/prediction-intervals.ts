@@ -5,7 +5,7 @@
 import { type Calibration, findBucket, SHIFT_OF } from '../../model/calibration.ts';
 import type { PredictionTarget } from '../../schema/observation-table.ts';
 import { type AdaptiveQuantiles, createAdaptiveQuantiles, QUANTILE_LEVELS } from './conformal.ts';
-import { measureScale } from './interval-scale.ts';
+import { type IntervalScale, measureScale } from './interval-scale.ts';
 import {
   fillStatistic,
   type IntervalState,
@@ -50,6 +50,19 @@ export const FEEDBACK_DELAY_DECAY = 0.98;
  */
 const EXCESS_MARGIN = 2;
 
+/**
+ * The learned quantiles know loads that have not come lately. They count as this share of a full window of residuals,
+ * fewer the fuller the window is.
+ */
+const LEARNED_SHARE = 1 / 15;
+
+/** Of each bucket, between the learned quantiles and the recent ones. A guess that was learned from no rows counts nothing. */
+function blendQuantiles(learned: IntervalScale, recent: Float64Array, evidence: number): Float64Array {
+  const learnedEvidence = learned.rows > 0 ? LEARNED_SHARE * (1 - evidence) : 0;
+  const share = evidence / (evidence + learnedEvidence);
+  return learned.quantiles.map((quantile, i) => quantile + share * (recent[i % learned.stride]! - quantile));
+}
+
 /** A median that follows delayed feedback oscillates: the longer the delay, the less it may follow. */
 function limitMedianShift(feedbackDelay: number): number {
   return MAX_MEDIAN_SHIFT / (1 + feedbackDelay / HALF_FEEDBACK_DELAY);
@@ -83,12 +96,12 @@ export function createPredictionIntervals(target: PredictionTarget, calibration:
 
   /** Recent residuals of the slot have one quantile for every load; learned ones have one for each bucket. */
   function readState(): IntervalState {
-    const quantiles = ofSlot.quantiles();
-    const recent = quantiles === undefined ? undefined : { quantiles, stride: 0 };
+    const recent = ofSlot.quantiles();
+    const quantiles = recent === undefined ? undefined : blendQuantiles(scale, recent, ofSlot.evidence);
     const lowerQuantile = ofSlot.lowerQuantile();
     return {
       ...scale,
-      ...recent,
+      ...(quantiles !== undefined && { quantiles }),
       lowerQuantile,
       learnedQuantiles: scale.quantiles,
       maxShift: rollingMaximum.value,

@@ -12,6 +12,8 @@ export const CORRECTION_DECAY = 0.999;
 /** Bounds the time in which a server's quantiles return to normal after a change. */
 export const MAX_CORRECTION = 3;
 
+/** Requests that are under way together are missed together, so that steps shrink faster than their number grows. */
+const DELAY_POWER = 1.5;
 const NONE = new Float64Array(QUANTILE_LEVELS.length);
 
 export interface ServerQuantiles {
@@ -50,7 +52,8 @@ export function createServerQuantiles(): ServerQuantiles {
       for (let p = 0; p < QUANTILE_LEVELS.length; p++) {
         const miss = residual > predicted[p]! ? 1 : 0;
         const moved =
-          CORRECTION_DECAY * corrections[p]! + (STEPS[p]! / (1 + since)) * (miss - (1 - QUANTILE_LEVELS[p]!));
+          CORRECTION_DECAY * corrections[p]! +
+          (STEPS[p]! / (1 + since) ** DELAY_POWER) * (miss - (1 - QUANTILE_LEVELS[p]!));
         corrections[p] = Math.max(-MAX_CORRECTION, Math.min(MAX_CORRECTION, moved));
       }
     },
