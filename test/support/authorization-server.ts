@@ -10,7 +10,7 @@ import {
 import { type AuthorizationArea, createAuthorizationArea } from '../../src/authorization/area.ts';
 import { parseConfig } from '../../src/config/config.ts';
 import type { Store } from '../../src/database/store.ts';
-import { createSecretCipher } from '../../src/encryption/secret-cipher.ts';
+import { createSecretCipher, type SecretCipher } from '../../src/encryption/secret-cipher.ts';
 import { createHttpApp } from '../../src/http/http-app.ts';
 import { listenHttp } from '../../src/http/http-server.ts';
 import { createLog, type Log } from '../../src/telemetry/log.ts';
@@ -21,6 +21,7 @@ export interface AuthorizationServer {
   readonly url: string;
   readonly store: Store;
   readonly world: World;
+  readonly cipher: SecretCipher;
   readonly area: AuthorizationArea;
   /** Everything the service logged. */
   readonly lines: readonly string[];
@@ -81,6 +82,7 @@ export async function startAuthorizationServer(
     url: http.url,
     store,
     world,
+    cipher,
     area,
     lines,
     advance: (ms) => {

@@ -4,30 +4,34 @@ import { type BoundStatement, type Procedure, procedure, statement } from '../..
 const setPasswordSql = statement<{ id: string }>(
   'set-password',
   `UPDATE users SET password_hash = $2, password_changed_at_ms = $3, epoch = epoch + 1
-   WHERE id = $1 AND epoch = COALESCE($4, epoch) RETURNING id`,
+   WHERE id = $1 AND epoch = COALESCE($4, epoch) AND is_admin = COALESCE($5, is_admin) RETURNING id`,
 );
 
 /** Ends every session, and all that applications were given, with the same statement. */
 export function setPasswordStatement(userId: string, passwordHash: string, nowMs: number): BoundStatement {
-  return { statement: setPasswordSql, parameters: [userId, passwordHash, nowMs, null] };
+  return { statement: setPasswordSql, parameters: [userId, passwordHash, nowMs, null, null] };
 }
 
 export interface PasswordChange {
   readonly userId: string;
   /** As read when the person proved who they are. */
   readonly credentialGeneration: number;
+  /** The role that the proof was for; absent where the proof is good for any. */
+  readonly isAdmin?: boolean;
   readonly passwordHash: string;
   readonly nowMs: number;
   /** Committed with it. */
   readonly statements: readonly BoundStatement[];
 }
 
-/** False when another password was set meanwhile, which ended the session that this change comes from. */
+/** False when another password was set meanwhile, or the role changed: what this change comes from has ended. */
 export const changePasswordOnce: Procedure<PasswordChange, boolean> = procedure(
   import.meta.url,
   'changePasswordOnce',
-  async (transaction, { userId, credentialGeneration, passwordHash, nowMs, statements }) => {
-    const changed = await transaction.run(setPasswordSql, [userId, passwordHash, nowMs, credentialGeneration]);
+  async (transaction, { userId, credentialGeneration, isAdmin, passwordHash, nowMs, statements }) => {
+    const role = isAdmin === undefined ? null : Number(isAdmin);
+    const parameters = [userId, passwordHash, nowMs, credentialGeneration, role];
+    const changed = await transaction.run(setPasswordSql, parameters);
     if (changed.length === 0) return false;
     await transaction.runAll(statements);
     return true;

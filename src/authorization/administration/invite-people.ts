@@ -29,7 +29,7 @@ export async function invitePerson(
   const person = { login, name, email, isEmailVerified: email !== null, isAdmin: false, passwordHash: null };
   const created = Promise.withResolvers<PasswordLink>();
   await createUser(store, world, person, (id) => {
-    const link = createPasswordLink(dependencies, { id, credentialGeneration: 0 }, 'invitation');
+    const link = createPasswordLink(dependencies, { id, credentialGeneration: 0, isAdmin: false }, 'invitation');
     created.resolve(link);
     return [
       link.statement,

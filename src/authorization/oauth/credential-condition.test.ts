@@ -26,9 +26,10 @@ import { createFormClient, type FormClient } from '../../../test/support/form-cl
 import { runTrivet } from '../../../test/support/run-trivet.ts';
 import { setPasswordStatement } from '../accounts/password-store.ts';
 import { createSession } from '../accounts/session-store.ts';
-import { createUser, findUserById } from '../accounts/user-store.ts';
+import { createUser, findUserById, type User } from '../accounts/user-store.ts';
 import { deleteApplication } from '../applications/application.ts';
 import { findApplication } from '../applications/application-store.ts';
+import { createPasswordLink } from '../password-links/password-link.ts';
 import { hashPassword } from '../sign-in/password.ts';
 import { createPersonalToken } from '../tokens/personal-token.ts';
 
@@ -37,7 +38,16 @@ const SCOPE = 'all_user all_hook';
 const OLD_PASSWORD = 'correct horse battery';
 const NEW_PASSWORD = 'a new long password';
 
-const KINDS = ['code', 'waitingDevice', 'approvedDevice', 'access', 'refresh', 'personal', 'session'] as const;
+const KINDS = [
+  'code',
+  'waitingDevice',
+  'approvedDevice',
+  'access',
+  'refresh',
+  'personal',
+  'session',
+  'passwordLink',
+] as const;
 type Kind = (typeof KINDS)[number];
 
 interface Scene {
@@ -72,6 +82,7 @@ async function prepareScene(bench: Bench): Promise<Scene> {
   const waiting = await startDevice(server, client);
   const personal = { userId: user.id, name: 'ci', scopes: ['all_user'], expiresAtMs: undefined } as const;
   const { secret } = await createPersonalToken(store, world, personal);
+  const link = await orderLink(server, user);
   const code = await obtainCode(server, person, { client_id: clientId, scope: SCOPE });
   const exchange = (fields: Fields) => postForm(`${server.url}/oauth/token`, { ...fields, ...client });
   return {
@@ -92,8 +103,16 @@ async function prepareScene(bench: Bench): Promise<Scene> {
       personal: async () => (await callApi(server, secret)) === 200,
       session: async () =>
         (await request(`${server.url}/account`, { headers: { cookie: person.cookie } })).status === 200,
+      passwordLink: async () => (await request(link)).status === 200,
     },
   };
+}
+
+/** As an administrator orders it. */
+async function orderLink({ url, store, world, cipher }: AuthorizationServer, user: User): Promise<string> {
+  const link = createPasswordLink({ store, world, cipher, baseUrl: url }, user, 'reset');
+  await store.writeAll([link.statement]);
+  return link.url;
 }
 
 async function startDevice(server: AuthorizationServer, client: Fields) {
@@ -183,28 +202,36 @@ const OF_APPLICATIONS: readonly Kind[] = ['code', 'approvedDevice', 'access', 'r
 /** What is refused after each event; everything else goes on. */
 const events: [event: string, end: (scene: Scene) => Promise<void>, ended: readonly Kind[]][] = [
   ['nothing', async () => {}, []],
-  ['the person changes the password', (scene) => changePassword(scene), [...OF_APPLICATIONS, 'session']],
+  [
+    'the person changes the password',
+    (scene) => changePassword(scene),
+    [...OF_APPLICATIONS, 'session', 'passwordLink'],
+  ],
   [
     'the person changes the password and deletes personal tokens',
     (scene) => changePassword(scene, { revoke: '1' }),
-    [...OF_APPLICATIONS, 'personal', 'session'],
+    [...OF_APPLICATIONS, 'personal', 'session', 'passwordLink'],
   ],
   [
     'the command line sets the password',
     (scene) => runCommand(scene, ['user', 'password', '--password-stdin'], NEW_PASSWORD),
-    [...OF_APPLICATIONS, 'session'],
+    [...OF_APPLICATIONS, 'session', 'passwordLink'],
   ],
   [
     'the command line sets the password and deletes personal tokens',
     (scene) => runCommand(scene, ['user', 'password', '--password-stdin', '--delete-tokens'], NEW_PASSWORD),
-    [...OF_APPLICATIONS, 'personal', 'session'],
+    [...OF_APPLICATIONS, 'personal', 'session', 'passwordLink'],
   ],
   [
     'the command line resets the second step',
     (scene) => runCommand(scene, ['user', 'reset-second-step']),
-    [...OF_APPLICATIONS, 'session'],
+    [...OF_APPLICATIONS, 'session', 'passwordLink'],
   ],
-  ['an administrator disables the person', switchByAdministrator, [...OF_APPLICATIONS, 'personal', 'session']],
+  [
+    'an administrator disables the person',
+    switchByAdministrator,
+    [...OF_APPLICATIONS, 'personal', 'session', 'passwordLink'],
+  ],
   [
     'the person is disabled and enabled again',
     async (scene) => {
@@ -213,6 +240,7 @@ const events: [event: string, end: (scene: Scene) => Promise<void>, ended: reado
     },
     ['session'],
   ],
+  ['the person becomes an administrator', (scene) => runCommand(scene, ['user', 'admin']), ['passwordLink']],
   ['the person takes the consent back', revokeOnPage, OF_APPLICATIONS],
   [
     'the person takes the consent back and gives it again',

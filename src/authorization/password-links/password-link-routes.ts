@@ -88,7 +88,15 @@ async function sendLink(
   await context.refusals.note({ kind: 'password_forgotten', userId: user?.id, address });
 }
 
-const NO_PERSON = { id: '0'.repeat(24), credentialGeneration: 0, name: '-', login: '-', email: '', language: null };
+const NO_PERSON = {
+  id: '0'.repeat(24),
+  credentialGeneration: 0,
+  isAdmin: false,
+  name: '-',
+  login: '-',
+  email: '',
+  language: null,
+};
 
 /** A person who signs in with a provider alone gets no password by mail: the provider decides who comes in. */
 function mayGetMail({ email, isEmailVerified, disabledAtMs, passwordChangedAtMs }: User): boolean {

@@ -1,7 +1,8 @@
 /**
  * Links that let a person choose a password: an invitation, a forgotten password, a reset by an administrator. A link is a
  * one-time token of one person and one credential generation: a new password, wherever it was set, makes all earlier links invalid, so
- * each works once.
+ * each works once. A link for an ordinary person ends when the person becomes an administrator: who made it, or read it on
+ * its way, may have fewer rights than the account has now.
  */
 import type { BoundStatement } from '../../database/store.ts';
 import type { Mailer } from '../../mail/mailer.ts';
@@ -41,6 +42,8 @@ export const LINK_LIFETIMES_MS: Readonly<Record<LinkPurpose, number>> = {
 interface LinkContent {
   readonly userId: string;
   readonly credentialGeneration: number;
+  /** Whether the person administered the service then; absent in links from before this was kept. */
+  readonly isAdmin?: boolean;
   readonly purpose: LinkPurpose;
 }
 
@@ -51,12 +54,13 @@ export interface PasswordLink {
   readonly statement: BoundStatement;
 }
 
-type Owner = Pick<User, 'id' | 'credentialGeneration'>;
+type Owner = Pick<User, 'id' | 'credentialGeneration' | 'isAdmin'>;
 
 export function createPasswordLink(dependencies: LinkDependencies, owner: Owner, purpose: LinkPurpose): PasswordLink {
   const { world, baseUrl } = dependencies;
   const lifetimeMs = LINK_LIFETIMES_MS[purpose];
-  const content: LinkContent = { userId: owner.id, credentialGeneration: owner.credentialGeneration, purpose };
+  const { id: userId, credentialGeneration, isAdmin } = owner;
+  const content: LinkContent = { userId, credentialGeneration, isAdmin, purpose };
   const { token, statement } = createOneTimeToken(dependencies, 'password-link', { content, lifetimeMs });
   // In the query, which is never logged; a path would be.
   return { url: `${baseUrl}/password?token=${token}`, expiresAtMs: world.nowMs() + lifetimeMs, statement };
@@ -81,11 +85,12 @@ export interface OpenedLink {
   readonly purpose: LinkPurpose;
 }
 
-/** Undefined for a link that was used, has expired, is unknown, or whose person is disabled. */
+/** Undefined for a link that was used, has expired or is unknown, and while its person is disabled or has more rights than then. */
 export async function openPasswordLink(dependencies: LinkDependencies, token: string): Promise<OpenedLink | undefined> {
   const content = await findOneTimeToken<LinkContent>(dependencies, 'password-link', token);
   const user = content && (await findUserById(dependencies.store, content.userId));
   if (user === undefined || content === undefined || user.disabledAtMs !== null) return undefined;
+  if (user.isAdmin && content.isAdmin !== true) return undefined;
   return user.credentialGeneration === content.credentialGeneration ? { user, purpose: content.purpose } : undefined;
 }
 
@@ -109,6 +114,7 @@ export async function choosePassword(dependencies: LinkDependencies, chosen: Cho
   const isChanged = await store.call(changePasswordOnce, {
     userId: user.id,
     credentialGeneration: user.credentialGeneration,
+    isAdmin: user.isAdmin,
     passwordHash,
     nowMs: world.nowMs(),
     statements: [
