@@ -1,7 +1,8 @@
 /** Inviting people, and links with which they choose a new password. */
+import type { Store } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 import type { Actor } from '../../operations/operation.ts';
-import { createUser, type User } from '../accounts/user-store.ts';
+import { createUser, findUserById, type User } from '../accounts/user-store.ts';
 import {
   createPasswordLink,
   type LinkDependencies,
@@ -16,16 +17,21 @@ export interface Invitation {
   readonly name: string;
   readonly email: string | null;
   readonly sendsMail: boolean;
+  readonly language?: InviterLanguage;
 }
+
+/** In which the mail is written to a person who chose no language; that of the inviting person's account unless given. */
+type InviterLanguage = string | undefined;
 
 /** An account without a way to sign in, and the link with which its person gets one. */
 export async function invitePerson(
   dependencies: LinkDependencies,
   actor: Actor,
-  { login, name, email, sendsMail }: Invitation,
+  { login, name, email, sendsMail, language: given }: Invitation,
 ): Promise<PasswordLink> {
   const { store, world } = dependencies;
   checkMail(dependencies, { email, sendsMail });
+  const language = given ?? (await findLanguageOf(store, actor));
   const person = { login, name, email, isEmailVerified: email !== null, isAdmin: false, passwordHash: null };
   const created = Promise.withResolvers<PasswordLink>();
   await createUser(store, world, person, (id) => {
@@ -41,7 +47,7 @@ export async function invitePerson(
       ),
       ...listMailStatements(dependencies, {
         link,
-        to: { name, login, email, language: null },
+        to: { name, login, email, language },
         purpose: 'invitation',
         sendsMail,
       }),
@@ -53,13 +59,14 @@ export async function invitePerson(
 export interface LinkOrder {
   readonly login: string;
   readonly sendsMail: boolean;
+  readonly language?: InviterLanguage;
 }
 
 /** For a person who has no password yet, this is the invitation again. */
 export async function orderPasswordLink(
   dependencies: LinkDependencies,
   actor: Actor,
-  { login, sendsMail }: LinkOrder,
+  { login, sendsMail, language: given }: LinkOrder,
 ): Promise<PasswordLink> {
   const { store, world } = dependencies;
   const user = await findChangeable(store, actor, login);
@@ -70,13 +77,19 @@ export async function orderPasswordLink(
     throw new Failure('conflict', 'Cannot create the link: the account is disabled', { field: 'login' });
   const purpose = user.passwordChangedAtMs === null ? 'invitation' : 'reset';
   const link = createPasswordLink(dependencies, user, purpose);
+  const language = user.language ?? given ?? (await findLanguageOf(store, actor));
   const details = { purpose, sent: describeWay(sendsMail) };
   await store.writeAll([
     link.statement,
     recordStatement({ kind: 'password_link_created', userId: user.id, details }, actor, world.nowMs()),
-    ...listMailStatements(dependencies, { link, to: { ...user, email }, purpose, sendsMail }),
+    ...listMailStatements(dependencies, { link, to: { ...user, email, language }, purpose, sendsMail }),
   ]);
   return link;
+}
+
+/** Null: in the default language. A command on the store has no person. */
+async function findLanguageOf(store: Store, { userId }: Actor): Promise<string | null> {
+  return userId === undefined ? null : ((await findUserById(store, userId))?.language ?? null);
 }
 
 function describeWay(sendsMail: boolean): string {

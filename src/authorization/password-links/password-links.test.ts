@@ -12,12 +12,15 @@ import {
 import { findReasonToSkipMail, startSmtpServer } from '../../../test/support/smtp-server.ts';
 import { parseConfig } from '../../config/config.ts';
 import { sendDueMails } from '../../mail/mail-worker.ts';
+import { createMailer } from '../../mail/mailer.ts';
 import { openSmtp } from '../../mail/smtp.ts';
+import { COMMAND_LINE } from '../../operations/operation.ts';
 import { createLog } from '../../telemetry/log.ts';
 import { setLanguageStatement } from '../account-pages/language-store.ts';
 import { listEvents } from '../accounts/audit-store.ts';
 import { verifyEmail } from '../accounts/email-store.ts';
 import { disableUserStatement, findUserByLogin } from '../accounts/user-store.ts';
+import { invitePerson } from '../administration/invite-people.ts';
 import { createPersonalToken } from '../tokens/personal-token.ts';
 import { listPersonalTokens } from '../tokens/personal-token-store.ts';
 
@@ -208,6 +211,50 @@ describe('with a mail server', { skip: findReasonToSkipMail() }, async () => {
       actorId,
     ]);
     assert.ok(kinds.some(([kind, actor]) => kind === 'user_invited' && actor === root.id));
+  });
+
+  test('an invitation is in the language of the inviting person, and a link in the one that its person chose', async (t) => {
+    const service = await servePages(t, { withMail: true });
+    await addUser(service, 'root', true);
+    const client = await openAs(service, 'root');
+    client.jar.set('trivet_language', 'zh-CN');
+    const given = { login: 'grace', name: 'Grace', email: 'grace@example.org', way: 'mail' };
+    await client.submit('/admin/users', '/admin/users', given);
+    assert.deepEqual(
+      (await readMails(service)).map(({ subject }) => subject),
+      [`您受邀使用 ${service.url}`],
+    );
+    const grace = (await findUserByLogin(service.store, 'grace'))!;
+    await service.store.writeAll([setLanguageStatement(grace.id, 'en')]);
+    const path = '/admin/users/grace/password-link';
+    await client.submit(path, path, { way: 'mail' });
+    assert.deepEqual(
+      (await readMails(service)).map(({ subject }) => subject),
+      [`You are invited to ${service.url}`],
+    );
+  });
+
+  test('an invitation by a token is in the language that the person of the token chose', async (t) => {
+    const service = await servePages(t, { withMail: true });
+    const root = await addUser(service, 'root', true);
+    await service.store.writeAll([setLanguageStatement(root.id, 'zh-CN')]);
+    const mailer = createMailer(service);
+    const invitation = { login: 'grace', name: 'Grace', email: 'grace@example.org', sendsMail: true };
+    await invitePerson(
+      { ...service, baseUrl: service.url, mailer },
+      { userId: root.id, login: 'root', isAdmin: true },
+      invitation,
+    );
+    await invitePerson({ ...service, baseUrl: service.url, mailer }, COMMAND_LINE, {
+      ...invitation,
+      login: 'linus',
+      email: 'l@example.org',
+    });
+    const subjects = (await readMails(service)).map(({ to, subject }) => `${to.join()} ${subject}`).sort();
+    assert.deepEqual(subjects, [
+      `grace@example.org 您受邀使用 ${service.url}`,
+      `l@example.org You are invited to ${service.url}`,
+    ]);
   });
 
   test('an administrator sends a link to a verified address alone', async (t) => {

@@ -116,7 +116,8 @@ async function createByForm(
     await createPerson(context, actor, { ...person, isAdmin: false, password: readField(submission.form, 'password') });
     return submission.c.redirect(`${PEOPLE}?done=created`, 303);
   }
-  const link = await invitePerson(context, actor, { ...person, sendsMail: way === 'mail' });
+  const { language } = readMessages(submission.c);
+  const link = await invitePerson(context, actor, { ...person, sendsMail: way === 'mail', language });
   if (way === 'mail') return submission.c.redirect(`${PEOPLE}?done=invited`, 303);
   return redirectWithSecret(context, submission, {
     path: pathOfPerson(values.login),

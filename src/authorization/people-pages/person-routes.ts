@@ -107,7 +107,8 @@ async function makeChange(
     return submission.c.redirect(`${path}?done=${change}`, 303);
   }
   const sendsMail = readField(submission.form, 'way') === 'mail';
-  const link = await orderPasswordLink(context, readActor(submission), { login, sendsMail });
+  const { language } = readMessages(submission.c);
+  const link = await orderPasswordLink(context, readActor(submission), { login, sendsMail, language });
   if (sendsMail) return submission.c.redirect(`${path}?done=mailed`, 303);
   return redirectWithSecret(context, submission, { path, texts: [link.url] });
 }
