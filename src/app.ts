@@ -247,7 +247,7 @@ function serveHttp(
       ...common,
       mounts,
       completeApi,
-      createReference: createReferenceRoutes,
+      createReference: (readApi) => createReferenceRoutes(readApi, reference.baseUrl),
       checkReady: () => checkStoreReady(store),
     }),
   );

@@ -19,12 +19,13 @@ export const REFERENCE_PATH = '/docs/api';
 const EVENTS_PATH = `${REFERENCE_PATH}/events`;
 const styles = loadAsset(new URL('reference.css', import.meta.url));
 
-export function createReferenceRoutes(readDocument: () => object): OpenAPIHono<HttpEnv> {
+/** `baseUrl`: where browsers reach these pages. */
+export function createReferenceRoutes(readDocument: () => object, baseUrl: string): OpenAPIHono<HttpEnv> {
   const routes = createPageRoutes();
   const pages = new Map<string, Promise<Html>>();
   addAssetRoutes(routes, [styleSheet, icon, styles]);
   // After that of the sign-in, which stores the choice too; a process without a sign-in has this one only.
-  addLanguageRoute(routes);
+  addLanguageRoute(routes, { baseUrl });
   const serve = (path: string, render: (texts: ReferenceTexts, document: ReferenceDocument) => Html) =>
     routes.get(path, async (c) => {
       const texts = readReferenceTexts(c);

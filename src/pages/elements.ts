@@ -108,7 +108,7 @@ export function renderCheck(choice: Choice, type: 'checkbox' | 'radio' = 'checkb
 /** A refusal that belongs to the whole form; read out at once, and first in the focus order. */
 export function renderMistake(texts: FrameTexts, mistake: Mistake | undefined): Html | '' {
   if (mistake === undefined) return '';
-  return html`<div class="notice bad" role="alert" tabindex="-1"${mistake.field ? '' : html` autofocus`}><strong>${texts.mistakes}.</strong> ${mistake.message}</div>`;
+  return html`<div class="notice bad" role="alert" tabindex="-1"${mistake.field ? '' : html` autofocus`}><strong>${texts.mistakes}${texts.marks.stop}</strong>${mistake.message}</div>`;
 }
 
 export function renderDone(message: string | undefined): Html | '' {

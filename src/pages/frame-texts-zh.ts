@@ -20,6 +20,7 @@ export const frameTextsZh: Texts<typeof frameTexts> = {
   remove: '移除',
   unknown: '未知',
   mistakes: '请更正以下问题',
+  marks: { comma: '，', stop: '。', colon: '：' },
   explain: explainFrameFailure,
   goOn: {
     title: '正在跳转',
@@ -37,6 +38,7 @@ export const frameTextsZh: Texts<typeof frameTexts> = {
     notFound: '页面不存在',
     trace: '联系支持人员时，请提供此跟踪 ID：',
     home: '返回首页',
+    otherSite: '此表单由其他网站发送。',
     refusalGone: '此表单的错误信息已不再显示。请返回表单并重新提交。',
   },
 };

@@ -16,6 +16,8 @@ export const frameTexts = {
   remove: 'Remove',
   unknown: 'Unknown',
   mistakes: 'Please correct this',
+  /** Between parts of a sentence that are put together. */
+  marks: { comma: ', ', stop: '. ', colon: ': ' },
   /** What a refusal of a rule says, which is English. */
   explain: (message: string) => message,
   goOn: {
@@ -34,6 +36,7 @@ export const frameTexts = {
     notFound: 'There is no such page',
     trace: 'For support, quote this trace id:',
     home: 'Back to the start page',
+    otherSite: 'This form was sent from another site.',
     refusalGone: 'What was wrong with this form is not shown any more. Go back to the form and send it again.',
   },
 } as const;

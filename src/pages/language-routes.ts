@@ -3,18 +3,25 @@ import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import type { HttpEnv } from '../http/context.ts';
 import { findLanguage, type Language } from '../language/language.ts';
+import { checkOrigin } from './form-origin.ts';
 import { LANGUAGE_PATH } from './layout.ts';
 import { keepLanguage } from './locale.ts';
 import { readField, readForm } from './page-routes.ts';
 
-type StoreChoice = (c: Context<HttpEnv>, language: Language) => Promise<void>;
+export interface LanguageSwitch {
+  /** Where browsers reach the pages. */
+  readonly baseUrl: string;
+  /** Keeps the choice with the person, where people sign in. */
+  readonly storeChoice?: (c: Context<HttpEnv>, language: Language) => Promise<void>;
+}
 
-/** `storeChoice`: with the person, where people sign in. An unknown language changes nothing. */
-export function addLanguageRoute(routes: OpenAPIHono<HttpEnv>, storeChoice?: StoreChoice): void {
+/** An unknown language changes nothing. */
+export function addLanguageRoute(routes: OpenAPIHono<HttpEnv>, { baseUrl, storeChoice }: LanguageSwitch): void {
   routes.post(LANGUAGE_PATH, async (c) => {
+    checkOrigin(c, baseUrl);
     const language = findLanguage(readField(await readForm(c), 'language'));
     if (language !== undefined) {
-      keepLanguage(c, language);
+      keepLanguage(c, language, baseUrl);
       await storeChoice?.(c, language);
     }
     return c.redirect(findPathBack(c), 303);

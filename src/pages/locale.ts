@@ -38,8 +38,8 @@ export function preferLanguage(c: Context<HttpEnv>, language: string | null): vo
   if (known !== undefined) c.set('preferredLanguage', known);
 }
 
-/** Keeps the choice in this browser. */
-export function keepLanguage(c: Context<HttpEnv>, language: Language): void {
-  const secure = new URL(c.req.url).protocol === 'https:';
+/** Keeps the choice in this browser. `baseUrl`: behind a proxy that ends TLS, only it says that browsers use https. */
+export function keepLanguage(c: Context<HttpEnv>, language: Language, baseUrl: string): void {
+  const secure = new URL(baseUrl).protocol === 'https:';
   setCookie(c, LANGUAGE_COOKIE, language, { path: '/', maxAge: YEAR_SECONDS, sameSite: 'Lax', httpOnly: true, secure });
 }

@@ -22,7 +22,8 @@ export interface RefusedFormDependencies {
   readonly world: Pick<World, 'nowMs'>;
 }
 
-const PARAMETER = 'refused';
+/** In the address of the page that shows a refusal. */
+export const REFUSED_PARAMETER = 'refused';
 const LIFETIME_MS = 10 * 60_000;
 /** So that the address stays short. */
 const MAX_VALUE_LENGTH = 320;
@@ -41,7 +42,7 @@ export function redirectRefused(
   const values = Object.entries(refused.values ?? {}).map(([name, value]) => [name, value.slice(0, MAX_VALUE_LENGTH)]);
   const kept: Kept = { ...refused, values: Object.fromEntries(values), atMs: world.nowMs() };
   const ciphertext = cipher.encrypt(JSON.stringify(kept), bindTo(url.pathname, browser));
-  url.searchParams.set(PARAMETER, Buffer.from(ciphertext).toString('base64url'));
+  url.searchParams.set(REFUSED_PARAMETER, Buffer.from(ciphertext).toString('base64url'));
   return c.redirect(url.pathname + url.search, 303);
 }
 
@@ -51,7 +52,7 @@ export function readRefused(
   c: Context<HttpEnv>,
   browser: string,
 ): RefusedForm | undefined {
-  const text = c.req.query(PARAMETER);
+  const text = c.req.query(REFUSED_PARAMETER);
   if (text === undefined) return undefined;
   const kept = decrypt(cipher, text, bindTo(c.req.path, browser));
   if (kept === undefined || Math.abs(world.nowMs() - kept.atMs) > LIFETIME_MS) return undefined;

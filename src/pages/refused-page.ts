@@ -7,18 +7,29 @@ import type { Context } from 'hono';
 import type { Failure } from '../errors.ts';
 import type { HttpEnv } from '../http/context.ts';
 import type { RespondPage } from '../http/mount.ts';
+import { isFromOtherSite } from './form-origin.ts';
 import { renderErrorPage } from './notice-pages.ts';
 import { respondPage } from './page-response.ts';
 import { respondRefusal, showRefusal, toPageRefusal } from './page-routes.ts';
-import { type RefusedForm, type RefusedFormDependencies, readRefused, redirectRefused } from './refused-form.ts';
+import {
+  REFUSED_PARAMETER,
+  type RefusedForm,
+  type RefusedFormDependencies,
+  readRefused,
+  redirectRefused,
+} from './refused-form.ts';
 import { readFrameTexts } from './texts.ts';
 
 export interface RefusedPageDependencies extends RefusedFormDependencies {
+  /** Where browsers reach the pages. */
+  readonly baseUrl: string;
   /** What binds a page to this browser; sets its cookie. */
   readonly openForm: (c: Context<HttpEnv>) => string;
 }
 
 const PATH = '/refused';
+/** Of a form from another site, in place of a refusal that only one browser is shown. */
+const OTHER_SITE = 'another-site';
 /** A refusal can quote what was sent. */
 const MAX_MESSAGE_LENGTH = 1000;
 
@@ -26,6 +37,8 @@ const MAX_MESSAGE_LENGTH = 1000;
 export function createRefusalResponder(dependencies: RefusedPageDependencies): RespondPage {
   return (failure, status, c) => {
     if (c.req.method !== 'POST' || isWithoutRoute(failure)) return respondRefusal(failure, status, c);
+    // A browser sends no cookie of ours with such a form. A new one would replace it, and with it the forms that are open.
+    if (isFromOtherSite(c, dependencies.baseUrl)) return c.redirect(`${PATH}?${REFUSED_PARAMETER}=${OTHER_SITE}`, 303);
     const { message, traceId } = toPageRefusal(failure, status, c);
     const refused = {
       message: message.slice(0, MAX_MESSAGE_LENGTH),
@@ -41,6 +54,10 @@ export function createRefusalResponder(dependencies: RefusedPageDependencies): R
 export function addRefusedPage(routes: OpenAPIHono<HttpEnv>, dependencies: RefusedPageDependencies): void {
   routes.get(PATH, (c) => {
     const texts = readFrameTexts(c);
+    if (c.req.query(REFUSED_PARAMETER) === OTHER_SITE) {
+      const page = renderErrorPage(texts, { message: texts.error.otherSite });
+      return respondPage(c, page, { status: 403 });
+    }
     const refused = readRefused(dependencies, c, dependencies.openForm(c));
     if (refused === undefined)
       return respondPage(c, renderErrorPage(texts, { message: texts.error.refusalGone }), { status: 410 });

@@ -58,6 +58,14 @@ test('the switch leads back to a path of this service, whatever the referrer say
   }
 });
 
+test('behind a proxy that ends TLS, the cookie of the switch is Secure like all others', async () => {
+  await using service = await startPageService({ baseUrl: 'https://id.example.org' });
+  const headers = { Origin: 'https://id.example.org' };
+  const body = new URLSearchParams({ language: 'zh-CN' });
+  const response = await fetch(`${service.url}/language`, { method: 'POST', redirect: 'manual', headers, body });
+  assert.match(response.headers.get('set-cookie') ?? '', /^trivet_language=zh-CN; .*; Secure/);
+});
+
 test('the switch sets no cookie for a language that does not exist', async () => {
   await using service = await startPageService();
   const body = new URLSearchParams({ language: 'xx' });
@@ -74,6 +82,9 @@ test('a refused form is in the language of the person, with what a rule says', a
   assert.equal(refused.status, 422);
   assert.match(refused.body, /<html lang="zh-CN">[\s\S]*请更正以下问题[\s\S]*至少选择一个权限范围/);
   assert.doesNotMatch(refused.body, /Cannot create the token/);
+  const pages = [refused, await client.get('/account/security'), await client.get('/account/activity')];
+  for (const { body } of pages)
+    assert.doesNotMatch(body, /\p{Script=Han}(<[^>]*>)*[.,:;](<[^>]*>)*\s/u, 'a stop of another script');
 });
 
 describe('in a browser', { skip: findReasonToSkipPages() }, () => {

@@ -27,9 +27,12 @@ export function createPages(
   const routes = createPageRoutes(context.respondRefusal);
   const pages = createAccountPages(routes, context, guard);
   addAssetRoutes(routes, [styleSheet, icon, pageScript, passkeyScript]);
-  addLanguageRoute(routes, async (c, language) => {
-    const session = await context.currentSession(c);
-    if (session !== undefined) await context.store.writeAll([setLanguageStatement(session.user.id, language)]);
+  addLanguageRoute(routes, {
+    baseUrl: context.baseUrl,
+    storeChoice: async (c, language) => {
+      const session = await context.currentSession(c);
+      if (session !== undefined) await context.store.writeAll([setLanguageStatement(session.user.id, language)]);
+    },
   });
   addProfileRoutes(pages);
   addSecurityRoutes(pages);

@@ -76,6 +76,27 @@ test('S06 the sign-in form itself cannot be forged', async (t) => {
   );
 });
 
+test('a form from another site sets no cookie, so that the forms that are open still work', async (t) => {
+  const service = await servePages(t);
+  await addUser(service, 'ada');
+  const client = createFormClient(service.url);
+  const hidden = readHidden((await client.get('/sign-in')).body, '/sign-in');
+  // As a browser sends it: without the cookies, which are SameSite=Lax.
+  const foreign = createFormClient(service.url);
+  for (const path of ['/sign-in', '/language', '/setup']) {
+    const answer = await foreign.post(path, { language: 'zh-CN' }, { origin: 'https://evil.example' });
+    assert.deepEqual(
+      [answer.status, answer.location, answer.cookies],
+      [303, '/refused?refused=another-site', []],
+      path,
+    );
+  }
+  const shown = await client.get('/refused?refused=another-site');
+  assert.equal(shown.status, 403);
+  assert.match(shown.body, /This form was sent from another site/);
+  assert.equal((await client.post('/sign-in', { ...hidden, login: 'ada', password: PASSWORD })).location, '/');
+});
+
 test('a form that is no form is refused', async (t) => {
   const service = await servePages(t);
   const client = createFormClient(service.url);

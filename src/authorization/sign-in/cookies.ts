@@ -57,25 +57,3 @@ export function isSameText(a: string, b: string): boolean {
   const [left, right] = [a, b].map((text) => createHash('sha256').update(text).digest());
   return timingSafeEqual(left!, right!);
 }
-
-/**
- * Throws `forbidden` for a form posted from another site. A browser always sends `Origin` with a cross-site post; our
- * own pages send it too, because their referrer policy is `same-origin`.
- */
-export function checkOrigin(c: Context<HttpEnv>, baseUrl: string): void {
-  const origin = c.req.header('origin');
-  const site = c.req.header('sec-fetch-site');
-  if (origin === undefined && (site === undefined || site === 'same-origin' || site === 'none')) return;
-  if (origin !== undefined && isOwnOrigin(origin, baseUrl, c.req.header('host'))) return;
-  throw new Failure('forbidden', 'This form was sent from another site');
-}
-
-/** The name clients know us by, or the one this request came to (a browser does not let a page choose `Host`). */
-function isOwnOrigin(origin: string, baseUrl: string, host: string | undefined): boolean {
-  const own = new URL(baseUrl);
-  if (origin === own.origin) return true;
-  if (!URL.canParse(origin) || host === undefined) return false;
-  const { protocol, host: sentHost } = new URL(origin);
-  // Anyone on the network path can write a page that came over plain http.
-  return sentHost === host && (own.protocol !== 'https:' || protocol === 'https:');
-}

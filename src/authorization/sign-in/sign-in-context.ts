@@ -6,6 +6,7 @@ import { isFailure } from '../../errors.ts';
 import type { HttpEnv } from '../../http/context.ts';
 import type { RespondPage } from '../../http/mount.ts';
 import type { Mailer } from '../../mail/mailer.ts';
+import { checkOrigin } from '../../pages/form-origin.ts';
 import { preferLanguage } from '../../pages/locale.ts';
 import { toMistake } from '../../pages/page-routes.ts';
 import type { RefusedForm } from '../../pages/refused-form.ts';
@@ -22,7 +23,7 @@ import {
 import type { User } from '../accounts/user-store.ts';
 import type { Messages } from '../messages/messages.ts';
 import type { CountToken } from '../tokens/token-metrics.ts';
-import { type Cookies, checkFormToken, checkOrigin, createCookies, type FormFields, formToken } from './cookies.ts';
+import { type Cookies, checkFormToken, createCookies, type FormFields, formToken } from './cookies.ts';
 import type { Flow } from './flow.ts';
 import { rememberDevice } from './known-device.ts';
 import { isBusy } from './password-hash-queue.ts';
@@ -112,7 +113,7 @@ export function createSignInContext(dependencies: SignInContextDependencies): Si
       checkFormToken(form, cookies.read(c, 'session'));
     },
     openForm,
-    respondRefusal: createRefusalResponder({ cipher, world, openForm }),
+    respondRefusal: createRefusalResponder({ cipher, world, baseUrl, openForm }),
     checkOpenForm(c, form) {
       checkOrigin(c, baseUrl);
       checkFormToken(form, cookies.read(c, 'form'));

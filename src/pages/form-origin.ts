@@ -1,0 +1,29 @@
+/**
+ * Where a form was sent from. A browser always sends `Origin` with a cross-site post; our own pages send it too, because
+ * their referrer policy is `same-origin`.
+ */
+import type { Context } from 'hono';
+import { Failure } from '../errors.ts';
+import type { HttpEnv } from '../http/context.ts';
+
+/** Throws `forbidden` for a form posted from another site. `baseUrl`: where browsers reach the pages. */
+export function checkOrigin(c: Context<HttpEnv>, baseUrl: string): void {
+  if (isFromOtherSite(c, baseUrl)) throw new Failure('forbidden', 'This form was sent from another site');
+}
+
+export function isFromOtherSite(c: Context<HttpEnv>, baseUrl: string): boolean {
+  const origin = c.req.header('origin');
+  const site = c.req.header('sec-fetch-site');
+  if (origin === undefined) return site !== undefined && site !== 'same-origin' && site !== 'none';
+  return !isOwnOrigin(origin, baseUrl, c.req.header('host'));
+}
+
+/** The name clients know us by, or the one this request came to (a browser does not let a page choose `Host`). */
+function isOwnOrigin(origin: string, baseUrl: string, host: string | undefined): boolean {
+  const own = new URL(baseUrl);
+  if (origin === own.origin) return true;
+  if (!URL.canParse(origin) || host === undefined) return false;
+  const { protocol, host: sentHost } = new URL(origin);
+  // Anyone on the network path can write a page that came over plain http.
+  return sentHost === host && (own.protocol !== 'https:' || protocol === 'https:');
+}
