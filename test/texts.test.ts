@@ -12,7 +12,7 @@ import { consoleTexts } from '../src/console/texts/console-texts.ts';
 import { consoleTextsZh } from '../src/console/texts/console-texts-zh.ts';
 import { noticeTexts } from '../src/notices/notice-texts.ts';
 import { noticeTextsZh } from '../src/notices/notice-texts-zh.ts';
-import { PHRASES_ZH } from '../src/pages/failures-zh.ts';
+import { explainFrameFailure, PHRASES_ZH } from '../src/pages/failures-zh.ts';
 import { frameTexts } from '../src/pages/frame-texts.ts';
 import { frameTextsZh } from '../src/pages/frame-texts-zh.ts';
 import { findUnusedTexts, listTextPaths, listUsedPaths } from './support/text-uses.ts';
@@ -67,7 +67,7 @@ test('the mails are the same in both languages', () =>
   assert.deepEqual(Object.keys(mailMessagesZh), Object.keys(mailMessages)));
 
 test('each Chinese text has Chinese in it, or is a name', () => {
-  const isName = /^[\d\s%–.,:/+()\w@ºMAPE-]*$/;
+  const isName = /^[\d\s%–.,:，。：/+()\w@ºMAPE-]*$/;
   for (const { chinese, name } of CATALOGUES)
     for (const path of listTextPaths(chinese)) {
       const text = path.split('.').reduce<unknown>((value, key) => (value as Record<string, unknown>)[key], chinese);
@@ -81,6 +81,64 @@ test('a text that nothing uses is found', () => {
   const paths = listTextPaths({ page: { title: 'a', lead: 'b', states: { on: 'c', off: 'd' } }, save: 'e', gone: 'f' });
   const source = 'const t = texts.page;\nshow(t.title, t.states[state], texts.save, other.lead);';
   assert.deepEqual(findUnusedTexts(paths, listUsedPaths(source, ['texts'])), ['page.lead', 'gone']);
+});
+
+/** Rooms whose refusals pages show. */
+const SHOWN_BY_PAGES = [
+  'src/{pages,console}/**/*.ts',
+  'src/http/{failure-response,limit-body,parser-limits}.ts',
+  'src/authorization/{account-pages,accounts,applications,password-links,people-pages,sign-in}/*.ts',
+  'src/authorization/administration/{invite-people,manage-people,people-store,person}.ts',
+  'src/authorization/oauth/{authorize-request,consent-answer,device-routes}.ts',
+  'src/authorization/tokens/personal-token.ts',
+  'src/webhooks/{addresses,management,repositories}/*.ts',
+  'src/prediction/registry/{model-store,what-if}.ts',
+];
+
+/** Refusals in these rooms that no page shows, and those whose rule is put in as a whole, which has a phrase of its own. */
+const WITHOUT_PHRASE: readonly [start: string, reason: string][] = [
+  ['Cannot update the webhook: remove_password', 'by the API alone'],
+  ['403 Forbidden', 'by the API alone'],
+  ['Forbidden: the token is limited', 'by the API alone'],
+  ['Project not found:', 'a page says that it does not exist'],
+  ['Cannot read the request: its JSON', 'no form is JSON'],
+  ['Cannot create the organization', 'by command and API alone'],
+  ['Cannot remove the member', 'by command and API alone'],
+  ['Cannot use this url: it {}', 'its rule'],
+  ['Cannot create the token: {} {}', 'its rule'],
+  ['Cannot take the password: {}', 'its rule'],
+  ['Cannot save the application: {} {}', 'its rule'],
+  ['Cannot register the redirect URI: it must {}', 'its rule'],
+  ['{} must be {}', 'its rule'],
+  ['{} {}', 'its rule'],
+];
+
+function listRefusals(): string[] {
+  const paths = globSync(SHOWN_BY_PAGES).filter((path) => !path.endsWith('.test.ts'));
+  const sources = paths.map((path) => readFileSync(path, 'utf8'));
+  const refusal = /new Failure\(\s*'\w+',\s*(?:`((?:[^`\\]|\\.)*)`|'((?:[^'\\]|\\.)*)')/g;
+  return sources.flatMap((source) =>
+    [...source.matchAll(refusal)].map(([, template, text]) =>
+      (template ?? text ?? '').replaceAll("\\'", "'").replace(/\$\{(?:[^{}]|\{[^}]*\})*\}/g, '{}'),
+    ),
+  );
+}
+
+test('each refusal that a page shows has a phrase in Chinese', () => {
+  const refusals = listRefusals();
+  assert.ok(refusals.length > 50, `${refusals.length} refusals were found`);
+  const without = refusals.filter(
+    (refusal) => !/\p{Script=Han}/u.test(explainFrameFailure(refusal.replaceAll('{}', 'x7'))),
+  );
+  assert.deepEqual(
+    without.filter((refusal) => !WITHOUT_PHRASE.some(([start]) => refusal.startsWith(start))),
+    [],
+  );
+  for (const [start] of WITHOUT_PHRASE)
+    assert.ok(
+      without.some((refusal) => refusal.startsWith(start)),
+      `"${start}" is no longer needed`,
+    );
 });
 
 test('each phrase for a refusal has an English text in the program', () => {

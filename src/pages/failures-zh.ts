@@ -16,6 +16,11 @@ export const PHRASES_ZH: readonly Phrase[] = [
     'Cannot read the form: it must be sent as application/x-www-form-urlencoded',
     '无法读取表单：必须以 application/x-www-form-urlencoded 格式发送。',
   ],
+  ['Cannot read the request: its body ended early', '无法读取请求：正文不完整。'],
+  ['Cannot read the request: its body must be at most {} bytes', '请求正文最多 {1} 字节。'],
+  ['Cannot read the request: it must have at most {} parameters', '请求最多 {1} 个参数。'],
+  ["Request method '{}' not supported, allowed: {}", '不支持请求方法 {1}，允许的方法：{2}。'],
+  ['The service failed; the trace id finds the reason in its log', '服务出错；可凭追踪编号在其日志中查找原因。'],
   // Accounts
   [
     'Cannot take the password: it must be {} to {} characters long, got {}',
@@ -109,6 +114,7 @@ export const PHRASES_ZH: readonly Phrase[] = [
     '限定仓库的令牌只能使用权限范围 {1}，“{2}”不可用。',
   ],
   ['Cannot create the token: the session or token that makes it has ended', '无法创建令牌：当前会话已结束。'],
+  ['Cannot revoke the token: no token has this id', '没有使用此编号的令牌。'],
   // Consent and devices
   ['This code is unknown or has expired. Check it on the device', '代码无效或已过期。请检查设备上的代码。'],
   ['The device asks for rights that you do not have', '设备请求了您没有的权限。'],
@@ -117,7 +123,10 @@ export const PHRASES_ZH: readonly Phrase[] = [
     'The application did not say where to return to: redirect_uri is missing',
     '应用没有提供回调地址：缺少 redirect_uri。',
   ],
-  ['The address to return to is not registered for "{}"', '回调地址未在应用“{1}”中注册。'],
+  [
+    'The address to return to is not registered for "{}": it must be one of the redirect addresses of the application, letter for letter, got "{}"',
+    '回调地址“{2}”未在应用“{1}”中注册：必须与应用的某个回调地址逐字一致。',
+  ],
   ['No application is known under this client_id', '没有使用此 client_id 的应用。'],
   // Webhooks
   ['Cannot create the repository: "{}" exists already', '仓库“{1}”已存在。'],
@@ -200,6 +209,7 @@ export const PHRASES_ZH: readonly Phrase[] = [
     'Cannot roll back "{}": no other version was served before this one',
     '无法回滚“{1}”：在此版本之前没有其他版本上线过。',
   ],
+  ['Cannot roll back "{}": it would lead to version {} by now', '无法回滚“{1}”：现在将回到版本 {2}。'],
   ['Cannot roll back "{}": there is no such model', '无法回滚“{1}”：没有这个模型。'],
   ['better on the newest rows', '在最新数据上更好'],
   ['trained from files', '由文件训练'],

@@ -196,3 +196,16 @@ test('the activity goes on page by page to the first event', async (t) => {
   assert.match(second.body, /Signed in/);
   assert.equal((await client.get('/account/activity?before=nonsense')).status, 200);
 });
+
+test('activity names an application, and the page of an application has the addresses that its programs need', async (t) => {
+  const service = await servePages(t);
+  await addUser(service, 'ada');
+  const client = await openAs(service, 'ada');
+  const given = { name: 'Builder', redirect_uri: 'https://builder.example/callback', kind: 'confidential' };
+  const { location } = await client.submit('/account/applications/new', '/account/applications', given);
+  const path = new URL(location ?? '', service.url).pathname;
+  const page = await client.get(path);
+  for (const end of ['/oauth/authorize', '/oauth/token', '/.well-known/openid-configuration'])
+    assert.ok(page.body.includes(`<code>${service.url}${end}</code>`), end);
+  assert.ok((await client.get('/account/activity')).body.includes(`Builder (${path.split('/').at(-1)})`));
+});

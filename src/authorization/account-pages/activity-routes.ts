@@ -3,6 +3,7 @@ import { Failure } from '../../errors.ts';
 import { renderMoment } from '../../pages/elements.ts';
 import type { Html } from '../../pages/layout.ts';
 import { type EventCursor, listEvents, type RecordedEvent } from '../accounts/audit-store.ts';
+import { findApplication } from '../applications/application-store.ts';
 import { type Messages, readMessages } from '../messages/messages.ts';
 import type { AccountPages, PageRequest } from './account-pages.ts';
 
@@ -28,12 +29,13 @@ async function showEvents({ store }: AccountPages['context'], { c, session, show
   const events = await listEvents(store, search);
   const shown = events.slice(0, PAGE_SIZE);
   const last = shown.at(-1);
+  const names = { applications: await findApplicationNames(store, shown) };
   const more =
     events.length > PAGE_SIZE && last
       ? html`<p><a class="button plain" href="${HERE}?before=${last.atMs}.${last.id}">${t.more}</a></p>`
       : '';
   const content = html`<div class="tight"><h1>${t.title}</h1><p class="soft">${t.lead}</p></div>
-${shown.length === 0 ? html`<p class="empty">${t.none}</p>` : html`<ul class="list">${shown.map((event) => renderEvent(messages, event, undefined))}</ul>`}${more}`;
+${shown.length === 0 ? html`<p class="empty">${t.none}</p>` : html`<ul class="list">${shown.map((event) => renderEvent(messages, event, names))}</ul>`}${more}`;
   return show({ title: t.title, here: HERE, content });
 }
 
@@ -45,16 +47,29 @@ const WARNING_KINDS = new Set([
   'secret_in_query',
 ]);
 
-export function renderEvent(
-  messages: Messages,
-  event: RecordedEvent,
-  logins: ReadonlyMap<string, string> | undefined,
-): Html {
-  const { details = {} } = event;
+export interface EventNames {
+  /** Absent where all events are of one account. */
+  readonly logins?: ReadonlyMap<string, string>;
+  readonly applications: ReadonlyMap<string, string>;
+}
+
+/** By client id. An application that was deleted has none. */
+export async function findApplicationNames(
+  store: AccountPages['context']['store'],
+  events: readonly RecordedEvent[],
+): Promise<Map<string, string>> {
+  const clientIds = new Set(events.flatMap(({ clientId }) => clientId ?? []));
+  const found = await Promise.all([...clientIds].map((clientId) => findApplication(store, clientId)));
+  return new Map(found.flatMap((application) => (application ? [[application.clientId, application.name]] : [])));
+}
+
+export function renderEvent(messages: Messages, event: RecordedEvent, { logins, applications }: EventNames): Html {
+  const { details = {}, clientId } = event;
+  const application = clientId && applications.get(clientId);
   const facts = [
     logins && event.userId ? (logins.get(event.userId) ?? event.userId) : undefined,
     logins && event.actorId ? messages.activity.doneBy(logins.get(event.actorId) ?? event.actorId) : undefined,
-    event.clientId,
+    application ? `${application} (${clientId})` : clientId,
     event.address === '-' ? undefined : event.address,
   ].filter((fact) => fact !== undefined);
   // As the log has them: it is English, like the log of the service.

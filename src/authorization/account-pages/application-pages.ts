@@ -98,6 +98,8 @@ ${renderCheck({ name: 'authenticated_refresh', value: '1', label: t.strictRefres
 
 export interface ApplicationView extends FormView {
   readonly application: Application;
+  /** The address of the authorization server. */
+  readonly issuer: string;
   readonly secrets: readonly ApplicationSecret[];
   /** Shown on the page that made it, and never again. */
   readonly secret?: string | undefined;
@@ -111,7 +113,9 @@ export function renderApplication(messages: Messages, view: ApplicationView): Ht
   return html`<p class="small"><a href="/account/applications">${t.title}</a></p><h1>${application.name}</h1>
 ${renderDone(view.done)}${renderMistake(messages, view.mistake)}
 ${application.secretInQueryAtMs === undefined ? '' : html`<p class="notice warn">${t.inQuery(messages.format.date(application.secretInQueryAtMs))}</p>`}
-<section class="card stack"><dl class="facts"><dt>${t.clientId}</dt><dd><code>${application.clientId}</code></dd><dt>${t.kind}</dt><dd>${application.isPublic ? t.public : t.confidential}</dd></dl></section>
+<section class="card stack"><dl class="facts"><dt>${t.clientId}</dt><dd><code>${application.clientId}</code></dd><dt>${t.kind}</dt><dd>${application.isPublic ? t.public : t.confidential}</dd>
+<dt>${t.signInAddress}</dt><dd><code>${view.issuer}/oauth/authorize</code></dd><dt>${t.tokenAddress}</dt><dd><code>${view.issuer}/oauth/token</code></dd>
+<dt>${t.metadataAddress}</dt><dd><code>${view.issuer}/.well-known/openid-configuration</code></dd></dl></section>
 ${application.isPublic ? '' : renderSecrets(messages, view, path)}
 <section class="card stack" aria-labelledby="settings"><h2 id="settings">${t.settings}</h2>
 <form method="post" action="${path}" class="stack">${renderCsrf(csrfToken)}${renderFields(messages, view)}${renderGrants(messages, view.values)}<button>${messages.save}</button></form></section>

@@ -183,7 +183,13 @@ async function showApplication(
   const messages = readMessages(c);
   const { application, values = valuesOf(application) } = shown;
   const secrets = await listSecrets(context.store, application.clientId);
-  const content = renderApplication(messages, { ...shown, values, secrets, csrfToken: session.csrfToken });
+  const content = renderApplication(messages, {
+    ...shown,
+    issuer: context.baseUrl,
+    values,
+    secrets,
+    csrfToken: session.csrfToken,
+  });
   const at = `${HERE}/${application.clientId}`;
   return show({ title: application.name, here: HERE, at, content }, { status: shown.mistake ? 422 : 200 });
 }

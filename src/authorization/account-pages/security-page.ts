@@ -149,7 +149,7 @@ export function renderTotpSetup(messages: Messages, view: TotpView): Html {
   const t = messages.security;
   return html`<p class="small"><a href="/account/security">${t.title}</a></p><h1>${t.totpStart}</h1>${renderMistake(messages, view.mistake)}
 <section class="card stack"><h2>${t.totpScan}</h2>${renderQrCode(view.uri, t.totpScan)}
-<p>${t.totpKey}: <code class="secret" id="totp-key">${view.seed.replace(/(.{4})(?=.)/g, '$1 ')}</code></p>
+<p>${t.totpKey}${messages.marks.colon}<code class="secret" id="totp-key">${view.seed.replace(/(.{4})(?=.)/g, '$1 ')}</code></p>
 <p class="small"><a href="${view.uri}">${t.totpUri}</a></p>
 <form method="post" action="/account/security/totp/confirm" class="stack">${renderCsrf(view.csrfToken)}
 ${renderField({ name: 'code', label: t.totpConfirm, autocomplete: 'one-time-code', inputMode: 'numeric', className: 'one-time', mistake: view.mistake })}

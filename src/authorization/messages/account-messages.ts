@@ -73,7 +73,8 @@ export const accountMessages = {
     totpStopped: 'The authenticator app is off.',
     proveFirst: 'Enter your password to confirm',
     recovery: 'Recovery codes',
-    recoveryAbout: 'Each code works once instead of the app. Store them in a safe place; they are shown only now.',
+    recoveryAbout:
+      'Each code works once instead of the app. Store them in a safe place now: they are shown only this once, and a reload or another language of the page loses them.',
     recoveryLeft: (count: number) => `${plural(count, 'recovery code', 'recovery codes')} left.`,
     recoveryRenew: 'Make new recovery codes',
     recoveryDone: 'I have kept them',
@@ -132,7 +133,7 @@ export const accountMessages = {
     description: 'Description',
     redirectUris: 'Redirect addresses',
     redirectUrisHint:
-      'One per line, exactly as your application sends them. http is allowed for loopback only, with any port.',
+      'One per line, as https://app.example.com/callback, letter for letter as your application sends them. http is for loopback alone, as http://127.0.0.1:9000/callback; there any port fits.',
     kind: 'Kind',
     confidential: 'Runs on a server',
     confidentialHint: 'It can keep a secret.',
@@ -146,6 +147,9 @@ export const accountMessages = {
     strictRefreshHint: 'A refresh token alone is then not accepted.',
     submit: 'Create application',
     clientId: 'Client id',
+    signInAddress: 'People are sent to',
+    tokenAddress: 'Codes are exchanged at',
+    metadataAddress: 'For OAuth libraries',
     secrets: 'Secrets',
     secretsLead:
       'Two can be valid at once, so that you can rotate without downtime: add one, switch to it, delete the other.',
@@ -156,7 +160,8 @@ export const accountMessages = {
     secretMade: (date: string) => `Created ${date}`,
     secretUsed: (date: string) => `last used ${date}`,
     secretNever: 'never used',
-    secretOnce: 'The new secret. Copy it now: it is shown only this once.',
+    secretOnce:
+      'The new secret. Copy it now: it is shown only this once, and a reload or another language of the page loses it.',
     inQuery: (date: string) =>
       `A secret was sent in a URL ${date}, where logs can keep it. Send it in the form or by HTTP Basic, and replace it.`,
     settings: 'Settings',
@@ -184,9 +189,10 @@ export const accountMessages = {
     forever: 'Never',
     scopes: 'Scopes',
     repositories: 'Only for these repositories (optional)',
-    repositoriesHint: 'OWNER/NAME, with spaces between. The token then reaches nothing else.',
+    repositoriesHint:
+      'OWNER/NAME, with spaces between. The token then reaches nothing else, and has scopes of repositories alone: all_projects, all_pr, all_issue, all_note, all_hook, all_repository, events:write.',
     submit: 'Create token',
-    once: 'Your new token. Copy it now: it is shown only this once.',
+    once: 'Your new token. Copy it now: it is shown only this once, and a reload or another language of the page loses it.',
     made: (date: string) => `Created ${date}`,
     used: (date: string) => `last used ${date}`,
     neverUsed: 'never used',

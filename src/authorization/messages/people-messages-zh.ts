@@ -86,7 +86,7 @@ export const peopleMessagesZh: Texts<typeof peopleMessages> = {
       mailed: '链接已发送。',
       created: '账号已创建。',
     },
-    link: '链接如下。请立即复制：它只显示这一次。',
+    link: '链接如下。请立即复制：它只显示这一次，刷新页面或切换语言后不再显示。',
     linkSpent: '该链接已显示过，不能再次显示。请重新生成。',
   },
   changes: {

@@ -86,7 +86,7 @@ export const peopleMessages = {
       mailed: 'The link is sent.',
       created: 'The account is created.',
     },
-    link: 'The link. Copy it now: it is shown only this once.',
+    link: 'The link. Copy it now: it is shown only this once, and a reload or another language of the page loses it.',
     linkSpent: 'The link was shown before and cannot be shown again. Make a new one.',
   },
   changes: {

@@ -45,7 +45,8 @@ export const signInMessagesZh: Texts<typeof signInMessages> = {
     password: '密码',
     passwordHint: '至少 10 个字符。几个词连在一起既好记又难猜。',
     submit: '创建账号',
-    worthless: '此初始化链接已被使用或已过期。如果您已有账号，请登录；如果还没有任何账号，请重启服务以获取新链接。',
+    worthless:
+      '此初始化链接已被使用、已过期，或已有账号。如果您已有账号，请登录；trivet user password-link 可生成设置密码的链接。如果还没有任何账号，请重启服务以获取新链接。',
   },
   consent: {
     title: (name) => `允许 ${name} 访问吗？`,

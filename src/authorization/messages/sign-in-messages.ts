@@ -48,7 +48,7 @@ export const signInMessages = {
     passwordHint: 'At least 10 characters. A few words in a row are easy to remember and hard to guess.',
     submit: 'Create the account',
     worthless:
-      'This set-up link was used or has expired. If you have an account, sign in; if no account exists yet, restart the service for a new link.',
+      'This set-up link was used, has expired, or an account exists already. If you have an account, sign in; trivet user password-link makes a link to choose its password. If no account exists yet, restart the service for a new link.',
   },
   consent: {
     title: (name: string) => `Allow ${name}?`,

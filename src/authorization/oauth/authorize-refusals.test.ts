@@ -20,6 +20,16 @@ import { createUser } from '../accounts/user-store.ts';
 
 const cases: Case[] = [
   [
+    'a redirect address that is not registered is shown beside the rule, so that a developer sees the difference',
+    async (bench) => {
+      const { server } = bench;
+      const { cookie, fields } = await prepareRequest(bench);
+      const answer = await authorize(server, cookie, { ...fields, redirect_uri: 'https://app.example/other?a=<b>' });
+      assert.equal(answer.status, 400);
+      assert.match(answer.text, /letter for letter, got &quot;https:\/\/app\.example\/other\?a=&lt;b&gt;&quot;/);
+    },
+  ],
+  [
     'RFC 9700 §4.11.2 a refused request of a stranger is redirected only after the stranger has signed in',
     async (bench) => {
       const { server } = bench;

@@ -68,6 +68,8 @@ export function checkRequestSize(query: AuthorizeQuery): void {
   throw createOAuthFailure('invalid_request', 'The request is too long: its state must be shorter');
 }
 
+const MAX_SHOWN_LENGTH = 300;
+
 /** The client id to look up. Throws for a person to read. */
 export function readClientId({ values, repeated }: AuthorizeQuery): string {
   const clientId = values.get('client_id');
@@ -82,8 +84,17 @@ export function checkRedirectUri(query: AuthorizeQuery, application: Application
   if (redirectUri === undefined)
     throw new Failure('invalid', 'The application did not say where to return to: redirect_uri is missing');
   if (query.repeated.has('redirect_uri') || !isRegisteredRedirectUri(redirectUri, application.redirectUris))
-    throw new Failure('invalid', `The address to return to is not registered for "${application.name}"`);
+    throw refuseRedirectUri(application, redirectUri);
   return redirectUri;
+}
+
+/** It is shown, so that a developer sees how it differs from what is registered. */
+function refuseRedirectUri({ name }: Application, redirectUri: string): Failure {
+  const shown = redirectUri.slice(0, MAX_SHOWN_LENGTH);
+  return new Failure(
+    'invalid',
+    `The address to return to is not registered for "${name}": it must be one of the redirect addresses of the application, letter for letter, got "${shown}"`,
+  );
 }
 
 function refuseApplication(): Failure {

@@ -18,7 +18,7 @@ export function renderConsentPage(messages: Messages, view: ConsentView): Html {
 <h1>${t.title(application.name)}</h1>
 <p class="soft">${describeOrigin(messages, view)}</p>
 </div>
-<p><strong>${application.name}</strong> ${t.asks}, <strong>${user.login}</strong>. <a href="${view.switchAccountUrl}">${t.another}</a></p>
+<p><strong>${application.name}</strong> ${t.asks}${messages.marks.comma}<strong>${user.login}</strong>${messages.marks.stop}<a href="${view.switchAccountUrl}">${t.another}</a></p>
 ${application.description ? html`<p class="soft">${application.description}</p>` : ''}
 <section aria-labelledby="may">
 <h2 id="may">${t.may}</h2>
@@ -65,5 +65,5 @@ function renderTarget(messages: Messages, host: string): Html {
   const t = messages.consent;
   const isHere = /^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/.test(host);
   const isPunycode = host.includes('xn--');
-  return html`<p class="notice${isPunycode ? ' warn' : ''}">${t.leadsTo} <strong>${host}</strong>${isHere ? ` (${t.loopback})` : ''}.${isPunycode ? ` ${t.punycode}` : ''}</p>`;
+  return html`<p class="notice${isPunycode ? ' warn' : ''}">${t.leadsTo} <strong>${host}</strong>${isHere ? ` (${t.loopback})` : ''}${messages.marks.stop}${isPunycode ? t.punycode : ''}</p>`;
 }

@@ -6,7 +6,7 @@ import type { Mistake } from '../../pages/elements.ts';
 import { readExportFormat, respondExport } from '../../pages/export-rows.ts';
 import { toSentence } from '../../pages/page-routes.ts';
 import type { AccountPages, PageRequest } from '../account-pages/account-pages.ts';
-import { checkAdmin } from '../account-pages/activity-routes.ts';
+import { checkAdmin, findApplicationNames } from '../account-pages/activity-routes.ts';
 import { findLogins } from '../accounts/user-store.ts';
 import { type AuditSearch, findEvents, searchAudit, toRow } from '../administration/audit-operations.ts';
 import { type Messages, readMessages } from '../messages/messages.ts';
@@ -83,8 +83,9 @@ async function showAudit({ store }: AccountPages['context'], { c, show }: PageRe
     store,
     found.flatMap(({ userId, actorId }) => [userId, actorId]),
   );
+  const names = { logins, applications: await findApplicationNames(store, found) };
   const more = next === null ? undefined : AUDIT + formatAuditFilter(filter, { before: next });
-  const content = renderAudit(messages, { events: found, logins, filter, next: more, mistake });
+  const content = renderAudit(messages, { events: found, names, filter, next: more, mistake });
   return show({ title: messages.activity.allTitle, here: AUDIT, content }, { status: mistake ? 422 : 200 });
 }
 

@@ -1,7 +1,7 @@
 import { html } from 'hono/html';
 import { type Mistake, renderField, renderMistake, renderSelect } from '../../pages/elements.ts';
 import type { Html } from '../../pages/layout.ts';
-import { renderEvent } from '../account-pages/activity-routes.ts';
+import { type EventNames, renderEvent } from '../account-pages/activity-routes.ts';
 import { AUDIT_KINDS, type RecordedEvent } from '../accounts/audit-store.ts';
 import type { Messages } from '../messages/messages.ts';
 
@@ -17,7 +17,7 @@ export interface AuditFilter {
 
 export interface AuditView {
   readonly events: readonly RecordedEvent[];
-  readonly logins: ReadonlyMap<string, string>;
+  readonly names: EventNames;
   readonly filter: AuditFilter;
   /** The address of the next page. */
   readonly next: string | undefined;
@@ -30,11 +30,11 @@ export function formatAuditFilter(filter: AuditFilter, more: Readonly<Record<str
   return given.length === 0 ? '' : `?${new URLSearchParams(given).toString()}`;
 }
 
-export function renderAudit(messages: Messages, { events, logins, filter, next, mistake }: AuditView): Html {
+export function renderAudit(messages: Messages, { events, names, filter, next, mistake }: AuditView): Html {
   const t = messages.activity;
   return html`<div class="tight"><h1>${t.allTitle}</h1><p class="soft">${t.allLead}</p></div>${renderMistake(messages, mistake)}
 ${renderFilter(messages, filter)}
-${events.length === 0 ? html`<p class="empty">${t.noneFits}</p>` : html`<ul class="list">${events.map((event) => renderEvent(messages, event, logins))}</ul>`}
+${events.length === 0 ? html`<p class="empty">${t.noneFits}</p>` : html`<ul class="list">${events.map((event) => renderEvent(messages, event, names))}</ul>`}
 ${next === undefined ? '' : html`<p><a class="button plain" href="${next}">${t.more}</a></p>`}
 <p class="small">${messages.users.exportAs} <a href="${AUDIT}/export${formatAuditFilter(filter, { format: 'csv' })}">CSV</a>, <a href="${AUDIT}/export${formatAuditFilter(filter, { format: 'jsonl' })}">JSON lines</a></p>`;
 }

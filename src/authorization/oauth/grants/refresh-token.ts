@@ -52,7 +52,7 @@ export const refreshTokens: Grant = async (dependencies, exchange) => {
     case 'unauthenticated':
       throw refuseClient();
     case 'not_allowed':
-      throw refuseGrantType();
+      throw refuseGrantType('refresh_token');
     case 'refused':
       throw refuseGrant();
   }

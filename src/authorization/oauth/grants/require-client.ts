@@ -12,9 +12,10 @@ export function requireClient({ client }: Exchange, grantType: GrantType): Clien
 }
 
 export function checkGrantAllowed(application: Client, grantType: GrantType): void {
-  if (!application.grantTypes.includes(grantType)) throw refuseGrantType();
+  if (!application.grantTypes.includes(grantType)) throw refuseGrantType(grantType);
 }
 
-export function refuseGrantType(): Failure {
-  return createOAuthFailure('unauthorized_client', 'This client may not use this grant type');
+export function refuseGrantType(grantType: GrantType): Failure {
+  const description = `This client may not use the grant ${grantType}: its owner can allow it where it is registered`;
+  return createOAuthFailure('unauthorized_client', description);
 }

@@ -40,7 +40,9 @@ export function createOAuthFailure(
 
 /** One description for every reason: a guesser must not learn which check failed. */
 export function refuseGrant(): Failure {
-  return createOAuthFailure('invalid_grant', 'The grant is invalid, expired, revoked or was issued to another client');
+  const reasons = 'unknown, used, expired, revoked or was issued to another client';
+  const description = `The grant is ${reasons}, or redirect_uri or code_verifier does not belong to it`;
+  return createOAuthFailure('invalid_grant', description);
 }
 
 /** RFC 6749 §5.2: 401, and the challenge of the scheme that was used. */
