@@ -4,6 +4,8 @@ import type { hookTexts } from './hook-texts.ts';
 
 export const hookTextsZh: Texts<typeof hookTexts> = {
   none: '此仓库还没有 Webhook。Webhook 会在仓库发生事件时向您的地址发送请求。',
+  sources: '事件来源：git（trivet git-hook install）、其他代码托管平台的 Webhook（桥接），或您自己的程序：',
+  sourcesLink: '事件 API',
   create: '新建 Webhook',
   edit: '修改',
   editTitle: (id) => `修改 Webhook ${id}`,
@@ -16,7 +18,8 @@ export const hookTextsZh: Texts<typeof hookTexts> = {
     disabled: '已停用',
   },
   url: '地址',
-  urlHint: 'http 或 https，位于公网，或本服务可以投递的内网地址。',
+  urlHint:
+    '例如 https://ci.example.com/hook：公网地址，或本服务的配置所允许的内网地址。您自己电脑上的接收端可以通过有公网地址的隧道访问。',
   events: '触发事件',
   kinds: {
     push_events: '推送代码',
@@ -89,15 +92,15 @@ export const hookTextsZh: Texts<typeof hookTexts> = {
   noKey: '没有密钥：接收端无法验证发送方。',
   changeKey: '更换密钥',
   changeKeyLead:
-    '投递会携带新密钥的 Standard Webhooks 签名，并在一天内同时携带每个旧密钥的签名，接收端可以在此期间随时切换。',
+    '一天之内，请求头 webhook-signature 同时含有新密钥和每个旧密钥的签名：验证它的接收端可以在此期间随时切换。代码托管平台自己的请求头只用新密钥：如果接收端验证的是这些请求头，请先让它同时接受两个密钥，再在此更换。',
   newKey: '新密钥',
   newKeyHint: '留空则随机生成。',
-  keyChanged: '密钥已更换。',
+  keyChanged: '密钥已更换。新密钥见下方的“显示密钥”。',
   removeKey: '移除密钥',
   keyRemoved: '密钥已移除：接收端无法再验证发送方。',
   formerUntil: (count) => (count === 1 ? '旧密钥也会签名，直到' : `${count} 个旧密钥也会签名，最后一个直到`),
   replay: '重新发送失败的投递',
-  replayLead: '自该时间以来创建且最终失败的所有投递：重试耗尽、地址被拦截或已过期。',
+  replayLead: '自该时间以来创建且最终失败、地址被拦截或已过期的所有投递。',
   replaySince: (zone) => `起始时间（${zone}）`,
   replaySubmit: '重新发送',
   replayed: (count) => (count === 0 ? '自该时间以来没有最终失败的投递。' : `将重新发送 ${formatCount(count)} 个投递。`),

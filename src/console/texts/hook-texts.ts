@@ -8,6 +8,9 @@ function countWaiting(count: number): string {
 
 export const hookTexts = {
   none: 'This repository has no webhooks yet. One sends a request to your address whenever something happens here.',
+  sources:
+    'What happens here is announced by git (trivet git-hook install), by the webhooks of another code host (a bridge), or by your own programs:',
+  sourcesLink: 'API of events',
   create: 'New webhook',
   edit: 'Change',
   editTitle: (id: number) => `Change webhook ${id}`,
@@ -20,7 +23,8 @@ export const hookTexts = {
     disabled: 'disabled',
   },
   url: 'Address',
-  urlHint: 'http or https, on the public internet or where this service may deliver inside its network.',
+  urlHint:
+    'As https://ci.example.com/hook: on the public internet, or inside the network where the configuration of this service allows it. A receiver on your own machine is reached by a tunnel with a public address.',
   events: 'Send a request when',
   kinds: {
     push_events: 'code is pushed',
@@ -93,16 +97,16 @@ export const hookTexts = {
   noKey: 'It has no key: the receiver cannot verify the sender.',
   changeKey: 'Change the key',
   changeKeyLead:
-    'Deliveries carry a Standard Webhooks signature for the new key and, for a day, one for each former, so that the receiver can move over at any time in between.',
+    'For a day the header webhook-signature has a signature for the new key and one for each former key: a receiver that checks it can move over at any time in between. The headers of the code host have the new key alone: let a receiver that checks those accept both keys before you change it here.',
   newKey: 'New key',
   newKeyHint: 'Leave it empty for a random one.',
-  keyChanged: 'The key was changed.',
+  keyChanged: 'The key was changed. The new one is below, at “Show the key”.',
   removeKey: 'Remove the key',
   keyRemoved: 'The key was removed: the receiver can no longer verify the sender.',
   formerUntil: (count: number) =>
     count === 1 ? 'The former key signs too until' : `${count} former keys sign too, the last until`,
   replay: 'Send failed deliveries again',
-  replayLead: 'All deliveries created since then that failed permanently: dead, blocked or expired.',
+  replayLead: 'All deliveries created since then that failed permanently, had a blocked address or expired.',
   replaySince: (zone: string) => `Since (${zone})`,
   replaySubmit: 'Send again',
   replayed: (count: number) =>

@@ -34,7 +34,8 @@ export function renderHooks(texts: ConsoleTexts, { repository, hooks, done }: Ho
   return html`${renderCrumbs(texts, [{ path: '/webhooks', label: texts.repositories.title }])}
 <div class="row spread"><div class="tight"><h1>${repository.full_name}</h1>${repository.description ? html`<p class="soft">${repository.description}</p>` : ''}</div><a class="button" href="${path}/new">${texts.hooks.create}</a></div>
 ${renderDone(done)}
-${hooks.length === 0 ? html`<p class="empty">${texts.hooks.none}</p>` : html`<ul class="list hooks">${hooks.map((hook) => renderHookEntry(texts, repository, hook))}</ul>`}`;
+${hooks.length === 0 ? html`<p class="empty">${texts.hooks.none}</p>` : html`<ul class="list hooks">${hooks.map((hook) => renderHookEntry(texts, repository, hook))}</ul>`}
+<p class="small soft">${texts.hooks.sources} <a href="/docs/api#tag-events">${texts.hooks.sourcesLink}</a></p>`;
 }
 
 function renderHookEntry(texts: ConsoleTexts, repository: RepositoryView, hook: HookView): Html {
@@ -127,11 +128,11 @@ function renderTrouble(
 ): Html | '' {
   const t = texts.hooks;
   if (disabled_at !== null)
-    return html`<div class="notice bad stack"><p><strong>${t.disabledSince} ${renderMoment(texts, Date.parse(disabled_at))}.</strong> ${texts.explain(disabled_reason ?? '')}.</p>
+    return html`<div class="notice bad stack"><p><strong>${t.disabledSince} ${renderMoment(texts, Date.parse(disabled_at))}${texts.marks.stop}</strong>${texts.explain(disabled_reason ?? '')}${texts.marks.stop}</p>
 ${hookQueue.waiting === 0 ? '' : html`<p>${t.held(hookQueue.waiting)}</p>`}
 <form method="post" action="${path}/enable">${renderCsrf(csrfToken)}<button>${t.enable}</button></form></div>`;
   if (hookQueue.failingSinceMs === null) return '';
-  return html`<div class="notice warn"><p><strong>${t.failingSince} ${renderMoment(texts, hookQueue.failingSinceMs)}</strong>, ${t.attempts(hookQueue.fails)}. ${t.willDisable}</p></div>`;
+  return html`<div class="notice warn"><p><strong>${t.failingSince} ${renderMoment(texts, hookQueue.failingSinceMs)}</strong>${texts.marks.comma}${t.attempts(hookQueue.fails)}${texts.marks.stop}${t.willDisable}</p></div>`;
 }
 
 function renderLastDay(texts: ConsoleTexts, { lastDay, isPictureCut, result, result_code }: HookView): Html {
@@ -186,7 +187,7 @@ function renderKey(texts: ConsoleTexts, { hook, mistake, csrfToken }: HookPageVi
   const former = hook.formerKeyUntilMs;
   return html`<section class="card stack" aria-labelledby="key"><h2 id="key">${t.key}</h2>
 ${hook.password === '' ? html`<p class="notice warn">${t.noKey}</p>` : html`<details><summary>${t.showKey}</summary><code class="secret">${hook.password}</code></details>`}
-${former === null ? '' : html`<p>${t.formerUntil(hook.formerKeys)} ${renderMoment(texts, former)}.</p>`}
+${former === null ? '' : html`<p>${t.formerUntil(hook.formerKeys)} ${renderMoment(texts, former)}${texts.marks.stop}</p>`}
 <h3>${t.changeKey}</h3><p class="soft">${t.changeKeyLead}</p>
 <form method="post" action="${path}/key" class="stack">${renderCsrf(csrfToken)}
 ${renderField({ name: 'password', label: t.newKey, hint: t.newKeyHint, autocomplete: 'off', isOptional: true, mistake })}

@@ -1,6 +1,6 @@
 /** Why nothing is sent to a webhook for a while, until when, and what ends it sooner. */
 import { html } from 'hono/html';
-import { renderMoment } from '../../pages/elements.ts';
+import { renderSecond } from '../../pages/elements.ts';
 import type { Html } from '../../pages/layout.ts';
 import type { ConsoleTexts } from '../texts/texts.ts';
 import type { HookView } from './hook-views.ts';
@@ -11,5 +11,5 @@ export function renderPause(
 ): Html | '' {
   const t = texts.hooks;
   if (paused_since === null || paused_until === null || paused_reason === null) return '';
-  return html`<div class="notice warn"><p><strong>${t.pausedSince} ${renderMoment(texts, Date.parse(paused_since))}:</strong> ${t.pausedReasons[paused_reason]}. ${t.pausedUntil} ${renderMoment(texts, Date.parse(paused_until))}. ${t.pausedThen}</p><p>${t.testReleases(hookQueue.waiting)}</p></div>`;
+  return html`<div class="notice warn"><p><strong>${t.pausedSince} ${renderSecond(texts, Date.parse(paused_since))}${texts.marks.colon}</strong>${t.pausedReasons[paused_reason]}${texts.marks.stop}${t.pausedUntil} ${renderSecond(texts, Date.parse(paused_until))}${texts.marks.stop}${t.pausedThen}</p><p>${t.testReleases(hookQueue.waiting)}</p></div>`;
 }

@@ -49,7 +49,7 @@ async function send(open: OpenWebhooks, text: string, options: SendOptions): Pro
     deliveries += answer.deliveries.length;
     if (json) printJson(answer);
   }
-  if (!json) print(`${count} announced, ${deliveries} deliveries made`);
+  if (!json) print(`${count} announced, ${deliveries} ${deliveries === 1 ? 'delivery' : 'deliveries'} made`);
 }
 
 function readKind(text: string): EventKind {

@@ -42,7 +42,10 @@ function addConnection(command: Command): Command {
       '--url, --service <url>',
       `address of the service (default: from ${SETTINGS_FILE} in the repository, or ${DEFAULT_URL})`,
     )
-    .option('--token-file <file>', `file with a token that has the scope all_hook (default: from ${SETTINGS_FILE})`)
+    .option(
+      '--token-file <file>',
+      `file with a token of the scope events:write or all_hook (default: from ${SETTINGS_FILE})`,
+    )
     .option('--git-dir <folder>', 'the bare repository', '.');
 }
 
@@ -144,7 +147,7 @@ function createInstall(): Command {
     .argument('<folder>', 'the bare repository')
     .requiredOption('--repo <owner/name>', 'the repository here that the events belong to', parseRepository)
     .option('--url, --service <url>', 'address of the service', DEFAULT_URL)
-    .requiredOption('--token-file <file>', 'file with a token that has the scope all_hook')
+    .requiredOption('--token-file <file>', 'file with a token of the scope events:write or all_hook')
     .option('--json', 'print JSON')
     .action(install);
 }

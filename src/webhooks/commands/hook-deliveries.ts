@@ -1,6 +1,6 @@
 /** What became of the deliveries of a webhook, a test, and sending again. */
 import type { Command } from 'commander';
-import { formatTable, print, printJson, remark } from '../../command-line/output.ts';
+import { type Cell, formatTable, print, printJson, remark } from '../../command-line/output.ts';
 import { wholeNumber } from '../../command-line/whole-number.ts';
 import { Failure } from '../../errors.ts';
 import type { Operator } from '../../operations/call-on-store.ts';
@@ -31,9 +31,9 @@ export function addDeliveryCommands(command: Command, open: OpenWebhooks): void 
     command,
     'deliveries <owner/name> <id>',
     'Show the newest deliveries of a webhook, or one with every attempt',
-    'one JSON object a line',
+    'one JSON object a line; of one delivery also its body, headers and answers',
   )
-    .option('--delivery <id>', 'this one')
+    .option('--delivery <id>', 'this one, by its id or the UUID that the receiver saw, with every attempt')
     .option('--state <state>', `in this state: ${DELIVERY_STATES.join(', ')}`)
     .option('--status <status>', 'last answered with this: 500, 5xx, or 0 for no answer')
     .option('--subject <text>', 'about this branch, tag or number, as in main, v1.2 or "#12"')
@@ -101,7 +101,8 @@ async function showDeliveries(open: OpenWebhooks, text: string, id: string, opti
   // Checked here already, in the words of the option's own rule.
   parseParameters(listParameters, filter, 'list the deliveries');
   await using operator = await open(options);
-  if (delivery !== undefined) return printJson(await operator.call(showDelivery, { ...reference, delivery }));
+  if (delivery !== undefined)
+    return printDelivery(await operator.call(showDelivery, { ...reference, delivery }), options);
   const deliveries = await readDeliveries(operator, reference, { filter, limit });
   if (options.json) {
     for (const one of deliveries) printJson(one);
@@ -142,6 +143,38 @@ function listCells(delivery: ListedDelivery) {
     delivery.waits_for,
     delivery.reason ?? '',
   ];
+}
+
+type Delivery = OutputOf<typeof showDelivery>;
+
+function printDelivery(delivery: Delivery, { json }: HookOptions): void {
+  if (json) {
+    printJson(delivery);
+    return;
+  }
+  const facts: [string, Cell][] = [
+    ['delivery', delivery.id],
+    ['as the receiver sees it', delivery.uuid],
+    ['event', `${delivery.event} ${delivery.subject ?? ''}`.trimEnd()],
+    ['created', delivery.created_at],
+    ['state', delivery.state],
+    ['next attempt', delivery.next_attempt_at],
+    ['waits for', delivery.waits_for],
+  ];
+  print(formatTable(['field', 'value'], facts));
+  print('');
+  print(
+    formatTable(
+      ['attempt', 'started', 'outcome', 'status', 'ms', 'reason or answer'],
+      delivery.attempt_log.map(listAttemptCells),
+    ),
+  );
+  remark('The body, and the headers and the whole answer of each attempt: --json');
+}
+
+function listAttemptCells({ attempt, started_at, outcome, status_code, ...more }: Delivery['attempt_log'][number]) {
+  const answer = more.reason ?? more.response_body.slice(0, 60).trimEnd().replaceAll('\n', ' ');
+  return [attempt, started_at, outcome, status_code, Math.round(more.timings_ms.total), answer];
 }
 
 const PAGE_SIZE = 100;

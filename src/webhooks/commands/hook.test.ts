@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { startReceiver } from '../../../test/support/receiver.ts';
 import { runTrivet } from '../../../test/support/run-trivet.ts';
+import { checkProof } from './listen.ts';
 
 const dataDir = mkdtempSync(join(tmpdir(), 'trivet-hook-'));
 const env = { TRIVET_DATA_DIR: dataDir, WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8' };
@@ -39,6 +40,38 @@ test('an update changes what it names and keeps the rest', async () => {
   const expected = { ...changed, url: 'http://127.0.0.1:9002/', encryption_type: 0, password: 'new' };
   assert.deepEqual(moved, expected);
   assert.deepEqual(await update('--no-password'), { ...expected, password: '' });
+});
+
+test('one delivery is shown with its attempts, by its id or by the UUID that the receiver saw', async () => {
+  await using receiver = await startReceiver((_, response) => void response.writeHead(503).end('not today'));
+  const id = await createHook(receiver.url);
+  await runTrivet(['hook', 'test', 'ada/doors', id], { env });
+  const uuid = String(receiver.received[0]?.headers['x-gitcode-delivery']);
+  const shown = await trivet('hook', 'deliveries', 'ada/doors', id, '--delivery', uuid);
+  assert.match(shown, new RegExp(`as the receiver sees it +${uuid}`));
+  assert.match(shown, /^state +dead$/m);
+  assert.match(shown, /^ +1 +\S+ +refused +503 +\d+ +not today$/m);
+  const detail = JSON.parse(await trivet('hook', 'deliveries', 'ada/doors', id, '--delivery', uuid, '--json'));
+  assert.equal(await trivet('hook', 'deliveries', 'ada/doors', id, '--delivery', String(detail.id)), shown);
+  assert.equal(detail.attempt_log[0].response_body, 'not today');
+});
+
+test('after a change of the key, trivet listen takes the former key by webhook-signature, and no other', async () => {
+  await using receiver = await startReceiver();
+  for (const profile of ['gitcode', 'gitee', 'github', 'gitlab']) {
+    const id = await createHook(receiver.url, '--sign', '--password', 'former', '--profile', profile);
+    await trivet('hook', 'update', 'ada/doors', id, '--password', 'new');
+    await trivet('hook', 'test', 'ada/doors', id);
+    const { headers, body } = receiver.received.at(-1)!;
+    const check = (secret: string) => checkProof(headers, body, { secret });
+    assert.deepEqual(check('new'), { isRefused: false, text: 'signature ok' }, profile);
+    assert.match(
+      check('former').text,
+      profile === 'gitlab' ? /^signature ok$/ : /^signature ok, by a former key/,
+      profile,
+    );
+    assert.deepEqual(check('other'), { isRefused: true, text: 'wrong signature' }, profile);
+  }
 });
 
 test('a hook that the receiver ended is enabled again, and what had failed is sent again', async () => {

@@ -89,7 +89,7 @@ interface Verdict {
   readonly text: string;
 }
 
-/** What every platform sends as its proof; the first that is there and expected decides. */
+/** What every platform sends as its proof. */
 export function checkProof(
   headers: IncomingHttpHeaders,
   body: Buffer,
@@ -103,22 +103,33 @@ export function checkProof(
   return { isRefused: true, text: given === undefined ? 'no password' : 'wrong password' };
 }
 
+/** For a day after the key was changed, `webhook-signature` has a signature for a former key too; the other headers have not. */
 function checkSignature(headers: IncomingHttpHeaders, body: Buffer, key: Buffer): Verdict {
+  const ofHost = checkHostSignature(headers, body, key);
+  const standard = checkStandardSignature(headers, body, key);
+  if (ofHost === false && standard === true)
+    return { isRefused: false, text: 'signature ok, by a former key in webhook-signature' };
+  const isRight = ofHost ?? standard;
+  return isRight === undefined ? { isRefused: true, text: 'no signature' } : judge('signature', isRight);
+}
+
+/** In the header of the code host; undefined without one. */
+function checkHostSignature(headers: IncomingHttpHeaders, body: Buffer, key: Buffer): boolean | undefined {
   const ofBody = readHeader(headers, 'x-gitcode-signature-256', 'x-hub-signature-256');
-  if (ofBody !== undefined) return judge('signature', isEqual(Buffer.from(signBody(key, body)), Buffer.from(ofBody)));
+  if (ofBody !== undefined) return isEqual(Buffer.from(signBody(key, body)), Buffer.from(ofBody));
   const gitee = readHeader(headers, 'x-gitee-token');
-  if (gitee !== undefined) {
-    const expected = signTimestamp(key, Number(readHeader(headers, 'x-gitee-timestamp')));
-    return judge('signature', isEqual(Buffer.from(expected), Buffer.from(gitee)));
-  }
+  if (gitee === undefined) return undefined;
+  const expected = signTimestamp(key, Number(readHeader(headers, 'x-gitee-timestamp')));
+  return isEqual(Buffer.from(expected), Buffer.from(gitee));
+}
+
+/** By Standard Webhooks; undefined without the header. */
+function checkStandardSignature(headers: IncomingHttpHeaders, body: Buffer, key: Buffer): boolean | undefined {
   const standard = readHeader(headers, 'webhook-signature');
-  if (standard === undefined) return { isRefused: true, text: 'no signature' };
+  if (standard === undefined) return undefined;
   const signed = `${readHeader(headers, 'webhook-id')}.${readHeader(headers, 'webhook-timestamp')}.`;
   const expected = `v1,${createHmac('sha256', standardKey(key)).update(signed).update(body).digest('base64')}`;
-  return judge(
-    'signature',
-    standard.split(' ').some((one) => isEqual(Buffer.from(expected), Buffer.from(one))),
-  );
+  return standard.split(' ').some((one) => isEqual(Buffer.from(expected), Buffer.from(one)));
 }
 
 function judge(proof: string, isRight: boolean): Verdict {

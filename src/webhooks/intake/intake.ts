@@ -102,7 +102,7 @@ function toReceipt(outcome: StoreOutcome, { content, incoming: { idempotencyKey 
   if (earlier.fingerprint === fingerprintOf(content)) return JSON.parse(earlier.answer) as EventReceipt;
   throw new Failure(
     'conflict',
-    `Cannot announce the event: the idempotency key "${idempotencyKey ?? ''}" stands for another one`,
+    `Cannot announce the event: the idempotency key "${idempotencyKey ?? ''}" was sent with another event in the last 24 hours`,
     { field: 'Idempotency-Key', errorCodeName: KEY_USED },
   );
 }
