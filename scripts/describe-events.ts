@@ -20,7 +20,18 @@ export function describeEvents(): string {
     const own = samples.filter((sample) => sample.kind === kind);
     return `\n## ${kind}\n\n${SENT_WHEN[kind]}\n\n${own.map(describeSample).join('\n')}`;
   });
-  return HEAD + sections.join('');
+  return `${HEAD}\n${listContents(samples, kinds)}\n${sections.join('')}`;
+}
+
+/** A row for each kind, with a link for each profile. */
+function listContents(samples: readonly DeliverySample[], kinds: readonly DeliverySample['kind'][]): string {
+  const rows = kinds.map((kind) => {
+    const links = samples
+      .filter((sample) => sample.kind === kind)
+      .map(({ profile }) => `[${profile}](#${kind}-in-the-profile-${profile})`);
+    return `| [\`${kind}\`](#${kind}) | ${SENT_WHEN[kind]} | ${links.join(', ')} |`;
+  });
+  return ['| event | sent when | body |', '|---|---|---|', ...rows].join('\n');
 }
 
 function describeSample({ kind, profile, headers, bodies }: DeliverySample): string {

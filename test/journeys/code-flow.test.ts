@@ -24,18 +24,18 @@ function linkCommand(folder: string): void {
   writeFileSync(join(folder, 'package.json'), '{}');
 }
 
-test('the code flow of the documentation runs from registration to refresh', {
+test('the flows of the documentation run from registration to refresh and revocation, and as far as a device waits', {
   skip: findReasonToSkipPages(),
 }, async () => {
   await using journey = await startOAuthJourney();
   const folder = mkdtempSync(join(tmpdir(), 'trivet-flow-'));
   linkCommand(folder);
-  const [register, authorize, exchange, refresh] = readBlocks().map((block) =>
+  const [, register, authorize, exchange, refresh, revoke, device] = readBlocks().map((block) =>
     block
       .replaceAll(SHOWN_CALLBACK, journey.callback.url)
       .replaceAll(encodeURIComponent(SHOWN_CALLBACK), encodeURIComponent(journey.callback.url)),
   );
-  assert.ok(register && authorize && exchange && refresh);
+  assert.ok(register && authorize && exchange && refresh && revoke && device);
   const script = [
     'set -euo pipefail',
     register,
@@ -44,6 +44,12 @@ test('the code flow of the documentation runs from registration to refresh', {
     exchange,
     'echo',
     refresh,
+    'echo',
+    revoke,
+    'echo',
+    'cp builder.json first.json',
+    register.replace('--json', '--grant device_code refresh_token --json'),
+    device,
   ].join('\n');
   const env = {
     ...process.env,
@@ -62,11 +68,28 @@ test('the code flow of the documentation runs from registration to refresh', {
   shell.stdin.end(`${answer.searchParams.get('code')}\n`);
   const user = JSON.parse(await readLine()) as { login: string };
   const renewed = JSON.parse(await readLine()) as { scope: string; refresh_token: string };
+  const revoked = await readLine();
+  const address = await readLine();
+  const waiting = JSON.parse(await readLine()) as { error: string };
   const [code] = await once(shell, 'close');
 
   assert.equal(code, 0);
   assert.equal(user.login, 'ada');
   assert.equal(renewed.scope, 'all_user all_hook');
   assert.match(renewed.refresh_token, /^tvt_r_/);
+  assert.equal(revoked, '{}');
+  assert.match(address, /\/device\?user_code=/);
+  assert.equal(waiting.error, 'authorization_pending');
+  const { client_id, client_secret } = JSON.parse(readFileSync(join(folder, 'first.json'), 'utf8'));
+  const again = await fetch(`${journey.program.httpUrl}/oauth/token`, {
+    method: 'POST',
+    body: new URLSearchParams({
+      grant_type: 'refresh_token',
+      refresh_token: renewed.refresh_token,
+      client_id,
+      client_secret,
+    }),
+  });
+  assert.deepEqual([again.status, (await again.json()).error], [400, 'invalid_grant'], 'the newest token ends too');
   rmSync(folder, { recursive: true });
 });

@@ -1,21 +1,22 @@
 /** Runs the programs of docs/how-to/verify-deliveries.md, and recomputes the examples of the pages beside it. */
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
+import { createHmac } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { eventSchema } from '../../src/webhooks/events/event.ts';
-import { signBody } from '../../src/webhooks/profiles/signature.ts';
+import { signBody, standardKey } from '../../src/webhooks/profiles/signature.ts';
 
 const section = readFileSync('docs/how-to/verify-deliveries.md', 'utf8');
 const wire = readFileSync('docs/reference/deliveries.md', 'utf8');
 const events = readFileSync('docs/how-to/send-events.md', 'utf8');
 
-function readSnippet(text: string, language: string): string {
-  const match = new RegExp(`\`\`\`${language}\n([\\s\\S]*?)\`\`\``).exec(text);
-  assert.ok(match?.[1], `the page shows no ${language}`);
-  return match[1];
+function readSnippet(text: string, language: string, index = 0): string {
+  const [, snippet] = [...text.matchAll(new RegExp(`\`\`\`${language}\n([\\s\\S]*?)\`\`\``, 'g'))][index] ?? [];
+  assert.ok(snippet, `the page shows no ${language}`);
+  return snippet;
 }
 
 const LANGUAGES: [language: string, file: string, command: string, ...before: string[]][] = [
@@ -56,6 +57,38 @@ function isMissing(command: string): string | false {
     return `${command} is not installed`;
   }
 }
+
+test('the sample of the page is genuine', (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'trivet-snippet-'));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  writeFileSync(join(folder, 'check.sh'), readSnippet(section, 'sh'));
+  const run = spawnSync('sh', ['-c', readSnippet(section, 'sh', 1)], { cwd: folder, encoding: 'utf8' });
+  assert.equal(run.stdout, 'genuine\n', run.stderr);
+});
+
+test('the program for webhook-signature takes the key and former keys, and refuses what is old or changed', (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'trivet-snippet-'));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const path = join(folder, 'check.mjs');
+  writeFileSync(path, readSnippet(section, 'js', 1));
+  const sign = (key: string, time: number) => {
+    const mac = createHmac('sha256', standardKey(Buffer.from(key)))
+      .update(`id.${time}.`)
+      .update(BODY);
+    return `v1,${mac.digest('base64')}`;
+  };
+  const check = (key: string, time: number, header: string, body: Buffer = BODY) =>
+    spawnSync(process.execPath, [path, key, 'id', String(time), header], { input: body }).status;
+  const now = Math.floor(Date.now() / 1000);
+  const whsec = `whsec_${Buffer.from('another').toString('base64')}`;
+  for (const key of [KEY, whsec]) {
+    assert.equal(check(key, now, sign(key, now)), 0);
+    assert.equal(check(key, now, `${sign('new', now)} ${sign(key, now)}`), 0, 'a former key');
+    assert.equal(check(key, now, sign('new', now)), 1);
+    assert.equal(check(key, now - 600, sign(key, now - 600)), 1, 'old');
+    assert.equal(check(key, now, sign(key, now), Buffer.from('{}')), 1);
+  }
+});
 
 test('the example signature of docs/reference/deliveries.md is right', () => {
   const row = /\| `(It's[^`]*)` \| `([^`]*)` \| `(sha256=[0-9a-f]{64})` \|/.exec(wire);
