@@ -120,6 +120,8 @@ export const authorizationDescriptions: ApiDescriptions = {
     login: 'ada',
     email: 'ada@example.com',
     scope: 'openid all_user',
+    scopes: 'all_hook',
+    repositories: 'acme/doors',
     redirect_uris: ['https://app.example.com/callback'],
     redirect_uri: 'https://app.example.com/callback',
     homepage: 'https://app.example.com',

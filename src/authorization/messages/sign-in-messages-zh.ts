@@ -31,7 +31,7 @@ export const signInMessagesZh: Texts<typeof signInMessages> = {
     lead: '请输入身份验证器应用显示的六位数字，或一个恢复代码。',
     code: '验证码',
     submit: '确认',
-    wrong: '验证码错误，或已被使用。',
+    wrong: '验证码错误，或已被使用。身份验证器应用每 30 秒显示新的数字。',
     tooLate: '登录超时，请重新开始。',
   },
   setup: {

@@ -33,7 +33,7 @@ export const signInMessages = {
     lead: 'Enter the six digits that your authenticator app shows, or one of your recovery codes.',
     code: 'Code',
     submit: 'Confirm',
-    wrong: 'This code is wrong, or was used already.',
+    wrong: 'This code is wrong, or was used already. An authenticator app shows new digits every 30 seconds.',
     tooLate: 'The sign-in took too long. Please start again.',
   },
   setup: {

@@ -45,7 +45,7 @@ function createTyped(schema: Schema, place: Place, context: ExampleContext, dept
   if (known !== undefined && isOfType(known, type)) return known;
   if (type === 'boolean') return true;
   if (type === 'integer' || type === 'number') return clampNumber(schema);
-  return type === 'string' ? createText(schema) : null;
+  return type === 'string' ? createText(schema, place) : null;
 }
 
 function createObject(schema: Schema, { owner, name }: Place, context: ExampleContext, depth: number): Json {
@@ -77,7 +77,8 @@ const TEXT_OF_FORMAT: Readonly<Record<string, string>> = {
   uuid: '607294e6-0e65-417f-a42b-3edd70de32ee',
 };
 
-function createText({ format, minLength = 0, maxLength }: Schema): string {
-  const text = TEXT_OF_FORMAT[format] ?? 'text'.padEnd(minLength, 't');
+function createText({ format, minLength = 0, maxLength }: Schema, { name }: Place): string {
+  const ofName = name.endsWith('_at') ? TEXT_OF_FORMAT['date-time'] : undefined;
+  const text = TEXT_OF_FORMAT[format] ?? ofName ?? 'text'.padEnd(minLength, 't');
   return maxLength === undefined ? text : text.slice(0, maxLength);
 }

@@ -123,6 +123,7 @@ const mistakes: [argv: string, message: RegExp][] = [
   ['hook update ada/doors 1', /^Cannot update the webhook: nothing to change is named/],
   ['hook update ada/doors 1 --events push,pull', /--events must be of push, .*, got "pull"/],
   ['hook update ada/doors 1 --password=', /--password must not be empty, --no-password takes it away/],
+  ['hook create ada/doors --url https://example.com/ --sign', /--sign needs --password, the key of the signature/],
   ['hook update ada/doors x --sign', /the id must be a whole number, got "x"/],
   ['hook update ada/doors 1 --profile gitcoda', /profile must be one of gitcode, gitee, github, gitlab, got "gitcoda"/],
   ['hook replay ada/doors 1 --since yesterday', /since must be an ISO 8601 time with Z or an offset, got "yesterday"/],

@@ -75,6 +75,8 @@ interface CreateOptions extends HookOptions {
 
 async function create(open: OpenWebhooks, repository: string, options: CreateOptions): Promise<void> {
   parseRepositoryName(repository);
+  if (options.sign && options.password === undefined)
+    throw new Failure('invalid', 'Cannot create the webhook: --sign needs --password, the key of the signature');
   const given = {
     url: options.url,
     password: options.password,
