@@ -13,7 +13,7 @@ export function renderOperation(texts: ReferenceTexts, { method, path, operation
   return html`<details class="operation">
 <summary><span class="method">${method}</span> <code>${path}</code> <span class="soft" lang="en">${operation.summary}</span></summary>
 <div id="${operation.operationId}">${description === undefined ? '' : html`<p lang="en">${description}</p>`}
-<p class="small soft">${texts.takes}: ${listSecurity(texts, operation)}</p>
+<p class="small soft">${texts.takes}${texts.marks.colon}${listSecurity(texts, operation)}</p>
 ${parameters.length === 0 ? '' : renderParameters(texts, parameters)}
 ${requestBody === undefined ? '' : renderContent(texts, texts.body, requestBody)}
 ${Object.entries(responses).map(([status, answer]) => renderContent(texts, texts.answer(status), answer))}</div>
@@ -32,7 +32,7 @@ function listSecurity(texts: ReferenceTexts, { security }: OperationNode): strin
 function renderParameters(texts: ReferenceTexts, parameters: readonly ParameterNode[]): Html {
   return html`<h3>${texts.parameters}</h3><dl class="fields">${parameters.map(
     ({ name, in: place, required, description, example, schema = {} }) =>
-      html`<dt><code>${name}</code> <span class="soft small">${place}, ${renderType(texts, schema)}${required ? `, ${texts.required}` : ''}</span></dt><dd><span lang="en">${description ?? ''}</span>${example === undefined ? '' : html` <code>${String(example)}</code>`}</dd>`,
+      html`<dt><code>${name}</code> <span class="soft small">${place}, ${renderType(texts, schema)}${required ? `${texts.marks.comma}${texts.required}` : ''}</span></dt><dd><span lang="en">${description ?? ''}</span>${example === undefined ? '' : html` <code>${String(example)}</code>`}</dd>`,
   )}</dl>`;
 }
 

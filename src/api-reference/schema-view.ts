@@ -18,7 +18,7 @@ export function renderSchema(texts: ReferenceTexts, schema: SchemaNode, depth = 
 function renderFields(texts: ReferenceTexts, { properties = {}, required = [] }: SchemaNode, depth: number): Html {
   return html`<dl class="fields">${Object.entries(properties).map(
     ([name, field]) =>
-      html`<dt><code>${name}</code> <span class="soft small">${renderType(texts, field)}${required.includes(name) ? `, ${texts.required}` : ''}</span></dt><dd><span lang="en">${field.description ?? ''}</span>${renderSchema(texts, field, depth + 1)}</dd>`,
+      html`<dt><code>${name}</code> <span class="soft small">${renderType(texts, field)}${required.includes(name) ? `${texts.marks.comma}${texts.required}` : ''}</span></dt><dd><span lang="en">${field.description ?? ''}</span>${renderSchema(texts, field, depth + 1)}</dd>`,
   )}</dl>`;
 }
 

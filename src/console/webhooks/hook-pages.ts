@@ -88,7 +88,7 @@ function describeResult(texts: ConsoleTexts, { disabled_reason, result, result_c
   if (disabled_reason !== null) return texts.explain(disabled_reason);
   if (result === null) return '';
   return result_code === 0
-    ? `${texts.hooks.noAnswer}: ${texts.explain(result)}`
+    ? `${texts.hooks.noAnswer}${texts.marks.colon}${texts.explain(result)}`
     : `${texts.hooks.lastResult}: ${result_code}`;
 }
 
