@@ -86,7 +86,7 @@ test('a text that nothing uses is found', () => {
 /** Rooms whose refusals pages show. */
 const SHOWN_BY_PAGES = [
   'src/{pages,console}/**/*.ts',
-  'src/http/{failure-response,limit-body,parser-limits}.ts',
+  'src/http/{failure-response,parser-limits,body/limit-body}.ts',
   'src/authorization/{account-pages,accounts,applications,password-links,people-pages,sign-in}/*.ts',
   'src/authorization/administration/{invite-people,manage-people,people-store,person}.ts',
   'src/authorization/oauth/{authorize-request,consent-answer,device-routes}.ts',

@@ -90,6 +90,7 @@ test('the flows of the documentation run from registration to refresh and revoca
       client_secret,
     }),
   });
-  assert.deepEqual([again.status, (await again.json()).error], [400, 'invalid_grant'], 'the newest token ends too');
+  const refusal = (await again.json()) as { error: string };
+  assert.deepEqual([again.status, refusal.error], [400, 'invalid_grant'], 'the newest token ends too');
   rmSync(folder, { recursive: true });
 });
