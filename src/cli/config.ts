@@ -11,7 +11,7 @@ interface ConfigOptions {
 export function createConfigCommand(): Command {
   return new Command('config')
     .description('Show the settings in effect here and where they come from; secrets are masked')
-    .option('--all', 'those with their default too')
+    .option('--all', 'also settings with their default')
     .option('--json', 'one JSON object a line, of every setting')
     .action(showConfig);
 }

@@ -22,7 +22,7 @@ interface LoginOptions {
 
 export function createLoginCommand(): Command {
   return new Command('login')
-    .description('Sign in to a running service; commands then speak to it where there is no store')
+    .description('Sign in to a running service; commands then use it where there is no store')
     .argument('<url>', 'its address; over https, or http on this machine')
     .option('--with-token', 'read a personal token from standard input instead of asking in a browser')
     .option(

@@ -35,7 +35,7 @@ export function createAppCommand(): Command {
   );
   addAnswerOptions(command.command('remove-secret').description('Remove one of two secrets'))
     .argument('<client-id>', 'whose secret')
-    .argument('<slot>', '1 or 2, as show has it', wholeNumber(1, 2))
+    .argument('<slot>', '1 or 2, as the command show lists it', wholeNumber(1, 2))
     .action(removeSecret);
   for (const [words, operation, description, done] of [
     ['disable', disableApplication, 'Stop it and all its tokens, until it is enabled', 'Disabled'],
@@ -54,9 +54,9 @@ export function createAppCommand(): Command {
 function addCreation(add: (words: string, description: string) => Command): void {
   add('create', 'Register an application; prints its client id and, once, its secret')
     .requiredOption('--name <name>', 'what the consent page calls it')
-    .option('--redirect-uri <uri...>', 'where an answer may go; exact, but for the port of a loopback IP')
+    .option('--redirect-uri <uri...>', 'redirect URI; compared exactly, but for the port of a loopback IP')
     .option('--homepage <url>', 'its home page')
-    .option('--owner <login>', 'who may change it on the pages; without it, only commands can')
+    .option('--owner <login>', 'person who may change it on the pages; without it, only commands can')
     .option('--public', 'a native or browser application: no secret, PKCE instead')
     .addOption(
       new Option('--grant <type...>', `any of ${GRANT_TYPES.join(', ')}`).default(
@@ -65,7 +65,7 @@ function addCreation(add: (words: string, description: string) => Command): void
       ),
     )
     .option('--authenticated-refresh', 'refuse a refresh without client authentication')
-    .option('--may-introspect', 'a resource server: may ask about every token')
+    .option('--may-introspect', 'a resource server: may introspect every token')
     .action(create);
 }
 

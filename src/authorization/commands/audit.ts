@@ -16,11 +16,11 @@ interface AuditOptions extends AnswerOptions, Search {
 export function createAuditCommand(): Command {
   const command = new Command('audit')
     .description('Show the audit log, newest first')
-    .option('--user <login>', 'only what touches this account')
-    .option('--by <login>', 'only what this person did')
+    .option('--user <login>', 'only events that concern this account')
+    .option('--by <login>', 'only events that this person caused')
     .addOption(new Option('--kind <kind>', 'only events of this kind').choices(AUDIT_KINDS))
-    .option('--since <time>', 'not before, as 2026-11-22T10:00:00Z')
-    .option('--until <time>', 'only before')
+    .option('--since <time>', 'only events from this time on, such as 2026-11-22T10:00:00Z')
+    .option('--until <time>', 'only events before this time')
     .option('--limit <count>', 'how many events', wholeNumber(1, 10_000), 50);
   return addAnswerOptions(command, 'one JSON object a line').action(audit);
 }

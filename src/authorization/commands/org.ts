@@ -17,7 +17,7 @@ export function createOrgCommand(): Command {
     addAnswerOptions(command.command(words).description(description), json);
   add('create <login>', 'Create an organization')
     .requiredOption('--owner <login>', 'who administers it')
-    .option('--name <name>', 'how pages call it; its login unless given')
+    .option('--name <name>', 'its name on pages; its login unless given')
     .action(create);
   add('list', 'List organizations', 'one JSON object a line').action(list);
   add('members <organization>', 'List the members', 'one JSON object a line').action(members);

@@ -15,7 +15,7 @@ const DAY_MS = 86_400_000;
 export function createTokenCommand(): Command {
   const command = new Command('token').description('Create, list and revoke personal access tokens');
   addServiceOptions(command.command('create'))
-    .description('Create a token, on the store only; its text is printed this once, alone on standard output')
+    .description('Create a token, on the store only; it is printed once, alone on standard output')
     .requiredOption('--user <login>', 'whom it speaks for')
     .requiredOption('--name <name>', 'what it is for')
     .requiredOption('--scope <name...>', `any of ${SCOPES.filter((scope) => scope !== 'openid').join(', ')}`)

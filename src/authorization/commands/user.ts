@@ -61,7 +61,7 @@ export function createUserCommand(): Command {
     'Turn off the authenticator app of a person who lost it, and end the sessions and the access of applications',
   ).action(resetSecondStep);
   add('admin <login>', 'Let a person administer the service, or no longer')
-    .option('--revoke', 'no longer')
+    .option('--revoke', 'take the right away')
     .action(setAdmin);
   return command;
 }

@@ -8,10 +8,10 @@ import type { OpenModels } from './open-models.ts';
 
 export function addAccuracyCommand(model: Command, open: OpenModels): void {
   addServiceOptions(model.command('accuracy'))
-    .description('Show how well a model predicted what was reported, over time')
+    .description('Show the accuracy of a model against reported times, over time')
     .argument('<name>', 'the target model')
-    .option('--since <time>', 'not before, as 2026-11-22T10:00:00Z; 12 hours ago when left out')
-    .option('--server <ip>', 'of this server, in place of all pod types')
+    .option('--since <time>', 'from this time on, such as 2026-11-22T10:00:00Z; 12 hours ago unless given')
+    .option('--server <ip>', 'only this server, instead of all pod types')
     .option('--json', 'print JSON')
     .action(showAccuracy.bind(undefined, open));
 }

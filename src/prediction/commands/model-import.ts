@@ -24,9 +24,9 @@ interface ImportOptions extends ServiceOptions {
 export function createImportCommand(open: OpenModels): Command {
   return addServiceOptions(new Command('import'))
     .description('Import a version from a file: an exported version, XGBoost JSON or LightGBM text')
-    .argument('<file>', 'what to take')
-    .option('--model <name>', 'the name to keep it under; that of an exported model when left out')
-    .option('--no-promote', 'keep it without serving it')
+    .argument('<file>', 'the file to import')
+    .option('--model <name>', 'name of the model; an exported model keeps its own unless given')
+    .option('--no-promote', 'store it without serving it')
     .addOption(new Option('--target <name>', 'what the trees of another library predict').choices(PREDICTION_TARGETS))
     .option('--features <name=field,...>', 'what their features are here: a field of an input, or a number', splitList)
     .addOption(new Option('--transform <name>', 'what they learned of a time; identity').choices(TRANSFORMS))

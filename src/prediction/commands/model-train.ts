@@ -38,7 +38,7 @@ interface TrainOptions {
 
 export function createTrainCommand(): Command {
   return new Command('train')
-    .description('Learn a model from observations, keep it as a new version and serve it')
+    .description('Train a model on observations, store it as a new version and serve it')
     .requiredOption('--model <name>', 'the target model that callers ask for')
     .requiredOption(
       '--input <file...>',

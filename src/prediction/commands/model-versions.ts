@@ -18,7 +18,7 @@ export function addVersionCommands(model: Command, open: OpenModels): void {
     .option('--json', 'print JSON')
     .action(list.bind(undefined, open));
   addServiceOptions(model.command('compare'))
-    .description('Let two versions predict the same newest samples, and show the difference of their errors')
+    .description('Compare the errors of two versions on the same newest samples')
     .argument('<id>', 'name@version')
     .option('--with <version>', 'another version of the same model; the served one when left out')
     .option('--json', 'print JSON')

@@ -36,7 +36,7 @@ export function createPredictCommand(): Command {
     .requiredOption('--input <file>', 'candidates: one JSON object a line, CSV or Parquet; "-" is standard input')
     .addOption(createFormatOption(TABLE_FORMATS))
     .option('--json', 'print one JSON object a line')
-    .option('--explain', 'say what each prediction is made of')
+    .option('--explain', 'show the terms and factors of each prediction')
     .action(predict);
 }
 

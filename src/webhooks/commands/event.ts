@@ -19,7 +19,7 @@ export function createEventCommand(open: OpenWebhooks): Command {
     .option('--kind <kind>', `one of ${EVENT_KINDS.join(', ')}`, 'push')
     .option('--file <path>', 'the event as JSON, - for standard input')
     .option('--sample', 'a sample of the kind')
-    .option('--count <number>', 'so many times', wholeNumber(1, 1_000_000), 1)
+    .option('--count <number>', 'how many times', wholeNumber(1, 1_000_000), 1)
     .option('--key <text>', 'idempotency key: a repetition within 24 hours sends nothing')
     .option('--json', 'print the answers as JSON')
     .action(send.bind(undefined, open));
