@@ -22,7 +22,7 @@ import {
 } from '../applications/application-store.ts';
 import { readMessages } from '../messages/messages.ts';
 import { clientAddress } from '../sign-in/read-client-address.ts';
-import type { AccountPages, PageRequest } from './account-pages.ts';
+import type { AccountPages, PageRequest, Submission } from './account-pages.ts';
 import {
   type ApplicationValues,
   renderApplication,
@@ -90,42 +90,46 @@ function showNew({ c, session, show }: PageRequest, values: ApplicationValues, m
 }
 
 function addDetail({ context, page, form }: AccountPages): void {
-  page(PATH, async (request) => {
-    const messages = readMessages(request.c);
-    const application = await findOwn(context, request);
-    const { created, saved, secretRemoved } = messages.applications;
-    const { texts: secrets, isSpent } = await takeOnce(context, request);
-    const done = findDone(request.c, { created, saved, secret_removed: secretRemoved });
-    return showApplication(context, request, {
-      application,
-      secret: secrets[0],
-      done: isSpent ? messages.shownBefore : done,
-    });
-  });
+  page(PATH, (request) => showDetail(context, request));
+  form(PATH, (submission) => change(context, submission));
+  form(`${PATH}/delete`, (submission) => remove(context, submission));
+}
 
-  form(PATH, async (submission) => {
-    const messages = readMessages(submission.c);
-    const application = await findOwn(context, submission);
-    const values = { ...readValues(submission.form), isPublic: application.isPublic };
-    try {
-      const actor = actorOf(submission);
-      await updateApplication(context.store, context.world, { application, form: toForm(values), actor });
-    } catch (error) {
-      return showApplication(context, submission, { application, values, mistake: toMistake(messages, error) });
-    }
-    return submission.c.redirect(`${HERE}/${application.clientId}?done=saved`, 303);
+async function showDetail(context: AccountPages['context'], request: PageRequest): Promise<Response> {
+  const messages = readMessages(request.c);
+  const application = await findOwn(context, request);
+  const { created, saved, secretRemoved } = messages.applications;
+  const { texts: secrets, isSpent } = await takeOnce(context, request);
+  const done = findDone(request.c, { created, saved, secret_removed: secretRemoved });
+  return showApplication(context, request, {
+    application,
+    secret: secrets[0],
+    done: isSpent ? messages.shownBefore : done,
   });
+}
 
-  form(`${PATH}/delete`, async (submission) => {
-    const messages = readMessages(submission.c);
-    const application = await findOwn(context, submission);
-    if (readField(submission.form, 'confirm').trim() !== application.name) {
-      const mistake = { message: messages.applications.deleteWrong, field: 'confirm' };
-      return showApplication(context, submission, { application, mistake });
-    }
-    await deleteApplication(context.store, context.world, { application, actor: actorOf(submission) });
-    return submission.c.redirect(`${HERE}?done=deleted`, 303);
-  });
+async function change(context: AccountPages['context'], submission: Submission): Promise<Response> {
+  const messages = readMessages(submission.c);
+  const application = await findOwn(context, submission);
+  const values = { ...readValues(submission.form), isPublic: application.isPublic };
+  try {
+    const actor = actorOf(submission);
+    await updateApplication(context.store, context.world, { application, form: toForm(values), actor });
+  } catch (error) {
+    return showApplication(context, submission, { application, values, mistake: toMistake(messages, error) });
+  }
+  return submission.c.redirect(`${HERE}/${application.clientId}?done=saved`, 303);
+}
+
+async function remove(context: AccountPages['context'], submission: Submission): Promise<Response> {
+  const messages = readMessages(submission.c);
+  const application = await findOwn(context, submission);
+  if (readField(submission.form, 'confirm').trim() !== application.name) {
+    const mistake = { message: messages.applications.deleteWrong, field: 'confirm' };
+    return showApplication(context, submission, { application, mistake });
+  }
+  await deleteApplication(context.store, context.world, { application, actor: actorOf(submission) });
+  return submission.c.redirect(`${HERE}?done=deleted`, 303);
 }
 
 function addSecrets({ context, form }: AccountPages): void {

@@ -25,6 +25,8 @@ import { renderSecurity, type SecurityView } from './security-page.ts';
 
 export const SECURITY = '/account/security';
 
+type Context = AccountPages['context'];
+
 export function addSecurityRoutes(pages: AccountPages): void {
   const { context, page } = pages;
   page(SECURITY, (request) => showSecurity(context, request, {}));
@@ -33,7 +35,7 @@ export function addSecurityRoutes(pages: AccountPages): void {
 }
 
 export async function showSecurity(
-  context: AccountPages['context'],
+  context: Context,
   { c, session, show }: PageRequest,
   { mistake }: Pick<SecurityView, 'mistake'>,
 ): Promise<Response> {
@@ -69,7 +71,7 @@ export async function showSecurity(
 
 /** Throws `invalid` unless the field holds the person's password; guesses are counted as at the sign-in. */
 export async function checkCurrentPassword(
-  context: AccountPages['context'],
+  context: Context,
   { c, session, form }: Submission,
   field: string,
 ): Promise<void> {
@@ -134,53 +136,52 @@ function revokePersonalTokensStatements(userId: string, nowMs: number): BoundSta
 }
 
 function addPasskeyForms({ context, form }: AccountPages): void {
-  form(`${SECURITY}/passkeys/options`, async (submission) => {
-    if (askToSignInAgain(submission, context, SECURITY) !== undefined)
-      throw new Failure('forbidden', 'Cannot add a passkey: the sign-in is too long ago');
-    submission.c.header('Cache-Control', 'no-store');
-    return submission.c.json(await beginRegistration(context, submission.session.user));
-  });
+  form(`${SECURITY}/passkeys/options`, (submission) => offerPasskey(context, submission));
+  form(`${SECURITY}/passkeys`, (submission) => addPasskey(context, submission));
+  form(`${SECURITY}/passkeys/remove`, (submission) => removePasskey(context, submission));
+}
 
-  form(`${SECURITY}/passkeys`, async (submission) => {
-    const messages = readMessages(submission.c);
-    const again = askToSignInAgain(submission, context, SECURITY);
-    if (again !== undefined) return again;
-    const name = readField(submission.form, 'name').trim().slice(0, 60) || messages.security.passkeyDefaultName;
-    const { user } = submission.session;
-    const answer = {
-      ticket: readField(submission.form, 'ticket'),
-      credential: readField(submission.form, 'credential'),
-    };
-    try {
-      await finishRegistration(context, { user, name, answer });
-    } catch (error) {
-      return showSecurity(context, submission, {
-        mistake: { ...toMistake(messages, error), field: undefined, form: 'passkeys' },
-      });
-    }
-    return submission.c.redirect(`${SECURITY}?done=saved`, 303);
-  });
+async function offerPasskey(context: Context, submission: Submission): Promise<Response> {
+  if (askToSignInAgain(submission, context, SECURITY) !== undefined)
+    throw new Failure('forbidden', 'Cannot add a passkey: the sign-in is too long ago');
+  submission.c.header('Cache-Control', 'no-store');
+  return submission.c.json(await beginRegistration(context, submission.session.user));
+}
 
-  form(`${SECURITY}/passkeys/remove`, async (submission) => {
-    const messages = readMessages(submission.c);
-    const { user } = submission.session;
-    if (await isLastWayIn(context, submission)) {
-      const mistake = { message: messages.security.lastWayIn, form: 'passkeys' } as const;
-      return showSecurity(context, submission, { mistake });
-    }
-    await context.store.writeAll([
-      deletePasskeyStatement(readField(submission.form, 'passkey_id'), user.id),
-      auditStatement(
-        { kind: 'passkey_removed', userId: user.id, address: clientAddress(submission.c) },
-        context.world.nowMs(),
-      ),
-    ]);
-    return submission.c.redirect(`${SECURITY}?done=saved`, 303);
-  });
+async function addPasskey(context: Context, submission: Submission): Promise<Response> {
+  const messages = readMessages(submission.c);
+  const again = askToSignInAgain(submission, context, SECURITY);
+  if (again !== undefined) return again;
+  const name = readField(submission.form, 'name').trim().slice(0, 60) || messages.security.passkeyDefaultName;
+  const answer = {
+    ticket: readField(submission.form, 'ticket'),
+    credential: readField(submission.form, 'credential'),
+  };
+  try {
+    await finishRegistration(context, { user: submission.session.user, name, answer });
+  } catch (error) {
+    const mistake = { ...toMistake(messages, error), field: undefined, form: 'passkeys' } as const;
+    return showSecurity(context, submission, { mistake });
+  }
+  return submission.c.redirect(`${SECURITY}?done=saved`, 303);
+}
+
+async function removePasskey(context: Context, submission: Submission): Promise<Response> {
+  const { c, session } = submission;
+  if (await isLastWayIn(context, submission)) {
+    const mistake = { message: readMessages(c).security.lastWayIn, form: 'passkeys' } as const;
+    return showSecurity(context, submission, { mistake });
+  }
+  const event = { kind: 'passkey_removed', userId: session.user.id, address: clientAddress(c) } as const;
+  await context.store.writeAll([
+    deletePasskeyStatement(readField(submission.form, 'passkey_id'), session.user.id),
+    auditStatement(event, context.world.nowMs()),
+  ]);
+  return c.redirect(`${SECURITY}?done=saved`, 303);
 }
 
 /** True when the person has no password, and one passkey or linked account only. */
-export async function isLastWayIn({ store }: AccountPages['context'], { session }: PageRequest): Promise<boolean> {
+export async function isLastWayIn({ store }: Context, { session }: PageRequest): Promise<boolean> {
   const { id, passwordChangedAtMs } = session.user;
   if (passwordChangedAtMs !== null) return false;
   const [passkeys, accounts] = await Promise.all([listPasskeys(store, id), listUpstreamAccounts(store, id)]);

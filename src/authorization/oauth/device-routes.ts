@@ -182,44 +182,42 @@ interface Decision {
   readonly kept: readonly Scope[];
 }
 
-async function decide(
-  dependencies: DeviceDependencies,
-  c: Context<HttpEnv>,
-  { session, device, kept }: Decision,
-): Promise<Response> {
-  const { clientId } = await requireApplication(dependencies, device);
-  const nowMs = dependencies.world.nowMs();
-  const { userCode } = device;
-  const { user, authTimeMs } = session;
-  const isAllowed = kept.length > 0;
-  const event = {
-    userId: user.id,
-    clientId,
-    address: clientAddress(c),
-    details: { scope: isAllowed ? formatScope(kept) : device.scope },
-  };
-  const decision = {
-    userId: user.id,
-    clientId,
-    asked: readScopes(device.scope),
-    kept,
-    newConsentId: dependencies.world.uuid(),
-    nowMs,
-  };
-  const isDecided = isAllowed
-    ? await dependencies.store.call(approveDeviceOnce, {
-        userCode,
-        decision,
-        credentialGeneration: user.credentialGeneration,
-        authTimeMs,
-        audit: auditStatement({ ...event, kind: 'device_approved' }, nowMs),
-      })
-    : await dependencies.store.call(denyDeviceOnce, {
-        userCode,
-        userId: user.id,
-        nowMs,
-        audit: auditStatement({ ...event, kind: 'device_denied' }, nowMs),
-      });
-  if (!isDecided) throw refuseCode();
+async function decide(dependencies: DeviceDependencies, c: Context<HttpEnv>, decision: Decision): Promise<Response> {
+  await requireApplication(dependencies, decision.device);
+  const isAllowed = decision.kept.length > 0;
+  const answer = isAllowed ? approve : deny;
+  if (!(await answer(dependencies, decision, clientAddress(c)))) throw refuseCode();
   return c.redirect(`${PATH}?done=${isAllowed ? 'approved' : 'denied'}`, 303);
+}
+
+/** False if the device was decided on meanwhile. */
+async function approve(
+  { store, world }: DeviceDependencies,
+  { session, device, kept }: Decision,
+  address: string,
+): Promise<boolean> {
+  const { user, authTimeMs } = session;
+  const { userCode, clientId } = device;
+  const nowMs = world.nowMs();
+  const person = { userId: user.id, clientId };
+  const event = { ...person, address, details: { scope: formatScope(kept) } };
+  return await store.call(approveDeviceOnce, {
+    userCode,
+    decision: { ...person, asked: readScopes(device.scope), kept, newConsentId: world.uuid(), nowMs },
+    credentialGeneration: user.credentialGeneration,
+    authTimeMs,
+    audit: auditStatement({ ...event, kind: 'device_approved' }, nowMs),
+  });
+}
+
+/** False if the device was decided on meanwhile. */
+async function deny(
+  { store, world }: DeviceDependencies,
+  { session, device: { userCode, clientId, scope } }: Decision,
+  address: string,
+): Promise<boolean> {
+  const nowMs = world.nowMs();
+  const userId = session.user.id;
+  const event = { kind: 'device_denied', userId, clientId, address, details: { scope } } as const;
+  return await store.call(denyDeviceOnce, { userCode, userId, nowMs, audit: auditStatement(event, nowMs) });
 }

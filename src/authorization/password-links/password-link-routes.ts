@@ -4,6 +4,7 @@
  */
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context } from 'hono';
+import type { BoundStatement } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 import type { HttpEnv } from '../../http/context.ts';
 import type { Mailer } from '../../mail/mailer.ts';
@@ -17,7 +18,13 @@ import { findUserByLogin, findUserByVerifiedEmail, type User } from '../accounts
 import { type Messages, readMessages } from '../messages/messages.ts';
 import { clientAddress } from '../sign-in/read-client-address.ts';
 import { type SignInContext, toRefusedPassword, toWait } from '../sign-in/sign-in-context.ts';
-import { choosePassword, createPasswordLink, mailLinkStatement, openPasswordLink } from './password-link.ts';
+import {
+  choosePassword,
+  createPasswordLink,
+  mailLinkStatement,
+  type OpenedLink,
+  openPasswordLink,
+} from './password-link.ts';
 import { renderChoosePage, renderForgotPage, renderMailOffPage, renderSentPage } from './password-link-pages.ts';
 
 const FORGOT = '/forgot-password';
@@ -26,35 +33,35 @@ const CHOOSE = '/password';
 /** To be mounted at `/`, beside the sign-in. */
 export function createPasswordLinkRoutes(context: SignInContext): OpenAPIHono<HttpEnv> {
   const routes = createPageRoutes(context.respondRefusal);
-  addForgot(routes, context);
-  addChoose(routes, context);
+  routes.get(FORGOT, (c) => showForgot(c, context));
+  routes.post(FORGOT, (c) => askForLink(c, context));
+  routes.get(CHOOSE, (c) => showChoose(c, context));
+  routes.post(CHOOSE, (c) => choose(c, context));
   return routes;
 }
 
-function addForgot(routes: OpenAPIHono<HttpEnv>, context: SignInContext): void {
-  routes.get(FORGOT, (c) => {
-    const messages = readMessages(c);
-    if (context.mailer === undefined) return respondPage(c, renderMailOffPage(messages));
-    if (c.req.query('done') === 'sent') return respondPage(c, renderSentPage(messages));
-    const browser = context.openForm(c);
-    const refused = readRefused(context, c, browser);
-    return respondPage(c, renderForgotPage(messages, { csrfToken: browser, refused }), { status: refused?.status });
-  });
+function showForgot(c: Context<HttpEnv>, context: SignInContext): Promise<Response> {
+  const messages = readMessages(c);
+  if (context.mailer === undefined) return respondPage(c, renderMailOffPage(messages));
+  if (c.req.query('done') === 'sent') return respondPage(c, renderSentPage(messages));
+  const browser = context.openForm(c);
+  const refused = readRefused(context, c, browser);
+  return respondPage(c, renderForgotPage(messages, { csrfToken: browser, refused }), { status: refused?.status });
+}
 
-  routes.post(FORGOT, async (c) => {
-    const form = await readForm(c);
-    context.checkOpenForm(c, form);
-    if (context.mailer === undefined) return c.redirect(FORGOT, 303);
-    const typed = readField(form, 'who').trim().slice(0, 320);
-    const subjects = mailSubjects(typed, clientAddress(c));
-    try {
-      await checkAttempt(context.store, { subjects, nowMs: context.world.nowMs() });
-    } catch (error) {
-      return refuseForgot(c, context, { error, typed });
-    }
-    await sendLink(c, context, { mailer: context.mailer, typed });
-    return c.redirect(`${FORGOT}?done=sent`, 303);
-  });
+async function askForLink(c: Context<HttpEnv>, context: SignInContext): Promise<Response> {
+  const form = await readForm(c);
+  context.checkOpenForm(c, form);
+  if (context.mailer === undefined) return c.redirect(FORGOT, 303);
+  const typed = readField(form, 'who').trim().slice(0, 320);
+  const subjects = mailSubjects(typed, clientAddress(c));
+  try {
+    await checkAttempt(context.store, { subjects, nowMs: context.world.nowMs() });
+  } catch (error) {
+    return refuseForgot(c, context, { error, typed });
+  }
+  await sendLink(c, context, { mailer: context.mailer, typed });
+  return c.redirect(`${FORGOT}?done=sent`, 303);
 }
 
 function refuseForgot(
@@ -103,46 +110,48 @@ function mayGetMail({ email, isEmailVerified, disabledAtMs, passwordChangedAtMs 
   return email !== null && isEmailVerified && disabledAtMs === null && passwordChangedAtMs !== null;
 }
 
-function addChoose(routes: OpenAPIHono<HttpEnv>, context: SignInContext): void {
-  routes.get(CHOOSE, async (c) => {
-    const messages = readMessages(c);
-    const token = c.req.query('token') ?? '';
-    const link = await openPasswordLink(context, token);
-    if (link === undefined) throw refuseLink(messages);
-    const browser = context.openForm(c);
-    const refused = readRefused(context, c, browser);
-    const page = renderChoosePage(messages, { csrfToken: browser, token, link, refused });
-    return respondPage(c, page, { status: refused?.status, withScript: true });
-  });
+async function showChoose(c: Context<HttpEnv>, context: SignInContext): Promise<Response> {
+  const messages = readMessages(c);
+  const token = c.req.query('token') ?? '';
+  const link = await openPasswordLink(context, token);
+  if (link === undefined) throw refuseLink(messages);
+  const browser = context.openForm(c);
+  const refused = readRefused(context, c, browser);
+  const page = renderChoosePage(messages, { csrfToken: browser, token, link, refused });
+  return respondPage(c, page, { status: refused?.status, withScript: true });
+}
 
-  routes.post(CHOOSE, async (c) => {
-    const messages = readMessages(c);
-    const form = await readForm(c);
-    context.checkOpenForm(c, form);
-    const token = readField(form, 'token');
-    const link = await openPasswordLink(context, token);
-    // The page of the link says that it is worthless.
-    const page = `${CHOOSE}?${new URLSearchParams({ token }).toString()}`;
-    if (link === undefined) return c.redirect(page, 303);
-    const event = { kind: 'password_changed', userId: link.user.id, address: clientAddress(c) } as const;
-    const deletesTokens = form.has('delete_tokens');
-    const details = { by: `link (${link.purpose})`, tokens_revoked: deletesTokens };
-    const audit = auditStatement({ ...event, details }, context.world.nowMs());
-    try {
-      const chosen = { token, link, password: readField(form, 'password'), deletesTokens, audit };
-      // Another password was set meanwhile, which made the link worthless.
-      if (!(await choosePassword(context, chosen))) return c.redirect(page, 303);
-    } catch (error) {
-      return redirectRefused(context, c, {
-        page,
-        browser: context.openForm(c),
-        refused: toRefusedPassword(messages, error),
-      });
-    }
-    context.cookies.drop(c, 'session');
-    const query = new URLSearchParams({ done: 'password_changed', login_hint: link.user.login });
-    return c.redirect(`/sign-in?${query.toString()}`, 303);
-  });
+async function choose(c: Context<HttpEnv>, context: SignInContext): Promise<Response> {
+  const form = await readForm(c);
+  context.checkOpenForm(c, form);
+  const token = readField(form, 'token');
+  const link = await openPasswordLink(context, token);
+  // The page of the link says that it is worthless.
+  const page = `${CHOOSE}?${new URLSearchParams({ token }).toString()}`;
+  if (link === undefined) return c.redirect(page, 303);
+  const deletesTokens = form.has('delete_tokens');
+  const audit = auditChoice(c, context, { link, deletesTokens });
+  try {
+    const chosen = { token, link, password: readField(form, 'password'), deletesTokens, audit };
+    // Another password was set meanwhile, which made the link worthless.
+    if (!(await choosePassword(context, chosen))) return c.redirect(page, 303);
+  } catch (error) {
+    const refused = toRefusedPassword(readMessages(c), error);
+    return redirectRefused(context, c, { page, browser: context.openForm(c), refused });
+  }
+  context.cookies.drop(c, 'session');
+  const query = new URLSearchParams({ done: 'password_changed', login_hint: link.user.login });
+  return c.redirect(`/sign-in?${query.toString()}`, 303);
+}
+
+function auditChoice(
+  c: Context<HttpEnv>,
+  { world }: SignInContext,
+  { link, deletesTokens }: { readonly link: OpenedLink; readonly deletesTokens: boolean },
+): BoundStatement {
+  const event = { kind: 'password_changed', userId: link.user.id, address: clientAddress(c) } as const;
+  const details = { by: `link (${link.purpose})`, tokens_revoked: deletesTokens };
+  return auditStatement({ ...event, details }, world.nowMs());
 }
 
 function refuseLink(messages: Messages): Failure {

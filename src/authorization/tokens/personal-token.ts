@@ -45,33 +45,43 @@ export async function createPersonalToken(
   checkForm(form, nowMs);
   await checkAdminScope(store, form);
   const secret = createSecret('personal', world);
-  const token: PersonalToken = {
-    tokenId: world.uuid(),
-    userId: form.userId,
-    name: form.name.trim(),
-    scopes: form.scopes,
-    ...(form.repositories === undefined ? {} : { repositories: readRepositories(form) }),
-    hint: secret.slice(-4),
-    createdAtMs: nowMs,
-    expiresAtMs: form.expiresAtMs,
-    lastUsedAtMs: undefined,
-  };
-  const { userId, actorId, address } = form;
-  const details = {
-    name: token.name,
-    scope: token.scopes.join(' '),
-    ...(token.repositories === undefined ? {} : { repositories: token.repositories.join(' ') }),
-    ...(form.isByCommand ? BY_COMMAND : {}),
-  };
+  const token = draftToken(form, { tokenId: world.uuid(), hint: secret.slice(-4), nowMs });
   const isMade = await store.call(insertPersonalTokenOnce, {
     token,
     hash: hashSecret(secret),
     parentId: form.parentId,
     credentialGeneration: form.credentialGeneration,
-    audit: auditStatement({ kind: 'personal_token_created', userId, actorId, address, details }, nowMs),
+    audit: auditCreation(form, token),
   });
   if (!isMade) throw new Failure('conflict', 'Cannot create the token: the session or token that makes it has ended');
   return { token, secret };
+}
+
+function draftToken(
+  form: PersonalTokenForm,
+  { tokenId, hint, nowMs }: { readonly tokenId: string; readonly hint: string; readonly nowMs: number },
+): PersonalToken {
+  return {
+    tokenId,
+    userId: form.userId,
+    name: form.name.trim(),
+    scopes: form.scopes,
+    ...(form.repositories === undefined ? {} : { repositories: readRepositories(form) }),
+    hint,
+    createdAtMs: nowMs,
+    expiresAtMs: form.expiresAtMs,
+    lastUsedAtMs: undefined,
+  };
+}
+
+function auditCreation({ userId, actorId, address, isByCommand }: PersonalTokenForm, token: PersonalToken) {
+  const details = {
+    name: token.name,
+    scope: token.scopes.join(' '),
+    ...(token.repositories === undefined ? {} : { repositories: token.repositories.join(' ') }),
+    ...(isByCommand ? BY_COMMAND : {}),
+  };
+  return auditStatement({ kind: 'personal_token_created', userId, actorId, address, details }, token.createdAtMs);
 }
 
 export interface ExpiryWish {

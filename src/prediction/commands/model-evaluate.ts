@@ -24,19 +24,16 @@ import { evaluate, PROTOCOLS, type Protocol } from '../evaluation/protocols.ts';
 import { renderReport } from '../evaluation/report.ts';
 import { type Age, parseAge } from '../evaluation/stale-metrics.ts';
 import type { Format } from '../formats/read-observations.ts';
-import { readTable } from '../formats/read-table.ts';
+import type { ObservationTable } from '../schema/observation-table.ts';
 import { DEFAULT_TRAINING } from '../training/train-model.ts';
 import type { OpenModels } from './open-models.ts';
 import {
-  checkAnyRow,
   createFormatOption,
   createKvCapacityOption,
   createServerOption,
   formatRefusals,
+  readRows,
   warnOfCopies,
-  warnOfIgnored,
-  warnOfTimes,
-  warnOfUnits,
 } from './row-input.ts';
 import { findServedModel } from './served-model.ts';
 
@@ -88,25 +85,7 @@ async function runEvaluation(open: OpenModels, options: EvaluateOptions): Promis
   if (options.service !== undefined) return await evaluateAtService(open, options);
   if (options.report !== undefined) await checkWritable(options.report);
   const showProgress = createProgress(() => realWorld.monotonicMs());
-  const read = await readTable(options.input, {
-    format: options.format,
-    targetModel: options.model ?? '',
-    kvCapacityTokens: options.kvCapacityTokens,
-    server: options.server,
-    stdin: process.stdin,
-    onProgress: (rows) => showProgress(`Reading: ${rows} rows`),
-    check: ({ targetModel }) =>
-      options.model === undefined || targetModel === options.model ? undefined : `target_model is "${targetModel}"`,
-  });
-  const { table, refusals } = read;
-  warnOfIgnored(read.ignoredFields);
-  checkAnyRow(read, 'evaluate');
-  warnOfUnits(table);
-  warnOfTimes(table);
-  if (table.models.length > 1)
-    remark(`All of ${table.models.length} target models are judged as one; --model takes one`);
-  if (refusals.length > 0) remark(`Rows left out\n${formatRefusals(refusals)}`);
-  warnOfCopies(table);
+  const table = await readJudgedRows(options, showProgress);
   const answers = evaluate(options.protocol, table, {
     parameters: DEFAULT_TRAINING,
     onProgress: showProgress,
@@ -117,17 +96,29 @@ async function runEvaluation(open: OpenModels, options: EvaluateOptions): Promis
   if (options.json) printJson(evaluation);
   else print(formatAccuracies(evaluation));
   if (options.report === undefined) return;
-  await writeOutput(
-    options.report,
-    renderReport({
-      protocol: options.protocol,
-      inputs: options.input,
-      table,
-      answers,
-      served: await findServedModel(options.model),
-    }),
-  );
-  remark(`Wrote ${options.report}`);
+  const { protocol, input: inputs, report } = options;
+  const served = await findServedModel(options.model);
+  await writeOutput(report, renderReport({ protocol, inputs, table, answers, served }));
+  remark(`Wrote ${report}`);
+}
+
+async function readJudgedRows(
+  options: EvaluateOptions,
+  showProgress: (progress: string) => void,
+): Promise<ObservationTable> {
+  const { model } = options;
+  const { table, refusals } = await readRows(options, {
+    action: 'evaluate',
+    targetModel: model ?? '',
+    onProgress: (rows) => showProgress(`Reading: ${rows} rows`),
+    check: ({ targetModel }) =>
+      model === undefined || targetModel === model ? undefined : `target_model is "${targetModel}"`,
+  });
+  if (table.models.length > 1)
+    remark(`All of ${table.models.length} target models are judged as one; --model takes one`);
+  if (refusals.length > 0) remark(`Rows left out\n${formatRefusals(refusals)}`);
+  warnOfCopies(table);
+  return table;
 }
 
 function splitList(text: string): string[] {

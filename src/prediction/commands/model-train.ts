@@ -4,24 +4,21 @@ import { createProgress, print, printJson } from '../../command-line/output.ts';
 import { Failure } from '../../errors.ts';
 import { realWorld } from '../../world.ts';
 import type { Format } from '../formats/read-observations.ts';
-import { type Refusals, readTable } from '../formats/read-table.ts';
+import type { ReadTable, Refusals } from '../formats/read-table.ts';
 import { isBetter, type Judgement, judgeChallenger } from '../learning/challenge.ts';
 import { STATISTICS, type Statistic } from '../model/calibration.ts';
 import { createPriorModel } from '../model/model.ts';
-import { packModel, publishModel } from '../registry/publish-model.ts';
+import { type PackedModel, packModel, publishModel } from '../registry/publish-model.ts';
 import { checkModelName } from '../schema/model-name.ts';
 import { type ObservationTable, rowsWith, selectRows } from '../schema/observation-table.ts';
 import { DEFAULT_TRAINING, type TrainParameters, trainModel } from '../training/train-model.ts';
 import { formatSummaries } from './model-summaries.ts';
 import {
-  checkAnyRow,
   createFormatOption,
   createKvCapacityOption,
   createServerOption,
   formatRefusals,
-  warnOfIgnored,
-  warnOfTimes,
-  warnOfUnits,
+  readRows,
 } from './row-input.ts';
 
 interface TrainOptions {
@@ -61,44 +58,68 @@ export function createTrainCommand(): Command {
 async function train(options: TrainOptions): Promise<void> {
   checkModelName(options.model);
   const showProgress = createProgress(() => realWorld.monotonicMs());
-  const read = await readTable(options.input, {
-    format: options.format,
+  const { table, refusals } = await readTrainingRows(options, showProgress);
+  const parameters = { ...DEFAULT_TRAINING, statistic: options.statistic };
+  showProgress('Judging what can be learned on the newest rows');
+  const judgement = judge(table, parameters);
+  const learned = packModel(trainModel('new', table, parameters, (part) => showProgress(`Learning ${part}`)));
+  const promoted = options.promote === 'better' ? isBetter(judgement) : options.promote === 'true';
+  const id = await publish(options, { table, refusals, judgement, learned, promoted });
+  const rows = { total: table.count, ttft: rowsWith(table, 'ttft').length, tpot: rowsWith(table, 'tpot').length };
+  const summary = { id, promoted, rows, refusals, judgement, learned: learned.learned };
+  if (options.json) printJson(summary);
+  else printSummary(summary, options.promote);
+}
+
+async function readTrainingRows(
+  options: TrainOptions,
+  showProgress: (progress: string) => void,
+): Promise<Pick<ReadTable, 'table' | 'refusals'>> {
+  const { table, refusals } = await readRows(options, {
+    action: 'train',
     targetModel: options.model,
-    kvCapacityTokens: options.kvCapacityTokens,
-    server: options.server,
-    stdin: process.stdin,
     onProgress: (rows) => showProgress(`Reading: ${rows} rows`),
     check: ({ targetModel }) =>
       options.anyModel || targetModel === options.model ? undefined : `target_model is "${targetModel}"`,
   });
-  const { table, refusals } = read;
-  warnOfIgnored(read.ignoredFields);
-  checkAnyRow(read, 'train');
-  warnOfUnits(read.table);
-  warnOfTimes(read.table);
   checkEnoughRows(table, refusals);
-  const parameters = { ...DEFAULT_TRAINING, statistic: options.statistic };
-  showProgress('Judging what can be learned on the newest rows');
-  const judgement = judge(table, parameters);
-  const learned = trainModel('new', table, parameters, (part) => showProgress(`Learning ${part}`));
-  const isPromoted = options.promote === 'better' ? isBetter(judgement) : options.promote === 'true';
+  return { table, refusals };
+}
+
+interface Trained {
+  readonly table: ObservationTable;
+  readonly refusals: readonly Refusals[];
+  readonly judgement: Judgement;
+  readonly learned: PackedModel;
+  readonly promoted: boolean;
+}
+
+/** Resolves with the id of the version. */
+async function publish({ model, input }: TrainOptions, trained: Trained): Promise<string> {
+  const { table, refusals, judgement, learned, promoted } = trained;
   await using opened = await openCliStore({ ifAbsent: 'create' });
-  const packed = packModel(learned);
-  const id = await publishModel(opened.store, {
-    name: options.model,
-    packed,
-    source: { files: options.input, rows: table.count, refusals, ...judgement },
-    promotion: isPromoted ? 'promote' : 'keep',
+  return await publishModel(opened.store, {
+    name: model,
+    packed: learned,
+    source: { files: input, rows: table.count, refusals, ...judgement },
+    promotion: promoted ? 'promote' : 'keep',
     reason: 'trained from files',
     nowMs: opened.world.nowMs(),
   });
-  const rows = { total: table.count, ttft: rowsWith(table, 'ttft').length, tpot: rowsWith(table, 'tpot').length };
-  const summary = { id, promoted: isPromoted, rows, refusals, judgement, learned: packed.learned };
-  if (options.json) return printJson(summary);
+}
+
+interface Summary extends Omit<Trained, 'table' | 'learned'> {
+  readonly id: string;
+  readonly rows: { readonly total: number; readonly ttft: number; readonly tpot: number };
+  readonly learned: PackedModel['learned'];
+}
+
+function printSummary(summary: Summary, promote: string): void {
+  const { id, rows, refusals, learned } = summary;
   print(`Learned ${id} from ${rows.total} rows (${rows.ttft} with TTFT, ${rows.tpot} with TPOT)`);
   if (refusals.length > 0) print(`\nRows left out\n${formatRefusals(refusals)}`);
-  print(`\n${formatSummaries(summary.learned)}`);
-  print(`\n${describePromotion(summary, options.promote)}`);
+  print(`\n${formatSummaries(learned)}`);
+  print(`\n${describePromotion(summary, promote)}`);
 }
 
 /** With fewer, the prior is as good a guess as any. */

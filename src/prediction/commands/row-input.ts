@@ -1,10 +1,11 @@
 import { InvalidArgumentError, Option } from 'commander';
 import { formatTable, remark } from '../../command-line/output.ts';
 import { Failure } from '../../errors.ts';
-import { FORMATS } from '../formats/read-observations.ts';
-import type { IgnoredField, ReadTable, Refusals } from '../formats/read-table.ts';
+import { FORMATS, type Format } from '../formats/read-observations.ts';
+import { type IgnoredField, type ReadTable, type Refusals, readTable } from '../formats/read-table.ts';
 import { findTimeMistakes } from '../formats/time-mistake.ts';
 import { findUnitMistake } from '../formats/unit-mistake.ts';
+import type { Observation } from '../schema/observation.ts';
 import { countCopies, type ObservationTable } from '../schema/observation-table.ts';
 
 export function createFormatOption(formats: readonly string[] = FORMATS): Option {
@@ -26,6 +27,36 @@ export function createKvCapacityOption(): Option {
 /** What files of benchmarks need. */
 export function createServerOption(): Option {
   return new Option('--server <name>', 'for benchmarks: the server that was measured, as callers name it in server_ip');
+}
+
+/** The options of a command that say what is read. */
+export interface RowFiles {
+  readonly input: readonly string[];
+  readonly format?: Format;
+  readonly kvCapacityTokens?: number;
+  readonly server?: string;
+}
+
+export interface RowReading {
+  /** For a refusal: "train", "evaluate", …. */
+  readonly action: string;
+  readonly targetModel: string;
+  readonly onProgress: (rows: number) => void;
+  /** Why a row is left out, or undefined. */
+  readonly check: (observation: Observation) => string | undefined;
+}
+
+/** Reads files of observations and warns of what looks wrong in them. Throws unless there are rows. */
+export async function readRows(
+  { input, format, kvCapacityTokens, server }: RowFiles,
+  { action, ...reading }: RowReading,
+): Promise<ReadTable> {
+  const read = await readTable(input, { format, kvCapacityTokens, server, stdin: process.stdin, ...reading });
+  warnOfIgnored(read.ignoredFields);
+  checkAnyRow(read, action);
+  warnOfUnits(read.table);
+  warnOfTimes(read.table);
+  return read;
 }
 
 export function formatRefusals(refusals: readonly Refusals[]): string {

@@ -100,41 +100,50 @@ type Observations = readonly Sample['observation'][];
 /** The observations that this event completes, or why it is refused. */
 async function joinEvent(tx: Transaction, event: ObservationEvent, nowMs: number): Promise<Observations | string> {
   switch (event.kind) {
-    case 'dispatched': {
-      const { requestId, targetModel, atMs } = event;
-      const [pending] = await tx.run(addDispatchSql, [
-        requestId,
-        targetModel,
-        writeAsked(event),
-        Math.round(atMs),
-        nowMs,
-      ]);
-      if (pending === undefined) return `request_id "${requestId}" was dispatched already`;
-      return observe(pending, { ttftMs: pending.ttft_ms, tpotMs: pending.tpot_ms });
-    }
-    case 'first_token': {
-      const [pending] = await tx.run(addFirstTokenSql, [event.requestId, Math.round(event.atMs), event.ttftMs, nowMs]);
-      if (pending === undefined) return `request_id "${event.requestId}" had its first token already`;
-      return observe(pending, { ttftMs: event.ttftMs, tpotMs: null });
-    }
-    case 'finished': {
-      const parameters = [event.requestId, Math.round(event.atMs), event.tpotMs ?? null, nowMs];
-      const [pending] = await tx.run(addFinishSql, parameters);
-      if (pending === undefined) return `request_id "${event.requestId}" was finished already`;
-      const { tpotMs = null, outputTokens } = event;
-      return observe(pending, { ttftMs: null, tpotMs }).map((row) => ({ ...row, outputTokens }));
-    }
-    case 'observation': {
-      const { requestId, targetModel, input, atMs, ttftMs, tpotMs, outputTokens } = event;
-      if (requestId !== '') {
-        const times = [ttftMs ?? null, tpotMs ?? null];
-        const row = [requestId, targetModel, writeAsked(event), Math.round(atMs), ...times, nowMs];
-        const [added] = await tx.run(addWholeSql, row);
-        if (added === undefined) return `request_id "${requestId}" was reported already`;
-      }
-      return [{ targetModel, input, history: event.history, atMs, ttftMs, tpotMs, outputTokens }];
-    }
+    case 'dispatched':
+      return await joinDispatch(tx, event, nowMs);
+    case 'first_token':
+      return await joinFirstToken(tx, event, nowMs);
+    case 'finished':
+      return await joinFinish(tx, event, nowMs);
+    case 'observation':
+      return await joinWhole(tx, event, nowMs);
   }
+}
+
+type EventOf<Kind extends ObservationEvent['kind']> = Extract<ObservationEvent, { readonly kind: Kind }>;
+
+async function joinDispatch(tx: Transaction, event: EventOf<'dispatched'>, nowMs: number) {
+  const { requestId, targetModel, atMs } = event;
+  const row = [requestId, targetModel, writeAsked(event), Math.round(atMs), nowMs];
+  const [pending] = await tx.run(addDispatchSql, row);
+  if (pending === undefined) return `request_id "${requestId}" was dispatched already`;
+  return observe(pending, { ttftMs: pending.ttft_ms, tpotMs: pending.tpot_ms });
+}
+
+async function joinFirstToken(tx: Transaction, event: EventOf<'first_token'>, nowMs: number) {
+  const { requestId, atMs, ttftMs } = event;
+  const [pending] = await tx.run(addFirstTokenSql, [requestId, Math.round(atMs), ttftMs, nowMs]);
+  if (pending === undefined) return `request_id "${requestId}" had its first token already`;
+  return observe(pending, { ttftMs, tpotMs: null });
+}
+
+async function joinFinish(tx: Transaction, event: EventOf<'finished'>, nowMs: number) {
+  const { requestId, atMs, tpotMs = null, outputTokens } = event;
+  const [pending] = await tx.run(addFinishSql, [requestId, Math.round(atMs), tpotMs, nowMs]);
+  if (pending === undefined) return `request_id "${requestId}" was finished already`;
+  return observe(pending, { ttftMs: null, tpotMs }).map((row) => ({ ...row, outputTokens }));
+}
+
+async function joinWhole(tx: Transaction, event: EventOf<'observation'>, nowMs: number) {
+  const { requestId, targetModel, input, history, atMs, ttftMs, tpotMs, outputTokens } = event;
+  if (requestId !== '') {
+    const times = [ttftMs ?? null, tpotMs ?? null];
+    const row = [requestId, targetModel, writeAsked(event), Math.round(atMs), ...times, nowMs];
+    const [added] = await tx.run(addWholeSql, row);
+    if (added === undefined) return `request_id "${requestId}" was reported already`;
+  }
+  return [{ targetModel, input, history, atMs, ttftMs, tpotMs, outputTokens }];
 }
 
 /** What a request was asked with, as one text; what is missing of the history is null. */

@@ -3,7 +3,7 @@ import type { LiveScores } from '../live-accuracy/accuracy-sums.ts';
 import { readVersionAccuracy } from '../live-accuracy/read-accuracy.ts';
 import { listDriftAlarms } from '../observations/drift-alarm-store.ts';
 import { listServerShifts } from '../online/server-shifts.ts';
-import { PREDICTION_TARGETS } from '../schema/observation-table.ts';
+import { PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';
 import type { ModelAdminDependencies, ModelEntry } from './model-admin.ts';
 import { listPromotedModels } from './model-store.ts';
 
@@ -25,38 +25,42 @@ export async function readModelHealth(
     listPromotedModels(store),
   ]);
   const promotedAtMs = new Map(promoted.map((model) => [model.name, model.promotedAtMs]));
-  const models = entries
-    .map(({ name, servedVersion, versionCount, samples, learned }) => {
-      const promised = new Map(
-        learned.flatMap(({ podType, target, validation }) =>
-          podType === 'all' && validation !== undefined ? [[target, validation.mape] as const] : [],
-        ),
-      );
-      const live = answered.find((own) => own.targetModel === name && own.version === (servedVersion ?? 0))?.targets;
-      return {
-        name,
-        servedVersion,
-        versionCount,
-        samples,
-        targets: PREDICTION_TARGETS.map((target) => ({
-          target,
-          promisedMape: promised.get(target) ?? null,
-          promisedCoverage: PROMISED_COVERAGE,
-          ...describeLive(live?.[target]),
-        })),
-        // Earlier alarms were about another version.
-        drift: alarms.filter((alarm) => alarm.targetModel === name && alarm.lastAtMs > (promotedAtMs.get(name) ?? 0)),
-        shifts: predictor.hasModel(name)
-          ? listServerShifts(predictor.live(name).save().servers).slice(0, LISTED_SHIFTS)
-          : [],
-      };
-    })
-    .sort(
-      (one, other) =>
-        Number(other.servedVersion !== undefined) - Number(one.servedVersion !== undefined) ||
-        other.samples - one.samples,
-    );
+  const models = entries.toSorted(byImportance).map((entry) => {
+    const { name, servedVersion = 0 } = entry;
+    const live = answered.find((own) => own.targetModel === name && own.version === servedVersion)?.targets;
+    return {
+      ...describeEntry(entry, live),
+      // Earlier alarms were about another version.
+      drift: alarms.filter((alarm) => alarm.targetModel === name && alarm.lastAtMs > (promotedAtMs.get(name) ?? 0)),
+      shifts: predictor.hasModel(name)
+        ? listServerShifts(predictor.live(name).save().servers).slice(0, LISTED_SHIFTS)
+        : [],
+    };
+  });
   return { models: models.slice(0, LISTED_MODELS), modelCount: models.length };
+}
+
+function byImportance(one: ModelEntry, other: ModelEntry): number {
+  const byService = Number(other.servedVersion !== undefined) - Number(one.servedVersion !== undefined);
+  return byService || other.samples - one.samples;
+}
+
+function describeEntry(
+  { name, servedVersion, versionCount, samples, learned }: ModelEntry,
+  live: Partial<Record<PredictionTarget, LiveScores>> | undefined,
+) {
+  const promised = new Map(
+    learned.flatMap(({ podType, target, validation }) =>
+      podType === 'all' && validation !== undefined ? [[target, validation.mape] as const] : [],
+    ),
+  );
+  const targets = PREDICTION_TARGETS.map((target) => ({
+    target,
+    promisedMape: promised.get(target) ?? null,
+    promisedCoverage: PROMISED_COVERAGE,
+    ...describeLive(live?.[target]),
+  }));
+  return { name, servedVersion, versionCount, samples, targets };
 }
 
 /** Null without any report. */
