@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, test } from 'node:test';
+import { after, before, test } from 'node:test';
 import { createFormClient, readHidden } from '../support/form-client.ts';
 import { findFreePort } from '../support/free-port.ts';
 import { runTrivet } from '../support/run-trivet.ts';
@@ -13,6 +13,13 @@ import { type Program, startProgram } from '../support/start-program.ts';
 const PASSWORD = 'correct horse battery';
 const folder = mkdtempSync(join(tmpdir(), 'trivet-remote-'));
 after(() => rmSync(folder, { recursive: true }));
+
+/** The first test asks for nothing that the second one looks for. */
+let program: Program;
+before(async () => {
+  program = await startService();
+});
+after(() => program[Symbol.asyncDispose]());
 
 /** A person at another machine: no store, and a configuration folder of the own. */
 function createClient(name: string) {
@@ -47,7 +54,7 @@ async function startService(): Promise<Program> {
 }
 
 /** Starts `trivet login`, confirms its code in a browser as this person, and resolves with what it printed. */
-async function signIn(program: Program, env: Record<string, string>): Promise<string> {
+async function signIn(env: Record<string, string>): Promise<string> {
   const child = spawn(process.execPath, ['src/cli/trivet.ts', 'login', program.httpUrl], {
     env: { ...process.env, ...env },
   });
@@ -63,12 +70,13 @@ async function signIn(program: Program, env: Record<string, string>): Promise<st
     stdout += chunk;
   });
   const ended = new Promise((resolve) => child.once('close', resolve));
-  await confirm(program, await code);
+  await confirm(await code);
   assert.equal(await ended, 0, stderr);
   return stdout;
 }
 
-async function confirm({ httpUrl }: Program, userCode: string): Promise<void> {
+async function confirm(userCode: string): Promise<void> {
+  const { httpUrl } = program;
   const browser = createFormClient(httpUrl);
   await browser.submit('/sign-in', '/sign-in', { login: 'root', password: PASSWORD });
   const accepted = await browser.submit(`/device?user_code=${userCode}`, '/device', { user_code: userCode });
@@ -82,10 +90,41 @@ async function confirm({ httpUrl }: Program, userCode: string): Promise<void> {
   assert.match(answer.headers.get('location') ?? '', /done=approved/);
 }
 
+test('a token from standard input does what its scopes allow, and a refusal names the missing one', async () => {
+  const client = createClient('token');
+  const here = { TRIVET_DATA_DIR: program.dataDir };
+  const make = ['token', 'create', '--user', 'root', '--name', 'ci', '--scope', 'models:read'];
+  const { stdout: token } = await runTrivet(make, { env: here });
+  const signedIn = await client.run(['login', program.httpUrl, '--with-token', '--json'], token);
+  assert.deepEqual(JSON.parse(signedIn.stdout), { url: program.httpUrl, user: null, scope: null });
+  assert.match(await client.trivet('model', 'list'), /llama-8b@2/);
+  const refused = await client.run(['model', 'promote', 'llama-8b@2']);
+  assert.equal(refused.code, 1);
+  assert.match(refused.stderr, /needs the scope models:write of a person who administers the service/);
+  assert.match(refused.stderr, /trivet login http:\S+ --scope models:write/);
+
+  const closed = `http://127.0.0.1:${await findFreePort()}`;
+  const mistakes: [argv: string, code: number, message: RegExp][] = [
+    [`model list --url ${program.httpUrl} --token wrong`, 1, /refused the token.*Sign in with: trivet login/],
+    ['model list --url http://trivet.example.org --token x', 2, /a token travels over https only/],
+    [`model list --url ${closed} --token x`, 1, /Cannot reach http:\/\/127\.0\.0\.1:\d+: .*ECONNREFUSED/],
+    ['model list --url https://unknown.example.org', 1, /No login for https:\/\/unknown\.example\.org/],
+    ['model list --token x', 2, /without --service/],
+    ['model list --url ftp://example.org --token x', 2, /must be the address of a service/],
+    ['logout https://unknown.example.org', 1, /there is no login for https:\/\/unknown\.example\.org/],
+  ];
+  for (const [argv, code, message] of mistakes) {
+    const run = await client.run(argv.split(' '));
+    assert.match(run.stderr, message, argv);
+    assert.equal(run.code, code, argv);
+  }
+  const wrong = await client.run(['login', program.httpUrl, '--with-token'], 'wrong');
+  assert.match(wrong.stderr, /refused the token/);
+});
+
 test('a person signs in by the device flow and administers the service from another machine', async () => {
-  await using program = await startService();
   const client = createClient('device');
-  assert.equal(await signIn(program, client.env), `Signed in to ${program.httpUrl} as root (all_user admin)\n`);
+  assert.equal(await signIn(client.env), `Signed in to ${program.httpUrl} as root (all_user admin)\n`);
   assert.equal(statSync(client.hosts).mode & 0o777, 0o600);
 
   const here = { TRIVET_DATA_DIR: program.dataDir };
@@ -136,37 +175,4 @@ test('a person signs in by the device flow and administers the service from anot
   const alone = await client.run(['user', 'list']);
   assert.equal(alone.code, 2);
   assert.match(alone.stderr, /trivet login/);
-});
-
-test('a token from standard input does what its scopes allow, and a refusal names the missing one', async () => {
-  await using program = await startService();
-  const client = createClient('token');
-  const here = { TRIVET_DATA_DIR: program.dataDir };
-  const make = ['token', 'create', '--user', 'root', '--name', 'ci', '--scope', 'models:read'];
-  const { stdout: token } = await runTrivet(make, { env: here });
-  const signedIn = await client.run(['login', program.httpUrl, '--with-token', '--json'], token);
-  assert.deepEqual(JSON.parse(signedIn.stdout), { url: program.httpUrl, user: null, scope: null });
-  assert.match(await client.trivet('model', 'list'), /llama-8b@2/);
-  const refused = await client.run(['model', 'promote', 'llama-8b@2']);
-  assert.equal(refused.code, 1);
-  assert.match(refused.stderr, /needs the scope models:write of a person who administers the service/);
-  assert.match(refused.stderr, /trivet login http:\S+ --scope models:write/);
-
-  const closed = `http://127.0.0.1:${await findFreePort()}`;
-  const mistakes: [argv: string, code: number, message: RegExp][] = [
-    [`model list --url ${program.httpUrl} --token wrong`, 1, /refused the token.*Sign in with: trivet login/],
-    ['model list --url http://trivet.example.org --token x', 2, /a token travels over https only/],
-    [`model list --url ${closed} --token x`, 1, /Cannot reach http:\/\/127\.0\.0\.1:\d+: .*ECONNREFUSED/],
-    ['model list --url https://unknown.example.org', 1, /No login for https:\/\/unknown\.example\.org/],
-    ['model list --token x', 2, /without --service/],
-    ['model list --url ftp://example.org --token x', 2, /must be the address of a service/],
-    ['logout https://unknown.example.org', 1, /there is no login for https:\/\/unknown\.example\.org/],
-  ];
-  for (const [argv, code, message] of mistakes) {
-    const run = await client.run(argv.split(' '));
-    assert.match(run.stderr, message, argv);
-    assert.equal(run.code, code, argv);
-  }
-  const wrong = await client.run(['login', program.httpUrl, '--with-token'], 'wrong');
-  assert.match(wrong.stderr, /refused the token/);
 });
