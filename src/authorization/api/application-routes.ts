@@ -1,7 +1,6 @@
 /** `/api/v5/user/applications`: the OAuth applications that the caller registered. */
-import { type OpenAPIHono, z } from '@hono/zod-openapi';
+import { z } from '@hono/zod-openapi';
 import { Failure } from '../../errors.ts';
-import type { IdentityEnv, RequireScope } from '../../http/scope-middleware.ts';
 import type { Identity } from '../../identity.ts';
 import {
   type ApplicationForm,
@@ -12,10 +11,18 @@ import {
 import { listSecrets } from '../applications/application-secret-store.ts';
 import { type Application, listApplications } from '../applications/application-store.ts';
 import { clientAddress } from '../sign-in/read-client-address.ts';
-import type { ProtocolDependencies } from '../tokens/protocol-dependencies.ts';
 import { addSecretRoutes } from './application-secret-routes.ts';
 import { listPageSchema, takePage } from './list-page.ts';
-import { findOwn, ITEM_PATH, json, listManagingGuards, PATH, params, tags } from './own-application.ts';
+import {
+  type ApplicationApi,
+  findOwn,
+  ITEM_PATH,
+  json,
+  listManagingGuards,
+  PATH,
+  params,
+  tags,
+} from './own-application.ts';
 
 const grantType = z.enum(['authorization_code', 'refresh_token', 'client_credentials', 'device_code']);
 
@@ -54,24 +61,16 @@ const formSchema = changeSchema.extend({ name: z.string(), public: z.boolean().o
 
 type ChangeBody = z.infer<typeof changeSchema>;
 
-export function addApplicationRoutes(
-  routes: OpenAPIHono<IdentityEnv>,
-  dependencies: ProtocolDependencies,
-  requireScope: RequireScope,
-): void {
-  addListRoute(routes, dependencies, requireScope);
-  addRegisterRoute(routes, dependencies, requireScope);
-  addReadRoute(routes, dependencies, requireScope);
-  addChangeRoute(routes, dependencies, requireScope);
-  addDeleteRoute(routes, dependencies, requireScope);
-  addSecretRoutes(routes, dependencies, requireScope);
+export function addApplicationRoutes(api: ApplicationApi): void {
+  addListRoute(api);
+  addRegisterRoute(api);
+  addReadRoute(api);
+  addChangeRoute(api);
+  addDeleteRoute(api);
+  addSecretRoutes(api);
 }
 
-function addListRoute(
-  routes: OpenAPIHono<IdentityEnv>,
-  dependencies: ProtocolDependencies,
-  requireScope: RequireScope,
-): void {
+function addListRoute({ routes, dependencies, requireScope }: ApplicationApi): void {
   routes.openapi(
     {
       method: 'get',
@@ -90,11 +89,7 @@ function addListRoute(
   );
 }
 
-function addRegisterRoute(
-  routes: OpenAPIHono<IdentityEnv>,
-  dependencies: ProtocolDependencies,
-  requireScope: RequireScope,
-): void {
+function addRegisterRoute({ routes, dependencies, requireScope }: ApplicationApi): void {
   routes.openapi(
     {
       method: 'post',
@@ -125,11 +120,7 @@ function addRegisterRoute(
   );
 }
 
-function addReadRoute(
-  routes: OpenAPIHono<IdentityEnv>,
-  dependencies: ProtocolDependencies,
-  requireScope: RequireScope,
-): void {
+function addReadRoute({ routes, dependencies, requireScope }: ApplicationApi): void {
   routes.openapi(
     {
       method: 'get',
@@ -150,11 +141,7 @@ function addReadRoute(
   );
 }
 
-function addChangeRoute(
-  routes: OpenAPIHono<IdentityEnv>,
-  dependencies: ProtocolDependencies,
-  requireScope: RequireScope,
-): void {
+function addChangeRoute({ routes, dependencies, requireScope }: ApplicationApi): void {
   routes.openapi(
     {
       method: 'patch',
@@ -175,11 +162,7 @@ function addChangeRoute(
   );
 }
 
-function addDeleteRoute(
-  routes: OpenAPIHono<IdentityEnv>,
-  dependencies: ProtocolDependencies,
-  requireScope: RequireScope,
-): void {
+function addDeleteRoute({ routes, dependencies, requireScope }: ApplicationApi): void {
   routes.openapi(
     {
       method: 'delete',

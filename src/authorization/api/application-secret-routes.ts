@@ -1,27 +1,17 @@
 /** `/api/v5/user/applications/{client_id}/secrets`: a second secret, and the removal of one of two. */
-import { type OpenAPIHono, z } from '@hono/zod-openapi';
-import type { IdentityEnv, RequireScope } from '../../http/scope-middleware.ts';
+import { z } from '@hono/zod-openapi';
 import { addSecret, removeSecret } from '../applications/application.ts';
 import { clientAddress } from '../sign-in/read-client-address.ts';
-import type { ProtocolDependencies } from '../tokens/protocol-dependencies.ts';
-import { findOwn, ITEM_PATH, json, listManagingGuards, params, tags } from './own-application.ts';
+import { type ApplicationApi, findOwn, ITEM_PATH, json, listManagingGuards, params, tags } from './own-application.ts';
 
 const SECRETS_PATH = `${ITEM_PATH}/secrets`;
 
-export function addSecretRoutes(
-  routes: OpenAPIHono<IdentityEnv>,
-  dependencies: ProtocolDependencies,
-  requireScope: RequireScope,
-): void {
-  addNewSecretRoute(routes, dependencies, requireScope);
-  addRemovalRoute(routes, dependencies, requireScope);
+export function addSecretRoutes(api: ApplicationApi): void {
+  addNewSecretRoute(api);
+  addRemovalRoute(api);
 }
 
-function addNewSecretRoute(
-  routes: OpenAPIHono<IdentityEnv>,
-  dependencies: ProtocolDependencies,
-  requireScope: RequireScope,
-): void {
+function addNewSecretRoute({ routes, dependencies, requireScope }: ApplicationApi): void {
   routes.openapi(
     {
       method: 'post',
@@ -41,11 +31,7 @@ function addNewSecretRoute(
   );
 }
 
-function addRemovalRoute(
-  routes: OpenAPIHono<IdentityEnv>,
-  dependencies: ProtocolDependencies,
-  requireScope: RequireScope,
-): void {
+function addRemovalRoute({ routes, dependencies, requireScope }: ApplicationApi): void {
   routes.openapi(
     {
       method: 'delete',

@@ -1,12 +1,18 @@
 /** What the routes of the caller's own OAuth applications share. */
-import { z } from '@hono/zod-openapi';
+import { type OpenAPIHono, z } from '@hono/zod-openapi';
 import { Failure } from '../../errors.ts';
 import { limitFields } from '../../http/body/limit-body.ts';
-import type { RequireScope } from '../../http/scope-middleware.ts';
+import type { IdentityEnv, RequireScope } from '../../http/scope-middleware.ts';
 import type { Identity } from '../../identity.ts';
 import { type Application, findApplication } from '../applications/application-store.ts';
 import type { ProtocolDependencies } from '../tokens/protocol-dependencies.ts';
 import { requirePersonalToken } from '../tokens/require-scope.ts';
+
+export interface ApplicationApi {
+  readonly routes: OpenAPIHono<IdentityEnv>;
+  readonly dependencies: ProtocolDependencies;
+  readonly requireScope: RequireScope;
+}
 
 export const PATH = '/applications';
 export const ITEM_PATH = `${PATH}/{client_id}`;

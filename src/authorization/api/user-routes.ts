@@ -50,7 +50,7 @@ export function createUserMount(dependencies: ProtocolDependencies, guard: Guard
     responses: { 200: { description: 'The user', content: { 'application/json': { schema: userSchema } } } },
   });
   addPersonalTokenRoutes(routes, dependencies, guard.requireScope);
-  addApplicationRoutes(routes, dependencies, guard.requireScope);
+  addApplicationRoutes({ routes, dependencies, requireScope: guard.requireScope });
   const endpoints: Endpoint[] = [
     { method: 'GET', path: '/', answer: (call) => answerUserRequest(dependencies, call, guard.verifyToken) },
   ];
