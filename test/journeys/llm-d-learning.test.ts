@@ -6,9 +6,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createRandom } from '../../src/prediction/simulator/random-draws.ts';
-import { createServer } from '../../src/prediction/simulator/server.ts';
 import { type Candidate, type RemotePolicy, simulateRemotely } from '../../src/prediction/simulator/simulate.ts';
-import { createRooflineTimer, GPUS } from '../../src/prediction/simulator/step-time.ts';
+import { GPUS } from '../../src/prediction/simulator/step-time.ts';
 import { createWorkload } from '../../src/prediction/simulator/workload.ts';
 import {
   createRouter,
@@ -18,6 +17,7 @@ import {
   type RouterPrediction,
   type RouterRow,
 } from '../support/llm-d-router.ts';
+import { createServers } from '../support/simulated-pool.ts';
 import { startProgram } from '../support/start-program.ts';
 import { waitUntil } from '../support/wait-until.ts';
 
@@ -136,16 +136,7 @@ test('a router with two URLs gets predictions within 15 % after 3,000 rows, and 
 
 function createPool() {
   const gpu = GPUS.find(({ name }) => name === 'medium')!;
-  const servers = Array.from({ length: SERVERS }, (_, i) =>
-    createServer({
-      name: `server-${i}`,
-      timer: createRooflineTimer(gpu),
-      kvCapacityTokens: gpu.kvCapacityTokens,
-      maxBatchTokens: 2048,
-      maxSequences: 64,
-      blockTokens: 64,
-    }),
-  );
+  const servers = createServers(Array.from({ length: SERVERS }, () => gpu));
   const workload = {
     kind: 'poisson',
     requestsPerSecond: 12,

@@ -15,10 +15,9 @@ export interface SimulatedPoolOptions {
   readonly change?: { readonly atMs: number; readonly apply: (servers: readonly SimulatedServer[]) => void };
 }
 
-/** A pool of simulated servers under requests that arrive at random, each to the next server in turn. */
-export function simulatePool(options: SimulatedPoolOptions): SimulatedObservation[] {
-  const { gpus, seed, durationMs, requestsPerSecondEach, change } = options;
-  const servers = gpus.map((gpu, i) =>
+/** One of each, named `server-0`, `server-1`, …. */
+export function createServers(gpus: readonly Gpu[]): SimulatedServer[] {
+  return gpus.map((gpu, i) =>
     createServer({
       name: `server-${i}`,
       timer: createRooflineTimer(gpu),
@@ -28,6 +27,12 @@ export function simulatePool(options: SimulatedPoolOptions): SimulatedObservatio
       blockTokens: 64,
     }),
   );
+}
+
+/** A pool of simulated servers under requests that arrive at random, each to the next server in turn. */
+export function simulatePool(options: SimulatedPoolOptions): SimulatedObservation[] {
+  const { gpus, seed, durationMs, requestsPerSecondEach, change } = options;
+  const servers = createServers(gpus);
   const workload = {
     kind: 'poisson',
     requestsPerSecond: requestsPerSecondEach * gpus.length,

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { Registry } from 'prom-client';
-import { forEachEngine } from '../../../test/support/engines.ts';
+import { forEachEngine, type StorePlace } from '../../../test/support/engines.ts';
 import { openSink, reportRows, whole } from '../../../test/support/observation-sink.ts';
 import { observePool } from '../../../test/support/observed-pool.ts';
+import type { Store } from '../../database/store.ts';
 import { createLog } from '../../telemetry/log.ts';
 import { listFreshSamples } from '../observations/sample-count-store.ts';
 import { listSamples } from '../observations/sample-store.ts';
@@ -15,16 +16,20 @@ import { createTrainer } from './trainer-worker.ts';
 /** How long a training takes by the clock of the test. */
 const TRAINING_MS = 1000;
 
-forEachEngine('a round of the trainer looks first at the models that are reported often', async (store, { place }) => {
+/** A round looks at 1,024 models by name, and the one that is due is behind all of them. */
+async function startCrowdedTrainer(store: Store, place: StorePlace) {
   const { sink, world, metrics } = openSink(store);
   const onTrained = async () => {};
   const options = { refitRows: 200, refitSeconds: 3600, log: createLog('silent'), onTrained };
-  const trainer = createTrainer({ store, place, world, metrics, ...options });
-  // A round looks at 1,024 models by name.
   const names = Array.from({ length: 1100 }, (_, index) => `m${index}`);
   for (let first = 0; first < names.length; first += 100)
     await sink.report(names.slice(first, first + 100).map((targetModel) => ({ ...whole, targetModel })));
   await sink.report(observePool({ rows: 60 }).map((row) => ({ ...whole, input: row.input, targetModel: 'z' })));
+  return { trainer: createTrainer({ store, place, world, metrics, ...options }), names };
+}
+
+forEachEngine('a round of the trainer looks first at the models that are reported often', async (store, { place }) => {
+  const { trainer, names } = await startCrowdedTrainer(store, place);
   for (const name of names) trainer.countObserved(name);
   for (let i = 0; i < 60; i++) trainer.countObserved('z');
   await trainer.runRound();
@@ -35,15 +40,7 @@ forEachEngine('a round of the trainer looks first at the models that are reporte
 forEachEngine(
   'a round of the trainer goes on where the last one ended, so that every model gets its turn',
   async (store, { place }) => {
-    const { sink, world, metrics } = openSink(store);
-    const onTrained = async () => {};
-    const options = { refitRows: 200, refitSeconds: 3600, log: createLog('silent'), onTrained };
-    const trainer = createTrainer({ store, place, world, metrics, ...options });
-    // A round looks at 1,024 models. By name, the one that is due is behind all of them.
-    const names = Array.from({ length: 1100 }, (_, index) => `m${index}`);
-    for (let first = 0; first < names.length; first += 100)
-      await sink.report(names.slice(first, first + 100).map((targetModel) => ({ ...whole, targetModel })));
-    await sink.report(observePool({ rows: 60 }).map((row) => ({ ...whole, input: row.input, targetModel: 'z' })));
+    const { trainer } = await startCrowdedTrainer(store, place);
     const trained = async () => (await listFreshSamples(store, 'y')).fresh.length === 0;
     await trainer.runRound();
     assert.equal(await trained(), false);
