@@ -37,34 +37,39 @@ const FRESH: TokenValues = { name: '', days: String(DEFAULT_PERSONAL_TOKEN_DAYS)
 
 /** Personal access tokens: listed, made (and shown that one time), deleted. */
 export function addTokenRoutes({ context, page, form }: AccountPages): void {
-  page('/account/tokens', async (request) => {
-    const messages = readMessages(request.c);
-    const { texts: secrets, isSpent } = await takeOnce(context, request);
-    const done = isSpent ? messages.shownBefore : findDone(request.c, { deleted: messages.tokens.deleted });
-    return showTokens(context, request, { values: FRESH, secret: secrets[0], done });
-  });
+  page('/account/tokens', (request) => listTokens(context, request));
+  form('/account/tokens', (submission) => createToken(context, submission));
+  form('/account/tokens/delete', (submission) => deleteToken(context, submission));
+}
 
-  form('/account/tokens', async (submission) => {
-    const messages = readMessages(submission.c);
-    const values = readValues(submission);
-    try {
-      const secret = await makeToken(context, submission, values);
-      return await redirectWithSecret(context, submission, { path: '/account/tokens', texts: [secret] });
-    } catch (error) {
-      return showTokens(context, submission, { values, mistake: describeMistake(messages, error) });
-    }
-  });
+async function listTokens(context: AccountPages['context'], request: PageRequest): Promise<Response> {
+  const messages = readMessages(request.c);
+  const { texts: secrets, isSpent } = await takeOnce(context, request);
+  const done = isSpent ? messages.shownBefore : findDone(request.c, { deleted: messages.tokens.deleted });
+  return showTokens(context, request, { values: FRESH, secret: secrets[0], done });
+}
 
-  form('/account/tokens/delete', async ({ c, session, form }) => {
-    const tokenId = readField(form, 'token_id');
-    await revokePersonalToken(context.store, context.world, {
-      userId: session.user.id,
-      tokenId,
-      address: clientAddress(c),
-    });
-    context.countToken('revoked', 'personal');
-    return c.redirect('/account/tokens?done=deleted', 303);
+async function createToken(context: AccountPages['context'], submission: Submission): Promise<Response> {
+  const messages = readMessages(submission.c);
+  const values = readValues(submission);
+  try {
+    const secret = await makeToken(context, submission, values);
+    return await redirectWithSecret(context, submission, { path: '/account/tokens', texts: [secret] });
+  } catch (error) {
+    return showTokens(context, submission, { values, mistake: describeMistake(messages, error) });
+  }
+}
+
+async function deleteToken(context: AccountPages['context'], submission: Submission): Promise<Response> {
+  const { c, session, form } = submission;
+  const tokenId = readField(form, 'token_id');
+  await revokePersonalToken(context.store, context.world, {
+    userId: session.user.id,
+    tokenId,
+    address: clientAddress(c),
   });
+  context.countToken('revoked', 'personal');
+  return c.redirect('/account/tokens?done=deleted', 303);
 }
 
 /** The scopes are many fields: the page speaks of them as one. */

@@ -6,7 +6,7 @@ import { readMessages } from '../messages/messages.ts';
 import { clientAddress } from '../sign-in/read-client-address.ts';
 import type { UpstreamProvider } from '../sign-in/upstream.ts';
 import { beginUpstream } from '../sign-in/upstream-routes.ts';
-import type { AccountPages } from './account-pages.ts';
+import type { AccountPages, PageRequest, Submission } from './account-pages.ts';
 import { askToSignInAgain } from './recent-sign-in.ts';
 import { isLastWayIn, SECURITY, showSecurity } from './security-routes.ts';
 import { redirectWithSecret, takeOnce } from './shown-once.ts';
@@ -15,34 +15,50 @@ const LINK = `${SECURITY}/upstream/link`;
 
 /** Links a person's account at the upstream provider, and unlinks it. */
 export function addUpstreamLinkRoutes({ context, form, page }: AccountPages, provider: UpstreamProvider): void {
-  form(LINK, async (submission) => {
-    const { c, session } = submission;
-    const again = askToSignInAgain(submission, context, SECURITY);
-    if (again !== undefined) return again;
-    const url = await beginUpstream(c, context, { provider, returnTo: SECURITY, linkUserId: session.user.id });
-    // Not a redirect to the provider: `form-action` would stop it where that redirects on.
-    return redirectWithSecret(context, submission, { path: LINK, texts: [url.href] });
-  });
+  form(LINK, (submission) => beginLink(context, submission, provider));
+  page(LINK, (request) => showLink(context, request, provider));
+  form(`${SECURITY}/upstream/unlink`, (submission) => unlink(context, submission, provider));
+}
 
-  page(LINK, async (request) => {
-    const [url] = (await takeOnce(context, request)).texts;
-    if (url === undefined) return request.c.redirect(SECURITY, 303);
-    return respondPage(request.c, renderGoOnPage(readMessages(request.c), { url, target: provider.config.name }));
-  });
+async function beginLink(
+  context: AccountPages['context'],
+  submission: Submission,
+  provider: UpstreamProvider,
+): Promise<Response> {
+  const { c, session } = submission;
+  const again = askToSignInAgain(submission, context, SECURITY);
+  if (again !== undefined) return again;
+  const url = await beginUpstream(c, context, { provider, returnTo: SECURITY, linkUserId: session.user.id });
+  // Not a redirect to the provider: `form-action` would stop it where that redirects on.
+  return redirectWithSecret(context, submission, { path: LINK, texts: [url.href] });
+}
 
-  form(`${SECURITY}/upstream/unlink`, async (submission) => {
-    const messages = readMessages(submission.c);
-    const { c, session } = submission;
-    if (await isLastWayIn(context, submission)) {
-      const mistake = { message: messages.security.lastWayIn, form: 'upstream' } as const;
-      return showSecurity(context, submission, { mistake });
-    }
-    const { issuer } = provider.config;
-    const event = { kind: 'upstream_unlinked', userId: session.user.id, address: clientAddress(c) } as const;
-    await context.store.writeAll([
-      unlinkUpstreamStatement(session.user.id, issuer),
-      auditStatement({ ...event, details: { issuer } }, context.world.nowMs()),
-    ]);
-    return c.redirect(`${SECURITY}?done=saved`, 303);
-  });
+async function showLink(
+  context: AccountPages['context'],
+  request: PageRequest,
+  provider: UpstreamProvider,
+): Promise<Response> {
+  const [url] = (await takeOnce(context, request)).texts;
+  if (url === undefined) return request.c.redirect(SECURITY, 303);
+  return respondPage(request.c, renderGoOnPage(readMessages(request.c), { url, target: provider.config.name }));
+}
+
+async function unlink(
+  context: AccountPages['context'],
+  submission: Submission,
+  provider: UpstreamProvider,
+): Promise<Response> {
+  const messages = readMessages(submission.c);
+  const { c, session } = submission;
+  if (await isLastWayIn(context, submission)) {
+    const mistake = { message: messages.security.lastWayIn, form: 'upstream' } as const;
+    return showSecurity(context, submission, { mistake });
+  }
+  const { issuer } = provider.config;
+  const event = { kind: 'upstream_unlinked', userId: session.user.id, address: clientAddress(c) } as const;
+  await context.store.writeAll([
+    unlinkUpstreamStatement(session.user.id, issuer),
+    auditStatement({ ...event, details: { issuer } }, context.world.nowMs()),
+  ]);
+  return c.redirect(`${SECURITY}?done=saved`, 303);
 }

@@ -1,4 +1,5 @@
 import type { OpenAPIHono } from '@hono/zod-openapi';
+import type { Context } from 'hono';
 import type { HttpEnv } from '../../http/context.ts';
 import { readField, readForm } from '../../pages/page-routes.ts';
 import { checkAttempt, forgiveAttempt } from '../accounts/attempt-store.ts';
@@ -12,34 +13,37 @@ import { type SignInContext, toWait } from './sign-in-context.ts';
 
 /** Signing in with a passkey: the script of the page fetches a challenge and posts the answer as a form. */
 export function addPasskeyRoutes(routes: OpenAPIHono<HttpEnv>, context: SignInContext): void {
-  routes.post('/sign-in/passkey/options', async (c) => {
-    context.checkOpenForm(c, await readForm(c));
-    // Each challenge is a row: a client that asks for many has to wait.
-    const subjects = challengeSubjects('passkey', clientAddress(c));
-    await checkAttempt(context.store, { subjects, nowMs: context.world.nowMs() });
-    c.header('Cache-Control', 'no-store');
-    return c.json(await beginSignIn(context));
-  });
+  routes.post('/sign-in/passkey/options', (c) => offerChallenge(c, context));
+  routes.post('/sign-in/passkey', (c) => signInWithPasskey(c, context));
+}
 
-  routes.post('/sign-in/passkey', async (c) => {
-    const messages = readMessages(c);
-    const form = await readForm(c);
-    context.checkOpenForm(c, form);
-    const flow = readFlow(context.cipher, form);
-    const subjects = addressSubjects('passkey', clientAddress(c));
-    try {
-      await checkAttempt(context.store, { subjects, nowMs: context.world.nowMs() });
-    } catch (error) {
-      return refuseSignIn(c, context, { flow, refused: toWait(messages, error) });
-    }
-    const answer = { ticket: readField(form, 'ticket'), credential: readField(form, 'credential') };
-    const user = await finishSignIn(context, answer);
-    if (user !== undefined) {
-      await forgiveAttempt(context.store, [...subjects, ...challengeSubjects('passkey', clientAddress(c))]);
-      return context.finishSignIn(c, { user, method: 'passkey', flow });
-    }
-    const event = { kind: 'sign_in_failed', address: clientAddress(c), details: { method: 'passkey' } } as const;
-    await context.refusals.note(event);
-    return c.redirect(`/sign-in${formatFlow(flow, { done: 'passkey_refused' })}`, 303);
-  });
+async function offerChallenge(c: Context<HttpEnv>, context: SignInContext): Promise<Response> {
+  context.checkOpenForm(c, await readForm(c));
+  // Each challenge is a row: a client that asks for many has to wait.
+  const subjects = challengeSubjects('passkey', clientAddress(c));
+  await checkAttempt(context.store, { subjects, nowMs: context.world.nowMs() });
+  c.header('Cache-Control', 'no-store');
+  return c.json(await beginSignIn(context));
+}
+
+async function signInWithPasskey(c: Context<HttpEnv>, context: SignInContext): Promise<Response> {
+  const messages = readMessages(c);
+  const form = await readForm(c);
+  context.checkOpenForm(c, form);
+  const flow = readFlow(context.cipher, form);
+  const subjects = addressSubjects('passkey', clientAddress(c));
+  try {
+    await checkAttempt(context.store, { subjects, nowMs: context.world.nowMs() });
+  } catch (error) {
+    return refuseSignIn(c, context, { flow, refused: toWait(messages, error) });
+  }
+  const answer = { ticket: readField(form, 'ticket'), credential: readField(form, 'credential') };
+  const user = await finishSignIn(context, answer);
+  if (user !== undefined) {
+    await forgiveAttempt(context.store, [...subjects, ...challengeSubjects('passkey', clientAddress(c))]);
+    return context.finishSignIn(c, { user, method: 'passkey', flow });
+  }
+  const event = { kind: 'sign_in_failed', address: clientAddress(c), details: { method: 'passkey' } } as const;
+  await context.refusals.note(event);
+  return c.redirect(`/sign-in${formatFlow(flow, { done: 'passkey_refused' })}`, 303);
 }

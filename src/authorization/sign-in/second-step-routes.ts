@@ -44,37 +44,40 @@ export async function askSecondStep(
 }
 
 export function addSecondStepRoutes(routes: OpenAPIHono<HttpEnv>, context: SignInContext): void {
-  routes.get(PATH, async (c) => {
-    const messages = readMessages(c);
-    const flow = readFlow(context.cipher, new URL(c.req.url).searchParams);
-    if (context.cookies.read(c, 'step') === undefined) return c.redirect(`/sign-in${formatFlow(flow)}`, 303);
-    const csrfToken = context.openForm(c);
-    const refused = readRefused(context, c, csrfToken);
-    const page = renderSecondStepPage(messages, { csrfToken, hidden: flow.hidden, mistake: refused });
-    return respondPage(c, page, { status: refused?.status, leadsToClient: flow.leadsToClient });
-  });
+  routes.get(PATH, (c) => showSecondStep(c, context));
+  routes.post(PATH, (c) => submitCode(c, context));
+}
 
-  routes.post(PATH, async (c) => {
-    const messages = readMessages(c);
-    const form = await readForm(c);
-    context.checkOpenForm(c, form);
-    const flow = readFlow(context.cipher, form);
-    const token = context.cookies.read(c, 'step') ?? '';
-    const user = await findPendingUser(context, token);
-    if (user === undefined) return c.redirect(`/sign-in${formatFlow(flow)}`, 303);
-    const subjects = attemptSubjects({ kind: 'second-step', account: user.id, address: clientAddress(c) });
-    try {
-      await checkAttempt(context.store, { subjects, nowMs: context.world.nowMs() });
-    } catch (error) {
-      return refuse(c, context, { flow, refused: toWait(messages, error) });
-    }
-    const method = await spendCode(context, user, readField(form, 'code'));
-    if (method === undefined) return refuseCode(c, context, { user, flow });
-    // Redeemed now, so that it signs in once even if two codes were right at once.
-    if ((await redeemOneTimeToken(context, 'second-step', token)) === undefined) return c.redirect('/sign-in', 303);
-    await forgiveAttempt(context.store, subjects);
-    return context.finishSignIn(c, { user, method, flow, statements: auditRecovery(c, context, { user, method }) });
-  });
+async function showSecondStep(c: Context<HttpEnv>, context: SignInContext): Promise<Response> {
+  const messages = readMessages(c);
+  const flow = readFlow(context.cipher, new URL(c.req.url).searchParams);
+  if (context.cookies.read(c, 'step') === undefined) return c.redirect(`/sign-in${formatFlow(flow)}`, 303);
+  const csrfToken = context.openForm(c);
+  const refused = readRefused(context, c, csrfToken);
+  const page = renderSecondStepPage(messages, { csrfToken, hidden: flow.hidden, mistake: refused });
+  return respondPage(c, page, { status: refused?.status, leadsToClient: flow.leadsToClient });
+}
+
+async function submitCode(c: Context<HttpEnv>, context: SignInContext): Promise<Response> {
+  const messages = readMessages(c);
+  const form = await readForm(c);
+  context.checkOpenForm(c, form);
+  const flow = readFlow(context.cipher, form);
+  const token = context.cookies.read(c, 'step') ?? '';
+  const user = await findPendingUser(context, token);
+  if (user === undefined) return c.redirect(`/sign-in${formatFlow(flow)}`, 303);
+  const subjects = attemptSubjects({ kind: 'second-step', account: user.id, address: clientAddress(c) });
+  try {
+    await checkAttempt(context.store, { subjects, nowMs: context.world.nowMs() });
+  } catch (error) {
+    return refuse(c, context, { flow, refused: toWait(messages, error) });
+  }
+  const method = await spendCode(context, user, readField(form, 'code'));
+  if (method === undefined) return refuseCode(c, context, { user, flow });
+  // Redeemed now, so that it signs in once even if two codes were right at once.
+  if ((await redeemOneTimeToken(context, 'second-step', token)) === undefined) return c.redirect('/sign-in', 303);
+  await forgiveAttempt(context.store, subjects);
+  return context.finishSignIn(c, { user, method, flow, statements: auditRecovery(c, context, { user, method }) });
 }
 
 async function findPendingUser(context: SignInContext, token: string): Promise<User | undefined> {

@@ -29,37 +29,40 @@ export async function createSetupLink(
 }
 
 export function addSetupRoutes(routes: OpenAPIHono<HttpEnv>, context: SignInContext): void {
-  routes.get(PATH, async (c) => {
-    const messages = readMessages(c);
-    const token = c.req.query('token') ?? '';
-    if (!(await isLiveToken(context, token))) throw new Failure('forbidden', messages.setup.worthless);
-    const csrfToken = context.openForm(c);
-    const refused = readRefused(context, c, csrfToken);
-    const { login = '', name = '', email = '' } = refused?.values ?? {};
-    const page = renderSetupPage(messages, { csrfToken, token, login, name, email, mistake: refused });
-    return respondPage(c, page, { status: refused?.status, withScript: true });
-  });
+  routes.get(PATH, (c) => showSetup(c, context));
+  routes.post(PATH, (c) => submitSetup(c, context));
+}
 
-  routes.post(PATH, async (c) => {
-    const messages = readMessages(c);
-    const form = await readForm(c);
-    context.checkOpenForm(c, form);
-    const token = readField(form, 'token');
-    const page = `${PATH}?${new URLSearchParams({ token }).toString()}`;
-    // The page of the link says that it is worthless.
-    if (!(await isLiveToken(context, token))) return c.redirect(page, 303);
-    const values = {
-      login: readField(form, 'login').trim(),
-      name: readField(form, 'name').trim(),
-      email: readField(form, 'email').trim(),
-    };
-    try {
-      return await setUp(c, context, { ...values, token, password: readField(form, 'password') });
-    } catch (error) {
-      const refused = { ...toRefusedPassword(messages, error), values };
-      return redirectRefused(context, c, { page, browser: context.openForm(c), refused });
-    }
-  });
+async function showSetup(c: Context<HttpEnv>, context: SignInContext): Promise<Response> {
+  const messages = readMessages(c);
+  const token = c.req.query('token') ?? '';
+  if (!(await isLiveToken(context, token))) throw new Failure('forbidden', messages.setup.worthless);
+  const csrfToken = context.openForm(c);
+  const refused = readRefused(context, c, csrfToken);
+  const { login = '', name = '', email = '' } = refused?.values ?? {};
+  const page = renderSetupPage(messages, { csrfToken, token, login, name, email, mistake: refused });
+  return respondPage(c, page, { status: refused?.status, withScript: true });
+}
+
+async function submitSetup(c: Context<HttpEnv>, context: SignInContext): Promise<Response> {
+  const messages = readMessages(c);
+  const form = await readForm(c);
+  context.checkOpenForm(c, form);
+  const token = readField(form, 'token');
+  const page = `${PATH}?${new URLSearchParams({ token }).toString()}`;
+  // The page of the link says that it is worthless.
+  if (!(await isLiveToken(context, token))) return c.redirect(page, 303);
+  const values = {
+    login: readField(form, 'login').trim(),
+    name: readField(form, 'name').trim(),
+    email: readField(form, 'email').trim(),
+  };
+  try {
+    return await setUp(c, context, { ...values, token, password: readField(form, 'password') });
+  } catch (error) {
+    const refused = { ...toRefusedPassword(messages, error), values };
+    return redirectRefused(context, c, { page, browser: context.openForm(c), refused });
+  }
 }
 
 async function isLiveToken(context: SignInContext, token: string): Promise<boolean> {

@@ -47,36 +47,43 @@ export function addUpstreamRoutes(
   context: SignInContext,
   provider: UpstreamProvider,
 ): void {
-  routes.get('/sign-in/upstream', async (c) => {
-    const subjects = challengeSubjects('upstream', clientAddress(c));
-    await checkAttempt(context.store, { subjects, nowMs: context.world.nowMs() });
-    const { returnTo } = readFlow(context.cipher, new URL(c.req.url).searchParams);
-    const url = await beginUpstream(c, context, { provider, returnTo });
-    return c.redirect(url.href, 303);
-  });
+  routes.get('/sign-in/upstream', (c) => goToProvider(c, context, provider));
+  routes.get(UPSTREAM_CALLBACK, (c) => comeBack(c, context, provider));
+}
 
-  routes.get(UPSTREAM_CALLBACK, async (c) => {
-    const messages = readMessages(c);
-    const { search, searchParams } = new URL(c.req.url);
-    const state = searchParams.get('state') ?? '';
-    const attempt = await redeemOneTimeToken<UpstreamAttempt>(context, 'upstream', state);
-    const cookie = context.cookies.read(c, 'upstream');
-    context.cookies.drop(c, 'upstream');
-    // Otherwise an attacker could complete their own sign-in in a victim's browser.
-    if (attempt === undefined || cookie === undefined || !isSameText(attempt.browser, formToken(cookie)))
-      throw new Failure('forbidden', messages.secondStep.tooLate);
-    try {
-      const person = await provider.readPerson(attempt, {
-        url: new URL(UPSTREAM_CALLBACK + search, context.baseUrl),
-        state,
-      });
-      return attempt.linkUserId === undefined
-        ? await enter(c, context, { provider, person, returnTo: attempt.returnTo })
-        : await link(c, context, { provider, person, userId: attempt.linkUserId });
-    } catch (error) {
-      return refuse(c, context, { error, returnTo: attempt.returnTo });
-    }
-  });
+async function goToProvider(
+  c: Context<HttpEnv>,
+  context: SignInContext,
+  provider: UpstreamProvider,
+): Promise<Response> {
+  const subjects = challengeSubjects('upstream', clientAddress(c));
+  await checkAttempt(context.store, { subjects, nowMs: context.world.nowMs() });
+  const { returnTo } = readFlow(context.cipher, new URL(c.req.url).searchParams);
+  const url = await beginUpstream(c, context, { provider, returnTo });
+  return c.redirect(url.href, 303);
+}
+
+async function comeBack(c: Context<HttpEnv>, context: SignInContext, provider: UpstreamProvider): Promise<Response> {
+  const messages = readMessages(c);
+  const { search, searchParams } = new URL(c.req.url);
+  const state = searchParams.get('state') ?? '';
+  const attempt = await redeemOneTimeToken<UpstreamAttempt>(context, 'upstream', state);
+  const cookie = context.cookies.read(c, 'upstream');
+  context.cookies.drop(c, 'upstream');
+  // Otherwise an attacker could complete their own sign-in in a victim's browser.
+  if (attempt === undefined || cookie === undefined || !isSameText(attempt.browser, formToken(cookie)))
+    throw new Failure('forbidden', messages.secondStep.tooLate);
+  try {
+    const person = await provider.readPerson(attempt, {
+      url: new URL(UPSTREAM_CALLBACK + search, context.baseUrl),
+      state,
+    });
+    return attempt.linkUserId === undefined
+      ? await enter(c, context, { provider, person, returnTo: attempt.returnTo })
+      : await link(c, context, { provider, person, userId: attempt.linkUserId });
+  } catch (error) {
+    return refuse(c, context, { error, returnTo: attempt.returnTo });
+  }
 }
 
 interface Arrival {

@@ -1,7 +1,14 @@
 /** The delivery log of a hook, one delivery with every attempt, and sending it again. */
 import type { Mistake } from '../../pages/elements.ts';
 import { findDone } from '../../pages/signed-in-pages.ts';
-import { type PageRequest, readMistake, type SignedInPages, showView, tryForm } from '../frame/console.ts';
+import {
+  type PageRequest,
+  readMistake,
+  type SignedInPages,
+  type Submission,
+  showView,
+  tryForm,
+} from '../frame/console.ts';
 import { deliveryTexts } from '../texts/delivery-texts.ts';
 import { type ConsoleTexts, readTexts } from '../texts/texts.ts';
 import { type LogFilter, renderDelivery, renderLog } from './delivery-pages.ts';
@@ -15,44 +22,46 @@ const PAGE_SIZE = 25;
 const STATES = Object.keys(deliveryTexts.states);
 
 export function addDeliveryRoutes({ livePage, form }: SignedInPages, admin: HookAdmin): void {
-  livePage(`${HOOK}/deliveries`, async (request) => {
-    const texts = readTexts(request.c);
-    const { repository, hook } = await reachHook(admin, request);
-    const view = await hook.describe();
-    const filter = readFilter(request);
-    const before = request.c.req.query('before') ?? '';
-    const { deliveries, nextBefore, mistake } = await readPage(texts, hook, { ...filter, before });
-    const content = renderLog(texts, {
-      repository,
-      hook: view,
-      filter,
-      states: STATES,
-      events: admin.eventKinds,
-      deliveries,
-      isContinued: before !== '',
-      pageSize: PAGE_SIZE,
-      nextBefore,
-      mistake,
-    });
-    return showView(request, { title: texts.deliveries.title, here: WEBHOOKS, content, mistake });
-  });
-
+  livePage(`${HOOK}/deliveries`, (request) => showLog(admin, request));
   livePage(DELIVERY, async (request) => showDelivery(request, await reachHook(admin, request)));
+  form(`${DELIVERY}/again`, (submission) => sendAgain(admin, submission));
+}
 
-  form(`${DELIVERY}/again`, async (submission) => {
-    const texts = readTexts(submission.c);
-    const reached = await reachHook(admin, submission);
-    const id = submission.c.req.param('delivery') ?? '';
-    return await tryForm(
-      texts,
-      async () => {
-        await reached.hook.sendAgain(id);
-        const { pathname } = new URL(submission.c.req.url);
-        return submission.c.redirect(`${pathname.replace(/\/again$/, '')}?done=again`, 303);
-      },
-      (mistake) => showDelivery(submission, reached, { message: mistake.message }),
-    );
+async function showLog(admin: HookAdmin, request: PageRequest): Promise<Response> {
+  const texts = readTexts(request.c);
+  const { repository, hook } = await reachHook(admin, request);
+  const view = await hook.describe();
+  const filter = readFilter(request);
+  const before = request.c.req.query('before') ?? '';
+  const { deliveries, nextBefore, mistake } = await readPage(texts, hook, { ...filter, before });
+  const content = renderLog(texts, {
+    repository,
+    hook: view,
+    filter,
+    states: STATES,
+    events: admin.eventKinds,
+    deliveries,
+    isContinued: before !== '',
+    pageSize: PAGE_SIZE,
+    nextBefore,
+    mistake,
   });
+  return showView(request, { title: texts.deliveries.title, here: WEBHOOKS, content, mistake });
+}
+
+async function sendAgain(admin: HookAdmin, submission: Submission): Promise<Response> {
+  const texts = readTexts(submission.c);
+  const reached = await reachHook(admin, submission);
+  const id = submission.c.req.param('delivery') ?? '';
+  return await tryForm(
+    texts,
+    async () => {
+      await reached.hook.sendAgain(id);
+      const { pathname } = new URL(submission.c.req.url);
+      return submission.c.redirect(`${pathname.replace(/\/again$/, '')}?done=again`, 303);
+    },
+    (mistake) => showDelivery(submission, reached, { message: mistake.message }),
+  );
 }
 
 function readFilter({ c }: PageRequest): LogFilter {

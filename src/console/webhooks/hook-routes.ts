@@ -157,51 +157,56 @@ function addChange({ page, form }: SignedInPages, admin: HookAdmin): void {
 
 type Action = (reached: Reached & { readonly path: string }, submission: Submission) => Promise<string>;
 
-/** Buttons on the page of a hook: each does its work and redirects, or shows on that page what was wrong. */
-function addActions({ form }: SignedInPages, admin: HookAdmin): void {
-  const actions: Readonly<Record<string, Action>> = {
-    test: async ({ hook, path }) => `${path}/deliveries/${await hook.test()}?done=tested`,
-    enable: async ({ hook, path }) => {
-      await hook.switch(true);
-      return `${path}?done=enabled`;
-    },
-    disable: async ({ hook, path }) => {
-      await hook.switch(false);
-      return `${path}?done=disabled`;
-    },
-    key: async ({ hook, path }, submission) => {
-      await hook.rotateKey(readField(submission.form, 'password'));
-      return `${path}?done=key`;
-    },
-    'remove-key': async ({ hook, path }) => {
-      await hook.removeKey();
-      return `${path}?done=keyless`;
-    },
-    replay: async ({ hook, path }, submission) => {
-      const since = toUtcTime(readTexts(submission.c), readField(submission.form, 'since'));
-      return `${path}?replayed=${await hook.replaySince({ since })}`;
-    },
-  };
-  for (const [name, act] of Object.entries(actions))
-    form(`${HOOK}/${name}`, async (submission) => {
-      const texts = readTexts(submission.c);
-      const reached = await reachHook(admin, submission);
-      const path = `${pathOfRepository(reached.repository)}/${submission.c.req.param('id')}`;
-      return await tryForm(
-        texts,
-        async () => submission.c.redirect(await act({ ...reached, path }, submission), 303),
-        (mistake) => showHook(submission, reached, mistake),
-      );
-    });
+/** Buttons on the page of a hook: each does its work and resolves with the page to redirect to. */
+const ACTIONS: Readonly<Record<string, Action>> = {
+  test: async ({ hook, path }) => `${path}/deliveries/${await hook.test()}?done=tested`,
+  enable: async ({ hook, path }) => {
+    await hook.switch(true);
+    return `${path}?done=enabled`;
+  },
+  disable: async ({ hook, path }) => {
+    await hook.switch(false);
+    return `${path}?done=disabled`;
+  },
+  key: async ({ hook, path }, submission) => {
+    await hook.rotateKey(readField(submission.form, 'password'));
+    return `${path}?done=key`;
+  },
+  'remove-key': async ({ hook, path }) => {
+    await hook.removeKey();
+    return `${path}?done=keyless`;
+  },
+  replay: async ({ hook, path }, submission) => {
+    const since = toUtcTime(readTexts(submission.c), readField(submission.form, 'since'));
+    return `${path}?replayed=${await hook.replaySince({ since })}`;
+  },
+};
 
-  form(`${HOOK}/delete`, async (submission) => {
-    const texts = readTexts(submission.c);
-    const reached = await reachHook(admin, submission);
-    if (readField(submission.form, 'confirm') !== 'yes')
-      return showHook(submission, reached, { message: texts.hooks.deleteUnconfirmed, field: 'confirm' });
-    await reached.hook.remove();
-    return submission.c.redirect(`${pathOfRepository(reached.repository)}?done=deleted`, 303);
-  });
+function addActions({ form }: SignedInPages, admin: HookAdmin): void {
+  for (const [name, act] of Object.entries(ACTIONS))
+    form(`${HOOK}/${name}`, (submission) => runAction(admin, submission, act));
+  form(`${HOOK}/delete`, (submission) => deleteHook(admin, submission));
+}
+
+/** Redirects, or shows on the page of the hook what was wrong. */
+async function runAction(admin: HookAdmin, submission: Submission, act: Action): Promise<Response> {
+  const texts = readTexts(submission.c);
+  const reached = await reachHook(admin, submission);
+  const path = `${pathOfRepository(reached.repository)}/${submission.c.req.param('id')}`;
+  return await tryForm(
+    texts,
+    async () => submission.c.redirect(await act({ ...reached, path }, submission), 303),
+    (mistake) => showHook(submission, reached, mistake),
+  );
+}
+
+async function deleteHook(admin: HookAdmin, submission: Submission): Promise<Response> {
+  const texts = readTexts(submission.c);
+  const reached = await reachHook(admin, submission);
+  if (readField(submission.form, 'confirm') !== 'yes')
+    return showHook(submission, reached, { message: texts.hooks.deleteUnconfirmed, field: 'confirm' });
+  await reached.hook.remove();
+  return submission.c.redirect(`${pathOfRepository(reached.repository)}?done=deleted`, 303);
 }
 
 /** What a field for date and time sends, as a time that the API takes. Anything else is left for the API to refuse. */
