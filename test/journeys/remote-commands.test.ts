@@ -143,9 +143,9 @@ test('a person signs in by the device flow and administers the service from anot
     'audit --json',
   ];
   for (const command of same) {
-    const remote = await client.run(command.split(' '));
+    const argv = command.split(' ');
+    const [remote, local] = await Promise.all([client.run(argv), runTrivet(argv, { env: here })]);
     assert.equal(remote.stderr, `On ${program.httpUrl} (there is no store here)\n`);
-    const local = await runTrivet(command.split(' '), { env: here });
     assert.equal(remote.stdout, local.stdout, command);
   }
   assert.equal(await client.trivet('model', 'promote', 'llama-8b@2'), 'llama-8b@2 is served now\n');

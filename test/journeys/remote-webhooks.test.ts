@@ -64,7 +64,10 @@ async function read(run: Promise<TrivetRun>): Promise<string> {
 }
 
 async function checkSame({ here, there }: Setting, lines: readonly string[]): Promise<void> {
-  for (const line of lines) assert.equal(await read(there(line)), await read(here(line)), line);
+  for (const line of lines) {
+    const [remote, local] = await Promise.all([read(there(line)), read(here(line))]);
+    assert.equal(remote, local, line);
+  }
 }
 
 async function checkWebhooks(setting: Setting): Promise<void> {
