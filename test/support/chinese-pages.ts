@@ -13,8 +13,10 @@ const VIEWS: readonly View[] = [
 const NAMES = new Set(
   `Trivet Webhook Webhooks OAuth API HTTP URL ID PKCE TTFT TPOT MAPE UTC GMT ms Token Pod KV CSV JSON lines SHA curl DNS
    TLS Issue SSH Basic Standard CPU IP OWNER NAME http https GitHub GitLab Gitee GitCode Gitea Slack DingTalk MiB
-   PREDICTION SCRAPE L Gone OpenAPI MdAPE ISO Z GET POST PUT PATCH DELETE aggregate prefill decode`.split(/\s+/),
+   git PREDICTION SCRAPE L Gone OpenAPI MdAPE ISO Z GET POST PUT PATCH DELETE aggregate prefill decode`.split(/\s+/),
 );
+/** Addresses, commands, and names of headers and scopes are written alike in every language. */
+const WRITTEN_ALIKE = /https?:\/\/[^\s，。）]+|\btrivet(?: [a-z-]+)+|\b[a-z]+(?:[-:][a-z]+)+/g;
 /** `p90`, `5xx`, `prefix_cache_score`, paths and numbers with units. */
 const IS_SYMBOL = /\d|_|^[a-z]$/;
 
@@ -37,7 +39,7 @@ export async function findChineseFlaws(page: Page, content: readonly string[] = 
 async function findEnglish(page: Page, content: ReadonlySet<string>): Promise<string[]> {
   const texts = (await page.evaluate(READ_TEXTS)) as string[];
   return texts.flatMap((text) => {
-    const words = text.match(/[\p{Script=Latin}\d_]+/gu) ?? [];
+    const words = text.replaceAll(WRITTEN_ALIKE, ' ').match(/[\p{Script=Latin}\d_]+/gu) ?? [];
     const unknown = words.filter((word) => !NAMES.has(word) && !IS_SYMBOL.test(word) && !content.has(word));
     return unknown.length === 0 ? [] : [`English: "${unknown.join(' ')}" in "${text.trim().slice(0, 120)}"`];
   });
