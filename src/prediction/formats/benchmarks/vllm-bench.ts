@@ -61,7 +61,7 @@ function checkArrays(result: Fields): number {
     if (!Array.isArray(result[name]))
       throw new Failure(
         'invalid',
-        `Cannot read vllm-bench: ${name} must be an array; write the file with --save-result --save-detailed`,
+        `Cannot read vllm-bench: ${name} must be an array; write the file with --save-result --save-detailed, by a vLLM that writes it`,
       );
   const lengths = ARRAYS.map((name) => (result[name] as unknown[]).length);
   const odd = ARRAYS.find((_, i) => lengths[i] !== lengths[0]);
