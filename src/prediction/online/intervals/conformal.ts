@@ -110,10 +110,10 @@ export function createAdaptiveQuantiles(readFeedbackDelay: () => number = () => 
     lowerQuantile: () => (delay.isEnough(count) ? conformalQuantile(sorted, LOWER_LEVEL) : undefined),
     coverage: (level) => adapted.coverages[QUANTILE_LEVELS.indexOf(level)]!,
     observe(residual, predicted = [...quantiles], since = 0) {
-      const covered = predicted.map((quantile) => residual <= quantile);
-      if (count >= MIN_RESIDUALS) moveCoverages(adapted.coverages, covered);
+      if (count >= MIN_RESIDUALS) moveCoverages(adapted.coverages, predicted, residual);
       // Before, learned quantiles were predicted: how they did says nothing of the levels.
-      if (delay.isEnough(count - since)) moveLevels(adapted.levels, covered, { since, range: delay.levelRange() });
+      if (delay.isEnough(count - since))
+        moveLevels(adapted.levels, predicted, { residual, since, range: delay.levelRange() });
       window[count % KEPT] = residual;
       count++;
       if (count <= MIN_RESIDUALS || count >= refreshAt) refresh();
@@ -158,21 +158,21 @@ function listNewest(
 }
 
 /** Moves the share of events that stayed below each quantile. */
-function moveCoverages(coverages: Float64Array, covered: readonly boolean[]): void {
+function moveCoverages(coverages: Float64Array, predicted: readonly number[], residual: number): void {
   for (let p = 0; p < QUANTILE_LEVELS.length; p++)
-    coverages[p] = coverages[p]! * COVERAGE_DECAY + (1 - COVERAGE_DECAY) * Number(covered[p]!);
+    coverages[p] = coverages[p]! * COVERAGE_DECAY + (1 - COVERAGE_DECAY) * (residual <= predicted[p]! ? 1 : 0);
 }
 
 /** Moves the level of each quantile after an event; out of its range no further. */
 function moveLevels(
   levels: Float64Array,
-  covered: readonly boolean[],
-  { since, range }: { readonly since: number; readonly range: number },
+  predicted: readonly number[],
+  { residual, since, range }: { readonly residual: number; readonly since: number; readonly range: number },
 ): void {
   for (let p = 0; p < QUANTILE_LEVELS.length; p++) {
     const level = levels[p]!;
     const nominal = QUANTILE_LEVELS[p]!;
-    const moved = level + Math.min(STEPS[p]!, MAX_GAIN / (1 + since)) * (nominal - Number(covered[p]!));
+    const moved = level + Math.min(STEPS[p]!, MAX_GAIN / (1 + since)) * (nominal - (residual <= predicted[p]! ? 1 : 0));
     const limited = limitLevel(moved, nominal, range);
     // A level that is out of its range already, since more requests are under way than before, returns step by step:
     // several processes at once would pull it back several times as far.

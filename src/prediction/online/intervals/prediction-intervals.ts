@@ -5,7 +5,7 @@
 import { type Calibration, findBucket, SHIFT_OF } from '../../model/calibration.ts';
 import type { PredictionTarget } from '../../schema/observation-table.ts';
 import { type AdaptiveQuantiles, createAdaptiveQuantiles, QUANTILE_LEVELS } from './conformal.ts';
-import { type IntervalScale, measureScale } from './interval-scale.ts';
+import { type IntervalScale, measureScale, type QuantileTable } from './interval-scale.ts';
 import {
   fillStatistic,
   type IntervalState,
@@ -57,10 +57,16 @@ const EXCESS_MARGIN = 2;
 const LEARNED_SHARE = 1 / 15;
 
 /** Of each bucket, between the learned quantiles and the recent ones. A guess that was learned from no rows counts nothing. */
-function blendQuantiles(learned: IntervalScale, recent: Float64Array, evidence: number): Float64Array {
-  const learnedEvidence = learned.rows > 0 ? LEARNED_SHARE * (1 - evidence) : 0;
-  const share = evidence / (evidence + learnedEvidence);
-  return learned.quantiles.map((quantile, i) => quantile + share * (recent[i % learned.stride]! - quantile));
+function blendQuantiles(learned: IntervalScale, recent: Float64Array, evidence: number): QuantileTable {
+  if (evidence >= 1 || learned.rows === 0) return { quantiles: recent, stride: 0 };
+  const share = evidence / (evidence + LEARNED_SHARE * (1 - evidence));
+  const quantiles = new Float64Array(learned.quantiles.length);
+  // A loop: this runs for every call and every report, and `map` costs many times as much.
+  for (let i = 0; i < quantiles.length; i++) {
+    const quantile = learned.quantiles[i]!;
+    quantiles[i] = quantile + share * (recent[i % QUANTILE_LEVELS.length]! - quantile);
+  }
+  return { quantiles, stride: QUANTILE_LEVELS.length };
 }
 
 /** A median that follows delayed feedback oscillates: the longer the delay, the less it may follow. */
@@ -97,11 +103,11 @@ export function createPredictionIntervals(target: PredictionTarget, calibration:
   /** Recent residuals of the slot have one quantile for every load; learned ones have one for each bucket. */
   function readState(): IntervalState {
     const recent = ofSlot.quantiles();
-    const quantiles = recent === undefined ? undefined : blendQuantiles(scale, recent, ofSlot.evidence);
+    const blended = recent === undefined ? undefined : blendQuantiles(scale, recent, ofSlot.evidence);
     const lowerQuantile = ofSlot.lowerQuantile();
     return {
       ...scale,
-      ...(quantiles !== undefined && { quantiles }),
+      ...blended,
       lowerQuantile,
       learnedQuantiles: scale.quantiles,
       maxShift: rollingMaximum.value,
