@@ -33,8 +33,7 @@ export function createEventRoutes(dependencies: ManagementDependencies): OpenAPI
     const { owner, repo } = c.req.param();
     const repository = await dependencies.access.findAdministered(c.get('identity'), owner, repo);
     dependencies.intake.checkRoom(repository, Number(c.req.header('content-length') ?? 0));
-    // Not `c.req.text()`, which keeps the text until the answer: it may be a megabyte, and wait for its commit.
-    const payload = parseJsonObject(await c.req.raw.text(), c.req.header('content-type') ?? '');
+    const payload = parseJsonObject(await c.req.text(), c.req.header('content-type') ?? '');
     const event = parseParameters(eventSchema, payload, 'announce the event');
     const idempotencyKey = readKey(c.req.header('idempotency-key'));
     return c.json(await publishEvent(dependencies, { repository, event, source: 'api', idempotencyKey }), 202);
@@ -51,7 +50,7 @@ async function takeFromBridge(
   const header = (headerName: string) => c.req.header(headerName);
   const { owner = '', repo = '' } = c.req.param();
   const { repository, secret } = await findBridgeSecret(dependencies, owner, repo, name);
-  const body = Buffer.from(await c.req.raw.arrayBuffer());
+  const body = Buffer.from(await c.req.arrayBuffer());
   if (!bridge.verifies(secret, { header, body, nowMs: dependencies.world.nowMs() })) throw refuseBridge(name);
   const payload = parseJsonObject(readPayload(c, body), c.req.header('content-type') ?? '') as Json;
   const translated = translateWebhook(recognised, header, payload);
