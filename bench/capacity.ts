@@ -4,9 +4,11 @@
  * `node bench/capacity.ts [--pools one,two,large-small,large-medium,three] [--recordings bursts,steady,busy,one] [--runs 6]
  * [--seed 501] [--without-lengths] [--json]`. Simulated time: the machine does not matter. It takes minutes a pool.
  */
+
 import { isFailure } from '../src/errors.ts';
-import { findCapacity, type LatencyLimits, quantileOf } from '../src/prediction/capacity/find-capacity.ts';
+import { findCapacity } from '../src/prediction/capacity/find-capacity.ts';
 import { createObservedPool } from '../src/prediction/capacity/observed-pool.ts';
+import { type LatencyLimits, quantileOf } from '../src/prediction/capacity/search-rates.ts';
 import { findGpu, learnPool, MEAN_OUTPUT_TOKENS, RECORDINGS, runPool } from '../test/support/capacity-pool.ts';
 import { readBenchFlags } from './support/bench-flags.ts';
 

@@ -1,7 +1,8 @@
 /** Answers about the capacity of a learned pool, held against the simulator. */
 import assert from 'node:assert/strict';
-import { findCapacity, type LatencyLimits } from '../../src/prediction/capacity/find-capacity.ts';
+import { findCapacity } from '../../src/prediction/capacity/find-capacity.ts';
 import { createObservedPool } from '../../src/prediction/capacity/observed-pool.ts';
+import type { LatencyLimits } from '../../src/prediction/capacity/search-rates.ts';
 import type { QueuePool } from '../../src/prediction/capacity/simulate-queue.ts';
 import type { Gpu } from '../../src/prediction/simulator/step-time.ts';
 import { type LearnedPool, MEAN_OUTPUT_TOKENS, measureUse } from './capacity-pool.ts';

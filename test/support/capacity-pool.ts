@@ -1,5 +1,5 @@
 /** A simulated pool that is observed to learn its capacity, and then held against the answer. */
-import { type LatencyLimits, quantileOf } from '../../src/prediction/capacity/find-capacity.ts';
+import { type LatencyLimits, quantileOf } from '../../src/prediction/capacity/search-rates.ts';
 import type { LatencyModel } from '../../src/prediction/model/model.ts';
 import type { Observation } from '../../src/prediction/schema/observation.ts';
 import { appendObservation, createObservationTable } from '../../src/prediction/schema/observation-table.ts';

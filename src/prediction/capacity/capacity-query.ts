@@ -12,6 +12,10 @@ const PARAMETERS = {
     .default(0.9)
     .openapi({ default: 0.9 }),
   output_tokens: readNumber('Mean length of an answer', LIMIT_RANGES.outputTokens),
+  prompt_tokens: readNumber(
+    'Mean length of a prompt; that of the samples when it is left out',
+    LIMIT_RANGES.promptTokens,
+  ).optional(),
   servers: readText('names of servers, with commas')
     .optional()
     .openapi({ description: 'The pool, with commas; all that the samples name' }),
@@ -25,6 +29,9 @@ export const querySchema = z.strictObject(PARAMETERS, {
       ? `must not have ${issue.keys.map((key) => JSON.stringify(key)).join(', ')}; allowed are ${Object.keys(PARAMETERS).join(', ')}`
       : undefined,
 });
+
+/** The same for a page, which takes the length of answers from the samples. */
+export const formSchema = z.object({ ...PARAMETERS, output_tokens: PARAMETERS.output_tokens.optional() });
 
 function readText(what: string) {
   return z.string({ error: ({ input }) => refuseInput(what, input) });
@@ -46,8 +53,14 @@ function refuseInput(what: string, input: unknown): string {
 
 const MAX_SERVERS = 256;
 
-export function toOrder(query: z.infer<typeof querySchema>): Omit<CapacityOrder, 'place'> {
-  const { model, ttft_ms: ttftMs, tpot_ms: tpotMs, quantile, output_tokens: outputTokens, pod_type: podType } = query;
+/** The answer's length may be left out on a page, which takes that of the samples. */
+export type CapacityQuery = Omit<z.infer<typeof querySchema>, 'output_tokens'> & {
+  readonly output_tokens?: number | undefined;
+};
+
+export function toOrder(query: CapacityQuery): CapacityOrder {
+  const { model, ttft_ms: ttftMs, tpot_ms: tpotMs, quantile, pod_type: podType } = query;
+  const { prompt_tokens: promptTokens, output_tokens: outputTokens } = query;
   if (ttftMs === undefined && tpotMs === undefined)
     throw new Failure('invalid', 'Cannot find the capacity: ttft_ms, tpot_ms or both must give a limit', {
       field: 'ttft_ms',
@@ -57,5 +70,5 @@ export function toOrder(query: z.infer<typeof querySchema>): Omit<CapacityOrder,
     throw new Failure('invalid', `Cannot find the capacity: servers must be at most ${MAX_SERVERS}`, {
       field: 'servers',
     });
-  return { targetModel: model, limits: { ttftMs, tpotMs, quantile }, outputTokens, servers, podType };
+  return { targetModel: model, limits: { ttftMs, tpotMs, quantile }, promptTokens, outputTokens, servers, podType };
 }

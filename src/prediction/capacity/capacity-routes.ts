@@ -1,18 +1,16 @@
 /** `GET /prediction/capacity`: what `trivet model capacity` answers, for programs. */
 import { createRoute, type OpenAPIHono, z } from '@hono/zod-openapi';
-import type { StoreOptions } from '../../database/startup/open-store.ts';
-import { Failure } from '../../errors.ts';
 import type { CallerRule } from '../../grpc/call/require-caller.ts';
 import type { HttpEnv } from '../../http/context.ts';
 import { createRoutes } from '../../http/routes.ts';
-import { createBackgroundProcess } from '../../workers/background-process.ts';
 import { requireHttpCaller } from '../api/predict-routes.ts';
+import type { AskCapacity } from './ask-capacity.ts';
 import { querySchema, toOrder } from './capacity-query.ts';
-import type { CapacityAnswer, CapacityOrder } from './read-capacity.ts';
+import type { CapacityFound } from './read-capacity.ts';
 
 export interface CapacityRouteDependencies {
   readonly rule: CallerRule;
-  readonly place: Pick<StoreOptions, 'dataDir' | 'databaseUrl'>;
+  readonly ask: AskCapacity;
 }
 
 const answerSchema = z
@@ -20,10 +18,13 @@ const answerSchema = z
     requests_per_second: z.number(),
     concurrency: z.number().openapi({ description: 'Mean of the requests under way in the pool' }),
     limited_by: z.enum(['ttft', 'tpot', 'observed load', 'idle']),
+    is_extrapolated: z
+      .boolean()
+      .openapi({ description: 'The samples show no load as high; the answer continues what they show' }),
     plateau: z
       .object({ from_requests_per_second: z.number(), to_requests_per_second: z.number() })
       .nullable()
-      .openapi({ description: 'Rates over which the latency stays about at its limit; the answer is their middle' }),
+      .openapi({ description: 'Rates over which the latency stays about at its limit' }),
     ttft_ms: z.number().nullable(),
     tpot_ms: z.number().nullable(),
     servers: z.array(z.object({ server: z.string(), requests_per_second: z.number(), concurrency: z.number() })),
@@ -45,56 +46,36 @@ const route = createRoute({
   },
 });
 
-const MAX_FIND_MS = 120_000;
-
 /** To be mounted at `/prediction`, with errors in the style `problem`. */
-export function createCapacityRoutes({ rule, place }: CapacityRouteDependencies): OpenAPIHono<HttpEnv> {
+export function createCapacityRoutes({ rule, ask }: CapacityRouteDependencies): OpenAPIHono<HttpEnv> {
   const routes = createRoutes();
-  const ask = createAsker();
   routes.use(requireHttpCaller(rule, 'predict'));
   routes.openapi(route, async (c) => {
     const query = c.req.valid('query');
-    return c.json(toAnswer(await ask({ place, ...toOrder(query) })), 200);
+    return c.json(toAnswer(await ask(toOrder(query))), 200);
   });
   return routes;
-}
-
-/** One at a time: each takes a processor for seconds. Its process ends with the answer. */
-function createAsker(): (order: CapacityOrder) => Promise<Extract<CapacityAnswer, { capacity: unknown }>> {
-  let isBusy = false;
-  return async (order) => {
-    if (isBusy)
-      throw new Failure('too_many', 'Cannot find the capacity: another one is being found', { retryAfterSeconds: 5 });
-    isBusy = true;
-    const background = createBackgroundProcess(new URL('./capacity-process.ts', import.meta.url));
-    try {
-      const answer = await background.ask<CapacityOrder, CapacityAnswer>(order, AbortSignal.timeout(MAX_FIND_MS));
-      if ('refusal' in answer) throw new Failure(answer.refusal.code, answer.refusal.message);
-      return answer;
-    } finally {
-      background.stop();
-      isBusy = false;
-    }
-  };
 }
 
 const IDLE_ANSWER = {
   requests_per_second: 0,
   concurrency: 0,
   limited_by: 'idle',
+  is_extrapolated: false,
   plateau: null,
   ttft_ms: null,
   tpot_ms: null,
   servers: [],
 } satisfies z.infer<typeof answerSchema>;
 
-function toAnswer({ capacity }: Extract<CapacityAnswer, { capacity: unknown }>): z.infer<typeof answerSchema> {
+function toAnswer({ capacity }: Pick<CapacityFound, 'capacity'>): z.infer<typeof answerSchema> {
   if (capacity === undefined) return IDLE_ANSWER;
   const { plateau } = capacity;
   return {
     requests_per_second: capacity.requestsPerSecond,
     concurrency: capacity.concurrency,
     limited_by: capacity.limitedBy,
+    is_extrapolated: capacity.isExtrapolated,
     plateau:
       plateau === undefined
         ? null

@@ -11,9 +11,10 @@ import {
 } from '../../../test/support/capacity-pool.ts';
 import { createRandom } from '../simulator/random-draws.ts';
 import type { Gpu } from '../simulator/step-time.ts';
-import { findCapacity, type LatencyLimits } from './find-capacity.ts';
+import { findCapacity } from './find-capacity.ts';
 import { countUnderWay, fitLoadCurve, type LoadMetrics } from './load-curve.ts';
 import { createObservedPool } from './observed-pool.ts';
+import type { LatencyLimits } from './search-rates.ts';
 
 const gpu = findGpu;
 

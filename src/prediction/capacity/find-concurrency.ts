@@ -3,8 +3,7 @@
  * T(x, L(n)) over prompts x, and of f · P(n), stay below. It takes no arrivals, so it costs milliseconds and follows a
  * server while it serves.
  */
-import type { LatencyLimits } from './find-capacity.ts';
-import { quantileOf } from './find-capacity.ts';
+import { type LatencyLimits, quantileOf } from './search-rates.ts';
 import type { QueuePool, QueueServer } from './simulate-queue.ts';
 
 /** Prompts of the mixture, evenly chosen from all, and ranks of the distribution of each. */

@@ -12,10 +12,10 @@ import type { LatencyModel } from '../model/model.ts';
 import { listSamples } from '../observations/sample-store.ts';
 import type { Observation } from '../schema/observation.ts';
 import { normalizePodType } from '../schema/pod-type.ts';
-import type { LatencyLimits } from './find-capacity.ts';
 import { findConcurrency } from './find-concurrency.ts';
 import { countUnderWay } from './load-curve.ts';
 import { countTtfts, createObservedPool, MIN_SAMPLES, MIN_TTFT_SAMPLES } from './observed-pool.ts';
+import type { LatencyLimits } from './search-rates.ts';
 import { MIN_TPOT_SAMPLES } from './tpot-curve.ts';
 
 export interface HeadroomDependencies {

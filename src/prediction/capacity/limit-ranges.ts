@@ -9,6 +9,8 @@ export const LIMIT_RANGES = {
   /** A limit of TTFT or TPOT: from the resolution of observed times to a day. */
   milliseconds: { minimum: 0.001, maximum: 86_400_000 },
   quantile: { minimum: 0.5, maximum: 0.99 },
+  /** The mean length of a prompt. */
+  promptTokens: { minimum: 1, maximum: 10_000_000 },
   /** The mean length of an answer. */
   outputTokens: { minimum: 1, maximum: 1_000_000 },
 } as const satisfies Readonly<Record<string, NumberRange>>;

@@ -1,8 +1,8 @@
 /** Means over a span of time of what the samples of a server show one after the other. */
 import type { Observation } from '../schema/observation.ts';
 import { countUnderWay } from './load-curve.ts';
-import { countUncached } from './observed-ttfts.ts';
 import { computePrompt } from './prompt-queue.ts';
+import { countUncached } from './prompt-times.ts';
 
 /** Prompt tokens a millisecond that were computed in a span. */
 export function createMeanPace(samples: readonly Observation[]) {

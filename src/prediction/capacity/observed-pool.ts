@@ -4,7 +4,7 @@ import type { LatencyModel } from '../model/model.ts';
 import type { Observation } from '../schema/observation.ts';
 import { normalizePodType } from '../schema/pod-type.ts';
 import { fitLoadCurve } from './load-curve.ts';
-import { collectTtfts } from './observed-ttfts.ts';
+import { collectPromptTimes } from './prompt-times.ts';
 import { measureReportedShare } from './reported-share.ts';
 import { createServiceModel } from './service-model.ts';
 import type { QueuePool, QueueServer } from './simulate-queue.ts';
@@ -16,19 +16,31 @@ export interface ObservedPoolOptions {
   /** Undefined for all servers in the samples. */
   readonly servers: readonly string[] | undefined;
   readonly podType: string;
-  /** The mean length of an answer, which samples do not have. */
+  /** The mean length of a prompt; that of the samples when undefined. */
+  readonly promptTokens?: number | undefined;
+  /** The mean length of an answer; that of the samples when undefined. */
+  readonly outputTokens: number | undefined;
+}
+
+export interface MeanLengths {
+  readonly promptTokens: number;
   readonly outputTokens: number;
+}
+
+export interface ObservedPool extends QueuePool {
+  readonly lengths: MeanLengths;
 }
 
 export const MIN_SAMPLES = 50;
 
-export function createObservedPool({ model, samples, outputTokens, ...options }: ObservedPoolOptions): QueuePool {
+export function createObservedPool({ model, samples, ...options }: ObservedPoolOptions): ObservedPool {
   const podType = normalizePodType(options.podType);
   const ofPod = samples.filter(({ input }) => normalizePodType(input.podType) === podType);
   if (ofPod.length < MIN_SAMPLES)
     throw new Failure(
       'invalid',
       `Cannot find the capacity: there are ${ofPod.length} samples of the pod type "${podType}", and at least ${MIN_SAMPLES} are needed${describeOthers(samples, podType)}`,
+      { field: 'pod_type' },
     );
   const byServer = Map.groupBy(ofPod, ({ input }) => input.serverIp);
   const names = options.servers ?? [...byServer.keys()].sort();
@@ -37,13 +49,43 @@ export function createObservedPool({ model, samples, outputTokens, ...options }:
     throw new Failure(
       'invalid',
       `Cannot find the capacity: no sample is of the server "${unknown}"; known are ${listNames(byServer.keys())}`,
+      { field: 'servers' },
     );
   const repeated = names.find((name, i) => names.indexOf(name) < i);
   if (repeated !== undefined)
-    throw new Failure('invalid', `Cannot find the capacity: the server "${repeated}" must be named once`);
-  const lengthScale = outputTokens / (meanLengthOf(ofPod) ?? outputTokens);
-  const servers = names.map((name) => createQueueServer(name, byServer.get(name)!, { outputTokens, lengthScale }));
-  return { servers, model: createServiceModel(model, podType), outputTokens };
+    throw new Failure('invalid', `Cannot find the capacity: the server "${repeated}" must be named once`, {
+      field: 'servers',
+    });
+  const lengths = chooseLengths(ofPod, options);
+  const servers = names.map((name) => createQueueServer(name, byServer.get(name)!, lengths));
+  return { servers, model: createServiceModel(model, podType), outputTokens: lengths.outputTokens, lengths };
+}
+
+/** Means, and by how much the lengths of samples are scaled for them. */
+interface ScaledLengths extends MeanLengths {
+  readonly promptScale: number;
+  readonly outputScale: number;
+}
+
+function chooseLengths(
+  samples: readonly Observation[],
+  asked: Pick<ObservedPoolOptions, 'promptTokens' | 'outputTokens'>,
+): ScaledLengths {
+  const prompts = meanOf(samples.map(({ input }) => input.inputTokenLength)) ?? 0;
+  const answers = meanOf(samples.flatMap(({ outputTokens }) => (outputTokens ? [outputTokens] : [])));
+  const { promptTokens = prompts, outputTokens = answers } = asked;
+  if (outputTokens === undefined)
+    throw new Failure(
+      'invalid',
+      'Cannot find the capacity: output_tokens must be given, since no sample has the length of its answer',
+      { field: 'output_tokens' },
+    );
+  return {
+    promptTokens,
+    outputTokens,
+    promptScale: prompts === 0 ? 1 : promptTokens / prompts,
+    outputScale: outputTokens / (answers ?? outputTokens),
+  };
 }
 
 function describeOthers(samples: readonly Observation[], podType: string): string {
@@ -62,23 +104,14 @@ function listNames(names: Iterable<string>): string {
     .join(', ');
 }
 
-/** The mean length of the answers whose length is known. */
-function meanLengthOf(samples: readonly Observation[]): number | undefined {
-  const lengths = samples.flatMap(({ outputTokens }) => (outputTokens ? [outputTokens] : []));
+function meanOf(lengths: readonly number[]): number | undefined {
   return lengths.length === 0 ? undefined : lengths.reduce((sum, length) => sum + length, 0) / lengths.length;
-}
-
-interface AnswerLengths {
-  /** The mean length in the request. */
-  readonly outputTokens: number;
-  /** The requested mean over the mean of the samples. */
-  readonly lengthScale: number;
 }
 
 function createQueueServer(
   name: string,
   samples: readonly Observation[],
-  { outputTokens, lengthScale }: AnswerLengths,
+  { outputTokens, promptScale, outputScale }: ScaledLengths,
 ): QueueServer {
   const reportedShare = measureReportedShare(samples, outputTokens);
   const tpot = fitTpotCurve(samples, { outputTokens, reportedShare });
@@ -88,11 +121,11 @@ function createQueueServer(
     name,
     load: fitLoadCurve(samples.map(({ input }) => input)),
     tpot,
-    ttft: collectTtfts(samples, reportedShare),
+    promptTimes: collectPromptTimes(samples, reportedShare),
     requests: samples.map(({ input, outputTokens: own }) => ({
-      inputTokenLength: input.inputTokenLength,
+      inputTokenLength: Math.round(promptScale * input.inputTokenLength),
       prefixCacheScore: input.prefixCacheScore,
-      outputTokens: own ? Math.max(1, Math.round(lengthScale * own)) : undefined,
+      outputTokens: own ? Math.max(1, Math.round(outputScale * own)) : undefined,
     })),
   };
 }

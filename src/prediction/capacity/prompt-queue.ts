@@ -6,8 +6,8 @@
 export interface PromptQueue {
   /** Adds a prompt that arrives now. Returns the tokens of it that take no time of their own. */
   add(nowMs: number, prompt: QueuedPrompt): number;
-  /** Tokens that are not computed yet. */
-  countTokens(nowMs: number): number;
+  /** When all prompts that arrived so far are computed. */
+  busyUntilMs(): number;
   /** Tokens a millisecond that are computed from now on, until a prompt arrives or has its first token. */
   readPace(nowMs: number): number;
 }
@@ -44,18 +44,11 @@ export function createPromptQueue(): PromptQueue {
       busyUntilMs = Math.max(busyUntilMs, prompt.firstTokenMs);
       return computed.startMs < computed.firstTokenMs ? 0 : prompt.tokens;
     },
-    countTokens(nowMs) {
-      dropComputed(nowMs);
-      return waiting.reduce((sum, prompt) => sum + countLeft(prompt, nowMs), 0);
-    },
+    busyUntilMs: () => busyUntilMs,
     readPace(nowMs) {
       dropComputed(nowMs);
       const head = waiting.find(({ startMs, firstTokenMs }) => startMs <= nowMs && startMs < firstTokenMs);
       return head === undefined ? 0 : head.tokens / (head.firstTokenMs - head.startMs);
     },
   };
-}
-
-function countLeft({ tokens, startMs, firstTokenMs }: ComputedPrompt, nowMs: number): number {
-  return nowMs <= startMs ? tokens : (tokens * (firstTokenMs - nowMs)) / (firstTokenMs - startMs);
 }

@@ -1,46 +1,86 @@
 /** The capacity of the servers of a model, from the served version and the samples of a store. */
 import { migrations } from '../../database/migrations/list.ts';
 import { openStore, type StoreOptions } from '../../database/startup/open-store.ts';
-import { Failure, type FailureCode, isFailure } from '../../errors.ts';
+import { Failure, type FailureCode, type FailureDetails, isFailure } from '../../errors.ts';
 import { createLog } from '../../telemetry/log.ts';
 import { realWorld } from '../../world.ts';
 import { decodeModel } from '../model/model-codec.ts';
 import { listSamples } from '../observations/sample-store.ts';
 import { listPromotedModels, readModelFile } from '../registry/model-store.ts';
-import { type Capacity, findCapacity, type LatencyLimits } from './find-capacity.ts';
-import { createObservedPool } from './observed-pool.ts';
+import type { Observation } from '../schema/observation.ts';
+import { normalizePodType } from '../schema/pod-type.ts';
+import { type Capacity, findCapacity } from './find-capacity.ts';
+import { findConcurrency } from './find-concurrency.ts';
+import { countUnderWay } from './load-curve.ts';
+import { createObservedPool, type MeanLengths } from './observed-pool.ts';
+import type { LatencyLimits } from './search-rates.ts';
+import type { QueuePool } from './simulate-queue.ts';
 
 export interface CapacityOrder {
-  readonly place: Pick<StoreOptions, 'dataDir' | 'databaseUrl'>;
   readonly targetModel: string;
   readonly limits: LatencyLimits;
-  readonly outputTokens: number;
+  /** The mean length of a prompt; that of the samples when undefined. */
+  readonly promptTokens: number | undefined;
+  /** The mean length of an answer; that of the samples when undefined. */
+  readonly outputTokens: number | undefined;
   readonly servers: readonly string[] | undefined;
   readonly podType: string;
 }
 
+export interface CapacityFound {
+  readonly version: number;
+  /** Undefined when not even idle servers keep the limits. */
+  readonly capacity: Capacity | undefined;
+  readonly lengths: MeanLengths;
+  readonly servers: readonly ServerRoom[];
+}
+
+/** How much a server can have under way while the limits hold, and what its newest sample shows. */
+export interface ServerRoom {
+  readonly name: string;
+  readonly maximum: number;
+  readonly reported: { readonly underWay: number; readonly atMs: number | undefined };
+}
+
 /** A failure is returned as a value, since an error thrown in another process would lose its code. */
 export type CapacityAnswer =
-  | { readonly capacity: Capacity | undefined }
-  | { readonly refusal: { readonly code: FailureCode; readonly message: string } };
+  | CapacityFound
+  | { readonly refusal: { readonly code: FailureCode; readonly message: string; readonly details: FailureDetails } };
+
+export interface CapacityPlace {
+  readonly place: Pick<StoreOptions, 'dataDir' | 'databaseUrl'>;
+}
 
 const MAX_SAMPLES = 20_000;
 
-export async function readCapacity(order: CapacityOrder): Promise<CapacityAnswer> {
+export async function readCapacity(order: CapacityOrder & CapacityPlace): Promise<CapacityAnswer> {
   try {
-    return { capacity: await find(order) };
+    return await find(order);
   } catch (error) {
     if (!isFailure(error)) throw error;
-    return { refusal: { code: error.code, message: error.message } };
+    return { refusal: { code: error.code, message: error.message, details: error.details } };
   }
 }
 
-async function find({ place, targetModel, limits, ...pool }: CapacityOrder): Promise<Capacity | undefined> {
+async function find({ place, targetModel, limits, ...asked }: CapacityOrder & CapacityPlace): Promise<CapacityFound> {
   await using store = await openStore({ ...place, poolSize: 1, migrations, log: createLog('warn'), world: realWorld });
   const promoted = (await listPromotedModels(store)).find(({ name }) => name === targetModel);
   if (promoted === undefined)
     throw new Failure('not_found', `Cannot find the capacity: no version of the model "${targetModel}" is served`);
-  const model = decodeModel(await readModelFile(store, targetModel, promoted.version));
+  const { version } = promoted;
+  const model = decodeModel(await readModelFile(store, targetModel, version));
   const samples = (await listSamples(store, targetModel, MAX_SAMPLES)).map(({ observation }) => observation);
-  return findCapacity(createObservedPool({ model, samples, ...pool }), limits);
+  const pool = createObservedPool({ model, samples, ...asked });
+  const ofPod = samples.filter(({ input }) => normalizePodType(input.podType) === normalizePodType(asked.podType));
+  const capacity = findCapacity(pool, limits);
+  return { version, capacity, lengths: pool.lengths, servers: listRooms(pool, ofPod, limits) };
+}
+
+function listRooms(pool: QueuePool, samples: readonly Observation[], limits: LatencyLimits): ServerRoom[] {
+  const newest = new Map(samples.map((sample) => [sample.input.serverIp, sample]));
+  return pool.servers.map((server) => {
+    const { input, atMs } = newest.get(server.name)!;
+    const maximum = findConcurrency(pool, server, limits);
+    return { name: server.name, maximum, reported: { underWay: countUnderWay(input), atMs } };
+  });
 }

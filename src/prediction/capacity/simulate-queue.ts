@@ -4,8 +4,8 @@
  * The state of a server is n, its requests under way, and its queue of prompts (`prompt-queue.ts`). A request that
  * arrives at server s
  *   1. is one of the requests that s had, with what s had cached of its prompt;
- *   2. has its first token after a TTFT that was observed at about n, with as many prompt tokens to compute
- *      (`observed-ttfts.ts`);
+ *   2. waits until the prompts before it are computed, and has its first token after a time that such a prompt took at
+ *      about n (`prompt-times.ts`);
  *   3. then gets tokens at the pace of the server: in dt it gets dt · (1 − c_s ρ(t)) / (f · P_s(n(t))) of them, with P_s
  *      the time of a token at n, c_s the time that a prompt token takes from answers, ρ the pace at which prompts are
  *      computed (`tpot-curve.ts`), and f a factor drawn from what was observed around it;
@@ -17,8 +17,8 @@
 import { createEventQueue, type EventQueue } from '../simulator/event-queue.ts';
 import { drawExponential, type Random } from '../simulator/random-draws.ts';
 import type { LoadCurve } from './load-curve.ts';
-import { countUncached, type ObservedTtfts } from './observed-ttfts.ts';
 import { createPromptQueue } from './prompt-queue.ts';
+import { countUncached, type PromptTimes } from './prompt-times.ts';
 import type { ServiceModel, ServiceRequest } from './service-model.ts';
 import type { TpotCurve } from './tpot-curve.ts';
 
@@ -26,7 +26,7 @@ export interface QueueServer {
   readonly name: string;
   readonly load: LoadCurve;
   readonly tpot: TpotCurve;
-  readonly ttft: ObservedTtfts;
+  readonly promptTimes: PromptTimes;
   /** The requests that it had, to draw from. */
   readonly requests: readonly ServedRequest[];
 }
@@ -77,17 +77,18 @@ export function simulateQueue(pool: QueuePool, run: QueueRun): QueueOutcome | un
     const chosen = chooseLeast(servers, random);
     const underWay = servers[chosen]!.count();
     if (underWay >= MAX_UNDER_WAY) return undefined;
-    const { ttft, tpot, requests } = pool.servers[chosen]!;
+    const { promptTimes, tpot, requests } = pool.servers[chosen]!;
     const request = requests[Math.floor(random() * requests.length)]!;
     const promptTokens = countUncached(request);
-    const tokensAhead = servers[chosen]!.countPromptTokens(nowMs) + promptTokens;
-    const ttftMs = ttft.draw({ underWay, tokensAhead }, random);
+    const startMs = Math.max(nowMs, servers[chosen]!.promptsUntilMs());
+    const met = { underWay, tokens: promptTokens, isQueued: startMs > nowMs };
+    const firstTokenMs = startMs + promptTimes.draw(met, random);
     const furtherTokens = drawFurtherTokens(request, pool.outputTokens, random);
     const { factors } = tpot.near(underWay);
     const factor = factors[Math.floor(random() * factors.length)]!;
     const isRecorded = i >= WARM_UP * run.requests;
-    if (isRecorded) recorder.addArrival(chosen, ttftMs, servers);
-    servers[chosen]!.add(nowMs, { promptTokens, furtherTokens, factor, isRecorded, firstTokenMs: nowMs + ttftMs });
+    if (isRecorded) recorder.addArrival(chosen, firstTokenMs - nowMs, servers);
+    servers[chosen]!.add(nowMs, { promptTokens, furtherTokens, factor, isRecorded, firstTokenMs });
   }
   for (const server of servers) server.advance(Number.POSITIVE_INFINITY);
   return recorder.finish();
@@ -119,8 +120,8 @@ interface Answer {
 
 interface RunningServer {
   count(): number;
-  /** Prompt tokens that are not computed yet. */
-  countPromptTokens(nowMs: number): number;
+  /** When all prompts that it has are computed. */
+  promptsUntilMs(): number;
   add(nowMs: number, answer: Answer): void;
   advance(nowMs: number): void;
 }
@@ -167,7 +168,7 @@ function openServer({ tpot }: QueueServer, recorder: Pick<Recorder, 'addTpot'>):
 
   return {
     count: () => count,
-    countPromptTokens: (nowMs) => prompts.countTokens(nowMs),
+    promptsUntilMs: () => prompts.busyUntilMs(),
     add(nowMs, answer) {
       const { promptTokens: tokens, firstTokenMs } = answer;
       waiting.push(firstTokenMs, answer);

@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { checkAnswer, createLearnedPool } from '../../../test/support/capacity-check.ts';
 import { findGpu, learnPool, measureUse, RECORDINGS } from '../../../test/support/capacity-pool.ts';
-import { findCapacity, type LatencyLimits } from './find-capacity.ts';
+import { findCapacity } from './find-capacity.ts';
+import type { LatencyLimits } from './search-rates.ts';
 
 const SATURATION = 52;
 const gpus = ['large', 'medium', 'small'].map(findGpu);

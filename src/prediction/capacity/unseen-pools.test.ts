@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { checkAnswer, createLearnedPool } from '../../../test/support/capacity-check.ts';
 import { findGpu, learnPool, RECORDINGS } from '../../../test/support/capacity-pool.ts';
 import type { Gpu } from '../simulator/step-time.ts';
-import type { LatencyLimits } from './find-capacity.ts';
+import type { LatencyLimits } from './search-rates.ts';
 
 const gpu = findGpu;
 

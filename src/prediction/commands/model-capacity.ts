@@ -3,9 +3,10 @@ import { type CliStore, openCliStore } from '../../command-line/open-cli-store.t
 import { formatTable, print, printJson, remark } from '../../command-line/output.ts';
 import { Failure } from '../../errors.ts';
 import { findVersion } from '../administration/implement-models.ts';
-import { type Capacity, findCapacity, type LatencyLimits } from '../capacity/find-capacity.ts';
+import { type Capacity, findCapacity } from '../capacity/find-capacity.ts';
 import { describeRange, LIMIT_RANGES, type NumberRange, readNumberIn } from '../capacity/limit-ranges.ts';
 import { createObservedPool } from '../capacity/observed-pool.ts';
+import type { LatencyLimits } from '../capacity/search-rates.ts';
 import type { Format } from '../formats/read-observations.ts';
 import { readTable } from '../formats/read-table.ts';
 import { decodeModel } from '../model/model-codec.ts';
@@ -28,6 +29,7 @@ interface CapacityOptions {
   readonly ttft?: number;
   readonly tpot?: number;
   readonly quantile: number;
+  readonly promptTokens?: number;
   readonly outputTokens: number;
   readonly servers?: readonly string[];
   readonly podType?: string;
@@ -57,6 +59,11 @@ export function createCapacityCommand(): Command {
       'the mean length of an answer',
       parseNumberIn(LIMIT_RANGES.outputTokens),
     )
+    .option(
+      '--prompt-tokens <tokens>',
+      'the mean length of a prompt; that of the samples',
+      parseNumberIn(LIMIT_RANGES.promptTokens),
+    )
     .option('--servers <list>', 'the pool, as server_ip names them, with commas; all that the samples name', splitList)
     .option('--pod-type <name>', 'servers of this pod type, instead of those without one')
     .option('--input <file...>', 'observations that show the load, as for train; else the samples in the store')
@@ -85,8 +92,9 @@ async function printCapacity(id: string, options: CapacityOptions): Promise<void
   const { name, version } = await findVersion(opened, id);
   const model = decodeModel(await readModelFile(opened.store, name, version));
   const samples = await readSamples(opened, name, options);
-  const { servers, podType = '', outputTokens } = options;
-  const capacity = findCapacity(createObservedPool({ model, samples, servers, podType, outputTokens }), limits);
+  const { servers, podType = '', promptTokens, outputTokens } = options;
+  const pool = createObservedPool({ model, samples, servers, podType, promptTokens, outputTokens });
+  const capacity = findCapacity(pool, limits);
   if (options.json)
     return printJson(capacity ?? { requestsPerSecond: 0, concurrency: 0, limitedBy: 'idle', servers: [] });
   if (capacity === undefined) print('Not even idle servers keep these limits');
@@ -148,10 +156,11 @@ const REASONS: Readonly<Record<Capacity['limitedBy'], string>> = {
     'The servers can take at least this: the samples show no higher load, and the limits still hold there',
 };
 
-function describeEnd({ limitedBy, plateau }: Capacity): string {
-  if (plateau === undefined) return REASONS[limitedBy];
+function describeEnd({ limitedBy, plateau, isExtrapolated }: Capacity): string {
+  const further = isExtrapolated ? '\nThe samples show no load as high: the answer continues what they show' : '';
+  if (plateau === undefined) return REASONS[limitedBy] + further;
   const [from, to] = [round(plateau.fromRequestsPerSecond), round(plateau.toRequestsPerSecond)];
-  return `From ${from} to ${to} requests a second, ${limitedBy.toUpperCase()} stays about at its limit; the answer is the middle`;
+  return `From ${from} to ${to} requests a second, ${limitedBy.toUpperCase()} stays about at its limit${further}`;
 }
 
 function printFound(capacity: Capacity, { quantile }: LatencyLimits): void {

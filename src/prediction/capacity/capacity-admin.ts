@@ -1,0 +1,86 @@
+/** The capacity for pages: a form as texts, and the answer with the load of each server now. */
+import { Failure } from '../../errors.ts';
+import type { World } from '../../world.ts';
+import type { AskCapacity } from './ask-capacity.ts';
+import { formSchema, toOrder } from './capacity-query.ts';
+import type { CapacityFound, CapacityOrder, ServerRoom } from './read-capacity.ts';
+import type { LatencyLimits } from './search-rates.ts';
+
+export interface CapacityAdminDependencies {
+  readonly world: Pick<World, 'nowMs' | 'monotonicMs'>;
+  readonly ask: AskCapacity;
+  /** Requests under way at a server by its own metrics; undefined when they are not read. */
+  readonly readUnderWay: (server: string) => number | undefined;
+}
+
+export interface CapacityPage extends Omit<CapacityFound, 'servers'> {
+  readonly limits: LatencyLimits;
+  readonly foundAtMs: number;
+  readonly servers: readonly ServerHeadroom[];
+}
+
+export interface ServerHeadroom {
+  readonly name: string;
+  /** Requests that it can have under way while the limits hold. */
+  readonly maximum: number;
+  /** Undefined when nothing shows what is under way now. */
+  readonly underWay: number | undefined;
+}
+
+/** An older report says nothing about the load now. */
+export const MAX_REPORT_AGE_MS = 60_000;
+/** A page that is loaded again, or whose link is opened by others, does not compute again. */
+const KEPT_MS = 60_000;
+const MAX_KEPT = 32;
+
+interface Kept {
+  readonly untilMs: number;
+  readonly atMs: number;
+  readonly found: CapacityFound;
+}
+
+/** Texts by the names of fields. Throws `invalid` with the field that cannot be used, and `too_many` while another is found. */
+export type FindCapacityPage = (name: string, texts: Readonly<Record<string, string>>) => Promise<CapacityPage>;
+
+export function createCapacityAdmin({ world, ask, readUnderWay }: CapacityAdminDependencies): FindCapacityPage {
+  const kept = new Map<string, Kept>();
+
+  async function find(order: CapacityOrder): Promise<Kept> {
+    const key = JSON.stringify(order);
+    const known = kept.get(key);
+    if (known !== undefined && known.untilMs > world.monotonicMs()) return known;
+    const found = await ask(order);
+    const answer = { found, atMs: world.nowMs(), untilMs: world.monotonicMs() + KEPT_MS };
+    kept.delete(key);
+    kept.set(key, answer);
+    if (kept.size > MAX_KEPT) kept.delete(kept.keys().next().value!);
+    return answer;
+  }
+
+  function findUnderWay({ name, reported }: ServerRoom): number | undefined {
+    const isFresh = reported.atMs !== undefined && world.nowMs() - reported.atMs <= MAX_REPORT_AGE_MS;
+    return readUnderWay(name) ?? (isFresh ? reported.underWay : undefined);
+  }
+
+  return async (name, texts) => {
+    const order = readOrder(name, texts);
+    const { found, atMs } = await find(order);
+    const servers = found.servers.map((server) => ({
+      name: server.name,
+      maximum: server.maximum,
+      underWay: findUnderWay(server),
+    }));
+    return { ...found, servers, limits: order.limits, foundAtMs: atMs };
+  };
+}
+
+function readOrder(name: string, texts: Readonly<Record<string, string>>): CapacityOrder {
+  const given = Object.entries(texts)
+    .map(([field, text]): [string, string] => [field, text.trim()])
+    .filter(([, text]) => text !== '');
+  const read = formSchema.safeParse({ ...Object.fromEntries(given), model: name });
+  if (read.success) return toOrder(read.data);
+  const [issue] = read.error.issues;
+  const field = issue?.path.join('.') || 'model';
+  throw new Failure('invalid', `${field} ${issue?.message}`, { field });
+}

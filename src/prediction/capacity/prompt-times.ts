@@ -1,0 +1,145 @@
+/**
+ * How long a server takes to compute a prompt, learned from first tokens. Prompts are computed in the order of arrival,
+ * so prompt i begins at its arrival t_i, or at the newest first token before it, and ends with its own first token F_i:
+ *   S_i = max(0, F_i − max(t_i, F_1, …, F_{i−1})).
+ * With S in place of TTFT the wait is not observed but follows, as in the recursion of Lindley (1952): F of a new prompt
+ * is max(t, F of the prompts before) + S. A wait that is drawn from observed ones adds its own variance to a queue that
+ * has it already, and says nothing of queues longer than those that were observed.
+ */
+import type { Observation } from '../schema/observation.ts';
+import type { Random } from '../simulator/random-draws.ts';
+import { countUnderWay } from './load-curve.ts';
+import { computePrompt } from './prompt-queue.ts';
+
+export interface PromptTimes {
+  /** The milliseconds that a prompt took which met about the same, drawn at random. */
+  draw(met: MetPrompt, random: Random): number;
+}
+
+export interface MetPrompt {
+  /** Requests at the server when it arrived. */
+  readonly underWay: number;
+  /** Tokens that the server had to compute of it. */
+  readonly tokens: number;
+  /** Others had to be computed first. A prompt that does not wait for others still waits for the step under way. */
+  readonly isQueued: boolean;
+}
+
+/** The requests that met one range of n; all ranges have about as many. */
+const RANGE_SAMPLES = 200;
+/** In a range, one of so many with the nearest number of tokens is drawn. */
+const NEIGHBOURS = 10;
+/** At least so much of a mean time does not depend on tokens. */
+const LEAST_BASE = 0.1;
+/** A time is drawn for another number of tokens than it was observed for, and scaled by this at most. */
+const MOST_SCALED = 2;
+/** After a pause as long, waiting requests that no sample shows are a queue of unknown length. */
+const UNKNOWN_AFTER_MS = 2000;
+
+interface ObservedPrompt extends MetPrompt {
+  readonly ms: number;
+}
+
+/** Tokens of a prompt that the server has to compute. */
+export function countUncached({
+  inputTokenLength,
+  prefixCacheScore,
+}: Pick<Observation['input'], 'inputTokenLength' | 'prefixCacheScore'>): number {
+  return inputTokenLength * Math.max(0, 1 - prefixCacheScore);
+}
+
+/** Of one server. `reportedShare` of its requests are samples. */
+export function collectPromptTimes(samples: readonly Observation[], reportedShare: number): PromptTimes {
+  const prompts = [...Map.groupBy(samples, ({ run }) => run).values()].flatMap((ofRun) =>
+    listPrompts(ofRun, reportedShare),
+  );
+  const [queued, alone] = [true, false].map((isQueued) =>
+    splitRanges(prompts.filter((prompt) => prompt.isQueued === isQueued)),
+  ) as [LoadRange[], LoadRange[]];
+  return {
+    draw({ underWay, tokens, isQueued }, random) {
+      const ranges = (isQueued && queued.length > 0) || alone.length === 0 ? queued : alone;
+      const { prompts: near, line } = ranges.find(({ end }) => end >= underWay) ?? ranges.at(-1)!;
+      const first = Math.max(0, Math.min(findPlace(near, tokens) - (NEIGHBOURS >> 1), near.length - NEIGHBOURS));
+      const drawn = near[first + Math.floor(random() * Math.min(NEIGHBOURS, near.length))]!;
+      // The longest prompts have no neighbours that are longer.
+      const scale = line(tokens) / line(drawn.tokens);
+      return drawn.ms * Math.max(1 / MOST_SCALED, Math.min(MOST_SCALED, scale));
+    },
+  };
+}
+
+function listPrompts(samples: readonly Observation[], reportedShare: number): ObservedPrompt[] {
+  const prompts: ObservedPrompt[] = [];
+  let busyUntilMs = Number.NEGATIVE_INFINITY;
+  let lastMs = Number.NEGATIVE_INFINITY;
+  for (const { atMs, input, ttftMs } of samples.toSorted((a, b) => (a.atMs ?? 0) - (b.atMs ?? 0))) {
+    if (ttftMs === undefined) continue;
+    const met = { underWay: countUnderWay(input), tokens: countUncached(input) };
+    if (atMs === undefined) {
+      prompts.push({ ...met, isQueued: false, ms: ttftMs });
+      continue;
+    }
+    const { startMs, firstTokenMs } = computePrompt(atMs, busyUntilMs, { ...met, firstTokenMs: atMs + ttftMs });
+    const isQueued = startMs > atMs;
+    const isUnknown = !isQueued && input.numRequestWaiting > 0 && atMs - lastMs > UNKNOWN_AFTER_MS;
+    // Between two samples of a queue, others were computed that are no samples.
+    const ms = Math.max(0, firstTokenMs - startMs) * (isQueued ? reportedShare : 1);
+    if (!isUnknown) prompts.push({ ...met, isQueued, ms });
+    busyUntilMs = Math.max(startMs, firstTokenMs);
+    lastMs = atMs;
+  }
+  return prompts;
+}
+
+interface LoadRange {
+  /** The largest n of it. */
+  readonly end: number;
+  /** Rising by tokens. */
+  readonly prompts: readonly ObservedPrompt[];
+  /** The mean time of prompts with so many tokens, above 0. */
+  readonly line: (tokens: number) => number;
+}
+
+function splitRanges(prompts: readonly ObservedPrompt[]): LoadRange[] {
+  if (prompts.length === 0) return [];
+  const sorted = prompts.toSorted((a, b) => a.underWay - b.underWay);
+  const count = Math.max(1, Math.floor(sorted.length / RANGE_SAMPLES));
+  return Array.from({ length: count }, (_, k) => {
+    const from = Math.floor((k * sorted.length) / count);
+    const range = sorted.slice(from, Math.floor(((k + 1) * sorted.length) / count));
+    return {
+      end: range.at(-1)!.underWay,
+      prompts: range.toSorted((a, b) => a.tokens - b.tokens),
+      line: fitLine(range),
+    };
+  });
+}
+
+/** By least squares; with a base and a slope that are not below 0. */
+function fitLine(prompts: readonly ObservedPrompt[]): (tokens: number) => number {
+  const mean = (read: (prompt: ObservedPrompt) => number) =>
+    prompts.reduce((sum, prompt) => sum + read(prompt), 0) / prompts.length;
+  const [meanTokens, meanMs] = [
+    mean(({ tokens }) => tokens),
+    Math.max(
+      Number.MIN_VALUE,
+      mean(({ ms }) => ms),
+    ),
+  ];
+  const variance = mean(({ tokens }) => (tokens - meanTokens) ** 2);
+  const covariance = mean(({ tokens, ms }) => (tokens - meanTokens) * (ms - meanMs));
+  const steepest = meanTokens > 0 ? ((1 - LEAST_BASE) * meanMs) / meanTokens : 0;
+  const slope = variance > 0 ? Math.max(0, Math.min(steepest, covariance / variance)) : 0;
+  return (tokens) => meanMs + slope * (tokens - meanTokens);
+}
+
+function findPlace(prompts: readonly ObservedPrompt[], tokens: number): number {
+  let [low, high] = [0, prompts.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (prompts[middle]!.tokens < tokens) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
