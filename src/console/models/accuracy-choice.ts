@@ -19,6 +19,9 @@ export const WINDOWS = {
 
 export type WindowName = keyof typeof WINDOWS;
 
+/** How a page names the pod type of servers without one. */
+export const AGGREGATE = 'aggregate';
+
 export interface AccuracyChoice {
   readonly name: string;
   readonly window?: WindowName | undefined;
@@ -33,13 +36,21 @@ export function isWindowName(text: string | undefined): text is WindowName {
 }
 
 export function pathOfAccuracy({ name, window, podType, server }: AccuracyChoice): string {
-  const fields = Object.entries({ name, window, pod_type: podType, server });
-  const query = new URLSearchParams(fields.filter((field): field is [string, string] => field[1] !== undefined));
-  return `/models/accuracy?${query.toString()}`;
+  return `/models/accuracy?${toQuery({ name, window, pod_type: podType, server })}`;
 }
 
-export function pathOfErrors(name: string, window: WindowName, target: string): string {
-  return `/models/errors?${new URLSearchParams({ name, window, target }).toString()}`;
+export interface ErrorChoice extends AccuracyChoice {
+  readonly window: WindowName;
+  readonly target: 'ttft' | 'tpot';
+}
+
+export function pathOfErrors({ name, window, target, podType, server }: ErrorChoice): string {
+  return `/models/errors?${toQuery({ name, window, target, pod_type: podType, server })}`;
+}
+
+function toQuery(fields: Readonly<Record<string, string | undefined>>): string {
+  const given = Object.entries(fields).filter((field): field is [string, string] => field[1] !== undefined);
+  return new URLSearchParams(given).toString();
 }
 
 export interface Steps {

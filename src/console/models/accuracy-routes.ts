@@ -2,7 +2,7 @@
 import type { World } from '../../world.ts';
 import { type PageRequest, type SignedInPages, showView } from '../frame/console.ts';
 import { readTexts } from '../texts/texts.ts';
-import { type AccuracyChoice, isWindowName, listSteps, type WindowName } from './accuracy-choice.ts';
+import { type AccuracyChoice, AGGREGATE, isWindowName, listSteps, type WindowName } from './accuracy-choice.ts';
 import { type AccuracyPage, renderAccuracyPage } from './accuracy-pages.ts';
 import { tabulateSteps } from './accuracy-steps.ts';
 import type { AccuracySeries } from './accuracy-views.ts';
@@ -12,8 +12,6 @@ export interface AccuracyDependencies {
   readonly admin: ModelAdmin;
   readonly world: Pick<World, 'nowMs'>;
 }
-
-const AGGREGATE = 'aggregate';
 
 export function addAccuracyRoutes(page: SignedInPages['page'], dependencies: AccuracyDependencies): void {
   page('/models/accuracy', async (request) => {

@@ -16,13 +16,23 @@ export interface AccuracyPictures {
   readonly readServerOverTime: (query: AccuracyQuery, server: string) => Promise<readonly AccuracySeries[]>;
   readonly listDriftAlarmHours: (name: string, fromMs: number) => Promise<readonly DriftAlarmHour[]>;
   readonly readErrorsByLoad: (query: ErrorsQuery) => Promise<ErrorsByLoad>;
+  /** Pod types and servers whose errors are kept. */
+  readonly listErrorParts: (query: Omit<ErrorsQuery, 'axis' | 'part'>) => Promise<readonly ErrorPart[]>;
 }
 
 export interface ErrorsQuery {
   readonly targetModel: string;
   readonly target: TargetName;
   readonly axis: ErrorAxis;
+  /** All when left out. Of a server, only `predicted_ms` is kept. */
+  readonly part?: ErrorPart | undefined;
   readonly fromMs: number;
+}
+
+export interface ErrorPart {
+  readonly kind: 'pod type' | 'server';
+  /** A pod type, empty for `aggregate`, or a server. */
+  readonly part: string;
 }
 
 export type ErrorAxis =

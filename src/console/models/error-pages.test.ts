@@ -24,6 +24,16 @@ test('predicted and observed times show as cells, and errors by load as quantile
     (await read('name=m&window=12h&target=tpot')).text,
     /TPOT: observed against predicted 143 reported times/,
   );
+  const ofPodType = await read('name=m&pod_type=prefill');
+  assert.match(ofPodType.text, /TTFT: observed against predicted 143 reported times/);
+  assert.match(ofPodType.text, /Error by load .* 2 to 4 .* 143 /);
+  assert.match(ofPodType.body, /href="[^"]*pod_type=prefill"[^>]* aria-current="true">prefill/);
+  assert.match((await read('name=m&pod_type=aggregate')).text, /observed against predicted 143 reported times/);
+  const ofServer = await read('name=m&server=10.0.0.1');
+  assert.match(ofServer.text, /TTFT: observed against predicted 286 reported times/);
+  assert.doesNotMatch(ofServer.text, /Error by load/);
+  assert.match(ofServer.body, /<option value="10\.0\.0\.1" selected>/);
+  assert.match((await read('name=m&pod_type=other')).text, /Nothing was reported in this window/);
   const model = await client.get('/models/model?name=m');
   assert.match(model.body, /href="\/models\/errors\?name=m&amp;window=7d&amp;target=ttft"/);
   assert.equal((await client.get('/models/errors?name=missing')).status, 404);

@@ -1,13 +1,21 @@
 /** The page of predicted and observed times of a model, and its errors by load. */
 import { html } from 'hono/html';
+import { renderHidden, renderSelect } from '../../pages/elements.ts';
 import type { Html } from '../../pages/layout.ts';
 import { renderCrumbs, type SignedInPages, showView } from '../frame/console.ts';
 import { renderTable } from '../frame/table.ts';
 import { errorTexts } from '../texts/error-texts.ts';
 import { type ConsoleTexts, readTexts } from '../texts/texts.ts';
-import { isWindowName, pathOfErrors, WINDOWS, type WindowName } from './accuracy-choice.ts';
+import {
+  AGGREGATE,
+  type ErrorChoice,
+  isWindowName,
+  pathOfErrors,
+  WINDOWS,
+  type WindowName,
+} from './accuracy-choice.ts';
 import type { AccuracyDependencies } from './accuracy-routes.ts';
-import type { ErrorAxis, ErrorsByLoad, TargetName } from './accuracy-views.ts';
+import type { ErrorAxis, ErrorPart, ErrorsByLoad, TargetName } from './accuracy-views.ts';
 import { formatError, renderAgainst, renderBar } from './error-charts.ts';
 import { summarizeRanges } from './error-ranges.ts';
 import { nameRange } from './model-charts.ts';
@@ -16,58 +24,101 @@ import { pathOfModel } from './model-pages.ts';
 const TARGETS: readonly TargetName[] = ['ttft', 'tpot'];
 const AXES = Object.keys(errorTexts.fields) as ErrorAxis[];
 
-interface ErrorChoice {
-  readonly name: string;
-  readonly window: WindowName;
-  readonly target: TargetName;
-}
-
 type ErrorsByAxis = readonly (readonly [axis: ErrorAxis, errors: ErrorsByLoad])[];
 
 export function addErrorRoutes(page: SignedInPages['page'], { admin, world }: AccuracyDependencies): void {
   page('/models/errors', async (request) => {
     const texts = readTexts(request.c);
-    const { window, target, name = '' } = request.c.req.query();
-    const choice: ErrorChoice = {
-      name,
-      window: isWindowName(window) ? window : '7d',
-      target: target === 'tpot' ? 'tpot' : 'ttft',
+    const choice = readChoice(request.c.req.query());
+    await admin.readModel(choice.name);
+    const query = {
+      targetModel: choice.name,
+      target: choice.target,
+      fromMs: world.nowMs() - WINDOWS[choice.window].lengthMs,
     };
-    await admin.readModel(name);
-    const fromMs = world.nowMs() - WINDOWS[choice.window].lengthMs;
-    const errors = await Promise.all(
-      AXES.map(async (axis) => {
-        const query = { targetModel: name, target: choice.target, axis, fromMs };
-        return [axis, await admin.pictures.readErrorsByLoad(query)] as const;
-      }),
-    );
+    const part = findPart(choice);
+    const [parts, ...errors] = await Promise.all([
+      admin.pictures.listErrorParts(query),
+      ...(part?.kind === 'server' ? AXES.slice(0, 1) : AXES).map(
+        async (axis) => [axis, await admin.pictures.readErrorsByLoad({ ...query, axis, part })] as const,
+      ),
+    ]);
     return showView(request, {
       title: texts.errors.title,
       here: '/models',
-      content: renderErrors(texts, choice, errors),
+      content: renderErrors(texts, { choice, parts, errors }),
     });
   });
 }
 
-function renderErrors(texts: ConsoleTexts, choice: ErrorChoice, [predicted, ...loads]: ErrorsByAxis): Html {
+/** A window or a target that does not exist becomes the usual one. */
+function readChoice({ name = '', window, target, ...of }: Readonly<Record<string, string>>): ErrorChoice {
+  return {
+    name,
+    window: isWindowName(window) ? window : '7d',
+    target: target === 'tpot' ? 'tpot' : 'ttft',
+    podType: of.pod_type || undefined,
+    server: of.server || undefined,
+  };
+}
+
+function findPart({ podType, server }: ErrorChoice): ErrorPart | undefined {
+  if (server !== undefined) return { kind: 'server', part: server };
+  if (podType === undefined) return undefined;
+  return { kind: 'pod type', part: podType === AGGREGATE ? '' : podType };
+}
+
+interface ErrorPage {
+  readonly choice: ErrorChoice;
+  /** What can be chosen. */
+  readonly parts: readonly ErrorPart[];
+  readonly errors: ErrorsByAxis;
+}
+
+function renderErrors(texts: ConsoleTexts, { choice, parts, errors }: ErrorPage): Html {
   const t = texts.errors;
-  const { name, window, target } = choice;
-  const links = (choices: readonly { readonly label: string; readonly path: string; readonly isCurrent: boolean }[]) =>
-    html`<ul class="choices">${choices.map(({ label, path, isCurrent }) => html`<li><a href="${path}"${isCurrent ? html` aria-current="true"` : ''}>${label}</a></li>`)}</ul>`;
-  const windows = Object.entries(texts.accuracy.windows).map(([key, label]) => {
-    return { label, path: pathOfErrors(name, key as WindowName, target), isCurrent: key === window };
-  });
-  const targets = TARGETS.map((one) => {
-    return { label: one.toUpperCase(), path: pathOfErrors(name, window, one), isCurrent: one === target };
-  });
+  const { name, target, server, podType } = choice;
+  const [predicted, ...loads] = errors;
+  const part = server ?? podType;
   return html`${renderCrumbs(texts, [
     { path: '/models', label: texts.models.title },
     { path: pathOfModel(name), label: name },
   ])}
-<div class="tight"><h1>${t.title}</h1><p class="soft"><strong class="url">${name}</strong></p><p class="soft">${t.lead}</p></div>
-<section class="card stack"><nav aria-label="${texts.accuracy.window}"><p class="label">${texts.accuracy.window}</p>${links(windows)}</nav>
-<nav aria-label="${t.target}"><p class="label">${t.target}</p>${links(targets)}</nav></section>
+<div class="tight"><h1>${t.title}</h1><p class="soft"><strong class="url">${name}</strong>${part === undefined ? '' : html` · <span class="url">${part}</span>`}</p><p class="soft">${t.lead}</p></div>
+${renderChoices(texts, choice, parts)}
 ${predicted === undefined || predicted[1].counts.length === 0 ? html`<p class="empty">${t.none}</p>` : renderFigures(texts, target.toUpperCase(), [predicted, ...loads])}`;
+}
+
+function renderChoices(texts: ConsoleTexts, choice: ErrorChoice, parts: readonly ErrorPart[]): Html {
+  const t = texts.errors;
+  const { window, target, podType, server } = choice;
+  const windows = Object.entries(texts.accuracy.windows).map(([key, label]) =>
+    renderChoice(label, { ...choice, window: key as WindowName }, key === window),
+  );
+  const targets = TARGETS.map((one) => renderChoice(one.toUpperCase(), { ...choice, target: one }, one === target));
+  const podTypes = parts.filter(({ kind }) => kind === 'pod type').map(({ part }) => part || AGGREGATE);
+  const ofAll = { ...choice, podType: undefined, server: undefined };
+  const ofPodTypes = [
+    renderChoice(t.all, ofAll, podType === undefined && server === undefined),
+    ...podTypes.map((one) => renderChoice(one, { ...ofAll, podType: one }, one === podType && server === undefined)),
+  ];
+  const servers = parts.filter(({ kind }) => kind === 'server').map(({ part }) => part);
+  return html`<section class="card stack"><nav aria-label="${texts.accuracy.window}"><p class="label">${texts.accuracy.window}</p><ul class="choices">${windows}</ul></nav>
+<nav aria-label="${t.target}"><p class="label">${t.target}</p><ul class="choices">${targets}</ul></nav>
+<nav aria-label="${texts.accuracy.podTypes}"><p class="label">${texts.accuracy.podTypes}</p><ul class="choices">${ofPodTypes}</ul></nav>
+${servers.length === 0 ? '' : renderServerForm(texts, choice, servers)}</section>`;
+}
+
+function renderChoice(label: string, choice: ErrorChoice, isCurrent: boolean): Html {
+  return html`<li><a class="url" href="${pathOfErrors(choice)}"${isCurrent ? html` aria-current="true"` : ''}>${label}</a></li>`;
+}
+
+function renderServerForm(texts: ConsoleTexts, choice: ErrorChoice, servers: readonly string[]): Html {
+  const t = texts.accuracy;
+  const { name, window, target, server = '' } = choice;
+  const choices = [{ value: '', label: t.allServers }, ...servers.map((value) => ({ value, label: value }))];
+  return html`<form method="get" action="/models/errors" class="filter">${renderHidden({ name, window, target })}
+${renderSelect({ name: 'server', label: t.server, choices, value: server })}<button class="plain quiet">${t.showServer}</button></form>`;
 }
 
 function renderFigures(
@@ -78,7 +129,12 @@ function renderFigures(
   const t = texts.errors;
   return html`<section class="card stack" aria-label="${t.against(target)}">${renderAgainst(texts, target, predicted[1])}
 <details><summary>${t.byPredicted}</summary>${renderRanges(texts, predicted)}</details></section>
-<section class="card stack" aria-labelledby="by-load"><h2 id="by-load">${t.byLoad}</h2><p class="soft">${t.byLoadLead}</p>
+${loads.length === 0 ? '' : renderLoads(texts, loads)}`;
+}
+
+function renderLoads(texts: ConsoleTexts, loads: ErrorsByAxis): Html {
+  const t = texts.errors;
+  return html`<section class="card stack" aria-labelledby="by-load"><h2 id="by-load">${t.byLoad}</h2><p class="soft">${t.byLoadLead}</p>
 ${loads.map((load) => html`<div class="stack"><h3>${t.fields[load[0]]}</h3>${renderRanges(texts, load)}</div>`)}</section>`;
 }
 

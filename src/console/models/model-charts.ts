@@ -23,7 +23,7 @@ export function renderAccuracy(texts: ConsoleTexts, name: string, podTypes: read
   const columns = [t.podType, t.target, 'MAPE %', t.bias, t.coverage, t.answers, t.byHour];
   return html`<section class="card stack" aria-labelledby="accuracy"><h2 id="accuracy">${t.accuracy}</h2><p class="soft">${t.accuracyLead}</p>
 ${podTypes.length === 0 ? html`<p class="empty">${t.noAccuracy}</p>` : renderTable(texts, { label: t.accuracy, columns, rows, textColumns: 2 })}
-<p><a href="${pathOfAccuracy({ name })}">${t.overTime}</a> · <a href="${pathOfErrors(name, '7d', 'ttft')}">${texts.errors.title}</a></p></section>`;
+<p><a href="${pathOfAccuracy({ name })}">${t.overTime}</a> · <a href="${pathOfErrors({ name, window: '7d', target: 'ttft' })}">${texts.errors.title}</a></p></section>`;
 }
 
 function formatBias(texts: ConsoleTexts, bias: number): string {

@@ -4,8 +4,9 @@ import type { errorTexts } from './error-texts.ts';
 
 export const errorTextsZh: Texts<typeof errorTexts> = {
   title: '预测与实测',
-  lead: '所有 Pod 类型、服务器和版本的上报延迟与对应预测的对比。两个坐标轴均为对数刻度。线上的点表示两者相等；线上方表示请求耗时比预测更长。',
+  lead: '所有版本的上报延迟与对应预测的对比；单台服务器不显示按负载统计的误差。两个坐标轴均为对数刻度。线上的点表示两者相等；线上方表示请求耗时比预测更长。',
   target: '指标',
+  all: '全部',
   none: '此时间范围内没有上报。',
   against: (target) => `${target}：实测与预测`,
   summary: (rows, median, within) => `${formatCount(rows)} 次上报；中位数与预测相差 ${median}，${within}% 在 20% 以内`,

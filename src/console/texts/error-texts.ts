@@ -3,8 +3,9 @@ import { plural } from '../../language/plural.ts';
 
 export const errorTexts = {
   title: 'Predicted and observed',
-  lead: 'Reported times of all pod types, servers and versions beside what was predicted for them. Both scales are logarithmic. On the line, both are equal; above it, the request took longer than predicted.',
+  lead: 'Reported times of all versions beside what was predicted for them; of a single server, without its errors by load. Both scales are logarithmic. On the line, both are equal; above it, the request took longer than predicted.',
   target: 'Time',
+  all: 'all',
   none: 'Nothing was reported in this window.',
   against: (target: string) => `${target}: observed against predicted`,
   summary: (rows: number, median: string, within: string) =>

@@ -23,6 +23,7 @@ import { driftAlarms } from './prediction/0065-drift-alarms.ts';
 import { sharedLearning } from './prediction/0070-shared-learning.ts';
 import { liveAccuracy } from './prediction/0071-live-accuracy.ts';
 import { inputEffects } from './prediction/0073-input-effects.ts';
+import { errorCounts } from './prediction/0074-error-counts.ts';
 
 /**
  * Every migration, in the order in which they run. A number only names a migration; a new one goes to the end, because
@@ -55,4 +56,5 @@ export const migrations: readonly Migration[] = [
   notices,
   languages,
   inputEffects,
+  errorCounts,
 ];

@@ -1,7 +1,7 @@
 /** Reading the live accuracy: rows of all processes and lengths of periods, added up. */
 import { type Row, type SqlValue, type Statement, type Store, statement } from '../../database/store.ts';
 import type { PredictionTarget } from '../schema/observation-table.ts';
-import { EVERY_VERSION } from './accuracy-recorder.ts';
+import { EVERY_VERSION, type SumsKind } from './accuracy-recorder.ts';
 import { type AccuracySums, COUNT_COLUMNS, SUM_COLUMNS } from './accuracy-sums.ts';
 
 const HOUR_MS = 3_600_000;
@@ -131,17 +131,29 @@ export async function listNewestServerSums(store: Store, fromMs: number): Promis
   return await readSums(store, newestByServerSql, [fromMs]);
 }
 
-const countsOfAxisSql: Statement<ErrorCount> = statement(
-  'accuracy_counts_of_axis',
-  `SELECT load_range AS "range", ratio, CAST(SUM(times) AS BIGINT) AS times FROM accuracy_counts
-   WHERE target_model = $1 AND start_ms >= $2 AND target = $3 AND axis = $4
+// Older programs wrote `accuracy_counts`, which is not kept apart by parts.
+const countsOfAllSql: Statement<ErrorCount> = statement(
+  'error_counts_of_all',
+  `SELECT load_range AS "range", ratio, CAST(SUM(times) AS BIGINT) AS times FROM (
+     SELECT load_range, ratio, times, version FROM accuracy_counts
+     WHERE target_model = $1 AND start_ms >= $2 AND target = $3 AND axis = $4
+     UNION ALL
+     SELECT load_range, ratio, times, version FROM error_counts
+     WHERE target_model = $1 AND start_ms >= $2 AND target = $3 AND axis = $4 AND kind = 'pod type'
+   ) AS counted
+   WHERE version = COALESCE($5, version)
    GROUP BY load_range, ratio ORDER BY load_range, ratio`,
 );
-const countsOfVersionSql: Statement<ErrorCount> = statement(
-  'accuracy_counts_of_version',
-  `SELECT load_range AS "range", ratio, CAST(SUM(times) AS BIGINT) AS times FROM accuracy_counts
-   WHERE target_model = $1 AND start_ms >= $2 AND target = $3 AND axis = $4 AND version = $5
+const countsOfPartSql: Statement<ErrorCount> = statement(
+  'error_counts_of_part',
+  `SELECT load_range AS "range", ratio, CAST(SUM(times) AS BIGINT) AS times FROM error_counts
+   WHERE target_model = $1 AND start_ms >= $2 AND target = $3 AND axis = $4 AND kind = $5 AND part = $6
    GROUP BY load_range, ratio ORDER BY load_range, ratio`,
+);
+const countedPartsSql: Statement<{ readonly kind: SumsKind; readonly part: string }> = statement(
+  'error_counts_parts',
+  `SELECT DISTINCT kind, part FROM error_counts
+   WHERE target_model = $1 AND start_ms >= $2 AND target = $3 AND axis = 0 ORDER BY kind, part LIMIT 1000`,
 );
 
 export interface ErrorCount {
@@ -159,17 +171,32 @@ export interface CountsRange {
   readonly axis: number;
   /** Of the model that predicted; every version when left out. */
   readonly version?: number | undefined;
+  /** A pod type or a server; all when left out. */
+  readonly part?: ErrorPart | undefined;
   readonly fromMs: number;
+}
+
+export interface ErrorPart {
+  readonly kind: SumsKind;
+  readonly part: string;
 }
 
 export async function listErrorCounts(
   store: Store,
-  { targetModel, target, axis, version, fromMs }: CountsRange,
+  { targetModel, target, axis, version, part, fromMs }: CountsRange,
 ): Promise<ErrorCount[]> {
   const parameters = [targetModel, fromMs - HOUR_MS, target, axis];
   const rows =
-    version === undefined
-      ? await store.read(countsOfAxisSql, parameters)
-      : await store.read(countsOfVersionSql, [...parameters, version]);
+    part === undefined
+      ? await store.read(countsOfAllSql, [...parameters, version ?? null])
+      : await store.read(countsOfPartSql, [...parameters, part.kind, part.part]);
   return rows.map(({ range, ratio, times }) => ({ range: Number(range), ratio: Number(ratio), times: Number(times) }));
+}
+
+/** Pod types and servers of which errors are kept. */
+export async function listErrorParts(
+  store: Store,
+  { targetModel, target, fromMs }: Pick<CountsRange, 'targetModel' | 'target' | 'fromMs'>,
+): Promise<ErrorPart[]> {
+  return await store.read(countedPartsSql, [targetModel, fromMs - HOUR_MS, target]);
 }

@@ -38,6 +38,8 @@ export interface SumsCell {
 export interface CountCell {
   readonly targetModel: string;
   readonly startMs: number;
+  readonly kind: SumsKind;
+  readonly part: string;
   readonly target: PredictionTarget;
   readonly version: number;
   readonly axis: number;
@@ -50,7 +52,7 @@ export interface AccuracyRecorder {
   observe(row: AnsweredRow): void;
   /** By pod type, and by server. */
   readonly sums: readonly ChangedCells<SumsCell>[];
-  readonly counts: ChangedCells<CountCell>;
+  readonly counts: readonly ChangedCells<CountCell>[];
   /** Forgets periods that are long over. */
   forgetPast(nowMs: number): void;
 }
@@ -60,12 +62,14 @@ export function createAccuracyRecorder(): AccuracyRecorder {
     'pod type': createPeriods({ minutes: SUMS_MINUTES, maximum: MAX_SUMS }),
     server: createPeriods({ minutes: SUMS_MINUTES, maximum: MAX_SUMS }),
   };
-  const counts = createPeriods<CountCell>({ minutes: COUNTS_MINUTES, maximum: MAX_COUNTS });
+  const counts: Readonly<Record<SumsKind, Periods<CountCell>>> = {
+    'pod type': createPeriods({ minutes: COUNTS_MINUTES, maximum: MAX_COUNTS }),
+    server: createPeriods({ minutes: COUNTS_MINUTES, maximum: MAX_COUNTS }),
+  };
 
   function addToPart(row: AnsweredRow, kind: SumsKind): void {
     const { targetModel, target, nowMs } = row;
-    const part = kind === 'server' ? row.server : normalizePodType(row.podType);
-    const version = kind === 'server' ? EVERY_VERSION : row.version;
+    const { part, version } = findPart(row, kind);
     const cell = sums[kind].open(nowMs, `${targetModel}\n${part}\n${target}${version}`, (startMs) => {
       return { targetModel, startMs, kind, part, target, version, lastMs: nowMs, sums: createSums() };
     });
@@ -74,14 +78,15 @@ export function createAccuracyRecorder(): AccuracyRecorder {
     addTime(cell.sums, row);
   }
 
-  function countError(row: AnsweredRow): void {
-    const { targetModel, target, version, nowMs } = row;
+  function countError(row: AnsweredRow, kind: SumsKind, axes: readonly number[]): void {
+    const { targetModel, target, nowMs } = row;
+    const { part, version } = findPart(row, kind);
     const ratio = findRatio(row);
-    const of = `${targetModel}\n${target}${version}\n`;
-    for (const [axis, range] of findAxisRanges(row).entries()) {
+    const of = `${targetModel}\n${part}\n${target}${version}\n`;
+    for (const [axis, range] of axes.entries()) {
       const position = (axis * 64 + range) * (RATIO_EDGES.length + 1) + ratio;
-      const cell = counts.open(nowMs, of + position, (startMs) => {
-        return { targetModel, startMs, target, version, axis, range, ratio, times: 0 };
+      const cell = counts[kind].open(nowMs, of + position, (startMs) => {
+        return { targetModel, startMs, kind, part, target, version, axis, range, ratio, times: 0 };
       });
       if (cell !== undefined) cell.times++;
     }
@@ -89,16 +94,25 @@ export function createAccuracyRecorder(): AccuracyRecorder {
 
   return {
     sums: [sums['pod type'], sums.server],
-    counts,
+    counts: [counts['pod type'], counts.server],
     observe(row) {
+      const axes = findAxisRanges(row);
       addToPart(row, 'pod type');
-      if (row.server !== '') addToPart(row, 'server');
-      countError(row);
+      countError(row, 'pod type', axes);
+      if (row.server === '') return;
+      addToPart(row, 'server');
+      // Servers are many: only the predicted times are kept apart by them.
+      countError(row, 'server', axes.slice(0, 1));
     },
     forgetPast(nowMs) {
-      for (const periods of [sums['pod type'], sums.server, counts]) periods.forgetPast(nowMs);
+      for (const periods of [...Object.values(sums), ...Object.values(counts)]) periods.forgetPast(nowMs);
     },
   };
+}
+
+function findPart(row: AnsweredRow, kind: SumsKind): { readonly part: string; readonly version: number } {
+  if (kind === 'server') return { part: row.server, version: EVERY_VERSION };
+  return { part: normalizePodType(row.podType), version: row.version };
 }
 
 /** Cells that changed since they were written. */

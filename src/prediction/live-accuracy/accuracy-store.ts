@@ -21,6 +21,7 @@ const COUNTS_KEY = [
   'load_range',
   'ratio',
 ] as const;
+const PART_COUNTS_KEY = [...SUMS_KEY, 'axis', 'load_range', 'ratio'] as const;
 
 const replaceSums = ['last_ms', ...SUM_COLUMNS].map((name) => `${name} = excluded.${name}`).join(', ');
 type SumColumn = (typeof SUM_COLUMNS)[number];
@@ -43,13 +44,15 @@ const saveSumsSql = multiRowInsert(
   `ON CONFLICT (${SUMS_KEY.join(', ')}) DO UPDATE SET ${replaceSums}`,
 );
 const saveCountsSql = multiRowInsert(
-  'accuracy_counts_save',
-  'accuracy_counts',
+  'error_counts_save',
+  'error_counts',
   {
     target_model: 'text',
     start_ms: 'int',
     minutes: 'int',
     process: 'text',
+    kind: 'text',
+    part: 'text',
     target: 'text',
     version: 'int',
     axis: 'int',
@@ -57,7 +60,7 @@ const saveCountsSql = multiRowInsert(
     ratio: 'int',
     times: 'int',
   },
-  `ON CONFLICT (${COUNTS_KEY.join(', ')}) DO UPDATE SET times = excluded.times`,
+  `ON CONFLICT (${PART_COUNTS_KEY.join(', ')}) DO UPDATE SET times = excluded.times`,
 );
 
 /** In one transaction. The rows hold whole sums, so they may be written again after an answer was lost. */
@@ -78,24 +81,24 @@ export async function saveAccuracySums(store: Store, process: string, cells: rea
 }
 
 /** In one transaction, like the sums. */
-export async function saveAccuracyCounts(store: Store, process: string, cells: readonly CountCell[]): Promise<void> {
-  const rows = cells.map(({ targetModel, startMs, target, version, axis, range, ratio, times }) => ({
+export async function saveErrorCounts(store: Store, process: string, cells: readonly CountCell[]): Promise<void> {
+  const rows = cells.map(({ targetModel, startMs, range, ...cell }) => ({
     target_model: targetModel,
     start_ms: startMs,
     minutes: COUNTS_MINUTES,
     process,
-    target,
-    version,
-    axis,
     load_range: range,
-    ratio,
-    times,
+    ...cell,
   }));
   await store.writeAll(bindRowsExactly(saveCountsSql, rows));
 }
 
+type MergedTableName = 'accuracy_sums' | 'accuracy_counts' | 'error_counts';
+
 interface MergeRule {
-  readonly of: SumsKind | 'counts';
+  readonly table: MergedTableName;
+  /** Undefined for a table that is not kept apart by parts. */
+  readonly kind?: SumsKind;
   readonly fromMinutes: number;
   readonly toMinutes: number;
   /** How long ago the longer period ended. Longer than a process may still write the shorter one. */
@@ -106,13 +109,24 @@ interface MergeRule {
 
 const QUARTER_DAY = 360;
 
-/** Short periods for what happens now, longer ones for what is past. */
+const SUMS_OF = {
+  'pod type': { table: 'accuracy_sums', kind: 'pod type' },
+  server: { table: 'accuracy_sums', kind: 'server' },
+} as const;
+
+/** Short periods for what happens now, longer ones for what is past. `accuracy_counts` is written by older programs only. */
 const MERGE_RULES: readonly MergeRule[] = [
-  { of: 'pod type', fromMinutes: SUMS_MINUTES, toMinutes: 60, afterMs: 12 * HOUR_MS, maximum: 2000 },
-  { of: 'server', fromMinutes: SUMS_MINUTES, toMinutes: 60, afterMs: HOUR_MS, maximum: 4000 },
-  { of: 'pod type', fromMinutes: 60, toMinutes: QUARTER_DAY, afterMs: 7 * DAY_MS, maximum: 2000 },
-  { of: 'server', fromMinutes: 60, toMinutes: QUARTER_DAY, afterMs: DAY_MS, maximum: 4000 },
-  { of: 'counts', fromMinutes: COUNTS_MINUTES, toMinutes: QUARTER_DAY, afterMs: HOUR_MS, maximum: 10_000 },
+  { ...SUMS_OF['pod type'], fromMinutes: SUMS_MINUTES, toMinutes: 60, afterMs: 12 * HOUR_MS, maximum: 2000 },
+  { ...SUMS_OF.server, fromMinutes: SUMS_MINUTES, toMinutes: 60, afterMs: HOUR_MS, maximum: 4000 },
+  { ...SUMS_OF['pod type'], fromMinutes: 60, toMinutes: QUARTER_DAY, afterMs: 7 * DAY_MS, maximum: 2000 },
+  { ...SUMS_OF.server, fromMinutes: 60, toMinutes: QUARTER_DAY, afterMs: DAY_MS, maximum: 4000 },
+  ...(
+    [
+      { table: 'error_counts', kind: 'pod type' },
+      { table: 'error_counts', kind: 'server' },
+      { table: 'accuracy_counts' },
+    ] as const
+  ).map((of) => ({ ...of, fromMinutes: COUNTS_MINUTES, toMinutes: QUARTER_DAY, afterMs: HOUR_MS, maximum: 10_000 })),
 ];
 
 interface MergeStatements {
@@ -122,7 +136,7 @@ interface MergeStatements {
 }
 
 interface MergedTable {
-  readonly name: 'accuracy_sums' | 'accuracy_counts';
+  readonly name: MergedTableName;
   readonly key: readonly string[];
   /** How each other column of several rows becomes one. */
   readonly aggregates: Readonly<Record<string, 'SUM' | 'MAX'>>;
@@ -158,18 +172,26 @@ function createMergeStatements({ name, key, aggregates, condition }: MergedTable
   };
 }
 
-const ofSums = createMergeStatements({
-  name: 'accuracy_sums',
-  key: SUMS_KEY,
-  aggregates: { last_ms: 'MAX', ...Object.fromEntries(SUM_COLUMNS.map((name) => [name, 'SUM' as const])) },
-  condition: ' AND kind = $6',
-});
-const ofCounts = createMergeStatements({
-  name: 'accuracy_counts',
-  key: COUNTS_KEY,
-  aggregates: { times: 'SUM' },
-  condition: '',
-});
+const MERGES: Readonly<Record<MergedTableName, MergeStatements>> = {
+  accuracy_sums: createMergeStatements({
+    name: 'accuracy_sums',
+    key: SUMS_KEY,
+    aggregates: { last_ms: 'MAX', ...Object.fromEntries(SUM_COLUMNS.map((name) => [name, 'SUM' as const])) },
+    condition: ' AND kind = $6',
+  }),
+  accuracy_counts: createMergeStatements({
+    name: 'accuracy_counts',
+    key: COUNTS_KEY,
+    aggregates: { times: 'SUM' },
+    condition: '',
+  }),
+  error_counts: createMergeStatements({
+    name: 'error_counts',
+    key: PART_COUNTS_KEY,
+    aggregates: { times: 'SUM' },
+    condition: ' AND kind = $6',
+  }),
+};
 
 interface MergeInput {
   readonly rule: MergeRule;
@@ -184,25 +206,29 @@ export const mergePeriod = procedure(
   import.meta.url,
   'mergePeriod',
   async (transaction: Transaction, { rule, startMs }: MergeInput): Promise<void> => {
-    const { of, fromMinutes, toMinutes, maximum } = rule;
-    const { merge, remove } = of === 'counts' ? ofCounts : ofSums;
-    const kind = of === 'counts' ? [] : [of];
+    const { table, fromMinutes, toMinutes, maximum } = rule;
+    const { merge, remove } = MERGES[table];
+    const kind = listKinds(rule);
     const range = [fromMinutes, startMs, startMs + toMinutes * MINUTE_MS];
     await transaction.run(merge, [...range, toMinutes, maximum, ...kind]);
     await transaction.run(remove, [...range, ...kind]);
   },
 );
 
+function listKinds({ kind }: MergeRule): SumsKind[] {
+  return kind === undefined ? [] : [kind];
+}
+
 /** Merges the oldest period that is due by each rule. True when there may be more. */
 export async function mergeDuePeriods(store: Store, nowMs: number): Promise<boolean> {
   let hasMerged = false;
   for (const rule of MERGE_RULES) {
-    const { of, fromMinutes, toMinutes, afterMs } = rule;
+    const { table, fromMinutes, toMinutes, afterMs } = rule;
     const lengthMs = toMinutes * MINUTE_MS;
     const dueMs = nowMs - afterMs;
-    const { findFirst } = of === 'counts' ? ofCounts : ofSums;
+    const { findFirst } = MERGES[table];
     const endMs = dueMs - (dueMs % lengthMs);
-    const [row] = await store.read(findFirst, [fromMinutes, endMs, ...(of === 'counts' ? [] : [of])]);
+    const [row] = await store.read(findFirst, [fromMinutes, endMs, ...listKinds(rule)]);
     const first = row?.first ?? null;
     if (first === null) continue;
     await store.call(mergePeriod, { rule, startMs: first - (first % lengthMs) });
@@ -219,7 +245,12 @@ const forgetCountsSql: Statement<Row> = statement(
   'accuracy_counts_forget',
   'DELETE FROM accuracy_counts WHERE start_ms < $1',
 );
+const forgetPartCountsSql: Statement<Row> = statement(
+  'error_counts_forget',
+  `DELETE FROM error_counts WHERE kind IN ('pod type', 'server') AND start_ms < $1`,
+);
 
 export async function forgetAccuracy(store: Store, nowMs: number): Promise<void> {
-  for (const forget of [forgetSumsSql, forgetCountsSql]) await store.write(forget, [nowMs - KEEP_ACCURACY_MS]);
+  for (const forget of [forgetSumsSql, forgetCountsSql, forgetPartCountsSql])
+    await store.write(forget, [nowMs - KEEP_ACCURACY_MS]);
 }

@@ -9,7 +9,7 @@ import { createRoundWorker } from '../../workers/round-worker.ts';
 import type { Worker } from '../../workers/worker.ts';
 import type { World } from '../../world.ts';
 import { type ChangedCells, createAccuracyRecorder } from './accuracy-recorder.ts';
-import { forgetAccuracy, mergeDuePeriods, saveAccuracyCounts, saveAccuracySums } from './accuracy-store.ts';
+import { forgetAccuracy, mergeDuePeriods, saveAccuracySums, saveErrorCounts } from './accuracy-store.ts';
 import type { AnsweredRow } from './answered-row.ts';
 
 export interface AccuracyWorker extends Worker {
@@ -46,12 +46,13 @@ export function createAccuracyWorker(dependencies: AccuracyWorkerDependencies): 
   }
 
   async function saveCounts(): Promise<void> {
-    await saveSome(recorder.counts, MAX_COUNTS_WRITTEN, (cells) => saveAccuracyCounts(store, process, cells));
+    for (const changed of recorder.counts)
+      await saveSome(changed, MAX_COUNTS_WRITTEN, (cells) => saveErrorCounts(store, process, cells));
   }
 
   async function save(): Promise<void> {
     while (recorder.sums.some(({ count }) => count > 0)) await saveSums();
-    while (recorder.counts.count > 0) await saveCounts();
+    while (recorder.counts.some(({ count }) => count > 0)) await saveCounts();
   }
 
   async function tidy(signal: AbortSignal): Promise<void> {

@@ -15,6 +15,7 @@ import { type AccuracyWorker, createAccuracyWorker } from './accuracy-worker.ts'
 import type { AnsweredRow } from './answered-row.ts';
 import {
   readAccuracyOverTime,
+  readErrorParts,
   readErrorsByLoad,
   readPodTypeAccuracy,
   readServerAccuracy,
@@ -25,6 +26,7 @@ import {
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const NOW = Date.UTC(2026, 5, 1, 12, 30);
+const ERRORS = { targetModel: 'm', target: 'ttft', axis: 'predicted_ms', fromMs: 0 } as const;
 const ROW: AnsweredRow = { ...ANSWERED_ROW, nowMs: NOW };
 
 function openWorker(store: Store): AccuracyWorker {
@@ -122,6 +124,34 @@ forEachEngine('pictures show versions over time, and errors by load', async (sto
   assert.deepEqual([ofVersion.counts.length, ofVersion.counts[0]?.times], [1, 1]);
 });
 
+forEachEngine('errors are kept apart by pod type, and predicted times by server', async (store) => {
+  const worker = openWorker(store);
+  worker.observe(ROW);
+  for (let i = 0; i < 2; i++) worker.observe({ ...ROW, podType: 'prefill', server: 's2' });
+  await worker.save();
+  const errors = { targetModel: 'm', target: 'ttft', fromMs: NOW - HOUR_MS } as const;
+  const count = async (axis: 'predicted_ms' | 'kv_cache_usage', kind?: 'pod type' | 'server', part = '') => {
+    const read = await readErrorsByLoad(store, { ...errors, axis, part: kind && { kind, part } });
+    return read.counts.reduce((sum, { times }) => sum + times, 0);
+  };
+  assert.deepEqual(await readErrorParts(store, errors), [
+    { kind: 'pod type', part: '' },
+    { kind: 'pod type', part: 'prefill' },
+    { kind: 'server', part: '10.0.0.1' },
+    { kind: 'server', part: 's2' },
+  ]);
+  assert.deepEqual(
+    [await count('kv_cache_usage'), await count('kv_cache_usage', 'pod type', 'prefill')],
+    [3, 2],
+    'all pod types, and one',
+  );
+  assert.deepEqual(
+    [await count('predicted_ms', 'server', 's2'), await count('kv_cache_usage', 'server', 's2')],
+    [2, 0],
+  );
+  assert.deepEqual(await readErrorParts(store, { ...errors, target: 'tpot' }), []);
+});
+
 forEachEngine('past periods are merged, of all processes, and nothing is counted twice', async (store, context) => {
   const workers = [openWorker(store), openWorker(await context.openAnother())];
   for (const worker of workers) {
@@ -137,16 +167,23 @@ forEachEngine('past periods are merged, of all processes, and nothing is counted
     });
     const query = { targetModel: 'm', fromMs: 0, stepMs: Number.POSITIVE_INFINITY };
     const [server] = await readServerOverTime(store, query, 's2');
-    const errors = await readErrorsByLoad(store, { targetModel: 'm', target: 'ttft', axis: 'predicted_ms', fromMs: 0 });
-    return [aggregate?.points[0]?.scores.rows, server?.points[0]?.scores.rows, errors.counts[0]?.times];
+    const errors = await readErrorsByLoad(store, ERRORS);
+    const part = { kind: 'server', part: 's2' } as const;
+    const ofServer = await readErrorsByLoad(store, { ...ERRORS, part });
+    return [
+      aggregate?.points[0]?.scores.rows,
+      server?.points[0]?.scores.rows,
+      errors.counts[0]?.times,
+      ofServer.counts[0]?.times,
+    ];
   };
-  assert.deepEqual(await count(), [240, 120, 240]);
+  assert.deepEqual(await count(), [240, 120, 240, 120]);
   assert.equal(await mergeDuePeriods(store, NOW + 20 * MINUTE_MS), false);
   for (const days of [0.2, 1, 2, 9]) {
     const nowMs = NOW + days * 24 * HOUR_MS;
     await Promise.all([mergeDuePeriods(store, nowMs), mergeDuePeriods(await context.openAnother(), nowMs)]);
     while (await mergeDuePeriods(store, nowMs));
-    assert.deepEqual(await count(), [240, 120, 240]);
+    assert.deepEqual(await count(), [240, 120, 240, 120]);
   }
   const steps = { targetModel: 'm', fromMs: 0, stepMs: 5 * MINUTE_MS };
   const [aggregate] = await readAccuracyOverTime(store, steps);

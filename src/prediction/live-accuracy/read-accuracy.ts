@@ -6,7 +6,9 @@ import type { Store } from '../../database/store.ts';
 import { PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';
 import {
   type ErrorCount,
+  type ErrorPart,
   listErrorCounts,
+  listErrorParts,
   listModelSums,
   listPodTypeSums,
   listServerSums,
@@ -174,6 +176,8 @@ export interface ErrorsQuery {
   readonly axis: ErrorAxisName;
   /** Every version when left out. */
   readonly version?: number | undefined;
+  /** A pod type or a server, of which only `predicted_ms` is kept; all when left out. */
+  readonly part?: ErrorPart | undefined;
   readonly fromMs: number;
 }
 
@@ -182,4 +186,12 @@ export async function readErrorsByLoad(store: Store, { axis, ...query }: ErrorsQ
   const position = ERROR_AXES.findIndex(({ name }) => name === axis);
   const counts = await listErrorCounts(store, { ...query, axis: position });
   return { edges: ERROR_AXES[position]!.edges, ratioEdges: RATIO_EDGES, counts };
+}
+
+/** The pod types and servers whose errors can be read. */
+export async function readErrorParts(
+  store: Store,
+  query: Pick<ErrorsQuery, 'targetModel' | 'target' | 'fromMs'>,
+): Promise<ErrorPart[]> {
+  return await listErrorParts(store, query);
 }

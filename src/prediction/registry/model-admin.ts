@@ -7,6 +7,7 @@ import type { World } from '../../world.ts';
 import {
   type ErrorsQuery,
   readAccuracyOverTime,
+  readErrorParts,
   readErrorsByLoad,
   readPodTypeAccuracy,
   readServerAccuracy,
@@ -73,6 +74,7 @@ export function createModelAdmin(dependencies: ModelAdminDependencies) {
       readAccuracyOverTime: (query: SeriesQuery) => readAccuracyOverTime(store, query),
       readServerOverTime: (query: SeriesQuery, server: string) => readServerOverTime(store, query, server),
       readErrorsByLoad: (query: ErrorsQuery) => readErrorsByLoad(store, query),
+      listErrorParts: (query: Omit<ErrorsQuery, 'axis'>) => readErrorParts(store, query),
       listDriftAlarmHours: (name: string, fromMs: number) => listDriftAlarmHours(store, name, fromMs),
     },
     readEffects: createEffectsReader(dependencies),
