@@ -185,6 +185,7 @@ export const PHRASES_ZH: readonly Phrase[] = [
   ['Cannot {}: {} must not hold control characters or half characters', '{2} 不能包含控制字符或不完整的字符。'],
   ['Cannot {}: {} must be text', '{2} 必须是文本。'],
   ['{} must be a number from 0 to {}', '{1} 必须是 0 到 {2} 之间的数。'],
+  ['{} must be a number from {} to {}', '{1} 必须是 {2} 到 {3} 之间的数。'],
   ['{} must be a finite number of 0 or more', '{1} 必须是不小于 0 的有限数。'],
   ['{} must have at most {} bytes', '{1} 最多 {2} 字节。'],
   // Attempts
@@ -203,6 +204,41 @@ export const PHRASES_ZH: readonly Phrase[] = [
   ['name resolution failed', '域名解析失败'],
   ['Switched off by its owner', '由所有者停用'],
   // Models
+  [
+    'Cannot find the capacity: ttft_ms, tpot_ms or both must give a limit',
+    '无法计算容量：ttft_ms 和 tpot_ms 至少填写一个上限。',
+  ],
+  ['Cannot find the capacity: another one is being found', '正在计算另一个容量，请几秒后重试。'],
+  [
+    'Cannot find the capacity: there are {} samples of the pod type "{}", and at least {} are needed; other pod types are {}',
+    '无法计算容量：Pod 类型“{2}”只有 {1} 个样本，至少需要 {3} 个；其他 Pod 类型有 {4}。',
+  ],
+  [
+    'Cannot find the capacity: there are {} samples of the pod type "{}", and at least {} are needed',
+    '无法计算容量：Pod 类型“{2}”只有 {1} 个样本，至少需要 {3} 个。',
+  ],
+  [
+    'Cannot find the capacity: no sample is of the server "{}"; known are {}',
+    '无法计算容量：没有服务器“{1}”的样本；已知服务器有 {2}。',
+  ],
+  ['Cannot find the capacity: the server "{}" must be named once', '无法计算容量：服务器“{1}”只能写一次。'],
+  [
+    'Cannot find the capacity: too few samples of the server "{}" have {}',
+    '无法计算容量：服务器“{1}”含 {2} 的样本太少。',
+  ],
+  [
+    'Cannot find the capacity: output_tokens must be given, since no sample has the length of its answer',
+    '无法计算容量：必须填写 output_tokens，因为样本中没有输出长度。',
+  ],
+  ['Cannot find the capacity: servers must be at most {}', '无法计算容量：最多 {1} 台服务器。'],
+  [
+    'Cannot find the capacity: the limits hold at most below the loads that the samples show (server "{}" hardly ever had fewer than {} requests under way); observe the servers at lower rates too',
+    '无法计算容量：这些上限最多在低于样本负载时成立（服务器“{1}”的在途请求几乎从未少于 {2} 个）；请在更低的速率下也进行观测。',
+  ],
+  [
+    'Cannot find the capacity: hardly any sample of the server "{}" met another request (num_request_waiting + num_request_running is 0); observe the servers at higher rates too',
+    '无法计算容量：服务器“{1}”的样本几乎没有遇到其他请求（num_request_waiting + num_request_running 为 0）；请在更高的速率下也进行观测。',
+  ],
   ['Cannot find the model "{}"', '没有模型“{1}”。'],
   ['Cannot find version {} of the model "{}"', '模型“{2}”没有版本 {1}。'],
   [

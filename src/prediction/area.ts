@@ -21,6 +21,8 @@ import { createObservationRoutes } from './api/observation-routes.ts';
 import { createObservationService } from './api/observation-service.ts';
 import { createPredictRoutes } from './api/predict-routes.ts';
 import { createPredictionService, PREDICTION_SERVICE_NAMES } from './api/prediction-service.ts';
+import { type AskCapacity, createCapacityAsker } from './capacity/ask-capacity.ts';
+import { createCapacityAdmin, type FindCapacityPage } from './capacity/capacity-admin.ts';
 import { createCapacityRoutes } from './capacity/capacity-routes.ts';
 import { createHeadroomWorker, type HeadroomWorker } from './capacity/headroom-worker.ts';
 import { createTrainer } from './learning/trainer-worker.ts';
@@ -57,6 +59,7 @@ export interface PredictionDependencies {
 interface PredictionAdmin extends ModelAdmin {
   /** Undefined when no servers are scraped. */
   readonly listScrapedServers: () => readonly ScrapedServerView[] | undefined;
+  readonly findCapacity: FindCapacityPage;
 }
 
 export interface PredictionArea extends Area {
@@ -80,12 +83,13 @@ export function createPredictionArea(dependencies: PredictionDependencies): Pred
   const { unknownModel } = config;
   const service = createPredictionService({ predictor, fillLoad: scraper?.fillLoad, unknownModel, metrics, world });
   const rule: CallerRule = { mode: config.auth, verifyToken: dependencies.verifyToken };
+  const askCapacity = createCapacityAsker(dependencies.storePlace);
   const spans = openSpanQueue(dependencies, joined);
   const objective = { type: config.llmDObjective, quantile: Number(config.llmDQuantile) };
   const llmD = openLlmDWire({ store, world, log, metrics, rule, predictor, unknownModel, sink: joined, objective });
   return {
     apiDescriptions: predictionDescriptions,
-    admin: createPredictionAdmin({ ...dependencies, predictor }, scraper),
+    admin: createPredictionAdmin({ ...dependencies, predictor }, scraper, askCapacity),
     createNotices: (pagesUrl) => createDriftNotices(dependencies.store, pagesUrl),
     routes: [
       ...PREDICTION_SERVICE_NAMES.map(
@@ -99,7 +103,7 @@ export function createPredictionArea(dependencies: PredictionDependencies): Pred
       {
         path: '/prediction',
         errors: 'problem',
-        routes: createCapacityRoutes({ rule, place: dependencies.storePlace }),
+        routes: createCapacityRoutes({ rule, ask: askCapacity }),
       },
       { path: '/v1', errors: 'otlp', routes: createTraceRoutes({ rule, queue: spans, world }) },
       llmD.mount,
@@ -171,11 +175,17 @@ function openSpanQueue({ store, world, log, metrics, config }: PredictionDepende
   return createSpanQueue({ store, world, log, metrics, sink, kvCapacityTokens, holdMs: tracesHoldSeconds * 1000 });
 }
 
-function createPredictionAdmin(dependencies: ModelAdminDependencies, scraper: Scraper | undefined): PredictionAdmin {
+function createPredictionAdmin(
+  dependencies: ModelAdminDependencies,
+  scraper: Scraper | undefined,
+  ask: AskCapacity,
+): PredictionAdmin {
   const { world } = dependencies;
+  const readUnderWay = (server: string) => scraper?.loads.readUnderWay(server, world.monotonicMs());
   return {
     ...createModelAdmin(dependencies),
     listScrapedServers: () => scraper?.loads.listServers(world.monotonicMs()),
+    findCapacity: createCapacityAdmin({ world, ask, readUnderWay }),
   };
 }
 

@@ -3,15 +3,12 @@ import { html } from 'hono/html';
 import { renderMoment } from '../../pages/elements.ts';
 import type { Html } from '../../pages/layout.ts';
 import { renderCrumbs, type SignedInPages, showView } from '../frame/console.ts';
+import { renderCurve } from '../frame/curve-chart.ts';
 import { renderTable } from '../frame/table.ts';
-import { niceTop } from '../frame/time-chart.ts';
 import { type ConsoleTexts, readTexts } from '../texts/texts.ts';
 import type { EffectsView, PriceView, TargetEffectsView } from './effect-views.ts';
 import { pathOfModel } from './model-pages.ts';
 import type { ModelAdmin } from './model-views.ts';
-
-const WIDTH = 600;
-const HEIGHT = 160;
 
 export function addEffectRoutes(page: SignedInPages['page'], { readModel, readEffects }: ModelAdmin): void {
   page('/models/effects', async (request) => {
@@ -72,23 +69,20 @@ function renderShare(share: number): Html {
   return html`<svg class="ratio" viewBox="0 0 100 12" preserveAspectRatio="none" aria-hidden="true"><rect class="rest" width="100" height="12"/><rect class="up" y="2" width="${round(100 * share)}" height="8"/></svg>`;
 }
 
-/** From the lowest to the highest value of most samples; the axis of times begins at 0. */
+/** From the lowest to the highest value of most samples. */
 function renderPrice(texts: ConsoleTexts, target: string, { field, points }: PriceView): Html {
-  const t = texts.whatIf.effects;
   const { number } = texts.format;
   const [first, last] = [points[0]!, points.at(-1)!];
-  const top = niceTop(Math.max(...points.map(({ ms }) => ms)));
-  const x = (value: number) => round(((value - first.value) / Math.max(1e-12, last.value - first.value)) * WIDTH);
-  const path = points.map(
-    ({ value, ms }, at) => `${at === 0 ? 'M' : 'L'}${x(value)} ${round((1 - ms / top) * HEIGHT)}`,
-  );
-  const title = nameField(texts, field);
-  const summary = t.price(number(first.ms), number(first.value), { ms: number(last.ms), value: number(last.value) });
-  const clocks = [0, 0.5, 1].map((at) => html`<span>${number(first.value + at * (last.value - first.value))}</span>`);
-  return html`<figure class="chart"><figcaption><strong>${title}</strong> <span class="small soft">${summary}</span></figcaption>
-<div class="plot"><div class="heights small soft" aria-hidden="true">${[top, top / 2, 0].map((ms) => html`<span>${number(ms)} ms</span>`)}</div>
-<svg viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${target}, ${title}: ${summary}"><path class="grid" d="M0 0.5H${WIDTH}M0 ${HEIGHT / 2}H${WIDTH}"/><path class="line slow" d="${path.join('')}"/><path class="axis" d="M0 ${HEIGHT - 0.5}H${WIDTH}"/></svg>
-<div class="clocks small soft" aria-hidden="true">${clocks}</div></div></figure>`;
+  return renderCurve(texts, {
+    title: nameField(texts, field),
+    group: target,
+    summary: texts.whatIf.effects.price(number(first.ms), number(first.value), {
+      ms: number(last.ms),
+      value: number(last.value),
+    }),
+    points: points.map(({ value, ms }) => ({ x: value, y: ms })),
+    yUnit: ' ms',
+  });
 }
 
 function round(value: number): number {

@@ -72,6 +72,7 @@ export function renderModel(texts: ConsoleTexts, { model, done, mistake }: Model
 ${renderDone(done)}${renderMistake(texts, mistake)}
 <p><a href="/models/what-if?${new URLSearchParams({ name }).toString()}">${texts.whatIf.link}</a></p>
 <p><a href="/models/effects?${new URLSearchParams({ name }).toString()}">${texts.whatIf.effects.link}</a></p>
+<p><a href="/models/capacity?${new URLSearchParams({ name }).toString()}">${texts.whatIf.capacity.link}</a></p>
 ${previous === undefined ? '' : html`<p><a class="button plain" href="${rollback}">${t.rollback(`${name}@${previous}`)}</a></p>`}
 ${renderAccuracy(texts, name, model.podTypes)}${renderServers(texts, name, model.servers)}${renderLoads(texts, model.loads, model.samples)}
 <section class="stack" aria-labelledby="versions"><h2 id="versions">${t.versionsTitle}</h2>

@@ -10,6 +10,7 @@ import type { World } from '../../world.ts';
 import { type PageRequest, type SignedInPages, type Submission, showView, tryForm } from '../frame/console.ts';
 import { readTexts } from '../texts/texts.ts';
 import { addAccuracyRoutes } from './accuracy-routes.ts';
+import { addCapacityRoutes } from './capacity-routes.ts';
 import { addEffectRoutes } from './effect-routes.ts';
 import { addErrorRoutes } from './error-routes.ts';
 import { pathOfModel, renderModel, renderModels, renderPromotion, renderRollback } from './model-pages.ts';
@@ -43,6 +44,7 @@ export function addModelRoutes(
   addErrorRoutes(adminPage, { admin, world });
   addWhatIfRoutes(adminPage, admin);
   addEffectRoutes(adminPage, admin);
+  addCapacityRoutes(adminPage, admin);
   addPromotion({ page: adminPage, form: adminForm }, admin);
   addRollback({ page: adminPage, form: adminForm }, admin);
 }

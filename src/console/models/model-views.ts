@@ -1,5 +1,6 @@
 /** What the pages about models need. Names end in percent or milliseconds; all other numbers are plain counts. */
 import type { AccuracyPictures, Scores } from './accuracy-views.ts';
+import type { CapacityView } from './capacity-views.ts';
 import type { EffectsView } from './effect-views.ts';
 import type { WhatIf } from './what-if-views.ts';
 
@@ -14,6 +15,8 @@ export interface ModelAdmin {
   readonly compare: (name: string, version: number, other: number) => Promise<VersionComparison>;
   readonly pictures: AccuracyPictures;
   readonly whatIf: WhatIf;
+  /** Texts by the names of fields. Throws `invalid` with the field that cannot be used, `too_many` while another is found. */
+  readonly findCapacity: (name: string, texts: Readonly<Record<string, string>>) => Promise<CapacityView>;
   /** Undefined without a served version, or with too few samples. */
   readonly readEffects: (name: string) => Promise<EffectsView | undefined>;
   readonly promote: (name: string, version: number, by: Administrator) => Promise<void>;

@@ -1,0 +1,95 @@
+/** One quantity over another, drawn on the server like the charts over time: axes with values around an SVG that stretches. */
+import { html } from 'hono/html';
+import type { Html } from '../../pages/layout.ts';
+import type { ConsoleTexts } from '../texts/texts.ts';
+import { niceTop } from './time-chart.ts';
+
+const WIDTH = 600;
+const HEIGHT = 160;
+const TICKS = [0, 0.5, 1];
+
+export interface CurvePoint {
+  readonly x: number;
+  readonly y: number;
+}
+
+export interface CurveChart {
+  readonly title: string;
+  /** What the chart shows, in words. */
+  readonly summary: string;
+  /** Read out before the title where several charts have the same. */
+  readonly group?: string;
+  /** Rising by x. */
+  readonly points: readonly CurvePoint[];
+  /** Behind each value of an axis. */
+  readonly xUnit?: string;
+  readonly yUnit: string;
+  /** The axis of y begins at 0; chosen from the points when left out. A line leaves the chart above it. */
+  readonly top?: number;
+  readonly lines?: readonly CurveLine[];
+}
+
+/** A straight line through the whole chart. */
+export interface CurveLine {
+  /** Its class in the style sheet. */
+  readonly kind: string;
+  readonly label: string;
+  readonly at: { readonly x: number } | { readonly y: number };
+}
+
+interface Scale {
+  readonly x: (value: number) => number;
+  readonly y: (value: number) => number;
+}
+
+export function renderCurve(texts: ConsoleTexts, chart: CurveChart): Html {
+  const { title, summary, group, points, xUnit = '', yUnit, lines = [] } = chart;
+  const { number } = texts.format;
+  const [from, to] = [points[0]!.x, points.at(-1)!.x];
+  const top = chart.top ?? niceTop(Math.max(...points.map(({ y }) => y)));
+  const scale: Scale = {
+    x: (value) => round(((value - from) / Math.max(1e-12, to - from)) * WIDTH),
+    y: (value) => round((1 - value / top) * HEIGHT),
+  };
+  const heights = TICKS.toReversed().map((share) => html`<span>${number(share * top)}${yUnit}</span>`);
+  const values = TICKS.map((share) => html`<span>${number(from + share * (to - from))}${xUnit}</span>`);
+  const name = group === undefined ? title : `${group}, ${title}`;
+  return html`<figure class="chart"><figcaption><strong>${title}</strong> <span class="small soft">${summary}</span></figcaption>
+<div class="plot"><div class="heights small soft" aria-hidden="true">${heights}</div>
+<svg viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${name}: ${summary}"><path class="grid" d="M0 0.5H${WIDTH}M0 ${HEIGHT / 2}H${WIDTH}"/><path class="line slow" d="${drawPath(points, { top, scale })}"/>${lines.map((line) => drawLine(line, scale))}<path class="axis" d="M0 ${HEIGHT - 0.5}H${WIDTH}"/></svg>
+<div class="clocks small soft" aria-hidden="true">${values}</div></div>${lines.length === 0 ? '' : html`<ul class="legend">${lines.map(renderKey)}</ul>`}</figure>`;
+}
+
+/** What is above the chart ends at its edge. */
+function drawPath(
+  points: readonly CurvePoint[],
+  { top, scale }: { readonly top: number; readonly scale: Scale },
+): string {
+  const parts: string[] = [];
+  for (const [i, { x, y }] of points.entries()) {
+    const before = points[i - 1];
+    if (y <= top) {
+      parts.push(`${parts.length === 0 ? 'M' : 'L'}${scale.x(x)} ${scale.y(y)}`);
+      continue;
+    }
+    if (before !== undefined && before.y <= top) {
+      const share = (top - before.y) / (y - before.y);
+      parts.push(`L${scale.x(before.x + share * (x - before.x))} 0`);
+    }
+    break;
+  }
+  return parts.join('');
+}
+
+function drawLine({ kind, label, at }: CurveLine, scale: Scale): Html {
+  const path = 'x' in at ? `M${scale.x(at.x)} 0V${HEIGHT}` : `M0 ${scale.y(at.y)}H${WIDTH}`;
+  return html`<path class="line ${kind}" d="${path}"><title>${label}</title></path>`;
+}
+
+function renderKey({ kind, label }: CurveLine): Html {
+  return html`<li><svg viewBox="0 0 10 10" aria-hidden="true"><rect class="${kind}" width="10" height="10"/></svg>${label}</li>`;
+}
+
+function round(value: number): number {
+  return Math.round(value * 100) / 100;
+}
