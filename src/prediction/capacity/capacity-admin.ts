@@ -3,6 +3,7 @@ import { Failure } from '../../errors.ts';
 import type { World } from '../../world.ts';
 import type { AskCapacity } from './ask-capacity.ts';
 import { formSchema, toOrder } from './capacity-query.ts';
+import { MAX_REPORT_AGE_MS } from './headroom-worker.ts';
 import type { CapacityFound, CapacityOrder, ServerRoom } from './read-capacity.ts';
 import type { LatencyLimits } from './search-rates.ts';
 
@@ -27,8 +28,6 @@ export interface ServerHeadroom {
   readonly underWay: number | undefined;
 }
 
-/** An older report says nothing about the load now. */
-export const MAX_REPORT_AGE_MS = 60_000;
 /** A page that is loaded again, or whose link is opened by others, does not compute again. */
 const KEPT_MS = 60_000;
 const MAX_KEPT = 32;

@@ -54,7 +54,7 @@ function refuseInput(what: string, input: unknown): string {
 const MAX_SERVERS = 256;
 
 /** The answer's length may be left out on a page, which takes that of the samples. */
-export type CapacityQuery = Omit<z.infer<typeof querySchema>, 'output_tokens'> & {
+type CapacityQuery = Omit<z.infer<typeof querySchema>, 'output_tokens'> & {
   readonly output_tokens?: number | undefined;
 };
 

@@ -42,7 +42,7 @@ const REST_MS = 60_000;
 const SAMPLES = 5000;
 const MAX_LABELS = 1024;
 /** An older report says nothing about the load now. */
-const MAX_REPORT_AGE_MS = 60_000;
+export const MAX_REPORT_AGE_MS = 60_000;
 
 interface ServerHeadroom {
   readonly targetModel: string;

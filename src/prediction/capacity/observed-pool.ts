@@ -39,7 +39,7 @@ export function createObservedPool({ model, samples, ...options }: ObservedPoolO
   if (ofPod.length < MIN_SAMPLES)
     throw new Failure(
       'invalid',
-      `Cannot find the capacity: there are ${ofPod.length} samples of the pod type "${podType}", and at least ${MIN_SAMPLES} are needed${describeOthers(samples, podType)}`,
+      `Cannot find the capacity: there are ${ofPod.length} samples of the pod type "${podType}", and at least ${MIN_SAMPLES}${describeNeed(samples, podType)}`,
       { field: 'pod_type' },
     );
   const byServer = Map.groupBy(ofPod, ({ input }) => input.serverIp);
@@ -88,10 +88,10 @@ function chooseLengths(
   };
 }
 
-function describeOthers(samples: readonly Observation[], podType: string): string {
+function describeNeed(samples: readonly Observation[], podType: string): string {
   const others = new Set(samples.map(({ input }) => normalizePodType(input.podType)));
   others.delete(podType);
-  return others.size === 0 ? '' : `; other pod types are ${listNames(others)}`;
+  return others.size === 0 ? ' are needed' : ` are needed; other pod types are ${listNames(others)}`;
 }
 
 const MAX_LISTED = 20;
