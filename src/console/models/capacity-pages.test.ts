@@ -110,7 +110,7 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
         await page.setViewportSize({ width, height: 900 });
         await page.emulateMedia({ colorScheme });
         assert.deepEqual(await findFlaws(page), []);
-        const wide = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+        const wide = Number(await page.evaluate('document.documentElement.scrollWidth - window.innerWidth'));
         assert.ok(wide <= 0, `${wide} px too wide at ${width}`);
         if (process.env.TRIVET_SHOTS !== undefined)
           await page.screenshot({
