@@ -105,7 +105,7 @@ function renderAnswer(texts: ConsoleTexts, view: CapacityView): Html {
   const asked = t.asked(version, count(Math.round(lengths.promptTokens)), count(Math.round(lengths.outputTokens)));
   return html`<section class="card stack" aria-labelledby="answer"><h2 id="answer">${t.answer}</h2>
 <p><strong>${capacity === undefined ? t.idle : describeCapacity(texts, view, capacity)}</strong></p>
-${capacity?.isExtrapolated ? html`<p>${t.extrapolated}</p>` : ''}<p class="small soft">${asked} · ${renderMoment(texts, foundAtMs)}</p>
+<p class="small soft">${asked} · ${renderMoment(texts, foundAtMs)}</p>
 ${capacity === undefined ? '' : renderPictures(texts, view, capacity)}</section>
 ${renderServers(texts, view)}`;
 }

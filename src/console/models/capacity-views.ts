@@ -26,8 +26,6 @@ export interface FoundCapacity {
   readonly concurrency: number;
   /** What breaks above that rate; with `observed load` it is at least that. */
   readonly limitedBy: 'ttft' | 'tpot' | 'observed load';
-  /** More is under way there than the samples show. */
-  readonly isExtrapolated: boolean;
   /** Rates between which the limit breaks, where it stays about at the limit over many of them. */
   readonly plateau: { readonly fromRequestsPerSecond: number; readonly toRequestsPerSecond: number } | undefined;
   /** Rising by rate: latencies at the quantile of the limits. */

@@ -122,7 +122,6 @@ export const whatIfTextsZh: Texts<typeof whatIfTexts> = {
     plateau: (rate, underWay, { what, limit, from, to }) =>
       `服务器每秒约能承受 ${rate} 个请求，平均在途 ${underWay} 个；${what} 在每秒 ${from} 到 ${to} 个请求之间超出 ${limit} ms 的上限。`,
     atLeast: (rate, underWay) => `服务器每秒至少能承受 ${rate} 个请求，平均在途 ${underWay} 个；样本中没有更高的负载。`,
-    extrapolated: '样本中没有这么高的负载：结果由样本的趋势外推得出。',
     asked: (version, prompt, answer) => `版本 ${version}；提示词平均 ${prompt} 个 Token，输出平均 ${answer} 个 Token`,
     summary: (ms, rate) => `每秒 ${rate} 个请求时为 ${ms} ms`,
     perSecond: '/秒',

@@ -98,7 +98,6 @@ export const whatIfTexts = {
       `The servers can take about ${rate} requests a second, with ${underWay} under way on average; the ${broken.what} exceeds its limit of ${broken.limit} ms somewhere between ${broken.from} and ${broken.to}.`,
     atLeast: (rate: string, underWay: string) =>
       `The servers can take at least ${rate} requests a second, with ${underWay} under way on average; the samples show no higher load.`,
-    extrapolated: 'The samples show no load as high: the answer continues what they show.',
     asked: (version: number, prompt: string, answer: string) =>
       `Version ${version}; prompts of ${prompt} tokens and answers of ${answer} on average`,
     summary: (ms: string, rate: string) => `${ms} ms at ${rate} requests a second`,

@@ -18,9 +18,6 @@ const answerSchema = z
     requests_per_second: z.number(),
     concurrency: z.number().openapi({ description: 'Mean of the requests under way in the pool' }),
     limited_by: z.enum(['ttft', 'tpot', 'observed load', 'idle']),
-    is_extrapolated: z
-      .boolean()
-      .openapi({ description: 'The samples show no load as high; the answer continues what they show' }),
     plateau: z
       .object({ from_requests_per_second: z.number(), to_requests_per_second: z.number() })
       .nullable()
@@ -61,7 +58,6 @@ const IDLE_ANSWER = {
   requests_per_second: 0,
   concurrency: 0,
   limited_by: 'idle',
-  is_extrapolated: false,
   plateau: null,
   ttft_ms: null,
   tpot_ms: null,
@@ -75,7 +71,6 @@ function toAnswer({ capacity }: Pick<CapacityFound, 'capacity'>): z.infer<typeof
     requests_per_second: capacity.requestsPerSecond,
     concurrency: capacity.concurrency,
     limited_by: capacity.limitedBy,
-    is_extrapolated: capacity.isExtrapolated,
     plateau:
       plateau === undefined
         ? null

@@ -22,11 +22,9 @@ export interface Capacity {
   readonly concurrency: number;
   /**
    * What prevents a higher rate: a limit that breaks, or the highest load in the samples. With `observed load` the capacity may be
-   * higher: no limit breaks at three times that load either.
+   * higher, but no sample shows what requests cost at higher loads.
    */
   readonly limitedBy: LimitedBy;
-  /** At this rate more requests are under way than in any sample: the latencies are extrapolated. */
-  readonly isExtrapolated: boolean;
   /** Present where the quantile stays near the limit over many rates, so that the limit breaks somewhere in this range. */
   readonly plateau: Plateau | undefined;
   /** The latencies at that rate, at the quantile of the limits. */
@@ -91,11 +89,7 @@ interface Found extends Break {
 function findBreaks({ findBreak }: ReturnType<typeof createSearch>): Found {
   const strict = findBreak(({ brokenBy }) => brokenBy.strict);
   const asked = findBreak(({ brokenBy }) => brokenBy.asked);
-  if (asked.limitedBy !== 'observed load')
-    return describeRange({ strict, asked, lenient: findBreak(({ brokenBy }) => brokenBy.lenient) });
-  // No limit breaks at all loads that can be extrapolated: the highest observed load is a lower bound.
-  const seen = findBreak(({ brokenBy, isSeen }) => brokenBy.asked ?? (isSeen ? undefined : 'observed load'));
-  return describeRange({ strict: strict.good.rate < seen.good.rate ? strict : seen, asked: seen, lenient: seen });
+  return describeRange({ strict, asked, lenient: findBreak(({ brokenBy }) => brokenBy.lenient) });
 }
 
 /**
@@ -160,7 +154,6 @@ function describe({ servers }: QueuePool, found: Found & { readonly quantile: nu
     requestsPerSecond: rate,
     concurrency: meanUnderWay.reduce((sum, mean) => sum + mean, 0),
     limitedBy: found.limitedBy,
-    isExtrapolated: !found.good.isSeen,
     plateau: found.plateau,
     ttftMs: quantileOf(ttftMs, found.quantile),
     tpotMs: quantileOf(tpotMs, found.quantile),

@@ -27,12 +27,6 @@ const NEAR_USE = 0.7;
 /** Relative uncertainty of the share of slow requests: a limit that breaks at one quantile may break at a near one. */
 const SHARE_ERROR = 0.1;
 
-/**
- * The times of prompts and tokens are straight lines, which can be extrapolated: up to this many times the highest load in
- * the samples.
- */
-const FURTHEST = 3;
-
 /** A quantile that leaves out fewer requests than the requested one, that one itself, and one that leaves out more. */
 export type Strictness = 'strict' | 'asked' | 'lenient';
 
@@ -42,8 +36,6 @@ export interface Trial {
   /** The quantile over its limit, of TTFT or TPOT, whichever is larger; above 1 the limit is broken. */
   readonly strictUse: number;
   readonly brokenBy: Readonly<Record<Strictness, LimitedBy | undefined>>;
-  /** Each server has at most as many requests under way on average as in its samples. */
-  readonly isSeen: boolean;
 }
 
 /** The highest rate found at which the limits hold at all lower rates too, and the limit that breaks above it. */
@@ -62,7 +54,7 @@ export function createSearch(pool: QueuePool, limits: LatencyLimits, idle: Trial
     tried.set(rate, known);
     return known;
   };
-  /** Ends because at some rate far more requests are under way than in any sample. */
+  /** Ends because at some rate more requests are under way than in any sample. */
   function rise(readBreak: ReadBreak): readonly [good: Trial, bad: Trial] {
     let good = idle;
     let bad = attempt(pool.servers.length / meanStaySeconds(idle.outcome!, pool.outputTokens));
@@ -103,11 +95,9 @@ export function tryRate(
       outcome,
       strictUse: 1,
       brokenBy: { strict: 'observed load', asked: 'observed load', lenient: 'observed load' },
-      isSeen: false,
     };
-  const isWithin = (factor: number) =>
-    pool.servers.every(({ load }, i) => outcome.meanUnderWay[i]! <= factor * load.seen);
-  const unseen = isWithin(FURTHEST) ? undefined : 'observed load';
+  const isUnseen = pool.servers.some(({ load }, i) => outcome.meanUnderWay[i]! > load.seen);
+  const unseen = isUnseen ? 'observed load' : undefined;
   const useAt = (error: number) =>
     measureUse(outcome, { ...limits, quantile: limits.quantile + error * (1 - limits.quantile) });
   const strict = useAt(SHARE_ERROR);
@@ -120,7 +110,6 @@ export function tryRate(
       asked: findBroken(useAt(0)) ?? unseen,
       lenient: findBroken(useAt(-SHARE_ERROR)) ?? unseen,
     },
-    isSeen: isWithin(1),
   };
 }
 

@@ -156,11 +156,10 @@ const REASONS: Readonly<Record<Capacity['limitedBy'], string>> = {
     'The servers can take at least this: the samples show no higher load, and the limits still hold there',
 };
 
-function describeEnd({ limitedBy, plateau, isExtrapolated }: Capacity): string {
-  const further = isExtrapolated ? '\nThe samples show no load as high: the answer continues what they show' : '';
-  if (plateau === undefined) return REASONS[limitedBy] + further;
+function describeEnd({ limitedBy, plateau }: Capacity): string {
+  if (plateau === undefined) return REASONS[limitedBy];
   const [from, to] = [round(plateau.fromRequestsPerSecond), round(plateau.toRequestsPerSecond)];
-  return `From ${from} to ${to} requests a second, ${limitedBy.toUpperCase()} stays about at its limit${further}`;
+  return `From ${from} to ${to} requests a second, ${limitedBy.toUpperCase()} stays about at its limit`;
 }
 
 function printFound(capacity: Capacity, { quantile }: LatencyLimits): void {
