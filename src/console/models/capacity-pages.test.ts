@@ -17,7 +17,7 @@ async function start() {
   await saveTestVersion(service.store, 'm');
   return {
     service,
-    async observe() {
+    observe: async () => {
       await promoteModel(service.store, { name: 'm', version: 1, nowMs: Date.now(), reason: 'by a test' });
       await reportTestRows(service.url, 'm', 300);
     },
@@ -86,7 +86,10 @@ test('a field that cannot be used is named with what is allowed, and the form ke
   const without = await client.get(`${PATH}&ttft_ms=&tpot_ms=`);
   assert.match(readText(without.body), /ttft_ms, tpot_ms or both must give a limit/);
   const twice = await Promise.all([400, 500].map((ms) => client.get(QUESTION.replace('2000', `${ms}`))));
-  assert.deepEqual(twice.map(({ status }) => status).sort(), [200, 422]);
+  assert.deepEqual(
+    twice.map(({ status }) => status).sort((one, other) => one - other),
+    [200, 422],
+  );
   assert.equal((await client.get('/models/capacity?name=missing')).status, 404);
   assert.equal((await (await service.openAs('eve')).get(PATH)).status, 404);
 });

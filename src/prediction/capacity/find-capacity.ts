@@ -86,10 +86,10 @@ interface Found extends Break {
   readonly plateau: Plateau | undefined;
 }
 
-function findBreaks({ findBreak }: ReturnType<typeof createSearch>): Found {
-  const strict = findBreak(({ brokenBy }) => brokenBy.strict);
-  const asked = findBreak(({ brokenBy }) => brokenBy.asked);
-  return describeRange({ strict, asked, lenient: findBreak(({ brokenBy }) => brokenBy.lenient) });
+function findBreaks(search: ReturnType<typeof createSearch>): Found {
+  const strict = search.findBreak(({ brokenBy }) => brokenBy.strict);
+  const asked = search.findBreak(({ brokenBy }) => brokenBy.asked);
+  return describeRange({ strict, asked, lenient: search.findBreak(({ brokenBy }) => brokenBy.lenient) });
 }
 
 /**
