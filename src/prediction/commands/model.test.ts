@@ -187,6 +187,11 @@ test('a model that is worse than knowing nothing is kept but not served, unless 
   );
   const forced = await runTrivet([...train, '--promote', 'true'], { env, input: rows.join('\n') });
   assert.match(forced.stdout, /drifted@2 is served now/);
+  const itself = await runTrivet(['model', 'compare', 'drifted@2'], { env });
+  assert.equal(itself.code, 2);
+  assert.match(itself.stderr, /Cannot compare "drifted@2" with itself: say with which other version/);
+  const both = await runTrivet(['model', 'compare', 'drifted@1'], { env });
+  assert.match(both.stdout + both.stderr, /drifted@1 MAPE % +drifted@2 MAPE %|No samples yet/);
 });
 
 test('fields that nothing is made of are named once', async () => {
