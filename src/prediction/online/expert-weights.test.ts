@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { createExpertWeights } from './expert-weights.ts';
 import { EXPERTS } from './experts.ts';
 
-const OFFSET = EXPERTS.findIndex(({ name }) => name === 'trees + slow offset');
+const SLOW_MEAN = EXPERTS.findIndex(({ name }) => name === 'trees + slow mean');
 const TREES = EXPERTS.findIndex(({ name }) => name === 'trees');
 
 /** Every expert is far off but this one. */
@@ -17,8 +17,8 @@ test('where a server has changed, its offsets weigh most, and elsewhere the tree
   const weights = createExpertWeights(() => 0);
   for (let i = 0; i < 60; i++) for (const server of [0, 1, 2]) weights.observe(server, onlyRight(TREES));
   for (let i = 0; i < 60; i++)
-    for (const server of [0, 1, 2]) weights.observe(server, onlyRight(server === 1 ? OFFSET : TREES));
-  assert.ok(weights.weightsOf(1)[OFFSET]! > 0.9, weights.weightsOf(1).join(' '));
+    for (const server of [0, 1, 2]) weights.observe(server, onlyRight(server === 1 ? SLOW_MEAN : TREES));
+  assert.ok(weights.weightsOf(1)[SLOW_MEAN]! > 0.9, weights.weightsOf(1).join(' '));
   assert.ok(weights.weightsOf(0)[TREES]! > 0.9);
 });
 
@@ -34,20 +34,20 @@ test('physics weighs most once the trees, corrected or not, are far off', () => 
 test('the same losses say less of a time to come when many others come between forecast and end', () => {
   const prompt = createExpertWeights();
   const late = createExpertWeights(() => 500);
-  const predictions = EXPERTS.map((_, e) => (e === OFFSET ? 0.4 : 0.7));
+  const predictions = EXPERTS.map((_, e) => (e === SLOW_MEAN ? 0.4 : 0.7));
   for (let i = 0; i < 10; i++) {
     prompt.observe(-1, { predictions, observedLog: 0, certainty: 1 });
     late.observe(-1, { predictions, observedLog: 0, certainty: 1 });
   }
-  assert.ok(prompt.weightsOf(-1)[OFFSET]! > 0.9, prompt.weightsOf(-1).join(' '));
+  assert.ok(prompt.weightsOf(-1)[SLOW_MEAN]! > 0.9, prompt.weightsOf(-1).join(' '));
   assert.ok(late.weightsOf(-1)[TREES]! > 0.3, late.weightsOf(-1).join(' '));
 });
 
 test('an unknown server, and one without events, has the weights of the slot', () => {
   const weights = createExpertWeights(() => 0);
-  for (let i = 0; i < 30; i++) weights.observe(0, onlyRight(OFFSET));
+  for (let i = 0; i < 30; i++) weights.observe(0, onlyRight(SLOW_MEAN));
   assert.deepEqual(weights.weightsOf(-1), weights.weightsOf(5));
-  assert.ok(weights.weightsOf(5)[OFFSET]! > 0.9);
+  assert.ok(weights.weightsOf(5)[SLOW_MEAN]! > 0.9);
   weights.forget(0);
   assert.deepEqual(weights.weightsOf(0), weights.weightsOf(-1));
 });
@@ -55,7 +55,7 @@ test('an unknown server, and one without events, has the weights of the slot', (
 test('weights are taken up again after a restart', () => {
   const before = createExpertWeights(() => 0);
   for (let i = 0; i < 40; i++)
-    for (const server of [0, 1]) before.observe(server, onlyRight(server === 0 ? OFFSET : TREES));
+    for (const server of [0, 1]) before.observe(server, onlyRight(server === 0 ? SLOW_MEAN : TREES));
   const after = createExpertWeights(() => 0);
   after.restore(before.save());
   after.restoreServer(9, before.saveServer(0)!);

@@ -37,7 +37,7 @@ export interface SavedExperts {
 
 /** What was predicted for a request, and what happened then. */
 export interface ObservedForecast {
-  /** The logarithms that the experts predicted. */
+  /** The logarithm of the milliseconds that each expert predicted. */
   readonly predictions: ArrayLike<number>;
   readonly observedLog: number;
   /** How much it counts, 0 to 1. */
@@ -47,7 +47,7 @@ export interface ObservedForecast {
 export interface ExpertWeights {
   /** One weight for each expert at this server (-1: unknown); they sum to 1. */
   weightsOf(server: number): Float64Array;
-  /** Fills `mixture.logs` with the weighted means of `mixture.expertLogs`. */
+  /** Fills `mixture.logFactors` with the means of `mixture.expertLogFactors`, weighted for the server of each row. */
   mix(batch: Batch, mixture: Mixture): void;
   observe(server: number, observed: ObservedForecast): void;
   /** Must be called before this number is given to another server. */
@@ -109,12 +109,12 @@ interface AllRecords {
   readonly slot: ExpertRecord;
 }
 
-function mixRows({ count, servers }: Batch, { expertLogs, logs }: Mixture, records: AllRecords): void {
+function mixRows({ count, servers }: Batch, { expertLogFactors, logFactors }: Mixture, records: AllRecords): void {
   for (let n = 0; n < count; n++) {
     const { weights } = findRecord(servers[n]!, records.servers, records.slot);
     let sum = 0;
-    for (let e = 0; e < EXPERT_COUNT; e++) sum += weights[e]! * expertLogs[n * EXPERT_COUNT + e]!;
-    logs[n] = sum;
+    for (let e = 0; e < EXPERT_COUNT; e++) sum += weights[e]! * expertLogFactors[n * EXPERT_COUNT + e]!;
+    logFactors[n] = sum;
   }
 }
 

@@ -1,7 +1,7 @@
-/** Which decayed mean of the residuals corrects an expert: 0 is the fast one, 1 the slow one. */
+/** Which decayed mean of the residuals an expert adds: 0 is the fast one, 1 the slow one. */
 export type Speed = 0 | 1;
 
-/** One way to predict a time: physics or trees, corrected by recent residuals or not. */
+/** One way to predict a time: physics or trees, with a mean of recent residuals added or without. */
 export interface Expert {
   readonly name: string;
   readonly base: 'physics' | 'trees';
@@ -10,11 +10,11 @@ export interface Expert {
 
 export const EXPERTS: readonly Expert[] = [
   { name: 'physics', base: 'physics', speed: undefined },
-  { name: 'physics + slow offset', base: 'physics', speed: 1 },
-  { name: 'physics + fast offset', base: 'physics', speed: 0 },
+  { name: 'physics + slow mean', base: 'physics', speed: 1 },
+  { name: 'physics + fast mean', base: 'physics', speed: 0 },
   { name: 'trees', base: 'trees', speed: undefined },
-  { name: 'trees + slow offset', base: 'trees', speed: 1 },
-  { name: 'trees + fast offset', base: 'trees', speed: 0 },
+  { name: 'trees + slow mean', base: 'trees', speed: 1 },
+  { name: 'trees + fast mean', base: 'trees', speed: 0 },
 ];
 
 export const EXPERT_COUNT = EXPERTS.length;

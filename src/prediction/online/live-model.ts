@@ -1,5 +1,5 @@
 /**
- * A target model as it is served: the trained model, corrected by the times that were reported since. A call is answered
+ * A target model as it is served: the trained model, adjusted by the times that were reported later. A call is answered
  * synchronously; a reported time updates the state in a few microseconds. A new version replaces the trained model between
  * two calls and keeps what was learned about servers.
  */
@@ -198,7 +198,7 @@ function toStorable(value: number): number {
 type CallPredictor = (
   columns: PredictColumns,
   outputs: readonly StatisticColumns[],
-  /** False before the first report: the trained model then answers without corrections. */
+  /** False before the first report: the trained model then answers alone. */
   hasObserved: boolean,
 ) => void;
 

@@ -5,8 +5,8 @@ import type { ServerIndex } from '../schema/server-index.ts';
 export interface LiveOffsets {
   /** -1, an unknown server, has the offset of the pod type. */
   read(server: number): number;
-  /** Adds to each of the first `count` logarithms the offset of its server. */
-  addTo(logs: Float64Array, servers: Int32Array, count: number): void;
+  /** Adds to each of the first `count` logarithms of factors the offset of its server. */
+  addTo(logFactors: Float64Array, servers: Int32Array, count: number): void;
   /** Must be called before this number is given to another server. */
   forget(server: number): void;
 }
@@ -29,9 +29,9 @@ export function createLiveOffsets(learned: ServerOffsets, podType: string, index
 
   return {
     read,
-    addTo(logs, rowServers, count) {
+    addTo(logFactors, rowServers, count) {
       if (isFlat && common === 0) return;
-      for (let n = 0; n < count; n++) logs[n]! += read(rowServers[n]!);
+      for (let n = 0; n < count; n++) logFactors[n]! += read(rowServers[n]!);
     },
     forget(server) {
       if (!isFlat) offsets[server] = Number.NaN;

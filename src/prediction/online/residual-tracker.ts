@@ -1,7 +1,8 @@
 /**
- * Layer 3 of docs/how-it-works/prediction.md: tracks how far off the model has been lately at each server, by decayed means of
- * log(observed / predicted). A server with few events is shrunk to the mean of its pod type, and that mean to the mean of the
- * whole model. One event costs a few additions.
+ * Layer 3 of docs/how-it-works/prediction.md, whose table of words defines offset, residual and correction. For each server:
+ * decayed means of its residuals, log(observed / predicted), which say how far off the model has been there lately. The mean of
+ * a server with few events is shrunk to the mean of its pod type, and that to the mean of the whole model. One event costs a
+ * few additions.
  */
 
 import type { PredictionTarget } from '../schema/observation-table.ts';
@@ -13,7 +14,7 @@ import type { Batch } from './slot-batch.ts';
 const SIGNALS = ['ttft-physics', 'ttft-trees', 'tpot-physics', 'tpot-trees'] as const;
 const SIGNAL_COUNT = SIGNALS.length;
 
-/** What an expert begins with, before residuals correct it. */
+/** What an expert begins with, before a mean of residuals is added. */
 export type ResidualBase = 'physics' | 'trees';
 
 /** The signal of the residuals of one target and base. Positions in the arrays of means follow from it alone. */
@@ -26,15 +27,15 @@ const DECAYS = [0.8, 0.97] as const;
 const SPEED_COUNT = DECAYS.length;
 const SLOW = 1;
 
-/** The pod type's mean counts as this many events of a server, and the model's mean as this many of a pod type. */
+/** In the mean of a server, the mean of its pod type counts as this many events; and so does the model's mean in that of a pod type. */
 const SHRINKAGE = 1.5;
-/** The slow mean counts as this many events of the fast one. */
+/** In the fast mean of a server, its slow mean counts as this many events. */
 const FAST_SHRINKAGE = 0.5;
-/** The whole model starts from a guess, which one event may overrule. */
+/** In the mean of the whole model, the guess 0 counts as this many events. */
 const MODEL_SHRINKAGE = 2.5;
 /**
- * A residual is clipped (winsorized) at this, a time e times as long as expected, or at twice the slow mean residual of its
- * server: a server of another kind than all that were learned may be twenty times slower for good.
+ * A residual is clipped (winsorized) to ±1, a time e times as long or as short as predicted, or to twice the slow mean residual of
+ * its server if that is wider: a server of a kind that no training sample shows may be twenty times slower for good.
  */
 const CLIP = 1;
 const CLIP_RATIO = 2;
@@ -43,7 +44,7 @@ const CLIP_SHRINKAGE = 10;
 
 const STRIDE = SIGNAL_COUNT * SPEED_COUNT;
 
-/** Decayed sums and weights of each signal at each speed, one group after the other. */
+/** Decayed sums of residuals and decayed counts of events (`weights`), for each signal and speed, one owner after the other. */
 interface Means {
   readonly sums: Float64Array;
   readonly weights: Float64Array;
@@ -56,8 +57,8 @@ export interface ServerKey {
   readonly podType: number;
 }
 
-/** One of `EXPERTS`, by its position, and the signal and speed of the residuals that correct it. */
-export interface CorrectedExpert {
+/** One of `EXPERTS`, by its position, and the signal and speed of the mean residual that it adds. */
+export interface AdjustedExpert {
   readonly position: number;
   readonly signal: number;
   readonly speed: Speed;
@@ -77,8 +78,8 @@ export interface ObservedResidual {
 
 export interface ResidualTracker {
   readonly servers: ServerIndex;
-  /** Adds the log residual to expect of each row to this expert's entries of `expertLogs`. */
-  addExpected(batch: Batch, expert: CorrectedExpert, expertLogs: Float64Array): void;
+  /** Adds the mean residual of each row's server to this expert's entries of `expertLogFactors`. */
+  addExpected(batch: Batch, expert: AdjustedExpert, expertLogFactors: Float64Array): void;
   observe(key: ServerKey, signal: number, observed: ObservedResidual): void;
   /** Forgets every residual, and keeps the numbers of the servers. */
   clear(): void;
@@ -149,8 +150,8 @@ export function createResidualTracker({ maxServers, maxPodTypes }: ResidualTrack
 
   return {
     servers,
-    addExpected: (batch, expert, expertLogs) =>
-      addExpected({ byServer, byPodType, ofModel }, { batch, expert }, expertLogs),
+    addExpected: (batch, expert, expertLogFactors) =>
+      addExpected({ byServer, byPodType, ofModel }, { batch, expert }, expertLogFactors),
     observe({ server, podType }, signal, observed) {
       const at = signal * SPEED_COUNT;
       addResidual(ofModel, at, observed);
@@ -196,8 +197,8 @@ function clear({ sums, weights }: Means, group: number): void {
 
 function addExpected(
   { byServer, byPodType, ofModel }: AllMeans,
-  { batch, expert }: { readonly batch: Batch; readonly expert: CorrectedExpert },
-  expertLogs: Float64Array,
+  { batch, expert }: { readonly batch: Batch; readonly expert: AdjustedExpert },
+  expertLogFactors: Float64Array,
 ): void {
   const { position, signal, speed } = expert;
   const { count, servers } = batch;
@@ -209,7 +210,7 @@ function addExpected(
   for (let n = 0; n < count; n++) {
     const server = servers[n]!;
     const residual = server === -1 ? unknown : readMean(byServer, server * STRIDE + at, speed, pod);
-    expertLogs[n * EXPERT_COUNT + position]! += residual;
+    expertLogFactors[n * EXPERT_COUNT + position]! += residual;
   }
 }
 

@@ -1,15 +1,15 @@
 /**
- * Servers that are slower or faster than the served version expects: by how much, lately. Predictions already carry this
- * correction, so it shows a change that errors of predictions hide.
+ * Lists the servers that have lately been slower or faster than the served version expects. Predictions include the mean
+ * residual of each server already, so the errors of predictions do not show such a change, and the mean residual does.
  */
 import { PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';
 import { readSlowResidual } from './residual-tracker.ts';
 import type { SavedServer } from './saved-live-model.ts';
 
 const MIN_WEIGHT = 10;
-/** A fourth slower, or a fifth faster. */
+/** As a logarithm: 25 % slower, or 20 % faster. */
 const LEAST_SHIFT = Math.log(1.25);
-/** More are not looked at: a page must not hold up calls. */
+/** Further servers are left out, because a page must not delay calls. */
 const MAX_SERVERS = 2000;
 
 export interface ServerShift {

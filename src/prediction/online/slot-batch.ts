@@ -26,17 +26,17 @@ export function createBatch(capacity: number): Batch {
 
 /** What the experts predict together for a batch, in its order. The arrays are reused from batch to batch. */
 export interface Mixture {
-  /** The logarithm of the factor by which each expert multiplies physics; row after row, one entry for each expert. */
-  readonly expertLogs: Float64Array;
-  /** The logarithm of the mixed factor. */
-  readonly logs: Float64Array;
+  /** The logarithm of the factor by which each expert multiplies physics: row after row, one entry for each expert. */
+  readonly expertLogFactors: Float64Array;
+  /** The weighted mean of these logarithms, for each row. */
+  readonly logFactors: Float64Array;
   readonly timesMs: Float64Array;
 }
 
 export function createMixture(capacity: number): Mixture {
   return {
-    expertLogs: new Float64Array(capacity * EXPERT_COUNT),
-    logs: new Float64Array(capacity),
+    expertLogFactors: new Float64Array(capacity * EXPERT_COUNT),
+    logFactors: new Float64Array(capacity),
     timesMs: new Float64Array(capacity),
   };
 }

@@ -24,10 +24,10 @@ function listLeast({ oldestMs, gapMs, waiting, reportAgeMs = 0 }: History) {
   columns.expectedWaitMs[0] = gapMs * waiting;
   columns.sinceFirstTokenMs[0] = reportAgeMs + 100;
   columns.sinceDispatchMs[0] = reportAgeMs;
-  const waits = createStalledQueueBounds(2);
-  for (const part of [waits.leastMs, waits.leastQuantileMs]) part.fill(7);
-  fillStalledQueueBounds(columns, waits);
-  return [0, 1].map((row) => ({ median: waits.leastMs[row]!, quantile: waits.leastQuantileMs[row]! }));
+  const bounds = createStalledQueueBounds(2);
+  for (const part of [bounds.leastMs, bounds.leastQuantileMs]) part.fill(7);
+  fillStalledQueueBounds(columns, bounds);
+  return [0, 1].map((row) => ({ median: bounds.leastMs[row]!, quantile: bounds.leastQuantileMs[row]! }));
 }
 
 test('the less a queue moves, the longer a wait is the least to expect', () => {

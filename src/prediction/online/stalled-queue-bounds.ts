@@ -5,10 +5,10 @@
  */
 import type { MetricColumns } from '../schema/observation-table.ts';
 
-/** Shares of the time that the whole queue should take, at the pace of the latest first tokens. */
+/** Shares of the time that the whole queue takes at the pace of the latest first tokens: for the prediction, and for quantiles. */
 const LEAST_SHARE = 0.25;
 const LEAST_QUANTILE_SHARE = 0.6;
-/** A wait is not believed when the newest report is older than this share of it: the server may have answered since. */
+/** A bound is not used when the newest report is older than this share of the wait: the server may have answered meanwhile. */
 const MAX_REPORT_AGE = 0.5;
 
 /** Milliseconds for each row of a call; 0 is no bound. */
@@ -29,12 +29,12 @@ type Histories = Pick<
 >;
 
 /** Computes the bounds of each row from the reports about its server. */
-export function fillStalledQueueBounds(columns: Histories, waits: StalledQueueBounds): void {
+export function fillStalledQueueBounds(columns: Histories, bounds: StalledQueueBounds): void {
   const { count, oldestWaitingMs } = columns;
   for (let row = 0; row < count; row++) {
-    waits.leastMs[row] = 0;
-    waits.leastQuantileMs[row] = 0;
-    if (oldestWaitingMs[row]! > 0) fillRowBounds(columns, row, waits);
+    bounds.leastMs[row] = 0;
+    bounds.leastQuantileMs[row] = 0;
+    if (oldestWaitingMs[row]! > 0) fillRowBounds(columns, row, bounds);
   }
 }
 

@@ -19,7 +19,7 @@ export interface ForecastBound {
 }
 
 /** The rows of a call that one slot answers. */
-interface WaitingRows {
+interface BoundedRows {
   readonly count: number;
   readonly rows: Int32Array;
   readonly queueBounds: StalledQueueBounds;
@@ -27,7 +27,7 @@ interface WaitingRows {
 
 export interface StalledQueueCheck {
   /** Raises each time to the bound of its row, while bounds are used. */
-  raise(timesMs: Float64Array, batch: WaitingRows): void;
+  raise(timesMs: Float64Array, batch: BoundedRows): void;
   /** The bounds of quantiles above the median, while bounds are used. */
   quantileBounds(queueBounds: StalledQueueBounds): Float64Array | undefined;
   observe(bound: ForecastBound, observedMs: number): void;

@@ -1,5 +1,5 @@
 /**
- * Predicts one target (TTFT or TPOT) of one slot from the model's estimates and what reports have shown since: mixes the experts
+ * Predicts one target (TTFT or TPOT) of one slot from the model's estimates and from the reports after its training: mixes the experts
  * (`expert-weights.ts`), adds server offsets, raises TTFT to the bound of a stalled queue, and computes the interval around it
  * (`intervals/`). Layers 3 and 4 of docs/how-it-works/prediction.md. Each step loops over all rows of a batch, since calls for
  * each row would cost several times the arithmetic.
@@ -15,7 +15,7 @@ import { type PredictedInterval, quantileMs, type StatisticColumn } from './inte
 import { createPredictionIntervals, type PredictionIntervals } from './intervals/prediction-intervals.ts';
 import { createLiveOffsets, type LiveOffsets } from './live-offsets.ts';
 import {
-  type CorrectedExpert,
+  type AdjustedExpert,
   type ResidualBase,
   type ResidualTracker,
   type ServerKey,
@@ -26,6 +26,7 @@ import { createStalledQueueCheck, type ForecastBound } from './stalled-queue-che
 
 /** The prediction for one request, kept until its time is known. */
 export interface TargetForecast {
+  /** Logarithms of milliseconds: by physics and the server's offset, by the trees too, and by each expert. */
   readonly logPhysics: number;
   readonly logTrees: number;
   readonly expertLogs: readonly number[];
@@ -47,7 +48,7 @@ export interface TargetPredictor {
   readonly intervals: PredictionIntervals;
   /** Fills the mixture of the experts for these rows. */
   mix(estimates: TargetEstimates, batch: Batch, mixture: Mixture): void;
-  /** Fills the mixture with the model's own predictions: before the first report there is nothing to correct them by. */
+  /** Fills the mixture with the trained model's predictions alone. For use before the first report. */
   useModelOnly(estimates: TargetEstimates, batch: Batch, mixture: Mixture): void;
   /** Writes one statistic of each row of a mixture. */
   fillStatistic(batch: Batch, mixture: Mixture, column: StatisticColumn): void;
@@ -137,12 +138,12 @@ interface MixerDependencies {
   readonly signals: BaseSignals;
 }
 
-/** Fills the experts, corrects them by the residuals of their servers, and mixes them by their weights. */
+/** Fills the experts, adds the mean residuals of the rows' servers, and mixes them by their weights. */
 function createExpertMixer({ tracker, weights, signals }: MixerDependencies) {
-  const corrected = listCorrected(signals);
+  const adjusted = listAdjusted(signals);
   return (estimates: TargetEstimates, batch: Batch, mixture: Mixture): void => {
     startExperts(estimates, batch, mixture);
-    for (const expert of corrected) tracker.addExpected(batch, expert, mixture.expertLogs);
+    for (const expert of adjusted) tracker.addExpected(batch, expert, mixture.expertLogFactors);
     weights.mix(batch, mixture);
   };
 }
@@ -162,7 +163,7 @@ function createResidualObserver(tracker: ResidualTracker, signals: BaseSignals) 
 
 type BaseSignals = Readonly<Record<ResidualBase, number>>;
 
-function listCorrected(signals: BaseSignals): CorrectedExpert[] {
+function listAdjusted(signals: BaseSignals): AdjustedExpert[] {
   return EXPERTS.flatMap(({ base, speed }, position) =>
     speed === undefined ? [] : [{ position, signal: signals[base], speed }],
   );
@@ -170,27 +171,27 @@ function listCorrected(signals: BaseSignals): CorrectedExpert[] {
 
 const TREE_SHARES = Float64Array.from(EXPERTS, ({ base }) => (base === 'trees' ? 1 : 0));
 
-/** The experts before their residuals, as logarithms relative to physics: 0 for physics, the trees' own for trees. */
-function startExperts({ treeLogs }: TargetEstimates, { count, rows }: Batch, { expertLogs }: Mixture): void {
+/** The experts without mean residuals, as logarithms of factors of physics: 0 for physics itself, the trees' factor for trees. */
+function startExperts({ treeLogs }: TargetEstimates, { count, rows }: Batch, { expertLogFactors }: Mixture): void {
   for (let n = 0; n < count; n++) {
     const treeLog = treeLogs[rows[n]!]!;
-    for (let e = 0; e < EXPERT_COUNT; e++) expertLogs[n * EXPERT_COUNT + e] = TREE_SHARES[e]! * treeLog;
+    for (let e = 0; e < EXPERT_COUNT; e++) expertLogFactors[n * EXPERT_COUNT + e] = TREE_SHARES[e]! * treeLog;
   }
 }
 
-function copyTreeLogs({ treeLogs }: TargetEstimates, { count, rows }: Batch, { logs }: Mixture): void {
-  for (let n = 0; n < count; n++) logs[n] = treeLogs[rows[n]!]!;
+function copyTreeLogs({ treeLogs }: TargetEstimates, { count, rows }: Batch, { logFactors }: Mixture): void {
+  for (let n = 0; n < count; n++) logFactors[n] = treeLogs[rows[n]!]!;
 }
 
-/** Adds the server offsets to the logarithms of the mixture, and multiplies physics by the result. */
+/** The times of the mixture: physics × the mixed factor × the factor of the server's offset. */
 function multiplyPhysics(
   { physicsMs }: TargetEstimates,
   { count, rows, servers }: Batch,
   { mixture, offsets }: { readonly mixture: Mixture; readonly offsets: LiveOffsets },
 ): void {
-  const { logs, timesMs } = mixture;
-  offsets.addTo(logs, servers, count);
-  for (let n = 0; n < count; n++) timesMs[n] = clampMs(physicsMs[rows[n]!]! * Math.exp(logs[n]!));
+  const { logFactors, timesMs } = mixture;
+  offsets.addTo(logFactors, servers, count);
+  for (let n = 0; n < count; n++) timesMs[n] = clampMs(physicsMs[rows[n]!]! * Math.exp(logFactors[n]!));
 }
 
 /** `mixture` has one row. */
@@ -202,7 +203,10 @@ function describeForecast(
   const mixtureMs = mixture.timesMs[0]!;
   const logPhysics = Math.log(physicsMs) + offset;
   const logTrees = logPhysics + treeLog;
-  const expertLogs = Array.from(mixture.expertLogs.subarray(0, EXPERT_COUNT), (log) => logPhysics + log);
+  const expertLogs = Array.from(
+    mixture.expertLogFactors.subarray(0, EXPERT_COUNT),
+    (logFactor) => logPhysics + logFactor,
+  );
   const medianMs = quantileMs('p50', mixtureMs, interval);
   return { logPhysics, logTrees, expertLogs, mixtureMs, medianMs, interval, queueBound };
 }

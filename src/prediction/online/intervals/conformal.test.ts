@@ -7,11 +7,11 @@ function residualAt(i: number): number {
   return Math.floor(i / 100) % 2;
 }
 
-function observeBlocks(since: number) {
-  const quantiles = createAdaptiveQuantiles(() => since);
+function observeBlocks(delay: number) {
+  const quantiles = createAdaptiveQuantiles(() => delay);
   // The median of the window alone: its level does not move.
-  for (let i = 0; i < 1000; i++) quantiles.observe(residualAt(i), [0, 9, 9, 9], since);
-  for (let i = 0; i < 200; i++) quantiles.observe(2, [0, 9, 9, 9], since);
+  for (let i = 0; i < 1000; i++) quantiles.observe(residualAt(i), [0, 9, 9, 9], delay);
+  for (let i = 0; i < 200; i++) quantiles.observe(2, [0, 9, 9, 9], delay);
   return quantiles.quantiles()![0]!;
 }
 

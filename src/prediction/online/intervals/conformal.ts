@@ -1,8 +1,9 @@
 /**
- * Quantiles that keep their coverage while servers drift: adaptive conformal inference (Gibbs & Candès 2021). The
+ * Quantiles that keep their coverage while servers drift: adaptive conformal inference (Gibbs & Candès 2021). The scaled
  * residuals of the last events give the quantile. Its level moves a little after each event, up when the observed time
  * was above the predicted quantile, down when it was below, so that in the long run the stated share stays below.
- * Residuals are in units of the spread that the model measured at that load while learning.
+ * A scaled residual is log(observed / predicted) divided by the spread that the training measured at that load. Step 3 of
+ * `prediction-intervals.ts`. In this file "residual" means a scaled one.
  */
 import { conformalQuantile } from '../../model/calibration.ts';
 
@@ -15,7 +16,7 @@ const LOWER_LEVEL = 0.1;
 /** Residuals that are kept. The newest of them count; the longer the feedback delay, the more, since late ones are alike. */
 export const KEPT = 1000;
 const PROMPT_WINDOW = 300;
-/** With this many other events between forecast and end, twice as many residuals are needed for the same certainty. */
+/** At this feedback delay, twice as many residuals are needed for the same certainty. */
 const DOUBLING_FEEDBACK_DELAY = 10;
 /**
  * Step of each level after an event, in proportion to the share of misses that the level allows. The median's level does not
@@ -46,13 +47,13 @@ export interface AdaptiveQuantiles {
   quantiles(): Float64Array | undefined;
   /** The p10 of the residuals; undefined as long as `quantiles()` is. */
   lowerQuantile(): number | undefined;
-  /** What the residuals of the window say, as a share of what a full window of requests that end at once does. */
+  /** The information in the window, as a share of that in a full window of requests whose times are known at once. */
   readonly evidence: number;
   /**
-   * `predicted` are the quantiles that were predicted for this request, one for each level, and `since` is the number of
-   * events observed between prediction and end: the later the end, the smaller the step, or the levels would swing.
+   * `predicted` are the quantiles that were predicted for this request, one for each level. `eventsMeanwhile` is how many
+   * events were observed between this request's prediction and its end: the more, the smaller the step, or the levels would swing.
    */
-  observe(residual: number, predicted?: readonly number[], since?: number): void;
+  observe(residual: number, predicted?: readonly number[], eventsMeanwhile?: number): void;
   /** The share of recent events that stayed below this quantile. */
   coverage(level: QuantileLevel): number;
   readonly count: number;
@@ -109,11 +110,11 @@ export function createAdaptiveQuantiles(readFeedbackDelay: () => number = () => 
     },
     lowerQuantile: () => (delay.isEnough(count) ? conformalQuantile(sorted, LOWER_LEVEL) : undefined),
     coverage: (level) => adapted.coverages[QUANTILE_LEVELS.indexOf(level)]!,
-    observe(residual, predicted = [...quantiles], since = 0) {
+    observe(residual, predicted = [...quantiles], eventsMeanwhile = 0) {
       if (count >= MIN_RESIDUALS) moveCoverages(adapted.coverages, predicted, residual);
-      // Before, learned quantiles were predicted: how they did says nothing of the levels.
-      if (delay.isEnough(count - since))
-        moveLevels(adapted.levels, predicted, { residual, since, range: delay.levelRange() });
+      // With fewer residuals the learned quantiles were predicted, and whether they were missed says nothing about the levels.
+      if (delay.isEnough(count - eventsMeanwhile))
+        moveLevels(adapted.levels, predicted, { residual, eventsMeanwhile, range: delay.levelRange() });
       window[count % KEPT] = residual;
       count++;
       if (count <= MIN_RESIDUALS || count >= refreshAt) refresh();
@@ -130,9 +131,9 @@ export function createAdaptiveQuantiles(readFeedbackDelay: () => number = () => 
   };
 }
 
-/** What a number of residuals says, by how many observations of other requests come between a prediction and its own. */
+/** How much information a number of residuals has: the longer the feedback delay, the less. */
 function createDelayScale(readFeedbackDelay: () => number) {
-  /** How many residuals are needed to be as certain as one of requests that end before the next begins. */
+  /** How many residuals are worth as much as one of a request that ends before the next begins. */
   const redundancy = () => 1 + readFeedbackDelay() / DOUBLING_FEEDBACK_DELAY;
   const windowLength = (count: number) => Math.min(count, KEPT, Math.round(PROMPT_WINDOW * redundancy()));
   return {
@@ -163,19 +164,27 @@ function moveCoverages(coverages: Float64Array, predicted: readonly number[], re
     coverages[p] = coverages[p]! * COVERAGE_DECAY + (1 - COVERAGE_DECAY) * (residual <= predicted[p]! ? 1 : 0);
 }
 
-/** Moves the level of each quantile after an event; out of its range no further. */
+interface ObservedMiss {
+  readonly residual: number;
+  readonly eventsMeanwhile: number;
+  /** As `limitLevel` takes it. */
+  readonly range: number;
+}
+
+/** Moves the level of each quantile after an event, up to the limits of its range. */
 function moveLevels(
   levels: Float64Array,
   predicted: readonly number[],
-  { residual, since, range }: { readonly residual: number; readonly since: number; readonly range: number },
+  { residual, eventsMeanwhile, range }: ObservedMiss,
 ): void {
   for (let p = 0; p < QUANTILE_LEVELS.length; p++) {
     const level = levels[p]!;
     const nominal = QUANTILE_LEVELS[p]!;
-    const moved = level + Math.min(STEPS[p]!, MAX_GAIN / (1 + since)) * (nominal - (residual <= predicted[p]! ? 1 : 0));
+    const step = Math.min(STEPS[p]!, MAX_GAIN / (1 + eventsMeanwhile));
+    const moved = level + step * (nominal - (residual <= predicted[p]! ? 1 : 0));
     const limited = limitLevel(moved, nominal, range);
-    // A level that is out of its range already, since more requests are under way than before, returns step by step:
-    // several processes at once would pull it back several times as far.
+    // The range narrows when more requests run together. A level that is then outside returns by its own steps: limited at
+    // once, it would be pulled back by each process, several times as far as by one.
     const isInRange = level === limitLevel(level, nominal, range);
     const isInward = Math.abs(moved - nominal) < Math.abs(level - nominal);
     if (isInRange || isInward) levels[p] = isInRange ? limited : moved;

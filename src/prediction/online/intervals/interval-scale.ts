@@ -7,7 +7,7 @@ export interface QuantileTable {
   readonly stride: number;
 }
 
-/** How widely times were scattered in training, in buckets of predicted times. */
+/** How widely the training's times scatter around their predictions, in buckets of predicted times. */
 export interface IntervalScale extends QuantileTable {
   readonly edges: Float64Array;
   /** The spread of each bucket: half the distance between p10 and p90 of the residuals, a logarithm. */
@@ -16,11 +16,11 @@ export interface IntervalScale extends QuantileTable {
   /** The p10 of the residuals of each bucket, in units of the spread. */
   readonly lowerQuantiles: Float64Array;
   readonly logMeans: Float64Array;
-  /** How many residuals the model learned this from; 0 is a guess. */
+  /** How many residuals the training measured this from; 0 is a guess. */
   readonly rows: number;
 }
 
-/** The least spread: a bucket has equal residuals only by chance. */
+/** The smallest spread: equal residuals in a bucket are chance. */
 const MIN_SPREAD = 0.02;
 const LOW = LEVELS.indexOf(0.1);
 const HIGH = LEVELS.indexOf(0.9);

@@ -16,9 +16,9 @@ export interface IntervalState extends IntervalScale {
   /** The scale, whose quantiles may be replaced by those of recent residuals. */
   readonly learnedQuantiles: Float64Array;
   readonly findShift: (typeof SHIFT_OF)[PredictionTarget];
-  /** No quantile shifts a prediction by more than this logarithm. */
+  /** The largest shift of a quantile: log(quantile / prediction). */
   readonly maxShift: number;
-  /** No quantile is more milliseconds above a prediction, unless the training measured more. */
+  /** A quantile exceeds its prediction by at most this, or by the learned quantile if that is more. */
   readonly maxExcessMs: number;
   /** From the slot's recent residuals, in units of the spread; undefined while they are few. */
   readonly lowerQuantile: number | undefined;
@@ -88,7 +88,7 @@ function raiseToLeast({ count, rows }: MixedRows, leastMs: Float64Array, timesMs
   }
 }
 
-/** Never above the median. A server has its slot's lower bound: corrections exist for the upper quantiles only. */
+/** Never above the median. The p10 has no correction for each server: it is that of the slot. */
 function fillLowerBounds(
   state: IntervalState,
   { count, rows, servers, mixtureMs }: MixedRows,
@@ -115,7 +115,7 @@ interface LeveledState extends IntervalState {
   readonly level: number;
 }
 
-/** The logarithm of the quantile over the mixture. */
+/** Steps 6 and 7 of `prediction-intervals.ts`: log(quantile / mixture). */
 export function quantileShift(state: LeveledState, corrections: Float64Array, ms: number): number {
   const { edges, spreads, maxShift, maxExcessMs } = state;
   const shift = state.findShift(edges, ms, (bucket) =>
@@ -136,7 +136,7 @@ function learnedShift({ edges, spreads, learnedQuantiles, findShift, level }: Le
   );
 }
 
-/** In units of the spread; never below a quantile of a lower level. */
+/** Step 5: in units of the spread, and never below a quantile of a lower level. */
 function correctQuantile(
   { quantiles, stride, level }: LeveledState,
   bucket: number,
@@ -163,7 +163,7 @@ function boundedFactor(shift: number, limit: number): number {
 /** What was predicted about the scatter of one request. */
 export interface PredictedInterval {
   readonly mixtureMs: number;
-  /** How widely times were scattered at this load while learning, as a logarithm. */
+  /** The spread of the training's residuals at this load, a logarithm. */
   readonly spread: number;
   /** In units of the spread: one quantile for each of `QUANTILE_LEVELS`. */
   readonly quantiles: readonly number[];

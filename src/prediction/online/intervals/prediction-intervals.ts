@@ -1,6 +1,19 @@
 /**
- * The distribution of the observed time around the mixture of the experts, from which every statistic is computed: first as
- * measured in training, then by the slot's own residuals once there are enough, corrected for each server.
+ * The distribution of the observed time around the mixture of the experts, from which every statistic is computed. How the p90
+ * of a prediction of m milliseconds is made (p95 and p99 likewise):
+ *   1. Spread. m falls into a bucket of predicted times. On held-out rows the training measured the spread of the bucket, half the
+ *      distance between the p10 and the p90 of its residuals log(observed / predicted) (`interval-scale.ts`).
+ *   2. Learned quantile: the p90 of the same residuals, divided by the spread.
+ *   3. Recent quantile: the p90 of the slot's newest scaled residuals, each divided by the spread at its own load. It is taken
+ *      at a level that moves around 0.9 with the misses (`conformal.ts`). There is none while residuals are few.
+ *   4. Blend of 2 and 3: the more residuals, the more the recent one counts (`blendQuantiles`).
+ *   5. The correction of the server is added (`server-quantiles.ts`). If a lower level has a larger quantile, that is used.
+ *   6. Times the spread of 1, this is the shift, a logarithm, and at most the largest recent residual (`rolling-maximum.ts`).
+ *      Between the buckets of TTFT it is smoothed, so that a longer prediction never has a smaller p90 (`SHIFT_OF`).
+ *   7. m · e^shift exceeds m by at most twice the largest recent excess in milliseconds, or by 2 if that is more.
+ *   8. The p90 is at least the median, and at least the bound of a stalled queue (`../stalled-queue-bounds.ts`).
+ * When the time is known, `observe` adds its residual to the windows of 3, 6 and 7, and moves the level of 3 and the correction of 5.
+ * The median takes steps 3 to 5 with the learned quantile 0, and a narrow limit (`limitMedianShift`).
  */
 import { type Calibration, findBucket, SHIFT_OF } from '../../model/calibration.ts';
 import type { PredictionTarget } from '../../schema/observation-table.ts';
@@ -22,8 +35,9 @@ import { createServerQuantiles, type ServerQuantiles } from './server-quantiles.
 export interface PredictionIntervals {
   readonly ofSlot: AdaptiveQuantiles;
   readonly ofServers: ServerQuantiles;
-  /** Of log(observed / predicted), and of observed - predicted in milliseconds. */
+  /** Of the residuals log(observed / predicted). */
   readonly rollingMaximum: RollingMaximum;
+  /** Of the excesses observed - predicted, in milliseconds. */
   readonly excessMaximum: RollingMaximum;
   /**
    * How many observations of other requests come between a prediction and its own observation: a mean that each event
@@ -34,14 +48,14 @@ export interface PredictionIntervals {
   fill(mixed: MixedRows, column: StatisticColumn): void;
   /** No quantile above the median is below `leastMs`. */
   predictInterval(mixtureMs: number, server: number, leastMs?: number): PredictedInterval;
-  /** `logRatio` is the logarithm of the observed time over the mixture. */
+  /** `logRatio` is log(observed / mixture), the residual before it is divided by the spread. */
   observe(interval: PredictedInterval, server: number, logRatio: number): void;
   replaceCalibration(calibration: Calibration): void;
 }
 
-/** A larger lasting bias is corrected by offsets; at a load without samples, the spread alone could shift a median by a factor of e. */
+/** A larger lasting bias is what mean residuals are for. Without this limit, a wide spread at an unseen load could change the median by a factor of e. */
 const MAX_MEDIAN_SHIFT = 0.05;
-/** With this feedback delay the median is shifted by half of that at most. */
+/** At this feedback delay the limit of the median's shift is half as large. */
 const HALF_FEEDBACK_DELAY = 3;
 export const FEEDBACK_DELAY_DECAY = 0.98;
 /**
@@ -51,12 +65,12 @@ export const FEEDBACK_DELAY_DECAY = 0.98;
 const EXCESS_MARGIN = 2;
 
 /**
- * The learned quantiles know loads that have not come lately. They count as this share of a full window of residuals,
- * fewer the fuller the window is.
+ * The learned quantiles include loads that have not occurred lately. In the blend they count as much as this share of a full
+ * window of recent residuals, and less the fuller the window is.
  */
 const LEARNED_SHARE = 1 / 15;
 
-/** Of each bucket, between the learned quantiles and the recent ones. A guess that was learned from no rows counts nothing. */
+/** Step 4: blends, for each bucket, the learned quantiles with the recent ones. Without training rows only the recent ones count. */
 function blendQuantiles(learned: IntervalScale, recent: Float64Array, evidence: number): QuantileTable {
   if (evidence >= 1 || learned.rows === 0) return { quantiles: recent, stride: 0 };
   const share = evidence / (evidence + LEARNED_SHARE * (1 - evidence));
@@ -76,7 +90,7 @@ function limitMedianShift(feedbackDelay: number): number {
 
 interface PredictedTime {
   readonly mixtureMs: number;
-  /** The scale at the load of the request. */
+  /** The spread at the load of the request. */
   readonly spread: number;
   /** The corrections of its server. */
   readonly corrections: Float64Array;
@@ -142,9 +156,9 @@ export function createPredictionIntervals(target: PredictionTarget, calibration:
       rollingMaximum.observe(logRatio);
       excessMaximum.observe(mixtureMs * Math.expm1(logRatio));
       const residual = logRatio / spread;
-      const since = ofSlot.count - observedBefore;
-      feedbackDelay = FEEDBACK_DELAY_DECAY * feedbackDelay + (1 - FEEDBACK_DELAY_DECAY) * since;
-      ofSlot.observe(residual, quantiles, since);
+      const eventsMeanwhile = ofSlot.count - observedBefore;
+      feedbackDelay = FEEDBACK_DELAY_DECAY * feedbackDelay + (1 - FEEDBACK_DELAY_DECAY) * eventsMeanwhile;
+      ofSlot.observe(residual, quantiles, eventsMeanwhile);
       ofServers.observe(server, residual, quantiles, ofServers.countOf(server) - observedOfServerBefore);
     },
     replaceCalibration(next) {

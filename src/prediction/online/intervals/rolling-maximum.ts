@@ -1,18 +1,18 @@
 /**
- * The largest of the newest residuals, either log(observed / predicted) or observed - predicted in milliseconds. It bounds
- * the predicted quantiles: rescaling a low-variance residual to a high-variance load can exceed every latency observed.
+ * The largest of the newest values: of residuals log(observed / predicted), or of excesses observed - predicted in milliseconds.
+ * It bounds the predicted quantiles: rescaling a low-variance residual to a high-variance load can exceed every latency observed.
  */
 import { MIN_RESIDUALS } from './conformal.ts';
 
 export const WINDOW = 300;
 
 export interface RollingMaximum {
-  observe(residual: number): void;
+  observe(value: number): void;
   /** At least 0; infinity until MIN_RESIDUALS were observed. */
   readonly value: number;
-  /** The newest residuals, oldest first. */
+  /** The newest values, oldest first. */
   list(): number[];
-  replace(residuals: readonly number[]): void;
+  replace(values: readonly number[]): void;
 }
 
 export function createRollingMaximum(): RollingMaximum {
@@ -27,21 +27,21 @@ export function createRollingMaximum(): RollingMaximum {
       const first = Math.max(0, count - WINDOW);
       return Array.from({ length: count - first }, (_, i) => window[(first + i) % WINDOW]!);
     },
-    replace(residuals) {
-      const newest = residuals.slice(-WINDOW);
+    replace(values) {
+      const newest = values.slice(-WINDOW);
       window.set(newest);
       count = newest.length;
       maximum = count < MIN_RESIDUALS ? Number.POSITIVE_INFINITY : Math.max(0, ...newest);
     },
-    observe(residual) {
+    observe(value) {
       const dropped = window[count % WINDOW]!;
-      window[count % WINDOW] = residual;
+      window[count % WINDOW] = value;
       count++;
       if (count < MIN_RESIDUALS) return;
       // Scans the window only when the maximum itself drops out of it.
       if (count === MIN_RESIDUALS || dropped === maximum)
         maximum = Math.max(0, ...window.subarray(0, Math.min(count, WINDOW)));
-      else maximum = Math.max(maximum, residual);
+      else maximum = Math.max(maximum, value);
     },
   };
 }

@@ -1,18 +1,19 @@
 /**
- * Corrects the quantiles of a slot for each server: one correction for each quantile level, moved after each event of
+ * Corrections of a slot's quantiles for each server: one correction for each quantile level, moved after each event of
  * the server by quantile tracking (Angelopoulos, Candès & Tibshirani 2023), so that in the long run the stated share
  * stays below at every server, and not only on average over them. It begins at 0 and returns to it slowly: a server with
- * few events has the quantiles of its slot. Corrections are in units of the slot's spread, as the quantiles are.
+ * few events has the quantiles of its slot. Corrections are in units of the slot's spread, as the quantiles are. Step 5 of
+ * `prediction-intervals.ts`.
  */
 import { QUANTILE_LEVELS } from './conformal.ts';
 
-/** How far a miss moves a correction. The median moves little: it is a prediction, and should be steady. */
+/** The step of a correction after an event, times (missed ? 1 : 0) − (1 − level). That of the median is small: a prediction should be steady. */
 const STEPS = QUANTILE_LEVELS.map((level) => (level === 0.5 ? 0.01 : 0.15));
 export const CORRECTION_DECAY = 0.999;
-/** Bounds the time in which a server's quantiles return to normal after a change. */
+/** A bound, so that a server's quantiles return to normal soon after it has recovered. */
 export const MAX_CORRECTION = 3;
 
-/** Requests that are under way together are missed together, so that steps shrink faster than their number grows. */
+/** Requests that are under way together are missed together, so steps shrink faster than the number of such requests grows. */
 const DELAY_POWER = 1.5;
 const NONE = new Float64Array(QUANTILE_LEVELS.length);
 
@@ -20,10 +21,10 @@ export interface ServerQuantiles {
   /** What to add to the slot's quantiles, one for each of `QUANTILE_LEVELS`; zeros for -1, an unknown server. */
   correctionsOf(server: number): Float64Array;
   /**
-   * `predicted` are the quantiles that were predicted for the server's request, one for each level. `since` is how many events
-   * of the server were observed between prediction and end: the more, the smaller the step.
+   * `predicted` are the quantiles that were predicted for the server's request, one for each level. `eventsMeanwhile` is how many
+   * events of the server were observed between prediction and end: the more, the smaller the step.
    */
-  observe(server: number, residual: number, predicted: readonly number[], since?: number): void;
+  observe(server: number, residual: number, predicted: readonly number[], eventsMeanwhile?: number): void;
   /** How many events of this server were observed. */
   countOf(server: number): number;
   /** Counts events of this server that other processes observed. */
@@ -44,7 +45,7 @@ export function createServerQuantiles(): ServerQuantiles {
     countEvents(server, events) {
       counts[server] = (counts[server] ?? 0) + events;
     },
-    observe(server, residual, predicted, since = 0) {
+    observe(server, residual, predicted, eventsMeanwhile = 0) {
       if (server === -1) return;
       counts[server] = (counts[server] ?? 0) + 1;
       const corrections = servers[server] ?? new Float64Array(QUANTILE_LEVELS.length);
@@ -53,7 +54,7 @@ export function createServerQuantiles(): ServerQuantiles {
         const miss = residual > predicted[p]! ? 1 : 0;
         const moved =
           CORRECTION_DECAY * corrections[p]! +
-          (STEPS[p]! / (1 + since) ** DELAY_POWER) * (miss - (1 - QUANTILE_LEVELS[p]!));
+          (STEPS[p]! / (1 + eventsMeanwhile) ** DELAY_POWER) * (miss - (1 - QUANTILE_LEVELS[p]!));
         corrections[p] = Math.max(-MAX_CORRECTION, Math.min(MAX_CORRECTION, moved));
       }
     },
