@@ -1,6 +1,7 @@
 /**
- * One group of sums that several processes change: the base, on which all processes agree, and on top of it what this process
- * observed since. Both together are served.
+ * One group of sums that several processes change: the base, on which all processes agree, and on top of it the events of this
+ * process that are not in the base yet. Both together are served. docs/how-it-works/prediction.md ("Many processes as one") has
+ * an example with numbers.
  */
 import {
   type AddedEvents,
@@ -32,8 +33,9 @@ export interface SharedGroup {
   readonly group: SumGroup;
   /** Undefined while no event is on top of it: the base is then what is served. */
   base: GroupBase | undefined;
-  /** Events that are not in the base yet: those in a row of the log that is not applied, and those after it. */
+  /** Events on top of the base, in this process's row of the log that it has not applied yet. */
   sent: EventCount;
+  /** Events on top of the base that are in no row yet. */
   unsent: EventCount;
 }
 
@@ -70,7 +72,7 @@ function emptyBase(group: SumGroup): GroupBase {
 /** A sum of certainties is rounded to this fraction: few digits in the row, and no visible error in predictions. */
 const CERTAINTY_UNITS = 1e6;
 
-/** The entry for the log: what the unsent events have added, which is the served sums minus the decayed base. */
+/** The entry for the log: what the unsent events have added, which is the served sums minus the decayed base. Must not be called while an earlier entry is in `sent`. */
 export function takeEntry(each: SharedGroup): GroupEntry {
   const { group, name } = each;
   const { events } = each.unsent;
@@ -99,7 +101,7 @@ export function mergeOwnEntry(each: SharedGroup, entry: GroupEntry): void {
   if (base.residuals !== undefined) group.residuals?.write(base.residuals, 0);
 }
 
-/** Adds an entry of another process to the base. The events on top of it then decay what was added, as if they came later. */
+/** Adds an entry of another process to the base. What is on top counts as later, so its events decay what was added. */
 export function mergeEntryOfOther(each: SharedGroup, entry: GroupEntry): void {
   const { group } = each;
   const served = group.read();

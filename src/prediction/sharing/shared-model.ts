@@ -1,7 +1,7 @@
 /**
- * One live model that several processes change. It serves its base, on which all processes agree, and on top of it what this
- * process observed since. `take` returns the latter for the other processes. `apply` changes the base, in the same order in all
- * processes, and keeps the rest on top. Calls to Predict are not involved: they read what is served.
+ * One live model that several processes change, as groups of sums (`shared-group.ts`). `take` returns what this process has
+ * observed and the others do not know. `apply` changes the bases by the entries of a row, in the same order in all processes, and
+ * keeps on top what is in no row yet. Calls to Predict are not involved: they read what is served.
  */
 import type { World } from '../../world.ts';
 import type { LiveModel } from '../online/live-model.ts';
@@ -29,7 +29,7 @@ export interface ModelEntries {
 export interface SharedModel {
   /** Must be called before the live model observes a time of this certainty. */
   beforeObserve(event: ObservedEvent, certainty: number): void;
-  /** Takes what was observed here since, of at most `limit` groups. A group is taken again only when its last entry is applied. */
+  /** Takes what was observed here and not taken before, of at most `limit` groups. A group is taken again only when its last entry is applied. */
   take(limit: number): ModelEntries | undefined;
   /** `isOwn`: the entries were taken in this process. Runs in steps, between which calls may be answered. */
   apply(entries: ModelEntries, isOwn: boolean): Iterable<void>;

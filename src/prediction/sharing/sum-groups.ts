@@ -1,7 +1,7 @@
 /**
  * What a live model has learned from reports, as groups of decayed sums (`sum-layout.ts` has their order). An event changes a
- * sum to `decay * sum + addition`. So n events of a process change it to `decay ** n * sum + v`, and the vector v does not
- * depend on the sum they began with: other processes need n and v only. Means and losses count an event by its certainty,
+ * sum to `decay * sum + addition`. So n events of a process change it to `decay ** n * sum + b`, and b does not depend on
+ * the sum they began with: other processes need n and b only. Means and losses count an event by its certainty,
  * so their exponent is the sum of certainties. Beside the sums, a slot keeps the newest residuals.
  */
 import { KEPT, QUANTILE_LEVELS } from '../online/intervals/conformal.ts';
@@ -139,7 +139,7 @@ export interface EventCount {
   readonly certainty: number;
 }
 
-/** What a number of events adds to a group. */
+/** What a number of events adds to a group: the b of each sum. */
 export interface AddedEvents extends EventCount {
   readonly sums: Float64Array | Float32Array;
 }
