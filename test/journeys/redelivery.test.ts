@@ -53,7 +53,7 @@ for (const engine of engines)
       assert.equal(answers.filter(({ status }) => status === 202).length, 1);
       for (const { status, text } of answers.filter((answer) => answer.status !== 202)) {
         assert.equal(status, 409, text);
-        assert.match(text, /Cannot redeliver \d+: it is being sent, or waits to be, as was asked for before/);
+        assert.match(text, /Cannot redeliver \d+: an earlier redelivery of it is being sent or waits to be sent/);
       }
       await receiver.waitFor(1 + round);
       waiting.shift()?.end('ok');

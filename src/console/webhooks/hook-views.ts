@@ -1,4 +1,7 @@
-/** The functions behind the API that the webhook pages use: of a person, then of a repository, a hook, a delivery. */
+/**
+ * What the webhook pages may read and do for the person who is signed in. `HookAdmin` opens a repository, that opens a hook, and a
+ * hook reads its deliveries. `src/webhooks/management/hook-admin.ts` implements it with the functions of the API.
+ */
 
 import type { Caller } from '../frame/console.ts';
 

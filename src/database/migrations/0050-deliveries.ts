@@ -1,14 +1,15 @@
 import type { Migration } from '../store.ts';
 
 /**
- * Deliveries, what they carry, what became of them, and the queue of the endpoints they wait for. A delivery's row is
- * small, since its update is what every attempt costs; the bytes that never change lie beside it.
+ * Deliveries, their contents, the log of their attempts, and a queue for each hook (`endpoint_queue`). A delivery's row is small,
+ * because every attempt updates it; the bytes that never change are in `delivery_contents`. docs/how-it-works/delivery.md explains
+ * the columns.
  */
 export const deliveries: Migration = {
   id: 50,
   name: 'deliveries',
   statements: [
-    // "attempts" only rises and is the fencing token of a settlement; the schedule in force began at "schedule_from".
+    // "attempts" only rises. The schedule in force began at "schedule_from".
     `CREATE TABLE deliveries (
        hook_id {INT} NOT NULL,
        id {INT} NOT NULL,
@@ -24,7 +25,7 @@ export const deliveries: Migration = {
        attempted_at_ms {INT},
        PRIMARY KEY (hook_id, id)
      )`,
-    // The first few of one endpoint, first attempts and retries apart, without a look at what is settled.
+    // Finds the first few pending deliveries of one hook, first attempts and retries apart, without reading those that ended.
     `CREATE INDEX deliveries_waiting ON deliveries (hook_id, lane, due_at_ms, id) WHERE state = 'pending'`,
     `CREATE TABLE delivery_contents (
        delivery_id {INT} NOT NULL PRIMARY KEY,
@@ -46,8 +47,8 @@ export const deliveries: Migration = {
        response_body {BLOB},
        PRIMARY KEY (delivery_id, id)
      )`,
-    // "version" rises with every enqueue, so that a worker never puts to rest an endpoint that has just got work.
-    // "parked" keeps an enqueue from waking an endpoint that is held, cancelled or waits out a failure.
+    // "version" rises with every enqueue, so that a worker never puts a row to sleep that has just got a delivery.
+    // "parked" is 1 while an enqueue must not make the row due: it is paused, held or canceled.
     `CREATE TABLE endpoint_queue (
        hook_id {INT} NOT NULL PRIMARY KEY,
        owner_id {TEXT} NOT NULL,

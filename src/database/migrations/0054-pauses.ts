@@ -1,6 +1,6 @@
 import type { Migration } from '../store.ts';
 
-/** Why and since when an endpoint is paused, which its row kept no word of besides the time until when. */
+/** Stores why a hook queue is paused, since when, and how often its breaker opened. Until now its row had only the end of the pause. */
 export const pauses: Migration = {
   id: 54,
   name: 'pauses',

@@ -1,6 +1,6 @@
 /**
- * Repositories, hooks and deliveries for the console: the functions behind the API, opened step by step, so that nothing
- * of a repository is reached without the check who may administer it. What is shown and refused is what the API says.
+ * Repositories, hooks and deliveries for the console, by the same functions as the API. A repository has to be opened first, which
+ * checks that the caller administers it; only an opened repository opens hooks.
  */
 import { Failure, isFailure } from '../../errors.ts';
 import type { Identity, Owner } from '../../identity.ts';

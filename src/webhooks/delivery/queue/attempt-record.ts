@@ -1,4 +1,4 @@
-/** The record of an attempt in the delivery log, and the last answer that the hook shows. */
+/** The record of an attempt in the delivery log, and the last response that the hook shows. */
 
 import type { SendReport } from '../send/send-report.ts';
 import type { AttemptRecord } from './attempt-result-store.ts';
@@ -44,8 +44,8 @@ function redactHeaders(headers: Readonly<Record<string, string>>): Record<string
   return redacted;
 }
 
-/** The body of the answer, or the reason why it is missing. No engine stores the character NUL in a text. */
-export function describeResult(report: SendReport): string {
+/** The body of the response, or the reason why there is none. No engine stores the character NUL in a text. */
+export function describeResponse(report: SendReport): string {
   if (report.status === 0) return report.reason ?? '';
   return decodeText(report.responseBody);
 }

@@ -41,7 +41,7 @@ export const OUTSIDE_SHARDS = { shard: 0, epoch: -1 } as const;
 
 // Counts every attempt once: the same batch again finds it in the log. COUNT, not EXISTS, which PostgreSQL would make a
 // join, and would rather read through the whole log for it when it has no statistics.
-const settleSql = multiRowStatement(
+const storeResultsSql = multiRowStatement(
   'delivery_settle',
   {
     hookId: 'int',
@@ -110,7 +110,7 @@ export function attemptResultStatements(
   workerId: string,
   between: readonly BoundStatement[] = [],
 ): BoundStatement[] {
-  const settled = results.map(({ attempt, ...result }) => ({
+  const moves = results.map(({ attempt, ...result }) => ({
     ...result,
     status: attempt.status,
     startedAtMs: attempt.startedAtMs,
@@ -122,5 +122,5 @@ export function attemptResultStatements(
     hookId,
     numberWithoutCount: before + 1,
   }));
-  return [...bindRows(settleSql, settled, { more: [workerId] }), ...between, ...bindRows(insertAttemptsSql, attempts)];
+  return [...bindRows(storeResultsSql, moves, { more: [workerId] }), ...between, ...bindRows(insertAttemptsSql, attempts)];
 }

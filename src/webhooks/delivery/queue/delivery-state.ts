@@ -1,12 +1,11 @@
 /**
- * What the columns of a row of `deliveries` mean together while its state is `pending`. `lane` is the queue that it waits
- * in, `attempts` counts all its attempts, and `schedule_from` is what `attempts` was when its schedule began: 0, or the
- * count at the last restart.
+ * What the columns of a row of `deliveries` mean together while its state is `pending`. docs/how-it-works/delivery.md explains
+ * each of them.
  *
  * | lane  | attempts          | due       | state |
  * |-------|-------------------|-----------|-------|
  * | first | 0                 |           | **new**: waits for its first attempt |
- * | first | above 0           |           | **requested**: a person has restarted it, and the workers will send it |
+ * | first | above 0           |           | **requested**: a person has requested a redelivery, and the workers will send it |
  * | retry | = `schedule_from` | later     | **reserved** for a manual attempt, until it is due |
  * | retry | = `schedule_from` | now       | its manual attempt stored no result in time: the workers send it |
  * | retry | > `schedule_from` |           | **retrying**: waits for its next attempt |

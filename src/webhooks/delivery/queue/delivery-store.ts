@@ -4,7 +4,7 @@
  *
  * Each hook has a queue: a row in `endpoint_queue` with the time when something is due next, and its deliveries in order of
  * (hook, lane, due time). So a dead receiver with a million deliveries costs one row update for each step of the retry backoff.
- * The column `parked` is 1 while an enqueue must not make the row due: the queue is paused, held or canceled.
+ * docs/how-it-works/delivery.md explains the columns.
  */
 import { hash } from 'node:crypto';
 import { type BoundStatement, type Row, type Statement, type Store, statement } from '../../../database/store.ts';

@@ -187,7 +187,7 @@ const disableHookSql: Statement = statement(
 /** Rows of `hooks`: after all of `endpoint_queue`, ascending too. */
 export function hookStatements(
   changes: readonly HookQueueChange[],
-  results: readonly HookResult[],
+  responses: readonly LastResponse[],
   nowMs: number,
 ): BoundStatement[] {
   const disabled = changes.filter((change) => change.kind === 'disable');
@@ -195,21 +195,24 @@ export function hookStatements(
     hookId,
     statements: [{ statement: disableHookSql, parameters: [hookId, nowMs, reason] }],
   }));
-  if (disabling.length === 0) return hookResultStatements(results);
-  const answered = results.map((result) => ({ hookId: result.hookId, statements: hookResultStatements([result]) }));
+  if (disabling.length === 0) return lastResponseStatements(responses);
+  const answered = responses.map((response) => ({
+    hookId: response.hookId,
+    statements: lastResponseStatements([response]),
+  }));
   return [...disabling, ...answered]
     .sort((one, other) => one.hookId - other.hookId)
     .flatMap(({ statements }) => statements);
 }
 
-/** The last answer of a hook. */
-export interface HookResult {
+/** The last response of a hook's receiver, or why there is none; shown as `result` and `result_code`. */
+export interface LastResponse {
   readonly hookId: number;
   readonly result: string;
   readonly status: number;
 }
 
-const writeResultsSql = multiRowStatement(
+const writeResponsesSql = multiRowStatement(
   'hook_write_result',
   { hookId: 'int', result: 'text', status: 'int' },
   ({ values, v }) =>
@@ -217,7 +220,7 @@ const writeResultsSql = multiRowStatement(
 );
 
 /** One row a hook. */
-function hookResultStatements(results: readonly HookResult[]): BoundStatement[] {
-  const ascending = [...results].sort((one, other) => one.hookId - other.hookId);
-  return bindRows(writeResultsSql, ascending);
+function lastResponseStatements(responses: readonly LastResponse[]): BoundStatement[] {
+  const ascending = [...responses].sort((one, other) => one.hookId - other.hookId);
+  return bindRows(writeResponsesSql, ascending);
 }

@@ -16,8 +16,8 @@ export type Outcome =
   | { readonly kind: 'unreachable'; readonly reason: string; readonly stage: 'prepare' | 'connect' | 'answer' }
   | { readonly kind: 'blocked' };
 
-/** The outcome for a status code. Redirects are not followed, so they are refusals. */
-export function judgeStatus(status: number, retryAfterMs?: number): Outcome {
+/** The outcome of a response, by its status. Redirects are not followed, so they are refusals. */
+export function toOutcome(status: number, retryAfterMs?: number): Outcome {
   if (status >= 200 && status < 300) return { kind: 'accepted', status };
   if (status === 410) return { kind: 'gone', status };
   return { kind: 'refused', status, retryAfterMs };
@@ -36,7 +36,7 @@ type EventsOf = { readonly [K in Outcome['kind']]: (outcome: Extract<Outcome, { 
 
 const EVENTS_OF: EventsOf = {
   accepted: () => ({ ofHook: SUCCESS, ofOrigin: SUCCESS }),
-  refused: (outcome) => ({ ofHook: judgeRefusal(outcome), ofOrigin: SUCCESS }),
+  refused: (outcome) => ({ ofHook: toRefusalEvent(outcome), ofOrigin: SUCCESS }),
   gone: () => ({ ofHook: FAILURE, ofOrigin: SUCCESS }),
   unreachable: ({ stage }) => EVENTS_OF_STAGE[stage],
   // The receiver was not asked.
@@ -56,7 +56,7 @@ export function toBreakerEvents(outcome: Outcome): BreakerEvents {
 }
 
 /** RFC 6585 §4: 429 is about this sender's rate, so the wait counts at once. With any other status it counts once most fail. */
-function judgeRefusal({ status, retryAfterMs = 0 }: Extract<Outcome, { kind: 'refused' }>): BreakerEvent {
+function toRefusalEvent({ status, retryAfterMs = 0 }: Extract<Outcome, { kind: 'refused' }>): BreakerEvent {
   if (retryAfterMs === 0) return FAILURE;
-  return { kind: status === 429 ? 'rate_limited' : 'failure', askedMs: retryAfterMs };
+  return { kind: status === 429 ? 'rate_limited' : 'failure', retryAfterMs };
 }

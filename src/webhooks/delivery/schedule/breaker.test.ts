@@ -20,7 +20,7 @@ const NOW = 100_000;
 const begin: BreakerEvent = { kind: 'begin' };
 const success: BreakerEvent = { kind: 'success' };
 const failure: BreakerEvent = { kind: 'failure' };
-const asked: BreakerEvent = { kind: 'rate_limited', askedMs: 30_000 };
+const rateLimited: BreakerEvent = { kind: 'rate_limited', retryAfterMs: 30_000 };
 
 function advance(breaker: Breaker, events: readonly BreakerEvent[], nowMs = NOW, rules = ORIGIN_RULES): Breaker {
   return events.reduce((before, event) => advanceBreaker(before, event, { nowMs, random: 0.5, rules }), breaker);
@@ -41,29 +41,29 @@ const table: [from: string, before: Breaker, event: BreakerEvent, state: Breaker
   ['closed', CLOSED_BREAKER, failure, 'closed'],
   ['closed, four failures', nearlyOpen, success, 'closed'],
   ['closed, four failures', nearlyOpen, failure, 'open', 5000],
-  ['closed, four failures', nearlyOpen, { kind: 'failure', askedMs: 60_000 }, 'open', 66_000],
-  ['closed, four failures', nearlyOpen, { kind: 'failure', askedMs: 1000 }, 'open', 5000],
-  ['closed', CLOSED_BREAKER, asked, 'open', 33_000],
-  ['closed', CLOSED_BREAKER, { kind: 'rate_limited', askedMs: 86_400_000 }, 'open', 330_000],
+  ['closed, four failures', nearlyOpen, { kind: 'failure', retryAfterMs: 60_000 }, 'open', 66_000],
+  ['closed, four failures', nearlyOpen, { kind: 'failure', retryAfterMs: 1000 }, 'open', 5000],
+  ['closed', CLOSED_BREAKER, rateLimited, 'open', 33_000],
+  ['closed', CLOSED_BREAKER, { kind: 'rate_limited', retryAfterMs: 86_400_000 }, 'open', 330_000],
   ['open', open, begin, 'open', 5000],
   ['open', open, success, 'open', 5000],
   ['open', open, failure, 'open', 5000],
-  ['open', open, asked, 'open', 33_000],
-  ['open', open, { kind: 'rate_limited', askedMs: 1000 }, 'open', 5000],
+  ['open', open, rateLimited, 'open', 33_000],
+  ['open', open, { kind: 'rate_limited', retryAfterMs: 1000 }, 'open', 5000],
   ['open, pause over', { ...open, untilMs: NOW }, begin, 'probing'],
   ['probing', probing, begin, 'probing'],
   ['probing', probing, success, 'ramping'],
   ['probing', probing, failure, 'open', 10_000],
-  ['probing', probing, asked, 'open', 33_000],
+  ['probing', probing, rateLimited, 'open', 33_000],
   ['ramping', ramping, begin, 'ramping'],
   ['ramping', ramping, success, 'ramping'],
   ['ramping', nearlyUp, success, 'closed'],
   ['ramping', ramping, failure, 'ramping'],
   ['ramping, four failures', advance(ramping, times(4, failure)), failure, 'open', 10_000],
-  ['ramping', ramping, asked, 'open', 33_000],
+  ['ramping', ramping, rateLimited, 'open', 33_000],
 ];
 for (const [from, before, event, state, forMs] of table) {
-  const wait = 'askedMs' in event && event.askedMs ? `, asked for ${event.askedMs} ms` : '';
+  const wait = 'retryAfterMs' in event && event.retryAfterMs ? `, Retry-After ${event.retryAfterMs} ms` : '';
   test(`${from} + ${event.kind}${wait} = ${state}${forMs === undefined ? '' : ` for ${forMs} ms`}`, () => {
     const after = advance(before, [event]);
     assert.equal(after.state, state);
@@ -109,10 +109,10 @@ test('a failed probe doubles the pause, up to five minutes', () => {
   assert.deepEqual(pauses, [5000, 10_000, 20_000, 40_000, 80_000, 160_000, 300_000, 300_000, 300_000]);
 });
 
-test('a receiver that limits rates is never paused for longer than it asked', () => {
+test('a receiver that limits rates is never paused for longer than its Retry-After', () => {
   let breaker = CLOSED_BREAKER;
   for (let count = 0; count < 20; count += 1) {
-    breaker = advance(breaker, [{ kind: 'rate_limited', askedMs: 1000 }]);
+    breaker = advance(breaker, [{ kind: 'rate_limited', retryAfterMs: 1000 }]);
     assert.equal(breaker.untilMs - NOW, 1100);
     breaker = advance({ ...breaker, untilMs: NOW }, [begin, success, success]);
   }

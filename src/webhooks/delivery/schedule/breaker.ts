@@ -1,6 +1,7 @@
 /**
- * A circuit breaker: stops sending to a receiver that is down, and starts again step by step. The same machine serves a hook and an origin; what counts
- * as a success and a failure for each is in `attempt-outcome.ts`. Values only: no clock, no input or output.
+ * A circuit breaker: stops sending to a receiver that is down, and starts again step by step. The same machine serves a hook
+ * and an origin; what counts as a success and a failure for each is in `attempt-outcome.ts`. Values only: no clock, no input or
+ * output.
  *
  * A breaker judges a share of failures, not failures in a row: a receiver with one bad server of five fails five times in
  * a row every few seconds at 150 deliveries a second, and it is not down. For the same reason one failure on the ramp
@@ -39,8 +40,8 @@ export interface Breaker {
   /** When it first opened since it was last closed. */
   readonly sinceMs: number;
   readonly untilMs: number;
-  /** The receiver requested this pause with Retry-After. */
-  readonly isRequestedByReceiver: boolean;
+  /** The pause is as long as `Retry-After` says, not as planned. */
+  readonly isFromRetryAfter: boolean;
   /** While it ramps: how many may be under way, and how many succeeded on this step. */
   readonly ramp: number;
   readonly successes: number;
@@ -53,7 +54,7 @@ export const CLOSED_BREAKER: Breaker = {
   openings: 0,
   sinceMs: 0,
   untilMs: 0,
-  isRequestedByReceiver: false,
+  isFromRetryAfter: false,
   ramp: Number.POSITIVE_INFINITY,
   successes: 0,
 };
@@ -62,10 +63,10 @@ export type BreakerEvent =
   /** An attempt begins. */
   | { readonly kind: 'begin' }
   | { readonly kind: 'success' }
-  /** `askedMs`: the receiver named a wait, which counts if this failure opens the breaker. */
-  | { readonly kind: 'failure'; readonly askedMs?: number | undefined }
-  /** A failure that asks every sender to wait (429 with Retry-After). */
-  | { readonly kind: 'rate_limited'; readonly askedMs: number };
+  /** `retryAfterMs` counts only if this failure opens the breaker. */
+  | { readonly kind: 'failure'; readonly retryAfterMs?: number | undefined }
+  /** 429 with `Retry-After`. */
+  | { readonly kind: 'rate_limited'; readonly retryAfterMs: number };
 
 export interface BreakerMoment {
   readonly nowMs: number;
@@ -75,7 +76,7 @@ export interface BreakerMoment {
 
 interface Context extends BreakerMoment {
   readonly rules: BreakerRules;
-  readonly askedMs: number;
+  readonly retryAfterMs: number;
 }
 
 type Transition = (breaker: Breaker, context: Context) => Breaker;
@@ -96,8 +97,8 @@ export const TRANSITIONS: Readonly<Record<BreakerState, Readonly<Record<BreakerE
     success: stay,
     failure: stay,
     rate_limited: (breaker, context) => {
-      const untilMs = context.nowMs + askedPauseMs(context);
-      return untilMs > breaker.untilMs ? { ...breaker, untilMs, isRequestedByReceiver: true } : breaker;
+      const untilMs = context.nowMs + retryAfterPauseMs(context);
+      return untilMs > breaker.untilMs ? { ...breaker, untilMs, isFromRetryAfter: true } : breaker;
     },
   },
   probing: {
@@ -119,8 +120,8 @@ export function advanceBreaker(
   event: BreakerEvent,
   moment: BreakerMoment & { readonly rules: BreakerRules },
 ): Breaker {
-  const askedMs = 'askedMs' in event ? (event.askedMs ?? 0) : 0;
-  return TRANSITIONS[breaker.state][event.kind](breaker, { ...moment, askedMs });
+  const retryAfterMs = 'retryAfterMs' in event ? (event.retryAfterMs ?? 0) : 0;
+  return TRANSITIONS[breaker.state][event.kind](breaker, { ...moment, retryAfterMs });
 }
 
 /** How many attempts may be under way now. */
@@ -142,7 +143,7 @@ export function pauseMs(openings: number, random: number): number {
 
 /** The breaker of a hook, as its row in `endpoint_queue` has it. */
 export interface StoredBreaker {
-  /** It is paused after failures, or because its receiver asked to wait. */
+  /** It is paused after failures, or because of `Retry-After`. */
   readonly isPaused: boolean;
   /** Failed attempts since the last that was accepted. */
   readonly fails: number;
@@ -175,24 +176,24 @@ function openWhenMostFail(breaker: Breaker, context: Context): Breaker {
 function openForLonger(breaker: Breaker, context: Context): Breaker {
   const openings = breaker.openings + 1;
   const plannedMs = pauseMs(openings, context.random);
-  const askedMs = askedPauseMs(context);
+  const leastMs = retryAfterPauseMs(context);
   return open(breaker, context, {
     openings,
-    forMs: Math.max(plannedMs, askedMs),
-    isRequestedByReceiver: askedMs > plannedMs,
+    forMs: Math.max(plannedMs, leastMs),
+    isFromRetryAfter: leastMs > plannedMs,
   });
 }
 
-/** A receiver that limits rates works: the waits that it asks for do not double the pause. */
+/** A receiver that limits rates works: its `Retry-After` does not double the pause. */
 function openForRateLimit(breaker: Breaker, context: Context): Breaker {
   return open(breaker, context, {
     openings: breaker.openings,
-    forMs: askedPauseMs(context),
-    isRequestedByReceiver: true,
+    forMs: retryAfterPauseMs(context),
+    isFromRetryAfter: true,
   });
 }
 
-interface Pause extends Pick<Breaker, 'openings' | 'isRequestedByReceiver'> {
+interface Pause extends Pick<Breaker, 'openings' | 'isFromRetryAfter'> {
   readonly forMs: number;
 }
 
@@ -202,8 +203,8 @@ function open(breaker: Breaker, { nowMs }: Context, { forMs, ...pause }: Pause):
 }
 
 /** `Retry-After`, at most 5 minutes, and up to a fifth longer: sooner, a receiver that limits rates would only refuse again. */
-function askedPauseMs({ askedMs, random }: Context): number {
-  return Math.round(Math.min(askedMs, MAX_PAUSE_MS) * (1 + 0.2 * random));
+function retryAfterPauseMs({ retryAfterMs, random }: Context): number {
+  return Math.round(Math.min(retryAfterMs, MAX_PAUSE_MS) * (1 + 0.2 * random));
 }
 
 function climb(breaker: Breaker, { rules }: Context): Breaker {

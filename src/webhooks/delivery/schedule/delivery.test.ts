@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { judgeStatus, type Outcome } from './attempt-outcome.ts';
+import { toOutcome, type Outcome } from './attempt-outcome.ts';
 import { type NextStep, nextStep } from './delivery.ts';
 import { DISABLE_AFTER_MS, findDisableReason, type HookHealth, updateHealth } from './disable-failing-hook.ts';
 
@@ -36,7 +36,7 @@ const kinds: [status: number, kind: Outcome['kind']][] = [
   [999, 'refused'],
 ];
 for (const [status, kind] of kinds)
-  test(`judgeStatus() says that ${status} is ${kind}`, () => assert.equal(judgeStatus(status).kind, kind));
+  test(`toOutcome() of ${status} is ${kind}`, () => assert.equal(toOutcome(status).kind, kind));
 
 test('one success ends a row of failures', () => {
   const failing = updateHealth({ fails: 3, failingSinceMs: 50 }, refused, 100);

@@ -1,6 +1,6 @@
 /** The progress of an attempt, and the report of its end. */
 import { errors } from 'undici';
-import { judgeStatus, type Outcome } from '../schedule/attempt-outcome.ts';
+import { toOutcome, type Outcome } from '../schedule/attempt-outcome.ts';
 import { parseRetryAfterMs } from '../schedule/retry-policy.ts';
 import type { Connection } from './delivery-connection.ts';
 import { isTlsError } from './delivery-socket.ts';
@@ -71,7 +71,7 @@ export function keepBody(progress: Progress, chunk: Uint8Array): void {
 export function reportAnswer(progress: Progress, totalMs: number, nowMs: number): SendReport {
   const retryAfter = progress.headers['retry-after'];
   const retryAfterMs = parseRetryAfterMs(Array.isArray(retryAfter) ? retryAfter[0] : retryAfter, nowMs);
-  return report(judgeStatus(progress.status, retryAfterMs), null, progress, totalMs);
+  return report(toOutcome(progress.status, retryAfterMs), null, progress, totalMs);
 }
 
 /** The report of an attempt that could not begin. */

@@ -1,13 +1,30 @@
 /**
  * The queue of one hook in a worker's memory: the deliveries that wait or are being sent, the hook's health, and its breaker.
- * Its row is in the table `endpoint_queue`. Only the functions of this file change it.
+ * Its row is in the table `endpoint_queue`, whose columns docs/how-it-works/delivery.md explains. Only the functions of this file
+ * change it.
  *
- * ```
- * loading ─read found all that is due─→ loaded ─no delivery in memory, and its row sleeps─→ forgotten
- *    │ ↑                                 │  │
- *    │ └─enqueue, new version, put back──┘  │
- *    └───────paused, held, gone, moved──────┴─→ draining ─no delivery in memory─→ forgotten
- * ```
+ * | event                                                      | state before      | after     | what else changes |
+ * |------------------------------------------------------------|-------------------|-----------|-------------------|
+ * | a scan finds its row due: `createHookQueue`                | not in memory     | loading   | `version` is that of the row |
+ * | a later scan finds the row in another version: `noteVersion` | loading, loaded | loading   | `version` is that of the row |
+ * | this process enqueued a delivery: `countEnqueue`           | loading, loaded   | loading   | `enqueues` + 1 |
+ * | a read found fewer than its limit: `noteRead`              | loading           | loaded    | `hasMoreDue` is false |
+ * | the same, and `enqueues` rose during the read              | loading           | loading   | `hasMoreDue` is false |
+ * | a read found as many as its limit: `noteRead`              | loading           | loading   | `hasMoreDue` is true |
+ * | a read found a delivery: `addDelivery`                     | loading, loaded   | unchanged | its id is added, `lastFoundMs` is now |
+ * | the delivery was picked and not sent: `dropDelivery`       | loaded            | loading   | its id is removed |
+ * | the result of any attempt is stored: `noteStored`          | any               | unchanged | `stored` + 1 |
+ * | that attempt was scheduled, not manual: `forgetDelivery`   | any               | unchanged | its id is removed |
+ * | paused, held, canceled, moved, or the shard lost: `startDraining` | any        | draining  | waiting deliveries are dropped |
+ * | no id is left                                              | draining          | forgotten | |
+ * | no id is left, and the row sleeps                          | loaded            | forgotten | |
+ *
+ * Each counter closes a race:
+ * - An enqueue during a read may be missed by the read: a read counts as complete only if `enqueues` is still what it was.
+ * - A result that is stored during a read: the read may have found that delivery pending. If `stored` rose, the contents that came
+ *   with the read are not used, and are read again when the delivery is picked.
+ * - An enqueue by another process while the row is put to sleep: the statement changes the row only in this `version`.
+ * - Two reads that find the same delivery: its id is in `deliveryIds` already.
  */
 import type { DueHookQueue } from '../queue/delivery-queue-store.ts';
 import { type Outcome, toBreakerEvents } from '../schedule/attempt-outcome.ts';
@@ -21,7 +38,9 @@ import {
 } from '../schedule/breaker.ts';
 import { type HookHealth, updateHealth } from '../schedule/disable-failing-hook.ts';
 
-/** `draining`: nothing more is loaded or sent; the hook queue is forgotten once the results of its deliveries are stored. */
+/**
+ * `loading`: there may be due deliveries that are not in memory. `loaded`: all are. `draining`: nothing more is loaded or picked.
+ */
 export type HookQueueState = 'loading' | 'loaded' | 'draining';
 
 export interface HookQueue {
@@ -32,9 +51,9 @@ export interface HookQueue {
   readonly state: HookQueueState;
   /** The version of its row when that was last read. */
   readonly version: number;
-  /** Rises with every enqueue, so that a read which began before the enqueue does not count as having read all. */
+  /** Enqueues by this process while the hook queue is in memory. */
   readonly enqueues: number;
-  /** Rises with every result that is stored. A read that began before may have found a delivery that is not pending any more. */
+  /** Results that were stored while the hook queue is in memory, those of manual attempts too. */
   readonly stored: number;
   /** When a delivery was last found for it; monotonic. */
   readonly lastFoundMs: number;

@@ -82,7 +82,7 @@ export function createManualAttempts(dependencies: ManualAttemptsDependencies): 
   };
 }
 
-interface Asked {
+interface RequestedDelivery {
   readonly hookId: number;
   readonly id: number;
 }
@@ -98,7 +98,7 @@ async function testOnce(
 
 async function redeliverNow(
   dependencies: ManualAttemptsDependencies,
-  { hookId, id }: Asked,
+  { hookId, id }: RequestedDelivery,
   inFlight: InFlight,
 ): Promise<Redelivery | undefined> {
   const nowMs = dependencies.world.nowMs();
@@ -123,7 +123,7 @@ async function leaveToWorkers(
 
 async function attempt(
   dependencies: ManualAttemptsDependencies,
-  { hookId, id, isTest }: Asked & { readonly isTest: boolean },
+  { hookId, id, isTest }: RequestedDelivery & { readonly isTest: boolean },
   deadlineMs: number,
 ): Promise<SendReport | undefined> {
   const { store, world, writer } = dependencies;
@@ -159,7 +159,7 @@ function reportFailure(log: Log, error: unknown): void {
 }
 
 function refuseSecond(deliveryId: number): Failure {
-  const message = `Cannot redeliver ${deliveryId}: it is being sent, or waits to be, as was asked for before`;
+  const message = `Cannot redeliver ${deliveryId}: an earlier redelivery of it is being sent or waits to be sent`;
   return new Failure('conflict', message);
 }
 

@@ -129,7 +129,7 @@ function delayProbe(pause: Pause): Pause {
 
 /** The pause that ends last, of the hook's and of the origin's; undefined when nothing keeps the hook queue back. */
 function findPause({ origins }: HookQueueTable, { breaker, origin }: HookQueue, nowMs: number): Pause | undefined {
-  const ofHook = describePause(breaker, nowMs, breaker.isRequestedByReceiver ? 'retry_after' : 'failures');
+  const ofHook = describePause(breaker, nowMs, breaker.isFromRetryAfter ? 'retry_after' : 'failures');
   const ofOrigin = describePause(origins.find(origin), nowMs, 'no_connection');
   if (ofHook === undefined || ofOrigin === undefined) return ofHook ?? ofOrigin;
   return ofHook.untilMs >= ofOrigin.untilMs ? ofHook : ofOrigin;

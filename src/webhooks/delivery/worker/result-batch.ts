@@ -1,6 +1,6 @@
 /** Results that wait to be stored, and the statements of the transaction that stores a batch of them. */
 import type { BoundStatement } from '../../../database/store.ts';
-import { describeResult } from '../queue/attempt-record.ts';
+import { describeResponse } from '../queue/attempt-record.ts';
 import { type AttemptResult, attemptResultStatements } from '../queue/attempt-result-store.ts';
 import {
   type HookQueueChange,
@@ -76,15 +76,15 @@ export function batchStatements(
   { attemptResults, changes, reports }: Batch,
   { workerId, nowMs, sleeps }: BatchContext,
 ): BoundStatement[] {
-  const results = [...reports].map(([hookId, report]) => ({
+  const responses = [...reports].map(([hookId, report]) => ({
     hookId,
-    result: describeResult(report),
+    result: describeResponse(report),
     status: report.status,
   }));
   const ofHookQueues = hookQueueStatements([...listFailures(attemptResults), ...changes], sleeps, nowMs);
   return [
     ...attemptResultStatements(attemptResults, workerId, ofHookQueues),
-    ...hookStatements(changes, results, nowMs),
+    ...hookStatements(changes, responses, nowMs),
   ];
 }
 
