@@ -96,6 +96,7 @@ export function createLiveModel(initial: LatencyModel, world: Pick<World, 'nowMs
   const early = createEarlyPhysics();
   let hasObserved = false;
 
+  // A slot that `sharing/` opens is one that another process has observed.
   const learning = createLearningState({ podTypes, tracker, recent, table }, () => {
     hasObserved = true;
   });
@@ -128,7 +129,7 @@ export function createLiveModel(initial: LatencyModel, world: Pick<World, 'nowMs
         certainty: certaintyOf(target, outputTokens),
       });
       recent.add({ key, podType, metrics, target, observedMs });
-      // A few milliseconds, ten times at most before the first training.
+      // A few milliseconds: 7 times in the first 256 rows, then every 512 rows until the first training. The loop runs all steps.
       if (early.isDue(target, table.model)) for (const _ of prepareSwap(table.model));
     },
     replaceModel(next) {

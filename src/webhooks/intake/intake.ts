@@ -69,7 +69,7 @@ function commit(
   dependencies: IntakeDependencies,
   submissions: readonly Submission[],
 ): Promise<(StoreOutcome | undefined)[]> {
-  // Its bodies are stored under its ids, so these cannot change here: `largeGroup` retries as a whole.
+  // The bodies of a large event are stored already, under its ids. So the ids cannot change here: `largeGroup` retries as a whole.
   if (submissions[0]?.prepared !== undefined) return commitPrepared(dependencies, submissions);
   return retryWithNewIds(() => commitPrepared(dependencies, submissions));
 }

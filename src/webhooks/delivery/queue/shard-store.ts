@@ -68,7 +68,7 @@ export async function renewWorkerLease(store: Store, { workerId, nowMs, expiresA
   return { owned: (renewed ?? []) as unknown as OwnedShard[], workers: Math.max(1, workers?.count ?? 1) };
 }
 
-/** Takes up to `count` shards without an owner. */
+/** Takes up to `count` shards whose lease has ended, or that never had one. */
 export async function takeShards(
   store: Store,
   { workerId, nowMs, expiresAtMs }: WorkerLease,

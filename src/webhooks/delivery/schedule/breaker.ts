@@ -130,7 +130,7 @@ export function allowedAttempts(breaker: Breaker, nowMs: number): number {
   return breaker.state === 'probing' ? 1 : breaker.ramp;
 }
 
-/** A pause that ends later than any began while the clock was ahead. */
+/** Also true when the pause ends later than any pause lasts: it began while the clock was ahead. */
 export function isPauseOver({ untilMs }: Pick<Breaker, 'untilMs'>, nowMs: number): boolean {
   return untilMs <= nowMs || untilMs > nowMs + LONGEST_PAUSE_MS;
 }

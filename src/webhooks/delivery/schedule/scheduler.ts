@@ -56,7 +56,7 @@ interface State<J> {
   readonly maxRetries: number;
   retriesSending: number;
   waiting: number;
-  /** Rises to `RETRY_EVERY`; at 0 retries go first. */
+  /** Counts the turns, modulo `RETRY_EVERY`; at 0 retries go first. */
   turn: number;
 }
 
