@@ -9,7 +9,7 @@ export interface Figures {
   /** All in percent. */
   readonly mape: Interval;
   readonly p90Coverage?: Interval;
-  /** Pinball loss of the p90 over the mean observed time. */
+  /** Pinball loss of the p90 divided by the mean observed time. */
   readonly p90Pinball?: number;
 }
 

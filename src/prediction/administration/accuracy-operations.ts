@@ -11,7 +11,7 @@ const liveScores = {
   rows: z.int().openapi({ description: 'Times that were reported' }),
   mape: percent.openapi({ description: 'Mean error, relative to the observed time' }),
   mdape: percent.openapi({ description: 'Median error, interpolated; 100 stands for larger ones too' }),
-  wape: percent.openapi({ description: 'Sum of the errors over the sum of the observed times' }),
+  wape: percent.openapi({ description: 'Sum of the errors divided by the sum of the observed times' }),
   bias: percent.openapi({ description: 'Above 0 when predictions are too long' }),
   p50Coverage: percent.openapi({ description: 'Times that were not above the predicted median' }),
   p90Coverage: percent.openapi({ description: 'Times that were not above the predicted p90' }),

@@ -148,7 +148,7 @@ function createHeadroomGauges(metrics: Metrics, list: () => readonly KnownHeadro
   );
   open(
     'trivet_prediction_capacity_used_ratio',
-    'Requests under way over those that a server can have: scale so that its mean stays below 1.',
+    'Requests under way divided by those that a server can have: scale so that its mean stays below 1.',
     ({ capacity, underWay }) => (underWay === undefined ? undefined : underWay / Math.max(1, capacity)),
   );
 }

@@ -4,7 +4,7 @@
  *   S_i = max(0, F_i − max(t_i, F_1, …, F_{i−1})).
  * With S in place of TTFT the wait is not observed but follows, as in the recursion of Lindley (1952): F of a new prompt
  * is max(t, F of the prompts before) + S. A wait that is drawn from observed ones adds its own variance to a queue that
- * has it already, and says nothing of queues longer than those that were observed.
+ * has it already, and says nothing of queues longer than those that were observed. `simulate-queue.ts` has a table of symbols.
  */
 import type { Observation } from '../schema/observation.ts';
 import type { Random } from '../simulator/random-draws.ts';

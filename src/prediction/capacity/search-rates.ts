@@ -33,7 +33,7 @@ export type Strictness = 'strict' | 'asked' | 'lenient';
 export interface Trial {
   readonly rate: number;
   readonly outcome: QueueOutcome | undefined;
-  /** The quantile over its limit, of TTFT or TPOT, whichever is larger; above 1 the limit is broken. */
+  /** The quantile divided by its limit, of TTFT or TPOT, whichever is larger; above 1 the limit is broken. */
   readonly strictUse: number;
   readonly brokenBy: Readonly<Record<Strictness, LimitedBy | undefined>>;
 }

@@ -1,18 +1,30 @@
 /**
  * Simulates a pool under Poisson arrivals, whose servers have the latencies that were learned from samples.
  *
+ * | symbol   | meaning                                                        | unit      | in the code |
+ * |----------|----------------------------------------------------------------|-----------|-------------|
+ * | s        | a server                                                       |           | `QueueServer` |
+ * | λ        | rate of arrivals                                               | 1/s       | `requestsPerSecond` |
+ * | n, n(t)  | requests under way at s, waiting and running                   |           | `underWay`, `count` |
+ * | t_i, F_i | arrival and first token of request i                           | ms        | `nowMs`, `firstTokenMs` |
+ * | S_i      | how long the server computes its prompt                        | ms        | `promptTimes.draw` |
+ * | ρ(t)     | pace at which s computes prompts                               | tokens/ms | `prompts.readPace` |
+ * | P_s(n)   | time of a token of an answer at n, while no prompt is computed | ms        | `tpot` (`tpot-curve.ts`) |
+ * | c_s      | time that a prompt token takes from the answers                | ms        | `cost` (`tpot-curve.ts`) |
+ * | f        | observed TPOT divided by that of the curve                     |           | `factor` |
+ * | stay     | from the arrival to the last token                             | ms        | |
+ *
  * The state of a server is n, its requests under way, and its queue of prompts (`prompt-queue.ts`). A request that
  * arrives at server s
  *   1. is one of the requests that s had, with what s had cached of its prompt;
  *   2. waits until the prompts before it are computed, and has its first token after a time that such a prompt took at
  *      about n (`prompt-times.ts`);
- *   3. then gets tokens at the pace of the server: in dt it gets dt · (1 − c_s ρ(t)) / (f · P_s(n(t))) of them, with P_s
- *      the time of a token at n, c_s the time that a prompt token takes from answers, ρ the pace at which prompts are
- *      computed (`tpot-curve.ts`), and f a factor drawn from what was observed around it;
+ *   3. then gets tokens at the pace of the server: in dt it gets dt · (1 − c_s ρ(t)) / (f · P_s(n(t))) of them, with f drawn
+ *      from the factors that were observed at about this n;
  *   4. leaves with its last token.
- * So rate, concurrency and latency agree by themselves, as in Little's law n = λ · E[stay], with the variance of
- * arrivals and prompts that a fixed point of means would leave out. All at a server share one pace, so its tokens are
- * counted in a virtual time of its own, as in processor sharing.
+ * So rate, concurrency and latency agree without being forced to, as in Little's law n = λ · E[stay], and the variance of arrivals
+ * and prompts is part of the result, which a fixed point of means leaves out. All answers of a server share one pace, so its
+ * tokens are counted in a virtual time of its own, as in processor sharing.
  */
 import { createEventQueue, type EventQueue } from '../simulator/event-queue.ts';
 import { drawExponential, type Random } from '../simulator/random-draws.ts';
@@ -39,7 +51,7 @@ export interface ServedRequest extends ServiceRequest {
 export interface QueuePool {
   readonly servers: readonly QueueServer[];
   readonly model: ServiceModel;
-  /** The mean, for requests of unknown length. By the insensitivity of queues that share their processor, more of the distribution matters little. */
+  /** The mean, for requests of unknown length. In a queue with processor sharing the rest of the distribution matters little (insensitivity). */
   readonly outputTokens: number;
 }
 
@@ -61,7 +73,7 @@ export interface QueueOutcome {
 
 /** Warm-up: the pool is empty at first, so the first part of a run underestimates the load. */
 const WARM_UP = 0.2;
-/** A server with so many requests under way is overloaded, and the run ends. */
+/** A server with this many requests under way is overloaded, and the run ends. */
 const MAX_UNDER_WAY = 20_000;
 
 /** Each request goes to a server with the fewest under way. Undefined if a server is overloaded. */
@@ -162,7 +174,7 @@ function openServer({ tpot }: QueueServer, recorder: Pick<Recorder, 'addTpot'>):
 
   function beginAnswer(answer: Answer): void {
     answering.push(virtualTokens + answer.furtherTokens * answer.factor, answer);
-    // The next prompt has its turn.
+    // The next prompt has its turn: the pace is computed again, with as many requests.
     changeCount(0);
   }
 

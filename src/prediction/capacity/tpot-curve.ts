@@ -1,10 +1,10 @@
 /**
- * How long a token takes at a server with n requests under way, learned from samples.
+ * How long a token takes at a server with n requests under way, learned from samples. `simulate-queue.ts` has a table of symbols.
  *
  * A prediction says what a request meets that arrives at load n. During its answer the load returns towards its mean, so
  * a prediction at a high n is lower than the time per token while n stays that high: the regression dilution of a noisy
  * regressor. So each TPOT is held against the mean load while its answer was generated,
- *   n̄_i = 1/D_i ∫ n(t) dt over [t_i, t_i + D_i],  D_i = output tokens · TPOT_i,
+ *   n̄_i = 1/D_i ∫ n(t) dt from F_i to F_i + D_i,  D_i = output tokens · TPOT_i,
  * where n(t) is what the samples of the server show one after the other. Prompts take time from answers, and in bursts
  * they come while n is still low. With ρ̄_i the mean pace of computed prompts in the same span, and c the time that a
  * prompt token takes,
@@ -30,7 +30,7 @@ export interface TpotCurve {
 
 export interface ObservedNear {
   readonly promptTokensPerMs: number;
-  /** Observed times over those of the curve, sorted. */
+  /** Observed times divided by those of the curve, sorted. */
   readonly factors: Float64Array;
 }
 

@@ -20,7 +20,7 @@ export interface Accuracy {
   readonly mape: number;
   /** Median of the same. */
   readonly mdape: number;
-  /** Sum of |predicted − observed| over the sum of observed. */
+  /** Sum of |predicted − observed| divided by the sum of observed. */
   readonly wape: number;
   /** Mean of (predicted − observed) / observed: above 0 when predictions are too long. */
   readonly bias: number;
@@ -28,7 +28,7 @@ export interface Accuracy {
   readonly p90Coverage: number;
   /** Rows whose observed time was not above the predicted median. */
   readonly p50Coverage: number;
-  /** Mean pinball loss of the p90, over the mean observed time. */
+  /** Mean pinball loss of the p90, divided by the mean observed time. */
   readonly p90Pinball: number;
 }
 

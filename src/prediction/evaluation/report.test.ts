@@ -106,7 +106,7 @@ test('advice follows from the figures', () => {
 
 interface AdviceCase {
   readonly rows: number;
-  /** Predicted over observed. */
+  /** Predicted divided by observed. */
   readonly factor: number;
   readonly p90Factor: number;
   readonly isIdle?: boolean;

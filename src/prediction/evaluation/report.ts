@@ -47,10 +47,10 @@ const ABOUT_SERVED =
 
 const ABOUT_FIGURES = `<details><summary>What the figures mean</summary><dl>
 <dt>MAPE</dt><dd>The mean of the relative errors, each |predicted − observed| ÷ observed. MdAPE is their median.</dd>
-<dt>WAPE</dt><dd>The sum of |predicted − observed| over the sum of the observed times: long times count more.</dd>
+<dt>WAPE</dt><dd>The sum of |predicted − observed| divided by the sum of the observed times: long times count more.</dd>
 <dt>bias</dt><dd>The mean of (predicted − observed) ÷ observed. Above 0, predictions are too long.</dd>
 <dt>below p50, below p90</dt><dd>The share of observed times at or below that quantile. 50 and 90 are right.</dd>
-<dt>p90 pinball</dt><dd>The loss whose least value is the true p90, over the mean observed time. Less is better.</dd>
+<dt>p90 pinball</dt><dd>The loss that the true p90 makes smallest, divided by the mean observed time. Less is better.</dd>
 </dl></details>`;
 
 const ABOUT: Readonly<Record<string, string>> = {

@@ -26,7 +26,7 @@ const MAX_WAIT_MS = 1000;
 const HELP = {
   mape: 'Mean error of predictions, relative to the observed time.',
   mdape: 'Median error of predictions, relative to the observed time.',
-  wape: 'Sum of the errors of predictions over the sum of observed times.',
+  wape: 'Sum of the errors of predictions divided by the sum of observed times.',
   bias: 'Mean of what predictions were too long by, relative to the observed time.',
   p90_coverage: 'Share of observed times that were not above the predicted p90.',
 } as const;

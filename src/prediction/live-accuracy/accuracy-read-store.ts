@@ -159,7 +159,7 @@ const countedPartsSql: Statement<{ readonly kind: SumsKind; readonly part: strin
 export interface ErrorCount {
   /** Position among the ranges of the axis: 0 is below its first edge. */
   readonly range: number;
-  /** Position among the ranges of observed over predicted time: 0 is below the first edge. */
+  /** Position among the ranges of observed divided by predicted time: 0 is below the first edge. */
   readonly ratio: number;
   readonly times: number;
 }

@@ -27,7 +27,7 @@ export type ErrorAxisName = (typeof ERROR_AXES)[number]['name'];
 
 const FACTORS = [1.02, 1.05, 1.1, 1.15, 1.2, 1.3, 1.5, 2, 3, 4];
 
-/** Observed over predicted time, what divides the ranges of it. */
+/** The limits between the ranges of observed divided by predicted time. */
 export const RATIO_EDGES: readonly number[] = [...FACTORS.toReversed().map((factor) => 1 / factor), ...FACTORS];
 
 const METRIC_AT = ERROR_AXES.map(({ name }) => METRIC_FIELDS.indexOf(name as MetricName));

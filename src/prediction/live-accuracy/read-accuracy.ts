@@ -163,7 +163,7 @@ function toSeries(parts: readonly PartSums[]): AccuracySeries[] {
 export interface ErrorsByLoad {
   /** What divides the ranges of the axis. */
   readonly edges: readonly number[];
-  /** What divides the ranges of observed over predicted time. */
+  /** The limits between the ranges of observed divided by predicted time. */
   readonly ratioEdges: readonly number[];
   /** Only those with times. */
   readonly counts: readonly ErrorCount[];
