@@ -5,10 +5,10 @@
  *   node bench/accuracy.ts [--input FILE[@KV_TOKENS]]… [--no-pools] [--only TEXT]… [--predictor NAME]… [--seed N]
  *                          [--before FOLDER] [--save FILE] [--beside FILE]
  *
- * Judges each file by the protocols random, time and prequential (logs of requests, `FILE@480000`, by time and
+ * Evaluates each file by the protocols random, time and prequential (logs of requests, `FILE@480000`, by time and
  * prequential), and simulated pools with reports at once, late, in batches and lost. MAPE and the share of requests below
  * the p90 have 90 % intervals by block bootstrap. `--only` keeps cells whose name contains a text, `--predictor` some of
- * the predictors, `--seed` simulates others. `--before` judges another checkout of this program on the same rows;
+ * the predictors, `--seed` simulates others. `--before` evaluates another checkout of this program on the same rows;
  * `--save` keeps the figures after each cell, and `--beside` compares with such a file. Progress goes to standard error.
  *
  * Peers need Debian's python3-xgboost and python3-sklearn; `--python` names the interpreter. LightGBM is asked too where
@@ -67,21 +67,21 @@ const BEFORE = 'Trivet, before';
 const PHYSICS = 'physics alone';
 const PEERS = ['XGBoost', 'LightGBM', 'histogram boosting', 'Bayesian ridge'];
 
-type Judge = (cell: Cell, table: ObservationTable) => Promise<Result[]>;
+type Evaluate = (cell: Cell, table: ObservationTable) => Promise<Result[]>;
 
 function isAsked(predictor: string): boolean {
   return flags.predictor.length === 0 || flags.predictor.includes(predictor);
 }
 
-/** The rows that peers can be judged on; of a window of time all, which is asked before any peer could answer. */
+/** The test rows of peers; in a window of time all rows, which were asked before any peer could answer. */
 function createRowFilter(cell: Cell, table: ObservationTable, target: PredictionTarget): (answer: Answer) => boolean {
   const { windowMs } = cell;
   if (windowMs !== undefined) {
     const firstMs = table.atMs.subarray(0, table.count).reduce((least, ms) => Math.min(least, ms));
     return ({ row }) => table.atMs[row]! - firstMs >= windowMs[0] && table.atMs[row]! - firstMs < windowMs[1];
   }
-  const judged = new Set(planParts(table, target, cell).flatMap(({ judge }) => judge));
-  return ({ row }) => judged.has(row);
+  const testRows = new Set(planParts(table, target, cell).flatMap(({ test }) => test));
+  return ({ row }) => testRows.has(row);
 }
 
 function describeResult(
@@ -92,7 +92,7 @@ function describeResult(
   return { cell: cell.name, predictor, ...figures };
 }
 
-function judgeProgram(program: Program, predictor: string): Judge {
+function evaluateProgram(program: Program, predictor: string): Evaluate {
   return async (cell, table) => {
     const answers: Answers = await answerByProgram(program, cell);
     const figures = PREDICTION_TARGETS.map((target) => [
@@ -103,7 +103,7 @@ function judgeProgram(program: Program, predictor: string): Judge {
   };
 }
 
-const judgePhysics: Judge = async (cell, table) => {
+const evaluatePhysicsAlone: Evaluate = async (cell, table) => {
   if (cell.windowMs !== undefined) return [];
   const figures = PREDICTION_TARGETS.map((target) => [
     target,
@@ -112,7 +112,7 @@ const judgePhysics: Judge = async (cell, table) => {
   return [describeResult(cell, PHYSICS, Object.fromEntries(figures))];
 };
 
-const judgePeers: Judge = async (cell, table) => {
+const evaluatePeers: Evaluate = async (cell, table) => {
   if (cell.windowMs !== undefined) return [];
   const results = new Map<string, Result>();
   for (const target of PREDICTION_TARGETS) {
@@ -120,22 +120,22 @@ const judgePeers: Judge = async (cell, table) => {
     if (parts.length === 0) continue;
     const only = PEERS.filter(isAsked);
     const quantiles = cell.protocol !== 'prequential';
-    for (const { name, judged } of answerByPeers({ table, target, parts, python: flags.python, only, quantiles })) {
+    for (const { name, answers } of answerByPeers({ table, target, parts, python: flags.python, only, quantiles })) {
       const known = results.get(name) ?? describeResult(cell, name, {});
-      results.set(name, judged === undefined ? { ...known, missing: true } : { ...known, [target]: measure(judged) });
+      results.set(name, answers === undefined ? { ...known, missing: true } : { ...known, [target]: measure(answers) });
     }
   }
   return [...results.values()];
 };
 
-async function listJudges(ours: Program): Promise<Judge[]> {
-  const judges: Judge[] = [];
-  if (isAsked(OURS)) judges.push(judgeProgram(ours, OURS));
+async function listEvaluations(ours: Program): Promise<Evaluate[]> {
+  const evaluations: Evaluate[] = [];
+  if (isAsked(OURS)) evaluations.push(evaluateProgram(ours, OURS));
   if (flags.before !== undefined)
-    judges.push(judgeProgram(await loadProgram(pathToFileURL(`${flags.before}/`)), BEFORE));
-  if (isAsked(PHYSICS)) judges.push(judgePhysics);
-  if (PEERS.some(isAsked)) judges.push(judgePeers);
-  return judges;
+    evaluations.push(evaluateProgram(await loadProgram(pathToFileURL(`${flags.before}/`)), BEFORE));
+  if (isAsked(PHYSICS)) evaluations.push(evaluatePhysicsAlone);
+  if (PEERS.some(isAsked)) evaluations.push(evaluatePeers);
+  return evaluations;
 }
 
 function listCells(folder: string): Cell[] {
@@ -149,16 +149,16 @@ function listCells(folder: string): Cell[] {
   );
 }
 
-async function judgeCells(cells: readonly Cell[]): Promise<Result[]> {
+async function evaluateCells(cells: readonly Cell[]): Promise<Result[]> {
   const ours = await loadProgram(new URL('../', import.meta.url));
-  const judges = await listJudges(ours);
+  const evaluations = await listEvaluations(ours);
   const results: Result[] = [];
   console.log(`| cell | predictor | ${HEAD.join(' | ')} |\n|${'---|'.repeat(HEAD.length + 2)}`);
   for (const [i, cell] of cells.entries()) {
     const table = await readLog(ours, cell);
     console.error(`${i + 1} of ${cells.length}: ${cell.name}, ${table.count} rows`);
-    for (const judge of judges)
-      for (const result of await judge(cell, table)) {
+    for (const evaluate of evaluations)
+      for (const result of await evaluate(cell, table)) {
         console.log(formatRow(result));
         results.push(result);
       }
@@ -180,7 +180,7 @@ function listLines(lines: readonly string[]): string {
 
 const folder = mkdtempSync(join(tmpdir(), 'trivet-accuracy-'));
 try {
-  const results = await judgeCells(listCells(folder));
+  const results = await evaluateCells(listCells(folder));
   const saved = flags.beside === undefined ? [] : (JSON.parse(readFileSync(flags.beside, 'utf8')) as Result[]);
   const kept = saved.filter(({ predictor }) => predictor === OURS).map((result) => ({ ...result, predictor: BEFORE }));
   const compared = [...results, ...kept];

@@ -10,7 +10,7 @@ export interface Cell {
   readonly log: Log;
   readonly protocol: BenchProtocol;
   readonly reporting?: Reporting;
-  /** Judges only rows that were asked then, in milliseconds from the first one, and also those before the first refit. */
+  /** Evaluates only rows that were asked then, in milliseconds from the first one, and also those before the first refit. */
   readonly windowMs?: readonly [from: number, until: number];
 }
 

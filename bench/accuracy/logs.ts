@@ -1,4 +1,4 @@
-/** The recordings that are judged: files that the caller has, and pools that are simulated again with each run. */
+/** The recordings of the evaluation: files that the caller has, and pools that are simulated again with each run. */
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';

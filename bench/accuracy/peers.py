@@ -1,7 +1,7 @@
 """Learns from rows as llm-d's latency predictor does (its features and parameters, mean objective), and predicts others.
 
 Reads one JSON object from standard input: features (rows of numbers), observed (milliseconds), schedule (a list of
-{learn, judge} of row numbers), only (the peers that are asked), quantiles (whether p90 are asked too). Writes one JSON line a peer: name, predictions, one list for
+{train, test} of row numbers), only (the peers that are asked), quantiles (whether p90 are asked too). Writes one JSON line a peer: name, predictions, one list for
 each part of the schedule, and p90 likewise where the library knows quantiles. A library that is not installed is named on a
 line of its own, with "missing".
 """
@@ -85,13 +85,13 @@ PEERS = {
 }
 
 
-def judge(name, fit, task):
+def evaluate(name, fit, task):
     features = np.array(task["features"], dtype=float)
     observed = np.array(task["observed"], dtype=float)
     predictions, p90 = [], []
     for part in task["schedule"]:
-        predict, predict_p90 = fit(features[part["learn"]], observed[part["learn"]], task["quantiles"])
-        others = features[part["judge"]]
+        predict, predict_p90 = fit(features[part["train"]], observed[part["train"]], task["quantiles"])
+        others = features[part["test"]]
         predictions.append([float(value) for value in predict(others)])
         if predict_p90 is not None:
             p90.append([float(value) for value in predict_p90(others)])
@@ -104,7 +104,7 @@ def main():
         if name not in task["only"]:
             continue
         try:
-            print(json.dumps(judge(name, fit, task)), flush=True)
+            print(json.dumps(evaluate(name, fit, task)), flush=True)
         except ImportError:
             print(json.dumps({"name": name, "missing": True}), flush=True)
 

@@ -16,7 +16,7 @@ import type * as TrainModel from '../../src/prediction/training/train-model.ts';
 import type { Cell } from './cells.ts';
 
 /** A prediction beside what happened; a predictor that knows no quantiles has no p90. */
-export type Judged = Omit<Accuracy.Answer, 'p90Ms' | 'row'> & { readonly p90Ms?: number | undefined };
+export type TestAnswer = Omit<Accuracy.Answer, 'p90Ms' | 'row'> & { readonly p90Ms?: number | undefined };
 
 /** The parts of a checkout of this program that predict. */
 export interface Program {
@@ -45,21 +45,25 @@ export async function answerByProgram(program: Program, cell: Cell): Promise<Acc
   return program.evaluate(cell.protocol, table, { parameters, onProgress: () => {}, reporting: cell.reporting });
 }
 
-export function answerByPhysics(table: ObservationTable, target: PredictionTarget, parts: readonly Fold[]): Judged[] {
+export function answerByPhysics(
+  table: ObservationTable,
+  target: PredictionTarget,
+  parts: readonly Fold[],
+): TestAnswer[] {
   const observed = observedTimes(table, target);
-  return parts.flatMap(({ learn, judge }) => {
-    const times = Float64Array.from(learn, (row) => observed[row]!);
-    const physics = fitPhysics(target, selectRows(table, learn), times);
-    const predicted = new Float64Array(judge.length);
-    evaluatePhysics(physics, selectRows(table, judge), judge.length, predicted);
-    return judge.map((row, i) => ({ predictedMs: predicted[i]!, observedMs: observed[row]! }));
+  return parts.flatMap(({ train, test }) => {
+    const times = Float64Array.from(train, (row) => observed[row]!);
+    const physics = fitPhysics(target, selectRows(table, train), times);
+    const predicted = new Float64Array(test.length);
+    evaluatePhysics(physics, selectRows(table, test), test.length, predicted);
+    return test.map((row, i) => ({ predictedMs: predicted[i]!, observedMs: observed[row]! }));
   });
 }
 
 export interface PeerAnswers {
   readonly name: string;
   /** Undefined when its library is not installed. */
-  readonly judged: readonly Judged[] | undefined;
+  readonly answers: readonly TestAnswer[] | undefined;
 }
 
 interface PeerLine {
@@ -92,14 +96,14 @@ export function answerByPeers({ table, target, parts, python, only, quantiles }:
   const lines = stdout.split('\n').filter((line) => line !== '');
   return lines.map((line): PeerAnswers => {
     const { name, missing, predictions = [], p90 } = JSON.parse(line) as PeerLine;
-    const judged = parts.flatMap(({ judge }, part) =>
-      judge.map((row, i) => ({
+    const answers = parts.flatMap(({ test }, part) =>
+      test.map((row, i) => ({
         predictedMs: predictions[part]?.[i] ?? Number.NaN,
         p90Ms: p90?.[part]?.[i],
         observedMs: times[row]!,
       })),
     );
-    return { name, judged: missing === true ? undefined : judged };
+    return { name, answers: missing === true ? undefined : answers };
   });
 }
 

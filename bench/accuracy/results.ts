@@ -2,7 +2,7 @@
 
 import { bootstrapMean, type Interval } from '../../src/prediction/evaluation/bootstrap.ts';
 import { PREDICTION_TARGETS, type PredictionTarget } from '../../src/prediction/schema/observation-table.ts';
-import type { Judged } from './predictors.ts';
+import type { TestAnswer } from './predictors.ts';
 
 export interface Figures {
   readonly rows: number;
@@ -21,16 +21,16 @@ export interface Result {
   readonly tpot?: Figures | undefined;
 }
 
-export function measure(judged: readonly Judged[]): Figures | undefined {
-  if (judged.length === 0) return undefined;
-  const errors = judged.map(({ predictedMs, observedMs }) => (100 * Math.abs(predictedMs - observedMs)) / observedMs);
+export function measure(answers: readonly TestAnswer[]): Figures | undefined {
+  if (answers.length === 0) return undefined;
+  const errors = answers.map(({ predictedMs, observedMs }) => (100 * Math.abs(predictedMs - observedMs)) / observedMs);
   const mape = bootstrapMean(errors);
-  if (judged.some(({ p90Ms }) => p90Ms === undefined)) return { rows: judged.length, mape };
-  const covered = judged.map(({ observedMs, p90Ms }) => (observedMs <= p90Ms! ? 100 : 0));
-  const losses = judged.map(({ observedMs, p90Ms }) => pinball(observedMs - p90Ms!));
+  if (answers.some(({ p90Ms }) => p90Ms === undefined)) return { rows: answers.length, mape };
+  const covered = answers.map(({ observedMs, p90Ms }) => (observedMs <= p90Ms! ? 100 : 0));
+  const losses = answers.map(({ observedMs, p90Ms }) => pinball(observedMs - p90Ms!));
   const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
-  const p90Pinball = (100 * sum(losses)) / sum(judged.map(({ observedMs }) => observedMs));
-  return { rows: judged.length, mape, p90Coverage: bootstrapMean(covered), p90Pinball };
+  const p90Pinball = (100 * sum(losses)) / sum(answers.map(({ observedMs }) => observedMs));
+  return { rows: answers.length, mape, p90Coverage: bootstrapMean(covered), p90Pinball };
 }
 
 /** Koenker & Bassett 1978, at 0.9. */

@@ -1,4 +1,4 @@
-/** Which rows each peer learns from and which it is judged on: those of our own protocols, and only what was known then. */
+/** The training rows and test rows of each peer: those of our own protocols, and only what was known then. */
 import { FOLDS_OF, type Fold, leaveRunsOut, listRows, splitInTime } from '../../src/prediction/evaluation/folds.ts';
 import { listRefits } from '../../src/prediction/evaluation/prequential.ts';
 import { createKnownAt, type KnownAt } from '../../src/prediction/evaluation/report-times.ts';
@@ -9,7 +9,7 @@ import {
 } from '../../src/prediction/schema/observation-table.ts';
 import type { Cell } from './cells.ts';
 
-/** A peer that cannot predict before its first fit is not judged on the rows before. */
+/** A peer cannot predict before its first fit, so the rows before it are not among its test rows. */
 export function planParts(table: ObservationTable, target: PredictionTarget, { protocol, reporting }: Cell): Fold[] {
   const knownAt = createKnownAt(table, reporting);
   const observed = observedTimes(table, target);
@@ -17,25 +17,25 @@ export function planParts(table: ObservationTable, target: PredictionTarget, { p
     rows.filter((row) => observed[row]! > 0 && isKnown(knownAt(row, target), nowMs(row)));
   const always = () => Number.MAX_VALUE;
   const plans: Readonly<Record<Cell['protocol'], () => Fold[]>> = {
-    random: () => FOLDS_OF.random(table).map(({ learn, judge }) => ({ learn: select(learn, always), judge })),
+    random: () => FOLDS_OF.random(table).map(({ train, test }) => ({ train: select(train, always), test })),
     'leave-run-out': () =>
-      leaveRunsOut(table, undefined).map(({ learn, judge }) => ({ learn: select(learn, always), judge })),
+      leaveRunsOut(table, undefined).map(({ train, test }) => ({ train: select(train, always), test })),
     time: () => {
-      const { learn, judge, cutMsOfRun } = splitInTime(table);
-      return [{ learn: select(learn, (row) => cutMsOfRun(table.run[row]!)), judge }];
+      const { train, test, cutMsOfRun } = splitInTime(table);
+      return [{ train: select(train, (row) => cutMsOfRun(table.run[row]!)), test }];
     },
     prequential: () => {
       const inTime = listRows(table);
       const refits = listRefits(inTime.length).filter((at) => at > 0);
       return refits.map((at, i) => ({
-        learn: select(inTime.slice(0, at), () => table.atMs[inTime[at] ?? 0]!),
-        judge: inTime.slice(at, refits[i + 1] ?? inTime.length),
+        train: select(inTime.slice(0, at), () => table.atMs[inTime[at] ?? 0]!),
+        test: inTime.slice(at, refits[i + 1] ?? inTime.length),
       }));
     },
   };
   return plans[protocol]()
-    .map(({ learn, judge }) => ({ learn, judge: judge.filter((row) => observed[row]! > 0) }))
-    .filter(({ learn, judge }) => learn.length >= 10 && judge.length > 0);
+    .map(({ train, test }) => ({ train, test: test.filter((row) => observed[row]! > 0) }))
+    .filter(({ train, test }) => train.length >= 10 && test.length > 0);
 }
 
 /** Without times in the source, all but what is lost. */

@@ -156,7 +156,7 @@ export const evaluateObservations = describeOperation({
       .string()
       .max(10_000)
       .optional()
-      .openapi({ description: 'Runs that leave-run-out judges, with commas; each in turn when absent' }),
+      .openapi({ description: 'Runs that leave-run-out tests, with commas; each in turn when absent' }),
     age: z
       .string()
       .refine((text) => parseAge(text) !== undefined, 'must be a whole number with ms, s or rows after it')

@@ -69,7 +69,7 @@ export function createEvaluateCommand(open: OpenModels): Command {
     )
     .addOption(createKvCapacityOption())
     .addOption(createServerOption())
-    .option('--hold-out <runs>', 'runs that leave-run-out judges, with commas; each in turn when left out', splitList)
+    .option('--hold-out <runs>', 'runs that leave-run-out tests, with commas; each in turn when left out', splitList)
     .option(
       '--age <age>',
       'how old metrics are with stale-metrics, as 500ms, 2s or 10rows (default: 1s, or 10rows)',

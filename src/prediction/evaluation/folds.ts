@@ -1,11 +1,12 @@
-/** Which rows each protocol learns from, and which it judges. */
+/** Which rows each protocol trains on, and which it tests. */
 import { Failure } from '../../errors.ts';
 import type { ObservationTable } from '../schema/observation-table.ts';
 import { createRandom } from '../simulator/random-draws.ts';
 
+/** Numbers of rows. */
 export interface Fold {
-  readonly learn: readonly number[];
-  readonly judge: readonly number[];
+  readonly train: readonly number[];
+  readonly test: readonly number[];
 }
 
 const SEEDS = [1, 2, 3, 4, 5];
@@ -25,16 +26,16 @@ export interface TimeSplit extends Fold {
 }
 
 export function splitInTime(table: ObservationTable): TimeSplit {
-  const learn: number[] = [];
-  const judge: number[] = [];
+  const train: number[] = [];
+  const test: number[] = [];
   const cutMs = new Map<number, number>();
   for (const [run, rows] of Map.groupBy(listRows(table), (row) => table.run[row]!)) {
     const cut = Math.floor(0.7 * rows.length);
-    learn.push(...rows.slice(0, cut));
-    judge.push(...rows.slice(cut));
+    train.push(...rows.slice(0, cut));
+    test.push(...rows.slice(cut));
     cutMs.set(run, table.atMs[rows[cut]!]!);
   }
-  return { learn, judge: inOrder(table, judge), cutMsOfRun: (run) => cutMs.get(run)! };
+  return { train, test: inOrder(table, test), cutMsOfRun: (run) => cutMs.get(run)! };
 }
 
 function inOrder(table: ObservationTable, rows: readonly number[]): number[] {
@@ -61,7 +62,7 @@ function splitRandomly(count: number, seed: number): Fold {
   }
   const cut = Math.max(1, Math.round(count / 10));
   // Rows are learned in the order of time: only the choice of the rows that are left out is random.
-  return { judge: rows.slice(0, cut), learn: rows.slice(cut).sort((a, b) => a - b) };
+  return { test: rows.slice(0, cut), train: rows.slice(cut).sort((a, b) => a - b) };
 }
 
 const LOAD_BANDS = 5;
@@ -85,8 +86,8 @@ function leaveGroupsOut(table: ObservationTable, labels: ArrayLike<number>): Fol
   const groups = [...new Set(Array.from(labels))].sort((a, b) => a - b);
   if (groups.length < 2) throw new Failure('invalid', 'Cannot leave a load out: every row has the same');
   return groups.map((group) => ({
-    learn: rows.filter((row) => labels[row] !== group),
-    judge: rows.filter((row) => labels[row] === group),
+    train: rows.filter((row) => labels[row] !== group),
+    test: rows.filter((row) => labels[row] === group),
   }));
 }
 
@@ -116,8 +117,8 @@ export function leaveRunsOut(table: ObservationTable, holdOut: readonly string[]
   }
   const isOut = (row: number) => holdOut.includes(table.runs[table.run[row]!]!);
   const rows = Array.from({ length: table.count }, (_, i) => i);
-  const fold = { learn: rows.filter((row) => !isOut(row)), judge: rows.filter(isOut) };
-  if (fold.learn.length === 0) throw new Failure('invalid', 'Cannot leave every run out: none is left to learn from');
+  const fold = { train: rows.filter((row) => !isOut(row)), test: rows.filter(isOut) };
+  if (fold.train.length === 0) throw new Failure('invalid', 'Cannot leave every run out: none is left to learn from');
   return [fold];
 }
 

@@ -1,6 +1,6 @@
 /**
- * How a model is judged, each protocol answering another question. In none does a model see the rows it is judged on,
- * nor, where order matters, anything that came after them.
+ * How a model is evaluated: each protocol answers another question. In none has a model been trained on its test rows, nor, where
+ * order matters, on anything that came after them.
  */
 import { Failure } from '../../errors.ts';
 import { createLiveModel } from '../online/live-model.ts';
@@ -27,7 +27,7 @@ export type Protocol = (typeof PROTOCOLS)[number];
 export interface EvaluateOptions {
   readonly parameters: TrainParameters;
   readonly onProgress: (text: string) => void;
-  /** The runs that `leave-run-out` judges; each in turn when undefined. */
+  /** The runs that `leave-run-out` tests; each in turn when undefined. */
   readonly holdOut?: readonly string[] | undefined;
   /** How old the metrics are that `stale-metrics` predicts by; a second, or ten rows where rows have no times. */
   readonly age?: Age | undefined;
@@ -59,16 +59,16 @@ export function evaluate(protocol: Protocol, asReported: ObservationTable, optio
     return answers;
   }
   const folds = FOLDS_OF[protocol](table);
-  for (const [i, { learn, judge }] of folds.entries()) {
+  for (const [i, { train, test }] of folds.entries()) {
     options.onProgress(`${protocol}: part ${i + 1} of ${folds.length}`);
-    const model = trainModel('evaluated@1', selectRows(table, learn), options.parameters);
-    answerRows(model, table, judge, answers);
+    const model = trainModel('evaluated@1', selectRows(table, train), options.parameters);
+    answerRows(model, table, test, answers);
   }
   return answers;
 }
 
 /**
- * The trees stay as the first 70 % of each run taught them; what each row shows corrects the following ones, as in
+ * The trees stay as the first 70 % of each run taught them; each observed time adjusts the predictions after it, as in
  * service. A source without runs is one run. `asSeen` has the metrics by which the last 30 % are predicted.
  */
 function answerInTime(
@@ -78,11 +78,11 @@ function answerInTime(
   answers: Answers,
 ): void {
   onProgress('learning from the first 70 %');
-  const { learn, judge, cutMsOfRun } = splitInTime(table);
+  const { train, test, cutMsOfRun } = splitInTime(table);
   const knownAt = createKnownAt(table, reporting);
-  const learned = selectKnownBy(table, learn, { knownAt, nowMsOfRun: cutMsOfRun });
+  const learned = selectKnownBy(table, train, { knownAt, nowMsOfRun: cutMsOfRun });
   const live = createLiveModel(trainModel('evaluated@1', learned, parameters));
-  createLiveAnswerer(live, asSeen, { answers, knownAt })(judge);
+  createLiveAnswerer(live, asSeen, { answers, knownAt })(test);
 }
 
 const TYPICAL_AGE_MS = 1000;
@@ -99,16 +99,16 @@ function chooseAge(table: ObservationTable, age: Age | undefined): Age {
   return age;
 }
 
-/** Judged in the order of time, corrected by what the same runs have shown before, as a service new to them would. */
+/** Tests in the order of time, with predictions adjusted by the earlier times of the same runs, as by a service that is new to them. */
 function answerHeldOutRuns(table: ObservationTable, options: EvaluateOptions, answers: Answers): void {
   const folds = leaveRunsOut(table, options.holdOut);
   const inTime = listRows(table);
-  for (const [i, { learn, judge }] of folds.entries()) {
+  for (const [i, { train, test }] of folds.entries()) {
     options.onProgress(`leave-run-out: part ${i + 1} of ${folds.length}`);
-    const judged = new Set(judge);
-    const live = createLiveModel(trainModel('evaluated@1', selectRows(table, learn), options.parameters));
+    const testRows = new Set(test);
+    const live = createLiveModel(trainModel('evaluated@1', selectRows(table, train), options.parameters));
     createLiveAnswerer(live, table, { answers, knownAt: createKnownAt(table, options.reporting) })(
-      inTime.filter((row) => judged.has(row)),
+      inTime.filter((row) => testRows.has(row)),
     );
   }
 }

@@ -5,7 +5,7 @@ import { listLengths } from './answer-lengths.ts';
 import { hasTimes } from './folds.ts';
 import { escapeHtml } from './plots.ts';
 import { type Compared, compareAccuracy } from './report-baselines.ts';
-import type { Judged } from './report-tables.ts';
+import type { Evaluation } from './report-tables.ts';
 
 export interface Advice {
   readonly title: string;
@@ -13,7 +13,7 @@ export interface Advice {
   readonly text: string;
 }
 
-interface Evaluated extends Judged {
+interface Evaluated extends Evaluation {
   readonly protocol: string;
 }
 
@@ -57,12 +57,12 @@ function adviseOnRows({ table }: Evaluated): Advice | undefined {
   };
 }
 
-/** Rows of one minute resemble each other: drawn at random, they judge a model by what it has nearly seen. */
+/** Rows of one minute resemble each other: a test row that is drawn at random nearly stands in the training rows. */
 function adviseOnProtocol({ protocol, table }: Evaluated): Advice | undefined {
   if (protocol !== 'random' || !hasTimes(table)) return undefined;
   return {
-    title: 'Judge in the order of time too',
-    text: 'The rows have times. Drawn at random, judged rows have neighbours that were learned, which flatters. --protocol time judges later rows by earlier ones, as a service has to.',
+    title: 'Test in the order of time too',
+    text: 'The rows have times. Test rows that are drawn at random have neighbours among the training rows, which flatters. --protocol time tests on later rows than it trains on, as a service has to.',
   };
 }
 
@@ -106,7 +106,7 @@ const isBetterThanBaselines: Rule = (_, target, { model, median, prior }) => {
 const hasLowCoverage: Rule = ({ protocol }, target, { model }) => {
   if (model.p90Coverage >= LOW_COVERAGE) return undefined;
   const rest = ['time', 'prequential', 'leave-run-out', 'stale-metrics'].includes(protocol)
-    ? 'Judged rows differ from learned ones: learn from newer rows, and from every load that occurs.'
+    ? 'Test rows differ from training rows: train on newer rows, and on every load that occurs.'
     : 'A running service widens its p90 by what it observes; --protocol time shows how far that goes.';
   return {
     title: `${nameOf(target)}: do not promise the p90 yet`,
@@ -127,7 +127,7 @@ const isBiased: Rule = (_, target, { model }) => {
   const direction = model.bias > 0 ? 'long' : 'short';
   return {
     title: `${nameOf(target)}: predictions are too ${direction}`,
-    text: `By ${format(Math.abs(model.bias))} % in the mean. The judged rows come from a faster or slower time than the learned ones, or a few wild times pull the mean: compare it with the median error, ${format(model.mdape)} %.`,
+    text: `By ${format(Math.abs(model.bias))} % in the mean. The test rows come from a faster or slower time than the training rows, or a few extreme times pull the mean: compare it with the median error, ${format(model.mdape)} %.`,
   };
 };
 
@@ -139,12 +139,12 @@ const hasLongAnswers: Rule = (evaluated, target, { model }) => {
   if (long !== undefined && long.rows >= MIN_GROUP_ROWS && long.mape > STANDS_OUT * model.mape)
     return {
       title: 'TPOT: long answers are predicted badly',
-      text: `Answers of 16 tokens or more have ${format(long.mape)} %. A long answer lives through loads that come after it was sent: report the load while it runs, or judge by the median.`,
+      text: `Answers of 16 tokens or more have ${format(long.mape)} %. A long answer lives through loads that come after it was sent: report the load while it runs, or go by the median error.`,
     };
   if (short === undefined || short.rows < MIN_GROUP_ROWS || short.mape <= STANDS_OUT * (long?.mape ?? model.mape))
     return undefined;
   return {
-    title: 'TPOT: leave very short answers out of the judgement',
+    title: 'TPOT: look at longer answers only',
     text: `Answers of 2 or 3 tokens have ${format(short.mape)} %: one or two intervals are mostly the jitter of the network. Look at the row of 16 tokens or more.`,
   };
 };

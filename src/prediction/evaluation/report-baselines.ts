@@ -10,11 +10,11 @@ import { type Accuracy, type Answer, type Answers, measureAccuracy } from './acc
 import { answerRows } from './offline-answers.ts';
 
 export interface Baselines {
-  /** The median of all rows for every request, and their 90th percentile. It has seen the judged rows, which flatters it. */
+  /** The median of all rows for every request, and their 90th percentile. It is computed from the test rows, which flatters it. */
   readonly median: Answers;
   /** What a service answers for a model that it has learned nothing of. */
   readonly prior: Answers;
-  /** What the served version answers by itself, without what servers have shown since. It may have learned from the judged rows. */
+  /** What the served version answers by itself, without the reports after its training. It may have been trained on the test rows. */
   readonly served?: Answers | undefined;
 }
 
@@ -30,16 +30,16 @@ export function answerBaselines(table: ObservationTable, answers: Answers, serve
   };
 }
 
-/** As often as each row was judged. */
+/** As often as each row was tested. */
 function answerBy(model: LatencyModel, table: ObservationTable, answers: Answers): Answers {
   const rows = [...new Set(PREDICTION_TARGETS.flatMap((target) => answers[target].map(({ row }) => row)))];
   const own: Answers = { ttft: [], tpot: [] };
   answerRows(model, table, rows, own);
-  const ofJudged = (target: PredictionTarget) => {
+  const ofTested = (target: PredictionTarget) => {
     const byRow = new Map(own[target].map((answer) => [answer.row, answer]));
     return answers[target].map(({ row }) => byRow.get(row)).filter((one) => one !== undefined);
   };
-  return { ttft: ofJudged('ttft'), tpot: ofJudged('tpot') };
+  return { ttft: ofTested('ttft'), tpot: ofTested('tpot') };
 }
 
 function findConstant(table: ObservationTable, target: PredictionTarget): Pick<Answer, 'predictedMs' | 'p90Ms'> {
@@ -59,7 +59,7 @@ export interface Compared {
   readonly served: Accuracy | undefined;
 }
 
-/** Undefined when no row was judged. */
+/** Undefined when no row was tested. */
 export function compareAccuracy(
   { answers, baselines }: { readonly answers: Answers; readonly baselines: Baselines },
   target: PredictionTarget,

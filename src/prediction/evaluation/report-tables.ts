@@ -1,11 +1,11 @@
-/** Errors as tables: of all rows, and of each server, pod type and run where there are several. A baseline stands beside each. */
+/** Errors as tables: of all test rows, and of each server, pod type and run where there are several. Baselines stand beside them. */
 import { type ObservationTable, PREDICTION_TARGETS } from '../schema/observation-table.ts';
 import type { Accuracy, Answers } from './accuracy.ts';
 import { listLengths } from './answer-lengths.ts';
 import { escapeHtml } from './plots.ts';
 import { type Baselines, type Compared, compareAccuracy } from './report-baselines.ts';
 
-export interface Judged {
+export interface Evaluation {
   readonly table: ObservationTable;
   readonly answers: Answers;
   readonly baselines: Baselines;
@@ -23,30 +23,30 @@ const COLUMNS: readonly (readonly [heading: string, pick: (accuracy: Accuracy) =
   ['p90 pinball %', (a) => a.p90Pinball],
 ];
 
-export function renderOverall(judged: Judged): string {
-  const rows = PREDICTION_TARGETS.map((target) => renderRow([target.toUpperCase()], compareAccuracy(judged, target)));
-  return renderTable(judged, { label: 'Errors', lead: ['time'], rows });
+export function renderOverall(evaluation: Evaluation): string {
+  const rows = PREDICTION_TARGETS.map((target) => renderRow([target.toUpperCase()], compareAccuracy(evaluation, target)));
+  return renderTable(evaluation, { label: 'Errors', lead: ['time'], rows });
 }
 
 /** Nothing where no length is known. */
-export function renderLengths(judged: Judged): string {
-  const rows = listLengths(judged.table).flatMap(({ tokens, isOf }) => {
-    const compared = compareAccuracy(judged, 'tpot', isOf);
+export function renderLengths(evaluation: Evaluation): string {
+  const rows = listLengths(evaluation.table).flatMap(({ tokens, isOf }) => {
+    const compared = compareAccuracy(evaluation, 'tpot', isOf);
     return compared === undefined ? [] : [renderRow([tokens], compared)];
   });
   if (rows.length === 0) return '';
-  return `<section><h2>TPOT by output tokens</h2>${renderTable(judged, { label: 'TPOT by output tokens', lead: ['tokens'], rows })}</section>`;
+  return `<section><h2>TPOT by output tokens</h2>${renderTable(evaluation, { label: 'TPOT by output tokens', lead: ['tokens'], rows })}</section>`;
 }
 
 /** A longer list is not readable. */
 const MAX_GROUPS = 40;
 
-export function renderGroups(judged: Judged): string {
-  const { table } = judged;
+export function renderGroups(evaluation: Evaluation): string {
+  const { table } = evaluation;
   return [
-    renderGroup(judged, { title: 'By server', names: table.servers, groupOfRow: table.server }),
-    renderGroup(judged, { title: 'By pod type', names: table.podTypes, groupOfRow: table.podType }),
-    renderGroup(judged, { title: 'By run', names: table.runs, groupOfRow: table.run }),
+    renderGroup(evaluation, { title: 'By server', names: table.servers, groupOfRow: table.server }),
+    renderGroup(evaluation, { title: 'By pod type', names: table.podTypes, groupOfRow: table.podType }),
+    renderGroup(evaluation, { title: 'By run', names: table.runs, groupOfRow: table.run }),
   ].join('');
 }
 
@@ -56,10 +56,10 @@ interface Grouping {
   readonly groupOfRow: ArrayLike<number>;
 }
 
-/** Nothing unless the judged rows are of several. */
-function renderGroup(judged: Judged, { title, names, groupOfRow }: Grouping): string {
+/** Nothing unless the test rows are of several. */
+function renderGroup(evaluation: Evaluation, { title, names, groupOfRow }: Grouping): string {
   const counts = new Map<number, number>();
-  for (const { row } of PREDICTION_TARGETS.flatMap((target) => judged.answers[target]))
+  for (const { row } of PREDICTION_TARGETS.flatMap((target) => evaluation.answers[target]))
     counts.set(groupOfRow[row]!, (counts.get(groupOfRow[row]!) ?? 0) + 1);
   if (counts.size < 2) return '';
   const busiest = [...counts].sort(([, a], [, b]) => b - a).slice(0, MAX_GROUPS);
@@ -68,12 +68,12 @@ function renderGroup(judged: Judged, { title, names, groupOfRow }: Grouping): st
     .sort((a, b) => names[a]!.localeCompare(names[b]!, 'en', { numeric: true }));
   const rows = groups.flatMap((group) =>
     PREDICTION_TARGETS.flatMap((target) => {
-      const compared = compareAccuracy(judged, target, (row) => groupOfRow[row] === group);
+      const compared = compareAccuracy(evaluation, target, (row) => groupOfRow[row] === group);
       return compared === undefined ? [] : [renderRow([names[group] || '(none)', target.toUpperCase()], compared)];
     }),
   );
   const left = counts.size > MAX_GROUPS ? `<p>The ${MAX_GROUPS} with the most rows, of ${counts.size}.</p>` : '';
-  return `<section><h2>${title}</h2>${left}${renderTable(judged, { label: title, lead: ['name', 'time'], rows })}</section>`;
+  return `<section><h2>${title}</h2>${left}${renderTable(evaluation, { label: title, lead: ['name', 'time'], rows })}</section>`;
 }
 
 interface Table {
@@ -83,7 +83,7 @@ interface Table {
 }
 
 /** Where the page is narrow, each row becomes a card whose figures name their columns. */
-function renderTable({ servedId }: Judged, { label, lead, rows }: Table): string {
+function renderTable({ servedId }: Evaluation, { label, lead, rows }: Table): string {
   const names = lead.map((heading) => `<th scope="col" class="name">${heading}</th>`);
   const figures = ['rows', ...COLUMNS.map(([heading]) => heading)].map((heading) => `<th scope="col">${heading}</th>`);
   const head = [...names, ...figures].join('');

@@ -130,11 +130,11 @@ function adviseOn({ rows, factor, p90Factor, isIdle = false }: AdviceCase): stri
     appendObservation(table, { targetModel: 'm', input, atMs: row, ttftMs: observedMs, tpotMs: undefined });
     answers.ttft.push({ row, observedMs, predictedMs, p90Ms: predictedMs * p90Factor });
   }
-  const judged = { table, answers, baselines: answerBaselines(table, answers) };
-  return advise({ ...judged, protocol: 'time' }).map(({ title }) => title);
+  const evaluation = { table, answers, baselines: answerBaselines(table, answers) };
+  return advise({ ...evaluation, protocol: 'time' }).map(({ title }) => title);
 }
 
-test('errors over time begin where rows are judged', () => {
+test('errors over time begin at the first test row', () => {
   const [, plot] = evaluate(['a']).split('aria-label="Error over time');
   const ticks = [...plot!.split('</svg>')[0]!.matchAll(/text-anchor="middle">(\d+)</g)].map(([, tick]) => Number(tick));
   assert.deepEqual(ticks, [60, 80, 100]);

@@ -6,7 +6,7 @@ import { escapeHtml, type Plot, type Point, renderPlot } from './plots.ts';
 import { advise, renderAdvice } from './report-advice.ts';
 import { answerBaselines } from './report-baselines.ts';
 import { PAGE_STYLE } from './report-style.ts';
-import { type Judged, renderGroups, renderLengths, renderOverall } from './report-tables.ts';
+import { type Evaluation, renderGroups, renderLengths, renderOverall } from './report-tables.ts';
 
 export interface ReportInput {
   readonly protocol: string;
@@ -20,7 +20,7 @@ export interface ReportInput {
 export function renderReport(input: ReportInput): string {
   const { table, answers } = input;
   const { served } = input;
-  const judged: Judged = { table, answers, baselines: answerBaselines(table, answers, served), servedId: served?.id };
+  const evaluation: Evaluation = { table, answers, baselines: answerBaselines(table, answers, served), servedId: served?.id };
   const title = `Prediction accuracy, protocol ${input.protocol}`;
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
@@ -29,21 +29,21 @@ export function renderReport(input: ReportInput): string {
 <p>${input.table.count} observations from ${input.inputs.map((path) => `<code>${escapeHtml(path)}</code>`).join(', ')}. ${escapeHtml(ABOUT[input.protocol] ?? '')}</p>
 ${ABOUT_BASELINES}
 ${served === undefined ? '' : ABOUT_SERVED}
-${renderOverall(judged)}
+${renderOverall(evaluation)}
 ${ABOUT_FIGURES}
-${renderAdvice(advise({ ...judged, protocol: input.protocol }))}
+${renderAdvice(advise({ ...evaluation, protocol: input.protocol }))}
 ${PREDICTION_TARGETS.map((target) => renderTarget(target, input)).join('\n')}
-${renderLengths(judged)}
-${renderGroups(judged)}
+${renderLengths(evaluation)}
+${renderGroups(evaluation)}
 </main></body></html>
 `;
 }
 
 const ABOUT_BASELINES =
-  '<p>A model is worth its trouble where it beats both: the median, which answers every request with the median of all rows (and has seen the judged ones), and the prior, which a service answers with before it has learned anything.</p>';
+  '<p>A model is worth its trouble where it beats both: the median, which answers every request with the median of all rows (the test rows too), and the prior, which a service answers with before it has learned anything.</p>';
 
 const ABOUT_SERVED =
-  '<p>The served version answers by itself, without what servers have shown since it was learned. It may have learned from the judged rows, which flatters it.</p>';
+  '<p>The served version answers alone, without the reports after its training. It may have been trained on the test rows, which flatters it.</p>';
 
 const ABOUT_FIGURES = `<details><summary>What the figures mean</summary><dl>
 <dt>MAPE</dt><dd>The mean of the relative errors, each |predicted − observed| ÷ observed. MdAPE is their median.</dd>
@@ -54,25 +54,25 @@ const ABOUT_FIGURES = `<details><summary>What the figures mean</summary><dl>
 </dl></details>`;
 
 const ABOUT: Readonly<Record<string, string>> = {
-  random: 'A tenth of the rows, drawn at random, is judged by a model of the others; five times.',
-  time: 'The last 30 % of the rows of each run are judged in order by a model of the first 70 %, corrected as in service by what was known before each.',
+  random: 'A tenth of the rows, drawn at random, tests a model of the others; five times.',
+  time: 'The last 30 % of the rows of each run test a model of the first 70 %, in order; its predictions are adjusted, as in service, by the times that were known before each.',
   prequential: 'Each row is predicted before it is learned from.',
-  'leave-load-out': 'Rows of each band of load are judged by a model that has seen only the other bands.',
-  'leave-server-out': 'Rows of each server are judged by a model that has seen only the other servers.',
+  'leave-load-out': 'Rows of each band of load test a model that was trained on the other bands only.',
+  'leave-server-out': 'Rows of each server test a model that was trained on the other servers only.',
   'leave-run-out':
-    'Rows of the runs that were held out are judged in order by a model of the other runs, corrected as in service by what was known before each.',
+    'Rows of the runs that were held out test a model of the other runs, in order; its predictions are adjusted, as in service, by the times that were known before each.',
   'stale-metrics':
     'As time, but the last 30 % are predicted by metrics of their servers that are old: what the rows before them said.',
 };
 
 function renderTarget(target: PredictionTarget, { table, answers }: ReportInput): string {
-  const judged = answers[target];
-  if (judged.length === 0) return '';
+  const answered = answers[target];
+  if (answered.length === 0) return '';
   const plots = [
-    plotScatter(judged),
-    plotErrorByLoad(judged, table),
-    plotCalibration(judged, table),
-    plotOverTime(judged),
+    plotScatter(answered),
+    plotErrorByLoad(answered, table),
+    plotCalibration(answered, table),
+    plotOverTime(answered),
   ];
   return `<section><h2>${target === 'ttft' ? 'Time to first token' : 'Time per output token'}</h2><div class="plots">${plots.map(renderPlot).join('')}</div></section>`;
 }
@@ -80,9 +80,9 @@ function renderTarget(target: PredictionTarget, { table, answers }: ReportInput)
 /** More dots than this only make the page heavy. */
 const MAX_DOTS = 1500;
 
-function plotScatter(judged: readonly Answer[]): Plot {
-  const every = Math.ceil(judged.length / MAX_DOTS);
-  const points = judged
+function plotScatter(answered: readonly Answer[]): Plot {
+  const every = Math.ceil(answered.length / MAX_DOTS);
+  const points = answered
     .filter((_, i) => i % every === 0)
     .map((answer) => ({ x: answer.observedMs, y: answer.predictedMs }));
   const times = points.flatMap((point) => [point.x, point.y]);
@@ -112,17 +112,17 @@ interface Band {
 const BANDS = 8;
 
 /** Equal numbers of rows, rising by the requests that the server had. */
-function splitByLoad(judged: readonly Answer[], table: ObservationTable): Band[] {
+function splitByLoad(answered: readonly Answer[], table: ObservationTable): Band[] {
   const loadOf = ({ row }: Answer) => table.numRequestRunning[row]! + table.numRequestWaiting[row]!;
-  const sorted = [...judged].sort((a, b) => loadOf(a) - loadOf(b));
+  const sorted = [...answered].sort((a, b) => loadOf(a) - loadOf(b));
   const size = Math.ceil(sorted.length / BANDS);
   return Array.from({ length: Math.ceil(sorted.length / size) }, (_, b) => sorted.slice(b * size, (b + 1) * size)).map(
     (answers) => ({ load: answers.reduce((sum, answer) => sum + loadOf(answer), 0) / answers.length, answers }),
   );
 }
 
-function plotErrorByLoad(judged: readonly Answer[], table: ObservationTable): Plot {
-  const bands = splitByLoad(judged, table).map((band) => ({
+function plotErrorByLoad(answered: readonly Answer[], table: ObservationTable): Plot {
+  const bands = splitByLoad(answered, table).map((band) => ({
     load: band.load,
     accuracy: measureAccuracy(band.answers)!,
   }));
@@ -147,8 +147,8 @@ function plotErrorByLoad(judged: readonly Answer[], table: ObservationTable): Pl
   };
 }
 
-function plotCalibration(judged: readonly Answer[], table: ObservationTable): Plot {
-  const bands = splitByLoad(judged, table);
+function plotCalibration(answered: readonly Answer[], table: ObservationTable): Plot {
+  const bands = splitByLoad(answered, table);
   const share = (band: Band, limit: (answer: Answer) => number) =>
     (100 * band.answers.filter((answer) => answer.observedMs <= limit(answer)).length) / band.answers.length;
   const last = bands.at(-1)?.load ?? 1;
@@ -184,8 +184,8 @@ function plotCalibration(judged: readonly Answer[], table: ObservationTable): Pl
   };
 }
 
-function plotOverTime(judged: readonly Answer[]): Plot {
-  const sorted = [...judged].sort((a, b) => a.row - b.row);
+function plotOverTime(answered: readonly Answer[]): Plot {
+  const sorted = [...answered].sort((a, b) => a.row - b.row);
   const size = Math.ceil(sorted.length / 40);
   const blocks = Array.from({ length: Math.ceil(sorted.length / size) }, (_, b) =>
     sorted.slice(b * size, (b + 1) * size),

@@ -1,12 +1,13 @@
-/** A new model must first be better than the served one, on the newest rows, which neither has seen. */
+/** A new model replaces the served one only if it predicts the newest rows better; neither was trained on these. */
 import type { Answers } from '../evaluation/accuracy.ts';
 import { answerRows } from '../evaluation/offline-answers.ts';
 import { createPriorModel, type LatencyModel } from '../model/model.ts';
 import { type ObservationTable, PREDICTION_TARGETS, selectRows } from '../schema/observation-table.ts';
 import { DEFAULT_TRAINING, type TrainParameters, trainModel } from '../training/train-model.ts';
 
-/** How two models did on the judged rows: mean absolute log error, over both targets. */
+/** The errors of two models on the test rows: the mean absolute log error of each target, and the mean of the two. */
 export interface Judgement {
+  /** How many test rows there are; stored under this name. */
   readonly judgedRows: number;
   readonly championError: number;
   readonly challengerError: number;
@@ -17,12 +18,12 @@ export interface Challenge extends Judgement {
   readonly winner: LatencyModel | undefined;
 }
 
-const JUDGED_SHARE = 0.2;
-const MAX_JUDGED_ROWS = 2000;
+const TEST_SHARE = 0.2;
+const MAX_TEST_ROWS = 2000;
 
 /**
  * `table` is in the order of time. Without a champion, the prior is to be beaten. `unseenRows` says how many of the
- * newest the champion has not learned from: judged on what it knows, it would win, and be served for ever.
+ * newest the champion has not learned from: tested on its training rows, it would always win.
  */
 export function challengeChampion(
   table: ObservationTable,
@@ -48,14 +49,14 @@ export function judgeChallenger(
   champion: LatencyModel,
   { unseenRows = table.count, ...parameters }: JudgeParameters,
 ): Judgement {
-  const judgedRows = Math.min(MAX_JUDGED_ROWS, Math.ceil(JUDGED_SHARE * table.count), Math.ceil(unseenRows / 2));
+  const judgedRows = Math.min(MAX_TEST_ROWS, Math.ceil(TEST_SHARE * table.count), Math.ceil(unseenRows / 2));
   const rows = Array.from({ length: table.count }, (_, row) => row);
-  const judged = rows.slice(table.count - judgedRows);
+  const testRows = rows.slice(table.count - judgedRows);
   const challenger = trainModel('challenger@1', selectRows(table, rows.slice(0, -judgedRows)), parameters);
   return {
     judgedRows,
-    championError: measureError(champion, table, judged),
-    challengerError: measureError(challenger, table, judged),
+    championError: measureError(champion, table, testRows),
+    challengerError: measureError(challenger, table, testRows),
   };
 }
 

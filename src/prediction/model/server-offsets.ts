@@ -52,12 +52,12 @@ export function readRowOffsets(
   });
 }
 
-/** Offsets and prices depend on each other: they are fitted in turn, each time from the last. */
+/** Offsets and prices depend on each other: they are fitted in turn this many times. */
 const ROUNDS = 10;
-/** So many rows settle the prices; the offsets are then those of all rows. */
+/** This many rows are enough for the prices; the offsets are then measured on all rows. */
 const MAX_FITTED_ROWS = 3000;
-/** The newest part of each server's rows, on which offsets must prove themselves. */
-const JUDGED_SHARE = 0.2;
+/** The newest share of each server's rows, on which predictions with offsets must have smaller errors. */
+const HELD_OUT_SHARE = 0.2;
 const MIN_ROWS = 40;
 
 /** Rows that all have this target, in the order of time. */
@@ -67,53 +67,53 @@ export interface ObservedRows {
   readonly observed: Float64Array;
 }
 
-/** None when there is one server, or when they would not have made the newest rows of each better. */
+/** None when there is one server, or when the held-out rows are not predicted better with offsets. */
 export function fitServerOffsets(rows: ObservedRows): ServerOffsets {
   const { count, server } = rows.table;
   if (count < MIN_ROWS || new Set(server.subarray(0, count)).size < 2) return NO_OFFSETS;
-  const { learned, judged } = splitByAge(server.subarray(0, count));
-  const trial = alternate(pickRows(rows, learned));
-  if (!isBetter(trial, pickRows(rows, judged))) return NO_OFFSETS;
+  const { learned, heldOut } = splitByAge(server.subarray(0, count));
+  const fit = alternate(pickRows(rows, learned));
+  if (!isBetter(fit, pickRows(rows, heldOut))) return NO_OFFSETS;
   return alternate(rows).offsets;
 }
 
 /** Not the newest rows of all: concatenated recordings end with servers that were not seen before. */
-function splitByAge(server: ArrayLike<number>): { readonly learned: number[]; readonly judged: number[] } {
+function splitByAge(server: ArrayLike<number>): { readonly learned: number[]; readonly heldOut: number[] } {
   const left = new Map<number, number>();
   for (let row = 0; row < server.length; row++) left.set(server[row]!, (left.get(server[row]!) ?? 0) + 1);
-  for (const [key, rows] of left) left.set(key, Math.ceil((1 - JUDGED_SHARE) * rows));
+  for (const [key, rows] of left) left.set(key, Math.ceil((1 - HELD_OUT_SHARE) * rows));
   const learned: number[] = [];
-  const judged: number[] = [];
+  const heldOut: number[] = [];
   for (let row = 0; row < server.length; row++) {
     const mine = left.get(server[row]!)!;
     left.set(server[row]!, mine - 1);
-    (mine > 0 ? learned : judged).push(row);
+    (mine > 0 ? learned : heldOut).push(row);
   }
-  return { learned, judged };
+  return { learned, heldOut };
 }
 
 function pickRows({ target, table, observed }: ObservedRows, picked: readonly number[]): ObservedRows {
   return { target, table: selectRows(table, picked), observed: Float64Array.from(picked, (row) => observed[row]!) };
 }
 
-interface Trial {
-  /** Prices of the pool, without offsets and with them. */
+interface OffsetFit {
+  /** The physics of the pool, fitted without offsets and together with them. */
   readonly alone: PhysicsModel;
   readonly adjusted: PhysicsModel;
   readonly offsets: ServerOffsets;
 }
 
-function isBetter({ alone, adjusted, offsets }: Trial, judged: ObservedRows): boolean {
-  const offset = readRowOffsets(offsets, judged.table);
-  const withOffsets = logRatios(adjusted, judged);
-  const without = logRatios(alone, judged);
+function isBetter({ alone, adjusted, offsets }: OffsetFit, heldOut: ObservedRows): boolean {
+  const offset = readRowOffsets(offsets, heldOut.table);
+  const withOffsets = logRatios(adjusted, heldOut);
+  const without = logRatios(alone, heldOut);
   let gain = 0;
   for (let row = 0; row < offset.length; row++)
     gain += Math.abs(without[row]!) - Math.abs(withOffsets[row]! - offset[row]!);
   return gain > 0;
 }
 
-function alternate(rows: ObservedRows): Trial {
+function alternate(rows: ObservedRows): OffsetFit {
   const step = Math.max(1, rows.table.count / MAX_FITTED_ROWS);
   const sample = pickRows(
     rows,
@@ -133,7 +133,7 @@ function alternate(rows: ObservedRows): Trial {
 function logRatios(physics: PhysicsModel, { table, observed }: ObservedRows): Float64Array {
   const predicted = new Float64Array(table.count);
   evaluatePhysics(physics, table, table.count, predicted);
-  // A load beyond all numbers is predicted at infinity, and an offset of that would be one for every load.
+  // Physics predicts infinity for an infinite load, and the offset of such a row would be wrong for every other load.
   return predicted.map((value, row) => Math.log(observed[row]! / clampMs(value)));
 }
 
@@ -180,12 +180,12 @@ function takeOffsets(
 
 /** The variance of a median of normal values is this many times that of their mean. */
 const MEDIAN_VARIANCE = Math.PI / 2;
-/** Wild rows do not make all seem scattered. */
+/** A deviation is clipped at this (a factor of e), so that a few outliers do not raise the variance of all. */
 const MAX_DEVIATION = 1;
 
 /**
- * The median of each group, pulled to 0 by the empirical Bayes weight: the variance between groups, over it and the
- * variance of the group's median. With one group there is nothing between.
+ * The median of each group, times the empirical Bayes weight V / (V + v): V is the variance between groups, and v that of the
+ * group's median. With one group V is 0.
  */
 function shrinkGroups<K>(groups: ReadonlyMap<K, readonly number[]>, read: (row: number) => number): Map<K, number> {
   const medians = new Map<K, number>();
