@@ -58,7 +58,7 @@ function isHttpUrl(value: string): boolean {
   return url !== undefined && /^https?:$/.test(url.protocol) && url.search === '' && url.hash === '';
 }
 
-/** Base64 of a key of so many bytes. */
+/** A key of this many bytes, as base64. */
 export function key(bytes: number): z.ZodType<Uint8Array> {
   return z
     .string()

@@ -5,7 +5,7 @@ import type { Engine } from './engine.ts';
 import { createIdMaker, ID_END_MS, type IdMaker, type IdRange } from './ids.ts';
 import { type Statement, statement } from './store.ts';
 
-/** The span of a range. A process under load reserves the next when half of it is over. */
+/** The span of a range. Under load, a process reserves the next range when half of this one has passed. */
 export const RANGE_MS = 10_000;
 /** A try fails only when another process has reserved the same stripe, so some process makes progress with each try. */
 const MAX_TRIES = 1000;
@@ -17,7 +17,7 @@ export interface Stripe {
 
 /** The table `id_stripes`: up to which time each stripe is reserved. */
 export interface StripeTable {
-  /** The stripe that is reserved the shortest comes first. */
+  /** The stripe whose reservation ends first comes first. */
   list(): Promise<readonly Stripe[]>;
   /** False when another process has reserved the stripe since it was seen. */
   reserve(seen: Stripe, untilMs: number): Promise<boolean>;

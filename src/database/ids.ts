@@ -3,8 +3,8 @@
  * their clocks do ([decision](../../docs/decisions/0009-ids.md)).
  *
  * An id is 41 bits of milliseconds, 7 bits of a stripe, and 5 bits that count. A process reserves a range of ids in the
- * database: one stripe over a span of milliseconds. Ranges never overlap, and a process makes each id of its range once. So a
- * wrong clock makes ids follow the time badly, and never makes two the same.
+ * database: one stripe over a span of milliseconds. Ranges never overlap, and a process makes each id of its range once. So with a
+ * wrong clock ids follow the time badly, but no two are the same.
  */
 
 /** 2025-01-01: 41 bits of milliseconds from here last until 2094. */

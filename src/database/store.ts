@@ -92,8 +92,8 @@ export function conditionalProcedure<Input, Result>(
 
 export interface WriteOptions {
   /**
-   * On PostgreSQL the statements and their commit take one round trip, not two. When the connection breaks, the outcome is
-   * unknown, also where it would otherwise be known that nothing was stored. For what is written very often.
+   * On PostgreSQL the statements and their commit take one round trip, not two. If the connection breaks, it is never known
+   * whether they were stored. For transactions that are very frequent and may be repeated.
    */
   readonly inOneTrip?: true;
 }

@@ -8,12 +8,12 @@ export const SWEEP_BATCH = 500;
 const FIRST_BATCH = 32;
 const LONG_MS = 200;
 const SHORT_MS = 50;
-/** Between two batches others get their turn at the writer. */
+/** The pause between two batches, in which other writes get their turn. */
 const PAUSE_MS = 20;
 
 export interface DatedTable {
   readonly table: string;
-  /** The columns of the primary key: `ctid` and `rowid` are no portable names. */
+  /** The columns of the primary key, since `ctid` and `rowid` are not portable. */
   readonly key: string;
   readonly time: string;
 }
@@ -35,7 +35,7 @@ export interface SweepPace {
   readonly pause: () => Promise<void>;
 }
 
-/** How a sweep of several kinds goes. */
+/** How a sweep of several kinds proceeds, reports errors and is ended. */
 export interface Sweeping extends SweepPace {
   /** Called with each kind that cannot be swept; if it throws, the sweep ends. */
   readonly onFailure: (kind: string, error: unknown) => void;

@@ -26,7 +26,7 @@ export interface RowsText<T extends RowTypes> {
   readonly more: (position: number) => string;
 }
 
-/** A statement that was made for each width, from the widest to 1. */
+/** The same statement for each width, from the widest to 1. */
 export interface MultiRowStatement<T extends RowTypes> {
   readonly names: readonly NameIn<T>[];
   readonly widths: readonly number[];
@@ -87,7 +87,7 @@ export interface RowOptions<T extends RowTypes> {
 
 /**
  * Binds the rows to as few statements as possible. A list that fits no width is padded with `filler` or, without it, with its
- * last row: safe where the same row changes nothing the second time. One padded statement costs less than several.
+ * last row, which must be safe to apply twice. One padded statement costs less than several.
  */
 export function bindRows<T extends RowTypes>(
   multiRow: MultiRowStatement<T>,

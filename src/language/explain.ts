@@ -29,7 +29,7 @@ interface Shape {
   readonly isOpen: boolean;
 }
 
-/** With and without what was given instead. */
+/** The shapes of a message, with the end `, got …` and without it. */
 function listShapes(english: string): Shape[] {
   return [
     { pieces: `${english}, got `.split('{}'), isOpen: true },

@@ -1,4 +1,4 @@
-/** The last notice of each cause. Each process tries to record a notice, and the one whose statement succeeds sends it. */
+/** The last notice about each cause. Each process tries to record a notice, and the one whose statement succeeds sends it. */
 import { type BoundStatement, conditionalProcedure, type Procedure, type Store, statement } from '../database/store.ts';
 
 // Of two processes, the second waits for the row and then finds the state recorded. A recorded time in the future was written by
@@ -13,7 +13,7 @@ const openNoticesSql = statement<{ cause: string }>(
   'open-notices',
   `SELECT cause FROM notices WHERE cause >= $1 AND cause < $2 AND state <> 'fine' ORDER BY cause`,
 );
-// Rows are kept for as long as another notice of the same cause would come too soon.
+// A row is kept until another notice about the same cause may be sent.
 const forgetFineSql = statement('forget-fine-notices', `DELETE FROM notices WHERE state = 'fine' AND sent_at_ms <= $1`);
 const closeSql = statement('close-notice', `UPDATE notices SET state = 'fine' WHERE cause = $1`);
 

@@ -1,4 +1,4 @@
-/** Sends notices by mail, and publishes them as events. Every process looks for troubles; the store decides which one sends. */
+/** Sends notices by mail, and publishes them as events. Every process looks for troubles; a record in the store decides which process sends. */
 import type { BoundStatement, Store } from '../database/store.ts';
 import { isFailure } from '../errors.ts';
 import type { Mailer } from '../mail/mailer.ts';

@@ -24,7 +24,7 @@ export interface Operation<Input extends z.ZodObject, Output extends z.ZodType> 
   /** What is not in the path travels in the query of a GET or DELETE or beside a file, otherwise as JSON. */
   readonly input: Input;
   readonly output: Output;
-  /** The body is a file, and so is the answer, of at most so many bytes. */
+  /** The body is a file, and so is the answer, of at most this many bytes. */
   readonly takesFileOf?: number;
   readonly givesFile?: true;
 }

@@ -18,12 +18,12 @@ export function isFromOtherSite(c: Context<HttpEnv>, baseUrl: string): boolean {
   return !isOwnOrigin(origin, baseUrl, c.req.header('host'));
 }
 
-/** The name clients know us by, or the one this request came to (a browser does not let a page choose `Host`). */
+/** The configured host, or the one in the request's `Host`, which a page cannot choose in a browser. */
 function isOwnOrigin(origin: string, baseUrl: string, host: string | undefined): boolean {
   const own = new URL(baseUrl);
   if (origin === own.origin) return true;
   if (!URL.canParse(origin) || host === undefined) return false;
   const { protocol, host: sentHost } = new URL(origin);
-  // Anyone on the network path can write a page that came over plain http.
+  // Anyone on the network path can change a page that is loaded over plain http.
   return sentHost === host && (own.protocol !== 'https:' || protocol === 'https:');
 }

@@ -13,7 +13,7 @@ const HEARTBEAT_MS = 15_000;
 /** A browser has six connections to a host, and needs some for its pages. */
 const MAX_OF_PERSON = 4;
 const MAX_STREAMS = 200;
-/** Of a reader who does not read so much for so many rounds. */
+/** A stream is closed when its reader leaves more chunks than this unread. */
 const MAX_WAITING_CHUNKS = 4;
 
 /** The content of the page now; undefined when it may no longer be shown. */

@@ -37,7 +37,7 @@ const MAX_MESSAGE_LENGTH = 1000;
 export function createRefusalResponder(dependencies: RefusedPageDependencies): RespondPage {
   return (failure, status, c) => {
     if (c.req.method !== 'POST' || isWithoutRoute(failure)) return respondRefusal(failure, status, c);
-    // A browser sends no cookie of ours with such a form. A new one would replace it, and with it the forms that are open.
+    // A browser sends no cookie of ours with such a form. A new cookie would replace it, and forms that are open would be refused.
     if (isFromOtherSite(c, dependencies.baseUrl)) return c.redirect(`${PATH}?${REFUSED_PARAMETER}=${OTHER_SITE}`, 303);
     const { message, traceId } = toPageRefusal(failure, status, c);
     const refused = {

@@ -2,7 +2,7 @@
 const OTHERS = '(others)';
 
 /**
- * Names as labels of metrics: the first so many as they are, the others as one. Callers may report any name, and every
+ * Names as labels of metrics: up to a limit as they are, all later ones as one. Callers may report any name, and every
  * series takes memory and is written at each scrape.
  */
 export function createLabelLimit(maxNames: number): (name: string) => string {

@@ -1,4 +1,4 @@
-/** Webhooks: repositories and their hooks, the intake of events, and the delivery of what hooks asked for. */
+/** Webhooks: repositories and their hooks, the intake of events, and the delivery of events to hooks. */
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Area } from '../area.ts';
 import type { Config } from '../config/config.ts';
@@ -56,7 +56,7 @@ export interface WebhooksArea extends Area {
   readonly admin: HookAdmin;
   /** Notices to owners of webhooks; `pagesUrl` is where the pages are. */
   readonly createNotices: (pagesUrl: string) => NoticeSource;
-  /** To the webhooks of a repository; undefined when no repository is set. */
+  /** Publishes notices to the webhooks of a repository; undefined when no repository is set. */
   readonly publishNotice: PublishNotice | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** What could not be swept: logged, and counted so that an alert can see it. */
+/** Failures of sweeps: logged, and counted for alerts. */
 import { Counter } from 'prom-client';
 import type { Sweeping } from '../database/sweep.ts';
 import type { Log } from '../telemetry/log.ts';
@@ -11,7 +11,7 @@ export interface SweepFailuresDependencies {
   readonly metrics: Metrics;
 }
 
-/** `kinds` are all that this sweeper sweeps, so that each series is there before its first failure. */
+/** `kinds`: all kinds that this sweeper sweeps, so that each series exists before its first failure. */
 export function createSweepFailures(
   { log, metrics }: SweepFailuresDependencies,
   sweeper: string,
@@ -34,7 +34,7 @@ function createCounter(metrics: Metrics): Counter {
   });
 }
 
-/** That of another sweeper. */
+/** The counter that another sweeper has registered. */
 function findCounter(metrics: Metrics): Counter | undefined {
   return metrics.getSingleMetric(NAME) as Counter | undefined;
 }

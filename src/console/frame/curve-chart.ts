@@ -21,7 +21,7 @@ export interface CurveChart {
   readonly group?: string;
   /** Rising by x. */
   readonly points: readonly CurvePoint[];
-  /** Behind each value of an axis. */
+  /** The unit behind each value of an axis. */
   readonly xUnit?: string;
   readonly yUnit: string;
   /** The axis of y begins at 0; chosen from the points when left out. A line leaves the chart above it. */
@@ -60,7 +60,7 @@ export function renderCurve(texts: ConsoleTexts, chart: CurveChart): Html {
 <div class="clocks small soft" aria-hidden="true">${values}</div></div>${lines.length === 0 ? '' : html`<ul class="legend">${lines.map(renderKey)}</ul>`}</figure>`;
 }
 
-/** What is above the chart ends at its edge. */
+/** A value above the range of the chart is drawn at its edge. */
 function drawPath(
   points: readonly CurvePoint[],
   { top, scale }: { readonly top: number; readonly scale: Scale },

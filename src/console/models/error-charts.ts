@@ -8,7 +8,7 @@ import { type RangeErrors, shareBetween, summarizeErrors } from './error-ranges.
 
 const WIDTH = 600;
 const HEIGHT = 300;
-/** The width at which ranges without an end are drawn. */
+/** Ranges without an upper limit are drawn at this width. */
 const OPEN_FACTOR = 2;
 const FAINTEST = 0.12;
 

@@ -146,7 +146,7 @@ export interface LoadView {
 }
 
 export interface ModelHealth {
-  /** Those that are served and have the most samples, so many that a page can show them. */
+  /** Those that are served or have the most samples, at most as many as a page shows. */
   readonly models: readonly ModelHealthView[];
   readonly modelCount: number;
 }

@@ -110,7 +110,7 @@ export interface LogView {
   readonly deliveries: readonly ListedDeliveryView[];
   /** The list does not begin with the newest. */
   readonly isContinued: boolean;
-  /** So many fit on the page. */
+  /** The most deliveries on a page. */
   readonly pageSize: number;
   readonly nextBefore: number | undefined;
   readonly mistake: Mistake | undefined;

@@ -1,4 +1,4 @@
-/** Most bytes of all idle blocks. */
+/** The most bytes that idle blocks may have together. */
 const MAX_IDLE_BYTES = 16_777_216;
 const MIN_BYTES = 512;
 /** Added to a power of two, so that a message of that size fits with its header. */

@@ -11,7 +11,7 @@ export class ByteQueue {
   #block: Buffer = NOTHING;
   #start = 0;
   #end = 0;
-  /** Bytes of the block were handed out, and only their user knows when they are free. */
+  /** Bytes of the block were handed out; their user says when they are free. */
   #isHandedOut = false;
   /** The block of the last bytes that were handed out, when nothing else is in it. */
   #takenBlock: Buffer | undefined;

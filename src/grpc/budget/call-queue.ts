@@ -1,7 +1,7 @@
 import { type Linked, LinkedQueue } from './linked-queue.ts';
 import { COST, type Share } from './turns.ts';
 
-/** Bytes that answers which wait for a window and calls under way may keep before further calls have to wait. */
+/** Further calls wait while calls under way, and answers that wait for a window, keep more bytes than this. */
 const MAX_BYTES = 4_194_304;
 
 export interface QueuedCall extends Linked<QueuedCall> {
@@ -34,7 +34,7 @@ export class CallQueue {
     this.resume();
   }
 
-  /** Removes a call that is over, so that its request is freed before the calls before it have started. */
+  /** Removes a call that has ended while it waited, so that its request is freed at once. */
   remove(call: QueuedCall): void {
     this.#waiting.delete(call);
   }
@@ -54,7 +54,7 @@ export class CallQueue {
     const call = this.#waiting.first;
     if (call === undefined) return;
     await this.#dependencies.share.take(COST.call);
-    // The call may be over by now.
+    // The call may have ended by now.
     if (this.#waiting.delete(call)) await call.start();
   }
 }

@@ -1,5 +1,5 @@
 const FIRST_SLOTS = 16;
-/** A larger table is not kept once it is empty. */
+/** A table with more slots than this is replaced by a small one once it is empty. */
 const MAX_EMPTY_SLOTS = 256;
 
 export interface WithId {
@@ -9,7 +9,7 @@ export interface WithId {
 /**
  * Entries by their id, for a table that changes with each call. A `Map` does not suit that: when it grows, shrinks or is
  * cleared, V8 links its old memory to the new, for iterators that are under way. Once one link of that chain is in the old
- * generation, all later links, and what they hold, stay in memory until the whole heap is collected, and bring that about sooner.
+ * generation, all later links and their contents stay in memory until the whole heap is collected, which then happens more often.
  *
  * Open addressing with linear probing. The ids of one connection follow each other, so nearly every entry is in the slot of
  * its id; at worst a search passes all entries.
@@ -26,7 +26,7 @@ export class IdTable<T extends WithId> {
     return this.#slots[this.#findSlot(id)];
   }
 
-  /** The id is not in the table yet. */
+  /** The id must not be in the table yet. */
   add(entry: T): void {
     if (2 * (this.#size + 1) > this.#slots.length) this.#grow();
     this.#slots[this.#findSlot(entry.id)] = entry;

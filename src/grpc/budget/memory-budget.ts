@@ -1,7 +1,7 @@
 /**
  * One budget for the bytes that the transport keeps: requests that are not used yet, and answers that wait for a window. When
  * it is exceeded, calls of the network with the largest bytes × time are ended until there is room again, so that callers with
- * few bytes, or with many for a moment, do not notice. Size alone would be wrong: many connections that each keep a little for
+ * few bytes, or with many bytes for a moment, are not affected. Size alone would be wrong: many connections that keep a little for
  * ever would push out a connection that holds a large request for some milliseconds.
  */
 import { BlockPool } from './block-pool.ts';
@@ -32,7 +32,7 @@ export class MemoryBudget {
   readonly blocks = new BlockPool();
   readonly #monotonicMs: () => number;
   #bytes = 0;
-  /** Those that keep bytes. */
+  /** The calls that keep bytes. */
   readonly #accounts = new LinkedQueue<MemoryAccount>();
   #isShedding = false;
 

@@ -1,6 +1,6 @@
 /**
- * Fair shares of the event loop. A socket hands over megabytes in one turn of the loop, and a connection with calls all the time
- * would make all others wait. So a connection works until its share is spent, and continues after all others had theirs.
+ * Fair shares of the event loop. A socket may deliver megabytes in one turn of the loop, and a connection that always has calls
+ * would make all others wait. So a connection works until its share is spent, and continues after all others had their shares.
  */
 
 /** Costs are measured in units of about a microsecond of work. */
@@ -8,16 +8,16 @@ const MAX_SHARE = 600;
 /** With many connections that wait, each has a smaller share, so that all of them together do not take longer. */
 const TURN = 2400;
 /**
- * After so much work of all connections, those that work much wait for the next turn, and come first in it: a call cannot
- * be interrupted, and large ones of several connections add up.
+ * After this much work of all connections in a turn, connections that work much wait for the next turn, and are first in it: a
+ * call cannot be interrupted, and large calls of several connections add up.
  */
 const MAX_RUN = 1200;
 /** A connection that does less in a turn, on average, does not wait for others. */
 const LITTLE_WORK = 60;
 const MIN_SHARE = 60;
-/** Of a connection that has done nothing yet. */
+/** The share of a connection that has done nothing yet. */
 const FIRST_SHARE = 150;
-/** A connection pays for work that was larger than its share, up to this. */
+/** A connection whose work exceeded its share has less later, up to this much in all. */
 const MAX_DEBT = 20 * MAX_SHARE;
 /** 256 bytes a unit: 64 inputs, which have 5 KB, take 20 µs to predict. */
 const BYTES_PER_UNIT_LOG2 = 8;
@@ -67,7 +67,7 @@ export class Turns {
     this.#spent += cost;
   }
 
-  /** Whether so much was done in this turn that connections with much work before should wait. */
+  /** True when the work of this turn has reached the limit: connections that worked much before should wait. */
   get isFull(): boolean {
     return this.#spent - this.#spentBefore >= MAX_RUN;
   }

@@ -1,6 +1,6 @@
 import type { Linked } from '../budget/linked-queue.ts';
 
-/** What may go on for ever, so that a drain ends it early. */
+/** Streams that may never end; a drain ends them early. */
 export interface EndlessCall extends Linked<EndlessCall> {
   stop(): void;
 }

@@ -17,8 +17,8 @@ interface Checked {
    */
   check?(call: GrpcCall): Promise<void> | undefined;
   /**
-   * The method keeps none of a request's bytes once it has answered, or has asked for the next message: they are used for
-   * other requests. Without it they are never overwritten.
+   * Set if the method keeps none of a request's bytes once it has answered, or has taken the next message: their memory is then
+   * used for other requests. Otherwise the bytes are never overwritten.
    */
   readonly keepsNoBytes?: true;
 }

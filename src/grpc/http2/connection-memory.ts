@@ -27,7 +27,7 @@ export interface ConnectionMemoryDependencies {
   readonly shed: () => boolean;
   /** All memory of this connection is taken by requests of which no one is complete. */
   readonly shedUnfinished: () => void;
-  /** Lets the client send so many bytes more. */
+  /** Lets the client send this many more bytes. */
   readonly grant: (bytes: number) => void;
 }
 

@@ -123,7 +123,7 @@ export class Http2Stream implements Linked<Http2Stream> {
     return this.#isRemoteEnded ? this.#contentLeft === 0 : this.#contentLeft >= 0;
   }
 
-  /** Lets the client send so many bytes again. Small grants are collected. */
+  /** Lets the client send this many more bytes. Small grants are collected into one frame. */
   grant(bytes: number): void {
     this.#credit += bytes;
     if (this.#credit >= STREAM_WINDOW / 4) this.#sendCredit();
@@ -134,7 +134,7 @@ export class Http2Stream implements Linked<Http2Stream> {
     this.#sendCredit();
   }
 
-  /** Sends what was collected if the client could not send so many bytes without it. */
+  /** Sends the collected grants if the client could not send this many bytes without them. */
   ensureWindow(bytes: number): void {
     if (this.#receiveWindow < bytes) this.#sendCredit();
   }

@@ -2,8 +2,8 @@ import { type NetworkUse, NetworkUses } from '../budget/network-use.ts';
 import type { Http2Connection } from '../http2/connection.ts';
 
 /**
- * Limits the number of connections. When all places are taken, a new connection replaces one of the network that has most, if
- * that is its own network or one with more connections. Connections cost an attacker nothing, so opening many must neither keep
+ * Limits the number of connections. When all places are taken, a new connection replaces one of the network with the most
+ * connections, if that is its own network or has more than its own. Connections cost an attacker nothing, so opening many must neither keep
  * other networks out nor push out those with few.
  */
 export class Places {

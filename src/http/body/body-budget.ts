@@ -1,7 +1,6 @@
 /**
- * Bodies of requests take no more memory than this together. They are counted as they arrive: what a client only announces
- * takes no room. Without room, the body that began first among those that still arrive gives way: a client that sends its
- * body without a pause is done long before one that holds others up.
+ * A budget of memory for the bodies of all requests. Bytes are counted as they arrive, not as a client announces them. When the
+ * budget is used up, the unfinished body that began first is dropped: a client that sends without a pause has finished long before.
  */
 import { Failure } from '../../errors.ts';
 
@@ -11,9 +10,9 @@ export interface BodyBudget {
 }
 
 export interface CountedBody {
-  /** So many bytes have arrived. This body or others may have to give way. */
+  /** Counts bytes that have arrived. This body or others may have to give way. */
   add(bytes: number): void;
-  /** It has arrived whole, and does not give way any more. */
+  /** The body has arrived completely, and is not dropped any more. */
   complete(): void;
   /** It is no longer in memory. */
   close(): void;
@@ -21,7 +20,7 @@ export interface CountedBody {
 
 /** As much as 16 bodies of 10,000 rows of llm-d. */
 const MAX_BYTES = 100_663_296;
-/** Smaller bodies are not counted: as many as there may be connections take as much as 16 large ones. */
+/** Smaller bodies are not counted: one on each possible connection takes as much as 16 large ones together. */
 const SMALL_BYTES = 16 * 1024;
 
 /** Undefined as length: the body comes in chunks. */
@@ -29,7 +28,7 @@ export function isCounted(contentLength: string | undefined): boolean {
   return contentLength === undefined || Number(contentLength) > SMALL_BYTES;
 }
 
-/** A body that is larger than all of it may arrive while it is alone. */
+/** A body larger than the whole budget is accepted while no other body arrives. */
 export function createBodyBudget(maxBytes = MAX_BYTES): BodyBudget {
   let usedBytes = 0;
   /** The oldest first. */

@@ -2,7 +2,7 @@ import type { HonoRequest, MiddlewareHandler } from 'hono';
 import { Failure } from '../../errors.ts';
 import { type BodyBudget, isCounted } from './body-budget.ts';
 
-/** Forms, and the bodies of every endpoint that reads named fields. */
+/** For forms, and for the bodies of endpoints that read named fields. */
 export const FORM_MAX_BYTES = 16 * 1024;
 
 /**

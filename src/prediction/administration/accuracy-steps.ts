@@ -17,7 +17,7 @@ const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 const KEPT_MS = 30 * DAY_MS;
 const DEFAULT_LENGTH_MS = 12 * HOUR_MS;
-/** The shortest first: a step is kept apart for so long. */
+/** The lengths of steps, and for how long each is kept; the shortest first. */
 const POD_TYPE_STEPS = [
   { lengthMs: 12 * HOUR_MS, stepMs: 5 * MINUTE_MS },
   { lengthMs: 7 * DAY_MS, stepMs: HOUR_MS },

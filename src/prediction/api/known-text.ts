@@ -1,9 +1,9 @@
 import type { WireReader } from '../../grpc/protobuf/wire-reader.ts';
 
-/** Longer texts are decoded each time, so that none stays in memory for good. */
+/** Longer texts are decoded each time and not kept. */
 const MAX_KNOWN_BYTES = 256;
 
-/** A text that clients send again and again: it is decoded once. */
+/** Caches the last text: clients send the same one again and again, so it is decoded once. */
 export class KnownText {
   #text = '';
   #bytes = new Uint8Array(0);
@@ -14,7 +14,7 @@ export class KnownText {
     const text = reader.readUtf8(start, length);
     if (length > MAX_KNOWN_BYTES) return text;
     this.#text = text;
-    // A copy, which `slice` of a Buffer is not: other requests are read into the same memory.
+    // A copy (`slice` of a Buffer is a view): other requests are read into the same memory.
     this.#bytes = new Uint8Array(reader.bytes.subarray(start, start + length));
     return text;
   }

@@ -17,7 +17,7 @@ const POD_TYPE = 0x12;
 const SERVER_IP = 0x62;
 /** Tags of fields up to number 15 have one byte. */
 const TAGS_OF_A_BYTE = 0x80;
-/** From so many distinct pod types on, a map finds one faster than a look at each. */
+/** From this many distinct pod types on, a map is faster than a search of the list. */
 const MANY_POD_TYPES = 8;
 
 /** Decodes requests, one after another, into columns that it reuses. Not for two calls at the same time. */

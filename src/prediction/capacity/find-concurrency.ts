@@ -1,12 +1,12 @@
 /**
- * How many requests a server can have under way while limits hold: the largest n for which the quantiles of
- * T(x, L(n)) over prompts x, and of f · P(n), stay below. It takes no arrivals, so it costs milliseconds and follows a
- * server while it serves.
+ * How many requests a server can have under way while limits hold: the largest n at which two quantiles stay below their limits,
+ * that of the predicted TTFT T(x, L(n)) over prompts x at the load L(n), and that of the TPOT f · P(n). No arrivals are simulated,
+ * so it costs milliseconds, and can be repeated while the server serves.
  */
 import { type LatencyLimits, quantileOf } from './search-rates.ts';
 import type { QueuePool, QueueServer } from './simulate-queue.ts';
 
-/** Prompts of the mixture, evenly chosen from all, and ranks of the distribution of each. */
+/** How many prompts are taken, evenly from all, and at which ranks the distribution of the TTFT of each is read. */
 const PROMPTS = 32;
 const RANKS = [0.1, 0.3, 0.5, 0.7, 0.9, 0.97] as const;
 

@@ -19,7 +19,7 @@ export const LOAD_FIELDS = [
 export type LoadMetrics = Readonly<Record<(typeof LOAD_FIELDS)[number], number>>;
 
 export interface LoadCurve {
-  /** The mean metrics with so many requests under way. Beyond the samples they grow in proportion. */
+  /** The mean metrics with this many requests under way. Beyond the samples they grow in proportion. */
   at(underWay: number): LoadMetrics;
   /** The most requests under way for which there are enough samples. */
   readonly seen: number;
@@ -27,10 +27,10 @@ export interface LoadCurve {
   readonly lowest: number;
 }
 
-/** Means over fewer samples are joined with their neighbours'. */
+/** A knot is the mean of at least this many samples. */
 const MIN_KNOT_SAMPLES = 20;
 
-/** So many samples, or this share of them, must have met a lower load: the few of a start from idle are not typical of low loads. */
+/** This many samples, or this share of them if that is less, must have met a lower load: the few of a start from idle are not typical of low loads. */
 const LOW_SAMPLES = 300;
 const LOW_SHARE = 0.1;
 
@@ -82,7 +82,7 @@ function meanOf(samples: readonly LoadMetrics[]): LoadMetrics {
   return mapFields((name) => samples.reduce((sum, sample) => sum + sample[name], 0) / samples.length);
 }
 
-/** The first knot with at least so many requests under way. */
+/** The position of the first knot with at least this many requests under way. */
 function findKnot(knots: readonly Knot[], underWay: number): number {
   let [low, high] = [0, knots.length];
   while (low < high) {

@@ -1,14 +1,14 @@
 /**
- * The prompts that a server has still to compute, as first tokens show them. Prompts are computed one after the other:
- * each from its arrival, or from the newest first token before it, until its own first token, at one pace meanwhile. A
- * prompt whose first token is no later than that of one before it was computed together with it, in no time of its own.
+ * The prompts that a server has still to compute. Prompts are computed one after the other: each from its arrival, or from the
+ * latest first token of the prompts before it, until its own first token, at a constant pace. A prompt whose first token is no
+ * later than that of an earlier prompt was computed together with that, and takes no time of its own.
  */
 export interface PromptQueue {
-  /** Adds a prompt that arrives now. Returns the tokens of it that take no time of their own. */
+  /** Adds a prompt that arrives now. Returns its tokens if it takes no time of its own, else 0. */
   add(nowMs: number, prompt: QueuedPrompt): number;
   /** When all prompts that arrived so far are computed. */
   busyUntilMs(): number;
-  /** Tokens a millisecond that are computed from now on, until a prompt arrives or has its first token. */
+  /** How many tokens are computed in a millisecond, from now until a prompt arrives or has its first token. */
   readPace(nowMs: number): number;
 }
 
@@ -22,12 +22,12 @@ export interface ComputedPrompt extends QueuedPrompt {
   readonly startMs: number;
 }
 
-/** When a prompt is computed that arrives now, at a server that computes others until `busyUntilMs`. */
+/** When a prompt is computed that arrives now at a server that is busy with others until `busyUntilMs`. */
 export function computePrompt(nowMs: number, busyUntilMs: number, prompt: QueuedPrompt): ComputedPrompt {
   return { ...prompt, startMs: Math.max(nowMs, busyUntilMs) };
 }
 
-/** The moments must not go back. */
+/** `nowMs` must not decrease from call to call. */
 export function createPromptQueue(): PromptQueue {
   let waiting: ComputedPrompt[] = [];
   let busyUntilMs = Number.NEGATIVE_INFINITY;

@@ -12,28 +12,28 @@ import { countUnderWay } from './load-curve.ts';
 import { computePrompt } from './prompt-queue.ts';
 
 export interface PromptTimes {
-  /** The milliseconds that a prompt took which met about the same, drawn at random. */
+  /** The milliseconds that one of the observed prompts took, drawn at random from those in about the same situation. */
   draw(met: MetPrompt, random: Random): number;
 }
 
 export interface MetPrompt {
   /** Requests at the server when it arrived. */
   readonly underWay: number;
-  /** Tokens that the server had to compute of it. */
+  /** The tokens of the prompt that were not cached. */
   readonly tokens: number;
-  /** Others had to be computed first. A prompt that does not wait for others still waits for the step under way. */
+  /** Other prompts had to be computed before it. A prompt that does not wait for others still waits for the step under way. */
   readonly isQueued: boolean;
 }
 
-/** The requests that met one range of n; all ranges have about as many. */
+/** Prompts in a range of n; all ranges have about this many. */
 const RANGE_SAMPLES = 200;
-/** In a range, one of so many with the nearest number of tokens is drawn. */
+/** In a range, one of this many prompts is drawn, those with the nearest numbers of tokens. */
 const NEIGHBOURS = 10;
-/** At least so much of a mean time does not depend on tokens. */
+/** At least this share of a mean time does not depend on tokens. */
 const LEAST_BASE = 0.1;
-/** A time is drawn for another number of tokens than it was observed for, and scaled by this at most. */
+/** A drawn time was observed for another number of tokens. It is scaled to the number that is simulated, by this factor at most. */
 const MOST_SCALED = 2;
-/** After a pause as long, waiting requests that no sample shows are a queue of unknown length. */
+/** After a pause of this length between samples, requests that wait and are in no sample are a queue of unknown length. */
 const UNKNOWN_AFTER_MS = 2000;
 
 interface ObservedPrompt extends MetPrompt {
@@ -48,7 +48,7 @@ export function countUncached({
   return inputTokenLength * Math.max(0, 1 - prefixCacheScore);
 }
 
-/** Of one server. `reportedShare` of its requests are samples. */
+/** The samples must be of one server; `reportedShare` is the share of its requests that they are. */
 export function collectPromptTimes(samples: readonly Observation[], reportedShare: number): PromptTimes {
   const prompts = [...Map.groupBy(samples, ({ run }) => run).values()].flatMap((ofRun) =>
     listPrompts(ofRun, reportedShare),
@@ -62,7 +62,7 @@ export function collectPromptTimes(samples: readonly Observation[], reportedShar
       const { prompts: near, line } = ranges.find(({ end }) => end >= underWay) ?? ranges.at(-1)!;
       const first = Math.max(0, Math.min(findPlace(near, tokens) - (NEIGHBOURS >> 1), near.length - NEIGHBOURS));
       const drawn = near[first + Math.floor(random() * Math.min(NEIGHBOURS, near.length))]!;
-      // The longest prompts have no neighbours that are longer.
+      // The nearest prompts differ in length, most of all for the longest prompts.
       const scale = line(tokens) / line(drawn.tokens);
       return drawn.ms * Math.max(1 / MOST_SCALED, Math.min(MOST_SCALED, scale));
     },
@@ -83,7 +83,7 @@ function listPrompts(samples: readonly Observation[], reportedShare: number): Ob
     const { startMs, firstTokenMs } = computePrompt(atMs, busyUntilMs, { ...met, firstTokenMs: atMs + ttftMs });
     const isQueued = startMs > atMs;
     const isUnknown = !isQueued && input.numRequestWaiting > 0 && atMs - lastMs > UNKNOWN_AFTER_MS;
-    // Between two samples of a queue, others were computed that are no samples.
+    // Between two samples of a queue, the server also computed prompts that are not in the samples.
     const ms = Math.max(0, firstTokenMs - startMs) * (isQueued ? reportedShare : 1);
     if (!isUnknown) prompts.push({ ...met, isQueued, ms });
     busyUntilMs = Math.max(startMs, firstTokenMs);
@@ -97,7 +97,7 @@ interface LoadRange {
   readonly end: number;
   /** Rising by tokens. */
   readonly prompts: readonly ObservedPrompt[];
-  /** The mean time of prompts with so many tokens, above 0. */
+  /** The mean time of prompts with this number of tokens, above 0. */
   readonly line: (tokens: number) => number;
 }
 
@@ -116,7 +116,7 @@ function splitRanges(prompts: readonly ObservedPrompt[]): LoadRange[] {
   });
 }
 
-/** By least squares; with a base and a slope that are not below 0. */
+/** Least squares, with a base and a slope of at least 0. */
 function fitLine(prompts: readonly ObservedPrompt[]): (tokens: number) => number {
   const mean = (read: (prompt: ObservedPrompt) => number) =>
     prompts.reduce((sum, prompt) => sum + read(prompt), 0) / prompts.length;

@@ -18,17 +18,18 @@ import { countUnderWay } from './load-curve.ts';
 import { createMeanLoad, createMeanPace } from './mean-load.ts';
 
 export interface TpotCurve {
-  /** The median milliseconds for a token while so many are under way and prompts are computed at this pace. */
+  /** The median milliseconds for a token while this many requests are under way and prompts are computed at this pace. */
   at(underWay: number, promptTokensPerMs: number): number;
   /** Tokens of each answer a millisecond; below 0 while prompts take more than the whole server. */
   paceAt(underWay: number, promptTokensPerMs: number): number;
   /** Tokens that each answer loses to prompt tokens that take no time of their own. */
   countDelayed(underWay: number, promptTokens: number): number;
-  /** The pace of prompts that was typical at about so many under way, and how far observed times were from the curve. */
+  /** What was observed at about this many requests under way. */
   near(underWay: number): ObservedNear;
 }
 
 export interface ObservedNear {
+  /** The typical pace at which prompts were computed. */
   readonly promptTokensPerMs: number;
   /** Observed times divided by those of the curve, sorted. */
   readonly factors: Float64Array;
@@ -52,7 +53,7 @@ export interface TpotCurveOptions {
 }
 
 export const MIN_TPOT_SAMPLES = 40;
-/** The least share of a server that answers have on average, however many prompts it computes. */
+/** On average answers have at least this share of a server, however many prompts it computes. */
 const LEAST_SHARE = 0.05;
 const ROUNDS = 8;
 

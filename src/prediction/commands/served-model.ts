@@ -1,4 +1,4 @@
-/** The version of a model that is served, as the store of this machine has it. */
+/** Reads the served version of a model from the store of this machine. */
 import { openCliStore } from '../../command-line/open-cli-store.ts';
 import { remark } from '../../command-line/output.ts';
 import { isFailure } from '../../errors.ts';
@@ -9,7 +9,7 @@ import { listPromotedModels, readModelFile } from '../registry/model-store.ts';
 export interface ServedModel {
   /** Undefined while nothing is served under this name. */
   readonly model: LatencyModel | undefined;
-  /** What callers get then. */
+  /** What a call with a name that is not served gets: an answer of the prior, or a refusal. */
   readonly unknownModel: 'prior' | 'reject';
 }
 
@@ -20,7 +20,7 @@ export async function readServedModel(name: string): Promise<ServedModel> {
   return { model, unknownModel: opened.config.prediction.unknownModel };
 }
 
-/** For a report, which is worth having without it: undefined with a remark that says why. */
+/** For a report, which can do without it: returns undefined and prints the reason if it cannot be read. */
 export async function findServedModel(name: string | undefined): Promise<LatencyModel | undefined> {
   if (name === undefined) {
     remark('The report is without the served version: --model NAME names it');

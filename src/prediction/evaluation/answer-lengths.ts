@@ -1,7 +1,7 @@
 import type { ObservationTable } from '../schema/observation-table.ts';
 import { type Accuracy, type Answer, measureAccuracy } from './accuracy.ts';
 
-/** From so many output tokens up to the next: the jitter of a network makes up most of the time per token of two tokens. */
+/** Ranges of output tokens, each up to the next: the jitter of a network makes up most of the time per token of two tokens. */
 const FIRST_TOKENS = [2, 4, 16] as const;
 
 export interface LengthAccuracy {

@@ -24,7 +24,7 @@ const FEW_ROWS = 1000;
 const LOW_COVERAGE = 85;
 const HIGH_COVERAGE = 97;
 const LARGE_BIAS = 10;
-/** A group whose error is so many times that of all rows stands out. */
+/** A group with an error of at least this many times that of all rows stands out. */
 const STANDS_OUT = 1.5;
 const MIN_GROUP_ROWS = 50;
 const GOOD_ENOUGH = 15;

@@ -9,7 +9,7 @@ export interface Evaluation {
   readonly table: ObservationTable;
   readonly answers: Answers;
   readonly baselines: Baselines;
-  /** Of the version that is served, where it is known. */
+  /** The id of the served version, where it is known. */
   readonly servedId?: string | undefined;
 }
 
@@ -24,7 +24,9 @@ const COLUMNS: readonly (readonly [heading: string, pick: (accuracy: Accuracy) =
 ];
 
 export function renderOverall(evaluation: Evaluation): string {
-  const rows = PREDICTION_TARGETS.map((target) => renderRow([target.toUpperCase()], compareAccuracy(evaluation, target)));
+  const rows = PREDICTION_TARGETS.map((target) =>
+    renderRow([target.toUpperCase()], compareAccuracy(evaluation, target)),
+  );
   return renderTable(evaluation, { label: 'Errors', lead: ['time'], rows });
 }
 

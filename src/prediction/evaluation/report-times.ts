@@ -4,7 +4,7 @@ import { HISTORY_COLUMNS } from '../schema/columns.ts';
 import { type ObservationTable, type PredictionTarget, selectRows } from '../schema/observation-table.ts';
 
 export interface Reporting {
-  /** Each report comes so much later. */
+  /** How much later each report comes. */
   readonly delayMs: number;
   /** Reports are sent together, so often; 0 for each alone. */
   readonly batchMs: number;

@@ -13,14 +13,19 @@ export interface ReportInput {
   readonly inputs: readonly string[];
   readonly table: ObservationTable;
   readonly answers: Answers;
-  /** The version that is served, to stand beside. */
+  /** The served version, as one more baseline. */
   readonly served?: LatencyModel | undefined;
 }
 
 export function renderReport(input: ReportInput): string {
   const { table, answers } = input;
   const { served } = input;
-  const evaluation: Evaluation = { table, answers, baselines: answerBaselines(table, answers, served), servedId: served?.id };
+  const evaluation: Evaluation = {
+    table,
+    answers,
+    baselines: answerBaselines(table, answers, served),
+    servedId: served?.id,
+  };
   const title = `Prediction accuracy, protocol ${input.protocol}`;
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">

@@ -2,7 +2,7 @@
 import { METRICS } from '../schema/input-fields.ts';
 import { type ObservationTable, selectRows } from '../schema/observation-table.ts';
 
-/** How old the metrics are: a time, or for sources without times so many rows of the same server. */
+/** How old the metrics are: a time, or for sources without times a number of rows of the same server. */
 export type Age = { readonly ms: number } | { readonly rows: number };
 
 const AGE = /^(\d{1,9})(ms|s|rows)$/;

@@ -83,7 +83,7 @@ function isMixed({ atMs, underWay, stayMs }: TimedServer): boolean {
   return squares.length >= MIN_ROWS && meanOf(squares) / 2 > MIXED_RATIO * variance;
 }
 
-/** A log may be a sample of the requests, but hardly one of so many. */
+/** A log may be a sample of the requests, but hardly only one of this many. */
 const STRETCHED_BY = 100;
 
 /** By Little's law, requests under way are those that start while one stays. */

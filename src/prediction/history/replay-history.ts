@@ -70,7 +70,7 @@ function listEvents({ requests, rows, reportedAt }: ServerRequests): HistoryEven
   return reported.sort(compareEvents);
 }
 
-/** What is reported together is applied in the order in which it happened: a first token after its own dispatch. */
+/** Events that are reported together are applied in the order in which they happened: a first token after its dispatch. */
 function compareEvents(a: HistoryEvent, b: HistoryEvent): number {
   return a.knownMs - b.knownMs || a.eventMs - b.eventMs || Number(a.isDispatch) - Number(b.isDispatch) || a.row - b.row;
 }

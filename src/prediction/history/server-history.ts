@@ -23,7 +23,7 @@ export interface ServerHistory {
 const MAX_AGE_MS = 60_000;
 /** A request that waits for longer has most likely lost its report. */
 const MAX_WAIT_MS = 120_000;
-/** Servers begin requests in the order they come: of one that so many later ones have overtaken, a report was lost. */
+/** Servers begin requests in the order they come: when this many later requests had their first token before one, its report was lost. */
 const MAX_OVERTAKEN = 16;
 /** First tokens that are closer came from one step of the server. */
 const MIN_GAP_MS = 3;
@@ -162,7 +162,7 @@ function limitAge(ageMs: number): number {
   return ageMs <= MAX_AGE_MS ? Math.max(0, ageMs) : Number.NaN;
 }
 
-/** So many earlier moments are remembered, at least so far apart. */
+/** How many earlier moments are remembered, and how far apart they are at least. */
 const KEPT_MOMENTS = 16;
 const MOMENT_MS = 10;
 

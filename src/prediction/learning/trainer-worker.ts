@@ -52,7 +52,7 @@ const LEASE_MS = 15_000;
 const PAGES_A_ROUND = 16;
 /** Fewer fresh rows than this never cause a training. */
 const MIN_FRESH_ROWS = 50;
-/** After a training alarms wait so many times as long as it took: a pool that never comes to rest alarms on and on. */
+/** After a training, alarms wait this many times as long as it took: a pool that changes all the time raises alarms all the time. */
 const REST_OF_ALARMS = 4;
 
 export function createTrainer(dependencies: TrainerDependencies): Trainer {

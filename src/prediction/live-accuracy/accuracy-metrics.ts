@@ -12,7 +12,7 @@ import { countTimes, createSums, type LiveScores, mergeSums, toScores } from './
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
-/** Whole periods, the newest first, until there are so many times. */
+/** Whole periods are summed, the newest first, until they have this many times. */
 const ENOUGH_TIMES = 300;
 /** Of servers: about as many periods, whatever was reported. */
 const SERVER_MS = 30 * MINUTE_MS;

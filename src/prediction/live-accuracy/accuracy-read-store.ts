@@ -131,7 +131,7 @@ export async function listNewestServerSums(store: Store, fromMs: number): Promis
   return await readSums(store, newestByServerSql, [fromMs]);
 }
 
-// Older programs wrote `accuracy_counts`, which is not kept apart by parts.
+// Older programs wrote `accuracy_counts`, which has no columns for pod type or server.
 const countsOfAllSql: Statement<ErrorCount> = statement(
   'error_counts_of_all',
   `SELECT load_range AS "range", ratio, CAST(SUM(times) AS BIGINT) AS times FROM (
@@ -193,7 +193,7 @@ export async function listErrorCounts(
   return rows.map(({ range, ratio, times }) => ({ range: Number(range), ratio: Number(ratio), times: Number(times) }));
 }
 
-/** Pod types and servers of which errors are kept. */
+/** The pod types and servers that have stored errors. */
 export async function listErrorParts(
   store: Store,
   { targetModel, target, fromMs }: Pick<CountsRange, 'targetModel' | 'target' | 'fromMs'>,

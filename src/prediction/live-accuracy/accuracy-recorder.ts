@@ -101,7 +101,7 @@ export function createAccuracyRecorder(): AccuracyRecorder {
       countError(row, 'pod type', axes);
       if (row.server === '') return;
       addToPart(row, 'server');
-      // Servers are many: only the predicted times are kept apart by them.
+      // There are many servers: their errors are counted by predicted time only.
       countError(row, 'server', axes.slice(0, 1));
     },
     forgetPast(nowMs) {

@@ -97,7 +97,7 @@ type MergedTableName = 'accuracy_sums' | 'accuracy_counts' | 'error_counts';
 
 interface MergeRule {
   readonly table: MergedTableName;
-  /** Undefined for a table that is not kept apart by parts. */
+  /** Undefined for a table without columns for pod type or server. */
   readonly kind?: SumsKind;
   readonly fromMinutes: number;
   readonly toMinutes: number;
@@ -114,7 +114,7 @@ const SUMS_OF = {
   server: { table: 'accuracy_sums', kind: 'server' },
 } as const;
 
-/** Short periods for what happens now, longer ones for what is past. `accuracy_counts` is written by older programs only. */
+/** Recent periods are short, older ones long. `accuracy_counts` is written by older programs only. */
 const MERGE_RULES: readonly MergeRule[] = [
   { ...SUMS_OF['pod type'], fromMinutes: SUMS_MINUTES, toMinutes: 60, afterMs: 12 * HOUR_MS, maximum: 2000 },
   { ...SUMS_OF.server, fromMinutes: SUMS_MINUTES, toMinutes: 60, afterMs: HOUR_MS, maximum: 4000 },

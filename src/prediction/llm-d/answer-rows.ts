@@ -14,7 +14,7 @@ export interface AskedRows {
   readonly itemEnd: string;
 }
 
-/** One item a row, in the order of the rows; those of one slice are a group. */
+/** One item for each row, in their order. The items of one slice of rows are a group. */
 export type AnswerRows = (asked: AskedRows) => Promise<ItemGroup[]>;
 
 export function createRowAnswerer(dependencies: RowEstimatorDependencies): AnswerRows {

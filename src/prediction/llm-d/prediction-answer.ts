@@ -40,7 +40,7 @@ export function writeItem(ttft: Estimate, tpot: Estimate, end: string): string {
   );
 }
 
-/** Between the 10th and the 90th percentile of a normal distribution lie so many standard deviations. */
+/** The distance between the 10th and the 90th percentile of a normal distribution, in standard deviations. */
 const DEVIATIONS_WITHIN_BOUNDS = 2.563;
 
 function uncertaintyOf({ lowMs, highMs }: Estimate): number {
@@ -59,10 +59,10 @@ export interface BulkTotals {
   readonly hasErrors: boolean;
 }
 
-/** Items with commas between them: bytes where the answer has several such groups. */
+/** Items joined by commas, as bytes if the answer has several groups. */
 export type ItemGroup = string | Uint8Array<ArrayBuffer>;
 
-/** A large answer is put together from bytes: a text of megabytes holds up all calls while it is joined and encoded. */
+/** A large answer is assembled from bytes: joining and encoding a text of megabytes would delay all calls. */
 export function writeBulk(groups: readonly ItemGroup[], { count, durationMs, hasErrors }: BulkTotals): ItemGroup {
   const errors = hasErrors ? ',"errors":[]' : '';
   const start = '{"predictions":[';

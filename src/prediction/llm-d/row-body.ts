@@ -10,7 +10,7 @@ export async function readRowBody(call: Pick<Call, 'header' | 'bytes'>): Promise
   return await call.bytes();
 }
 
-/** A type that forms do not have also keeps pages of other sites from calling. */
+/** Forms cannot send this type, so pages of other sites cannot call either (CSRF). */
 function checkContentType(header: string): void {
   const type = header.split(';')[0]!.trim().toLowerCase();
   if (type === 'application/json') return;

@@ -24,7 +24,7 @@ import { ROWS_A_TURN } from './read-rows.ts';
 /** Processes learn by it that the times of a model measure something else than before. */
 export const MEASURES_TOPIC = 'llm-d-measures';
 
-/** So many rows without TPOT, over this time, are end-to-end times: of requests that stream, some would have ended. */
+/** If none of this many rows, over this time, has a TPOT, their times are end-to-end: of requests that stream, some would have one. */
 const MIN_HELD_ROWS = 200;
 const HELD_MS = 30_000;
 /** More are not held, however fast they came. */
@@ -72,7 +72,7 @@ const endToEndModelsSql = statement<{ target_model: string }>(
   `SELECT target_model FROM llm_d_models WHERE measures = 'end-to-end' ORDER BY updated_at_ms DESC LIMIT $1`,
 );
 
-/** What decides about the rows of a batch. */
+/** What the transaction needs to know of the rows of a batch. */
 export interface BatchTimes {
   readonly rows: number;
   /** Whether a row has a TPOT. */
@@ -82,8 +82,8 @@ export interface BatchTimes {
 export interface TrainingBatch extends BatchTimes {
   readonly targetModel: string;
   /**
-   * The samples as JSON, in groups. 10,000 objects that go to the writer thread at once hold up all calls for tens of
-   * milliseconds, and so do the statements of all of them on PostgreSQL.
+   * The samples as JSON, in groups. Passing 10,000 objects to the writer thread at once would delay all calls by tens of
+   * milliseconds, and so would building all their statements for PostgreSQL.
    */
   readonly groups: readonly string[];
   readonly nowMs: number;
@@ -134,7 +134,7 @@ export const takeBatchProcedure: Procedure<TrainingBatch, StoredBatch> = conditi
   },
 );
 
-/** The statements of one group are made when those before it have run. */
+/** Builds the statements of a group after those of the group before it have run. */
 async function runGroups(
   tx: Transaction,
   groups: Iterable<readonly Sample[]>,

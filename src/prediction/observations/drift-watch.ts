@@ -25,7 +25,7 @@ export type WatchDrift = (
 ) => void;
 
 const MAX_DETECTORS = 1024;
-/** Of the log residual: one request must not raise an alarm. */
+/** The log residual is clipped at this, so that one request raises no alarm. */
 const MAX_RESIDUAL = 2;
 
 export function createDriftWatch({ metrics, labelOf, onDrift }: DriftWatchDependencies): WatchDrift {
@@ -37,9 +37,9 @@ export function createDriftWatch({ metrics, labelOf, onDrift }: DriftWatchDepend
   });
   const detectors = new Map<string, DriftDetector>();
   return (targetModel, forecast, { target, observedMs, p90Ms }) => {
-    // The prior was not learned from the servers, so it cannot stop to fit them.
+    // The prior was not trained on these servers, so it cannot drift from them.
     if (readModelVersion(forecast.modelId, targetModel) === 0) return;
-    // On the trees without the live corrections, which would hide a drift.
+    // The error of the trees alone: mean residuals would hide a drift.
     const residual = Math.log(observedMs) - forecast[target].logTrees;
     const clipped = Math.max(-MAX_RESIDUAL, Math.min(MAX_RESIDUAL, residual));
     const detector = useDetector(detectors, `${target} ${forecast.modelId}`);
@@ -51,8 +51,8 @@ export function createDriftWatch({ metrics, labelOf, onDrift }: DriftWatchDepend
 }
 
 /**
- * Finds or creates the detector of a key, a version and target: another version has other errors, which is no drift. Keeps
- * those that were used last: a `Map` lists its keys in the order of insertion.
+ * Finds or creates the detector of a key, which has a version and a target: the errors of another version differ without any drift.
+ * Keeps the detectors that were used last: a `Map` lists its keys in the order of insertion.
  */
 function useDetector(detectors: Map<string, DriftDetector>, key: string): DriftDetector {
   const detector = detectors.get(key) ?? createDriftDetector();

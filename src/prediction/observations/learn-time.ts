@@ -1,4 +1,4 @@
-/** What follows an observed time: the live state of the model learns, its accuracy is noted, and its drift is watched. */
+/** Learns from an observed time: updates the live state of the model, its live accuracy and its drift detector. */
 import { Counter } from 'prom-client';
 import { createLabelLimit } from '../../telemetry/label-limit.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
@@ -21,7 +21,7 @@ export interface LearnTimeDependencies {
   readonly world: Pick<World, 'nowMs'>;
   readonly metrics: Metrics;
   readonly predictor: SwappablePredictor;
-  /** Receives each prediction with what was observed. */
+  /** Receives each prediction with the observed time. */
   readonly onAnswered?: (row: AnsweredRow) => void;
   /** Called before the live state of a model learns from a time. */
   readonly beforeObserve?: (targetModel: string, forecast: Forecast, time: Omit<ReportedTime, 'observedMs'>) => void;
@@ -48,7 +48,7 @@ export function createLearnTime(dependencies: LearnTimeDependencies): LearnTime 
   const watchDrift = createDriftWatch({ metrics, labelOf, onDrift });
   return (model, forecast, { target, observedMs, outputTokens }) => {
     const live = predictor.live(model);
-    // As it was forecast: the interval moves with what is observed.
+    // Computed before the observation, which moves the interval.
     const p90Ms = forecastP90Ms(forecast[target]);
     const answered = toAnsweredRow(model, forecast, target);
     beforeObserve?.(model, forecast, { target, outputTokens });

@@ -14,7 +14,7 @@ import { listSampledModels } from './sample-count-store.ts';
 import { type LoadClassCount, type SampleLimits, thinModelSamples } from './sample-store.ts';
 
 export interface SampleKeeper extends Worker {
-  /** So many samples more; they are thinned when it has become worth it. */
+  /** Counts new samples of a model, which are thinned once there are enough of them. */
   countAdded(targetModel: string, samples: number): void;
   /** Thins now. */
   thin(targetModel: string): Promise<void>;

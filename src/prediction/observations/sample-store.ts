@@ -139,7 +139,7 @@ export async function listSamples(store: Store, targetModel: string, limit: numb
   return rows.reverse().map((row) => ({ id: row.id, observation: toObservation(targetModel, row) }));
 }
 
-/** The same, by pages: so many rows at once would keep a serving thread from its calls. */
+/** The same, by pages: all rows at once would keep a serving thread from its calls. */
 export async function* readSamplePages(store: Store, targetModel: string, limit: number): AsyncGenerator<Sample[]> {
   const [first] = await store.read(firstOfNewestSql, [targetModel, limit - 1]);
   let nextId = first?.id ?? 0;
@@ -192,7 +192,7 @@ export interface Thinned {
   readonly kept: readonly LoadClassCount[];
 }
 
-/** Both in the writer: counting so many rows would keep a serving thread from its calls. */
+/** Both in the writer: counting all rows would keep a serving thread from its calls. */
 export const thinSamplesProcedure: Procedure<SampleLimits & { readonly targetModel: string }, Thinned> =
   conditionalProcedure(
     import.meta.url,

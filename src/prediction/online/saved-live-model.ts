@@ -1,7 +1,7 @@
 /**
  * What a live model has learned from reports, saved for a restart and restored. These interfaces are the stored JSON. Older
- * and newer processes read each other's state, so a field keeps its first name (`state`, `selector`, `trust`, `excessesMs`,
- * `lateness`) where the code has a better one today; the comment at the field has today's.
+ * and newer processes read each other's state, so some fields keep a name that the code does not use any more (`state`, `selector`,
+ * `trust`, `excessesMs`, `lateness`); the comment at the field has the present one.
  */
 
 import type { PredictionTarget } from '../schema/observation-table.ts';
@@ -38,7 +38,7 @@ export interface SavedTarget {
   readonly logRatios?: readonly number[];
   /** The rolling maximum of observed - predicted. */
   readonly excessesMs?: readonly number[];
-  /** The delay of feedback. */
+  /** The feedback delay. */
   readonly lateness?: number;
 }
 

@@ -11,7 +11,7 @@ export interface SlotTable {
   readonly model: LatencyModel;
   /** By the keys under which they are saved. */
   readonly slots: ReadonlyMap<string, LiveSlot>;
-  /** The slot that answers for this pod type, with room for so many rows. */
+  /** The slot that answers for this pod type, with room for `count` rows. */
   find(podType: string, count: number): LiveSlot;
   /** The key of the slot that answers for this pod type. */
   keyOf(podType: string): string;

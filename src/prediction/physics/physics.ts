@@ -30,7 +30,7 @@ export interface FitPhysicsOptions {
   readonly weights?: ArrayLike<number>;
   /** The prior counts as this many observations. */
   readonly priorWeight?: number;
-  /** Fitted on from here, by so many re-weightings. */
+  /** The fit starts from these coefficients and takes this many re-weightings. */
   readonly start?: { readonly coefficients: Float64Array; readonly rounds: number };
 }
 

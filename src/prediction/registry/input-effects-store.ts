@@ -1,4 +1,4 @@
-/** Effects of inputs, kept so that every process shows the same, and that each version costs their computation once an hour. */
+/** Stored effects of inputs: every process shows the same, and they are computed once an hour for each version. */
 import { type Store, statement } from '../../database/store.ts';
 import type { InputEffects } from './input-effects.ts';
 
@@ -6,7 +6,7 @@ const findEffectsSql = statement<{ made_at_ms: number; content: string }>(
   'input-effects-find',
   'SELECT made_at_ms, content FROM input_effects WHERE target_model = $1 AND version = $2 AND made_at_ms BETWEEN $3 AND $4',
 );
-// Of two processes that computed at once, the one with the later samples stays.
+// Of two processes that computed at the same time, the result from later samples stays.
 const keepEffectsSql = statement(
   'input-effects-keep',
   `INSERT INTO input_effects (target_model, version, made_at_ms, content) VALUES ($1, $2, $3, $4)
@@ -24,7 +24,7 @@ export interface KeptEffects extends InputEffects {
   readonly madeAtMs: number;
 }
 
-/** Undefined unless they were made between the two times: one from the future is of a wrong clock. */
+/** Undefined unless they were computed between the two times: a time in the future comes from a wrong clock. */
 export async function findInputEffects(
   store: Store,
   { targetModel, version }: EffectsOf,

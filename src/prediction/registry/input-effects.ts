@@ -2,11 +2,11 @@
  * What the inputs of a version do to its predictions, on the newest samples of its model. Two questions:
  *
  * - Which inputs matter? Permutation importance (Breiman 2001): how much the mean error grows when the values of one input are
- *   dealt among the rows at random. Not the gain of the trees: physics has no gain, and one input is in several features.
- * - What is the price of a load? Partial dependence (Friedman 2001): the median prediction when every row has this value.
- *   Inputs that move together are moved apart by this, so values are taken from where samples are.
+ *   shuffled among the rows. Not the gain of the trees: physics has no gain, and one input is in several features.
+ * - What is the price of a load? Partial dependence (Friedman 2001): the median prediction when every row has this value of one
+ *   input. That breaks the correlation with other inputs, so only values that samples have are used.
  *
- * Everything is drawn without chance, so that every process computes the same from the same samples.
+ * The shuffles have a fixed seed, so that every process computes the same from the same samples.
  */
 import { setImmediate as letOthersWork } from 'node:timers/promises';
 import { measureAccuracy } from '../evaluation/accuracy.ts';
@@ -40,13 +40,13 @@ export interface Price {
   readonly points: readonly { readonly value: number; readonly ms: number }[];
 }
 
-/** The loads that a router can choose by, and the length that it cannot. */
+/** Loads, by which a router can choose a server, and the length of the prompt, which is the same for all. */
 const PRICED: readonly MetricColumn[] = ['numRequestRunning', 'numRequestWaiting', 'kvCacheUsage', 'inputTokenLength'];
 const LEVELS = [0.02, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.98];
-/** Rows between two turns of the process: less than a millisecond of work. */
+/** Rows that are predicted before other work of the process gets a turn: less than a millisecond. */
 const ROWS_OF_A_TURN = 32;
 
-/** Leaves the process to others between parts. `table`: samples, each with at least one time. */
+/** Other work of the process gets turns in between. `table` has samples, each with at least one time. */
 export async function measureInputEffects(model: LatencyModel, table: ObservationTable): Promise<InputEffects> {
   const answerer = createRowAnswerer(model, ROWS_OF_A_TURN);
   const before = await answer(answerer, table);
@@ -150,7 +150,7 @@ function isConstant(table: ObservationTable, column: MetricColumn): boolean {
   return values.every((value) => value === values[0]);
 }
 
-/** Each value at another row: a Fisher–Yates shuffle by mulberry32, the same everywhere. */
+/** A Fisher–Yates shuffle with the generator mulberry32, the same in every process. */
 function dealAround(table: ObservationTable, column: MetricColumn): Float64Array {
   const values = table[column].slice(0, table.count);
   let state = 1;

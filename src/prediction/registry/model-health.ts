@@ -13,7 +13,7 @@ const LISTED_SHIFTS = 10;
 /** What a p90 promises. */
 const PROMISED_COVERAGE = 90;
 
-/** Those that were reported most, or are served, first. Live errors are those of the served version alone: what it promised is no promise of another. */
+/** The models that are served or were reported most come first. Live errors are of the served version only, since the held-out errors beside them are. */
 export async function readModelHealth(
   { store, world, predictor }: ModelAdminDependencies,
   entries: readonly ModelEntry[],

@@ -8,9 +8,9 @@ import { measureInputEffects } from './input-effects.ts';
 import { findInputEffects, type KeptEffects, keepInputEffects } from './input-effects-store.ts';
 import { listModelVersions, readModelFile } from './model-store.ts';
 
-/** Bounds the work to about a second of processor time, in parts. */
+/** The most samples: about a second of processor time, in parts. */
 const MAX_ROWS = 300;
-/** With fewer, an input matters by chance. */
+/** With fewer samples, importances are chance. */
 const MIN_ROWS = 50;
 const LIFETIME_MS = 3_600_000;
 
@@ -22,7 +22,7 @@ export interface EffectsDependencies {
 /** Undefined without a version that is served, or with too few samples. */
 export type ReadInputEffects = (targetModel: string) => Promise<KeptEffects | undefined>;
 
-/** Of callers that ask at once, one computes. */
+/** Callers at the same time share one computation. */
 export function createEffectsReader({ store, world }: EffectsDependencies): ReadInputEffects {
   const underWay = new Map<string, Promise<KeptEffects | undefined>>();
   return async (targetModel) => {

@@ -1,6 +1,6 @@
 import type { PredictionTarget } from './observation-table.ts';
 
-/** An answer of so many tokens after the first says half of what a very long one says. */
+/** The time per token of an answer with this many tokens after the first is half as certain as that of a very long one. */
 const HALF_TOKENS = 2;
 
 /**

@@ -96,7 +96,7 @@ function readTokens(lines: string, kvCacheUsage: number): number {
   return kvCacheUsage * capacity;
 }
 
-/** vLLM tells its cache in labels: so many blocks of so many tokens. */
+/** vLLM reports the size of its cache in labels: the number of blocks, and the tokens in each. */
 function readCapacity(labels: string): number {
   const [, blocks] = /\bnum_gpu_blocks="(\d{1,9})"/.exec(labels) ?? [];
   const [, tokens] = /\bblock_size="(\d{1,9})"/.exec(labels) ?? [];

@@ -55,14 +55,14 @@ export function createTargetList({ source, world, log }: TargetListDependencies)
     return true;
   }
 
-  /** Reads the list again; one that cannot be read leaves the servers of before. */
+  /** Reads the list again. If it cannot be read, the servers stay as they are. */
   async function readListAgain(): Promise<boolean> {
     try {
       const isChanged = await readList();
       loggedReason = '';
       return isChanged;
     } catch (error) {
-      // At the start the operator sees it; later the servers of before are better than none.
+      // At the start the operator sees the error; later the former servers are better than none.
       if (entries === undefined) throw error;
       const reason = describeError(error);
       if (reason !== loggedReason) log.error({ err: error }, 'Cannot read the list of servers to scrape again');
@@ -87,7 +87,7 @@ export function createTargetList({ source, world, log }: TargetListDependencies)
 type Resolve = (host: string) => Promise<readonly string[]>;
 
 function createResolver(log: Log): Resolve {
-  /** What a name last resolved to: a resolver that fails for a moment takes no server away. */
+  /** The last addresses of a name: while the resolver fails, servers stay. */
   const known = new Map<string, readonly string[]>();
   return async (host) => {
     try {
@@ -108,7 +108,7 @@ async function resolveAll(entries: readonly ScrapeEntry[], resolve: Resolve): Pr
   // One after the other: a resolver that hangs holds one thread of the process, not all of them.
   for (const entry of entries) {
     const host = entry.url.hostname.replace(/^\[|\]$/g, '');
-    // A certificate is issued to the name, so a server of https is asked by it.
+    // The certificate has the name, so an https server is called by its name.
     if (entry.url.protocol === 'https:' || isIP(host) !== 0) resolved.push(toTarget(entry, host));
     else for (const address of await resolve(host)) resolved.push(toTarget(entry, address));
   }

@@ -1,7 +1,6 @@
 /**
- * A saved live model without what only this process knows: each group is saved as its base, on which all processes agree,
- * instead of as it is served. The events that this process observed on top of the base are appended to the log later, and a
- * restart reads the log after the saved state.
+ * Makes the state that is saved for a restart: each group as its base, on which all processes agree, without the events of this
+ * process that are on top of it. These are appended to the log later, and a restart reads the log after the saved state.
  */
 import { rangeOfTarget } from '../online/residual-tracker.ts';
 import type { SavedLiveModel, SavedServer, SavedSlot, SavedTarget } from '../online/saved-live-model.ts';
@@ -22,7 +21,7 @@ export function toAgreedState(saved: SavedLiveModel, findBase: FindBase): SavedL
 
 type SavedState = SavedLiveModel['state'];
 
-/** The means of pod types follow each other in the order of their numbers. Number 0 stands for pod types without a number. */
+/** `ofPodTypes` has the means of one pod type after the other, by their numbers; 0 stands for all pod types without a number. */
 function agreeOnMeans({ state, podTypes }: SavedLiveModel, findBase: FindBase): SavedState {
   const stride = state.model.sums.length;
   const model = copy(state.model);
@@ -48,7 +47,7 @@ function copy({ sums, weights }: SavedState['model']): MutableMeans {
 
 interface Place {
   readonly target: PredictionTarget;
-  /** Where the means of its owner begin. */
+  /** Where the means of one owner begin. */
   readonly at: number;
 }
 

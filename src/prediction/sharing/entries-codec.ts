@@ -1,6 +1,6 @@
 /**
- * The format of a row of the log, with what one process learned in a second: lengths and names as JSON, then the sums as 32-bit
- * floats. All processes apply the written values, the writer too, so that rounding is the same everywhere.
+ * The format of a row of the log, which has what one process learned in a second: a JSON header with names and lengths, then the
+ * sums as 32-bit floats. The writer applies the rounded values of the row too, so that all processes have the same sums.
  */
 import { Failure } from '../../errors.ts';
 import { PREDICTION_TARGETS } from '../schema/observation-table.ts';

@@ -1,4 +1,4 @@
-/** The groups of one live model that were changed in this process, by their names and by the events that change them. */
+/** Finds the shared groups of one live model: by name, and by the event that changes them. A group is added when it first changes. */
 import type { LearningState, LiveModel } from '../online/live-model.ts';
 import type { ServerKey } from '../online/residual-tracker.ts';
 import type { PredictionTarget } from '../schema/observation-table.ts';
@@ -17,7 +17,7 @@ export interface GroupTable {
   ensure(name: GroupName): SharedGroup;
   /** The groups that an event changes. */
   listOfEvent(event: ObservedEvent): readonly SharedGroup[];
-  /** Must be called when another version is served: means begin again. */
+  /** Must be called when another version is served, because the means of residuals then begin again. */
   removeMeans(): void;
 }
 

@@ -2,11 +2,11 @@ import type { World } from '../../world.ts';
 import type { ModelEntries } from './shared-model.ts';
 import { isMeans } from './sum-groups.ts';
 
-/** Processes swap to a new version within a second or two. */
+/** Processes serve a new version within a second or two of each other. */
 const MAX_HELD_MS = 30_000;
 const MAX_HELD = 50_000;
 
-/** Holds means for versions that this process does not serve yet. Bounded: the oldest are dropped. */
+/** Keeps means of residuals that are relative to a version which this process does not serve yet. Bounded: the oldest are dropped. */
 export interface HeldEntries {
   hold(entries: ModelEntries): void;
   /** Returns the entries for this version, oldest first, and drops all others. */

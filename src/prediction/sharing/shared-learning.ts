@@ -21,11 +21,11 @@ export interface SharedLearning {
   beforeObserve(targetModel: string, forecast: Forecast, time: TimeToLearn): void;
   /** Applies the new rows of the log, and yields a summary of each. */
   applyNewRows(): AsyncIterable<AppliedRow>;
-  /** Appends what was observed here since the last row; false when there was nothing. */
+  /** Appends a row with what was observed here after the last row; false when there was nothing. */
   append(): Promise<boolean>;
   /** The newest row of the log that is part of the served models. */
   readonly sequence: number;
-  /** How many groups of sums have events that are not in that row or an earlier one. */
+  /** How many groups of sums have events of this process that are in no applied row. */
   countPending(): number;
   /** The agreed state of these models (`agreed-state.ts`). */
   save(names: readonly string[]): NamedLiveState[];
@@ -109,7 +109,7 @@ export function createSharedLearning({ store, world, predictor }: SharedLearning
         return { targetModel, sequence, saved };
       }),
     restore(states, from) {
-      // Events of this process that are in no row yet are appended, and later applied like those of another process.
+      // Events of this process that are in no row yet become a row now. It is applied later like a row of another process.
       takeRow(Number.POSITIVE_INFINITY);
       models.restore(states);
       sequence = from;

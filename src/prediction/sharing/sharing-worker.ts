@@ -16,7 +16,7 @@ import { type AppliedRow, createSharedLearning, type SharedLearning, type TimeTo
 import { deleteLogRows, readLogEnds } from './shared-log-store.ts';
 
 export interface SharingWorker extends Worker {
-  /** Restores the saved state, and applies the log since. Must be called after the models are loaded. */
+  /** Restores the saved state, and applies the rows of the log after it. Must be called after the models are loaded. */
   restore(): Promise<void>;
   /** Call before the live model observes the time. */
   beforeObserve(targetModel: string, forecast: Forecast, time: TimeToLearn): void;
@@ -33,7 +33,7 @@ export interface SharingDependencies {
 const REST_MS = 300;
 /** How often this process appends a row to the log. */
 const APPEND_EVERY_MS = 1000;
-/** How often the state is saved. The log has what was learned since. */
+/** How often the state is saved. The log has what was learned after that. */
 const SAVE_EVERY_MS = 10_000;
 /** Most states in one transaction, since each may be a megabyte. */
 const STATES_AT_ONCE = 16;

@@ -12,15 +12,15 @@ import type { TargetPredictor } from '../online/target-predictor.ts';
 import type { PredictionTarget } from '../schema/observation-table.ts';
 import { CERTAINTY_SUMS, joinExperts, type Limits, readExperts, SERVER_SUMS, SLOT_SUMS } from './sum-layout.ts';
 
-/** The means of residuals, by their owner; and the experts and quantiles of a slot, and of a server in a slot. */
+/** Three kinds are means of residuals, one for each kind of owner. `slot` and `server` are expert losses and quantiles, of a slot and of a server in it. */
 export const GROUP_KINDS = ['model means', 'pod type means', 'server means', 'slot', 'server'] as const;
 export type GroupKind = (typeof GROUP_KINDS)[number];
 
-/** Has texts only: each process numbers servers and pod types in its own way. */
+/** Texts, not numbers: each process numbers servers and pod types in its own way. */
 export interface GroupName {
   readonly kind: GroupKind;
   readonly target: PredictionTarget;
-  /** Of `pod type means`, the pod type; of `slot` and `server`, the key of the slot, a name of a pod type too; else null. */
+  /** The pod type, for `pod type means`; the key of the slot, for `slot` and `server`; else null. */
   readonly slot: string | null;
   readonly server: string;
 }
@@ -38,9 +38,9 @@ export interface SumGroup {
   readonly weightedSumCount: number;
   readonly limits: Limits | undefined;
   read(): Float64Array;
-  /** `events` is how many other processes observed since the last write; a slot counts them with its residuals. */
+  /** `events` is how many events other processes added. A slot counts them when its residuals are written. */
   write(sums: Float64Array, events: number): void;
-  /** A slot alone has them. */
+  /** Only a slot has residuals. */
   readonly residuals: { read(): Residuals; write(residuals: Residuals, events: number): void } | undefined;
 }
 
@@ -48,7 +48,7 @@ export function isMeans(kind: GroupKind): boolean {
   return kind !== 'slot' && kind !== 'server';
 }
 
-/** Opens the slot, and numbers the pod type and the server, if this process did not know them. */
+/** Finds the sums in the live model. A slot, pod type or server that this process did not know is added to it. */
 export function openGroup(parts: LearningState, name: GroupName): SumGroup {
   if (isMeans(name.kind)) return openMeans(parts, name);
   const key = name.slot ?? '';
@@ -166,7 +166,7 @@ export function addWithin({ limits }: SumGroup, sums: Float64Array, added: Added
   });
 }
 
-/** The newest residuals of both, as many as a slot keeps. */
+/** The newest residuals of both lists together, as many as a slot keeps. */
 export function appendResiduals(before: Residuals, added: Residuals): Residuals {
   return {
     scaled: [...before.scaled, ...added.scaled].slice(-KEPT),

@@ -1,6 +1,6 @@
 /**
- * Which sums the vector of a group holds, in which order, how they decay, and between which limits they stay. Saved states
- * and the log of other processes have the same order. The means of residuals are laid out by `online/residual-tracker.ts`.
+ * The sums in the vector of a group: their order, how they decay, and their limits. Saved states and rows of the log have the same
+ * order. `online/residual-tracker.ts` has the order of the means of residuals.
  */
 import { LOSS_DECAY, type SavedExperts } from '../online/expert-weights.ts';
 import { EXPERT_COUNT, EXPERTS } from '../online/experts.ts';
@@ -12,7 +12,7 @@ import { CORRECTION_DECAY, MAX_CORRECTION } from '../online/intervals/server-qua
 interface Part {
   readonly count: number;
   readonly decay: number;
-  /** None unless given. */
+  /** No limit when absent. */
   readonly least?: number;
   readonly most?: number;
 }
@@ -54,13 +54,13 @@ function createLayout<Name extends string>(parts: Readonly<Record<Name, Part>>):
 
 const LEVELS = QUANTILE_LEVELS.length;
 
-/** The decayed losses of the experts, and how many events they are of. */
+/** The decayed losses of the experts, and the decayed number of their events. */
 const EXPERT_PARTS = {
   losses: { count: EXPERT_COUNT, decay: LOSS_DECAY },
   lossCount: { count: 1, decay: LOSS_DECAY },
 } as const;
 
-/** These first sums of a slot or server count an event by its certainty; the others count each event as one. */
+/** How many of the first sums count an event by its certainty; the others count each event as one. */
 export const CERTAINTY_SUMS: number = EXPERT_PARTS.losses.count + EXPERT_PARTS.lossCount.count;
 
 export const SERVER_SUMS: SumLayout<'losses' | 'lossCount' | 'corrections'> = createLayout({

@@ -48,7 +48,7 @@ const MIN_SLOT_ROWS = 50;
 const MIN_FOREST_ROWS = 40;
 /** With more rows than this, the model that was validated is kept, instead of learning once more from all rows. */
 const MAX_REFIT_ROWS = 30_000;
-/** So many trees may pass without a gain on held-out rows. */
+/** Training of trees stops after this many without a gain on held-out rows. */
 const PATIENCE = 40;
 const VALIDATION_SHARE = 0.2;
 /** Its multiples modulo 1 are spread evenly, also those of every second or fifth row. */

@@ -89,7 +89,7 @@ interface Verdict {
   readonly text: string;
 }
 
-/** What every platform sends as its proof. */
+/** What proves, with each platform, that a delivery comes from it. */
 export function checkProof(
   headers: IncomingHttpHeaders,
   body: Buffer,
@@ -103,7 +103,7 @@ export function checkProof(
   return { isRefused: true, text: given === undefined ? 'no password' : 'wrong password' };
 }
 
-/** For a day after the key was changed, `webhook-signature` has a signature for a former key too; the other headers have not. */
+/** For a day after the key was changed, `webhook-signature` has a signature by the former key too. The other headers have only one. */
 function checkSignature(headers: IncomingHttpHeaders, body: Buffer, key: Buffer): Verdict {
   const ofHost = checkHostSignature(headers, body, key);
   const standard = checkStandardSignature(headers, body, key);

@@ -6,7 +6,7 @@ type CommitInput = NonNullable<Extract<EventInput, { kind: 'push' }>['commits']>
 /** Below the MiB of a request that the service takes unless it is configured otherwise. */
 export const MAX_EVENT_BYTES = 900_000;
 
-/** What is left of each commit, step by step: so many paths of a kind, so many characters of the message. */
+/** What is left of each commit, step by step: a number of paths of each kind, and a number of characters of the message. */
 const STEPS: readonly (readonly [paths: number, message: number])[] = [
   [2000, 16_384],
   [500, 16_384],
@@ -16,7 +16,7 @@ const STEPS: readonly (readonly [paths: number, message: number])[] = [
   [0, 100],
 ];
 
-/** Leaves out paths and the ends of messages, and all commits in the end, until the event has at most so many bytes of JSON. */
+/** Leaves out paths and the ends of messages, and all commits in the end, until the event has at most `maxBytes` bytes of JSON. */
 export function fitEvent(event: EventInput, maxBytes: number = MAX_EVENT_BYTES): EventInput {
   if (event.kind !== 'push' && event.kind !== 'tag_push') return event;
   if (sizeOf(event) <= maxBytes) return event;

@@ -2,7 +2,7 @@
 import { type Row, type Statement, type Store, statement } from '../../database/store.ts';
 import type { Pause, PauseReason } from '../delivery/schedule/pause-reason.ts';
 
-/** Counted so far only: a page must not cost more because a hook queue has been dead for a week. */
+/** Deliveries are counted up to this: a page must not cost more because a hook queue has been dead for a week. */
 export const COUNT_LIMIT = 10_000;
 export const PICTURE_LIMIT = 5_000;
 const HOUR_MS = 3_600_000;
@@ -62,7 +62,7 @@ export interface HookQueueStatus {
   readonly fails: number;
   readonly failingSinceMs: number | null;
   readonly heldSinceMs: number | null;
-  /** Pending or held; `COUNT_LIMIT` means at least so many. */
+  /** Pending or held; `COUNT_LIMIT` means at least this many. */
   readonly waiting: number;
 }
 

@@ -130,7 +130,7 @@ export interface TroubledHook {
   readonly resultCode: number;
 }
 
-/** Failing ones first, the newest trouble first; so many that a page can show them. */
+/** Failing ones first, the newest trouble first; at most as many as a page shows. */
 export async function listTroubledHooks(store: Store, scope: OwnerScope, nowMs: number): Promise<TroubledHook[]> {
   const rows = await readForEach(scope, (ownerId) => store.read(listTroubledSql, [ownerId, nowMs]));
   return rows.slice(0, LISTED_HOOKS).map((row) => ({
@@ -148,7 +148,7 @@ export async function listTroubledHooks(store: Store, scope: OwnerScope, nowMs: 
   }));
 }
 
-/** Deliveries that wait, held ones too; `BACKLOG_LIMIT` means at least so many. */
+/** Deliveries that wait, held ones too; `BACKLOG_LIMIT` means at least this many. */
 export async function countBacklog(store: Store, scope: OwnerScope): Promise<number> {
   const rows =
     scope === 'all'

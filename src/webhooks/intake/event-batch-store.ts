@@ -19,8 +19,8 @@ const insertEventsSql = multiRowInsert('insert-events', 'events', {
   content: 'text',
   created_at_ms: 'int',
 });
-// One statement decides who gets the key: a key of an earlier event that has not expired stays, an expired key is taken over. It
-// waits for another transaction that is storing the same key.
+// One statement decides which event gets the key: a key of an earlier event stays until it expires, and is then taken over. The
+// statement waits for another transaction that is storing the same key.
 const reserveKeySql = statement<{ answer: string }>(
   'claim-event-key',
   `INSERT INTO event_keys (repository_id, idempotency_key, fingerprint, answer, expires_at_ms)
@@ -77,9 +77,8 @@ export interface NewEvent {
 }
 
 /**
- * Stores the events. For each it returns undefined, or the earlier event with its key, and then stores nothing of it. Locks are
- * taken in one order by all transactions: keys
- * by repository and key, then hook queues by hook.
+ * Stores the events. For each it returns undefined, or the earlier event with its key, of which it then stores nothing. All
+ * transactions take their locks in one order: keys by repository and key, then hook queues by hook.
  */
 export const commitEvents: Procedure<readonly NewEvent[], (EarlierEvent | undefined)[]> = conditionalProcedure(
   import.meta.url,
@@ -91,7 +90,7 @@ export const commitEvents: Procedure<readonly NewEvent[], (EarlierEvent | undefi
   },
 );
 
-/** The same for events without keys: no statement depends on the answer of another. */
+/** The same for events without keys: no statement depends on the result of another. */
 export async function insertEvents(store: Store, events: readonly NewEvent[]): Promise<void> {
   await store.writeAll(eventStatements(events), { inOneTrip: true });
 }

@@ -6,20 +6,20 @@ import { Failure, isFailure } from '../../errors.ts';
 
 export interface GroupCommit<Item, Result> {
   submit(item: Item): Promise<Result>;
-  /** Throws `unavailable` when an item of so many bytes would be refused now. */
+  /** Throws `unavailable` when an item of this many bytes would be refused now. */
   checkRoom(owner: string, bytes: number): void;
 }
 
 export interface GroupCommitOptions<Item, Result> {
   readonly maxItems: number;
-  /** Bytes of the waiting items of one owner. An item beyond it is refused, unless it is the only one of its owner. */
+  /** The most bytes of waiting items of one owner. Further items are refused, unless the owner has no other. */
   readonly maxWaitingBytes: number;
   readonly bytesOf: (item: Item) => number;
   /** Owners take turns, so that an owner with many items does not hold up the others. */
   readonly ownerOf: (item: Item) => string;
   /**
-   * Stores all or nothing of the items that it takes. Returns a result for each item, and undefined for those that it leaves,
-   * which come first in the next commit. It never leaves the first item.
+   * Stores all of the items that it takes, or none. Returns a result for each item, or undefined for items that it leaves, which
+   * are first in the next commit. It never leaves the first item.
    */
   readonly commit: (items: readonly Item[]) => Promise<readonly (Result | undefined)[]>;
 }
@@ -76,7 +76,7 @@ export function createGroupCommit<Item, Result>(options: GroupCommitOptions<Item
         queue.add({ item, resolve, reject, isAlone: false });
         if (isRunning) return;
         isRunning = true;
-        // Items that other sockets bring in this turn of the event loop go along.
+        // Waits for the items that other sockets bring in this turn of the event loop, so that they are in the same commit.
         setImmediate(() => void run());
       });
     },

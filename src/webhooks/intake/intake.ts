@@ -19,7 +19,7 @@ import type { IntakeDependencies, StoreOutcome, Submission } from './submission.
 const MAX_EVENTS = 64;
 /** Bytes of the events of one owner that wait for their commit. */
 const MAX_WAITING_BYTES = 8 * 1024 * 1024;
-/** An event is prepared again with other ids if the store has one of them, perhaps from an older release that runs too. */
+/** How often an event is prepared with other ids if the store has one of its ids already, perhaps from an older release that runs too. */
 const MAX_PREPARATIONS = 5;
 
 export interface Intake {
@@ -74,7 +74,7 @@ function commit(
   return retryWithNewIds(() => commitPrepared(dependencies, submissions));
 }
 
-/** Repeats the work, which makes other ids, when the store has one of the ids already. */
+/** Repeats the work, which makes new ids each time, when the store has one of the ids already. */
 async function retryWithNewIds<Result>(work: () => Promise<Result>): Promise<Result> {
   for (let preparations = 1; ; preparations += 1)
     try {
@@ -85,7 +85,7 @@ async function retryWithNewIds<Result>(work: () => Promise<Result>): Promise<Res
     }
 }
 
-/** Not `conflict`, as the store reports it: to the sender that would mean that the event can never be stored. */
+/** The store reports `conflict`; to the sender that would mean that the event can never be stored. */
 function refuseTakenIds(cause: unknown): Failure {
   const message = 'Cannot announce the event right now: its ids are taken';
   return new Failure('unavailable', message, { retryAfterSeconds: 1 }, { cause });

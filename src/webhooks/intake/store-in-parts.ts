@@ -28,7 +28,7 @@ export async function storeInParts(
     if ('earlier' in outcome) await deleteContentsOf(store, storedIds);
     return outcome;
   } catch (error) {
-    // If the outcome of the commit is unknown, the event may be stored, and needs its bodies.
+    // If the outcome of the commit is unknown, the event may be stored, so its bodies are kept.
     const isUnknown = isFailure(error) && error.details.isUnknown === true;
     if (!isUnknown) await deleteContentsOf(store, storedIds).catch(() => {});
     throw error;

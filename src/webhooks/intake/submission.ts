@@ -12,7 +12,7 @@ export interface IntakeDependencies {
 /** An event that a caller submitted, on its way into the store. */
 export interface Submission {
   readonly incoming: IncomingEvent;
-  /** Undefined until the hooks are read that subscribe to it. */
+  /** Undefined until the hooks that subscribe to it are read. */
   readonly recipients: Recipients | undefined;
   /** The event as JSON. */
   readonly content: string;

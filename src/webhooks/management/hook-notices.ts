@@ -4,7 +4,7 @@ import type { Notice, NoticeSource, NoticeText } from '../../notices/notice.ts';
 import type { NoticeTexts } from '../../notices/texts.ts';
 import { findWatched, listTroubledSince, type WatchedHook } from '../hooks/troubled-hooks-store.ts';
 
-/** A receiver that is away for less, such as during a restart, is nothing to write about. */
+/** A receiver that is away for less, such as during a restart, causes no notice. */
 const FAILING_MS = 5 * 60_000;
 const PREFIX = 'hook:';
 
@@ -41,7 +41,7 @@ export function createHookNotices(store: Store, { pagesUrl, noticeRepository }: 
   };
 }
 
-/** Without the path and the query of the address: with chat services they are the secret, and others read notices too. */
+/** Without the path and the query of the URL: at chat services they are the secret, and several people read notices. */
 function describeState(texts: NoticeTexts, hook: WatchedHook, state: 'failing' | 'disabled' | 'fine'): NoticeText {
   const place = `${hook.ownerLogin}/${hook.path}`;
   const { origin } = new URL(hook.url);

@@ -1,6 +1,6 @@
 /**
  * Notices of the service as events of a repository: an issue is opened when something needs attention, and closed when it is
- * over. So its webhooks get them as any event: in the words of their code host, signed, retried, with a log.
+ * over. So the webhooks of that repository receive them like any event: in the format of their platform, signed, retried and logged.
  */
 import { createHash } from 'node:crypto';
 import { isFailure } from '../../errors.ts';
@@ -36,7 +36,7 @@ function toIssue({ cause, state, text }: PublishedNotice, time: string): Event {
     action: isOver ? 'close' : 'open',
     actor,
     issue: {
-      // One issue for each cause, however often it comes back.
+      // One issue for each cause, which is opened again when the cause returns.
       number: 1 + (Number.parseInt(digest(cause).slice(0, 8), 16) % 2_000_000_000),
       title: text.subject,
       description: [...text.paragraphs, ...(text.link === undefined ? [] : [text.link.url])].join('\n\n'),

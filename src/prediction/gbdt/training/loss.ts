@@ -40,7 +40,7 @@ export function clip(value: number, limit: number): number {
   return Math.max(-limit, Math.min(limit, value));
 }
 
-/** So many residuals say well enough how large they are. */
+/** This many residuals are enough for their median size. */
 const MEASURED_RESIDUALS = 4000;
 
 /** The Huber loss that clips residuals at `medians` times their median size. */

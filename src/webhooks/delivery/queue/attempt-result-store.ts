@@ -19,7 +19,7 @@ export interface AttemptResult {
   readonly state: string;
   readonly lane: number;
   readonly dueAtMs: number;
-  /** A manual attempt failed: its hook queue has one failure more. A worker stores the count of its attempts itself. */
+  /** A manual attempt failed: the row of its hook queue counts one failure more. Failures of scheduled attempts are stored by a `health` change. */
   readonly isManualFailure?: boolean;
   readonly attempt: AttemptRecord;
 }
@@ -36,7 +36,7 @@ export interface AttemptRecord {
   readonly responseBody: Uint8Array | null;
 }
 
-/** Shard and epoch of an attempt without a shard, such as a manual one: no fence applies to it. */
+/** Shard and epoch of a manual attempt: the fence of shard and epoch does not apply to it. */
 export const OUTSIDE_SHARDS = { shard: 0, epoch: -1 } as const;
 
 // Counts every attempt once: the same batch again finds it in the log. COUNT, not EXISTS, which PostgreSQL would make a
@@ -102,8 +102,8 @@ const insertAttemptsSql = multiRowStatement(
 );
 
 /**
- * At most one result a delivery. `between` goes after the rows of deliveries and before the log, so that its statements
- * can tell a new attempt from one that was stored already.
+ * At most one result for each delivery. The statements `between` run after the rows of deliveries and before the log, so that they
+ * can tell a new attempt from one that is in the log already.
  */
 export function attemptResultStatements(
   results: readonly AttemptResult[],
@@ -122,5 +122,9 @@ export function attemptResultStatements(
     hookId,
     numberWithoutCount: before + 1,
   }));
-  return [...bindRows(storeResultsSql, moves, { more: [workerId] }), ...between, ...bindRows(insertAttemptsSql, attempts)];
+  return [
+    ...bindRows(storeResultsSql, moves, { more: [workerId] }),
+    ...between,
+    ...bindRows(insertAttemptsSql, attempts),
+  ];
 }

@@ -59,7 +59,7 @@ const listDeliveriesOfHookSql: Statement<ListedDelivery> = statement(
   ),
 );
 
-// The end of a search without an index: the row that is this many rows further back.
+// Where a search without an index ends: at the row that is this many rows further back.
 const searchEndSql: Statement<{ id: number }> = statement(
   'delivery_log_search_end',
   'SELECT id FROM deliveries WHERE hook_id = $1 AND id < $2 ORDER BY id DESC LIMIT 1 OFFSET $3',

@@ -59,10 +59,10 @@ export interface WaitingRequest {
   readonly limit: number;
 }
 
-// Small: PostgreSQL plans each of the first runs of a statement on a connection, which takes 60 ms for 64 hook queues.
+// Narrow, because PostgreSQL plans each of the first runs of a statement on a connection, which takes 60 ms for 64 hook queues.
 const BRANCH_WIDTHS = [4, 2, 1];
 
-// A branch for each hook queue and lane, so that each is the head of one index range however long that is.
+// A branch for each hook queue and lane: each reads the first entries of one range of the index, however long the range is.
 const waitingSql = multiRowStatement(
   'delivery_waiting',
   { hookId: 'int', limit: 'int' },
@@ -91,7 +91,7 @@ export async function readWaiting(
   return await readRows(store, bindRows(waitingSql, requests, { more: [nowMs], filler }));
 }
 
-/** Limit of a read with contents, for each lane. A hook queue with as many waiting may have more. */
+/** Limit of a read with contents, for each lane. If it finds this many, there may be more. */
 export const FEW = 8;
 
 const WAITING_COLUMNS = 'id, hook_id, lane, body_bytes, attempts, schedule_from, due_at_ms, created_at_ms, event_kind';

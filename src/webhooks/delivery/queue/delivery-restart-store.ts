@@ -86,7 +86,7 @@ async function nameOutcome(store: Store, key: DeliveryKey, rows: readonly Row[] 
   return (await store.read(stillThereSql, key)).length > 0 ? 'requested' : 'absent';
 }
 
-// A person asks, so the pause ends. A held hook queue stays held.
+// A person requests the delivery, so the pause ends. A held hook queue stays held.
 const endPauseSql: Statement<Row> = statement(
   'endpoint_end_pause',
   `UPDATE endpoint_queue SET parked = 0, paused_since_ms = NULL, pause_reason = NULL, next_at_ms = $2,
@@ -144,7 +144,7 @@ export function recoverHookQueueStatement(hookId: number, nowMs: number): BoundS
   return { statement: recoverHookQueueSql, parameters: [hookId, nowMs] };
 }
 
-// Counts every attempt once: the same transaction again finds it in the log.
+// Counts every attempt once: when the transaction is repeated, the attempt is in the log already.
 const countFailureSql: Statement = statement(
   'endpoint_count_failure',
   `UPDATE endpoint_queue SET fails = fails + 1,
@@ -159,7 +159,7 @@ export interface FailedAttempt {
   readonly attemptId: number;
 }
 
-/** A manual attempt failed, which counts like any other failure. Execute it before the attempt is inserted into the log. */
+/** Counts the failure of a manual attempt like any other. Must be executed before the attempt is inserted into the log. */
 export function countFailureStatement({ hookId, deliveryId, attemptId }: FailedAttempt, nowMs: number): BoundStatement {
   return { statement: countFailureSql, parameters: [hookId, nowMs, deliveryId, attemptId] };
 }
@@ -197,7 +197,7 @@ const doubtDeliveriesSql = multiRowStatement(
      RETURNING deliveries.hook_id`,
 );
 
-/** Restarts deliveries whose answers may have belonged to other requests; returns how many. */
+/** Restarts deliveries whose responses may have belonged to other requests; returns how many. */
 export async function reopenUnverified(store: Store, deliveryIds: readonly number[], nowMs: number): Promise<number> {
   const ids = deliveryIds.map((id) => ({ id }));
   const rows = (await store.writeAll(bindRows(doubtDeliveriesSql, ids, { more: [nowMs] }))).flat() as unknown as {

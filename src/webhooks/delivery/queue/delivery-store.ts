@@ -19,7 +19,7 @@ export const SHARD_COUNT = 256;
 /** A delivery that is named by its ids is still to be sent. */
 export const isStillPending = (deliveries: string): string =>
   `CASE ${deliveries}.state WHEN 'pending' THEN 1 ELSE 0 END > 0`;
-/** A hook queue that is named by its id is neither held nor cancelled. */
+/** A hook queue that is named by its id is neither held nor canceled. */
 export const isNeitherHeldNorCanceled = 'COALESCE(endpoint_queue.held_since_ms, endpoint_queue.canceled_at_ms, 0) < 1';
 
 /** Later than any time: the hook queue has nothing to do until it is woken. */
@@ -73,8 +73,8 @@ const insertDeliveriesSql = multiRowInsert('delivery_insert', 'deliveries', {
   created_at_ms: 'int',
 });
 
-// The row lock that this takes orders enqueues of one hook queue; a worker that puts the hook queue to sleep compares the version. A
-// hook queue that is due already counts up too: a worker that does not see the delivery yet might put it to sleep.
+// The row lock orders the enqueues of one hook queue, and a worker that puts it to sleep compares the version. The version rises
+// for a hook queue that is due already too: a worker that does not see the new delivery yet might put it to sleep.
 const wakeOnEnqueueSql = multiRowInsert(
   'endpoint_wake_on_enqueue',
   'endpoint_queue',
@@ -173,8 +173,8 @@ const holdSeenHookQueueSql: Statement = statement(
 );
 
 /**
- * The same after a read of the disabled hook. Enabling the hook since then has counted up the version; the hook queue is not
- * held then, stays due, and is read again.
+ * The same, after the hook was read as disabled. If it was enabled after that read, the version has risen: the hook queue is not
+ * held, stays due, and is read again.
  */
 export function holdSeenHookQueueStatement(hookId: number, version: number, nowMs: number): BoundStatement {
   return { statement: holdSeenHookQueueSql, parameters: [hookId, nowMs, NEVER_MS, version] };

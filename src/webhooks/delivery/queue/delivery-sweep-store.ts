@@ -29,7 +29,7 @@ const expireSomeSql: Statement<{ id: number }> = statement(
 );
 const cancelSomeSql: Statement<{ id: number }> = statement('sweep_cancel', endPendingSql('canceled', '', 2));
 
-/** Expires deliveries that are older, of hook queues that have been held since before then. */
+/** Expires deliveries created before a time, of hook queues that have been held since before that time. */
 export async function expireHeld(store: Store, beforeMs: number, sweeping: Sweeping): Promise<number> {
   let count = 0;
   for (const { hook_id } of await store.read(heldHookQueuesSql, [beforeMs])) {

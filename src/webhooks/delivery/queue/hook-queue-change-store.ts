@@ -40,7 +40,7 @@ export type HookQueueChange =
   | { readonly kind: 'wake origin'; readonly origin: string }
   /** A manual attempt was accepted: the hook queue's pause ends. */
   | { readonly kind: 'recover'; readonly hookId: number }
-  /** A manual attempt failed, which counts like any other failure. */
+  /** Counts the failure of a manual attempt. */
   | ({ readonly kind: 'count failure' } & FailedAttempt);
 
 type ChangeOf<Kind> = Extract<HookQueueChange, { kind: Kind }>;
@@ -154,7 +154,7 @@ function listHealth(changes: readonly HookQueueChange[]): RowWork[] {
 /** A hook queue without anything due: it sleeps until its next retry, or until something is enqueued. */
 export interface Sleep {
   readonly hookId: number;
-  /** As the worker saw it: an enqueue since then counts up, and the hook queue stays awake. */
+  /** As the worker read it. If an enqueue has raised it, the hook queue stays awake. */
   readonly version: number;
 }
 

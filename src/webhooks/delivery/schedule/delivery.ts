@@ -10,9 +10,9 @@
  *    └ lease ended ─┘ └─ stop requested: the attempt finishes; it never counts as failed
  * pending ─hook disabled→ held ─enabled→ pending (or expired after 7 days)      any ─hook deleted→ canceled
  * ```
- * Two of these are never written into a delivery's row. `in flight` is covered by the lease of the hook queue's shard: a row
- * for each attempt that begins would double the writes, and the lease already covers it. `held` is a column of the hook queue: one update holds or
- * releases a hook with a million deliveries.
+ * Two of these are never written into a delivery's row. `in flight` follows from the lease of the hook queue's shard: a write at
+ * the beginning of each attempt would double the writes. `held` is a column of the hook queue: one update holds or releases a hook
+ * with a million deliveries.
  */
 import type { Outcome } from './attempt-outcome.ts';
 import { MAX_ATTEMPTS, planRetryMs } from './retry-policy.ts';

@@ -42,7 +42,7 @@ export function planRetryMs({ attempt, random, retryAfterMs = 0 }: RetryMoment):
   return Math.min(Math.max(plannedMs, retryAfterMs), 2 * plannedMs, plannedMs + MAX_EXTRA_MS);
 }
 
-/** The longest wait after so many failed attempts; 0 when none follows. */
+/** The longest wait after this number of failed attempts; 0 when no attempt follows. */
 export function longestRetryMs(attempt: number): number {
   return planRetryMs({ attempt, random: 1, retryAfterMs: Number.POSITIVE_INFINITY }) ?? 0;
 }

@@ -132,7 +132,7 @@ async function exchange(request: SendRequest, target: VettedAddress, state: Exch
   connection.expectAnswer();
   try {
     await readAnswer(request, target, connection, state);
-    // After an early answer the system may still read the rest of the body from its memory.
+    // After an early response the operating system may still send the rest of the body from this memory.
     if (isWritten(connection)) request.onBodySent?.();
     // After interim answers the connection is not used again.
     if (progress.interim > 0) pool.discard(connection);

@@ -85,7 +85,7 @@ function prepare(
   }
 }
 
-/** The shard and epoch of an attempt, by which its result is fenced, and its id. */
+/** The id of an attempt, and the shard and epoch that fence its result. */
 export interface AttemptPlace extends Pick<AttemptResult, 'shard' | 'epoch'> {
   /** The id of its row in the log, from `store.makeIds()`. */
   readonly attemptId: number;

@@ -23,7 +23,7 @@ import { HOLD_MS, KEEP_LOG_MS } from '../schedule/delivery.ts';
 import { forgetDeliveryMinutes } from '../statistics/delivery-minute-store.ts';
 
 const REST_MS = 60_000;
-/** Checking the times of retries reads all that wait, perhaps a million, so it is done in the first round and every tenth. */
+/** Checking the times of retries reads all that wait, perhaps a million rows, so only the first round and every tenth does it. */
 const RETRIES_EVERY_ROUNDS = 10;
 
 const NAME = 'delivery-sweeper';
@@ -53,7 +53,7 @@ async function sweepAndLog({ store, world, log }: SweeperDependencies, sweeping:
   if (expired + canceled + deleted > 0) log.info({ expired, canceled, deleted }, 'Swept deliveries');
 }
 
-/** In this order: a hook queue is forgotten when its log is gone. */
+/** In this order: the row of a hook queue is deleted after its log. */
 const KINDS = ['expired', 'canceled', 'deleted', 'unusedContents', 'hookQueues', 'minutes'] as const;
 
 /** One sweep. Two processes may run it at once without harm; the lease only saves the work. */

@@ -174,7 +174,7 @@ async function runLeaseLoop(components: Components, stopping: AbortSignal): Prom
       await leases.renew(createBusyTest(table));
       hasFailed = false;
     } catch (error) {
-      // Once, not at each of the tries that follow soon.
+      // Logged once, not at each of the quick retries.
       if (!hasFailed) log.warn({ reason: describeError(error) }, 'Failed to renew the leases of shards; trying again');
       hasFailed = true;
     }

@@ -1,5 +1,5 @@
 /**
- * Reads which hook queues are due, a page at a time. After a full page the next scan goes on behind it, so that all come in turn.
+ * Reads which hook queues are due, a page at a time. After a full page the next scan continues behind it, so that all have their turn.
  * A scan comes a few times a second however busy the worker is: only it shows retries that have come due and what other
  * processes have enqueued.
  */

@@ -1,7 +1,7 @@
 /**
- * The hook queues that a worker has in memory, and the scheduler that chooses what is sent next. Every stage of
- * the worker reads this one table and changes it by these functions; what has to be stored, they return as values. A row of
- * `endpoint_queue` has as much as is needed to begin again after a crash.
+ * The hook queues that a worker has in memory, and the scheduler that chooses what is sent next. Every stage of the worker reads
+ * and changes this table by the functions of this file, which return what has to be stored. After a crash all of it is read
+ * again from `endpoint_queue` and `deliveries`.
  */
 import type { World } from '../../../world.ts';
 import { type AttemptResult, OUTSIDE_SHARDS } from '../queue/attempt-result-store.ts';
@@ -27,9 +27,9 @@ import {
   startDraining,
 } from './hook-queue.ts';
 
-/** Below so many waiting deliveries a hook queue gets more. */
+/** With fewer waiting deliveries than this, more are read for a hook queue. */
 const REFILL_BELOW = 16;
-/** A hook queue stays in memory for so long after its last delivery: to put it to sleep and to find it again costs more. */
+/** A hook queue stays in memory for this long after its last delivery: putting it to sleep and finding it again would cost more. */
 const LINGER_MS = 250;
 
 export interface HookQueueTable {
@@ -38,7 +38,7 @@ export interface HookQueueTable {
   readonly hookQueues: Map<number, HookQueue>;
   readonly origins: OriginBreakers;
   readonly scheduler: Scheduler<Job>;
-  /** How many deliveries are being sent, or were sent and their results are not committed. */
+  /** How many deliveries are being sent, or were sent and have no committed result yet. */
   uncommitted: number;
 }
 
@@ -71,7 +71,7 @@ export function listHookQueues(
   return found;
 }
 
-/** Takes a due row in. Undefined while an earlier entry of the hook queue drains, or belongs to another origin. */
+/** Finds or creates the hook queue of a due row. Undefined while the one in memory drains, or has another origin. */
 export function noteDue({ hookQueues }: HookQueueTable, row: DueHookQueue): HookQueue | undefined {
   const found = hookQueues.get(row.hook_id);
   if (found === undefined || hasDrained(found)) {
@@ -123,7 +123,7 @@ export function pickJob(table: HookQueueTable): Job | undefined {
   return job;
 }
 
-/** Tells the breakers, which may count it as a probe. */
+/** Tells the breakers that an attempt begins: an open one whose pause is over counts it as the probe. */
 function beginAttempt(table: HookQueueTable, { hookId }: Pick<Job, 'hookId'>): void {
   const hookQueue = table.hookQueues.get(hookId);
   if (hookQueue === undefined) return;
@@ -142,7 +142,7 @@ export function putBack(table: HookQueueTable, job: Job): void {
   forgetWhenDrained(table, hookQueue);
 }
 
-/** Loads nothing more, and forgets what waits in memory; it is still pending in its rows. */
+/** Loads nothing more, and drops the deliveries that wait in memory; they are still pending in their rows. */
 export function drain(table: HookQueueTable, hookQueue: HookQueue): void {
   startDraining(hookQueue);
   for (const job of table.scheduler.drop(hookQueue.hookId)) dropDelivery(hookQueue, job.id);
@@ -157,7 +157,7 @@ function forget({ hookQueues }: HookQueueTable, hookQueue: HookQueue): void {
   if (hookQueues.get(hookQueue.hookId) === hookQueue) hookQueues.delete(hookQueue.hookId);
 }
 
-/** Hook queues that may sleep once `stored` are stored: those without any other delivery that is due. */
+/** The hook queues that may sleep once `stored` is committed: those that have no other delivery in memory and nothing more that is due. */
 export function listSleeps(table: HookQueueTable, stored: readonly AttemptResult[]): Sleep[] {
   return listIdle(table, stored).map(({ hookId, version }) => ({ hookId, version }));
 }
@@ -188,7 +188,7 @@ export function markStored(table: HookQueueTable, stored: readonly StoredAttempt
   for (const { hookId, deliveryId, epoch } of stored) {
     const hookQueue = table.hookQueues.get(hookId);
     if (hookQueue !== undefined) noteStored(hookQueue);
-    // A manual attempt takes no place in memory; the same delivery may have one, and its own attempt under way.
+    // A manual attempt does not count as uncommitted. Its delivery may be in memory too, for a scheduled attempt.
     if (epoch === OUTSIDE_SHARDS.epoch) continue;
     table.uncommitted -= 1;
     if (hookQueue === undefined) continue;
@@ -197,7 +197,7 @@ export function markStored(table: HookQueueTable, stored: readonly StoredAttempt
   }
   for (const { hookId } of sleeps) {
     const hookQueue = table.hookQueues.get(hookId);
-    // An enqueue meanwhile has made its row due again, and only a hook queue in memory is read without a scan.
+    // After an enqueue during the commit the state is `loading`. The hook queue stays, because only those in memory are read without a scan.
     if (hookQueue?.state === 'loaded' && hookQueue.deliveryIds.size === 0) forget(table, hookQueue);
   }
 }

@@ -86,7 +86,7 @@ export function createHookQueue(row: DueHookQueue): HookQueue {
   return hookQueue;
 }
 
-/** The hook's breaker from its row. A pause because the origin refused connections is not the hook's own. */
+/** The hook's breaker from its row. A pause with the reason `no_connection` belongs to the origin's breaker, not to this one. */
 function readBreaker(row: DueHookQueue): Breaker {
   const isOfOrigin = row.pause_reason === 'no_connection';
   return restoreBreaker({
@@ -147,12 +147,12 @@ export function noteStored(hookQueue: HookQueue): void {
   (hookQueue as MutableHookQueue).stored += 1;
 }
 
-/** The result of the delivery's attempt is stored; it has no place in memory any more. */
+/** The result of the delivery's scheduled attempt is stored; the delivery leaves the memory. */
 export function forgetDelivery(hookQueue: HookQueue, deliveryId: number): void {
   (hookQueue as MutableHookQueue).deliveryIds.delete(deliveryId);
 }
 
-/** Nothing more is loaded for it: it is paused, held, gone or moved, or its shard belongs to another worker. */
+/** Nothing more is loaded for it: it is paused, held, canceled or moved, or its shard belongs to another worker. */
 export function startDraining(hookQueue: HookQueue): void {
   (hookQueue as MutableHookQueue).state = 'draining';
 }
@@ -165,7 +165,7 @@ export function advanceHook(hookQueue: HookQueue, event: BreakerEvent, moment: B
   (hookQueue as MutableHookQueue).breaker = advanceBreaker(hookQueue.breaker, event, { ...moment, rules: HOOK_RULES });
 }
 
-/** Updates health and breaker. Returns whether the count of failures changed, which belongs into the row. */
+/** Updates health and breaker. Returns whether the count of failures changed, which then has to be stored. */
 export function recordOfHook(hookQueue: HookQueue, outcome: Outcome, moment: BreakerMoment): boolean {
   const { fails } = hookQueue.health;
   const { ofHook } = toBreakerEvents(outcome);

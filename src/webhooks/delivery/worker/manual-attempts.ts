@@ -1,7 +1,7 @@
 /**
- * Attempts that a person requests (test, redelivery). This process makes them at once, even if another worker owns the shard or a
- * pause or breaker keeps the hook back: one attempt does no harm, and shows whether the receiver works again. The result is
- * stored like any other. A success ends the pause, and a failure does not lengthen it.
+ * Attempts that a person requests (test, redelivery). This process makes them at once, even if another worker owns the shard, or
+ * the hook queue is paused: one attempt does no harm, and shows whether the receiver works again. The result is stored like any
+ * other. A success ends the pause, and a failure does not lengthen it.
  */
 import { createInFlight, type InFlight } from '../../../database/in-flight.ts';
 import type { Store } from '../../../database/store.ts';
@@ -163,7 +163,7 @@ function refuseSecond(deliveryId: number): Failure {
   return new Failure('conflict', message);
 }
 
-/** A test has no real event behind it, so a failed test is not retried days later. */
+/** The event of a test never happened, so a failed test is not retried. */
 function endWithAttempt(result: AttemptResult): AttemptResult {
   return result.state === 'pending' ? { ...result, state: 'dead' } : result;
 }

@@ -1,7 +1,7 @@
 /**
- * Applies the outcome of an attempt, or a row that a scan found: the breakers and the health of its hook count it, and the hook
- * queue goes on, is paused or is disabled, and others of its origin are paused or woken. Each function updates the table in
- * memory and returns the changes that have to be stored.
+ * What follows from the outcome of an attempt, and from a row that a scan found: breakers and the health of the hook change, the
+ * hook queue goes on, is paused or is disabled, and other hook queues of the origin are paused or woken. Each function updates the
+ * table in memory and returns the changes that have to be stored.
  */
 import type { DueHookQueue } from '../queue/delivery-queue-store.ts';
 import type { HookQueueChange } from '../queue/hook-queue-change-store.ts';
@@ -13,7 +13,7 @@ import { ORIGIN_RECONNECTED, type Pause } from '../schedule/pause-reason.ts';
 import { advanceHook, type HookQueue, recordOfHook } from './hook-queue.ts';
 import { drain, type HookQueueTable, listHookQueues, noteDue, takeMoment } from './hook-queue-table.ts';
 
-/** After a failed probe its hook waits so much longer, so that another hook of the origin makes the next one. */
+/** After a failed probe its hook waits this much longer, so that another hook of the origin makes the next one. */
 const NEXT_PROBE_MS = 1000;
 
 const BEGIN: BreakerEvent = { kind: 'begin' };
@@ -29,13 +29,13 @@ export function takeDue(table: HookQueueTable, rows: readonly DueHookQueue[]): H
   });
 }
 
-/** Another process got an answer from the origin: as if its pause had ended and the probe were answered. */
+/** Another process could connect to the origin: the breaker counts a probe that succeeded, before its pause is over. */
 function recordAnswerElsewhere(table: HookQueueTable, { origin }: HookQueue): HookQueueChange[] {
   if (table.origins.find(origin).state !== 'open') return [];
   return followOrigin(table, origin, probeOrigin(table, origin, SUCCESS));
 }
 
-/** A scheduled attempt has a connection. That answers the probe of its origin: the receiver's answer may take long. */
+/** A scheduled attempt has a connection. The probe of its origin has succeeded with that, however long the response takes. */
 export function recordConnection(table: HookQueueTable, { origin, hookId }: HookQueue): HookQueueChange[] {
   const moment = takeMoment(table);
   if (table.origins.find(origin).state !== 'probing') return [];
@@ -63,8 +63,8 @@ export function recordOutcome(table: HookQueueTable, hookQueue: HookQueue, outco
 }
 
 /**
- * A manual attempt has ended, which was made past the breakers; its hook queue need not be in memory. A success ends their
- * pauses. A failure counts as a probe only when one was due, so that no caller can lengthen a pause by asking often.
+ * A manual attempt has ended. Breakers did not keep it back, and its hook queue need not be in memory. A success ends their pauses.
+ * A failure counts as a probe only when one was due, so that no caller can lengthen a pause with many requests.
  */
 export function recordManualOutcome(
   table: HookQueueTable,
@@ -90,12 +90,12 @@ function probeOrigin(table: HookQueueTable, origin: string, event: BreakerEvent)
   return table.origins.record(origin, event, moment);
 }
 
-/** A success counts as if the pause had just ended. */
+/** The moment at which a probe begins. For a success it is after any pause, so that the attempt counts as the probe. */
 function beginProbe(event: BreakerEvent | undefined, moment: BreakerMoment): BreakerMoment {
   return event?.kind === 'success' ? { ...moment, nowMs: Number.POSITIVE_INFINITY } : moment;
 }
 
-/** An origin that opened pauses all its hook queues; one that recovered wakes those that wait in their rows. */
+/** When the breaker of an origin opened, pauses all its hook queues; when the origin recovered, wakes those that are paused. */
 function followOrigin(table: HookQueueTable, origin: string, change: OriginChange | undefined): HookQueueChange[] {
   const kept = change?.hasOriginOpened ? listHookQueues(table, (one) => one.origin === origin) : [];
   const pauses = kept.flatMap((hookQueue) => pauseIfKeptBack(table, hookQueue));
@@ -107,7 +107,7 @@ function pauseIfKeptBack(table: HookQueueTable, hookQueue: HookQueue): HookQueue
   return pause === undefined ? [] : pauseFor(table, hookQueue, pause);
 }
 
-/** Its row stores until when; in memory the hook queue is forgotten. */
+/** Stores the pause in the row, and forgets the hook queue in memory. */
 function pauseFor(table: HookQueueTable, hookQueue: HookQueue, pause: Pause): HookQueueChange[] {
   if (hookQueue.state === 'draining') return [];
   drain(table, hookQueue);

@@ -43,7 +43,7 @@ export function addResults(queue: ResultQueue, { attempt, changes }: Results): v
   queue.reports.set(attempt.result.hookId, attempt.report);
 }
 
-/** Reports alone do not start a batch. */
+/** Last responses of hooks alone (`reports`) do not start a batch. */
 export function hasResults({ attemptResults, changes }: ResultQueue): boolean {
   return attemptResults.length > 0 || changes.length > 0;
 }
@@ -88,7 +88,7 @@ export function batchStatements(
   ];
 }
 
-/** In the transaction of their attempts, by which a second run of it knows that they are counted. */
+/** Failures of manual attempts. They are counted in the transaction of their attempts, so that a repetition of it does not count them again. */
 function listFailures(attemptResults: readonly AttemptResult[]): HookQueueChange[] {
   const failures = attemptResults.filter(({ isManualFailure }) => isManualFailure);
   return failures.map(({ hookId, deliveryId, attempt }) => ({

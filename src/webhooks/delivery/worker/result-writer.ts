@@ -28,7 +28,7 @@ const BATCH_EVERY_MS = 20;
 const FULL_BATCH = 64;
 const RETRY_MS = 100;
 const MAX_RETRY_MS = 2000;
-/** How often the last answer of a hook is stored: of a busy hook, one in a quarter second is enough. */
+/** How often the last responses of hooks are stored: four a second are enough for a busy hook. */
 const REPORTS_EVERY_MS = 250;
 
 export interface ResultWriter {
@@ -131,7 +131,7 @@ async function waitForMore(world: World, state: WriterState): Promise<void> {
 }
 
 interface ReportTurn {
-  /** Whether the last answers of hooks may be stored now. */
+  /** Whether the last responses of hooks may be stored now. */
   take(): boolean;
   cancel(): void;
 }
@@ -195,7 +195,7 @@ async function storeUntilDone(
   }
 }
 
-/** Hook queues that were not due may be due after it. */
+/** True for a change that may make hook queues due. */
 function isDueNow({ kind }: HookQueueChange): boolean {
   return kind === 'wake origin' || kind === 'move';
 }

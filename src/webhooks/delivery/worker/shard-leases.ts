@@ -1,6 +1,6 @@
 /**
- * The shards of destinations that this worker owns, for as long as it may rely on them: until shortly before the lease runs
- * out, by its own monotonic clock. Each worker takes an even share; a worker with more gives back shards that are idle.
+ * The shards that this worker owns, until shortly before their leases end by its own monotonic clock. Each worker takes an even
+ * share; a worker with more gives back shards that are idle.
  */
 import type { Store } from '../../../database/store.ts';
 import type { World } from '../../../world.ts';
@@ -22,7 +22,7 @@ export interface ShardLeases {
   readonly workerId: string;
   /** The fencing token of a shard that this worker owns now. */
   epochOf(shard: number): number | undefined;
-  /** Whether leases hold at this moment. A renewal that waited for the database for long may be over when it ends. */
+  /** Whether the leases are valid at this moment. They may have ended while a renewal waited for the database. */
   areHeld(): boolean;
   /** Renews, takes and gives back leases. Shards for which `isBusy` is true are not given back. */
   renew(isBusy: (shard: number) => boolean): Promise<void>;
