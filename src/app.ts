@@ -35,7 +35,7 @@ import { createWebhooksArea } from './webhooks/area.ts';
 import type { Worker } from './workers/worker.ts';
 import { realWorld, type World } from './world.ts';
 
-/** Of the files that the system lets this process open. */
+/** The share of the files that this process may open. */
 const HTTP_SHARE_OF_FILES = 0.25;
 const GRPC_SHARE_OF_FILES = 0.5;
 

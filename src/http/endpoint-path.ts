@@ -17,7 +17,7 @@ export interface FoundEndpoint {
 
 export type FindEndpoint = (method: string, path: string) => FoundEndpoint | undefined;
 
-/** Of several paths with a name that fit, the longest is found. */
+/** Finds the endpoint of a path. If several paths with a parameter match, the longest is found. */
 export function createEndpointFinder(endpoints: readonly MountedEndpoint[]): FindEndpoint {
   const exact = new Map<string, FoundEndpoint>();
   const patterns: Pattern[] = [];

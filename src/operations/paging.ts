@@ -7,13 +7,13 @@ export function pageLimit(usual: number, most = 200) {
   return z.coerce.number().int().min(1).max(most).default(usual);
 }
 
-/** Of lists in the order of a text. */
+/** Parameters of pages of lists that are ordered by a text. */
 export const textPage = {
   after: z.string().max(100).default('').openapi({ description: AFTER }),
   limit: pageLimit(100),
 };
 
-/** Of lists in the order of their ids. */
+/** Parameters of pages of lists that are ordered by id. */
 export const idPage = {
   after: z.coerce.number().int().min(0).default(0).openapi({ description: AFTER }),
   limit: pageLimit(100),

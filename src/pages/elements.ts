@@ -23,7 +23,7 @@ export interface Field {
   readonly mistake?: Mistake | undefined;
 }
 
-/** Of three kinds of attribute: always, when given, when true. */
+/** Renders an input of one line with its label, hint and mistake. */
 export function renderField(field: Field): Html {
   return renderAround(
     field,

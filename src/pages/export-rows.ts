@@ -8,7 +8,7 @@ export type ExportFormat = (typeof EXPORT_FORMATS)[number];
 export type ExportRow = Readonly<Record<string, string | number | boolean | null | undefined>>;
 
 export interface RowExport {
-  /** Of the file, without its ending. */
+  /** The name of the file, without its ending. */
   readonly name: string;
   readonly format: ExportFormat;
   readonly columns: readonly string[];

@@ -28,7 +28,7 @@ export interface RefusedPageDependencies extends RefusedFormDependencies {
 }
 
 const PATH = '/refused';
-/** Of a form from another site, in place of a refusal that only one browser is shown. */
+/** Stands for a form from another site, in place of the id of a refusal that only one browser is shown. */
 const OTHER_SITE = 'another-site';
 /** A refusal can quote what was sent. */
 const MAX_MESSAGE_LENGTH = 1000;

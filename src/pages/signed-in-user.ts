@@ -1,6 +1,6 @@
 /** A signed-in person, as every page needs them. */
 export interface SignedInUser {
-  /** Of the session. */
+  /** The id of the session. */
   readonly id: string;
   readonly user: { readonly id: string; readonly login: string; readonly name: string; readonly isAdmin: boolean };
   /** Goes into the hidden field `csrf_token` of every form. */

@@ -31,7 +31,7 @@ function parseEntry(line: string): Record<string, unknown> | undefined {
   }
 }
 
-/** Of the local clock, as the terminal's other programs show it. */
+/** The time of day by the local clock, as other programs in the terminal show it. */
 function timeOfDay(time: string): string {
   const at = new Date(time);
   if (Number.isNaN(at.getTime())) return time;

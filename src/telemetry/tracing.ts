@@ -29,7 +29,7 @@ export interface Tracing {
 }
 
 export interface TracingConfig {
-  /** Of the collector, without `/v1/traces`. */
+  /** The URL of the collector, without `/v1/traces`. */
   readonly endpoint: string | undefined;
   /** `name=value` each, sent with every export. */
   readonly headers: readonly string[] | undefined;

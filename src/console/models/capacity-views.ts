@@ -1,7 +1,7 @@
 /** How many requests the servers of a model can take while limits of latency hold. */
 
 export interface CapacityView {
-  /** Of the model whose samples they are. */
+  /** The version of the model whose samples were simulated. */
   readonly version: number;
   readonly foundAtMs: number;
   readonly limits: CapacityLimits;

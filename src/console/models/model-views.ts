@@ -157,7 +157,7 @@ export interface ModelHealthView {
   readonly versionCount: number;
   readonly samples: number;
   readonly targets: readonly TargetHealthView[];
-  /** Of the last day, the newest first. */
+  /** The drift alarms of the last day, newest first. */
   readonly drift: readonly {
     readonly target: string;
     readonly cause: 'error' | 'coverage';

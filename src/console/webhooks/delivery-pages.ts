@@ -93,7 +93,7 @@ function listCrumbs(texts: ConsoleTexts, repository: RepositoryView, hookId: num
 export interface LogFilter {
   /** A delivery's id or number, a branch, a tag, or the number of an issue. */
   readonly q: string;
-  /** Of the last answer: `500`, `5xx`, or `0`. */
+  /** The status of the last response: `500`, `5xx`, or `0` for none. */
   readonly status: string;
   readonly state: string;
   readonly event: string;
@@ -170,7 +170,7 @@ export interface DeliveryPageView {
   readonly repository: RepositoryView;
   readonly hook: HookView;
   readonly delivery: DeliveryDetail;
-  /** Of the log that it was opened from. */
+  /** The filter of the log from which the page was opened. */
   readonly filter: LogFilter;
   /** It was sent as a test just now. */
   readonly isTest: boolean;

@@ -55,7 +55,7 @@ export function toParameters({ url, flags, encryptionType, key, profile }: HookV
 
 export interface HookFormView {
   readonly repository: RepositoryView;
-  /** Of the hook that is changed. */
+  /** The id of the hook that is changed. */
   readonly hookId?: number | undefined;
   readonly values: HookValues;
   readonly profiles: readonly string[];

@@ -9,7 +9,7 @@ import type { Caller } from '../frame/console.ts';
 export type Values = Readonly<Record<string, unknown>>;
 
 export interface HookAdmin {
-  /** Of all webhooks for an administrator of the service, of the caller's own for others. */
+  /** The overview: of all webhooks for an administrator of the service, of the caller's own for others. */
   readonly readOverview: (caller: Caller) => Promise<WebhookOverview>;
   readonly profiles: readonly string[];
   readonly eventKinds: readonly string[];
@@ -163,7 +163,7 @@ export interface RepositoryName {
 
 export interface WebhookOverview {
   readonly nowMs: number;
-  /** Of the whole service, not of one person. */
+  /** The overview is of the whole service, not of one person. */
   readonly ofAll: boolean;
   readonly totals: {
     readonly repositories: number;

@@ -9,7 +9,7 @@ export interface DatabaseHost {
 export interface DatabaseUrl {
   /** What the driver understands: with the first host alone. */
   readonly connectionString: string;
-  /** Of which one accepts writes. Empty where that is not looked for: a single host without `target_session_attrs`. */
+  /** The hosts, one of which accepts writes. Empty for a single host without `target_session_attrs`, where none is searched. */
   readonly hosts: readonly DatabaseHost[];
   readonly isPrepared: boolean;
 }

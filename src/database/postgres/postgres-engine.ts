@@ -33,7 +33,7 @@ export interface PostgresOptions {
 
 /** How long the end of a program waits for a server to take leave; all that mattered is stored by then. */
 const LEAVE_MS = 2_000;
-/** Of two transactions in conflict one commits, so tries come to an end; together these wait 12 s on average. */
+/** How often a transaction is tried again after a conflict. One of two in conflict commits, so this ends; all waits are 12 s on average. */
 const MAX_CONFLICTS = 100;
 const MAX_CONFLICT_DELAY_MS = 250;
 const DEFAULT_MAX_WAITING = 20_000;

@@ -8,7 +8,7 @@ import type { NetworkUse } from './network-use.ts';
 
 export interface ReservationOwner {
   readonly network: NetworkUse;
-  /** Of all messages of this connection. */
+  /** The bytes that all messages of this connection have reserved. */
   reservedBytes: number;
   /** Its messages that wait; kept here for `LargeMessages`. */
   reservationQueue: OwnerQueue | undefined;

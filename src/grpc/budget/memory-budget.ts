@@ -28,7 +28,7 @@ interface NetworkScore {
 
 export class MemoryBudget {
   readonly maxBytes: number;
-  /** Of all connections. */
+  /** Blocks that all connections share. */
   readonly blocks = new BlockPool();
   readonly #monotonicMs: () => number;
   #bytes = 0;

@@ -27,12 +27,12 @@ export class NetworkUses {
     if (use.connections === 0) this.#uses.delete(network);
   }
 
-  /** Of each network. */
+  /** The number of connections of each network. */
   *counts(): Iterable<number> {
     for (const { connections } of this.#uses.values()) yield connections;
   }
 
-  /** Of a network that has no connection, 0. */
+  /** Returns 0 for a network without a connection. */
   countConnections(network: string): number {
     return this.#uses.get(network)?.connections ?? 0;
   }

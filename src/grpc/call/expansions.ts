@@ -43,7 +43,7 @@ export class Expansions {
   readonly #monotonicMs: () => number;
   readonly #waiting = new Map<object, Job[]>();
   readonly #busy = new Set<object>();
-  /** Of each connection, the length of its last result. */
+  /** The length of the last result of each connection. */
   readonly #lastBytes = new WeakMap<object, number>();
   /** When the next large result may be begun. */
   #largeFromMs = 0;

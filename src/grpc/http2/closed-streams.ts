@@ -15,7 +15,7 @@ export class ClosedStreams {
   #lastId = 0;
   readonly #gaps: Gap[] = [];
   readonly #resetIds = new Set<number>();
-  /** Of the streams that no longer fit into the set, the newest. */
+  /** The newest stream that is no longer in the set, because the set was full. */
   #forgottenId = 0;
 
   /** The highest stream that was opened. */

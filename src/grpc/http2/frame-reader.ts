@@ -77,7 +77,7 @@ export class FrameReader {
 
 const NOTHING = Buffer.alloc(0);
 
-/** Of the whole frame, by its head. */
+/** The length of the whole frame, as its header states it. */
 function readFrameBytes(bytes: Buffer, start: number): number {
   const length = bytes.readUIntBE(start, 3);
   if (length > DEFAULT_MAX_FRAME_BYTES) throw new ConnectionError(ERROR.frameSize, 'a frame is too large');

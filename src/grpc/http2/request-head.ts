@@ -4,7 +4,7 @@ import type { Field } from './fields.ts';
 export type Headers = ReadonlyMap<string, string>;
 
 export interface RequestHead {
-  /** Of several fields with one name the first: the rest is a list of metadata that no method reads. */
+  /** Only the first of several fields with one name; the others are metadata that no method reads. */
   readonly headers: Headers;
   /** Bytes of the content; undefined without `content-length`. */
   readonly contentLength: number | undefined;

@@ -25,7 +25,7 @@ const MIN_DATA_BYTES = 256;
 /** One call on the wire: its windows, and what waits for them. */
 export class Http2Stream implements Linked<Http2Stream> {
   readonly id: number;
-  /** Of the streams that wait for the window of the connection. */
+  /** Links of the list of streams that wait for the window of the connection. */
   previous: Http2Stream | undefined;
   next: Http2Stream | undefined;
   readonly #connection: Http2Connection;
@@ -44,7 +44,7 @@ export class Http2Stream implements Linked<Http2Stream> {
   #waiting: Buffer[] = [];
   #waitingTrailers: Buffer | undefined;
   #waitingBytes = 0;
-  /** Of those that wait, as far as the connection knows. */
+  /** How many of its waiting bytes the connection has counted. */
   #countedBytes = 0;
   #keptBytes = 0;
   #onSent: (() => void) | undefined;
@@ -74,7 +74,7 @@ export class Http2Stream implements Linked<Http2Stream> {
     return this.#waiting.length > 0;
   }
 
-  /** Of the call itself, of the request, and of the answer while it waits for a window. */
+  /** The bytes of the call itself, of its request, and of its answer while that waits for a window. */
   get keptBytes(): number {
     return this.openBytes + this.#keptBytes + this.#waitingBytes;
   }

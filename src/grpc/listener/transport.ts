@@ -32,7 +32,7 @@ export interface TransportDependencies {
   readonly maxMessageBytes: number;
   /** For requests that are not used yet and answers that wait, of all connections; at least four of the largest messages. */
   readonly bufferBytes: number;
-  /** Of all listeners together. */
+  /** The limit for all listeners together. */
   readonly maxConnections: number;
   readonly log: Log;
   readonly world: Pick<World, 'randomBytes' | 'nowMs' | 'monotonicMs'>;
@@ -191,7 +191,7 @@ function describeListenError(error: NodeJS.ErrnoException): string {
   return 'the port is taken; set GRPC_PORT to another one, or to 0 for any';
 }
 
-/** Of the address as one listener for both kinds of addresses has it, too. */
+/** The network of an address. A listener for IPv4 and IPv6 writes IPv4 addresses as IPv6 (`::ffff:…`). */
 function readNetwork(address = ''): string {
   return networkOf(address.startsWith('::ffff:') ? address.slice('::ffff:'.length) : address);
 }

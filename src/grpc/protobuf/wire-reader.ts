@@ -11,7 +11,7 @@ export class WireReader {
   position = 0;
   /** Where the message that is being read ends. */
   end: number;
-  /** Of the same bytes. */
+  /** A view on the same bytes. */
   view: DataView;
 
   constructor(bytes: Uint8Array) {

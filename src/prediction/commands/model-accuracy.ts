@@ -18,7 +18,7 @@ export function addAccuracyCommand(model: Command, open: OpenModels): void {
 
 interface AccuracyOptions extends OutputOptions {
   readonly since?: string;
-  /** Of `--server`. */
+  /** The value of `--server`. */
   readonly server?: string;
 }
 

@@ -27,7 +27,7 @@ export function answerRows(model: LatencyModel, table: ObservationTable, rows: r
 }
 
 export interface RowAnswerer {
-  /** Of at most as many rows as it was made for.  */
+  /** Predicts the rows, at most as many as it was created for. */
   answer(table: ObservationTable, rows: readonly number[], answers: Answers): void;
 }
 

@@ -16,7 +16,7 @@ import type { Answers } from './accuracy.ts';
 import { createKnownAt, type KnownAt, type Reporting } from './report-times.ts';
 
 const REFIT_EVERY = 100;
-/** Of long recordings: each refit costs as much as it has rows, and 100 more of 100,000 teach nothing. */
+/** In long recordings, the share of new rows after which the model is refitted: the cost of a refit grows with the rows, and 100 more of 100,000 change nothing. */
 const REFIT_SHARE = 0.02;
 /** A service that starts without a model learns its first ones earlier. */
 const FIRST_REFITS = [30, 60];

@@ -33,7 +33,7 @@ export function ageMetrics(table: ObservationTable, inTime: readonly number[], a
   return aged;
 }
 
-/** Of each of these rows of one server, in the order of time, the row whose metrics are known then. */
+/** For each of the rows of one server, in the order of time: the row whose metrics are known at its time. */
 function findSeen(table: ObservationTable, rows: readonly number[], age: Age): number[] {
   if ('rows' in age) return rows.map((_, i) => rows[Math.max(0, i - age.rows)]!);
   let seen = 0;

@@ -12,7 +12,7 @@ export interface NumberedRecord {
   readonly place?: string;
 }
 
-/** Of one file; more than any source of observations has. */
+/** The most columns of a file: more than any source of observations has. */
 export const MAX_COLUMNS = 1000;
 
 export async function* readCsvRecords(lines: AsyncIterable<Line>): AsyncGenerator<NumberedRecord> {

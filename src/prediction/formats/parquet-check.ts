@@ -20,7 +20,7 @@ export const PARQUET_LIMITS = {
 
 /** Nested structures of a footer: schema, row group, column, statistics, geometry. */
 const MAX_DEPTH = 16;
-/** Of 64 bits, seven a byte. */
+/** A varint of 64 bits, with seven bits in each byte. */
 const MAX_VARINT_BYTES = 10;
 /** A decimal of 38 digits, or a UUID. */
 const MAX_FIXED_BYTES = 16;

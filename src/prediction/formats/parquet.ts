@@ -91,7 +91,7 @@ async function* readRows(rows: Rows): AsyncGenerator<NumberedRecord> {
 }
 
 interface GroupRules {
-  /** Of each column. */
+  /** Whether each column may have nulls. */
   readonly nullable: readonly boolean[];
   readonly allowance: Allowance;
 }

@@ -15,7 +15,7 @@ import { type RequestsOptions, readRequests } from './requests.ts';
 /** `jsonl` and `llm-d` are JSON lines with our field names or llm-d's; CSV and Parquet may have either. */
 export const TABLE_FORMATS = ['jsonl', 'llm-d', 'csv', 'parquet'] as const;
 export type TableFormat = (typeof TABLE_FORMATS)[number];
-/** Of a log of requests, and of what benchmarks write about requests, rows are made. */
+/** Tables have rows already. Logs of requests and results of benchmarks are converted to rows. */
 export const FORMATS = [...TABLE_FORMATS, 'requests', ...BENCHMARK_FORMATS] as const;
 export type Format = (typeof FORMATS)[number];
 

@@ -17,7 +17,7 @@ export interface LoggedRequest {
   readonly firstTokenMs: number;
   readonly endMs: number;
   readonly inputTokens: number;
-  /** Of these, the ones that were found in the prefix cache; 0 when the log does not say. */
+  /** How many of these tokens were found in the prefix cache; 0 if the log does not have it. */
   readonly cachedTokens: number;
   readonly outputTokens: number;
   /** Empty when the log does not name it. */

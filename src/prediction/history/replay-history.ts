@@ -15,7 +15,7 @@ export interface ReplayedRequest {
 /** When what happened to a request at a time was reported; infinity for never. */
 export type ReportedAt = (eventMs: number, request: number) => number;
 
-/** Of each request, in their order, what was known of its server, in the order of `HISTORY_COLUMNS`. */
+/** For each request, in their order, the history of its server as it was known then: values in the order of `HISTORY_COLUMNS`. */
 export function replayHistory(
   requests: readonly ReplayedRequest[],
   reportedAt: ReportedAt = (eventMs) => eventMs,

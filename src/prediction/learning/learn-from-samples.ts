@@ -20,7 +20,7 @@ export interface TrainingOrder {
 
 export interface TrainingAnswer extends Omit<Challenge, 'winner'> {
   readonly rows: number;
-  /** Of the newest row that it has learned from. */
+  /** The id of the newest sample that it has learned from. */
   readonly lastSampleId: number;
   /** Undefined when the new model was not better. */
   readonly winner: PackedModel | undefined;

@@ -14,7 +14,7 @@ const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
 /** Whole periods are summed, the newest first, until they have this many times. */
 const ENOUGH_TIMES = 300;
-/** Of servers: about as many periods, whatever was reported. */
+/** Metrics of servers are over this time, however many reports there were. */
 const SERVER_MS = 30 * MINUTE_MS;
 /** Callers name models and pod types as they like, and each of these is five series. */
 const MAX_POD_TYPES = 256;

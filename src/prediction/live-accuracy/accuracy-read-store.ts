@@ -116,12 +116,12 @@ export async function listSumsOfServer(store: Store, range: AccuracyRange, serve
   return await readSums(store, ofServerSql, [...toParameters(range), server]);
 }
 
-/** Of all models, by target and version. */
+/** The sums of all models, by target and version. */
 export async function listModelSums(store: Store, fromMs: number): Promise<PartSums[]> {
   return await readSums(store, byModelSql, [fromMs, ONE_STEP]);
 }
 
-/** Of all models, each period by itself, the newest first. */
+/** The sums of all models for each period, newest first. */
 export async function listNewestPodTypeSums(store: Store, fromMs: number): Promise<PartSums[]> {
   return await readSums(store, newestByPodTypeSql, [fromMs]);
 }
@@ -169,7 +169,7 @@ export interface CountsRange {
   readonly target: PredictionTarget;
   /** Position among the axes. */
   readonly axis: number;
-  /** Of the model that predicted; every version when left out. */
+  /** The version that predicted; all versions when absent. */
   readonly version?: number | undefined;
   /** A pod type or a server; all when left out. */
   readonly part?: ErrorPart | undefined;

@@ -132,7 +132,7 @@ interface Periods<Cell> extends ChangedCells<Cell> {
 
 interface PeriodLimits {
   readonly minutes: number;
-  /** Of cells in one period. */
+  /** The most cells in one period. */
   readonly maximum: number;
 }
 

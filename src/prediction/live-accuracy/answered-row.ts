@@ -3,7 +3,7 @@ import type { PredictionTarget } from '../schema/observation-table.ts';
 /** A prediction beside the time that was observed. */
 export interface AnsweredRow {
   readonly targetModel: string;
-  /** Of the model that predicted; 0 is the prior. */
+  /** The version that predicted; 0 is the prior. */
   readonly version: number;
   readonly podType: string;
   readonly server: string;

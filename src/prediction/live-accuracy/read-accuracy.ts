@@ -24,7 +24,7 @@ export const ACCURACY_HOURS = 24;
 export interface PodTypeAccuracy {
   readonly podType: string;
   readonly target: PredictionTarget;
-  /** Of the last 24 hours. */
+  /** The scores of the last 24 hours. */
   readonly scores: LiveScores;
   /** Each hour, oldest first; undefined without reports. */
   readonly hours: readonly (LiveScores | undefined)[];

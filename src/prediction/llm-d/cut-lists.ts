@@ -6,7 +6,7 @@
 import { Failure } from '../../errors.ts';
 import { findStringEnd, JSON_MAX_DEPTH, refuseNesting } from '../../http/parser-limits.ts';
 
-/** Of one item of a list, and of the skeleton. */
+/** The longest item of a list, and the longest body without its lists, that is parsed in one turn. */
 export const MAX_WHOLE_CHARACTERS = 65_536;
 /** About a millisecond of parsing. */
 export const CHARACTERS_A_PART = 16_384;
@@ -42,7 +42,7 @@ export function* cutLists(text: string): Generator<ListPart | undefined, string>
 
 const [QUOTE, COMMA] = [0x22, 0x2c];
 const [OPEN_BRACKET, CLOSE_BRACKET, OPEN_BRACE, CLOSE_BRACE] = [0x5b, 0x5d, 0x7b, 0x7d];
-/** Of the items of a list that is a member of the body. */
+/** The nesting depth of the items of a list that is a member of the body. */
 const ITEM_DEPTH = 2;
 
 function createCutter(text: string) {

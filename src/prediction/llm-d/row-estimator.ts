@@ -12,7 +12,7 @@ export interface RowEstimatorDependencies {
   readonly objective: Objective;
 }
 
-/** Of the rows that were estimated, by their position. */
+/** Estimated times of rows, by the position of the row. */
 export interface Estimates {
   readonly readTtft: (row: number) => Estimate;
   readonly readTpot: (row: number) => Estimate;

@@ -42,7 +42,7 @@ export function createTrainingIntake({
   };
 }
 
-/** Of the clock of a caller. */
+/** How far the clock of a caller may be ahead. */
 const MAX_AHEAD_MS = 86_400_000;
 
 async function toObservations(

@@ -13,7 +13,7 @@ export interface Calibration {
   readonly edges: Float64Array;
   /** Bucket after bucket, one residual log(observed / predicted) a level. */
   readonly quantiles: Float64Array;
-  /** Of each bucket, the logarithm of the mean of observed / predicted. */
+  /** The logarithm of the mean of observed / predicted, for each bucket. */
   readonly logMeans: Float64Array;
   /** How many residuals it knows. */
   readonly rows: number;

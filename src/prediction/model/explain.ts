@@ -18,7 +18,7 @@ export interface PredictionExplanation {
    * what each feature multiplies this one with (Shapley values).
    */
   readonly treeFactors: Readonly<Record<string, number>>;
-  /** Of imported trees that add times up: where they begin, and what each feature adds (Shapley values). */
+  /** For imported trees that add up times: their base value, and what each feature adds (Shapley values). */
   readonly treeMilliseconds?: Readonly<Record<string, number>>;
   /** What the server multiplies: how much slower than its pool it was while learning. */
   readonly serverFactor: number;

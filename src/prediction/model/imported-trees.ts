@@ -69,7 +69,7 @@ function placeSource({ sources }: ImportedTrees, feature: number): number {
   return typeof from === 'number' ? FEATURE_COUNT + feature : FEATURE_NAMES.indexOf(from as never);
 }
 
-/** Of what the trees say after the link. */
+/** Converts the output of the trees, after their link function, to milliseconds. */
 function toMilliseconds({ transform, unit }: ImportedTrees, said: number): number {
   const time = transform === 'log' ? Math.exp(said) : transform === 'log1p' ? Math.expm1(said) : said;
   return clampMs(time * MS_OF_UNIT[unit]);

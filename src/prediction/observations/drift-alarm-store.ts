@@ -73,7 +73,7 @@ export async function listDriftAlarms(store: Store, sinceMs: number): Promise<Dr
   }));
 }
 
-/** Of one model, the oldest hour first. */
+/** The hours with alarms of one model, oldest first. */
 export async function listDriftAlarmHours(store: Store, name: string, sinceMs: number): Promise<DriftAlarmHour[]> {
   const rows = await store.read(alarmHoursSql, [name, Math.floor(sinceMs / HOUR_MS)]);
   return rows.map(({ hour, alarms, target, cause }) => ({ startMs: hour * HOUR_MS, target, cause, count: alarms }));

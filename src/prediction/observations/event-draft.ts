@@ -40,9 +40,9 @@ export function createInputDraft(): InputDraft {
   return { podType: '', ...fillMetrics(() => 0), serverIp: '' };
 }
 
-/** Of each text: samples and the state of servers keep them. */
+/** The most bytes of a text, because samples and the state of servers keep it. */
 export const MAX_NAME_BYTES = 256;
-/** Of the clock of a caller. */
+/** How far the clock of a caller may be ahead. */
 const MAX_AHEAD_MS = 86_400_000;
 
 /** The event, if it can be true. Throws an `invalid` failure that says what cannot; `nowMs` stands for an absent time. */

@@ -34,7 +34,7 @@ const MAX_REMEMBERED = 50_000;
 export function createRememberedRequests(predictor: SwappablePredictor): RememberedRequests {
   const remembered = new Map<string, RememberedRequest>();
 
-  /** Of the server that a remembered request was sent to. */
+  /** Opens the history of the server that a remembered request was sent to. */
   function openHistory({ targetModel, forecast }: RememberedRequest, knownMs: number) {
     const history = predictor.live(targetModel).histories.ensure(forecast.key.server);
     history.begin(knownMs);

@@ -68,7 +68,7 @@ export interface FreshSamplesPage {
   readonly last: string | undefined;
 }
 
-/** Of the models behind `after`, by name; '' is before the first. */
+/** A page of the models whose names come after `after`; '' is before the first. */
 export async function listFreshSamples(store: Store, after = ''): Promise<FreshSamplesPage> {
   const rows = await store.read(countByModelSql, [after, MODELS_OF_A_PAGE]);
   const fresh = rows

@@ -20,7 +20,7 @@ import {
 import { listModelVersions, type ModelVersion, readModelFile } from './model-store.ts';
 
 const MAX_ROWS = 2000;
-/** Of rows that neither has learned from: fewer say too little, and the newest of all are taken instead. */
+/** With fewer rows from which neither version has learned, the newest rows of all are compared instead. */
 const MIN_UNSEEN_ROWS = 100;
 
 export interface ComparedScores {

@@ -45,7 +45,7 @@ export async function countSamples(store: Store): Promise<Map<string, number>> {
   return new Map((await store.read(countByNameSql)).map((row) => [row.target_model, row.count]));
 }
 
-/** Of the newest samples, how many are of each load class. */
+/** How many of the newest samples are of each load class. */
 export async function countLoadClasses(store: Store, name: string): Promise<Map<number, number>> {
   const rows = await store.read(countByLoadClassSql, [name, COUNTED_SAMPLES]);
   return new Map(rows.map((row) => [row.load_class, row.count]));

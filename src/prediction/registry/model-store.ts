@@ -129,7 +129,7 @@ export async function saveModelVersion(
   await store.writeAll([{ statement: insertVersionSql, parameters }, ...statements]);
 }
 
-/** Of one name or, without it, of all; newest first. */
+/** The versions of one model, or of all models without `name`; newest first. */
 export async function listModelVersions(store: Store, name = ''): Promise<ModelVersion[]> {
   const rows = await store.read(listVersionsSql, [name]);
   return rows.map((row) => ({

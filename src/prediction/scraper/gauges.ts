@@ -113,7 +113,7 @@ interface Sample {
   readonly value: number;
 }
 
-/** Of one name each: label sets are few. */
+/** The most samples of one metric: there are few sets of labels. */
 const MAX_SAMPLES = 1024;
 
 /** By searching, not by splitting: most of the text are histograms, which nothing is read from. */

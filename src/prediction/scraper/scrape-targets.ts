@@ -33,7 +33,7 @@ export interface TargetListDependencies {
 
 const RESOLVE_EVERY_MS = 30_000;
 const MAX_FILE_BYTES = 1_048_576;
-/** Of one name. */
+/** The most addresses of one name. */
 const MAX_ADDRESSES = 256;
 
 export function createTargetList({ source, world, log }: TargetListDependencies): TargetList {

@@ -16,7 +16,7 @@ export interface ScrapedServer {
   load: ScrapedLoad | undefined;
   /** When the last good scrape began, by a clock that never steps back. */
   atMs: number;
-  /** Of the last scrape; undefined when it succeeded, and before the first. */
+  /** The failure of the last scrape; undefined if it succeeded, and before the first. */
   failure: ScrapeFailure | undefined;
 }
 

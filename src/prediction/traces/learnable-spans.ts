@@ -26,9 +26,9 @@ export function selectLearnableSpans(spans: Iterable<Span>, nowMs: number): Acce
   return { spans: accepted, rejected: reasons.length, reason: reasons[0] ?? '' };
 }
 
-/** Of each name: samples and the state of servers keep them. */
+/** The most bytes of a name, because samples and the state of servers keep it. */
 const MAX_NAME_BYTES = 256;
-/** Of the clock of a server. */
+/** How far the clock of a server may be ahead. */
 const MAX_AHEAD_MS = 86_400_000;
 
 /** The request, why it cannot be learned from, or undefined for a span of something else. */

@@ -23,7 +23,7 @@ export function readEncoding(contentType: string | undefined): TraceEncoding {
   );
 }
 
-/** Of the expanded body: reading it holds up every other caller. A collector's `send_batch_max_size` keeps exports smaller. */
+/** The most bytes of an expanded body, because reading it delays all other callers. A collector's `send_batch_max_size` keeps exports smaller. */
 export const MAX_EXPORT_BYTES = 4_194_304;
 const MAX_EXPANDING = 4;
 

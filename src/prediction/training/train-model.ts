@@ -128,7 +128,7 @@ function trainSlot(
 /** The rows that have each target. */
 type TargetRows = Readonly<Record<PredictionTarget, ObservationTable>>;
 
-/** Of those that have a target, the ones whose position among them is picked. */
+/** For each target: of the rows that have it, those whose position among them is picked. */
 function splitRows(table: ObservationTable, isPicked: (position: number) => boolean): TargetRows {
   const pick = (target: PredictionTarget) =>
     selectRows(

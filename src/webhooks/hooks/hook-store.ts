@@ -149,7 +149,7 @@ export const updateHookOnce: Procedure<UpdateStatements & { readonly parameters:
     return rows;
   });
 
-/** Of two deletions at once one finds the hook: `records` are written once. */
+/** Deletes a hook. Only one of two deletions at once finds it, so `records` are written once. */
 export const deleteHookOnce: Procedure<UpdateStatements & { readonly id: number }, void> = conditionalProcedure(
   import.meta.url,
   'deleteHookOnce',

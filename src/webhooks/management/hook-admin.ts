@@ -47,7 +47,7 @@ export type HookAdmin = ReturnType<typeof createHookAdmin>;
 
 export function createHookAdmin(dependencies: SendingDependencies) {
   return {
-    /** Of all webhooks for an administrator of the service, of their own for others. */
+    /** The overview: of all webhooks for an administrator of the service, of their own webhooks for others. */
     readOverview: (caller: Caller) => readWebhookOverview(dependencies, caller),
     profiles: PROFILE_NAMES,
     eventKinds: EVENT_KINDS,

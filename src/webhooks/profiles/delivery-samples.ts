@@ -9,7 +9,7 @@ import { PROFILES } from './profiles.ts';
 export interface DeliverySample {
   readonly kind: EventKind;
   readonly profile: ProfileName;
-  /** Of a webhook with the password `secret` and a signature. */
+  /** The headers of a webhook with the password `secret` and a signature. */
   readonly headers: Readonly<Record<string, string>>;
   /** By the name of the golden pair. */
   readonly bodies: Readonly<Record<string, Json>>;

@@ -100,7 +100,7 @@ interface RemovalInput {
 
 type RemovalOutcome = 'removed' | 'absent' | 'other hooks';
 
-/** Of two deletions at once one finds the repository. Nothing changes when its hooks are not those of the input. */
+/** Removes a repository. Only one of two removals at once finds it. Nothing changes if its hooks are not those of the input. */
 export const removeRepositoryOnce: Procedure<RemovalInput, RemovalOutcome> = conditionalProcedure(
   import.meta.url,
   'removeRepositoryOnce',

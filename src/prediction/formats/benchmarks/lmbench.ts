@@ -20,7 +20,7 @@ export function readLmbench(value: unknown, context: BenchmarkContext): Benchmar
   return [toRow({ line: context.line }, () => toRecord(value as Fields, context))];
 }
 
-/** Of the whole time, or of a second: more is another unit or another clock. */
+/** The largest difference, as a share of the whole time, or of a second if that is more: a larger one means another unit or clock. */
 const TOLERANCE = 0.1;
 
 function toRecord(row: Fields, context: BenchmarkContext): RequestRecord {

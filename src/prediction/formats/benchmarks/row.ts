@@ -31,7 +31,7 @@ export interface BenchmarkContext {
   readonly run: string;
   /** The server that was measured, as `server_ip` names it; empty if the file names its servers. */
   readonly server: string;
-  /** Of the line that is read; 1 for a whole document. */
+  /** The number of the line; 1 for a whole document. */
   readonly line: number;
 }
 

@@ -1,6 +1,6 @@
 import { Failure } from '../../../errors.ts';
 
-/** Of one export: an export of 4 MiB with spans of the usual size has fewer. */
+/** The most parts of an export; one of 4 MiB with spans of the usual size has fewer. */
 const MAX_PARTS = 100_000;
 
 /** Throws `too_large` when an export has so many resources, scopes, spans and attributes that reading it takes long. */

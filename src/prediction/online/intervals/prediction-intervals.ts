@@ -5,7 +5,7 @@
  *      distance between the p10 and the p90 of its residuals log(observed / predicted) (`interval-scale.ts`).
  *   2. Learned quantile: the p90 of the same residuals, divided by the spread.
  *   3. Recent quantile: the p90 of the slot's newest scaled residuals, each divided by the spread at its own load. It is taken
- *      at a level that moves around 0.9 with the misses (`conformal.ts`). There is none while residuals are few.
+ *      at a level that moves around 0.9 with the misses (`conformal.ts`). While residuals are few, 2 is used alone.
  *   4. Blend of 2 and 3: the more residuals, the more the recent one counts (`blendQuantiles`).
  *   5. The correction of the server is added (`server-quantiles.ts`). If a lower level has a larger quantile, that is used.
  *   6. Times the spread of 1, this is the shift, a logarithm, and at most the largest recent residual (`rolling-maximum.ts`).
@@ -35,9 +35,9 @@ import { createServerQuantiles, type ServerQuantiles } from './server-quantiles.
 export interface PredictionIntervals {
   readonly ofSlot: AdaptiveQuantiles;
   readonly ofServers: ServerQuantiles;
-  /** Of the residuals log(observed / predicted). */
+  /** The largest recent residual log(observed / predicted). */
   readonly rollingMaximum: RollingMaximum;
-  /** Of the excesses observed - predicted, in milliseconds. */
+  /** The largest recent excess observed - predicted, in milliseconds. */
   readonly excessMaximum: RollingMaximum;
   /**
    * How many observations of other requests come between a prediction and its own observation: a mean that each event

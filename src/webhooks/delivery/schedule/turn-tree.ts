@@ -27,7 +27,7 @@ export interface Node<J> {
   readonly children: Map<Key, Node<J>>;
   /** The children whose turn may come; the first is next. */
   readonly ring: Set<Node<J>>;
-  /** Of a hook. */
+  /** The deliveries of a hook; empty in other nodes. */
   readonly jobs: J[];
   deficit: number;
 }
