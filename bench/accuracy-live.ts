@@ -48,12 +48,12 @@ const { values: flags } = readBenchFlags({
 const TARGET_MODEL = 'replayed';
 const ReportBatchRequest = messageType('observation.v1.ReportBatchRequest');
 const ReportResponse = messageType('observation.v1.ReportResponse');
-/** Events that are due within so long are reported in one call. */
+/** Events that are due within this time are reported in one call. */
 const TICK_MS = 5;
 
 type Served = Readonly<Record<PredictionTarget, Answer[]>>;
 
-/** The log of servers that are so many times as fast. */
+/** The log of servers that are this many times as fast. */
 function speedUp(table: ObservationTable, scale: number): void {
   for (const column of [table.atMs, table.endMs, table.ttftMs, table.tpotMs])
     for (let row = 0; row < table.count; row++) column[row]! /= scale;

@@ -49,7 +49,7 @@ interface Result extends Figures {
   readonly hooks: number;
 }
 
-/** So many callers, each of which sends its next event when the last one is answered. */
+/** The number of callers; each sends its next event when the last one is answered. */
 async function measure(announcing: AnnouncingPrograms, callers: number, count: number): Promise<Figures> {
   const pools = announcing.programs.map(({ httpUrl }) => new Pool(httpUrl, { connections: callers }));
   const path = new URL(announcing.eventsUrl(0)).pathname;

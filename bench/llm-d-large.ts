@@ -1,7 +1,7 @@
 /**
  * What calls of 10,000 rows in llm-d's interface cost a gRPC caller: the real program, a caller that asks for 16 rows every
  * few milliseconds, alone and then beside one connection that sends large calls without pause, from a process of its own.
- * The longest turn is that of the program's event loop: for so long it answered no caller at all. By processor time it does
+ * The longest turn is that of the program's event loop: for this time it answered no caller at all. By processor time it does
  * not count what others on the machine took.
  * `node bench/llm-d-large.ts [--seconds 10] [--note-bytes 200] [--json]`.
  */

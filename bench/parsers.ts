@@ -17,7 +17,7 @@ const { values: flags } = readBenchFlags({ options: { only: { type: 'string', de
 const MAX_RATIO = 3;
 const ROUNDS = 3;
 const TRIES = 3;
-/** Shorter pieces of work are repeated until they take so long. */
+/** Shorter pieces of work are repeated until they take this long. */
 const MIN_SAMPLE_MS = 1;
 
 /** One input in two sizes. Each resolves with how long it took. */

@@ -15,7 +15,7 @@ export interface Experience {
 }
 
 export interface GoodClient extends Disposable {
-  /** Calls for so long. */
+  /** How long it calls. */
   measure(durationMs: number): Promise<Experience>;
 }
 

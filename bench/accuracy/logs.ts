@@ -12,7 +12,7 @@ export interface Log {
   readonly kvCapacityTokens: number | undefined;
 }
 
-/** `FILE`, or `FILE@480000` for a log of requests of a server with so much key-value memory. */
+/** `FILE`, or `FILE@480000` for a log of requests of a server with key-value memory for this many tokens. */
 export function describeFile(text: string): Log {
   const [, path = text, tokens] = /^(.+)@(\d+)$/.exec(text) ?? [];
   return {

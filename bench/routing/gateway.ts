@@ -69,7 +69,7 @@ export const scoreForTails: ServerScore = (loaded, idle, { underWay }, outputTok
 
 /** Scores this close to the least one are equal. */
 const TOLERANCE = 0.05;
-/** After so many requests per server, a server that got none gets the next: a wrong estimate would otherwise last. */
+/** After this many requests per server, a server that got none gets the next: otherwise a wrong estimate would never be corrected. */
 const REQUESTS_UNHEARD = 50;
 
 export type ServerPicker = (scores: readonly number[], candidates: readonly Candidate[]) => number;

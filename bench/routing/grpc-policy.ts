@@ -25,7 +25,7 @@ import {
 const Event = messageType('observation.v1.Event');
 const ReportResponse = messageType('observation.v1.ReportResponse');
 const TARGET_MODEL = 'm';
-/** The service's own default: it learns again when so many requests were reported. */
+/** The service's default: it is trained again after this many reported requests. */
 const REFIT_ROWS = 1000;
 const LEARNING_MS = 600_000;
 /** Other work on the machine may hold a run up, and should not end it. */

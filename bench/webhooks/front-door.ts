@@ -29,7 +29,7 @@ export interface FrontDoorFigures {
   readonly p99Ms: number;
   /** From the answer to the post, when the event is committed, to the arrival; 0 where the delivery was first. */
   readonly afterAnswerP99Ms: number;
-  /** Processor time of the program for an event without a delivery, and so much more for its delivery. */
+  /** Processor time of the program for an event without a delivery, and what its delivery adds. */
   readonly eventMicros: number;
   readonly deliveryMicros: number;
   readonly databaseMicros: number;

@@ -14,7 +14,7 @@ export interface Receiver {
   /** The last one is slow. */
   readonly ports: readonly number[];
   readonly pid: number;
-  /** Until so many have come, without those of the slow port. */
+  /** Resolves when this many have come, without those of the slow port. */
   waitFor(count: number): Promise<void>;
   report(): Promise<Arrival[]>;
   stop(): void;

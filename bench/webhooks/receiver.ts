@@ -7,7 +7,7 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 export interface ReceiverCommand {
   readonly kind: 'listen' | 'count' | 'report';
   readonly ports?: number;
-  /** Answers of the last port take so long. */
+  /** How long the last port takes to answer. */
   readonly slowMs?: number;
 }
 

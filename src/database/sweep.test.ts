@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { repeatBatches, SWEEP_AT_ONCE, SWEEP_BATCH, sweepEach } from './sweep.ts';
 
-/** The limits of the batches that delete `rows`, each of which takes so long. */
+/** The limits of the batches that delete `rows`, each of which takes a given time. */
 async function listLimits(rows: number, tookMs: (limit: number) => number): Promise<number[]> {
   const limits: number[] = [];
   let [left, nowMs] = [rows, 0];

@@ -10,7 +10,7 @@ export interface FunctionLength {
   readonly lines: number;
 }
 
-/** Nine of ten functions have so many lines at most. */
+/** Nine of ten functions have at most this many lines. */
 const MAX_LINES = 15;
 const MAX_LONG_SHARE = 0.1;
 

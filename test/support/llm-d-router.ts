@@ -98,7 +98,7 @@ export function createRouter({ predictionUrl, trainingUrl }: RouterUrls): Router
     predict(rows) {
       const answer = Promise.withResolvers<readonly RouterPrediction[]>();
       pending.push({ rows, answer });
-      // The router collects rows for so long before it calls.
+      // The router collects rows for this long before it calls.
       if (pending.length === 1) setTimeout(() => void dispatch(), COALESCE_WINDOW_MS);
       return answer.promise;
     },

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 export interface Receiver extends AsyncDisposable {
   readonly url: string;
   readonly received: readonly ReceivedRequest[];
-  /** Resolves when so many have come. */
+  /** Resolves when this many have come. */
   waitFor(count: number): Promise<void>;
 }
 

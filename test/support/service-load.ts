@@ -228,7 +228,7 @@ function postToken(url: string, fields: Fields): Promise<Answer> {
   });
 }
 
-/** One of so many refreshes goes to two processes at the same time: both must get the same successor. */
+/** One of this many refreshes goes to two processes at the same time: both must get the same successor. */
 const TWICE_EVERY = 10;
 
 async function refreshAll(state: State, tokens: readonly string[]): Promise<void> {

@@ -18,7 +18,7 @@ export interface SmtpServer {
   readonly port: number;
   /** Every mail so far. */
   readonly mails: readonly ReceivedMail[];
-  /** Resolves once so many mails have come, with the last of them. */
+  /** Resolves with the last mail once this many have come. */
   waitForMail(count: number): Promise<ReceivedMail>;
   [Symbol.asyncDispose](): Promise<void>;
 }

@@ -17,6 +17,7 @@ export const WORDS_TO_AVOID: readonly (readonly [pattern: string, instead: strin
   ['wide(?:Statement|Insert)s?', 'multi-row statement, multi-row insert'],
   ['is about to mean', 'is given to another …'],
   ['worth nothing', 'invalid, useless'],
+  ['so (?:many|much|long|few)(?=[.,:;]| (?:times|rows|bytes|milliseconds|percentage))', 'this many, this long'],
   ['queue[- ]?(?:trust|claim)s?', 'stalled queue, lower bound of TTFT'],
   ["(?:do|does|did|is|are|was|were|has|have|had|wo|ca|should|would|could)n['’]t", 'write contractions out'],
 ];

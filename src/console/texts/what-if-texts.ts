@@ -38,7 +38,7 @@ export const whatIfTexts = {
     measured: (version: string, rows: number) => `${version}, ${plural(rows, 'sample', 'samples')}`,
     matters: (target: string) => `${target}: which inputs matter`,
     mattersLead: (mape: string) =>
-      `The mean error is ${mape} %. When the values of one input are shuffled among the samples, it grows by so many percentage points. 0: the predictions do not need this input, or another one says the same.`,
+      `The mean error is ${mape} %. When the values of one input are shuffled among the samples, it grows by the percentage points below. 0: the predictions do not need this input, or another input has the same information.`,
     input: 'Input',
     picture: 'Beside the largest',
     added: 'Error added',

@@ -6,7 +6,7 @@ import { createServerClock } from './server-clock.ts';
 const NOW = 1_000_000_000;
 const DAY_MS = 86_400_000;
 
-/** A server whose clock is so far ahead, and that takes so long to answer. */
+/** A server whose clock is ahead, and that takes a while to answer. */
 async function measureAhead(aheadMs: number, tookMs = 0): Promise<number> {
   let nowMs = NOW;
   const askMs = async () => {

@@ -60,7 +60,7 @@ const pools: [title: string, gpus: readonly Gpu[]][] = [
   ['unlike servers', [large, medium, small]],
 ];
 
-/** 90 ± 2 %, and beside it three standard deviations of a coverage that is measured on so many rows. */
+/** 90 ± 2 %, and beside it three standard deviations of a coverage that is measured on this number of rows. */
 function checkCoverage(answers: readonly Answer[], title: string): void {
   const { p90Coverage } = measureAccuracy(answers)!;
   const tolerance = 2 + 3 * 100 * Math.sqrt((0.9 * 0.1) / answers.length);

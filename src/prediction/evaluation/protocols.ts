@@ -92,10 +92,7 @@ function chooseAge(table: ObservationTable, age: Age | undefined): Age {
   const isTimed = hasTimes(table);
   if (age === undefined) return isTimed ? { ms: TYPICAL_AGE_MS } : { rows: TYPICAL_AGE_ROWS };
   if ('ms' in age && !isTimed)
-    throw new Failure(
-      'invalid',
-      'Cannot make metrics so many milliseconds old: not all rows have a time; give an age in rows',
-    );
+    throw new Failure('invalid', 'Cannot use an age in milliseconds: not all rows have a time; give the age in rows');
   return age;
 }
 

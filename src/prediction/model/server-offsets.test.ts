@@ -80,7 +80,7 @@ test('a server that was not seen has the offset of its pod type', () => {
   assert.ok(Math.abs(Math.exp(slow! - fast!) - 3 / 1.1) < 0.3);
 });
 
-/** Each recording has one server, of a kind that takes so many times as long. */
+/** Each recording has one server, of a kind that is slower by a given factor. */
 const recordings = [
   { run: 'a', kind: 'fast', slowness: 1 },
   { run: 'b', kind: 'slow', slowness: 3 },

@@ -8,7 +8,7 @@ import { createLiveModel, type LiveModel } from './live-model.ts';
 
 const SERVER = Buffer.from('10.0.0.1');
 
-/** A request behind so many that wait. */
+/** A request behind this many that wait. */
 function describeLoad(waiting: number) {
   const columns = createPredictColumns(1);
   columns.count = 1;

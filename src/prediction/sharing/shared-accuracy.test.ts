@@ -16,7 +16,7 @@ const ROWS = [
   ...observePool({ rows: 1800, servers: [1, 2, 1], seed: 6 }),
 ];
 const SLOWED = '10.0.0.1';
-/** Requests end after so many others were sent, and processes share after so many: 20 requests a second. */
+/** How many other requests are sent before a request ends, and between two exchanges: 20 requests a second. */
 const UNDER_WAY = 10;
 const ROWS_A_SHARE = 20;
 

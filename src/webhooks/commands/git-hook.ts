@@ -122,7 +122,7 @@ function startSender({ service, tokenFile }: Connection, gitDir: string): void {
 function createSend(): Command {
   return addConnection(new Command('send'))
     .description('Send what waits in the spool of a repository')
-    .option('--hours <number>', 'go on trying for so long', wholeNumber(0, 24 * 365), 0)
+    .option('--hours <number>', 'keep trying for this many hours', wholeNumber(0, 24 * 365), 0)
     .option('--json', 'print JSON')
     .action(async (options: Connection & { hours: number; json?: true }) => {
       const spool = openSpool(resolve(options.gitDir), realWorld);

@@ -35,8 +35,8 @@ export function createListenCommand(): Command {
     .option('--secret <text>', 'signature key of the webhook (encryption_type 1); a wrong signature is answered 401')
     .option('--password <text>', 'password of the webhook (encryption_type 0); a wrong one is answered 401')
     .option('--status <number>', 'answer with this status', wholeNumber(200, 599), 200)
-    .option('--delay <ms>', 'wait so long before answering', wholeNumber(0, 3_600_000), 0)
-    .option('--count <number>', 'stop after so many deliveries', wholeNumber(1, 1_000_000_000))
+    .option('--delay <ms>', 'wait this long before answering', wholeNumber(0, 3_600_000), 0)
+    .option('--count <number>', 'stop after this many deliveries', wholeNumber(1, 1_000_000_000))
     .option('--json', 'one JSON object a delivery')
     .action(listen);
 }

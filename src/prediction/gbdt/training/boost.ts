@@ -31,7 +31,7 @@ export interface BoostOptions {
   readonly featureShare: number;
   readonly loss: Loss;
   /**
-   * Splits are sought by residuals, clipped at so many times their median size, as in M-regression (Friedman 2001,
+   * Splits are sought by residuals, clipped at this many times their median size, as in M-regression (Friedman 2001,
    * algorithm 4); by the loss's own gradient when left out. That of the absolute loss is a mere sign, and does not say
    * where errors are large.
    */

@@ -47,7 +47,7 @@ const P90 = QUANTILE_LEVELS.indexOf(0.9);
 const COVERED = [9, 9, 9, 9];
 const MISSED = [-9, -9, -9, -9];
 
-/** The level of the p90 after so many events that were all covered, or all missed. */
+/** The level of the p90 after this many events that were all covered, or all missed. */
 function moveLevel(predicted: readonly number[], { events, underWay }: { events: number; underWay: number }): number {
   const quantiles = createAdaptiveQuantiles(() => underWay);
   for (let i = 0; i < events; i++) quantiles.observe(0, predicted, Math.min(i, underWay));

@@ -4,7 +4,7 @@ import { calibrate, unknownCalibration } from '../../model/calibration.ts';
 import { quantileMs } from './interval-statistics.ts';
 import { createPredictionIntervals } from './prediction-intervals.ts';
 
-/** The median of a server whose times are all twice the mixture, where so many requests are under way at once. */
+/** The median of a server whose times are all twice the mixture, where this many requests are under way at once. */
 function predictMedian(underWay: number): number {
   const intervals = createPredictionIntervals('tpot', unknownCalibration());
   const predicted = Array.from({ length: underWay }, () => intervals.predictInterval(100, 0));

@@ -13,7 +13,7 @@ const leases = {
   release: () => Promise.resolve(),
 };
 
-/** A scan whose reads take so long. */
+/** A scan whose reads take this long. */
 function createTimedScan(readMs: number) {
   const world = createStillWorld();
   const store = {
