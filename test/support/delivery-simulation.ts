@@ -32,7 +32,7 @@ export interface SimulatedAnswer {
 
 export const OK: Outcome = { kind: 'accepted', status: 200 };
 export const ERROR: Outcome = { kind: 'refused', status: 500 };
-export const SILENCE: Outcome = { kind: 'unreachable', reason: 'response timeout', stage: 'answer' };
+export const SILENCE: Outcome = { kind: 'unreachable', reason: 'response timeout', stage: 'response' };
 export const NO_CONNECTION: Outcome = { kind: 'unreachable', reason: 'connection refused', stage: 'connect' };
 
 const FETCH = 64;

@@ -44,7 +44,7 @@ function redactHeaders(headers: Readonly<Record<string, string>>): Record<string
   return redacted;
 }
 
-/** The body of the response, or the reason why there is none. No engine stores the character NUL in a text. */
+/** The body of the response, or the reason why it is missing. No engine stores the character NUL in a text. */
 export function describeResponse(report: SendReport): string {
   if (report.status === 0) return report.reason ?? '';
   return decodeText(report.responseBody);
@@ -56,7 +56,7 @@ export function decodeText(bytes: Uint8Array): string {
   return decoder.decode(dropHalfCharacter(bytes)).replaceAll('\0', '\uFFFD');
 }
 
-/** Decodes an answer that may have been cut within a character. */
+/** Decodes a response that may have been cut within a character. */
 function dropHalfCharacter(bytes: Uint8Array): Uint8Array {
   const last = bytes.findLastIndex((byte) => (byte & 0b1100_0000) !== 0b1000_0000);
   const lead = bytes[last] ?? 0;

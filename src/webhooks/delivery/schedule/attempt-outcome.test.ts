@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { Outcome } from './attempt-outcome.ts';
 import { toBreakerEvents } from './attempt-outcome.ts';
 
-const silent = (stage: 'prepare' | 'connect' | 'answer'): Outcome => ({ kind: 'unreachable', reason: 'x', stage });
+const silent = (stage: 'prepare' | 'connect' | 'response'): Outcome => ({ kind: 'unreachable', reason: 'x', stage });
 const refused = (status: number, retryAfterMs?: number): Outcome => ({ kind: 'refused', status, retryAfterMs });
 
 const cases: [title: string, outcome: Outcome, ofHook: string | undefined, ofOrigin: string | undefined][] = [
@@ -16,7 +16,7 @@ const cases: [title: string, outcome: Outcome, ofHook: string | undefined, ofOri
   ['503 with a wait', refused(503, 1000), 'failure', 'success'],
   ['gone', { kind: 'gone', status: 410 }, 'failure', 'success'],
   ['no connection', silent('connect'), undefined, 'failure'],
-  ['a connection, but no answer', silent('answer'), 'failure', 'success'],
+  ['a connection, but no response', silent('response'), 'failure', 'success'],
   ['nothing to send', silent('prepare'), 'failure', undefined],
   ['a forbidden address', { kind: 'blocked' }, 'failure', undefined],
 ];

@@ -1,8 +1,8 @@
 /**
  * The outcome of an attempt, and the event that it is for two breakers: that of the hook and that of its origin.
  *
- * An answer comes from one path, so it says something about that hook alone, whatever its status: many owners may have hooks
- * at one Jenkins or one gateway, and no answer to one of them may stop another. Only what happens before a request is
+ * A response comes from one path, so it says something about that hook alone, whatever its status: many owners may have hooks
+ * at one Jenkins or one gateway, and no response to one of them may stop another. Only what happens before a request is
  * sent, the name, the connection and TLS, is the same for all hooks of an origin, and no path can bring it about.
  */
 import type { BreakerEvent } from './breaker.ts';
@@ -12,8 +12,8 @@ export type Outcome =
   | { readonly kind: 'accepted'; readonly status: number }
   | { readonly kind: 'gone'; readonly status: 410 }
   | { readonly kind: 'refused'; readonly status: number; readonly retryAfterMs?: number | undefined }
-  /** `stage`: whether it ended before anything was sent, without a connection, or without an answer. */
-  | { readonly kind: 'unreachable'; readonly reason: string; readonly stage: 'prepare' | 'connect' | 'answer' }
+  /** `stage`: whether it ended before anything was sent, without a connection, or without a response. */
+  | { readonly kind: 'unreachable'; readonly reason: string; readonly stage: 'prepare' | 'connect' | 'response' }
   | { readonly kind: 'blocked' };
 
 /** The outcome of a response, by its status. Redirects are not followed, so they are refusals. */
@@ -48,7 +48,7 @@ const EVENTS_OF_STAGE: Readonly<Record<Extract<Outcome, { kind: 'unreachable' }>
   prepare: { ofHook: FAILURE, ofOrigin: undefined },
   connect: { ofHook: undefined, ofOrigin: FAILURE },
   // One path may stay silent while the others answer.
-  answer: { ofHook: FAILURE, ofOrigin: SUCCESS },
+  response: { ofHook: FAILURE, ofOrigin: SUCCESS },
 };
 
 export function toBreakerEvents(outcome: Outcome): BreakerEvents {

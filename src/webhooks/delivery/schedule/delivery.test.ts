@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { toOutcome, type Outcome } from './attempt-outcome.ts';
+import { type Outcome, toOutcome } from './attempt-outcome.ts';
 import { type NextStep, nextStep } from './delivery.ts';
 import { DISABLE_AFTER_MS, findDisableReason, type HookHealth, updateHealth } from './disable-failing-hook.ts';
 
 const moment = { nowMs: 1000, random: 0.5 };
 const refused: Outcome = { kind: 'refused', status: 500 };
-const silence: Outcome = { kind: 'unreachable', reason: 'x', stage: 'answer' };
+const silence: Outcome = { kind: 'unreachable', reason: 'x', stage: 'response' };
 
 const steps: [title: string, outcome: Outcome, attempt: number, expected: NextStep][] = [
   ['ends when accepted', { kind: 'accepted', status: 204 }, 1, { state: 'succeeded' }],

@@ -1,13 +1,13 @@
 /**
  * Connections that are kept for the next delivery to the same origin, one undici client each.
  *
- * HTTP/1.1 does not number responses. When a receiver answers twice, its second response looks like the answer to the next
+ * HTTP/1.1 does not number responses. When a receiver answers twice, its second response looks like the response to the next
  * request, and a delivery that was refused would count as accepted. Against that:
  *
  * - Bytes that arrive without a request end the connection, and the origin gets no kept connections any more.
  * - A connection rests before it is used again, and is read through a whole turn of the event loop just before. So a second
- *   response that has arrived, or closely follows the first, is never taken for the answer to the next request.
- * - A second response that is still on its way then cannot be distinguished from the true answer. It shows when the true answer
+ *   response that has arrived, or closely follows the first, is never taken for the response to the next request.
+ * - A second response that is still on its way then cannot be distinguished from the true response. It shows when the true response
  *   arrives without a request. A connection remembers the deliveries that it carried, and reports them as doubtful, so that
  *   they are sent again. Delivery stays at least once; a wrong success does not last.
  */
@@ -17,7 +17,7 @@ import { type OpenSocket, openSocket, type SocketOptions } from './delivery-sock
 import { tolerateContinue } from './tolerate-continue.ts';
 
 const KEEP_MS = 15_000;
-/** A second answer that follows the first within this time is found before the connection is used again. */
+/** A second response that follows the first within this time is found before the connection is used again. */
 const REST_MS = 5;
 const MAX_USES = 1000;
 const MAX_HEADER_BYTES = 16_384;
@@ -34,20 +34,20 @@ export interface Connection {
   isClosed: boolean;
   /** It may be used again from then on. */
   restedAtMs: number;
-  /** A request waits for its answer, or for the rest of it. */
+  /** A request waits for its response, or for the rest of it. */
   isAsked: boolean;
   /** Called before a request is written. */
-  readonly expectAnswer: () => void;
+  readonly expectResponse: () => void;
 }
 
 export interface ConnectionPoolOptions extends SocketOptions {
-  /** Reports deliveries whose answers may have belonged to other requests. */
+  /** Reports deliveries whose responses may have belonged to other requests. */
   readonly onDoubt: (deliveryIds: readonly number[], origin: string) => void;
 }
 
 export interface ConnectionPool {
   acquire(target: VettedAddress, signal: AbortSignal): Promise<Connection>;
-  /** Keeps it after a complete answer. */
+  /** Keeps it after a complete response. */
   release(connection: Connection): void;
   /** Ends it after anything else. */
   discard(connection: Connection): void;
@@ -112,7 +112,7 @@ async function open(state: PoolState, target: VettedAddress, signal: AbortSignal
     isClosed: false,
     restedAtMs: 0,
     isAsked: true,
-    expectAnswer: tolerateContinue(socket),
+    expectResponse: tolerateContinue(socket),
   };
   connection.client.on('disconnect', (_, __, error) => {
     if (!connection.isAsked && isUnrequestedResponse(error)) distrust(state, connection);
@@ -125,7 +125,7 @@ async function open(state: PoolState, target: VettedAddress, signal: AbortSignal
 function distrust({ misbehaving, options }: PoolState, { origin, carried }: Connection): void {
   if (misbehaving.size >= MAX_MISBEHAVING_ORIGINS) misbehaving.clear();
   misbehaving.add(origin);
-  // The first answer on a connection can only have been its own.
+  // The first response on a connection can only have been its own.
   const doubtful = carried.slice(1);
   if (doubtful.length > 0) options.onDoubt(doubtful, origin);
 }

@@ -1,6 +1,6 @@
 /** The progress of an attempt, and the report of its end. */
 import { errors } from 'undici';
-import { toOutcome, type Outcome } from '../schedule/attempt-outcome.ts';
+import { type Outcome, toOutcome } from '../schedule/attempt-outcome.ts';
 import { parseRetryAfterMs } from '../schedule/retry-policy.ts';
 import type { Connection } from './delivery-connection.ts';
 import { isTlsError } from './delivery-socket.ts';
@@ -18,7 +18,7 @@ export interface SendTimings {
 
 export interface SendReport {
   readonly outcome: Outcome;
-  /** 0 when there was no answer. */
+  /** 0 without a response. */
   readonly status: number;
   readonly reason: string | null;
   readonly remoteAddress: string | null;
@@ -37,7 +37,7 @@ export interface Progress {
   headers: Record<string, string | string[]>;
   kept: Uint8Array[];
   keptBytes: number;
-  /** Answers of 1xx before the final one. */
+  /** Responses with 1xx before the final one. */
   interim: number;
 }
 
@@ -56,7 +56,7 @@ export function createProgress(): Progress {
 }
 
 export class DeadlinePassed extends Error {}
-export class TooManyInterimAnswers extends Error {}
+export class TooManyInterimResponses extends Error {}
 
 /** Keeps the beginning of the body, for the log. */
 export function keepBody(progress: Progress, chunk: Uint8Array): void {
@@ -68,7 +68,7 @@ export function keepBody(progress: Progress, chunk: Uint8Array): void {
 }
 
 /** The status decides as soon as the head is there. */
-export function reportAnswer(progress: Progress, totalMs: number, nowMs: number): SendReport {
+export function reportResponse(progress: Progress, totalMs: number, nowMs: number): SendReport {
   const retryAfter = progress.headers['retry-after'];
   const retryAfterMs = parseRetryAfterMs(Array.isArray(retryAfter) ? retryAfter[0] : retryAfter, nowMs);
   return report(toOutcome(progress.status, retryAfterMs), null, progress, totalMs);
@@ -80,7 +80,7 @@ export function reportUnsent(reason: string): SendReport {
 }
 
 export function reportUnreachable(reason: string, progress: Progress, totalMs: number): SendReport {
-  const stage = progress.connection === undefined ? 'connect' : 'answer';
+  const stage = progress.connection === undefined ? 'connect' : 'response';
   return report({ kind: 'unreachable', reason, stage }, reason, progress, totalMs);
 }
 
@@ -116,7 +116,7 @@ function round(ms: number | null | undefined): number | null {
 export function describeFailure(error: unknown, progress: Progress): string {
   if (error instanceof DeadlinePassed)
     return progress.connection === undefined ? 'connect timeout' : 'response timeout';
-  if (error instanceof TooManyInterimAnswers) return 'too many interim responses';
+  if (error instanceof TooManyInterimResponses) return 'too many interim responses';
   if (error instanceof errors.HeadersOverflowError) return 'response headers too large';
   if (error instanceof errors.HTTPParserError) return 'malformed response';
   if (isTlsError(error)) return `certificate or TLS error: ${(error as NodeJS.ErrnoException).code}`;

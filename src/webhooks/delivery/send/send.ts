@@ -1,6 +1,6 @@
 /**
  * Sends one attempt and reports its outcome; never throws. One absolute deadline covers name resolution, connection, request
- * and answer, however slowly bytes arrive. The status decides as soon as the head is complete; 64 KiB of the body are read
+ * and response, however slowly bytes arrive. The status decides as soon as the head is complete; 64 KiB of the body are read
  * and 8 KiB kept, for the log only. Redirects are not followed and nothing is inflated.
  */
 import { type Dispatcher, errors } from 'undici';
@@ -13,16 +13,16 @@ import {
   describeFailure,
   keepBody,
   type Progress,
-  reportAnswer,
   reportBlocked,
+  reportResponse,
   reportUnreachable,
   type SendReport,
-  TooManyInterimAnswers,
+  TooManyInterimResponses,
 } from './send-report.ts';
 
 export const ATTEMPT_DEADLINE_MS = 15_000;
 const MAX_READ_BYTES = 65_536;
-const MAX_INTERIM_ANSWERS = 16;
+const MAX_INTERIM_RESPONSES = 16;
 
 export interface SendRequest {
   readonly deliveryId: number;
@@ -32,7 +32,7 @@ export interface SendRequest {
   readonly deadlineMs?: number;
   /** A new connection was made. Not called for a kept connection, which may have ended meanwhile. */
   readonly onConnected?: (() => void) | undefined;
-  /** The receiver answered, and all of the body has left this process: its memory may be freed. */
+  /** The receiver has responded, and all of the body has left this process: its memory may be freed. */
   readonly onBodySent?: (() => void) | undefined;
 }
 
@@ -85,7 +85,7 @@ async function send(dependencies: SendDependencies, request: SendRequest): Promi
     if (vetting.kind === 'refused') return reportBlocked(progress, elapsed());
     if (vetting.kind === 'unresolved') return reportUnreachable(vetting.reason, progress, elapsed());
     await exchange(request, vetting.target, { pool, progress, elapsed, signal: deadline.signal });
-    return reportAnswer(progress, elapsed(), nowMs());
+    return reportResponse(progress, elapsed(), nowMs());
   } catch (error) {
     if (progress.connection !== undefined) pool.discard(progress.connection);
     return reportError(error, progress, { totalMs: elapsed(), nowMs: nowMs() });
@@ -102,7 +102,7 @@ interface EndOfAttempt {
 function reportError(error: unknown, progress: Progress, { totalMs, nowMs }: EndOfAttempt): SendReport {
   if (error instanceof ForbiddenAddress) return reportBlocked(progress, totalMs);
   // The head was complete: the receiver has decided, only its body did not end well.
-  if (progress.status >= 200) return reportAnswer(progress, totalMs, nowMs);
+  if (progress.status >= 200) return reportResponse(progress, totalMs, nowMs);
   return reportUnreachable(describeFailure(error, progress), progress, totalMs);
 }
 
@@ -129,12 +129,12 @@ async function exchange(request: SendRequest, target: VettedAddress, state: Exch
   if (!progress.isKept) request.onConnected?.();
   connection.carried.push(request.deliveryId);
   connection.isAsked = true;
-  connection.expectAnswer();
+  connection.expectResponse();
   try {
-    await readAnswer(request, target, connection, state);
+    await readResponse(request, target, connection, state);
     // After an early response the operating system may still send the rest of the body from this memory.
     if (isWritten(connection)) request.onBodySent?.();
-    // After interim answers the connection is not used again.
+    // After interim responses the connection is not used again.
     if (progress.interim > 0) pool.discard(connection);
     else pool.release(connection);
   } catch (error) {
@@ -148,21 +148,21 @@ function isWritten({ socket }: Connection): boolean {
   return !socket.destroyed && socket.writableLength === 0;
 }
 
-/** The receiver closed a kept connection just as it was used again, which is not an answer. */
+/** The receiver closed a kept connection just as it was used again, which is not a response. */
 function wasClosedMeanwhile(error: unknown, progress: Progress): boolean {
   if (!progress.isKept || progress.status !== 0) return false;
   const code = (error as NodeJS.ErrnoException).code;
   return error instanceof errors.SocketError || code === 'ECONNRESET' || code === 'EPIPE';
 }
 
-function readAnswer(
+function readResponse(
   request: SendRequest,
   { url }: VettedAddress,
   connection: Connection,
   state: ExchangeState,
 ): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const reader = createAnswerReader(state, {
+  const reader = createResponseReader(state, {
     onEnd: () => {
       connection.isAsked = false;
       resolve();
@@ -176,13 +176,13 @@ function readAnswer(
   return promise;
 }
 
-interface AnswerEnd {
+interface ResponseEnd {
   readonly onEnd: () => void;
   readonly onError: (error: Error) => void;
 }
 
 /** Takes status, headers and the first of the body; gives up at the signal and at the limits. */
-function createAnswerReader({ progress, elapsed, signal }: ExchangeState, { onEnd, onError }: AnswerEnd) {
+function createResponseReader({ progress, elapsed, signal }: ExchangeState, { onEnd, onError }: ResponseEnd) {
   let readBytes = 0;
   let abort: ((reason: Error) => void) | undefined;
   const giveUp = (reason: Error) => {
@@ -198,7 +198,7 @@ function createAnswerReader({ progress, elapsed, signal }: ExchangeState, { onEn
     onResponseStart: (_: Dispatcher.DispatchController, status: number, headers: object) => {
       if (status >= 200) return noteHead(progress, { status, headers, atMs: elapsed() });
       progress.interim += 1;
-      if (progress.interim > MAX_INTERIM_ANSWERS) giveUp(new TooManyInterimAnswers());
+      if (progress.interim > MAX_INTERIM_RESPONSES) giveUp(new TooManyInterimResponses());
     },
     onResponseData: (_: Dispatcher.DispatchController, chunk: Uint8Array) => {
       readBytes += chunk.byteLength;
@@ -210,13 +210,13 @@ function createAnswerReader({ progress, elapsed, signal }: ExchangeState, { onEn
   };
 }
 
-interface AnswerHead {
+interface ResponseHead {
   readonly status: number;
   readonly headers: object;
   readonly atMs: number;
 }
 
-function noteHead(progress: Progress, { status, headers, atMs }: AnswerHead): void {
+function noteHead(progress: Progress, { status, headers, atMs }: ResponseHead): void {
   progress.firstByte = atMs;
   progress.status = status;
   progress.headers = headers as Progress['headers'];

@@ -25,12 +25,12 @@ export function takeDue(table: HookQueueTable, rows: readonly DueHookQueue[]): H
     const hookQueue = noteDue(table, row);
     if (hookQueue === undefined) return [];
     const isReconnected = row.pause_reason === ORIGIN_RECONNECTED;
-    return [...(isReconnected ? recordAnswerElsewhere(table, hookQueue) : []), ...pauseIfKeptBack(table, hookQueue)];
+    return [...(isReconnected ? recordProbeElsewhere(table, hookQueue) : []), ...pauseIfKeptBack(table, hookQueue)];
   });
 }
 
 /** Another process could connect to the origin: the breaker counts a probe that succeeded, before its pause is over. */
-function recordAnswerElsewhere(table: HookQueueTable, { origin }: HookQueue): HookQueueChange[] {
+function recordProbeElsewhere(table: HookQueueTable, { origin }: HookQueue): HookQueueChange[] {
   if (table.origins.find(origin).state !== 'open') return [];
   return followOrigin(table, origin, probeOrigin(table, origin, SUCCESS));
 }
