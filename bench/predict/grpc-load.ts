@@ -57,7 +57,6 @@ function createConnection(socket: Socket, target: PredictionTarget): LoadConnect
   const calls = createCalls(target);
   let nextStream = 1;
   let sendWindow = 65_535;
-  let rest: Buffer = Buffer.alloc(0);
 
   socket.write(
     Buffer.concat([
@@ -83,8 +82,12 @@ function createConnection(socket: Socket, target: PredictionTarget): LoadConnect
     stream.done(isAnswered && stream.hasData);
   };
 
-  /** A frame whose head is at `start`. */
-  const handle = (bytes: Buffer, start: number, end: number): void => {
+  const addWindow = (bytes: number): void => {
+    sendWindow += bytes;
+    while (waiting.length > 0 && sendWindow >= calls.dataBytes) sendNow(waiting.shift()!);
+  };
+
+  const handle: HandleFrame = (bytes, start, end) => {
     const type = bytes[start + 3]!;
     const flags = bytes[start + 4]!;
     const id = bytes.readUInt32BE(start + 5);
@@ -96,13 +99,29 @@ function createConnection(socket: Socket, target: PredictionTarget): LoadConnect
     else if (type === FRAME.settings && (flags & ACK) === 0) socket.write(frame(FRAME.settings, ACK, 0));
     else if (type === FRAME.ping && (flags & ACK) === 0)
       socket.write(frame(FRAME.ping, ACK, 0, bytes.subarray(start + HEAD_BYTES, end)));
-    else if (type === FRAME.windowUpdate && id === 0) {
-      sendWindow += bytes.readUInt32BE(start + HEAD_BYTES);
-      while (waiting.length > 0 && sendWindow >= calls.dataBytes) sendNow(waiting.shift()!);
-    }
+    else if (type === FRAME.windowUpdate && id === 0) addWindow(bytes.readUInt32BE(start + HEAD_BYTES));
   };
+  socket.on('close', () => {
+    for (const { id } of streams.list()) settle(id, false);
+  });
 
-  const read = (chunk: Buffer): void => {
+  return {
+    read: createFrameReader(handle),
+    send: (done) => {
+      if (sendWindow >= calls.dataBytes) sendNow(done);
+      else waiting.push(done);
+    },
+    close: () => socket.destroy(),
+  };
+}
+
+/** Handles the frame from `start` to `end`. Positions, not an object, so that a frame makes no garbage. */
+type HandleFrame = (bytes: Buffer, start: number, end: number) => void;
+
+/** Cuts what a socket reads into frames, and passes each of them on. */
+function createFrameReader(handle: HandleFrame): (chunk: Buffer) => void {
+  let rest: Buffer = Buffer.alloc(0);
+  return (chunk) => {
     const bytes = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
     let position = 0;
     while (bytes.length - position >= HEAD_BYTES) {
@@ -113,18 +132,6 @@ function createConnection(socket: Socket, target: PredictionTarget): LoadConnect
     }
     // A copy: the next read overwrites these bytes.
     rest = Buffer.from(bytes.subarray(position));
-  };
-  socket.on('close', () => {
-    for (const { id } of streams.list()) settle(id, false);
-  });
-
-  return {
-    read,
-    send: (done) => {
-      if (sendWindow >= calls.dataBytes) sendNow(done);
-      else waiting.push(done);
-    },
-    close: () => socket.destroy(),
   };
 }
 

@@ -23,32 +23,56 @@ for (const engine of engines)
     }
   });
 
-async function checkOperations({ dataDir, databaseUrl }: StorePlace): Promise<void> {
+async function checkOperations(place: StorePlace): Promise<void> {
+  const { dataDir, databaseUrl } = place;
   const env = { TRIVET_DATA_DIR: dataDir, ...(databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl }) };
   const settings = { PREDICTION_LEARNING: 'off', WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8' };
   await using program = await startProgram({ ...env, ...settings }, dataDir);
-  const trivet = async (...argv: string[]) => {
+  const trivet: RunCommand = async (...argv) => {
     const run = await runTrivet(argv, { env });
     assert.equal(run.code, 0, run.stderr);
     return run.stdout.trim();
   };
   const trace = join(folder, `${databaseUrl === undefined ? 'sqlite' : 'postgres'}.jsonl`);
-  await trivet('simulate', '--servers', 'medium:1', '--duration', '60', '--rate', '5', '--output', trace);
-  await trivet('user', 'create', '--login', 'root', '--name', 'Root', '--admin');
-  await trivet('repo', 'create', 'root/doors');
-  await trivet('hook', 'create', 'root/doors', '--url', 'https://1.1.1.1/', '--password', 'sesame');
-  for (const promoted of ['true', 'false'])
-    await trivet('model', 'train', '--model', 'org/m', '--input', trace, '--any-model', '--promote', promoted);
+  await prepareStore(trivet, trace);
   const make = (...scope: string[]) => trivet('token', 'create', '--user', 'root', '--name', 't', '--scope', ...scope);
   const token = await make('admin', 'events:write');
   const called = new Set<string>();
-  const ok = async (operation: string, call: string, sent: Omit<Sent, 'token'> = {}) => {
+  const ok: CallOperation = async (operation, call, sent = {}) => {
     called.add(operation);
     const { status, body } = await send(program, call, { ...sent, token });
     assert.equal(status, 200, `${call}: ${JSON.stringify(body)}`);
     return body;
   };
 
+  await checkPeople(ok);
+  await checkPasswordLinks(ok, { program, token, trivet });
+  await checkOrganizations(ok);
+  await checkModels(ok, { program, token, trace });
+  await checkHooksOfAll(ok);
+  await checkWebhooks(ok);
+  await checkApplications(ok);
+  await checkAudit(ok);
+  await checkTokens(ok, () => make('predict'));
+  await checkPages(program, token);
+  await checkProblems(program, token);
+  await checkScopes(program, { called, make, token });
+}
+
+type CallOperation = (operation: string, call: string, sent?: Omit<Sent, 'token'>) => Promise<Answered['body']>;
+type RunCommand = (...argv: string[]) => Promise<string>;
+
+/** An administrator, a repository with a webhook, and two versions of a model, of which the first is served. */
+async function prepareStore(trivet: RunCommand, trace: string): Promise<void> {
+  await trivet('simulate', '--servers', 'medium:1', '--duration', '60', '--rate', '5', '--output', trace);
+  await trivet('user', 'create', '--login', 'root', '--name', 'Root', '--admin');
+  await trivet('repo', 'create', 'root/doors');
+  await trivet('hook', 'create', 'root/doors', '--url', 'https://1.1.1.1/', '--password', 'sesame');
+  for (const promoted of ['true', 'false'])
+    await trivet('model', 'train', '--model', 'org/m', '--input', trace, '--any-model', '--promote', promoted);
+}
+
+async function checkPeople(ok: CallOperation): Promise<void> {
   const person = { login: 'ada', name: 'Ada', email: 'ada@example.org', password: 'correct horse battery' };
   assert.equal((await ok('createPerson', 'POST /people', { json: person })).isEmailVerified, true);
   assert.equal((await ok('listPeople', 'GET /people?limit=1')).next, 'ada');
@@ -61,6 +85,15 @@ async function checkOperations({ dataDir, databaseUrl }: StorePlace): Promise<vo
   assert.deepEqual((await ok('listPeople', 'GET /people?state=disabled')).people.map(loginOf), ['ada']);
   await ok('enablePerson', 'POST /people/ada/enable', { json: {} });
   await ok('setAdministrator', 'PUT /people/ada/admin', { json: { isAdmin: true } });
+}
+
+interface LinkCheck {
+  readonly program: Program;
+  readonly token: string;
+  readonly trivet: RunCommand;
+}
+
+async function checkPasswordLinks(ok: CallOperation, { program, token, trivet }: LinkCheck): Promise<void> {
   const invitation = await ok('invitePerson', 'POST /invitations', { json: { login: 'joan', name: 'Joan' } });
   const page = await fetch(invitation.link.replace(/^https?:\/\/[^/]+/, program.httpUrl));
   assert.deepEqual([page.status, /joan/.test(await page.text())], [200, true]);
@@ -73,12 +106,23 @@ async function checkOperations({ dataDir, databaseUrl }: StorePlace): Promise<vo
     assert.match(await trivet('user', ...words), /^http:\/\/\S+\/password\?token=\S+$/);
   const mailed = await send(program, 'POST /people/joan/password-link', { token, json: { sendMail: true } });
   assert.deepEqual([mailed.status, mailed.body.detail], [409, 'Cannot send the link: this service sends no mail']);
+}
+
+async function checkOrganizations(ok: CallOperation): Promise<void> {
   await ok('createOrganization', 'POST /organizations', { json: { login: 'acme', owner: 'root' } });
   assert.equal((await ok('listOrganizations', 'GET /organizations')).organizations[0].login, 'acme');
   await ok('setMember', 'PUT /organizations/acme/members/ada', { json: { role: 'owner' } });
   assert.equal((await ok('listMembers', 'GET /organizations/acme/members')).members.length, 2);
   await ok('removeMember', 'DELETE /organizations/acme/members/ada');
+}
 
+interface ModelCheck {
+  readonly program: Program;
+  readonly token: string;
+  readonly trace: string;
+}
+
+async function checkModels(ok: CallOperation, { program, token, trace }: ModelCheck): Promise<void> {
   const versions = await ok('listModelVersions', 'GET /models?limit=1');
   assert.deepEqual([versions.versions[0].id, versions.next], ['org/m@2', 'org/m@2']);
   assert.equal((await ok('listModelVersions', 'GET /models?after=org/m@2')).versions[0].id, 'org/m@1');
@@ -94,21 +138,18 @@ async function checkOperations({ dataDir, databaseUrl }: StorePlace): Promise<vo
   );
   const file = await ok('exportModelVersion', 'GET /models/file?id=org/m@2');
   assert.ok(file.length > 1000);
-  assert.deepEqual(await ok('promoteModelVersion', 'POST /models/promote', { json: { id: 'org/m@2' } }), {
-    id: 'org/m@2',
-    changed: true,
-  });
-  assert.deepEqual(await ok('rollBackModel', 'POST /models/rollback', { json: { model: 'org/m' } }), {
-    id: 'org/m@1',
-    from: 'org/m@2',
-  });
+  const promotion = await ok('promoteModelVersion', 'POST /models/promote', { json: { id: 'org/m@2' } });
+  assert.deepEqual(promotion, { id: 'org/m@2', changed: true });
+  const rollback = await ok('rollBackModel', 'POST /models/rollback', { json: { model: 'org/m' } });
+  assert.deepEqual(rollback, { id: 'org/m@1', from: 'org/m@2' });
   const imported = await ok('importModelVersion', 'POST /models/import?model=copy&promote=false', { file });
   assert.deepEqual(imported, { id: 'copy@1', promoted: false });
-  const evaluation = await ok('evaluateObservations', 'POST /models/evaluate?protocol=time', {
-    file: new Uint8Array(readFileSync(trace)),
-  });
+  const rows = { file: new Uint8Array(readFileSync(trace)) };
+  const evaluation = await ok('evaluateObservations', 'POST /models/evaluate?protocol=time', rows);
   assert.ok(evaluation.ttft.rows > 10 && evaluation.ttft.mape > 0);
+}
 
+async function checkHooksOfAll(ok: CallOperation): Promise<void> {
   const { hooks } = await ok('listAllHooks', 'GET /hooks?repository=root/doors&state=on');
   const { id } = hooks[0];
   assert.equal((await ok('disableAnyHook', `POST /hooks/${id}/disable`, { json: {} })).active, false);
@@ -116,26 +157,24 @@ async function checkOperations({ dataDir, databaseUrl }: StorePlace): Promise<vo
   const hook = await ok('showAnyHook', `GET /hooks/${id}`);
   assert.equal(hook.repository, 'root/doors');
   assert.doesNotMatch(JSON.stringify([hook, hooks]), /sesame/);
+}
 
-  await checkWebhooks(ok);
-  await checkApplications(ok);
-
+/** Every change by the checks before is in the audit log. */
+async function checkAudit(ok: CallOperation): Promise<void> {
   const { events } = await ok('searchAudit', 'GET /audit?by=root&limit=200');
   const kinds = events.map((event: { kind: string }) => event.kind).reverse();
   const changes = kinds.filter((kind: string) => kind !== 'personal_token_created' && kind !== 'user_created');
   assert.deepEqual(changes.slice(0, IN_ORDER.length), IN_ORDER);
   assert.deepEqual(changes.slice(IN_ORDER.length).sort(), IN_ANY_ORDER);
-  await make('predict');
+}
+
+async function checkTokens(ok: CallOperation, makeToken: () => Promise<string>): Promise<void> {
+  await makeToken();
   const { tokens } = await ok('listTokensOfPerson', 'GET /people/root/tokens');
   assert.deepEqual(tokens[0].scopes, ['predict']);
   await ok('revokeTokenOfPerson', `DELETE /people/root/tokens/${tokens[0].tokenId}`);
   assert.equal((await ok('listTokensOfPerson', 'GET /people/root/tokens')).tokens.length, tokens.length - 1);
-  await checkPages(program, token);
-  await checkProblems(program, token);
-  await checkScopes(program, { called, make, token });
 }
-
-type CallOperation = (operation: string, call: string, sent?: Omit<Sent, 'token'>) => Promise<Answered['body']>;
 
 /** A repository and a webhook from their creation to their end. */
 async function checkWebhooks(ok: CallOperation): Promise<void> {

@@ -14,7 +14,7 @@ import {
   pickJob,
 } from '../../src/webhooks/delivery/worker/hook-queue-table.ts';
 import { recordConnection, recordOutcome, takeDue } from '../../src/webhooks/delivery/worker/outcome-effects.ts';
-import { realWorld } from '../../src/world.ts';
+import { realWorld, type World } from '../../src/world.ts';
 
 export interface SimulatedHook {
   readonly hookId: number;
@@ -36,7 +36,7 @@ export const SILENCE: Outcome = { kind: 'unreachable', reason: 'response timeout
 export const NO_CONNECTION: Outcome = { kind: 'unreachable', reason: 'connection refused', stage: 'connect' };
 
 const FETCH = 64;
-/** A connection takes as long. */
+/** How long a connection takes. */
 const CONNECT_MS = 1;
 const ATTEMPT_MS = 15_000;
 
@@ -65,41 +65,15 @@ export function createSimulation(hooks: readonly SimulatedHook[], seed = 1) {
   let lastId = 0;
   const random = createRandom(seed);
   const world = { ...realWorld, nowMs: () => nowMs, monotonicMs: () => nowMs, random };
-  const hookQueues = new Map(hooks.map((hook) => [hook.hookId, createHookQueue(hook)]));
   const timeline = createTimeline();
+  const store = createMemoryStore(hooks, timeline, world);
   const table = createHookQueueTable(world);
   const { scheduler } = table;
 
-  const commit = (changes: readonly HookQueueChange[]): void => {
-    for (const change of changes) {
-      if (change.kind === 'health') storeHealth(change);
-      if (change.kind === 'wake origin') wakeOrigin(change.origin);
-    }
-  };
-  const storeHealth = ({ hookId, fails, failingSinceMs, openings, pause }: HealthChange): void => {
-    const hookQueue = hookQueues.get(hookId)!;
-    hookQueue.row = {
-      ...hookQueue.row,
-      fails,
-      failing_since_ms: failingSinceMs,
-      openings,
-      parked: pause === null ? 0 : 1,
-      next_at_ms: pause?.untilMs ?? nowMs,
-      paused_since_ms: pause?.sinceMs ?? null,
-      pause_reason: pause?.reason ?? null,
-    };
-    timeline.add(hookQueue.row.next_at_ms, () => {});
-  };
-  const wakeOrigin = (origin: string): void => {
-    for (const one of hookQueues.values())
-      if (one.hook.origin === origin && one.row.pause_reason === 'no_connection')
-        one.row = { ...one.row, parked: 0, next_at_ms: nowMs };
-  };
-
   const load = (): void => {
-    for (const { hook, row, pending } of hookQueues.values()) {
+    for (const { hook, row, pending } of store.hookQueues.values()) {
       if (row.next_at_ms > nowMs || !pending.some((one) => one.dueAtMs <= nowMs)) continue;
-      commit(takeDue(table, [row]));
+      store.commit(takeDue(table, [row]));
       const hookQueue = table.hookQueues.get(hook.hookId);
       if (
         hookQueue === undefined ||
@@ -116,49 +90,33 @@ export function createSimulation(hooks: readonly SimulatedHook[], seed = 1) {
   };
 
   const send = (job: Job): void => {
-    const { hook, all, attemptsAtMs } = hookQueues.get(job.hookId)!;
+    const { hook, all, attemptsAtMs } = store.hookQueues.get(job.hookId)!;
     const hookQueue = table.hookQueues.get(job.hookId)!;
     const delivery = all.find((one) => one.id === job.id)!;
     delivery.firstAttemptAtMs ??= nowMs;
     attemptsAtMs.push(nowMs);
     const { outcome, afterMs } = hook.answer({ nowMs, random: random() });
-    const isConnected = outcome.kind !== 'unreachable' || outcome.stage === 'answer';
-    if (isConnected) timeline.add(nowMs + CONNECT_MS, () => commit(recordConnection(table, hookQueue)));
+    const isConnected = outcome.kind !== 'unreachable' || outcome.stage === 'response';
+    if (isConnected) timeline.add(nowMs + CONNECT_MS, () => store.commit(recordConnection(table, hookQueue)));
     timeline.add(nowMs + Math.min(ATTEMPT_MS, CONNECT_MS + afterMs), () => {
       scheduler.finish(job);
-      settle(delivery, outcome);
-      commit(recordOutcome(table, hookQueue, outcome));
+      store.storeOutcome(delivery, outcome);
+      store.commit(recordOutcome(table, hookQueue, outcome));
       markStored(table, [{ hookId: job.hookId, deliveryId: job.id, epoch: 1 }], []);
       scheduler.recheck(hook.origin, hook.hookId);
     });
   };
 
-  const settle = (delivery: SimulatedDelivery, outcome: Outcome): void => {
-    delivery.attempts += 1;
-    const step = nextStep(outcome, { attempt: delivery.attempts, nowMs, random: random() });
-    delivery.state = step.state;
-    delivery.lane = 'retry';
-    delivery.dueAtMs = step.dueAtMs ?? nowMs;
-    const { pending } = hookQueues.get(delivery.hookId)!;
-    if (step.state !== 'pending') pending.splice(pending.indexOf(delivery), 1);
-    else timeline.add(delivery.dueAtMs, () => {});
-  };
-
   return {
-    hookQueues,
+    hookQueues: store.hookQueues,
     get sending() {
       return scheduler.sending;
     },
     /** `count` deliveries to a hook, the first at `fromMs`, each `everyMs` after the one before. */
     enqueue: (hookId: number, { fromMs = 0, everyMs = 0, count }: Arrivals) => {
-      const { pending, all } = hookQueues.get(hookId)!;
       for (let index = 0; index < count; index += 1) {
         const atMs = fromMs + index * everyMs;
-        timeline.add(atMs, () => {
-          const delivery = createDelivery(++lastId, hookId, atMs);
-          pending.push(delivery);
-          all.push(delivery);
-        });
+        timeline.add(atMs, () => store.insert(createDelivery(++lastId, hookId, atMs)));
       }
     },
     /** Calls `look` after each moment at which something happened. */
@@ -171,6 +129,62 @@ export function createSimulation(hooks: readonly SimulatedHook[], seed = 1) {
         look(nowMs);
       }
       nowMs = untilMs;
+    },
+  };
+}
+
+/** The rows of hook queues and deliveries. A row that becomes due later is a moment of the timeline. */
+function createMemoryStore(
+  hooks: readonly SimulatedHook[],
+  timeline: Pick<ReturnType<typeof createTimeline>, 'add'>,
+  world: Pick<World, 'nowMs' | 'random'>,
+) {
+  const hookQueues = new Map(hooks.map((hook) => [hook.hookId, createHookQueue(hook)]));
+
+  function storeHealth({ hookId, fails, failingSinceMs, openings, pause }: HealthChange): void {
+    const hookQueue = hookQueues.get(hookId)!;
+    hookQueue.row = {
+      ...hookQueue.row,
+      fails,
+      failing_since_ms: failingSinceMs,
+      openings,
+      parked: pause === null ? 0 : 1,
+      next_at_ms: pause?.untilMs ?? world.nowMs(),
+      paused_since_ms: pause?.sinceMs ?? null,
+      pause_reason: pause?.reason ?? null,
+    };
+    timeline.add(hookQueue.row.next_at_ms, () => {});
+  }
+
+  function wakeOrigin(origin: string): void {
+    for (const one of hookQueues.values())
+      if (one.hook.origin === origin && one.row.pause_reason === 'no_connection')
+        one.row = { ...one.row, parked: 0, next_at_ms: world.nowMs() };
+  }
+
+  return {
+    hookQueues,
+    insert(delivery: SimulatedDelivery): void {
+      const { pending, all } = hookQueues.get(delivery.hookId)!;
+      pending.push(delivery);
+      all.push(delivery);
+    },
+    commit(changes: readonly HookQueueChange[]): void {
+      for (const change of changes) {
+        if (change.kind === 'health') storeHealth(change);
+        if (change.kind === 'wake origin') wakeOrigin(change.origin);
+      }
+    },
+    storeOutcome(delivery: SimulatedDelivery, outcome: Outcome): void {
+      const nowMs = world.nowMs();
+      delivery.attempts += 1;
+      const step = nextStep(outcome, { attempt: delivery.attempts, nowMs, random: world.random() });
+      delivery.state = step.state;
+      delivery.lane = 'retry';
+      delivery.dueAtMs = step.dueAtMs ?? nowMs;
+      const { pending } = hookQueues.get(delivery.hookId)!;
+      if (step.state !== 'pending') pending.splice(pending.indexOf(delivery), 1);
+      else timeline.add(delivery.dueAtMs, () => {});
     },
   };
 }
@@ -209,7 +223,7 @@ function createHookQueue(hook: SimulatedHook): SimulatedHookQueue {
   return { hook, row, pending: [], all: [], attemptsAtMs: [] };
 }
 
-/** What is to happen, by time; at the same time in the order in which it was added. */
+/** Acts by their time; those of the same time in the order in which they were added. */
 function createTimeline() {
   const actsByTime = new Map<number, (() => void)[]>();
   const times: number[] = [];
@@ -231,7 +245,7 @@ function createTimeline() {
   };
 }
 
-/** Keeps the times falling, so that the next is the last. */
+/** Keeps the times in falling order, so that the next one is the last. */
 function pushTime(times: number[], atMs: number): void {
   let low = 0;
   let high = times.length;

@@ -1,13 +1,13 @@
 /**
  * The loads of servers as last scraped, found by the bytes of a row's `server_ip` without making a string.
  *
- * Proto3 cannot tell a 0 from nothing. So the rule is by row: a row whose waiting, running, KV cache use and tokens in
- * flight are all 0 brings no load, and takes the scraped one. A gateway that counts by itself sends all zeros only for a
- * server that it thinks idle, where the scraped numbers are as good.
+ * Proto3 cannot distinguish a 0 from an absent number. So a row whose waiting, running, KV cache use and tokens in flight are all
+ * 0 counts as a row without a load, and gets the scraped one. A gateway with its own counts sends all zeros only for a server that
+ * it thinks idle, and there the scraped numbers are as good.
  */
 import type { PredictColumns } from '../schema/columns.ts';
 import type { ObservedInput } from '../schema/observation-event.ts';
-import { createServerIndex, type ServerIndex } from '../schema/server-index.ts';
+import { createServerIndex } from '../schema/server-index.ts';
 import type { ScrapedLoad } from './gauges.ts';
 
 export interface ScrapedServer {
@@ -55,8 +55,7 @@ export interface ScrapedLoads {
 
 export function createScrapedLoads(staleAfterMs: number): ScrapedLoads {
   let servers: readonly ScrapedServer[] = [];
-  let byName: readonly ScrapedServer[] = [];
-  let index: ServerIndex = createServerIndex(1);
+  let find = createServerFinder([]);
 
   function isStale({ load, atMs }: ScrapedServer, nowMs: number): boolean {
     return load === undefined || nowMs - atMs > staleAfterMs;
@@ -64,13 +63,11 @@ export function createScrapedLoads(staleAfterMs: number): ScrapedLoads {
 
   function findServer(name: string): ScrapedServer | undefined {
     const bytes = Buffer.from(name);
-    const found = index.find(bytes, 0, bytes.length);
-    return found === -1 ? undefined : byName[found];
+    return find(bytes, 0, bytes.length);
   }
 
   function fillRow(columns: PredictColumns, row: number, nowMs: number): boolean {
-    const found = index.find(columns.source, columns.serverIpStart[row]!, columns.serverIpLength[row]!);
-    const server = found === -1 ? undefined : byName[found]!;
+    const server = find(columns.source, columns.serverIpStart[row]!, columns.serverIpLength[row]!);
     if (server === undefined) return true;
     if (isStale(server, nowMs)) {
       // NaN omits the row: nothing is known about the load of its server.
@@ -87,11 +84,7 @@ export function createScrapedLoads(staleAfterMs: number): ScrapedLoads {
     },
     replaceServers(namesOfServers) {
       servers = keepLoads(namesOfServers, new Map(listNamed(servers)));
-      const named = listNamed(servers);
-      index = createServerIndex(Math.max(1, named.length));
-      const numbered: ScrapedServer[] = [];
-      for (const [name, server] of named) numbered[index.ensure(Buffer.from(name))] = server;
-      byName = numbered;
+      find = createServerFinder(listNamed(servers));
     },
     fillColumns(columns, nowMs) {
       let stale = 0;
@@ -115,6 +108,20 @@ export function createScrapedLoads(staleAfterMs: number): ScrapedLoads {
       const server = findServer(name);
       return server === undefined || isStale(server, nowMs) ? undefined : server.load!.waiting + server.load!.running;
     },
+  };
+}
+
+type FindServer = (bytes: Uint8Array, start: number, length: number) => ScrapedServer | undefined;
+type NamedServers = readonly (readonly [name: string, server: ScrapedServer])[];
+
+/** Finds servers by the bytes of their names. */
+function createServerFinder(named: NamedServers): FindServer {
+  const index = createServerIndex(Math.max(1, named.length));
+  const servers: ScrapedServer[] = [];
+  for (const [name, server] of named) servers[index.ensure(Buffer.from(name))] = server;
+  return (bytes, start, length) => {
+    const found = index.find(bytes, start, length);
+    return found === -1 ? undefined : servers[found];
   };
 }
 
@@ -149,7 +156,7 @@ function setLoad(columns: PredictColumns, row: number, load: NonNullable<Scraped
   columns.inflightTokens[row] = load.inflightTokens;
 }
 
-function listNamed(servers: readonly ScrapedServer[]): (readonly [name: string, server: ScrapedServer])[] {
+function listNamed(servers: readonly ScrapedServer[]): NamedServers {
   return servers.flatMap((server) => server.names.map((name) => [name, server] as const));
 }
 
