@@ -11,7 +11,7 @@ const TYPES: Record<EngineName, Record<string, string>> = {
   postgres: { INT: 'BIGINT', REAL: 'DOUBLE PRECISION', TEXT: 'TEXT COLLATE "C"', BLOB: 'BYTEA' },
 };
 
-/** One statement of a migration in the words of an engine. */
+/** A statement of a migration with the types of an engine. */
 export function renderDdl(engine: EngineName, text: string): string {
   const typed = text.replace(/\{(\w+)\}/g, (_, word: string) => {
     const type = TYPES[engine][word];

@@ -8,7 +8,7 @@ import type { IdentityEnv, RequireScope } from '../http/scope-middleware.ts';
 import { type AnyOperation, type Implementation, listPathFields, OPERATIONS_PATH, sendsJson } from './operation.ts';
 import { readActor } from './read-actor.ts';
 
-/** One mount for all, and one for each that takes a file, since files may be larger than other bodies. */
+/** One mount for all operations, and one for each operation with a file, since files may be larger than other bodies. */
 export function mountOperations(implementations: readonly Implementation[], requireScope: RequireScope): RouteMount[] {
   const large = implementations.filter(({ operation }) => operation.takesFileOf !== undefined);
   const others = implementations.filter(({ operation }) => operation.takesFileOf === undefined);

@@ -37,7 +37,7 @@ interface Phase {
   readonly ms: number;
 }
 
-/** One bar of an attempt from its start to its end, and the same in numbers. */
+/** The time line of an attempt: a bar from its start to its end, and the same as numbers. */
 export function renderTimings(texts: ConsoleTexts, timings: Timings): Html {
   const phases = listPhases(timings);
   const width = 600;

@@ -80,7 +80,7 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 /** Issues have small numbers. */
 const DELIVERY_NUMBER = /^\d{10,16}$/;
 
-/** One field finds a delivery by what its receiver saw, by its number, and by what its event is about. */
+/** The search field finds a delivery by the id that its receiver got, by its own id, and by the subject of its event. */
 function readSearch(text: string): Record<string, string> {
   if (UUID.test(text)) return { uuid: text };
   if (DELIVERY_NUMBER.test(text)) return { id: text };

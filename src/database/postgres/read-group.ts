@@ -61,7 +61,7 @@ function toKey(value: SqlValue): string {
   return `${typeof value} ${text.length} ${text}`;
 }
 
-/** One that fails must not fail the others: each is read alone then. */
+/** A read that fails must not fail the others, so each is then repeated alone. */
 async function answerAll(
   reads: readonly WaitingRead[],
   readAll: (statements: readonly BoundStatement[]) => Promise<Row[][]>,

@@ -17,7 +17,7 @@ export interface SqliteWriter {
 export interface SqliteWriterOptions {
   readonly path: string;
   readonly log: Log;
-  /** One more is refused, so that memory stays bounded when the callers are faster than the disk. */
+  /** The most waiting writes. Further ones are refused, so that memory stays bounded when callers are faster than the disk. */
   readonly maxWaiting?: number;
   readonly maxWaitingBytes?: number;
 }

@@ -8,7 +8,7 @@ import { type ProtoFile, parseDescriptorSet } from './descriptors.ts';
 /** The two versions differ in their package only: the messages are the same on the wire. */
 const SERVICE_NAMES = ['grpc.reflection.v1.ServerReflection', 'grpc.reflection.v1alpha.ServerReflection'];
 
-/** One way of asking: the numbers are those of the oneof in ServerReflectionRequest. */
+/** A request for reflection: a field of the oneof in ServerReflectionRequest, and its text. */
 interface Question {
   readonly fieldNumber: number;
   readonly text: string;

@@ -89,7 +89,7 @@ export function warnOfIgnored(fields: readonly IgnoredField[]): void {
   if (fields.length > 0) remark(`Fields that nothing is made of: ${formatIgnored(fields)}`);
 }
 
-/** One warning for all rows. The rows are kept: such a fast or slow server may be real. */
+/** Prints one warning for all rows. They are kept: such a fast or slow server may be real. */
 export function warnOfUnits(table: ObservationTable): void {
   const mistake = findUnitMistake(table);
   if (mistake !== undefined) remark(mistake);

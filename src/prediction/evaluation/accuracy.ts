@@ -1,6 +1,6 @@
 import type { PredictionTarget } from '../schema/observation-table.ts';
 
-/** One answered row of one target, beside what really happened. Times in milliseconds. */
+/** A prediction of one target for one row, and the observed time. Times in milliseconds. */
 export interface Answer {
   /** Position in the table that was evaluated. */
   readonly row: number;

@@ -93,7 +93,7 @@ function leaveGroupsOut(table: ObservationTable, labels: ArrayLike<number>): Fol
 
 const MAX_SERVER_FOLDS = 12;
 
-/** One fold a server; with many servers, several are left out together. */
+/** One fold for each server; with many servers, several are left out together. */
 function leaveServersOut(table: ObservationTable): Fold[] {
   const servers = new Set(table.server.subarray(0, table.count));
   if (servers.size < 2)

@@ -81,7 +81,7 @@ interface Rows {
   readonly rowEnd: number;
 }
 
-/** One column after the other: of several at once, the library leaves all failures but the first unhandled. */
+/** Reads one column after the other: with several at once, the library leaves all failures but the first unhandled. */
 async function* readRows(rows: Rows): AsyncGenerator<NumberedRecord> {
   const records: Record<string, unknown>[] = [];
   for (const { name } of rows.metadata.schema.slice(1))

@@ -55,7 +55,7 @@ export async function readTable(paths: readonly string[], options: ReadTableOpti
   return { table, ignoredFields, knownFields, refusals: [...byReason.values()].sort((a, b) => b.rows - a.rows) };
 }
 
-/** One more row refused for this reason. */
+/** Counts a row that is refused for this reason. */
 export function countRefusal(byReason: Map<string, Refusals>, reason: string, at: string): void {
   const known = byReason.get(reason);
   byReason.set(reason, { reason, rows: (known?.rows ?? 0) + 1, firstAt: known?.firstAt ?? at });

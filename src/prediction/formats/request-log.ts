@@ -10,7 +10,7 @@ import { openFields } from './record.ts';
 
 /** One request as it was logged. Times in milliseconds on any clock that the recording keeps. */
 export interface LoggedRequest {
-  /** One recording: its servers are its own, whatever they are called. */
+  /** The name of the recording. Servers of two recordings are different servers, even with the same name. */
   readonly run: string;
   readonly server: string;
   readonly startMs: number;

@@ -12,7 +12,7 @@ export interface Evaluator {
   readonly capacity: number;
   /** To be filled by the caller, one column after the other: row `i` of feature `f` is `values[f * capacity + i]`. */
   readonly values: Float32Array;
-  /** One array a forest, filled by `evaluate`, valid until its next call. */
+  /** One array for each forest, filled by `evaluate`, valid until its next call. */
   readonly outputs: readonly Float64Array[];
   /** Predicts the first `count` rows of `values`. */
   evaluate(count: number): void;

@@ -4,7 +4,7 @@ import { type Forest, LEAVES, MAX_DEPTH, NEVER } from './tree.ts';
 /** What moved a prediction away from the average one; `expectation` and all contributions sum to the prediction. */
 export interface Explanation {
   readonly expectation: number;
-  /** One a feature. */
+  /** One for each feature. */
   readonly contributions: Float64Array;
 }
 

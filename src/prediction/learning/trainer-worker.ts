@@ -41,7 +41,7 @@ export interface Trainer extends Worker {
   requestTraining(targetModel: string): void;
   /** A time of this model was reported here. */
   countObserved(targetModel: string): void;
-  /** One look at every model, of up to a thousand; what the background does again and again. */
+  /** Checks every model, up to a thousand, once. The worker repeats it. */
   runRound(): Promise<void>;
 }
 

@@ -18,7 +18,7 @@ const ENOUGH_TIMES = 300;
 const SERVER_MS = 30 * MINUTE_MS;
 /** Callers name models and pod types as they like, and each of these is five series. */
 const MAX_POD_TYPES = 256;
-/** One scrape reads ten gauges. */
+/** The ten gauges of one scrape share a read. */
 const FRESH_MS = 1000;
 /** A database that does not answer must not hold up a scrape. */
 const MAX_WAIT_MS = 1000;

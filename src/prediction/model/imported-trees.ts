@@ -20,14 +20,14 @@ export const TIME_UNITS: readonly TimeUnit[] = ['ms', 's'];
 export interface FeatureSource {
   /** As the file calls it. */
   readonly name: string;
-  /** One of INPUT_FEATURE_NAMES, or the number that it always is. */
+  /** A name of INPUT_FEATURE_NAMES, or a constant value. */
   readonly from: string | number;
 }
 
 export interface ImportedTrees {
   readonly library: string;
   readonly forest: GeneralForest;
-  /** One a feature of the forest, in its order. */
+  /** One for each feature of the forest, in its order. */
   readonly sources: readonly FeatureSource[];
   readonly transform: Transform;
   readonly unit: TimeUnit;

@@ -161,7 +161,7 @@ export function measureServerOffsets(table: ObservationTable, ratios: Float64Arr
   return { servers, kinds, podTypes };
 }
 
-/** One for all where each server would be its own: there is then nothing that kinds could say. */
+/** The kind of a row's server. All servers are of one kind if each would be a kind of its own, which adds no information. */
 function listKinds(servers: readonly string[]): string[] {
   const kinds = servers.map(kindOf);
   return new Set(kinds).size < kinds.length ? kinds : servers.map(() => '');

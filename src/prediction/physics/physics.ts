@@ -26,7 +26,7 @@ export interface PhysicsModel {
 }
 
 export interface FitPhysicsOptions {
-  /** One a row; all 1 when left out. */
+  /** One for each row; all 1 when left out. */
   readonly weights?: ArrayLike<number>;
   /** The prior counts as this many observations. */
   readonly priorWeight?: number;

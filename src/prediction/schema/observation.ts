@@ -2,7 +2,7 @@ import { findBrokenBound, MAX_COUNT } from './input-fields.ts';
 import { MAX_MS, MIN_OBSERVED_MS } from './milliseconds.ts';
 import type { ObservedInput } from './observation-event.ts';
 
-/** One request that really happened: what its server looked like when it was chosen, and how long it took. */
+/** A request that was served: the metrics of its server when it was chosen, and how long it took. */
 export interface Observation {
   readonly targetModel: string;
   readonly input: ObservedInput;

@@ -17,7 +17,7 @@ export interface TrueCost {
 }
 
 export interface Lookahead {
-  /** One cost a server, if nothing else arrives. */
+  /** One cost for each server, if nothing else arrives. */
   tryAll(request: SimulatedRequest, nowMs: number): TrueCost[];
   /** Says where the request goes, so that later ones are judged with it there. */
   commit(server: number): void;

@@ -125,7 +125,7 @@ export function refusePrivateAddress(address: string): TargetRefusal {
   return refuse('private address', `must not be a private or reserved address, got "${address}"`);
 }
 
-/** One reason for every name: which of them exist, and where they lead, is not for callers to find out. */
+/** The same reason for every name, so that callers cannot find out which names exist and where they lead. */
 export const UNRESOLVED: TargetRefusal = refuse('private answer', 'does not resolve to a public address');
 
 /** Whether a name is one of the patterns: `jenkins`, `*.corp` for all below it, `*` for all. */

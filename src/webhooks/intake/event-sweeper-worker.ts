@@ -34,7 +34,7 @@ export function createEventSweeper(dependencies: SweeperDependencies): Worker {
   return createLeasedWorker({ name: NAME, restMs: REST_MS, store, world, log, round });
 }
 
-/** One round. Two at once would do no harm; the lease saves the work. */
+/** Deletes what has expired. Two processes may run it at once without harm; the lease only saves work. */
 export async function sweepEvents(store: Store, nowMs: number, sweeping: Sweeping = SWEEP_AT_ONCE) {
   const sweeps: Record<(typeof KINDS)[number], () => Promise<number>> = {
     keys: () => pruneEventKeys(store, nowMs, sweeping),

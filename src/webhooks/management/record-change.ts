@@ -41,7 +41,7 @@ interface ChangedHook {
   readonly actor: Actor;
 }
 
-/** One step for each kind of change. A client that sends back what it read changes nothing, and nothing is recorded. */
+/** Records one step for each kind of change. A client that sends back what it read changes nothing, and nothing is recorded. */
 export function listHookRecords(
   recording: Recording,
   { repository, stored, actor }: ChangedHook,

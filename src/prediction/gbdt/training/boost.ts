@@ -12,9 +12,9 @@ import type { SplitRule } from './split.ts';
 /** Rows with what is to be learned about them. */
 export interface TrainingSet {
   readonly rows: BinnedRows;
-  /** One a row. For latencies: log(observed / physics). */
+  /** One for each row. For latencies: log(observed / physics). */
   readonly target: Float64Array;
-  /** One a row, 0 or more; all 1 when left out. */
+  /** One for each row, 0 or more; all 1 when left out. */
   readonly weights?: Float64Array;
 }
 
@@ -36,7 +36,7 @@ export interface BoostOptions {
    * where errors are large.
    */
   readonly splitClip?: number;
-  /** One a feature: +1 may only rise with it, -1 may only fall, 0 free. */
+  /** One for each feature: +1 may only rise with it, -1 may only fall, 0 free. */
   readonly monotone?: readonly number[];
   /** Features that no tree may split by. */
   readonly unused?: readonly number[];

@@ -130,7 +130,7 @@ function toDeliveryRow({ id, hookId, eventKind, body, nowMs, dueAtMs = nowMs }: 
   };
 }
 
-/** One row a hook, due with the first of its deliveries. */
+/** One row for each hook, due with the first of its deliveries. */
 function listWakes(deliveries: readonly NewDelivery[]) {
   const byHook = Map.groupBy(deliveries, (delivery) => delivery.hookId);
   const ascending = [...byHook.values()].sort(([one], [other]) => one!.hookId - other!.hookId);

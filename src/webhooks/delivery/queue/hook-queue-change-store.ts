@@ -205,7 +205,7 @@ export function hookStatements(
     .flatMap(({ statements }) => statements);
 }
 
-/** The last response of a hook's receiver, or why there is none; shown as `result` and `result_code`. */
+/** The last response of a hook's receiver, or why it is missing; shown as `result` and `result_code`. */
 export interface LastResponse {
   readonly hookId: number;
   readonly result: string;
@@ -219,7 +219,7 @@ const writeResponsesSql = multiRowStatement(
     `UPDATE hooks SET result = ${v.result}, result_code = ${v.status} FROM ${values} WHERE hooks.id = ${v.hookId}`,
 );
 
-/** One row a hook. */
+/** One row for each hook. */
 function lastResponseStatements(responses: readonly LastResponse[]): BoundStatement[] {
   const ascending = [...responses].sort((one, other) => one.hookId - other.hookId);
   return bindRows(writeResponsesSql, ascending);

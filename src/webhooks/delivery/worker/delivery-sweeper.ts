@@ -56,7 +56,7 @@ async function sweepAndLog({ store, world, log }: SweeperDependencies, sweeping:
 /** In this order: the row of a hook queue is deleted after its log. */
 const KINDS = ['expired', 'canceled', 'deleted', 'unusedContents', 'hookQueues', 'minutes'] as const;
 
-/** One sweep. Two processes may run it at once without harm; the lease only saves the work. */
+/** Sweeps once. Two processes may run it at once without harm; the lease only saves work. */
 export async function sweepDeliveries(store: Store, nowMs: number, sweeping: Sweeping = SWEEP_AT_ONCE) {
   const oldId = idAtMs(nowMs - KEEP_LOG_MS);
   const sweeps: Record<(typeof KINDS)[number], () => Promise<number>> = {
