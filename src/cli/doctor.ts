@@ -49,7 +49,7 @@ function checkSettings(): Check[] {
   }
 }
 
-/** What needs valid settings. */
+/** Checks that need valid settings. */
 async function checkRest(): Promise<Check[]> {
   try {
     const config = readConfig();

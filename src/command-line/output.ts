@@ -55,7 +55,7 @@ function formatCell(cell: Cell): string {
   return cell === null || cell === undefined ? '-' : String(cell);
 }
 
-/** What stands on the terminal's last line gives way to what is printed next. */
+/** A line of progress is overwritten by the next output. */
 const CLEAR_LINE = '\r\x1b[2K';
 let isProgressShown = false;
 

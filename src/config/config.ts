@@ -155,7 +155,7 @@ function findUnknownNames(file: Record<string, unknown>, fileName: string): stri
   });
 }
 
-/** What is the person's at the command line, not the service's. */
+/** Settings of the person at the command line, not of the service. */
 export interface UserEnvironment {
   /** The folder for what this person chose: `$XDG_CONFIG_HOME/trivet`. Undefined without a home. */
   readonly configFolder: string | undefined;

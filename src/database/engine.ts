@@ -1,7 +1,7 @@
 import type { EngineName } from './portable-sql.ts';
 import type { BoundStatement, Procedure, Row, SqlValue, Statement, WriteOptions } from './store.ts';
 
-/** What SQLite and PostgreSQL each do in their own way; `openStore` makes a Store of it. */
+/** The functions that SQLite and PostgreSQL implement differently; `openStore` makes a Store of them. */
 export interface Engine {
   readonly name: EngineName;
   read(statement: Statement<object>, parameters: readonly SqlValue[]): Promise<Row[]>;

@@ -62,7 +62,7 @@ export function checksumOf(migration: Migration): string {
   return createHash('sha256').update(migration.statements.join(';\n')).digest('hex');
 }
 
-/** What ran on a database. */
+/** A migration that a database has. */
 export interface AppliedMigrations {
   /** Every program on the database must know these. */
   readonly required: readonly AppliedMigration[];

@@ -8,7 +8,7 @@ import { type Row, type SqlValue, type Statement, type Store, statement } from '
 
 /** A column of encrypted secrets, as its owner describes it. */
 export interface ColumnDescription {
-  /** What people call it. */
+  /** Its name for people. */
   readonly name: string;
   readonly table: string;
   readonly column: string;

@@ -52,7 +52,7 @@ export interface Transaction {
   runAll(statements: readonly BoundStatement[]): Promise<Row[][]>;
 }
 
-/** What PostgreSQL keeps a procedure from seeing of others; on SQLite one runs after the other. */
+/** The isolation of a procedure on PostgreSQL; on SQLite procedures run one after the other. */
 export type Isolation = 'serializable' | 'read committed';
 
 /**

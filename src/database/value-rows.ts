@@ -14,7 +14,7 @@ export type RowTypes = Readonly<Record<string, ValueType>>;
 export type ValueRow<T extends RowTypes> = { readonly [Name in keyof T]: ValueOf<T[Name]> | null };
 type NameIn<T extends RowTypes> = keyof T & string;
 
-/** What the text of a statement over `width` rows is made of. */
+/** The parts from which the text of a statement for `width` rows is built. */
 export interface RowsText<T extends RowTypes> {
   /** The list of all rows for FROM, a table with the name `v`. */
   readonly values: string;

@@ -85,7 +85,7 @@ function parseRange(text: string): Range {
   }
 }
 
-/** What is limited together: an IPv6 caller has a whole /64 to itself. */
+/** The network whose callers are limited together: an IPv6 caller has a whole /64 to itself. */
 export function networkOf(address: string): string {
   if (!ipaddr.IPv6.isValid(address)) return address;
   return ipaddr.IPv6.parse(address).parts.slice(0, 4).join(':');

@@ -11,7 +11,7 @@ export interface MountedEndpoint {
 
 export interface FoundEndpoint {
   readonly mounted: MountedEndpoint;
-  /** What stands for the `{name}`, as it was sent; empty when the path has none. */
+  /** The value of the `{name}`, as it was sent; empty when the path has none. */
   readonly parameter: string;
 }
 

@@ -26,7 +26,7 @@ export interface Call {
   readonly method: string;
   /** With its question mark; empty without a query. */
   readonly query: string;
-  /** What stands for the `{name}` in the endpoint's path, as it was sent; empty when the path has none. */
+  /** The value of the `{name}` in the endpoint's path, as it was sent; empty when the path has none. */
   readonly parameter: string;
   readonly traceId: string;
   readonly log: Log;
@@ -44,7 +44,7 @@ export interface Call {
   setHeader(name: string, value: string): void;
 }
 
-/** What goes back. */
+/** The response. */
 export interface Reply {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;

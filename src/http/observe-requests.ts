@@ -11,7 +11,7 @@ import type { Tracing } from '../telemetry/tracing.ts';
 import type { World } from '../world.ts';
 import { createAddressReader } from './client-address.ts';
 
-/** What a request says before a handler reads it. */
+/** The facts of a request that are known before a handler reads it. */
 export interface RequestSource {
   /** None for a request that is made in process. */
   readonly socket: Socket | undefined;

@@ -21,7 +21,7 @@ export interface Operation<Input extends z.ZodObject, Output extends z.ZodType> 
   readonly tag: string;
   readonly summary: string;
   readonly scope: NarrowScope;
-  /** What is not in the path travels in the query of a GET or DELETE or beside a file, otherwise as JSON. */
+  /** Input that is not in the path is in the query of a GET or DELETE, or beside a file; otherwise in the body as JSON. */
   readonly input: Input;
   readonly output: Output;
   /** The body is a file, and so is the answer, of at most this many bytes. */

@@ -18,7 +18,7 @@ export const frameTexts = {
   mistakes: 'Please correct this',
   /** Between parts of a sentence that are put together. */
   marks: { comma: ', ', stop: '. ', colon: ': ' },
-  /** What a refusal of a rule says, which is English. */
+  /** Translates the English message of a refusal. */
   explain: (message: string) => message,
   goOn: {
     title: 'Redirecting',

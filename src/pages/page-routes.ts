@@ -54,7 +54,7 @@ export function readField(form: URLSearchParams, name: string): string {
   return form.get(name) ?? '';
 }
 
-/** What a refused form shows; anything else goes on being thrown. */
+/** The page for a refused form; any other error is thrown again. */
 export function toMistake(texts: FrameTexts, error: unknown): Mistake {
   if (isFailure(error) && (error.code === 'invalid' || error.code === 'conflict'))
     return { message: texts.explain(toSentence(error.message)), field: error.details.field };

@@ -23,7 +23,7 @@ import { readFrameTexts } from './texts.ts';
 export interface RefusedPageDependencies extends RefusedFormDependencies {
   /** Where browsers reach the pages. */
   readonly baseUrl: string;
-  /** What binds a page to this browser; sets its cookie. */
+  /** Makes the token that binds a form to this browser, and sets its cookie. */
   readonly openForm: (c: Context<HttpEnv>) => string;
 }
 

@@ -26,7 +26,7 @@ export interface SessionGuard<V extends SignedInUser = SignedInUser> {
   readonly respondRefusal: RespondPage;
   /** What the navigation shows this person. */
   readonly listSections: (person: SignedInUser, locale: Locale) => readonly NavigationSection[];
-  /** What would protect the account better; undefined when nothing is missing. */
+  /** Advice that protects the account better; undefined when nothing is missing. */
   readonly findAdvice: (person: Pick<SignedInUser, 'user'>, locale: Locale) => Promise<Advice | undefined>;
   /** Keeps a text for this session and this path for a few minutes; returns the token that takes it once. */
   readonly keepOnce: (person: Pick<SignedInUser, 'id'>, path: string, text: string) => Promise<string>;
@@ -42,7 +42,7 @@ export interface Advice {
 }
 
 interface Page extends Omit<ConsolePage, 'person' | 'sections'> {
-  /** What a form shows when it is refused belongs to this address, with its query; by default to that of the form. */
+  /** The address, with its query, of the page that a refused form shows; that of the form unless given. */
   readonly at?: string | undefined;
 }
 

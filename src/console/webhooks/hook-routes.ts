@@ -209,7 +209,7 @@ async function deleteHook(admin: HookAdmin, submission: Submission): Promise<Res
   return submission.c.redirect(`${pathOfRepository(reached.repository)}?done=deleted`, 303);
 }
 
-/** What a field for date and time sends, as a time that the API takes. Anything else is left for the API to refuse. */
+/** Converts the value of a field for date and time to a time that the API takes. The API refuses any other text. */
 export function toUtcTime({ format }: ConsoleTexts, text: string): string {
   return format.readInstant(text)?.toISOString() ?? text;
 }

@@ -52,7 +52,7 @@ async function findMissing(client: pg.PoolClient, migrations: readonly Migration
 
 const UNDEFINED_TABLE = '42P01';
 
-/** What ran on this database; nothing on one without tables. */
+/** The migrations that this database has; none without tables. */
 export async function listPostgresMigrations(client: Pick<pg.Pool, 'query'>): Promise<AppliedMigrations> {
   return {
     required: await listRecords(client, listAppliedSql.text),

@@ -33,7 +33,7 @@ const LOOK_EVERY_MS = 1000;
 /** A query that takes longer is looked after; most of those are only slow. */
 const LONG_MS = 3000;
 const ANSWER_WITHIN_MS = 3000;
-/** What has arrived while this process was busy is read before it is judged late. */
+/** Responses that arrived while this process was busy are read before any counts as late. */
 const READ_MS = 250;
 
 export function createPostgresWatch({ ask, isCurrent, log, world }: PostgresWatchOptions): PostgresWatch {

@@ -40,7 +40,7 @@ function isUpToDate(connection: SqliteConnection, migrations: readonly Migration
   return hasTable(connection, 'schema_migrations') && planMigrations(migrations, listApplied(connection)).length === 0;
 }
 
-/** What ran on this database; nothing on one without tables. */
+/** The migrations that this database has; none without tables. */
 export function listSqliteMigrations(connection: SqliteConnection): AppliedMigrations {
   return hasTable(connection, 'schema_migrations') ? listApplied(connection) : { required: [], expansions: [] };
 }

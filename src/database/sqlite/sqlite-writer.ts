@@ -99,7 +99,7 @@ function createOutageLog(log: Log): (outcome: WriterOutcome) => void {
   };
 }
 
-/** What an input is taken to weigh; measuring a tree of values would cost more than it says. */
+/** The assumed size of an input: measuring a tree of values would cost more than it is worth. */
 const PROCEDURE_BYTES = 1024;
 
 function measureStatements(statements: readonly BoundStatement[]): number {

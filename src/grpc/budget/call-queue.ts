@@ -10,7 +10,7 @@ export interface QueuedCall extends Linked<QueuedCall> {
 }
 
 export interface CallQueueDependencies {
-  /** What answers that wait, and calls at work, keep now. */
+  /** The bytes that waiting answers and running calls keep now. */
   readonly readBytes: () => number;
   readonly share: Share;
 }

@@ -89,7 +89,7 @@ export class MemoryBudget {
   }
 }
 
-/** What one connection keeps of one kind. */
+/** The bytes of one kind that one connection keeps. */
 export class MemoryAccount implements Linked<MemoryAccount> {
   previous: MemoryAccount | undefined;
   next: MemoryAccount | undefined;

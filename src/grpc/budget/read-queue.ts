@@ -6,7 +6,7 @@ export interface ReadQueueDependencies {
   readonly share: Share;
   /** Uses the chunk, and returns what it leaves for a later turn. What it throws goes to `onFault`. */
   readonly use: (chunk: Buffer) => Buffer | undefined;
-  /** What was read is used, as far as it can be in this turn. */
+  /** Called when the bytes that were read are used, as far as the share of this turn allows. */
   readonly onPause: () => void;
   readonly onFault: (error: unknown) => void;
 }

@@ -49,7 +49,7 @@ export class Turns {
     return this.#turn;
   }
 
-  /** What one connection may do in this turn, about as many being busy as in the one before. */
+  /** The share of one connection in this turn, if as many are busy as in the turn before. */
   takeShare(): number {
     this.#renewed += 1;
     return sizeOfShare(Math.max(this.#renewed, this.#renewedBefore));
@@ -102,7 +102,7 @@ interface Waiter {
   readonly resolve: () => void;
 }
 
-/** What is left to one connection until it must wait. */
+/** How much work one connection may still do before it must wait. */
 export class Share {
   readonly #turns: Turns;
   readonly #onBegin: () => void;

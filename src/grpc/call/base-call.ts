@@ -51,7 +51,7 @@ const ACCEPT_ENCODING = ['grpc-accept-encoding', ACCEPTED_ENCODINGS] as const;
 const RESPONSE_HEADERS = encodeHeaderBlock([[':status', '200'], CONTENT_TYPE, ACCEPT_ENCODING]);
 const OK_TRAILERS = encodeHeaderBlock([['grpc-status', '0']]);
 
-/** What the two kinds of call have in common: who calls, how it ends. */
+/** The common part of unary and streaming calls: the caller, the deadline, and how a call ends. */
 export class BaseCall implements GrpcCall, StreamListener {
   protected readonly dependencies: CallDependencies;
   /** Made when it is needed: most calls come in one piece. */

@@ -11,7 +11,7 @@ const MAX_RUNNING = 2;
 const LARGE_BYTES = 262_144;
 /** 64 MB a second, for all connections together. */
 const LARGE_BYTES_PER_MS = 65_536;
-/** What DEFLATE can make of a byte. */
+/** The most bytes into which DEFLATE can expand one byte. */
 const MAX_EXPANSION = 1032;
 
 type Decode = (bytes: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>;

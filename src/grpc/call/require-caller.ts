@@ -11,7 +11,7 @@ export interface CallerRule {
   readonly verifyToken: VerifyToken;
 }
 
-/** What is known of a caller, over gRPC and HTTP alike. */
+/** A caller, over gRPC or HTTP. */
 export interface Caller {
   /** Lower-case name of a header or metadata entry. */
   header(name: string): string | undefined;

@@ -1,4 +1,4 @@
-/** What one connection keeps, and what it may send because of that. */
+/** The bytes that a connection keeps, and the windows that its client gets because of them. */
 import type { BlockPool } from '../budget/block-pool.ts';
 import { CallQueue } from '../budget/call-queue.ts';
 import type {
@@ -15,7 +15,7 @@ import type { Http2Stream } from './stream.ts';
 
 /** The share of the budget that the requests of one connection may take. */
 const MAX_REQUEST_SHARE = 0.25;
-/** What a call that waits for anything takes besides its bytes. */
+/** The memory of a waiting call, besides its bytes. */
 const OPEN_CALL_BYTES = 2048;
 
 export interface ConnectionMemoryDependencies {

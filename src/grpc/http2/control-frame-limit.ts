@@ -7,7 +7,7 @@ const MAX_PER_SECOND = 5000;
  * BDP probes): grpc-go as often as an answer takes, which on one machine is more than the limit.
  */
 const EXPECTED_PER_DATA_FRAME = 3;
-/** What calls of long ago allow is over. */
+/** Expected control frames do not accumulate beyond this, however many calls there were. */
 const MAX_EXPECTED = 20_000;
 
 /**

@@ -1,4 +1,4 @@
-/** What the frames of a client mean: requests, and what is said of streams and of the connection (RFC 9113 §6). */
+/** Handles the frames of a client: those of requests, and those that control streams and the connection (RFC 9113 §6). */
 import { COST, costOfBytes, type Share } from '../budget/turns.ts';
 import type { ControlFrameLimit } from './control-frame-limit.ts';
 import type { Field } from './fields.ts';

@@ -1,11 +1,11 @@
 import { ConnectionError, ERROR } from './frames.ts';
 
-/** What a client may send on a connection before any of it is used. */
+/** How many bytes a client may send on a connection before any of them is used. */
 export const CONNECTION_WINDOW = 4_194_304;
 /** Below this a connection could not bring any of its calls to their end. */
 const MIN_WINDOW = 65_536;
 
-/** What a connection keeps of requests. */
+/** The bytes of requests that a connection keeps, and the window that follows from them. */
 export interface Kept {
   readonly bytes: number;
   readonly maxBytes: number;
@@ -32,7 +32,7 @@ export class ReceiveWindow {
     return this.#left < CONNECTION_WINDOW / 2;
   }
 
-  /** What to grant, 0 while that is little. */
+  /** How many bytes to grant now; 0 while they are few. */
   takeCredit(kept: Kept): number {
     const credit = aim(kept) - this.#left;
     const isDue = credit >= CONNECTION_WINDOW / 2 || (credit > 0 && this.#left < MIN_WINDOW);

@@ -2,7 +2,7 @@ import { LinkedQueue } from '../budget/linked-queue.ts';
 import { ConnectionError, DEFAULT_MAX_FRAME_BYTES, DEFAULT_WINDOW, ERROR, MAX_WINDOW, SETTING } from './frames.ts';
 import type { Http2Stream } from './stream.ts';
 
-/** What the client lets us send: on the connection, on a new stream, and in a frame (RFC 9113 §5.2, §6.5.2). */
+/** How much the client lets us send: on the connection, on a new stream, and in a frame (RFC 9113 §5.2, §6.5.2). */
 export class SendWindows {
   #left = DEFAULT_WINDOW;
   #ofNewStreams = DEFAULT_WINDOW;

@@ -38,7 +38,7 @@ export function readJsonDouble(value: unknown, name: string): number {
   return number;
 }
 
-/** What JSON has no number for is written as text. */
+/** Writes numbers that JSON does not have (NaN, infinity) as text. */
 export function toJsonDouble(value: number): number | string {
   return Number.isFinite(value) ? value : String(value);
 }

@@ -1,4 +1,4 @@
-/** What the process that reads files is asked and answers. A failure is a value, as its code would not cross the boundary of a process. */
+/** Requests to the process that reads files, and its answers. A failure is a value, since an error thrown in another process would lose its code. */
 import { type FailureCode, isFailure } from '../../errors.ts';
 import { type EvaluateFileOrder, type Evaluation, evaluateFile } from './evaluate-file.ts';
 import { type ImportedFile, type ImportFileOrder, readImportedFile } from './import-file.ts';

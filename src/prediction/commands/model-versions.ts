@@ -135,7 +135,7 @@ async function show(open: OpenModels, name: string, options: OutputOptions): Pro
   print(`\n${formatSummaries(learned)}`);
 }
 
-/** What was reported to all processes. */
+/** The accuracy by the reports to all processes. */
 function formatLive({ live }: VersionJson): string {
   const rows = PREDICTION_TARGETS.flatMap((target) => {
     const scores = live[target];

@@ -8,7 +8,7 @@ import { implementModels } from '../administration/implement-models.ts';
 /** Models: of a running service, or of the store of this machine. */
 export type OpenModels = (options: ServiceOptions, store?: CliStoreOptions) => Promise<Operator>;
 
-/** What the audit log records is another area's to say. */
+/** The record in the audit log comes from another area. */
 export function createModelsOpener(loadAuditChange: () => Promise<AuditChange>): OpenModels {
   return (options, { ifAbsent } = {}) =>
     openOperator({

@@ -16,7 +16,7 @@ const OWN_FIELDS = [
 ];
 /** Fields of our messages that say which request it was, and nothing about its times. */
 const TOLERATED_FIELDS = ['input_id', 'request_id', 'output_tokens'];
-/** What stands for ours in a row of llm-d. */
+/** Names of our fields in a row of llm-d. */
 const REPLACED = new Map([
   ['ttft_millis', ['actual_ttft_ms']],
   ['tpot_millis', ['actual_tpot_ms']],

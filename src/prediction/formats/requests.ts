@@ -86,7 +86,7 @@ function toReplayed(request: LoggedRequest): ReplayedRequest {
   return { server: nameServer(request), atMs, firstTokenMs, tokens };
 }
 
-/** What a log does not say stays 0, as with callers who do not know it. */
+/** Numbers that a log does not have are 0, as with callers that do not know them. */
 export function toObservation(request: LoggedRequest, load: Load, targetModel: string): Observation {
   return {
     targetModel: targetModel || (request.targetModel ?? ''),

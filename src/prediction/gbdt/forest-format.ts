@@ -14,7 +14,7 @@ const VERSION = 1;
 const CHECKSUM_BYTES = 32;
 /** Sums of leaves are 32-bit whole numbers: twice as many trees as 65,536 could overflow them. We train 200. */
 export const MAX_TREES = 10_000;
-/** What all trees together may add: no logarithm of a time is near it, and what is computed with it stays finite. */
+/** The largest sum of all trees: far above any logarithm of a time, and small enough that all results stay finite. */
 const MAX_SUM = 1_000_000;
 
 export function encodeForests(forests: readonly Forest[]): Uint8Array {

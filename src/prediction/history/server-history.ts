@@ -41,7 +41,7 @@ interface WaitingRequest {
   overtaken: number;
 }
 
-/** What is known at one moment; NaN is never. */
+/** The history of a server at one moment; NaN stands for an event that has not happened. */
 interface Known {
   /** From when on it was known. */
   sinceMs: number;

@@ -8,7 +8,7 @@ import type { AnsweredRow } from './answered-row.ts';
 
 export interface ErrorAxis {
   readonly name: 'predicted_ms' | MetricName;
-  /** What divides its ranges: range 0 is below the first edge, range 1 from there to the second. */
+  /** The limits between its ranges: range 0 is below the first edge, range 1 from there to the second. */
   readonly edges: readonly number[];
 }
 

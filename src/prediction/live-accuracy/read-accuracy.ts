@@ -161,7 +161,7 @@ function toSeries(parts: readonly PartSums[]): AccuracySeries[] {
 }
 
 export interface ErrorsByLoad {
-  /** What divides the ranges of the axis. */
+  /** The limits between the ranges of the axis. */
   readonly edges: readonly number[];
   /** The limits between the ranges of observed divided by predicted time. */
   readonly ratioEdges: readonly number[];

@@ -7,7 +7,7 @@ import { listEndToEndModels, MEASURES_TOPIC, type Measures, nameEndToEnd } from 
 export interface MeasuredTimes extends Worker {
   /** The target model that answers for this one. */
   answeringModel(targetModel: string): string;
-  /** What a batch has just shown here. */
+  /** The meaning of times that a batch has just shown to this process. */
   note(targetModel: string, measures: Measures): void;
   /** Reads what is known; call before the first request. */
   load(): Promise<void>;

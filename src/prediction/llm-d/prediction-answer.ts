@@ -1,6 +1,6 @@
 /** Predictions as the wire writes them: the fields of an item in their order, built as text because calls are many. */
 
-/** What an operator chose that the times are: a quantile of those to expect, or their mean. */
+/** The statistic of answered times that the operator chose: a quantile, or the mean. */
 export interface Objective {
   readonly type: 'quantile' | 'mean';
   readonly quantile: number;

@@ -6,7 +6,7 @@ import { Buffer } from 'node:buffer';
 import { findTextFault } from '../../database/storable-text.ts';
 import type { Fault } from './faults.ts';
 
-/** What stands in a field, or what is wrong with it; the fault's place is where the field is. */
+/** The value of a field, or the fault in it with the place of the field. */
 type Read<T> = T | Omit<Fault, 'loc'>;
 
 export interface RowField<T> {

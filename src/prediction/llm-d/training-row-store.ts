@@ -94,7 +94,7 @@ export interface TrainingBatch extends BatchTimes {
 }
 
 export interface TakenBatch {
-  /** What can be learned from now, held rows of earlier batches included. */
+  /** The samples that can be learned from now, with held rows of earlier batches. */
   readonly samples: readonly Sample[];
   readonly measures: Measures;
 }
@@ -160,7 +160,7 @@ interface KnownMeasures {
   readonly hasWaited: boolean;
 }
 
-/** What the rows of this batch and those held before it measure, or that they are held. */
+/** The times that the rows of this batch and the held rows before it measure; or that they are held. */
 export function decideMeasures(
   { measures, heldRows, hasWaited }: KnownMeasures,
   { rows, hasTpot }: BatchTimes,

@@ -25,7 +25,7 @@ export interface TargetSummary {
   };
 }
 
-/** What a lineage says of how a model was learned. */
+/** How a model was trained, from its lineage. */
 export type LineageParameters = LearningParameters & { readonly statistic: Statistic };
 
 /** Undefined for a model of which nothing was learned here. */

@@ -20,7 +20,7 @@ export interface PredictionExplanation {
   readonly treeFactors: Readonly<Record<string, number>>;
   /** For imported trees that add up times: their base value, and what each feature adds (Shapley values). */
   readonly treeMilliseconds?: Readonly<Record<string, number>>;
-  /** What the server multiplies: how much slower than its pool it was while learning. */
+  /** The factor of the server's offset: how many times slower than its pool it was in the training samples. */
   readonly serverFactor: number;
 }
 

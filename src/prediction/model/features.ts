@@ -6,7 +6,7 @@
 import { HISTORY_COLUMNS, METRIC_COLUMNS, METRIC_FIELDS } from '../schema/columns.ts';
 import type { MetricColumns, PredictionTarget } from '../schema/observation-table.ts';
 
-/** What an input says: trees of other libraries may ask for it too. */
+/** Features that are inputs as they were sent; imported trees of other libraries may use them too. */
 export const INPUT_FEATURE_NAMES = [
   ...METRIC_FIELDS,
   'effective_tokens',
@@ -110,7 +110,7 @@ export function computeFeatures(columns: MetricColumns, values: Float32Array | F
   copyHistory(columns, values, stride);
 }
 
-/** What is not known of a server's past: below all that can be. */
+/** Stands for a missing value of the history: smaller than any value. */
 export const MISSING_HISTORY = -1;
 
 // A loop inside a loop is compiled while it runs, and left again after each column: the inner one is its own function.

@@ -9,7 +9,7 @@ import { clampMs } from '../schema/milliseconds.ts';
 import type { MetricColumns } from '../schema/observation-table.ts';
 import { computeFeatures, FEATURE_COUNT, FEATURE_NAMES } from './features.ts';
 
-/** What the trees learned to say, of a time in the unit. */
+/** The function of a time, in the unit, that the trees were trained to predict. */
 export const TRANSFORMS = ['identity', 'log', 'log1p'] as const;
 export type Transform = (typeof TRANSFORMS)[number];
 

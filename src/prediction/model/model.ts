@@ -15,7 +15,7 @@ import { NO_OFFSETS, type ServerOffsets } from './server-offsets.ts';
 export interface TargetModel {
   /** Rows it learned from. */
   readonly rows: number;
-  /** What physics and trees say is of a server at offset 0. */
+  /** Physics and trees predict for a server with the offset 0. */
   readonly offsets: ServerOffsets;
   readonly physics: PhysicsModel;
   /** Undefined while rows are few. */

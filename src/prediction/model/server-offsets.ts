@@ -21,7 +21,7 @@ export interface ServerOffsets {
 
 export const NO_OFFSETS: ServerOffsets = { servers: new Map(), kinds: new Map(), podTypes: new Map() };
 
-/** What a row is multiplied with. */
+/** The factor by which a row's prediction is multiplied, as a logarithm. */
 export function readServerOffset({ servers, kinds, podTypes }: ServerOffsets, server: string, podType: string): number {
   return servers.get(server) ?? kinds.get(kindOf(server)) ?? podTypes.get(normalizePodType(podType)) ?? 0;
 }
@@ -167,7 +167,7 @@ function listKinds(servers: readonly string[]): string[] {
   return new Set(kinds).size < kinds.length ? kinds : servers.map(() => '');
 }
 
-/** What the groups have in common is taken off the rows, which then are around their groups. */
+/** Measures the offsets of the groups, and subtracts them from the rows in `left`. */
 function takeOffsets(
   rows: readonly number[],
   left: Float64Array,

@@ -146,7 +146,7 @@ async function joinWhole(tx: Transaction, event: EventOf<'observation'>, nowMs: 
   return [{ targetModel, input, history, atMs, ttftMs, tpotMs, outputTokens }];
 }
 
-/** What a request was asked with, as one text; what is missing of the history is null. */
+/** The input of a request as one text; missing values of the history are null. */
 function writeAsked({ input, history }: Pick<DispatchedEvent, 'input' | 'history'>): string {
   return JSON.stringify(history === undefined ? input : { ...input, history: Array.from(history) });
 }

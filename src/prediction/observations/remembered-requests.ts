@@ -12,7 +12,7 @@ import type {
   WholeObservation,
 } from '../schema/observation-event.ts';
 
-/** What a request was asked with. */
+/** The input of a request. */
 export type AskedRequest = Pick<DispatchedEvent, 'targetModel' | 'input' | 'history'>;
 
 interface RememberedRequest {

@@ -33,7 +33,7 @@ interface SampleRow extends Readonly<Record<MetricName, number>> {
   readonly output_tokens: number | null;
 }
 
-/** What was known of the server's past, in the order of `HISTORY_COLUMNS`. */
+/** The history of the server as it was known, in the order of `HISTORY_COLUMNS`. */
 const HISTORY_FIELDS = [
   'since_first_token_ms',
   'first_token_gap_ms',
@@ -158,7 +158,7 @@ function storeTokens(tokens: number | undefined): number | null {
   return tokens !== undefined && tokens > 0 ? Math.round(tokens) : null;
 }
 
-/** What is missing is null. */
+/** Missing values are null. */
 function toStored(value: number | undefined): number | null {
   return value === undefined || Number.isNaN(value) ? null : value;
 }

@@ -35,7 +35,7 @@ export interface SavedExperts {
   readonly count: number;
 }
 
-/** What was predicted for a request, and what happened then. */
+/** The predictions for a request, and its observed time. */
 export interface ObservedForecast {
   /** The logarithm of the milliseconds that each expert predicted. */
   readonly predictions: ArrayLike<number>;

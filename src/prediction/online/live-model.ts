@@ -48,7 +48,7 @@ export interface LiveModel {
 
 /** The parts of a live model that learn from reports, and how to find and open them. */
 export interface LearningState extends LiveModelState {
-  /** What residuals are relative to: the served version, and a prior that this process fitted. */
+  /** Names the predictions that residuals are relative to: the served version, or a prior that this process fitted. */
   readonly basis: string;
   slotKeyOf(podType: string): string;
   ensureSlot(key: string): void;

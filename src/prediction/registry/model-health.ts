@@ -10,7 +10,7 @@ import { listPromotedModels } from './model-store.ts';
 const DAY_MS = 24 * 3_600_000;
 const LISTED_MODELS = 20;
 const LISTED_SHIFTS = 10;
-/** What a p90 promises. */
+/** The share of times that should be below their p90. */
 const PROMISED_COVERAGE = 90;
 
 /** The models that are served or were reported most come first. Live errors are of the served version only, since the held-out errors beside them are. */

@@ -22,7 +22,7 @@ export interface WhatIfTarget {
   readonly answerMs: number;
   readonly statistics: readonly { readonly name: AnswerStatistic; readonly ms: number }[];
   readonly explanation: PredictionExplanation;
-  /** What the explanation comes to. The answer differs by reports since the version was learned, and by its statistic. */
+  /** The result of the explanation. The answer of Predict differs from it by later reports and by the statistic. */
   readonly explainedMs: number;
 }
 

@@ -14,7 +14,7 @@ export interface PredictColumns extends Record<MetricColumn, Float64Array> {
   podTypes: string[];
   /** The columns of `METRIC_COLUMNS`, in that order. */
   metrics: readonly Float64Array[];
-  /** What was known of the server's past when it was asked; NaN when it was not. See `HISTORY_COLUMNS`. */
+  /** The history of the server as it was known when the request was sent; NaN when it was not. See `HISTORY_COLUMNS`. */
   sinceFirstTokenMs: Float64Array;
   firstTokenGapMs: Float64Array;
   waitingTokens: Float64Array;
@@ -31,7 +31,7 @@ export interface PredictColumns extends Record<MetricColumn, Float64Array> {
 /** The numbers of an input, in the order of their field numbers. */
 export const METRIC_COLUMNS: readonly MetricColumn[] = METRICS.map(({ column }) => column);
 
-/** What the reported events of a server say of its past; no caller sends them. NaN is missing. */
+/** Inputs computed from the reports of a server; callers do not send them. NaN is missing. */
 export const HISTORY_COLUMNS = [
   'sinceFirstTokenMs',
   'firstTokenGapMs',

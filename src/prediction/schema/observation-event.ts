@@ -1,4 +1,4 @@
-/** What callers report about requests that really happened, as `observation.v1` carries it, free of its encoding. */
+/** The events of `observation.v1`, which report requests that were served, without their encoding. */
 import type { MetricColumn } from './input-fields.ts';
 
 /** The candidate as it was when it was chosen: a `PredictInput` without its `input_id`. */
@@ -14,7 +14,7 @@ export interface DispatchedEvent {
   readonly input: ObservedInput;
   /** Milliseconds since the epoch: as the caller says, else when it arrived here. */
   readonly atMs: number;
-  /** What was known here of the server's past at that time, in the order of `HISTORY_COLUMNS`. */
+  /** The history of the server as this process knew it at that time, in the order of `HISTORY_COLUMNS`. */
   readonly history?: ArrayLike<number> | undefined;
 }
 

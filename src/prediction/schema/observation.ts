@@ -14,7 +14,7 @@ export interface Observation {
   readonly outputTokens?: number | undefined;
   /** When the request ended and its TPOT was known; estimated when undefined. */
   readonly endMs?: number;
-  /** What was known of the server's past when it was asked, in the order of `HISTORY_COLUMNS`; missing when undefined. */
+  /** The history of the server as it was known when the request was sent, in the order of `HISTORY_COLUMNS`; missing when undefined. */
   readonly history?: ArrayLike<number> | undefined;
   /** Which experiment it is of, where a log has several. */
   readonly run?: string;

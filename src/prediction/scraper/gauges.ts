@@ -2,7 +2,7 @@
 import { Failure } from '../../errors.ts';
 import { MAX_COUNT } from '../schema/input-fields.ts';
 
-/** What a row that brings no load of its own takes from its server. */
+/** The load of a server, for rows that bring none. */
 export interface ScrapedLoad {
   /** The program that serves the model. */
   readonly kind: string;

@@ -127,7 +127,7 @@ function admitWaiting({ cache, waiting, running }: Batch, limits: BatchLimits, b
   }
 }
 
-/** What the scheduled tokens ask of the accelerator. */
+/** The work of the scheduled tokens. */
 export function measureLoad(running: readonly Sequence[]): StepLoad {
   const load = {
     prefillTokens: 0,

@@ -7,7 +7,7 @@ import { HISTORY_FEATURES } from '../model/features.ts';
 
 /** The share of the rows that are learned twice. */
 const BLANKED_SHARE = 1 / 4;
-/** What is missing is below all cut points, with the least values: to part them takes a bin, and gained nothing. */
+/** Missing values share the bin of the smallest values: a bin of their own gained nothing. */
 const MISSING_BIN = 0;
 
 /** Adds copies that lack their history, of rows that have one. */

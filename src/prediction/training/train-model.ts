@@ -224,7 +224,7 @@ function chooseTreeBase(physics: PhysicsModel, samples: Samples): number {
   return 2 * predicted[Math.floor(0.02 * predicted.length)]!;
 }
 
-/** What trees learn: the logarithm of what physics at the server's offset missed. */
+/** The target of the trees: log(observed / (physics × the factor of the server's offset)). */
 function prepareRows(
   layers: Pick<Layers, 'offsets' | 'physics' | 'treeBaseMs'>,
   samples: Samples,

@@ -115,7 +115,7 @@ export function nameOf(url: URL): string {
   return url.hostname.replace(/\.$/, '');
 }
 
-/** What a private name is refused with where nothing opens it. */
+/** The refusal of a private name that no setting allows. */
 export function refusePrivateName(name: string): TargetRefusal {
   const reason = name.includes('.') ? 'must not name a host of a private network' : 'must name its host with a domain';
   return refuse('private name', `${reason}, got "${name.slice(0, 255)}"`);

@@ -17,7 +17,7 @@ export interface Bridge {
   recognises(header: ReadHeader): boolean;
   /** By that host's own scheme, over the bytes as they came. */
   verifies(secret: Buffer, request: SignedRequest): boolean;
-  /** What names this delivery to us, so that a repeated one sends nothing twice. */
+  /** The idempotency key of this delivery, so that a repeated one sends nothing twice. */
   deliveryId(header: ReadHeader): string | undefined;
   /** Undefined for an event of a kind that hooks here cannot subscribe to. */
   translate(header: ReadHeader, payload: Json): EventInput | undefined;

@@ -1,4 +1,4 @@
-/** What became of the deliveries of a webhook, a test, and sending again. */
+/** Commands for the deliveries of a webhook: list and show them, test, send again. */
 import type { Command } from 'commander';
 import { type Cell, formatTable, print, printJson, remark } from '../../command-line/output.ts';
 import { wholeNumber } from '../../command-line/whole-number.ts';

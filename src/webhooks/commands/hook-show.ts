@@ -1,4 +1,4 @@
-/** What webhooks are and how they fare, in tables: those of a repository, and those of all. */
+/** Tables of webhooks with their status: those of a repository, and those of all. */
 import type { Command } from 'commander';
 import { type Cell, formatTable, print, printJson, remark } from '../../command-line/output.ts';
 import type { Operator } from '../../operations/call-on-store.ts';

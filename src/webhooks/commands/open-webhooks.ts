@@ -22,7 +22,7 @@ export interface OtherAreas {
   readonly auditChange: AuditChange;
 }
 
-/** What people own, and what the audit log records, are another area's to say. */
+/** Owners of repositories, and records in the audit log, come from another area. */
 export function createWebhooksOpener(loadOthers: () => Promise<OtherAreas>): OpenWebhooks {
   return ({ service, token }, { passwords } = { passwords: 'shown' }) =>
     openOperator({

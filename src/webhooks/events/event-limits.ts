@@ -30,7 +30,7 @@ export function shorten(text: string, maxLength: number): string {
 const FIRST_SECOND = Date.parse('0001-01-02T00:00:00Z') / 1000;
 const LAST_SECOND = Date.parse('9999-12-30T23:59:59Z') / 1000;
 
-/** What stands for a time that is missing or unreadable, as in git itself. */
+/** Replaces a time that is missing or unreadable, as in git itself. */
 export const EPOCH = '1970-01-01T00:00:00Z';
 
 /** ISO 8601 from seconds since 1970 and an offset as git writes it (`+0530`), either of which may be nonsense. */

@@ -260,10 +260,10 @@ function describeEvents(rules: Rules) {
   return z.discriminatedUnion('kind', [...pushes, issueEvent, mergeRequestEvent, noteEvent]).openapi('Event');
 }
 
-/** What a caller announces: too long or badly written is refused with the reason. */
+/** An event from a caller: a field that is too long or malformed is refused with the reason. */
 export const eventSchema = describeEvents(REFUSING);
 
-/** What another host announces: the same event, shortened where it is longer than we keep. */
+/** An event from another code host: fields that are too long are shortened. */
 export const foreignEventSchema = describeEvents(SHORTENING);
 
 export type Event = z.output<typeof eventSchema>;

@@ -12,7 +12,7 @@ export type CommitInput = NonNullable<Extract<EventInput, { kind: 'push' }>['com
  */
 const FIELDS = ['%H', '%T', '%P', '%an', '%ae', '%cn', '%ce', '%cd', '%(trailers:key=Co-authored-by,valueonly)', '%B'];
 const FORMAT = `${FIELDS.join('%x00')}%x00`;
-/** What happened to a path, with a newline before the first of a commit. */
+/** The status of a path, with a newline before the first of a commit. */
 const STATUS = /^\n?([A-Z])\d*$/;
 const ID = /^[0-9a-f]{40,64}$/;
 

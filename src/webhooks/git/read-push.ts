@@ -56,7 +56,7 @@ export async function readPush(source: PushSource): Promise<EventInput[]> {
 
 interface Reading {
   readonly git: RunGit;
-  /** What every event of this push has. */
+  /** The fields that all events of this push share. */
   readonly shared: Pick<PushInput, 'actor' | 'push_options'>;
   /** Asked when a branch is new; read once. */
   readonly listOthers: () => Promise<readonly string[]>;

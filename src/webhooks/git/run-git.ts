@@ -53,7 +53,7 @@ function describeFailure({ argv }: GitCall, reason: string, exitCode?: number): 
   });
 }
 
-/** What git writes, the first MiB of it. */
+/** The output of git, its first MiB. */
 export async function readGit(git: RunGit, argv: readonly string[], input?: string): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;

@@ -24,7 +24,7 @@ interface Round {
   readonly waitingRepositories: Set<string>;
 }
 
-/** What came of one file: `stop` when no other can be sent now either. */
+/** The result for one file: `stop` when no other can be sent now either. */
 type Progress = 'next' | 'stop';
 
 /** Sends what waits, the entries of a repository in order, until it is empty, the service is away, or the time is up. */

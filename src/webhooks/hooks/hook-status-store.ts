@@ -97,7 +97,7 @@ const holdsOfRepositorySql: Statement<HoldRow> = statement(
   `SELECT ${HOLD_COLUMNS} FROM hooks h JOIN endpoint_queue q ON q.hook_id = h.id WHERE h.repository_id = $1`,
 );
 
-/** What keeps back all deliveries of a hook. */
+/** Why no delivery of a hook is sent. */
 export interface HookHold {
   /** The hook is disabled. */
   readonly isHeld: boolean;
@@ -140,7 +140,7 @@ function toPause(row: HoldRow, nowMs: number): Pause | undefined {
   return { sinceMs: paused_since_ms, untilMs, reason };
 }
 
-/** What became of the deliveries made in one hour. */
+/** The states of the deliveries that were created in one hour. */
 export interface HourOfDeliveries {
   readonly startMs: number;
   readonly succeeded: number;

@@ -46,7 +46,7 @@ export interface NewHook {
   readonly nowMs: number;
 }
 
-/** What is undefined stays as it is. */
+/** Undefined fields stay as they are. */
 export interface HookChange {
   readonly url: string;
   readonly encryptionType: EncryptionType | undefined;
@@ -132,7 +132,7 @@ export const insertHookWithin: Procedure<InsertInput, boolean> = procedure(
   },
 );
 
-/** What commits with a change. */
+/** Statements in the transaction of a change. */
 export interface UpdateStatements {
   /** Changes of its hook queue. */
   readonly ofHookQueue: readonly BoundStatement[];

@@ -25,7 +25,7 @@ export interface Hook {
   readonly resultCode: number;
 }
 
-/** What signs a delivery. Former keys stay valid for a time after a change, so that a receiver can change its key without a gap. */
+/** The keys that sign a delivery. Former keys still sign for a time after a change, so that a receiver can change its key without a gap. */
 export interface HookSecrets {
   readonly current: Buffer | null;
   readonly former: readonly FormerKey[];

@@ -139,7 +139,7 @@ function createTurnQueue<Entry>(ownerOf: (entry: Entry) => string) {
       for (const [owner, some] of others) entriesByOwner.set(owner, [...(entriesByOwner.get(owner) ?? []), ...some]);
       size += entries.length;
     },
-    /** What `take` would give. */
+    /** The item that `take` would return. */
     peek: (): Entry | undefined => entriesByOwner.values().next().value?.[0],
     take: (): Entry => {
       const [owner, entries] = entriesByOwner.entries().next().value!;

@@ -72,7 +72,7 @@ export const deliveryDetailJson = listedDeliveryJson
   })
   .openapi('DeliveryDetail');
 
-/** What is pending of a held hook queue is shown as held. */
+/** Pending deliveries of a held hook queue are shown as held. */
 export function toDeliveryJson(delivery: LoggedDelivery, hold: HookHold, nowMs: number): z.output<typeof deliveryJson> {
   return {
     id: delivery.id,

@@ -42,7 +42,7 @@ export const updatedHookJson = hookJson.omit({ id: true }).openapi('UpdatedHook'
 export interface HookJsonContext {
   readonly cipher: SecretCipher;
   readonly nowMs: number;
-  /** What its row in the queue says; a hook that was just made has none. */
+  /** The status of its hook queue; a new hook has none. */
   readonly pause: Pause | undefined;
 }
 

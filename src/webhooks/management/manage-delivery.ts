@@ -194,7 +194,7 @@ export async function sendAgainNow(dependencies: SendingDependencies, hook: Hook
   return await describeSent(dependencies, hook, { deliveryId, isAttempted });
 }
 
-/** What came of sending a delivery. */
+/** The result of sending a delivery. */
 export async function describeSent(
   { store, world }: Management,
   hook: Hook,

@@ -120,7 +120,7 @@ export interface HookTarget {
   readonly actor: Actor;
 }
 
-/** What is not named stays. A changed password goes on signing for a day beside the new one. */
+/** Absent fields stay as they are. After a change of the password, the former one signs for a day beside the new one. */
 export async function updateHook(
   dependencies: Management,
   target: HookTarget,
@@ -161,7 +161,7 @@ export function switchHook(dependencies: Management, target: HookTarget, active:
   return updateHook(dependencies, target, { url: target.stored.hook.url, active });
 }
 
-/** What was pending is canceled. */
+/** Its pending deliveries are canceled. */
 export async function deleteHook(dependencies: Management, { repository, stored, actor }: HookTarget): Promise<void> {
   const { id } = stored.hook;
   const nowMs = dependencies.world.nowMs();

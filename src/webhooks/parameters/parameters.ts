@@ -61,7 +61,7 @@ const NAME_OF_TYPE: Readonly<Record<string, string>> = {
   record: 'an object',
 };
 
-/** What a rule without words of its own says. */
+/** The message of a rule without a message of its own. */
 function describeIssue(issue: z.core.$ZodRawIssue): string | undefined {
   if (issue.code === 'invalid_type') return `must be ${NAME_OF_TYPE[issue.expected] ?? issue.expected}`;
   if (issue.code === 'invalid_value') return `must be one of ${issue.values.map(String).join(', ')}`;

@@ -21,7 +21,7 @@ export interface Benchmark {
   readonly matches: (value: unknown) => boolean;
   /** Found in the first 64 KiB of a document that is cut off there. */
   readonly mark: RegExp | undefined;
-  /** What in the file the fields of a record are made of, for refusals. */
+  /** The fields of the file from which those of a record are made, for refusals. */
   readonly sources: Readonly<Record<SourcedField, string>>;
   readonly read: (value: unknown, context: BenchmarkContext) => Iterable<BenchmarkRow>;
 }

@@ -1,4 +1,4 @@
-/** What the map of a benchmark's file onto request-level records gives, and how it reads the fields of a row. */
+/** Maps the file of a benchmark to records of requests, and reads the fields of a row. */
 import { Failure, isFailure } from '../../../errors.ts';
 
 export type Fields = Readonly<Record<string, unknown>>;
@@ -27,7 +27,7 @@ export interface BenchmarkRow {
 }
 
 export interface BenchmarkContext {
-  /** What was measured together: its requests are each other's load. */
+  /** The run: requests of one run are each other's load. */
   readonly run: string;
   /** The server that was measured, as `server_ip` names it; empty if the file names its servers. */
   readonly server: string;

@@ -30,7 +30,7 @@ const SEQUENCES = ['gen_ai.request.n', 'gen_ai.usage.num_sequences'];
 /** Attributes of a resource that name a server, the most exact first. */
 const SERVER_ATTRIBUTES = ['server.address', 'k8s.pod.ip', 'service.instance.id', 'k8s.pod.name', 'host.name'];
 
-/** What is wrong with a span whose resource has none of them. */
+/** The refusal of a span whose resource has none of them. */
 export const SERVER_MISSING = `the resource must name the server, with one of ${SERVER_ATTRIBUTES.join(', ')}`;
 
 /** Undefined for a span that is not of a request of vLLM, as those of other programs in the same trace. */

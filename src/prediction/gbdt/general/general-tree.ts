@@ -6,7 +6,7 @@ export interface GeneralForest {
   readonly featureCount: number;
   /** Added to the sum of the trees. */
   readonly base: number;
-  /** What the sum becomes: itself, or its exponential (Poisson, gamma, Tweedie). */
+  /** The link function of the sum: identity, or exponential (Poisson, gamma, Tweedie). */
   readonly link: 'identity' | 'exp';
   /** How the library keeps values before it compares them. */
   readonly precision: 'single' | 'double';
@@ -23,7 +23,7 @@ export interface GeneralForest {
   readonly covers: Float64Array;
 }
 
-/** What a node takes for missing, in the lower two bits (0: nothing is), and whether that goes left. */
+/** Which values count as missing at a node, in the lower two bits (0: none), and whether they go left. */
 export const MISSING_ZERO = 1;
 export const MISSING_NAN = 2;
 export const MISSING_GOES_LEFT = 4;

@@ -160,7 +160,7 @@ function boundedFactor(shift: number, limit: number): number {
   return 1 + small * (1 + small / 2);
 }
 
-/** What was predicted about the scatter of one request. */
+/** The predicted distribution of the time of one request. */
 export interface PredictedInterval {
   readonly mixtureMs: number;
   /** The spread of the training's residuals at this load, a logarithm. */

@@ -17,7 +17,7 @@ const LONGEST_WAIT_MS = Math.max(...Array.from({ length: MAX_ATTEMPTS }, (_, att
 /** First attempts, and retries. */
 export type Lane = 0 | 1;
 
-/** What a delivery that is due so late is due at instead; undefined when its schedule allows that time. */
+/** The due time of a delivery that is due too late; undefined when its schedule allows its time. */
 export function correctDueMs({ attempts, dueAtMs, nowMs }: { attempts: number; dueAtMs: number; nowMs: number }) {
   const longestMs = attempts === 0 ? LONGEST_RESERVED_MS : longestRetryMs(attempts);
   if (dueAtMs <= nowMs + longestMs + MAX_CLOCK_SKEW_MS) return undefined;

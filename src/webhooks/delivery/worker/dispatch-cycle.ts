@@ -197,7 +197,7 @@ async function attemptDelivery(dependencies: DispatchDependencies, sendable: Sen
   return { attempt: { result, report }, changes };
 }
 
-/** What the hook has become since its hook queue was found, if nothing may be sent there. */
+/** The change of the hook after its hook queue was read, if because of it nothing may be sent. */
 function findObstacle(content: ContentRow, hookQueue: HookQueue): HookQueueChange | undefined {
   const { hookId, version } = hookQueue;
   const origin = findOtherOrigin(content, hookQueue);
