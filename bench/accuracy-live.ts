@@ -152,7 +152,7 @@ async function replay(table: ObservationTable, client: RawClient): Promise<Serve
   return served;
 }
 
-/** Of the rows of the second half of the log: a service has learned by then. */
+/** Compares errors on the second half of the log, when a service has learned. */
 function printComparison(table: ObservationTable, served: Served): void {
   const judged = evaluate('prequential', table, {
     parameters: DEFAULT_TRAINING,

@@ -47,7 +47,7 @@ interface Measured {
   readonly cpuMicroseconds: number;
   /** The part of the thread that serves; the rest is the writer thread, the collector of garbage, the compiler. */
   readonly mainThreadMicroseconds: number;
-  /** Of the client, for each request: while it is less than the server's, the server is what is measured. */
+  /** Processor time of the client for each request: while it is less than the server's, the server is the bottleneck. */
   readonly clientMicroseconds: number;
   readonly p99Ms: number;
   readonly profile?: ProfileGroups | undefined;

@@ -32,7 +32,7 @@ type Kernel = (typeof KERNELS)[number];
 interface Trained {
   readonly name: string;
   readonly trainSeconds: number;
-  /** Of the held-out rows. */
+  /** The error on held-out rows. */
   readonly rmse: number;
   /** Candidate rows a second, two forests each, 64 rows a call. */
   readonly rowsPerSecond: number;

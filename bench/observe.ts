@@ -28,7 +28,7 @@ interface Reading {
   readonly seconds: number;
   readonly acknowledged: number;
   readonly rssMiB: number;
-  /** Of the process that learns. */
+  /** Memory of the process that learns. */
   readonly learningMiB: number;
   readonly samples: number;
   readonly databaseMiB: number;

@@ -21,9 +21,9 @@ export interface Measured {
   readonly maxRatio: number;
   readonly peakRssMb: number;
   readonly hasDied: boolean;
-  /** Of the attack's time: the program's main thread waits for a core. */
+  /** The share of the attack's time in which the program's main thread waits for a core. */
   readonly noCoreShare: number;
-  /** Of one core, what the attacker got. */
+  /** The share of one core that the attacker got. */
   readonly attackerShare: number;
 }
 
@@ -122,7 +122,7 @@ function readNoCoreMs(pid: number): number {
   return Number(nanoseconds ?? Number.NaN) / 1e6;
 }
 
-/** Of all threads since the start of the process. */
+/** Processor time of all threads since the start of the process. */
 function readProcessorMs(pid: number): number {
   const fields = readProcess(pid, 'stat').split(') ')[1]?.split(' ') ?? [];
   return (1000 * (Number(fields[11]) + Number(fields[12]))) / TICKS_PER_SECOND;

@@ -19,9 +19,9 @@ export type Question =
 
 /** Microseconds. */
 export interface Cpu {
-  /** Of all threads, user and system. */
+  /** Processor time of all threads, user and system. */
   readonly process: number;
-  /** Of the thread that serves. */
+  /** Processor time of the thread that serves. */
   readonly mainThread: number;
 }
 

@@ -22,7 +22,7 @@ export interface Row extends Measured {
   readonly longestCollectionMs: number;
   /** Share of the time in which it was busy, or would have been. */
   readonly loopShare: number;
-  /** Of several turns, those in which the machine took least. */
+  /** The result of the turns in which other programs took the least of the machine. */
   readonly quiet?: { readonly p99Ms: number; readonly stolenShare: number };
 }
 
@@ -60,7 +60,7 @@ export async function measureRow(
   };
 }
 
-/** Of all cores, in ticks of 10 ms: user, nice, system, idle, iowait, irq, softirq, steal. */
+/** Times of all cores, in ticks of 10 ms: user, nice, system, idle, iowait, irq, softirq, steal. */
 const CORES = '/proc/stat';
 
 function readStolenMs(): number {

@@ -15,7 +15,7 @@ export interface Readings {
   readonly loopShare: number;
 }
 
-/** Of the first thread of this process: nanoseconds on a core, nanoseconds of waiting for one, turns. */
+/** Times of the first thread of this process: nanoseconds on a core, nanoseconds of waiting for one, turns. */
 const SCHEDULE = '/proc/self/schedstat';
 
 /** Answers the process that started this one; `others` are messages beside `begin` and `end`. */

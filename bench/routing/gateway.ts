@@ -74,7 +74,7 @@ const REQUESTS_UNHEARD = 50;
 
 export type ServerPicker = (scores: readonly number[], candidates: readonly Candidate[]) => number;
 
-/** Of equals, the one with the fewest new requests, so that a burst does not go to one server between two scrapes. */
+/** Picks the best server; of equal ones that with the fewest new requests, so that a burst does not go to one server between two scrapes. */
 export function createServerPicker(): ServerPicker {
   const pickedAt = new Map<string, number>();
   let picked = 0;

@@ -6,7 +6,7 @@ import { endToEndMs, SLO } from './measure.ts';
 import { formatGain, keepWindow, type Result, type Summary, type Window } from './results.ts';
 
 const SHOWN = ['trivet', 'load+prefix', 'oracle', 'trees, p90', 'round-robin'];
-/** Of the pools that have a name. */
+/** Titles of the pools that have a name. */
 const TITLES: Readonly<Record<string, string>> = {
   like: 'Four servers alike',
   unlike: 'One large, two medium and one small server',

@@ -55,7 +55,7 @@ export function connectionError(name: ErrorName): Reaction {
   };
 }
 
-/** Of that stream alone. */
+/** The reaction to an error of one stream. */
 export function streamError(name: ErrorName, ...streamIds: readonly number[]): Reaction {
   const ids = streamIds.length === 0 ? [1] : streamIds;
   return {

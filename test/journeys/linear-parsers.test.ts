@@ -59,7 +59,7 @@ const targets = [
   '/nowhere',
 ];
 
-/** Of the program since its start, in seconds. */
+/** Processor time of the program since its start, in seconds. */
 async function readProcessorSeconds(): Promise<number> {
   const text = await (await fetch(`${program.httpUrl}/metrics`)).text();
   return Number(/^process_cpu_seconds_total (\S+)/m.exec(text)?.[1]);

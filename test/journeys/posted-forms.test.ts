@@ -138,7 +138,7 @@ async function requestDeviceCode({ url }: ConsoleService): Promise<{ readonly us
   return (await answer.json()) as { user_code: string };
 }
 
-/** Of all pages that a process with every part serves, as `/path/:parameter`. */
+/** The paths with POST of all pages that a process with every part serves, as `/path/:parameter`. */
 async function listPostRoutes(): Promise<string[]> {
   const place = await createStorePlace('sqlite');
   await using store = await openTestStore(place);

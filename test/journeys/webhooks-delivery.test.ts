@@ -138,7 +138,7 @@ for (const engine of engines) {
 
 interface Outage {
   readonly title: string;
-  /** Of the short form: a frozen server is noticed after some seconds only. */
+  /** How long the database is away in the short form: a frozen server is only noticed after some seconds. */
   readonly awayMs: number;
   readonly begin: (cluster: PostgresCluster) => Promise<void> | void;
   readonly end: (cluster: PostgresCluster) => Promise<void> | void;

@@ -22,7 +22,7 @@ export interface AnnouncingPrograms extends AsyncDisposable {
   /** For commands beside them. */
   readonly environment: Readonly<Record<string, string>>;
   readonly hookIds: readonly number[];
-  /** Of the program with this index, or of any when there are fewer. */
+  /** The URL for events of the program with this index, or of any program when there are fewer. */
   eventsUrl(index: number): string;
   call(method: string, path: string, json?: unknown): Promise<{ status: number; json: unknown }>;
 }
@@ -30,7 +30,7 @@ export interface AnnouncingPrograms extends AsyncDisposable {
 export interface AnnouncingOptions {
   readonly place: StorePlace;
   readonly processes: number;
-  /** Of receivers; a hook each. */
+  /** URLs of receivers; each gets a hook. */
   readonly urls: readonly string[];
   readonly environment?: Readonly<Record<string, string>>;
   /** Where the program is; this repository unless given. */

@@ -11,7 +11,7 @@ import { createWorkload } from '../../src/prediction/simulator/workload.ts';
 import { trainModel } from '../../src/prediction/training/train-model.ts';
 
 const MEDIAN_OUTPUT_TOKENS = 120;
-/** Of a log-normal distribution with sigma 0.7, as the workload draws. */
+/** The mean of a log-normal distribution with sigma 0.7, as the workload draws. */
 export const MEAN_OUTPUT_TOKENS = MEDIAN_OUTPUT_TOKENS * Math.exp(0.7 ** 2 / 2);
 
 export interface PoolRun {
@@ -92,7 +92,7 @@ export interface Recordings {
   readonly gpus: readonly Gpu[];
   /** One recording at each rate, one after the other. */
   readonly rates: readonly number[];
-  /** Of one recording. */
+  /** Requests to each server in one recording. */
   readonly requestsEachServer?: number;
   readonly seed?: number;
   readonly isWhole?: boolean;

@@ -21,7 +21,7 @@ export type TestEngine = 'sqlite' | 'postgres';
 
 export const engines: readonly TestEngine[] = ['sqlite', 'postgres'];
 
-/** Of services that run on one engine: SQLite unless a file of tests on PostgreSQL has set another one. */
+/** The engine of services that run on one engine: SQLite, unless a file of tests on PostgreSQL has set another one. */
 export function readServiceEngine(): TestEngine {
   return process.env.TRIVET_TEST_ENGINE === 'postgres' ? 'postgres' : 'sqlite';
 }

@@ -28,7 +28,7 @@ interface Diagnostic {
   readonly labels: readonly { readonly span: { readonly line: number } }[];
 }
 
-/** Of functions without a name, too. */
+/** The lengths of all functions, also of those without a name. */
 export function listFunctionLengths(folder: string): FunctionLength[] {
   const configFolder = mkdtempSync(join(tmpdir(), 'trivet-lengths-'));
   try {

@@ -8,7 +8,7 @@ import { realWorld } from '../../src/world.ts';
 import { connectRaw, type RawClient } from './grpc-client.ts';
 
 export const SERVICE = 'test.v1.EchoService';
-/** Of the method that `unary` makes. */
+/** The path of the method that `unary` makes. */
 export const ECHO_PATH = `/${SERVICE}/Echo`;
 export const HELLO = Buffer.from('hello');
 

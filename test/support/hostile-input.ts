@@ -41,7 +41,7 @@ export interface HostileInput {
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
-/** Of a request's line and fields together, as Node takes them. */
+/** The most bytes of a request's line and fields together that Node takes. */
 const HEAD_BYTES = 15 * KIB;
 const BODY_BYTES = MIB;
 const folder = mkdtempSync(join(tmpdir(), 'trivet-parsers-'));

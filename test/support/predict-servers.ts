@@ -32,7 +32,7 @@ const log = createLog('silent');
 
 export interface PredictServers extends AsyncDisposable {
   readonly client: RawClient;
-  /** Of a service that rejects unknown models. */
+  /** The client of a service that rejects unknown models. */
   readonly strictClient: RawClient;
   readonly metrics: Metrics;
   readonly httpUrl: string;

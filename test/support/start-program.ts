@@ -28,7 +28,7 @@ export function createDataDir(): string {
   return mkdtempSync(join(tmpdir(), 'trivet-test-'));
 }
 
-/** Of `bin/trivet.js`. */
+/** The flags that `bin/trivet.js` gives to Node. */
 const NODE_FLAGS = ['--max-semi-space-size=4', '--no-parallel-scavenge'];
 
 /** Starts `node src/main.ts`; resolves once it says that it is ready, rejects with its output when it ends before. */

@@ -7,7 +7,7 @@ import { createStorePlace, readServiceEngine } from './engines.ts';
 import { runTrivet } from './run-trivet.ts';
 import { type Program, startProgram } from './start-program.ts';
 
-/** Of grace/doors. */
+/** The path of the hooks of grace/doors. */
 export const HOOKS = '/repos/grace/doors/hooks';
 /** What waits for many processes ends at last when one of them does not. */
 export const PATIENTLY = { timeout: 180_000 };
@@ -18,7 +18,7 @@ export interface WebhookJourney {
   readonly token: string;
   /** Runs the command line beside the service; fails unless it ends with 0. */
   trivet(...argv: string[]): Promise<string>;
-  /** Of a path below /api/v5: the status, and the JSON if there is any. */
+  /** Calls a path below /api/v5. Returns the status, and the JSON if there is any. */
   // biome-ignore lint/suspicious/noExplicitAny: a test looks into any answer
   call(method: string, path: string, json?: unknown): Promise<[number, any]>;
   createHook(json: object): Promise<{ id: number; url: string }>;

@@ -17,7 +17,7 @@ interface Answers {
   /** `null` is a missing value. */
   readonly rows: readonly (readonly (number | null)[])[];
   readonly predictions: readonly number[];
-  /** Of each feature, before the link; the expectation comes last. */
+  /** The contribution of each feature, before the link function; the expectation comes last. */
   readonly contributions: readonly (readonly number[])[];
 }
 
