@@ -43,3 +43,27 @@ test('the help of every command fits 80 columns', async () => {
     assert.deepEqual(wide, [], command.name());
   }
 });
+
+test('the help of every command marks the options that are required', async () => {
+  const commands = (await loadCommands(undefined)).flatMap(listCommands);
+  const required = commands.flatMap((command) =>
+    command.options
+      .filter(({ mandatory }) => mandatory)
+      .map((option) => ({ title: `${command.name()} ${option.flags}`, help: describe(command, option) })),
+  );
+  assert.ok(required.length > 20);
+  for (const { title, help } of required) assert.match(help, /\(required\)$/, title);
+  const capacity = commands.find((command) => command.name() === 'capacity')!;
+  const [ttft, tpot, output] = ['--ttft', '--tpot', '--output-tokens'].map((long) =>
+    describe(capacity, capacity.options.find((option) => option.long === long)!),
+  );
+  assert.match(ttft!, /this or --tpot is required/);
+  assert.match(tpot!, /this or --ttft is required/);
+  assert.equal(output, 'the mean length of an answer (required)');
+  assert.doesNotMatch(capacity.helpInformation(), /--quantile[^-]*\(required\)/);
+});
+
+/** As the help of the command shows it. */
+function describe(command: Command, option: Option): string {
+  return command.createHelp().optionDescription(option);
+}

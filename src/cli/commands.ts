@@ -1,4 +1,4 @@
-import type { Command } from 'commander';
+import { type Command, Help, type Option } from 'commander';
 import type { AuditChange } from '../operations/audit-change.ts';
 import type { OpenWebhooks } from '../webhooks/commands/open-webhooks.ts';
 
@@ -49,5 +49,20 @@ const loaders: Readonly<Record<string, () => Promise<Command>>> = {
 /** The group that the first word names; all of them when it names none, for the help and to suggest what was meant. */
 export async function loadCommands(first: string | undefined): Promise<Command[]> {
   const loader = first !== undefined && Object.hasOwn(loaders, first) ? loaders[first] : undefined;
-  return loader === undefined ? await Promise.all(Object.values(loaders).map((load) => load())) : [await loader()];
+  const loading = loader === undefined ? Object.values(loaders).map((load) => load()) : [loader()];
+  return (await Promise.all(loading)).map(markRequired);
+}
+
+/** In the help of a command and of all below it; commands that are made apart do not inherit it. */
+function markRequired(command: Command): Command {
+  command.configureHelp({ ...command.configureHelp(), optionDescription: describeOption });
+  for (const child of command.commands) markRequired(child);
+  return command;
+}
+
+const plainHelp = new Help();
+
+function describeOption(option: Option): string {
+  const description = plainHelp.optionDescription(option);
+  return option.mandatory ? `${description} (required)` : description;
 }
