@@ -140,10 +140,11 @@ function renderPictures(texts: ConsoleTexts, view: CapacityView, capacity: Found
     rows: capacity.curve.map(({ requestsPerSecond, ttftMs, tpotMs }) => [
       number(requestsPerSecond),
       number(ttftMs),
-      number(tpotMs),
+      tpotMs === undefined ? '–' : number(tpotMs),
     ]),
   });
-  return html`<div class="charts">${TARGETS.map((target) => renderPicture(texts, view, { capacity, target }))}</div>
+  const shown = TARGETS.filter((target) => capacity.curve.some((point) => point[`${target}Ms`] !== undefined));
+  return html`<div class="charts">${shown.map((target) => renderPicture(texts, view, { capacity, target }))}</div>
 <details><summary>${t.values}</summary>${values}</details>`;
 }
 
@@ -156,7 +157,10 @@ function renderPicture(texts: ConsoleTexts, { limits }: CapacityView, { capacity
   const t = texts.whatIf.capacity;
   const { number } = texts.format;
   const { curve, requestsPerSecond } = capacity;
-  const points = curve.map((point) => ({ x: point.requestsPerSecond, y: point[`${target}Ms`] }));
+  const points = curve.flatMap((point) => {
+    const y = point[`${target}Ms`];
+    return y === undefined ? [] : [{ x: point.requestsPerSecond, y }];
+  });
   const limit = limits[`${target}Ms`];
   const below = points.filter(({ x }) => x <= requestsPerSecond);
   const largest = Math.max(...below.map(({ y }) => y), limit ?? 0);

@@ -41,7 +41,8 @@ export interface FoundCapacity {
 export interface CapacityPoint {
   readonly requestsPerSecond: number;
   readonly ttftMs: number;
-  readonly tpotMs: number;
+  /** Undefined for answers of one token. */
+  readonly tpotMs: number | undefined;
 }
 
 export interface CapacityServer {

@@ -131,7 +131,7 @@ export const whatIfTextsZh: Texts<typeof whatIfTexts> = {
     rate: '每秒请求数',
     headroom: '各服务器的余量',
     headroomLead:
-      '满足上限时每台服务器最多能有多少在途请求，以及目前的在途请求数：有抓取时取其自身指标，否则取最近一分钟内的上报。',
+      '满足上限时每台服务器最多能有多少在途请求（不超过样本中最高值的两倍），以及目前的在途请求数：有抓取时取其自身指标，否则取最近一分钟内的上报。',
     serverRate: '每秒请求数',
     maximum: '最多在途',
     underWay: '目前在途',

@@ -108,7 +108,7 @@ export const whatIfTexts = {
     rate: 'Requests a second',
     headroom: 'Headroom by server',
     headroomLead:
-      'How many requests each server can have under way while the limits hold, and how many it has now: by its own metrics when they are scraped, else as reported within the last minute.',
+      'How many requests each server can have under way while the limits hold, at most twice as many as its samples show, and how many it has now: by its own metrics when they are scraped, else as reported within the last minute.',
     serverRate: 'Requests a second',
     maximum: 'Can have under way',
     underWay: 'Under way now',

@@ -16,11 +16,13 @@ export function createCapacityAsker(place: CapacityPlace['place']): AskCapacity 
       throw new Failure('too_many', 'Cannot find the capacity: another one is being found', { retryAfterSeconds: 5 });
     isBusy = true;
     const background = createBackgroundProcess(new URL('./capacity-process.ts', import.meta.url));
+    const deadline = AbortSignal.timeout(MAX_FIND_MS);
     try {
-      const answer = await background.ask<CapacityOrder & CapacityPlace, CapacityAnswer>(
-        { ...order, place },
-        AbortSignal.timeout(MAX_FIND_MS),
-      );
+      const answer = await background
+        .ask<CapacityOrder & CapacityPlace, CapacityAnswer>({ ...order, place }, deadline)
+        .catch((error: unknown) => {
+          throw deadline.aborted ? refuseSlow(error) : error;
+        });
       if ('refusal' in answer) throw new Failure(answer.refusal.code, answer.refusal.message, answer.refusal.details);
       return answer;
     } finally {
@@ -28,4 +30,14 @@ export function createCapacityAsker(place: CapacityPlace['place']): AskCapacity 
       isBusy = false;
     }
   };
+}
+
+function refuseSlow(cause: unknown): Failure {
+  const seconds = MAX_FIND_MS / 1000;
+  return new Failure(
+    'deadline',
+    `Cannot find the capacity: it took longer than ${seconds} s; name fewer servers`,
+    { field: 'servers' },
+    { cause },
+  );
 }

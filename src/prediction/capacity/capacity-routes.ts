@@ -23,7 +23,7 @@ const answerSchema = z
       .nullable()
       .openapi({ description: 'Rates over which the latency stays about at its limit' }),
     ttft_ms: z.number().nullable(),
-    tpot_ms: z.number().nullable(),
+    tpot_ms: z.number().nullable().openapi({ description: 'null for answers of one token, which have no TPOT' }),
     servers: z.array(z.object({ server: z.string(), requests_per_second: z.number(), concurrency: z.number() })),
   })
   .openapi('Capacity');
@@ -40,6 +40,7 @@ const route = createRoute({
     401: { description: 'The token is missing or not valid' },
     404: { description: 'The model is not served' },
     429: { description: 'Another capacity is being found' },
+    504: { description: 'It took longer than two minutes: the pool is too large' },
   },
 });
 
@@ -79,7 +80,7 @@ function toAnswer({ capacity }: Pick<CapacityFound, 'capacity'>): z.infer<typeof
             to_requests_per_second: plateau.toRequestsPerSecond,
           },
     ttft_ms: capacity.ttftMs,
-    tpot_ms: capacity.tpotMs,
+    tpot_ms: capacity.tpotMs ?? null,
     servers: capacity.servers.map(({ name, requestsPerSecond, concurrency }) => ({
       server: name,
       requests_per_second: requestsPerSecond,

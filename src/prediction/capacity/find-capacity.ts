@@ -11,10 +11,11 @@ import {
   LOWEST_RATE,
   quantileOf,
   type Strictness,
+  sizeRuns,
   type Trial,
   tryRate,
 } from './search-rates.ts';
-import type { QueuePool } from './simulate-queue.ts';
+import type { QueueOutcome, QueuePool } from './simulate-queue.ts';
 
 export interface Capacity {
   readonly requestsPerSecond: number;
@@ -29,7 +30,8 @@ export interface Capacity {
   readonly plateau: Plateau | undefined;
   /** The latencies at that rate, at the quantile of the limits. */
   readonly ttftMs: number;
-  readonly tpotMs: number;
+  /** Undefined for answers of one token, which have none. */
+  readonly tpotMs: number | undefined;
   readonly servers: readonly ServerCapacity[];
   /** Latencies at the quantile of the limits, rising by rate, from an idle pool to above the capacity. */
   readonly curve: readonly CurvePoint[];
@@ -38,7 +40,8 @@ export interface Capacity {
 export interface CurvePoint {
   readonly requestsPerSecond: number;
   readonly ttftMs: number;
-  readonly tpotMs: number;
+  /** Undefined for answers of one token. */
+  readonly tpotMs: number | undefined;
 }
 
 export interface Plateau {
@@ -62,19 +65,18 @@ const CURVE_SHARES = [0.1, 0.25, 0.5, 0.75, 0.9, 1, 1.04, 1.1, 1.2, 1.3];
  * which nothing is known.
  */
 export function findCapacity(pool: QueuePool, limits: LatencyLimits): Capacity | undefined {
-  const idle = tryRate(pool, limits, { rate: LOWEST_RATE, runs: 1 });
-  if (idle.brokenBy.asked === 'observed load') throw refuseIdleSamples(pool);
-  if (idle.brokenBy.asked !== undefined) {
-    if (!isBrokenIdle(pool, idle, limits))
-      checkLoadSeen(
-        pool,
-        pool.servers.map(() => IDLE_UNDER_WAY),
-      );
+  checkLoadMet(pool);
+  const idle = tryRate(pool, limits, { rate: LOWEST_RATE, ...sizeRuns(pool, 1, 0) });
+  const brokenIdle = idle.brokenBy.asked;
+  if (brokenIdle === 'observed load') throw refuseEndless();
+  if (brokenIdle !== undefined) {
+    const idleLoad = pool.servers.map(() => IDLE_UNDER_WAY);
+    if (!isBrokenIdle(pool, idle, limits)) checkLoadSeen(pool, idleLoad, brokenIdle);
     return undefined;
   }
   const search = createSearch(pool, limits, idle);
   const found = findBreaks(search);
-  checkLoadSeen(pool, found.good.outcome!.meanUnderWay);
+  checkLoadSeen(pool, found.good.outcome!.meanUnderWay, found.limitedBy);
   for (const share of CURVE_SHARES) search.attempt(share * found.good.rate, 1);
   return {
     ...describe(pool, { ...found, quantile: limits.quantile }),
@@ -119,21 +121,37 @@ function isBrokenIdle(
   return isTtftBroken || (tpotMs !== undefined && share * quantileOf(outcome.tpotMs, quantile) > tpotMs);
 }
 
-function checkLoadSeen({ servers }: Pick<QueuePool, 'servers'>, meanUnderWay: readonly number[]): void {
+function checkLoadSeen(
+  { servers }: Pick<QueuePool, 'servers'>,
+  meanUnderWay: readonly number[],
+  limitedBy: LimitedBy,
+): void {
   const unseen = servers.find(({ load }, i) => meanUnderWay[i]! < load.lowest);
   if (unseen === undefined) return;
   throw new Failure(
     'invalid',
     `Cannot find the capacity: the limits hold at most below the loads that the samples show (server "${unseen.name}" hardly ever had fewer than ${unseen.load.lowest} requests under way); observe the servers at lower rates too`,
+    { field: limitedBy === 'observed load' ? 'servers' : `${limitedBy}_ms` },
   );
 }
 
-/** The refusal if no load is known at which the limits hold. */
-function refuseIdleSamples({ servers }: Pick<QueuePool, 'servers'>): Failure {
-  const { name } = servers.find(({ load }) => load.seen === 0) ?? servers[0]!;
+/** Throws if no load is known at which the limits could hold. */
+function checkLoadMet({ servers }: Pick<QueuePool, 'servers'>): void {
+  const idle = servers.find(({ load }) => load.seen === 0);
+  if (idle === undefined) return;
+  throw new Failure(
+    'invalid',
+    `Cannot find the capacity: hardly any sample of the server "${idle.name}" met another request (num_request_waiting + num_request_running is 0); observe the servers at higher rates too`,
+    { field: 'servers' },
+  );
+}
+
+/** The refusal if one request in days is more than the servers can take. */
+function refuseEndless(): Failure {
   return new Failure(
     'invalid',
-    `Cannot find the capacity: hardly any sample of the server "${name}" met another request (num_request_waiting + num_request_running is 0); observe the servers at higher rates too`,
+    'Cannot find the capacity: answers of so many tokens take so long that the servers are busy at every rate; output_tokens must be smaller',
+    { field: 'output_tokens' },
   );
 }
 
@@ -142,21 +160,25 @@ function drawCurve(tried: readonly Trial[], { good }: Found, { quantile }: Laten
   const highest = CURVE_SHARES.at(-1)! * good.rate;
   return tried.flatMap(({ rate, outcome }) => {
     if (outcome === undefined || rate > highest) return [];
-    const [ttftMs, tpotMs] = [quantileOf(outcome.ttftMs, quantile), quantileOf(outcome.tpotMs, quantile)];
+    const [ttftMs, tpotMs] = [quantileOf(outcome.ttftMs, quantile), tpotAt(outcome, quantile)];
     return [{ requestsPerSecond: rate === LOWEST_RATE ? 0 : rate, ttftMs, tpotMs }];
   });
 }
 
+function tpotAt({ tpotMs }: QueueOutcome, quantile: number): number | undefined {
+  return tpotMs.length === 0 ? undefined : quantileOf(tpotMs, quantile);
+}
+
 function describe({ servers }: QueuePool, found: Found & { readonly quantile: number }): Omit<Capacity, 'curve'> {
   const { rate, outcome } = found.good;
-  const { meanUnderWay, shares, ttftMs, tpotMs } = outcome!;
+  const { meanUnderWay, shares, ttftMs } = outcome!;
   return {
     requestsPerSecond: rate,
     concurrency: meanUnderWay.reduce((sum, mean) => sum + mean, 0),
     limitedBy: found.limitedBy,
     plateau: found.plateau,
     ttftMs: quantileOf(ttftMs, found.quantile),
-    tpotMs: quantileOf(tpotMs, found.quantile),
+    tpotMs: tpotAt(outcome!, found.quantile),
     servers: servers.map(({ name }, i) => ({
       name,
       requestsPerSecond: rate * shares[i]!,

@@ -4,17 +4,26 @@
  * so it costs milliseconds, and can be repeated while the server serves.
  */
 import { type LatencyLimits, quantileOf } from './search-rates.ts';
-import type { QueuePool, QueueServer } from './simulate-queue.ts';
+import type { ServiceModel } from './service-model.ts';
+import type { QueueServer } from './simulate-queue.ts';
 
 /** How many prompts are taken, evenly from all, and at which ranks the distribution of the TTFT of each is read. */
 const PROMPTS = 32;
 const RANKS = [0.1, 0.3, 0.5, 0.7, 0.9, 0.97] as const;
 
-/** At most the highest load in the samples of the server; 0 if even an idle server breaks a limit. */
-export function findConcurrency(pool: QueuePool, server: QueueServer, limits: LatencyLimits): number {
-  const keeps = (underWay: number) => keepsLimits(pool, { server, underWay }, limits);
+/** Without a higher load in the samples, times are extrapolated as far as this beyond the highest. */
+const EXTRAPOLATED = 2;
+
+type LoadedServer = Pick<QueueServer, 'name' | 'load' | 'tpot' | 'requests'>;
+
+/**
+ * At most twice the highest load in the samples of the server; 0 if even an idle server breaks a limit. A server that hardly
+ * ever met two requests would otherwise count as full with one.
+ */
+export function findConcurrency(model: ServiceModel, server: LoadedServer, limits: LatencyLimits): number {
+  const keeps = (underWay: number) => keepsLimits(model, { server, underWay }, limits);
   if (!keeps(0)) return 0;
-  let [good, bad] = [0, Math.ceil(server.load.seen) + 1];
+  let [good, bad] = [0, EXTRAPOLATED * Math.max(1, Math.ceil(server.load.seen)) + 1];
   while (bad - good > 1) {
     const middle = (good + bad) >> 1;
     if (keeps(middle)) good = middle;
@@ -24,18 +33,24 @@ export function findConcurrency(pool: QueuePool, server: QueueServer, limits: La
 }
 
 interface At {
-  readonly server: QueueServer;
+  readonly server: LoadedServer;
   readonly underWay: number;
 }
 
-function keepsLimits(pool: QueuePool, { server, underWay }: At, { ttftMs, tpotMs, quantile }: LatencyLimits): boolean {
+function keepsLimits(
+  model: ServiceModel,
+  { server, underWay }: At,
+  { ttftMs, tpotMs, quantile }: LatencyLimits,
+): boolean {
+  // In proportion to the load, the cache would be full: then requests wait for others to end.
+  if (server.load.at(underWay).kvCacheUsage > 1) return false;
   const { promptTokensPerMs, factors } = server.tpot.near(underWay);
   if (tpotMs !== undefined && quantileOf(factors, quantile) * server.tpot.at(underWay, promptTokensPerMs) > tpotMs)
     return false;
-  return ttftMs === undefined || quantileOf(listTtfts(pool, { server, underWay }), quantile) <= ttftMs;
+  return ttftMs === undefined || quantileOf(listTtfts(model, { server, underWay }), quantile) <= ttftMs;
 }
 
-function listTtfts({ model }: QueuePool, { server, underWay }: At): Float64Array {
+function listTtfts(model: ServiceModel, { server, underWay }: At): Float64Array {
   const load = server.load.at(underWay);
   const prompts = server.requests;
   const count = Math.min(PROMPTS, prompts.length);

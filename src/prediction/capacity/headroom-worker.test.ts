@@ -3,10 +3,12 @@ import { Registry } from 'prom-client';
 import { forEachEngine } from '../../../test/support/engines.ts';
 import { observePool, tabulate } from '../../../test/support/observed-pool.ts';
 import { createStillWorld } from '../../../test/support/still-world.ts';
+import type { Store } from '../../database/store.ts';
 import { createLog } from '../../telemetry/log.ts';
 import { insertSampleStatement } from '../observations/sample-store.ts';
+import type { Observation } from '../schema/observation.ts';
 import { trainModel } from '../training/train-model.ts';
-import { createHeadroomWorker } from './headroom-worker.ts';
+import { createHeadroomWorker, type HeadroomDependencies } from './headroom-worker.ts';
 
 const never = new AbortController().signal;
 
@@ -15,28 +17,35 @@ async function readSeries(metrics: Registry, name: string): Promise<Record<strin
   return Object.fromEntries(values.map(({ labels, value }) => [String(labels.server), value]));
 }
 
-forEachEngine('a faster server has room for more, by its own numbers or by the newest report', async (store) => {
-  const rows = observePool({ rows: 3000, servers: [1, 1.6] });
+type Given = Pick<HeadroomDependencies, 'store' | 'world' | 'metrics' | 'readUnderWay'>;
+
+async function openWorker(rows: readonly Observation[], given: Given) {
+  await addSamples(given.store, rows);
+  const model = trainModel('m@1', tabulate(rows));
+  return createHeadroomWorker({
+    ...given,
+    log: createLog('silent'),
+    limits: { ttftMs: undefined, tpotMs: 27, quantile: 0.9 },
+    outputTokens: 100,
+    listModels: () => [{ targetModel: 'm', model }],
+  });
+}
+
+async function addSamples(store: Store, rows: readonly Observation[]): Promise<void> {
   const ids = await store.makeIds(rows.length);
   await store.writeAll(
     rows.map((observation, i) =>
       insertSampleStatement({ id: ids[i]!, observation: { ...observation, atMs: observation.atMs! } }),
     ),
   );
+}
+
+forEachEngine('a faster server has room for more, by its own numbers or by the newest report', async (store) => {
+  const rows = observePool({ rows: 3000, servers: [1, 1.6] });
   const metrics = new Registry();
   const world = createStillWorld(rows.at(-1)!.atMs);
-  const model = trainModel('m@1', tabulate(rows));
   const scraped = new Map([['10.0.0.0', 7]]);
-  const worker = createHeadroomWorker({
-    store,
-    world,
-    log: createLog('silent'),
-    metrics,
-    limits: { ttftMs: undefined, tpotMs: 27, quantile: 0.9 },
-    outputTokens: 100,
-    listModels: () => [{ targetModel: 'm', model }],
-    readUnderWay: (server) => scraped.get(server),
-  });
+  const worker = await openWorker(rows, { store, world, metrics, readUnderWay: (server) => scraped.get(server) });
   await worker.update(never);
   const capacity = await readSeries(metrics, 'trivet_prediction_capacity_requests');
   assert.ok(capacity['10.0.0.0']! > 2 * capacity['10.0.0.1']!, JSON.stringify(capacity));
@@ -54,4 +63,31 @@ forEachEngine('a faster server has room for more, by its own numbers or by the n
     ['10.0.0.0'],
     'a report of two minutes ago says nothing of now',
   );
+});
+
+forEachEngine('a server that never met two requests has room for more than it had', async (store) => {
+  const metrics = new Registry();
+  const rows = observePool({ rows: 600, servers: [1, 1] }).map((row) =>
+    row.input.serverIp === '10.0.0.1'
+      ? { ...row, input: { ...row.input, numRequestWaiting: 0, numRequestRunning: 0, kvCacheUsage: 0 }, tpotMs: 12 }
+      : row,
+  );
+  const worker = await openWorker(rows, { store, world: createStillWorld(), metrics, readUnderWay: () => 0 });
+  await worker.update(never);
+  const headroom = await readSeries(metrics, 'trivet_prediction_headroom_requests');
+  assert.equal(headroom['10.0.0.1'], 2);
+  assert.ok(headroom['10.0.0.0']! > 2, JSON.stringify(headroom));
+});
+
+forEachEngine('servers whose waits are unknown have a headroom, though no capacity can be simulated', async (store) => {
+  const metrics = new Registry();
+  const rows = observePool({ rows: 200 }).map((row, i) => ({
+    ...row,
+    atMs: 1_700_000_000_000 + 60_000 * i,
+    input: { ...row.input, numRequestWaiting: 1 },
+  }));
+  const worker = await openWorker(rows, { store, world: createStillWorld(), metrics, readUnderWay: () => 0 });
+  await worker.update(never);
+  const headroom = await readSeries(metrics, 'trivet_prediction_headroom_requests');
+  assert.ok(headroom['10.0.0.0']! > 0, JSON.stringify(headroom));
 });

@@ -14,7 +14,7 @@ import type { Observation } from '../schema/observation.ts';
 import { normalizePodType } from '../schema/pod-type.ts';
 import { findConcurrency } from './find-concurrency.ts';
 import { countUnderWay } from './load-curve.ts';
-import { countTtfts, createObservedPool, MIN_SAMPLES, MIN_TTFT_SAMPLES } from './observed-pool.ts';
+import { countTtfts, MIN_SAMPLES, MIN_TTFT_SAMPLES, observeServers } from './observed-pool.ts';
 import type { LatencyLimits } from './search-rates.ts';
 import { MIN_TPOT_SAMPLES } from './tpot-curve.ts';
 
@@ -90,11 +90,12 @@ async function listHeadrooms(
       log.debug({ model: targetModel, podType }, 'Too few samples to work out a headroom');
       continue;
     }
-    const pool = createObservedPool({ model, samples: ofPod, servers: [...servers.keys()], podType, outputTokens });
-    for (const server of pool.servers) {
+    const options = { samples: ofPod, servers: [...servers.keys()], podType, outputTokens };
+    const observed = observeServers({ model, ...options });
+    for (const server of observed.servers) {
       await yieldToCalls();
       const { input, atMs = 0 } = servers.get(server.name)!;
-      const capacity = findConcurrency(pool, server, limits);
+      const capacity = findConcurrency(observed.model, server, limits);
       headrooms.push({
         targetModel,
         server: server.name,

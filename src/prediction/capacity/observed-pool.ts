@@ -31,9 +31,32 @@ export interface ObservedPool extends QueuePool {
   readonly lengths: MeanLengths;
 }
 
+/** Servers under load, of which no queue need be simulated. */
+export interface ObservedServers extends Pick<ObservedPool, 'model' | 'lengths'> {
+  readonly servers: readonly ObservedServer[];
+}
+
+export interface ObservedServer extends Omit<QueueServer, 'promptTimes'> {
+  readonly samples: readonly Observation[];
+  /** The share of the server's requests that the samples are. */
+  readonly reportedShare: number;
+}
+
 export const MIN_SAMPLES = 50;
 
-export function createObservedPool({ model, samples, ...options }: ObservedPoolOptions): ObservedPool {
+export function createObservedPool(options: ObservedPoolOptions): ObservedPool {
+  const { servers, model, lengths } = observeServers(options);
+  return { servers: servers.map(toQueueServer), model, outputTokens: lengths.outputTokens, lengths };
+}
+
+function toQueueServer({ samples, reportedShare, ...server }: ObservedServer): QueueServer {
+  const promptTimes = collectPromptTimes(samples, reportedShare);
+  if (promptTimes === undefined)
+    throw refuseFew(server.name, 'a TTFT without a wait for requests that no sample shows; report all requests');
+  return { ...server, promptTimes };
+}
+
+export function observeServers({ model, samples, ...options }: ObservedPoolOptions): ObservedServers {
   const podType = normalizePodType(options.podType);
   const ofPod = samples.filter(({ input }) => normalizePodType(input.podType) === podType);
   if (ofPod.length < MIN_SAMPLES)
@@ -57,8 +80,8 @@ export function createObservedPool({ model, samples, ...options }: ObservedPoolO
       field: 'servers',
     });
   const lengths = chooseLengths(ofPod, options);
-  const servers = names.map((name) => createQueueServer(name, byServer.get(name)!, lengths));
-  return { servers, model: createServiceModel(model, podType), outputTokens: lengths.outputTokens, lengths };
+  const servers = names.map((name) => observeServer(name, byServer.get(name)!, lengths));
+  return { servers, model: createServiceModel(model, podType), lengths };
 }
 
 /** Means, and by how much the lengths of samples are scaled for them. */
@@ -74,6 +97,10 @@ function chooseLengths(
   const prompts = meanOf(samples.map(({ input }) => input.inputTokenLength)) ?? 0;
   const answers = meanOf(samples.flatMap(({ outputTokens }) => (outputTokens ? [outputTokens] : [])));
   const { promptTokens = prompts, outputTokens = answers } = asked;
+  if (prompts === 0 && promptTokens > 0)
+    throw new Failure('invalid', 'Cannot find the capacity: the prompts of the samples have no tokens to be scaled', {
+      field: 'prompt_tokens',
+    });
   if (outputTokens === undefined)
     throw new Failure(
       'invalid',
@@ -108,20 +135,21 @@ function meanOf(lengths: readonly number[]): number | undefined {
   return lengths.length === 0 ? undefined : lengths.reduce((sum, length) => sum + length, 0) / lengths.length;
 }
 
-function createQueueServer(
+function observeServer(
   name: string,
   samples: readonly Observation[],
   { outputTokens, promptScale, outputScale }: ScaledLengths,
-): QueueServer {
+): ObservedServer {
   const reportedShare = measureReportedShare(samples, outputTokens);
   const tpot = fitTpotCurve(samples, { outputTokens, reportedShare });
   if (tpot === undefined) throw refuseFew(name, 'a TPOT');
   if (countTtfts(samples) < MIN_TTFT_SAMPLES) throw refuseFew(name, 'a TTFT');
   return {
     name,
+    samples,
+    reportedShare,
     load: fitLoadCurve(samples.map(({ input }) => input)),
     tpot,
-    promptTimes: collectPromptTimes(samples, reportedShare),
     requests: samples.map(({ input, outputTokens: own }) => ({
       inputTokenLength: Math.round(promptScale * input.inputTokenLength),
       prefixCacheScore: input.prefixCacheScore,
@@ -138,5 +166,7 @@ export function countTtfts(samples: readonly Observation[]): number {
 }
 
 function refuseFew(server: string, what: string): Failure {
-  return new Failure('invalid', `Cannot find the capacity: too few samples of the server "${server}" have ${what}`);
+  return new Failure('invalid', `Cannot find the capacity: too few samples of the server "${server}" have ${what}`, {
+    field: 'servers',
+  });
 }

@@ -27,14 +27,18 @@ export function computePrompt(nowMs: number, busyUntilMs: number, prompt: Queued
   return { ...prompt, startMs: Math.max(nowMs, busyUntilMs) };
 }
 
-/** `nowMs` must not decrease from call to call. */
+/** `nowMs` must not decrease from call to call, nor `firstTokenMs`: a server computes prompts in the order of arrival. */
 export function createPromptQueue(): PromptQueue {
   let waiting: ComputedPrompt[] = [];
+  /** Those before it are computed. */
+  let head = 0;
   let busyUntilMs = Number.NEGATIVE_INFINITY;
 
   function dropComputed(nowMs: number): void {
-    if (waiting.some(({ firstTokenMs }) => firstTokenMs <= nowMs))
-      waiting = waiting.filter(({ firstTokenMs }) => firstTokenMs > nowMs);
+    while (head < waiting.length && waiting[head]!.firstTokenMs <= nowMs) head++;
+    if (2 * head <= waiting.length) return;
+    waiting = waiting.slice(head);
+    head = 0;
   }
 
   return {
@@ -47,8 +51,9 @@ export function createPromptQueue(): PromptQueue {
     busyUntilMs: () => busyUntilMs,
     readPace(nowMs) {
       dropComputed(nowMs);
-      const head = waiting.find(({ startMs, firstTokenMs }) => startMs <= nowMs && startMs < firstTokenMs);
-      return head === undefined ? 0 : head.tokens / (head.firstTokenMs - head.startMs);
+      const first = waiting[head];
+      if (first === undefined || first.startMs > nowMs || first.startMs >= first.firstTokenMs) return 0;
+      return first.tokens / (first.firstTokenMs - first.startMs);
     },
   };
 }

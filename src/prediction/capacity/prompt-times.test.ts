@@ -32,7 +32,7 @@ function listSamples(waiting = 0): Observation[] {
 }
 
 test('the time of a prompt begins when those before it are computed', () => {
-  const times = collectPromptTimes(listSamples(), 1);
+  const times = collectPromptTimes(listSamples(), 1)!;
   for (const isQueued of [false, true])
     for (const tokens of [120, 300, 560]) {
       const ms = times.draw({ underWay: 4, tokens, isQueued }, createRandom(1));
@@ -41,7 +41,7 @@ test('the time of a prompt begins when those before it are computed', () => {
 });
 
 test('a prompt longer than all that were observed takes longer, in proportion', () => {
-  const times = collectPromptTimes(listSamples(), 1);
+  const times = collectPromptTimes(listSamples(), 1)!;
   const ms = times.draw({ underWay: 4, tokens: 900, isQueued: false }, createRandom(1));
   assert.ok(Math.abs(ms - 100) < 12, `${ms} ms`);
 });
@@ -52,7 +52,16 @@ test('the first prompt of a recording that begins with a queue says nothing of i
   const times = collectPromptTimes(
     samples.filter((_, i) => i !== 1),
     1,
-  );
+  )!;
   const random = createRandom(2);
   for (let i = 0; i < 300; i++) assert.ok(times.draw({ underWay: 4, tokens: 100, isQueued: false }, random) < 1000);
+});
+
+test('waits for requests that no sample shows say nothing of the time of a prompt', () => {
+  const sparse = listSamples().map((sample, i) => ({
+    ...sample,
+    atMs: 1e6 + 60_000 * i,
+    input: { ...sample.input, numRequestWaiting: 9 },
+  }));
+  assert.equal(collectPromptTimes(sparse, 1), undefined);
 });

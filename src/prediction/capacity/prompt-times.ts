@@ -25,6 +25,7 @@ export interface MetPrompt {
   readonly isQueued: boolean;
 }
 
+const MIN_PROMPTS = 40;
 /** Prompts in a range of n; all ranges have about this many. */
 const RANGE_SAMPLES = 200;
 /** In a range, one of this many prompts is drawn, those with the nearest numbers of tokens. */
@@ -48,11 +49,15 @@ export function countUncached({
   return inputTokenLength * Math.max(0, 1 - prefixCacheScore);
 }
 
-/** The samples must be of one server; `reportedShare` is the share of its requests that they are. */
-export function collectPromptTimes(samples: readonly Observation[], reportedShare: number): PromptTimes {
+/**
+ * The samples must be of one server; `reportedShare` is the share of its requests that they are. Undefined if fewer than
+ * `MIN_PROMPTS` samples show a time without a wait of unknown length.
+ */
+export function collectPromptTimes(samples: readonly Observation[], reportedShare: number): PromptTimes | undefined {
   const prompts = [...Map.groupBy(samples, ({ run }) => run).values()].flatMap((ofRun) =>
     listPrompts(ofRun, reportedShare),
   );
+  if (prompts.length < MIN_PROMPTS) return undefined;
   const [queued, alone] = [true, false].map((isQueued) =>
     splitRanges(prompts.filter((prompt) => prompt.isQueued === isQueued)),
   ) as [LoadRange[], LoadRange[]];

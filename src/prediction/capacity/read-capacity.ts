@@ -4,6 +4,7 @@ import { openStore, type StoreOptions } from '../../database/startup/open-store.
 import { Failure, type FailureCode, type FailureDetails, isFailure } from '../../errors.ts';
 import { createLog } from '../../telemetry/log.ts';
 import { realWorld } from '../../world.ts';
+import type { LatencyModel } from '../model/model.ts';
 import { decodeModel } from '../model/model-codec.ts';
 import { listSamples } from '../observations/sample-store.ts';
 import { listPromotedModels, readModelFile } from '../registry/model-store.ts';
@@ -62,25 +63,42 @@ export async function readCapacity(order: CapacityOrder & CapacityPlace): Promis
   }
 }
 
-async function find({ place, targetModel, limits, ...asked }: CapacityOrder & CapacityPlace): Promise<CapacityFound> {
+async function find({ place, ...order }: CapacityOrder & CapacityPlace): Promise<CapacityFound> {
+  const { targetModel } = order;
   await using store = await openStore({ ...place, poolSize: 1, migrations, log: createLog('warn'), world: realWorld });
   const promoted = (await listPromotedModels(store)).find(({ name }) => name === targetModel);
   if (promoted === undefined)
-    throw new Failure('not_found', `Cannot find the capacity: no version of the model "${targetModel}" is served`);
+    throw new Failure('not_found', `Cannot find the capacity: no version of the model "${targetModel}" is served`, {
+      field: 'model',
+    });
   const { version } = promoted;
   const model = decodeModel(await readModelFile(store, targetModel, version));
   const samples = (await listSamples(store, targetModel, MAX_SAMPLES)).map(({ observation }) => observation);
+  return { version, ...computeCapacity({ model, samples }, order) };
+}
+
+/** What a model has learned, and the samples that show its servers under load. */
+export interface CapacitySource {
+  readonly model: LatencyModel;
+  readonly samples: readonly Observation[];
+}
+
+/** Throws `invalid` with the field of the order that cannot be answered from these samples. */
+export function computeCapacity(
+  { model, samples }: CapacitySource,
+  { limits, ...asked }: Omit<CapacityOrder, 'targetModel'>,
+): Omit<CapacityFound, 'version'> {
   const pool = createObservedPool({ model, samples, ...asked });
   const ofPod = samples.filter(({ input }) => normalizePodType(input.podType) === normalizePodType(asked.podType));
   const capacity = findCapacity(pool, limits);
-  return { version, capacity, lengths: pool.lengths, servers: listRooms(pool, ofPod, limits) };
+  return { capacity, lengths: pool.lengths, servers: listRooms(pool, ofPod, limits) };
 }
 
 function listRooms(pool: QueuePool, samples: readonly Observation[], limits: LatencyLimits): ServerRoom[] {
   const newest = new Map(samples.map((sample) => [sample.input.serverIp, sample]));
   return pool.servers.map((server) => {
     const { input, atMs } = newest.get(server.name)!;
-    const maximum = findConcurrency(pool, server, limits);
+    const maximum = findConcurrency(pool.model, server, limits);
     return { name: server.name, maximum, reported: { underWay: countUnderWay(input), atMs } };
   });
 }

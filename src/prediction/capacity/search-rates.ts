@@ -1,4 +1,5 @@
 /** Finds rates at which a pool breaks its limits, by simulating one rate after the other with the same random numbers. */
+import { Failure } from '../../errors.ts';
 import { createRandom } from '../simulator/random-draws.ts';
 import { type QueueOutcome, type QueuePool, simulateQueue } from './simulate-queue.ts';
 
@@ -13,7 +14,17 @@ export interface LatencyLimits {
 export type LimitedBy = 'ttft' | 'tpot' | 'observed load';
 
 const REQUESTS_EACH_SERVER = 3000;
-const MAX_REQUESTS = 15_000;
+/** Of a run, unless more requests than this are needed to fill the servers. */
+const USUAL_REQUESTS = 15_000;
+/**
+ * A run has at least so many requests for each that is under way. The pool is empty at first, and a fifth of the run, so two
+ * mean stays, is left out: by then it is nearly as full as it will be.
+ */
+const REQUESTS_EACH_UNDER_WAY = 10;
+/** Of all runs of a search: about a minute of simulation for pools of 200 servers. */
+const MAX_SIMULATED = 30_000_000;
+/** A shorter stay than can be observed bounds no rate. */
+const LEAST_STAY_SECONDS = 1e-6;
 /** A rate at which servers are idle, however long their answers are. */
 export const LOWEST_RATE = 1e-6;
 /** Relative tolerance of the rate that is found. */
@@ -49,15 +60,30 @@ type ReadBreak = (trial: Trial) => LimitedBy | undefined;
 /** Raises the rate from about one request under way at each server, by Little's law. Each rate is tried once. */
 export function createSearch(pool: QueuePool, limits: LatencyLimits, idle: Trial) {
   const tried = new Map<number, Trial>([[idle.rate, idle]]);
+  const staySeconds = Math.max(LEAST_STAY_SECONDS, meanStaySeconds(idle.outcome!, pool.outputTokens));
+  /** Above it, by Little's law, more requests are under way than in any sample, since no stay is shorter than an idle one. */
+  const highestRate = countSeen(pool) / staySeconds;
+  const budget = createBudget(pool);
+  /** Rising by rate. */
+  const listTried = () => [...tried.values()].sort((one, other) => one.rate - other.rate);
+
+  function simulate(rate: number, runs: number): Trial {
+    if (rate > highestRate) return toUnseen(rate);
+    const below = listTried().findLast((trial) => trial.rate <= rate && trial.outcome !== undefined) ?? idle;
+    const size = sizeRuns(pool, runs, (countUnderWay(below.outcome!) * rate) / below.rate);
+    budget.spend(size);
+    return tryRate(pool, limits, { rate, ...size });
+  }
+
   const attempt = (rate: number, runs = NEAR.runs): Trial => {
-    const known = tried.get(rate) ?? tryRate(pool, limits, { rate, runs });
+    const known = tried.get(rate) ?? simulate(rate, runs);
     tried.set(rate, known);
     return known;
   };
   /** Ends because at some rate more requests are under way than in any sample. */
   function rise(readBreak: ReadBreak): readonly [good: Trial, bad: Trial] {
     let good = idle;
-    let bad = attempt(pool.servers.length / meanStaySeconds(idle.outcome!, pool.outputTokens));
+    let bad = attempt(pool.servers.length / staySeconds);
     while (readBreak(bad) === undefined) {
       good = bad;
       const { step, runs } = good.strictUse > NEAR_USE ? NEAR : FAR;
@@ -67,8 +93,7 @@ export function createSearch(pool: QueuePool, limits: LatencyLimits, idle: Trial
   }
   return {
     attempt,
-    /** Rising by rate. */
-    listTried: () => [...tried.values()].sort((one, other) => one.rate - other.rate),
+    listTried,
     findBreak(readBreak: ReadBreak): Break {
       const brokenIdle = readBreak(idle);
       if (brokenIdle !== undefined) return { good: idle, limitedBy: brokenIdle };
@@ -83,19 +108,56 @@ export function createSearch(pool: QueuePool, limits: LatencyLimits, idle: Trial
   };
 }
 
+/** The requests of each run, and how many runs. */
+export interface RunSize {
+  readonly runs: number;
+  readonly requests: number;
+}
+
+/** Fewer runs where each is long: together they have as many requests. */
+export function sizeRuns({ servers }: QueuePool, runs: number, underWay: number): RunSize {
+  const usual = Math.min(USUAL_REQUESTS, REQUESTS_EACH_SERVER * servers.length);
+  const requests = Math.max(usual, Math.ceil(REQUESTS_EACH_UNDER_WAY * underWay));
+  return { requests, runs: Math.max(1, Math.round((runs * usual) / requests)) };
+}
+
+export function createBudget({ servers }: QueuePool, maxSimulated = MAX_SIMULATED) {
+  let left = maxSimulated;
+  return {
+    /** Throws `invalid` when the search would take minutes. */
+    spend({ runs, requests }: RunSize): void {
+      left -= runs * requests;
+      if (left >= 0) return;
+      throw new Failure(
+        'invalid',
+        `Cannot find the capacity: ${servers.length} servers with so many requests under way take too long to simulate; name fewer servers`,
+        { field: 'servers' },
+      );
+    },
+  };
+}
+
+function countSeen({ servers }: QueuePool): number {
+  return servers.reduce((sum, { load }) => sum + load.seen, 0);
+}
+
+function countUnderWay({ meanUnderWay }: QueueOutcome): number {
+  return meanUnderWay.reduce((sum, mean) => sum + mean, 0);
+}
+
+/** A rate at which requests pile up, or more are under way than the samples show. */
+function toUnseen(rate: number): Trial {
+  const brokenBy = { strict: 'observed load', asked: 'observed load', lenient: 'observed load' } as const;
+  return { rate, outcome: undefined, strictUse: 1, brokenBy };
+}
+
 export function tryRate(
   pool: QueuePool,
   limits: LatencyLimits,
-  { rate, runs }: { readonly rate: number; readonly runs: number },
+  { rate, ...size }: RunSize & { readonly rate: number },
 ): Trial {
-  const outcome = simulateRuns(pool, rate, runs);
-  if (outcome === undefined)
-    return {
-      rate,
-      outcome,
-      strictUse: 1,
-      brokenBy: { strict: 'observed load', asked: 'observed load', lenient: 'observed load' },
-    };
+  const outcome = simulateRuns(pool, rate, size);
+  if (outcome === undefined) return toUnseen(rate);
   const isUnseen = pool.servers.some(({ load }, i) => outcome.meanUnderWay[i]! > load.seen);
   const unseen = isUnseen ? 'observed load' : undefined;
   const useAt = (error: number) =>
@@ -123,7 +185,9 @@ function measureUse(
     quantile,
   }: LatencyLimits,
 ): Use {
-  return { ttft: quantileOf(ttftMs, quantile) / ttftLimitMs, tpot: quantileOf(tpotMs, quantile) / tpotLimitMs };
+  // Answers of one token have no TPOT that could break a limit.
+  const tpot = tpotMs.length === 0 ? 0 : quantileOf(tpotMs, quantile) / tpotLimitMs;
+  return { ttft: quantileOf(ttftMs, quantile) / ttftLimitMs, tpot };
 }
 
 function findBroken({ ttft, tpot }: Use): LimitedBy | undefined {
@@ -132,8 +196,11 @@ function findBroken({ ttft, tpot }: Use): LimitedBy | undefined {
 }
 
 /** All requests of some runs together. */
-function simulateRuns(pool: QueuePool, requestsPerSecond: number, runs: number): QueueOutcome | undefined {
-  const requests = Math.min(MAX_REQUESTS, REQUESTS_EACH_SERVER * pool.servers.length);
+function simulateRuns(
+  pool: QueuePool,
+  requestsPerSecond: number,
+  { runs, requests }: RunSize,
+): QueueOutcome | undefined {
   const outcomes: QueueOutcome[] = [];
   for (let run = 1; run <= runs; run++) {
     const outcome = simulateQueue(pool, { requestsPerSecond, requests, random: createRandom(run) });
@@ -143,15 +210,27 @@ function simulateRuns(pool: QueuePool, requestsPerSecond: number, runs: number):
   const meanOf = (read: (outcome: QueueOutcome) => readonly number[]) =>
     pool.servers.map((_, i) => outcomes.reduce((sum, outcome) => sum + read(outcome)[i]!, 0) / runs);
   return {
-    ttftMs: Float64Array.from(outcomes.flatMap(({ ttftMs }) => [...ttftMs])).sort(),
-    tpotMs: Float64Array.from(outcomes.flatMap(({ tpotMs }) => [...tpotMs])).sort(),
+    ttftMs: joinSorted(outcomes.map(({ ttftMs }) => ttftMs)),
+    tpotMs: joinSorted(outcomes.map(({ tpotMs }) => tpotMs)),
     meanUnderWay: meanOf(({ meanUnderWay }) => meanUnderWay),
     shares: meanOf(({ shares }) => shares),
   };
 }
 
+function joinSorted(parts: readonly Float64Array[]): Float64Array {
+  if (parts.length === 1) return parts[0]!;
+  const all = new Float64Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let end = 0;
+  for (const part of parts) {
+    all.set(part, end);
+    end += part.length;
+  }
+  return all.sort();
+}
+
+/** Answers of one token take no further time. */
 function meanStaySeconds({ ttftMs, tpotMs }: QueueOutcome, outputTokens: number): number {
-  const mean = (times: Float64Array) => times.reduce((sum, ms) => sum + ms, 0) / times.length;
+  const mean = (times: Float64Array) => times.reduce((sum, ms) => sum + ms, 0) / Math.max(1, times.length);
   return (mean(ttftMs) + outputTokens * mean(tpotMs)) / 1000;
 }
 

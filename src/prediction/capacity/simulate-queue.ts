@@ -80,46 +80,103 @@ const MAX_UNDER_WAY = 20_000;
 export function simulateQueue(pool: QueuePool, run: QueueRun): QueueOutcome | undefined {
   const { random } = run;
   const recorder = createRecorder(pool.servers.length);
-  const servers = pool.servers.map((server) => openServer(server, recorder));
+  const fleet = openFleet(pool, recorder);
   const gapMs = 1000 / run.requestsPerSecond;
   let nowMs = 0;
   for (let i = 0; i < run.requests; i++) {
     nowMs += drawExponential(random, gapMs);
-    for (const server of servers) server.advance(nowMs);
-    const chosen = chooseLeast(servers, random);
-    const underWay = servers[chosen]!.count();
-    if (underWay >= MAX_UNDER_WAY) return undefined;
-    const { promptTimes, tpot, requests } = pool.servers[chosen]!;
-    const request = requests[Math.floor(random() * requests.length)]!;
-    const promptTokens = countUncached(request);
-    const startMs = Math.max(nowMs, servers[chosen]!.promptsUntilMs());
-    const met = { underWay, tokens: promptTokens, isQueued: startMs > nowMs };
-    const firstTokenMs = startMs + promptTimes.draw(met, random);
-    const furtherTokens = drawFurtherTokens(request, pool.outputTokens, random);
-    const { factors } = tpot.near(underWay);
-    const factor = factors[Math.floor(random() * factors.length)]!;
+    fleet.advance(nowMs);
+    const chosen = chooseLeast(fleet.counts, random);
+    if (fleet.counts[chosen]! >= MAX_UNDER_WAY) return undefined;
+    const met = { nowMs, underWay: fleet.counts[chosen]!, busyUntilMs: fleet.promptsUntilMs(chosen) };
+    const answer = drawAnswer(pool.servers[chosen]!, met, { random, meanTokens: pool.outputTokens });
     const isRecorded = i >= WARM_UP * run.requests;
-    if (isRecorded) recorder.addArrival(chosen, firstTokenMs - nowMs, servers);
-    servers[chosen]!.add(nowMs, { promptTokens, furtherTokens, factor, isRecorded, firstTokenMs });
+    if (isRecorded) recorder.addArrival(chosen, answer.firstTokenMs - nowMs, fleet.counts);
+    fleet.add(chosen, nowMs, { ...answer, isRecorded });
   }
-  for (const server of servers) server.advance(Number.POSITIVE_INFINITY);
-  return recorder.finish();
+  fleet.advance(Number.POSITIVE_INFINITY);
+  // Answers that never end have no latency.
+  return fleet.counts.some((count) => count > 0) ? undefined : recorder.finish();
 }
 
-/** After the first one. */
+/** What a request meets at the server that it goes to. */
+interface MetServer {
+  readonly nowMs: number;
+  readonly underWay: number;
+  /** When the prompts before this one are computed. */
+  readonly busyUntilMs: number;
+}
+
+/** One of the requests that the server had. */
+function drawAnswer(
+  { promptTimes, tpot, requests }: QueueServer,
+  { nowMs, underWay, busyUntilMs }: MetServer,
+  { random, meanTokens }: { readonly random: Random; readonly meanTokens: number },
+): Omit<Answer, 'isRecorded'> {
+  const request = requests[Math.floor(random() * requests.length)]!;
+  const promptTokens = countUncached(request);
+  const startMs = Math.max(nowMs, busyUntilMs);
+  const firstTokenMs =
+    startMs + promptTimes.draw({ underWay, tokens: promptTokens, isQueued: startMs > nowMs }, random);
+  const furtherTokens = drawFurtherTokens(request, meanTokens, random);
+  const { factors } = tpot.near(underWay);
+  const factor = factors[Math.floor(random() * factors.length)]!;
+  return { promptTokens, furtherTokens, factor, firstTokenMs };
+}
+
+/** After the first one. Lengths that are not known are geometric with this mean. */
 function drawFurtherTokens({ outputTokens }: ServedRequest, mean: number, random: Random): number {
-  return outputTokens === undefined ? Math.floor(drawExponential(random, mean - 0.5)) : Math.max(0, outputTokens - 1);
+  if (outputTokens !== undefined) return Math.max(0, outputTokens - 1);
+  return Math.floor(drawExponential(random, 1 / Math.log(mean / (mean - 1))));
 }
 
 /** Ties are broken at random: the first server must not get all requests of an idle pool. */
-function chooseLeast(servers: readonly RunningServer[], random: Random): number {
-  const start = servers.length === 1 ? 0 : Math.floor(random() * servers.length);
+function chooseLeast(counts: Int32Array, random: Random): number {
+  const start = counts.length === 1 ? 0 : Math.floor(random() * counts.length);
   let best = start;
-  for (let i = 1; i < servers.length; i++) {
-    const at = (start + i) % servers.length;
-    if (servers[at]!.count() < servers[best]!.count()) best = at;
-  }
+  for (let at = start + 1; at < counts.length; at++) if (counts[at]! < counts[best]!) best = at;
+  for (let at = 0; at < start; at++) if (counts[at]! < counts[best]!) best = at;
   return best;
+}
+
+interface Fleet {
+  /** Of each server, the requests under way. */
+  readonly counts: Int32Array;
+  /** Moves on the servers for which something ends or begins until then. */
+  advance(nowMs: number): void;
+  /** When all prompts that the server has are computed. */
+  promptsUntilMs(server: number): number;
+  add(server: number, nowMs: number, answer: Answer): void;
+}
+
+/** In a pool of hundreds of servers, next to nothing happens at most of them between two arrivals. */
+function openFleet({ servers }: QueuePool, recorder: Pick<Recorder, 'addTpot'>): Fleet {
+  const running = servers.map((server) => openServer(server, recorder));
+  const counts = new Int32Array(running.length);
+  /** When something happens next at each server. */
+  const nextMs = new Float64Array(running.length).fill(Number.POSITIVE_INFINITY);
+
+  function note(i: number): void {
+    counts[i] = running[i]!.count();
+    nextMs[i] = running[i]!.nextMs();
+  }
+
+  return {
+    counts,
+    advance(nowMs) {
+      for (let i = 0; i < nextMs.length; i++) {
+        if (nextMs[i]! > nowMs || nextMs[i] === Number.POSITIVE_INFINITY) continue;
+        running[i]!.advance(nowMs);
+        note(i);
+      }
+    },
+    promptsUntilMs: (server) => running[server]!.promptsUntilMs(),
+    add(server, nowMs, answer) {
+      running[server]!.advance(nowMs);
+      running[server]!.add(nowMs, answer);
+      note(server);
+    },
+  };
 }
 
 interface Answer {
@@ -132,6 +189,8 @@ interface Answer {
 
 interface RunningServer {
   count(): number;
+  /** When an answer begins or ends next; infinite if none will. */
+  nextMs(): number;
   /** When all prompts that it has are computed. */
   promptsUntilMs(): number;
   add(nowMs: number, answer: Answer): void;
@@ -180,6 +239,7 @@ function openServer({ tpot }: QueueServer, recorder: Pick<Recorder, 'addTpot'>):
 
   return {
     count: () => count,
+    nextMs: () => Math.min(waiting.nextMs() ?? Number.POSITIVE_INFINITY, nextEndMs()),
     promptsUntilMs: () => prompts.busyUntilMs(),
     add(nowMs, answer) {
       const { promptTokens: tokens, firstTokenMs } = answer;
@@ -210,10 +270,10 @@ function createRecorder(servers: number) {
   const sums = Array.from({ length: servers }, () => 0);
   const chosenBy = Array.from({ length: servers }, () => 0);
   return {
-    addArrival(chosen: number, ttftMs: number, running: readonly Pick<RunningServer, 'count'>[]): void {
+    addArrival(chosen: number, ttftMs: number, counts: Int32Array): void {
       ttft.push(ttftMs);
       chosenBy[chosen]!++;
-      for (const [i, server] of running.entries()) sums[i]! += server.count();
+      for (let i = 0; i < counts.length; i++) sums[i]! += counts[i]!;
     },
     addTpot(tpotMs: number): void {
       tpot.push(tpotMs);

@@ -47,3 +47,9 @@ test('a curve uses the length of each answer where samples tell it', () => {
   const curve = fitTpotCurve(listSamples(100), { outputTokens: 1e6, reportedShare: 1 })!;
   assert.ok(Math.abs(curve.at(8, 10) - 20) < 0.4, `${curve.at(8, 10)}`);
 });
+
+test('a curve of one load stays flat above it, though means of it differ by rounding', () => {
+  const samples = listSamples(100).map((sample, i) => ({ ...sample, tpotMs: sample.tpotMs && 10 + (i % 7) / 10 }));
+  const curve = fitTpotCurve(samples, { outputTokens: 100, reportedShare: 1 })!;
+  for (const underWay of [0, 7, 9, 100]) assert.ok(Math.abs(curve.at(underWay, 0) - 10.3) < 0.2, `${underWay}`);
+});

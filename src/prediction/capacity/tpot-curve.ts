@@ -56,6 +56,8 @@ export const MIN_TPOT_SAMPLES = 40;
 /** On average answers have at least this share of a server, however many prompts it computes. */
 const LEAST_SHARE = 0.05;
 const ROUNDS = 8;
+/** Loads that differ by less are one: the slope between two of them would be noise over next to nothing. */
+const LEAST_STEP = 0.1;
 
 /** Undefined without enough samples. They must be of one server. */
 export function fitTpotCurve(samples: readonly Observation[], options: TpotCurveOptions): TpotCurve | undefined {
@@ -149,9 +151,18 @@ function joinPoints(sorted: readonly Point[]): Knot[] {
     const part = sorted.slice(Math.floor((k * sorted.length) / count), Math.floor(((k + 1) * sorted.length) / count));
     const times = part.map((point) => point.tpotMs).sort((a, b) => a - b);
     const underWay = part.reduce((sum, point) => sum + point.underWay, 0) / part.length;
-    knots.push({ underWay, tpotMs: times[times.length >> 1]!, weight: part.length });
+    const knot = { underWay, tpotMs: times[times.length >> 1]!, weight: part.length };
+    const last = knots.at(-1);
+    if (last !== undefined && underWay - last.underWay < LEAST_STEP) knots[knots.length - 1] = joinKnots(last, knot);
+    else knots.push(knot);
   }
   return knots;
+}
+
+function joinKnots(one: Knot, other: Knot): Knot {
+  const weight = one.weight + other.weight;
+  const mean = (a: number, b: number) => (a * one.weight + b * other.weight) / weight;
+  return { underWay: mean(one.underWay, other.underWay), tpotMs: mean(one.tpotMs, other.tpotMs), weight };
 }
 
 /** Pools neighbours that fall, as more load never makes a token faster (Ayer et al. 1955). */
@@ -160,9 +171,7 @@ function makeIsotonic(knots: readonly Knot[]): Knot[] {
   for (const knot of knots) {
     let last = knot;
     for (let before = pooled.at(-1); before !== undefined && before.tpotMs > last.tpotMs; before = pooled.at(-1)) {
-      const weight = before.weight + last.weight;
-      const mean = (a: number, b: number) => (a * before.weight + b * last.weight) / weight;
-      last = { underWay: mean(before.underWay, last.underWay), tpotMs: mean(before.tpotMs, last.tpotMs), weight };
+      last = joinKnots(before, last);
       pooled.pop();
     }
     pooled.push(last);

@@ -46,8 +46,16 @@ export function createCapacityCommand(): Command {
   return new Command('capacity')
     .description('Find the highest rate of requests at which servers keep limits of TTFT and TPOT')
     .argument('<id>', 'name, or name@version; a name means the version that is served')
-    .option('--ttft <ms>', 'the time to the first token must stay below', parseNumberIn(LIMIT_RANGES.milliseconds))
-    .option('--tpot <ms>', 'the time per output token must stay below', parseNumberIn(LIMIT_RANGES.milliseconds))
+    .option(
+      '--ttft <ms>',
+      'the time to the first token must stay below; this or --tpot is required',
+      parseNumberIn(LIMIT_RANGES.milliseconds),
+    )
+    .option(
+      '--tpot <ms>',
+      'the time per output token must stay below; this or --ttft is required',
+      parseNumberIn(LIMIT_RANGES.milliseconds),
+    )
     .option(
       '--quantile <share>',
       'the share of requests that must stay below, 0.5 to 0.99',
@@ -165,7 +173,7 @@ function describeEnd({ limitedBy, plateau }: Capacity): string {
 function printFound(capacity: Capacity, { quantile }: LatencyLimits): void {
   const percent = Number((100 * quantile).toFixed(1));
   print(`${round(capacity.requestsPerSecond)} requests a second, ${round(capacity.concurrency)} under way on average`);
-  print(`p${percent} there: TTFT ${round(capacity.ttftMs)} ms, TPOT ${round(capacity.tpotMs)} ms`);
+  print(`p${percent} there: TTFT ${round(capacity.ttftMs)} ms, TPOT ${describeTpot(capacity)}`);
   print(`${describeEnd(capacity)}\n`);
   print(
     formatTable(
@@ -177,6 +185,10 @@ function printFound(capacity: Capacity, { quantile }: LatencyLimits): void {
       ]),
     ),
   );
+}
+
+function describeTpot({ tpotMs }: Capacity): string {
+  return tpotMs === undefined ? 'none, with one token an answer' : `${round(tpotMs)} ms`;
 }
 
 function round(value: number): number {
