@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startAnnouncingPrograms } from '../support/announcing-programs.ts';
 import { openTestStore } from '../support/engines.ts';
-import { type Receiver, startReceiver } from '../support/receiver.ts';
+import { startReceivers } from '../support/receiver.ts';
 import { createServiceLoad, type LoadCounts, type LoadScale, type ServiceLoad } from '../support/service-load.ts';
 import { createDataDir } from '../support/start-program.ts';
 import { type FleetOptions, type PatroniFleet, startPatroniFleet } from './patroni-fleet.ts';
@@ -55,19 +55,9 @@ export async function runFailover({ scale, blows, print, ...fleetOptions }: Fail
   const fleet = undo.use(await startPatroniFleet(fleetOptions));
   print(`three nodes run; DATABASE_URL=${fleet.databaseUrl}`);
   const place = { dataDir: createDataDir(), databaseUrl: fleet.databaseUrl };
-  const receivers: Receiver[] = [];
   let load: ServiceLoad | undefined;
-  for (let hook = 0; hook < HOOKS; hook += 1)
-    receivers.push(
-      undo.use(
-        await startReceiver((received, response) => {
-          load?.receive(hook, received);
-          response.end('ok');
-        }),
-      ),
-    );
+  const { urls } = undo.use(await startReceivers(HOOKS, (hook, received) => load?.receive(hook, received)));
   const environment = { SECRET_KEYS: KEYS, LOG_LEVEL: 'warn', AUTHORIZATION_CODE_SECONDS: '600' };
-  const urls = receivers.map(({ url }) => url);
   const service = undo.use(await startAnnouncingPrograms({ place, processes: 2, urls, environment }));
   const store = undo.use(await openTestStore(place));
   load = await createServiceLoad({ service, store, programs: service.programs, hooks: HOOKS, scale });

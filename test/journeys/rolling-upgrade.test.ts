@@ -9,7 +9,7 @@ import { startAnnouncingPrograms } from '../support/announcing-programs.ts';
 import { request } from '../support/authorization-server.ts';
 import { createStorePlace, findReasonToSkip, openTestStore } from '../support/engines.ts';
 import { observePool } from '../support/observed-pool.ts';
-import { type Receiver, startReceiver } from '../support/receiver.ts';
+import { startReceivers } from '../support/receiver.ts';
 import { checkOutReleasedProgram, type ReleasedProgram } from '../support/released-program.ts';
 import { runTrivet } from '../support/run-trivet.ts';
 import { createServiceLoad, type ServiceLoad } from '../support/service-load.ts';
@@ -44,18 +44,8 @@ for (const { title, folders } of ORDERS)
     await using undo = new AsyncDisposableStack();
     const [first, second] = folders();
     const place = await createStorePlace('postgres');
-    const receivers: Receiver[] = [];
     let load: ServiceLoad | undefined;
-    for (let hook = 0; hook < HOOKS; hook += 1)
-      receivers.push(
-        undo.use(
-          await startReceiver((received, response) => {
-            load?.receive(hook, received);
-            response.end('ok');
-          }),
-        ),
-      );
-    const urls = receivers.map(({ url }) => url);
+    const { urls } = undo.use(await startReceivers(HOOKS, (hook, received) => load?.receive(hook, received)));
     // The test must not bring the database up to date: that is for the program that joins, while there are calls.
     const service = undo.use(
       await startAnnouncingPrograms({

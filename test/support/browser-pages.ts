@@ -38,6 +38,18 @@ export async function fillSignIn(page: Page, password = PASSWORD): Promise<void>
   await page.click('form[action="/sign-in"] button:not([type])');
 }
 
+/** Saves pictures of the page, wide and narrow, light and dark, into the folder that `TRIVET_SHOTS` names; none without it. */
+export async function savePictures(page: Page, name: string): Promise<void> {
+  const folder = process.env.TRIVET_SHOTS;
+  if (folder === undefined) return;
+  for (const width of [375, 1440])
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.setViewportSize({ width, height: 900 });
+      await page.emulateMedia({ colorScheme });
+      await page.screenshot({ path: `${folder}/${name}-${width}-${colorScheme}.png`, fullPage: true });
+    }
+}
+
 export async function readText(page: Page, selector = 'main'): Promise<string> {
   return page.innerText(selector);
 }

@@ -1,3 +1,4 @@
+import { after, before } from 'node:test';
 import { openGrpcServer } from '../../src/grpc/listener/server.ts';
 import { createHttpApp } from '../../src/http/http-app.ts';
 import { listenHttp } from '../../src/http/http-server.ts';
@@ -30,7 +31,7 @@ const predictor: Predictor = {
 
 const log = createLog('silent');
 
-export interface PredictServers extends AsyncDisposable {
+interface PredictServers extends AsyncDisposable {
   readonly client: RawClient;
   /** The client of a service that rejects unknown models. */
   readonly strictClient: RawClient;
@@ -38,8 +39,18 @@ export interface PredictServers extends AsyncDisposable {
   readonly httpUrl: string;
 }
 
+/** Starts servers for the tests of the file that calls this, and returns a function that returns them. */
+export function usePredictServers(): () => PredictServers {
+  let servers: PredictServers;
+  before(async () => {
+    servers = await startPredictServers();
+  });
+  after(() => servers[Symbol.asyncDispose]());
+  return () => servers;
+}
+
 /** Predict over gRPC and HTTP; under `/guarded` callers need a token. */
-export async function startPredictServers(): Promise<PredictServers> {
+async function startPredictServers(): Promise<PredictServers> {
   const metrics = createMetrics();
   const service = createPredictionService({ predictor, unknownModel: 'prior', metrics, world: realWorld });
   const strictMetrics = createMetrics();

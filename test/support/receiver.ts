@@ -9,6 +9,28 @@ export interface Receiver extends AsyncDisposable {
   waitFor(count: number): Promise<void>;
 }
 
+/** Several receivers that answer 200. */
+export interface Receivers extends AsyncDisposable {
+  readonly urls: readonly string[];
+}
+
+export async function startReceivers(
+  count: number,
+  onRequest: (receiver: number, request: ReceivedRequest) => void,
+): Promise<Receivers> {
+  await using undo = new AsyncDisposableStack();
+  const urls: string[] = [];
+  for (let index = 0; index < count; index += 1) {
+    const started = await startReceiver((request, response) => {
+      onRequest(index, request);
+      response.end('ok');
+    });
+    urls.push(undo.use(started).url);
+  }
+  const started = undo.move();
+  return { urls, [Symbol.asyncDispose]: () => started.disposeAsync() };
+}
+
 export interface ReceivedRequest {
   readonly method: string;
   readonly path: string;

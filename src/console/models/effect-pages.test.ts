@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { findFlaws, findReasonToSkipPages } from '../../../test/support/browser.ts';
-import { fillSignIn, useBrowser } from '../../../test/support/browser-pages.ts';
+import { savePictures, signIn, useBrowser } from '../../../test/support/browser-pages.ts';
 import { startConsoleService } from '../../../test/support/console-service.ts';
 import { reportTestRows, saveTestVersion } from '../../../test/support/model-versions.ts';
 import { promoteModel } from '../../prediction/registry/model-store.ts';
@@ -40,8 +40,7 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
     const service = await start();
     t.after(() => service[Symbol.asyncDispose]());
     const page = await browser.openPage(t, { bypassCSP: true });
-    await page.goto(`${service.url}/sign-in`);
-    await fillSignIn(page);
+    await signIn(page, service.url);
     await page.goto(service.url + PATH);
     assert.deepEqual(await findFlaws(page), []);
     await promoteModel(service.store, { name: 'm', version: 1, nowMs: Date.now(), reason: 'by a test' });
@@ -49,15 +48,6 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
     await page.reload();
     assert.equal(await page.locator('figure.chart').count(), 8);
     assert.deepEqual(await findFlaws(page), []);
-    if (process.env.TRIVET_SHOTS !== undefined)
-      for (const width of [375, 1440])
-        for (const colorScheme of ['light', 'dark'] as const) {
-          await page.setViewportSize({ width, height: 900 });
-          await page.emulateMedia({ colorScheme });
-          await page.screenshot({
-            path: `${process.env.TRIVET_SHOTS}/effects-${width}-${colorScheme}.png`,
-            fullPage: true,
-          });
-        }
+    await savePictures(page, 'effects');
   });
 });

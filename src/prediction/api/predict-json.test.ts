@@ -1,24 +1,15 @@
 /** Predict as JSON and bytes over HTTP, as the Connect protocol has it. */
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import {
-  PATH,
-  type PredictAnswer,
-  type PredictServers,
-  startPredictServers,
-} from '../../../test/support/predict-servers.ts';
+import { PATH, type PredictAnswer, usePredictServers } from '../../../test/support/predict-servers.ts';
 import { decodeMessage, encodeMessage, PredictRequest, PredictResponse } from '../../../test/support/proto-messages.ts';
 
-let servers: PredictServers;
-before(async () => {
-  servers = await startPredictServers();
-});
-after(() => servers[Symbol.asyncDispose]());
+const servers = usePredictServers();
 
 function post(body: string, headers: Record<string, string> = {}, path = PATH): Promise<Response> {
   const defaults = { 'content-type': 'application/json' };
-  return fetch(`${servers.httpUrl}${path}`, { method: 'POST', body, headers: { ...defaults, ...headers } });
+  return fetch(`${servers().httpUrl}${path}`, { method: 'POST', body, headers: { ...defaults, ...headers } });
 }
 
 test('the same call is answered as JSON over HTTP, with the names of the fields in either spelling', async () => {
@@ -76,7 +67,7 @@ for (const [why, body, message] of refusedJson)
 test('JSON that is not UTF-8 is refused', async () => {
   for (const body of [Buffer.from('{"targetModel":"\xff"}', 'latin1'), Buffer.from('\ufeff{}', 'utf16le')]) {
     const headers = { 'content-type': 'application/json' };
-    const response = await fetch(servers.httpUrl + PATH, { method: 'POST', body, headers });
+    const response = await fetch(servers().httpUrl + PATH, { method: 'POST', body, headers });
     assert.equal(response.status, 400);
     assert.match(((await response.json()) as { message: string }).message, /the body must be UTF-8/);
   }
@@ -86,7 +77,7 @@ test('a compressed body is unimplemented, as the Connect protocol has it, in bot
   for (const type of ['application/json', 'application/proto']) {
     const headers = { 'content-type': type, 'content-encoding': 'gzip' };
     const body = gzipSync('{"targetModel":"known"}');
-    const response = await fetch(servers.httpUrl + PATH, { method: 'POST', body, headers });
+    const response = await fetch(servers().httpUrl + PATH, { method: 'POST', body, headers });
     assert.equal(response.status, 501);
     assert.deepEqual(await response.json(), {
       code: 'unimplemented',
@@ -100,7 +91,7 @@ test('a method that does not exist is unimplemented, and so is GET', async () =>
   const unknown = await post('{}', {}, `${PATH}ed`);
   assert.equal(unknown.status, 404);
   assert.equal(((await unknown.json()) as { code: string }).code, 'unimplemented');
-  const got = await fetch(servers.httpUrl + PATH);
+  const got = await fetch(servers().httpUrl + PATH);
   assert.deepEqual([got.status, got.headers.get('allow')], [405, 'POST']);
   assert.equal(((await got.json()) as { code: string }).code, 'unimplemented');
 });
@@ -113,7 +104,7 @@ test('other content types are refused', async () => {
 test('the same bytes as over gRPC may be posted too', async () => {
   const body = encodeMessage(PredictRequest, { targetModel: 'known', inputs: [{ inputId: 5, serverIp: 'a' }] });
   const headers = { 'content-type': 'application/proto' };
-  const response = await fetch(`${servers.httpUrl}${PATH}`, { method: 'POST', body, headers });
+  const response = await fetch(`${servers().httpUrl}${PATH}`, { method: 'POST', body, headers });
   const answer = decodeMessage<PredictAnswer>(PredictResponse, new Uint8Array(await response.arrayBuffer()));
   assert.equal(answer.outputs[0]?.inputId, 5);
   assert.equal(response.headers.get('content-type'), 'application/proto');

@@ -1,23 +1,14 @@
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { status } from '@grpc/grpc-js';
 import type { RawClient } from '../../../test/support/grpc-client.ts';
-import {
-  PATH,
-  type PredictAnswer,
-  type PredictServers,
-  startPredictServers,
-} from '../../../test/support/predict-servers.ts';
+import { PATH, type PredictAnswer, usePredictServers } from '../../../test/support/predict-servers.ts';
 import { decodeMessage, encodeMessage, PredictRequest, PredictResponse } from '../../../test/support/proto-messages.ts';
 
-let servers: PredictServers;
-before(async () => {
-  servers = await startPredictServers();
-});
-after(() => servers[Symbol.asyncDispose]());
+const servers = usePredictServers();
 
 /** Answers with numbers from which the test can tell which row it saw. */
-async function predict(request: object, from: RawClient = servers.client): Promise<PredictAnswer> {
+async function predict(request: object, from: RawClient = servers().client): Promise<PredictAnswer> {
   return decodeMessage(PredictResponse, await from.unary(PATH, encodeMessage(PredictRequest, request)));
 }
 
@@ -105,7 +96,9 @@ test('4,096 inputs are answered, one more is INVALID_ARGUMENT that names the lim
 });
 
 test('bytes that are no PredictRequest are INVALID_ARGUMENT', async () => {
-  await assert.rejects(servers.client.unary(PATH, Buffer.from('0a05616263', 'hex')), { code: status.INVALID_ARGUMENT });
+  await assert.rejects(servers().client.unary(PATH, Buffer.from('0a05616263', 'hex')), {
+    code: status.INVALID_ARGUMENT,
+  });
 });
 
 test('an unknown target model is answered from the prior', async () => {
@@ -114,10 +107,10 @@ test('an unknown target model is answered from the prior', async () => {
 });
 
 test('an unknown target model is NOT_FOUND where the configuration rejects it', async () => {
-  await assert.rejects(predict({ targetModel: 'unheard-of', inputs: [{}] }, servers.strictClient), {
+  await assert.rejects(predict({ targetModel: 'unheard-of', inputs: [{}] }, servers().strictClient), {
     code: status.NOT_FOUND,
   });
-  assert.equal((await predict({ targetModel: 'known', inputs: [{}] }, servers.strictClient)).outputs.length, 1);
+  assert.equal((await predict({ targetModel: 'known', inputs: [{}] }, servers().strictClient)).outputs.length, 1);
 });
 
 test('calls that overlap get each its own answer', async () => {
@@ -143,5 +136,5 @@ test('large calls for two models in turn are each answered for their own', async
 
 test('the time of a call is measured', async () => {
   await predict({ targetModel: 'known' });
-  assert.match(await servers.metrics.metrics(), /trivet_predict_duration_seconds_count [1-9]/);
+  assert.match(await servers().metrics.metrics(), /trivet_predict_duration_seconds_count [1-9]/);
 });

@@ -5,9 +5,19 @@ import { test } from 'node:test';
 import { onRequest, startRawReceiver } from '../../../../test/support/raw-receiver.ts';
 import { answerWith, deliveryTo, OK, openSender } from '../../../../test/support/test-sender.ts';
 
+const FAILED = 'HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n';
+
+/** A receiver that responds 200 on its first connection and 500 on all others; adds its connections to `sockets`. */
+function startWithOneSuccess(sockets: Socket[]) {
+  return startRawReceiver((socket, index) => {
+    sockets.push(socket);
+    onRequest(socket, () => void socket.write(index === 0 ? OK : FAILED));
+  });
+}
+
 test('a second answer in the same breath is not the next delivery’s', async () => {
   await using receiver = await startRawReceiver((socket, index) => {
-    const answer = index === 0 ? OK + OK : 'HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n';
+    const answer = index === 0 ? OK + OK : FAILED;
     onRequest(socket, () => void socket.write(answer));
   });
   await using sender = openSender();
@@ -18,10 +28,7 @@ test('a second answer in the same breath is not the next delivery’s', async ()
 
 test('a second answer that comes while the connection is idle ends it', async () => {
   const sockets: Socket[] = [];
-  await using receiver = await startRawReceiver((socket, index) => {
-    sockets.push(socket);
-    onRequest(socket, () => void socket.write(index === 0 ? OK : 'HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n'));
-  });
+  await using receiver = await startWithOneSuccess(sockets);
   await using sender = openSender();
   assert.equal((await sender.send(deliveryTo(receiver.url))).status, 200);
   const [idle] = sockets as [Socket];
@@ -35,10 +42,7 @@ test('a second answer that comes while the connection is idle ends it', async ()
 
 test('a second answer that has come, but was not read yet, is not the next delivery’s', async () => {
   const sockets: Socket[] = [];
-  await using receiver = await startRawReceiver((socket, index) => {
-    sockets.push(socket);
-    onRequest(socket, () => void socket.write(index === 0 ? OK : 'HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n'));
-  });
+  await using receiver = await startWithOneSuccess(sockets);
   await using sender = openSender();
   assert.equal((await sender.send(deliveryTo(receiver.url))).status, 200);
   sender.letRest();
