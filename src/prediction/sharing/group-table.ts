@@ -21,6 +21,9 @@ export interface GroupTable {
   removeMeans(): void;
 }
 
+/** Reports may name any pod type. Lists that are forgotten are made again. */
+export const MAX_EVENT_KEYS = 65_536;
+
 /** `onRemove` gets the groups of a server that is forgotten. */
 export function createGroupTable({ learning, servers }: LiveModel, onRemove: (group: SharedGroup) => void): GroupTable {
   const groups = new Map<string, SharedGroup>();
@@ -53,9 +56,10 @@ export function createGroupTable({ learning, servers }: LiveModel, onRemove: (gr
     ensure,
     listOfEvent(event) {
       const { key, podType, target } = event;
-      const eventKey = `${target}${key.server}${podType}`;
+      const eventKey = `${target} ${key.server} ${podType}`;
       const known = ofEvents.get(eventKey);
       if (known !== undefined) return known;
+      if (ofEvents.size >= MAX_EVENT_KEYS) ofEvents.clear();
       const moved = nameGroups(learning, event).map(ensure);
       ofEvents.set(eventKey, moved);
       return moved;
