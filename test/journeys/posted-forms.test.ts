@@ -46,12 +46,22 @@ test('a refusal of a form is shown to the browser that sent it alone, and a form
   const client = createFormClient(service.url);
   const answer = await client.post('/account/tokens', { name: 'a' }, { 'content-type': 'text/plain' });
   assert.equal(answer.location, '/sign-in', 'a stranger signs in first');
-  const refused = await client.post('/sign-in', {}, { origin: 'https://evil.example' });
+  const refused = await client.post('/sign-in', { a: 'x'.repeat(1_100_000) });
   const shown = await client.get(refused.location ?? '');
-  assert.deepEqual([shown.status, /sent from another site/.test(shown.body)], [403, true]);
+  assert.deepEqual([shown.status, /must be at most 1048576 bytes/.test(shown.body)], [413, true]);
   const other = await createFormClient(service.url).get(refused.location ?? '');
-  assert.deepEqual([other.status, /sent from another site/.test(other.body)], [410, false]);
+  assert.deepEqual([other.status, /must be at most 1048576 bytes/.test(other.body)], [410, false]);
   assert.equal((await client.post('/nowhere', {})).status, 404);
+});
+
+test('a form from another site is refused in words that carry nothing of what was sent', async (t) => {
+  const service = await startConsoleService();
+  t.after(() => service[Symbol.asyncDispose]());
+  const sent = { name: 'planted' };
+  const refused = await createFormClient(service.url).post('/sign-in', sent, { origin: 'https://evil.example' });
+  assert.equal(refused.location, '/refused?refused=another-site');
+  const shown = await createFormClient(service.url).get(refused.location ?? '');
+  assert.deepEqual([shown.status, /sent from another site/.test(shown.body)], [403, true]);
 });
 
 test('the forms before and beside the account lead on with 303 when they are accepted', async (t) => {
