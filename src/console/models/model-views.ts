@@ -149,6 +149,7 @@ export interface ModelHealth {
   /** Those that are served or have the most samples, at most as many as a page shows. */
   readonly models: readonly ModelHealthView[];
   readonly modelCount: number;
+  readonly nowMs: number;
 }
 
 export interface ModelHealthView {

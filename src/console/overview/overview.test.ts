@@ -6,6 +6,8 @@ import { reportTestRows, saveTestVersion } from '../../../test/support/model-ver
 import { startReceiver } from '../../../test/support/receiver.ts';
 import { waitUntil } from '../../../test/support/wait-until.ts';
 import { promoteModel } from '../../prediction/registry/model-store.ts';
+import { chooseTexts } from '../texts/texts.ts';
+import { listTroubles } from './troubles.ts';
 
 test('the overview shows everyone their own webhooks, and an administrator all of them and the models', async (t) => {
   await using receiver = await startReceiver((request, response) => {
@@ -44,6 +46,23 @@ test('errors of the prior are not held against the version that was learned from
   await promoteModel(service.store, { name: 'qwen', version: 1, nowMs: Date.now(), reason: 'by a test' });
   const text = await waitForText(root, /@1 TTFT – [\d.]+ – 90 0 /);
   assert.match(text, /Nothing needs attention/);
+});
+
+test('a process without webhooks tells the age of a drift too', () => {
+  const nowMs = Date.parse('2026-01-02T12:00:00Z');
+  const drift = { target: 'ttft', cause: 'error', count: 1, lastAtMs: nowMs - 2 * 3_600_000 } as const;
+  const model = {
+    name: 'qwen',
+    servedVersion: 1,
+    versionCount: 1,
+    samples: 9,
+    targets: [],
+    drift: [drift],
+    shifts: [],
+  };
+  const texts = chooseTexts({ language: 'en', timeZone: 'UTC' });
+  const { list } = listTroubles(texts, undefined, { models: [model], modelCount: 1, nowMs });
+  assert.match(list[0]?.details[0] ?? '', /\b2 (hr|hours)\b/);
 });
 
 test('every entry of the navigation leads to a page', async (t) => {

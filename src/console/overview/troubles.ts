@@ -3,7 +3,6 @@ import { html } from 'hono/html';
 import type { Html } from '../../pages/layout.ts';
 import { pathOfModel } from '../models/model-pages.ts';
 import type { ModelHealth, ModelHealthView } from '../models/model-views.ts';
-
 import type { ConsoleTexts } from '../texts/texts.ts';
 import type { RepositoryName, TroubledHookView, WebhookOverview } from '../webhooks/hook-views.ts';
 import { pathOfRepository } from '../webhooks/repository-pages.ts';
@@ -37,16 +36,10 @@ export function listTroubles(
   webhooks: WebhookOverview | undefined,
   health: ModelHealth | undefined,
 ): Troubles {
-  const nowMs = webhooks?.nowMs ?? 0;
-  const hooks = webhooks?.troubled ?? [];
+  const ofHooks = webhooks?.troubled.map((hook) => describeHook(texts, hook, webhooks.nowMs)) ?? [];
+  const ofModels = health?.models.flatMap((model) => describeModel(texts, model, health.nowMs)) ?? [];
   const total = (webhooks?.totals.failing ?? 0) + (webhooks?.totals.disabled ?? 0);
-  return {
-    list: [
-      ...hooks.map((hook) => describeHook(texts, hook, nowMs)),
-      ...(health?.models ?? []).flatMap((model) => describeModel(texts, model, nowMs)),
-    ],
-    moreHooks: Math.max(0, total - hooks.length),
-  };
+  return { list: [...ofHooks, ...ofModels], moreHooks: Math.max(0, total - ofHooks.length) };
 }
 
 function describeHook(texts: ConsoleTexts, hook: TroubledHookView, nowMs: number): Trouble {

@@ -37,7 +37,7 @@ export async function readModelHealth(
         : [],
     };
   });
-  return { models: models.slice(0, LISTED_MODELS), modelCount: models.length };
+  return { models: models.slice(0, LISTED_MODELS), modelCount: models.length, nowMs };
 }
 
 function byImportance(one: ModelEntry, other: ModelEntry): number {
