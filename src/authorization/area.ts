@@ -18,7 +18,7 @@ import type { Metrics } from '../telemetry/metrics.ts';
 import type { World } from '../world.ts';
 import { createPages } from './account-pages/pages.ts';
 import { createSessionGuard } from './account-pages/session-guard.ts';
-import { createAttemptLimits } from './accounts/client-limits.ts';
+import { createClientLimits } from './accounts/client-limits.ts';
 import { createOwners } from './accounts/owners.ts';
 import { createRefusalLog } from './accounts/refusal-log.ts';
 import { auditChange, implementAdministration } from './administration/administration.ts';
@@ -78,7 +78,7 @@ export function createAuthorizationArea(dependencies: AuthorizationDependencies)
   const { store, log, cipher, baseUrl, authUrl } = dependencies;
   const world = withSteadyClock(dependencies.world);
   const signingKeys = createSigningKeys({ store, cipher, world });
-  const limits = createAttemptLimits(dependencies.world);
+  const limits = createClientLimits(dependencies.world);
   const refusals = createRefusalLog({ store, world });
   const countToken = createTokenCount(dependencies.metrics);
   const protocol = {
@@ -88,7 +88,7 @@ export function createAuthorizationArea(dependencies: AuthorizationDependencies)
     cipher,
     baseUrl,
     issuer: authUrl,
-    lifetimes: dependencies.config,
+    settings: dependencies.config,
     limits,
     refusals,
     signingKeys,

@@ -21,7 +21,8 @@ export const authorizationSettings = {
   }),
   refreshMaxDays: setting({
     env: 'REFRESH_MAX_DAYS',
-    about: 'How long a grant can be refreshed at all, in days; then the user is asked again.',
+    about:
+      'How long an application can refresh its tokens after the user has allowed it, in days; then the user is asked again.',
     schema: integer(1, 3650),
     fallback: '365',
   }),

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { parse as parseCookies } from 'hono/utils/cookie';
 import { parquetWriteFile } from 'hyparquet-writer';
-import { checkRedirectUri } from '../../src/authorization/applications/redirect-uri.ts';
+import { checkRegistrableUri } from '../../src/authorization/applications/redirect-uri.ts';
 import { readClient } from '../../src/authorization/oauth/protocol/client-authentication.ts';
 import { parseReturnTo } from '../../src/authorization/sign-in/return-to.ts';
 import { refusalOf } from '../../src/grpc/call/refused-request.ts';
@@ -69,7 +69,7 @@ const query = repeated('URLs', HEAD_BYTES, (text) => {
 });
 const url = repeated('URLs', HEAD_BYTES, (text) => URL.canParse(`/${text}`, 'http://self.invalid'));
 const returnTo = repeated('URLs', 12_000, (text) => parseReturnTo(`/${text}`));
-const redirect = repeated('URLs', 1990, (text) => checkRedirectUri(`http://a${text}`, { isPublic: true }));
+const redirect = repeated('URLs', 1990, (text) => checkRegistrableUri(`http://a${text}`, { isPublic: true }));
 const target = repeated('URLs', 2040, (text) => parseTargetUrl(`http://${text}`));
 const json = repeated('JSON', BODY_BYTES, parseJson);
 const jsonObject = repeated('JSON', BODY_BYTES, (text) => parseJsonObject(`{${text}"a":1}`, 'application/json'));

@@ -67,8 +67,8 @@ export async function checkAttempt(store: Store, attempt: Attempt): Promise<void
 /** After a success: clears the account's failures from this network, and takes this attempt back from the counts that strangers share. */
 export async function forgiveAttempt(store: Store, subjects: readonly AttemptSubject[]): Promise<void> {
   await store.writeAll(
-    subjects.map(({ key, policy, isClearedOnSuccess: isOwn }) =>
-      isOwn
+    subjects.map(({ key, policy, isClearedOnSuccess }) =>
+      isClearedOnSuccess
         ? { statement: forgiveAttemptsSql, parameters: [key] }
         : { statement: forgiveOneSql, parameters: [key, policy.forgetOneMs] },
     ),

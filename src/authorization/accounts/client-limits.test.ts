@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import type { Failure } from '../../errors.ts';
-import { createAttemptLimits } from './client-limits.ts';
+import { createClientLimits } from './client-limits.ts';
 
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
@@ -15,7 +15,7 @@ function readLiveBytes(): number {
 
 function createLimits() {
   const clock = { ms: 0 };
-  return { clock, limits: createAttemptLimits({ monotonicMs: () => clock.ms }) };
+  return { clock, limits: createClientLimits({ monotonicMs: () => clock.ms }) };
 }
 
 const isWait = (seconds: number) => (error: Failure) =>
@@ -32,10 +32,10 @@ test('check() refuses a subject for the rest of the minute of its first failure,
   limits.check('client', 'a');
 });
 
-test('countAttempt() counts what succeeds too', () => {
+test('checkAndCount() counts what succeeds too', () => {
   const { limits } = createLimits();
-  for (let start = 0; start < 60; start++) limits.countAttempt('device_start', 'a');
-  assert.throws(() => limits.countAttempt('device_start', 'a'), isWait(60));
+  for (let start = 0; start < 60; start++) limits.checkAndCount('device_start', 'a');
+  assert.throws(() => limits.checkAndCount('device_start', 'a'), isWait(60));
 });
 
 test('countFailure() keeps a bounded number of subjects, however many there are', () => {

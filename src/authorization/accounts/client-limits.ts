@@ -1,7 +1,9 @@
 /**
- * Limits of OAuth clients; those of passwords are in sign-in-throttle.ts. How often a client at an address may be wrong, or begin something that leaves a row, before it has to wait. A busy client
- * is never slowed down; and a client's limit at one address does not count for the same client elsewhere, or any stranger could
- * lock it out. Kept in this process: N processes allow N times as much, which guesses no 256-bit secret either.
+ * Limits of OAuth clients, and of people who type a user code; those of passwords are in sign-in-throttle.ts. How often a
+ * client at an address may send a wrong secret, or begin something that leaves a row, before it has to wait. A client with
+ * the right secret never waits. A client's limit at one address does not count for the same client elsewhere, or any stranger
+ * could lock it out. The counts are kept in this process: N processes allow N times as much, which is still far too little to
+ * guess a 256-bit secret.
  */
 import { Failure } from '../../errors.ts';
 import { copyText } from '../../http/copy-text.ts';
@@ -9,12 +11,11 @@ import type { World } from '../../world.ts';
 
 export type AttemptKind = 'client' | 'grant' | 'user_code' | 'device_start' | 'device_start_of_site';
 
-export interface AttemptLimits {
+export interface ClientLimits {
   /** Throws `too_many` while this subject has to wait. */
   check(kind: AttemptKind, subject: string): void;
   countFailure(kind: AttemptKind, subject: string): void;
-  /** Both at once. */
-  countAttempt(kind: AttemptKind, subject: string): void;
+  checkAndCount(kind: AttemptKind, subject: string): void;
 }
 
 /** A minute. Grants fail honestly (sessions end), and one server may speak for many users. */
@@ -42,7 +43,7 @@ interface Halves {
   readonly older: Windows;
 }
 
-export function createAttemptLimits({ monotonicMs }: Pick<World, 'monotonicMs'>): AttemptLimits {
+export function createClientLimits({ monotonicMs }: Pick<World, 'monotonicMs'>): ClientLimits {
   const halvesByKind: Record<AttemptKind, Halves> = {
     client: createHalves(),
     grant: createHalves(),
@@ -61,13 +62,13 @@ export function createAttemptLimits({ monotonicMs }: Pick<World, 'monotonicMs'>)
     if (recent.size >= MAX_SUBJECTS / 2) halvesByKind[kind] = { recent: new Map(), older: recent };
     halvesByKind[kind].recent.set(copyText(toKey(subject)), { count: 1, endsAtMs: monotonicMs() + WINDOW_MS });
   };
-  const check: AttemptLimits['check'] = (kind, subject) => {
+  const check: ClientLimits['check'] = (kind, subject) => {
     const window = findWindow(kind, subject);
     if (window === undefined || window.count < ATTEMPTS_A_MINUTE[kind]) return;
     const retryAfterSeconds = Math.max(1, Math.ceil((window.endsAtMs - monotonicMs()) / 1000));
     throw new Failure('too_many', 'Too many attempts, try again later', { retryAfterSeconds });
   };
-  const count: AttemptLimits['countFailure'] = (kind, subject) => {
+  const count: ClientLimits['countFailure'] = (kind, subject) => {
     const window = findWindow(kind, subject);
     if (window === undefined) openWindow(kind, subject);
     else window.count++;
@@ -75,7 +76,7 @@ export function createAttemptLimits({ monotonicMs }: Pick<World, 'monotonicMs'>)
   return {
     check,
     countFailure: count,
-    countAttempt: (kind, subject) => {
+    checkAndCount: (kind, subject) => {
       check(kind, subject);
       count(kind, subject);
     },

@@ -1,6 +1,8 @@
 /**
- * The condition under which a credential is valid, as SQL. It is checked at every use and in no other place, so no
- * statement has to find and end the credentials when it changes, and a change that commits meanwhile cannot be missed:
+ * The condition under which a code, a device code or a token of an application is valid, as SQL. It is checked at every
+ * use, so no statement has to find and end these credentials when it changes, and a change that commits meanwhile cannot be
+ * missed. Sessions depend on the credential generation alone (session-store.ts). Personal tokens survive a new password.
+ * The condition:
  *  - the person is not disabled, and the person's credential generation (`epoch`) is still the one under which the
  *    credential was made. A new password and a reset of the second step raise it;
  *  - the person's consent to the application is still the same (`grant_id`). Withdrawing a consent removes it; allowing

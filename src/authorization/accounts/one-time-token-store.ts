@@ -1,7 +1,7 @@
 /**
  * One-time tokens: short-lived secrets that are redeemed once (the set-up link, the second step of a sign-in, the challenge of
- * a passkey, a sign-in under way at an upstream provider, a secret to show once, an answer on its way to a client). A token is
- * found under its own kind only. The table `tickets` has its hash, and its content encrypted with that hash as associated
+ * a passkey, a sign-in under way at an upstream provider, a secret to show once, an answer on its way to a client, a password
+ * link). A token is found under its own kind only. The table `tickets` has its hash, and its content encrypted with that hash as associated
  * data, so a copy of the table reveals nothing and signs in no one. Forms and the answers for passkeys call the token `ticket`.
  */
 import { createHash } from 'node:crypto';

@@ -7,7 +7,10 @@ const setPasswordSql = statement<{ id: string }>(
    WHERE id = $1 AND epoch = COALESCE($4, epoch) AND is_admin = COALESCE($5, is_admin) RETURNING id`,
 );
 
-/** Ends every session, and all that applications were given, with the same statement. */
+/**
+ * With the same statement no session and no token of an application is valid any more. Callers also delete the rows of the
+ * sessions, so that no list shows them.
+ */
 export function setPasswordStatement(userId: string, passwordHash: string, nowMs: number): BoundStatement {
   return { statement: setPasswordSql, parameters: [userId, passwordHash, nowMs, null, null] };
 }

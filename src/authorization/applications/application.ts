@@ -13,7 +13,7 @@ import {
   setApplicationDisabledStatement,
   updateApplicationStatement,
 } from './application-store.ts';
-import { checkRedirectUri } from './redirect-uri.ts';
+import { checkRegistrableUri } from './redirect-uri.ts';
 
 /** What an owner says about an application. */
 export interface ApplicationForm {
@@ -199,7 +199,7 @@ function checkForm(form: ApplicationForm): void {
   checkGrants(form);
   if (form.redirectUris.length > MAX_REDIRECT_URIS)
     throw refuse('redirect_uri', `must be at most ${MAX_REDIRECT_URIS} URIs`);
-  for (const uri of form.redirectUris) checkRedirectUri(uri, form);
+  for (const uri of form.redirectUris) checkRegistrableUri(uri, form);
 }
 
 function checkGrants({ grantTypes = DEFAULT_GRANTS, isPublic, redirectUris }: ApplicationForm): void {

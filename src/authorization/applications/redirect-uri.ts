@@ -13,7 +13,7 @@ const PRIVATE_SCHEME = /^[a-z][a-z0-9+-]*\.[a-z0-9+.-]+:$/;
 const LOOPBACK_IP = /^http:\/\/(127\.0\.0\.1|\[::1\])(?::(\d{1,5}))?([/?][^#]*)?$/;
 
 /** Throws unless an application may register this URI. */
-export function checkRedirectUri(uri: string, { isPublic }: RedirectUriPolicy): void {
+export function checkRegistrableUri(uri: string, { isPublic }: RedirectUriPolicy): void {
   if (uri.length > MAX_LENGTH) throw refuse(uri, `have at most ${MAX_LENGTH} characters`);
   if (!/^[\x21-\x7e]+$/.test(uri) || /[\\*]/.test(uri))
     throw refuse(uri, 'be plain ASCII without spaces, "\\" and "*"');

@@ -44,6 +44,7 @@ const RETENTION = {
   refreshTokens: expired('refresh_tokens', 'token_hash'),
   families: { deleteSql: deleteFamiliesSql, keptMs: 0 },
   personalTokens: expired('personal_tokens', 'token_id', 30 * DAY_MS),
+  // A device that asks late gets `expired_token`.
   deviceCodes: expired('device_codes', 'device_hash', DAY_MS),
   signingKeys: expired('signing_keys', 'kid'),
 } as const satisfies Record<string, Retention>;

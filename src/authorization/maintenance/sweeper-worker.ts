@@ -18,10 +18,10 @@ interface SweeperDependencies extends ProtocolDependencies {
 }
 
 export function createSweeper(dependencies: SweeperDependencies): Worker {
-  const { store, world, log, lifetimes, signingKeys, isClockTrusted } = dependencies;
+  const { store, world, log, settings, signingKeys, isClockTrusted } = dependencies;
   const onFailure = createSweepFailures(dependencies, NAME, RETENTION_KINDS);
   const round = async (signal: AbortSignal): Promise<void> => {
-    const sweep = { nowMs: world.nowMs(), auditDays: lifetimes.auditDays };
+    const sweep = { nowMs: world.nowMs(), auditDays: settings.auditDays };
     if (isClockTrusted()) await sweepEnded(store, sweep, createSweeping(world, onFailure, signal));
     await signingKeys.ensureFresh();
   };

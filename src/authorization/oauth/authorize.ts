@@ -45,13 +45,13 @@ export interface AuthorizeDependencies extends ProtocolDependencies {
 const REQUEST_KIND = 'authorize';
 
 export function createAuthorizeMount(dependencies: AuthorizeDependencies): RouteMount {
-  const { respondRefusal: respondPage } = dependencies.signIn.context;
-  const routes = createPageRoutes(respondPage);
+  const { respondRefusal } = dependencies.signIn.context;
+  const routes = createPageRoutes(respondRefusal);
   describeAuthorize(routes);
   routes.get('/', (c) => beginAuthorization(dependencies, c));
   routes.post('/', (c) => postAuthorization(dependencies, c));
   routes.get(CONTINUE_PATH, (c) => showWaitingAnswer(dependencies, c));
-  return { path: AUTHORIZE_PATH, errors: 'page', routes, respondPage };
+  return { path: AUTHORIZE_PATH, errors: 'page', routes, respondPage: respondRefusal };
 }
 
 async function beginAuthorization(dependencies: AuthorizeDependencies, c: Context<HttpEnv>): Promise<Response> {

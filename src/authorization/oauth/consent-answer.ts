@@ -84,7 +84,7 @@ function createCode(
     nonce,
     authTimeMs: session.authTimeMs,
     issuedAtMs,
-    expiresAtMs: issuedAtMs + dependencies.lifetimes.codeSeconds * 1000,
+    expiresAtMs: issuedAtMs + dependencies.settings.codeSeconds * 1000,
   };
   return { text, code };
 }

@@ -61,7 +61,7 @@ export async function createConsentView(dependencies: ProtocolDependencies, fact
     scopes: facts.scopes.map((scope) => ({ scope, isNew: consented.length > 0 && !consented.includes(scope) })),
     // An administrator's rights are given by a box of their own, never by the button alone.
     canNarrow: (facts.canNarrow && facts.scopes.length > 1) || facts.scopes.some(isAdministratorScope),
-    accessLifetimeSeconds: dependencies.lifetimes.accessTokenSeconds,
+    accessLifetimeSeconds: dependencies.settings.accessTokenSeconds,
     user: session.user,
     csrfToken: session.csrfToken,
     request: facts.request,

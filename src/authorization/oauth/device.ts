@@ -44,9 +44,9 @@ export async function answerDeviceRequest(dependencies: ProtocolDependencies, ca
 
 /** Counted for the /48 prefix too: one caller often has all its 65,536 networks. */
 function limitStarts({ limits }: ProtocolDependencies, clientId: string, address: string): void {
-  limits.countAttempt('device_start', `${clientId}|${networkOf(address)}`);
+  limits.checkAndCount('device_start', `${clientId}|${networkOf(address)}`);
   const prefix48 = prefix48Of(address);
-  if (prefix48 !== undefined) limits.countAttempt('device_start_of_site', `${clientId}|${prefix48}`);
+  if (prefix48 !== undefined) limits.checkAndCount('device_start_of_site', `${clientId}|${prefix48}`);
 }
 
 function readScope(text: string | undefined): string {

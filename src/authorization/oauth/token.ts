@@ -82,7 +82,7 @@ async function runGrant(dependencies: ProtocolDependencies, grant: Grant, exchan
     return await grant(dependencies, exchange);
   } catch (error) {
     if (isFailure(error) && error.details.oauthError === 'invalid_grant')
-      dependencies.limits.countAttempt('grant', subject);
+      dependencies.limits.checkAndCount('grant', subject);
     throw error;
   }
 }

@@ -3,12 +3,18 @@
  * connection can plant one; a service on plain http (loopback, a lab) cannot have it, since the prefix demands
  * `Secure`, and uses the bare names.
  */
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import type { Context } from 'hono';
 import { deleteCookie, getCookie, setCookie } from 'hono/cookie';
 import { Failure } from '../../errors.ts';
 import type { HttpEnv } from '../../http/context.ts';
+import { isSameText } from '../accounts/secret-text.ts';
 
+/**
+ * `form`: binds forms to this browser before sign-in. `step`: a sign-in that waits for its second step. `upstream`: one that
+ * waits for another provider. `again`: a person is to sign in again. `device`: the person has signed in in this browser
+ * before (known-device.ts); no device of RFC 8628.
+ */
 export type CookieName = 'session' | 'form' | 'step' | 'upstream' | 'device' | 'again';
 
 export interface Cookies {
@@ -33,7 +39,7 @@ export function createCookies(baseUrl: string): Cookies {
   };
 }
 
-/** The token that a form must bring back, made from a cookie that only our own pages are sent. */
+/** The token that a form must bring back, made from a cookie that other sites cannot read. */
 export function formToken(cookieValue: string): string {
   return createHash('sha256').update(`trivet form ${cookieValue}`).digest('base64url');
 }
@@ -42,7 +48,7 @@ export interface FormFields {
   get(name: string): unknown;
 }
 
-/** Throws `forbidden` unless `form` was made from the cookie's page. */
+/** Throws `forbidden` unless the form has the token of this cookie. */
 export function checkFormToken(form: FormFields, cookieValue: string | undefined): void {
   const sent = form.get('csrf_token');
   const isRight = cookieValue !== undefined && typeof sent === 'string' && isSameText(sent, formToken(cookieValue));
@@ -51,9 +57,4 @@ export function checkFormToken(form: FormFields, cookieValue: string | undefined
       'forbidden',
       'This form is too old or was not made by this service: go back, reload and try again',
     );
-}
-
-export function isSameText(a: string, b: string): boolean {
-  const [left, right] = [a, b].map((text) => createHash('sha256').update(text).digest());
-  return timingSafeEqual(left!, right!);
 }

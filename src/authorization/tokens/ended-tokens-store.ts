@@ -7,7 +7,7 @@ import type { World } from '../../world.ts';
 import { joinCondition, meetsCondition } from '../accounts/credential-condition-store.ts';
 import type { CountToken, EndReason } from './token-metrics.ts';
 
-const liveGrantsSql = statement<{ count: number }>(
+const liveFamiliesSql = statement<{ count: number }>(
   'count-live-families',
   `SELECT COUNT(*) AS count FROM token_families f ${joinCondition('f')}
    WHERE f.user_id = $1 AND ($2 = '' OR f.client_id = $2) AND f.revoked_at_ms IS NULL AND f.expires_at_ms > $3
@@ -40,7 +40,7 @@ export async function prepareEndedCount(
   if (countToken === undefined) return () => {};
   const nowMs = world.nowMs();
   const [grants, personal] = await Promise.all([
-    store.read(liveGrantsSql, [userId, clientId, nowMs]),
+    store.read(liveFamiliesSql, [userId, clientId, nowMs]),
     endsPersonal ? store.read(livePersonalTokensSql, [userId, nowMs]) : [],
   ]);
   return () => {

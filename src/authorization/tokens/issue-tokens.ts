@@ -27,16 +27,16 @@ export function createTokenPair(world: World): TokenPair {
   return { accessToken: createSecret('access', world), refreshToken: createSecret('refresh', world) };
 }
 
-export function toNewAccess({ lifetimes }: ProtocolDependencies, accessToken: string, nowMs: number): NewToken {
-  return { hash: hashSecret(accessToken), expiresAtMs: nowMs + lifetimes.accessTokenSeconds * 1000 };
+export function toNewAccess({ settings }: ProtocolDependencies, accessToken: string, nowMs: number): NewToken {
+  return { hash: hashSecret(accessToken), expiresAtMs: nowMs + settings.accessTokenSeconds * 1000 };
 }
 
-export function toNewRefresh({ lifetimes }: ProtocolDependencies, refreshToken: string, nowMs: number): NewToken {
-  return { hash: hashSecret(refreshToken), expiresAtMs: nowMs + lifetimes.refreshIdleDays * DAY_MS };
+export function toNewRefresh({ settings }: ProtocolDependencies, refreshToken: string, nowMs: number): NewToken {
+  return { hash: hashSecret(refreshToken), expiresAtMs: nowMs + settings.refreshIdleDays * DAY_MS };
 }
 
-export function computeFamilyEnd({ lifetimes }: ProtocolDependencies, nowMs: number): number {
-  return nowMs + lifetimes.refreshMaxDays * DAY_MS;
+export function computeFamilyEnd({ settings }: ProtocolDependencies, nowMs: number): number {
+  return nowMs + settings.refreshMaxDays * DAY_MS;
 }
 
 export interface IssuedTokens {

@@ -128,7 +128,7 @@ export interface PersonalTokenInsert {
   readonly hash: Uint8Array;
   /** The token that makes it. */
   readonly parentId: string | undefined;
-  /** The person's epoch as the session that makes it read it. */
+  /** The person's, as the session that makes the token read it. */
   readonly credentialGeneration: number | undefined;
   readonly audit: BoundStatement;
 }

@@ -121,7 +121,7 @@ export interface RevokedToken {
   readonly isByCommand?: boolean;
 }
 
-/** Throws `not_found` when this user has no such token. It ends with all that it made. It is refused from the next call on, on every process. */
+/** Throws `not_found` when this user has no such token. Tokens that it made end too. It is refused from the next call on, on every process. */
 export async function revokePersonalToken(
   store: Store,
   world: World,

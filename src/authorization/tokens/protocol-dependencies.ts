@@ -3,7 +3,7 @@ import type { Store } from '../../database/store.ts';
 import type { SecretCipher } from '../../encryption/secret-cipher.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { World } from '../../world.ts';
-import type { AttemptLimits } from '../accounts/client-limits.ts';
+import type { ClientLimits } from '../accounts/client-limits.ts';
 import type { RefusalLog } from '../accounts/refusal-log.ts';
 import type { SigningKeys } from './signing-keys.ts';
 import type { CountToken } from './token-metrics.ts';
@@ -18,8 +18,8 @@ export interface ProtocolDependencies {
   readonly issuer: string;
   /** The address of the resource API. */
   readonly baseUrl: string;
-  readonly lifetimes: Config['authorization'];
-  readonly limits: AttemptLimits;
+  readonly settings: Config['authorization'];
+  readonly limits: ClientLimits;
   /** Where failed client authentications are recorded. */
   readonly refusals: RefusalLog;
   readonly signingKeys: SigningKeys;

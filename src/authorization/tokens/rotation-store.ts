@@ -1,9 +1,10 @@
 /**
  * The rotation of refresh tokens. What is guaranteed, under any number of processes and through a crash at any point:
  *  - a refresh token has at most one successor: rotation is one conditional UPDATE, and (family, generation) is unique;
- *  - within the grace a rotated token whose successor was not used yet answers with that same successor, which is not
- *    kept: the row holds a seed that yields it together with the old token, and nothing without;
- *  - a rotated token shown later kills its whole family (RFC 9700 §4.14.2).
+ *  - within the grace a rotated token answers with the same successor again, until the successor was refreshed with. The
+ *    successor is not stored: the row has a seed, and only the seed and the old token together yield it;
+ *  - a rotated token that is shown after the grace, or after its successor was refreshed with, revokes its whole family
+ *    (RFC 9700 §4.14.2).
  */
 import { type Procedure, procedure, statement, type Transaction } from '../../database/store.ts';
 import { joinCondition, meetsCondition } from '../accounts/credential-condition-store.ts';
@@ -93,8 +94,8 @@ async function rotate(transaction: Transaction, row: RefreshRow, rotation: Rotat
 }
 
 /**
- * The distance counts in both directions: a clock that was put back must not stretch the grace. A grace of nothing is
- * none, within the same millisecond either.
+ * The distance counts in both directions: a clock that was put back must not stretch the grace. With `graceMs` 0 there is no
+ * grace, even in the same millisecond.
  */
 async function repeatOrRevoke(transaction: Transaction, row: RefreshRow, rotation: Rotation): Promise<RotationOutcome> {
   const inGrace = Math.abs(rotation.nowMs - (row.rotated_at_ms ?? 0)) < rotation.graceMs;

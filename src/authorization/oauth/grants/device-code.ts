@@ -8,7 +8,7 @@ import {
   toNewAccess,
   toNewRefresh,
 } from '../../tokens/issue-tokens.ts';
-import { pollDevice } from '../protocol/device-store.ts';
+import { pollDevice, SLOW_DOWN_SECONDS } from '../protocol/device-store.ts';
 import { createIdToken } from '../protocol/id-token.ts';
 import { createOAuthFailure, refuseGrant } from '../protocol/oauth-error.ts';
 import { requireParameter } from '../protocol/parameters.ts';
@@ -17,7 +17,7 @@ import { requireClient } from './require-client.ts';
 
 const DESCRIPTION_OF = {
   authorization_pending: 'The user has not decided yet',
-  slow_down: 'The device asks too often, wait 5 seconds longer from now on',
+  slow_down: `The device asks too often, wait ${SLOW_DOWN_SECONDS} seconds longer from now on`,
   expired_token: 'The device code has expired, begin again',
   access_denied: 'The user refused',
 } as const;

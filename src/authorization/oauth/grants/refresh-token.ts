@@ -33,7 +33,7 @@ export const refreshTokens: Grant = async (dependencies, exchange) => {
   const outcome = await dependencies.store.call(rotateRefresh, {
     tokenHash: hashSecret(oldToken),
     nowMs,
-    graceMs: dependencies.lifetimes.refreshGraceSeconds * 1000,
+    graceMs: dependencies.settings.refreshGraceSeconds * 1000,
     clientId: client?.application.clientId,
     isAuthenticated: client?.isAuthenticated ?? false,
     askedScopes: readAskedScopes(exchange),

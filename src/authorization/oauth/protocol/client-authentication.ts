@@ -80,7 +80,7 @@ export async function authenticateClient(
   const isRefused = presented.secret !== undefined && slot === undefined;
   if (credentials === undefined || isRefused || credentials.application.disabledAtMs !== undefined) {
     // Only failed attempts are limited: others at this address must not keep out a client with its secret.
-    dependencies.limits.countAttempt('client', `${presented.clientId}|${address}`);
+    dependencies.limits.checkAndCount('client', `${presented.clientId}|${address}`);
     await recordFailure(dependencies, {
       clientId: presented.clientId,
       ownerId: credentials?.application.ownerId,

@@ -85,14 +85,14 @@ export interface ConsentDecision {
   readonly asked: readonly Scope[];
   /** What the person left of it. */
   readonly kept: readonly Scope[];
-  /** The id of a new grant: for a first consent, and for a consent that allows less than before. */
+  /** The id of a first consent, and of a consent that allows less than before. */
   readonly newConsentId: string;
   readonly nowMs: number;
 }
 
 /**
  * Of what was asked the consent has what was kept, and nothing else; what was not asked stays as it was. A consent that
- * became smaller is another grant, so that no earlier token holds more than the person allows now. Returns its id.
+ * became smaller gets a new id, so that no earlier token holds more than the person allows now. Returns its id.
  */
 export async function saveConsentIn(transaction: Transaction, decision: ConsentDecision): Promise<string> {
   const { userId, clientId, asked, kept, nowMs } = decision;

@@ -151,7 +151,7 @@ const redeemDeviceSql = statement<{ user_id: string; user_epoch: number; grant_i
    RETURNING user_id, user_epoch, grant_id`,
 );
 /** RFC 8628 §3.5. */
-const SLOW_DOWN_SECONDS = 5;
+export const SLOW_DOWN_SECONDS = 5;
 
 export const pollDevice: Procedure<DevicePoll, DevicePollOutcome> = procedure(
   import.meta.url,
