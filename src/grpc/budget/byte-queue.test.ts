@@ -58,3 +58,16 @@ test('a pool keeps few bytes', () => {
   const again = new Set(Array.from({ length: 20 }, () => pool.take(4_194_309)));
   assert.ok(blocks.filter((block) => again.has(block)).length <= 4);
 });
+
+test('bytes that are dropped part by part leave the rest, and at last the block', () => {
+  const pool = new BlockPool();
+  const queue = new ByteQueue(pool);
+  fill(queue, 1);
+  fill(queue, 2, 1000);
+  const { buffer } = queue.peek(1);
+  queue.drop(LARGE);
+  assert.deepEqual([queue.length, queue.peek(1)[0]], [1000, 2]);
+  queue.drop(1000);
+  assert.equal(queue.length, 0);
+  assert.equal(pool.take(LARGE).buffer, buffer);
+});

@@ -49,6 +49,12 @@ export class ByteQueue {
     return taken;
   }
 
+  /** Removes the first bytes, which are not used any more. */
+  drop(bytes: number): void {
+    this.#start += bytes;
+    if (this.#start === this.#end) this.clear();
+  }
+
   /** Drops what was not taken. */
   clear(): void {
     if (!this.#isHandedOut) this.#pool.giveBack(this.#block);

@@ -119,7 +119,7 @@ export class StreamingCall extends BaseCall implements EndlessCall {
       if (this.isEnded) return;
       this.dependencies.stream.connection.share.spend(COST.answer);
       this.sendMessage(answer);
-      this.dependencies.stream.connection.flush();
+      this.dependencies.stream.connection.flushSoon();
       await this.dependencies.stream.whenSent();
       await this.dependencies.stream.connection.whenWritable();
     }

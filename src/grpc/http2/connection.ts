@@ -65,6 +65,7 @@ export class Http2Connection {
   readonly #prefaceTimer: NodeJS.Timeout;
   #drainTimer: NodeJS.Timeout | undefined;
   #isEnding = false;
+  #willFlush = false;
 
   constructor(socket: Socket, options: ConnectionOptions) {
     this.socket = socket;
@@ -149,10 +150,18 @@ export class Http2Connection {
 
   /** Puts what was written on its way, unless a read is being used up: then it goes out at its end. */
   flush(): void {
+    this.#willFlush = false;
     if (this.#reads.isUsing || this.writer.length === 0 || !this.socket.writable) return;
     // A client that does not read its answers is not read either, or they would fill the memory.
     if (!this.writer.sendTo(this.socket)) this.socket.pause();
     if (this.#isEnding && this.#streams.size === 0) endSocket(this.socket);
+  }
+
+  /** The same, once what is ready in this turn of the event loop was written: answers of many streams go out in one write. */
+  flushSoon(): void {
+    if (this.#willFlush) return;
+    this.#willFlush = true;
+    process.nextTick(() => this.flush());
   }
 
   resetStream(streamId: number, code: number): void {

@@ -1,3 +1,4 @@
+import { ByteQueue } from '../budget/byte-queue.ts';
 import type { Linked } from '../budget/linked-queue.ts';
 import type { Http2Connection } from './connection.ts';
 import { ConnectionError, ERROR, FLAG, FRAME, MAX_WINDOW, STREAM_WINDOW } from './frames.ts';
@@ -40,10 +41,9 @@ export class Http2Stream implements Linked<Http2Stream> {
   #contentLeft: number | undefined;
   #isLocalEnded = false;
   #isReset = false;
-  /** Data that found a window closed, and the trailers after it. */
-  #waiting: Buffer[] = [];
+  /** Data that found a window closed, and the trailers after it. Made when it is needed. */
+  #waiting: ByteQueue | undefined;
   #waitingTrailers: Buffer | undefined;
-  #waitingBytes = 0;
   /** How many of its waiting bytes the connection has counted. */
   #countedBytes = 0;
   #keptBytes = 0;
@@ -71,12 +71,16 @@ export class Http2Stream implements Linked<Http2Stream> {
 
   /** Whether data of the answer waits for a window. */
   get isWaiting(): boolean {
-    return this.#waiting.length > 0;
+    return this.#waitingBytes > 0;
   }
 
   /** The bytes of the call itself, of its request, and of its answer while that waits for a window. */
   get keptBytes(): number {
     return this.openBytes + this.#keptBytes + this.#waitingBytes;
+  }
+
+  get #waitingBytes(): number {
+    return this.#waiting?.length ?? 0;
   }
 
   /** Bytes of the request are kept: the connection grants as many less. */
@@ -158,8 +162,7 @@ export class Http2Stream implements Linked<Http2Stream> {
   sendData(head: Buffer, body: Uint8Array): void {
     if (this.#isReset || this.#isLocalEnded) return;
     const length = head.length + body.length;
-    const fits =
-      this.#waiting.length === 0 && length <= this.#sendWindow && length <= this.#connection.sendWindows.left;
+    const fits = !this.isWaiting && length <= this.#sendWindow && length <= this.#connection.sendWindows.left;
     if (fits && length <= this.#connection.sendWindows.maxFrameBytes) {
       this.#useWindow(length);
       const { writer } = this.#connection;
@@ -169,20 +172,21 @@ export class Http2Stream implements Linked<Http2Stream> {
       this.#connection.controlFrames.noteDataSent();
       return;
     }
-    this.#waiting.push(Buffer.concat([head, body]));
-    this.#waitingBytes += length;
+    this.#waiting ??= new ByteQueue(this.#connection.memory.blocks);
+    this.#waiting.push(head);
+    this.#waiting.push(body);
     this.sendMore();
   }
 
   /** The end of the answer, after all data. */
   sendTrailers(block: Buffer): void {
-    if (this.#waiting.length === 0) this.sendHeaders(block, true);
+    if (!this.isWaiting) this.sendHeaders(block, true);
     else this.#waitingTrailers = block;
   }
 
   /** Resolves when all data is on its way, or never will be. */
   whenSent(): Promise<void> {
-    if (this.#waiting.length === 0 || this.#isReset) return Promise.resolve();
+    if (!this.isWaiting || this.#isReset) return Promise.resolve();
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#onSent = resolve;
     return promise;
@@ -191,36 +195,33 @@ export class Http2Stream implements Linked<Http2Stream> {
   /** As much of what waits as the windows allow. */
   sendMore(): void {
     this.#sendWaiting();
-    if (this.#waiting.length === 0) this.#finishSending();
+    if (!this.isWaiting) this.#finishSending();
     this.#countWaiting();
   }
 
   /** Gives up what waits: the answer ends without it. */
   dropWaiting(): void {
-    if (this.#waiting.length === 0) return;
-    this.#waiting = [];
-    this.#waitingBytes = 0;
+    if (!this.isWaiting) return;
+    this.#waiting?.clear();
     this.#waitingTrailers = undefined;
     this.#finishSending();
     this.#countWaiting();
   }
 
   #sendWaiting(): void {
-    while (this.#waiting.length > 0) {
-      const [first] = this.#waiting;
+    const waiting = this.#waiting;
+    while (waiting !== undefined && waiting.length > 0) {
       const { sendWindows, writer } = this.#connection;
-      const length = Math.min(first!.length, sendWindows.maxFrameBytes, this.#sendWindow, sendWindows.left);
+      const length = Math.min(waiting.length, sendWindows.maxFrameBytes, this.#sendWindow, sendWindows.left);
       if (length <= 0) {
         if (sendWindows.left <= 0) sendWindows.wait(this);
         return;
       }
       this.#useWindow(length);
-      this.#waitingBytes -= length;
       writer.head(length, FRAME.data, 0, this.id);
-      writer.bytes(first!, 0, length);
+      writer.bytes(waiting.peek(length), 0, length);
+      waiting.drop(length);
       if (length >= MIN_DATA_BYTES) this.#connection.controlFrames.noteDataSent();
-      if (length === first!.length) this.#waiting.shift();
-      else this.#waiting[0] = first!.subarray(length);
     }
   }
 
@@ -249,7 +250,7 @@ export class Http2Stream implements Linked<Http2Stream> {
       return;
     }
     this.#sendWindow += change;
-    if (this.#waiting.length > 0) this.sendMore();
+    if (this.isWaiting) this.sendMore();
   }
 
   /** §6.9.2: the client changed the initial window, which is too large for a stream with window updates. */
