@@ -49,6 +49,7 @@ const rate = flags.rate === undefined ? undefined : Number(flags.rate);
 const nodeOptions = [
   `--max-semi-space-size=${flags['semi-space']}`,
   '--no-parallel-scavenge',
+  '--heap-growing-percent=100',
   ...flags.node.split(' ').filter((flag) => flag !== ''),
   ...(flags['cpu-prof'] ? ['--cpu-prof', '--cpu-prof-dir=out'] : []),
 ];

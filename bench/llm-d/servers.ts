@@ -35,10 +35,13 @@ export async function startOurServer(): Promise<FieldServers> {
     PREDICTION_LEARNING: 'false',
   };
   const program = new URL('../../src/main.ts', import.meta.url).pathname;
-  const server = await startOnCore([process.execPath, '--max-semi-space-size=4', '--no-parallel-scavenge', program], {
-    port,
-    environment,
-  });
+  const server = await startOnCore(
+    [process.execPath, '--max-semi-space-size=4', '--no-parallel-scavenge', '--heap-growing-percent=100', program],
+    {
+      port,
+      environment,
+    },
+  );
   await reportRows(server.url);
   return {
     ...server,
