@@ -44,13 +44,13 @@ export interface NoticeRecord {
   readonly cause: string;
   readonly state: string;
   readonly nowMs: number;
-  /** A cause with a notice after this time has to wait. */
+  /** In the past: a cause whose last notice is later than this has to wait. */
   readonly quietUntilMs: number;
   /** Executed in the transaction of the record. */
   readonly statements: readonly BoundStatement[];
 }
 
-/** True if this call recorded the notice, so that its caller has to send it. */
+/** True if this call recorded the notice, with its statements. False if it is not due, or another process recorded it. */
 export const recordNoticeOnce: Procedure<NoticeRecord, boolean> = conditionalProcedure(
   import.meta.url,
   'recordNoticeOnce',

@@ -26,7 +26,7 @@ export interface NoticeDependencies {
 }
 
 const REST_MS = 30_000;
-/** The shortest time between two mails about one cause. */
+/** The shortest time between two notices about one cause. */
 const QUIET_MS = 3_600_000;
 
 export function createNoticeWorker(dependencies: NoticeDependencies): Worker {
@@ -117,6 +117,7 @@ async function sendNotice({ store, world }: Records, { recordPrefix, send }: Cha
   const moment = { state, nowMs, quietUntilMs: nowMs - QUIET_MS };
   const last = await findLastNotice(store, cause);
   if (!isDue(last, moment)) return;
+  // It only makes keys differ: the time of the notice before, or the hour of a first one, which is the same in all processes.
   const since = last?.sentAtMs ?? Math.floor(nowMs / QUIET_MS);
   // Published before it is recorded: after a crash in between, it is published again under the same idempotency key.
   const statements = await send(notice, `${notice.cause} ${state} ${since}`);

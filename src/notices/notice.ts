@@ -5,7 +5,7 @@ import type { NoticeTexts } from './texts.ts';
 export type Audience = { readonly kind: 'owner'; readonly ownerId: string } | { readonly kind: 'administrators' };
 
 export interface Notice {
-  /** What the notice is about, such as `hook:12`. At most one mail an hour is sent about one cause. */
+  /** What the notice is about, such as `hook:12`. At most one notice an hour is sent about one cause. */
   readonly cause: string;
   /** The state of the cause. Another state is another notice. */
   readonly state: string;
