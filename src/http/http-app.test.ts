@@ -102,6 +102,22 @@ test('programs are refused in their own words below pages', async () => {
   await withServer(run, [createThings('/', 'page')]);
 });
 
+test('/metrics is answered in this spelling alone, which a proxy can refuse', async () => {
+  await withServer(async (url) => {
+    const ask = async (target: string) => {
+      const { hostname, port } = new URL(url);
+      const socket = connect(Number(port), hostname);
+      socket.end(`GET ${target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`);
+      let text = '';
+      for await (const part of socket) text += String(part);
+      return Number(text.split(' ')[1]);
+    };
+    assert.deepEqual([await ask('/metrics'), await ask('/metrics?a=1')], [200, 200]);
+    for (const target of ['/%6detrics', '/own/../metrics', '/own/%2e%2e/metrics', '/./metrics', `${url}/metrics`])
+      assert.equal(await ask(target), 404, target);
+  });
+});
+
 test('an unexpected error answers 500 without its text, which goes to the log under the same trace id', async () => {
   await withServer(async (url, lines) => {
     const response = await fetch(`${url}/api/v5/broken`);

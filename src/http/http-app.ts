@@ -3,7 +3,9 @@
  * that it happens under. Endpoints that are called all the time have a fast path beside the routes.
  */
 import type { RequestListener } from 'node:http';
+import type { HttpBindings } from '@hono/node-server';
 import { OpenAPIHono } from '@hono/zod-openapi';
+import type { Context } from 'hono';
 import { Counter } from 'prom-client';
 import { type BodyBudget, createBodyBudget } from './body/body-budget.ts';
 import type { HttpEnv } from './context.ts';
@@ -113,6 +115,15 @@ function createOperationRoutes({ metrics, checkReady }: HttpAppDependencies): Op
       return c.json({ status: 'not ready', reason: (error as Error).message }, 503);
     }
   });
-  routes.get('/metrics', async (c) => c.text(await metrics.metrics(), 200, { 'Content-Type': metrics.contentType }));
+  routes.get('/metrics', async (c, next) => {
+    if (!isSentAs(c, '/metrics')) return await next();
+    return c.text(await metrics.metrics(), 200, { 'Content-Type': metrics.contentType });
+  });
   return routes;
+}
+
+/** A proxy that refuses a path compares what was sent; `/%6detrics` and `/x/../metrics` lead to the same route. */
+function isSentAs(c: Context<HttpEnv>, path: string): boolean {
+  const sent = (c.env as Partial<HttpBindings> | undefined)?.incoming?.url;
+  return sent === undefined || sent === path || sent.startsWith(`${path}?`);
 }
