@@ -96,9 +96,10 @@ async function openBase(config: Config, world: World, undo: AsyncDisposableStack
   const metrics = createMetrics();
   const tracing = undo.use(await openTracing(config.tracing, log));
   // Only the embedded database is one process's own; commands work beside it without the lock.
-  if (config.store.databaseUrl === undefined) undo.use(lockDataDir(config.store.dataDir));
+  const lock = config.store.databaseUrl === undefined ? undo.use(lockDataDir(config.store.dataDir)) : undefined;
   const store = undo.use(await openStore({ ...config.store, migrations, log, world, metrics }));
   const cipher = await openSecretCipher(store, { ...config.store, configured: config.store.secretKeys, world });
+  lock?.recordKeys(cipher.keyIds);
   const { host, httpPort, stopTimeoutMs } = config.server;
   const maxConnections = capByOpenFiles(config.server.maxHttpConnections, HTTP_SHARE_OF_FILES);
   const http = await listenHttp({ host, port: httpPort, maxConnections });

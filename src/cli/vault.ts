@@ -1,12 +1,10 @@
 /** `trivet vault`: the keys that encrypt stored secrets. */
-import { statSync } from 'node:fs';
-import { join } from 'node:path';
 import { Command } from 'commander';
 import { ENCRYPTED_IN_AUTHORIZATION } from '../authorization/maintenance/authorization-secrets-store.ts';
-import { openCliStore } from '../command-line/open-cli-store.ts';
+import { type CliStore, openCliStore } from '../command-line/open-cli-store.ts';
 import { createProgress, formatTable, print, printJson, remark } from '../command-line/output.ts';
-import type { Config } from '../config/config.ts';
 import { reencryptColumn } from '../database/reencrypt-store.ts';
+import { findServiceKeys } from '../database/startup/data-dir-lock.ts';
 import { ENCRYPTED_CANARY } from '../database/startup/encryption-keys.ts';
 import { Failure } from '../errors.ts';
 import { ENCRYPTED_MAILS } from '../mail/mail-store.ts';
@@ -26,7 +24,7 @@ export function createVaultCommand(): Command {
 
 async function reseal({ json }: { readonly json?: true }): Promise<void> {
   await using cli = await openCliStore();
-  checkServiceKnowsKeys(cli.config.store);
+  checkServiceKnowsKey(cli);
   const showProgress = createProgress(() => cli.world.monotonicMs());
   const rows: [string, number][] = [];
   for (const column of [...ENCRYPTED_IN_AUTHORIZATION, ...ENCRYPTED_IN_WEBHOOKS, ENCRYPTED_MAILS, ENCRYPTED_CANARY]) {
@@ -40,18 +38,14 @@ async function reseal({ json }: { readonly json?: true }): Promise<void> {
   );
 }
 
-/** A service that has run since before the keys were changed could not read what is encrypted with the new one. */
-function checkServiceKnowsKeys({ databaseUrl, secretKeys, dataDir }: Config['store']): void {
-  if (databaseUrl !== undefined || secretKeys !== undefined) return;
-  const began = readChangeMs(join(dataDir, 'serve.pid'));
-  const keysChanged = readChangeMs(join(dataDir, 'keys'));
-  if (began === undefined || keysChanged === undefined || keysChanged <= began) return;
+/** A service that was not restarted with the new key could not read what is encrypted with it. */
+function checkServiceKnowsKey({ cipher, config: { store } }: CliStore): void {
+  if (store.databaseUrl !== undefined) return;
+  const known = findServiceKeys(store.dataDir);
+  const [current] = cipher.keyIds;
+  if (known === undefined || current === undefined || known.includes(current)) return;
   throw new Failure(
     'conflict',
-    `Cannot encrypt again: the service of "${dataDir}" began before the file "keys" was changed; restart it, so that it knows the new key`,
+    `Cannot encrypt again: the service of "${store.dataDir}" does not know the first key; restart it with this key`,
   );
-}
-
-function readChangeMs(path: string): number | undefined {
-  return statSync(path, { throwIfNoEntry: false })?.mtimeMs;
 }

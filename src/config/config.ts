@@ -46,7 +46,7 @@ export function parseConfig(environment: Environment, file: Record<string, unkno
   if (mistakes.length > 0)
     throw new Failure(
       'invalid',
-      `Cannot start, the configuration has mistakes:\n${mistakes.map((mistake) => `  ${mistake}`).join('\n')}`,
+      `Cannot read the configuration, it has mistakes:\n${mistakes.map((mistake) => `  ${mistake}`).join('\n')}`,
       { mistakes },
     );
   return Object.freeze(config) as Config;

@@ -12,6 +12,8 @@ import type { World } from '../world.ts';
 export interface SecretCipher {
   /** Version and key id: the first bytes of every new ciphertext. Another prefix means a former key. */
   readonly keyPrefix: Uint8Array;
+  /** Of all keys, the current one first. */
+  readonly keyIds: readonly number[];
   /** `associatedData` names the row, for example `hook:123`. Decryption needs the same. */
   encrypt(secret: string | Uint8Array, associatedData: string): Uint8Array;
   /** Throws `internal` when the ciphertext belongs to another row, has an unknown key, or was changed. */
@@ -32,6 +34,7 @@ export function createSecretCipher(keys: readonly Uint8Array[], world: World): S
   keyPrefix.writeUInt32BE(keyId(current), 1);
   return {
     keyPrefix,
+    keyIds: [...keyById.keys()],
     encrypt(secret, associatedData) {
       const nonce = world.randomBytes(12);
       const cipher = createCipheriv('aes-256-gcm', current, nonce).setAAD(Buffer.from(associatedData));

@@ -9,7 +9,9 @@ import { createDataDir, startProgram } from '../support/start-program.ts';
 test('a second service on the same folder is refused, and names the folder and the first', async () => {
   await using program = await startProgram();
   await assert.rejects(startProgram({}, program.dataDir), (error: Error) =>
-    error.message.includes(`the data folder "${program.dataDir}" is in use by another trivet (process ${program.pid})`),
+    error.message.includes(
+      `the data folder "${program.dataDir}": it is in use by another trivet (process ${program.pid})`,
+    ),
   );
 });
 

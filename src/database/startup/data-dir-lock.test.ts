@@ -24,7 +24,7 @@ test('lockDataDir() refuses a folder that another process serves, names it, and 
   const holder = await startHolder(dataDir);
   assert.throws(() => lockDataDir(dataDir), {
     code: 'conflict',
-    message: `Cannot start: the data folder "${dataDir}" is in use by another trivet (process ${holder.pid})`,
+    message: `Cannot use the data folder "${dataDir}": it is in use by another trivet (process ${holder.pid})`,
   });
   holder.kill('SIGKILL');
   await once(holder, 'exit');

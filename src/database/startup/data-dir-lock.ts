@@ -1,4 +1,4 @@
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { Failure } from '../../errors.ts';
@@ -6,8 +6,14 @@ import { describeSqliteError } from '../sqlite/sqlite-connection.ts';
 import { ensureDataDir } from './data-dir.ts';
 
 export interface DataDirLock {
+  /** Leaves a note of the keys that this service knows, for commands that encrypt beside it. */
+  recordKeys(keyIds: readonly number[]): void;
   [Symbol.dispose](): void;
 }
+
+const LOCK_FILE = 'serve.lock';
+/** The number of the process, and in a second line the ids of its keys. A process that was killed leaves it behind. */
+const PID_FILE = 'serve.pid';
 
 /**
  * Keeps a second service away from the folder. Commands need no lock: the database serializes their writes. The lock is
@@ -15,11 +21,13 @@ export interface DataDirLock {
  */
 export function lockDataDir(dataDir: string): DataDirLock {
   ensureDataDir(dataDir);
-  const pidFile = join(dataDir, 'serve.pid');
-  const database = lockFile(join(dataDir, 'serve.lock'), pidFile);
-  writeFileSync(pidFile, `${process.pid}\n`, { mode: 0o600 });
+  const pidFile = join(dataDir, PID_FILE);
+  const database = lockFile(join(dataDir, LOCK_FILE), pidFile);
+  const note = `${process.pid}\n`;
+  writeFileSync(pidFile, note, { mode: 0o600 });
   let isHeld = true;
   return {
+    recordKeys: (keyIds) => writeFileSync(pidFile, `${note}${keyIds.join(' ')}\n`),
     [Symbol.dispose]: () => {
       if (!isHeld) return;
       isHeld = false;
@@ -41,20 +49,50 @@ function lockFile(path: string, pidFile: string): DatabaseSync {
   }
 }
 
+/** The ids of the keys that the service of this folder knows; undefined while no service runs. Empty while it starts. */
+export function findServiceKeys(dataDir: string): readonly number[] | undefined {
+  if (!isLocked(join(dataDir, LOCK_FILE))) return undefined;
+  const [, ids = ''] = readNote(join(dataDir, PID_FILE));
+  return ids.split(' ').filter(Boolean).map(Number);
+}
+
+function isLocked(path: string): boolean {
+  if (!existsSync(path)) return false;
+  const database = new DatabaseSync(path, { readOnly: true, timeout: 0 });
+  try {
+    database.exec('SELECT COUNT(*) FROM sqlite_master');
+    return false;
+  } catch (error) {
+    if (isBusy(error)) return true;
+    throw error;
+  } finally {
+    database.close();
+  }
+}
+
 const BUSY = 5;
 
+function isBusy(error: unknown): boolean {
+  return (error as { errcode?: number }).errcode === BUSY;
+}
+
 function refuse(cause: unknown, path: string, pidFile: string): Failure {
-  if ((cause as { errcode?: number }).errcode !== BUSY)
+  if (!isBusy(cause))
     return new Failure('unavailable', `Cannot lock "${path}": ${describeSqliteError(cause)}`, {}, { cause });
-  const message = `Cannot start: the data folder "${dirname(path)}" is in use by another trivet${describeHolder(pidFile)}`;
+  const message = `Cannot use the data folder "${dirname(path)}": it is in use by another trivet${describeHolder(pidFile)}`;
   return new Failure('conflict', message, {}, { cause });
 }
 
-// The holder writes its number after it has the lock, so for a moment it may be absent.
 function describeHolder(pidFile: string): string {
+  const [processId] = readNote(pidFile);
+  return processId ? ` (process ${processId})` : '';
+}
+
+/** Its lines. The holder writes them after it has the lock, so for a moment there may be none. */
+function readNote(pidFile: string): readonly string[] {
   try {
-    return ` (process ${readFileSync(pidFile, 'utf8').trim()})`;
+    return readFileSync(pidFile, 'utf8').split('\n');
   } catch {
-    return '';
+    return [];
   }
 }

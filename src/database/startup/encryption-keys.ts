@@ -114,7 +114,7 @@ export async function checkStoredKeys(store: Pick<Store, 'read'>, source: Encryp
 
 function refuseKeys(cause?: unknown): Failure {
   const message =
-    'Cannot start: the secrets of this database are encrypted with a key that this program was not given; ' +
+    'Cannot open the store: the secrets of this database are encrypted with a key that this program was not given; ' +
     'bring back the file "keys" of its data folder, or set SECRET_KEYS to the keys that were used';
   return new Failure('invalid', message, {}, { cause });
 }
