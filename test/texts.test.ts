@@ -86,14 +86,18 @@ test('a text that nothing uses is found', () => {
 /** Rooms whose refusals pages show. */
 const SHOWN_BY_PAGES = [
   'src/{pages,console}/**/*.ts',
-  'src/http/{failure-response,parser-limits,body/limit-body}.ts',
+  'src/http/{failure-response,parser-limits,body/*}.ts',
   'src/authorization/{account-pages,accounts,applications,password-links,people-pages,sign-in}/*.ts',
   'src/authorization/administration/{invite-people,manage-people,people-store,person}.ts',
   'src/authorization/oauth/{authorize-request,consent-answer,device-routes}.ts',
   'src/authorization/tokens/personal-token.ts',
   'src/webhooks/{addresses,management,repositories}/*.ts',
   'src/prediction/registry/{model-store,what-if}.ts',
+  'src/prediction/capacity/*.ts',
 ];
+
+/** Any page shows that the database is away, but no fault of the program in these rooms: they are logged. */
+const SHOWN_IF_UNAVAILABLE = ['src/database/{portable-sql,startup/check-ready,postgres/*,sqlite/*}.ts'];
 
 /** Refusals in these rooms that no page shows, and those whose rule is put in as a whole, which has a phrase of its own. */
 const WITHOUT_PHRASE: readonly [start: string, reason: string][] = [
@@ -101,9 +105,11 @@ const WITHOUT_PHRASE: readonly [start: string, reason: string][] = [
   ['403 Forbidden', 'by the API alone'],
   ['Forbidden: the token is limited', 'by the API alone'],
   ['Project not found:', 'a page says that it does not exist'],
-  ['Cannot read the request: its JSON', 'no form is JSON'],
   ['Cannot create the organization', 'by command and API alone'],
   ['Cannot remove the member', 'by command and API alone'],
+  ['Cannot open the database', 'at the start alone'],
+  ['Cannot read DATABASE_URL', 'at the start alone'],
+  ['Cannot find the capacity: there are {}', 'its rule'],
   ['Cannot use this url: it {}', 'its rule'],
   ['Cannot create the token: {} {}', 'its rule'],
   ['Cannot take the password: {}', 'its rule'],
@@ -114,9 +120,15 @@ const WITHOUT_PHRASE: readonly [start: string, reason: string][] = [
 ];
 
 function listRefusals(): string[] {
-  const paths = globSync(SHOWN_BY_PAGES).filter((path) => !path.endsWith('.test.ts'));
+  const text = String.raw`(?:\`((?:[^\`\\]|\\.)*)\`|'((?:[^'\\]|\\.)*)')`;
+  const any = new RegExp(String.raw`new Failure\(\s*'\w+',\s*${text}`, 'g');
+  const unavailable = new RegExp(String.raw`new Failure\(\s*'(?:unavailable|deadline|invalid)',\s*${text}`, 'g');
+  return [...matchRefusals(SHOWN_BY_PAGES, any), ...matchRefusals(SHOWN_IF_UNAVAILABLE, unavailable)];
+}
+
+function matchRefusals(patterns: readonly string[], refusal: RegExp): string[] {
+  const paths = globSync(patterns).filter((path) => !path.endsWith('.test.ts'));
   const sources = paths.map((path) => readFileSync(path, 'utf8'));
-  const refusal = /new Failure\(\s*'\w+',\s*(?:`((?:[^`\\]|\\.)*)`|'((?:[^'\\]|\\.)*)')/g;
   return sources.flatMap((source) =>
     [...source.matchAll(refusal)].map(([, template, text]) =>
       (template ?? text ?? '').replaceAll("\\'", "'").replace(/\$\{(?:[^{}]|\{[^}]*\})*\}/g, '{}'),

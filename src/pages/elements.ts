@@ -105,6 +105,11 @@ export function renderCheck(choice: Choice, type: 'checkbox' | 'radio' = 'checkb
   }><span>${choice.label}${choice.hint ? html` <span class="hint">${choice.hint}</span>` : ''}</span></label>`;
 }
 
+/** A form that filters a list: folded on a phone, where it would fill the first screen, unless it is in use. */
+export function renderFilterFold(texts: FrameTexts, form: Html, { isOpen }: { readonly isOpen: boolean }): Html {
+  return html`<details class="fold"${isOpen ? html` open` : ''}><summary>${texts.searchAndFilter}</summary>${form}</details>`;
+}
+
 /** A refusal that belongs to the whole form; read out at once, and first in the focus order. */
 export function renderMistake(texts: FrameTexts, mistake: Mistake | undefined): Html | '' {
   if (mistake === undefined) return '';

@@ -8,7 +8,13 @@ import type { HttpEnv } from '../http/context.ts';
 
 /** Throws `forbidden` for a form posted from another site. `baseUrl`: where browsers reach the pages. */
 export function checkOrigin(c: Context<HttpEnv>, baseUrl: string): void {
-  if (isFromOtherSite(c, baseUrl)) throw new Failure('forbidden', 'This form was sent from another site');
+  if (isFromOtherSite(c, baseUrl))
+    throw new Failure('forbidden', 'This form was sent from another site', { isOtherSite: true });
+}
+
+/** Whether a refusal is the one of `checkOrigin`: a form may come from another site and be refused for another reason. */
+export function isOriginRefusal({ details }: Failure): boolean {
+  return details.isOtherSite === true;
 }
 
 export function isFromOtherSite(c: Context<HttpEnv>, baseUrl: string): boolean {

@@ -18,6 +18,7 @@ export const frameTextsZh: Texts<typeof frameTexts> = {
   back: '返回',
   save: '保存',
   remove: '移除',
+  searchAndFilter: '搜索与筛选',
   unknown: '未知',
   mistakes: '请更正以下问题',
   marks: { comma: '，', stop: '。', colon: '：' },
@@ -39,6 +40,13 @@ export const frameTextsZh: Texts<typeof frameTexts> = {
     trace: '联系支持人员时，请提供此跟踪 ID：',
     home: '返回首页',
     otherSite: '此表单由其他网站发送。',
+    fromOtherSite: {
+      invalid: '其他网站发来的请求无效：请求过长或无法读取。需要由将您带到此处的应用更正。',
+      tooLarge: '其他网站发来的请求过大。',
+      tooMany: '请求过多，请稍后重试。',
+      busy: '服务繁忙，请几秒后重试。',
+      failed: '服务出错。请重试，或告知管理员出错的时间。',
+    },
     refusalGone: '此表单的错误信息已不再显示。请返回表单并重新提交。',
   },
 };

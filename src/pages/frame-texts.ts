@@ -14,6 +14,7 @@ export const frameTexts = {
   back: 'Back',
   save: 'Save',
   remove: 'Remove',
+  searchAndFilter: 'Search and filter',
   unknown: 'Unknown',
   mistakes: 'Please correct this',
   /** Between parts of a sentence that are put together. */
@@ -37,6 +38,14 @@ export const frameTexts = {
     trace: 'For support, quote this trace id:',
     home: 'Back to the start page',
     otherSite: 'This form was sent from another site.',
+    fromOtherSite: {
+      invalid:
+        'The request that another site sent here is not valid: it is too long, or cannot be read. The application that sent you here has to be changed.',
+      tooLarge: 'The request that another site sent here is too large.',
+      tooMany: 'Too many requests. Try again later.',
+      busy: 'The service is busy. Try again in a few seconds.',
+      failed: 'The service failed. Try again, or tell its administrator when this happened.',
+    },
     refusalGone: 'What was wrong with this form is not shown any more. Go back to the form and send it again.',
   },
 } as const;

@@ -7,7 +7,7 @@ import type { Context } from 'hono';
 import type { Failure } from '../errors.ts';
 import type { HttpEnv } from '../http/context.ts';
 import type { RespondPage } from '../http/mount.ts';
-import { isFromOtherSite } from './form-origin.ts';
+import { isFromOtherSite, isOriginRefusal } from './form-origin.ts';
 import { renderErrorPage } from './notice-pages.ts';
 import { respondPage } from './page-response.ts';
 import { respondRefusal, showRefusal, toPageRefusal } from './page-routes.ts';
@@ -18,7 +18,7 @@ import {
   readRefused,
   redirectRefused,
 } from './refused-form.ts';
-import { readFrameTexts } from './texts.ts';
+import { type FrameTexts, readFrameTexts } from './texts.ts';
 
 export interface RefusedPageDependencies extends RefusedFormDependencies {
   /** Where browsers reach the pages. */
@@ -28,8 +28,12 @@ export interface RefusedPageDependencies extends RefusedFormDependencies {
 }
 
 const PATH = '/refused';
-/** Stands for a form from another site, in place of the id of a refusal that only one browser is shown. */
+/**
+ * Of a form from another site, in place of a refusal that only one browser is shown: anyone can make such an address for any
+ * browser, so it names one of these texts, and shows nothing that was sent.
+ */
 const OTHER_SITE = 'another-site';
+const STATUS_PREFIX = 'status-';
 /** A refusal can quote what was sent. */
 const MAX_MESSAGE_LENGTH = 1000;
 
@@ -38,7 +42,10 @@ export function createRefusalResponder(dependencies: RefusedPageDependencies): R
   return (failure, status, c) => {
     if (c.req.method !== 'POST' || isWithoutRoute(failure)) return respondRefusal(failure, status, c);
     // A browser sends no cookie of ours with such a form. A new cookie would replace it, and forms that are open would be refused.
-    if (isFromOtherSite(c, dependencies.baseUrl)) return c.redirect(`${PATH}?${REFUSED_PARAMETER}=${OTHER_SITE}`, 303);
+    if (isFromOtherSite(c, dependencies.baseUrl)) {
+      const reason = isOriginRefusal(failure) ? OTHER_SITE : STATUS_PREFIX + status;
+      return c.redirect(`${PATH}?${REFUSED_PARAMETER}=${reason}`, 303);
+    }
     const { message, traceId } = toPageRefusal(failure, status, c);
     const refused = {
       message: message.slice(0, MAX_MESSAGE_LENGTH),
@@ -54,15 +61,35 @@ export function createRefusalResponder(dependencies: RefusedPageDependencies): R
 export function addRefusedPage(routes: OpenAPIHono<HttpEnv>, dependencies: RefusedPageDependencies): void {
   routes.get(PATH, (c) => {
     const texts = readFrameTexts(c);
-    if (c.req.query(REFUSED_PARAMETER) === OTHER_SITE) {
-      const page = renderErrorPage(texts, { message: texts.error.otherSite });
-      return respondPage(c, page, { status: 403 });
-    }
+    const ofOtherSite = findRefusalOfOtherSite(texts, c.req.query(REFUSED_PARAMETER));
+    if (ofOtherSite !== undefined)
+      return respondPage(c, renderErrorPage(texts, ofOtherSite), { status: ofOtherSite.status });
     const refused = readRefused(dependencies, c, dependencies.openForm(c));
     if (refused === undefined)
       return respondPage(c, renderErrorPage(texts, { message: texts.error.refusalGone }), { status: 410 });
     return showRefusal(c, { ...refused, traceId: refused.values?.trace_id });
   });
+}
+
+interface OtherSiteRefusal {
+  readonly message: string;
+  readonly status: RefusedForm['status'];
+}
+
+function findRefusalOfOtherSite(texts: FrameTexts, reason: string | undefined): OtherSiteRefusal | undefined {
+  const t = texts.error.fromOtherSite;
+  const known: readonly (readonly [sent: number, shown: RefusedForm['status'], message: string])[] = [
+    [400, 400, t.invalid],
+    [413, 413, t.tooLarge],
+    [429, 429, t.tooMany],
+    [500, 500, t.failed],
+    [503, 503, t.busy],
+    [504, 503, t.busy],
+  ];
+  if (reason === OTHER_SITE) return { status: 403, message: texts.error.otherSite };
+  const found = known.find(([sent]) => reason === STATUS_PREFIX + sent);
+  if (found !== undefined) return { status: found[1], message: found[2] };
+  return reason?.startsWith(STATUS_PREFIX) ? { status: 400, message: t.invalid } : undefined;
 }
 
 /** No form leads to such an address. */

@@ -27,6 +27,13 @@ const cases: Case[] = [
       const answer = await authorize(server, cookie, { ...fields, redirect_uri: 'https://app.example/other?a=<b>' });
       assert.equal(answer.status, 400);
       assert.match(answer.text, /letter for letter, got &quot;https:\/\/app\.example\/other\?a=&lt;b&gt;&quot;/);
+      const text = await authorize(server, cookie, {
+        ...fields,
+        redirect_uri: 'Your account is locked, call 555-0100',
+      });
+      assert.equal(text.status, 400);
+      assert.match(text.text, /is not registered for .*, and is no absolute URI/);
+      assert.doesNotMatch(text.text, /555-0100/);
     },
   ],
   [
@@ -124,6 +131,13 @@ const cases: Case[] = [
         postPageForm(bench.server, '/oauth/authorize', { fields: { ...fields, more: 'x'.repeat(length) } });
       assertShown(await post(13_000));
       assertShown(await post(1_000_000), 413);
+      const headers = { origin: 'https://client.example' };
+      const long = await postForm(
+        `${bench.server.url}/oauth/authorize`,
+        { ...fields, more: 'x'.repeat(13_000) },
+        headers,
+      );
+      assert.deepEqual([long.status, long.headers.get('location')], [303, '/refused?refused=status-400']);
     },
   ],
   [

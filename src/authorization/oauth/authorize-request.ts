@@ -88,8 +88,10 @@ export function checkRedirectUri(query: AuthorizeQuery, application: Application
   return redirectUri;
 }
 
-/** It is shown, so that a developer sees how it differs from what is registered. */
+/** An address is shown, so that a developer sees how it differs from what is registered; any other text is not repeated. */
 function refuseRedirectUri({ name }: Application, redirectUri: string): Failure {
+  if (!URL.canParse(redirectUri))
+    return new Failure('invalid', `The address to return to is not registered for "${name}", and is no absolute URI`);
   const shown = redirectUri.slice(0, MAX_SHOWN_LENGTH);
   return new Failure(
     'invalid',

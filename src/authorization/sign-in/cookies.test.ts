@@ -97,6 +97,40 @@ test('a form from another site sets no cookie, so that the forms that are open s
   assert.equal((await client.post('/sign-in', { ...hidden, login: 'ada', password: PASSWORD })).location, '/');
 });
 
+test('a form from another site that is refused for another reason shows a reason of its own, and nothing that was sent', async (t) => {
+  const service = await servePages(t);
+  const foreign = createFormClient(service.url);
+  const from = { origin: 'https://evil.example' };
+  const planted = 'Call 555-0100';
+  const fields = { client_id: planted, state: planted };
+  const cases: [title: string, answer: ReturnType<typeof foreign.post>, reason: string, shown: RegExp][] = [
+    [
+      'a body that is not a form',
+      foreign.post('/sign-in', fields, { ...from, 'content-type': 'text/plain' }),
+      'status-400',
+      /is not valid/,
+    ],
+    [
+      'a body that is too large',
+      foreign.post('/sign-in', { state: planted.repeat(9000) }, from),
+      'status-413',
+      /too large/,
+    ],
+  ];
+  for (const [title, answered, reason, shown] of cases) {
+    const answer = await answered;
+    assert.deepEqual([answer.status, answer.location, answer.cookies], [303, `/refused?refused=${reason}`, []], title);
+    const page = await createFormClient(service.url).get(answer.location ?? '');
+    assert.equal(page.status, Number(reason.replace('status-', '')), title);
+    assert.match(page.body, shown, title);
+    assert.doesNotMatch(page.body, /another site\.<|555-0100/, title);
+    const chinese = await fetch(service.url + answer.location, { headers: { 'accept-language': 'zh-CN' } });
+    assert.match(await chinese.text(), /其他网站发来的请求/, title);
+  }
+  const unknown = await foreign.get(`/refused?refused=status-${encodeURIComponent(planted)}`);
+  assert.deepEqual([unknown.status, unknown.body.includes('555-0100')], [400, false]);
+});
+
 test('a form that is no form is refused', async (t) => {
   const service = await servePages(t);
   const client = createFormClient(service.url);
