@@ -2,9 +2,12 @@
 import { type BoundStatement, type Procedure, procedure, type Store, statement } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 
-const activeAdministratorsSql = statement<{ id: string }>(
+const activeAdministratorsSql = statement<{ id: string; can_sign_in: number }>(
   'active-administrators',
-  'SELECT id FROM users WHERE is_admin = 1 AND disabled_at_ms IS NULL ORDER BY id LIMIT 2',
+  `SELECT id, CASE WHEN password_changed_at_ms IS NOT NULL
+       OR EXISTS (SELECT 1 FROM passkeys p WHERE p.user_id = users.id)
+       OR EXISTS (SELECT 1 FROM upstream_accounts a WHERE a.user_id = users.id) THEN 1 ELSE 0 END AS can_sign_in
+   FROM users WHERE is_admin = 1 AND disabled_at_ms IS NULL`,
 );
 
 export interface Withdrawal {
@@ -18,8 +21,12 @@ export const withdrawOnce: Procedure<Withdrawal, boolean> = procedure(
   import.meta.url,
   'withdrawOnce',
   async (transaction, { userId, statements }) => {
-    const left = await transaction.run(activeAdministratorsSql, []);
-    if (left.length === 1 && left[0]?.id === userId) return false;
+    const administrators = await transaction.run(activeAdministratorsSql, []);
+    const person = administrators.find(({ id }) => id === userId);
+    const others = administrators.filter(({ id }) => id !== userId);
+    // One who was just invited or promoted may have no way in yet.
+    const isLast = others.length === 0 || (person?.can_sign_in === 1 && !others.some((one) => one.can_sign_in === 1));
+    if (person !== undefined && isLast) return false;
     await transaction.runAll(statements);
     return true;
   },

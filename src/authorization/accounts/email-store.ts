@@ -8,6 +8,7 @@ import {
   type Transaction,
 } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
+import { checkAccess } from './access-store.ts';
 
 const userByVerifiedEmailSql = statement<{ id: string }>(
   'user-by-verified-email',
@@ -48,6 +49,8 @@ export async function isVerifiedEmailTaken(store: Store, email: string): Promise
 export interface EmailVerification {
   readonly userId: string;
   readonly email: string;
+  /** Of the one on whose word it is verified; a provider that verified it needs no rights. */
+  readonly hasAllRights?: boolean;
   /** Committed with it. */
   readonly statements: readonly BoundStatement[];
 }
@@ -56,7 +59,8 @@ export interface EmailVerification {
 export const verifyEmailOnce: Procedure<EmailVerification, boolean> = procedure(
   import.meta.url,
   'verifyEmailOnce',
-  async (transaction, { userId, email, statements }) => {
+  async (transaction, { userId, email, hasAllRights = true, statements }) => {
+    await checkAccess(transaction, { userId, hasAllRights });
     const key = emailKey(email);
     const [owner] = await transaction.run(userByVerifiedEmailSql, [key]);
     if (owner !== undefined && owner.id !== userId) return false;

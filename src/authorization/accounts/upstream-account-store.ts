@@ -66,10 +66,9 @@ export function linkNewUserStatement({ issuer, subject, userId, label, linkedAtM
   return { statement: linkNewUserSql, parameters: [issuer, subject, userId, label, linkedAtMs] };
 }
 
-/** False when that account is already linked to any person. */
-export async function linkUpstreamAccount(store: Store, account: UpstreamAccount): Promise<boolean> {
-  const { issuer, subject, userId, label, linkedAtMs } = account;
-  return (await store.write(linkUpstreamSql, [issuer, subject, userId, label, linkedAtMs])).length > 0;
+/** No row when that account is already linked to any person. */
+export function linkUpstreamStatement({ issuer, subject, userId, label, linkedAtMs }: UpstreamAccount): BoundStatement {
+  return { statement: linkUpstreamSql, parameters: [issuer, subject, userId, label, linkedAtMs] };
 }
 
 export function unlinkUpstreamStatement(userId: string, issuer: string): BoundStatement {

@@ -25,6 +25,8 @@ export interface User {
   readonly passwordChangedAtMs: number | null;
   /** Chosen for pages and mails; null without a choice. */
   readonly language: string | null;
+  /** A token without all rights may have set a way in, so that all of them end when the person becomes an administrator. */
+  readonly hasDelegatedAccess: boolean;
 }
 
 /** What a sign-in is checked against. */
@@ -45,6 +47,7 @@ export interface UserRow {
   readonly epoch: number;
   readonly verified_email_key: string | null;
   readonly language: string | null;
+  readonly delegated_access: number;
 }
 
 interface CredentialsRow extends UserRow {
@@ -52,7 +55,7 @@ interface CredentialsRow extends UserRow {
 }
 
 export const USER_COLUMNS = `id, login, name, email, verified_email_key, is_admin, created_at_ms, disabled_at_ms,
-  password_changed_at_ms, epoch, language`;
+  password_changed_at_ms, epoch, language, delegated_access`;
 
 const userByIdSql = statement<UserRow>('user-by-id', `SELECT ${USER_COLUMNS} FROM users WHERE id = $1`);
 const userByLoginSql = statement<UserRow>('user-by-login', `SELECT ${USER_COLUMNS} FROM users WHERE login_key = $1`);
@@ -77,8 +80,8 @@ const takeLoginSql = statement<{ login_key: string }>(
 const insertUserSql = statement(
   'insert-user',
   `INSERT INTO users (id, login, login_key, name, email, is_admin, password_hash, password_changed_at_ms, created_at_ms,
-     verified_email_key)
-   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+     verified_email_key, delegated_access)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
 );
 const raiseEpochSql = statement('raise-user-epoch', 'UPDATE users SET epoch = epoch + 1 WHERE id = $1');
 // The old hash is named, so that a new password set meanwhile is never undone by the rehash of the old one.
@@ -119,6 +122,7 @@ export function toUser(row: UserRow): User {
     passwordChangedAtMs: row.password_changed_at_ms,
     credentialGeneration: row.epoch,
     language: row.language,
+    hasDelegatedAccess: row.delegated_access === 1,
   };
 }
 
@@ -170,6 +174,8 @@ export interface NewUser {
   readonly isEmailVerified?: boolean | undefined;
   readonly isAdmin: boolean;
   readonly passwordHash: string | null;
+  /** Created by a token without all rights. */
+  readonly hasDelegatedAccess?: boolean | undefined;
 }
 
 /** What commits together with a new user, made for its id. */
@@ -206,6 +212,7 @@ export const insertUserOnce: Procedure<UserInsert, 'created' | 'taken' | 'not_fi
       passwordChangedAtMs,
       user.nowMs,
       verifiedKey,
+      user.hasDelegatedAccess ? 1 : 0,
     ]);
     await transaction.runAll(user.statements);
     return 'created';
@@ -248,6 +255,7 @@ async function create(store: Store, world: World, user: Omit<UserInsert, 'nowMs'
     passwordChangedAtMs: insert.passwordHash === null ? null : insert.nowMs,
     credentialGeneration: 0,
     language: null,
+    hasDelegatedAccess: insert.hasDelegatedAccess === true,
   };
 }
 

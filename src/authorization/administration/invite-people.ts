@@ -2,6 +2,7 @@
 import type { Store } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 import type { Actor } from '../../operations/operation.ts';
+import { changeAccessOnce } from '../accounts/access-store.ts';
 import { createUser, findUserById, type User } from '../accounts/user-store.ts';
 import {
   createPasswordLink,
@@ -30,9 +31,19 @@ export async function invitePerson(
   { login, name, email, sendsMail, language: given }: Invitation,
 ): Promise<PasswordLink> {
   const { store, world } = dependencies;
+  if (sendsMail && email === null)
+    throw new Failure('invalid', 'Cannot send the invitation: it needs an email address', { field: 'email' });
   checkMail(dependencies, { email, sendsMail });
   const language = given ?? (await findLanguageOf(store, actor));
-  const person = { login, name, email, isEmailVerified: email !== null, isAdmin: false, passwordHash: null };
+  const person = {
+    login,
+    name,
+    email,
+    isEmailVerified: email !== null,
+    isAdmin: false,
+    passwordHash: null,
+    hasDelegatedAccess: !actor.isAdmin,
+  };
   const created = Promise.withResolvers<PasswordLink>();
   await createUser(store, world, person, (id) => {
     const link = createPasswordLink(dependencies, { id, credentialGeneration: 0, isAdmin: false }, 'invitation');
@@ -79,11 +90,15 @@ export async function orderPasswordLink(
   const link = createPasswordLink(dependencies, user, purpose);
   const language = user.language ?? given ?? (await findLanguageOf(store, actor));
   const details = { purpose, sent: describeWay(sendsMail) };
-  await store.writeAll([
-    link.statement,
-    recordStatement({ kind: 'password_link_created', userId: user.id, details }, actor, world.nowMs()),
-    ...listMailStatements(dependencies, { link, to: { ...user, email, language }, purpose, sendsMail }),
-  ]);
+  await store.call(changeAccessOnce, {
+    userId: user.id,
+    hasAllRights: actor.isAdmin,
+    statements: [
+      link.statement,
+      recordStatement({ kind: 'password_link_created', userId: user.id, details }, actor, world.nowMs()),
+      ...listMailStatements(dependencies, { link, to: { ...user, email, language }, purpose, sendsMail }),
+    ],
+  });
   return link;
 }
 

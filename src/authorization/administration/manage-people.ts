@@ -2,8 +2,9 @@
 import type { BoundStatement } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 import type { Actor } from '../../operations/operation.ts';
+import { changeAccessOnce, promoteOnce } from '../accounts/access-store.ts';
 import { withdraw } from '../accounts/administrator-store.ts';
-import type { AuditKind } from '../accounts/audit-store.ts';
+import { type AuditKind, kindOfNewPassword } from '../accounts/audit-store.ts';
 import { verifyEmail } from '../accounts/email-store.ts';
 import { setPasswordStatement } from '../accounts/password-store.ts';
 import { endOtherSessionsStatement } from '../accounts/session-store.ts';
@@ -37,7 +38,8 @@ export async function createPerson(
 ): Promise<User> {
   if (person.isAdmin) checkAllRights(actor);
   const passwordHash = password === null ? null : await hashNewPassword(actor, person.login, password);
-  const user = { ...person, isEmailVerified: person.email !== null, passwordHash };
+  const hasDelegatedAccess = !actor.isAdmin;
+  const user = { ...person, isEmailVerified: person.email !== null, passwordHash, hasDelegatedAccess };
   return await createUser(store, world, user, (userId) => [
     recordStatement({ kind: 'user_created', userId }, actor, world.nowMs()),
   ]);
@@ -58,10 +60,10 @@ export async function disablePerson(dependencies: PeopleDependencies, actor: Act
 }
 
 export async function enablePerson(dependencies: PeopleDependencies, actor: Actor, login: string): Promise<void> {
-  await changePerson(dependencies, actor, login, {
-    kind: 'user_enabled',
-    listStatements: (user) => [enableUserStatement(user.id)],
-  });
+  const { store, world } = dependencies;
+  const { id: userId } = await findChangeable(store, actor, login);
+  const audit = recordStatement({ kind: 'user_enabled', userId }, actor, world.nowMs());
+  await store.writeAll([enableUserStatement(userId), audit]);
 }
 
 export interface PasswordReset {
@@ -76,15 +78,17 @@ export async function resetPassword(
   actor: Actor,
   { login, password, deleteTokens }: PasswordReset,
 ): Promise<void> {
-  const { id: userId } = await findChangeable(dependencies.store, actor, login);
+  const user = await findChangeable(dependencies.store, actor, login);
+  const { id: userId } = user;
   const hash = await hashNewPassword(actor, login, password);
   const countEnded = await prepareEndedCount(dependencies, { reason: 'password', userId, endsPersonal: deleteTokens });
-  await changePerson(dependencies, actor, login, {
-    kind: 'password_changed',
-    listStatements: (user) => [
-      setPasswordStatement(user.id, hash, dependencies.world.nowMs()),
-      endOtherSessionsStatement(user.id, ''),
-      ...(deleteTokens ? [deletePersonalTokensStatement(user.id)] : []),
+  await changeAccess(dependencies, actor, {
+    userId,
+    kind: kindOfNewPassword(user),
+    statements: [
+      setPasswordStatement(userId, hash, dependencies.world.nowMs()),
+      endOtherSessionsStatement(userId, ''),
+      ...(deleteTokens ? [deletePersonalTokensStatement(userId)] : []),
     ],
   });
   countEnded();
@@ -93,12 +97,13 @@ export async function resetPassword(
 export async function resetSecondStep(dependencies: PeopleDependencies, actor: Actor, login: string): Promise<void> {
   const { id: userId } = await findChangeable(dependencies.store, actor, login);
   const countEnded = await prepareEndedCount(dependencies, { reason: 'second_step', userId });
-  await changePerson(dependencies, actor, login, {
+  await changeAccess(dependencies, actor, {
+    userId,
     kind: 'totp_disabled',
-    listStatements: (user) => [
-      ...deleteTotpStatements(user.id),
-      raiseCredentialGenerationStatement(user.id),
-      endOtherSessionsStatement(user.id, ''),
+    statements: [
+      ...deleteTotpStatements(userId),
+      raiseCredentialGenerationStatement(userId),
+      endOtherSessionsStatement(userId, ''),
     ],
   });
   countEnded();
@@ -109,22 +114,28 @@ export interface RoleChange {
   readonly isAdmin: boolean;
 }
 
-/** The last administrator who can sign in stays one. */
+/**
+ * The last administrator who can sign in stays one. True when all ways into the account of a new administrator have ended,
+ * because a token without all rights may have set one of them.
+ */
 export async function setAdministrator(
   dependencies: PeopleDependencies,
   actor: Actor,
   { login, isAdmin }: RoleChange,
-): Promise<void> {
+): Promise<boolean> {
   checkAllRights(actor);
   const { store, world } = dependencies;
   const { id: userId } = await findPerson(store, login);
   const kind = isAdmin ? 'administrator_added' : 'administrator_removed';
-  const statements = [
-    setAdminStatement(userId, isAdmin ? 1 : 0),
-    recordStatement({ kind, userId }, actor, world.nowMs()),
-  ];
-  if (isAdmin) await store.writeAll(statements);
-  else await withdraw(store, { userId, statements });
+  const audit = recordStatement({ kind, userId }, actor, world.nowMs());
+  if (!isAdmin) {
+    await withdraw(store, { userId, statements: [setAdminStatement(userId, 0), audit] });
+    return false;
+  }
+  const countEnded = await prepareEndedCount(dependencies, { reason: 'promotion', userId, endsPersonal: true });
+  const endedAccess = await store.call(promoteOnce, { userId, audit });
+  if (endedAccess) countEnded();
+  return endedAccess;
 }
 
 /** As verified, on the actor's word. */
@@ -135,22 +146,23 @@ export async function setEmail(
 ): Promise<void> {
   const { id: userId } = await findChangeable(store, actor, login);
   const event = { kind: 'user_changed', userId, details: { what: 'email' } } as const;
-  await verifyEmail(store, { userId, email, statements: [recordStatement(event, actor, world.nowMs())] });
+  const audit = recordStatement(event, actor, world.nowMs());
+  await verifyEmail(store, { userId, email, hasAllRights: actor.isAdmin, statements: [audit] });
 }
 
-interface PersonChange {
+interface RecordedChange {
+  readonly userId: string;
   readonly kind: AuditKind;
-  readonly listStatements: (user: User) => readonly BoundStatement[];
+  readonly statements: readonly BoundStatement[];
 }
 
-async function changePerson(
+async function changeAccess(
   { store, world }: PeopleDependencies,
   actor: Actor,
-  login: string,
-  { kind, listStatements }: PersonChange,
+  { userId, kind, statements }: RecordedChange,
 ): Promise<void> {
-  const user = await findChangeable(store, actor, login);
-  await store.writeAll([...listStatements(user), recordStatement({ kind, userId: user.id }, actor, world.nowMs())]);
+  const audit = recordStatement({ kind, userId }, actor, world.nowMs());
+  await store.call(changeAccessOnce, { userId, hasAllRights: actor.isAdmin, statements: [...statements, audit] });
 }
 
 function hashNewPassword(actor: Actor, login: string, password: string): Promise<string> {

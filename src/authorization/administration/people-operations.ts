@@ -113,7 +113,15 @@ export const changeRole = describeOperation({
   path: '/people/{login}/admin',
   summary: 'Let a person administer the service, or no longer. Needs the scope admin',
   input: ofPerson.extend({ isAdmin: z.boolean() }),
-  output: done,
+  output: z
+    .object({
+      login: z.string(),
+      endedAccess: z.boolean().openapi({
+        description:
+          'True for a new administrator whose ways to sign in, sessions and tokens have ended, because a token with the scope `admin:people` may have set one of them: the person needs a link to choose a password',
+      }),
+    })
+    .openapi('ChangedRole'),
 });
 
 export function implementPeople(dependencies: PeopleDependencies): Implementation[] {
@@ -143,8 +151,7 @@ export function implementPeople(dependencies: PeopleDependencies): Implementatio
       return { login: input.login };
     }),
     implement(changeRole, async (input, { actor }) => {
-      await setAdministrator(dependencies, actor, input);
-      return { login: input.login };
+      return { login: input.login, endedAccess: await setAdministrator(dependencies, actor, input) };
     }),
   ];
 }

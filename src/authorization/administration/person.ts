@@ -33,7 +33,7 @@ export const personSchema = z
 export type Person = z.infer<typeof personSchema>;
 
 export function toPerson(user: User): Person {
-  const { credentialGeneration: _generation, language: _language, ...person } = user;
+  const { credentialGeneration: _generation, language: _language, hasDelegatedAccess: _access, ...person } = user;
   return person;
 }
 

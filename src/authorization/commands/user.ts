@@ -198,12 +198,13 @@ async function resetSecondStep(login: string, options: AnswerOptions): Promise<v
 async function setAdmin(login: string, options: AnswerOptions & { readonly revoke?: true }): Promise<void> {
   await using operator = await openAdministration(options);
   const isAdmin = options.revoke !== true;
-  await operator.call(changeRole, { login, isAdmin });
-  printChange(
-    login,
-    options,
-    isAdmin ? `${login} administers the service` : `${login} no longer administers the service`,
-  );
+  const { endedAccess } = await operator.call(changeRole, { login, isAdmin });
+  if (options.json) return printJson({ login, endedAccess });
+  print(isAdmin ? `${login} administers the service` : `${login} no longer administers the service`);
+  if (endedAccess)
+    remark(
+      `All earlier ways to sign in have ended, because a token with the scope admin:people may have set one: hand over a link from "trivet user password-link ${login}"`,
+    );
 }
 
 function printChange(login: string, { json }: AnswerOptions, words: string): void {

@@ -81,11 +81,15 @@ export const peopleMessages = {
       disable: 'The account is disabled.',
       enable: 'The account is enabled.',
       'make-admin': 'This person administers the service now.',
+      'ended-access':
+        'This person administers the service now. All earlier ways to sign in have ended: make a link for a new password, and hand it over.',
       'unmake-admin': 'This person no longer administers the service.',
       'reset-second-step': 'The second step is off.',
       mailed: 'The link is sent.',
       created: 'The account is created.',
     },
+    endsAccess:
+      'A token with a part of your rights may have set a way into this account. So the password, passkeys, authenticator app, linked accounts, sessions, tokens and consents end, and the email address is no longer verified. Afterwards, make a link with which the person chooses a password.',
     link: 'The link. Copy it now: it is shown only this once, and a reload or another language of the page loses it.',
     linkSpent: 'The link was shown before and cannot be shown again. Make a new one.',
   },

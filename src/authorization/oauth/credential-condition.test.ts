@@ -27,6 +27,7 @@ import { runTrivet } from '../../../test/support/run-trivet.ts';
 import { setPasswordStatement } from '../accounts/password-store.ts';
 import { createSession } from '../accounts/session-store.ts';
 import { createUser, findUserById, type User } from '../accounts/user-store.ts';
+import { setEmail } from '../administration/manage-people.ts';
 import { deleteApplication } from '../applications/application.ts';
 import { findApplication } from '../applications/application-store.ts';
 import { createPasswordLink } from '../password-links/password-link.ts';
@@ -241,6 +242,16 @@ const events: [event: string, end: (scene: Scene) => Promise<void>, ended: reado
     ['session'],
   ],
   ['the person becomes an administrator', (scene) => runCommand(scene, ['user', 'admin']), ['passwordLink']],
+  [
+    'the person becomes an administrator, and a token without all rights set the address',
+    async (scene) => {
+      const { person, bench } = scene;
+      const helper = { userId: person.user.id, login: 'helper', isAdmin: false };
+      await setEmail(bench.server, helper, { login: person.user.login, email: `${person.user.login}@example.org` });
+      await runCommand(scene, ['user', 'admin']);
+    },
+    [...OF_APPLICATIONS, 'personal', 'session', 'passwordLink'],
+  ],
   ['the person takes the consent back', revokeOnPage, OF_APPLICATIONS],
   [
     'the person takes the consent back and gives it again',

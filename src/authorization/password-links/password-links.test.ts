@@ -21,6 +21,7 @@ import { listEvents } from '../accounts/audit-store.ts';
 import { verifyEmail } from '../accounts/email-store.ts';
 import { disableUserStatement, findUserByLogin } from '../accounts/user-store.ts';
 import { invitePerson } from '../administration/invite-people.ts';
+import { resetPassword, setEmail } from '../administration/manage-people.ts';
 import { createPersonalToken } from '../tokens/personal-token.ts';
 import { listPersonalTokens } from '../tokens/personal-token-store.ts';
 
@@ -125,6 +126,30 @@ describe('with a mail server', { skip: findReasonToSkipMail() }, async () => {
       (await readMails(service)).map(({ to }) => to),
       [['ada@example.org']],
     );
+  });
+
+  test('an address or a password that a token without all rights set opens no account of an administrator', async (t) => {
+    const service = await servePages(t, { withMail: true });
+    await addUser(service, 'root', true);
+    await addUser(service, 'ada');
+    const helper = { userId: '1'.repeat(24), login: 'helper', isAdmin: false };
+    await setEmail(service, helper, { login: 'ada', email: 'helper@evil.example' });
+    await resetPassword(service, helper, { login: 'ada', password: NEW_PASSWORD, deleteTokens: false });
+    const helperAsAda = createFormClient(service.url);
+    assert.equal((await submitSignIn(helperAsAda, 'ada', NEW_PASSWORD)).location, '/');
+
+    const root = await openAs(service, 'root');
+    const path = '/admin/users/ada/make-admin';
+    assert.match((await root.get(path)).body, /may have set a way into this account/);
+    assert.equal((await root.submit(path, path, {})).location, '/admin/users/ada?done=ended-access');
+    assert.match((await root.get('/admin/users/ada?done=ended-access')).body, /make a link for a new password/);
+
+    await ask(service, 'ada');
+    await ask(service, 'helper@evil.example');
+    assert.deepEqual(await readMails(service), []);
+    assert.equal((await helperAsAda.get('/account')).status, 303, 'the session has ended');
+    const again = createFormClient(service.url);
+    assert.equal((await again.readRefusal(submitSignIn(again, 'ada', NEW_PASSWORD))).status, 422);
   });
 
   test('asking again and again has to wait, for an account that exists and for one that does not', async (t) => {
@@ -257,6 +282,18 @@ describe('with a mail server', { skip: findReasonToSkipMail() }, async () => {
     ]);
   });
 
+  test('an invitation by mail asks for the address that is missing', async (t) => {
+    const service = await servePages(t, { withMail: true });
+    await addUser(service, 'root', true);
+    const client = await openAs(service, 'root');
+    const given = { login: 'grace', name: 'Grace', email: '', way: 'mail' };
+    const refused = await client.readRefusal(client.submit('/admin/users', '/admin/users', given));
+    assert.equal(refused.status, 422);
+    assert.match(refused.body, /Cannot send the invitation: it needs an email address\./);
+    assert.match(refused.body, /id="field-email"[^>]*aria-invalid="true"/);
+    assert.equal(await findUserByLogin(service.store, 'grace'), undefined);
+  });
+
   test('an administrator sends a link to a verified address alone', async (t) => {
     const service = await servePages(t, { withMail: true });
     await addUser(service, 'root', true);
@@ -304,9 +341,12 @@ test('without mail the link is shown once, to be passed on', async (t) => {
   assert.doesNotMatch((await client.get(made.location ?? '')).body, /\/password\?token=/);
   const grace = createFormClient(service.url);
   await grace.submit(path ?? '', '/password', { password: PASSWORD });
+  const { id } = (await findUserByLogin(service.store, 'grace'))!;
+  const kinds = (await listEvents(service.store, { userId: id, limit: 10 })).map(({ kind }) => kind);
+  assert.deepEqual([kinds.includes('password_set'), kinds.includes('password_changed')], [true, false]);
   assert.equal((await submitSignIn(grace, 'grace')).location, '/');
   const mailed = await client.readRefusal(
-    client.submit('/admin/users', '/admin/users', { ...given, login: 'x', way: 'mail' }),
+    client.submit('/admin/users', '/admin/users', { ...given, login: 'x', email: 'x@example.org', way: 'mail' }),
   );
   assert.deepEqual([mailed.status, mailed.body.includes('this service sends no mail')], [422, true]);
 });

@@ -35,7 +35,7 @@ export function addPersonRoutes({ context, page, form }: AccountPages): void {
   page(`${PERSON}/:change`, async (request) => {
     checkAdmin(request);
     const user = await findOpened(context, request);
-    const change = readChange(request, user);
+    const change = await readChange(context, request, user);
     return askForRecent(context, request, { user, change }) ?? showChange(context, request, { user, change });
   });
 
@@ -43,7 +43,7 @@ export function addPersonRoutes({ context, page, form }: AccountPages): void {
     const messages = readMessages(submission.c);
     checkAdmin(submission);
     const user = await findOpened(context, submission);
-    const change = readChange(submission, user);
+    const change = await readChange(context, submission, user);
     const again = askForRecent(context, submission, { user, change });
     if (again !== undefined) return again;
     try {
@@ -58,10 +58,15 @@ function findOpened({ store }: AccountPages['context'], { c }: PageRequest): Pro
   return findPerson(store, c.req.param('login') ?? '');
 }
 
-function readChange({ c, session }: PageRequest, user: User): ChangeName {
+async function readChange(
+  { store }: AccountPages['context'],
+  { c, session }: PageRequest,
+  user: User,
+): Promise<ChangeName> {
   const messages = readMessages(c);
   const name = c.req.param('change');
-  const change = listChanges(user, session.user).find((one) => one === name);
+  const changes = listChanges(user, { administrator: session.user, hasTotp: await hasTotp(store, user.id) });
+  const change = changes.find((one) => one === name);
   if (change === undefined) throw new Failure('not_found', messages.error.notFound);
   return change;
 }
@@ -86,7 +91,7 @@ function askForRecent(
 const CHANGES: Readonly<
   Record<
     Exclude<ChangeName, 'password-link'>,
-    (context: AccountPages['context'], actor: Actor, login: string) => Promise<void>
+    (context: AccountPages['context'], actor: Actor, login: string) => Promise<unknown>
   >
 > = {
   disable: disablePerson,
@@ -103,8 +108,8 @@ async function makeChange(
 ): Promise<Response> {
   const path = pathOfPerson(login);
   if (change !== 'password-link') {
-    await CHANGES[change](context, readActor(submission), login);
-    return submission.c.redirect(`${path}?done=${change}`, 303);
+    const endedAccess = await CHANGES[change](context, readActor(submission), login);
+    return submission.c.redirect(`${path}?done=${endedAccess === true ? 'ended-access' : change}`, 303);
   }
   const sendsMail = readField(submission.form, 'way') === 'mail';
   const { language } = readMessages(submission.c);
@@ -125,7 +130,7 @@ async function showPerson(context: AccountPages['context'], request: PageRequest
     user,
     hasTotp: totp,
     passkeys: passkeys.length,
-    changes: listChanges(user, session.user),
+    changes: listChanges(user, { administrator: session.user, hasTotp: totp }),
     done: findDone(c, messages.person.done),
     link: link.texts[0],
     isLinkSpent: link.isSpent,

@@ -8,12 +8,15 @@ import { PEOPLE, pathOfPerson } from './people-view.ts';
 export type ChangeName = keyof Messages['changes'];
 
 /** What may be done with this account now, by this administrator. */
-export function listChanges(user: User, administrator: Pick<User, 'id'>): ChangeName[] {
+export function listChanges(
+  user: User,
+  { administrator, hasTotp }: { readonly administrator: Pick<User, 'id'>; readonly hasTotp: boolean },
+): ChangeName[] {
   const isOwn = user.id === administrator.id;
   if (user.disabledAtMs !== null) return ['enable'];
   return [
     'password-link',
-    'reset-second-step',
+    ...(hasTotp ? (['reset-second-step'] as const) : []),
     user.isAdmin ? 'unmake-admin' : 'make-admin',
     ...(isOwn ? [] : (['disable'] as const)),
   ];
@@ -69,7 +72,7 @@ export function renderChange(messages: Messages, { user, change, canMail, mistak
   const t = messages.changes[change];
   const path = pathOfPerson(user.login);
   return html`<p class="small"><a href="${path}">${user.login}</a></p><h1>${t.title(user.login)}</h1>${renderMistake(messages, mistake)}
-<section class="card stack"><p>${t.lead}</p>
+<section class="card stack"><p>${t.lead}</p>${change === 'make-admin' && user.hasDelegatedAccess ? html`<p>${messages.person.endsAccess}</p>` : ''}
 <form method="post" action="${path}/${change}" class="row">${renderCsrf(csrfToken)}
 ${change === 'password-link' ? renderWays(messages, canMail) : html`<button class="${DANGERS.has(change) ? 'danger' : ''}">${t.submit}</button>`}
 <a href="${path}">${messages.cancel}</a></form></section>`;

@@ -9,6 +9,7 @@ import {
 } from '@simplewebauthn/server';
 import { Failure } from '../../errors.ts';
 import { parseJson } from '../../http/parser-limits.ts';
+import { addWayInOnce } from '../accounts/access-store.ts';
 import { auditStatement } from '../accounts/audit-store.ts';
 import { issueOneTimeToken, redeemOneTimeToken } from '../accounts/one-time-token-store.ts';
 import {
@@ -96,11 +97,13 @@ export async function finishRegistration(
   const { id, publicKey, counter } = verified.registrationInfo.credential;
   const nowMs = context.world.nowMs();
   const transports = (response.response.transports ?? []).filter((transport) => /^[a-z-]{1,20}$/.test(transport));
-  const [added] = await context.store.writeAll([
-    insertPasskeyStatement({ id, userId: user.id, name, publicKey, counter, transports, createdAtMs: nowMs }),
-    auditStatement({ kind: 'passkey_added', userId: user.id, details: { name } }, nowMs),
-  ]);
-  if (added?.length === 0) throw refuse();
+  const isAdded = await context.store.call(addWayInOnce, {
+    userId: user.id,
+    credentialGeneration: user.credentialGeneration,
+    insert: insertPasskeyStatement({ id, userId: user.id, name, publicKey, counter, transports, createdAtMs: nowMs }),
+    audit: auditStatement({ kind: 'passkey_added', userId: user.id, details: { name } }, nowMs),
+  });
+  if (!isAdded) throw refuse();
 }
 
 export async function beginSignIn(context: SignInContext) {

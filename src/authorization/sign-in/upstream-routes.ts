@@ -2,13 +2,18 @@ import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import { Failure, isFailure } from '../../errors.ts';
 import type { HttpEnv } from '../../http/context.ts';
+import { addWayInOnce } from '../accounts/access-store.ts';
 import { checkAttempt, forgiveAttempt } from '../accounts/attempt-store.ts';
 import { auditStatement } from '../accounts/audit-store.ts';
 import { isVerifiedEmailTaken, verifyEmailOnce } from '../accounts/email-store.ts';
 import { issueOneTimeToken, redeemOneTimeToken } from '../accounts/one-time-token-store.ts';
 import { isSameText } from '../accounts/secret-text.ts';
 import { challengeSubjects } from '../accounts/sign-in-throttle.ts';
-import { findUpstreamAccount, linkNewUserStatement, linkUpstreamAccount } from '../accounts/upstream-account-store.ts';
+import {
+  findUpstreamAccount,
+  linkNewUserStatement,
+  linkUpstreamStatement,
+} from '../accounts/upstream-account-store.ts';
 import { createUser, findUserById, type User } from '../accounts/user-store.ts';
 import { readMessages } from '../messages/messages.ts';
 import { formToken } from './cookies.ts';
@@ -174,16 +179,14 @@ async function link(
   const { issuer, name } = provider.config;
   const nowMs = context.world.nowMs();
   const label = person.email ?? person.login ?? person.subject;
-  const isNew = await linkUpstreamAccount(context.store, {
-    issuer,
-    subject: person.subject,
+  const event = { kind: 'upstream_linked', userId, address: clientAddress(c), details: { issuer } } as const;
+  const isNew = await context.store.call(addWayInOnce, {
     userId,
-    label,
-    linkedAtMs: nowMs,
+    credentialGeneration: session.user.credentialGeneration,
+    insert: linkUpstreamStatement({ issuer, subject: person.subject, userId, label, linkedAtMs: nowMs }),
+    audit: auditStatement(event, nowMs),
   });
   if (!isNew) throw new Failure('conflict', messages.signIn.upstreamTaken(name));
-  const event = { kind: 'upstream_linked', userId, address: clientAddress(c), details: { issuer } } as const;
-  await context.store.writeAll([auditStatement(event, nowMs)]);
   return c.redirect('/account/security?done=linked', 303);
 }
 

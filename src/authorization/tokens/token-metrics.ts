@@ -24,7 +24,7 @@ const KINDS_OF = {
 
 export type TokenEvent = keyof typeof KINDS_OF;
 
-const END_REASONS = ['password', 'second_step', 'consent'] as const;
+const END_REASONS = ['password', 'second_step', 'consent', 'promotion'] as const;
 /** What tokens ended with. */
 export type EndReason = (typeof END_REASONS)[number];
 

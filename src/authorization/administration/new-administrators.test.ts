@@ -1,0 +1,175 @@
+/** What a token without all rights set in an account does not let its holder into the account of an administrator. */
+import assert from 'node:assert/strict';
+import { forEachEngine } from '../../../test/support/engines.ts';
+import { addUser } from '../../../test/support/page-service.ts';
+import { createStillWorld } from '../../../test/support/still-world.ts';
+import type { Store } from '../../database/store.ts';
+import { createSecretCipher } from '../../encryption/secret-cipher.ts';
+import { isFailure } from '../../errors.ts';
+import { type Actor, COMMAND_LINE } from '../../operations/operation.ts';
+import { addWayInOnce } from '../accounts/access-store.ts';
+import { auditStatement } from '../accounts/audit-store.ts';
+import { insertPasskeyStatement, listPasskeys } from '../accounts/passkey-store.ts';
+import { createSession, listSessions } from '../accounts/session-store.ts';
+import {
+  confirmTotpStatement,
+  hasTotp,
+  offerTotpSeed,
+  replaceRecoveryCodesStatements,
+} from '../accounts/totp-store.ts';
+import { linkUpstreamStatement, listUpstreamAccounts } from '../accounts/upstream-account-store.ts';
+import { findCredentials, findUserByLogin, findUserByVerifiedEmail, type User } from '../accounts/user-store.ts';
+import { createPersonalToken } from '../tokens/personal-token.ts';
+import { listPersonalTokens } from '../tokens/personal-token-store.ts';
+import { invitePerson, orderPasswordLink } from './invite-people.ts';
+import { createPerson, resetPassword, resetSecondStep, setAdministrator, setEmail } from './manage-people.ts';
+
+const world = createStillWorld();
+const cipher = createSecretCipher([new Uint8Array(32).fill(1)], world);
+const baseUrl = 'https://trivet.example';
+
+/** Holds a token with the scope `admin:people`. */
+const HELPER: Actor = { userId: '1'.repeat(24), login: 'helper', isAdmin: false };
+const PASSWORD = 'the helper knows this one';
+
+/** Each way in that the scope `admin:people` sets, in an account that has others. */
+const WAYS: readonly [way: string, set: (store: Store, actor: Actor, login: string) => Promise<unknown>][] = [
+  ['address', (store, actor, login) => setEmail({ store, world }, actor, { login, email: 'helper@evil.example' })],
+  [
+    'password',
+    (store, actor, login) => resetPassword({ store, world }, actor, { login, password: PASSWORD, deleteTokens: false }),
+  ],
+  ['second step', (store, actor, login) => resetSecondStep({ store, world }, actor, login)],
+  [
+    'link',
+    (store, actor, login) => orderPasswordLink({ store, world, cipher, baseUrl }, actor, { login, sendsMail: false }),
+  ],
+];
+
+/** As the person, or a stranger with a way in, adds them. */
+async function addWaysIn(store: Store, { login }: Pick<User, 'login'>): Promise<User> {
+  const user = (await findUserByLogin(store, login))!;
+  const { id: userId } = user;
+  assert.equal(await addPasskey(store, user), true);
+  const link = { issuer: 'https://op.example', subject: login, userId, label: login, linkedAtMs: world.nowMs() };
+  await store.writeAll([linkUpstreamStatement(link)]);
+  await offerTotpSeed(store, cipher, { userId, seed: 'JBSWY3DPEHPK3PXP' });
+  await store.writeAll([
+    confirmTotpStatement(userId, 1, world.nowMs()),
+    ...replaceRecoveryCodesStatements(userId, ['abcd-efgh']),
+  ]);
+  await createSession(store, world, { user, method: 'password', address: '-', userAgent: '' });
+  await createPersonalToken(store, world, { userId, name: 'ci', scopes: ['all_user'], expiresAtMs: undefined });
+  return user;
+}
+
+/** With the credential generation that the session read. */
+function addPasskey(store: Store, { id: userId, login, credentialGeneration }: User): Promise<boolean> {
+  const key = { name: 'key', publicKey: Uint8Array.of(1), counter: 0, transports: [], createdAtMs: world.nowMs() };
+  const insert = insertPasskeyStatement({ ...key, id: `passkey of ${login}`, userId });
+  const audit = auditStatement({ kind: 'passkey_added', userId }, world.nowMs());
+  return store.call(addWayInOnce, { userId, credentialGeneration, insert, audit });
+}
+
+async function listWaysIn(store: Store, login: string): Promise<string[]> {
+  const { user, passwordHash } = (await findCredentials(store, login))!;
+  const ways: Readonly<Record<string, boolean>> = {
+    password: passwordHash !== null,
+    address: user.isEmailVerified,
+    'second step': await hasTotp(store, user.id),
+    passkey: (await listPasskeys(store, user.id)).length > 0,
+    'linked account': (await listUpstreamAccounts(store, user.id)).length > 0,
+    session: (await listSessions(store, user.id, world.nowMs())).length > 0,
+    token: (await listPersonalTokens(store, user.id)).length > 0,
+  };
+  return Object.keys(ways).filter((way) => ways[way]);
+}
+
+const promote = (store: Store, login: string) =>
+  setAdministrator({ store, world }, COMMAND_LINE, { login, isAdmin: true });
+
+for (const [way, set] of WAYS)
+  forEachEngine(`a new administrator has no way in if a token without all rights set the ${way}`, async (store) => {
+    const login = 'grace';
+    const before = await addUser({ store, world }, login);
+    await set(store, HELPER, login);
+    await addWaysIn(store, before);
+    assert.equal(await promote(store, login), true);
+    assert.deepEqual(await listWaysIn(store, login), []);
+    const user = (await findUserByLogin(store, login))!;
+    assert.deepEqual([user.isAdmin, user.passwordChangedAtMs, user.hasDelegatedAccess], [true, null, false]);
+    const raised = user.credentialGeneration > before.credentialGeneration;
+    assert.ok(raised, 'tokens of applications, codes and links of before are worthless');
+  });
+
+forEachEngine('a new administrator whom a token without all rights created has no way in', async (store) => {
+  const blank = { name: 'Grace', email: null };
+  await createPerson({ store, world }, HELPER, { ...blank, login: 'grace', isAdmin: false, password: PASSWORD });
+  const invitation = { ...blank, login: 'linus', email: 'helper@evil.example', sendsMail: false };
+  await invitePerson({ store, world, cipher, baseUrl }, HELPER, invitation);
+  for (const login of ['grace', 'linus']) {
+    assert.equal(await promote(store, login), true);
+    assert.deepEqual(await listWaysIn(store, login), [], login);
+  }
+});
+
+forEachEngine('what was set with all rights, or by the person, stays', async (store) => {
+  const login = 'grace';
+  const user = await addUser({ store, world }, login);
+  for (const [, set] of WAYS) await set(store, COMMAND_LINE, login);
+  await addWaysIn(store, user);
+  const before = await listWaysIn(store, login);
+  assert.equal(before.length, 7);
+  assert.equal(await promote(store, login), false);
+  assert.deepEqual(await listWaysIn(store, login), before);
+});
+
+forEachEngine('an administrator who is made one again keeps all ways in', async (store) => {
+  const login = 'grace';
+  await addUser({ store, world }, login);
+  await setEmail({ store, world }, HELPER, { login, email: 'grace@example.org' });
+  await promote(store, login);
+  await resetPassword({ store, world }, COMMAND_LINE, { login, password: PASSWORD, deleteTokens: false });
+  assert.equal(await promote(store, login), false);
+  assert.deepEqual(await listWaysIn(store, login), ['password']);
+});
+
+forEachEngine(
+  'a change without all rights at the moment of the promotion is refused, or ends with it',
+  async (store) => {
+    for (let round = 0; round < 8; round += 1) {
+      const login = `grace${round}`;
+      await addUser({ store, world }, login);
+      const email = `helper${round}@evil.example`;
+      const changes = [
+        setEmail({ store, world }, HELPER, { login, email }),
+        promote(store, login),
+        orderPasswordLink({ store, world, cipher, baseUrl }, HELPER, { login, sendsMail: false }),
+      ];
+      for (const outcome of await Promise.allSettled(changes))
+        if (outcome.status === 'rejected')
+          assert.ok(isFailure(outcome.reason) && outcome.reason.code === 'forbidden', String(outcome.reason));
+      assert.equal((await findUserByLogin(store, login))?.isAdmin, true);
+      assert.equal(await findUserByVerifiedEmail(store, email), undefined);
+    }
+  },
+);
+
+forEachEngine('a passkey that a session adds while it ends is not stored', async (store) => {
+  const user = await addUser({ store, world }, 'grace');
+  await setEmail({ store, world }, HELPER, { login: 'grace', email: 'helper@evil.example' });
+  await promote(store, 'grace');
+  assert.equal(await addPasskey(store, user), false);
+  assert.deepEqual(await listPasskeys(store, user.id), []);
+});
+
+forEachEngine('a new administrator without a way in does not count as one who can sign in', async (store) => {
+  await addUser({ store, world }, 'root', true);
+  await addUser({ store, world }, 'grace');
+  await resetSecondStep({ store, world }, HELPER, 'grace');
+  await promote(store, 'grace');
+  const resign = () => setAdministrator({ store, world }, COMMAND_LINE, { login: 'root', isAdmin: false });
+  await assert.rejects(resign(), /the last administrator who can sign in/);
+  await resetPassword({ store, world }, COMMAND_LINE, { login: 'grace', password: PASSWORD, deleteTokens: false });
+  await resign();
+});
