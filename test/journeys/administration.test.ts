@@ -84,7 +84,8 @@ async function checkPeople(ok: CallOperation): Promise<void> {
   await ok('disablePerson', 'POST /people/ada/disable', { json: {} });
   assert.deepEqual((await ok('listPeople', 'GET /people?state=disabled')).people.map(loginOf), ['ada']);
   await ok('enablePerson', 'POST /people/ada/enable', { json: {} });
-  await ok('setAdministrator', 'PUT /people/ada/admin', { json: { isAdmin: true } });
+  const promoted = await ok('setAdministrator', 'PUT /people/ada/admin', { json: { isAdmin: true } });
+  assert.deepEqual(promoted, { login: 'ada', endedAccess: false });
 }
 
 interface LinkCheck {
@@ -203,6 +204,7 @@ async function checkWebhooks(ok: CallOperation): Promise<void> {
   assert.deepEqual([page.deliveries.length, page.next], [1, page.deliveries[0].id]);
   const detail = await ok('showAnyDelivery', `GET ${path}/deliveries/${delivery}?repository=root/windows`);
   assert.equal(detail.id, delivery);
+  assert.equal((await ok('sendWaitingOfAnyHook', `POST ${path}/send-waiting`, { json: {} })).id, hook.id);
   const since = { since: '2026-01-01T00:00:00Z' };
   assert.equal((await ok('replayAnyHook', `POST ${path}/replay`, { json: since })).id, hook.id);
   assert.doesNotMatch(JSON.stringify([hook, changed]), /sesame|open"/);

@@ -82,6 +82,8 @@ export const hookTextsZh: Texts<typeof hookTexts> = {
   testAccepted: '接收端接受了测试。',
   testRefused: '接收端没有接受测试。',
   testUnderWay: '测试已发送，结果未知。',
+  sendWaiting: '立即发送等待中的投递',
+  waitingSent: '正在发送等待中的投递，不再等到下次尝试时间。',
   enable: '重新启用',
   enabled: 'Webhook 已启用，正在发送暂存的投递。',
   disable: '停用',

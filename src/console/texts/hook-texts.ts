@@ -87,6 +87,8 @@ export const hookTexts = {
   testAccepted: 'The receiver accepted the test.',
   testRefused: 'The receiver did not accept the test.',
   testUnderWay: 'The test was sent; its result is not known yet.',
+  sendWaiting: 'Send what waits now',
+  waitingSent: 'What waited is being sent, without waiting for its next attempt.',
   enable: 'Enable again',
   enabled: 'The webhook is enabled. Held deliveries are being sent.',
   disable: 'Disable',

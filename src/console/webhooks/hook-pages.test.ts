@@ -101,6 +101,27 @@ test('a paused webhook says since when, until when and why, and that a test ends
   await waitForText(client, path, /^(?!.*the webhook is paused)/s);
 });
 
+test('what waits behind a pause and for a retry is sent at once when a person asks', async (t) => {
+  let status = 429;
+  const { service, client, receiver } = await startHookPages(t, (_, response) =>
+    response.writeHead(status, { 'retry-after': '3600' }).end(),
+  );
+  const path = await createHook(client, receiver.url);
+  const hookId = Number(path.split('/').at(-1));
+  assert.doesNotMatch((await client.get(path)).body, /send-waiting/, 'nothing waits');
+  await enqueueTestDelivery(service.store, { hookId, url: receiver.url });
+  await waitForText(client, path, /Nothing is sent since/);
+  status = 200;
+  const sent = await pressButton(client, path, 'send-waiting');
+  assert.equal(sent.location, `${path}?done=sent-waiting`);
+  assert.match(textOf(await client.get(sent.location ?? '')), /What waited is being sent/);
+  await receiver.waitFor(2);
+  await waitForText(client, path, /^(?!.*Nothing is sent since)/s);
+  await pressButton(client, path, 'disable');
+  const held = await client.readRefusal(client.post(`${path}/send-waiting`, await readCsrf(client)));
+  assert.deepEqual([held.status, /the webhook is off/.test(held.body)], [422, true]);
+});
+
 test('a person cannot see, change or detect the repository of another person', async (t) => {
   const { service, client, receiver } = await startHookPages(t);
   const path = await createHook(client, receiver.url);
@@ -117,7 +138,9 @@ test('a person cannot see, change or detect the repository of another person', a
   const forms = [
     REPOSITORY,
     `${tested}/again`,
-    ...['change', 'test', 'enable', 'disable', 'key', 'replay', 'delete'].map((name) => `${path}/${name}`),
+    ...['change', 'test', 'enable', 'disable', 'key', 'send-waiting', 'replay', 'delete'].map(
+      (name) => `${path}/${name}`,
+    ),
   ];
   const fields = { ...csrf, ...FORM, url: receiver.url, confirm: 'yes', since: '2020-01-01T00:00' };
   for (const form of forms) assert.equal((await eve.readRefusal(eve.post(form, fields))).status, 404, form);
@@ -136,7 +159,9 @@ test('every form requires the token of this session, and every page a signed-in 
   const forms = [
     '/webhooks/new',
     REPOSITORY,
-    ...['change', 'test', 'enable', 'disable', 'key', 'replay', 'delete'].map((name) => `${path}/${name}`),
+    ...['change', 'test', 'enable', 'disable', 'key', 'send-waiting', 'replay', 'delete'].map(
+      (name) => `${path}/${name}`,
+    ),
   ];
   for (const form of forms) {
     assert.equal(

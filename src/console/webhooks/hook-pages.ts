@@ -114,6 +114,7 @@ export function renderHook(texts: ConsoleTexts, view: HookPageView): Html {
 ${renderDone(view.done)}${renderMistake(texts, view.mistake)}<div data-part="trouble" class="stack">${renderTrouble(texts, hook, { path, csrfToken })}${renderPause(texts, hook)}</div>
 <div class="row"><form method="post" action="${path}/test">${renderCsrf(csrfToken)}<button${hook.disabled_at === null ? '' : html` class="plain"`}>${t.test}</button></form>
 <a class="button plain" href="${path}/change">${t.edit}</a>
+${hook.disabled_at === null && hook.hookQueue.waiting > 0 ? html`<form method="post" action="${path}/send-waiting">${renderCsrf(csrfToken)}<button class="plain">${t.sendWaiting}</button></form>` : ''}
 ${hook.disabled_at === null ? html`<form method="post" action="${path}/disable">${renderCsrf(csrfToken)}<button class="plain">${t.disable}</button></form>` : ''}</div>
 <div data-part="day">${renderLastDay(texts, hook)}</div>
 <section class="stack" data-part="deliveries" aria-labelledby="deliveries"><h2 id="deliveries">${t.recent}</h2>

@@ -113,6 +113,7 @@ async function showHook(request: PageRequest, { repository, hook }: Reached, mis
         disabled: t.disabledNow,
         key: t.keyChanged,
         keyless: t.keyRemoved,
+        'sent-waiting': t.waitingSent,
       });
   const { csrfToken } = request.session;
   const content = renderHook(texts, {
@@ -175,6 +176,10 @@ const ACTIONS: Readonly<Record<string, Action>> = {
   'remove-key': async ({ hook, path }) => {
     await hook.removeKey();
     return `${path}?done=keyless`;
+  },
+  'send-waiting': async ({ hook, path }) => {
+    await hook.sendWaiting();
+    return `${path}?done=sent-waiting`;
   },
   replay: async ({ hook, path }, submission) => {
     const since = toUtcTime(readTexts(submission.c), readField(submission.form, 'since'));

@@ -40,6 +40,8 @@ export interface OpenHook {
   readonly listDeliveries: (values: Values) => Promise<DeliveryPage>;
   readonly readDelivery: (id: string) => Promise<DeliveryDetail>;
   readonly sendAgain: (id: string) => Promise<DeliveryView>;
+  /** Returns how many wait. */
+  readonly sendWaiting: () => Promise<number>;
   /** Returns how many will be sent. */
   readonly replaySince: (values: Values) => Promise<number>;
 }

@@ -60,6 +60,15 @@ export const redeliver = describeOperation({
   input: ofDelivery,
   output: sentSchema,
 });
+export const sendAllWaiting = describeOperation({
+  ...about,
+  name: 'sendWaitingOfAnyHook',
+  method: 'post',
+  path: '/hooks/{id}/send-waiting',
+  summary: 'Send all deliveries now that wait for a retry or behind a pause',
+  input: ofHook,
+  output: z.object({ id: z.int(), waiting: z.int() }).openapi('SentWaiting'),
+});
 export const replayDeliveries = describeOperation({
   ...about,
   name: 'replayAnyHook',

@@ -12,7 +12,11 @@ const hookSchema = hookJson
   .extend({ repository: z.string().openapi({ description: 'OWNER/NAME' }) })
   .openapi('AnyHook');
 const shownHookSchema = hookSchema
-  .extend({ waiting: z.int().openapi({ description: 'Deliveries that wait or are held' }) })
+  .extend({
+    waiting: z.int().openapi({ description: 'Deliveries that wait or are held' }),
+    failing_since: z.string().nullable().openapi({ description: 'Since when every attempt has failed' }),
+    failed_attempts: z.int().openapi({ description: 'Attempts that failed since then' }),
+  })
   .openapi('AnyHookInDetail');
 
 /** A webhook by its id; with a repository, only if it is of that one. */

@@ -7,10 +7,18 @@ import {
   readDelivery,
   replayFrom,
   sendAgainNow,
+  sendWaiting,
 } from '../management/manage-delivery.ts';
 import type { SendingDependencies } from '../management/management.ts';
 import { testHook } from '../management/test-hook.ts';
-import { listDeliveries, redeliver, replayDeliveries, showDelivery, testAnyHook } from './delivery-operations.ts';
+import {
+  listDeliveries,
+  redeliver,
+  replayDeliveries,
+  sendAllWaiting,
+  showDelivery,
+  testAnyHook,
+} from './delivery-operations.ts';
 import { findAnyHook } from './find-hook.ts';
 
 export function implementDeliveries(management: SendingDependencies): Implementation[] {
@@ -37,6 +45,10 @@ export function implementDeliveries(management: SendingDependencies): Implementa
     implement(redeliver, async ({ delivery, ...reference }) => {
       const { stored } = await findAnyHook(management, reference);
       return await sendAgainNow(management, stored.hook, delivery);
+    }),
+    implement(sendAllWaiting, async (reference) => {
+      const { stored } = await findAnyHook(management, reference);
+      return { id: stored.hook.id, waiting: await sendWaiting(management, stored.hook) };
     }),
     implement(replayDeliveries, async ({ since, ...reference }) => {
       const { stored } = await findAnyHook(management, reference);

@@ -39,8 +39,10 @@ export function implementHooks(dependencies: HookDependencies): Implementation[]
     }),
     implement(showHook, async (reference) => {
       const found = await findAnyHook(management, reference);
-      const { waiting } = await readHookQueueStatus(management.store, found.stored.hook.id);
-      return { ...(await describe(dependencies, found)), waiting };
+      const status = await readHookQueueStatus(management.store, found.stored.hook.id);
+      const { waiting, failingSinceMs, fails } = status;
+      const failing_since = failingSinceMs === null ? null : new Date(failingSinceMs).toISOString();
+      return { ...(await describe(dependencies, found)), waiting, failing_since, failed_attempts: fails };
     }),
     implement(changeHook, async ({ id, repository: name, ...changes }, { actor }) => {
       const target = await find({ id, repository: name }, actor);

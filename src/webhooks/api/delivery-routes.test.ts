@@ -10,6 +10,19 @@ import {
   setUrlSql,
   withHook,
 } from '../../../test/support/hook-log.ts';
+import { statement } from '../../database/store.ts';
+import { realWorld } from '../../world.ts';
+
+const setWaitingSql = statement(
+  'test-set-waiting',
+  'UPDATE deliveries SET lane = 1, due_at_ms = $2, attempts = $3, schedule_from = $4 WHERE id = $1',
+);
+const waitingSql = statement<
+  Record<'id' | 'lane' | 'schedule_from' | 'due_at_ms', number> & { readonly state: string }
+>(
+  'test-list-waiting',
+  'SELECT id, state, lane, schedule_from, due_at_ms FROM deliveries WHERE hook_id = $1 ORDER BY id',
+);
 
 withHook('a delivery shows what was sent and answered, with times, and no secret', async (scene) => {
   const { server, receiver, hookId, log } = scene;
@@ -82,6 +95,29 @@ withHook('a redelivery to an address that is not allowed is refused and sends no
   assert.deepEqual([body.state, body.attempt_log], ['dead', []]);
 });
 
+withHook('what waits for a retry becomes due at once when asked, and nothing else changes', async (scene) => {
+  const { server, store, hookId } = scene;
+  const farMs = realWorld.nowMs() + HOUR_MS;
+  const retrying = await addPast(scene, { state: 'pending' });
+  const reserved = await addPast(scene, { state: 'pending' });
+  const dead = await addPast(scene, { state: 'dead' });
+  await store.write(setWaitingSql, [retrying, farMs, 3, 0]);
+  await store.write(setWaitingSql, [reserved, farMs, 3, 3]);
+  const answer = await server.call('POST', `${HOOKS}/${hookId}/send-waiting`);
+  assert.deepEqual([answer.status, answer.body], [202, { waiting: 2 }]);
+  const rows = await store.read(waitingSql, [hookId]);
+  assert.deepEqual(
+    rows.map(({ id, state, lane, schedule_from, due_at_ms }) => [id, state, lane, schedule_from, due_at_ms < farMs]),
+    [
+      [retrying, 'pending', 0, 3, true],
+      [reserved, 'pending', 1, 3, false],
+      [dead, 'dead', 0, 0, true],
+    ],
+  );
+  await server.call('PATCH', `${HOOKS}/${hookId}`, { json: { url: scene.url, active: false } });
+  checkRefusal(await server.call('POST', `${HOOKS}/${hookId}/send-waiting`), 409, 'CONFLICT');
+});
+
 withHook('a replay sends again what failed for good since then', async (scene) => {
   const { server, store, hookId } = scene;
   const early = await addPast(scene, { state: 'dead', hour: 0 });
@@ -122,6 +158,7 @@ withHook('the log is for those who may administer the repository, with a token f
     ['GET', `${log}/${id}`],
     ['POST', `${log}/${id}/redeliver`],
     ['POST', `${HOOKS}/${hookId}/replay?since=2026-01-01T00:00:00Z`],
+    ['POST', `${HOOKS}/${hookId}/send-waiting`],
   ];
   for (const [method, path] of requests) {
     assert.equal((await server.call(method, path, { token: '' })).status, 401);

@@ -12,6 +12,7 @@ import {
   replayParameters,
   replaySince,
   sendAgain,
+  sendWaiting,
 } from '../management/manage-delivery.ts';
 import { findHook } from '../management/manage-hook.ts';
 import type { ManagementDependencies, SendingDependencies } from '../management/management.ts';
@@ -20,6 +21,7 @@ import { describeRoutes, hookPath, type RouteDocument } from './api-documents.ts
 
 const SCOPE = 'all_hook';
 const HOOK = '/repos/:owner/:repo/hooks/:id';
+const waitingJson = z.object({ waiting: z.int() }).openapi('SentWaitingOfHook');
 const replayJson = z.object({ replayed: z.int() }).openapi('Replay');
 
 type HookContext = Context<IdentityEnv>;
@@ -54,6 +56,10 @@ function addSendingAgain(
   routes.post(`${HOOK}/deliveries/:delivery_id/redeliver`, dependencies.requireScope(SCOPE), async (c) => {
     const hook = await locateHook(c, dependencies);
     return c.json(await sendAgain(dependencies, hook, c.req.param('delivery_id')), 202);
+  });
+  routes.post(`${HOOK}/send-waiting`, dependencies.requireScope(SCOPE), async (c) => {
+    const hook = await locateHook(c, dependencies);
+    return c.json({ waiting: await sendWaiting(dependencies, hook) }, 202);
   });
   routes.post(`${HOOK}/replay`, dependencies.requireScope(SCOPE), async (c) => {
     const hook = await locateHook(c, dependencies);
@@ -114,6 +120,15 @@ const DOCUMENTS: readonly RouteDocument[] = [
     tags,
     request: { params: deliveryPath },
     responses: { 202: asJson('It will be sent', deliveryJson) },
+  },
+  {
+    method: 'post',
+    path: `${HOOK_PATH}/send-waiting`,
+    summary: 'Send all waiting deliveries now',
+    description: 'Deliveries that wait for a retry or behind a pause; each gets a new schedule of attempts.',
+    tags,
+    request: { params: hookPath },
+    responses: { 202: asJson('How many wait', waitingJson) },
   },
   {
     method: 'post',

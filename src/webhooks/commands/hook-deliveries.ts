@@ -9,6 +9,7 @@ import {
   listDeliveries,
   redeliver,
   replayDeliveries,
+  sendAllWaiting,
   showDelivery,
   testAnyHook,
 } from '../administration/delivery-operations.ts';
@@ -46,6 +47,11 @@ export function addDeliveryCommands(command: Command, open: OpenWebhooks): void 
   ).action(async (text: string, id: string, delivery: string, options: HookOptions) =>
     sendAgain(open, { ...parseHookReference(text, id), delivery }, options),
   );
+  addHookCommand(
+    command,
+    'send-waiting <owner/name> <id>',
+    'Send all deliveries now that wait for a retry or behind a pause; the running service sends them',
+  ).action(sendWaiting.bind(undefined, open));
   addHookCommand(
     command,
     'replay <owner/name> <id>',
@@ -204,6 +210,15 @@ async function sendAgain(
   printSent(sent, options);
   if (sent.attempt !== null && !sent.accepted)
     throw new Failure('unavailable', 'The receiver did not accept it; the service tries again');
+}
+
+async function sendWaiting(open: OpenWebhooks, text: string, id: string, options: HookOptions): Promise<void> {
+  const reference = parseHookReference(text, id);
+  await using operator = await open(options);
+  const answer = await operator.call(sendAllWaiting, reference);
+  if (options.json) return printJson(answer);
+  const { waiting } = answer;
+  print(`${waiting} waiting ${waiting === 1 ? 'delivery' : 'deliveries'} of webhook ${answer.id} will be sent now`);
 }
 
 interface ReplayOptions extends HookOptions {

@@ -76,6 +76,8 @@ async function show(open: OpenWebhooks, text: string, id: string, options: HookO
     ['disabled reason', hook.disabled_reason],
     ['result code', hook.result_code],
     ['result', hook.result?.slice(0, 200).replaceAll('\n', ' ') ?? null],
+    ['failing since', hook.failing_since],
+    ['failed attempts', hook.failing_since === null ? null : hook.failed_attempts],
     ['waiting', hook.waiting],
   ]);
   remarkPause(hook);

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { after, before, test } from 'node:test';
 import { startReceiver } from '../../../test/support/receiver.ts';
 import { runTrivet } from '../../../test/support/run-trivet.ts';
@@ -54,6 +55,16 @@ test('one delivery is shown with its attempts, by its id or by the UUID that the
   const detail = JSON.parse(await trivet('hook', 'deliveries', 'ada/doors', id, '--delivery', uuid, '--json'));
   assert.equal(await trivet('hook', 'deliveries', 'ada/doors', id, '--delivery', String(detail.id)), shown);
   assert.equal(detail.attempt_log[0].response_body, 'not today');
+  const facts = await trivet('hook', 'show', 'ada/doors', id);
+  assert.match(facts, /^failing since +\d{4}-\d\d-\d\dT\S+Z$/m);
+  assert.match(facts, /^failed attempts +1$/m);
+  using database = new DatabaseSync(join(dataDir, 'trivet.db'), { readOnly: true });
+  const [counted] = database.prepare('SELECT SUM(failed) AS failed FROM delivery_minutes').all();
+  assert.ok(Number(counted?.failed) >= 1, 'the overview counts it');
+  assert.equal(
+    await trivet('hook', 'send-waiting', 'ada/doors', id),
+    `0 waiting deliveries of webhook ${id} will be sent now`,
+  );
 });
 
 test('after a change of the key, trivet listen takes the former key by webhook-signature, and no other', async () => {
@@ -119,11 +130,20 @@ test('what a receiver answers gives the terminal no orders', async () => {
   for (const text of [stderr, listed]) assert.doesNotMatch(text, /(?!\n)\p{Cc}|\p{Bidi_Control}/u);
 });
 
+test('an unknown webhook is refused with those that there are', async () => {
+  await trivet('repo', 'create', 'ada/windows');
+  const show = async () => (await runTrivet(['hook', 'show', 'ada/windows', '99'], { env })).stderr.trim();
+  assert.equal(await show(), 'Webhook not found: ada/windows has no 99, it has no webhook');
+  const made = await trivet('hook', 'create', 'ada/windows', '--url', 'https://1.1.1.1/', '--json');
+  assert.equal(await show(), `Webhook not found: ada/windows has no 99, it has ${JSON.parse(made).id}`);
+});
+
 const mistakes: [argv: string, message: RegExp][] = [
   ['hook update ada/doors 1', /^Cannot update the webhook: nothing to change is named/],
   ['hook update ada/doors 1 --events push,pull', /--events must be of push, .*, got "pull"/],
   ['hook update ada/doors 1 --password=', /--password must not be empty, --no-password takes it away/],
   ['hook create ada/doors --url https://example.com/ --sign', /--sign needs --password, the key of the signature/],
+  ['hook create ada/doors --url https://example.com/ --sign --password=', /--sign needs --password/],
   ['hook update ada/doors x --sign', /the id must be a whole number, got "x"/],
   ['hook update ada/doors 1 --profile gitcoda', /profile must be one of gitcode, gitee, github, gitlab, got "gitcoda"/],
   ['hook replay ada/doors 1 --since yesterday', /since must be an ISO 8601 time with Z or an offset, got "yesterday"/],

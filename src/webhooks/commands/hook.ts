@@ -75,7 +75,7 @@ interface CreateOptions extends HookOptions {
 
 async function create(open: OpenWebhooks, repository: string, options: CreateOptions): Promise<void> {
   parseRepositoryName(repository);
-  if (options.sign && options.password === undefined)
+  if (options.sign && !options.password)
     throw new Failure('invalid', 'Cannot create the webhook: --sign needs --password, the key of the signature');
   const given = {
     url: options.url,

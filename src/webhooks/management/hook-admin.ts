@@ -22,7 +22,7 @@ import { refuseUnknown } from '../repositories/repository-access.ts';
 import { toRepositoryJson } from '../repositories/repository-json.ts';
 import { countRepositoriesOfOwner, listRepositoriesOfOwner } from '../repositories/repository-store.ts';
 import { toHookJson } from './hook-json.ts';
-import { readDelivery, readDeliveryPage, replaySince, sendAgain } from './manage-delivery.ts';
+import { readDelivery, readDeliveryPage, replaySince, sendAgain, sendWaiting } from './manage-delivery.ts';
 import {
   createHook,
   deleteHook,
@@ -171,6 +171,7 @@ function openHook(dependencies: SendingDependencies, { caller, repository, store
     listDeliveries: (values: Parameters) => readDeliveryPage(dependencies, hook.id, dropAbsent(values)),
     readDelivery: (id: string) => readDelivery(dependencies, hook.id, id),
     sendAgain: (id: string) => sendAgain(dependencies, hook, id),
+    sendWaiting: () => sendWaiting(dependencies, hook),
     replaySince: (values: Parameters) => replaySince(dependencies, hook, dropAbsent(values)),
   };
 }

@@ -3,13 +3,13 @@ import { z } from '@hono/zod-openapi';
 import { Failure } from '../../errors.ts';
 import { decodeText } from '../delivery/queue/attempt-record.ts';
 import { findDelivery, findSearchEnd, type LogFilter, listDeliveries } from '../delivery/queue/delivery-log-store.ts';
-import { replay } from '../delivery/queue/delivery-restart-store.ts';
+import { replay, restartWaiting } from '../delivery/queue/delivery-restart-store.ts';
 import { isUuid, periodOfUuid } from '../delivery/queue/delivery-uuid.ts';
 import { DELIVERY_STATES, type StoredState } from '../delivery/schedule/delivery.ts';
 import { shortRef } from '../events/event.ts';
 import { EVENT_KINDS, type EventKind } from '../events/event-kind.ts';
 import type { Hook } from '../hooks/hook.ts';
-import { type HookHold, readHold } from '../hooks/hook-status-store.ts';
+import { type HookHold, readHold, readHookQueueStatus } from '../hooks/hook-status-store.ts';
 import { integerParameter, type Parameters, parseId, parseKnownParameters } from '../parameters/parameters.ts';
 import {
   type attemptJson,
@@ -226,6 +226,18 @@ export async function replayFrom(dependencies: Management, hook: Hook, since: nu
   const replayed = await replay(dependencies.store, hook.id, since, dependencies.world.nowMs());
   dependencies.wakeDeliveries();
   return replayed;
+}
+
+/** All that waits for a retry or behind a pause, now; returns how many wait, at most 10,000. Throws `conflict` for a hook that is off. */
+export async function sendWaiting(dependencies: Management, hook: Hook): Promise<number> {
+  const { store, world } = dependencies;
+  if (hook.disabledAtMs !== null)
+    throw new Failure('conflict', 'Cannot send what waits: the webhook is off, and enabling it sends what is held');
+  await dependencies.guard.checkUrl(hook.url);
+  const { waiting } = await readHookQueueStatus(store, hook.id);
+  await restartWaiting(store, hook.id, world.nowMs());
+  dependencies.wakeDeliveries();
+  return waiting;
 }
 
 /** A delivery is named by its number, or by the UUID that its receiver saw. */

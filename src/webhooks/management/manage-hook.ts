@@ -15,12 +15,13 @@ import {
   findHookOfRepository,
   type HookChange,
   insertHook,
+  listHooks,
   removeHook,
   type StoredHook,
 } from '../hooks/hook-store.ts';
 import { flagParameter, integerParameter } from '../parameters/parameters.ts';
 import { nextNumber } from '../repositories/number-store.ts';
-import type { Repository } from '../repositories/repository.ts';
+import { fullNameOf, type Repository } from '../repositories/repository.ts';
 import { refuseDeleted } from '../repositories/repository-access.ts';
 import type { Management } from './management.ts';
 import { listHookRecords, recordHookChange } from './record-change.ts';
@@ -171,15 +172,22 @@ export async function deleteHook(dependencies: Management, { repository, stored,
 
 export async function findHook(dependencies: Management, repository: Repository, id: number): Promise<StoredHook> {
   const stored = await findHookOfRepository(dependencies.store, repository.id, id);
-  if (stored === undefined) throw refuseUnknownHook(String(id), repository);
-  return stored;
+  if (stored !== undefined) return stored;
+  throw refuseUnknownHook(
+    id,
+    repository,
+    await listHooks(dependencies.store, repository.id, { size: MAX_HOOKS, offset: 0 }),
+  );
 }
 
-function refuseUnknownHook(id: string, repository: Repository): Failure {
-  return new Failure('not_found', `Webhook not found: ${repository.ownerLogin}/${repository.path} has no ${id}`, {
-    errorCode: 1003,
-    errorCodeName: 'NOT_EXIST',
-  });
+/** With the ids that there are: the caller administers the repository, and may list them. */
+function refuseUnknownHook(id: number, repository: Repository, others: readonly StoredHook[]): Failure {
+  const name = fullNameOf(repository);
+  const details = { errorCode: 1003, errorCodeName: 'NOT_EXIST' };
+  if (others.length === 0)
+    return new Failure('not_found', `Webhook not found: ${name} has no ${id}, it has no webhook`, details);
+  const ids = others.map(({ hook }) => hook.id).join(', ');
+  return new Failure('not_found', `Webhook not found: ${name} has no ${id}, it has ${ids}`, details);
 }
 
 function readEvents(parameters: NewHookParameters): Partial<Record<EventKind, boolean>> {

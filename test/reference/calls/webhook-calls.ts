@@ -54,6 +54,7 @@ async function callOwnHooks({ api, url, doors }: OwnHooks): Promise<void> {
   const delivery = { params: { path: { ...one.params.path, delivery_id: String(deliveries[0]!.id) } } };
   await api.GET(`${hooks}/{id}/deliveries/{delivery_id}`, delivery);
   await api.POST(`${hooks}/{id}/deliveries/{delivery_id}/redeliver`, delivery);
+  await api.POST(`${hooks}/{id}/send-waiting`, one);
   await api.POST(`${hooks}/{id}/replay`, { params: { ...one.params, query: { since: SINCE } } });
   await api.DELETE(`${hooks}/{id}`, one);
 }
@@ -78,6 +79,7 @@ export async function callAllRepositories({ api, receiverUrl }: Calls): Promise<
   const delivery = { params: { path: { id, delivery: String(tested.delivery) } } };
   await api.GET(`${API}/hooks/{id}/deliveries/{delivery}`, delivery);
   await api.POST(`${API}/hooks/{id}/deliveries/{delivery}/redeliver`, { ...delivery, body: {} });
+  await api.POST(`${API}/hooks/{id}/send-waiting`, { ...one, body: {} });
   await api.POST(`${API}/hooks/{id}/replay`, { ...one, body: { since: SINCE } });
   await api.DELETE(`${API}/hooks/{id}`, one);
   await api.DELETE(`${API}/repositories/{owner}/{name}`, windows);

@@ -131,6 +131,28 @@ export async function replay(store: Store, hookId: number, sinceMs: number, nowM
   }
 }
 
+// Retries alone: new deliveries are due already, and a reserved one is about to be attempted.
+const restartWaitingSql: Statement<{ id: number }> = statement(
+  'delivery_restart_waiting',
+  `UPDATE deliveries SET ${setRequested('$3')} WHERE hook_id = $1 AND id IN
+     (SELECT w.id FROM deliveries w WHERE w.hook_id = $1 AND w.id > $2 AND w.state = 'pending'
+        AND w.lane = ${LANE_NUMBERS.retry} AND w.attempts > w.schedule_from
+      ORDER BY w.id LIMIT $4)
+   RETURNING id`,
+);
+
+/** Makes the deliveries due that wait for a retry, a page at a time, and ends the pause. A held hook queue stays held. */
+export async function restartWaiting(store: Store, hookId: number, nowMs: number): Promise<void> {
+  for (let afterId = 0; ; ) {
+    const [rows = []] = await store.writeAll([
+      { statement: restartWaitingSql, parameters: [hookId, afterId, nowMs, REPLAY_PAGE] },
+      { statement: endPauseSql, parameters: [hookId, nowMs] },
+    ]);
+    if (rows.length < REPLAY_PAGE) return;
+    afterId = Math.max(...rows.map((row) => row.id as number));
+  }
+}
+
 const recoverHookQueueSql: Statement = statement(
   'endpoint_recover',
   `UPDATE endpoint_queue SET fails = 0, failing_since_ms = NULL, version = version + 1, openings = 0, paused_since_ms = NULL,
