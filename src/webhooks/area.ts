@@ -82,8 +82,7 @@ export function createWebhooksArea(dependencies: WebhooksDependencies): Webhooks
     cipher,
     guard,
     ca,
-    onAttempt: (hookId, { outcome, timingsMs }) =>
-      minutes.count({ hookId, isAccepted: outcome.kind === 'accepted', durationMs: timingsMs.total }),
+    onAttempt: minutes.count,
   });
   const management = createManagement({
     store,

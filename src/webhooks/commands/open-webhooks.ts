@@ -11,6 +11,7 @@ import { type AddressGuard, createAddressGuard, type ExplainedRefusal } from '..
 import type { HookDependencies } from '../administration/implement-hooks.ts';
 import { implementWebhooks } from '../administration/implement-webhooks.ts';
 import { readAuthorities } from '../delivery/send/delivery-authorities.ts';
+import { createDeliveryMinutes } from '../delivery/statistics/delivery-minutes-worker.ts';
 import { createDeliveryWorker, type DeliveryWorker } from '../delivery/worker/delivery-worker.ts';
 import { createManagement, type SendingDependencies } from '../management/management.ts';
 
@@ -53,11 +54,13 @@ function createManagementOnStore(cli: CliStore, others: OtherAreas): SendingDepe
 function createManualOnStore(cli: CliStore, guard: AddressGuard): SendingDependencies['manual'] {
   const withWorker = async <T>(work: (worker: DeliveryWorker) => Promise<T>): Promise<T> => {
     const ca = readAuthorities(cli.config.webhooks.caFile);
-    const worker = createDeliveryWorker({ ...cli, metrics: createMetrics(), guard, ca });
+    const minutes = createDeliveryMinutes(cli);
+    const worker = createDeliveryWorker({ ...cli, metrics: createMetrics(), guard, ca, onAttempt: minutes.count });
     try {
       return await work(worker);
     } finally {
       await worker.stop();
+      await minutes.stop();
     }
   };
   return {

@@ -7,20 +7,15 @@ import type { Log } from '../../../telemetry/log.ts';
 import { createRoundWorker } from '../../../workers/round-worker.ts';
 import type { Worker } from '../../../workers/worker.ts';
 import type { World } from '../../../world.ts';
+import type { SendReport } from '../send/send-report.ts';
 import { addDeliveryMinutes, DURATION_EDGES_MS, type HookMinute, minuteOf } from './delivery-minute-store.ts';
 
 const WRITE_EVERY_MS = 2000;
 /** Hooks and minutes that wait for the store; more are not counted while it is away. */
 const MAX_WAITING = 20_000;
 
-export interface CountedAttempt {
-  readonly hookId: number;
-  readonly isAccepted: boolean;
-  readonly durationMs: number;
-}
-
 export interface DeliveryMinutes extends Worker {
-  count(attempt: CountedAttempt): void;
+  readonly count: (hookId: number, report: Pick<SendReport, 'outcome' | 'timingsMs'>) => void;
 }
 
 interface Count {
@@ -49,13 +44,13 @@ export function createDeliveryMinutes({ store, world, log }: DeliveryMinutesDepe
   const worker = createRoundWorker({ name: 'delivery-minutes', restMs: WRITE_EVERY_MS, world, log, round: write });
   return {
     ...worker,
-    count({ hookId, isAccepted, durationMs }) {
+    count(hookId, { outcome, timingsMs }) {
       const minute = minuteOf(world.nowMs());
       const key = `${minute} ${hookId}`;
       const count = waiting.get(key) ?? emptyCount(hookId, minute);
       if (waiting.size < MAX_WAITING) waiting.set(key, count);
-      count[isAccepted ? 'accepted' : 'failed'] += 1;
-      const edge = DURATION_EDGES_MS.findIndex((edgeMs) => durationMs < edgeMs);
+      count[outcome.kind === 'accepted' ? 'accepted' : 'failed'] += 1;
+      const edge = DURATION_EDGES_MS.findIndex((edgeMs) => timingsMs.total < edgeMs);
       count.durations[edge === -1 ? DURATION_EDGES_MS.length : edge]! += 1;
     },
     async stop() {
