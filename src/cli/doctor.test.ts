@@ -29,7 +29,18 @@ test('a healthy store passes, and what is missing is named with what to do', asy
   });
   const healthy = await examine({});
   assert.equal(healthy.code, 0, healthy.stderr);
-  for (const name of ['settings', 'store', 'keys', 'clock', 'accounts', 'HTTP port', 'gRPC port', 'disk', 'callers'])
+  for (const name of [
+    'settings',
+    'store',
+    'keys',
+    'clock',
+    'accounts',
+    'HTTP port',
+    'gRPC port',
+    'disk',
+    'callers',
+    'addresses',
+  ])
     assert.equal(healthy.find(name)?.state, 'ok', name);
 });
 
@@ -58,12 +69,15 @@ test('each fault is found', async () => {
 
   const open = await examine({ HOST: '0.0.0.0', PREDICTION_AUTH: 'off', AUTH_URL: 'https://id.example.org' });
   assert.deepEqual([open.find('callers')?.state, open.find('trusted proxies')?.state], ['warn', 'warn']);
+  assert.match(open.find('addresses')?.found ?? '', /BASE_URL is not set: links .* lead to port \d+ of this machine/);
+  const named = { BASE_URL: 'https://api.example.org', AUTH_URL: 'https://id.example.org', HOST: '0.0.0.0' };
+  assert.equal((await examine(named)).find('addresses')?.state, 'ok');
 
   const plain = await examine({ AUTH_URL: 'http://id.example.org' });
   assert.match(plain.find('trusted proxies')?.found ?? '', /travel without encryption/);
 });
 
-test('a repository of notices that is absent, or that no administrator owns, is seen', async () => {
+test('a repository of notices that is absent, or that others than administrators own, is seen', async () => {
   const env = { TRIVET_DATA_DIR: join(folder, 'notices') };
   const trivet = async (line: string) => {
     const { code, stderr } = await runTrivet(line.split(' '), { env });
@@ -83,11 +97,13 @@ test('a repository of notices that is absent, or that no administrator owns, is 
   await trivet('repo create ada/notices --private');
   await trivet('repo create grace/notices --private');
   assert.equal((await find('Ada/Notices'))?.state, 'ok');
-  assert.match((await find('grace/notices'))?.found ?? '', /no administrator owns it/);
+  assert.match((await find('grace/notices'))?.found ?? '', /not all its owners are administrators/);
   await trivet('org create ops --owner grace');
   await trivet('repo create ops/notices --private');
   assert.equal((await find('ops/notices'))?.state, 'warn');
   await trivet('org add ops ada --role owner');
+  assert.equal((await find('ops/notices'))?.state, 'warn', 'the other owner is no administrator');
+  await trivet('org remove ops grace');
   assert.equal((await find('ops/notices'))?.state, 'ok');
 });
 

@@ -2,7 +2,7 @@
  * What a command about the administration speaks to: a running service when one is named or signed in to, otherwise the
  * store of this machine. The same operations either way, and so the same output.
  */
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { readConfig, readUserEnvironment } from '../config/config.ts';
 import { hasDatabase } from '../database/startup/open-store.ts';
 import { Failure } from '../errors.ts';
@@ -31,6 +31,13 @@ export function addServiceOptions(command: Command): Command {
 /** The same for commands about webhooks, whose --url is the address of a receiver. */
 export function addServiceOptionsBesideUrl(command: Command): Command {
   return addToken(command.option('--service <url>', SERVICE));
+}
+
+/** For a command that refuses to speak to a service: it knows the options, to say why. */
+export function addRefusedServiceOptions(command: Command): Command {
+  const hidden = ['--url, --service <url>', '--token <token>'].map((flags) => new Option(flags).hideHelp());
+  for (const option of hidden) command.addOption(option);
+  return command;
 }
 
 function addToken(command: Command): Command {

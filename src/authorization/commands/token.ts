@@ -1,7 +1,7 @@
 /** `trivet token`: personal access tokens, for operators. Made on the store only; listed and revoked at a running service too. */
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { type CliStore, openCliStore } from '../../command-line/open-cli-store.ts';
-import { addServiceOptions, refuseService, type ServiceOptions } from '../../command-line/open-operator.ts';
+import { addRefusedServiceOptions, refuseService, type ServiceOptions } from '../../command-line/open-operator.ts';
 import { formatTable, print, printJson } from '../../command-line/output.ts';
 import { Failure } from '../../errors.ts';
 import { findUserByLogin, type User } from '../accounts/user-store.ts';
@@ -14,7 +14,7 @@ const DAY_MS = 86_400_000;
 
 export function createTokenCommand(): Command {
   const command = new Command('token').description('Create, list and revoke personal access tokens');
-  addServiceOptions(command.command('create'))
+  addRefusedServiceOptions(command.command('create'))
     .description('Create a token, on the store only; it is printed once, alone on standard output')
     .requiredOption('--user <login>', 'whom it speaks for')
     .requiredOption('--name <name>', 'what it is for')
@@ -57,7 +57,7 @@ function parseDuration(text: string): number {
 
 /** Why it is not an operation of the administration API. */
 const STORE_ONLY =
-  'Cannot create a token for another person at a service: an administrator could act as anybody without a trace of it in what that person sees. Run the command on the store, or let the person make it: on the page Personal access tokens, or by POST /api/v5/user/tokens';
+  'Cannot create a token for another person at a service: an administrator could act as anybody without a trace of it in what that person sees. Run the command on the store, or let the person make it: on the page Personal access tokens, or by POST /api/v5/user/access_tokens';
 
 async function create(options: CreateOptions): Promise<void> {
   const { user: login, name, scope, repository, expires, json } = options;

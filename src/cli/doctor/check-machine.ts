@@ -15,6 +15,7 @@ export async function checkMachine(config: Config, nowMs: number): Promise<Check
     ...checkCertificate(config, nowMs),
     ...checkProxies(config),
     ...checkCallers(config),
+    checkAddresses(config),
   ];
 }
 
@@ -113,4 +114,14 @@ function checkCallers({ server: { host }, prediction: { auth } }: Config): Check
       advice,
     ),
   ];
+}
+
+/** Without settings, links name the port that the service listens at, which a container may publish as another one. */
+function checkAddresses({ server: { host, httpPort, baseUrl, authUrl } }: Config): Check {
+  const name = 'addresses';
+  const absent = [baseUrl === undefined ? 'BASE_URL' : '', authUrl === undefined ? 'AUTH_URL' : ''].filter(Boolean);
+  if (absent.length === 0) return ok(name, `BASE_URL is ${baseUrl}, AUTH_URL is ${authUrl}`);
+  if (LOOPBACK.test(host)) return ok(name, `links lead to port ${httpPort} of this machine`);
+  const found = `HOST is ${host}, and ${absent.join(' and ')} ${absent.length === 1 ? 'is' : 'are'} not set: links on pages, in mails and in events lead to port ${httpPort} of this machine`;
+  return warn(name, found, 'Set them to the address, with the published port, at which others reach the service');
 }

@@ -1,4 +1,4 @@
-/** The repository of NOTICE_REPOSITORY: its owner reads of the webhooks of all owners, so an administrator has to own it. */
+/** The repository of NOTICE_REPOSITORY: its owners read of the webhooks of all owners, so administrators alone may own it. */
 import { findOrganizationByLogin, listMembers } from '../../authorization/accounts/organization-store.ts';
 import { findUserById, findUserByLogin, type User } from '../../authorization/accounts/user-store.ts';
 import type { InspectedStore } from '../../database/startup/inspect-store.ts';
@@ -19,9 +19,14 @@ export async function checkNotices(store: Reader, fullName: string | undefined):
     const advice = `Create it, before another account takes the name: trivet repo create ${fullName} --private`;
     return warn(NAME, `NOTICE_REPOSITORY is "${fullName}", which does not exist: no notice is published`, advice);
   }
-  if (owner.people.some(isAdministrator)) return ok(NAME, `are published to "${fullName}"`);
-  const found = `NOTICE_REPOSITORY is "${fullName}", and no administrator owns it: its owner gets the notices of all webhooks`;
-  return warn(NAME, found, 'Name a repository of an administrator, or of an organization that one owns');
+  const isOfAdministrators = owner.people.length > 0 && owner.people.every(isAdministrator);
+  if (isOfAdministrators) return ok(NAME, `are published to "${fullName}"`);
+  const found = `NOTICE_REPOSITORY is "${fullName}", and not all its owners are administrators: each owner gets the notices of all webhooks`;
+  return warn(
+    NAME,
+    found,
+    'Name a repository of an administrator, or of an organization that administrators alone own',
+  );
 }
 
 interface RepositoryOwner {
