@@ -15,18 +15,24 @@ export function formatSummaries(summaries: readonly TargetSummary[]): string {
       validation?.mdape.toFixed(1),
     ]),
   );
-  const physics = summaries.filter(({ imported }) => imported === undefined).map(formatPhysics);
+  const own = summaries.filter(({ imported }) => imported === undefined);
   const imported = summaries.flatMap(formatImported);
   return [
     table,
-    ...(physics.length > 0 ? [`Physics\n${physics.join('\n')}`] : []),
+    ...(own.length > 0 ? [formatPhysics(own)] : []),
     ...(imported.length > 0 ? [`Imported\n${imported.join('\n')}`] : []),
   ].join('\n\n');
 }
 
-function formatPhysics({ podType, target, physics }: TargetSummary): string {
-  const prices = Object.entries(physics).map(([name, price]) => `${Number(price.toPrecision(3))} × ${name}`);
-  return `  ${target.toUpperCase()} (${podType}) ms = ${prices.join(' + ')}`;
+/** The price of each term, which the physics adds up. */
+function formatPhysics(summaries: readonly TargetSummary[]): string {
+  const terms = [...new Set(summaries.flatMap(({ physics }) => Object.keys(physics)))];
+  const columns = summaries.map(({ podType, target }) => `${target.toUpperCase()} (${podType})`);
+  const rows = terms.map((term) => [
+    term,
+    ...summaries.map(({ physics: { [term]: price } }) => (price === undefined ? null : Number(price.toPrecision(3)))),
+  ]);
+  return formatTable(['physics: ms for one', ...columns], rows);
 }
 
 function formatImported({ podType, target, imported }: TargetSummary): string[] {

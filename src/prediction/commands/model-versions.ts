@@ -126,13 +126,21 @@ async function show(open: OpenModels, name: string, options: OutputOptions): Pro
   const version = await operator.call(showVersion, { id: name });
   if (options.json) return printJson(version);
   const { source = {}, parameters = {}, learned } = readLineage(version);
-  print(`${version.id}${version.isPromoted ? ' (served)' : ''}`);
-  print(`made ${new Date(version.createdAtMs).toISOString()}, ${version.sizeBytes} bytes, SHA-256 ${version.checksum}`);
-  if (version.parentVersion !== undefined) print(`after ${formatModelId(version.name, version.parentVersion)}`);
-  print(`from ${formatFacts(source)}`);
-  if (Object.keys(parameters).length > 0) print(`by ${formatFacts(parameters)}`);
+  print(formatTable(['version', version.id], describeVersion(version)));
+  print(`\n${formatTable(['origin', 'value'], listFacts(source))}`);
+  if (Object.keys(parameters).length > 0) print(`\n${formatTable(['parameter', 'value'], listFacts(parameters))}`);
   print(`\n${formatLive(version)}`);
   print(`\n${formatSummaries(learned)}`);
+}
+
+function describeVersion({ isPromoted, createdAtMs, name, parentVersion, sizeBytes, checksum }: VersionJson): Cell[][] {
+  return [
+    ['served', isPromoted ? 'yes' : 'no'],
+    ['made', new Date(createdAtMs).toISOString()],
+    ...(parentVersion === undefined ? [] : [['after', formatModelId(name, parentVersion)]]),
+    ['size', `${sizeBytes} bytes`],
+    ['SHA-256', checksum],
+  ];
 }
 
 /** The accuracy by the reports to all processes. */
@@ -162,12 +170,10 @@ function readLineage({ lineage }: VersionJson): Lineage {
 }
 
 /** `judgedRows: 1408` → `judged rows 1408`; what is empty is left out. */
-function formatFacts(facts: Facts): string {
+function listFacts(facts: Facts): Cell[][] {
   return Object.entries(facts)
     .map(([name, value]) => [name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`), formatFact(value)])
-    .filter(([, text]) => text !== '')
-    .map(([name, text]) => `${name} ${text}`)
-    .join(', ');
+    .filter(([, text]) => text !== '');
 }
 
 function formatFact(value: unknown): string {

@@ -43,7 +43,10 @@ test('a model is trained, asked, moved to another name and rolled back', async (
     [200, 6, 0.2, 3, { kind: 'absolute' }],
   );
   assert.equal(parameters?.statistic, 'p50');
-  assert.match((await runTrivet(['model', 'show', 'm'], { env })).stdout, /\nby statistic p50, trees 200, .*l2 3,/);
+  const { stdout: facts } = await runTrivet(['model', 'show', 'm'], { env });
+  assert.match(facts, /^version +m@1\nserved +yes\n/);
+  assert.match(facts, /^parameter +value$[\s\S]*^trees +200$[\s\S]*^l2 +3$/m);
+  assert.match(facts, /^physics: ms for one +TTFT \(all\) +TPOT \(all\)$/m);
   const table = (await runTrivet(['model', 'list', '--model', 'm'], { env })).stdout;
   assert.match(
     table,
