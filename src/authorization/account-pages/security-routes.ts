@@ -4,7 +4,7 @@ import { Failure } from '../../errors.ts';
 import { readField, toMistake } from '../../pages/page-routes.ts';
 import { findDone } from '../../pages/signed-in-pages.ts';
 import { checkAttempt, forgiveAttempt } from '../accounts/attempt-store.ts';
-import { auditStatement } from '../accounts/audit-store.ts';
+import { auditStatement, kindOfNewPassword } from '../accounts/audit-store.ts';
 import { deletePasskeyStatement, listPasskeys } from '../accounts/passkey-store.ts';
 import { changePasswordOnce } from '../accounts/password-store.ts';
 import { endOtherSessionsStatement, keepSessionStatement } from '../accounts/session-store.ts';
@@ -106,7 +106,7 @@ function addPasswordForm({ context, form }: AccountPages): void {
     }
     const nowMs = context.world.nowMs();
     const revokesTokens = submission.form.has('revoke');
-    const event = { kind: 'password_changed', userId: user.id, address: clientAddress(c) } as const;
+    const event = { kind: kindOfNewPassword(user), userId: user.id, address: clientAddress(c) };
     const ending = { reason: 'password', userId: user.id, endsPersonal: revokesTokens } as const;
     const countEnded = await prepareEndedCount(context, ending);
     const isChanged = await context.store.call(changePasswordOnce, {

@@ -24,7 +24,7 @@ export function createSessionGuard(context: SignInContext, listMore: ListSection
       ...listMore(person, locale),
       ...listAccountSections(chooseMessages(locale), person),
     ],
-    findAdvice: ({ user }, locale) => findAdvice(chooseMessages(locale), context.store, user.id),
+    findAdvice: ({ user }, locale) => findAdvice(chooseMessages(locale), context, user.id),
     keepOnce: (session, path, text) => keepOnce(context, { sessionId: session.id, path, texts: [text] }),
     takeOnce: async (session, path, token) => (await takeKept(context, { sessionId: session.id, path }, token))?.[0],
   };

@@ -3,6 +3,7 @@
  * its time. An audit row is inserted in the same transaction as the change, so neither exists without the other.
  */
 import { randomUUID } from 'node:crypto';
+import { userInfo } from 'node:os';
 import { type BoundStatement, type Store, statement } from '../../database/store.ts';
 
 export const AUDIT_KINDS = [
@@ -14,6 +15,7 @@ export const AUDIT_KINDS = [
   'user_disabled',
   'user_enabled',
   'user_changed',
+  'password_set',
   'password_changed',
   'password_link_created',
   'password_forgotten',
@@ -80,8 +82,25 @@ export interface AuditEvent {
   readonly details?: Readonly<Record<string, string | number | boolean>> | undefined;
 }
 
-/** Marks changes by a command on the store, for which no person is known as the actor. */
-export const BY_COMMAND = { by: 'command line' } as const;
+/** Marks changes by a command on the store, which has no account as its actor, with the account of the system that ran it. */
+export const BY_COMMAND: Readonly<Record<'by' | 'system_user', string>> = {
+  by: 'command line',
+  system_user: readSystemUser(),
+};
+
+function readSystemUser(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    // A container may run under a number that no account has.
+    return String(process.getuid?.());
+  }
+}
+
+/** The first password of an account is set, each later one is changed. */
+export function kindOfNewPassword({ passwordChangedAtMs }: { readonly passwordChangedAtMs: number | null }): AuditKind {
+  return passwordChangedAtMs === null ? 'password_set' : 'password_changed';
+}
 
 export interface RecordedEvent extends AuditEvent {
   readonly id: string;

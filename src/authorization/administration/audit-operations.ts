@@ -38,6 +38,8 @@ export const searchAudit = describeOperation({
     user: z.string().max(100).optional().openapi({ description: 'Login of the account that it touches' }),
     by: z.string().max(100).optional().openapi({ description: 'Login of the person who did it' }),
     kind: z.enum(AUDIT_KINDS).optional(),
+    repository: z.string().max(300).optional().openapi({ description: 'OWNER/NAME of the repository that changed' }),
+    hook: z.coerce.number().int().min(1).optional().openapi({ description: 'The id of the webhook that changed' }),
     since: z.iso.datetime({ offset: true }).optional(),
     until: z.iso.datetime({ offset: true }).optional(),
     before: z.string().regex(CURSOR).optional().openapi({ description: 'Where the page before ended: its `next`' }),
@@ -94,9 +96,15 @@ export async function findEvents(
 }
 
 /** A person may do things to the own account: then the event has no actor. */
-function createMatcher({ kind }: AuditSearch, actorId: string | undefined): (event: RecordedEvent) => boolean {
+function createMatcher(
+  { kind, repository, hook }: AuditSearch,
+  actorId: string | undefined,
+): (event: RecordedEvent) => boolean {
+  const fullName = repository?.toLowerCase();
   return (event) =>
     (kind === undefined || event.kind === kind) &&
+    (fullName === undefined || String(event.details?.repository).toLowerCase() === fullName) &&
+    (hook === undefined || event.details?.hook === hook) &&
     (actorId === undefined || (event.actorId ?? event.userId) === actorId);
 }
 

@@ -7,7 +7,7 @@ import { AUDIT_KINDS } from '../accounts/audit-store.ts';
 import { type AuditRow, searchAudit } from '../administration/audit-operations.ts';
 import { type AnswerOptions, addAnswerOptions, openAdministration } from './open-administration.ts';
 
-type Search = Pick<InputOf<typeof searchAudit>, 'user' | 'by' | 'kind' | 'since' | 'until'>;
+type Search = Pick<InputOf<typeof searchAudit>, 'user' | 'by' | 'kind' | 'repository' | 'hook' | 'since' | 'until'>;
 
 interface AuditOptions extends AnswerOptions, Search {
   readonly limit: number;
@@ -19,6 +19,8 @@ export function createAuditCommand(): Command {
     .option('--user <login>', 'only events that concern this account')
     .option('--by <login>', 'only events that this person caused')
     .addOption(new Option('--kind <kind>', 'only events of this kind').choices(AUDIT_KINDS))
+    .option('--repository <owner/name>', 'only changes of this repository and its webhooks')
+    .option('--hook <id>', 'only changes of this webhook', wholeNumber(1, Number.MAX_SAFE_INTEGER))
     .option('--since <time>', 'only events from this time on, such as 2026-11-22T10:00:00Z')
     .option('--until <time>', 'only events before this time')
     .option('--limit <count>', 'how many events', wholeNumber(1, 10_000), 50);
@@ -27,11 +29,13 @@ export function createAuditCommand(): Command {
 
 const PAGE_SIZE = 200;
 
-async function audit({ user, by, kind, since, until, limit, ...options }: AuditOptions): Promise<void> {
+async function audit({ limit, ...options }: AuditOptions): Promise<void> {
+  const { user, by, kind, repository, hook, since, until } = options;
+  const wanted = { user, by, kind, repository, hook, since, until };
   await using operator = await openAdministration(options);
   const events: AuditRow[] = [];
   for (let before: string | null | undefined; before !== null && events.length < limit; ) {
-    const search = { user, by, kind, since, until, before, limit: Math.min(PAGE_SIZE, limit - events.length) };
+    const search = { ...wanted, before, limit: Math.min(PAGE_SIZE, limit - events.length) };
     const page: OutputOf<typeof searchAudit> = await operator.call(searchAudit, search);
     events.push(...page.events);
     before = page.next;

@@ -17,7 +17,8 @@ export const accountMessagesZh: Texts<typeof accountMessages> = {
     allActivity: '全部活动记录',
   },
   advice: {
-    oneStep: '此账号只有密码保护。请添加通行密钥或开启两步验证：',
+    passkeyOrSecondStep: '此账号只有密码保护。请添加通行密钥或开启两步验证：',
+    secondStep: '此账号只有密码保护。请开启两步验证：',
     fewCodes: (count) => `您还剩 ${count} 个恢复代码。请在用完之前重新生成。`,
   },
   notices: {
@@ -210,8 +211,10 @@ export const accountMessagesZh: Texts<typeof accountMessages> = {
     by: '操作者的用户名',
     doneBy: (login) => `操作者 ${login}`,
     everything: '全部',
+    repository: '仓库（owner/name）',
+    hook: 'Webhook 编号',
     since: (zone) => `开始时间（${zone}）`,
     until: (zone) => `结束时间（${zone}）`,
-    wrongFilter: '筛选条件中的类型或时间无效。',
+    wrongFilter: '筛选条件中的类型、时间或 Webhook 编号无效。',
   },
 };

@@ -17,7 +17,8 @@ export const accountMessages = {
     allActivity: 'All activity',
   },
   advice: {
-    oneStep: 'Your password is all that protects this account. Add a passkey or a second step:',
+    passkeyOrSecondStep: 'Your password is all that protects this account. Add a passkey or a second step:',
+    secondStep: 'Your password is all that protects this account. Add a second step:',
     fewCodes: (count: number) =>
       `You have ${plural(count, 'recovery code', 'recovery codes')} left. Make new ones before they run out.`,
   },
@@ -216,8 +217,10 @@ export const accountMessages = {
     by: 'Login of who did it',
     doneBy: (login: string) => `by ${login}`,
     everything: 'Everything',
+    repository: 'Repository (owner/name)',
+    hook: 'Number of the webhook',
     since: (zone: string) => `Since (${zone})`,
     until: (zone: string) => `Until (${zone})`,
-    wrongFilter: 'The filter has a kind or a time that cannot be.',
+    wrongFilter: 'The filter has a kind, a time or a number of a webhook that cannot be.',
   },
 } as const;

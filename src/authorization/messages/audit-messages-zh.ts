@@ -9,6 +9,7 @@ export const auditZh: typeof audit = {
   user_disabled: '账号停用',
   user_enabled: '账号启用',
   user_changed: '账号变更',
+  password_set: '首次设置密码',
   password_changed: '密码修改',
   password_link_created: '生成新密码链接',
   password_forgotten: '申请忘记密码链接',

@@ -11,6 +11,7 @@ export const audit: Record<AuditKind, string> = {
   user_disabled: 'Account disabled',
   user_enabled: 'Account enabled',
   user_changed: 'Account changed',
+  password_set: 'First password chosen',
   password_changed: 'Password changed',
   password_link_created: 'Link for a new password created',
   password_forgotten: 'Link for a forgotten password asked for',

@@ -4,6 +4,7 @@ import type { signInMessages } from './sign-in-messages.ts';
 export const signInMessagesZh: Texts<typeof signInMessages> = {
   signIn: {
     title: '登录',
+    asks: (application) => `应用“${application}”请您登录。`,
     login: '用户名',
     password: '密码',
     submit: '登录',

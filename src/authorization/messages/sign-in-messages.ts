@@ -4,6 +4,7 @@ import { plural } from '../../language/plural.ts';
 export const signInMessages = {
   signIn: {
     title: 'Sign in',
+    asks: (application: string) => `The application “${application}” asks you to sign in.`,
     login: 'Login',
     password: 'Password',
     submit: 'Sign in',

@@ -12,7 +12,7 @@ import { respondPage } from '../../pages/page-response.ts';
 import { createPageRoutes, readField, readForm } from '../../pages/page-routes.ts';
 import { readRefused, redirectRefused } from '../../pages/refused-form.ts';
 import { checkAttempt } from '../accounts/attempt-store.ts';
-import { auditStatement } from '../accounts/audit-store.ts';
+import { auditStatement, kindOfNewPassword } from '../accounts/audit-store.ts';
 import { mailSubjects } from '../accounts/sign-in-throttle.ts';
 import { findUserByLogin, findUserByVerifiedEmail, type User } from '../accounts/user-store.ts';
 import { type Messages, readMessages } from '../messages/messages.ts';
@@ -149,7 +149,7 @@ function auditChoice(
   { world }: SignInContext,
   { link, deletesTokens }: { readonly link: OpenedLink; readonly deletesTokens: boolean },
 ): BoundStatement {
-  const event = { kind: 'password_changed', userId: link.user.id, address: clientAddress(c) } as const;
+  const event = { kind: kindOfNewPassword(link.user), userId: link.user.id, address: clientAddress(c) };
   const details = { by: `link (${link.purpose})`, tokens_revoked: deletesTokens };
   return auditStatement({ ...event, details }, world.nowMs());
 }

@@ -54,7 +54,15 @@ async function* readAll(store: AccountPages['context']['store'], search: AuditSe
 
 function readFilter(c: Context<HttpEnv>): AuditFilter {
   const read = (name: string) => (c.req.query(name) ?? '').trim().slice(0, 100);
-  return { user: read('user'), by: read('by'), kind: read('kind'), since: read('since'), until: read('until') };
+  return {
+    user: read('user'),
+    by: read('by'),
+    kind: read('kind'),
+    repository: read('repository'),
+    hook: read('hook'),
+    since: read('since'),
+    until: read('until'),
+  };
 }
 
 /** Throws `invalid` for a kind or a time that cannot be. A time without a zone is in that of the reader, as the page shows times. */

@@ -1,5 +1,5 @@
 import { html } from 'hono/html';
-import { type Mistake, renderField, renderMistake, renderSelect } from '../../pages/elements.ts';
+import { type Mistake, renderField, renderFilterFold, renderMistake, renderSelect } from '../../pages/elements.ts';
 import type { Html } from '../../pages/layout.ts';
 import { type EventNames, renderEvent } from '../account-pages/activity-routes.ts';
 import { AUDIT_KINDS, type RecordedEvent } from '../accounts/audit-store.ts';
@@ -11,6 +11,10 @@ export interface AuditFilter {
   readonly user: string;
   readonly by: string;
   readonly kind: string;
+  /** OWNER/NAME. */
+  readonly repository: string;
+  /** The id of a webhook. */
+  readonly hook: string;
   readonly since: string;
   readonly until: string;
 }
@@ -33,7 +37,7 @@ export function formatAuditFilter(filter: AuditFilter, more: Readonly<Record<str
 export function renderAudit(messages: Messages, { events, names, filter, next, mistake }: AuditView): Html {
   const t = messages.activity;
   return html`<div class="tight"><h1>${t.allTitle}</h1><p class="soft">${t.allLead}</p></div>${renderMistake(messages, mistake)}
-${renderFilter(messages, filter)}
+${renderFilterFold(messages, renderFilter(messages, filter), { isOpen: formatAuditFilter(filter) !== '' })}
 ${events.length === 0 ? html`<p class="empty">${t.noneFits}</p>` : html`<ul class="list">${events.map((event) => renderEvent(messages, event, names))}</ul>`}
 ${next === undefined ? '' : html`<p><a class="button plain" href="${next}">${t.more}</a></p>`}
 <p class="small">${messages.users.exportAs} <a href="${AUDIT}/export${formatAuditFilter(filter, { format: 'csv' })}">CSV</a>, <a href="${AUDIT}/export${formatAuditFilter(filter, { format: 'jsonl' })}">JSON lines</a></p>`;
@@ -46,6 +50,8 @@ function renderFilter(messages: Messages, filter: AuditFilter): Html {
 ${renderField({ name: 'user', label: t.account, value: filter.user, autocomplete: 'off', isOptional: true })}
 ${renderField({ name: 'by', label: t.by, value: filter.by, autocomplete: 'off', isOptional: true })}
 ${renderSelect({ name: 'kind', label: t.what, choices: [{ value: '', label: t.everything }, ...kinds], value: filter.kind })}
+${renderField({ name: 'repository', label: t.repository, value: filter.repository, autocomplete: 'off', isOptional: true })}
+${renderField({ name: 'hook', label: t.hook, value: filter.hook, autocomplete: 'off', isOptional: true })}
 ${renderField({ name: 'since', label: t.since(messages.format.timeZone), type: 'datetime-local', value: filter.since, isOptional: true })}
 ${renderField({ name: 'until', label: t.until(messages.format.timeZone), type: 'datetime-local', value: filter.until, isOptional: true })}
 </div><button class="plain">${messages.users.find}</button></form>`;

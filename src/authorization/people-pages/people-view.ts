@@ -6,6 +6,7 @@ import {
   renderCsrf,
   renderDone,
   renderField,
+  renderFilterFold,
   renderMistake,
   renderSelect,
 } from '../../pages/elements.ts';
@@ -56,7 +57,7 @@ export function renderPeople(messages: Messages, view: PeopleView): Html {
   const { people, next } = view;
   return html`<div class="tight"><h1>${t.title}</h1><p class="soft">${t.lead}</p></div>
 ${renderDone(view.done)}${renderMistake(messages, view.mistake)}
-${renderFilter(messages, view.filter)}
+${renderFilterFold(messages, renderFilter(messages, view.filter), { isOpen: formatFilter(view.filter) !== '' })}
 ${people.length === 0 ? html`<p class="empty">${t.none}</p>` : html`<ul class="list">${people.map((user) => renderPerson(messages, user))}</ul>`}
 ${next === undefined ? '' : html`<p><a class="button plain" href="${next}">${t.more}</a></p>`}
 <p class="small">${t.exportAs} <a href="${PEOPLE}/export${formatFilter(view.filter, { format: 'csv' })}">CSV</a>, <a href="${PEOPLE}/export${formatFilter(view.filter, { format: 'jsonl' })}">JSON lines</a></p>

@@ -14,6 +14,7 @@ export interface Flow {
 }
 
 const HOME = '/';
+const AUTHORIZATION = '/oauth/authorize?';
 const CLIENT = 'client';
 
 /** What cannot be a way back, such as a path that is too long, leads home. */
@@ -35,6 +36,12 @@ function toFlow(returnTo: string, toClient: string | undefined): Flow {
     leadsToClient: toClient !== undefined,
     hidden: { return_to: returnTo === HOME ? undefined : returnTo, to_client: toClient },
   };
+}
+
+/** The client whose authorization request the sign-in leads back to. */
+export function findAskingClientId({ returnTo }: Pick<Flow, 'returnTo'>): string | undefined {
+  if (!returnTo.startsWith(AUTHORIZATION)) return undefined;
+  return new URLSearchParams(returnTo.slice(AUTHORIZATION.length)).get('client_id') ?? undefined;
 }
 
 /** The flow as a query; `''` when it leads home. */

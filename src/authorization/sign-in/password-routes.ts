@@ -10,8 +10,9 @@ import { endSession } from '../accounts/session-store.ts';
 import { type AttemptSubject, attemptSubjects } from '../accounts/sign-in-throttle.ts';
 import { hasTotp } from '../accounts/totp-store.ts';
 import { findCredentials, hasUsers, rehashPassword, type User } from '../accounts/user-store.ts';
+import { findApplication } from '../applications/application-store.ts';
 import { type Messages, readMessages } from '../messages/messages.ts';
-import { type Flow, formatFlow, readFlow } from './flow.ts';
+import { type Flow, findAskingClientId, formatFlow, readFlow } from './flow.ts';
 import { findDeviceId } from './known-device.ts';
 import { canUsePasskeys } from './passkeys.ts';
 import { checkHashPlace, hashPassword, isPassword, needsRehash } from './password.ts';
@@ -172,6 +173,7 @@ async function showSignIn(c: Context<HttpEnv>, shown: SignInShown): Promise<Resp
   const page = renderSignInPage(messages, {
     csrfToken,
     hidden: flow.hidden,
+    application: await findAskingApplication(context, flow),
     login,
     mistake: refused,
     done,
@@ -182,4 +184,11 @@ async function showSignIn(c: Context<HttpEnv>, shown: SignInShown): Promise<Resp
     upstream: upstream && { name: upstream.name, path: `/sign-in/upstream${formatFlow(flow)}` },
   });
   return respondPage(c, page, { status: refused?.status, leadsToClient: flow.leadsToClient, withScript: true });
+}
+
+/** Its name, so that a person knows why to sign in. The consent page says who it belongs to, and where it leads. */
+async function findAskingApplication({ store }: SignInContext, flow: Flow): Promise<string | undefined> {
+  const clientId = findAskingClientId(flow);
+  const application = clientId === undefined ? undefined : await findApplication(store, clientId);
+  return application?.disabledAtMs === undefined ? application?.name : undefined;
 }

@@ -15,6 +15,8 @@ export interface SignInView {
   readonly csrfToken: string;
   /** Hidden fields that come back with every form of the page: where to go on. */
   readonly hidden: Readonly<Record<string, string | undefined>>;
+  /** The name of the application that asks, on the way to its consent page. */
+  readonly application?: string | undefined;
   readonly login: string;
   readonly mistake?: Mistake | undefined;
   readonly done?: string | undefined;
@@ -32,7 +34,7 @@ export function renderSignInPage(messages: Messages, view: SignInView): Html {
   const t = messages.signIn;
   const content = html`<div class="card stack">
 <h1>${t.title}</h1>
-${view.isEmpty ? html`<p class="notice">${t.empty}</p>` : ''}${renderDone(view.done)}${renderMistake(messages, view.mistake)}${view.current ? renderCurrent(messages, view.current) : ''}
+${view.application === undefined ? '' : html`<p class="soft">${t.asks(view.application)}</p>`}${view.isEmpty ? html`<p class="notice">${t.empty}</p>` : ''}${renderDone(view.done)}${renderMistake(messages, view.mistake)}${view.current ? renderCurrent(messages, view.current) : ''}
 <form method="post" action="/sign-in" class="stack">
 ${renderCsrf(view.csrfToken)}${renderHidden(view.hidden)}
 ${renderField({ name: 'login', label: t.login, value: view.login, autocomplete: 'username webauthn', hasFocus: view.login === '' && !view.mistake })}

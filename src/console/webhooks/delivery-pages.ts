@@ -4,6 +4,7 @@ import {
   renderCsrf,
   renderDone,
   renderField,
+  renderFilterFold,
   renderMistake,
   renderSecond,
   renderSelect,
@@ -135,7 +136,7 @@ export function renderLog(texts: ConsoleTexts, view: LogView): Html {
       : html`<a class="button plain" href="${log}${writeFilter(filter, nextBefore)}">${deliveries.length < view.pageSize ? t.searchOlder : t.older}</a>`;
   return html`${renderCrumbs(texts, listCrumbs(texts, repository, hook.id))}
 <div class="tight"><h1>${t.title} ${renderLiveMark(texts)}</h1><p class="soft">${t.lead}</p></div>${renderMistake(texts, view.mistake)}<div data-part="pause">${renderPause(texts, hook)}</div>
-${renderFilter(texts, view, { action: log, isFiltered })}
+${renderFilterFold(texts, renderFilter(texts, view, { action: log, isFiltered }), { isOpen: isFiltered || view.mistake !== undefined })}
 <div data-part="log">${list}</div>
 <p class="row">${newest}${older}</p>`;
 }
