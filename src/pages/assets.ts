@@ -24,7 +24,7 @@ export const icon = loadAsset(new URL('icon.svg', import.meta.url));
 export function loadAsset(file: URL): Asset {
   const name = file.pathname.split('/').at(-1) ?? '';
   const source = readFileSync(file, 'utf8');
-  const content = name.endsWith('.css') ? source.replace(/\s+/g, ' ') : source;
+  const content = name.endsWith('.css') ? source.replace(/\/\*.*?\*\//gs, '').replace(/\s+/g, ' ') : source;
   const digest = createHash('sha256').update(content).digest('base64url').slice(0, 12);
   const type = TYPES.find(([ending]) => name.endsWith(ending))?.[1] ?? 'application/octet-stream';
   return { path: `/assets/${digest}-${name}`, content, type };

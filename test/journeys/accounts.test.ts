@@ -24,8 +24,9 @@ test('an account made by the command line signs in, and is out once it is disabl
   await using program = await startProgram();
   const trivet = (argv: readonly string[], input = '') =>
     runTrivet(argv, { env: { TRIVET_DATA_DIR: program.dataDir }, input });
-  // The last administrator cannot be disabled.
-  await trivet(['user', 'create', '--login', 'root', '--name', 'Root', '--admin']);
+  // The last administrator who can sign in cannot be disabled.
+  const root = ['--login', 'root', '--name', 'Root', '--password-stdin', '--admin'];
+  await trivet(['user', 'create', ...root], PASSWORD);
   const made = await trivet(
     ['user', 'create', '--login', 'ada', '--name', 'Ada', '--email', 'ada@example.org', '--password-stdin', '--admin'],
     `${PASSWORD}\n`,

@@ -211,7 +211,7 @@ export const accountMessagesZh: Texts<typeof accountMessages> = {
     by: '操作者的用户名',
     doneBy: (login) => `操作者 ${login}`,
     everything: '全部',
-    repository: '仓库（owner/name）',
+    repository: '仓库（所有者/名称）',
     hook: 'Webhook 编号',
     since: (zone) => `开始时间（${zone}）`,
     until: (zone) => `结束时间（${zone}）`,
