@@ -6,7 +6,6 @@ import { Queue, Worker } from 'bullmq';
 import PgBoss from 'pg-boss';
 import { migrations } from '../../src/database/migrations/list.ts';
 import { openStore } from '../../src/database/startup/open-store.ts';
-import type { Store } from '../../src/database/store.ts';
 import { createSecretCipher } from '../../src/encryption/secret-cipher.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
@@ -14,9 +13,15 @@ import { createAddressGuard } from '../../src/webhooks/addresses/address-guard.t
 import { createSender } from '../../src/webhooks/delivery/send/send.ts';
 import { createDeliveryWorker } from '../../src/webhooks/delivery/worker/delivery-worker.ts';
 import { hookAssociatedData } from '../../src/webhooks/hooks/hook.ts';
+import { findHookById, type StoredHook } from '../../src/webhooks/hooks/hook-store.ts';
 import { prepareRequest } from '../../src/webhooks/profiles/profiles.ts';
 import { realWorld } from '../../src/world.ts';
-import { enqueueTestDelivery, insertTestHook } from '../../test/support/deliveries-store.ts';
+import {
+  commitTestDelivery,
+  enqueueTestDelivery,
+  insertTestHook,
+  type TestDelivery,
+} from '../../test/support/deliveries-store.ts';
 
 export interface EngineOptions {
   readonly kind: 'trivet' | 'pg-boss' | 'bullmq';
@@ -70,10 +75,12 @@ async function openTrivet(options: EngineOptions): Promise<Engine> {
   const cipher = createSecretCipher([new Uint8Array(32).fill(1)], realWorld);
   for (const hook of hooks)
     await insertTestHook(store, { ...hook, secret: cipher.encrypt(SECRET, hookAssociatedData(hook.id)) });
+  const storedHooks = new Map<number, StoredHook>();
+  for (const { id } of hooks) storedHooks.set(id, (await findHookById(store, id))!);
   const worker = createDeliveryWorker({ store, world: realWorld, log, metrics: createMetrics(), cipher, guard });
   return {
     enqueue: async (jobs) => {
-      await mapConcurrently(jobs, 200, ({ hook, body }) => enqueue(store, hook, body));
+      await mapConcurrently(jobs, 200, ({ hook, body }) => enqueueTestDelivery(store, describeDelivery(hook, body)));
     },
     start: () => worker.start(),
     stop: async () => {
@@ -90,9 +97,9 @@ async function openTrivet(options: EngineOptions): Promise<Engine> {
         for (; count < dueCount; count += 1) {
           const hook = hooks[count % hooks.length]!;
           waiting.push(
-            enqueue(store, hook, body).then((id) => {
-              committed.push([id, performance.timeOrigin + performance.now()]);
-              worker.wake([hook.id]);
+            commitTestDelivery(store, storedHooks.get(hook.id)!, describeDelivery(hook, body)).then((delivery) => {
+              committed.push([delivery.id, performance.timeOrigin + performance.now()]);
+              worker.takeCommitted([delivery.committed]);
             }),
           );
         }
@@ -104,13 +111,8 @@ async function openTrivet(options: EngineOptions): Promise<Engine> {
   };
 }
 
-async function enqueue(store: Store, hook: BenchHook, body: string): Promise<number> {
-  return await enqueueTestDelivery(store, {
-    hookId: hook.id,
-    url: hook.url,
-    ownerId: hook.ownerId,
-    body: Buffer.from(body),
-  });
+function describeDelivery(hook: BenchHook, body: string): TestDelivery {
+  return { hookId: hook.id, url: hook.url, ownerId: hook.ownerId, body: Buffer.from(body) };
 }
 
 const sender = createSender({ guard, nowMs: Date.now, monotonicMs: () => performance.now() });

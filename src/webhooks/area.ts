@@ -92,7 +92,8 @@ export function createWebhooksArea(dependencies: WebhooksDependencies): Webhooks
     auditChange: dependencies.auditChange,
     baseUrl,
     guard,
-    wakeDeliveries: (hookIds) => deliveries.wake(hookIds),
+    wakeDeliveries: () => deliveries.wake(),
+    takeCommitted: (committed) => deliveries.takeCommitted(committed),
   });
   const managed = { ...management, requireScope, manual: deliveries.manual };
   const routes = createRoutes<IdentityEnv>();

@@ -1,6 +1,8 @@
 import { type Store, statement } from '../../src/database/store.ts';
-import { enqueueStatements } from '../../src/webhooks/delivery/queue/delivery-store.ts';
+import { type CommittedDelivery, describeCommitted } from '../../src/webhooks/delivery/queue/committed-delivery.ts';
+import { enqueueStatements, type NewDelivery } from '../../src/webhooks/delivery/queue/delivery-store.ts';
 import { renewWorkerLease, takeShards } from '../../src/webhooks/delivery/queue/shard-store.ts';
+import type { StoredHook } from '../../src/webhooks/hooks/hook-store.ts';
 import { realWorld } from '../../src/world.ts';
 import { waitUntil } from './wait-until.ts';
 
@@ -42,6 +44,13 @@ export interface TestDelivery {
 
 /** The origin may be made up: a row written past all checks has any text for a url. */
 export async function enqueueTestDelivery(store: Store, delivery: TestDelivery): Promise<number> {
+  const made = await createTestDelivery(store, delivery);
+  await store.writeAll(enqueueStatements([made]));
+  return made.id;
+}
+
+/** Not stored yet. */
+async function createTestDelivery(store: Store, delivery: TestDelivery): Promise<NewDelivery> {
   const {
     hookId,
     url,
@@ -53,8 +62,23 @@ export async function enqueueTestDelivery(store: Store, delivery: TestDelivery):
   const [id = 0] = await store.makeIds(1);
   const origin = URL.canParse(url) ? new URL(url).origin : url.slice(0, 50);
   const base = { id, hookId, eventId: 1, uuid: realWorld.uuid(), body, eventKind: 'push' as const, origin, ownerId };
-  await store.writeAll(enqueueStatements([{ ...base, nowMs, ...(dueAtMs === undefined ? {} : { dueAtMs }) }]));
-  return id;
+  return { ...base, nowMs, ...(dueAtMs === undefined ? {} : { dueAtMs }) };
+}
+
+/** Stores it, and describes it as the intake does for the workers of its process. */
+export async function commitTestDelivery(
+  store: Store,
+  hook: StoredHook,
+  delivery: TestDelivery,
+): Promise<CommittedTestDelivery> {
+  const made = await createTestDelivery(store, delivery);
+  await store.writeAll(enqueueStatements([made]));
+  return { id: made.id, committed: describeCommitted(made, hook) };
+}
+
+export interface CommittedTestDelivery {
+  readonly id: number;
+  readonly committed: CommittedDelivery;
 }
 
 export interface DeliveryRow {

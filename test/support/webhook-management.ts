@@ -104,6 +104,7 @@ export async function startManagement(
     baseUrl: http.url,
     guard: createAddressGuard({ allowCidrs: ['127.0.0.0/8'] }),
     wakeDeliveries: () => {},
+    takeCommitted: () => {},
   });
   const sending = { ...management, manual: manual ?? createRecorder(attempts) };
   serve(http, sending, world);

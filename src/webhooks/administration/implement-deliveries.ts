@@ -25,7 +25,7 @@ export function implementDeliveries(management: SendingDependencies): Implementa
   return [
     implement(testAnyHook, async (reference, { actor }) => {
       const { repository, stored } = await findAnyHook(management, reference);
-      const deliveryId = await testHook(management, { caller: actor, repository, hook: stored.hook });
+      const deliveryId = await testHook(management, { caller: actor, repository, stored });
       const sent = await describeSent(management, stored.hook, { deliveryId, isAttempted: true });
       if (sent.attempt !== null) return sent;
       throw new Failure(

@@ -39,7 +39,7 @@ export function createHookRoutes(dependencies: HookRoutesDependencies): OpenAPIH
   addSingle(routes, dependencies);
   routes.post('/repos/:owner/:repo/hooks/:id/tests', dependencies.requireScope(SCOPE), async (c) => {
     const { repository, stored } = await locateHook(c, dependencies);
-    await testHook(dependencies, { caller: c.get('identity'), repository, hook: stored.hook });
+    await testHook(dependencies, { caller: c.get('identity'), repository, stored });
     return c.body(null, 204);
   });
   return routes;

@@ -46,6 +46,7 @@ function createManagementOnStore(cli: CliStore, others: OtherAreas): SendingDepe
     guard,
     // The workers of the service look a few times a second by themselves.
     wakeDeliveries: () => {},
+    takeCommitted: () => {},
   });
   return { ...management, manual: createManualOnStore(cli, guard) };
 }

@@ -184,8 +184,8 @@ export async function countHooks(store: Store, repositoryId: number): Promise<nu
 }
 
 /** Those that want this kind, disabled ones too: theirs is held. */
-export async function listHooksWanting(store: Store, repositoryId: number, kind: EventKind): Promise<Hook[]> {
-  return (await store.readCached(hooksWantingSql[kind], [repositoryId])).map(toHook);
+export async function listHooksWanting(store: Store, repositoryId: number, kind: EventKind): Promise<StoredHook[]> {
+  return (await store.readCached(hooksWantingSql[kind], [repositoryId])).map(toStored);
 }
 
 /** False when the repository has `maximum` hooks already. `statements` commit with it. */

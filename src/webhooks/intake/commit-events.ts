@@ -16,12 +16,15 @@ export async function commitPrepared(
   dependencies: IntakeDependencies,
   submissions: readonly Submission[],
 ): Promise<(StoreOutcome | undefined)[]> {
-  const { store } = dependencies;
+  const { store, onCommitted } = dependencies;
   const outcomes = new Map<Submission, StoreOutcome>();
   const findRecipients = await readRecipients(store, submissions);
   const prepared = await prepareEvents(dependencies, submissions, { findRecipients, outcomes });
   const events = [...prepared.values()].map(({ event }) => event);
   const earlier = await storeEvents(store, events);
+  onCommitted(
+    [...prepared.values()].flatMap(({ committed }, index) => (earlier[index] === undefined ? committed : [])),
+  );
   for (const [index, [submission, { receipt }]] of [...prepared].entries())
     outcomes.set(submission, toOutcome(receipt, earlier[index]));
   return submissions.map((submission) => outcomes.get(submission));

@@ -4,11 +4,12 @@ import { createHash } from 'node:crypto';
 import { setImmediate as letOthersWork } from 'node:timers/promises';
 import { releaseBytes } from '../../database/release-bytes.ts';
 import type { World } from '../../world.ts';
+import { type CommittedDelivery, describeCommitted } from '../delivery/queue/committed-delivery.ts';
 import type { NewDelivery } from '../delivery/queue/delivery-store.ts';
 import { createDeliveryUuid } from '../delivery/queue/delivery-uuid.ts';
 import type { Event } from '../events/event.ts';
 import { subjectOf } from '../events/event-subject.ts';
-import type { Hook } from '../hooks/hook.ts';
+import type { StoredHook } from '../hooks/hook-store.ts';
 import { toOffsetTime } from '../parameters/json-body.ts';
 import { PROFILES } from '../profiles/profiles.ts';
 import type { Repository } from '../repositories/repository.ts';
@@ -34,10 +35,12 @@ export interface PreparedEvent {
   readonly event: NewEvent;
   /** The size of its content and of all bodies. */
   readonly bytes: number;
+  /** Its deliveries as the workers take them once they are committed, except those that are due later. */
+  readonly committed: readonly CommittedDelivery[];
 }
 
 export interface Recipients {
-  readonly hooks: readonly Hook[];
+  readonly hooks: readonly StoredHook[];
   /** When the workers may send the deliveries; at once unless given. */
   readonly dueAtMs?: number;
 }
@@ -63,11 +66,8 @@ export async function prepareEvent(
   const { repository, event, source, idempotencyKey } = incoming;
   const nowMs = world.nowMs();
   const [eventId = 0, ...deliveryIds] = ids;
-  const addressed = hooks.map((hook, index) => ({
-    id: deliveryIds[index]!,
-    hook,
-    uuid: createDeliveryUuid(nowMs, world.randomBytes(10)),
-  }));
+  const makeUuid = () => createDeliveryUuid(nowMs, world.randomBytes(10));
+  const addressed = hooks.map((stored, index) => ({ ...stored, id: deliveryIds[index]!, uuid: makeUuid() }));
   const receipt: EventReceipt = {
     id: eventId,
     kind: event.kind,
@@ -103,7 +103,9 @@ export async function prepareEvent(
   if (storeBodies !== undefined && bytesOfTurn > 0) await endTurn();
   const key = idempotencyKey === undefined ? undefined : describeKey(idempotencyKey, content, { receipt, nowMs });
   const row = { id: eventId, repositoryId: repository.id, kind: event.kind, source, content, nowMs };
-  return { receipt, event: { ...row, key, deliveries }, bytes };
+  const due = dueAtMs === undefined ? deliveries : [];
+  const committed = due.map((one, index) => describeCommitted(one, hooks[index]!));
+  return { receipt, event: { ...row, key, deliveries }, bytes, committed };
 }
 
 /** The body is in the store now; its memory is released. */

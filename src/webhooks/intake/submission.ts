@@ -1,5 +1,6 @@
 import type { Store } from '../../database/store.ts';
 import type { World } from '../../world.ts';
+import type { CommittedDelivery } from '../delivery/queue/committed-delivery.ts';
 import type { EarlierEvent } from './event-batch-store.ts';
 import type { EventReceipt } from './event-receipt.ts';
 import type { IncomingEvent, PreparedEvent, Recipients } from './prepare-event.ts';
@@ -7,6 +8,8 @@ import type { IncomingEvent, PreparedEvent, Recipients } from './prepare-event.t
 export interface IntakeDependencies {
   readonly store: Store;
   readonly world: World;
+  /** Called with the deliveries of each commit, except those that are due later. */
+  readonly onCommitted: (committed: readonly CommittedDelivery[]) => void;
 }
 
 /** An event that a caller submitted, on its way into the store. */

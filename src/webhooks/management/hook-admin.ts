@@ -167,7 +167,7 @@ function openHook(dependencies: SendingDependencies, { caller, repository, store
     removeKey: () => change({ url: hook.url, remove_password: true }),
     remove: () => deleteHook(dependencies, target),
     /** Returns the id of its delivery, once the one attempt has ended. */
-    test: () => testHook(dependencies, { caller, repository, hook }),
+    test: () => testHook(dependencies, { caller, repository, stored }),
     listDeliveries: (values: Parameters) => readDeliveryPage(dependencies, hook.id, dropAbsent(values)),
     readDelivery: (id: string) => readDelivery(dependencies, hook.id, id),
     sendAgain: (id: string) => sendAgain(dependencies, hook, id),

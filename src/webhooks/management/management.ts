@@ -8,6 +8,7 @@ import type { World } from '../../world.ts';
 import type { AddressGuard } from '../addresses/address-guard.ts';
 import type { ManualAttempts } from '../delivery/worker/manual-attempts.ts';
 import { createIntake, type Intake } from '../intake/intake.ts';
+import type { IntakeDependencies } from '../intake/submission.ts';
 import { createRepositoryAccess, type RepositoryAccess } from '../repositories/repository-access.ts';
 
 export interface Management {
@@ -21,19 +22,24 @@ export interface Management {
   readonly baseUrl: string;
   readonly guard: Pick<AddressGuard, 'checkUrl'>;
   /** Tells the workers of this process that there is something to send. */
-  readonly wakeDeliveries: (hookIds?: readonly number[]) => void;
+  readonly wakeDeliveries: () => void;
   readonly intake: Intake;
   readonly access: RepositoryAccess;
 }
 
-type Given = Pick<
-  Management,
-  'store' | 'world' | 'cipher' | 'owners' | 'auditChange' | 'baseUrl' | 'guard' | 'wakeDeliveries'
->;
+interface Given
+  extends Pick<
+    Management,
+    'store' | 'world' | 'cipher' | 'owners' | 'auditChange' | 'baseUrl' | 'guard' | 'wakeDeliveries'
+  > {
+  /** Gives the workers of this process what it has just committed. */
+  readonly takeCommitted: IntakeDependencies['onCommitted'];
+}
 
 export function createManagement(given: Given): Management {
-  const { store, world, owners } = given;
-  return { ...given, intake: createIntake({ store, world }), access: createRepositoryAccess(store, owners) };
+  const { store, world, owners, takeCommitted } = given;
+  const intake = createIntake({ store, world, onCommitted: takeCommitted });
+  return { ...given, intake, access: createRepositoryAccess(store, owners) };
 }
 
 /** Also sends by itself. */

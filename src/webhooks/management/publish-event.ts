@@ -1,5 +1,5 @@
-/** Stores an event with its deliveries, then wakes the workers of this process. */
-import type { Hook } from '../hooks/hook.ts';
+/** Stores an event with its deliveries, which the workers of this process then send. */
+import type { StoredHook } from '../hooks/hook-store.ts';
 import type { EventReceipt } from '../intake/event-receipt.ts';
 import type { IncomingEvent } from '../intake/prepare-event.ts';
 import type { Management } from './management.ts';
@@ -9,13 +9,15 @@ const TEST_GRACE_MS = 30_000;
 
 /** The same key with the same event gets the first answer again and sends nothing; with another event it is refused. */
 export async function publishEvent(dependencies: Management, incoming: IncomingEvent): Promise<EventReceipt> {
-  const answer = await dependencies.intake.take(incoming);
-  dependencies.wakeDeliveries(answer.deliveries.map((delivery) => delivery.hook_id));
-  return answer;
+  return await dependencies.intake.take(incoming);
 }
 
 /** Stores one delivery to one hook, whatever it subscribed to; the caller sends it. */
-export async function publishTest(dependencies: Management, incoming: IncomingEvent, hook: Hook): Promise<number> {
+export async function publishTest(
+  dependencies: Management,
+  incoming: IncomingEvent,
+  hook: StoredHook,
+): Promise<number> {
   const recipients = { hooks: [hook], dueAtMs: dependencies.world.nowMs() + TEST_GRACE_MS };
   const answer = await dependencies.intake.take(incoming, recipients);
   return answer.deliveries[0]?.id ?? 0;

@@ -1,7 +1,7 @@
 import { Failure } from '../../errors.ts';
 import type { Actor } from '../../operations/operation.ts';
 import { createSampleEvent } from '../events/sample-event.ts';
-import type { Hook } from '../hooks/hook.ts';
+import type { StoredHook } from '../hooks/hook-store.ts';
 import { takeHookTest } from '../hooks/hook-test-store.ts';
 import type { Repository } from '../repositories/repository.ts';
 import type { Management, SendingDependencies } from './management.ts';
@@ -14,21 +14,21 @@ const HOUR_MS = 3_600_000;
 export interface HookTest {
   readonly caller: Pick<Actor, 'userId' | 'login'>;
   readonly repository: Repository;
-  readonly hook: Hook;
+  readonly stored: StoredHook;
 }
 
 /** An ordinary push, recorded like any other delivery: GitCode has no ping. Returns the delivery's id. On the store, tests are not counted. */
 export async function testHook(
   dependencies: SendingDependencies,
-  { caller, repository, hook }: HookTest,
+  { caller, repository, stored }: HookTest,
 ): Promise<number> {
   if (caller.userId !== undefined) await takeTest(dependencies, caller.userId);
-  await dependencies.guard.checkUrl(hook.url);
+  await dependencies.guard.checkUrl(stored.hook.url);
   const login = caller.login ?? repository.ownerLogin;
   const actor = { username: login, name: login };
   const event = createSampleEvent('push', actor, repository.defaultBranch, dependencies.world.nowMs());
   const incoming = { repository, event, source: 'test', idempotencyKey: undefined };
-  const deliveryId = await publishTest(dependencies, incoming, hook);
+  const deliveryId = await publishTest(dependencies, incoming, stored);
   await dependencies.manual.test(deliveryId, dependencies.world.nowMs() + TEST_DEADLINE_MS);
   return deliveryId;
 }

@@ -4,7 +4,12 @@
  * delays, not the order in which the system runs them. TRIVET_LONG=1 tries many seeds.
  */
 import assert from 'node:assert/strict';
-import { enqueueTestDelivery, insertTestHook, readDelivery } from '../../../../test/support/deliveries-store.ts';
+import {
+  commitTestDelivery,
+  enqueueTestDelivery,
+  insertTestHook,
+  readDelivery,
+} from '../../../../test/support/deliveries-store.ts';
 import { createRandom } from '../../../../test/support/delivery-simulation.ts';
 import { startTestWorker, type TestWorker } from '../../../../test/support/delivery-worker.ts';
 import { type EngineContext, forEachEngine } from '../../../../test/support/engines.ts';
@@ -12,6 +17,8 @@ import { type Receiver, startReceiver } from '../../../../test/support/receiver.
 import { type Statement, type Store, statement } from '../../../database/store.ts';
 import { isFailure } from '../../../errors.ts';
 import { realWorld, type World } from '../../../world.ts';
+import { findHookById } from '../../hooks/hook-store.ts';
+import type { CommittedDelivery } from '../queue/committed-delivery.ts';
 import { holdHookQueueStatement, releaseHookQueueStatement } from '../queue/delivery-store.ts';
 import { RENEW_EVERY_MS } from './shard-leases.ts';
 
@@ -129,6 +136,23 @@ const enqueue: Operation = async (run) => {
   if (run.random() < 0.7) pick(run.workers, run.random)?.wake([hookId]);
 };
 
+/** As the intake does it; its worker may get the report of the commit long after others have seen the delivery. */
+const commit: Operation = async (run) => {
+  const hookId = pickHook(run);
+  const worker = pick(run.workers, run.random);
+  const committed: CommittedDelivery[] = [];
+  for (let count = 1 + Math.floor(run.random() * 2); count > 0; count -= 1) {
+    const delivery = { hookId, url: urlOf(run, hookId), ownerId: `owner-${hookId % 3}` };
+    const hook = await findHookById(run.store, hookId);
+    const made = await commitTestDelivery(run.store, hook!, delivery);
+    run.deliveries.push({ id: made.id, hookId });
+    committed.push(made.committed);
+  }
+  // Any delay, as above.
+  if (run.random() < 0.5) await realWorld.sleep(run.random() * MAX_DELAY_MS * 4);
+  worker?.takeCommitted(committed);
+};
+
 const switchOff: Operation = async (run) => {
   const hookId = pickHook(run);
   const nowMs = realWorld.nowMs();
@@ -179,7 +203,8 @@ const replaceWorker: Operation = async (run) => {
 const rest: Operation = async ({ random }) => await realWorld.sleep(random() * 20);
 
 const OPERATIONS: readonly (readonly [share: number, operation: Operation])[] = [
-  [0.45, enqueue],
+  [0.2, enqueue],
+  [0.25, commit],
   [0.05, switchOff],
   [0.06, switchOn],
   [0.04, changeUrl],

@@ -1,7 +1,8 @@
 /**
  * The worker that sends deliveries: a loop of dispatch cycles for as long as there is work, a loop that renews the leases of
- * its shards, and a stop that loses nothing. A cycle begins when something was enqueued, when an attempt has ended or its
- * result is stored, and a few times a second, which is when retries and enqueues of other processes are seen.
+ * its shards, and a stop that loses nothing. A cycle begins when something was enqueued that is not in memory, when an attempt
+ * has ended or its result is stored and more waits, and a few times a second, which is when retries and enqueues of other
+ * processes are seen. Deliveries that this process has just committed are sent without a cycle.
  */
 
 import { createInFlight } from '../../../database/in-flight.ts';
@@ -15,12 +16,14 @@ import type { World } from '../../../world.ts';
 import type { AddressGuard } from '../../addresses/address-guard.ts';
 import { countPauses } from '../../hooks/hook-status-store.ts';
 import { createSecretCache } from '../../hooks/secret-cache.ts';
+import type { CommittedDelivery } from '../queue/committed-delivery.ts';
 import { reopenUnverified } from '../queue/delivery-restart-store.ts';
 import { countPendingDeliveries } from '../queue/delivery-store.ts';
 import { createSender } from '../send/send.ts';
 import { type AttemptDependencies, createAttempts } from './attempt.ts';
+import { createCommittedDeliveries } from './committed-deliveries.ts';
 import { createDeliveryMetrics } from './delivery-metrics.ts';
-import { runDispatchCycle } from './dispatch-cycle.ts';
+import { beginAttempts, runDispatchCycle } from './dispatch-cycle.ts';
 import { createDueScan } from './due-scan.ts';
 import { createHookQueueTable, drain, type HookQueueTable, listHookQueues, noteEnqueue } from './hook-queue-table.ts';
 import { createManualAttempts, type ManualAttempts } from './manual-attempts.ts';
@@ -50,6 +53,8 @@ export interface DeliveryWorkerDependencies {
 export interface DeliveryWorker extends Worker {
   /** This process enqueued something, to these hooks or to any. */
   wake(hookIds?: readonly number[]): void;
+  /** This process has just committed these. They are sent at once if nothing waits before them. */
+  takeCommitted(committed: readonly CommittedDelivery[]): void;
   /** Attempts that a person asks for; a worker that was not started makes them too. */
   readonly manual: Pick<ManualAttempts, 'test' | 'redeliver'>;
 }
@@ -71,6 +76,7 @@ export function createDeliveryWorker(given: DeliveryWorkerDependencies): Deliver
       return stopped;
     },
     wake: (hookIds) => wakeFor(components, hookIds),
+    takeCommitted: (committed) => takeCommitted(components, committed, stopping.signal),
     manual: components.manual,
   };
 }
@@ -83,6 +89,7 @@ function createComponents(given: DeliveryWorkerDependencies) {
   const signal = createWakeSignal();
   const leases = createShardLeases(store, world);
   const table = createHookQueueTable(world);
+  const committed = createCommittedDeliveries(table);
   const scan = createDueScan({ store, world, leases, signal });
   const writer = createResultWriter({ store, world, log, workerId: leases.workerId, table, scan, signal });
   const doubts = { store, world, log, writer, scan };
@@ -103,7 +110,7 @@ function createComponents(given: DeliveryWorkerDependencies) {
   });
   const manual = createManualAttempts({ store, world, log, table, writer, scan, makeAttempt });
   const sends = createInFlight();
-  return { store, world, log, signal, leases, table, scan, writer, sender, makeAttempt, manual, sends };
+  return { store, world, log, signal, leases, table, committed, scan, writer, sender, makeAttempt, manual, sends };
 }
 
 function createMetrics({ store, world, metrics }: DeliveryWorkerDependencies, table: HookQueueTable) {
@@ -120,6 +127,25 @@ function wakeFor({ table, scan, signal }: Components, hookIds: readonly number[]
   const areInMemory = hookIds?.map((hookId) => noteEnqueue(table, hookId)) ?? [false];
   if (areInMemory.every(Boolean)) signal.wake();
   else scan.request();
+}
+
+function takeCommitted(components: Components, committed: readonly CommittedDelivery[], stopping: AbortSignal): void {
+  const toRead = components.committed.add(committed);
+  if (toRead.length > 0) wakeFor(components, toRead);
+  if (toRead.length === committed.length) return;
+  // The callers that wait for the commit are answered first.
+  setImmediate(() => {
+    if (!stopping.aborted) void components.sends.track(() => sendCommitted(components));
+  });
+}
+
+async function sendCommitted(components: Components): Promise<void> {
+  try {
+    await Promise.all(await beginAttempts(components, []));
+  } catch (error) {
+    components.log.warn({ reason: describeError(error) }, 'Failed to send new deliveries; trying again');
+    components.signal.wake();
+  }
 }
 
 /** For a receiver that sent more responses than it got requests: these deliveries may have got the response of another. */

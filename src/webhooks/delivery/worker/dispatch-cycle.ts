@@ -20,9 +20,19 @@ import type { HookQueueChange } from '../queue/hook-queue-change-store.ts';
 import type { Job } from '../schedule/turn-tree.ts';
 import { ATTEMPT_DEADLINE_MS } from '../send/send.ts';
 import { describeAttemptResult, type MakeAttempt } from './attempt.ts';
+import type { CommittedDeliveries } from './committed-deliveries.ts';
 import type { DueScan } from './due-scan.ts';
 import { type HookQueue, noteRead } from './hook-queue.ts';
-import { admit, drain, type HookQueueTable, hasSleep, listToRefill, pickJobs, putBack } from './hook-queue-table.ts';
+import {
+  admit,
+  drain,
+  type HookQueueTable,
+  hasSleep,
+  listToRefill,
+  needsCycle,
+  pickJobs,
+  putBack,
+} from './hook-queue-table.ts';
 import { recordConnection, recordOutcome, takeDue } from './outcome-effects.ts';
 import type { Results } from './result-batch.ts';
 import type { ResultWriter } from './result-writer.ts';
@@ -41,6 +51,7 @@ export interface DispatchDependencies {
   readonly world: World;
   readonly leases: ShardLeases;
   readonly table: HookQueueTable;
+  readonly committed: Pick<CommittedDeliveries, 'takeContents'>;
   readonly scan: DueScan;
   readonly writer: Pick<ResultWriter, 'add' | 'wake'>;
   readonly makeAttempt: MakeAttempt;
@@ -54,10 +65,19 @@ export async function runDispatchCycle(dependencies: DispatchDependencies): Prom
   if (scan.waitMs() === 0) writer.add({ changes: await scanDue(dependencies) });
   const contents = await admitWaiting(dependencies);
   if (hasSleep(table)) writer.wake();
-  const picked = await pickDeliveries(dependencies, contents);
+  return await beginAttempts(dependencies, contents);
+}
+
+/** Picks and sends, the last two stages. `contents` are those that admission has read. */
+export async function beginAttempts(
+  dependencies: DispatchDependencies,
+  contents: readonly ContentRow[],
+): Promise<Promise<void>[]> {
+  const { table, committed, writer, signal } = dependencies;
+  const picked = await pickDeliveries(dependencies, [...committed.takeContents(), ...contents]);
   return picked.map(async (one) => {
     writer.add(await sendDelivery(dependencies, one));
-    dependencies.signal.wake();
+    if (needsCycle(table, one.job.hookId)) signal.wake();
   });
 }
 
@@ -128,7 +148,8 @@ function takeRead(
   found: readonly WaitingRow[],
 ): void {
   const retries = found.filter((row) => toLane(row.lane) === 'retry').length;
-  noteRead(hookQueue, { hasMoreDue: retries >= limit || found.length - retries >= limit, enqueues });
+  const lastId = found.reduce((last, { id }) => Math.max(last, id), 0);
+  noteRead(hookQueue, { hasMoreDue: retries >= limit || found.length - retries >= limit, enqueues, lastId });
   for (const row of found) admit(table, hookQueue, row);
 }
 

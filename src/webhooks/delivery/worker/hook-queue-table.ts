@@ -28,7 +28,7 @@ import {
 } from './hook-queue.ts';
 
 /** With fewer waiting deliveries than this, more are read for a hook queue. */
-const REFILL_BELOW = 16;
+export const REFILL_BELOW = 16;
 /** A hook queue stays in memory for this long after its last delivery: putting it to sleep and finding it again would cost more. */
 const LINGER_MS = 250;
 
@@ -72,10 +72,10 @@ export function listHookQueues(
 }
 
 /** Finds or creates the hook queue of a due row. Undefined while the one in memory drains, or has another origin. */
-export function noteDue({ hookQueues }: HookQueueTable, row: DueHookQueue): HookQueue | undefined {
+export function noteDue({ hookQueues, world }: HookQueueTable, row: DueHookQueue): HookQueue | undefined {
   const found = hookQueues.get(row.hook_id);
   if (found === undefined || hasDrained(found)) {
-    const hookQueue = createHookQueue(row);
+    const hookQueue = createHookQueue(row, world.nowMs());
     hookQueues.set(row.hook_id, hookQueue);
     return hookQueue;
   }
@@ -97,6 +97,11 @@ export function listToRefill(table: HookQueueTable, limit: number): HookQueue[] 
   const countWaiting = ({ hookId }: HookQueue) =>
     table.scheduler.countWaiting(hookId, 'first') + table.scheduler.countWaiting(hookId, 'retry');
   return listHookQueues(table, (one) => one.state === 'loading' && countWaiting(one) < REFILL_BELOW, limit);
+}
+
+/** A place is free again: whether a dispatch cycle may find more to send, of this hook or of others that wait. */
+export function needsCycle({ hookQueues, scheduler }: HookQueueTable, hookId: number): boolean {
+  return scheduler.waiting > 0 || hookQueues.get(hookId)?.state === 'loading';
 }
 
 /** Queues a delivery in memory, unless it is there already. */

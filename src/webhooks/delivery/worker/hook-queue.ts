@@ -61,13 +61,19 @@ export interface HookQueue {
   readonly deliveryIds: ReadonlySet<number>;
   /** The last read found as many as its limit, so there are more that are due. */
   readonly hasMoreDue: boolean;
+  /** When this entry was made. */
+  readonly createdAtMs: number;
+  /** All that was due at its last read is in memory, and so is all that this process has enqueued to it since. */
+  readonly isComplete: boolean;
+  /** The largest id of a delivery that a read has found. */
+  readonly lastReadId: number;
   readonly health: HookHealth;
   readonly breaker: Breaker;
 }
 
 type MutableHookQueue = { -readonly [Field in keyof HookQueue]: HookQueue[Field] } & { deliveryIds: Set<number> };
 
-export function createHookQueue(row: DueHookQueue): HookQueue {
+export function createHookQueue(row: DueHookQueue, nowMs: number): HookQueue {
   const hookQueue: MutableHookQueue = {
     hookId: row.hook_id,
     ownerId: row.owner_id,
@@ -80,6 +86,9 @@ export function createHookQueue(row: DueHookQueue): HookQueue {
     lastFoundMs: Number.NEGATIVE_INFINITY,
     deliveryIds: new Set(),
     hasMoreDue: false,
+    createdAtMs: nowMs,
+    isComplete: false,
+    lastReadId: 0,
     health: { fails: row.fails, failingSinceMs: row.failing_since_ms },
     breaker: readBreaker(row),
   };
@@ -105,8 +114,9 @@ export function noteVersion(hookQueue: HookQueue, version: number): void {
   load(hookQueue);
 }
 
-/** Something was enqueued to it. */
+/** Something was enqueued to it that is not in memory. */
 export function countEnqueue(hookQueue: HookQueue): void {
+  (hookQueue as MutableHookQueue).isComplete = false;
   (hookQueue as MutableHookQueue).enqueues += 1;
   load(hookQueue);
 }
@@ -119,11 +129,13 @@ function load(hookQueue: HookQueue): void {
 /** A read of its deliveries has ended, which began after `enqueues` enqueues. */
 export function noteRead(
   hookQueue: HookQueue,
-  read: { readonly hasMoreDue: boolean; readonly enqueues: number },
+  read: { readonly hasMoreDue: boolean; readonly enqueues: number; readonly lastId: number },
 ): void {
   if (hookQueue.state === 'draining') return;
   const isLoaded = !read.hasMoreDue && read.enqueues === hookQueue.enqueues;
   (hookQueue as MutableHookQueue).hasMoreDue = read.hasMoreDue;
+  (hookQueue as MutableHookQueue).isComplete = isLoaded;
+  (hookQueue as MutableHookQueue).lastReadId = Math.max(hookQueue.lastReadId, read.lastId);
   (hookQueue as MutableHookQueue).state = isLoaded ? 'loaded' : 'loading';
 }
 
@@ -138,6 +150,7 @@ export function addDelivery(hookQueue: HookQueue, deliveryId: number, monotonicM
 
 /** The delivery was not sent, and is pending in its row. */
 export function dropDelivery(hookQueue: HookQueue, deliveryId: number): void {
+  (hookQueue as MutableHookQueue).isComplete = false;
   (hookQueue as MutableHookQueue).deliveryIds.delete(deliveryId);
   load(hookQueue);
 }
@@ -154,6 +167,7 @@ export function forgetDelivery(hookQueue: HookQueue, deliveryId: number): void {
 
 /** Nothing more is loaded for it: it is paused, held, canceled or moved, or its shard belongs to another worker. */
 export function startDraining(hookQueue: HookQueue): void {
+  (hookQueue as MutableHookQueue).isComplete = false;
   (hookQueue as MutableHookQueue).state = 'draining';
 }
 

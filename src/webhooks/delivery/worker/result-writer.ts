@@ -176,7 +176,7 @@ async function commitBatch(
   markStored(table, batch.attemptResults, sleeps);
   logDisabled(dependencies.log, batch.changes);
   if (batch.changes.some(isDueNow)) dependencies.scan.request();
-  dependencies.signal.wake();
+  if (table.scheduler.waiting > 0) dependencies.signal.wake();
 }
 
 async function storeUntilDone(

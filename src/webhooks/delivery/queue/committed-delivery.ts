@@ -1,0 +1,36 @@
+/** A delivery that this process has just committed, with all that its first attempt needs: the worker need not read it. */
+import type { StoredHook } from '../../hooks/hook-store.ts';
+import { isLarge } from '../schedule/concurrency-limits.ts';
+import type { ContentRow } from './delivery-queue-store.ts';
+import type { NewDelivery } from './delivery-store.ts';
+
+export interface CommittedDelivery {
+  readonly hookId: number;
+  /** As a read returns it. Undefined for a large body, which the worker reads when it is its turn. */
+  readonly content: ContentRow | undefined;
+}
+
+/** The hook as it was read for the delivery. */
+export function describeCommitted(
+  { id, hookId, uuid, body, eventKind, nowMs, dueAtMs = nowMs }: NewDelivery,
+  { hook, encrypted }: StoredHook,
+): CommittedDelivery {
+  if ('storedBytes' in body || isLarge(body.byteLength)) return { hookId, content: undefined };
+  const content: ContentRow = {
+    id,
+    hook_id: hookId,
+    attempts: 0,
+    schedule_from: 0,
+    due_at_ms: dueAtMs,
+    created_at_ms: nowMs,
+    event_kind: eventKind,
+    uuid,
+    body,
+    url: hook.url,
+    encryption_type: hook.encryptionType,
+    profile: hook.profile,
+    disabled_at_ms: hook.disabledAtMs,
+    ...encrypted,
+  };
+  return { hookId, content };
+}

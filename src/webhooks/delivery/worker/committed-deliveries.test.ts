@@ -1,0 +1,134 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { commitTestDelivery, enqueueTestDelivery, insertTestHook } from '../../../../test/support/deliveries-store.ts';
+import { startTestWorker } from '../../../../test/support/delivery-worker.ts';
+import { forEachEngine } from '../../../../test/support/engines.ts';
+import { startReceiver } from '../../../../test/support/receiver.ts';
+import type { Store } from '../../../database/store.ts';
+import { realWorld } from '../../../world.ts';
+import { findHookById } from '../../hooks/hook-store.ts';
+import type { ContentRow } from '../queue/delivery-queue-store.ts';
+import { createCommittedDeliveries } from './committed-deliveries.ts';
+import { countEnqueue, dropDelivery, type HookQueue, noteRead, startDraining } from './hook-queue.ts';
+import { admit, createHookQueueTable, type HookQueueTable, noteDue, pickJobs } from './hook-queue-table.ts';
+
+forEachEngine('a delivery that its own process has committed is sent without a read', async (store) => {
+  const isSeen = Promise.withResolvers<void>();
+  // The first is under way all the time, so its hook queue stays in memory.
+  await using receiver = await startReceiver((_, response, index) => {
+    if (index > 0) response.end('ok');
+    else void isSeen.promise.then(() => response.end('ok'));
+  });
+  const { url } = receiver;
+  await insertTestHook(store, { id: 1, url });
+  let hasArrived = false;
+  const readAll: Store['readAll'] = async (statements) => {
+    if (hasArrived && statements.length > 0) await isSeen.promise;
+    return await store.readAll(statements);
+  };
+  await using worker = startTestWorker({ ...store, readAll });
+  // Also when the test fails, since the worker waits for its reads when it stops.
+  using _end = { [Symbol.dispose]: () => isSeen.resolve() };
+  await enqueueTestDelivery(store, { hookId: 1, url });
+  worker.wake();
+  await receiver.waitFor(1);
+  hasArrived = true;
+  const body = Buffer.from('{"text":"grüß"}');
+  const hook = await findHookById(store, 1);
+  worker.takeCommitted([(await commitTestDelivery(store, hook!, { hookId: 1, url, body })).committed]);
+  await receiver.waitFor(2);
+  assert.deepEqual(receiver.received[1]?.body, body);
+});
+
+const NOW_MS = 1_000_000;
+
+function createContent(id: number, createdAtMs: number): ContentRow {
+  return {
+    id,
+    hook_id: 1,
+    attempts: 0,
+    schedule_from: 0,
+    due_at_ms: createdAtMs,
+    created_at_ms: createdAtMs,
+    event_kind: 'push',
+    uuid: String(id),
+    body: Buffer.from('{}'),
+    url: 'https://example.com/hook',
+    encryption_type: 1,
+    profile: 'gitcode',
+    secret: null,
+    previous_secret: null,
+    previous_until_ms: null,
+    disabled_at_ms: null,
+  };
+}
+
+/** A hook queue whose last read has found delivery 7 and nothing else. */
+function createLoadedTable(): { readonly table: HookQueueTable; readonly hookQueue: HookQueue } {
+  let nowMs = NOW_MS - 100;
+  const table = createHookQueueTable({ ...realWorld, nowMs: () => nowMs });
+  const hookQueue = noteDue(table, {
+    hook_id: 1,
+    owner_id: 'owner',
+    origin: 'https://example.com',
+    shard: 3,
+    next_at_ms: 0,
+    version: 1,
+    parked: 0,
+    fails: 0,
+    failing_since_ms: null,
+    openings: 0,
+    paused_since_ms: null,
+    pause_reason: null,
+  })!;
+  nowMs = NOW_MS;
+  noteRead(hookQueue, { hasMoreDue: false, enqueues: 0, lastId: 7 });
+  return { table, hookQueue };
+}
+
+type Change = (hookQueue: HookQueue, table: HookQueueTable) => void;
+const cases: [title: string, content: ContentRow, change: Change, isTaken: boolean][] = [
+  ['is taken into memory', createContent(8, NOW_MS), () => {}, true],
+  ['is read when a read has passed its id', createContent(7, NOW_MS), () => {}, false],
+  ['is read when its commit took long', createContent(8, NOW_MS - 250), () => {}, false],
+  ['is read when it is older than the entry of its hook queue', createContent(8, NOW_MS - 100), () => {}, false],
+  ['is read when another one waits in the store', createContent(8, NOW_MS), countEnqueue, false],
+  ['is read when another one was put back', createContent(8, NOW_MS), (one) => dropDelivery(one, 7), false],
+  [
+    'is read when not all that is due has been read',
+    createContent(8, NOW_MS),
+    (one) => noteRead(one, { hasMoreDue: true, enqueues: 0, lastId: 7 }),
+    false,
+  ],
+  ['is left to the next worker when its hook queue drains', createContent(8, NOW_MS), startDraining, false],
+  [
+    'is read when many wait before it',
+    createContent(80, NOW_MS),
+    (one, table) => {
+      for (let id = 8; id < 24; id += 1) admit(table, one, { hook_id: 1, id, lane: 0, body_bytes: 2 });
+    },
+    false,
+  ],
+];
+for (const [title, content, change, isTaken] of cases)
+  test(`a committed delivery ${title}`, () => {
+    const { table, hookQueue } = createLoadedTable();
+    change(hookQueue, table);
+    const committed = createCommittedDeliveries(table);
+    assert.deepEqual(committed.add([{ hookId: 1, content }]), isTaken ? [] : [1]);
+    assert.deepEqual(committed.takeContents(), isTaken ? [content] : []);
+    assert.deepEqual(committed.takeContents(), []);
+    assert.equal(hookQueue.deliveryIds.has(content.id), isTaken);
+    if (isTaken)
+      assert.deepEqual(
+        pickJobs(table).map(({ id }) => id),
+        [content.id],
+      );
+  });
+
+test('a committed delivery is read when its hook queue is not in memory, or its body is large', () => {
+  const { table } = createLoadedTable();
+  const committed = createCommittedDeliveries(table);
+  const other = { hookId: 2, content: { ...createContent(8, NOW_MS), hook_id: 2 } };
+  assert.deepEqual(committed.add([other, { hookId: 1, content: undefined }]), [2, 1]);
+});

@@ -1,0 +1,56 @@
+/**
+ * Deliveries that this process has just committed go to the worker's memory without a read, if everything else that is due in
+ * their hook queue is there. A read takes a large part of the processor time of a delivery, and on PostgreSQL a round trip.
+ *
+ * Their contents are kept for the next pick only. A delivery that waits longer is read when it is its turn, with its hook as it
+ * is then.
+ */
+import type { CommittedDelivery } from '../queue/committed-delivery.ts';
+import type { ContentRow } from '../queue/delivery-queue-store.ts';
+import { LANE_NUMBERS } from '../queue/delivery-state.ts';
+import type { HookQueue } from './hook-queue.ts';
+import { admit, type HookQueueTable, REFILL_BELOW } from './hook-queue-table.ts';
+
+/** An older delivery is read: its commit took long, and its hook may have changed meanwhile. */
+const MAX_AGE_MS = 250;
+
+export interface CommittedDeliveries {
+  /** Returns the hooks of those that have to be read. */
+  add(committed: readonly CommittedDelivery[]): number[];
+  /** The contents of those that were added since the last call. */
+  takeContents(): readonly ContentRow[];
+}
+
+export function createCommittedDeliveries(table: HookQueueTable): CommittedDeliveries {
+  let contents: ContentRow[] = [];
+  const tryToAdmit = ({ hookId, content }: CommittedDelivery): boolean => {
+    const hookQueue = table.hookQueues.get(hookId);
+    if (hookQueue === undefined || content === undefined || !mayAdmit(table, hookQueue, content)) return false;
+    const { id, body } = content;
+    admit(table, hookQueue, { hook_id: hookId, id, lane: LANE_NUMBERS.first, body_bytes: body.byteLength });
+    contents.push(content);
+    return true;
+  };
+  return {
+    add: (committed) => committed.filter((one) => !tryToAdmit(one)).map(({ hookId }) => hookId),
+    takeContents: () => {
+      const taken = contents;
+      contents = [];
+      return taken;
+    },
+  };
+}
+
+/**
+ * The report of a commit may come late: a read that has passed the id, or another worker that owned the shard before, may have
+ * found the delivery, and its result may be stored by now.
+ */
+function mayAdmit({ world, scheduler }: HookQueueTable, hookQueue: HookQueue, content: ContentRow): boolean {
+  return (
+    hookQueue.isComplete &&
+    content.created_at_ms > hookQueue.createdAtMs &&
+    content.id > hookQueue.lastReadId &&
+    content.created_at_ms > world.nowMs() - MAX_AGE_MS &&
+    scheduler.countWaiting(hookQueue.hookId, 'first') < REFILL_BELOW
+  );
+}
