@@ -54,3 +54,11 @@ test('eight slow first requests do not make the prior slower: a server that was 
   for (const forecast of forecasts) live.observe(forecast, 'ttft', { observedMs: 5000 });
   assert.deepEqual(live.model.whole.ttft?.physics, createPriorPhysics('ttft'));
 });
+
+test('the first times to the first token fit the prior of TTFT alone', () => {
+  const live = createLiveModel(createPriorModel());
+  const { tpot, ttft } = live.model.whole;
+  observeHerd(live, 32);
+  assert.notEqual(live.model.whole.ttft, ttft);
+  assert.equal(live.model.whole.tpot, tpot);
+});

@@ -35,9 +35,13 @@ export function createEarlyPhysics(): EarlyPhysics {
   };
 }
 
-/** The model, with a prior fitted to these rows for each target that was never trained. */
-export function fitPriors(model: LatencyModel, rows: readonly RecentRow[]): LatencyModel {
-  const unlearned = PREDICTION_TARGETS.filter((target) => !hasLearned(model, target));
+/** The model, with a prior fitted to these rows for each of the targets that was never trained. */
+export function fitPriors(
+  model: LatencyModel,
+  rows: readonly RecentRow[],
+  targets: readonly PredictionTarget[] = PREDICTION_TARGETS,
+): LatencyModel {
+  const unlearned = targets.filter((target) => !hasLearned(model, target));
   if (rows.length < LEAST_ROWS || unlearned.length === 0) return model;
   const whole = { ...model.whole };
   for (const target of unlearned)

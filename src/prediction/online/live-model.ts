@@ -10,7 +10,7 @@ import type { LatencyModel } from '../model/model.ts';
 import type { TargetEstimates } from '../model/slot-evaluator.ts';
 import { certaintyOf } from '../schema/answer-certainty.ts';
 import { type AnswerStatistic, MODEL_COLUMNS, type PredictColumns, type PredictedColumns } from '../schema/columns.ts';
-import type { MetricColumns, PredictionTarget } from '../schema/observation-table.ts';
+import { type MetricColumns, PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';
 import type { ServerIndex } from '../schema/server-index.ts';
 import { createEarlyPhysics, fitPriors, nameBasis } from './early-physics.ts';
 import { FIRST_CAPACITY } from './live-slot.ts';
@@ -101,8 +101,8 @@ export function createLiveModel(initial: LatencyModel, world: Pick<World, 'nowMs
     hasObserved = true;
   });
 
-  function* prepareSwap(next: LatencyModel): Generator<void, void> {
-    yield* table.prepareSwap(fitPriors(next, recent.list()));
+  function* prepareSwap(next: LatencyModel, fitted = PREDICTION_TARGETS): Generator<void, void> {
+    yield* table.prepareSwap(fitPriors(next, recent.list(), fitted));
     beginAgain({ tracker, recent, table });
   }
 
@@ -130,12 +130,12 @@ export function createLiveModel(initial: LatencyModel, world: Pick<World, 'nowMs
       });
       recent.add({ key, podType, metrics, target, observedMs });
       // A few milliseconds: 7 times in the first 256 rows, then every 512 rows until the first training. The loop runs all steps.
-      if (early.isDue(target, table.model)) for (const _ of prepareSwap(table.model));
+      if (early.isDue(target, table.model)) for (const _ of prepareSwap(table.model, [target]));
     },
     replaceModel(next) {
       for (const _ of prepareSwap(next));
     },
-    prepareSwap,
+    prepareSwap: (next) => prepareSwap(next),
     learning,
     save: () => ({ version: table.model.id, ...saveLiveModel(learning) }),
     restore(saved) {

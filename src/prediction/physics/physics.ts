@@ -95,16 +95,29 @@ function listRows(
   observedMs: ArrayLike<number>,
   weights: ArrayLike<number> | undefined,
 ): Row[] {
-  const columns = readTerms(target, load, observedMs.length);
+  const terms = listTerms(target, load, observedMs.length);
   const rows: Row[] = [];
   for (let row = 0; row < observedMs.length; row++) {
     const weight = weights?.[row] ?? 1;
     const observed = observedMs[row]!;
-    if (!(observed >= LEAST_MS && observed <= MOST_MS && weight > 0)) continue;
-    const terms = Float64Array.from(columns, (column) => column[row]!);
-    if (terms.every(Number.isFinite)) rows.push({ terms, observedMs: observed, weight });
+    if (!isObservable(observed) || !(weight > 0)) continue;
+    if (terms[row]!.every(Number.isFinite)) rows.push({ terms: terms[row]!, observedMs: observed, weight });
   }
   return rows;
+}
+
+function isObservable(ms: number): boolean {
+  return ms >= LEAST_MS && ms <= MOST_MS;
+}
+
+/** The terms of each row. Loops, since the live state fits while calls wait. */
+function listTerms(target: PhysicsTarget, load: LoadColumns, count: number): Float64Array[] {
+  const columns = readTerms(target, load, count);
+  return Array.from({ length: count }, (_, row) => {
+    const terms = new Float64Array(columns.length);
+    for (let term = 0; term < terms.length; term++) terms[term] = columns[term]![row]!;
+    return terms;
+  });
 }
 
 /** A row a thousand times off the scaled prior is an error of its writer, and with a huge load it would bend the fit. */
@@ -125,11 +138,29 @@ function scalePrior(
   const median = ratios[ratios.length >> 1] ?? 0;
   const scale = Math.exp((median * data.length) / (data.length + 2));
   const coefficients = prior.coefficients.map((coefficient) => coefficient * scale);
+  const { load, terms } = typicalOf(target);
+  const predicted = new Float64Array(terms.length);
+  evaluatePhysics({ ...prior, coefficients }, load, terms.length, predicted);
+  const weight = totalWeight / terms.length;
+  const rows = terms.map((own, i) => ({ terms: own, observedMs: predicted[i]!, weight }));
+  return { coefficients, rows: weight > 0 ? rows.filter(({ observedMs }) => isObservable(observedMs)) : [] };
+}
+
+interface TypicalLoad {
+  readonly load: LoadColumns;
+  readonly terms: readonly Float64Array[];
+}
+
+const typicalLoads = new Map<PhysicsTarget, TypicalLoad>();
+
+/** Made once: every fit needs it. */
+function typicalOf(target: PhysicsTarget): TypicalLoad {
+  const known = typicalLoads.get(target);
+  if (known !== undefined) return known;
   const load = createTypicalLoad();
-  const count = load.inputTokenLength.length;
-  const predicted = new Float64Array(count);
-  evaluatePhysics({ ...prior, coefficients }, load, count, predicted);
-  return { coefficients, rows: listRows(target, load, predicted, new Float64Array(count).fill(totalWeight / count)) };
+  const made = { load, terms: listTerms(target, load, load.inputTokenLength.length) };
+  typicalLoads.set(target, made);
+  return made;
 }
 
 /** Half of what is rarely undercut. */
