@@ -86,37 +86,45 @@ export function statisticOffset(
 ): number {
   if (statistic === 'p50') return 0;
   const findShift = SHIFT_OF[target];
-  if (statistic === 'mean') return findShift(edges, predicted, (bucket) => logMeans[bucket]!);
+  const buckets = describeBuckets(edges);
+  if (statistic === 'mean') return findShift(buckets, predicted, (bucket) => logMeans[bucket]!);
   const level = LEVELS.indexOf(LEVEL_OF[statistic]);
   // Never below the median, which is the prediction itself.
-  return findShift(edges, predicted, (bucket) => Math.max(0, quantiles[bucket * LEVELS.length + level]!));
+  return findShift(buckets, predicted, (bucket) => Math.max(0, quantiles[bucket * LEVELS.length + level]!));
+}
+
+export interface Buckets {
+  /** Rising predicted times (ms) that part the buckets. */
+  readonly edges: Float64Array;
+  readonly logEdges: Float64Array;
+}
+
+/** Keep the result: the logarithms of the edges would cost more than all else that a row needs. */
+export function describeBuckets(edges: Float64Array): Buckets {
+  return { edges, logEdges: edges.map(Math.log) };
 }
 
 /** How far a time is shifted, as a logarithm, when each bucket has a shift of its own. */
-type FindShift = (edges: Float64Array, ms: number, readShift: (bucket: number) => number) => number;
+type FindShift = (buckets: Buckets, ms: number, readShift: (bucket: number) => number) => number;
 
 /** Candidates are compared by their TTFT: there, no statistic may fall where the next bucket begins. */
 export const SHIFT_OF: Readonly<Record<PredictionTarget, FindShift>> = {
-  ttft: (edges, ms, readShift) => smoothShift(edges, ms, readShift),
-  tpot: (edges, ms, readShift) => readShift(findBucket(edges, ms)),
+  ttft: (buckets, ms, readShift) => smoothShift(buckets, ms, readShift),
+  tpot: ({ edges }, ms, readShift) => readShift(findBucket(edges, ms)),
 };
 
 /**
  * The shift of a bucket, such that a longer time never has a smaller statistic: where the next bucket shifts by less, its
  * first times are moved up to the last ones of this bucket and these are moved down, each by half.
  */
-function smoothShift(edges: Float64Array, ms: number, readShift: (bucket: number) => number): number {
+function smoothShift({ edges, logEdges }: Buckets, ms: number, readShift: (bucket: number) => number): number {
   const bucket = findBucket(edges, ms);
+  const logMs = Math.log(ms);
   let highest = readShift(bucket);
   let lowest = highest;
-  for (let lower = 0; lower < bucket; lower++) {
-    const shift = readShift(lower);
-    if (shift > highest) highest = Math.max(highest, shift - Math.log(ms / edges[lower]!));
-  }
-  for (let upper = bucket + 1; upper <= edges.length; upper++) {
-    const shift = readShift(upper);
-    if (shift < lowest) lowest = Math.min(lowest, shift + Math.log(edges[upper - 1]! / ms));
-  }
+  for (let lower = 0; lower < bucket; lower++) highest = Math.max(highest, readShift(lower) + logEdges[lower]! - logMs);
+  for (let upper = bucket + 1; upper <= edges.length; upper++)
+    lowest = Math.min(lowest, readShift(upper) + logEdges[upper - 1]! - logMs);
   return (highest + lowest) / 2;
 }
 

@@ -1,4 +1,4 @@
-import { type Calibration, LEVELS, median } from '../../model/calibration.ts';
+import { type Buckets, type Calibration, describeBuckets, LEVELS, median } from '../../model/calibration.ts';
 import { QUANTILE_LEVELS, type QuantileLevel } from './conformal.ts';
 
 /** One quantile for each of `QUANTILE_LEVELS`, in units of the spread. Those of a bucket begin at its number × stride. */
@@ -8,8 +8,7 @@ export interface QuantileTable {
 }
 
 /** How widely the training's times scatter around their predictions, in buckets of predicted times. */
-export interface IntervalScale extends QuantileTable {
-  readonly edges: Float64Array;
+export interface IntervalScale extends QuantileTable, Buckets {
   /** The spread of each bucket: half the distance between p10 and p90 of the residuals, a logarithm. */
   readonly spreads: Float64Array;
   readonly typicalSpread: number;
@@ -35,7 +34,7 @@ export function measureScale({ edges, quantiles, logMeans, rows }: Calibration):
     level === 0.5 ? 0 : residual(bucket, LEVELS.indexOf(level)) / spreads[bucket]!;
   const byBucket = Array.from(spreads, (_, bucket) => QUANTILE_LEVELS.map((level) => inSpreads(bucket, level)));
   return {
-    edges,
+    ...describeBuckets(edges),
     spreads,
     typicalSpread: median(spreads.toSorted()),
     lowerQuantiles: spreads.map((spread, bucket) => residual(bucket, LOW) / spread),

@@ -94,20 +94,20 @@ function fillLowerBounds(
   { count, rows, servers, mixtureMs }: MixedRows,
   timesMs: Float64Array,
 ): void {
-  const { edges, spreads, lowerQuantile, lowerQuantiles, ofServers } = state;
+  const { spreads, lowerQuantile, lowerQuantiles, ofServers } = state;
   const readShift = (bucket: number): number => (lowerQuantile ?? lowerQuantiles[bucket]!) * spreads[bucket]!;
   for (let n = 0; n < count; n++) {
-    const factor = Math.exp(state.findShift(edges, mixtureMs[n]!, readShift));
+    const factor = Math.exp(state.findShift(state, mixtureMs[n]!, readShift));
     const median = medianFactor(state, ofServers.correctionsOf(servers[n]!));
     timesMs[rows[n]!] = clampMs(mixtureMs[n]! * Math.min(factor, median));
   }
 }
 
 function fillMeans(state: IntervalState, { count, rows, mixtureMs }: MixedRows, timesMs: Float64Array): void {
-  const { edges, logMeans } = state;
+  const { logMeans } = state;
   const readShift = (bucket: number): number => logMeans[bucket]!;
   for (let n = 0; n < count; n++)
-    timesMs[rows[n]!] = clampMs(mixtureMs[n]! * Math.exp(state.findShift(edges, mixtureMs[n]!, readShift)));
+    timesMs[rows[n]!] = clampMs(mixtureMs[n]! * Math.exp(state.findShift(state, mixtureMs[n]!, readShift)));
 }
 
 interface LeveledState extends IntervalState {
@@ -117,8 +117,8 @@ interface LeveledState extends IntervalState {
 
 /** Steps 6 and 7 of `prediction-intervals.ts`: log(quantile / mixture). */
 export function quantileShift(state: LeveledState, corrections: Float64Array, ms: number): number {
-  const { edges, spreads, maxShift, maxExcessMs } = state;
-  const shift = state.findShift(edges, ms, (bucket) =>
+  const { spreads, maxShift, maxExcessMs } = state;
+  const shift = state.findShift(state, ms, (bucket) =>
     Math.min(maxShift, correctQuantile(state, bucket, corrections) * spreads[bucket]!),
   );
   const excess = maxExcessMs / ms;
@@ -128,9 +128,10 @@ export function quantileShift(state: LeveledState, corrections: Float64Array, ms
   return shift <= limit ? shift : Math.min(shift, Math.max(limit, learnedShift(state, ms)));
 }
 
-function learnedShift({ edges, spreads, learnedQuantiles, findShift, level }: LeveledState, ms: number): number {
-  return findShift(
-    edges,
+function learnedShift(state: LeveledState, ms: number): number {
+  const { spreads, learnedQuantiles, level } = state;
+  return state.findShift(
+    state,
     ms,
     (bucket) => learnedQuantiles[bucket * QUANTILE_LEVELS.length + level]! * spreads[bucket]!,
   );
