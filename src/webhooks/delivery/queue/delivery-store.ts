@@ -150,9 +150,18 @@ function listWakes(deliveries: readonly NewDelivery[]) {
   });
 }
 
+/** The digest takes several times as long as this look-up, and every delivery needs the shard of its origin. */
+const shardByOrigin = new Map<string, number>();
+const MAX_REMEMBERED_ORIGINS = 10_000;
+
 /** All hook queues of one origin belong to one worker, so that it can keep the origin's limits. */
 export function shardOf(origin: string): number {
-  return hash('sha256', origin, 'buffer').readUInt8(0) % SHARD_COUNT;
+  const known = shardByOrigin.get(origin);
+  if (known !== undefined) return known;
+  const shard = hash('sha256', origin, 'buffer').readUInt8(0) % SHARD_COUNT;
+  if (shardByOrigin.size >= MAX_REMEMBERED_ORIGINS) shardByOrigin.clear();
+  shardByOrigin.set(origin, shard);
+  return shard;
 }
 
 const holdHookQueueSql: Statement = statement(

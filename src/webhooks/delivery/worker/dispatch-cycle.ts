@@ -229,7 +229,8 @@ function findObstacle(content: ContentRow, hookQueue: HookQueue): HookQueueChang
 
 /** The outcome of an attempt would count for the wrong origin when the URL has changed since. */
 function findOtherOrigin({ url }: ContentRow, hookQueue: HookQueue): string | undefined {
-  if (url === null || !URL.canParse(url)) return undefined;
+  // A slash ends the authority, so this URL has that origin, and need not be parsed.
+  if (url === null || url.startsWith(`${hookQueue.origin}/`) || !URL.canParse(url)) return undefined;
   const { origin } = new URL(url);
   return origin === hookQueue.origin ? undefined : origin;
 }
