@@ -1,9 +1,10 @@
 import type { Language } from '../language/language.ts';
 import type { Log } from '../telemetry/log.ts';
+import type { BodyEnv } from './body/limit-body.ts';
 
 /** What every HTTP handler finds in its context. */
 export interface HttpEnv {
-  Variables: {
+  Variables: BodyEnv['Variables'] & {
     /** 32 lower-case hex digits: the caller's `traceparent` when it sent one, else new. Also in the log line. */
     traceId: string;
     log: Log;

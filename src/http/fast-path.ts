@@ -132,6 +132,8 @@ function createBody(incoming: IncomingMessage, budget: BodyBudget): Body {
   let counted: CountedBody | undefined;
   const receive = (): Promise<Buffer<ArrayBuffer>> =>
     new Promise((resolve, reject) => {
+      // Its events are past, so nothing below would ever be called.
+      if (incoming.destroyed) return reject(refuseCutOff(incoming.errored));
       const chunks: Buffer<ArrayBuffer>[] = [];
       const keep = (chunk: Buffer<ArrayBuffer>) => {
         chunks.push(chunk);
@@ -149,6 +151,9 @@ function createBody(incoming: IncomingMessage, budget: BodyBudget): Body {
         resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks));
       });
       incoming.once('error', (cause) => reject(refuseCutOff(cause)));
+      incoming.once('close', () => {
+        if (!incoming.readableEnded) reject(refuseCutOff(incoming.errored));
+      });
     });
   return {
     async read(maxBytes) {

@@ -50,7 +50,7 @@ export function withHook(title: string, run: (scene: Scene) => Promise<void>): v
       cipher: createSecretCipher([Buffer.alloc(32, 7)], realWorld),
       guard: createAddressGuard({ allowCidrs: ['127.0.0.0/8'] }),
     });
-    await using server = await startManagement(store, realWorld, worker.manual);
+    await using server = await startManagement(store, realWorld, worker);
     await server.call('POST', '/user/repos', { json: { name: 'doors' } });
     const { url } = receiver;
     const { body } = await server.call('POST', HOOKS, { json: { url, password: SECRET, encryption_type: 1 } });

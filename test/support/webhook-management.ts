@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import type { Store } from '../../src/database/store.ts';
 import { createSecretCipher } from '../../src/encryption/secret-cipher.ts';
 import { Failure } from '../../src/errors.ts';
+import { type BodyBudget, createBodyBudget } from '../../src/http/body/body-budget.ts';
 import { createHttpApp } from '../../src/http/http-app.ts';
 import { type HttpServer, listenHttp } from '../../src/http/http-server.ts';
 import { createRoutes } from '../../src/http/routes.ts';
@@ -87,11 +88,16 @@ function toOwner(login: string): Owner {
   return { kind: login.startsWith('org-') ? 'organization' : 'user', id: `id-${login}`, login, name: login };
 }
 
-/** Only with `manual`, as a delivery worker has it, is anything sent. */
+export interface ManagementOptions {
+  /** Only with it, as a delivery worker has it, is anything sent. */
+  readonly manual?: SendingDependencies['manual'];
+  readonly bodyBudget?: BodyBudget;
+}
+
 export async function startManagement(
   store: Store,
   world: World = realWorld,
-  manual?: SendingDependencies['manual'],
+  { manual, bodyBudget = createBodyBudget() }: ManagementOptions = {},
 ): Promise<ManagementServer> {
   const http = await listenHttp({ host: '127.0.0.1', port: 0 });
   const attempts: number[] = [];
@@ -107,7 +113,7 @@ export async function startManagement(
     takeCommitted: () => {},
   });
   const sending = { ...management, manual: manual ?? createRecorder(attempts) };
-  serve(http, sending, world);
+  serve(http, { ...sending, bodyBudget });
   return {
     url: http.url,
     management,
@@ -126,8 +132,9 @@ function createRecorder(attempts: number[]): SendingDependencies['manual'] {
   return { test: record, redeliver: async (_, id) => ({ attempt: record(id) }) };
 }
 
-function serve(http: HttpServer, sending: SendingDependencies, world: World): void {
+function serve(http: HttpServer, sending: SendingDependencies & { readonly bodyBudget: BodyBudget }): void {
   const dependencies = { ...sending, requireScope };
+  const { world, bodyBudget } = sending;
   const routes = createRoutes<IdentityEnv>();
   for (const some of [
     createRepositoryRoutes(dependencies),
@@ -143,6 +150,7 @@ function serve(http: HttpServer, sending: SendingDependencies, world: World): vo
     metrics: createMetrics(),
     world,
     maxBodyBytes: 1_048_576,
+    bodyBudget,
     checkReady: async () => {},
   });
   http.serve(app);

@@ -46,6 +46,16 @@ test('a body that has arrived whole keeps its room until it is closed', () => {
   assert.equal(gone.length, 1);
 });
 
+test('a body that was only announced does not give way, since that makes no room', () => {
+  const { gone, open } = openBodies(100);
+  const announced = open('announced');
+  open('first').add(60);
+  open('second').add(60);
+  assert.deepEqual(gone, ['first unavailable']);
+  announced.add(40);
+  assert.deepEqual(gone, ['first unavailable']);
+});
+
 test('a body larger than all the room arrives while it is alone', () => {
   const { gone, open } = openBodies(100);
   const large = open('large');
@@ -64,7 +74,33 @@ const ways: [title: string, path: string, isChunked: boolean][] = [
   ['of a route', '/routes/length', false],
 ];
 
-async function withServer(run: (url: string) => Promise<void>): Promise<void> {
+/** A call that waits before it reads its body. */
+function createHeldCall() {
+  const [entered, left, goOn] = [1, 2, 3].map(() => Promise.withResolvers<void>()) as [Gate, Gate, Gate];
+  const { promise: outcome, resolve } = Promise.withResolvers<string>();
+  return {
+    entered,
+    left,
+    goOn,
+    outcome,
+    read: async (readBody: () => Promise<unknown>) => {
+      entered.resolve();
+      await goOn.promise;
+      const reading = readBody();
+      void reading.then(
+        () => resolve('read'),
+        () => resolve('refused'),
+      );
+      await reading;
+    },
+  };
+}
+
+type Gate = PromiseWithResolvers<void>;
+type HeldCall = ReturnType<typeof createHeldCall>;
+
+async function withServer(run: (url: string, held: HeldCall) => Promise<void>): Promise<void> {
+  const held = createHeldCall();
   const calls: RouteMount = {
     path: '/calls',
     errors: 'problem',
@@ -75,10 +111,22 @@ async function withServer(run: (url: string) => Promise<void>): Promise<void> {
         path: '/length',
         answer: async (call) => replyJson({ length: (await call.bytes()).length }),
       },
+      {
+        method: 'POST',
+        path: '/held',
+        answer: async (call) => {
+          await held.read(() => call.bytes());
+          return replyJson({});
+        },
+      },
     ],
   };
   const routes: RouteMount = { path: '/routes', errors: 'problem', routes: createRoutes() };
   routes.routes.post('/length', async (c) => c.json({ length: (await c.req.text()).length }));
+  routes.routes.post('/held', async (c) => {
+    await held.read(() => c.req.text());
+    return c.json({});
+  });
   const log = createLog('silent');
   const metrics = createMetrics();
   const app = createHttpApp({
@@ -92,9 +140,12 @@ async function withServer(run: (url: string) => Promise<void>): Promise<void> {
     checkReady: async () => {},
   });
   const http = await listenHttp({ host: '127.0.0.1', port: 0 });
-  http.serve(app);
+  http.serve((incoming, outgoing) => {
+    incoming.once('close', held.left.resolve);
+    app(incoming, outgoing);
+  });
   try {
-    await run(http.url);
+    await run(http.url, held);
   } finally {
     await http.drain(0);
   }
@@ -157,3 +208,15 @@ test('bodies that were answered leave their room to others', async () => {
       }
   });
 });
+
+for (const [title, path, isChunked] of ways)
+  test(`a body ${title} whose caller left before it was read is refused`, async () => {
+    await withServer(async (url, held) => {
+      const socket = await beginBody(url, path.replace('length', 'held'), isChunked);
+      await held.entered.promise;
+      socket.destroy();
+      await held.left.promise;
+      held.goOn.resolve();
+      assert.equal(await held.outcome, 'refused');
+    });
+  });

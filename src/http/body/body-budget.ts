@@ -44,6 +44,8 @@ export function createBodyBudget(maxBytes = MAX_BYTES): BodyBudget {
   function makeRoom(): void {
     for (const body of arriving) {
       if (usedBytes <= maxBytes || usedBytes === body.bytes) return;
+      // One that has not begun would make no room.
+      if (body.bytes === 0) continue;
       drop(body);
       body.giveWay(refuseFull());
     }

@@ -5,11 +5,25 @@ import { type BodyBudget, isCounted } from './body-budget.ts';
 /** For forms, and for the bodies of endpoints that read named fields. */
 export const FORM_MAX_BYTES = 16 * 1024;
 
+/** What a handler finds in its context. */
+export interface BodyEnv {
+  Variables: {
+    /**
+     * Takes the body out of the budget of bodies. For a handler that has parsed it and now waits for a long time with what
+     * has a bound of its own. Undefined for a small body, which is not counted.
+     */
+    releaseBody?: () => void;
+  };
+}
+
 /**
  * Refuses a larger body: by its declared length, or, when it comes in chunks, as soon as it is too long. A request that
  * declares neither has none. Nothing is read here, so that a handler can refuse a caller before it reads the body.
  */
-export function limitBody(findMaxBytes: (request: HonoRequest) => number, budget: BodyBudget): MiddlewareHandler {
+export function limitBody(
+  findMaxBytes: (request: HonoRequest) => number,
+  budget: BodyBudget,
+): MiddlewareHandler<BodyEnv> {
   return async (c, next) => {
     const { req } = c;
     const maxBytes = findMaxBytes(req);
@@ -19,9 +33,14 @@ export function limitBody(findMaxBytes: (request: HonoRequest) => number, budget
     const limited = limitStream(req.raw.body, maxBytes, budget);
     const { method, headers } = req.raw;
     req.raw = new Request(req.url, { method, headers, body: limited.stream, duplex: 'half' });
-    await next();
-    const refusal = limited.close();
+    c.set('releaseBody', limited.release);
+    try {
+      await next();
+    } finally {
+      limited.close();
+    }
     // A validator can take the error of the stream for a body that is not JSON.
+    const refusal = limited.findRefusal();
     if (refusal !== undefined) throw refusal;
   };
 }
@@ -64,8 +83,11 @@ function limitStream(source: ReadableStream<Uint8Array>, maxBytes: number, budge
   let size = 0;
   const body = budget.open(refuse);
 
+  /** The first reason is the one that the client is told. */
   function refuse(reason: Failure): void {
+    if (refusal !== undefined) return;
     refusal = reason;
+    body.close();
     controller.error(reason);
   }
 
@@ -86,13 +108,17 @@ function limitStream(source: ReadableStream<Uint8Array>, maxBytes: number, budge
     controller = own;
   };
 
-  /** Once the body is no longer needed. Returns why it was refused. */
-  function close(): Failure | undefined {
+  /** Once the request was answered. */
+  function close(): void {
     body.close();
     void discardRest(reader);
-    return refusal;
   }
-  return { stream: new ReadableStream<Uint8Array>({ start, pull }, { highWaterMark: 0 }), close };
+  return {
+    stream: new ReadableStream<Uint8Array>({ start, pull }, { highWaterMark: 0 }),
+    close,
+    release: () => body.close(),
+    findRefusal: () => refusal,
+  };
 }
 
 /** An unread body must be discarded: cancelling would close the connection before the refusal is written. */

@@ -36,6 +36,7 @@ export function createEventRoutes(dependencies: ManagementDependencies): OpenAPI
     const payload = parseJsonObject(await c.req.text(), c.req.header('content-type') ?? '');
     const event = parseParameters(eventSchema, payload, 'announce the event');
     const idempotencyKey = readKey(c.req.header('idempotency-key'));
+    releaseBody(c);
     return c.json(await publishEvent(dependencies, { repository, event, source: 'api', idempotencyKey }), 202);
   });
   return routes;
@@ -59,7 +60,13 @@ async function takeFromBridge(
   const event = parseParameters(foreignEventSchema, translated, `translate the event from ${name}`);
   const deliveryId = readKey(bridge.deliveryId(header));
   const idempotencyKey = deliveryId && `${name}:${deliveryId}`;
+  releaseBody(c);
   return c.json(await publishEvent(dependencies, { repository, event, source: name, idempotencyKey }), 202);
+}
+
+/** The intake bounds the events that wait for their commit, and a slow commit must not keep out bodies of other routes. */
+function releaseBody(c: Context<IdentityEnv>): void {
+  c.get('releaseBody')?.();
 }
 
 /** Code hosts can also send a form whose field `payload` holds the JSON. */

@@ -9,6 +9,7 @@ function startGroup(commit: (items: readonly string[]) => readonly (string | und
   const group = createGroupCommit<string, string>({
     maxItems,
     maxWaitingBytes: 100,
+    maxBytesOfAll: 400,
     bytesOf: (item) => item.length,
     ownerOf: (item) => item.slice(0, 1),
     commit: async (items) => {
@@ -42,6 +43,7 @@ test('what a commit leaves does not wait behind others that keep coming', async 
   const group = createGroupCommit<string, string>({
     maxItems: 3,
     maxWaitingBytes: 100,
+    maxBytesOfAll: 400,
     bytesOf: (item) => item.length,
     ownerOf: (item) => item.slice(0, 1),
     commit: async (items) => {
@@ -80,6 +82,18 @@ test('more of one owner than may wait is refused for now, of others nothing, and
   assert.equal(refused?.status === 'rejected' && refused.reason.code, 'unavailable');
   assert.equal(refused?.status === 'rejected' && refused.reason.details.retryAfterSeconds, 1);
   assert.equal((await submitAll([long('a', 41)]))[0]?.status, 'fulfilled');
+});
+
+test('many owners divide what may wait of all, and each has one item', async () => {
+  const { submitAll } = startGroup((items) => items, 64);
+  const owners = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'];
+  const first = owners.map((owner) => owner.padEnd(60, 'x'));
+  // 50 of 400 bytes for each of eight: `a` has 60 already.
+  const results = await submitAll([...first, 'a2']);
+  assert.deepEqual(
+    results.map(({ status }) => status),
+    [...owners.map(() => 'fulfilled'), 'rejected'],
+  );
 });
 
 test('of a commit that fails each comes again alone, and only the one at fault is refused', async () => {

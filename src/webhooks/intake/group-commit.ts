@@ -14,6 +14,8 @@ export interface GroupCommitOptions<Item, Result> {
   readonly maxItems: number;
   /** The most bytes of waiting items of one owner. Further items are refused, unless the owner has no other. */
   readonly maxWaitingBytes: number;
+  /** Bytes of the waiting items of all owners: each may have an equal part of them, if that is less. */
+  readonly maxBytesOfAll: number;
   readonly bytesOf: (item: Item) => number;
   /** Owners take turns, so that an owner with many items does not hold up the others. */
   readonly ownerOf: (item: Item) => string;
@@ -89,7 +91,8 @@ function createByteCounts<Item>({
   ownerOf,
   bytesOf,
   maxWaitingBytes,
-}: Pick<GroupCommitOptions<Item, unknown>, 'ownerOf' | 'bytesOf' | 'maxWaitingBytes'>) {
+  maxBytesOfAll,
+}: Pick<GroupCommitOptions<Item, unknown>, 'ownerOf' | 'bytesOf' | 'maxWaitingBytes' | 'maxBytesOfAll'>) {
   const bytesByOwner = new Map<string, number>();
   const change = (owner: string, by: number): void => {
     const bytes = (bytesByOwner.get(owner) ?? 0) + by;
@@ -99,7 +102,8 @@ function createByteCounts<Item>({
   /** Throws `unavailable` when too much waits for the owner already. */
   const check = (owner: string, bytes: number): void => {
     const waiting = bytesByOwner.get(owner) ?? 0;
-    if (waiting > 0 && waiting + bytes > maxWaitingBytes) throw refuseFull(waiting);
+    const limit = Math.min(maxWaitingBytes, maxBytesOfAll / bytesByOwner.size);
+    if (waiting > 0 && waiting + bytes > limit) throw refuseFull(waiting);
   };
   return {
     check,

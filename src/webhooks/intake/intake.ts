@@ -19,6 +19,8 @@ import type { IntakeDependencies, StoreOutcome, Submission } from './submission.
 const MAX_EVENTS = 64;
 /** Bytes of the events of one owner that wait for their commit. */
 const MAX_WAITING_BYTES = 8 * 1024 * 1024;
+/** Of all owners together. Their requests no longer count as bodies of HTTP, so this is what bounds their memory. */
+const MAX_BYTES_OF_ALL = 32 * 1024 * 1024;
 /** How often an event is prepared with other ids if the store has one of its ids already, perhaps from an older release that runs too. */
 const MAX_PREPARATIONS = 5;
 
@@ -32,6 +34,7 @@ export interface Intake {
 export function createIntake(dependencies: IntakeDependencies): Intake {
   const limits = {
     maxWaitingBytes: MAX_WAITING_BYTES,
+    maxBytesOfAll: MAX_BYTES_OF_ALL,
     ownerOf: ({ incoming }: Submission) => incoming.repository.ownerId,
   };
   const group = createGroupCommit<Submission, StoreOutcome>({

@@ -5,6 +5,8 @@ import { forEachEngine } from '../../../test/support/engines.ts';
 import { startManagement } from '../../../test/support/webhook-management.ts';
 import { type Store, statement } from '../../database/store.ts';
 import { SWEEP_AT_ONCE } from '../../database/sweep.ts';
+import { type BodyBudget, createBodyBudget } from '../../http/body/body-budget.ts';
+import { realWorld } from '../../world.ts';
 import { deleteUnusedContents } from '../delivery/queue/delivery-sweep-store.ts';
 import { createSampleEvent } from '../events/sample-event.ts';
 
@@ -33,8 +35,8 @@ async function count(store: Store): Promise<number[]> {
   return [row!.events, row!.deliveries, row!.contents, row!.whole];
 }
 
-async function startWithHooks(store: Store) {
-  const server = await startManagement(store);
+async function startWithHooks(store: Store, bodyBudget = createBodyBudget()) {
+  const server = await startManagement(store, realWorld, { bodyBudget });
   await server.call('POST', '/user/repos', { json: { name: 'doors' } });
   for (let index = 0; index < HOOKS; index += 1)
     await server.call('POST', '/repos/grace/doors/hooks', { json: { url: `http://127.0.0.1:9001/${index}` } });
@@ -130,6 +132,53 @@ forEachEngine(
     assert.ok(statuses.filter((status) => status === 202).length >= 12, statuses.join());
   },
 );
+
+forEachEngine('an event that waits for its commit leaves its room to bodies that arrive', async (store) => {
+  const { promise: entered, resolve: enter } = Promise.withResolvers<void>();
+  const { promise: stored, resolve: goOn } = Promise.withResolvers<void>();
+  const waiting: Store = {
+    ...store,
+    writeAll: async (bound) => {
+      if (bound.some(({ parameters }) => parameters.some((one) => isLarge(one)))) {
+        enter();
+        await stored;
+      }
+      return await store.writeAll(bound);
+    },
+  };
+  // Of two events with 200 KB, one.
+  const { budget, arrived } = watchBodies(createBodyBudget(300_000), 2);
+  await using server = await startWithHooks(waiting, budget);
+  const first = server.call('POST', EVENTS, { json: large });
+  await entered;
+  const second = server.call('POST', EVENTS, { json: { ...large, ref: 'refs/heads/other' } });
+  await arrived;
+  goOn();
+  assert.deepEqual([(await first).status, (await second).status], [202, 202]);
+});
+
+/** `arrived` resolves once so many bodies arrived, or one had to give way. */
+function watchBodies(bodies: BodyBudget, count: number) {
+  const { promise: arrived, resolve } = Promise.withResolvers<void>();
+  let complete = 0;
+  const budget: BodyBudget = {
+    open: (giveWay) => {
+      const body = bodies.open((refusal) => {
+        giveWay(refusal);
+        resolve();
+      });
+      return {
+        ...body,
+        complete: () => {
+          body.complete();
+          complete += 1;
+          if (complete === count) resolve();
+        },
+      };
+    },
+  };
+  return { budget, arrived };
+}
 
 const insertLoneSql = statement(
   'test-insert-lone-contents',

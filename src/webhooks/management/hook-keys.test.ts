@@ -19,7 +19,7 @@ interface Scene {
 async function withHook(store: Store, password: string, run: (scene: Scene) => Promise<void>): Promise<void> {
   await using receiver = await startReceiver();
   await using worker = createTestWorker(store);
-  await using server = await startManagement(store, realWorld, worker.manual);
+  await using server = await startManagement(store, realWorld, worker);
   await server.call('POST', '/user/repos', { json: { name: 'doors' } });
   const { url } = receiver;
   const { body } = await server.call('POST', HOOKS, { json: { url, password, encryption_type: 1 } });

@@ -25,7 +25,7 @@ interface Scene {
 /** A hook with twenty deliveries that wait, and a worker that sends them. */
 async function withWaiting(store: Store, url: string, run: (scene: Scene) => Promise<void>): Promise<void> {
   await using worker = startTestWorker(store);
-  await using server = await startManagement(store, realWorld, worker.manual);
+  await using server = await startManagement(store, realWorld, worker);
   await server.call('POST', '/user/repos', { json: { name: 'doors' } });
   const { body } = await server.call('POST', HOOKS, { json: { url } });
   const ids: number[] = [];
@@ -95,7 +95,7 @@ forEachEngine('a test by another process ends the pause of what could not be con
     const paused = await waitForHookQueue(store, hookId, (row) => row.next_at_ms > realWorld.nowMs() + 15_000);
     await using _receiver = await startReceiver(undefined, Number(new URL(url).port));
     await using other = createTestWorker(store);
-    await using elsewhere = await startManagement(store, realWorld, other.manual);
+    await using elsewhere = await startManagement(store, realWorld, other);
     assert.equal((await elsewhere.call('POST', `${hook}/tests`)).status, 204);
     await Promise.all(ids.map((id) => waitForDelivery(store, id, ({ attempts }) => attempts > 0)));
     // The next probe would be a second before what the row says of the hook that made the last one.
@@ -111,7 +111,7 @@ forEachEngine(
       response.writeHead(index === 0 ? 500 : 200).end(),
     );
     await using worker = startTestWorker(store);
-    await using server = await startManagement(store, realWorld, worker.manual);
+    await using server = await startManagement(store, realWorld, worker);
     await server.call('POST', '/user/repos', { json: { name: 'doors' } });
     const { url } = receiver;
     const { body: made } = await server.call('POST', HOOKS, { json: { url } });
