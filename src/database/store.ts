@@ -96,6 +96,12 @@ export interface WriteOptions {
    * whether they were stored. For transactions that are very frequent and may be repeated.
    */
   readonly inOneTrip?: true;
+  /**
+   * On PostgreSQL, transactions with the same name of a turn run one after the other, and each sees what the one before it
+   * committed. For what is written again when its outcome is unknown: the server may still run the first transaction, and
+   * a condition such as "not in the log yet" must not be evaluated until that one has ended.
+   */
+  readonly turn?: string;
 }
 
 /** The one way to the database, the same on SQLite and PostgreSQL. Every write is durable when its promise resolves. */

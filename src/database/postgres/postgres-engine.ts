@@ -21,6 +21,7 @@ import { createReadGroup } from './read-group.ts';
 import { retryWhile } from './retry-while.ts';
 import { createServerClock, type ServerClock } from './server-clock.ts';
 import { runBatch, type StatementAnswer } from './statement-batch.ts';
+import { waitForTurnStatement } from './transaction-turn.ts';
 
 export interface PostgresOptions {
   readonly databaseUrl: string;
@@ -72,9 +73,11 @@ export function openPostgresEngine(options: PostgresOptions): PostgresEngine {
     read: async (statement, parameters) => (await readAll([{ statement, parameters }]))[0]!,
     readAll,
     readCached: (statement, parameters) => readGroup.read(statement, parameters),
-    writeAll: (statements, { inOneTrip } = {}) => {
-      const runAll = inOneTrip && statements.length > 1 ? runInOneTrip : runStatements;
-      return begin(() => transact((client) => runAll(run, client, statements)));
+    writeAll: (statements, { inOneTrip, turn } = {}) => {
+      const first = turn === undefined ? [] : [waitForTurnStatement(turn)];
+      const all = [...first, ...statements];
+      const runAll = inOneTrip && all.length > 1 ? runInOneTrip : runStatements;
+      return begin(async () => (await transact((client) => runAll(run, client, all))).slice(first.length));
     },
     call: (procedure, input) => {
       const work = (client: pg.PoolClient) => runIsolated(run, client, { procedure, input });

@@ -39,7 +39,8 @@ export interface AttemptRecord {
 /** Shard and epoch of a manual attempt: the fence of shard and epoch does not apply to it. */
 export const OUTSIDE_SHARDS = { shard: 0, epoch: -1 } as const;
 
-// Counts every attempt once: the same batch again finds it in the log. COUNT, not EXISTS, which PostgreSQL would make a
+// Counts every attempt once: the same batch again finds it in the log, where it was committed before this statement began;
+// so batches of one worker take turns (`result-writer.ts`). COUNT, not EXISTS, which PostgreSQL would make a
 // join, and would rather read through the whole log for it when it has no statistics.
 const storeResultsSql = multiRowStatement(
   'delivery_settle',

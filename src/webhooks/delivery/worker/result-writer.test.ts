@@ -1,9 +1,17 @@
 import assert from 'node:assert/strict';
-import { forEachEngine } from '../../../../test/support/engines.ts';
-import type { Store } from '../../../database/store.ts';
+import { rmSync } from 'node:fs';
+import { test } from 'node:test';
+import pg from 'pg';
+import { startCutProxy } from '../../../../test/support/cut-proxy.ts';
+import { takeAllShards } from '../../../../test/support/deliveries-store.ts';
+import { enqueue, NOW, result } from '../../../../test/support/delivery-queue.ts';
+import { createStorePlace, findReasonToSkip, forEachEngine, openTestStore } from '../../../../test/support/engines.ts';
+import { waitUntil } from '../../../../test/support/wait-until.ts';
+import { type Store, statement } from '../../../database/store.ts';
 import { createLog } from '../../../telemetry/log.ts';
 import { realWorld } from '../../../world.ts';
 import type { HookQueueChange } from '../queue/hook-queue-change-store.ts';
+import type { SendReport } from '../send/send-report.ts';
 import { createHookQueueTable } from './hook-queue-table.ts';
 import { createResultWriter } from './result-writer.ts';
 import { createWakeSignal } from './wake-signal.ts';
@@ -12,10 +20,10 @@ import { createWakeSignal } from './wake-signal.ts';
 function createWriter(store: Store, failures = 0) {
   const transactions: string[][] = [];
   const requests: string[] = [];
-  const writeAll: Store['writeAll'] = async (steps) => {
+  const writeAll: Store['writeAll'] = async (steps, options) => {
     transactions.push(steps.map((step) => step.statement.name));
     if (transactions.length <= failures) throw new Error('The database is away');
-    return await store.writeAll(steps);
+    return await store.writeAll(steps, options);
   };
   const writer = createResultWriter({
     store: { ...store, writeAll },
@@ -61,4 +69,48 @@ forEachEngine('rows of hooks are changed after all rows of hook queues', async (
   writer.add({ changes: [{ kind: 'disable', hookId: 1, reason: 'failing' }, change(2)] });
   await writer.flush();
   assert.deepEqual(transactions, [['endpoint_hold', 'endpoint_cancel', 'hook_disable_failing']]);
+});
+
+const attemptsSql = statement<{ attempts: number; logged: number; fails: number }>(
+  'test-attempts-and-log',
+  `SELECT attempts, (SELECT COUNT(*) FROM delivery_attempts) AS logged, (SELECT fails FROM endpoint_queue) AS fails
+   FROM deliveries`,
+);
+const REPORT = { status: 500, reason: null, responseBody: Buffer.from('') } as unknown as SendReport;
+
+test('an attempt whose commit outlives its connection is counted once', {
+  skip: findReasonToSkip('postgres'),
+}, async () => {
+  const place = await createStorePlace('postgres');
+  await using store = await openTestStore(place);
+  await takeAllShards(store, 'worker-1', NOW);
+  const deliveryId = await enqueue(store, 7);
+  await using proxy = await startCutProxy(place.databaseUrl!);
+  await using cutStore = await openTestStore({ ...place, databaseUrl: proxy.databaseUrl });
+  // The list of processes stays the same within a transaction, so another connection reads it.
+  const [locker, watcher] = [new pg.Client(place.databaseUrl), new pg.Client(place.databaseUrl)];
+  await Promise.all([locker.connect(), watcher.connect()]);
+  /** A process of the server that waits for a lock of that one. */
+  const findWaiting = async (pid: number): Promise<number | undefined> => {
+    const waiting = 'SELECT pid FROM pg_stat_activity WHERE $1::int = ANY(pg_blocking_pids(pid))';
+    return (await watcher.query<{ pid: number }>(waiting, [pid])).rows[0]?.pid;
+  };
+  const { rows } = await locker.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
+  await locker.query('BEGIN');
+  await locker.query('SELECT 1 FROM endpoint_queue FOR UPDATE');
+
+  const { writer } = createWriter(cutStore);
+  writer.add({
+    attempt: { result: result(7, deliveryId, { state: 'pending', isManualFailure: true }), report: REPORT },
+    changes: [],
+  });
+  // The first transaction has counted the attempt and waits for the hook queue.
+  const first = await waitUntil(() => findWaiting(rows[0]!.pid));
+  proxy.cut();
+  await waitUntil(() => findWaiting(first));
+  await locker.query('COMMIT');
+  await writer.flush();
+  assert.deepEqual(await store.read(attemptsSql), [{ attempts: 1, logged: 1, fails: 1 }]);
+  await Promise.all([locker.end(), watcher.end()]);
+  rmSync(place.dataDir, { recursive: true, force: true });
 });

@@ -1,6 +1,7 @@
 /**
  * The loop that commits. Everything that came together while the last batch was stored goes into the next one, in one transaction,
- * so batches grow with the load. A batch that fails is tried again as it is; its fences make that safe.
+ * so batches grow with the load. A batch that fails is tried again as it is; its fences make that safe, and on PostgreSQL the
+ * turn of the worker: the server may still commit a batch whose connection broke.
  */
 import type { Store } from '../../../database/store.ts';
 import { describeError } from '../../../errors.ts';
@@ -169,10 +170,11 @@ async function commitBatch(
   const transaction = batchStatements(batch, { workerId, nowMs: world.nowMs(), sleeps });
   const origins = batch.changes.filter((change) => change.kind === 'wake origin').map(({ origin }) => origin);
   const nowMs = world.nowMs();
+  const turn = `results of ${workerId}`;
   for (const origin of origins)
     await storeUntilDone(dependencies, (store) => wakeOrigin(store, origin, nowMs), abandoned);
   if (transaction.length > 0)
-    await storeUntilDone(dependencies, (store) => store.writeAll(transaction, { inOneTrip: true }), abandoned);
+    await storeUntilDone(dependencies, (store) => store.writeAll(transaction, { inOneTrip: true, turn }), abandoned);
   markStored(table, batch.attemptResults, sleeps);
   logDisabled(dependencies.log, batch.changes);
   if (batch.changes.some(isDueNow)) dependencies.scan.request();

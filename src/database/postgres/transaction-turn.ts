@@ -1,0 +1,12 @@
+import { createHash } from 'node:crypto';
+import type { BoundStatement } from '../store.ts';
+
+/**
+ * Waits until no other transaction has this turn, and keeps it until the end of its own. It goes before the other statements,
+ * since in read committed each statement sees what was committed before it began. A lock on rows would not do: a statement
+ * that waits for a row reads the row again, but not the other tables of its condition.
+ */
+export function waitForTurnStatement(turn: string): BoundStatement {
+  const key = createHash('sha256').update(`trivet ${turn}`).digest().readUIntBE(0, 6);
+  return { statement: { name: 'trivet_turn', text: 'SELECT pg_advisory_xact_lock($1)' }, parameters: [key] };
+}

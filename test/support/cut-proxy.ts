@@ -1,0 +1,49 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { join } from 'node:path';
+
+/** A way to a PostgreSQL server that breaks: what was sent to the server stays sent, and its answer is lost. */
+export interface CutProxy {
+  /** Of the same database, through the proxy. */
+  readonly databaseUrl: string;
+  /** Ends the connections of now. New ones are taken. */
+  cut(): void;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+export async function startCutProxy(databaseUrl: string): Promise<CutProxy> {
+  const { searchParams } = new URL(databaseUrl.replace('@/', '@socket/'));
+  const socketPath = join(searchParams.get('host')!, '.s.PGSQL.5432');
+  const sockets = new Set<Socket>();
+  const server = createServer((incoming) => {
+    const outgoing = connect(socketPath);
+    for (const [one, other] of [
+      [incoming, outgoing],
+      [outgoing, incoming],
+    ] as const) {
+      sockets.add(one);
+      one.on('error', () => {});
+      one.on('close', () => {
+        sockets.delete(one);
+        other.destroy();
+      });
+      one.pipe(other);
+    }
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const cut = () => {
+    for (const socket of sockets) socket.destroy();
+  };
+  searchParams.delete('host');
+  return {
+    databaseUrl: `postgres://postgres@127.0.0.1:${port}/postgres?${searchParams.toString().replaceAll('+', '%20')}`,
+    cut,
+    async [Symbol.asyncDispose]() {
+      cut();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
