@@ -1,46 +1,74 @@
 /** The last notice about each cause. Each process tries to record a notice, and the one whose statement succeeds sends it. */
-import { type BoundStatement, conditionalProcedure, type Procedure, type Store, statement } from '../database/store.ts';
+import {
+  type BoundStatement,
+  conditionalProcedure,
+  type Procedure,
+  type Statement,
+  type Store,
+  statement,
+} from '../database/store.ts';
 
-// Of two processes, the second waits for the row and then finds the state recorded. A recorded time in the future was written by
-// a wrong clock, and does not count.
-const recordNoticeSql = statement<{ cause: string }>(
-  'record-notice',
-  `INSERT INTO notices (cause, state, sent_at_ms) VALUES ($1, $2, $3)
-   ON CONFLICT (cause) DO UPDATE SET state = excluded.state, sent_at_ms = excluded.sent_at_ms
-   WHERE notices.state <> excluded.state AND (notices.sent_at_ms <= $4 OR notices.sent_at_ms > $3) RETURNING cause`,
-);
-const openNoticesSql = statement<{ cause: string }>(
-  'open-notices',
-  `SELECT cause FROM notices WHERE cause >= $1 AND cause < $2 AND state <> 'fine' ORDER BY cause`,
-);
-// A row is kept until another notice about the same cause may be sent.
-const forgetFineSql = statement('forget-fine-notices', `DELETE FROM notices WHERE state = 'fine' AND sent_at_ms <= $1`);
-const closeSql = statement('close-notice', `UPDATE notices SET state = 'fine' WHERE cause = $1`);
+/** How notices are sent. Each channel has its own records, so that one that fails does not delay the other. */
+export type ChannelName = 'mail' | 'events';
 
-const lastNoticeSql = statement<{ state: string; sent_at_ms: number }>(
-  'last-notice',
-  'SELECT state, sent_at_ms FROM notices WHERE cause = $1',
-);
+interface Statements {
+  readonly record: Statement<{ cause: string }>;
+  readonly listOpen: Statement<{ cause: string }>;
+  readonly forgetFine: Statement;
+  readonly close: Statement;
+  readonly last: Statement<{ state: string; sent_at_ms: number }>;
+}
+
+function createStatements(table: string): Statements {
+  return {
+    // Of two processes, the second waits for the row and then finds the state recorded. A recorded time in the future was
+    // written by a wrong clock, and does not count.
+    record: statement(
+      `record-${table}`,
+      `INSERT INTO ${table} (cause, state, sent_at_ms) VALUES ($1, $2, $3)
+       ON CONFLICT (cause) DO UPDATE SET state = excluded.state, sent_at_ms = excluded.sent_at_ms
+       WHERE ${table}.state <> excluded.state AND (${table}.sent_at_ms <= $4 OR ${table}.sent_at_ms > $3) RETURNING cause`,
+    ),
+    listOpen: statement(
+      `open-${table}`,
+      `SELECT cause FROM ${table} WHERE cause >= $1 AND cause < $2 AND state <> 'fine' ORDER BY cause`,
+    ),
+    // A row is kept until another notice about the same cause may be sent.
+    forgetFine: statement(`forget-fine-${table}`, `DELETE FROM ${table} WHERE state = 'fine' AND sent_at_ms <= $1`),
+    close: statement(`close-${table}`, `UPDATE ${table} SET state = 'fine' WHERE cause = $1`),
+    last: statement(`last-${table}`, `SELECT state, sent_at_ms FROM ${table} WHERE cause = $1`),
+  };
+}
+
+const STATEMENTS: Readonly<Record<ChannelName, Statements>> = {
+  mail: createStatements('notices'),
+  events: createStatements('published_notices'),
+};
 
 export interface LastNotice {
   readonly state: string;
   readonly sentAtMs: number;
 }
 
-export async function findLastNotice(store: Store, cause: string): Promise<LastNotice | undefined> {
-  const [row] = await store.read(lastNoticeSql, [cause]);
+export async function findLastNotice(
+  store: Store,
+  channel: ChannelName,
+  cause: string,
+): Promise<LastNotice | undefined> {
+  const [row] = await store.read(STATEMENTS[channel].last, [cause]);
   return row && { state: row.state, sentAtMs: row.sent_at_ms };
 }
 
 /** What `recordNoticeOnce` would decide now; another process may record the notice first. */
 export function isDue(
   last: LastNotice | undefined,
-  { state, nowMs, quietUntilMs }: Omit<NoticeRecord, 'cause' | 'statements'>,
+  { state, nowMs, quietUntilMs }: Omit<NoticeRecord, 'channel' | 'cause' | 'statements'>,
 ) {
   return last === undefined || (last.state !== state && (last.sentAtMs <= quietUntilMs || last.sentAtMs > nowMs));
 }
 
 export interface NoticeRecord {
+  readonly channel: ChannelName;
   readonly cause: string;
   readonly state: string;
   readonly nowMs: number;
@@ -54,8 +82,8 @@ export interface NoticeRecord {
 export const recordNoticeOnce: Procedure<NoticeRecord, boolean> = conditionalProcedure(
   import.meta.url,
   'recordNoticeOnce',
-  async (transaction, { cause, state, nowMs, quietUntilMs, statements }) => {
-    const recorded = await transaction.run(recordNoticeSql, [cause, state, nowMs, quietUntilMs]);
+  async (transaction, { channel, cause, state, nowMs, quietUntilMs, statements }) => {
+    const recorded = await transaction.run(STATEMENTS[channel].record, [cause, state, nowMs, quietUntilMs]);
     if (recorded.length === 0) return false;
     for (const { statement: insert, parameters } of statements) await transaction.run(insert, parameters);
     return true;
@@ -63,15 +91,16 @@ export const recordNoticeOnce: Procedure<NoticeRecord, boolean> = conditionalPro
 );
 
 /** The causes with this prefix whose end was not recorded. */
-export async function listOpen(store: Store, prefix: string): Promise<string[]> {
-  return (await store.read(openNoticesSql, [prefix, `${prefix}\u{10ffff}`])).map(({ cause }) => cause);
+export async function listOpen(store: Store, channel: ChannelName, prefix: string): Promise<string[]> {
+  const rows = await store.read(STATEMENTS[channel].listOpen, [prefix, `${prefix}\u{10ffff}`]);
+  return rows.map(({ cause }) => cause);
 }
 
 /** Records that a trouble is over, without a notice. */
-export async function closeSilently(store: Store, cause: string): Promise<void> {
-  await store.write(closeSql, [cause]);
+export async function closeSilently(store: Store, channel: ChannelName, cause: string): Promise<void> {
+  await store.write(STATEMENTS[channel].close, [cause]);
 }
 
 export async function forgetOld(store: Store, untilMs: number): Promise<void> {
-  await store.write(forgetFineSql, [untilMs]);
+  for (const { forgetFine } of Object.values(STATEMENTS)) await store.write(forgetFine, [untilMs]);
 }

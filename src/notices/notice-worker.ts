@@ -7,7 +7,15 @@ import { createRoundWorker } from '../workers/round-worker.ts';
 import type { Worker } from '../workers/worker.ts';
 import type { World } from '../world.ts';
 import type { Audience, Notice, NoticeSource, PublishNotice, Recipient } from './notice.ts';
-import { closeSilently, findLastNotice, forgetOld, isDue, listOpen, recordNoticeOnce } from './notice-store.ts';
+import {
+  type ChannelName,
+  closeSilently,
+  findLastNotice,
+  forgetOld,
+  isDue,
+  listOpen,
+  recordNoticeOnce,
+} from './notice-store.ts';
 import { chooseNoticeTexts } from './texts.ts';
 
 export interface NoticeDependencies {
@@ -49,11 +57,8 @@ export async function notifyOfTroubles(dependencies: NoticeDependencies, signal:
   await forgetOld(store, world.nowMs() - QUIET_MS);
 }
 
-/** Mail or events. Each channel has its own records, so that one that fails does not delay the other. */
 interface Channel {
-  readonly name: 'mail' | 'events';
-  /** Prefix of the causes in its records. */
-  readonly recordPrefix: string;
+  readonly name: ChannelName;
   /** Sends the notice. Returns statements for the transaction that records it as sent. */
   readonly send: (notice: Notice, key: string) => Promise<readonly BoundStatement[]>;
 }
@@ -61,19 +66,11 @@ interface Channel {
 function createChannels(dependencies: NoticeDependencies): Channel[] {
   const { mailer, publish } = dependencies;
   const mail: Channel[] =
-    mailer === undefined
-      ? []
-      : [{ name: 'mail', recordPrefix: '', send: (notice) => writeMails(dependencies, mailer, notice) }];
+    mailer === undefined ? [] : [{ name: 'mail', send: (notice) => writeMails(dependencies, mailer, notice) }];
   const events: Channel[] =
     publish === undefined
       ? []
-      : [
-          {
-            name: 'events',
-            recordPrefix: 'published:',
-            send: (notice, key) => publishNotice(dependencies.log, publish, { notice, key }),
-          },
-        ];
+      : [{ name: 'events', send: (notice, key) => publishNotice(dependencies.log, publish, { notice, key }) }];
   return [...mail, ...events];
 }
 
@@ -83,7 +80,7 @@ async function notifyOfSource(
   source: NoticeSource,
 ): Promise<void> {
   // Read before the sources, so that a trouble which begins in between does not look as if it were over.
-  const open = await Promise.all(channels.map(({ recordPrefix }) => listOpen(store, recordPrefix + source.prefix)));
+  const open = await Promise.all(channels.map(({ name }) => listOpen(store, name, source.prefix)));
   const troubles = await source.listTroubles(world.nowMs());
   const still = new Set(troubles.map(({ cause }) => cause));
   for (const [index, channel] of channels.entries()) {
@@ -92,8 +89,7 @@ async function notifyOfSource(
       await send().catch(report);
     };
     for (const trouble of troubles) await attempt(trouble.cause, () => sendNotice({ store, world }, channel, trouble));
-    const causes = open[index]!.map((record) => record.slice(channel.recordPrefix.length));
-    for (const cause of causes)
+    for (const cause of open[index]!)
       if (!still.has(cause)) await attempt(cause, () => sendRecovery({ store, world }, channel, { source, cause }));
   }
 }
@@ -106,22 +102,21 @@ async function sendRecovery(
   { source, cause }: { readonly source: NoticeSource; readonly cause: string },
 ): Promise<void> {
   const recovery = await source.findRecovery(cause);
-  if (recovery === undefined) await closeSilently(records.store, channel.recordPrefix + cause);
+  if (recovery === undefined) await closeSilently(records.store, channel.name, cause);
   else await sendNotice(records, channel, recovery);
 }
 
-async function sendNotice({ store, world }: Records, { recordPrefix, send }: Channel, notice: Notice): Promise<void> {
-  const { state } = notice;
-  const cause = recordPrefix + notice.cause;
+async function sendNotice({ store, world }: Records, { name, send }: Channel, notice: Notice): Promise<void> {
+  const { cause, state } = notice;
   const nowMs = world.nowMs();
   const moment = { state, nowMs, quietUntilMs: nowMs - QUIET_MS };
-  const last = await findLastNotice(store, cause);
+  const last = await findLastNotice(store, name, cause);
   if (!isDue(last, moment)) return;
   // It only makes keys differ: the time of the notice before, or the hour of a first one, which is the same in all processes.
   const since = last?.sentAtMs ?? Math.floor(nowMs / QUIET_MS);
   // Published before it is recorded: after a crash in between, it is published again under the same idempotency key.
-  const statements = await send(notice, `${notice.cause} ${state} ${since}`);
-  await store.call(recordNoticeOnce, { cause, ...moment, statements });
+  const statements = await send(notice, `${cause} ${state} ${since}`);
+  await store.call(recordNoticeOnce, { channel: name, cause, ...moment, statements });
 }
 
 async function publishNotice(

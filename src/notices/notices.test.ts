@@ -6,6 +6,7 @@ import { createStillWorld } from '../../test/support/still-world.ts';
 import { setLanguageStatement } from '../authorization/account-pages/language-store.ts';
 import { verifyEmail } from '../authorization/accounts/email-store.ts';
 import { listRecipients, switchNoticesStatement } from '../authorization/administration/recipients-store.ts';
+import { migrations } from '../database/migrations/list.ts';
 import { type Store, statement } from '../database/store.ts';
 import { createSecretCipher } from '../encryption/secret-cipher.ts';
 import type { Mail } from '../mail/mail.ts';
@@ -282,3 +283,32 @@ forEachEngine('webhooks that get the notices cause none themselves', async (stor
   const watched = await findWatched(store, 7);
   assert.deepEqual(await list(`${watched?.ownerLogin}/REPOSITORY-7`), ['hook:8']);
 });
+
+const insertNoticeSql = statement(
+  'test-insert-notice',
+  'INSERT INTO notices (cause, state, sent_at_ms) VALUES ($1, $2, $3)',
+);
+
+forEachEngine(
+  'a trouble that was published before an upgrade is not published again, and its end is',
+  async (before, { openAnother }) => {
+    await before.write(insertNoticeSql, ['hook:7', 'failing', createStillWorld().nowMs() - 120 * MINUTE_MS]);
+    const store = await openAnother({ migrations });
+    const published: PublishedNotice[] = [];
+    const { world, ada, look, readMails } = await watch(store, hookSources, async (notice) => {
+      published.push(notice);
+    });
+    await insertTestHook(store, { id: 7, url: 'https://ci.example.org/', ownerId: ada.id });
+    await store.write(failSql, [7, ada.id, world.nowMs() - 180 * MINUTE_MS]);
+    await look();
+    assert.deepEqual([await readMails(), published], [[], []]);
+    await store.write(failSql, [7, ada.id, null]);
+    await look();
+    assert.match((await readMails()).join(), / works again$/);
+    assert.deepEqual(
+      published.map(({ state }) => state),
+      ['fine'],
+    );
+  },
+  { migrations: migrations.filter(({ name }) => name !== 'published-notices') },
+);

@@ -16,6 +16,7 @@ import { mails } from './people/0080-mails.ts';
 import { notices } from './people/0081-notices.ts';
 import { languages } from './people/0082-languages.ts';
 import { delegatedAccess } from './people/0083-delegated-access.ts';
+import { publishedNotices } from './people/0084-published-notices.ts';
 import { prediction } from './prediction/0010-prediction.ts';
 import { llmD } from './prediction/0060-llm-d.ts';
 import { waitingSpans } from './prediction/0061-waiting-spans.ts';
@@ -59,4 +60,5 @@ export const migrations: readonly Migration[] = [
   inputEffects,
   errorCounts,
   delegatedAccess,
+  publishedNotices,
 ];
