@@ -16,14 +16,17 @@ export interface DatedTable {
   /** The columns of the primary key, since `ctid` and `rowid` are not portable. */
   readonly key: string;
   readonly time: string;
+  /** Only rows whose column `kind` has this value: for a table whose index begins with that column. */
+  readonly kind?: string;
 }
 
 /** Deletes at most $2 rows, the oldest first, whose time is not after $1; returns a row for each. */
-export function deleteOldSql({ table, key, time }: DatedTable): Statement {
+export function deleteOldSql({ table, key, time, kind }: DatedTable): Statement {
+  const isOld = `${kind === undefined ? '' : `kind = '${kind}' AND `}${time} <= $1`;
   return statement(
-    `sweep-${table}`,
-    `DELETE FROM ${table} WHERE ${time} <= $1
-       AND (${key}) IN (SELECT ${key} FROM ${table} WHERE ${time} <= $1 ORDER BY ${time} LIMIT $2)
+    ['sweep', table, ...(kind?.split(' ') ?? [])].join('-'),
+    `DELETE FROM ${table} WHERE ${isOld}
+       AND (${key}) IN (SELECT ${key} FROM ${table} WHERE ${isOld} ORDER BY ${time} LIMIT $2)
      RETURNING ${key}`,
   );
 }

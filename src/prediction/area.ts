@@ -134,7 +134,7 @@ export function createPredictionArea(dependencies: PredictionDependencies): Pred
 function createFeedback(dependencies: PredictionDependencies, predictor: SwappablePredictor) {
   const { store, world, log, metrics, config } = dependencies;
   const steady = withSteadyClock(world);
-  const accuracy = createAccuracyWorker({ store, world, log, isClockTrusted: steady.isClockTrusted });
+  const accuracy = createAccuracyWorker({ store, world, log, metrics, isClockTrusted: steady.isClockTrusted });
   registerAccuracyMetrics({ store, metrics, world });
   const samples = createSampleKeeper({ store, world, log, metrics });
   const trainer = createTrainer({
@@ -146,7 +146,7 @@ function createFeedback(dependencies: PredictionDependencies, predictor: Swappab
     metrics,
     onTrained: (model) => samples.thin(model),
   });
-  const alarms = createDriftAlarms({ store, world: steady, log });
+  const alarms = createDriftAlarms({ store, world: steady, log, metrics });
   const sharing = createSharingWorker({ store, world, log, metrics, predictor });
   const sink = createObservationSink({
     store,

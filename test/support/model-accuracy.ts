@@ -1,4 +1,5 @@
 /** Twelve hours of live accuracy in a store, as if gateways had reported, for tests of pages that show it. */
+import { Registry } from 'prom-client';
 import type { Store } from '../../src/database/store.ts';
 import { createAccuracyWorker } from '../../src/prediction/live-accuracy/accuracy-worker.ts';
 import { addAlarmsStatements } from '../../src/prediction/observations/drift-alarm-store.ts';
@@ -23,6 +24,7 @@ export async function recordTestAccuracy(store: Store, { name, nowMs }: TestAccu
     store,
     world: createStillWorld(),
     log: createLog('silent'),
+    metrics: new Registry(),
     isClockTrusted: () => true,
   });
   for (let period = 1; period < PERIODS; period++) {

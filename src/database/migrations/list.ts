@@ -26,6 +26,7 @@ import { sharedLearning } from './prediction/0070-shared-learning.ts';
 import { liveAccuracy } from './prediction/0071-live-accuracy.ts';
 import { inputEffects } from './prediction/0073-input-effects.ts';
 import { errorCounts } from './prediction/0074-error-counts.ts';
+import { errorCountsOfModels } from './prediction/0075-error-counts-of-models.ts';
 
 /**
  * Every migration, in the order in which they run. A number only names a migration; a new one goes to the end, because
@@ -60,5 +61,6 @@ export const migrations: readonly Migration[] = [
   inputEffects,
   errorCounts,
   delegatedAccess,
+  errorCountsOfModels,
   publishedNotices,
 ];

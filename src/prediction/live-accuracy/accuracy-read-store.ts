@@ -153,7 +153,8 @@ const countsOfPartSql: Statement<ErrorCount> = statement(
 const countedPartsSql: Statement<{ readonly kind: SumsKind; readonly part: string }> = statement(
   'error_counts_parts',
   `SELECT DISTINCT kind, part FROM error_counts
-   WHERE target_model = $1 AND start_ms >= $2 AND target = $3 AND axis = 0 ORDER BY kind, part LIMIT 1000`,
+   WHERE target_model = $1 AND kind IN ('pod type', 'server') AND axis = 0 AND start_ms >= $2 AND target = $3
+   ORDER BY kind, part LIMIT 1000`,
 );
 
 export interface ErrorCount {

@@ -1,4 +1,4 @@
-/** Writing the live accuracy: what one process adds, merging it into longer periods, and forgetting it. */
+/** Writing the live accuracy: what one process adds, and merging it into longer periods. */
 import { procedure, type Row, type Statement, type Store, statement, type Transaction } from '../../database/store.ts';
 import { bindRowsExactly, multiRowInsert } from '../../database/value-rows.ts';
 import { COUNTS_MINUTES, type CountCell, SUMS_MINUTES, type SumsCell, type SumsKind } from './accuracy-recorder.ts';
@@ -7,10 +7,18 @@ import { SUM_COLUMNS } from './accuracy-sums.ts';
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
-export const KEEP_ACCURACY_MS = 30 * DAY_MS;
 
-const SUMS_KEY = ['target_model', 'start_ms', 'minutes', 'process', 'kind', 'part', 'target', 'version'] as const;
-const COUNTS_KEY = [
+export const SUMS_KEY = [
+  'target_model',
+  'start_ms',
+  'minutes',
+  'process',
+  'kind',
+  'part',
+  'target',
+  'version',
+] as const;
+export const COUNTS_KEY = [
   'target_model',
   'start_ms',
   'minutes',
@@ -21,7 +29,7 @@ const COUNTS_KEY = [
   'load_range',
   'ratio',
 ] as const;
-const PART_COUNTS_KEY = [...SUMS_KEY, 'axis', 'load_range', 'ratio'] as const;
+export const PART_COUNTS_KEY = [...SUMS_KEY, 'axis', 'load_range', 'ratio'] as const;
 
 const replaceSums = ['last_ms', ...SUM_COLUMNS].map((name) => `${name} = excluded.${name}`).join(', ');
 type SumColumn = (typeof SUM_COLUMNS)[number];
@@ -93,7 +101,7 @@ export async function saveErrorCounts(store: Store, process: string, cells: read
   await store.writeAll(bindRowsExactly(saveCountsSql, rows));
 }
 
-type MergedTableName = 'accuracy_sums' | 'accuracy_counts' | 'error_counts';
+export type MergedTableName = 'accuracy_sums' | 'accuracy_counts' | 'error_counts';
 
 interface MergeRule {
   readonly table: MergedTableName;
@@ -103,7 +111,9 @@ interface MergeRule {
   readonly toMinutes: number;
   /** How long ago the longer period ended. Longer than a process may still write the shorter one. */
   readonly afterMs: number;
-  /** Rows of one longer period, of all models; those with the fewest times are left out. */
+  /** Rows of one model in one longer period; those with the fewest times are left out. */
+  readonly maximumOfModel: number;
+  /** Rows of all models in one longer period. Models divide it evenly: one with many rows leaves out none of another. */
   readonly maximum: number;
 }
 
@@ -114,19 +124,30 @@ const SUMS_OF = {
   server: { table: 'accuracy_sums', kind: 'server' },
 } as const;
 
+function limit(rows: number): Pick<MergeRule, 'maximumOfModel' | 'maximum'> {
+  return { maximumOfModel: rows, maximum: rows };
+}
+
 /** Recent periods are short, older ones long. `accuracy_counts` is written by older programs only. */
 const MERGE_RULES: readonly MergeRule[] = [
-  { ...SUMS_OF['pod type'], fromMinutes: SUMS_MINUTES, toMinutes: 60, afterMs: 12 * HOUR_MS, maximum: 2000 },
-  { ...SUMS_OF.server, fromMinutes: SUMS_MINUTES, toMinutes: 60, afterMs: HOUR_MS, maximum: 4000 },
-  { ...SUMS_OF['pod type'], fromMinutes: 60, toMinutes: QUARTER_DAY, afterMs: 7 * DAY_MS, maximum: 2000 },
-  { ...SUMS_OF.server, fromMinutes: 60, toMinutes: QUARTER_DAY, afterMs: DAY_MS, maximum: 4000 },
+  { ...SUMS_OF['pod type'], fromMinutes: SUMS_MINUTES, toMinutes: 60, afterMs: 12 * HOUR_MS, ...limit(2000) },
+  { ...SUMS_OF.server, fromMinutes: SUMS_MINUTES, toMinutes: 60, afterMs: HOUR_MS, ...limit(4000) },
+  { ...SUMS_OF['pod type'], fromMinutes: 60, toMinutes: QUARTER_DAY, afterMs: 7 * DAY_MS, ...limit(2000) },
+  { ...SUMS_OF.server, fromMinutes: 60, toMinutes: QUARTER_DAY, afterMs: DAY_MS, ...limit(4000) },
   ...(
     [
       { table: 'error_counts', kind: 'pod type' },
       { table: 'error_counts', kind: 'server' },
       { table: 'accuracy_counts' },
     ] as const
-  ).map((of) => ({ ...of, fromMinutes: COUNTS_MINUTES, toMinutes: QUARTER_DAY, afterMs: HOUR_MS, maximum: 10_000 })),
+  ).map((of) => ({
+    ...of,
+    fromMinutes: COUNTS_MINUTES,
+    toMinutes: QUARTER_DAY,
+    afterMs: HOUR_MS,
+    maximumOfModel: 10_000,
+    maximum: 40_000,
+  })),
 ];
 
 interface MergeStatements {
@@ -140,11 +161,14 @@ interface MergedTable {
   readonly key: readonly string[];
   /** How each other column of several rows becomes one. */
   readonly aggregates: Readonly<Record<string, 'SUM' | 'MAX'>>;
-  /** A further condition, on the last parameter. */
+  /** A further condition, on the parameter after those. */
   readonly condition: string;
 }
 
-/** Parameters: the minutes of the short periods, the start and the end of a longer one. */
+/**
+ * Parameters: the minutes of the short periods, the start and the end of a longer one, its minutes, and the two limits of the
+ * rule.
+ */
 function createMergeStatements({ name, key, aggregates, condition }: MergedTable): MergeStatements {
   const values = Object.entries(aggregates);
   const set = (key: string, combine: string) =>
@@ -158,17 +182,20 @@ function createMergeStatements({ name, key, aggregates, condition }: MergedTable
   return {
     findFirst: statement(
       `${name}_find_first`,
-      `SELECT MIN(start_ms) AS first FROM ${name} WHERE minutes = $1 AND start_ms < $2${condition.replace('$6', '$3')}`,
+      `SELECT MIN(start_ms) AS first FROM ${name} WHERE minutes = $1 AND start_ms < $2${condition.replace('$7', '$3')}`,
     ),
     merge: statement(
       `${name}_merge`,
       `INSERT INTO ${name} (${[...key, ...values.map(([column]) => column)].join(', ')})
-       SELECT ${[...columns, ...values.map(([column, combine]) => `${combine}(${column})`)].join(', ')}
-       FROM ${name} WHERE ${range}${condition}
-       GROUP BY ${grouped.join(', ')} ORDER BY SUM(times) DESC LIMIT $5
+       SELECT ${[...columns, ...values.map(([column]) => column)].join(', ')} FROM (
+         SELECT ${[...grouped, ...values.map(([column, combine]) => `${combine}(${column}) AS ${column}`)].join(', ')},
+           ROW_NUMBER() OVER (PARTITION BY target_model ORDER BY SUM(times) DESC) AS place
+         FROM ${name} WHERE ${range}${condition} GROUP BY ${grouped.join(', ')}
+       ) AS merged
+       WHERE place <= $5 ORDER BY place LIMIT $6
        ON CONFLICT (${key.join(', ')}) DO UPDATE SET ${values.map(([column, combine]) => `${column} = ${set(column, combine)}`).join(', ')}`,
     ),
-    remove: statement(`${name}_remove`, `DELETE FROM ${name} WHERE ${range}${condition.replace('$6', '$4')}`),
+    remove: statement(`${name}_remove`, `DELETE FROM ${name} WHERE ${range}${condition.replace('$7', '$4')}`),
   };
 }
 
@@ -177,7 +204,7 @@ const MERGES: Readonly<Record<MergedTableName, MergeStatements>> = {
     name: 'accuracy_sums',
     key: SUMS_KEY,
     aggregates: { last_ms: 'MAX', ...Object.fromEntries(SUM_COLUMNS.map((name) => [name, 'SUM' as const])) },
-    condition: ' AND kind = $6',
+    condition: ' AND kind = $7',
   }),
   accuracy_counts: createMergeStatements({
     name: 'accuracy_counts',
@@ -189,7 +216,7 @@ const MERGES: Readonly<Record<MergedTableName, MergeStatements>> = {
     name: 'error_counts',
     key: PART_COUNTS_KEY,
     aggregates: { times: 'SUM' },
-    condition: ' AND kind = $6',
+    condition: ' AND kind = $7',
   }),
 };
 
@@ -206,11 +233,11 @@ export const mergePeriod = procedure(
   import.meta.url,
   'mergePeriod',
   async (transaction: Transaction, { rule, startMs }: MergeInput): Promise<void> => {
-    const { table, fromMinutes, toMinutes, maximum } = rule;
+    const { table, fromMinutes, toMinutes, maximumOfModel, maximum } = rule;
     const { merge, remove } = MERGES[table];
     const kind = listKinds(rule);
     const range = [fromMinutes, startMs, startMs + toMinutes * MINUTE_MS];
-    await transaction.run(merge, [...range, toMinutes, maximum, ...kind]);
+    await transaction.run(merge, [...range, toMinutes, maximumOfModel, maximum, ...kind]);
     await transaction.run(remove, [...range, ...kind]);
   },
 );
@@ -235,22 +262,4 @@ export async function mergeDuePeriods(store: Store, nowMs: number): Promise<bool
     hasMerged = true;
   }
   return hasMerged;
-}
-
-const forgetSumsSql: Statement<Row> = statement(
-  'accuracy_sums_forget',
-  `DELETE FROM accuracy_sums WHERE kind IN ('pod type', 'server') AND start_ms < $1`,
-);
-const forgetCountsSql: Statement<Row> = statement(
-  'accuracy_counts_forget',
-  'DELETE FROM accuracy_counts WHERE start_ms < $1',
-);
-const forgetPartCountsSql: Statement<Row> = statement(
-  'error_counts_forget',
-  `DELETE FROM error_counts WHERE kind IN ('pod type', 'server') AND start_ms < $1`,
-);
-
-export async function forgetAccuracy(store: Store, nowMs: number): Promise<void> {
-  for (const forget of [forgetSumsSql, forgetCountsSql, forgetPartCountsSql])
-    await store.write(forget, [nowMs - KEEP_ACCURACY_MS]);
 }

@@ -3,13 +3,17 @@
  * and merges what is past.
  */
 import type { Store } from '../../database/store.ts';
+import { createSweeping } from '../../database/sweep.ts';
 import type { IsClockTrusted } from '../../steady-clock.ts';
 import type { Log } from '../../telemetry/log.ts';
+import type { Metrics } from '../../telemetry/metrics.ts';
 import { createRoundWorker } from '../../workers/round-worker.ts';
+import { createSweepFailures } from '../../workers/sweep-failures.ts';
 import type { Worker } from '../../workers/worker.ts';
 import type { World } from '../../world.ts';
 import { type ChangedCells, createAccuracyRecorder } from './accuracy-recorder.ts';
-import { forgetAccuracy, mergeDuePeriods, saveAccuracySums, saveErrorCounts } from './accuracy-store.ts';
+import { ACCURACY_KINDS, forgetAccuracy } from './accuracy-retention-store.ts';
+import { mergeDuePeriods, saveAccuracySums, saveErrorCounts } from './accuracy-store.ts';
 import type { AnsweredRow } from './answered-row.ts';
 
 export interface AccuracyWorker extends Worker {
@@ -22,9 +26,11 @@ export interface AccuracyWorkerDependencies {
   readonly store: Store;
   readonly world: World;
   readonly log: Log;
+  readonly metrics: Metrics;
   readonly isClockTrusted: IsClockTrusted;
 }
 
+const NAME = 'live-accuracy';
 const WRITE_EVERY_MS = 2000;
 /** In one transaction. Of what changed since, the rest follows in the next round. */
 const MAX_SUMS_WRITTEN = 256;
@@ -36,6 +42,7 @@ const MERGE_EVERY_MS = 60_000;
 export function createAccuracyWorker(dependencies: AccuracyWorkerDependencies): AccuracyWorker {
   const { store, world, log, isClockTrusted } = dependencies;
   const process = world.uuid();
+  const onFailure = createSweepFailures(dependencies, NAME, ACCURACY_KINDS);
   const recorder = createAccuracyRecorder();
   const isCountsDue = createInterval(world, COUNTS_EVERY_MS);
   const isMergeDue = createInterval(world, MERGE_EVERY_MS);
@@ -57,7 +64,7 @@ export function createAccuracyWorker(dependencies: AccuracyWorkerDependencies): 
 
   async function tidy(signal: AbortSignal): Promise<void> {
     if (!isClockTrusted()) return;
-    await forgetAccuracy(store, world.nowMs());
+    await forgetAccuracy(store, world.nowMs(), createSweeping(world, onFailure, signal));
     while (!signal.aborted && (await mergeDuePeriods(store, world.nowMs())));
   }
 
@@ -68,7 +75,7 @@ export function createAccuracyWorker(dependencies: AccuracyWorkerDependencies): 
     if (isMergeDue()) await tidy(signal);
   }
 
-  const worker = createRoundWorker({ name: 'live-accuracy', restMs: WRITE_EVERY_MS, world, log, round });
+  const worker = createRoundWorker({ name: NAME, restMs: WRITE_EVERY_MS, world, log, round });
   return {
     ...worker,
     observe: (row) => recorder.observe(row),

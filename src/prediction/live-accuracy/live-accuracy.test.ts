@@ -4,12 +4,15 @@ import { Registry } from 'prom-client';
 import { ANSWERED_ROW } from '../../../test/support/answered-row.ts';
 import { forEachEngine } from '../../../test/support/engines.ts';
 import { createStillWorld } from '../../../test/support/still-world.ts';
-import type { Store } from '../../database/store.ts';
+import { type Store, statement } from '../../database/store.ts';
+import { SWEEP_BATCH } from '../../database/sweep.ts';
 import { createLog } from '../../telemetry/log.ts';
 import { realWorld } from '../../world.ts';
 import { measureAccuracy } from '../evaluation/accuracy.ts';
 import { registerAccuracyMetrics } from './accuracy-metrics.ts';
-import { mergeDuePeriods } from './accuracy-store.ts';
+import type { CountCell } from './accuracy-recorder.ts';
+import { forgetAccuracy } from './accuracy-retention-store.ts';
+import { mergeDuePeriods, saveErrorCounts } from './accuracy-store.ts';
 import { addTime, createSums, mergeSums, toScores } from './accuracy-sums.ts';
 import { type AccuracyWorker, createAccuracyWorker } from './accuracy-worker.ts';
 import type { AnsweredRow } from './answered-row.ts';
@@ -34,6 +37,7 @@ function openWorker(store: Store): AccuracyWorker {
     store,
     world: createStillWorld(),
     log: createLog('silent'),
+    metrics: new Registry(),
     isClockTrusted: () => true,
   });
 }
@@ -196,6 +200,56 @@ forEachEngine('past periods are merged, of all processes, and nothing is counted
   );
 });
 
+const countErrorsSql = statement<{ target_model: string; rows: number; times: number }>(
+  'test-count-errors',
+  `SELECT target_model, COUNT(*) AS rows, CAST(SUM(times) AS BIGINT) AS times FROM error_counts
+   GROUP BY target_model ORDER BY target_model`,
+);
+
+/** Cells of one hour, one for each server. */
+function makeCounts(targetModel: string, servers: number, times: number): CountCell[] {
+  const cell = { targetModel, kind: 'server', target: 'ttft', version: -1, axis: 0, range: 1, ratio: 1 } as const;
+  const startMs = NOW - (NOW % HOUR_MS);
+  return Array.from({ length: servers }, (_, i) => ({ ...cell, startMs, part: `s${i}`, times }));
+}
+
+forEachEngine('merged errors of a busy model leave out none of another', async (store) => {
+  for (let i = 0; i < 5; i++) await saveErrorCounts(store, 'p', makeCounts(`busy-${i}`, 10_500, 100));
+  await saveErrorCounts(store, 'p', makeCounts('quiet', 300, 1));
+  while (await mergeDuePeriods(store, NOW + 24 * HOUR_MS));
+  const counts = await store.read(countErrorsSql);
+  // 40,000 rows for all: the quiet model keeps its own, the busy ones divide the others.
+  const busy = counts.filter(({ target_model }) => target_model !== 'quiet');
+  assert.deepEqual(counts.at(-1), { target_model: 'quiet', rows: 300, times: 300 });
+  assert.deepEqual([busy.length, busy.every(({ rows }) => rows === 7940)], [5, true]);
+});
+
+forEachEngine('figures of a month ago are forgotten a batch at a time, of every kind', async (store) => {
+  const worker = openWorker(store);
+  for (let i = 0; i < 50; i++) worker.observe({ ...ROW, server: `s${i}` });
+  worker.observe({ ...ROW, nowMs: NOW + 2 * HOUR_MS, server: 'new' });
+  await worker.save();
+  const limits: number[] = [];
+  const counting: Store = {
+    ...store,
+    write: async (of, parameters = []) => {
+      limits.push(Number(parameters.at(-1)));
+      return await store.write(of, parameters);
+    },
+  };
+  const deleted = await forgetAccuracy(counting, NOW + 30 * 24 * HOUR_MS + HOUR_MS);
+  assert.deepEqual(deleted, { podTypeSums: 1, serverSums: 50, podTypeCounts: 6, serverCounts: 50, modelCounts: 0 });
+  assert.ok(
+    limits.every((limit) => limit <= SWEEP_BATCH),
+    limits.join(),
+  );
+  const servers = await readServerAccuracy(store, { targetModel: 'm', nowMs: NOW + 2 * HOUR_MS });
+  assert.deepEqual(
+    servers.map(({ server }) => server),
+    ['new'],
+  );
+});
+
 forEachEngine('metrics are over the newest periods with enough times, the same in every process', async (store) => {
   const metrics = new Registry();
   const world = { ...realWorld, nowMs: () => NOW };
@@ -263,7 +317,13 @@ forEachEngine('figures are forgotten and merged only while the clock is trusted'
   await worker.save();
   const world = createStillWorld(NOW + 400 * 24 * HOUR_MS);
   const countServersAfterRound = async (isTrusted: boolean): Promise<number> => {
-    const ahead = createAccuracyWorker({ store, world, log: createLog('silent'), isClockTrusted: () => isTrusted });
+    const ahead = createAccuracyWorker({
+      store,
+      world,
+      log: createLog('silent'),
+      metrics: new Registry(),
+      isClockTrusted: () => isTrusted,
+    });
     ahead.start();
     await ahead.stop();
     return (await readServerAccuracy(store, { targetModel: 'm', nowMs: NOW })).length;

@@ -1,5 +1,6 @@
 /** When models were found not to fit. */
 import { type BoundStatement, type Row, type Statement, type Store, statement } from '../../database/store.ts';
+import { deleteOldSql, repeatBatches, SWEEP_AT_ONCE, type SweepPace } from '../../database/sweep.ts';
 import type { DriftCause } from '../online/drift.ts';
 import type { PredictionTarget } from '../schema/observation-table.ts';
 
@@ -22,7 +23,11 @@ const alarmHoursSql: Statement<Row & AlarmHourRow> = statement(
   'drift_alarm_hours',
   `SELECT hour, target, cause, alarms FROM drift_alarms WHERE target_model = $1 AND hour >= $2 ORDER BY hour, target, cause`,
 );
-const forgetAlarmsSql: Statement<Row> = statement('drift_alarms_forget', 'DELETE FROM drift_alarms WHERE hour < $1');
+const forgetAlarmsSql = deleteOldSql({
+  table: 'drift_alarms',
+  key: 'target_model, hour, target, cause',
+  time: 'hour',
+});
 
 interface AlarmRow {
   readonly target_model: string;
@@ -79,6 +84,8 @@ export async function listDriftAlarmHours(store: Store, name: string, sinceMs: n
   return rows.map(({ hour, alarms, target, cause }) => ({ startMs: hour * HOUR_MS, target, cause, count: alarms }));
 }
 
-export async function forgetDriftAlarms(store: Store, nowMs: number): Promise<void> {
-  await store.write(forgetAlarmsSql, [Math.floor((nowMs - KEEP_ALARMS_MS) / HOUR_MS)]);
+/** Returns their number. */
+export async function forgetDriftAlarms(store: Store, nowMs: number, pace: SweepPace = SWEEP_AT_ONCE): Promise<number> {
+  const lastHour = Math.floor((nowMs - KEEP_ALARMS_MS) / HOUR_MS) - 1;
+  return await repeatBatches(pace, async (limit) => (await store.write(forgetAlarmsSql, [lastHour, limit])).length);
 }

@@ -1,8 +1,11 @@
 /** Writes down when models were found not to fit, soon after, and forgets it after 30 days. */
 import type { Store } from '../../database/store.ts';
+import { createSweeping, sweepEach } from '../../database/sweep.ts';
 import type { SteadyWorld } from '../../steady-clock.ts';
 import type { Log } from '../../telemetry/log.ts';
+import type { Metrics } from '../../telemetry/metrics.ts';
 import { createRoundWorker } from '../../workers/round-worker.ts';
+import { createSweepFailures } from '../../workers/sweep-failures.ts';
 import type { Worker } from '../../workers/worker.ts';
 import { addAlarmsStatements, type DriftAlarms, forgetDriftAlarms } from './drift-alarm-store.ts';
 import type { DriftAlarm } from './drift-watch.ts';
@@ -19,20 +22,28 @@ export interface DriftAlarmDependencies {
   readonly store: Store;
   readonly world: SteadyWorld;
   readonly log: Log;
+  readonly metrics: Metrics;
 }
 
-export function createDriftAlarms({ store, world, log }: DriftAlarmDependencies): DriftAlarmRecorder {
+const NAME = 'drift-alarms';
+
+export function createDriftAlarms(dependencies: DriftAlarmDependencies): DriftAlarmRecorder {
+  const { store, world, log } = dependencies;
+  const onFailure = createSweepFailures(dependencies, NAME, ['alarms']);
   const waiting = new Map<string, DriftAlarms>();
 
-  async function round(): Promise<void> {
+  async function round(signal: AbortSignal): Promise<void> {
     const alarms = [...waiting.values()];
     waiting.clear();
     if (alarms.length > 0) await store.writeAll(addAlarmsStatements(alarms));
-    if (world.isClockTrusted()) await forgetDriftAlarms(store, world.nowMs());
+    if (!world.isClockTrusted()) return;
+    const sweeping = createSweeping(world, onFailure, signal);
+    const forgetAlarms = () => forgetDriftAlarms(store, world.nowMs(), sweeping);
+    await sweepEach(sweeping, { alarms: forgetAlarms });
   }
 
   return {
-    ...createRoundWorker({ name: 'drift-alarms', restMs: WRITE_EVERY_MS, world, log, round }),
+    ...createRoundWorker({ name: NAME, restMs: WRITE_EVERY_MS, world, log, round }),
     record(targetModel, { target, cause }) {
       const key = `${target} ${cause} ${targetModel}`;
       const count = (waiting.get(key)?.count ?? 0) + 1;

@@ -21,7 +21,7 @@ import type { ObservationEvent } from '../schema/observation-event.ts';
 import { listLiveStates } from '../sharing/live-state-store.ts';
 import { createSharingWorker } from '../sharing/sharing-worker.ts';
 import { trainModel } from '../training/train-model.ts';
-import { sweepPendingRequests } from './observation-store.ts';
+import { createRequestSweep } from './request-sweeper.ts';
 import { listSamples } from './sample-store.ts';
 
 async function listTimes(store: Store) {
@@ -131,12 +131,21 @@ forEachEngine('events of one request that two processes received are joined', as
   assert.deepEqual(await listTimes(store), [[120, undefined]]);
 });
 
+const MINUTE_MS = 60_000;
+
 forEachEngine('requests without further events are forgotten, and counted unless they were complete', async (store) => {
   const { sink, world } = openSink(store);
   await sink.report([dispatched, firstToken, finished, { ...dispatched, requestId: 'lost' }]);
-  const later = world.nowMs() + 1;
-  assert.equal(await sweepPendingRequests(store, { completeBeforeMs: later, incompleteBeforeMs: later - 1000 }), 0);
-  assert.equal(await sweepPendingRequests(store, { completeBeforeMs: later, incompleteBeforeMs: later }), 1);
+  let lost = 0;
+  const sweep = createRequestSweep(store, (count) => {
+    lost += count;
+  });
+  const sweepAfter = (minutes: number) => sweep(world.nowMs() + minutes * MINUTE_MS, SWEEP_AT_ONCE);
+  assert.deepEqual(await sweepAfter(10), { oldRequests: 0, completeRequests: 0 });
+  assert.deepEqual(await sweepAfter(11), { oldRequests: 0, completeRequests: 1 });
+  assert.equal(lost, 0);
+  assert.deepEqual(await sweepAfter(61), { oldRequests: 1, completeRequests: 0 });
+  assert.equal(lost, 1);
 });
 
 const countPendingSql = statement<{ count: number }>(
@@ -144,15 +153,52 @@ const countPendingSql = statement<{ count: number }>(
   'SELECT COUNT(*) AS count FROM pending_requests',
 );
 
-forEachEngine('many requests are forgotten a batch at a time', async (store) => {
+forEachEngine('many requests are forgotten a batch at a time, and counted up to one that fails', async (store) => {
   const { sink, world } = openSink(store);
   await sink.report(Array.from({ length: 100 }, (_, index) => ({ ...dispatched, requestId: `lost-${index}` })));
+  let lost = 0;
   const left: (number | undefined)[] = [];
+  const sweep = createRequestSweep(store, (count) => {
+    lost += count;
+  });
   const pause = async () => void left.push((await store.read(countPendingSql))[0]?.count);
-  const later = world.nowMs() + 1;
-  const limits = { completeBeforeMs: later, incompleteBeforeMs: later };
-  assert.equal(await sweepPendingRequests(store, limits, { ...SWEEP_AT_ONCE, pause }), 100);
-  assert.deepEqual(left, [68, 4]);
+  const fail = () => Promise.reject(new Error('away'));
+  const later = world.nowMs() + 61 * MINUTE_MS;
+  await assert.rejects(sweep(later, { ...SWEEP_AT_ONCE, pause: fail }), /away/);
+  assert.equal(lost, 32);
+  await sweep(later, { ...SWEEP_AT_ONCE, pause });
+  assert.deepEqual([left, lost], [[36], 100]);
+});
+
+forEachEngine('incomplete requests are read once on the way to complete ones', async (store) => {
+  const { sink, world } = openSink(store);
+  for (let index = 0; index < 100; index += 1) {
+    const requestId = `r-${index}`;
+    await sink.report([dispatched, firstToken, finished].map((event) => ({ ...event, requestId })));
+    await sink.report([{ ...dispatched, requestId: `lost-${index}` }]);
+    world.moveMs(1);
+  }
+  const ranges: number[][] = [];
+  const watched: Store = {
+    ...store,
+    write: async (of, parameters = []) => {
+      if (of.name === 'pending-sweep-complete') ranges.push(parameters.map(Number));
+      return await store.write(of, parameters);
+    },
+  };
+  const sweep = createRequestSweep(watched, () => {});
+  const startMs = world.nowMs() - 100;
+  const endMs = world.nowMs() + MINUTE_MS;
+  await sweep(endMs + 10 * MINUTE_MS, SWEEP_AT_ONCE);
+  // Each batch begins with the last row of the one before it.
+  assert.deepEqual(ranges, [
+    [0, endMs, 32],
+    [startMs + 31, endMs, 64],
+    [startMs + 95, endMs, 128],
+  ]);
+  ranges.length = 0;
+  await sweep(endMs + 11 * MINUTE_MS, SWEEP_AT_ONCE);
+  assert.deepEqual(ranges, [[endMs, endMs + MINUTE_MS, 32]]);
 });
 
 function predictOne(predictor: SwappablePredictor, of: typeof input): number {

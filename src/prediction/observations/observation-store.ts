@@ -46,14 +46,21 @@ const addWholeSql = statement<{ request_id: string }>(
   `INSERT INTO pending_requests (request_id, target_model, input, at_ms, ttft_ms, tpot_ms, has_finished, updated_at_ms)
    VALUES ($1, $2, $3, $4, $5, $6, 1, $7) ON CONFLICT (request_id) DO NOTHING RETURNING request_id`,
 );
-// A complete request is kept a while, so that its repetition is known as one; an incomplete one longer.
-const IS_FORGOTTEN =
-  '(updated_at_ms < $1 OR (updated_at_ms < $2 AND has_finished = 1 AND input IS NOT NULL AND ttft_ms IS NOT NULL))';
-const sweepPendingSql = statement<{ request_id: string; has_finished: number }>(
-  'pending-sweep',
-  `DELETE FROM pending_requests WHERE ${IS_FORGOTTEN}
-     AND request_id IN (SELECT request_id FROM pending_requests WHERE ${IS_FORGOTTEN} ORDER BY updated_at_ms LIMIT $3)
+// The last column tells requests that were never completed.
+const sweepOldSql = statement<{ request_id: string; has_finished: number }>(
+  'pending-sweep-old',
+  `DELETE FROM pending_requests WHERE updated_at_ms < $1
+     AND request_id IN (SELECT request_id FROM pending_requests WHERE updated_at_ms < $1 ORDER BY updated_at_ms LIMIT $2)
    RETURNING request_id, CASE WHEN input IS NOT NULL AND has_finished = 1 THEN 1 ELSE 0 END AS has_finished`,
+);
+// Each batch begins where the one before it ended, so that incomplete requests between complete ones are read once.
+const IS_COMPLETE =
+  'updated_at_ms >= $1 AND updated_at_ms < $2 AND has_finished = 1 AND input IS NOT NULL AND ttft_ms IS NOT NULL';
+const sweepCompleteSql = statement<{ updated_at_ms: number }>(
+  'pending-sweep-complete',
+  `DELETE FROM pending_requests WHERE ${IS_COMPLETE}
+     AND request_id IN (SELECT request_id FROM pending_requests WHERE ${IS_COMPLETE} ORDER BY updated_at_ms LIMIT $3)
+   RETURNING updated_at_ms`,
 );
 
 interface JoinInput {
@@ -176,17 +183,30 @@ export async function joinEvents(store: Store, input: JoinInput): Promise<Joined
   return await store.call(joinEventsProcedure, input);
 }
 
-/** Forgets requests without recent events; returns how many of them had never been completed. */
-export async function sweepPendingRequests(
+/** Forgets requests without events since then, complete or not; returns their number. */
+export async function sweepOldRequests(
   store: Store,
-  { incompleteBeforeMs, completeBeforeMs }: { readonly incompleteBeforeMs: number; readonly completeBeforeMs: number },
+  { beforeMs, onIncomplete }: { readonly beforeMs: number; readonly onIncomplete: (count: number) => void },
   pace: SweepPace = SWEEP_AT_ONCE,
 ): Promise<number> {
-  let incomplete = 0;
-  await repeatBatches(pace, async (limit) => {
-    const rows = await store.write(sweepPendingSql, [incompleteBeforeMs, completeBeforeMs, limit]);
-    incomplete += rows.filter((row) => row.has_finished === 0).length;
+  return await repeatBatches(pace, async (limit) => {
+    const rows = await store.write(sweepOldSql, [beforeMs, limit]);
+    // After each batch: the next one may fail.
+    onIncomplete(rows.filter((row) => row.has_finished === 0).length);
     return rows.length;
   });
-  return incomplete;
+}
+
+/** Forgets requests that were completed in this time; returns their number. */
+export async function sweepCompleteRequests(
+  store: Store,
+  { fromMs, beforeMs }: { readonly fromMs: number; readonly beforeMs: number },
+  pace: SweepPace = SWEEP_AT_ONCE,
+): Promise<number> {
+  let sweptMs = fromMs;
+  return await repeatBatches(pace, async (limit) => {
+    const rows = await store.write(sweepCompleteSql, [sweptMs, beforeMs, limit]);
+    for (const row of rows) sweptMs = Math.max(sweptMs, row.updated_at_ms);
+    return rows.length;
+  });
 }

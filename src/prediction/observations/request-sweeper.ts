@@ -1,17 +1,24 @@
-/** Forgets requests without recent events. */
+/**
+ * Forgets requests: complete ones after ten minutes, in which a repetition of an event is recognised, and the others after
+ * an hour without an event.
+ */
 import { Counter } from 'prom-client';
 import type { Store } from '../../database/store.ts';
-import { createSweepPace } from '../../database/sweep.ts';
+import { createSweeping, type Sweeping, sweepEach } from '../../database/sweep.ts';
 import type { SteadyWorld } from '../../steady-clock.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import { createRoundWorker } from '../../workers/round-worker.ts';
+import { createSweepFailures } from '../../workers/sweep-failures.ts';
 import type { Worker } from '../../workers/worker.ts';
-import { sweepPendingRequests } from './observation-store.ts';
+import { sweepCompleteRequests, sweepOldRequests } from './observation-store.ts';
 
 const REST_MS = 5000;
 const INCOMPLETE_MS = 60 * 60_000;
 const COMPLETE_MS = 10 * 60_000;
+
+const NAME = 'request-sweeper';
+const KINDS = ['oldRequests', 'completeRequests'] as const;
 
 export interface RequestSweeperDependencies {
   readonly store: Store;
@@ -20,19 +27,37 @@ export interface RequestSweeperDependencies {
   readonly metrics: Metrics;
 }
 
-export function createRequestSweeper({ store, world, log, metrics }: RequestSweeperDependencies): Worker {
+export function createRequestSweeper(dependencies: RequestSweeperDependencies): Worker {
+  const { store, world, log, metrics } = dependencies;
   const lost = new Counter({
     name: 'trivet_prediction_incomplete_requests_total',
     help: 'Requests that were forgotten before all of their events came.',
     registers: [metrics],
   });
+  const onFailure = createSweepFailures(dependencies, NAME, KINDS);
+  const sweep = createRequestSweep(store, (count) => lost.inc(count));
+  const round = async (signal: AbortSignal): Promise<void> => {
+    if (world.isClockTrusted()) await sweep(world.nowMs(), createSweeping(world, onFailure, signal));
+  };
+  return createRoundWorker({ name: NAME, restMs: REST_MS, world, log, round });
+}
 
-  async function round(signal: AbortSignal): Promise<void> {
-    if (!world.isClockTrusted()) return;
-    const nowMs = world.nowMs();
-    const limits = { incompleteBeforeMs: nowMs - INCOMPLETE_MS, completeBeforeMs: nowMs - COMPLETE_MS };
-    lost.inc(await sweepPendingRequests(store, limits, createSweepPace(world, signal)));
-  }
-
-  return createRoundWorker({ name: 'request-sweeper', restMs: REST_MS, world, log, round });
+/** Exported for its test. `onIncomplete` is called with the number of requests that were never completed. */
+export function createRequestSweep(store: Store, onIncomplete: (count: number) => void) {
+  // Complete requests of before are deleted, and an event gives a request the time of the event. So what is left of
+  // before stays incomplete, and is not read again until it is old.
+  let sweptUntilMs = 0;
+  return async (nowMs: number, sweeping: Sweeping) => {
+    const completeBeforeMs = nowMs - COMPLETE_MS;
+    const sweeps: Record<(typeof KINDS)[number], () => Promise<number>> = {
+      oldRequests: () => sweepOldRequests(store, { beforeMs: nowMs - INCOMPLETE_MS, onIncomplete }, sweeping),
+      completeRequests: async () => {
+        const range = { fromMs: sweptUntilMs, beforeMs: completeBeforeMs };
+        const count = await sweepCompleteRequests(store, range, sweeping);
+        sweptUntilMs = completeBeforeMs;
+        return count;
+      },
+    };
+    return await sweepEach(sweeping, sweeps);
+  };
 }

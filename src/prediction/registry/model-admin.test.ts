@@ -27,7 +27,13 @@ const model = trainModel('m@1', tabulate(rows));
 function openAdmin(store: Store) {
   const world = createStillWorld();
   const predictor = createPredictor();
-  const accuracy = createAccuracyWorker({ store, world, log: createLog('silent'), isClockTrusted: () => true });
+  const accuracy = createAccuracyWorker({
+    store,
+    world,
+    log: createLog('silent'),
+    metrics: new Registry(),
+    isClockTrusted: () => true,
+  });
   const sink = createObservationSink({
     store,
     world,

@@ -121,6 +121,25 @@ forEachEngine('a span that is sent twice is learned once, also after it was lear
   assert.equal((await listLearned(store)).length, 1);
 });
 
+forEachEngine('spans that are over are deleted a batch at a time', async (store) => {
+  const limits: number[] = [];
+  const watched: Store = {
+    ...store,
+    write: async (of, parameters = []) => {
+      if (of.name === 'waiting-span-delete-over') limits.push(Number(parameters.at(-1)));
+      return await store.write(of, parameters);
+    },
+  };
+  const { queue, world } = openQueue(watched);
+  const spans = Array.from({ length: 100 }, (_, i) =>
+    spanOf({ id: `s${i}`, startMs: world.nowMs() + i, ttftMs: 100, latencyMs: 600 }),
+  );
+  await queue.add(selectLearnableSpans(spans, world.nowMs()).spans);
+  world.moveMs(HOLD_MS + 61_000);
+  await queue.learnDue(never);
+  assert.deepEqual([limits, await countWaitingSpans(store)], [[32, 64, 128], 0]);
+});
+
 const rejected: [title: string, span: Span, reason: RegExp][] = [
   [
     'a missing model',

@@ -5,6 +5,7 @@
  */
 import { Counter, Gauge } from 'prom-client';
 import type { Store } from '../../database/store.ts';
+import { createSweepPace } from '../../database/sweep.ts';
 import { Failure } from '../../errors.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
@@ -75,7 +76,7 @@ export function createSpanQueue(dependencies: SpanQueueDependencies): SpanQueue 
       if (due.length > 0) await learn(due);
       if (due.length < MAX_DUE || signal.aborted) break;
     }
-    await deleteSpansOver(store, startedByMs - KEPT_AFTER_END_MS);
+    await deleteSpansOver(store, startedByMs - KEPT_AFTER_END_MS, createSweepPace(world, signal));
     waitingCount = await countWaitingSpans(store);
     waiting.set(waitingCount);
   }

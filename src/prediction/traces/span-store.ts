@@ -1,6 +1,7 @@
 /** Requests out of spans, until the load at their start is known. */
 import type { BoundStatement, Store } from '../../database/store.ts';
 import { statement } from '../../database/store.ts';
+import { repeatBatches, type SweepPace } from '../../database/sweep.ts';
 import type { LoggedRequest } from '../formats/request-log.ts';
 
 export interface WaitingSpan extends LoggedRequest {
@@ -43,9 +44,12 @@ const markLearnedSql = statement(
   'waiting-span-learned',
   'UPDATE waiting_spans SET is_learned = 1 WHERE request_id = $1',
 );
+const IS_OVER = 'end_ms < $1 AND is_learned = 1';
 const deleteOverSql = statement(
-  'waiting-span-delete',
-  'DELETE FROM waiting_spans WHERE end_ms < $1 AND is_learned = 1',
+  'waiting-span-delete-over',
+  `DELETE FROM waiting_spans WHERE ${IS_OVER}
+     AND request_id IN (SELECT request_id FROM waiting_spans WHERE ${IS_OVER} ORDER BY end_ms LIMIT $2)
+   RETURNING request_id`,
 );
 const countSpansSql = statement<{ count: number }>('waiting-span-count', 'SELECT COUNT(*) AS count FROM waiting_spans');
 
@@ -85,8 +89,9 @@ export async function markSpansLearned(store: Store, requestIds: readonly string
   await store.writeAll(requestIds.map((id): BoundStatement => ({ statement: markLearnedSql, parameters: [id] })));
 }
 
-export async function deleteSpansOver(store: Store, endedBeforeMs: number): Promise<void> {
-  await store.write(deleteOverSql, [endedBeforeMs]);
+/** A batch at a time: 200,000 may wait. */
+export async function deleteSpansOver(store: Store, endedBeforeMs: number, pace: SweepPace): Promise<void> {
+  await repeatBatches(pace, async (limit) => (await store.write(deleteOverSql, [endedBeforeMs, limit])).length);
 }
 
 export async function countWaitingSpans(store: Store): Promise<number> {
