@@ -12,12 +12,19 @@ const LONG = ['test/{journeys,image,fleet,reference}/**/*.test.ts', 'src/console
 
 const long = globSync(LONG).sort();
 const others = globSync(['src/**/*.test.ts', 'test/**/*.test.ts']).filter((file) => !long.includes(file));
+const files = [...long, ...others.sort()];
+if (files.length === 0) throw new Error('No file of tests was found: run this in the root of the repository');
+
+// A signal ends the files that run, and then the PostgreSQL server that all of them share.
+const stopping = new AbortController();
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stopping.abort());
 
 // Apart from the call, since the types do not know `globalSetupPath` yet.
 const options = {
-  files: [...long, ...others.sort()],
+  files,
   concurrency: 4,
   timeout: TIMEOUT_MS,
+  signal: stopping.signal,
   execArgv: [`--test-timeout=${TIMEOUT_MS}`],
   globalSetupPath: 'test/support/global-setup.ts',
 };

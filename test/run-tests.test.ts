@@ -1,0 +1,66 @@
+/** `npm test`, in a folder with a few files of its own. */
+import assert from 'node:assert/strict';
+import { type ChildProcessByStdio, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import type { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import { test } from 'node:test';
+import { waitUntil } from './support/wait-until.ts';
+
+const SCRIPT = resolve('scripts/test.ts');
+
+const SETUP = `import { writeFileSync } from 'node:fs';
+export const globalSetup = () => writeFileSync('has-begun', '');
+export const globalTeardown = () => writeFileSync('has-ended', '');`;
+/** Does not end by itself. */
+const LONG_TEST = `import { writeFileSync } from 'node:fs';
+import { test } from 'node:test';
+test('long', async () => {
+  writeFileSync('runs', String(process.pid));
+  await new Promise((resolve) => setTimeout(resolve, 1_000_000));
+});`;
+
+function startTests(files: Readonly<Record<string, string>>) {
+  const folder = mkdtempSync(join(tmpdir(), 'trivet-run-tests-'));
+  mkdirSync(join(folder, 'test/support'), { recursive: true });
+  const all = { 'package.json': '{"type":"module"}', 'test/support/global-setup.ts': SETUP, ...files };
+  for (const [name, content] of Object.entries(all)) writeFileSync(join(folder, name), content);
+  // Without it, the runner believes that it runs in a file of tests.
+  const { NODE_TEST_CONTEXT: _, ...env } = process.env;
+  const program: ChildProcessByStdio<null, Readable, Readable> = spawn(process.execPath, [SCRIPT], {
+    cwd: folder,
+    env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  return {
+    program,
+    has: (name: string) => existsSync(join(folder, name)),
+    [Symbol.dispose]: () => {
+      program.kill('SIGKILL');
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+for (const signal of ['SIGINT', 'SIGTERM'] as const)
+  test(`a run of all tests that gets ${signal} ends what its files share`, async () => {
+    using tests = startTests({ 'test/long.test.ts': LONG_TEST });
+    const output = text(tests.program.stdout);
+    const exit = once(tests.program, 'exit');
+    await waitUntil(() => tests.has('runs'));
+    tests.program.kill(signal);
+    const [code] = await exit;
+    assert.notEqual(code, 0, await output);
+    assert.ok(tests.has('has-begun') && tests.has('has-ended'), await output);
+  });
+
+test('a run of all tests that finds none fails', async () => {
+  using tests = startTests({});
+  const errors = text(tests.program.stderr);
+  const [code] = await once(tests.program, 'exit');
+  assert.equal(code, 1);
+  assert.match(await errors, /No file of tests was found/);
+});
