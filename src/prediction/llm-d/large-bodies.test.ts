@@ -59,6 +59,15 @@ for (const [name, read, list] of readers)
     assert.ok(turns.read() >= countPauses(body), `${turns.read()} turns, not ${countPauses(body)}`);
   });
 
+test('readTrainingRows() pauses before and after it decodes a large body, and after each part', async () => {
+  const body = encode({ entries: repeat(ENTRY).slice(0, 150) });
+  const rowsAPart = Math.ceil(CHARACTERS_A_PART / encode(ENTRY).length);
+  const parts = Math.ceil(150 / rowsAPart);
+  using turns = countTurns();
+  await readTrainingRows(body);
+  assert.equal(turns.read(), parts + 2, `${body.length} bytes`);
+});
+
 test('readTrainingRows() pauses over rows that are wrong, and names faults of the first and the last group', async () => {
   const rows: object[] = repeat(ENTRY);
   for (const index of [3, MAX_ROWS - 1]) rows[index] = { ...ENTRY, kv_cache_percentage: 2, pod_type: 5 };

@@ -42,6 +42,8 @@ export async function readTrainingRows(body: Uint8Array): Promise<readonly Train
 }
 
 async function parseBody(body: Uint8Array): Promise<unknown> {
+  // Its chunks were joined in this turn of the event loop, which takes milliseconds for some MB. So does decoding.
+  if (body.length > SMALL_BODY_CHARACTERS) await yieldToCalls();
   const value = isUtf8(body) ? await parseText(decodeText(body)) : undefined;
   if (value === undefined) throw refuseBody([{ loc: ['body'], msg: 'JSON decode error', type: 'json_invalid' }]);
   return value;
@@ -63,7 +65,10 @@ const SMALL_BODY_CHARACTERS = 65_536;
 
 /** Undefined if the text is not JSON. */
 async function parseText(text: string): Promise<unknown> {
-  if (text.length > SMALL_BODY_CHARACTERS) return await parseLargeBody(text, MAX_ROWS);
+  if (text.length > SMALL_BODY_CHARACTERS) {
+    await yieldToCalls();
+    return await parseLargeBody(text, MAX_ROWS);
+  }
   try {
     return JSON.parse(text);
   } catch {
