@@ -9,13 +9,13 @@ import {
   type WriterRequest,
 } from './writer-protocol.ts';
 
-/** A running writer thread and the line to it. */
+/** The writer thread, and the channel to it. */
 export interface WriterLink {
-  /** The number under which the thread knows a statement. */
+  /** Returns the number of a statement, by which the thread knows it. */
   define(statement: Statement<object>): number;
-  /** Goes over at the end of this turn, with all the others of it. */
+  /** Sends the write at the end of this turn of the event loop, together with all other writes of the turn. */
   send(write: QueuedWrite): void;
-  /** Nothing is waiting: the thread alone does not keep the process alive. */
+  /** No write is waiting: the thread alone does not keep the process alive. */
   rest(): void;
   close(): Promise<void>;
 }
@@ -23,7 +23,7 @@ export interface WriterLink {
 export function startWriterLink(
   path: string,
   settle: (outcomes: readonly WriterOutcome[]) => void,
-  /** The thread is gone and its last answers are settled; `cause` unless it was asked to end. */
+  /** Called when the thread has ended and its last answers are settled; `cause` is set unless `close` was called. */
   end: (cause: Error | undefined) => void,
 ): WriterLink {
   const { port1: port, port2: farPort } = new MessageChannel();
@@ -31,8 +31,7 @@ export function startWriterLink(
     workerData: { path, port: farPort } satisfies WriterThreadData,
     transferList: [farPort],
   });
-  const numbers = new Map<string, number>();
-  let definitions: WriterRequest['definitions'][number][] = [];
+  const statements = createStatementNumbers();
   let writes: QueuedWrite[] = [];
   let cause = new Error('The writer thread exited');
   let isClosing = false;
@@ -50,27 +49,19 @@ export function startWriterLink(
   });
 
   const flush = (): void => {
-    const request: WriterRequest = { definitions, writes };
-    definitions = [];
+    const request: WriterRequest = { definitions: statements.takeNew(), writes };
     writes = [];
     post(port, request, settle);
   };
 
   rest(thread, port);
   return {
-    define: ({ name, text }) => {
-      const known = numbers.get(name);
-      if (known !== undefined) return known;
-      const number = numbers.size;
-      numbers.set(name, number);
-      definitions.push([number, name, text]);
-      return number;
-    },
+    define: (statement) => statements.define(statement),
     send: (write) => {
       if (writes.push(write) > 1) return;
       thread.ref();
       port.ref();
-      // Not a microtask: what other sockets brought in this turn of the event loop goes along, and wakes the thread once.
+      // Not a microtask: writes that other sockets cause in this turn of the event loop are sent too, and wake the thread once.
       setImmediate(flush);
     },
     rest: () => rest(thread, port),
@@ -81,6 +72,27 @@ export function startWriterLink(
       // After the writes of this turn, which are about to be sent.
       setImmediate(() => port.postMessage({ definitions: [], writes: [], close: true } satisfies WriterRequest));
       await ended;
+    },
+  };
+}
+
+/** Numbers statements by their names. The thread gets the text of each once, with the next request. */
+function createStatementNumbers() {
+  const numbers = new Map<string, number>();
+  let definitions: WriterRequest['definitions'][number][] = [];
+  return {
+    define({ name, text }: Statement<object>): number {
+      const known = numbers.get(name);
+      if (known !== undefined) return known;
+      const number = numbers.size;
+      numbers.set(name, number);
+      definitions.push([number, name, text]);
+      return number;
+    },
+    takeNew(): WriterRequest['definitions'] {
+      const taken = definitions;
+      definitions = [];
+      return taken;
     },
   };
 }
@@ -99,7 +111,7 @@ function post(port: MessagePort, request: WriterRequest, settle: (outcomes: read
   }
 }
 
-// One input that cannot be cloned (a function in it, say) must not take the others with it.
+// An input that cannot be cloned (with a function in it, say) must not make the other writes fail.
 function postAlone(port: MessagePort, write: QueuedWrite, settle: (outcomes: readonly WriterOutcome[]) => void): void {
   try {
     port.postMessage({ definitions: [], writes: [write] } satisfies WriterRequest);

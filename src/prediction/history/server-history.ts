@@ -68,9 +68,38 @@ function createKnown(): Known {
 }
 
 export function createServerHistory(): ServerHistory {
-  const waiting = new Map<string, WaitingRequest>();
   const past = createPast();
   const now = createKnown();
+  const waiting = createWaitingRequests(now);
+  return {
+    begin(knownMs) {
+      if (knownMs <= now.sinceMs) return;
+      past.keep(now, knownMs);
+      now.sinceMs = knownMs;
+    },
+    dispatch(request, sent) {
+      waiting.add(request, sent);
+      noteDispatch(now, sent.atMs);
+    },
+    firstToken(request, atMs) {
+      waiting.noteFirstToken(request);
+      noteFirstToken(now, atMs);
+    },
+    end: waiting.drop,
+    read(nowMs, into) {
+      if (nowMs - now.oldestMs > MAX_WAIT_MS) waiting.dropLost(nowMs);
+      describe(now, nowMs, into);
+    },
+    readAsOf(thenMs, into) {
+      if (thenMs >= now.sinceMs) this.read(thenMs, into);
+      else past.describe(thenMs, into);
+    },
+  };
+}
+
+/** The requests that wait for their first token, in the order of their dispatches. Keeps the numbers of them in `now`. */
+function createWaitingRequests(now: Known) {
+  const waiting = new Map<string, WaitingRequest>();
 
   function drop(request: string): void {
     const known = waiting.get(request);
@@ -90,41 +119,25 @@ export function createServerHistory(): ServerHistory {
     }
   }
 
-  function dropLost(nowMs: number): void {
-    for (const [request, { atMs }] of waiting) {
-      if (nowMs - atMs <= MAX_WAIT_MS) return;
-      drop(request);
-    }
-  }
-
   return {
-    begin(knownMs) {
-      if (knownMs <= now.sinceMs) return;
-      past.keep(now, knownMs);
-      now.sinceMs = knownMs;
-    },
-    dispatch(request, { atMs, tokens }) {
+    drop,
+    add(request: string, { atMs, tokens }: Pick<WaitingRequest, 'atMs' | 'tokens'>): void {
       drop(request);
       if (waiting.size >= MAX_WAITING) drop(waiting.keys().next().value!);
       if (waiting.size === 0) now.oldestMs = atMs;
       waiting.set(request, { atMs, tokens, overtaken: 0 });
       now.waiting = waiting.size;
       now.waitingTokens += tokens;
-      noteDispatch(now, atMs);
     },
-    firstToken(request, atMs) {
+    noteFirstToken(request: string): void {
       if (waiting.has(request)) overtake(request);
       drop(request);
-      noteFirstToken(now, atMs);
     },
-    end: drop,
-    read(nowMs, into) {
-      if (nowMs - now.oldestMs > MAX_WAIT_MS) dropLost(nowMs);
-      describe(now, nowMs, into);
-    },
-    readAsOf(thenMs, into) {
-      if (thenMs >= now.sinceMs) this.read(thenMs, into);
-      else past.describe(thenMs, into);
+    dropLost(nowMs: number): void {
+      for (const [request, { atMs }] of waiting) {
+        if (nowMs - atMs <= MAX_WAIT_MS) return;
+        drop(request);
+      }
     },
   };
 }

@@ -44,8 +44,8 @@ export interface SharedModel {
 const ENTRIES_AT_ONCE = 128;
 
 export function createSharedModel(live: LiveModel, world: Pick<World, 'monotonicMs'>): SharedModel {
-  const pending = new Set<SharedGroup>();
-  const table = createGroupTable(live, (each) => void pending.delete(each));
+  const pending = createPendingGroups();
+  const table = createGroupTable(live, (each) => pending.remove(each));
   const held = createHeldEntries(world);
   let version = live.learning.basis;
 
@@ -68,7 +68,7 @@ export function createSharedModel(live: LiveModel, world: Pick<World, 'monotonic
     const each = table.ensure(entry.name);
     if (isOwn && each.sent.events > 0) mergeOwnEntry(each, entry);
     else mergeEntryOfOther(each, entry);
-    if (each.base === undefined) pending.delete(each);
+    if (each.base === undefined) pending.remove(each);
   }
 
   return {
@@ -81,11 +81,7 @@ export function createSharedModel(live: LiveModel, world: Pick<World, 'monotonic
     },
     take(limit) {
       followSwap();
-      const entries: GroupEntry[] = [];
-      for (const each of pending) {
-        if (entries.length >= limit) break;
-        if (each.unsent.events > 0 && each.sent.events === 0) entries.push(takeEntry(each));
-      }
+      const entries = pending.takeEntries(limit);
       return entries.length === 0 ? undefined : { version, entries };
     },
     *apply(added, isOwn) {
@@ -101,7 +97,26 @@ export function createSharedModel(live: LiveModel, world: Pick<World, 'monotonic
       for (const slot of live.learning.slots.values())
         for (const target of PREDICTION_TARGETS) yield* slot[target].weights.reweighServers();
     },
-    countPending: () => pending.size,
+    countPending: () => pending.count(),
     findBase: (name) => table.find(name)?.base,
+  };
+}
+
+/** The groups with events on top of their base, in the order in which they got the first of these. */
+function createPendingGroups() {
+  const groups = new Set<SharedGroup>();
+  return {
+    count: () => groups.size,
+    add: (each: SharedGroup) => void groups.add(each),
+    remove: (each: SharedGroup) => void groups.delete(each),
+    /** The unsent events of at most `limit` groups, without those whose last entry is not applied yet. */
+    takeEntries(limit: number): GroupEntry[] {
+      const entries: GroupEntry[] = [];
+      for (const each of groups) {
+        if (entries.length >= limit) break;
+        if (each.unsent.events > 0 && each.sent.events === 0) entries.push(takeEntry(each));
+      }
+      return entries;
+    },
   };
 }

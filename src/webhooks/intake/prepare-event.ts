@@ -75,16 +75,35 @@ export async function prepareEvent(
     created_at: toOffsetTime(nowMs),
     deliveries: addressed.map(({ id, hook, uuid }) => ({ id, hook_id: hook.id, uuid })),
   };
-  const ofEvent = {
-    eventId,
-    eventKind: event.kind,
-    subject: subjectOf(event),
-    ownerId: repository.ownerId,
-    nowMs,
-    ...(dueAtMs !== undefined && { dueAtMs }),
-  };
+  const ofEvent = { eventId, nowMs, ...(dueAtMs !== undefined && { dueAtMs }) };
+  const { deliveries, bodyBytes } = await renderDeliveries(addressed, { ...incoming, ofEvent }, storeBodies);
+  const key = idempotencyKey === undefined ? undefined : describeKey(idempotencyKey, content, { receipt, nowMs });
+  const row = { id: eventId, repositoryId: repository.id, kind: event.kind, source, content, nowMs };
+  const due = dueAtMs === undefined ? deliveries : [];
+  const committed = due.map((one, index) => describeCommitted(one, hooks[index]!));
+  return { receipt, event: { ...row, key, deliveries }, bytes: content.length + bodyBytes, committed };
+}
+
+interface AddressedDelivery {
+  readonly id: number;
+  readonly hook: StoredHook['hook'];
+  readonly uuid: string;
+}
+
+interface RenderedEvent extends Pick<IncomingEvent, 'repository' | 'event'> {
+  /** Fields that all deliveries of the event share. */
+  readonly ofEvent: Pick<NewDelivery, 'eventId' | 'nowMs' | 'dueAtMs'>;
+}
+
+/** Renders the bodies one after the other. Other work of the process gets its turn in between. */
+async function renderDeliveries(
+  addressed: readonly AddressedDelivery[],
+  { repository, event, ofEvent }: RenderedEvent,
+  storeBodies: PreparationInput['storeBodies'],
+): Promise<{ readonly deliveries: NewDelivery[]; readonly bodyBytes: number }> {
+  const shared = { ...ofEvent, eventKind: event.kind, subject: subjectOf(event), ownerId: repository.ownerId };
   const deliveries: NewDelivery[] = [];
-  let bytes = content.length;
+  let bodyBytes = 0;
   let bytesOfTurn = 0;
   const endTurn = async (): Promise<void> => {
     bytesOfTurn = 0;
@@ -93,19 +112,15 @@ export async function prepareEvent(
     for (const [index, delivery] of deliveries.entries()) deliveries[index] = toStored(delivery);
   };
   for (const { id, hook, uuid } of addressed) {
-    const context = { repository, hookId: hook.id, deliveryUuid: uuid, nowMs };
+    const context = { repository, hookId: hook.id, deliveryUuid: uuid, nowMs: ofEvent.nowMs };
     const body = detach(PROFILES[hook.profile].render(event, context));
-    deliveries.push({ ...ofEvent, id, hookId: hook.id, uuid, body, origin: new URL(hook.url).origin });
-    bytes += body.byteLength;
+    deliveries.push({ ...shared, id, hookId: hook.id, uuid, body, origin: new URL(hook.url).origin });
+    bodyBytes += body.byteLength;
     bytesOfTurn += body.byteLength;
     if (bytesOfTurn >= BYTES_OF_A_TURN) await endTurn();
   }
   if (storeBodies !== undefined && bytesOfTurn > 0) await endTurn();
-  const key = idempotencyKey === undefined ? undefined : describeKey(idempotencyKey, content, { receipt, nowMs });
-  const row = { id: eventId, repositoryId: repository.id, kind: event.kind, source, content, nowMs };
-  const due = dueAtMs === undefined ? deliveries : [];
-  const committed = due.map((one, index) => describeCommitted(one, hooks[index]!));
-  return { receipt, event: { ...row, key, deliveries }, bytes, committed };
+  return { deliveries, bodyBytes };
 }
 
 /** The body is in the store now; its memory is released. */
