@@ -7,12 +7,13 @@
  * |------------------------------------------------------------|-------------------|-----------|-------------------|
  * | a scan finds its row due: `createHookQueue`                | not in memory     | loading   | `version` is that of the row |
  * | a later scan finds the row in another version: `noteVersion` | loading, loaded | loading   | `version` is that of the row |
- * | this process enqueued a delivery: `countEnqueue`           | loading, loaded   | loading   | `enqueues` + 1 |
- * | a read found fewer than its limit: `noteRead`              | loading           | loaded    | `hasMoreDue` is false |
+ * | this process enqueued a delivery: `countEnqueue`           | loading, loaded   | loading   | `enqueues` + 1, `isComplete` is false |
+ * | the same, and the delivery came with it: `addDelivery`     | loading, loaded   | unchanged | its id is added, `lastFoundMs` is now |
+ * | a read found fewer than its limit: `noteRead`              | loading           | loaded    | `hasMoreDue` is false, `isComplete` is true |
  * | the same, and `enqueues` rose during the read              | loading           | loading   | `hasMoreDue` is false |
  * | a read found as many as its limit: `noteRead`              | loading           | loading   | `hasMoreDue` is true |
  * | a read found a delivery: `addDelivery`                     | loading, loaded   | unchanged | its id is added, `lastFoundMs` is now |
- * | the delivery was picked and not sent: `dropDelivery`       | loaded            | loading   | its id is removed |
+ * | the delivery was picked and not sent: `dropDelivery`       | loaded            | loading   | its id is removed, `isComplete` is false |
  * | the result of any attempt is stored: `noteStored`          | any               | unchanged | `stored` + 1 |
  * | that attempt was scheduled, not manual: `forgetDelivery`   | any               | unchanged | its id is removed |
  * | paused, held, canceled, moved, or the shard lost: `startDraining` | any        | draining  | waiting deliveries are dropped |
@@ -25,6 +26,8 @@
  *   with the read are not used, and are read again when the delivery is picked.
  * - An enqueue by another process while the row is put to sleep: the statement changes the row only in this `version`.
  * - Two reads that find the same delivery: its id is in `deliveryIds` already.
+ * - The report of a commit that comes after a read found the delivery, and after its result: only an id above `lastReadId` is taken
+ *   without a read (`committed-deliveries.ts`). `lastReadId` rises with every read.
  */
 import type { DueHookQueue } from '../queue/delivery-queue-store.ts';
 import { type Outcome, toBreakerEvents } from '../schedule/attempt-outcome.ts';
@@ -61,9 +64,9 @@ export interface HookQueue {
   readonly deliveryIds: ReadonlySet<number>;
   /** The last read found as many as its limit, so there are more that are due. */
   readonly hasMoreDue: boolean;
-  /** When this entry was made. */
+  /** When this entry of the table was created. */
   readonly createdAtMs: number;
-  /** All that was due at its last read is in memory, and so is all that this process has enqueued to it since. */
+  /** All deliveries that were due at its last read are in memory, and all that this process enqueued after it. */
   readonly isComplete: boolean;
   /** The largest id of a delivery that a read has found. */
   readonly lastReadId: number;
