@@ -1,6 +1,6 @@
 import { Failure } from '../../errors.ts';
 
-/** `qwen3-32b@17`: what an answer says it came from. */
+/** `qwen3-32b@17`: the id of the version that predicted, as it is in an answer. */
 export function formatModelId(name: string, version: number): string {
   return `${name}@${version}`;
 }
@@ -12,7 +12,7 @@ export function readModelVersion(id: string, name: string): number {
 
 const MAX_NAME_LENGTH = 200;
 
-/** Throws unless this may name a target model. An `@` would make ids ambiguous, what cannot be seen would deceive. */
+/** Throws unless this may name a target model. An `@` would make ids ambiguous; with invisible characters two names look alike. */
 export function checkModelName(name: string): void {
   if (name.length > 0 && name.length <= MAX_NAME_LENGTH && !/[@\p{C}\p{Zl}\p{Zp}]|^\s|\s$/u.test(name)) return;
   throw new Failure(

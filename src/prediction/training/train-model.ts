@@ -107,20 +107,20 @@ function trainSlot(
   const all = splitRows(table, () => true);
   const learned = splitRows(table, (i) => !isHeldOut(i));
   const heldOut = splitRows(table, isHeldOut);
-  const keepsTrial = table.count > MAX_REFIT_ROWS;
-  const trialOffsets = fitSlotOffsets(learned);
+  const keepsPartialFit = table.count > MAX_REFIT_ROWS;
+  const partialOffsets = fitSlotOffsets(learned);
   // The offsets that are served are the ones that the trees were trained with.
-  const slotOffsets = keepsTrial ? trialOffsets : fitSlotOffsets(all);
+  const slotOffsets = keepsPartialFit ? partialOffsets : fitSlotOffsets(all);
   const binning = fitBinning(toColumns(computeMatrix(table, slotOffsets)));
-  const settings = { binning, trees: parameters.trees, keepsTrial };
+  const settings = { binning, trees: parameters.trees, keepsPartialFit };
   const models: Partial<Record<PredictionTarget, TargetModel>> = {};
   for (const target of PREDICTION_TARGETS) {
     if (all[target].count === 0) continue;
     onTarget(target);
     const samples = computeSamples(target, all[target], slotOffsets);
-    const trial = computeSamples(target, learned[target], trialOffsets);
-    const judged = computeSamples(target, heldOut[target], trialOffsets);
-    models[target] = trainTarget(target, { samples, learned: trial, heldOut: judged }, settings);
+    const ofLearned = computeSamples(target, learned[target], partialOffsets);
+    const ofHeldOut = computeSamples(target, heldOut[target], partialOffsets);
+    models[target] = trainTarget(target, { samples, learned: ofLearned, heldOut: ofHeldOut }, settings);
   }
   return models;
 }
@@ -155,8 +155,8 @@ interface SplitSamples {
 interface TreeSettings {
   readonly binning: Binning;
   readonly trees: Partial<BoostOptions>;
-  /** Instead of learning once more from all rows. */
-  readonly keepsTrial: boolean;
+  /** Serves the fit without the held-out rows, instead of a second fit on all rows, which takes long for a large table. */
+  readonly keepsPartialFit: boolean;
 }
 
 function trainTarget(
@@ -171,14 +171,14 @@ function trainTarget(
     const layers = { offsets: NO_OFFSETS, physics, forest: undefined, treeBaseMs: 0, forestShare: 0 };
     return { rows, ...layers, calibration, validation: undefined };
   }
-  const trial = fitLayers(target, learned, settings, heldOut);
-  const forestShare = chooseShare(trial, heldOut);
-  const predicted = predictWith(trial, forestShare, heldOut);
+  const partial = fitLayers(target, learned, settings, heldOut);
+  const forestShare = chooseShare(partial, heldOut);
+  const predicted = predictWith(partial, forestShare, heldOut);
   const calibration = calibrate(predicted, heldOut.observed);
   const validation = validate(predicted, heldOut.observed);
-  // As many trees as helped on the held-out rows, and a tenth more for the rows that are more.
-  const trees = { ...settings.trees, trees: Math.max(1, Math.round(1.1 * trial.forest.treeCount)) };
-  const layers = settings.keepsTrial ? trial : fitLayers(target, samples, { ...settings, trees });
+  // As many trees as improved the held-out rows, and a tenth more, since all rows are more rows.
+  const trees = { ...settings.trees, trees: Math.max(1, Math.round(1.1 * partial.forest.treeCount)) };
+  const layers = settings.keepsPartialFit ? partial : fitLayers(target, samples, { ...settings, trees });
   return { rows, ...layers, forestShare, calibration, validation };
 }
 
@@ -196,7 +196,7 @@ interface Layers {
   readonly forest: Forest;
 }
 
-/** With held-out rows, trees are added only as long as these get better. */
+/** With held-out rows, trees are added only as long as these are predicted better. */
 function fitLayers(
   target: PredictionTarget,
   samples: Samples,
@@ -217,14 +217,14 @@ function fitLayers(
   return { ...base, slotOffsets, forest };
 }
 
-/** Twice what physics says of a nearly idle server. Larger ones serve short times better, and busy servers worse. */
+/** Twice the time that physics predicts for a nearly idle server. A larger base is better for short times, and worse for busy servers. */
 function chooseTreeBase(physics: PhysicsModel, samples: Samples): number {
   if (physics.target !== 'ttft') return 0;
   const predicted = predictPhysics(physics, samples).sort();
   return 2 * predicted[Math.floor(0.02 * predicted.length)]!;
 }
 
-/** The target of the trees: log(observed / (physics × the factor of the server's offset)). */
+/** The target of the trees: log(observed / (physics + `treeBaseMs`)), less the offset of the server. */
 function prepareRows(
   layers: Pick<Layers, 'offsets' | 'physics' | 'treeBaseMs'>,
   samples: Samples,
@@ -248,7 +248,7 @@ function listCertainties(target: PredictionTarget, { outputTokens, count }: Obse
 /** How much a ratio may count, at most: e^1.5 times what an ordinary one does. */
 const MAX_LOG_WEIGHT = 1.5;
 
-/** Errors are judged relative to the observed time, so one of a time shorter than expected weighs more. */
+/** Errors count relative to the observed time, so that of a time shorter than expected weighs more. */
 function weighRatio(logRatio: number): number {
   return Math.exp(Math.max(-MAX_LOG_WEIGHT, Math.min(MAX_LOG_WEIGHT, -logRatio)));
 }
