@@ -264,6 +264,22 @@ export const PHRASES_ZH: readonly Phrase[] = [
     'Cannot find the capacity: hardly any sample of the server "{}" met another request (num_request_waiting + num_request_running is 0); observe the servers at higher rates too',
     '无法计算容量：服务器“{1}”的样本几乎没有遇到其他请求（num_request_waiting + num_request_running 为 0）；请在更高的速率下也进行观测。',
   ],
+  [
+    'Cannot find the capacity: it took longer than {} s; name fewer servers',
+    '无法计算容量：超过了 {1} 秒；请减少服务器。',
+  ],
+  [
+    'Cannot find the capacity: answers of so many tokens take so long that the servers are busy at every rate; output_tokens must be smaller',
+    '无法计算容量：这样长的输出使服务器在任何速率下都处于忙碌状态；output_tokens 必须更小。',
+  ],
+  [
+    'Cannot find the capacity: the prompts of the samples have no tokens to be scaled',
+    '无法计算容量：样本的提示词没有可缩放的 Token。',
+  ],
+  [
+    'Cannot find the capacity: {} servers with so many requests under way take too long to simulate; name fewer servers',
+    '无法计算容量：{1} 台服务器的在途请求太多，模拟时间过长；请减少服务器。',
+  ],
   ['Cannot find the model "{}"', '没有模型“{1}”。'],
   ['Cannot find version {} of the model "{}"', '模型“{2}”没有版本 {1}。'],
   [

@@ -83,7 +83,7 @@ function limitStream(source: ReadableStream<Uint8Array>, maxBytes: number, budge
   let size = 0;
   const body = budget.open(refuse);
 
-  /** The first reason is the one that the client is told. */
+  /** Only the first reason is reported to the client. */
   function refuse(reason: Failure): void {
     if (refusal !== undefined) return;
     refusal = reason;
