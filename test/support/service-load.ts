@@ -9,13 +9,13 @@ import { realWorld } from '../../src/world.ts';
 import { type AnnouncingPrograms, numberedPush } from './announcing-programs.ts';
 import {
   type Answer,
-  createPerson,
   type Fields,
   obtainCode,
   obtainTokens,
   registerApplication,
   request,
 } from './authorization-server.ts';
+import { createCaller } from './load-caller.ts';
 import type { ReceivedRequest } from './receiver.ts';
 import { predictAll } from './service-load-predict.ts';
 import { findLosses } from './service-losses.ts';
@@ -135,7 +135,7 @@ interface Exchanges {
 
 async function prepareExchanges({ store, programs, scale }: LoadParts): Promise<Exchanges> {
   const at = { url: programs[0]!.httpUrl, store, world: realWorld };
-  const person = await createPerson(at, 'caller');
+  const person = await createCaller(at);
   const application = await registerApplication(at);
   const { clientId, clientSecret } = application;
   const tokens: string[] = [];
