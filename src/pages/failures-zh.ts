@@ -255,6 +255,26 @@ export const PHRASES_ZH: readonly Phrase[] = [
     'Cannot find the capacity: output_tokens must be given, since no sample has the length of its answer',
     '无法计算容量：必须填写 output_tokens，因为样本中没有输出长度。',
   ],
+  [
+    'Cannot find the capacity: too few samples of the server "{}" show how long a prompt takes, since requests of no sample wait before it; report all requests',
+    '无法计算容量：服务器“{1}”的样本中，能看出单个提示词耗时的太少，因为之前还有样本之外的请求在等待；请上报所有请求。',
+  ],
+  [
+    'Cannot find the capacity: it took longer than {} s; name fewer servers',
+    '无法计算容量：超过了 {1} 秒；请减少服务器。',
+  ],
+  [
+    'Cannot find the capacity: answers of so many tokens take so long that the servers are busy at every rate; output_tokens must be smaller',
+    '无法计算容量：输出太长，任何速率下服务器都忙不过来；请减小 output_tokens。',
+  ],
+  [
+    'Cannot find the capacity: the prompts of the samples have no tokens to be scaled',
+    '无法计算容量：样本的提示词长度为 0，无法按比例换算。',
+  ],
+  [
+    'Cannot find the capacity: {} servers with so many requests under way take too long to simulate; name fewer servers',
+    '无法计算容量：{1} 台服务器的在途请求太多，模拟耗时过长；请减少服务器。',
+  ],
   ['Cannot find the capacity: servers must be at most {}', '无法计算容量：最多 {1} 台服务器。'],
   [
     'Cannot find the capacity: the limits hold at most below the loads that the samples show (server "{}" hardly ever had fewer than {} requests under way); observe the servers at lower rates too',

@@ -52,7 +52,11 @@ export function createObservedPool(options: ObservedPoolOptions): ObservedPool {
 function toQueueServer({ samples, reportedShare, ...server }: ObservedServer): QueueServer {
   const promptTimes = collectPromptTimes(samples, reportedShare);
   if (promptTimes === undefined)
-    throw refuseFew(server.name, 'a TTFT without a wait for requests that no sample shows; report all requests');
+    throw new Failure(
+      'invalid',
+      `Cannot find the capacity: too few samples of the server "${server.name}" show how long a prompt takes, since requests of no sample wait before it; report all requests`,
+      { field: 'servers' },
+    );
   return { ...server, promptTimes };
 }
 
