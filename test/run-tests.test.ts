@@ -20,6 +20,7 @@ const LONG_TEST = `import { writeFileSync } from 'node:fs';
 import { test } from 'node:test';
 test('long', async () => {
   writeFileSync('runs', String(process.pid));
+  // Longer than the test waits: only a signal ends it.
   await new Promise((resolve) => setTimeout(resolve, 1_000_000));
 });`;
 
