@@ -46,6 +46,8 @@ export const HOOKS = 4;
 export const DELIVERY_WITHIN_MS = 15_000;
 const PRINT_EVERY_MS = 5_000;
 const LOOK_EVERY_MS = 20;
+/** Of the log of each process, when a run fails. */
+const LOG_LENGTH = 8000;
 /** A run that does not come to an end names what it waits for. */
 const END_WITHIN_MS = 420_000;
 const KEYS = Buffer.alloc(32, 7).toString('base64');
@@ -81,6 +83,7 @@ export async function runFailover({ scale, blows, print, ...fleetOptions }: Fail
   const failures = [...load.failures, ...(await load.findLosses(store)), ...listSlow(failovers)];
   for (const program of service.programs)
     if ((await program.stop()) !== 0) failures.push(`a process did not stop in order: ${program.log().slice(-2000)}`);
+  if (failures.length > 0) for (const program of service.programs) print(`log: ${program.log().slice(-LOG_LENGTH)}`);
   const seconds = (performance.now() - startMs) / 1000;
   return { failovers, counts: load.counts, seconds, sentAgain: load.countSentAgain(), failures };
 }
