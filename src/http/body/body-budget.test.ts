@@ -151,7 +151,13 @@ async function withServer(run: (url: string, held: HeldCall) => Promise<void>): 
   }
 }
 
-async function beginBody(url: string, path: string, isChunked: boolean): Promise<Socket> {
+interface Beginning {
+  readonly isChunked: boolean;
+  /** What is sent of it. */
+  readonly sent: string;
+}
+
+async function beginBody(url: string, path: string, { isChunked, sent }: Beginning): Promise<Socket> {
   const { hostname, port } = new URL(url);
   const socket = connect(Number(port), hostname);
   socket.on('error', () => {});
@@ -159,14 +165,14 @@ async function beginBody(url: string, path: string, isChunked: boolean): Promise
   const framing = isChunked
     ? `Transfer-Encoding: chunked\r\n\r\n${BODY.length.toString(16)}\r\n`
     : `Content-Length: ${BODY.length + 1}\r\n\r\n`;
-  socket.write(`POST ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${framing}${BODY}`);
+  socket.write(`POST ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${framing}${sent}`);
   return socket;
 }
 
 for (const [title, path, isChunked] of ways)
   test(`a body ${title} that does not end is refused for others, which are answered`, async () => {
     await withServer(async (url) => {
-      const held = await beginBody(url, path, isChunked);
+      const held = await beginBody(url, path, { isChunked, sent: BODY });
       const refusal = text(held);
       let answered = 0;
       const isRefused = () => held.readableEnded || held.closed;
@@ -212,7 +218,8 @@ test('bodies that were answered leave their room to others', async () => {
 for (const [title, path, isChunked] of ways)
   test(`a body ${title} whose caller left before it was read is refused`, async () => {
     await withServer(async (url, held) => {
-      const socket = await beginBody(url, path.replace('length', 'held'), isChunked);
+      // So little that the server has read all of it, and sees at once that the caller leaves.
+      const socket = await beginBody(url, path.replace('length', 'held'), { isChunked, sent: '{' });
       await held.entered.promise;
       socket.destroy();
       await held.left.promise;
