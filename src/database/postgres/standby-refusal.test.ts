@@ -22,6 +22,7 @@ test('a serializable transaction that a standby refuses is sent again until the 
     ...realWorld,
     sleep: (ms, signal) => {
       onSleep();
+      // The pause that the store makes between two tries.
       return realWorld.sleep(ms, signal);
     },
   };
