@@ -12,7 +12,7 @@ import { createPersonalToken } from './personal-token.ts';
 async function readCounts(url: string): Promise<Record<string, number>> {
   const text = await (await fetch(`${url}/metrics`)).text();
   const series = [...text.matchAll(/^trivet_tokens_total\{event="(\w+)",kind="(\w+)"(?:,reason="(\w+)")?\} (\d+)$/gm)];
-  assert.equal(series.length, 21, 'each series is there from the start');
+  assert.equal(series.length, 23, 'each series is there from the start');
   const counts = series.map(
     ([, event, kind, reason, count]) => [`${event} ${kind}${reason ? ` ${reason}` : ''}`, Number(count)] as const,
   );
