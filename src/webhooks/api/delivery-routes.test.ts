@@ -100,17 +100,21 @@ withHook('what waits for a retry becomes due at once when asked, and nothing els
   const farMs = realWorld.nowMs() + HOUR_MS;
   const retrying = await addPast(scene, { state: 'pending' });
   const reserved = await addPast(scene, { state: 'pending' });
+  // Perhaps it is being sent: made due again, it would be sent twice.
+  const due = await addPast(scene, { state: 'pending' });
   const dead = await addPast(scene, { state: 'dead' });
   await store.write(setWaitingSql, [retrying, farMs, 3, 0]);
   await store.write(setWaitingSql, [reserved, farMs, 3, 3]);
+  await store.write(setWaitingSql, [due, 1, 3, 0]);
   const answer = await server.call('POST', `${HOOKS}/${hookId}/send-waiting`);
-  assert.deepEqual([answer.status, answer.body], [202, { waiting: 2 }]);
+  assert.deepEqual([answer.status, answer.body], [202, { waiting: 3 }]);
   const rows = await store.read(waitingSql, [hookId]);
   assert.deepEqual(
     rows.map(({ id, state, lane, schedule_from, due_at_ms }) => [id, state, lane, schedule_from, due_at_ms < farMs]),
     [
       [retrying, 'pending', 0, 3, true],
       [reserved, 'pending', 1, 3, false],
+      [due, 'pending', 1, 0, true],
       [dead, 'dead', 0, 0, true],
     ],
   );

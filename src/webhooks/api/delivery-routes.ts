@@ -125,7 +125,8 @@ const DOCUMENTS: readonly RouteDocument[] = [
     method: 'post',
     path: `${HOOK_PATH}/send-waiting`,
     summary: 'Send all waiting deliveries now',
-    description: 'Deliveries that wait for a retry or behind a pause; each gets a new schedule of attempts.',
+    description:
+      'Deliveries that wait for a retry are due now and get a new schedule of attempts. A pause of the webhook ends.',
     tags,
     request: { params: hookPath },
     responses: { 202: asJson('How many wait', waitingJson) },

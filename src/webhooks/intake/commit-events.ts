@@ -11,20 +11,25 @@ import type { IntakeDependencies, StoreOutcome, Submission } from './submission.
  * megabyte to fifty webhooks is fifty megabytes, and other events would wait for such a commit.
  */
 export const MAX_BYTES = 1024 * 1024;
+/** Deliveries of an event that took longer are read by the worker, with their hooks as they are then. */
+const MAX_HOOK_AGE_MS = 250;
+
 /** Stores as many as fit into one commit. The outcome is undefined for those that are left for the next. */
 export async function commitPrepared(
   dependencies: IntakeDependencies,
   submissions: readonly Submission[],
 ): Promise<(StoreOutcome | undefined)[]> {
-  const { store, onCommitted } = dependencies;
+  const { store, world, onCommitted } = dependencies;
+  const startedMs = world.monotonicMs();
   const outcomes = new Map<Submission, StoreOutcome>();
   const findRecipients = await readRecipients(store, submissions);
   const prepared = await prepareEvents(dependencies, submissions, { findRecipients, outcomes });
   const events = [...prepared.values()].map(({ event }) => event);
   const earlier = await storeEvents(store, events);
-  onCommitted(
-    [...prepared.values()].flatMap(({ committed }, index) => (earlier[index] === undefined ? committed : [])),
-  );
+  const committed = [...prepared.values()].flatMap((one, index) => (earlier[index] === undefined ? one.committed : []));
+  // A hook that was read so long ago may have changed.
+  const isFresh = world.monotonicMs() - startedMs < MAX_HOOK_AGE_MS;
+  onCommitted(isFresh ? committed : committed.map(({ hookId }) => ({ hookId, content: undefined })));
   for (const [index, [submission, { receipt }]] of [...prepared].entries())
     outcomes.set(submission, toOutcome(receipt, earlier[index]));
   return submissions.map((submission) => outcomes.get(submission));

@@ -1,6 +1,6 @@
 /**
  * Restarts deliveries that have ended, or that wait for a retry or behind a pause. A manual attempt reserves its delivery; if
- * it stores no result in time, the workers send it. The states are in delivery-state.ts.
+ * it stores no result in time, the workers send it. What their columns mean while they wait is in delivery-state.ts.
  */
 import { type BoundStatement, type Row, type Statement, type Store, statement } from '../../../database/store.ts';
 import { bindRows, multiRowStatement } from '../../../database/value-rows.ts';
@@ -131,12 +131,13 @@ export async function replay(store: Store, hookId: number, sinceMs: number, nowM
   }
 }
 
-// Retries alone: new deliveries are due already, and a reserved one is about to be attempted.
+// Retries that are not due yet, alone: what is due needs no more than the end of the pause, or is being sent; and a reserved
+// delivery is about to be attempted.
 const restartWaitingSql: Statement<{ id: number }> = statement(
   'delivery_restart_waiting',
   `UPDATE deliveries SET ${setRequested('$3')} WHERE hook_id = $1 AND id IN
      (SELECT w.id FROM deliveries w WHERE w.hook_id = $1 AND w.id > $2 AND w.state = 'pending'
-        AND w.lane = ${LANE_NUMBERS.retry} AND w.attempts > w.schedule_from
+        AND w.lane = ${LANE_NUMBERS.retry} AND w.attempts > w.schedule_from AND w.due_at_ms > $3
       ORDER BY w.id LIMIT $4)
    RETURNING id`,
 );

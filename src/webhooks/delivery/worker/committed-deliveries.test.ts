@@ -126,6 +126,13 @@ for (const [title, content, change, isTaken] of cases)
       );
   });
 
+test('a delivery of the same commit as an older one that has to be read is read after it', () => {
+  const { table } = createLoadedTable();
+  const committed = createCommittedDeliveries(table);
+  const large = { hookId: 1, content: undefined };
+  assert.deepEqual(committed.add([large, { hookId: 1, content: createContent(9, NOW_MS) }]), [1, 1]);
+});
+
 test('a committed delivery is read when its hook queue is not in memory, or its body is large', () => {
   const { table } = createLoadedTable();
   const committed = createCommittedDeliveries(table);

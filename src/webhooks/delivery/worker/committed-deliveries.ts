@@ -9,10 +9,10 @@ import type { CommittedDelivery } from '../queue/committed-delivery.ts';
 import type { ContentRow } from '../queue/delivery-queue-store.ts';
 import { LANE_NUMBERS } from '../queue/delivery-state.ts';
 import type { HookQueue } from './hook-queue.ts';
-import { admit, type HookQueueTable, REFILL_BELOW } from './hook-queue-table.ts';
+import { admit, type HookQueueTable, noteEnqueue, REFILL_BELOW } from './hook-queue-table.ts';
 
-/** An older delivery is read: its commit took long, and its hook may have changed meanwhile. */
-const MAX_AGE_MS = 250;
+/** A delivery whose hook was read longer ago is read again: the hook may have changed meanwhile. */
+export const MAX_AGE_MS = 250;
 
 export interface CommittedDeliveries {
   /** Returns the hooks of those that have to be read. */
@@ -23,9 +23,13 @@ export interface CommittedDeliveries {
 
 export function createCommittedDeliveries(table: HookQueueTable): CommittedDeliveries {
   let contents: ContentRow[] = [];
+  /** After one that has to be read, later ones of the same hook queue have to be, too: it is sent before them. */
   const tryToAdmit = ({ hookId, content }: CommittedDelivery): boolean => {
     const hookQueue = table.hookQueues.get(hookId);
-    if (hookQueue === undefined || content === undefined || !mayAdmit(table, hookQueue, content)) return false;
+    if (hookQueue === undefined || content === undefined || !mayAdmit(table, hookQueue, content)) {
+      noteEnqueue(table, hookId);
+      return false;
+    }
     const { id, body } = content;
     admit(table, hookQueue, { hook_id: hookId, id, lane: LANE_NUMBERS.first, body_bytes: body.byteLength });
     contents.push(content);

@@ -141,7 +141,7 @@ function takeCommitted(components: Components, committed: readonly CommittedDeli
 
 async function sendCommitted(components: Components): Promise<void> {
   try {
-    await Promise.all(await beginAttempts(components, []));
+    for (const sent of await beginAttempts(components, [])) void components.sends.track(() => sent);
   } catch (error) {
     components.log.warn({ reason: describeError(error) }, 'Failed to send new deliveries; trying again');
     components.signal.wake();

@@ -20,7 +20,7 @@ import type { HookQueueChange } from '../queue/hook-queue-change-store.ts';
 import type { Job } from '../schedule/turn-tree.ts';
 import { ATTEMPT_DEADLINE_MS } from '../send/send.ts';
 import { describeAttemptResult, type MakeAttempt } from './attempt.ts';
-import type { CommittedDeliveries } from './committed-deliveries.ts';
+import { type CommittedDeliveries, MAX_AGE_MS } from './committed-deliveries.ts';
 import type { DueScan } from './due-scan.ts';
 import { type HookQueue, noteRead } from './hook-queue.ts';
 import {
@@ -73,10 +73,14 @@ export async function beginAttempts(
   dependencies: DispatchDependencies,
   contents: readonly ContentRow[],
 ): Promise<Promise<void>[]> {
-  const { table, committed, writer, signal } = dependencies;
-  const picked = await pickDeliveries(dependencies, [...committed.takeContents(), ...contents]);
+  const { table, committed, writer, signal, world } = dependencies;
+  const handedOver = committed.takeContents();
+  const startedMs = world.monotonicMs();
+  const picked = await pickDeliveries(dependencies, [...handedOver, ...contents]);
+  // The pick may have waited for reads of other deliveries: these are read again, with their hooks.
+  const outdated = new Set(world.monotonicMs() - startedMs < MAX_AGE_MS ? [] : handedOver.map(({ id }) => id));
   return picked.map(async (one) => {
-    writer.add(await sendDelivery(dependencies, one));
+    writer.add(await sendDelivery(dependencies, outdated.has(one.job.id) ? { ...one, content: undefined } : one));
     if (needsCycle(table, one.job.hookId)) signal.wake();
   });
 }
@@ -92,7 +96,12 @@ export async function scanDue({ scan, table }: DispatchDependencies): Promise<Ho
  * The contents of those that were read with them, for the picks of this cycle: later ones read the hook as it is then, and so do
  * those of a hook queue of which a result was stored during the read, since the read may have found that delivery pending.
  */
-export async function admitWaiting({ store, world, table }: DispatchDependencies): Promise<readonly ContentRow[]> {
+export async function admitWaiting({
+  store,
+  world,
+  table,
+  signal,
+}: DispatchDependencies): Promise<readonly ContentRow[]> {
   const hookQueues = listToRefill(table, MAX_READS);
   const reads = hookQueues.map((hookQueue) => {
     const { enqueues, stored } = hookQueue;
@@ -112,6 +121,8 @@ export async function admitWaiting({ store, world, table }: DispatchDependencies
         ),
   ]);
   const rowsByHook = Map.groupBy([...waiting, ...found.rows], (row) => row.hook_id);
+  // There may be more to read, and nothing else may start a cycle soon.
+  if (hookQueues.length === MAX_READS) signal.wake();
   for (const read of reads) takeRead(table, read, rowsByHook.get(read.hookQueue.hookId) ?? []);
   const changed = new Set(
     reads.filter(({ hookQueue, stored }) => hookQueue.stored !== stored).map(({ hookQueue }) => hookQueue.hookId),

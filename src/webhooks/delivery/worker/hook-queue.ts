@@ -13,14 +13,14 @@
  * | the same, and `enqueues` rose during the read              | loading           | loading   | `hasMoreDue` is false |
  * | a read found as many as its limit: `noteRead`              | loading           | loading   | `hasMoreDue` is true |
  * | a read found a delivery: `addDelivery`                     | loading, loaded   | unchanged | its id is added, `lastFoundMs` is now |
- * | the delivery was picked and not sent: `dropDelivery`       | loaded            | loading   | its id is removed, `isComplete` is false |
+ * | the delivery was picked and not sent: `dropDelivery`       | loading, loaded   | loading   | its id is removed, `isComplete` is false |
  * | the result of any attempt is stored: `noteStored`          | any               | unchanged | `stored` + 1 |
  * | that attempt was scheduled, not manual: `forgetDelivery`   | any               | unchanged | its id is removed |
  * | paused, held, canceled, moved, or the shard lost: `startDraining` | any        | draining  | waiting deliveries are dropped |
  * | no id is left                                              | draining          | forgotten | |
- * | no id is left, and the row sleeps                          | loaded            | forgotten | |
+ * | no id is left, and nothing is due now in its row           | loaded            | forgotten | |
  *
- * Each counter closes a race:
+ * Forgotten: it is no longer in memory. Each counter closes a race:
  * - An enqueue during a read may be missed by the read: a read counts as complete only if `enqueues` is still what it was.
  * - A result that is stored during a read: the read may have found that delivery pending. If `stored` rose, the contents that came
  *   with the read are not used, and are read again when the delivery is picked.
