@@ -1,4 +1,4 @@
-/** Counts work under way, so that what it works with is closed after it and not under it. */
+/** Counts work under way, so that a resource is closed only when no work uses it any more. */
 export interface InFlight {
   track<Result>(work: () => Promise<Result>): Promise<Result>;
   /** Resolves as soon as nothing is under way. */

@@ -1,4 +1,7 @@
-/** The last notice about each cause. Each process tries to record a notice, and the one whose statement succeeds sends it. */
+/**
+ * The last notice about each cause. A mail is queued in the transaction of its record, so one process sends it. An event is
+ * published before its record, perhaps by several processes: its idempotency key makes these one event.
+ */
 import {
   type BoundStatement,
   conditionalProcedure,

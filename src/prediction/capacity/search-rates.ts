@@ -17,8 +17,8 @@ const REQUESTS_EACH_SERVER = 3000;
 /** Of a run, unless more requests than this are needed to fill the servers. */
 const USUAL_REQUESTS = 15_000;
 /**
- * A run has at least so many requests for each that is under way. The pool is empty at first, and a fifth of the run, so two
- * mean stays, is left out: by then it is nearly as full as it will be.
+ * A run has at least so many requests for each that is under way. The pool is empty at first, so the first fifth of the run,
+ * two mean stays, is not measured: after it the pool is nearly as full as it will be.
  */
 const REQUESTS_EACH_UNDER_WAY = 10;
 /** Of all runs of a search: about a minute of simulation for pools of 200 servers. */
@@ -38,7 +38,7 @@ const NEAR_USE = 0.7;
 /** Relative uncertainty of the share of slow requests: a limit that breaks at one quantile may break at a near one. */
 const SHARE_ERROR = 0.1;
 
-/** A quantile that leaves out fewer requests than the requested one, that one itself, and one that leaves out more. */
+/** The quantile that is asked for; `strict`: one that leaves out 10 % fewer requests; `lenient`: 10 % more. */
 export type Strictness = 'strict' | 'asked' | 'lenient';
 
 export interface Trial {

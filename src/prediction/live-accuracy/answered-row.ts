@@ -8,11 +8,11 @@ export interface AnsweredRow {
   readonly podType: string;
   readonly server: string;
   readonly target: PredictionTarget;
-  /** The median that was answered. */
+  /** The median that was forecast when the dispatch was reported; without that report, when the row was learned. */
   readonly predictedMs: number;
   readonly p90Ms: number;
   readonly observedMs: number;
   readonly nowMs: number;
-  /** The numbers that the request was asked with, in the order of `METRIC_COLUMNS`. */
+  /** The numbers that the request was asked with, in the order of `MODEL_COLUMNS`. */
   readonly metrics: readonly number[];
 }

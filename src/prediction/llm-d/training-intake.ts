@@ -1,4 +1,7 @@
-/** Takes a batch of training rows: durable as a whole before the answer, then the live state learns from it. */
+/**
+ * Takes a batch of training rows: durable as a whole before the answer, then the live state learns from it. What its times
+ * measure is decided in `training-row-store.ts`.
+ */
 import { setImmediate as yieldToCalls } from 'node:timers/promises';
 import type { Store } from '../../database/store.ts';
 import type { World } from '../../world.ts';
@@ -31,6 +34,7 @@ export function createTrainingIntake({
     if (observations.length === 0) return;
     const ids = await store.makeIds(observations.length);
     const samples = observations.map((observation, i) => ({ id: ids[i]!, observation }));
+    // Its times are end-to-end times, whatever other rows say.
     if (isEndToEnd(targetModel)) {
       await addSamples(store, samples);
       await sink.learn(observations);

@@ -46,7 +46,8 @@ export const HISTORY_FEATURES: readonly number[] = HISTORY_COLUMNS.map((_, h) =>
 /**
  * How TTFT may move with each feature, so that it never falls with the length of the prompt, the waiting requests or the
  * tokens in flight, and never rises with the share of the prompt that is cached, whatever the trees have learned. A
- * feature made of several inputs has the sign that all of them agree on; where they do not, the trees must not ask for it.
+ * feature made of several inputs has the sign that all of them agree on; where they do not, the trees must not ask for it. A
+ * feature that is not listed is free: routing does not compare servers by it alone.
  */
 const TTFT_SIGNS: Readonly<Partial<Record<(typeof FEATURE_NAMES)[number], 1 | -1 | 'unused'>>> = {
   input_token_length: 1,

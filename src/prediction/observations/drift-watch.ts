@@ -14,7 +14,7 @@ export interface DriftAlarm {
 export interface DriftWatchDependencies {
   readonly metrics: Metrics;
   readonly labelOf: (model: string) => string;
-  /** Called for a model whose errors have drifted. */
+  /** Called at each drift alarm: of errors, or of coverage. */
   readonly onDrift: (targetModel: string, alarm: DriftAlarm) => void;
 }
 

@@ -47,11 +47,11 @@ const addWholeSql = statement<{ request_id: string }>(
    VALUES ($1, $2, $3, $4, $5, $6, 1, $7) ON CONFLICT (request_id) DO NOTHING RETURNING request_id`,
 );
 // The last column tells requests that were never completed.
-const sweepOldSql = statement<{ request_id: string; has_finished: number }>(
+const sweepOldSql = statement<{ request_id: string; is_complete: number }>(
   'pending-sweep-old',
   `DELETE FROM pending_requests WHERE updated_at_ms < $1
      AND request_id IN (SELECT request_id FROM pending_requests WHERE updated_at_ms < $1 ORDER BY updated_at_ms LIMIT $2)
-   RETURNING request_id, CASE WHEN input IS NOT NULL AND has_finished = 1 THEN 1 ELSE 0 END AS has_finished`,
+   RETURNING request_id, CASE WHEN input IS NOT NULL AND has_finished = 1 THEN 1 ELSE 0 END AS is_complete`,
 );
 // Each batch begins where the one before it ended, so that incomplete requests between complete ones are read once.
 const IS_COMPLETE =
@@ -192,7 +192,7 @@ export async function sweepOldRequests(
   return await repeatBatches(pace, async (limit) => {
     const rows = await store.write(sweepOldSql, [beforeMs, limit]);
     // After each batch: the next one may fail.
-    onIncomplete(rows.filter((row) => row.has_finished === 0).length);
+    onIncomplete(rows.filter((row) => row.is_complete === 0).length);
     return rows.length;
   });
 }

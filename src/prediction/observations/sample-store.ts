@@ -1,7 +1,7 @@
 /**
  * Observed requests as the trainer reads them. Rows are only appended; now and then a model's are thinned: the newest
- * stay, and of older ones the newest few of each load class and server, so that a busy server or a common load cannot
- * push out what is rare.
+ * stay, and an older row only if it is among the newest few of its load class, or of its class and server, of all rows. So a
+ * busy server or a common load cannot push out what is rare.
  */
 import {
   type BoundStatement,

@@ -1,7 +1,7 @@
 /**
  * The fields of a PredictInput: the one list that decoders, JSON, reports before they are checked, SQL columns, features, the OpenAPI
  * document, the reference and refusals loop over. A new number needs a line here, a line in the proto file, and a
- * migration that adds its column to `samples`.
+ * migration that adds its column to `samples`; docs/decisions/0012-input-fields.md has all steps.
  */
 interface FieldDescription {
   /** As the proto file, tables and files spell it; code and JSON spell it in camel case. */

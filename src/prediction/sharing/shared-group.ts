@@ -46,15 +46,15 @@ export function createSharedGroup(name: GroupName, group: SumGroup): SharedGroup
 }
 
 /** Must be called before an event of this certainty changes what is served. */
-export function addObserved(each: SharedGroup, certainty: number): void {
-  each.base ??= readBase(each.group);
-  each.unsent = sumCounts(each.unsent, { events: 1, certainty });
+export function addObserved(shared: SharedGroup, certainty: number): void {
+  shared.base ??= readBase(shared.group);
+  shared.unsent = sumCounts(shared.unsent, { events: 1, certainty });
 }
 
 /** Must be called for each event that was replayed after the served sums were cleared. It counts fully. */
-export function addReplayed(each: SharedGroup): void {
-  each.base ??= emptyBase(each.group);
-  each.unsent = sumCounts(each.unsent, { events: 1, certainty: 1 });
+export function addReplayed(shared: SharedGroup): void {
+  shared.base ??= emptyBase(shared.group);
+  shared.unsent = sumCounts(shared.unsent, { events: 1, certainty: 1 });
 }
 
 function sumCounts(a: EventCount, b: EventCount): EventCount {
@@ -73,46 +73,46 @@ function emptyBase(group: SumGroup): GroupBase {
 const CERTAINTY_UNITS = 1e6;
 
 /** The entry for the log: what the unsent events have added, which is the served sums minus the decayed base. Must not be called while an earlier entry is in `sent`. */
-export function takeEntry(each: SharedGroup): GroupEntry {
-  const { group, name } = each;
-  const { events } = each.unsent;
+export function takeEntry(shared: SharedGroup): GroupEntry {
+  const { group, name } = shared;
+  const { events } = shared.unsent;
   // Rounded before the sums are computed, so that they match the number that other processes read.
-  const count = { events, certainty: Math.round(each.unsent.certainty * CERTAINTY_UNITS) / CERTAINTY_UNITS };
-  const kept = decaySums(group, each.base!.sums, count);
+  const count = { events, certainty: Math.round(shared.unsent.certainty * CERTAINTY_UNITS) / CERTAINTY_UNITS };
+  const kept = decaySums(group, shared.base!.sums, count);
   const sums = Float32Array.from(group.read(), (value, c) => value - kept[c]!);
   const residuals = group.residuals && newestResiduals(group.residuals.read(), events);
-  each.sent = count;
-  each.unsent = NO_EVENTS;
+  shared.sent = count;
+  shared.unsent = NO_EVENTS;
   return { name, ...count, sums, residuals };
 }
 
 /** Adds an entry of this process to the base. With no other event on top, the base is what is served. */
-export function mergeOwnEntry(each: SharedGroup, entry: GroupEntry): void {
-  const { group } = each;
-  const { sums, residuals } = each.base!;
+export function mergeOwnEntry(shared: SharedGroup, entry: GroupEntry): void {
+  const { group } = shared;
+  const { sums, residuals } = shared.base!;
   const base = {
     sums: addEvents(group, sums, entry),
     residuals: residuals && entry.residuals && appendResiduals(residuals, entry.residuals),
   };
-  each.sent = NO_EVENTS;
-  each.base = each.unsent.events > 0 ? base : undefined;
-  if (each.base !== undefined) return;
+  shared.sent = NO_EVENTS;
+  shared.base = shared.unsent.events > 0 ? base : undefined;
+  if (shared.base !== undefined) return;
   group.write(base.sums, 0);
   if (base.residuals !== undefined) group.residuals?.write(base.residuals, 0);
 }
 
 /** Adds an entry of another process to the base. What is on top counts as later, so its events decay what was added. */
-export function mergeEntryOfOther(each: SharedGroup, entry: GroupEntry): void {
-  const { group } = each;
+export function mergeEntryOfOther(shared: SharedGroup, entry: GroupEntry): void {
+  const { group } = shared;
   const served = group.read();
-  const before = each.base?.sums ?? served;
+  const before = shared.base?.sums ?? served;
   const after = addEvents(group, before, entry);
-  const onTop = sumCounts(each.sent, each.unsent);
+  const onTop = sumCounts(shared.sent, shared.unsent);
   const risen = after.map((value, c) => value - before[c]!);
   const moved = decaySums(group, risen, onTop);
-  group.write(each.base === undefined ? after : addWithin(group, served, moved), entry.events);
-  const residuals = addResidualsBelow(each, entry);
-  if (each.base !== undefined) each.base = { sums: after, residuals };
+  group.write(shared.base === undefined ? after : addWithin(group, served, moved), entry.events);
+  const residuals = addResidualsBelow(shared, entry);
+  if (shared.base !== undefined) shared.base = { sums: after, residuals };
 }
 
 function addResidualsBelow({ group, base, unsent, sent }: SharedGroup, entry: GroupEntry): Residuals | undefined {

@@ -4,8 +4,8 @@
  * the sum they began with: other processes need n and b only. Means and losses count an event by its certainty,
  * so their exponent is the sum of certainties. Beside the sums, a slot keeps the newest residuals.
  */
-import { KEPT, QUANTILE_LEVELS } from '../online/intervals/conformal.ts';
-import { WINDOW } from '../online/intervals/rolling-maximum.ts';
+import { KEPT_RESIDUALS, QUANTILE_LEVELS } from '../online/intervals/conformal.ts';
+import { MAXIMUM_WINDOW } from '../online/intervals/rolling-maximum.ts';
 import type { LearningState } from '../online/live-model.ts';
 import { MEANS_DECAYS } from '../online/residual-tracker.ts';
 import type { TargetPredictor } from '../online/target-predictor.ts';
@@ -169,9 +169,9 @@ export function addWithin({ limits }: SumGroup, sums: Float64Array, added: Added
 /** The newest residuals of both lists together, as many as a slot keeps. */
 export function appendResiduals(before: Residuals, added: Residuals): Residuals {
   return {
-    scaled: [...before.scaled, ...added.scaled].slice(-KEPT),
-    logRatios: [...before.logRatios, ...added.logRatios].slice(-WINDOW),
-    excessesMs: [...before.excessesMs, ...added.excessesMs].slice(-WINDOW),
+    scaled: [...before.scaled, ...added.scaled].slice(-KEPT_RESIDUALS),
+    logRatios: [...before.logRatios, ...added.logRatios].slice(-MAXIMUM_WINDOW),
+    excessesMs: [...before.excessesMs, ...added.excessesMs].slice(-MAXIMUM_WINDOW),
   };
 }
 

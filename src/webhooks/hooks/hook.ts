@@ -25,7 +25,10 @@ export interface Hook {
   readonly resultCode: number;
 }
 
-/** The keys that sign a delivery. Former keys still sign for a time after a change, so that a receiver can change its key without a gap. */
+/**
+ * The keys that sign a delivery. Former keys still sign for a time after a change, in `webhook-signature` only, so that a receiver
+ * that reads this header can change its key without a gap. The headers of a platform have the current key alone.
+ */
 export interface HookSecrets {
   readonly current: Buffer | null;
   readonly former: readonly FormerKey[];
@@ -45,7 +48,7 @@ export interface EncryptedSecrets {
   readonly previous_until_ms: number | null;
 }
 
-/** How long deliveries are signed with a former key too. */
+/** How long `webhook-signature` has a signature by a former key too. */
 const ROTATION_MS = 24 * 3600 * 1000;
 /** With more changes in that time the oldest former key ends sooner: each adds a signature to every request. */
 export const MAX_FORMER_KEYS = 9;

@@ -8,9 +8,10 @@ interface WeightedLeaves {
 
 /**
  * Moves leaf values as little as possible (weighted squares) until they rise, or fall, along the constrained features:
- * isotonic regression on the cube of the tree's digits, by generalised pool-adjacent-violators (Burdakov, Sysoev,
+ * isotonic regression on the cube whose corners are the numbers of the leaves in binary (`../tree.ts`), by generalised pool-adjacent-violators (Burdakov, Sysoev,
  * Grimvall & Hussian 2006). Its solution depends on the direction in which it visits leaves, so both are averaged: the
  * mean of two rising solutions rises. Changes `values` in place.
+ * `monotone` has 1 for a feature along which values rise, -1 where they fall, and 0 for a free one.
  */
 export function projectMonotone(levels: TreeLevels, monotone: Int8Array, { values, weights }: WeightedLeaves): void {
   const lower = listLowerLeaves(levels, monotone);

@@ -14,8 +14,8 @@ export type QuantileLevel = (typeof QUANTILE_LEVELS)[number];
 const LOWER_LEVEL = 0.1;
 
 /** Residuals that are kept. The newest of them count; the longer the feedback delay, the more, since late ones are alike. */
-export const KEPT = 1000;
-const PROMPT_WINDOW = 300;
+export const KEPT_RESIDUALS = 1000;
+const UNDELAYED_WINDOW = 300;
 /** At this feedback delay, twice as many residuals are needed for the same certainty. */
 const DOUBLING_FEEDBACK_DELAY = 10;
 /**
@@ -72,7 +72,7 @@ export interface SavedQuantiles {
 /** `readFeedbackDelay`: how many observations of other requests came between a prediction and its own observation, lately. */
 export function createAdaptiveQuantiles(readFeedbackDelay: () => number = () => 0): AdaptiveQuantiles {
   const delay = createDelayScale(readFeedbackDelay);
-  const window = new Float64Array(KEPT);
+  const window = new Float64Array(KEPT_RESIDUALS);
   const adapted = { levels: Float64Array.from(QUANTILE_LEVELS), coverages: Float64Array.from(QUANTILE_LEVELS) };
   const quantiles = new Float64Array(QUANTILE_LEVELS.length);
   let count = 0;
@@ -92,9 +92,9 @@ export function createAdaptiveQuantiles(readFeedbackDelay: () => number = () => 
   }
 
   function replace(saved: SavedQuantiles, events: number): void {
-    const residuals = saved.residuals.slice(-KEPT);
+    const residuals = saved.residuals.slice(-KEPT_RESIDUALS);
     count = Math.max(count + events, residuals.length);
-    for (const [i, residual] of residuals.entries()) window[(count - residuals.length + i) % KEPT] = residual;
+    for (const [i, residual] of residuals.entries()) window[(count - residuals.length + i) % KEPT_RESIDUALS] = residual;
     adapted.levels.set(saved.levels);
     adapted.coverages.set(saved.coverages);
     if (count > 0) refresh();
@@ -115,13 +115,13 @@ export function createAdaptiveQuantiles(readFeedbackDelay: () => number = () => 
       // With fewer residuals the learned quantiles were predicted, and whether they were missed says nothing about the levels.
       if (delay.isEnough(count - eventsMeanwhile))
         moveLevels(adapted.levels, predicted, { residual, eventsMeanwhile, range: delay.levelRange() });
-      window[count % KEPT] = residual;
+      window[count % KEPT_RESIDUALS] = residual;
       count++;
       if (count <= MIN_RESIDUALS || count >= refreshAt) refresh();
       else placeQuantiles();
     },
     save: () => {
-      const residuals = [...listNewest({ window, count }, Math.min(count, KEPT))];
+      const residuals = [...listNewest({ window, count }, Math.min(count, KEPT_RESIDUALS))];
       return { residuals, levels: [...adapted.levels], coverages: [...adapted.coverages] };
     },
     restore(saved) {
@@ -135,10 +135,10 @@ export function createAdaptiveQuantiles(readFeedbackDelay: () => number = () => 
 function createDelayScale(readFeedbackDelay: () => number) {
   /** How many residuals are worth as much as one of a request that ends before the next begins. */
   const redundancy = () => 1 + readFeedbackDelay() / DOUBLING_FEEDBACK_DELAY;
-  const windowLength = (count: number) => Math.min(count, KEPT, Math.round(PROMPT_WINDOW * redundancy()));
+  const windowLength = (count: number) => Math.min(count, KEPT_RESIDUALS, Math.round(UNDELAYED_WINDOW * redundancy()));
   return {
     windowLength,
-    evidence: (count: number) => windowLength(count) / redundancy() / PROMPT_WINDOW,
+    evidence: (count: number) => windowLength(count) / redundancy() / UNDELAYED_WINDOW,
     levelRange: () => LEVEL_RANGE / redundancy(),
     isEnough: (residuals: number) => residuals >= MIN_RESIDUALS * redundancy(),
   };
@@ -149,11 +149,11 @@ function listNewest(
   { window, count }: { readonly window: Float64Array<ArrayBuffer>; readonly count: number },
   length: number,
 ): Float64Array<ArrayBuffer> {
-  const end = count % KEPT;
-  if (count <= KEPT) return window.slice(count - length, count);
+  const end = count % KEPT_RESIDUALS;
+  if (count <= KEPT_RESIDUALS) return window.slice(count - length, count);
   if (length <= end) return window.slice(end - length, end);
   const newest = new Float64Array(length);
-  newest.set(window.subarray(KEPT - (length - end)));
+  newest.set(window.subarray(KEPT_RESIDUALS - (length - end)));
   newest.set(window.subarray(0, end), length - end);
   return newest;
 }

@@ -101,6 +101,7 @@ interface PredictedTime {
 function predictQuantiles(state: IntervalState, { mixtureMs, spread, corrections, leastMs }: PredictedTime): number[] {
   const least = Math.log(Math.max(medianFactor(state, corrections), leastMs / mixtureMs));
   return QUANTILE_LEVELS.map((_, level) => {
+    // Times its own spread, it is the same shift at every load.
     if (level === MEDIAN) return ((state.quantiles[MEDIAN]! + corrections[MEDIAN]!) * state.typicalSpread) / spread;
     return Math.max(least, quantileShift({ ...state, level }, corrections, mixtureMs)) / spread;
   });

@@ -4,7 +4,7 @@
  */
 import { MIN_RESIDUALS } from './conformal.ts';
 
-export const WINDOW = 300;
+export const MAXIMUM_WINDOW = 300;
 
 export interface RollingMaximum {
   observe(value: number): void;
@@ -16,7 +16,7 @@ export interface RollingMaximum {
 }
 
 export function createRollingMaximum(): RollingMaximum {
-  const window = new Float64Array(WINDOW);
+  const window = new Float64Array(MAXIMUM_WINDOW);
   let count = 0;
   let maximum = Number.POSITIVE_INFINITY;
   return {
@@ -24,23 +24,23 @@ export function createRollingMaximum(): RollingMaximum {
       return maximum;
     },
     list() {
-      const first = Math.max(0, count - WINDOW);
-      return Array.from({ length: count - first }, (_, i) => window[(first + i) % WINDOW]!);
+      const first = Math.max(0, count - MAXIMUM_WINDOW);
+      return Array.from({ length: count - first }, (_, i) => window[(first + i) % MAXIMUM_WINDOW]!);
     },
     replace(values) {
-      const newest = values.slice(-WINDOW);
+      const newest = values.slice(-MAXIMUM_WINDOW);
       window.set(newest);
       count = newest.length;
       maximum = count < MIN_RESIDUALS ? Number.POSITIVE_INFINITY : Math.max(0, ...newest);
     },
     observe(value) {
-      const dropped = window[count % WINDOW]!;
-      window[count % WINDOW] = value;
+      const dropped = window[count % MAXIMUM_WINDOW]!;
+      window[count % MAXIMUM_WINDOW] = value;
       count++;
       if (count < MIN_RESIDUALS) return;
       // Scans the window only when the maximum itself drops out of it.
       if (count === MIN_RESIDUALS || dropped === maximum)
-        maximum = Math.max(0, ...window.subarray(0, Math.min(count, WINDOW)));
+        maximum = Math.max(0, ...window.subarray(0, Math.min(count, MAXIMUM_WINDOW)));
       else maximum = Math.max(maximum, value);
     },
   };

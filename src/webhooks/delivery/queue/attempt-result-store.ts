@@ -19,7 +19,7 @@ export interface AttemptResult {
   readonly state: string;
   readonly lane: number;
   readonly dueAtMs: number;
-  /** A manual attempt failed: the row of its hook queue counts one failure more. Failures of scheduled attempts are stored by a `health` change. */
+  /** A manual attempt failed: the row of its hook queue counts one failure more. Failures of scheduled attempts are stored by a `HookQueueChange`. */
   readonly isManualFailure?: boolean;
   readonly attempt: AttemptRecord;
 }
@@ -39,8 +39,8 @@ export interface AttemptRecord {
 /** Shard and epoch of a manual attempt: the fence of shard and epoch does not apply to it. */
 export const OUTSIDE_SHARDS = { shard: 0, epoch: -1 } as const;
 
-// Counts every attempt once: the same batch again finds it in the log, where it was committed before this statement began;
-// so batches of one worker take turns (`result-writer.ts`). COUNT, not EXISTS, which PostgreSQL would make a
+// Counts every attempt once. A batch is sent again when its commit is in doubt; the second one finds its attempts in the log, and
+// changes nothing. Batches of one worker take turns (`result-writer.ts`), so the first has ended before the second looks. COUNT, not EXISTS, which PostgreSQL would make a
 // join, and would rather read through the whole log for it when it has no statistics.
 const storeResultsSql = multiRowStatement(
   'delivery_settle',
@@ -74,8 +74,9 @@ const storeResultsSql = multiRowStatement(
   },
 );
 
-// After the statement above, which holds the delivery's row until the commit: so numbers are those of the count, and no
-// two attempts have one. A delivery that was swept away meanwhile has no count.
+// After the statement above, which holds the delivery's row until the commit: so the number of an
+// attempt is the count of its row, and no two attempts have the same. The row of a delivery that was swept away has none: then
+// `numberWithoutCount` is taken.
 const insertAttemptsSql = multiRowStatement(
   'delivery_insert_attempts',
   {

@@ -2,7 +2,8 @@
  * Makes, holds, moves and cancels deliveries: statements for the caller's own transaction. A transaction locks rows of
  * `endpoint_queue` in ascending order of hook ids and before those of `hooks`, so that no two wait for each other.
  *
- * Each hook has a queue: a row in `endpoint_queue` with the time when something is due next, and its deliveries in order of
+ * Names of tables and statements are older than the words of the code: `endpoint` is a hook queue, `parked` is paused, `settle`
+ * stores results. Each hook has a queue: a row in `endpoint_queue` with the time when something is due next, and its deliveries in order of
  * (hook, lane, due time). So a dead receiver with a million deliveries costs one row update for each step of the retry backoff.
  * docs/how-it-works/delivery.md explains the columns.
  */

@@ -8,7 +8,7 @@
  * does not open it again. `docs/how-it-works/delivery.md` has the table of `TRANSITIONS` with its reasons.
  */
 export interface BreakerRules {
-  /** The ramp ends after this step: it doubles from 1. */
+  /** After the probe 1, 2, 4 … attempts are allowed at once, up to this many; when these are accepted, the breaker closes. */
   readonly rampTop: number;
 }
 
@@ -21,7 +21,10 @@ const WINDOW = 20;
 const WINDOW_BITS = 2 ** WINDOW - 1;
 /** Fewer failures do not open a breaker. */
 export const MIN_FAILURES = 5;
-/** 18 of 20: a receiver that refuses half at random gets there once in 5,000 attempts, and one that refuses less hardly ever. */
+/**
+ * 18 of 20 once the window is full: a receiver that refuses half at random gets there once in 5,000 attempts, and one that
+ * refuses less hardly ever. Of fewer attempts the same share, and at least `MIN_FAILURES`.
+ */
 const OPEN_SHARE = 0.9;
 const FIRST_PAUSE_MS = 5000;
 export const MAX_PAUSE_MS = 300_000;
@@ -152,6 +155,7 @@ export interface StoredBreaker {
   readonly untilMs: number;
 }
 
+/** After a start. The window is not stored: a hook that failed often begins open, with a probe; another with its failures. */
 export function restoreBreaker({ isPaused, fails, openings, sinceMs, untilMs }: StoredBreaker): Breaker {
   const attempts = Math.min(fails, MIN_FAILURES - 1);
   const closed = { ...CLOSED_BREAKER, attempts, failureBits: 2 ** attempts - 1 };

@@ -1,5 +1,8 @@
 /**
- * The states of a delivery, and the next state after an attempt; values only.
+ * The states of a delivery, and the next state after an attempt; no clock, no input or output.
+ *
+ * A delivery is sent at least once. After a crash, or when the lease of its shard ends during an attempt, another worker may
+ * send it again, with the same UUID.
  *
  * ```
  * pending ─picked→ in flight ─2xx→ succeeded
@@ -23,7 +26,9 @@ export type StoredState = (typeof STORED_STATES)[number];
 
 /** The states that people see. */
 export const DELIVERY_STATES = [...STORED_STATES, 'held'] as const;
+/** A delivery that a disabled webhook holds expires after this. */
 export const HOLD_MS = 7 * 24 * 3600 * 1000;
+/** A delivery that has ended stays in the log for this long. */
 export const KEEP_LOG_MS = 30 * 24 * 3600 * 1000;
 export interface NextStep {
   readonly state: 'pending' | 'succeeded' | 'dead' | 'blocked';

@@ -32,8 +32,8 @@ export interface RetryMoment {
 }
 
 /**
- * The wait before the next attempt, or undefined after the last. A wait that the receiver asks for counts between the planned
- * wait and twice that, and adds an hour at most.
+ * The wait before the next attempt, or undefined after the last. A longer wait that the receiver asks for is followed, up to
+ * twice the planned wait and to an hour more than it.
  */
 export function planRetryMs({ attempt, random, retryAfterMs = 0 }: RetryMoment): number | undefined {
   const delayMs = DELAYS_MS[attempt - 1];

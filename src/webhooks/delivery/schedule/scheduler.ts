@@ -4,7 +4,7 @@
  * attempts go before retries, which have every fifth turn and never hold more than three quarters of the worker. Large
  * bodies under way have a budget of bytes, so that the memory of a worker does not depend on what it is asked to send.
  *
- * Values only: no clock, no input or output.
+ * No clock, no input or output.
  */
 import {
   type ConcurrencyLimits,

@@ -1,9 +1,8 @@
+/** Opens the socket of a delivery to a vetted address, and checks the peer's address once it is connected. */
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { type ConnectionOptions, connect as connectTls, createSecureContext, type SecureContext } from 'node:tls';
 import type { VettedAddress } from '../../addresses/address-guard.ts';
 import { trimBrackets } from '../../addresses/address-rules.ts';
-
-/** Opens the socket of a delivery to a vetted address, and checks the peer's address once it is connected. */
 
 export interface SocketTimings {
   readonly connectMs: number;
