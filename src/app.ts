@@ -24,6 +24,7 @@ import { completeDocument } from './http/openapi/complete-document.ts';
 import { createRoutes } from './http/routes.ts';
 import { createMail, type Mailer } from './mail/mailer.ts';
 import { openSmtp } from './mail/smtp.ts';
+import type { NoteGarbage } from './memory/garbage.ts';
 import { createDiskSource } from './notices/disk-source.ts';
 import { createNoticeWorker } from './notices/notice-worker.ts';
 import { capByOpenFiles } from './open-files.ts';
@@ -52,9 +53,19 @@ export interface App {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-export async function startApp(config: Config, world: World = realWorld): Promise<App> {
+/** What a process has beside its configuration. */
+export interface Surroundings {
+  readonly world: World;
+  /** Called with the bytes outside the heap that are garbage soon. */
+  readonly noteGarbage: NoteGarbage;
+}
+
+const SURROUNDINGS: Surroundings = { world: realWorld, noteGarbage: () => {} };
+
+export async function startApp(config: Config, given: Partial<Surroundings> = {}): Promise<App> {
   await using undo = new AsyncDisposableStack();
-  const base = await openBase(config, world, undo);
+  const { world, noteGarbage } = { ...SURROUNDINGS, ...given };
+  const base = { ...(await openBase(config, world, undo)), noteGarbage };
   const mail = createMail({ ...base, smtp: openSmtp(config.mail) });
   const { areas, notices, createSetupLink } = await createAreas(config, base, mail?.mailer);
   const grpc = await openGrpc(config, base, areas);
@@ -107,7 +118,7 @@ async function openBase(config: Config, world: World, undo: AsyncDisposableStack
   return { world: withStoreClock(world, store), log, metrics, tracing, store, cipher, http, maxConnections };
 }
 
-type Base = Awaited<ReturnType<typeof openBase>>;
+type Base = Awaited<ReturnType<typeof openBase>> & Pick<Surroundings, 'noteGarbage'>;
 
 /** The areas that this process serves. An area that it does not serve still lends its functions to the others. */
 async function createAreas(config: Config, base: Base, mailer: Mailer | undefined) {
@@ -188,7 +199,7 @@ function createNotices(
   return [createNoticeWorker({ store, world, log, mailer, publish, sources, listRecipients, service })];
 }
 
-function openGrpc(config: Config, { log, metrics, world, tracing }: Base, areas: readonly Area[]) {
+function openGrpc(config: Config, { log, metrics, world, tracing, noteGarbage }: Base, areas: readonly Area[]) {
   return openGrpcServer({
     services: areas.flatMap((area) => area.services ?? []),
     host: config.server.host,
@@ -204,6 +215,7 @@ function openGrpc(config: Config, { log, metrics, world, tracing }: Base, areas:
     metrics,
     world,
     tracing,
+    noteGarbage,
   });
 }
 
@@ -230,12 +242,12 @@ async function openOwnPorts(
 
 function serveHttp(
   config: Config,
-  { log, metrics, world, tracing, store, http }: Base,
+  { log, metrics, world, tracing, store, http, noteGarbage }: Base,
   { areas, own }: { readonly areas: readonly Area[]; readonly own: readonly OwnServer[] },
 ): void {
   const { maxBodyBytes, trustedProxies } = config.server;
   const observer = createRequestObserver({ log, metrics, world, tracing, trustedProxies });
-  const common = { log, metrics, world, observer, maxBodyBytes, bodyBudget: createBodyBudget() };
+  const common = { log, metrics, world, observer, maxBodyBytes, bodyBudget: createBodyBudget({ noteGarbage }) };
   const mounts = areas.flatMap((area) => area.routes ?? []);
   const reference = {
     descriptions: areas.flatMap((area) => area.apiDescriptions ?? []),

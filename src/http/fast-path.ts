@@ -4,7 +4,6 @@
  * others to Hono: bodies in chunks, headers that come twice, other methods, paths in an unusual spelling.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Failure } from '../errors.ts';
 import type { Log } from '../telemetry/log.ts';
 import { type BodyBudget, type CountedBody, isCounted } from './body/body-budget.ts';
 import { checkBodyLength, FORM_MAX_BYTES } from './body/limit-body.ts';
@@ -122,33 +121,29 @@ function readHeader(value: string | string[] | undefined): string | undefined {
 
 interface Body {
   /** Its bytes, no more than its declared length, since Node reads no more. They are received once. */
-  readonly read: (maxBytes: number) => Promise<Buffer<ArrayBuffer>>;
+  readonly read: (maxBytes: number) => Promise<Buffer>;
   /** Once it is no longer needed. */
   readonly close: () => void;
 }
 
 function createBody(incoming: IncomingMessage, budget: BodyBudget): Body {
-  let bytes: Promise<Buffer<ArrayBuffer>> | undefined;
+  let bytes: Promise<Buffer> | undefined;
   let counted: CountedBody | undefined;
-  const receive = (): Promise<Buffer<ArrayBuffer>> =>
+  const isLarge = isCounted(incoming.headers['content-length'] ?? '0');
+  const receive = (): Promise<Buffer> =>
     new Promise((resolve, reject) => {
       // Its events are past, so nothing below would ever be called.
       if (incoming.destroyed) return reject(refuseCutOff(incoming.errored));
-      const chunks: Buffer<ArrayBuffer>[] = [];
-      const keep = (chunk: Buffer<ArrayBuffer>) => {
-        chunks.push(chunk);
-        counted?.add(chunk.length);
-      };
-      const giveWay = (refusal: Failure) => {
-        incoming.off('data', keep).resume();
-        chunks.length = 0;
-        reject(refusal);
-      };
-      if (isCounted(incoming.headers['content-length'] ?? '0')) counted = budget.open(giveWay);
-      incoming.on('data', keep);
+      const chunks: Buffer[] = [];
+      // What comes after the refusal is read and dropped, so that the client reads its answer.
+      if (isLarge) counted = budget.open(reject);
+      incoming.on('data', (chunk: Buffer) => {
+        if (counted === undefined) chunks.push(chunk);
+        else counted.add(chunk);
+      });
       incoming.once('end', () => {
-        counted?.complete();
-        resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks));
+        if (counted !== undefined) resolve(counted.complete());
+        else resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks));
       });
       incoming.once('error', (cause) => reject(refuseCutOff(cause)));
       incoming.once('close', () => {
@@ -161,8 +156,18 @@ function createBody(incoming: IncomingMessage, budget: BodyBudget): Body {
       bytes ??= receive();
       return await bytes;
     },
-    close: () => counted?.close(),
+    close: () => {
+      if (isLarge && bytes === undefined) discard(incoming, budget);
+      counted?.close();
+    },
   };
+}
+
+/** Of a request that was refused before its body was read. */
+function discard(incoming: IncomingMessage, budget: BodyBudget): void {
+  const body = budget.open(() => {});
+  body.close();
+  incoming.on('data', (chunk: Buffer) => body.add(chunk));
 }
 
 function send(outgoing: ServerResponse, { status, headers, body }: Reply, preset: Record<string, string>): void {

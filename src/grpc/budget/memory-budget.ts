@@ -4,7 +4,7 @@
  * few bytes, or with many bytes for a moment, are not affected. Size alone would be wrong: many connections that keep a little for
  * ever would push out a connection that holds a large request for some milliseconds.
  */
-import { BlockPool } from './block-pool.ts';
+import { BlockPool } from '../../memory/block-pool.ts';
 import { type Linked, LinkedQueue } from './linked-queue.ts';
 import type { NetworkUse } from './network-use.ts';
 

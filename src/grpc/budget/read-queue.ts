@@ -1,9 +1,11 @@
 import type { Socket } from 'node:net';
+import type { NoteGarbage } from '../../memory/garbage.ts';
 import type { Share } from './turns.ts';
 
 export interface ReadQueueDependencies {
   readonly socket: Socket;
   readonly share: Share;
+  readonly noteGarbage: NoteGarbage;
   /** Uses the chunk, and returns what it leaves for a later turn. What it throws goes to `onFault`. */
   readonly use: (chunk: Buffer) => Buffer | undefined;
   /** Called when the bytes that were read are used, as far as the share of this turn allows. */
@@ -27,8 +29,9 @@ export class ReadQueue {
 
   constructor(dependencies: ReadQueueDependencies) {
     this.#dependencies = dependencies;
-    const { socket, share } = dependencies;
+    const { socket, share, noteGarbage } = dependencies;
     socket.on('data', (chunk: Buffer) => {
+      noteGarbage(chunk.length);
       share.renew();
       this.#chunks.push(chunk);
       this.readOn();

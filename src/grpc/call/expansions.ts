@@ -1,5 +1,6 @@
 import { promisify } from 'node:util';
 import { gunzip, inflate } from 'node:zlib';
+import type { NoteGarbage } from '../../memory/garbage.ts';
 import { StatusError } from './status.ts';
 
 /** At a time: each takes a thread of the pool that SQLite and the file system use too, and memory for its result. */
@@ -41,6 +42,7 @@ interface Job {
 /** Expands compressed messages, few at a time: one of each connection, and the connections in turns. */
 export class Expansions {
   readonly #monotonicMs: () => number;
+  readonly #noteGarbage: NoteGarbage;
   readonly #waiting = new Map<object, Job[]>();
   readonly #busy = new Set<object>();
   /** The length of the last result of each connection. */
@@ -49,8 +51,9 @@ export class Expansions {
   #largeFromMs = 0;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(monotonicMs: () => number) {
+  constructor(monotonicMs: () => number, noteGarbage: NoteGarbage = () => {}) {
     this.#monotonicMs = monotonicMs;
+    this.#noteGarbage = noteGarbage;
   }
 
   /** Rejects with a StatusError for what cannot be expanded, or is too large. */
@@ -79,6 +82,8 @@ export class Expansions {
     const done = (bytes: number): void => {
       this.#busy.delete(owner);
       this.#lastBytes.set(owner, bytes);
+      // Its parts and their whole.
+      this.#noteGarbage(2 * bytes);
       if (bytes > LARGE_BYTES)
         this.#largeFromMs = Math.max(this.#largeFromMs, this.#monotonicMs()) + bytes / LARGE_BYTES_PER_MS;
       this.#startNext();

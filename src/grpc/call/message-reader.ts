@@ -1,5 +1,5 @@
-import type { BlockPool } from '../budget/block-pool.ts';
-import { ByteQueue } from '../budget/byte-queue.ts';
+import type { BlockPool } from '../../memory/block-pool.ts';
+import { ByteQueue } from '../../memory/byte-queue.ts';
 import { StatusError } from './status.ts';
 
 /** One message as gRPC frames it: a flag, four bytes of length, the message. */

@@ -1,5 +1,5 @@
 /** The bytes that a connection keeps, and the windows that its client gets because of them. */
-import type { BlockPool } from '../budget/block-pool.ts';
+import type { BlockPool } from '../../memory/block-pool.ts';
 import { CallQueue } from '../budget/call-queue.ts';
 import type {
   LargeMessages,

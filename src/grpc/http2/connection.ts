@@ -6,6 +6,7 @@
  * (`send-windows.ts`) and kept (`connection-memory.ts`), and how it ends (`../budget/closing.ts`).
  */
 import type { Socket } from 'node:net';
+import type { NoteGarbage } from '../../memory/garbage.ts';
 import type { BufferPool } from '../budget/buffer-pool.ts';
 import { endSocket, endSocketAfterFault, endSocketSoon } from '../budget/closing.ts';
 import type { LargeMessages } from '../budget/large-messages.ts';
@@ -35,6 +36,7 @@ export interface ConnectionOptions {
   readonly memory: MemoryBudget;
   readonly network: NetworkUse;
   readonly largeMessages: LargeMessages;
+  readonly noteGarbage: NoteGarbage;
   /** A request whose head is complete; its data follows through `stream.onData`. */
   readonly onRequest: (stream: Http2Stream, headers: Headers) => void;
   /** Something threw that should not have: the connection ends, the program goes on. */
@@ -109,6 +111,7 @@ export class Http2Connection {
     return new ReadQueue({
       socket: this.socket,
       share: this.share,
+      noteGarbage: this.#options.noteGarbage,
       use: (chunk) => this.#reader.read(chunk, frames.read),
       onPause: () => this.#endRead(),
       onFault: (error) => this.#fail(error),

@@ -1,4 +1,4 @@
-import { ByteQueue } from '../budget/byte-queue.ts';
+import { ByteQueue } from '../../memory/byte-queue.ts';
 import type { Linked } from '../budget/linked-queue.ts';
 import type { Http2Connection } from './connection.ts';
 import { ConnectionError, ERROR, FLAG, FRAME, MAX_WINDOW, STREAM_WINDOW } from './frames.ts';
@@ -44,7 +44,7 @@ export class Http2Stream implements Linked<Http2Stream> {
   /** Data that found a window closed, and the trailers after it. Made when it is needed. */
   #waiting: ByteQueue | undefined;
   #waitingTrailers: Buffer | undefined;
-  /** How many of its waiting bytes the connection has counted. */
+  /** How much of that memory the connection has counted. */
   #countedBytes = 0;
   #keptBytes = 0;
   #onSent: (() => void) | undefined;
@@ -71,16 +71,17 @@ export class Http2Stream implements Linked<Http2Stream> {
 
   /** Whether data of the answer waits for a window. */
   get isWaiting(): boolean {
-    return this.#waitingBytes > 0;
+    return this.#waiting !== undefined && this.#waiting.length > 0;
   }
 
   /** The bytes of the call itself, of its request, and of its answer while that waits for a window. */
   get keptBytes(): number {
-    return this.openBytes + this.#keptBytes + this.#waitingBytes;
+    return this.openBytes + this.#keptBytes + this.#heldBytes;
   }
 
-  get #waitingBytes(): number {
-    return this.#waiting?.length ?? 0;
+  /** The memory of what waits: a block stays whole until its last byte is sent. */
+  get #heldBytes(): number {
+    return this.#waiting?.heldBytes ?? 0;
   }
 
   /** Bytes of the request are kept: the connection grants as many less. */
@@ -233,8 +234,8 @@ export class Http2Stream implements Linked<Http2Stream> {
 
   /** May end this very call, when it is the largest and there is no room for it. */
   #countWaiting(): void {
-    const change = this.#waitingBytes - this.#countedBytes;
-    this.#countedBytes = this.#waitingBytes;
+    const change = this.#heldBytes - this.#countedBytes;
+    this.#countedBytes = this.#heldBytes;
     this.#connection.memory.countWaiting(change);
   }
 

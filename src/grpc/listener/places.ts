@@ -47,19 +47,17 @@ export class Places {
   #findLeaving(network: string): Http2Connection | undefined {
     const own = this.#networks.countConnections(network);
     const most = Math.max(own, ...this.#networks.counts());
-    const crowd = [...this.#connections.keys()].filter((connection) => connection.network.connections === most);
-    const idle = findLongestIdle(crowd);
+    let [last, idle]: (Http2Connection | undefined)[] = [];
+    for (const connection of this.#connections.keys()) {
+      if (connection.network.connections !== most) continue;
+      last = connection;
+      if (isLongerIdle(connection, idle)) idle = connection;
+    }
     // The new connection must not make its own network the largest.
-    return idle ?? (most > own + 1 ? crowd.at(-1) : undefined);
+    return idle ?? (most > own + 1 ? last : undefined);
   }
 }
 
-function findLongestIdle(connections: readonly Http2Connection[]): Http2Connection | undefined {
-  let longest: Http2Connection | undefined;
-  for (const connection of connections) {
-    const { idleSinceMs } = connection;
-    if (idleSinceMs !== undefined && idleSinceMs < (longest?.idleSinceMs ?? Number.POSITIVE_INFINITY))
-      longest = connection;
-  }
-  return longest;
+function isLongerIdle({ idleSinceMs }: Http2Connection, other: Http2Connection | undefined): boolean {
+  return idleSinceMs !== undefined && idleSinceMs < (other?.idleSinceMs ?? Number.POSITIVE_INFINITY);
 }

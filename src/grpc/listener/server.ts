@@ -4,6 +4,7 @@
  */
 import { chmodSync } from 'node:fs';
 import { describeError } from '../../errors.ts';
+import type { NoteGarbage } from '../../memory/garbage.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import type { Tracing } from '../../telemetry/tracing.ts';
@@ -40,6 +41,8 @@ export interface GrpcServerDependencies {
   readonly metrics: Metrics;
   readonly world: Pick<World, 'randomBytes' | 'nowMs' | 'monotonicMs'>;
   readonly tracing?: Tracing | undefined;
+  /** Called with the bytes that were read: they are garbage soon. */
+  readonly noteGarbage?: NoteGarbage | undefined;
 }
 
 export interface GrpcServer {

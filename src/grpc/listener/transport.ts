@@ -2,6 +2,7 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer, Server as TlsServer } from 'node:tls';
 import { describeError, Failure } from '../../errors.ts';
 import { networkOf } from '../../http/client-address.ts';
+import type { NoteGarbage } from '../../memory/garbage.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Tracing } from '../../telemetry/tracing.ts';
 import type { World } from '../../world.ts';
@@ -37,6 +38,7 @@ export interface TransportDependencies {
   readonly log: Log;
   readonly world: Pick<World, 'randomBytes' | 'nowMs' | 'monotonicMs'>;
   readonly tracing?: Tracing | undefined;
+  readonly noteGarbage?: NoteGarbage | undefined;
 }
 
 export type ListenAt =
@@ -60,6 +62,7 @@ export class Transport {
   readonly #endless = new LinkedQueue<EndlessCall>();
   readonly #bufferPool = new BufferPool();
   readonly #turns = new Turns();
+  readonly #noteGarbage: NoteGarbage;
   readonly #expansions: Expansions;
   readonly #memory: MemoryBudget;
   readonly #largeMessages: LargeMessages;
@@ -69,7 +72,8 @@ export class Transport {
     this.#dependencies = dependencies;
     const { maxMessageBytes, maxConnections, world } = dependencies;
     this.#connections = new Places(maxConnections);
-    this.#expansions = new Expansions(world.monotonicMs);
+    this.#noteGarbage = dependencies.noteGarbage ?? (() => {});
+    this.#expansions = new Expansions(world.monotonicMs, this.#noteGarbage);
     this.#handshakes = new Handshakes(Math.ceil(maxConnections * HANDSHAKES_PER_CONNECTION));
     this.#memory = new MemoryBudget(Math.max(dependencies.bufferBytes, 4 * maxMessageBytes), world.monotonicMs);
     const { maxBytes } = this.#memory;
@@ -133,6 +137,7 @@ export class Transport {
       memory: this.#memory,
       network,
       largeMessages: this.#largeMessages,
+      noteGarbage: this.#noteGarbage,
       onRequest: (stream, headers) => this.#startCall({ stream, headers, peer, heads }),
       onFault: (error) => this.#dependencies.log.error({ err: error }, 'A gRPC connection failed'),
       onClosed: (closed) => this.#connections.delete(closed),

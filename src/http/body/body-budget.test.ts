@@ -14,55 +14,80 @@ import type { RouteMount } from '../mount.ts';
 import { createRoutes } from '../routes.ts';
 import { createBodyBudget } from './body-budget.ts';
 
-function openBodies(maxBytes: number) {
-  const budget = createBodyBudget(maxBytes);
+/** A body of this length fills a block, which is counted. */
+const BLOCK = 65_536 + 64;
+
+function openBodies(maxBlocks: number) {
+  const budget = createBodyBudget({ maxBytes: maxBlocks * BLOCK });
   const gone: string[] = [];
-  return { gone, open: (name: string) => budget.open(({ code }) => gone.push(`${name} ${code}`)) };
+  const open = (name: string) => {
+    const body = budget.open(({ code }) => gone.push(`${name} ${code}`));
+    return { ...body, add: (bytes: number) => body.add(Buffer.alloc(bytes)) };
+  };
+  return { gone, open };
 }
 
 test('the oldest body that still arrives gives way, once', () => {
-  const { gone, open } = openBodies(100);
+  const { gone, open } = openBodies(2);
   const [first, second, third] = [open('first'), open('second'), open('third')];
-  first.add(40);
-  second.add(60);
+  first.add(BLOCK);
+  second.add(BLOCK);
   assert.deepEqual(gone, []);
   third.add(1);
   assert.deepEqual(gone, ['first unavailable']);
-  first.add(1000);
+  first.add(100 * BLOCK);
   first.close();
-  third.add(39);
+  third.add(BLOCK - 1);
   assert.deepEqual(gone, ['first unavailable']);
 });
 
 test('a body that has arrived whole keeps its room until it is closed', () => {
-  const { gone, open } = openBodies(100);
+  const { gone, open } = openBodies(1);
   const [whole, late] = [open('whole'), open('late')];
-  whole.add(90);
-  whole.complete();
-  late.add(20);
+  whole.add(BLOCK);
+  assert.equal(whole.complete().length, BLOCK);
+  late.add(1);
   assert.deepEqual(gone, ['late unavailable']);
   whole.close();
-  open('next').add(90);
+  open('next').add(BLOCK);
   assert.equal(gone.length, 1);
 });
 
 test('a body that was only announced does not give way, since that makes no room', () => {
-  const { gone, open } = openBodies(100);
+  const { gone, open } = openBodies(1.5);
   const announced = open('announced');
-  open('first').add(60);
-  open('second').add(60);
+  open('first').add(BLOCK);
+  open('second').add(BLOCK);
   assert.deepEqual(gone, ['first unavailable']);
-  announced.add(40);
+  announced.add(1);
   assert.deepEqual(gone, ['first unavailable']);
 });
 
 test('a body larger than all the room arrives while it is alone', () => {
-  const { gone, open } = openBodies(100);
+  const { gone, open } = openBodies(1);
   const large = open('large');
-  large.add(500);
+  large.add(5 * BLOCK);
   assert.deepEqual(gone, []);
   open('other').add(1);
   assert.deepEqual(gone, ['large unavailable']);
+});
+
+test('the block of a body that gave way is used again, and that of a body that arrived is not', () => {
+  const noted: number[] = [];
+  const budget = createBodyBudget({ maxBytes: 1, noteGarbage: (bytes) => noted.push(bytes) });
+  const whole = budget.open(() => {});
+  whole.add(Buffer.alloc(BLOCK, 1));
+  const bytes = whole.complete();
+  whole.close();
+  const dropped = budget.open(() => {});
+  dropped.add(Buffer.alloc(BLOCK, 2));
+  dropped.close();
+  dropped.add(Buffer.alloc(BLOCK, 3));
+  const next = budget.open(() => {});
+  next.add(Buffer.alloc(BLOCK, 4));
+  assert.ok(bytes.every((byte) => byte === 1));
+  assert.ok(next.complete().every((byte) => byte === 4));
+  assert.deepEqual(noted, [BLOCK, BLOCK, BLOCK, BLOCK]);
 });
 
 const ROOM = 300_000;
@@ -136,7 +161,7 @@ async function withServer(run: (url: string, held: HeldCall) => Promise<void>): 
     trustedProxies: [],
     mounts: [calls, routes],
     maxBodyBytes: 1_000_000,
-    bodyBudget: createBodyBudget(ROOM),
+    bodyBudget: createBodyBudget({ maxBytes: ROOM }),
     checkReady: async () => {},
   });
   const http = await listenHttp({ host: '127.0.0.1', port: 0 });

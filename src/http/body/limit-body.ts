@@ -1,6 +1,6 @@
 import type { HonoRequest, MiddlewareHandler } from 'hono';
 import { Failure } from '../../errors.ts';
-import { type BodyBudget, isCounted } from './body-budget.ts';
+import { type BodyBudget, type CountedBody, isCounted } from './body-budget.ts';
 
 /** For forms, and for the bodies of endpoints that read named fields. */
 export const FORM_MAX_BYTES = 16 * 1024;
@@ -91,17 +91,18 @@ function limitStream(source: ReadableStream<Uint8Array>, maxBytes: number, budge
     controller.error(reason);
   }
 
+  /** Hands out the body when it is whole: its readers want nothing less, and would keep each chunk. */
   async function pull(): Promise<void> {
-    const { done, value } = await reader.read();
-    if (refusal !== undefined) return;
-    if (done) {
-      body.complete();
-      return controller.close();
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (isRefused()) return;
+      if (done) break;
+      size += value.byteLength;
+      if (size > maxBytes) return refuse(refuseBody(maxBytes));
+      body.add(value);
     }
-    size += value.byteLength;
-    if (size > maxBytes) return refuse(refuseBody(maxBytes));
-    body.add(value.byteLength);
-    if (!isRefused()) controller.enqueue(value);
+    if (size > 0) controller.enqueue(body.complete());
+    controller.close();
   }
   const isRefused = () => refusal !== undefined;
   const start = (own: ReadableStreamDefaultController<Uint8Array>) => {
@@ -111,7 +112,7 @@ function limitStream(source: ReadableStream<Uint8Array>, maxBytes: number, budge
   /** Once the request was answered. */
   function close(): void {
     body.close();
-    void discardRest(reader);
+    void discardRest(reader, body);
   }
   return {
     stream: new ReadableStream<Uint8Array>({ start, pull }, { highWaterMark: 0 }),
@@ -122,14 +123,16 @@ function limitStream(source: ReadableStream<Uint8Array>, maxBytes: number, budge
 }
 
 /** An unread body must be discarded: cancelling would close the connection before the refusal is written. */
-async function discardRest(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
-  for (let isDone = false; !isDone; ) isDone = await reader.read().then(({ done }) => done, isGone);
+async function discardRest(reader: ReadableStreamDefaultReader<Uint8Array>, body: CountedBody): Promise<void> {
+  for (;;) {
+    const rest = await reader.read().catch(() => GONE);
+    if (rest.done) return;
+    body.add(rest.value);
+  }
 }
 
 /** A connection that has ended sends no more. */
-function isGone(): true {
-  return true;
-}
+const GONE = { done: true } as const;
 
 function refuseBody(maxBytes: number): Failure {
   return new Failure('too_large', `Cannot read the request: its body must be at most ${maxBytes} bytes`);

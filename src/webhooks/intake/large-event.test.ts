@@ -147,7 +147,7 @@ forEachEngine('an event that waits for its commit leaves its room to bodies that
     },
   };
   // Of two events with 200 KB, one.
-  const { budget, arrived } = watchBodies(createBodyBudget(300_000), 2);
+  const { budget, arrived } = watchBodies(createBodyBudget({ maxBytes: 300_000 }), 2);
   await using server = await startWithHooks(waiting, budget);
   const first = server.call('POST', EVENTS, { json: large });
   await entered;
@@ -170,9 +170,9 @@ function watchBodies(bodies: BodyBudget, count: number) {
       return {
         ...body,
         complete: () => {
-          body.complete();
           complete += 1;
           if (complete === count) resolve();
+          return body.complete();
         },
       };
     },

@@ -24,6 +24,11 @@ export class ByteQueue {
     return this.#end - this.#start;
   }
 
+  /** The memory that the queue holds. */
+  get heldBytes(): number {
+    return this.#block.length;
+  }
+
   push(bytes: Uint8Array): void {
     if (bytes.length === 0) return;
     if (this.#end + bytes.length > this.#block.length) this.#grow(bytes.length);

@@ -1,0 +1,45 @@
+/** What sockets read does not bring about collections of the whole heap. */
+import assert from 'node:assert/strict';
+import { constants, PerformanceObserver } from 'node:perf_hooks';
+import { test } from 'node:test';
+import { setImmediate as endOfTurn } from 'node:timers/promises';
+import { createGarbageCounter, openCollector } from './garbage.ts';
+
+const MEBIBYTE = 1_048_576;
+
+test('the young generation is collected once in a turn, when enough bytes were noted since the last time', async () => {
+  let collections = 0;
+  const note = createGarbageCounter(() => collections++, 100);
+  note(99);
+  await endOfTurn();
+  assert.equal(collections, 0);
+  note(1);
+  note(500);
+  assert.equal(collections, 0);
+  await endOfTurn();
+  assert.equal(collections, 1);
+  note(99);
+  await endOfTurn();
+  assert.equal(collections, 1);
+});
+
+test('400 MB that are read and noted bring about no collection of the whole heap', async () => {
+  const { collectAll, collectYoung } = openCollector();
+  collectAll();
+  const note = createGarbageCounter(collectYoung);
+  let whole = 0;
+  let young = 0;
+  const observer = new PerformanceObserver((list) => {
+    for (const entry of list.getEntries())
+      if ((entry as { detail?: { kind?: number } }).detail?.kind === constants.NODE_PERFORMANCE_GC_MINOR) young++;
+      else whole++;
+  });
+  observer.observe({ entryTypes: ['gc'] });
+  for (let turn = 0; turn < 400; turn++) {
+    for (let read = 0; read < 16; read++) note(Buffer.allocUnsafeSlow(MEBIBYTE / 16).length);
+    await endOfTurn();
+  }
+  await endOfTurn();
+  observer.disconnect();
+  assert.deepEqual([whole, young > 10], [0, true]);
+});
