@@ -5,7 +5,7 @@
  * `node bench/webhooks.ts [--json] [--run drain,slow,steady,backlog]
  * [--only trivet-postgres,trivet-sqlite,pg-boss,bullmq] [--count 10000] [--pending 1000000] [--seconds 20]`
  *
- * `node bench/webhooks.ts --steady 500 [--only trivet-sqlite] [--seconds 20]` measures the real program instead: that many
+ * `node bench/webhooks.ts --steady 500 [--only trivet-sqlite] [--seconds 20] [--processes 1]` measures the real program instead: that many
  * events a second over HTTP, each with one delivery.
  */
 import { cpus, release } from 'node:os';
@@ -24,12 +24,14 @@ const { values: flags } = readBenchFlags({
     pending: { type: 'string', default: '1000000' },
     seconds: { type: 'string', default: '20' },
     steady: { type: 'string' },
+    processes: { type: 'string', default: '1' },
   },
 });
 const count = Number(flags.count);
 const pending = Number(flags.pending);
 const seconds = Number(flags.seconds);
 const perSecond = Number(flags.steady);
+const processes = Number(flags.processes);
 
 type Figures = Readonly<Record<string, number>>;
 
@@ -44,7 +46,7 @@ const RUNS: Readonly<Record<string, Run>> = {
   'front door': {
     title: `front door, ${perSecond}/s`,
     isOursAlone: true,
-    measure: async (engine) => ({ ...(await measureFrontDoor(engine, { perSecond, seconds })) }),
+    measure: async (engine) => ({ ...(await measureFrontDoor(engine, { perSecond, seconds, processes })) }),
   },
   drain: {
     title: `drain ${count}`,

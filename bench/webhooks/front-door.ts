@@ -1,6 +1,7 @@
 /**
- * Steady load through the front door: the real program, events over HTTP with a real token, and receivers over HTTP. The
- * same events are first sent to repositories without webhooks, so that the cost of a delivery is separate from that of its event.
+ * Steady load through the front door: real programs, events over HTTP with a real token, and receivers over HTTP. Seconds with
+ * events to repositories without webhooks and seconds with events to repositories with one each take turns, so that the cost of a
+ * delivery is separate from that of its event, and both are of the same minutes of a machine and of a process.
  */
 import { Pool } from 'undici';
 import {
@@ -17,9 +18,14 @@ const CONNECTIONS = 64;
 /** Code that has never run is slow; that is not to be measured. */
 const WARM_UP_SECONDS = 3;
 
+/** After the events of a second, until their results are stored. */
+const SETTLE_MS = 400;
+
 export interface FrontDoorOptions {
   readonly perSecond: number;
   readonly seconds: number;
+  /** Each gets an equal part of the events. */
+  readonly processes: number;
 }
 
 export interface FrontDoorFigures {
@@ -29,9 +35,10 @@ export interface FrontDoorFigures {
   readonly p99Ms: number;
   /** From the answer to the post, when the event is committed, to the arrival; 0 where the delivery was first. */
   readonly afterAnswerP99Ms: number;
-  /** Processor time of the program for an event without a delivery, and what its delivery adds. */
+  /** Processor time of the programs for an event without a delivery, and what its delivery adds, with the standard error. */
   readonly eventMicros: number;
   readonly deliveryMicros: number;
+  readonly deliveryError: number;
   readonly databaseMicros: number;
   /** Processor time in a second without events. */
   readonly restMicros: number;
@@ -42,32 +49,76 @@ export async function measureFrontDoor(engine: EngineTitle, options: FrontDoorOp
   return await withPlace(engine, async ({ options: { dataDir, databaseUrl }, databasePid }) => {
     const receiver = await startReceiver();
     const place = { dataDir, databaseUrl };
-    await using announcing = await startAnnouncingPrograms({ place, processes: 1, urls: [] });
-    const pid = announcing.programs[0]!.pid;
+    await using announcing = await startAnnouncingPrograms({ place, processes: options.processes, urls: [] });
+    const pids = announcing.programs.map(({ pid }) => pid);
     const [bare, hooked] = await createRepositories(announcing, receiver);
     await post(announcing, hooked, { ...options, seconds: WARM_UP_SECONDS });
-    const atRest = await measureCpu([pid], () => new Promise((resolve) => setTimeout(resolve, 3000)));
-    const events = await measureCpu([pid], () => post(announcing, bare, options));
-    const deliveries = await measureCpu([pid, databasePid], async () => {
-      const posts = await post(announcing, hooked, options);
-      await receiver.waitFor(options.perSecond * WARM_UP_SECONDS + posts.length);
-      return posts;
-    });
+    await post(announcing, bare, { ...options, seconds: 1 });
+    await sleep(SETTLE_MS);
+    const atRest = await measureCpu(pids, () => sleep(3000));
+    const second = { ...options, seconds: 1 };
+    const slices: Slice[] = [];
+    for (let count = 0; count < options.seconds; count += 1)
+      slices.push({
+        events: await measureCpu(pids, () => postAndSettle(announcing, bare, second)),
+        deliveries: await measureCpu([...pids, databasePid], () => postAndSettle(announcing, hooked, second)),
+      });
+    const posts = slices.flatMap(({ deliveries }) => deliveries.result);
+    await receiver.waitFor(options.perSecond * WARM_UP_SECONDS + posts.length);
     const arrivals = new Map((await receiver.report()).map(({ uuid, atMs }) => [uuid, atMs]));
     receiver.stop();
-    const rssMb = readRssMb(pid);
-    const count = options.perSecond * options.seconds;
-    const perEvent = (ms = 0) => Math.round((ms * 1000) / count);
     return {
-      ...summarize(deliveries.result, arrivals),
-      refused: count - deliveries.result.length,
-      eventMicros: perEvent(events.cpuMs[0]),
-      deliveryMicros: perEvent(deliveries.cpuMs[0]) - perEvent(events.cpuMs[0]),
-      databaseMicros: perEvent(deliveries.cpuMs[1]),
-      restMicros: Math.round((atRest.cpuMs[0]! * 1000) / 3),
-      rssMb,
+      ...summarize(posts, arrivals),
+      refused: options.perSecond * options.seconds - posts.length,
+      ...summarizeCpu(slices, options),
+      restMicros: Math.round((add(atRest.cpuMs) * 1000) / 3),
+      rssMb: add(pids.map(readRssMb)),
     };
   });
+}
+
+async function postAndSettle(...parameters: Parameters<typeof post>): Promise<Post[]> {
+  const posts = await post(...parameters);
+  await sleep(SETTLE_MS);
+  return posts;
+}
+
+interface Slice {
+  /** A second with events without deliveries, and the one after it with deliveries. */
+  readonly events: Measured;
+  readonly deliveries: Measured;
+}
+
+interface Measured {
+  readonly result: Post[];
+  readonly cpuMs: readonly number[];
+}
+
+function summarizeCpu(slices: readonly Slice[], { perSecond, processes }: FrontDoorOptions) {
+  const perEvent = (ms: number) => (ms * 1000) / perSecond;
+  const events = slices.map(({ events: { cpuMs } }) => perEvent(add(cpuMs)));
+  const both = slices.map(({ deliveries: { cpuMs } }) => perEvent(add(cpuMs.slice(0, processes))));
+  const differences = both.map((micros, index) => micros - events[index]!);
+  const mean = average(differences);
+  const variance = add(differences.map((one) => (one - mean) ** 2)) / Math.max(1, differences.length - 1);
+  return {
+    eventMicros: Math.round(average(events)),
+    deliveryMicros: Math.round(mean),
+    deliveryError: Math.round(Math.sqrt(variance / differences.length)),
+    databaseMicros: Math.round(average(slices.map(({ deliveries: { cpuMs } }) => perEvent(cpuMs.at(-1)!)))),
+  };
+}
+
+function add(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0);
+}
+
+function average(values: readonly number[]): number {
+  return add(values) / values.length;
+}
+
+function sleep(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
 /** Paths for events: of repositories without a webhook, and of repositories with one each. */
@@ -99,13 +150,15 @@ async function post(
   paths: readonly string[],
   { perSecond, seconds }: FrontDoorOptions,
 ): Promise<Post[]> {
-  const pool = new Pool(programs[0]!.httpUrl, { connections: CONNECTIONS });
+  const pools = programs.map(({ httpUrl }) => new Pool(httpUrl, { connections: CONNECTIONS / programs.length }));
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
   const accepted: Post[] = [];
   const postOne = async (number: number): Promise<void> => {
     const body = JSON.stringify(numberedPush(number));
     const postedAtMs = readClock();
     const path = paths[number % paths.length]!;
+    // Events of one repository go to each process in turn.
+    const pool = pools[Math.floor(number / paths.length) % pools.length]!;
     const response = await pool.request({ method: 'POST', path, headers, body });
     const answer = (await response.body.json()) as { deliveries?: { uuid: string }[] };
     if (response.statusCode === 202)
@@ -116,10 +169,10 @@ async function post(
   while (waiting.length < perSecond * seconds) {
     const due = Math.min(perSecond * seconds, Math.ceil(((performance.now() - startMs) / 1000) * perSecond));
     while (waiting.length < due) waiting.push(postOne(waiting.length));
-    await new Promise((resolve) => setTimeout(resolve, 1));
+    await sleep(1);
   }
   await Promise.all(waiting);
-  await pool.close();
+  await Promise.all(pools.map((pool) => pool.close()));
   return accepted;
 }
 
