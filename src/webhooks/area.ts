@@ -87,6 +87,7 @@ export function createWebhooksArea(dependencies: WebhooksDependencies): Webhooks
   const management = createManagement({
     store,
     world,
+    log,
     cipher,
     owners,
     auditChange: dependencies.auditChange,

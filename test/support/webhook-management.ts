@@ -92,25 +92,27 @@ export interface ManagementOptions {
   /** Only with it, as a delivery worker has it, is anything sent. */
   readonly manual?: SendingDependencies['manual'];
   readonly bodyBudget?: BodyBudget;
+  readonly takeCommitted?: Parameters<typeof createManagement>[0]['takeCommitted'];
 }
 
 export async function startManagement(
   store: Store,
   world: World = realWorld,
-  { manual, bodyBudget = createBodyBudget() }: ManagementOptions = {},
+  { manual, bodyBudget = createBodyBudget(), takeCommitted = () => {} }: ManagementOptions = {},
 ): Promise<ManagementServer> {
   const http = await listenHttp({ host: '127.0.0.1', port: 0 });
   const attempts: number[] = [];
   const management = createManagement({
     store,
     world,
+    log: createLog('silent'),
     cipher: createSecretCipher([Buffer.alloc(32, 7)], realWorld),
     owners,
     auditChange,
     baseUrl: http.url,
     guard: createAddressGuard({ allowCidrs: ['127.0.0.0/8'] }),
     wakeDeliveries: () => {},
-    takeCommitted: () => {},
+    takeCommitted,
   });
   const sending = { ...management, manual: manual ?? createRecorder(attempts) };
   serve(http, { ...sending, bodyBudget });

@@ -3,6 +3,7 @@
  * holds the row of the clock until its commit, so that no row becomes visible after a later one.
  */
 import { type BoundStatement, type SqlValue, type Store, statement } from '../../database/store.ts';
+import { SWEEP_BATCH } from '../../database/sweep.ts';
 
 const advanceClockSql = statement('shared-clock-advance', 'UPDATE shared_clock SET sequence = sequence + 1');
 // A row that was committed before, though its answer was lost, is left as it is.
@@ -22,7 +23,8 @@ const readEndsSql = statement<LogEnds>(
 );
 const deleteRowsSql = statement(
   'shared-log-delete',
-  'DELETE FROM shared_log WHERE sequence <= $1 AND written_at_ms < $2',
+  `DELETE FROM shared_log WHERE sequence IN
+     (SELECT sequence FROM shared_log WHERE sequence <= $1 AND written_at_ms < $2 ORDER BY sequence LIMIT $3)`,
 );
 
 export interface LogRow {
@@ -64,6 +66,7 @@ export async function readLogEnds(store: Store): Promise<LogEnds> {
   return ends ?? { first: 1, last: 0 };
 }
 
+/** The oldest rows, up to this one, that were written before this time: one batch. A process writes far fewer between two calls. */
 export async function deleteLogRows(store: Store, upTo: number, beforeMs: number): Promise<void> {
-  await store.write(deleteRowsSql, [upTo, beforeMs]);
+  await store.write(deleteRowsSql, [upTo, beforeMs, SWEEP_BATCH]);
 }

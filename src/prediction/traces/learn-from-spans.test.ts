@@ -29,7 +29,7 @@ function openQueue(store: Store) {
     onObserved: nothing,
   });
   const queue = createSpanQueue({ store, world, log, metrics, sink, kvCapacityTokens: 1000, holdMs: HOLD_MS });
-  return { queue, world };
+  return { queue, world, metrics };
 }
 
 interface Request {
@@ -138,6 +138,28 @@ forEachEngine('spans that are over are deleted a batch at a time', async (store)
   world.moveMs(HOLD_MS + 61_000);
   await queue.learnDue(never);
   assert.deepEqual([limits, await countWaitingSpans(store)], [[32, 64, 128], 0]);
+});
+
+forEachEngine('spans that are added while a round counts what waits are counted', async (store) => {
+  const counting = Promise.withResolvers<void>();
+  const hasAdded = Promise.withResolvers<void>();
+  const watched: Store = {
+    ...store,
+    read: async (of, parameters = []) => {
+      const rows = await store.read(of, parameters);
+      if (of.name !== 'waiting-span-count') return rows;
+      counting.resolve();
+      await hasAdded.promise;
+      return rows;
+    },
+  };
+  const { queue, world, metrics } = openQueue(watched);
+  const round = queue.learnDue(never);
+  await counting.promise;
+  await queue.add(selectLearnableSpans([spanOf(request())], world.nowMs()).spans);
+  hasAdded.resolve();
+  await round;
+  assert.match(await metrics.metrics(), /^trivet_prediction_trace_requests_waiting 1$/m);
 });
 
 const rejected: [title: string, span: Span, reason: RegExp][] = [

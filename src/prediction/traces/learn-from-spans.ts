@@ -57,6 +57,8 @@ export function createSpanQueue(dependencies: SpanQueueDependencies): SpanQueue 
   const { store, world, log, sink, holdMs } = dependencies;
   const { learned, waiting } = createSpanMetrics(dependencies.metrics);
   let waitingCount = 0;
+  /** Spans that were added since the start. */
+  let addedCount = 0;
 
   async function learn(due: readonly WaitingSpan[]): Promise<void> {
     const events = toEvents(due, await listContext(store, due), dependencies.kvCapacityTokens);
@@ -77,7 +79,10 @@ export function createSpanQueue(dependencies: SpanQueueDependencies): SpanQueue 
       if (due.length < MAX_DUE || signal.aborted) break;
     }
     await deleteSpansOver(store, startedByMs - KEPT_AFTER_END_MS, createSweepPace(world, signal));
-    waitingCount = await countWaitingSpans(store);
+    const addedBefore = addedCount;
+    const counted = await countWaitingSpans(store);
+    // The count may lack those that were added meanwhile. If it has them, they count twice until the next round.
+    waitingCount = counted + addedCount - addedBefore;
     waiting.set(waitingCount);
   }
 
@@ -91,6 +96,7 @@ export function createSpanQueue(dependencies: SpanQueueDependencies): SpanQueue 
         });
       if (spans.length === 0) return;
       await storeSpans(store, spans);
+      addedCount += spans.length;
       waitingCount += spans.length;
       waiting.set(waitingCount);
     },

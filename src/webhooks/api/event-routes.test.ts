@@ -115,6 +115,21 @@ forEachEngine('an event whose ids are taken gets others, and never a conflict', 
   assert.deepEqual(await count(store), [2, 2]);
 });
 
+forEachEngine('an event is stored once when the worker of the process fails to take it', async (store) => {
+  const takeCommitted = () => {
+    throw new Error('the worker fails');
+  };
+  await using server = await startManagement(store, realWorld, { takeCommitted });
+  await server.call('POST', '/user/repos', { json: { name: 'doors' } });
+  await server.call('POST', HOOKS, { json: { url: 'http://127.0.0.1:9001/' } });
+  const answers = await Promise.all([1, 2, 3].map(() => server.call('POST', EVENTS, { json: push })));
+  assert.deepEqual(
+    answers.map(({ status }) => status),
+    [202, 202, 202],
+  );
+  assert.deepEqual(await count(store), [3, 3]);
+});
+
 forEachEngine('a key is forgotten after 24 hours', async (store) => {
   let nowMs = NOON_MS;
   await using server = await startManagement(store, { ...realWorld, nowMs: () => nowMs });

@@ -39,6 +39,7 @@ function createManagementOnStore(cli: CliStore, others: OtherAreas): SendingDepe
   const management = createManagement({
     store: cli.store,
     world: cli.world,
+    log: cli.log,
     cipher: cli.cipher,
     owners: others.createOwners(cli.store),
     auditChange: others.auditChange,

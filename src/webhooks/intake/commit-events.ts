@@ -1,5 +1,6 @@
 /** Prepares and stores as many submitted events as fit into one commit. */
 import type { Store } from '../../database/store.ts';
+import type { CommittedDelivery } from '../delivery/queue/committed-delivery.ts';
 import { listHooksWanting } from '../hooks/hook-store.ts';
 import { commitEvents, type EarlierEvent, insertEvents, type NewEvent } from './event-batch-store.ts';
 import type { EventReceipt } from './event-receipt.ts';
@@ -19,7 +20,7 @@ export async function commitPrepared(
   dependencies: IntakeDependencies,
   submissions: readonly Submission[],
 ): Promise<(StoreOutcome | undefined)[]> {
-  const { store, world, onCommitted } = dependencies;
+  const { store, world } = dependencies;
   const startedMs = world.monotonicMs();
   const outcomes = new Map<Submission, StoreOutcome>();
   const findRecipients = await readRecipients(store, submissions);
@@ -29,10 +30,19 @@ export async function commitPrepared(
   const committed = [...prepared.values()].flatMap((one, index) => (earlier[index] === undefined ? one.committed : []));
   // A hook that was read so long ago may have changed.
   const isFresh = world.monotonicMs() - startedMs < MAX_HOOK_AGE_MS;
-  onCommitted(isFresh ? committed : committed.map(({ hookId }) => ({ hookId, content: undefined })));
+  giveToWorker(dependencies, isFresh ? committed : committed.map(({ hookId }) => ({ hookId, content: undefined })));
   for (const [index, [submission, { receipt }]] of [...prepared].entries())
     outcomes.set(submission, toOutcome(receipt, earlier[index]));
   return submissions.map((submission) => outcomes.get(submission));
+}
+
+/** An error here must not reach the senders, whose events are committed: they would be stored once more. */
+function giveToWorker({ log, onCommitted }: IntakeDependencies, committed: readonly CommittedDelivery[]): void {
+  try {
+    onCommitted(committed);
+  } catch (error) {
+    log.error({ err: error }, 'Failed to give new deliveries to the worker; it reads them with its next scan');
+  }
 }
 
 /** For each event, returns the earlier event with the same key; undefined if the event was stored. */

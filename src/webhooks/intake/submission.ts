@@ -1,4 +1,5 @@
 import type { Store } from '../../database/store.ts';
+import type { Log } from '../../telemetry/log.ts';
 import type { World } from '../../world.ts';
 import type { CommittedDelivery } from '../delivery/queue/committed-delivery.ts';
 import type { EarlierEvent } from './event-batch-store.ts';
@@ -8,6 +9,7 @@ import type { IncomingEvent, PreparedEvent, Recipients } from './prepare-event.t
 export interface IntakeDependencies {
   readonly store: Store;
   readonly world: World;
+  readonly log: Log;
   /** Called with the deliveries of each commit, except those that are due later. */
   readonly onCommitted: (committed: readonly CommittedDelivery[]) => void;
 }

@@ -4,6 +4,7 @@ import type { SecretCipher } from '../../encryption/secret-cipher.ts';
 import type { RequireScope } from '../../http/scope-middleware.ts';
 import type { Owners } from '../../identity.ts';
 import type { AuditChange } from '../../operations/audit-change.ts';
+import type { Log } from '../../telemetry/log.ts';
 import type { World } from '../../world.ts';
 import type { AddressGuard } from '../addresses/address-guard.ts';
 import type { ManualAttempts } from '../delivery/worker/manual-attempts.ts';
@@ -32,13 +33,14 @@ interface Given
     Management,
     'store' | 'world' | 'cipher' | 'owners' | 'auditChange' | 'baseUrl' | 'guard' | 'wakeDeliveries'
   > {
+  readonly log: Log;
   /** Gives the workers of this process what it has just committed. */
   readonly takeCommitted: IntakeDependencies['onCommitted'];
 }
 
 export function createManagement(given: Given): Management {
-  const { store, world, owners, takeCommitted } = given;
-  const intake = createIntake({ store, world, onCommitted: takeCommitted });
+  const { store, world, log, owners, takeCommitted } = given;
+  const intake = createIntake({ store, world, log, onCommitted: takeCommitted });
   return { ...given, intake, access: createRepositoryAccess(store, owners) };
 }
 

@@ -1,0 +1,19 @@
+import assert from 'node:assert/strict';
+import { forEachEngine } from '../../../test/support/engines.ts';
+import { SWEEP_BATCH } from '../../database/sweep.ts';
+import { appendToLog, deleteLogRows, readLogEnds } from './shared-log-store.ts';
+
+const OLD_MS = 1000;
+
+forEachEngine('old rows of the log are deleted a batch at a time, the oldest first', async (store) => {
+  const content = new Uint8Array(1);
+  const last = SWEEP_BATCH + 10;
+  const rows = Array.from({ length: last }, (_, number) => ({ process: 'p', number, nowMs: OLD_MS, content }));
+  for (const row of rows) await appendToLog(store, row);
+  await deleteLogRows(store, last - 2, OLD_MS);
+  assert.deepEqual(await readLogEnds(store), { first: 1, last }, 'none is old enough');
+  await deleteLogRows(store, last - 2, OLD_MS + 1);
+  assert.deepEqual(await readLogEnds(store), { first: SWEEP_BATCH + 1, last });
+  await deleteLogRows(store, last - 2, OLD_MS + 1);
+  assert.deepEqual(await readLogEnds(store), { first: last - 1, last });
+});
