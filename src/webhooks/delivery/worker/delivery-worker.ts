@@ -207,7 +207,8 @@ async function runLeaseLoop(components: Components, stopping: AbortSignal): Prom
     for (const hookQueue of listHookQueues(table, (one) => leases.epochOf(one.shard) === undefined))
       drain(table, hookQueue);
     scan.request();
-    const waitMs = hasFailed || !leases.areHeld() ? RENEW_AGAIN_MS : RENEW_EVERY_MS;
+    const isSoon = hasFailed || !leases.areHeld() || leases.areChanging();
+    const waitMs = isSoon ? RENEW_AGAIN_MS : RENEW_EVERY_MS;
     await world.sleep(waitMs, stopping).catch(() => {});
   }
 }

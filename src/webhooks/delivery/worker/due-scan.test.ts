@@ -8,6 +8,7 @@ import { createWakeSignal } from './wake-signal.ts';
 const leases = {
   workerId: 'worker-1',
   areHeld: () => true,
+  areChanging: () => false,
   epochOf: () => 1,
   renew: () => Promise.resolve(),
   release: () => Promise.resolve(),

@@ -6,7 +6,7 @@ import { startReceiver } from '../../../../test/support/receiver.ts';
 import type { Store } from '../../../database/store.ts';
 import { realWorld } from '../../../world.ts';
 import { takeShards } from '../queue/shard-store.ts';
-import { createShardLeases, RENEW_EVERY_MS } from './shard-leases.ts';
+import { createShardLeases, RENEW_EVERY_MS, type ShardLeases } from './shard-leases.ts';
 
 const LOST_LEASES: readonly (readonly [title: string, lose: (world: { aheadMs: number }) => void])[] = [
   [
@@ -69,3 +69,34 @@ forEachEngine('the owner of shards stops three seconds before another worker can
   clock.aheadMs = 15_000;
   assert.equal((await other()).length, 256);
 });
+
+const ALL_SHARDS = Array.from({ length: 256 }, (_, shard) => shard);
+
+forEachEngine(
+  'busy shards are shared with a worker that joins, each once nothing of it is under way',
+  async (store) => {
+    // The embedded store belongs to one process.
+    if (store.engine === 'sqlite') return;
+    const [first, joining] = [createShardLeases(store, realWorld), createShardLeases(store, realWorld)];
+    const listOf = (leases: ShardLeases) => ALL_SHARDS.filter((shard) => leases.epochOf(shard) !== undefined);
+    const isBusy = (shard: number) => shard < 64;
+    await first.renew(isBusy);
+    assert.deepEqual([listOf(first).length, first.areChanging()], [256, false]);
+    await joining.renew(isBusy);
+    assert.deepEqual([listOf(joining).length, joining.areChanging()], [0, true]);
+    await first.renew(isBusy);
+    const left = ALL_SHARDS.filter((shard) => first.epochOf(shard) === undefined);
+    assert.deepEqual([left.length, first.areChanging()], [128, true]);
+    await joining.renew(isBusy);
+    assert.deepEqual(
+      listOf(joining),
+      left.filter((shard) => !isBusy(shard)),
+    );
+    // That none of 64 is among 128 of 256 chosen at random never happens.
+    assert.ok(left.some(isBusy));
+    await first.renew(() => false);
+    await joining.renew(() => false);
+    assert.deepEqual(listOf(joining), left);
+    assert.deepEqual([first.areChanging(), joining.areChanging()], [false, false]);
+  },
+);
