@@ -4,13 +4,16 @@ import { commitTestDelivery, enqueueTestDelivery, insertTestHook } from '../../.
 import { startTestWorker } from '../../../../test/support/delivery-worker.ts';
 import { forEachEngine } from '../../../../test/support/engines.ts';
 import { startReceiver } from '../../../../test/support/receiver.ts';
+import { createInFlight } from '../../../database/in-flight.ts';
 import type { Store } from '../../../database/store.ts';
 import { realWorld } from '../../../world.ts';
 import { findHookById } from '../../hooks/hook-store.ts';
-import type { ContentRow } from '../queue/delivery-queue-store.ts';
+import type { ContentRow, DueHookQueue } from '../queue/delivery-queue-store.ts';
 import { createCommittedDeliveries } from './committed-deliveries.ts';
+import { beginAttempts, type DispatchDependencies } from './dispatch-cycle.ts';
 import { countEnqueue, dropDelivery, type HookQueue, noteRead, startDraining } from './hook-queue.ts';
 import { admit, createHookQueueTable, type HookQueueTable, noteDue, pickJobs } from './hook-queue-table.ts';
+import { createWakeSignal } from './wake-signal.ts';
 
 forEachEngine('a delivery that its own process has committed is sent without a read', async (store) => {
   const isSeen = Promise.withResolvers<void>();
@@ -63,12 +66,25 @@ function createContent(id: number, createdAtMs: number): ContentRow {
   };
 }
 
-/** A hook queue whose last read has found delivery 7 and nothing else. */
-function createLoadedTable(): { readonly table: HookQueueTable; readonly hookQueue: HookQueue } {
+interface LoadedTable {
+  readonly table: HookQueueTable;
+  readonly hookQueue: HookQueue;
+  readonly another: HookQueue;
+}
+
+/** Two hook queues whose last read has found delivery 7 and nothing else. */
+function createLoadedTable(): LoadedTable {
   let nowMs = NOW_MS - 100;
   const table = createHookQueueTable({ ...realWorld, nowMs: () => nowMs });
-  const hookQueue = noteDue(table, {
-    hook_id: 1,
+  const [hookQueue, another] = [noteDue(table, dueRow(1))!, noteDue(table, dueRow(2))!];
+  nowMs = NOW_MS;
+  for (const one of [hookQueue, another]) noteRead(one, { hasMoreDue: false, enqueues: 0, lastId: 7 });
+  return { table, hookQueue, another };
+}
+
+function dueRow(hookId: number): DueHookQueue {
+  return {
+    hook_id: hookId,
     owner_id: 'owner',
     origin: 'https://example.com',
     shard: 3,
@@ -80,10 +96,7 @@ function createLoadedTable(): { readonly table: HookQueueTable; readonly hookQue
     openings: 0,
     paused_since_ms: null,
     pause_reason: null,
-  })!;
-  nowMs = NOW_MS;
-  noteRead(hookQueue, { hasMoreDue: false, enqueues: 0, lastId: 7 });
-  return { table, hookQueue };
+  };
 }
 
 type Change = (hookQueue: HookQueue, table: HookQueueTable) => void;
@@ -133,9 +146,46 @@ test('a delivery of the same commit as an older one that has to be read is read 
   assert.deepEqual(committed.add([large, { hookId: 1, content: createContent(9, NOW_MS) }]), [1, 1]);
 });
 
+test('a committed delivery does not wait while others are read, and stays behind an earlier one of its hook', async () => {
+  const { table, hookQueue, another } = createLoadedTable();
+  const committed = createCommittedDeliveries(table);
+  const isRead = Promise.withResolvers<void>();
+  const sent: number[] = [];
+  const readAll: Store['readAll'] = async (statements) => {
+    await isRead.promise;
+    return statements.map(() => [{ ...createContent(8, NOW_MS), hook_id: 2 }]);
+  };
+  const dependencies = {
+    store: { readAll, makeIds: async (count: number) => Array.from({ length: count }, (_, index) => index) },
+    table,
+    committed,
+    world: table.world,
+    leases: { epochOf: () => 1 },
+    sends: createInFlight(),
+    writer: { add: () => {}, wake: () => {} },
+    signal: createWakeSignal(),
+    makeAttempt: async ({ id }: ContentRow) => {
+      sent.push(id);
+      return await new Promise(() => {});
+    },
+  };
+  admit(table, another, { hook_id: 2, id: 8, lane: 0, body_bytes: 2 });
+  committed.add([
+    { hookId: 1, content: createContent(9, NOW_MS) },
+    { hookId: 2, content: { ...createContent(10, NOW_MS), hook_id: 2 } },
+  ]);
+  const begun = beginAttempts(dependencies as unknown as DispatchDependencies, []);
+  await new Promise(setImmediate);
+  assert.deepEqual(sent, [9]);
+  assert.ok(hookQueue.deliveryIds.has(9));
+  isRead.resolve();
+  await begun;
+  assert.deepEqual(sent, [9, 8, 10]);
+});
+
 test('a committed delivery is read when its hook queue is not in memory, or its body is large', () => {
   const { table } = createLoadedTable();
   const committed = createCommittedDeliveries(table);
-  const other = { hookId: 2, content: { ...createContent(8, NOW_MS), hook_id: 2 } };
-  assert.deepEqual(committed.add([other, { hookId: 1, content: undefined }]), [2, 1]);
+  const other = { hookId: 3, content: { ...createContent(8, NOW_MS), hook_id: 3 } };
+  assert.deepEqual(committed.add([other, { hookId: 1, content: undefined }]), [3, 1]);
 });

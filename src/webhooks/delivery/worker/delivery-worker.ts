@@ -141,7 +141,7 @@ function takeCommitted(components: Components, committed: readonly CommittedDeli
 
 async function sendCommitted(components: Components): Promise<void> {
   try {
-    for (const sent of await beginAttempts(components, [])) void components.sends.track(() => sent);
+    await beginAttempts(components, []);
   } catch (error) {
     components.log.warn({ reason: describeError(error) }, 'Failed to send new deliveries; trying again');
     components.signal.wake();
@@ -165,13 +165,13 @@ async function resendUnverified(
 }
 
 async function runDispatchLoop(components: Components, stopping: AbortSignal): Promise<void> {
-  const { world, log, signal, scan, sends, table } = components;
+  const { world, log, signal, scan, table } = components;
   const pace = createPace(world);
   while (!stopping.aborted) {
     await pace(table.scheduler.waiting > 0 ? BUSY_CYCLE_EVERY_MS : CYCLE_EVERY_MS);
     signal.clear();
     try {
-      for (const sent of await runDispatchCycle(components)) void sends.track(() => sent);
+      await runDispatchCycle(components);
     } catch (error) {
       log.warn({ reason: describeError(error) }, 'A dispatch cycle of deliveries failed');
       await world.sleep(POLL_MS);

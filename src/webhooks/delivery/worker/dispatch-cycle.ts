@@ -5,6 +5,7 @@
  *
  * At most 256 deliveries (the worker's cap) are sent without a stored result, so a crash repeats at most these.
  */
+import type { InFlight } from '../../../database/in-flight.ts';
 import type { Store } from '../../../database/store.ts';
 import type { World } from '../../../world.ts';
 import {
@@ -55,34 +56,60 @@ export interface DispatchDependencies {
   readonly scan: DueScan;
   readonly writer: Pick<ResultWriter, 'add' | 'wake'>;
   readonly makeAttempt: MakeAttempt;
+  /** The attempts that have begun: a stop waits for them. */
+  readonly sends: Pick<InFlight, 'track'>;
   /** Wakes the loop that runs the cycles. */
   readonly signal: WakeSignal;
 }
 
-/** Resolves with the attempts that it began, each of which resolves once its results are queued. */
-export async function runDispatchCycle(dependencies: DispatchDependencies): Promise<Promise<void>[]> {
+/** Resolves when its attempts have begun; each queues its results once it has ended. */
+export async function runDispatchCycle(dependencies: DispatchDependencies): Promise<void> {
   const { scan, table, writer } = dependencies;
   if (scan.waitMs() === 0) writer.add({ changes: await scanDue(dependencies) });
   const contents = await admitWaiting(dependencies);
   if (hasSleep(table)) writer.wake();
-  return await beginAttempts(dependencies, contents);
+  await beginAttempts(dependencies, contents);
 }
 
 /** Picks and sends, the last two stages. `contents` are those that admission has read. */
 export async function beginAttempts(
   dependencies: DispatchDependencies,
   contents: readonly ContentRow[],
-): Promise<Promise<void>[]> {
-  const { table, committed, writer, signal, world } = dependencies;
-  const handedOver = committed.takeContents();
-  const startedMs = world.monotonicMs();
-  const picked = await pickDeliveries(dependencies, [...handedOver, ...contents]);
-  // The pick may have waited for reads of other deliveries: these are read again, with their hooks.
-  const outdated = new Set(world.monotonicMs() - startedMs < MAX_AGE_MS ? [] : handedOver.map(({ id }) => id));
-  return picked.map(async (one) => {
-    writer.add(await sendDelivery(dependencies, outdated.has(one.job.id) ? { ...one, content: undefined } : one));
-    if (needsCycle(table, one.job.hookId)) signal.wake();
-  });
+): Promise<void> {
+  const { table, committed } = dependencies;
+  const known = new Map([...committed.takeContents(), ...contents].map((content) => [content.id, content]));
+  const { ready, late } = partitionJobs(pickJobs(table), known);
+  const begun = await Promise.allSettled([beginJobs(dependencies, ready, known), beginJobs(dependencies, late, known)]);
+  for (const one of begun) if (one.status === 'rejected') throw one.reason;
+}
+
+/**
+ * Jobs whose contents are in memory do not wait for the read of the others, which takes a round trip to the database. A job stays
+ * behind an earlier one of its hook.
+ */
+function partitionJobs(jobs: readonly Job[], known: ReadonlyMap<number, ContentRow>) {
+  const ready: Job[] = [];
+  const late: Job[] = [];
+  const lateHooks = new Set<number>();
+  for (const job of jobs) {
+    if (!known.has(job.id)) lateHooks.add(job.hookId);
+    (lateHooks.has(job.hookId) ? late : ready).push(job);
+  }
+  return { ready, late };
+}
+
+async function beginJobs(
+  dependencies: DispatchDependencies,
+  jobs: readonly Job[],
+  known: ReadonlyMap<number, ContentRow>,
+): Promise<void> {
+  if (jobs.length === 0) return;
+  const { table, writer, signal, sends } = dependencies;
+  for (const one of await prepareJobs(dependencies, jobs, known))
+    void sends.track(async () => {
+      writer.add(await sendDelivery(dependencies, one));
+      if (needsCycle(table, one.job.hookId)) signal.wake();
+    });
 }
 
 export async function scanDue({ scan, table }: DispatchDependencies): Promise<HookQueueChange[]> {
@@ -172,17 +199,21 @@ interface PickedDelivery {
   readonly attemptId: number;
 }
 
-export async function pickDeliveries(
-  { store, table }: DispatchDependencies,
-  contents: readonly ContentRow[],
+async function prepareJobs(
+  { store, table, world }: DispatchDependencies,
+  jobs: readonly Job[],
+  known: ReadonlyMap<number, ContentRow>,
 ): Promise<PickedDelivery[]> {
-  const jobs = pickJobs(table);
-  if (jobs.length === 0) return [];
+  const startedMs = world.monotonicMs();
   try {
-    const contentById = new Map(contents.map((content) => [content.id, content]));
-    const missing = jobs.filter(({ id }) => !contentById.has(id));
-    const [read, attemptIds] = await Promise.all([readContents(store, missing), store.makeIds(jobs.length)]);
-    for (const content of read) contentById.set(content.id, content);
+    const unknown = jobs.filter(({ id }) => !known.has(id));
+    const [attemptIds, read] = await Promise.all([
+      store.makeIds(jobs.length),
+      unknown.length === 0 ? [] : readContents(store, unknown),
+    ]);
+    // After a long wait the hook of a known content may have changed: without it the delivery is not sent, and is read again.
+    const isFresh = world.monotonicMs() - startedMs < MAX_AGE_MS;
+    const contentById = new Map([...(isFresh ? known : []), ...read.map((content) => [content.id, content] as const)]);
     return jobs.map((job, index) => ({ job, content: contentById.get(job.id), attemptId: attemptIds[index]! }));
   } catch (error) {
     for (const job of jobs) putBack(table, job);
