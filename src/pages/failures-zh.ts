@@ -65,6 +65,7 @@ export const PHRASES_ZH: readonly Phrase[] = [
   ['The provider sent no subject', '身份提供方没有返回用户标识。'],
   ['Cannot create the account: too many have this login', '无法创建账号：使用此用户名的账号过多。'],
   ['There is no person with the login "{}"', '没有用户名为“{1}”的用户。'],
+  ['Cannot verify "{}": the address of {} was changed meanwhile', '无法验证“{1}”：{2} 的地址在此期间已更改。'],
   ['Cannot disable the user: it is yourself', '不能停用您自己的账号。'],
   [
     'Cannot take the rights: this is the last administrator who can sign in',

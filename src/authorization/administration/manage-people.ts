@@ -150,6 +150,18 @@ export async function setEmail(
   await verifyEmail(store, { userId, email, hasAllRights: actor.isAdmin, statements: [audit] });
 }
 
+/** Throws `conflict` when the person has given another address meanwhile: the actor has not seen that one. */
+export async function verifyOwnEmail(
+  dependencies: PeopleDependencies,
+  actor: Actor,
+  { login, email }: { readonly login: string; readonly email: string },
+): Promise<void> {
+  const user = await findPerson(dependencies.store, login);
+  if (user.email !== email)
+    throw new Failure('conflict', `Cannot verify "${email}": the address of ${login} was changed meanwhile`);
+  await setEmail(dependencies, actor, { login, email });
+}
+
 interface RecordedChange {
   readonly userId: string;
   readonly kind: AuditKind;

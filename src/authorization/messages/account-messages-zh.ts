@@ -37,7 +37,7 @@ export const accountMessagesZh: Texts<typeof accountMessages> = {
     email: '邮箱地址',
     emailHint: '选填。验证后应用才能看到。',
     emailVerified: '已验证。更换地址后需要重新验证。',
-    emailNotVerified: '未验证：应用看不到它。管理员可以为您验证。',
+    emailNotVerified: '未验证：应用看不到它。管理员可以在“用户”下您的页面上为您验证。',
     organizations: '组织',
     roles: { owner: '所有者', member: '成员' },
     since: '注册于',

@@ -38,7 +38,8 @@ export const accountMessages = {
     email: 'Email address',
     emailHint: 'Optional. Applications see it once it is verified.',
     emailVerified: 'Verified. Another address has to be verified again.',
-    emailNotVerified: 'Not verified: applications do not see it. An administrator can verify it.',
+    emailNotVerified:
+      'Not verified: applications do not see it. An administrator can verify it, on your page under “People”.',
     organizations: 'Organizations',
     roles: { owner: 'owner', member: 'member' },
     since: 'Member since',

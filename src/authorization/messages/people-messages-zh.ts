@@ -84,6 +84,7 @@ export const peopleMessagesZh: Texts<typeof peopleMessages> = {
       'ended-access': '该用户现在是本服务的管理员。以前的登录方式均已失效：请生成设置新密码的链接并转交给该用户。',
       'unmake-admin': '该用户不再是本服务的管理员。',
       'reset-second-step': '两步验证已关闭。',
+      'verify-email': '邮箱地址已验证。',
       mailed: '链接已发送。',
       created: '账号已创建。',
     },
@@ -116,6 +117,12 @@ export const peopleMessagesZh: Texts<typeof peopleMessages> = {
       title: (login) => `要取消 ${login} 的管理员权限吗？`,
       lead: '账号保留。令牌保留普通用户的权限，失去管理员的权限。',
       submit: '取消权限',
+    },
+    'verify-email': {
+      label: '验证邮箱地址',
+      title: (login) => `要将 ${login} 的邮箱地址视为已验证吗？`,
+      lead: '验证后，应用可以看到该地址，通知会发送到该地址，忘记密码时的链接也可以发送到该地址。请确认该地址属于此用户。',
+      submit: '验证该地址',
     },
     'reset-second-step': {
       label: '关闭两步验证',

@@ -85,6 +85,7 @@ export const peopleMessages = {
         'This person administers the service now. All earlier ways to sign in have ended: make a link for a new password, and hand it over.',
       'unmake-admin': 'This person no longer administers the service.',
       'reset-second-step': 'The second step is off.',
+      'verify-email': 'The email address is verified.',
       mailed: 'The link is sent.',
       created: 'The account is created.',
     },
@@ -117,6 +118,12 @@ export const peopleMessages = {
       title: (login: string) => `Take the rights of an administrator from ${login}?`,
       lead: 'The account stays. Tokens keep what they allow a person, and lose what they allow an administrator.',
       submit: 'Take the rights',
+    },
+    'verify-email': {
+      label: 'Verify the email address',
+      title: (login: string) => `Verify the email address of ${login}?`,
+      lead: 'Applications then see the address, notices go to it, and a link for a forgotten password can be mailed to it. Make sure that it is the address of this person.',
+      submit: 'Verify the address',
     },
     'reset-second-step': {
       label: 'Turn off the second step',

@@ -28,6 +28,7 @@ test('each change asks first, and is in the audit log', async (t) => {
   await store.writeAll([confirmTotpStatement(ada.id, 1, world.nowMs())]);
   const cases: [change: string, question: RegExp, kind: string][] = [
     ['reset-second-step', /Turn off the second step of ada\?/, 'totp_disabled'],
+    ['verify-email', /<strong>ada@example\.org<\/strong>/, 'user_changed'],
     ['make-admin', /Let ada administer the service\?/, 'administrator_added'],
     ['unmake-admin', /Take the rights of an administrator from ada\?/, 'administrator_removed'],
     ['disable', /Disable ada\?/, 'user_disabled'],
@@ -44,6 +45,17 @@ test('each change asks first, and is in the audit log', async (t) => {
       assert.equal((await client.get(path)).status, 404, 'there is nothing to change now');
     });
   assert.equal(await hasTotp(store, ada.id), false);
+  assert.equal((await findUserByLogin(store, 'ada'))?.isEmailVerified, true);
+});
+
+test('an address that changed after the page was opened is not verified', async (t) => {
+  const service = await servePages(t);
+  await addUser(service, 'root', true);
+  await addUser(service, 'ada');
+  const { client, submit } = await openChange(service, 'ada', 'verify-email');
+  const refused = await client.readRefusal(submit({ email: 'eve@example.org' }));
+  assert.deepEqual([refused.status, refused.body.includes('was changed meanwhile')], [422, true]);
+  assert.equal((await findUserByLogin(service.store, 'ada'))?.isEmailVerified, false);
 });
 
 test('the last administrator stays one, and no administrator disables the own account', async (t) => {
@@ -88,7 +100,7 @@ test('changes that give a way in need a recent sign-in', async (t) => {
   service.world.moveMs(31 * 60_000);
   await offerTotpSeed(service.store, service.cipher, { userId: ada.id, seed: 'JBSWY3DPEHPK3PXP' });
   await service.store.writeAll([confirmTotpStatement(ada.id, 1, service.world.nowMs())]);
-  for (const change of ['password-link', 'reset-second-step', 'make-admin'])
+  for (const change of ['password-link', 'verify-email', 'reset-second-step', 'make-admin'])
     assert.match((await client.get(`${PEOPLE}/ada/${change}`)).location ?? '', /^\/sign-in\?return_to=/, change);
   assert.equal((await client.get(`${PEOPLE}/ada/disable`)).status, 200);
 });

@@ -12,7 +12,13 @@ import { listPasskeys } from '../accounts/passkey-store.ts';
 import { hasTotp } from '../accounts/totp-store.ts';
 import type { User } from '../accounts/user-store.ts';
 import { orderPasswordLink } from '../administration/invite-people.ts';
-import { disablePerson, enablePerson, resetSecondStep, setAdministrator } from '../administration/manage-people.ts';
+import {
+  disablePerson,
+  enablePerson,
+  resetSecondStep,
+  setAdministrator,
+  verifyOwnEmail,
+} from '../administration/manage-people.ts';
 import { findPerson } from '../administration/person.ts';
 import { readMessages } from '../messages/messages.ts';
 import { clientAddress } from '../sign-in/read-client-address.ts';
@@ -71,7 +77,12 @@ async function readChange(
   return change;
 }
 
-const NEED_RECENT_SIGN_IN: ReadonlySet<ChangeName> = new Set(['password-link', 'reset-second-step', 'make-admin']);
+const NEED_RECENT_SIGN_IN: ReadonlySet<ChangeName> = new Set([
+  'password-link',
+  'verify-email',
+  'reset-second-step',
+  'make-admin',
+]);
 
 interface Change {
   readonly user: User;
@@ -90,7 +101,7 @@ function askForRecent(
 
 const CHANGES: Readonly<
   Record<
-    Exclude<ChangeName, 'password-link'>,
+    Exclude<ChangeName, 'password-link' | 'verify-email'>,
     (context: AccountPages['context'], actor: Actor, login: string) => Promise<unknown>
   >
 > = {
@@ -107,6 +118,10 @@ async function makeChange(
   { user: { login }, change }: Change,
 ): Promise<Response> {
   const path = pathOfPerson(login);
+  if (change === 'verify-email') {
+    await verifyOwnEmail(context, readActor(submission), { login, email: readField(submission.form, 'email') });
+    return submission.c.redirect(`${path}?done=verify-email`, 303);
+  }
   if (change !== 'password-link') {
     const endedAccess = await CHANGES[change](context, readActor(submission), login);
     return submission.c.redirect(`${path}?done=${endedAccess === true ? 'ended-access' : change}`, 303);

@@ -16,6 +16,7 @@ export function listChanges(
   if (user.disabledAtMs !== null) return ['enable'];
   return [
     'password-link',
+    ...(user.email === null || user.isEmailVerified ? [] : (['verify-email'] as const)),
     ...(hasTotp ? (['reset-second-step'] as const) : []),
     user.isAdmin ? 'unmake-admin' : 'make-admin',
     ...(isOwn ? [] : (['disable'] as const)),
@@ -72,8 +73,8 @@ export function renderChange(messages: Messages, { user, change, canMail, mistak
   const t = messages.changes[change];
   const path = pathOfPerson(user.login);
   return html`<p class="small"><a href="${path}">${user.login}</a></p><h1>${t.title(user.login)}</h1>${renderMistake(messages, mistake)}
-<section class="card stack"><p>${t.lead}</p>${change === 'make-admin' && user.hasDelegatedAccess ? html`<p>${messages.person.endsAccess}</p>` : ''}
-<form method="post" action="${path}/${change}" class="row">${renderCsrf(csrfToken)}
+<section class="card stack"><p>${t.lead}</p>${change === 'make-admin' && user.hasDelegatedAccess ? html`<p>${messages.person.endsAccess}</p>` : ''}${change === 'verify-email' ? html`<p><strong>${user.email}</strong></p>` : ''}
+<form method="post" action="${path}/${change}" class="row">${renderCsrf(csrfToken)}${change === 'verify-email' ? html`<input type="hidden" name="email" value="${user.email}">` : ''}
 ${change === 'password-link' ? renderWays(messages, canMail) : html`<button class="${DANGERS.has(change) ? 'danger' : ''}">${t.submit}</button>`}
 <a href="${path}">${messages.cancel}</a></form></section>`;
 }
