@@ -24,9 +24,11 @@ test('a healthy store passes, and what is missing is named with what to do', asy
   const before = await examine({}, join(folder, 'none'));
   assert.equal(before.code, 0);
   assert.match(before.find('store')?.advice ?? '', /trivet serve/);
-  await runTrivet(['user', 'create', '--login', 'ada', '--name', 'Ada'], {
-    env: { TRIVET_DATA_DIR: join(folder, 'data') },
-  });
+  const env = { TRIVET_DATA_DIR: join(folder, 'data') };
+  const made = await runTrivet(['user', 'create', '--login', 'ada', '--name', 'Ada', '--admin'], { env });
+  assert.match(made.stderr, /ada cannot sign in yet: trivet user password-link ada/);
+  assert.match((await examine({})).find('accounts')?.found ?? '', /^no administrator can sign in$/);
+  await runTrivet(['user', 'password', 'ada', '--password-stdin'], { env, input: 'correct horse battery\n' });
   const healthy = await examine({});
   assert.equal(healthy.code, 0, healthy.stderr);
   for (const name of [
@@ -105,6 +107,18 @@ test('a repository of notices that is absent, or that others than administrators
   assert.equal((await find('ops/notices'))?.state, 'warn', 'the other owner is no administrator');
   await trivet('org remove ops grace');
   assert.equal((await find('ops/notices'))?.state, 'ok');
+});
+
+test('notices by mail that no administrator gets are seen', async () => {
+  const env = { TRIVET_DATA_DIR: join(folder, 'mailed') };
+  const mail = { SMTP_HOST: '127.0.0.1', SMTP_PORT: '1', SMTP_SECURITY: 'none', MAIL_FROM: 't@example.org' };
+  await runTrivet(['user', 'create', '--login', 'ada', '--name', 'Ada', '--admin'], { env });
+  const find = async (settings = {}) => (await examine(settings, env.TRIVET_DATA_DIR)).find('notices');
+  assert.match((await find())?.found ?? '', /^are off: SMTP_HOST and NOTICE_REPOSITORY are not set$/);
+  const check = await find(mail);
+  assert.deepEqual([check?.state, check?.advice?.includes('trivet user email LOGIN ADDRESS')], ['warn', true]);
+  await runTrivet(['user', 'email', 'ada', 'ada@example.org'], { env });
+  assert.match((await find(mail))?.found ?? '', /^go by mail only/);
 });
 
 test('the end of a certificate is seen', async () => {

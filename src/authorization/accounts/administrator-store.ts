@@ -10,6 +10,11 @@ const activeAdministratorsSql = statement<{ id: string; can_sign_in: number }>(
    FROM users WHERE is_admin = 1 AND disabled_at_ms IS NULL`,
 );
 
+/** False also while there is no administrator at all. */
+export async function canAnAdministratorSignIn(store: Pick<Store, 'read'>): Promise<boolean> {
+  return (await store.read(activeAdministratorsSql)).some(({ can_sign_in }) => can_sign_in === 1);
+}
+
 export interface Withdrawal {
   readonly userId: string;
   /** What takes the rights, and what is recorded of it. */

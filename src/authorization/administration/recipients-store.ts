@@ -26,7 +26,7 @@ const switchOffSql = statement(
 const switchOnSql = statement('switch-notices-on', 'DELETE FROM notice_choices WHERE user_id = $1');
 
 /** The owner of a repository is a person, or an organization with its owners. */
-export async function listRecipients(store: Store, audience: Audience): Promise<Recipient[]> {
+export async function listRecipients(store: Pick<Store, 'read'>, audience: Audience): Promise<Recipient[]> {
   return audience.kind === 'administrators'
     ? await store.read(administratorsSql)
     : await store.read(ownersSql, [audience.ownerId]);

@@ -82,6 +82,10 @@ async function create(options: CreateOptions): Promise<void> {
   const person = await operator.call(addPerson, given);
   if (json) printJson(person);
   else print(`Created ${person.login} (${person.id})`);
+  if (!json && password === null)
+    remark(
+      `${person.login} cannot sign in yet: trivet user password-link ${person.login} makes a link to choose a password`,
+    );
 }
 
 interface LinkOptions extends AnswerOptions {

@@ -17,7 +17,7 @@ export const signInMessagesZh: Texts<typeof signInMessages> = {
     upstreamTaken: (name) => `此 ${name} 账号已被关联。`,
     upstreamFailed: '其他身份提供方拒绝了登录。请重试，或使用密码登录。',
     empty:
-      '还没有任何账号。服务启动时的输出中有创建第一个账号的链接，重启服务可获得新链接；也可以在服务所在的机器上运行“trivet user create --admin”。',
+      '还没有任何账号。服务启动时的输出中有创建第一个账号的链接，重启服务可获得新链接；也可以在服务所在的机器上运行“trivet user create --admin --password-stdin”。',
     wrong: '用户名或密码错误。',
     current: (login) => `您已登录为 ${login}。`,
     goOn: '继续',
@@ -26,6 +26,7 @@ export const signInMessagesZh: Texts<typeof signInMessages> = {
       `尝试次数过多。请在 ${seconds < 90 ? `${seconds} 秒` : `${Math.ceil(seconds / 60)} 分钟`}后重试。`,
     ended: '您已退出登录。',
     passwordChanged: '密码已修改。',
+    passwordChosen: '密码已设置。请用它登录。',
   },
   secondStep: {
     title: '两步验证',

@@ -18,7 +18,7 @@ export const signInMessages = {
     upstreamTaken: (name: string) => `This ${name} account is linked already.`,
     upstreamFailed: 'The other provider did not let you in. Try again, or use your password.',
     empty:
-      'No account exists yet. The output of the service has a link that creates the first one, or restart it for a new link; “trivet user create --admin” on its machine does it too.',
+      'No account exists yet. The output of the service has a link that creates the first one, or restart it for a new link; “trivet user create --admin --password-stdin” on its machine does it too.',
     wrong: 'Wrong login or password.',
     current: (login: string) => `You are signed in as ${login}.`,
     goOn: 'Continue',
@@ -28,6 +28,7 @@ export const signInMessages = {
       `Too many attempts. Try again in ${seconds < 90 ? plural(seconds, 'second', 'seconds') : plural(Math.ceil(seconds / 60), 'minute', 'minutes')}.`,
     ended: 'You have signed out.',
     passwordChanged: 'Your password was changed.',
+    passwordChosen: 'Your password is set. Sign in with it.',
   },
   secondStep: {
     title: 'Second step',

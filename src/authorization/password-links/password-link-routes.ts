@@ -140,7 +140,7 @@ async function choose(c: Context<HttpEnv>, context: SignInContext): Promise<Resp
     return redirectRefused(context, c, { page, browser: context.openForm(c), refused });
   }
   context.cookies.drop(c, 'session');
-  const query = new URLSearchParams({ done: 'password_changed', login_hint: link.user.login });
+  const query = new URLSearchParams({ done: kindOfNewPassword(link.user), login_hint: link.user.login });
   return c.redirect(`/sign-in?${query.toString()}`, 303);
 }
 

@@ -340,7 +340,8 @@ test('without mail the link is shown once, to be passed on', async (t) => {
   const [path] = /\/password\?token=[\w-]+/.exec(shown.body) ?? [];
   assert.doesNotMatch((await client.get(made.location ?? '')).body, /\/password\?token=/);
   const grace = createFormClient(service.url);
-  await grace.submit(path ?? '', '/password', { password: PASSWORD });
+  const chosen = await grace.submit(path ?? '', '/password', { password: PASSWORD });
+  assert.match((await grace.get(chosen.location ?? '')).body, /Your password is set\. Sign in with it/);
   const { id } = (await findUserByLogin(service.store, 'grace'))!;
   const kinds = (await listEvents(service.store, { userId: id, limit: 10 })).map(({ kind }) => kind);
   assert.deepEqual([kinds.includes('password_set'), kinds.includes('password_changed')], [true, false]);

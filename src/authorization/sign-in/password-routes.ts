@@ -31,6 +31,7 @@ function listDone({ signIn }: Messages): ReadonlyMap<string, string> {
   return new Map([
     ['signed_out', signIn.ended],
     ['password_changed', signIn.passwordChanged],
+    ['password_set', signIn.passwordChosen],
   ]);
 }
 

@@ -1,6 +1,7 @@
 /** The repository of NOTICE_REPOSITORY: its owners read of the webhooks of all owners, so administrators alone may own it. */
 import { findOrganizationByLogin, listMembers } from '../../authorization/accounts/organization-store.ts';
 import { findUserById, findUserByLogin, type User } from '../../authorization/accounts/user-store.ts';
+import { listRecipients } from '../../authorization/administration/recipients-store.ts';
 import type { InspectedStore } from '../../database/startup/inspect-store.ts';
 import { findRepositoryByPath } from '../../webhooks/repositories/repository-store.ts';
 import { type Check, ok, warn } from './check.ts';
@@ -9,9 +10,30 @@ const NAME = 'notices';
 
 type Reader = Pick<InspectedStore, 'read' | 'readCached'>;
 
-/** `fullName`: OWNER/NAME, or undefined when it is not set. */
-export async function checkNotices(store: Reader, fullName: string | undefined): Promise<Check> {
-  if (fullName === undefined) return ok(NAME, 'go by mail only: NOTICE_REPOSITORY is not set');
+interface NoticeWays {
+  /** OWNER/NAME, or undefined when it is not set. */
+  readonly fullName: string | undefined;
+  readonly hasMail: boolean;
+}
+
+export async function checkNotices(store: Reader, { fullName, hasMail }: NoticeWays): Promise<Check> {
+  if (hasMail && (await listRecipients(store, { kind: 'administrators' })).length === 0)
+    return warn(
+      NAME,
+      'are mailed to no administrator: none has a verified email address and wants them',
+      'Verify one on the page of the person, or by trivet user email LOGIN ADDRESS',
+    );
+  if (fullName === undefined)
+    return ok(
+      NAME,
+      hasMail
+        ? 'go by mail only: NOTICE_REPOSITORY is not set'
+        : 'are off: SMTP_HOST and NOTICE_REPOSITORY are not set',
+    );
+  return checkNoticeRepository(store, fullName);
+}
+
+async function checkNoticeRepository(store: Reader, fullName: string): Promise<Check> {
   const [login = '', path = ''] = fullName.split('/');
   const owner = await findOwner(store, login);
   const repository = owner && (await findRepositoryByPath(store, owner.id, path));

@@ -1,4 +1,6 @@
 /** The store: reachable, its schema, its keys, its clock, its first account. It is looked at as it is: nothing is changed. */
+
+import { canAnAdministratorSignIn } from '../../authorization/accounts/administrator-store.ts';
 import { listEvents } from '../../authorization/accounts/audit-store.ts';
 import { hasUsers } from '../../authorization/accounts/user-store.ts';
 import type { Config } from '../../config/config.ts';
@@ -11,7 +13,7 @@ import type { World } from '../../world.ts';
 import { type Check, fail, ok, warn } from './check.ts';
 import { checkNotices } from './check-notices.ts';
 
-export async function checkStore({ store: place, webhooks }: Config, world: World): Promise<Check[]> {
+export async function checkStore({ store: place, webhooks, mail }: Config, world: World): Promise<Check[]> {
   try {
     await using store = await inspectStore({ ...place, migrations, log: createLog('silent'), world });
     if (store === undefined) {
@@ -23,7 +25,9 @@ export async function checkStore({ store: place, webhooks }: Config, world: Worl
       await tryCheck('keys', () => checkKeys(store, place, world)),
       await tryCheck('clock', () => checkClock(store, world)),
       await tryCheck('accounts', () => checkFirstAccount(store)),
-      await tryCheck('notices', () => checkNotices(store, webhooks.noticeRepository)),
+      await tryCheck('notices', () =>
+        checkNotices(store, { fullName: webhooks.noticeRepository, hasMail: mail.host !== undefined }),
+      ),
     ];
   } catch (error) {
     const advice =
@@ -72,10 +76,12 @@ async function checkClock(store: Reader, world: World): Promise<Check> {
 }
 
 async function checkFirstAccount(store: Reader): Promise<Check> {
-  if (await hasUsers(store)) return ok('accounts', 'there is at least one');
+  if (await canAnAdministratorSignIn(store)) return ok('accounts', 'an administrator can sign in');
+  if (await hasUsers(store))
+    return warn('accounts', 'no administrator can sign in', 'Make a link for one: trivet user password-link LOGIN');
   return warn(
     'accounts',
     'no person has one yet',
-    'Open the set-up link that the service prints, or use trivet user create --admin',
+    'Open the set-up link that the service prints, or use trivet user create --admin --password-stdin',
   );
 }
