@@ -1,11 +1,8 @@
 /** WebAuthn Level 3 ceremonies. The challenge is in a one-time token, so an answer is valid once, and only for its own ceremony. */
-import {
-  type AuthenticationResponseJSON,
-  generateAuthenticationOptions,
-  generateRegistrationOptions,
-  type RegistrationResponseJSON,
-  verifyAuthenticationResponse,
-  verifyRegistrationResponse,
+import type {
+  AuthenticationResponseJSON,
+  GenerateRegistrationOptionsOpts,
+  RegistrationResponseJSON,
 } from '@simplewebauthn/server';
 import { Failure } from '../../errors.ts';
 import { parseJson } from '../../http/parser-limits.ts';
@@ -26,11 +23,13 @@ import type { SignInContext } from './sign-in-context.ts';
 const ALGORITHMS = [-8, -7, -257];
 const CHALLENGE_MS = 5 * 60_000;
 
-type Transports = NonNullable<Parameters<typeof generateRegistrationOptions>[0]['excludeCredentials']>;
+type Transports = NonNullable<GenerateRegistrationOptionsOpts['excludeCredentials']>;
+
+/** Loaded with the first passkey: its parsers of certificates would take a tenth of every start. */
+const loadCeremonies = () => import('@simplewebauthn/server');
 
 export interface Ceremony<Options> {
-  /** Comes back with the answer. */
-  /** The one-time token of the challenge. */
+  /** The one-time token of the challenge; it comes back with the answer. */
   readonly ticket: string;
   readonly options: Options;
 }
@@ -57,6 +56,7 @@ export function canUsePasskeys(baseUrl: string): boolean {
 export async function beginRegistration(context: SignInContext, user: User) {
   const { rpID } = relyingParty(context.baseUrl);
   const known = await listPasskeys(context.store, user.id);
+  const { generateRegistrationOptions } = await loadCeremonies();
   const options = await generateRegistrationOptions({
     rpName: 'Trivet',
     rpID,
@@ -85,6 +85,7 @@ export async function finishRegistration(
   if (asked?.userId !== user.id) throw refuse();
   const { rpID, origin } = relyingParty(context.baseUrl);
   const response = parseCredential<RegistrationResponseJSON>(answer.credential);
+  const { verifyRegistrationResponse } = await loadCeremonies();
   const verified = await verifyRegistrationResponse({
     response,
     expectedChallenge: asked.challenge,
@@ -109,6 +110,7 @@ export async function finishRegistration(
 export async function beginSignIn(context: SignInContext) {
   const { rpID } = relyingParty(context.baseUrl);
   // No list of credentials: the browser offers its own, and the answer does not reveal who has a passkey here.
+  const { generateAuthenticationOptions } = await loadCeremonies();
   const options = await generateAuthenticationOptions({ rpID, userVerification: 'required' });
   const content = { challenge: options.challenge };
   const ticket = await issueOneTimeToken(context, 'passkey-sign-in', { content, lifetimeMs: CHALLENGE_MS });
@@ -122,6 +124,7 @@ export async function finishSignIn(context: SignInContext, answer: CeremonyAnswe
   const passkey = asked && typeof response.id === 'string' ? await findPasskey(context.store, response.id) : undefined;
   if (asked === undefined || passkey === undefined) return undefined;
   const { rpID, origin } = relyingParty(context.baseUrl);
+  const { verifyAuthenticationResponse } = await loadCeremonies();
   const verified = await verifyAuthenticationResponse({
     response,
     expectedChallenge: asked.challenge,
