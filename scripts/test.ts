@@ -1,18 +1,55 @@
 /**
- * Runs all tests, as `node --test` does, but in another order: the long files first. By name, journeys of a minute and more
- * would come last, and three of four places would be empty while the last one ends. Four files at once: a journey waits for
- * programs, disks and timers half of the time.
+ * Runs all tests, as `node --test` does, but in another order: long files first, with short ones between them. Long files mostly
+ * wait for programs, disks and timers, and short ones compute: by name, the processor would be idle half of the time while the
+ * journeys run, and three of four places empty while the last journey ends.
  */
 import { globSync } from 'node:fs';
+import { relative } from 'node:path';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
 
 const TIMEOUT_MS = 300_000;
-const LONG = ['test/{journeys,image,fleet,reference}/**/*.test.ts', 'src/console/**/*.test.ts'];
+const CONCURRENCY = 4;
+/** Files of a minute and more, begun before all others. */
+const LONGEST = [
+  'test/journeys/{pages-on-postgres,global-install,remote-webhooks,remote-commands,learning-kill,install}.test.ts',
+  'src/console/console-pages.test.ts',
+  'test/image/*.test.ts',
+  'test/fleet/*.test.ts',
+];
+const LONG = ['test/{journeys,reference}/**/*.test.ts', 'src/console/**/*.test.ts'];
+const ALL = ['src/**/*.test.ts', 'test/**/*.test.ts'];
+/** So many that the last long file begins when a quarter of the others is left. */
+const SHORT_AFTER_EACH_LONG = 3;
+const MOST_SHOWN = 20;
 
-const long = globSync(LONG).sort();
-const others = globSync(['src/**/*.test.ts', 'test/**/*.test.ts']).filter((file) => !long.includes(file));
-const files = [...long, ...others.sort()];
+function listFiles(): string[] {
+  const longest = globSync(LONGEST).sort();
+  const long = [...longest, ...except(globSync(LONG).sort(), longest)];
+  const short = except(globSync(ALL).sort(), long);
+  const mixed = long.flatMap((file, i) => [
+    file,
+    ...short.slice(i * SHORT_AFTER_EACH_LONG, (i + 1) * SHORT_AFTER_EACH_LONG),
+  ]);
+  return [...mixed, ...short.slice(long.length * SHORT_AFTER_EACH_LONG)];
+}
+
+function except(files: readonly string[], others: readonly string[]): string[] {
+  return files.filter((file) => !others.includes(file));
+}
+
+interface FileTime {
+  readonly file: string;
+  readonly seconds: number;
+}
+
+function describeLongest(times: readonly FileTime[]): string {
+  const longest = [...times].sort((one, other) => other.seconds - one.seconds).slice(0, MOST_SHOWN);
+  const lines = longest.map(({ file, seconds }) => `${seconds.toFixed(1).padStart(7)} s  ${relative('.', file)}`);
+  return `The files that took longest:\n${lines.join('\n')}\n`;
+}
+
+const files = listFiles();
 if (files.length === 0) throw new Error('No file of tests was found: run this in the root of the repository');
 
 // A signal ends the files that run, and then the PostgreSQL server that all of them share.
@@ -22,16 +59,19 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => 
 // Apart from the call, since the types do not know `globalSetupPath` yet.
 const options = {
   files,
-  concurrency: 4,
+  concurrency: CONCURRENCY,
   timeout: TIMEOUT_MS,
   signal: stopping.signal,
   execArgv: [`--test-timeout=${TIMEOUT_MS}`],
   globalSetupPath: 'test/support/global-setup.ts',
 };
 
+const times: FileTime[] = [];
 run(options)
-  .on('test:summary', ({ success }) => {
+  .on('test:summary', ({ success, file, duration_ms }) => {
     if (!success) process.exitCode = 1;
+    if (file !== undefined) times.push({ file, seconds: duration_ms / 1000 });
   })
   .compose(new spec())
-  .pipe(process.stdout);
+  .on('end', () => process.stdout.write(describeLongest(times)))
+  .pipe(process.stdout, { end: false });

@@ -59,6 +59,15 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const)
     assert.ok(tests.has('has-begun') && tests.has('has-ended'), await output);
   });
 
+test('a run of all tests ends with the files that took longest', async () => {
+  const brief = "import { test } from 'node:test';\ntest('brief', () => {});";
+  const slow =
+    "import { test } from 'node:test';\ntest('slow', () => new Promise((resolve) => setTimeout(resolve, 500)));";
+  using tests = startTests({ 'src/brief.test.ts': brief, 'test/journeys/slow.test.ts': slow });
+  const output = await text(tests.program.stdout);
+  assert.match(output, /took longest:\n +\S+ s {2}test\/journeys\/slow\.test\.ts\n +\S+ s {2}src\/brief\.test\.ts\n$/);
+});
+
 test('a run of all tests that finds none fails', async () => {
   using tests = startTests({});
   const errors = text(tests.program.stderr);
