@@ -11,7 +11,11 @@ import { runTrivet, type TrivetRun } from '../support/run-trivet.ts';
 import { type Program, startProgram } from '../support/start-program.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'trivet-remote-webhooks-'));
-after(() => rmSync(folder, { recursive: true }));
+const programs = new AsyncDisposableStack();
+after(async () => {
+  await programs.disposeAsync();
+  rmSync(folder, { recursive: true });
+});
 
 const SETTINGS = { PREDICTION_LEARNING: 'off', WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8' };
 
@@ -32,16 +36,25 @@ for (const engine of engines)
     ['applications and tokens at a service are those of its store', checkApplications],
     ['refusals of a service say what is missing', checkRefusals],
   ] as const)
-    test(`${title} (${engine})`, { skip: findReasonToSkip(engine) }, () => withService(engine, check));
+    test(`${title} (${engine})`, { skip: findReasonToSkip(engine) }, async () => check(await findSetting(engine)));
 
-test('two processes on one database show the same', { skip: findReasonToSkip('postgres') }, () =>
-  withService('postgres', checkTwoProcesses),
+test('two processes on one database show the same', { skip: findReasonToSkip('postgres') }, async () =>
+  checkTwoProcesses(await findSetting('postgres')),
 );
 
-async function withService(engine: TestEngine, check: (setting: Setting) => Promise<void>): Promise<void> {
+const settings = new Map<TestEngine, Promise<Setting>>();
+
+/** One service an engine for all tests. The first test looks at all webhooks and their changes, so none is made before it. */
+function findSetting(engine: TestEngine): Promise<Setting> {
+  const setting = settings.get(engine) ?? createSetting(engine);
+  settings.set(engine, setting);
+  return setting;
+}
+
+async function createSetting(engine: TestEngine): Promise<Setting> {
   const { dataDir, databaseUrl } = await createStorePlace(engine);
   const env = { TRIVET_DATA_DIR: dataDir, ...(databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl }) };
-  await using program = await startProgram({ ...SETTINGS, ...env }, dataDir);
+  const program = programs.use(await startProgram({ ...SETTINGS, ...env }, dataDir));
   const here = (line: string) => runTrivet(line.split(' '), { env: { ...env, ...SETTINGS } });
   assert.equal((await here('user create --login root --name Root --admin')).code, 0);
   const makeToken = async (scope: string) =>
@@ -54,7 +67,7 @@ async function withService(engine: TestEngine, check: (setting: Setting) => Prom
   };
   const there = (line: string) => runTrivet(line.split(' '), { env: remote });
   const startSecond = () => startProgram({ ...SETTINGS, ...env }, dataDir);
-  await check({ program, here, there, makeToken, startSecond });
+  return { program, here, there, makeToken, startSecond };
 }
 
 async function read(run: Promise<TrivetRun>): Promise<string> {

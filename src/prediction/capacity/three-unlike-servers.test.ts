@@ -5,6 +5,7 @@ import { checkAnswer, createLearnedPool } from '../../../test/support/capacity-c
 import { findGpu, learnPool, measureUse, RECORDINGS } from '../../../test/support/capacity-pool.ts';
 import { findCapacity } from './find-capacity.ts';
 import type { LatencyLimits } from './search-rates.ts';
+import type { QueuePool } from './simulate-queue.ts';
 
 const SATURATION = 52;
 const gpus = ['large', 'medium', 'small'].map(findGpu);
@@ -21,20 +22,28 @@ const LIMITS: readonly LatencyLimits[] = [
 const isRefused = (kind: string, { tpotMs }: LatencyLimits) =>
   kind === 'one' || (kind === 'busy' && tpotMs !== undefined);
 
-for (const [kind, { rates, ...recorded }] of Object.entries(RECORDINGS))
+const pools = new Map<string, QueuePool>();
+
+/** Each recording is learned once. */
+function findPool(kind: string): QueuePool {
+  const { rates, ...recorded } = RECORDINGS[kind]!;
+  const pool =
+    pools.get(kind) ??
+    createLearnedPool(learnPool({ ...recorded, gpus, rates: rates.map((rate) => rate * SATURATION), seed: 501 }));
+  pools.set(kind, pool);
+  return pool;
+}
+
+for (const kind of Object.keys(RECORDINGS))
   test(`the capacity of three unlike servers is within 15 % of the simulator's, learned from the recording: ${kind}`, () => {
-    const pool = createLearnedPool(
-      learnPool({ ...recorded, gpus, rates: rates.map((rate) => rate * SATURATION), seed: 501 }),
-    );
+    const pool = findPool(kind);
     for (const limits of LIMITS)
       if (isRefused(kind, limits)) assert.throws(() => findCapacity(pool, limits), /observe the servers at lower/);
       else checkAnswer({ pool, gpus, limits });
   });
 
 test('where a quantile stays about at its limit over many rates, the answer has the range in which it breaks', () => {
-  const { rates, ...recorded } = RECORDINGS.steady!;
-  const shown = learnPool({ ...recorded, gpus, rates: rates.map((rate) => rate * SATURATION), seed: 501 });
-  const { plateau, requestsPerSecond, limitedBy } = findCapacity(createLearnedPool(shown), PLATEAU)!;
+  const { plateau, requestsPerSecond, limitedBy } = findCapacity(findPool('steady'), PLATEAU)!;
   assert.ok(plateau !== undefined && limitedBy === 'tpot');
   const { fromRequestsPerSecond: from, toRequestsPerSecond: to } = plateau;
   assert.ok(from < requestsPerSecond && requestsPerSecond < to && to > 1.15 * from, JSON.stringify(plateau));
