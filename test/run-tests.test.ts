@@ -4,7 +4,7 @@ import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
@@ -27,9 +27,11 @@ test('long', async () => {
 
 function startTests(files: Readonly<Record<string, string>>) {
   const folder = mkdtempSync(join(tmpdir(), 'trivet-run-tests-'));
-  mkdirSync(join(folder, 'test/support'), { recursive: true });
   const all = { 'package.json': '{"type":"module"}', 'test/support/global-setup.ts': SETUP, ...files };
-  for (const [name, content] of Object.entries(all)) writeFileSync(join(folder, name), content);
+  for (const [name, content] of Object.entries(all)) {
+    mkdirSync(dirname(join(folder, name)), { recursive: true });
+    writeFileSync(join(folder, name), content);
+  }
   // Without it, the runner believes that it runs in a file of tests.
   const { NODE_TEST_CONTEXT: _, ...env } = process.env;
   const program: ChildProcessByStdio<null, Readable, Readable> = spawn(process.execPath, [SCRIPT], {
@@ -61,8 +63,9 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const)
 
 test('a run of all tests ends with the files that took longest', async () => {
   const brief = "import { test } from 'node:test';\ntest('brief', () => {});";
+  // Its time is what is listed: far longer than a file that does nothing.
   const slow =
-    "import { test } from 'node:test';\ntest('slow', () => new Promise((resolve) => setTimeout(resolve, 500)));";
+    "import { test } from 'node:test';\ntest('slow', () => new Promise((resolve) => setTimeout(resolve, 2000)));";
   using tests = startTests({ 'src/brief.test.ts': brief, 'test/journeys/slow.test.ts': slow });
   const output = await text(tests.program.stdout);
   assert.match(output, /took longest:\n +\S+ s {2}test\/journeys\/slow\.test\.ts\n +\S+ s {2}src\/brief\.test\.ts\n$/);
