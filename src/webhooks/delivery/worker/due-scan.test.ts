@@ -9,21 +9,28 @@ const leases = {
   workerId: 'worker-1',
   areHeld: () => true,
   areChanging: () => false,
+  hasPeers: () => false,
   epochOf: () => 1,
   renew: () => Promise.resolve(),
   release: () => Promise.resolve(),
 };
 
-/** A scan whose reads take this long. */
-function createTimedScan(readMs: number) {
+/** A scan whose reads take this long, and find these rows. */
+function createTimedScan(readMs: number, { rows = [] as object[], hasPeers = false } = {}) {
   const world = createStillWorld();
   const store = {
     read: () => {
       world.moveMs(readMs);
-      return Promise.resolve([]);
+      return Promise.resolve(rows);
     },
   } as unknown as Store;
-  return { world, scan: createDueScan({ store, world, leases, signal: createWakeSignal() }) };
+  const scan = createDueScan({
+    store,
+    world,
+    leases: { ...leases, hasPeers: () => hasPeers },
+    signal: createWakeSignal(),
+  });
+  return { world, scan };
 }
 
 test('createDueScan() scans at once when it is asked to, and else a few times a second', async () => {
@@ -43,4 +50,18 @@ test('createDueScan() rests for a second at most after a scan that waited for th
   await scan.read();
   scan.end();
   assert.equal(scan.waitMs(), 1000);
+});
+
+test('createDueScan() scans again soon while it finds what other processes may have enqueued', async () => {
+  const cases = [
+    [true, [{ shard: 1 }], 20],
+    [true, [], 195],
+    [false, [{ shard: 1 }], 195],
+  ] as const;
+  for (const [hasPeers, rows, expectedMs] of cases) {
+    const { scan } = createTimedScan(5, { hasPeers, rows: [...rows] });
+    await scan.read();
+    scan.end();
+    assert.equal(scan.waitMs(), expectedMs);
+  }
 });

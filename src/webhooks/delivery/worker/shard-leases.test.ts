@@ -98,5 +98,6 @@ forEachEngine(
     await joining.renew(() => false);
     assert.deepEqual(listOf(joining), left);
     assert.deepEqual([first.areChanging(), joining.areChanging()], [false, false]);
+    assert.deepEqual([first.hasPeers(), joining.hasPeers()], [true, true]);
   },
 );

@@ -25,6 +25,8 @@ export interface ShardLeases {
   epochOf(shard: number): number | undefined;
   /** Whether the leases are valid at this moment. They may have ended while a renewal waited for the database. */
   areHeld(): boolean;
+  /** Whether there are other workers on the same database. */
+  hasPeers(): boolean;
   /** Whether shards are about to be given back, or this worker may soon get more. */
   areChanging(): boolean;
   /** Renews, takes and gives back leases. Shards for which `isBusy` is true are given back by a later call. */
@@ -62,6 +64,7 @@ export function createShardLeases(store: Store, world: World): ShardLeases {
     workerId,
     areHeld,
     epochOf: (shard) => (areHeld() ? state.epochs.get(shard) : undefined),
+    hasPeers: () => state.workers > 1,
     areChanging: () => {
       const isShort = state.epochs.size < Math.floor(SHARD_COUNT / state.workers);
       return state.leaving.size > 0 || (isShort && world.monotonicMs() < state.sharingUntilMs);
@@ -94,9 +97,9 @@ async function renewAndTake(state: LeaseState, nowMs: number): Promise<number> {
   const [left, kept] = partition(owned, ({ shard, epoch }) => leaving.get(shard) === epoch);
   state.leaving = new Map(left.map(({ shard, epoch }) => [shard, epoch]));
   state.epochs = new Map(kept.map(({ shard, epoch }) => [shard, epoch]));
-  state.workers = workers;
   // The embedded store belongs to one process: an earlier owner of the shards is dead, and its leases need not run out.
   const isAlone = store.engine === 'sqlite';
+  state.workers = isAlone ? 1 : workers;
   const share = isAlone ? SHARD_COUNT : Math.ceil(SHARD_COUNT / workers);
   const expiredMs = isAlone && state.isFirst ? expiresAtMs : nowMs;
   const taken = await takeShards(store, { workerId, nowMs: expiredMs, expiresAtMs }, share - state.epochs.size);
