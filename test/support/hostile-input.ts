@@ -16,15 +16,20 @@ import { parseJsonObject } from '../../src/http/body-fields.ts';
 import { createAddressReader } from '../../src/http/client-address.ts';
 import { readForm } from '../../src/http/endpoint.ts';
 import { checkQuery, parseJson, parsePairs } from '../../src/http/parser-limits.ts';
+import { negotiateLanguage } from '../../src/language/language.ts';
 import { PredictRequestDecoder } from '../../src/prediction/api/predict-codec-request.ts';
 import { readJsonRequest } from '../../src/prediction/api/predict-json.ts';
 import { parseJsonText, splitLines } from '../../src/prediction/api/rpc-body.ts';
 import { parseLightgbmText } from '../../src/prediction/formats/lightgbm-text.ts';
 import type { Format } from '../../src/prediction/formats/read-observations.ts';
 import { readTable } from '../../src/prediction/formats/read-table.ts';
+import { readOtlpJson } from '../../src/prediction/formats/spans/otlp-json.ts';
+import { readOtlpProtobuf } from '../../src/prediction/formats/spans/otlp-protobuf.ts';
 import { parseXgboostJson } from '../../src/prediction/formats/xgboost-json.ts';
+import { cutLists } from '../../src/prediction/llm-d/cut-lists.ts';
 import { decodeEvent, splitBatch } from '../../src/prediction/observations/event-codec.ts';
 import { createPredictColumns } from '../../src/prediction/schema/columns.ts';
+import { parseLoad } from '../../src/prediction/scraper/gauges.ts';
 import { readTraceparent } from '../../src/telemetry/trace-id.ts';
 import { parseTargetUrl } from '../../src/webhooks/addresses/address-rules.ts';
 import { createLogParser } from '../../src/webhooks/git/read-commits.ts';
@@ -86,6 +91,7 @@ const header = repeated('headers', HEAD_BYTES, async (text) => {
   const caller = { header: () => `bearer ${text}`, isLoopback: false };
   await checkToken({ mode: 'on', verifyToken: () => Promise.resolve(undefined) }, caller, 'predict');
 });
+const languages = repeated('headers', HEAD_BYTES, negotiateLanguage);
 const noParameters = { values: new Map<string, string>(), inQuery: new Set<string>() };
 const basic = repeated('Basic', HEAD_BYTES, (text) =>
   readClient(`Basic ${text}`, noParameters as unknown as Parameters<typeof readClient>[1]),
@@ -113,6 +119,11 @@ const predictJson = repeated('JSON', BODY_BYTES, (text) =>
   readJsonRequest(parseJsonText(`{"inputs":[${text}{}]}`), createPredictColumns(64)),
 );
 const lines = repeated('JSON lines', BODY_BYTES, (text) => splitLines(new Uint8Array(Buffer.from(text, 'latin1'))));
+
+const rows = repeated('llm-d rows', BODY_BYTES, (text) => [...cutLists(`{"entries":[${text}{}]}`)]);
+const spans = repeated('spans', BODY_BYTES, (text) => [...readOtlpJson(parseJson(`{"resourceSpans":[${text}{}]}`))]);
+const spansOfBytes = repeated('spans', BODY_BYTES, (text) => readOtlpProtobuf(Buffer.from(text, 'latin1')));
+const metrics = repeated('metrics of servers', BODY_BYTES, (text) => parseLoad(`vllm:num_requests_running 1\n${text}`));
 
 /** A line may have 4 MiB, and files any length: what is linear shows with less. */
 const FILE_BYTES = MIB;
@@ -199,6 +210,9 @@ export const hostileInputs: readonly HostileInput[] = [
   header('spaces', ' '),
   header('separators', ';'),
   header('traces', '00-'),
+  languages('languages', 'a;q=0,'),
+  languages('weights of many digits', 'a;q=0.0'),
+  languages('separators', ';'),
   basic('padding', '='),
   basic('base64', 'AAAA'),
   basic('spaces', ' '),
@@ -223,6 +237,16 @@ export const hostileInputs: readonly HostileInput[] = [
   predict('unknown fields', '\x7a\x00'),
   lines('empty lines', '\n'),
   lines('lines that are not UTF-8', '\xff\n'),
+  rows('empty rows', '{},'),
+  rows('unknown fields', '{"a":[1]},'),
+  spans('empty resources', '{},'),
+  spans('spans', '{"scopeSpans":[{"spans":[{"name":"a","attributes":[{"key":"a"}]}]}]},'),
+  spansOfBytes('empty resources', '\x0a\x00'),
+  spansOfBytes('groups', '\x0b'),
+  metrics('samples', 'vllm:num_requests_running{a="b"} 1\n'),
+  metrics('names that go on', 'vllm:num_requests_running'),
+  metrics('labels without an end', 'vllm:num_requests_running{a="'),
+  metrics('spaces', ' '),
   jsonl('empty objects', '{}\n'),
   jsonl('brackets', '['),
   jsonl('rows', '{"pod_type":"a","input_token_length":1,"ttft_millis":1}\n'),
