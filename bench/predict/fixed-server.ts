@@ -1,6 +1,7 @@
 /** Our transport around an answer that was there before, after arithmetic of a given duration. */
 import { parseArgs } from 'node:util';
 import { openGrpcServer } from '../../src/grpc/listener/server.ts';
+import { createGarbageCounter, openCollector } from '../../src/memory/garbage.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { realWorld } from '../../src/world.ts';
@@ -34,6 +35,7 @@ const server = await openGrpcServer({
   log: createLog('warn'),
   metrics: createMetrics(),
   world: realWorld,
+  noteGarbage: createGarbageCounter(openCollector().collectYoung),
 });
 const roundsPerMicro = calibrate();
 serveReadings(server.port, (message) => {

@@ -1,6 +1,7 @@
 /** The server under load: the transport, the codec, the service and a predictor, in a process of its own. */
 import { parseArgs } from 'node:util';
 import { openGrpcServer } from '../../src/grpc/listener/server.ts';
+import { createGarbageCounter, openCollector } from '../../src/memory/garbage.ts';
 import { createPredictionService } from '../../src/prediction/api/prediction-service.ts';
 import { createPredictor } from '../../src/prediction/online/predictor.ts';
 import type { Predictor } from '../../src/prediction/schema/columns.ts';
@@ -51,6 +52,7 @@ const server = await openGrpcServer({
   log,
   metrics,
   world: realWorld,
+  noteGarbage: createGarbageCounter(openCollector().collectYoung),
 });
 serveReadings(server.port, (message) => {
   if (message === 'refit') learning?.start();

@@ -47,21 +47,17 @@ export class MemoryBudget {
 
   /** Without an owner, the bytes count, but ending calls would not give them back. */
   createAccount(owner?: AccountOwner): MemoryAccount {
-    return new MemoryAccount({
-      owner,
-      monotonicMs: this.#monotonicMs,
-      onChange: (account, change) => this.#change(account, change),
-    });
+    return new MemoryAccount({ owner, monotonicMs: this.#monotonicMs, onChange: this.#change });
   }
 
-  #change(account: MemoryAccount, change: number): void {
+  readonly #change = (account: MemoryAccount, change: number): void => {
     this.#bytes += change;
     if (account.owner !== undefined) {
       if (account.bytes > 0) this.#accounts.add(account);
       else this.#accounts.delete(account);
     }
     if (change > 0 && this.#bytes > this.maxBytes) this.#shed();
-  }
+  };
 
   #shed(): void {
     if (this.#isShedding) return;

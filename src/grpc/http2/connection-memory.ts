@@ -55,10 +55,11 @@ export class ConnectionMemory {
     this.#dependencies = dependencies;
     this.network = network;
     this.blocks = budget.blocks;
-    this.requests = budget.createAccount({ network, shed });
-    this.#answers = budget.createAccount({ network, shed });
+    const owner = { network, shed };
+    this.requests = budget.createAccount(owner);
+    this.#answers = budget.createAccount(owner);
     this.running = budget.createAccount();
-    this.#openCalls = budget.createAccount({ network, shed });
+    this.#openCalls = budget.createAccount(owner);
     const readBytes = (): number => this.#answers.bytes + this.running.bytes;
     this.callQueue = new CallQueue({ readBytes, share });
   }

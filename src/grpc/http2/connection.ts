@@ -7,7 +7,7 @@
  */
 import type { Socket } from 'node:net';
 import type { NoteGarbage } from '../../memory/garbage.ts';
-import type { BufferPool } from '../budget/buffer-pool.ts';
+import { BufferPool } from '../budget/buffer-pool.ts';
 import { endSocket, endSocketAfterFault, endSocketSoon } from '../budget/closing.ts';
 import type { LargeMessages } from '../budget/large-messages.ts';
 import type { MemoryBudget } from '../budget/memory-budget.ts';
@@ -49,6 +49,7 @@ const PREFACE_MS = 10_000;
 /** A client that does not answer the ping of a drain is not waited for. */
 const DRAIN_PING_MS = 1000;
 const DRAIN_REQUEST_MS = 3000;
+const GREETING = encodeGreeting();
 const PING_OF_DRAIN = Buffer.from('drainnow');
 const PING_OF_KEEPALIVE = Buffer.from('areyouon');
 
@@ -87,7 +88,7 @@ export class Http2Connection {
     socket.on('end', () => this.close());
     socket.on('close', () => this.#onClosed());
     this.#prefaceTimer = setTimeout(() => this.close(), PREFACE_MS).unref();
-    this.#sendSettings();
+    socket.write(GREETING);
   }
 
   #createMemory(): ConnectionMemory {
@@ -292,14 +293,16 @@ export class Http2Connection {
     this.sendWindows.clear();
     void this.#streams.endAll(this.share, (stream) => stream.receiveReset());
   }
+}
 
-  #sendSettings(): void {
-    this.writer.settings([
-      [SETTING.maxConcurrentStreams, MAX_STREAMS],
-      [SETTING.initialWindowSize, STREAM_WINDOW],
-      [SETTING.maxHeaderListSize, MAX_HEADER_BLOCK_BYTES],
-    ]);
-    this.writer.windowUpdate(0, CONNECTION_WINDOW - DEFAULT_WINDOW);
-    this.flush();
-  }
+/** Encoded once: a client that opens many connections and says nothing should cost little. */
+function encodeGreeting(): Buffer {
+  const writer = new FrameWriter(new BufferPool());
+  writer.settings([
+    [SETTING.maxConcurrentStreams, MAX_STREAMS],
+    [SETTING.initialWindowSize, STREAM_WINDOW],
+    [SETTING.maxHeaderListSize, MAX_HEADER_BLOCK_BYTES],
+  ]);
+  writer.windowUpdate(0, CONNECTION_WINDOW - DEFAULT_WINDOW);
+  return writer.copy();
 }

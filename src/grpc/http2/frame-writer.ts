@@ -49,6 +49,11 @@ export class FrameWriter {
     this.uint32(code);
   }
 
+  /** A copy of what was written, for frames that are sent to every client. */
+  copy(): Buffer {
+    return Buffer.from(this.#buffer.subarray(0, this.#length));
+  }
+
   head(length: number, type: number, flags: number, streamId: number): void {
     this.#reserve(FRAME_HEAD_BYTES);
     const buffer = this.#buffer;
