@@ -11,7 +11,7 @@ import { ENCRYPTED_MAILS } from '../mail/mail-store.ts';
 import { ENCRYPTED_IN_WEBHOOKS } from '../webhooks/management/hook-secrets-store.ts';
 
 export function createVaultCommand(): Command {
-  const command = new Command('vault').description('Check and rotate the keys that encrypt stored secrets');
+  const command = new Command('vault').description('Rotate the keys that encrypt stored secrets');
   command
     .command('reseal')
     .description(

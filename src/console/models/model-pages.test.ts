@@ -104,10 +104,13 @@ test('what gateways reported shows as accuracy, by server and as samples by load
   await saveTestVersion(service.store, 'm');
   const comparison = await readText(client, `${pathOf('m', 'promote')}&version=2`);
   assert.match(comparison, /Both predict the same 120 samples, the newest, each without what servers have shown since/);
-  assert.match(comparison, /TTFT no clear difference 120 (\d+(?:\.\d+)?) \1 0 0 – 0/);
+  assert.match(comparison, /TTFT no clear difference 120 (\d+(?:\.\d+)?) \1 0 0 to 0/);
   await client.submit(`${pathOf('m', 'promote')}&version=2`, '/models/promote', {});
   const way = await readText(client, pathOf('m', 'rollback'));
-  assert.match(way, /m@1 will answer again instead of m@2\. .*TTFT no clear difference 120 (\d+(?:\.\d+)?) \1 0 0 – 0/);
+  assert.match(
+    way,
+    /m@1 will answer again instead of m@2\. .*TTFT no clear difference 120 (\d+(?:\.\d+)?) \1 0 0 to 0/,
+  );
 });
 
 test('pages about models are there for administrators only, their forms neither', async (t) => {

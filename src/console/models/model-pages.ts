@@ -100,11 +100,21 @@ function describeScores(texts: ConsoleTexts, learned: readonly LearnedView[]): s
 function renderLineage(texts: ConsoleTexts, version: VersionView): Html {
   const { source, parameters, learned, checksum, sizeBytes } = version;
   const facts = Object.entries({ ...source, ...flatten(parameters) }).map(
-    ([name, value]) => html`<dt>${nameSource(texts, name)}</dt><dd>${formatValue(texts, value)}</dd>`,
+    ([name, value]) =>
+      html`<dt>${nameSource(texts, name)}</dt><dd>${isLogError(name) ? formatFactor(value) : formatValue(texts, value)}</dd>`,
   );
   return html`<div class="stack lineage"><dl class="facts">${facts}
 <dt>${texts.models.size}</dt><dd>${texts.models.bytes(sizeBytes)}</dd><dt>SHA-256</dt><dd><code>${checksum}</code></dd></dl>
 ${learned.length === 0 ? '' : renderLearned(texts, version)}</div>`;
+}
+
+/** Stored as the mean distance of logarithms. */
+function isLogError(name: string): boolean {
+  return name === 'championError' || name === 'challengerError';
+}
+
+function formatFactor(logError: unknown): string {
+  return typeof logError === 'number' ? `× ${Math.exp(logError).toFixed(2)}` : String(logError);
 }
 
 /** A loss has a kind and perhaps a number: `absolute`, `huber 0.1`. */

@@ -45,7 +45,7 @@ function renderTargets(texts: ConsoleTexts, { id, otherId, targets }: VersionCom
       texts.format.number(version.mape),
       texts.format.number(other.mape),
       formatPoints(difference.mean),
-      `${formatPoints(difference.low)} – ${formatPoints(difference.high)}`,
+      t.between(formatPoints(difference.low), formatPoints(difference.high)),
       texts.format.number(version.p90Coverage),
       texts.format.number(other.p90Coverage),
     ]),

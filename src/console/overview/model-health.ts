@@ -17,7 +17,7 @@ export function renderModelHealth(texts: ConsoleTexts, { models, modelCount }: M
     rows: models.flatMap((item) => listRows(texts, item)),
   });
   return html`<h2 id="models">${t.models}</h2><p class="soft">${t.modelsLead}</p>${table}
-<p><a href="/models">${t.allModels(modelCount)}</a></p>`;
+<p><a href="${modelCount === 1 && models[0] ? pathOfModel(models[0].name) : '/models'}">${t.allModels(modelCount)}</a></p>`;
 }
 
 function listRows(texts: ConsoleTexts, { name, servedVersion, targets }: ModelHealthView) {

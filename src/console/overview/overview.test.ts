@@ -32,6 +32,7 @@ test('the overview shows everyone their own webhooks, and an administrator all o
   const all = await waitForText(root!, /Attempts in the last hour 2 50 % accepted.*Latency models.* @1 .*TTFT \d/);
   assert.match(all, /Failing webhooks 1 .*Disabled webhooks 1 /);
   assert.ok(all.includes(`href="${failing}"`) && all.includes(`href="${disabled}"`));
+  assert.match(all, /href="\/models\/model\?name=[^"]+">To the model</);
   assert.match(all, /role="img" aria-label="Attempts a minute: 1 accepted, 1 failed"/);
 });
 

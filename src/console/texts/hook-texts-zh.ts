@@ -89,6 +89,7 @@ export const hookTextsZh: Texts<typeof hookTexts> = {
   disable: '停用',
   disabledNow: 'Webhook 已停用。新的投递将暂存七天。',
   settings: '设置',
+  changes: '此 Webhook 的变更及操作者',
   since: '创建于',
   showKey: '显示密钥',
   noKey: '没有密钥：接收端无法验证发送方。',

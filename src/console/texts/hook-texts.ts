@@ -94,6 +94,7 @@ export const hookTexts = {
   disable: 'Disable',
   disabledNow: 'The webhook is disabled. New deliveries are held for seven days.',
   settings: 'Settings',
+  changes: 'Changes of this webhook, and who made them',
   since: 'Created',
   showKey: 'Show the key',
   noKey: 'It has no key: the receiver cannot verify the sender.',

@@ -16,8 +16,8 @@ export const modelTextsZh: Texts<typeof modelTexts> = {
   },
   accuracy: '实时精度',
   accuracyLead:
-    '最近 24 小时所有进程的预测与上报延迟的对比。偏差大于 0：预测偏长。覆盖率：不超过 p90 的比例，目标为 90。',
-  noAccuracy: '最近 24 小时没有上报。',
+    '最近 24 小时所有进程的预测与上报延迟的对比，包括期间上线过的每个版本和先验模型。概览中只有线上版本的数据。偏差大于 0：预测偏长。覆盖率：不超过 p90 的比例，目标为 90。',
+  noAccuracy: '最近 24 小时没有网关上报延迟。“trivet observe”的数据用于训练，不参与对比。',
   overTime: '误差和覆盖率随时间的变化',
   podType: 'Pod 类型',
   allPodTypes: '全部',
@@ -29,7 +29,7 @@ export const modelTextsZh: Texts<typeof modelTexts> = {
   hours: (worst) => `最近 24 小时每小时的 MAPE，最差的一小时为 ${worst}%`,
   servers: '服务器',
   serversLead:
-    '偏移把服务器与同池服务器相比较，由线上版本训练得到：× 1.20 表示慢五分之一。误差统计最近 24 小时的上报。',
+    '偏移把服务器与同池服务器相比较，由线上版本训练得到：× 1.20 表示慢五分之一；“–”表示该版本没有得出偏移。误差统计最近 24 小时的上报，包括期间上线过的每个版本。',
   noServers: '还没有服务器上报。',
   noServer: '（无地址）',
   moreServers: (count) => `还有 ${formatCount(count)} 台。`,
@@ -48,7 +48,8 @@ export const modelTextsZh: Texts<typeof modelTexts> = {
   never: '从未读取',
   states: { fresh: '最新', stale: '已过期', refused: '被拒绝' },
   loads: '按负载统计的样本',
-  loadsLead: '下次训练所用的最新 10,000 个样本。样本很少的负载根据其他负载预测。',
+  loadsLead:
+    '下次训练所用的最新 10,000 个样本。一个样本含有 TTFT、TPOT 或两者：以三个事件上报的请求产生两个样本。样本很少的负载根据其他负载预测。',
   noSamples: '还没有样本：此模型由文件训练，或正在等待上报。',
   fields: {
     num_request_waiting: '等待中的请求',
@@ -79,8 +80,8 @@ export const modelTextsZh: Texts<typeof modelTexts> = {
     observed: '观测行数',
     lastSampleId: '最新观测',
     judgedRows: '用于比较两个版本的行数',
-    championError: '上一版本的误差',
-    challengerError: '此版本的误差',
+    championError: '观测值与上一版本预测值的平均倍数',
+    challengerError: '观测值与此版本预测值的平均倍数',
     imported: '导入',
     statistic: '预测所用的统计量',
     trees: '最大树数',
@@ -109,7 +110,7 @@ export const modelTextsZh: Texts<typeof modelTexts> = {
   comparison: '两个版本在相同样本上的对比',
   comparisonLead: (rows, learned) =>
     [
-      `两个版本都预测相同的 ${formatCount(rows)} 个最新样本，均不使用服务器此后的表现。`,
+      `两个版本都预测相同的 ${formatCount(rows)} 个最新样本，均不使用服务器此后的表现。一个样本含有 TTFT、TPOT 或两者。`,
       ...learned.map(([id, count]) => `${id} 训练时可能用过其中的 ${formatCount(count)} 个，因此结果偏乐观。`),
     ].join(''),
   noComparison: '还没有样本：无法对比这两个版本。',

@@ -15,8 +15,9 @@ export const modelTexts = {
   } as Readonly<Record<string, string>>,
   accuracy: 'Live accuracy',
   accuracyLead:
-    'Predictions of the last 24 hours beside the reported latencies, of all processes. Bias above 0: predictions are too long. Coverage: the share at or below the p90; its target is 90.',
-  noAccuracy: 'Nothing was reported in the last 24 hours.',
+    'Predictions of the last 24 hours beside the reported latencies, of all processes, and of every version that was served, the prior too. The overview has the served version alone. Bias above 0: predictions are too long. Coverage: the share at or below the p90; its target is 90.',
+  noAccuracy:
+    'No gateway reported a latency in the last 24 hours. Rows of “trivet observe” are learned from, and are not compared.',
   overTime: 'Error and coverage over time',
   podType: 'Pod type',
   allPodTypes: 'all',
@@ -28,7 +29,7 @@ export const modelTexts = {
   hours: (worst: string) => `MAPE of each of the last 24 hours, ${worst} % in the worst`,
   servers: 'Servers',
   serversLead:
-    'The offset compares a server with its pool, as the served version learned it: × 1.20 is a fifth slower. Errors cover the reports of the last 24 hours.',
+    'The offset compares a server with its pool, as the served version learned it: × 1.20 is a fifth slower; – means that it has learned no offset. Errors cover the reports of the last 24 hours, of every version that was served.',
   noServers: 'No server has been reported yet.',
   noServer: '(no address)',
   moreServers: (count: number) => `And ${formatCount(count)} more.`,
@@ -47,7 +48,8 @@ export const modelTexts = {
   never: 'never read',
   states: { fresh: 'fresh', stale: 'stale', refused: 'refused' },
   loads: 'Samples by load',
-  loadsLead: 'The newest 10,000 samples of the next training. A load with few samples is predicted from the others.',
+  loadsLead:
+    'The newest 10,000 samples of the next training. A sample has a TTFT, a TPOT or both: a request that is reported in three events gives two. A load with few samples is predicted from the others.',
   noSamples: 'No samples yet: this model was trained from files, or waits for reports.',
   fields: {
     num_request_waiting: 'Requests waiting',
@@ -78,8 +80,8 @@ export const modelTexts = {
     observed: 'Observed rows',
     lastSampleId: 'Newest observation',
     judgedRows: 'Rows that both versions were compared on',
-    championError: 'Error of the previous version',
-    challengerError: 'Error of this version',
+    championError: 'Mean factor between times and the version before',
+    challengerError: 'Mean factor between times and this version',
     imported: 'Imported',
     statistic: 'Statistic of the answers',
     trees: 'Maximum trees',
@@ -108,7 +110,7 @@ export const modelTexts = {
   comparison: 'Both versions on the same samples',
   comparisonLead: (rows: number, learned: readonly (readonly [id: string, rows: number])[]) =>
     [
-      `Both predict the same ${plural(rows, 'sample', 'samples')}, the newest, each without what servers have shown since.`,
+      `Both predict the same ${plural(rows, 'sample', 'samples')}, the newest, each without what servers have shown since. A sample has a TTFT, a TPOT or both.`,
       ...learned.map(([id, count]) => `${id} may have learned from ${formatCount(count)} of them, which flatters it.`),
     ].join(' '),
   noComparison: 'No samples yet: there is nothing to compare the versions on.',

@@ -64,7 +64,7 @@ export const overviewTextsZh: Texts<typeof overviewTexts> = {
   reports: '上报数',
   modelsLead:
     '实时：线上版本最近 24 小时的预测相对于上报延迟的误差。承诺：线上版本训练时在留出数据上的误差，以及 p90 的名义覆盖率。',
-  allModels: (count) => `全部 ${formatCount(count)} 个模型`,
+  allModels: (count) => (count === 1 ? '打开此模型' : `全部 ${formatCount(count)} 个模型`),
   prior: '先验模型',
   next: '下一步',
   steps: {

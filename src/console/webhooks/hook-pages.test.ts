@@ -13,9 +13,14 @@ import {
 } from '../../../test/support/hook-pages.ts';
 
 test('a webhook is made, tested, changed, given another key and none, switched off and on, and deleted', async (t) => {
-  const { client, receiver } = await startHookPages(t);
+  const { service, client, receiver } = await startHookPages(t);
   const path = await createHook(client, receiver.url, { note_events: '1' });
   assert.match(textOf(await client.get(`${path}?done=created`)), /nothing sent yet.*The webhook is created/);
+
+  assert.doesNotMatch((await client.get(path)).body, /admin\/activity/, 'the audit log is for administrators');
+  await service.addUser('root', true);
+  const changes = (await (await service.openAs('root')).get(path)).body;
+  assert.match(changes, /href="\/admin\/activity\?repository=ada%2Fdoors&amp;hook=1">Changes of this webhook/);
 
   const tested = await pressButton(client, path, 'test');
   assert.match(tested.location ?? '', /\/deliveries\/\d+\?done=tested$/);

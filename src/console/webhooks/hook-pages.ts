@@ -99,6 +99,8 @@ export interface HookPageView {
   readonly done: string | undefined;
   readonly mistake: Mistake | undefined;
   readonly csrfToken: string;
+  /** Administrators alone may read the audit log. */
+  readonly isAdmin: boolean;
 }
 
 export function renderHook(texts: ConsoleTexts, view: HookPageView): Html {
@@ -119,7 +121,7 @@ ${hook.disabled_at === null ? html`<form method="post" action="${path}/disable">
 <div data-part="day">${renderLastDay(texts, hook)}</div>
 <section class="stack" data-part="deliveries" aria-labelledby="deliveries"><h2 id="deliveries">${t.recent}</h2>
 ${view.deliveries.length === 0 ? html`<p class="empty">${texts.deliveries.noneYet}</p>` : html`${renderDeliveryList(texts, view.deliveries, { hookPath: path })}<p><a class="button plain quiet" href="${path}/deliveries">${t.allDeliveries}</a></p>`}</section>
-${renderSettings(texts, hook)}${renderKey(texts, view, path)}${renderReplay(texts, view, path)}${renderDelete(texts, view, path)}`;
+${renderSettings(texts, view)}${renderKey(texts, view, path)}${renderReplay(texts, view, path)}${renderDelete(texts, view, path)}`;
 }
 
 function renderTrouble(
@@ -175,12 +177,14 @@ function excerpt(text: string): string {
   return text.length <= EXCERPT_LENGTH ? text : `${text.slice(0, EXCERPT_LENGTH)} …`;
 }
 
-function renderSettings(texts: ConsoleTexts, hook: HookView): Html {
+function renderSettings(texts: ConsoleTexts, { repository, hook, isAdmin }: HookPageView): Html {
   const t = texts.hooks;
+  const changes = new URLSearchParams({ repository: repository.full_name, hook: String(hook.id) }).toString();
   return html`<section class="card stack" aria-labelledby="settings"><h2 id="settings">${t.settings}</h2>
 <dl class="facts"><dt>${t.events}</dt><dd>${listKinds(texts, hook).join(', ')}</dd>
 <dt>${t.proof}</dt><dd>${hook.encryption_type === 1 ? t.signature : t.password}</dd>
-<dt>${t.profile}</dt><dd>${hook.profile}</dd><dt>${t.since}</dt><dd>${texts.format.date(Date.parse(hook.created_at))}</dd></dl></section>`;
+<dt>${t.profile}</dt><dd>${hook.profile}</dd><dt>${t.since}</dt><dd>${texts.format.date(Date.parse(hook.created_at))}</dd></dl>
+${isAdmin ? html`<p><a href="/admin/activity?${changes}">${t.changes}</a></p>` : ''}</section>`;
 }
 
 function renderKey(texts: ConsoleTexts, { hook, mistake, csrfToken }: HookPageView, path: string): Html {

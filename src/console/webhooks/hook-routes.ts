@@ -115,7 +115,7 @@ async function showHook(request: PageRequest, { repository, hook }: Reached, mis
         keyless: t.keyRemoved,
         'sent-waiting': t.waitingSent,
       });
-  const { csrfToken } = request.session;
+  const { csrfToken, user } = request.session;
   const content = renderHook(texts, {
     repository,
     hook: view,
@@ -123,6 +123,7 @@ async function showHook(request: PageRequest, { repository, hook }: Reached, mis
     done,
     mistake,
     csrfToken,
+    isAdmin: user.isAdmin,
   });
   return showView(request, {
     title: t.number(view.id),

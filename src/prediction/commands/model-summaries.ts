@@ -42,3 +42,8 @@ function formatImported({ podType, target, imported }: TargetSummary): string[] 
   const names = Object.entries(features).map(([name, from]) => (name === from ? name : `${name}=${from}`));
   return [`  ${target.toUpperCase()} (${podType}) by ${library}, in ${says}, from ${names.join(', ')}`];
 }
+
+/** `0.73` → `× 2.08`: a mean distance of logarithms as the factor that it stands for. */
+export function formatLogError(logError: unknown): string {
+  return typeof logError === 'number' ? `× ${Math.exp(logError).toFixed(2)}` : String(logError);
+}

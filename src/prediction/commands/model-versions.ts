@@ -8,7 +8,7 @@ import type { TargetSummary } from '../model/describe-model.ts';
 import { formatModelId } from '../schema/model-name.ts';
 import { PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';
 import type { OutputOptions } from './model.ts';
-import { formatSummaries } from './model-summaries.ts';
+import { formatLogError, formatSummaries } from './model-summaries.ts';
 import type { OpenModels } from './open-models.ts';
 
 export function addVersionCommands(model: Command, open: OpenModels): void {
@@ -151,7 +151,7 @@ function formatLive({ live }: VersionJson): string {
     const { rows: times, mape, mdape, bias, p90Coverage } = scores;
     return [[target.toUpperCase(), times, ...[mape, mdape, bias, p90Coverage].map((value) => value.toFixed(1))]];
   });
-  if (rows.length === 0) return 'It predicted nothing that was reported in the last 24 hours';
+  if (rows.length === 0) return 'No gateway reported a latency that this version predicted in the last 24 hours';
   const columns = ['live, 24 hours', 'times', 'MAPE %', 'MdAPE %', 'bias %', 'p90 coverage %'];
   return formatTable(columns, rows);
 }
@@ -169,10 +169,27 @@ function readLineage({ lineage }: VersionJson): Lineage {
   return { learned: [], ...(lineage as Partial<Lineage>) };
 }
 
-/** `judgedRows: 1408` → `judged rows 1408`; what is empty is left out. */
+const FACT_NAMES: Readonly<Record<string, string>> = {
+  judgedRows: 'rows that both versions were compared on',
+  championError: 'mean factor between times and the version before',
+  challengerError: 'mean factor between times and this version',
+  lastSampleId: 'id of the newest sample',
+};
+
+const LOG_ERRORS: ReadonlySet<string> = new Set(['championError', 'challengerError']);
+
+/** `learningRate` → `learning rate`. */
+function nameAsWords(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+}
+
+/** What is empty is left out. */
 function listFacts(facts: Facts): Cell[][] {
   return Object.entries(facts)
-    .map(([name, value]) => [name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`), formatFact(value)])
+    .map(([name, value]) => [
+      FACT_NAMES[name] ?? nameAsWords(name),
+      LOG_ERRORS.has(name) ? formatLogError(value) : formatFact(value),
+    ])
     .filter(([, text]) => text !== '');
 }
 

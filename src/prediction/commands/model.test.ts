@@ -46,6 +46,7 @@ test('a model is trained, asked, moved to another name and rolled back', async (
   const { stdout: facts } = await runTrivet(['model', 'show', 'm'], { env });
   assert.match(facts, /^version +m@1\nserved +yes\n/);
   assert.match(facts, /^parameter +value$[\s\S]*^trees +200$[\s\S]*^l2 +3$/m);
+  assert.match(facts, /^mean factor between times and the version before +× \d+\.\d\d$/m);
   assert.match(facts, /^physics: ms for one +TTFT \(all\) +TPOT \(all\)$/m);
   const table = (await runTrivet(['model', 'list', '--model', 'm'], { env })).stdout;
   assert.match(
