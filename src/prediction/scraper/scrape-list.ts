@@ -1,5 +1,7 @@
 /** Which servers are scraped, as an operator writes it: `URL` or `NAME=URL`, with commas or line ends between them. */
+import { isIP } from 'node:net';
 import { Failure } from '../../errors.ts';
+import { isScrapeAddress } from './scrape-addresses.ts';
 
 export interface ScrapeEntry {
   /** What callers send as `server_ip`; its address stands for it when undefined. */
@@ -38,5 +40,11 @@ function parseEntry(entry: string): ScrapeEntry {
     );
   if (name !== undefined && Buffer.byteLength(name) > MAX_NAME_BYTES)
     throw new Failure('invalid', `Cannot read PREDICTION_SCRAPE: a name must have at most ${MAX_NAME_BYTES} bytes`);
+  const host = url.hostname.replace(/^\[|\]$/g, '');
+  if (isIP(host) !== 0 && !isScrapeAddress(host))
+    throw new Failure(
+      'invalid',
+      `Cannot read PREDICTION_SCRAPE: a server must not have a link-local, multicast, reserved or metadata address, got "${host}"`,
+    );
   return { name: name?.trim(), url };
 }

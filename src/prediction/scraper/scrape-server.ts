@@ -1,24 +1,34 @@
 /** One request for the metrics of a server, within bounds of time and bytes. Redirects are not followed. */
+import { isIP, type LookupFunction } from 'node:net';
 import { Agent, request } from 'undici';
 import { Failure } from '../../errors.ts';
 import { parseLoad, type ScrapedLoad } from './gauges.ts';
 import type { ScrapeTarget } from './scrape-targets.ts';
 
+/** Where a server is asked, and what the request calls it. */
+export type ScrapePlace = Pick<ScrapeTarget, 'host'> & { readonly url: URL };
+
 export interface ServerScraper {
   /** Rejects when there is no whole answer in time, or it does not show a load. */
-  scrape(target: ScrapeTarget): Promise<ScrapedLoad>;
+  scrape(place: ScrapePlace): Promise<ScrapedLoad>;
   close(): Promise<void>;
 }
 
 /** vLLM exposes some 100 KiB. */
 const MAX_BYTES = 2_097_152;
 
-export function createServerScraper(timeoutMs: number): ServerScraper {
+export interface ServerScraperOptions {
+  readonly timeoutMs: number;
+  /** The known addresses of a host. */
+  readonly findAddresses: (host: string) => readonly string[];
+}
+
+export function createServerScraper({ timeoutMs, findAddresses }: ServerScraperOptions): ServerScraper {
   const agent = new Agent({
     connections: 1,
     pipelining: 1,
     maxResponseSize: MAX_BYTES,
-    connect: { timeout: timeoutMs },
+    connect: { timeout: timeoutMs, lookup: createLookup(findAddresses) },
   });
   return {
     async scrape({ url, host }) {
@@ -34,6 +44,16 @@ export function createServerScraper(timeoutMs: number): ServerScraper {
       return parseLoad(await readBounded(body));
     },
     close: () => agent.destroy(),
+  };
+}
+
+/** What a socket asks for the addresses of a name. It never asks a resolver, which may hang. */
+function createLookup(findAddresses: (host: string) => readonly string[]): LookupFunction {
+  return (host, { all }, answer) => {
+    const found = findAddresses(host).map((address) => ({ address, family: isIP(address) }));
+    const [first] = found;
+    if (first === undefined) return answer(new Error(`no address of "${host}" is known`), []);
+    return all === true ? answer(null, found) : answer(null, first.address, first.family);
   };
 }
 

@@ -1,18 +1,17 @@
 /**
- * The servers to scrape now: the list, read again when its file changes, and its names resolved again now and then. A
- * name of several addresses, as a headless service of Kubernetes has, is several servers.
+ * The servers to scrape now: the list, read again when its file changes, with the addresses of its hosts. A host of several
+ * addresses, as a headless service of Kubernetes has, is several servers unless the list gives it one name.
  */
-import { lookup } from 'node:dns/promises';
 import { open, stat } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import { describeError, Failure } from '../../errors.ts';
 import type { Log } from '../../telemetry/log.ts';
-import type { World } from '../../world.ts';
+import type { HostAddresses } from './host-addresses.ts';
 import { parseScrapeList, type ScrapeEntry } from './scrape-list.ts';
 
 export interface ScrapeTarget {
-  /** Where to ask. */
-  readonly url: URL;
+  /** Where to ask; undefined while no address of its host is known. */
+  readonly url: URL | undefined;
   /** The host of the list, for the header of the request. */
   readonly host: string;
   /** What callers may call it; the first is shown. */
@@ -27,24 +26,20 @@ export interface TargetList {
 export interface TargetListDependencies {
   /** A list of servers, or the path of a file that has one. */
   readonly source: string;
-  readonly world: Pick<World, 'monotonicMs'>;
+  readonly addresses: HostAddresses;
   readonly log: Log;
 }
 
-const RESOLVE_EVERY_MS = 30_000;
 const MAX_FILE_BYTES = 1_048_576;
-/** The most addresses of one name. */
-const MAX_ADDRESSES = 256;
 
-export function createTargetList({ source, world, log }: TargetListDependencies): TargetList {
+export function createTargetList({ source, addresses, log }: TargetListDependencies): TargetList {
   const isFile = !source.includes('://');
   let entries: readonly ScrapeEntry[] | undefined;
   let version = '';
   let targets: readonly ScrapeTarget[] = [];
-  let resolvedAtMs = Number.NEGATIVE_INFINITY;
+  let targetsOfChange = -1;
   /** The list is read at every interval: one line for each reason. */
   let loggedReason = '';
-  const resolve = createResolver(log);
 
   /** True when the list is another one than before. */
   async function readList(): Promise<boolean> {
@@ -74,45 +69,34 @@ export function createTargetList({ source, world, log }: TargetListDependencies)
   return {
     async read() {
       const isChanged = await readListAgain();
-      const isDue = world.monotonicMs() - resolvedAtMs >= RESOLVE_EVERY_MS;
-      if (!isChanged && !isDue) return targets;
-      resolvedAtMs = world.monotonicMs();
-      const next = dropSharedNames(await resolveAll(entries ?? [], resolve));
+      const listed = entries ?? [];
+      addresses.refresh(listed.flatMap((entry) => findHostToResolve(entry) ?? []));
+      if (!isChanged && targetsOfChange === addresses.changes) return targets;
+      targetsOfChange = addresses.changes;
+      const next = dropSharedNames(listed.flatMap((entry) => listTargets(entry, addresses.find)));
       if (describe(next) !== describe(targets)) targets = next;
       return targets;
     },
   };
 }
 
-type Resolve = (host: string) => Promise<readonly string[]>;
-
-function createResolver(log: Log): Resolve {
-  /** The last addresses of a name: while the resolver fails, servers stay. */
-  const known = new Map<string, readonly string[]>();
-  return async (host) => {
-    try {
-      const found = await lookup(host, { all: true });
-      known.set(
-        host,
-        found.slice(0, MAX_ADDRESSES).map(({ address }) => address),
-      );
-    } catch (err) {
-      log.warn({ host, err }, 'Cannot resolve a server to scrape');
-    }
-    return known.get(host) ?? [];
-  };
+function findHostToResolve({ url }: ScrapeEntry): string | undefined {
+  return isIP(trimBrackets(url.hostname)) === 0 ? url.hostname : undefined;
 }
 
-async function resolveAll(entries: readonly ScrapeEntry[], resolve: Resolve): Promise<ScrapeTarget[]> {
-  const resolved: ScrapeTarget[] = [];
-  // One after the other: a resolver that hangs holds one thread of the process, not all of them.
-  for (const entry of entries) {
-    const host = entry.url.hostname.replace(/^\[|\]$/g, '');
-    // The certificate has the name, so an https server is called by its name.
-    if (entry.url.protocol === 'https:' || isIP(host) !== 0) resolved.push(toTarget(entry, host));
-    else for (const address of await resolve(host)) resolved.push(toTarget(entry, address));
-  }
-  return resolved;
+function listTargets(entry: ScrapeEntry, find: (host: string) => readonly string[]): ScrapeTarget[] {
+  const host = findHostToResolve(entry);
+  if (host === undefined) return [toTarget(entry, trimBrackets(entry.url.hostname))];
+  const found = find(host);
+  // It is on the list all the same: a row that needs its load is omitted, instead of answered as if it were idle.
+  if (found.length === 0) return [{ ...toTarget(entry, host), url: undefined }];
+  // Called by its name: it is one server, and the certificate has the name.
+  if (entry.name !== undefined || entry.url.protocol === 'https:') return [toTarget(entry, host)];
+  return found.map((address) => toTarget(entry, address));
+}
+
+function trimBrackets(hostname: string): string {
+  return hostname.replace(/^\[|\]$/g, '');
 }
 
 function toTarget({ name, url }: ScrapeEntry, address: string): ScrapeTarget {

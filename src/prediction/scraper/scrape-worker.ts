@@ -22,13 +22,15 @@ export interface ScrapeWorkerDependencies {
 }
 
 const MAX_AT_ONCE = 32;
+/** A server, and where to ask it. */
+type Listed = readonly [target: ScrapeTarget, server: ScrapedServer];
 /** Every series is written at each scrape of our own metrics. */
 const MAX_LABELS = 256;
 
 export interface ScrapeWorker extends Worker {
   /** Throws `invalid` when the list cannot be read; call before the start. */
   readonly readList: () => Promise<void>;
-  /** One scrape of every server. */
+  /** One scrape of every server, of those that failed too. */
   scrapeAll(signal: AbortSignal): Promise<void>;
 }
 
@@ -36,6 +38,8 @@ export function createScrapeWorker(dependencies: ScrapeWorkerDependencies): Scra
   const { list, loads, scraper, world, log } = dependencies;
   const { scrapeOne, forgetFailures } = createServerScraper(dependencies);
   let targets: readonly ScrapeTarget[] = [];
+  /** The scrapes of servers that failed last, while they are under way. */
+  let retries: Promise<void> | undefined;
 
   async function readList(): Promise<void> {
     const next = await list.read();
@@ -46,24 +50,43 @@ export function createScrapeWorker(dependencies: ScrapeWorkerDependencies): Scra
     log.info({ servers: next.length }, 'Read the list of servers to scrape');
   }
 
-  async function scrapeAll(signal: AbortSignal): Promise<void> {
-    await readList();
-    const { servers } = loads;
+  async function scrapeEach(listed: readonly Listed[], signal: AbortSignal): Promise<void> {
     let next = 0;
     const work = async (): Promise<void> => {
-      for (let i = next++; i < targets.length && !signal.aborted; i = next++) await scrapeOne(targets[i]!, servers[i]!);
+      for (let i = next++; i < listed.length && !signal.aborted; i = next++) await scrapeOne(...listed[i]!);
     };
-    await Promise.all(Array.from({ length: Math.min(MAX_AT_ONCE, targets.length) }, work));
+    await Promise.all(Array.from({ length: Math.min(MAX_AT_ONCE, listed.length) }, work));
   }
 
-  const worker = createRoundWorker({ name: 'scraper', restMs: dependencies.intervalMs, world, log, round: scrapeAll });
+  /** Waits for servers that answered last: many that hang would delay these until their numbers are too old. */
+  async function scrapeRound(signal: AbortSignal): Promise<void> {
+    await readList();
+    const listed = targets.map((target, i) => [target, loads.servers[i]!] as const);
+    retries ??= scrapeEach(
+      listed.filter(([, { failure }]) => failure !== undefined),
+      signal,
+    ).finally(() => {
+      retries = undefined;
+    });
+    await scrapeEach(
+      listed.filter(([, { failure }]) => failure === undefined),
+      signal,
+    );
+  }
+
+  const { intervalMs: restMs } = dependencies;
+  const worker = createRoundWorker({ name: 'scraper', restMs, world, log, round: scrapeRound });
   return {
     ...worker,
     readList,
-    scrapeAll,
+    async scrapeAll(signal) {
+      await scrapeRound(signal);
+      await retries;
+    },
     async stop() {
       await scraper.close();
       await worker.stop();
+      await retries;
     },
   };
 }
@@ -74,10 +97,15 @@ function createServerScraper(dependencies: ScrapeWorkerDependencies) {
   const scrapes = createScrapeMetrics(dependencies);
   const failing = new Set<ScrapedServer>();
 
-  async function scrapeOne(target: ScrapeTarget, server: ScrapedServer): Promise<void> {
+  async function scrapeOne({ url, host }: ScrapeTarget, server: ScrapedServer): Promise<void> {
+    if (url === undefined) {
+      // Not logged: the lookup that failed was, and the first one may be under way.
+      server.failure = { reason: `no address of "${host}" is known`, isAnswered: false };
+      return;
+    }
     const startedMs = world.monotonicMs();
     try {
-      server.load = await scraper.scrape(target);
+      server.load = await scraper.scrape({ url, host });
       server.atMs = startedMs;
       server.failure = undefined;
       scrapes.inc({ outcome: 'ok' });

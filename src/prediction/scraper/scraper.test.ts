@@ -8,11 +8,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { Registry } from 'prom-client';
+import { waitUntil } from '../../../test/support/wait-until.ts';
 import { createLog } from '../../telemetry/log.ts';
 import { realWorld, type World } from '../../world.ts';
 import { createPredictColumns } from '../schema/columns.ts';
 import { fillMetrics } from '../schema/input-fields.ts';
 import type { DispatchedEvent, ObservationEvent, ObservedInput } from '../schema/observation-event.ts';
+import { createHostAddresses, type LookUp } from './host-addresses.ts';
 import { parseScrapeList } from './scrape-list.ts';
 import { createServerScraper } from './scrape-server.ts';
 import { createTargetList } from './scrape-targets.ts';
@@ -47,12 +49,13 @@ async function startServer(answer: RequestListener): Promise<TestServer> {
 const TIMEOUT_MS = 500;
 const STALE_MS = 5000;
 
-function open(source: string, world: World = realWorld) {
+function open(source: string, { world = realWorld, lookUp }: { world?: World; lookUp?: LookUp } = {}) {
   const metrics = new Registry();
   const log = createLog('silent');
   const loads = createScrapedLoads(STALE_MS);
-  const scraper = createServerScraper(TIMEOUT_MS);
-  const list = createTargetList({ source, world, log });
+  const addresses = createHostAddresses({ world, log, ...(lookUp && { lookUp }) });
+  const scraper = createServerScraper({ timeoutMs: TIMEOUT_MS, findAddresses: addresses.find });
+  const list = createTargetList({ source, addresses, log });
   const worker = createScrapeWorker({ list, loads, scraper, intervalMs: 100, world, log, metrics });
   return { loads, worker, metrics, [Symbol.asyncDispose]: () => worker.stop() };
 }
@@ -137,7 +140,7 @@ test('numbers that are too old leave rows out, until the server answers again', 
     (_request, response) => void (isUp ? response.end(METRICS) : response.destroy()),
   );
   let nowMs = 1000;
-  await using opened = open(`s=${server.url}`, { ...realWorld, monotonicMs: () => nowMs });
+  await using opened = open(`s=${server.url}`, { world: { ...realWorld, monotonicMs: () => nowMs } });
   const fill = () => {
     const columns = askAbout(['s']);
     return [opened.loads.fillColumns(columns, nowMs), columns.kvCacheUsage[0]];
@@ -191,7 +194,7 @@ test('a list that stays wrong is logged once', async () => {
     writeFileSync(file, '# no server yet\n');
     const lines: string[] = [];
     const log = createLog('error', { write: (line) => lines.push(line) });
-    const list = createTargetList({ source: file, world: realWorld, log });
+    const list = createTargetList({ source: file, addresses: createHostAddresses({ world: realWorld, log }), log });
     await list.read();
     writeFileSync(file, 'ftp://nowhere\n');
     for (let turn = 0; turn < 3; turn++) await list.read();
@@ -204,12 +207,65 @@ test('a list that stays wrong is logged once', async () => {
   }
 });
 
+/** Scrapes until the loads are as they should be: names are looked up beside the scrapes. */
+async function scrapeUntil({ worker, loads }: ReturnType<typeof open>, holds: (running: unknown[]) => boolean) {
+  await waitUntil(async () => {
+    await worker.scrapeAll(never);
+    return holds(loads.servers.map(({ load }) => load?.running));
+  });
+}
+
 test('a name is resolved, and stands for its address too', async () => {
   await using server = await startServer((_request, response) => response.end(METRICS));
   await using opened = open(`http://localhost:${server.port}/metrics`);
-  await opened.worker.scrapeAll(never);
+  await scrapeUntil(opened, (running) => running.includes(12));
   const found = opened.loads.servers.find(({ load }) => load !== undefined);
   assert.ok(found?.names.includes(`127.0.0.1:${server.port}`));
+});
+
+test('a host of several addresses that the list gives a name is one server, asked where it answers', async () => {
+  const hosts: (string | undefined)[] = [];
+  await using server = await startServer((request, response) => {
+    hosts.push(request.headers.host);
+    response.end(METRICS);
+  });
+  await using opened = open(`gpu=http://gpu.test:${server.port}/metrics`, {
+    lookUp: async () => ['::1', '127.0.0.1'],
+  });
+  await scrapeUntil(opened, (running) => running[0] === 12);
+  assert.deepEqual(
+    opened.loads.servers.map(({ names }) => names),
+    [['gpu']],
+  );
+  assert.equal(hosts[0], `gpu.test:${server.port}`);
+});
+
+test('rows of a server whose name is not resolved are omitted, and a resolver that hangs delays no scrape', async () => {
+  await using good = await startServer((_request, response) => response.end(METRICS));
+  await using opened = open(`lost=http://lost.test/metrics,good=${good.url}`, { lookUp: () => new Promise(() => {}) });
+  await opened.worker.scrapeAll(never);
+  const columns = askAbout(['lost', 'good']);
+  assert.equal(opened.loads.fillColumns(columns, realWorld.monotonicMs()), 1);
+  assert.deepEqual(Array.from(columns.kvCacheUsage), [Number.NaN, 0.25]);
+  assert.equal(opened.loads.servers[0]?.failure?.reason, 'no address of "lost.test" is known');
+});
+
+test('servers that hang do not delay those that answer', async () => {
+  let hanging = 0;
+  await using silent = await startServer(() => void hanging++);
+  let answered = 0;
+  await using good = await startServer((_request, response) => {
+    answered++;
+    response.end(METRICS);
+  });
+  // Three times as many as are asked at once: a round that waits for all of them takes three timeouts.
+  const many = Array.from({ length: 96 }, (_, i) => `silent${i}=${silent.url}`);
+  await using opened = open([...many, `good=${good.url}`].join());
+  await opened.worker.scrapeAll(never);
+  const [hungBefore, answeredBefore] = [hanging, answered];
+  opened.worker.start();
+  await waitUntil(() => answered - answeredBefore >= 5);
+  assert.ok(hanging - hungBefore < 3 * 96, `${hanging - hungBefore} requests hung meanwhile`);
 });
 
 const lists: [title: string, text: string, message: RegExp][] = [
@@ -217,6 +273,12 @@ const lists: [title: string, text: string, message: RegExp][] = [
   ['no address', 'vllm-0', /a server must be/],
   ['a password', 'http://a:b@c/metrics', /a server must be/],
   ['a name twice', 'a=http://b/metrics,a=http://c/metrics', /"a" must name one server, got several/],
+  [
+    'the address of credentials',
+    'http://169.254.169.254/latest',
+    /must not have a link-local, .*got "169.254.169.254"/,
+  ],
+  ['a multicast address', 'gpu=http://[ff02::1]:8000/metrics', /link-local, multicast, .*got "ff02::1"/],
   ['too many', 'http://a/metrics,'.repeat(4097), /at most 4096 servers/],
 ];
 for (const [title, text, message] of lists)

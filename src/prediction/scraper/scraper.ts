@@ -6,6 +6,7 @@ import type { Worker } from '../../workers/worker.ts';
 import type { World } from '../../world.ts';
 import type { PredictColumns } from '../schema/columns.ts';
 import type { EventRefusal, ObservationEvent, ObservationSink } from '../schema/observation-event.ts';
+import { createHostAddresses } from './host-addresses.ts';
 import { createServerScraper } from './scrape-server.ts';
 import { createTargetList } from './scrape-targets.ts';
 import { createScrapeWorker } from './scrape-worker.ts';
@@ -35,11 +36,12 @@ export interface Scraper {
 export function createScraper(dependencies: ScraperDependencies): Scraper {
   const { world, metrics } = dependencies;
   const loads = createScrapedLoads(dependencies.staleAfterMs);
+  const addresses = createHostAddresses(dependencies);
   const worker = createScrapeWorker({
     ...dependencies,
-    list: createTargetList(dependencies),
+    list: createTargetList({ ...dependencies, addresses }),
     loads,
-    scraper: createServerScraper(dependencies.timeoutMs),
+    scraper: createServerScraper({ timeoutMs: dependencies.timeoutMs, findAddresses: addresses.find }),
   });
   const staleRows = new Counter({
     name: 'trivet_prediction_scrape_stale_rows_total',

@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
+import { createLog } from '../../telemetry/log.ts';
+import { createHostAddresses, type LookUp } from './host-addresses.ts';
+import { isScrapeAddress } from './scrape-addresses.ts';
+import { createTargetList } from './scrape-targets.ts';
+
+const log = createLog('silent');
+const RESOLVE_EVERY_MS = 30_000;
+
+/** A list whose clock and resolver the test holds. */
+function openList(source: string, lookUp: LookUp) {
+  const clock = { nowMs: 0 };
+  const addresses = createHostAddresses({ world: { monotonicMs: () => clock.nowMs }, log, lookUp });
+  const list = createTargetList({ source, addresses, log });
+  const readPlaces = async () => {
+    await list.read();
+    await turn();
+    return (await list.read()).map(({ url, names }) => [url?.href, names[0]]);
+  };
+  return { clock, list, readPlaces };
+}
+
+test('each address of a host is a server, and the host is looked up again after 30 s', async () => {
+  let found = ['10.0.0.2', '10.0.0.1'];
+  const { clock, readPlaces } = openList('http://vllm.test:8000/metrics', async () => found);
+  const places = (...addresses: string[]) =>
+    addresses.map((address) => [`http://${address}:8000/metrics`, `${address}:8000`]);
+  assert.deepEqual(await readPlaces(), places('10.0.0.1', '10.0.0.2'));
+  found = ['10.0.0.3', '10.0.0.1'];
+  clock.nowMs += RESOLVE_EVERY_MS - 1;
+  assert.deepEqual(await readPlaces(), places('10.0.0.1', '10.0.0.2'), 'not due');
+  clock.nowMs += 1;
+  assert.deepEqual(await readPlaces(), places('10.0.0.1', '10.0.0.3'));
+});
+
+test('servers stay while the resolver fails', async () => {
+  let isUp = true;
+  const { clock, readPlaces } = openList('http://vllm.test/metrics', async () => {
+    if (!isUp) throw new Error('no answer');
+    return ['10.0.0.1'];
+  });
+  const before = await readPlaces();
+  isUp = false;
+  clock.nowMs += RESOLVE_EVERY_MS;
+  assert.deepEqual(await readPlaces(), before);
+});
+
+test('the same addresses in another order are the same list', async () => {
+  let found = ['10.0.0.1', '10.0.0.2'];
+  const { clock, list, readPlaces } = openList('http://vllm.test/metrics', async () => found);
+  await readPlaces();
+  const before = await list.read();
+  found = found.toReversed();
+  clock.nowMs += RESOLVE_EVERY_MS;
+  await readPlaces();
+  assert.equal(await list.read(), before);
+});
+
+test('addresses that must not be scraped are left out of what a name resolves to', async () => {
+  const { readPlaces } = openList('http://vllm.test:8000/metrics', async () => ['169.254.169.254', '10.0.0.1', '::']);
+  assert.deepEqual(await readPlaces(), [['http://10.0.0.1:8000/metrics', '10.0.0.1:8000']]);
+  const { readPlaces: readRefused } = openList('http://evil.test:8000/metrics', async () => ['169.254.169.254']);
+  assert.deepEqual(await readRefused(), [[undefined, 'evil.test:8000']]);
+});
+
+const addresses: [address: string, isAllowed: boolean][] = [
+  ['10.0.0.1', true],
+  ['127.0.0.1', true],
+  ['100.64.0.9', true],
+  ['203.0.114.7', true],
+  ['fd12::1', true],
+  ['::1', true],
+  ['2606:4700::1', true],
+  ['169.254.169.254', false],
+  ['::ffff:169.254.169.254', false],
+  ['fe80::1', false],
+  ['fd00:ec2::254', false],
+  ['100.100.100.200', false],
+  ['0.0.0.0', false],
+  ['::', false],
+  ['224.0.0.1', false],
+  ['255.255.255.255', false],
+  ['64:ff9b::a9fe:a9fe', false],
+  ['localhost', false],
+];
+for (const [address, isAllowed] of addresses)
+  test(`isScrapeAddress() ${isAllowed ? 'allows' : 'refuses'} ${address}`, () =>
+    assert.equal(isScrapeAddress(address), isAllowed));
