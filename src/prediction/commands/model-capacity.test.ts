@@ -43,6 +43,10 @@ test('the capacity of a pool is found from the samples of the store and from a f
     (await ask(...limits)).stdout,
     /requests a second, .* under way on average\np90 there: TTFT .*\nAbove it/s,
   );
+  assert.match(
+    (await ask('--tpot', '100000')).stdout,
+    /^At least .* requests a second, .*\n.*\nThe servers can take at least this/,
+  );
   assert.match((await ask('--tpot', '1')).stdout, /Not even idle servers keep these limits/);
   assert.match((await ask()).stderr, /--ttft, --tpot or both must give a limit/);
   assert.match(

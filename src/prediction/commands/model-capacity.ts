@@ -172,7 +172,9 @@ function describeEnd({ limitedBy, plateau }: Capacity): string {
 
 function printFound(capacity: Capacity, { quantile }: LatencyLimits): void {
   const percent = Number((100 * quantile).toFixed(1));
-  print(`${round(capacity.requestsPerSecond)} requests a second, ${round(capacity.concurrency)} under way on average`);
+  const atLeast = capacity.limitedBy === 'observed load' ? 'At least ' : '';
+  const underWay = `${round(capacity.concurrency)} under way on average`;
+  print(`${atLeast}${round(capacity.requestsPerSecond)} requests a second, ${underWay}`);
   print(`p${percent} there: TTFT ${round(capacity.ttftMs)} ms, TPOT ${describeTpot(capacity)}`);
   print(`${describeEnd(capacity)}\n`);
   print(
