@@ -169,8 +169,10 @@ async function evaluateCells(cells: readonly Cell[]): Promise<Result[]> {
 
 function printComparison(results: readonly Result[], other: string): void {
   const { mape, pinball } = compareMeans(results, OURS, other);
-  if (Number.isNaN(mape)) return;
-  console.log(`\n${OURS} beside "${other}", geometric mean: MAPE ${mape.toFixed(3)}, pinball ${pinball.toFixed(3)}`);
+  if (mape === undefined) return;
+  console.log(
+    `\n${OURS} beside "${other}", geometric mean: MAPE ${mape.toFixed(3)}, pinball ${pinball?.toFixed(3) ?? '–'}`,
+  );
   console.log(`More than 3 % worse:\n${listLines(listWorse(results, OURS, other))}`);
 }
 

@@ -107,7 +107,9 @@ export function compareMeans(results: readonly Result[], predictor: string, othe
   return { mape: geometricMean(ratios.mape), pinball: geometricMean(ratios.pinball) };
 }
 
-function geometricMean(values: readonly number[]): number {
+/** Undefined without values: some predictors have no p90. */
+function geometricMean(values: readonly number[]): number | undefined {
+  if (values.length === 0) return undefined;
   return Math.exp(values.reduce((total, value) => total + Math.log(value), 0) / values.length);
 }
 
