@@ -9,6 +9,7 @@ import { createRandom } from '../../src/prediction/simulator/random-draws.ts';
 import { type Candidate, type RemotePolicy, simulateRemotely } from '../../src/prediction/simulator/simulate.ts';
 import { GPUS } from '../../src/prediction/simulator/step-time.ts';
 import { createWorkload } from '../../src/prediction/simulator/workload.ts';
+import { waitForTraining } from '../support/llm-d-program.ts';
 import {
   createRouter,
   createRouterRow,
@@ -19,7 +20,6 @@ import {
 } from '../support/llm-d-router.ts';
 import { createServers } from '../support/simulated-pool.ts';
 import { startProgram } from '../support/start-program.ts';
-import { waitUntil } from '../support/wait-until.ts';
 
 const SERVERS = 4;
 const ROWS = 3000;
@@ -62,16 +62,6 @@ function createErrors() {
   };
 }
 
-/** Waits until more trainings have ended than before: in simulated time they take none. Returns how many. */
-async function waitForTraining(httpUrl: string, before: number): Promise<number> {
-  return await waitUntil(async () => {
-    const metrics = await (await fetch(`${httpUrl}/metrics`)).text();
-    const counts = [...metrics.matchAll(/^trivet_prediction_trainings_total\{.*\} (\d+)$/gm)];
-    const trainings = counts.reduce((sum, [, count]) => sum + Number(count), 0);
-    return trainings > before && trainings;
-  });
-}
-
 test('a router with two URLs gets predictions within 15 % after 3,000 rows, and learns nothing else', async () => {
   await using program = await startProgram({
     PREDICTION_REFIT_ROWS: String(ROWS_A_TRAINING / 2),
@@ -95,7 +85,7 @@ test('a router with two URLs gets predictions within 15 % after 3,000 rows, and 
     assert.notEqual(await router.flush(), 422);
     if (sentRows < ROWS_A_TRAINING) return;
     sentRows -= ROWS_A_TRAINING;
-    trainings = await waitForTraining(program.httpUrl, trainings);
+    trainings = await waitForTraining(program, trainings);
   }
 
   let turn = 0;

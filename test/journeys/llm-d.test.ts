@@ -1,6 +1,7 @@
 /** The predictor interface of llm-d against the real program, spoken to as its router does. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { findFreePort } from '../support/free-port.ts';
 import { ENVIRONMENT, entriesOf, findUrl, rowsFrom } from '../support/llm-d-program.ts';
 import { createRouter, createRouterRow, postJson, postStrict } from '../support/llm-d-router.ts';
 import { type Program, startProgram } from '../support/start-program.ts';
@@ -118,6 +119,28 @@ test('one bad row refuses the merged call with every fault; the callers without 
     assert.match(message, /"loc":\["body","requests",2,"num_request_waiting"\]/);
   }
   assert.equal((await router.predict(rowsFrom(0, 2))).length, 2);
+});
+
+test('callers fail at once while the predictor is away, and are answered when it is back; rows of meanwhile are lost', async () => {
+  const port = await findFreePort();
+  const environment = { ...ENVIRONMENT, LLM_D_PORT: String(port) };
+  const base = `http://127.0.0.1:${port}`;
+  const router = createRouter({ predictionUrl: base, trainingUrl: base });
+  const rows = rowsFrom(0, 3);
+  const first = await startProgram(environment);
+  const before = await router.predict(rows);
+  await first.kill();
+  for (const answer of await Promise.allSettled([router.predict(rows), router.predict(rows)]))
+    assert.equal(answer.status, 'rejected');
+  router.addTrainingData(entriesOf(rows, 'tpot'));
+  await assert.rejects(router.flush());
+  await using _second = await startProgram(environment, first.dataDir);
+  const after = await router.predict(rows);
+  assert.deepEqual(
+    after.map(({ ttft_ms }) => ttft_ms),
+    before.map(({ ttft_ms }) => ttft_ms),
+  );
+  assert.equal(await router.flush(), undefined);
 });
 
 test('36 dispatches of 1,000 rows at once are each answered in full and in order', async () => {

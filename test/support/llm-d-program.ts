@@ -1,5 +1,6 @@
 import { createRouterRow, createTpotEntry, createTtftEntry, type RouterRow } from './llm-d-router.ts';
 import type { Program } from './start-program.ts';
+import { waitUntil } from './wait-until.ts';
 
 export const ENVIRONMENT = { LLM_D_PORT: '0', LLM_D_MODEL: 'm', LOG_LEVEL: 'error', PREDICTION_LEARNING: 'false' };
 
@@ -18,4 +19,12 @@ export const entriesOf = (rows: readonly RouterRow[], kind: 'ttft' | 'tpot') =>
       : createTpotEntry(row, row, { tpotMs: 12.5, atMs: Date.now() }),
   );
 
-/** Without what differs from call to call. */
+/** Waits until more trainings have ended than before. Returns how many. */
+export async function waitForTraining({ httpUrl }: Pick<Program, 'httpUrl'>, before: number): Promise<number> {
+  return await waitUntil(async () => {
+    const metrics = await (await fetch(`${httpUrl}/metrics`)).text();
+    const counts = [...metrics.matchAll(/^trivet_prediction_trainings_total\{.*\} (\d+)$/gm)];
+    const trainings = counts.reduce((sum, [, count]) => sum + Number(count), 0);
+    return trainings > before && trainings;
+  });
+}
