@@ -39,6 +39,29 @@ test('end-to-end times of a router that does not stream are answered to it, and 
   assert.ok(fast!.ttft_ms < 300, `${fast!.ttft_ms} ms`);
 });
 
+test('rows that name their server or pod type are learned and answered apart, and the others together', async () => {
+  await using program = await startProgram(ENVIRONMENT);
+  const base = findUrl(program);
+  const groups = [
+    { changes: { endpoint: '10.0.0.1:8000' }, ttftMs: 40 },
+    { changes: { endpoint: '10.0.0.2:8000' }, ttftMs: 800 },
+    { changes: { pod_type: 'prefill' }, ttftMs: 3000 },
+  ];
+  const row = createRouterRow();
+  for (let batch = 0; batch < 4; batch++) {
+    const entries = groups.flatMap(({ changes, ttftMs }) => {
+      const changed = { ...row, ...changes };
+      const ttft = Array.from({ length: 50 }, () => createTtftEntry(changed, ttftMs, Date.now()));
+      return [...ttft, ...entriesOf([changed], 'tpot')];
+    });
+    assert.equal((await postJson(`${base}/add_training_data_bulk`, { entries })).status, 202);
+  }
+  const asked = [...groups.map(({ changes }) => ({ ...row, ...changes })), row];
+  const [fast, slow, prefill, unnamed] = (await postStrict(base, asked)).map(({ ttft_ms }) => ttft_ms);
+  assert.ok(fast! < 100 && slow! > 500 && prefill! > 2 * slow!, `${fast}, ${slow}, ${prefill} ms`);
+  assert.ok(unnamed! > fast! && unnamed! < prefill!, `${unnamed} ms without a server`);
+});
+
 async function countSamples(place: StorePlace, targetModel: string): Promise<number> {
   await using store = await openTestStore(place);
   return (await listSamples(store, targetModel, 100_000)).length;
