@@ -11,9 +11,8 @@ import { lockDataDir } from './database/startup/data-dir-lock.ts';
 import { openSecretCipher } from './database/startup/encryption-keys.ts';
 import { openStore } from './database/startup/open-store.ts';
 import { withStoreClock } from './database/store-clock.ts';
-import { Failure } from './errors.ts';
 import { openGrpcServer } from './grpc/listener/server.ts';
-import type { TlsFiles } from './grpc/listener/tls-files.ts';
+import { nameTlsFiles } from './grpc/listener/tls-files.ts';
 import { createBodyBudget } from './http/body/body-budget.ts';
 import { createEndpointApp } from './http/endpoint-app.ts';
 import { listEndpoints } from './http/endpoint-path.ts';
@@ -75,14 +74,8 @@ export async function startApp(config: Config, given: Partial<Surroundings> = {}
     ...(mail === undefined ? [] : [mail.worker]),
     ...notices,
   ];
-  const { stopTimeoutMs } = config.server;
-  undo.defer(() =>
-    stopTogether([
-      ...[base.http, ...own.map(({ server }) => server)].map((server) => () => server.drain(stopTimeoutMs)),
-      () => grpc.drain(stopTimeoutMs),
-      ...workers.map((worker) => () => worker.stop()),
-    ]),
-  );
+  const listeners = [base.http, ...own.map(({ server }) => server), grpc];
+  undo.defer(() => stopTogether(listeners, workers, config.server.stopTimeoutMs));
   for (const worker of workers) worker.start();
   serveHttp(config, base, { areas, own });
   grpc.setServing(true);
@@ -206,7 +199,7 @@ function openGrpc(config: Config, { log, metrics, world, tracing, noteGarbage }:
     port: config.server.grpcPort,
     unixSocket: config.grpc.unixSocket,
     unixSocketMode: config.grpc.unixSocketMode,
-    tls: readTlsFiles(config.grpc),
+    tls: nameTlsFiles(config.grpc),
     maxMessageBytes: config.grpc.maxMessageBytes,
     bufferBytes: config.grpc.bufferBytes,
     maxConnections: capByOpenFiles(config.grpc.maxConnections, GRPC_SHARE_OF_FILES),
@@ -289,18 +282,13 @@ function nameServers(own: readonly OwnServer[]): string {
 }
 
 /** Listeners and workers end at the same time, so that all of it fits into one deadline. */
-async function stopTogether(stops: readonly (() => Promise<void>)[]): Promise<void> {
-  await Promise.all(stops.map((stop) => stop()));
-}
-
-function readTlsFiles({ tlsCertFile, tlsKeyFile, tlsClientCaFile }: Config['grpc']): TlsFiles | undefined {
-  if (tlsCertFile === undefined && tlsKeyFile === undefined && tlsClientCaFile === undefined) return undefined;
-  if (tlsCertFile === undefined || tlsKeyFile === undefined) {
-    throw new Failure('invalid', 'Cannot start: GRPC_TLS_CERT_FILE and GRPC_TLS_KEY_FILE must be given together');
-  }
-  return {
-    certFile: tlsCertFile,
-    keyFile: tlsKeyFile,
-    ...(tlsClientCaFile === undefined ? {} : { clientCaFile: tlsClientCaFile }),
-  };
+async function stopTogether(
+  listeners: readonly Pick<HttpServer, 'drain'>[],
+  workers: readonly Worker[],
+  timeoutMs: number,
+): Promise<void> {
+  await Promise.all([
+    ...listeners.map((listener) => listener.drain(timeoutMs)),
+    ...workers.map((worker) => worker.stop()),
+  ]);
 }

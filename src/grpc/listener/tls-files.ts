@@ -17,6 +17,25 @@ export interface TlsOptions {
   readonly ca?: Buffer;
 }
 
+interface TlsSettings {
+  readonly tlsCertFile: string | undefined;
+  readonly tlsKeyFile: string | undefined;
+  readonly tlsClientCaFile: string | undefined;
+}
+
+/** The files that the settings name; undefined without TLS. Throws when one of a pair is missing. */
+export function nameTlsFiles({ tlsCertFile, tlsKeyFile, tlsClientCaFile }: TlsSettings): TlsFiles | undefined {
+  if (tlsCertFile === undefined && tlsKeyFile === undefined && tlsClientCaFile === undefined) return undefined;
+  if (tlsCertFile === undefined || tlsKeyFile === undefined) {
+    throw new Failure('invalid', 'Cannot start: GRPC_TLS_CERT_FILE and GRPC_TLS_KEY_FILE must be given together');
+  }
+  return {
+    certFile: tlsCertFile,
+    keyFile: tlsKeyFile,
+    ...(tlsClientCaFile === undefined ? {} : { clientCaFile: tlsClientCaFile }),
+  };
+}
+
 /** Throws when a file cannot be read, or the key does not belong to the certificate. */
 export function readTls({ certFile, keyFile, clientCaFile }: TlsFiles): TlsOptions {
   const pair = { cert: readPem(certFile), key: readPem(keyFile) };
