@@ -24,7 +24,7 @@ export interface RefusedPageDependencies extends RefusedFormDependencies {
   /** Where browsers reach the pages. */
   readonly baseUrl: string;
   /** Makes the token that binds a form to this browser, and sets its cookie. */
-  readonly openForm: (c: Context<HttpEnv>) => string;
+  readonly issueFormToken: (c: Context<HttpEnv>) => string;
 }
 
 const PATH = '/refused';
@@ -53,7 +53,7 @@ export function createRefusalResponder(dependencies: RefusedPageDependencies): R
       retryAfterSeconds: failure.details.retryAfterSeconds,
       values: traceId === undefined ? undefined : { trace_id: traceId },
     };
-    return redirectRefused(dependencies, c, { page: PATH, browser: dependencies.openForm(c), refused });
+    return redirectRefused(dependencies, c, { page: PATH, browser: dependencies.issueFormToken(c), refused });
   };
 }
 
@@ -64,7 +64,7 @@ export function addRefusedPage(routes: OpenAPIHono<HttpEnv>, dependencies: Refus
     const ofOtherSite = findRefusalOfOtherSite(texts, c.req.query(REFUSED_PARAMETER));
     if (ofOtherSite !== undefined)
       return respondPage(c, renderErrorPage(texts, ofOtherSite), { status: ofOtherSite.status });
-    const refused = readRefused(dependencies, c, dependencies.openForm(c));
+    const refused = readRefused(dependencies, c, dependencies.issueFormToken(c));
     if (refused === undefined)
       return respondPage(c, renderErrorPage(texts, { message: texts.error.refusalGone }), { status: 410 });
     return showRefusal(c, { ...refused, traceId: refused.values?.trace_id });

@@ -44,14 +44,14 @@ function showForgot(c: Context<HttpEnv>, context: SignInContext): Promise<Respon
   const messages = readMessages(c);
   if (context.mailer === undefined) return respondPage(c, renderMailOffPage(messages));
   if (c.req.query('done') === 'sent') return respondPage(c, renderSentPage(messages));
-  const browser = context.openForm(c);
+  const browser = context.issueFormToken(c);
   const refused = readRefused(context, c, browser);
   return respondPage(c, renderForgotPage(messages, { csrfToken: browser, refused }), { status: refused?.status });
 }
 
 async function askForLink(c: Context<HttpEnv>, context: SignInContext): Promise<Response> {
   const form = await readForm(c);
-  context.checkOpenForm(c, form);
+  context.checkSignedOutForm(c, form);
   if (context.mailer === undefined) return c.redirect(FORGOT, 303);
   const typed = readField(form, 'who').trim().slice(0, 320);
   const subjects = mailSubjects(typed, clientAddress(c));
@@ -71,7 +71,7 @@ function refuseForgot(
 ): Response {
   const messages = readMessages(c);
   const refused = { ...toWait(messages, error), values: { who: typed } };
-  return redirectRefused(context, c, { page: FORGOT, browser: context.openForm(c), refused });
+  return redirectRefused(context, c, { page: FORGOT, browser: context.issueFormToken(c), refused });
 }
 
 /** Without an account, a link of no account is made and a mail without a recipient, which the worker drops: so the answer takes as long. */
@@ -115,7 +115,7 @@ async function showChoose(c: Context<HttpEnv>, context: SignInContext): Promise<
   const token = c.req.query('token') ?? '';
   const link = await openPasswordLink(context, token);
   if (link === undefined) throw refuseLink(messages);
-  const browser = context.openForm(c);
+  const browser = context.issueFormToken(c);
   const refused = readRefused(context, c, browser);
   const page = renderChoosePage(messages, { csrfToken: browser, token, link, refused });
   return respondPage(c, page, { status: refused?.status, withScript: true });
@@ -123,7 +123,7 @@ async function showChoose(c: Context<HttpEnv>, context: SignInContext): Promise<
 
 async function choose(c: Context<HttpEnv>, context: SignInContext): Promise<Response> {
   const form = await readForm(c);
-  context.checkOpenForm(c, form);
+  context.checkSignedOutForm(c, form);
   const token = readField(form, 'token');
   const link = await openPasswordLink(context, token);
   // The page of the link says that it is worthless.
@@ -137,7 +137,7 @@ async function choose(c: Context<HttpEnv>, context: SignInContext): Promise<Resp
     if (!(await choosePassword(context, chosen))) return c.redirect(page, 303);
   } catch (error) {
     const refused = toRefusedPassword(readMessages(c), error);
-    return redirectRefused(context, c, { page, browser: context.openForm(c), refused });
+    return redirectRefused(context, c, { page, browser: context.issueFormToken(c), refused });
   }
   context.cookies.drop(c, 'session');
   const query = new URLSearchParams({ done: kindOfNewPassword(link.user), login_hint: link.user.login });

@@ -18,7 +18,7 @@ export function addPasskeyRoutes(routes: OpenAPIHono<HttpEnv>, context: SignInCo
 }
 
 async function offerChallenge(c: Context<HttpEnv>, context: SignInContext): Promise<Response> {
-  context.checkOpenForm(c, await readForm(c));
+  context.checkSignedOutForm(c, await readForm(c));
   // Each challenge is a row: a client that asks for many has to wait.
   const subjects = challengeSubjects('passkey', clientAddress(c));
   await checkAttempt(context.store, { subjects, nowMs: context.world.nowMs() });
@@ -29,7 +29,7 @@ async function offerChallenge(c: Context<HttpEnv>, context: SignInContext): Prom
 async function signInWithPasskey(c: Context<HttpEnv>, context: SignInContext): Promise<Response> {
   const messages = readMessages(c);
   const form = await readForm(c);
-  context.checkOpenForm(c, form);
+  context.checkSignedOutForm(c, form);
   const flow = readFlow(context.cipher, form);
   const subjects = addressSubjects('passkey', clientAddress(c));
   try {

@@ -57,7 +57,7 @@ function addSignInPage(routes: OpenAPIHono<HttpEnv>, context: SignInContext, ups
     const messages = readMessages(c);
     const query = new URL(c.req.url).searchParams;
     const word = query.get('done') ?? '';
-    const csrfToken = context.openForm(c);
+    const csrfToken = context.issueFormToken(c);
     const refused = readRefused(context, c, csrfToken) ?? listRefused(messages).get(word);
     const login = refused?.values?.login ?? query.get('login_hint') ?? '';
     return showSignIn(c, {
@@ -76,7 +76,7 @@ function addSignInForm(routes: OpenAPIHono<HttpEnv>, context: SignInContext): vo
   routes.post('/sign-in', async (c) => {
     const messages = readMessages(c);
     const form = await readForm(c);
-    context.checkOpenForm(c, form);
+    context.checkSignedOutForm(c, form);
     const flow = readFlow(context.cipher, form);
     const login = readField(form, 'login').trim().slice(0, 64);
     const refuse = (refused: RefusedForm) =>
@@ -124,7 +124,11 @@ export function refuseSignIn(
   context: SignInContext,
   { flow, refused }: { readonly flow: Flow; readonly refused: RefusedForm },
 ): Response {
-  return redirectRefused(context, c, { page: `/sign-in${formatFlow(flow)}`, browser: context.openForm(c), refused });
+  return redirectRefused(context, c, {
+    page: `/sign-in${formatFlow(flow)}`,
+    browser: context.issueFormToken(c),
+    refused,
+  });
 }
 
 async function goOn(

@@ -52,7 +52,7 @@ async function showSecondStep(c: Context<HttpEnv>, context: SignInContext): Prom
   const messages = readMessages(c);
   const flow = readFlow(context.cipher, new URL(c.req.url).searchParams);
   if (context.cookies.read(c, 'step') === undefined) return c.redirect(`/sign-in${formatFlow(flow)}`, 303);
-  const csrfToken = context.openForm(c);
+  const csrfToken = context.issueFormToken(c);
   const refused = readRefused(context, c, csrfToken);
   const page = renderSecondStepPage(messages, { csrfToken, hidden: flow.hidden, mistake: refused });
   return respondPage(c, page, { status: refused?.status, leadsToClient: flow.leadsToClient });
@@ -61,7 +61,7 @@ async function showSecondStep(c: Context<HttpEnv>, context: SignInContext): Prom
 async function submitCode(c: Context<HttpEnv>, context: SignInContext): Promise<Response> {
   const messages = readMessages(c);
   const form = await readForm(c);
-  context.checkOpenForm(c, form);
+  context.checkSignedOutForm(c, form);
   const flow = readFlow(context.cipher, form);
   const token = context.cookies.read(c, 'step') ?? '';
   const user = await findPendingUser(context, token);
@@ -126,5 +126,5 @@ function refuse(
   { flow, refused }: { readonly flow: Flow; readonly refused: RefusedForm },
 ): Response {
   const page = `${PATH}${formatFlow(flow)}`;
-  return redirectRefused(context, c, { page, browser: context.openForm(c), refused });
+  return redirectRefused(context, c, { page, browser: context.issueFormToken(c), refused });
 }

@@ -37,7 +37,7 @@ async function showSetup(c: Context<HttpEnv>, context: SignInContext): Promise<R
   const messages = readMessages(c);
   const token = c.req.query('token') ?? '';
   if (!(await isLiveToken(context, token))) throw new Failure('forbidden', messages.setup.worthless);
-  const csrfToken = context.openForm(c);
+  const csrfToken = context.issueFormToken(c);
   const refused = readRefused(context, c, csrfToken);
   const { login = '', name = '', email = '' } = refused?.values ?? {};
   const page = renderSetupPage(messages, { csrfToken, token, login, name, email, mistake: refused });
@@ -47,7 +47,7 @@ async function showSetup(c: Context<HttpEnv>, context: SignInContext): Promise<R
 async function submitSetup(c: Context<HttpEnv>, context: SignInContext): Promise<Response> {
   const messages = readMessages(c);
   const form = await readForm(c);
-  context.checkOpenForm(c, form);
+  context.checkSignedOutForm(c, form);
   const token = readField(form, 'token');
   const page = `${PATH}?${new URLSearchParams({ token }).toString()}`;
   // The page of the link says that it is worthless.
@@ -61,7 +61,7 @@ async function submitSetup(c: Context<HttpEnv>, context: SignInContext): Promise
     return await setUp(c, context, { ...values, token, password: readField(form, 'password') });
   } catch (error) {
     const refused = { ...toRefusedPassword(messages, error), values };
-    return redirectRefused(context, c, { page, browser: context.openForm(c), refused });
+    return redirectRefused(context, c, { page, browser: context.issueFormToken(c), refused });
   }
 }
 

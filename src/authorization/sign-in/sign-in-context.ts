@@ -54,9 +54,9 @@ export interface SignInContext {
   /** Throws `forbidden` unless the form came from a page of this session and of this site. */
   readonly checkForm: (c: Context<HttpEnv>, form: FormFields) => void;
   /** The token of a form that is shown before sign-in; sets its cookie. */
-  readonly openForm: (c: Context<HttpEnv>) => string;
+  readonly issueFormToken: (c: Context<HttpEnv>) => string;
   /** The same check for such a form. */
-  readonly checkOpenForm: (c: Context<HttpEnv>, form: FormFields) => void;
+  readonly checkSignedOutForm: (c: Context<HttpEnv>, form: FormFields) => void;
   /** Answers a refusal: as a page, or with 303 to one for a form. */
   readonly respondRefusal: RespondPage;
   readonly finishSignIn: (c: Context<HttpEnv>, proof: Proof) => Promise<Response>;
@@ -95,7 +95,7 @@ export function createSignInContext(dependencies: SignInContextDependencies): Si
     preferLanguage(c, session.user.language);
     return { ...session, csrfToken: formToken(token) };
   };
-  const openForm = (c: Context<HttpEnv>): string => {
+  const issueFormToken = (c: Context<HttpEnv>): string => {
     const known = cookies.read(c, 'form');
     const value = known ?? Buffer.from(world.randomBytes(24)).toString('base64url');
     if (known === undefined) cookies.write(c, 'form', { value });
@@ -112,9 +112,9 @@ export function createSignInContext(dependencies: SignInContextDependencies): Si
       checkOrigin(c, baseUrl);
       checkFormToken(form, cookies.read(c, 'session'));
     },
-    openForm,
-    respondRefusal: createRefusalResponder({ cipher, world, baseUrl, openForm }),
-    checkOpenForm(c, form) {
+    issueFormToken,
+    respondRefusal: createRefusalResponder({ cipher, world, baseUrl, issueFormToken }),
+    checkSignedOutForm(c, form) {
       checkOrigin(c, baseUrl);
       checkFormToken(form, cookies.read(c, 'form'));
     },

@@ -1,6 +1,7 @@
-import { createHmac, timingSafeEqual } from 'node:crypto';
+import { createHmac } from 'node:crypto';
 import type { EventInput } from '../events/event.ts';
 import { parseTime } from '../events/event-limits.ts';
+import { isSameSignature } from '../profiles/signature.ts';
 
 /** Reads a header, whatever its case. */
 export type ReadHeader = (name: string) => string | undefined;
@@ -29,12 +30,7 @@ export type Json = any;
 
 export function verifyHexHmac(secret: Buffer, body: Buffer, signature: string | undefined): boolean {
   const expected = createHmac('sha256', secret).update(body).digest('hex');
-  return isEqual(Buffer.from(expected), Buffer.from((signature ?? '').toLowerCase()));
-}
-
-/** Compares in a time that does not depend on where they differ. */
-export function isEqual(expected: Buffer, given: Buffer): boolean {
-  return expected.length === given.length && timingSafeEqual(expected, given);
+  return isSameSignature(Buffer.from(expected), Buffer.from((signature ?? '').toLowerCase()));
 }
 
 /** Hosts write times in several ways, `2026-03-01 10:28:03 UTC` among them. */

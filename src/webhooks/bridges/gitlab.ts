@@ -1,8 +1,8 @@
 import { createHmac } from 'node:crypto';
 import type { EventInput } from '../events/event.ts';
 import { MAX_LISTED_COMMITS } from '../events/event-limits.ts';
-import { standardKey } from '../profiles/signature.ts';
-import { type Bridge, compact, isEqual, type Json, type ReadHeader, type SignedRequest, toTime } from './bridge.ts';
+import { isSameSignature, standardKey } from '../profiles/signature.ts';
+import { type Bridge, compact, type Json, type ReadHeader, type SignedRequest, toTime } from './bridge.ts';
 import { toCommit, toIssue, toMergeRequest, toPerson } from './gitlab-objects.ts';
 
 type InputOf<Kind extends EventInput['kind']> = Extract<EventInput, { kind: Kind }>;
@@ -13,7 +13,7 @@ export const gitlab: Bridge = {
   verifies: (secret, request) =>
     isSigned(request.header)
       ? verifyStandard(secret, request)
-      : isEqual(secret, Buffer.from(request.header('x-gitlab-token') ?? '')),
+      : isSameSignature(secret, Buffer.from(request.header('x-gitlab-token') ?? '')),
   // Of a signed delivery only the signed id counts: a stranger who saw it could send it again under another one.
   deliveryId: (header) =>
     isSigned(header) ? header('webhook-id') : (header('idempotency-key') ?? header('x-gitlab-webhook-uuid')),
@@ -33,7 +33,7 @@ function verifyStandard(secret: Buffer, { header, body, nowMs }: SignedRequest):
   const signed = `${header('webhook-id')}.${header('webhook-timestamp')}.`;
   const expected = createHmac('sha256', standardKey(secret)).update(signed).update(body).digest('base64');
   const given = (header('webhook-signature') ?? '').split(' ');
-  return given.some((signature) => isEqual(Buffer.from(`v1,${expected}`), Buffer.from(signature)));
+  return given.some((signature) => isSameSignature(Buffer.from(`v1,${expected}`), Buffer.from(signature)));
 }
 
 /** Others, like approvals, are updates to us. */

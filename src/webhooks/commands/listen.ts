@@ -1,5 +1,5 @@
 /** `trivet listen`: a receiver for trying webhooks, which checks every proof it is given and shows what came. */
-import { createHmac, timingSafeEqual } from 'node:crypto';
+import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
 import {
   createServer,
@@ -14,7 +14,7 @@ import { Command } from 'commander';
 import { print, printJson, remark } from '../../command-line/output.ts';
 import { wholeNumber } from '../../command-line/whole-number.ts';
 import { describeError, Failure, isSystemError } from '../../errors.ts';
-import { signBody, signTimestamp, standardKey } from '../profiles/signature.ts';
+import { isSameSignature, signBody, signTimestamp, standardKey } from '../profiles/signature.ts';
 
 interface ListenOptions {
   readonly port: number;
@@ -98,7 +98,7 @@ export function checkProof(
   if (secret !== undefined) return checkSignature(headers, body, Buffer.from(secret));
   if (password === undefined) return { isRefused: false, text: 'not checked' };
   const given = readHeader(headers, 'x-gitcode-token', 'x-gitee-token', 'x-gitlab-token');
-  if (given !== undefined && isEqual(Buffer.from(given, 'latin1'), Buffer.from(password)))
+  if (given !== undefined && isSameSignature(Buffer.from(given, 'latin1'), Buffer.from(password)))
     return { isRefused: false, text: 'password ok' };
   return { isRefused: true, text: given === undefined ? 'no password' : 'wrong password' };
 }
@@ -116,11 +116,11 @@ function checkSignature(headers: IncomingHttpHeaders, body: Buffer, key: Buffer)
 /** In the header of the code host; undefined without one. */
 function checkHostSignature(headers: IncomingHttpHeaders, body: Buffer, key: Buffer): boolean | undefined {
   const ofBody = readHeader(headers, 'x-gitcode-signature-256', 'x-hub-signature-256');
-  if (ofBody !== undefined) return isEqual(Buffer.from(signBody(key, body)), Buffer.from(ofBody));
+  if (ofBody !== undefined) return isSameSignature(Buffer.from(signBody(key, body)), Buffer.from(ofBody));
   const gitee = readHeader(headers, 'x-gitee-token');
   if (gitee === undefined) return undefined;
   const expected = signTimestamp(key, Number(readHeader(headers, 'x-gitee-timestamp')));
-  return isEqual(Buffer.from(expected), Buffer.from(gitee));
+  return isSameSignature(Buffer.from(expected), Buffer.from(gitee));
 }
 
 /** By Standard Webhooks; undefined without the header. */
@@ -129,15 +129,11 @@ function checkStandardSignature(headers: IncomingHttpHeaders, body: Buffer, key:
   if (standard === undefined) return undefined;
   const signed = `${readHeader(headers, 'webhook-id')}.${readHeader(headers, 'webhook-timestamp')}.`;
   const expected = `v1,${createHmac('sha256', standardKey(key)).update(signed).update(body).digest('base64')}`;
-  return standard.split(' ').some((one) => isEqual(Buffer.from(expected), Buffer.from(one)));
+  return standard.split(' ').some((one) => isSameSignature(Buffer.from(expected), Buffer.from(one)));
 }
 
 function judge(proof: string, isRight: boolean): Verdict {
   return isRight ? { isRefused: false, text: `${proof} ok` } : { isRefused: true, text: `wrong ${proof}` };
-}
-
-function isEqual(expected: Buffer, given: Buffer): boolean {
-  return expected.length === given.length && timingSafeEqual(expected, given);
 }
 
 function readHeader(headers: IncomingHttpHeaders, ...names: string[]): string | undefined {

@@ -1,4 +1,4 @@
-import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
+import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
 import type { HookSecrets } from '../hooks/hook.ts';
 import type { Attempt } from './profile.ts';
 
@@ -27,6 +27,11 @@ export function standardHeaders(attempt: Attempt): Record<string, string> {
     'webhook-timestamp': seconds,
     ...(signatures.length > 0 && { 'webhook-signature': signatures.join(' ') }),
   };
+}
+
+/** Compares in a time that does not depend on where they differ. */
+export function isSameSignature(expected: Buffer, given: Buffer): boolean {
+  return expected.length === given.length && timingSafeEqual(expected, given);
 }
 
 function listKeys({ current, former }: HookSecrets): Buffer[] {

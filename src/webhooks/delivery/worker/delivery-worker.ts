@@ -21,7 +21,7 @@ import { reopenUnverified } from '../queue/delivery-restart-store.ts';
 import { countPendingDeliveries } from '../queue/delivery-store.ts';
 import { createSender } from '../send/send.ts';
 import { type AttemptDependencies, createAttempts } from './attempt.ts';
-import { createCommittedDeliveries } from './committed-deliveries.ts';
+import { createCommittedBuffer } from './committed-buffer.ts';
 import { createDeliveryMetrics } from './delivery-metrics.ts';
 import { beginAttempts, runDispatchCycle } from './dispatch-cycle.ts';
 import { createDueScan } from './due-scan.ts';
@@ -89,7 +89,7 @@ function createComponents(given: DeliveryWorkerDependencies) {
   const signal = createWakeSignal();
   const leases = createShardLeases(store, world);
   const table = createHookQueueTable(world);
-  const committed = createCommittedDeliveries(table);
+  const committed = createCommittedBuffer(table);
   const scan = createDueScan({ store, world, leases, signal });
   const writer = createResultWriter({ store, world, log, workerId: leases.workerId, table, scan, signal });
   const doubts = { store, world, log, writer, scan };

@@ -21,7 +21,7 @@ import type { HookQueueChange } from '../queue/hook-queue-change-store.ts';
 import type { Job } from '../schedule/turn-tree.ts';
 import { ATTEMPT_DEADLINE_MS } from '../send/send.ts';
 import { describeAttemptResult, type MakeAttempt } from './attempt.ts';
-import { type CommittedDeliveries, MAX_AGE_MS } from './committed-deliveries.ts';
+import { type CommittedBuffer, MAX_AGE_MS } from './committed-buffer.ts';
 import type { DueScan } from './due-scan.ts';
 import { type HookQueue, noteRead } from './hook-queue.ts';
 import {
@@ -52,7 +52,7 @@ export interface DispatchDependencies {
   readonly world: World;
   readonly leases: ShardLeases;
   readonly table: HookQueueTable;
-  readonly committed: Pick<CommittedDeliveries, 'takeContents'>;
+  readonly committed: Pick<CommittedBuffer, 'takeContents'>;
   readonly scan: DueScan;
   readonly writer: Pick<ResultWriter, 'add' | 'wake'>;
   readonly makeAttempt: MakeAttempt;

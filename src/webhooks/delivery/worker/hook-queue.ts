@@ -27,7 +27,7 @@
  * - An enqueue by another process while the row is put to sleep: the statement changes the row only in this `version`.
  * - Two reads that find the same delivery: its id is in `deliveryIds` already.
  * - The report of a commit that comes after a read found the delivery, and after its result: only an id above `lastReadId` is taken
- *   without a read (`committed-deliveries.ts`). `lastReadId` rises with every read.
+ *   without a read (`committed-buffer.ts`). `lastReadId` rises with every read.
  */
 import type { DueHookQueue } from '../queue/delivery-queue-store.ts';
 import { type Outcome, toBreakerEvents } from '../schedule/attempt-outcome.ts';

@@ -9,7 +9,7 @@ import type { Store } from '../../../database/store.ts';
 import { realWorld } from '../../../world.ts';
 import { findHookById } from '../../hooks/hook-store.ts';
 import type { ContentRow, DueHookQueue } from '../queue/delivery-queue-store.ts';
-import { createCommittedDeliveries } from './committed-deliveries.ts';
+import { createCommittedBuffer } from './committed-buffer.ts';
 import { beginAttempts, type DispatchDependencies } from './dispatch-cycle.ts';
 import { countEnqueue, dropDelivery, type HookQueue, noteRead, startDraining } from './hook-queue.ts';
 import { admit, createHookQueueTable, type HookQueueTable, noteDue, pickJobs } from './hook-queue-table.ts';
@@ -127,7 +127,7 @@ for (const [title, content, change, isTaken] of cases)
   test(`a committed delivery ${title}`, () => {
     const { table, hookQueue } = createLoadedTable();
     change(hookQueue, table);
-    const committed = createCommittedDeliveries(table);
+    const committed = createCommittedBuffer(table);
     assert.deepEqual(committed.add([{ hookId: 1, content }]), isTaken ? [] : [1]);
     assert.deepEqual(committed.takeContents(), isTaken ? [content] : []);
     assert.deepEqual(committed.takeContents(), []);
@@ -141,14 +141,14 @@ for (const [title, content, change, isTaken] of cases)
 
 test('a delivery of the same commit as an older one that has to be read is read after it', () => {
   const { table } = createLoadedTable();
-  const committed = createCommittedDeliveries(table);
+  const committed = createCommittedBuffer(table);
   const large = { hookId: 1, content: undefined };
   assert.deepEqual(committed.add([large, { hookId: 1, content: createContent(9, NOW_MS) }]), [1, 1]);
 });
 
 test('a committed delivery does not wait while others are read, and stays behind an earlier one of its hook', async () => {
   const { table, hookQueue, another } = createLoadedTable();
-  const committed = createCommittedDeliveries(table);
+  const committed = createCommittedBuffer(table);
   const isRead = Promise.withResolvers<void>();
   const sent: number[] = [];
   const readAll: Store['readAll'] = async (statements) => {
@@ -185,7 +185,7 @@ test('a committed delivery does not wait while others are read, and stays behind
 
 test('a committed delivery is read when its hook queue is not in memory, or its body is large', () => {
   const { table } = createLoadedTable();
-  const committed = createCommittedDeliveries(table);
+  const committed = createCommittedBuffer(table);
   const other = { hookId: 3, content: { ...createContent(8, NOW_MS), hook_id: 3 } };
   assert.deepEqual(committed.add([other, { hookId: 1, content: undefined }]), [3, 1]);
 });

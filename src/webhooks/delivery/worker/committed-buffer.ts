@@ -14,14 +14,14 @@ import { admit, type HookQueueTable, noteEnqueue, REFILL_BELOW } from './hook-qu
 /** A delivery whose hook was read longer ago is read again: the hook may have changed meanwhile. */
 export const MAX_AGE_MS = 250;
 
-export interface CommittedDeliveries {
+export interface CommittedBuffer {
   /** Returns the hooks of those that have to be read. */
   add(committed: readonly CommittedDelivery[]): number[];
   /** The contents of those that were added since the last call. */
   takeContents(): readonly ContentRow[];
 }
 
-export function createCommittedDeliveries(table: HookQueueTable): CommittedDeliveries {
+export function createCommittedBuffer(table: HookQueueTable): CommittedBuffer {
   let contents: ContentRow[] = [];
   /** After one that has to be read, later ones of the same hook queue have to be, too: it is sent before them. */
   const tryToAdmit = ({ hookId, content }: CommittedDelivery): boolean => {
