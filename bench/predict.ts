@@ -1,7 +1,7 @@
 /**
  * `Predict` over the wire: how many calls a second one core answers, and how long callers wait at half of that.
  * `node bench/predict.ts [--json] [--seconds 3] [--model none|prior|trained] [--candidates 16,64] [--rate CALLS]
- * [--while-refit [--samples 20000]] [--floor [--turns 15]] [--semi-space 4] [--node "FLAG ..."] [--cpu-prof]`.
+ * [--while-refit [--samples 20000]] [--floor [--turns 15]] [--semi-space 2] [--node "FLAG ..."] [--cpu-prof]`.
  *
  * With --while-refit, the same load once more while a model is learned again from samples in a store, and swapped in:
  * the server is not pinned then, and its processor time is not that of the calls alone. With --floor, the open loop in
@@ -36,7 +36,7 @@ const { values: flags } = readBenchFlags({
     // Further flags of Node for the servers.
     node: { type: 'string', default: '' },
     // As in bin/trivet.js.
-    'semi-space': { type: 'string', default: '4' },
+    'semi-space': { type: 'string', default: '2' },
   },
 });
 

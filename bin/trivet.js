@@ -9,7 +9,7 @@ const trivet = fileURLToPath(new URL('../src/cli/trivet.ts', import.meta.url));
 const stripTypes = new URL('./strip-types.js', import.meta.url).href;
 const options = trivet.includes('/node_modules/') ? ['--import', stripTypes] : [];
 // Why: docs/decisions/0004-grpc-transport.md.
-options.push('--max-semi-space-size=4', '--no-parallel-scavenge', '--heap-growing-percent=100');
+options.push('--max-semi-space-size=2', '--no-parallel-scavenge', '--heap-growing-percent=100');
 const child = spawn(
   findNode(),
   [...options, '--disable-warning=ExperimentalWarning', trivet, ...process.argv.slice(2)],

@@ -36,7 +36,7 @@ export async function startOurServer(): Promise<FieldServers> {
   };
   const program = new URL('../../src/main.ts', import.meta.url).pathname;
   const server = await startOnCore(
-    [process.execPath, '--max-semi-space-size=4', '--no-parallel-scavenge', '--heap-growing-percent=100', program],
+    [process.execPath, '--max-semi-space-size=2', '--no-parallel-scavenge', '--heap-growing-percent=100', program],
     {
       port,
       environment,
