@@ -193,7 +193,7 @@ export const PHRASES_ZH: readonly Phrase[] = [
     '地址的主机必须用普通写法，IP 地址用常规写法。',
   ],
   [
-    'Cannot use this url: it must use port 80, 443 or one above 1023 that no database or the like is known by, got {}',
+    'Cannot use this url: it must use port 80, 443 or one above 1023 that is no usual port of a database or another inner service, got {}',
     '端口必须是 80、443，或大于 1023 且不是数据库等常用的端口，{1} 不可用。',
   ],
   ['Cannot use this url: it must name its host without empty parts', '地址的主机名不能有空的部分。'],

@@ -54,6 +54,37 @@ const cases: Case[] = [
     },
   ],
   [
+    'a refusal names the parameter, and what is allowed',
+    async (bench) => {
+      const { server } = bench;
+      const { cookie, fields } = await prepareRequest(bench);
+      const refused: [changes: Fields, more: string, description: RegExp][] = [
+        [{ scope: 'nope' }, '', /scopes_supported of the metadata/],
+        [
+          { code_challenge: 'abc', code_challenge_method: 'S256' },
+          '',
+          /code_challenge must be .* 43 characters of base64url/,
+        ],
+        [{}, '&response_type=code', /The parameter response_type was sent/],
+        [{}, '&%22%5C=1&%22%5C=2', /^A parameter was sent more than once$/],
+      ];
+      for (const [changes, more, description] of refused) {
+        const query = new URLSearchParams({ ...fields, ...changes } as Record<string, string>).toString();
+        const answer = await request(`${server.url}/oauth/authorize?${query}${more}`, { headers: { cookie } });
+        assert.match(readRedirect(answer).get('error_description') ?? '', description);
+      }
+      const grant = await postForm(`${server.url}/oauth/token`, { grant_type: 'password' });
+      assert.match(
+        String(grant.json.error_description),
+        /^grant_type must be one of authorization_code, refresh_token, /,
+      );
+      const twice = await postForm(`${server.url}/oauth/token?grant_type=refresh_token`, {
+        grant_type: 'refresh_token',
+      });
+      assert.equal(twice.json.error_description, 'The parameter grant_type was sent more than once');
+    },
+  ],
+  [
     'A13 a repeated parameter is still repeated after signing in',
     async (bench) => {
       const { server } = bench;

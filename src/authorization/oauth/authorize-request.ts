@@ -6,7 +6,7 @@ import { Failure } from '../../errors.ts';
 import type { Application } from '../applications/application-store.ts';
 import { isRegisteredRedirectUri } from '../applications/redirect-uri.ts';
 import { DEFAULT_SCOPE, readRequestedScopes, type Scope } from '../applications/scope.ts';
-import { createOAuthFailure } from './protocol/oauth-error.ts';
+import { createOAuthFailure, refuseRepeatedParameter, refuseUnknownScopes } from './protocol/oauth-error.ts';
 import { REPEATABLE } from './protocol/parameters.ts';
 import { isCodeChallenge } from './protocol/pkce.ts';
 
@@ -110,7 +110,8 @@ export function parseAuthorizationRequest(
   redirectUri: string,
 ): AuthorizationRequest {
   const { values, repeated } = query;
-  if (repeated.size > 0) throw createOAuthFailure('invalid_request', 'A parameter was sent more than once');
+  const [repeatedName] = repeated;
+  if (repeatedName !== undefined) throw refuseRepeatedParameter(repeatedName);
   checkResponseType(values);
   if (!application.grantTypes.includes('authorization_code'))
     throw createOAuthFailure('unauthorized_client', 'This client may not use the authorization code grant');
@@ -143,7 +144,7 @@ function checkResponseType(values: ReadonlyMap<string, string>): void {
 function readScopes(text: string | undefined): readonly Scope[] {
   if (text === undefined) return DEFAULT_SCOPE;
   const scopes = readRequestedScopes(text);
-  if (scopes.length === 0) throw createOAuthFailure('invalid_scope', 'None of the scopes is known');
+  if (scopes.length === 0) throw refuseUnknownScopes();
   return scopes;
 }
 
@@ -158,7 +159,10 @@ function readChallenge(values: ReadonlyMap<string, string>, { isPublic }: Applic
   }
   if (method !== 'S256') throw createOAuthFailure('invalid_request', 'code_challenge_method must be S256');
   if (!isCodeChallenge(challenge))
-    throw createOAuthFailure('invalid_request', 'code_challenge is not an S256 challenge');
+    throw createOAuthFailure(
+      'invalid_request',
+      'code_challenge must be the SHA-256 of code_verifier, as 43 characters of base64url',
+    );
   return challenge;
 }
 

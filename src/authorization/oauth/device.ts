@@ -8,7 +8,7 @@ import type { ProtocolDependencies } from '../tokens/protocol-dependencies.ts';
 import { checkGrantAllowed } from './grants/require-client.ts';
 import { authenticateClient, readClient } from './protocol/client-authentication.ts';
 import { insertDeviceCode } from './protocol/device-store.ts';
-import { createOAuthFailure, refuseClient } from './protocol/oauth-error.ts';
+import { createOAuthFailure, refuseClient, refuseUnknownScopes } from './protocol/oauth-error.ts';
 import { readParameters } from './protocol/parameters.ts';
 import { NO_STORE } from './token.ts';
 
@@ -52,7 +52,7 @@ function limitStarts({ limits }: ProtocolDependencies, clientId: string, address
 function readScope(text: string | undefined): string {
   if (text === undefined) return formatScope(DEFAULT_SCOPE);
   const scopes = readRequestedScopes(text);
-  if (scopes.length === 0) throw createOAuthFailure('invalid_scope', 'None of the scopes is known');
+  if (scopes.length === 0) throw refuseUnknownScopes();
   return formatScope(scopes);
 }
 

@@ -1,5 +1,5 @@
 /** `POST /oauth/token`: which client, which grant. Each grant is a file in grants/. */
-import { isFailure } from '../../errors.ts';
+import { type Failure, isFailure } from '../../errors.ts';
 import { type Call, type Reply, replyJson } from '../../http/endpoint.ts';
 import type { ProtocolDependencies } from '../tokens/protocol-dependencies.ts';
 import type { CountToken, TokenKind } from '../tokens/token-metrics.ts';
@@ -36,12 +36,16 @@ export async function answerTokenRequest(dependencies: ProtocolDependencies, cal
   const grantType = requireParameter(parameters.values, 'grant_type');
   const grant = GRANTS.get(grantType);
   return await countGrant(dependencies.countToken, GRANT_KINDS.get(grantType) ?? 'other', async () => {
-    if (grant === undefined) throw createOAuthFailure('unsupported_grant_type', 'This grant type is not supported');
+    if (grant === undefined) throw refuseGrantTypes();
     const address = call.clientAddress;
     const client = await findClient(dependencies, { parameters, authorization: call.header('authorization'), address });
     const exchange = { values: parameters.values, client, address, nowMs: dependencies.world.nowMs() };
     return replyJson(await runGrant(dependencies, grant, exchange), NO_STORE);
   });
+}
+
+function refuseGrantTypes(): Failure {
+  return createOAuthFailure('unsupported_grant_type', `grant_type must be one of ${[...GRANTS.keys()].join(', ')}`);
 }
 
 /** A device that asks before its user has decided is not refused. */

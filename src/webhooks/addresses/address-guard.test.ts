@@ -59,7 +59,7 @@ const BROKEN: [url: string, reason: string][] = [
   ['http://example.com/#top', 'must not contain a fragment (#)'],
   [
     'http://example.com:22/',
-    'must use port 80, 443 or one above 1023 that no database or the like is known by, got 22',
+    'must use port 80, 443 or one above 1023 that is no usual port of a database or another inner service, got 22',
   ],
   ['http://127.1/', 'must have its host in plain spelling, an IP address in the usual one'],
   ['http://localhost:3000/', 'must not be localhost'],

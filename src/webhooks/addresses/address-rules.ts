@@ -78,7 +78,7 @@ function findMistake(raw: string, url: URL): string | undefined {
   if (raw.includes('#')) return 'must not contain a fragment (#)';
   if (!isPlainAuthority(raw, url)) return 'must have its host in plain spelling, an IP address in the usual one';
   if (!isAllowedPort(url))
-    return `must use port 80, 443 or one above 1023 that no database or the like is known by, got ${url.port}`;
+    return `must use port 80, 443 or one above 1023 that is no usual port of a database or another inner service, got ${url.port}`;
   return undefined;
 }
 

@@ -35,6 +35,10 @@ function readScope({ values }: Exchange): readonly Scope[] {
   const text = values.get('scope');
   if (text === undefined) return DEFAULT_SCOPE;
   const scopes = readRequestedScopes(text).filter((scope) => !isOfPerson(scope));
-  if (scopes.length === 0) throw createOAuthFailure('invalid_scope', 'None of the scopes is known');
+  if (scopes.length === 0)
+    throw createOAuthFailure(
+      'invalid_scope',
+      'None of the scopes is known, or one that a client may have without a person',
+    );
   return scopes;
 }

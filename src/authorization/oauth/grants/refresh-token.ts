@@ -17,7 +17,7 @@ import {
 import type { ProtocolDependencies } from '../../tokens/protocol-dependencies.ts';
 import { rotateRefresh } from '../../tokens/rotation-store.ts';
 import { findLiveToken } from '../../tokens/token-store.ts';
-import { createOAuthFailure, refuseClient, refuseGrant } from '../protocol/oauth-error.ts';
+import { refuseClient, refuseGrant, refuseWiderScope } from '../protocol/oauth-error.ts';
 import { requireParameter } from '../protocol/parameters.ts';
 import type { Exchange, Grant } from './grant.ts';
 import { checkGrantAllowed, refuseGrantType } from './require-client.ts';
@@ -48,7 +48,7 @@ export const refreshTokens: Grant = async (dependencies, exchange) => {
     case 'repeated':
       return repeatAnswer(dependencies, { pair: deriveSuccessor(oldToken, outcome.successorSeed), nowMs });
     case 'scope_too_wide':
-      throw createOAuthFailure('invalid_scope', 'The scope is wider than the one that was granted');
+      throw refuseWiderScope();
     case 'unauthenticated':
       throw refuseClient();
     case 'not_allowed':
@@ -65,8 +65,7 @@ function readAskedScopes({ values }: Exchange): readonly Scope[] | undefined {
   const { known, unknown } = parseScope(text);
   const siblings = known.length === 0 ? readRequestedScopes(text) : [];
   if (siblings.length > 0) return siblings;
-  if (unknown.length > 0 || known.length === 0)
-    throw createOAuthFailure('invalid_scope', 'The scope is wider than the one that was granted');
+  if (unknown.length > 0 || known.length === 0) throw refuseWiderScope();
   return known;
 }
 

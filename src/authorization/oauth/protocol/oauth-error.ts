@@ -45,6 +45,21 @@ export function refuseGrant(): Failure {
   return createOAuthFailure('invalid_grant', description);
 }
 
+export function refuseUnknownScopes(): Failure {
+  return createOAuthFailure('invalid_scope', 'None of the scopes is known: scopes_supported of the metadata has all');
+}
+
+export function refuseWiderScope(): Failure {
+  const description = 'The scope is wider than the one that was granted: without scope, the answer has all of that';
+  return createOAuthFailure('invalid_scope', description);
+}
+
+/** A name that a stranger made up is not repeated: only some characters may stand in a description (RFC 6749 §5.2). */
+export function refuseRepeatedParameter(name: string): Failure {
+  const shown = /^[\w.-]{1,64}$/.test(name) ? `The parameter ${name}` : 'A parameter';
+  return createOAuthFailure('invalid_request', `${shown} was sent more than once`);
+}
+
 /** RFC 6749 §5.2: 401, and the challenge of the scheme that was used. */
 export function refuseClient(): Failure {
   return createOAuthFailure('invalid_client', 'Client authentication failed', {

@@ -5,7 +5,7 @@
 import { isFailure } from '../../../errors.ts';
 import type { Call } from '../../../http/endpoint.ts';
 import { parseJson, parsePairs } from '../../../http/parser-limits.ts';
-import { createOAuthFailure } from './oauth-error.ts';
+import { createOAuthFailure, refuseRepeatedParameter } from './oauth-error.ts';
 
 export interface RequestParameters {
   readonly values: ReadonlyMap<string, string>;
@@ -28,7 +28,7 @@ function addPairs(values: Map<string, string>, pairs: Iterable<readonly [string,
   for (const [name, value] of pairs) {
     if (value === '' || value === null || REPEATABLE.has(name)) continue;
     if (typeof value !== 'string') throw createOAuthFailure('invalid_request', 'Every parameter must be a string');
-    if (values.has(name)) throw createOAuthFailure('invalid_request', 'A parameter was sent more than once');
+    if (values.has(name)) throw refuseRepeatedParameter(name);
     if (hasForbiddenCharacter(value))
       throw createOAuthFailure('invalid_request', 'A parameter has a character that is not allowed');
     values.set(name, value);
