@@ -33,6 +33,21 @@ test('the hook is not installed over another one', async (t) => {
   assert.equal(elsewhere.code, 2);
 });
 
+test('a token file without one token is refused', async (t) => {
+  const { bare, work } = await preparePushes(t);
+  rmSync(join(bare, 'hooks', 'post-receive'));
+  const token = join(work, 'token');
+  for (const [text, message] of [
+    ['\n', /must hold one token, but ".*token" is empty/],
+    ['Cannot open the store\n', /must hold one token, but ".*token" has more than that/],
+  ] as const) {
+    writeFileSync(token, text);
+    const refused = await runTrivet(['git-hook', 'install', bare, '--repo', 'acme/doors', '--token-file', token]);
+    assert.equal(refused.code, 2);
+    assert.match(refused.stderr, message);
+  }
+});
+
 test('the hook is installed over its own, with another address and token', async (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'trivet-git-'));
   t.after(() => rmSync(folder, { recursive: true }));

@@ -15,7 +15,7 @@ test('with the service down nothing is refused or lost, and the next push sends 
   for (let index = 0; index < 3; index++) {
     ids.push(commit('a.txt', `commit ${index}`));
     const said = await push('main');
-    assert.match(said, /the webhooks of this push wait for the service/);
+    assert.match(said, /the webhooks of this push wait in trivet-spool until the service takes them: /);
   }
   assert.equal(waiting().length, 3);
   const again = await startIntake(intake.port);
@@ -40,6 +40,17 @@ test('a service that fails makes the push wait for nothing, and git-hook send br
   const sent = await runTrivet(['git-hook', 'send', '--git-dir', bare]);
   assert.equal(sent.stdout, '1 sent, 0 waiting\n');
   assert.equal(intake.announced.length, 1);
+});
+
+test('a token that the service does not know is named with the command that gives another', async (t) => {
+  const { commit, push, intake, waiting } = await preparePushes(t);
+  intake.status = 401;
+  commit('a.txt', 'one');
+  assert.match(
+    await push('main'),
+    /until the service takes them: 401 for a test; "trivet git-hook install" with --token-file/,
+  );
+  assert.equal(waiting().length, 1);
 });
 
 test('an event that the service will never take is set aside and does not stop the next', async (t) => {

@@ -20,7 +20,10 @@ export function createEventCommand(open: OpenWebhooks): Command {
     .option('--file <path>', 'the event as JSON, - for standard input')
     .option('--sample', 'a sample of the kind')
     .option('--count <number>', 'how many times', wholeNumber(1, 1_000_000), 1)
-    .option('--key <text>', 'idempotency key: a repetition within 24 hours sends nothing')
+    .option(
+      '--key <text>',
+      'idempotency key: the same event again within 24 hours sends nothing; each --sample is another event',
+    )
     .option('--json', 'print the answers as JSON')
     .action(send.bind(undefined, open));
   return command;

@@ -84,7 +84,7 @@ async function announcePush(
   });
   remarkTroubles(report);
   if (report.waiting === undefined) return;
-  remark(`trivet: the webhooks of this push wait for the service (${report.waiting})`);
+  remark(`trivet: the webhooks of this push wait in trivet-spool until the service takes them: ${report.waiting}`);
   if (options.background) startSender(options, gitDir);
 }
 
@@ -208,7 +208,10 @@ function readAddress({ service, tokenFile, gitDir }: Connection): ServiceAddress
 }
 
 function readToken(file: string): string {
-  return readFileSync(file, 'utf8').trim();
+  const token = readFileSync(file, 'utf8').trim();
+  if (/^[\x21-\x7e]+$/.test(token)) return token;
+  const found = token === '' ? 'is empty' : 'has more than that';
+  throw new Failure('invalid', `Cannot use the token file: it must hold one token, but "${file}" ${found}`);
 }
 
 function parseRepository(value: string): string {

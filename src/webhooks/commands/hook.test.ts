@@ -144,6 +144,7 @@ const mistakes: [argv: string, message: RegExp][] = [
   ['hook update ada/doors 1 --password=', /--password must not be empty, --no-password takes it away/],
   ['hook create ada/doors --url https://example.com/ --sign', /--sign needs --password, the key of the signature/],
   ['hook create ada/doors --url https://example.com/ --sign --password=', /--sign needs --password/],
+  ['hook deliveries ada/doors 1 --delivery 01a2', /delivery_id must be a whole number or a UUID, got "01a2"/],
   ['hook update ada/doors x --sign', /the id must be a whole number, got "x"/],
   ['hook update ada/doors 1 --profile gitcoda', /profile must be one of gitcode, gitee, github, gitlab, got "gitcoda"/],
   ['hook replay ada/doors 1 --since yesterday', /since must be an ISO 8601 time with Z or an offset, got "yesterday"/],

@@ -61,9 +61,14 @@ function judgeAnswer(status: number, text: string): SendOutcome {
   const { message, error_code_name: name } = readRefusal(text);
   // Keys are random: an event of this entry was stored before, perhaps in another length, and the answer was lost.
   if (status === 409 && name === KEY_USED) return { kind: 'sent' };
-  const reason = `${status} ${message ?? ''}`;
+  const reason = describeRefusal(status, message ?? '');
   if (FINAL_STATUSES.has(status)) return { kind: 'refused', reason };
   return { kind: 'later', scope: REPOSITORY_STATUSES.has(status) ? 'repository' : 'service', reason };
+}
+
+function describeRefusal(status: number, message: string): string {
+  const reason = message.startsWith(`${status}`) ? message : `${status} ${message}`;
+  return status === 401 ? `${reason}; "trivet git-hook install" with --token-file gives it another` : reason;
 }
 
 interface Refusal {

@@ -243,7 +243,7 @@ export async function sendWaiting(dependencies: Management, hook: Hook): Promise
 /** A delivery is named by its number, or by the UUID that its receiver saw. */
 async function findDeliveryId(dependencies: Management, hookId: number, text: string): Promise<number> {
   const uuid = text.toLowerCase();
-  if (!isUuid(uuid)) return parseId(text, 'delivery_id');
+  if (!isUuid(uuid)) return parseId(text, 'delivery_id', 'a whole number or a UUID');
   const filter = { hookId, uuid, ...periodOfUuid(uuid), beforeId: Number.MAX_SAFE_INTEGER, limit: 1 };
   const [delivery] = await listDeliveries(dependencies.store, filter);
   if (delivery === undefined) throw refuseUnknownDelivery(text);

@@ -105,10 +105,10 @@ export function integerParameter(minimum: number, maximum: number) {
     .openapi({ type: 'integer', minimum, maximum });
 }
 
-/** A number in a path; `field` is what it is called there. */
-export function parseId(text: string, field: string): number {
+/** A number in a path; `field` is what it is called there, `allowed` what it may be. */
+export function parseId(text: string, field: string, allowed = 'a whole number'): number {
   if (/^\d{1,15}$|^[1-8]\d{15}$/.test(text)) return Number(text);
-  throw new Failure('invalid', `Parameter type error: ${field} must be a whole number, got "${text.slice(0, 100)}"`, {
+  throw new Failure('invalid', `Parameter type error: ${field} must be ${allowed}, got "${text.slice(0, 100)}"`, {
     field,
   });
 }
