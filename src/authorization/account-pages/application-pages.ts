@@ -113,7 +113,7 @@ export function renderApplication(messages: Messages, view: ApplicationView): Ht
   return html`<p class="small"><a href="/account/applications">${t.title}</a></p><h1>${application.name}</h1>
 ${renderDone(view.done)}${renderMistake(messages, view.mistake)}
 ${application.secretInQueryAtMs === undefined ? '' : html`<p class="notice warn">${t.inQuery(messages.format.date(application.secretInQueryAtMs))}</p>`}
-<section class="card stack"><dl class="facts"><dt>${t.clientId}</dt><dd><code>${application.clientId}</code></dd><dt>${t.kind}</dt><dd>${application.isPublic ? t.public : t.confidential}</dd>
+<section class="card stack"><dl class="facts"><dt>${t.clientId}</dt><dd><code data-copy>${application.clientId}</code></dd><dt>${t.kind}</dt><dd>${application.isPublic ? t.public : t.confidential}</dd>
 <dt>${t.signInAddress}</dt><dd><code>${view.issuer}/oauth/authorize</code></dd><dt>${t.tokenAddress}</dt><dd><code>${view.issuer}/oauth/token</code></dd>
 <dt>${t.metadataAddress}</dt><dd><code>${view.issuer}/.well-known/openid-configuration</code></dd></dl></section>
 ${application.isPublic ? '' : renderSecrets(messages, view, path)}

@@ -4,6 +4,7 @@ import type { peopleMessages } from './people-messages.ts';
 export const peopleMessagesZh: Texts<typeof peopleMessages> = {
   forgot: {
     link: '忘记密码？',
+    withoutMail: '忘记密码？管理员可以给您一个设置新密码的链接。',
     title: '忘记密码？',
     lead: '请输入用户名或邮箱地址。您将收到一封邮件，其中有设置新密码的链接。',
     who: '用户名或邮箱地址',

@@ -4,6 +4,7 @@ import { plural } from '../../language/plural.ts';
 export const peopleMessages = {
   forgot: {
     link: 'Forgot your password?',
+    withoutMail: 'Forgot your password? An administrator can give you a link to choose a new one.',
     title: 'Forgot your password?',
     lead: 'Enter your login or your email address. You get a mail with a link to choose a new password.',
     who: 'Login or email address',

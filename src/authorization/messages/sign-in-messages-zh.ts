@@ -56,7 +56,7 @@ export const signInMessagesZh: Texts<typeof signInMessages> = {
     byService: '本服务的一部分',
     asks: '请求访问您的账号',
     may: '它将能够',
-    leaveOut: '取消勾选不允许它做的事项；这样它可能无法完整工作。',
+    leaveOut: '取消勾选即不授予该项权限；该应用可能因此无法完整工作。',
     usedBy: (people, many) => {
       if (people === 0) return '本服务中还没有人使用';
       return people > many ? `本服务中有超过 ${many} 人使用` : `本服务中有 ${people} 人使用`;
@@ -64,7 +64,7 @@ export const signInMessagesZh: Texts<typeof signInMessages> = {
     powers: { read: '读取', write: '读取和修改', danger: '读取和修改 · 敏感' },
     isNew: '新增',
     mayNot: '它看不到您的密码，也不能做此处未列出的任何事情。',
-    lasts: (days) => `每次授权的有效期为 ${days} 天，应用可以续期。`,
+    lasts: (days) => `每次授权的有效期为 ${days} 天，应用可以续期`,
     takeBack: '您可以随时在“授权应用”中撤销。',
     leadsTo: '您将被带到',
     punycode: '此名称含有容易与其他字母混淆的字符。请确认您了解该网站。',

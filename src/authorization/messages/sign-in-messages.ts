@@ -58,7 +58,7 @@ export const signInMessages = {
     byService: 'part of this service',
     asks: 'requests access to your account',
     may: 'It will be able to',
-    leaveOut: 'Clear the boxes of what it may not do; it may then not work fully.',
+    leaveOut: 'Clear a box to withhold that access. The application may then not work fully.',
     usedBy: (people: number, many: number) => {
       if (people === 0) return 'not used by anyone here yet';
       if (people > many) return `used by more than ${many} people here`;
@@ -68,7 +68,7 @@ export const signInMessages = {
     isNew: 'new',
     mayNot: 'It cannot see your password, and cannot do anything that is not listed here.',
     lasts: (days: number) =>
-      `Access lasts ${plural(days, 'day', 'days')} at a time and can be renewed by the application.`,
+      `Access lasts ${plural(days, 'day', 'days')} at a time and can be renewed by the application`,
     takeBack: 'You can revoke it at any time under “Authorized applications”.',
     leadsTo: 'You will be sent to',
     punycode: 'This name uses letters that can look like others. Make sure that you know the site.',

@@ -32,7 +32,7 @@ ${renderCsrf(view.csrfToken)}${renderHidden({ request: view.request, narrow: vie
 <button class="equal" name="decision" value="deny">${t.deny}</button>
 <button name="decision" value="allow">${t.allow}</button>
 </form>
-<p class="small soft">${t.lasts(Math.max(1, Math.round(view.accessLifetimeSeconds / 86_400)))} ${t.takeBack}</p>
+<p class="small soft">${t.lasts(Math.max(1, Math.round(view.accessLifetimeSeconds / 86_400)))}${messages.marks.stop}${t.takeBack}</p>
 </div>`;
   return renderFocusPage(messages, { title: t.title(application.name), content, wide: true });
 }

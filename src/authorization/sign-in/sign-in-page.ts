@@ -41,7 +41,7 @@ ${renderField({ name: 'login', label: t.login, value: view.login, autocomplete: 
 ${renderField({ name: 'password', label: t.password, type: 'password', autocomplete: 'current-password', hasFocus: view.login !== '' && !view.mistake })}
 <button class="full">${t.submit}</button>
 </form>
-${view.canMail ? html`<p class="small"><a href="/forgot-password">${messages.forgot.link}</a></p>` : ''}
+${view.isEmpty ? '' : renderForgotten(messages, view.canMail)}
 ${view.canUsePasskeys || view.upstream ? renderOtherWays(messages, view) : ''}
 </div>`;
   return renderFocusPage(messages, {
@@ -50,6 +50,12 @@ ${view.canUsePasskeys || view.upstream ? renderOtherWays(messages, view) : ''}
     withPageScript: true,
     script: view.canUsePasskeys ? passkeyScript : undefined,
   });
+}
+
+/** Without mail an administrator makes the link; the page names that way, so that no one is left without one. */
+function renderForgotten({ forgot }: Messages, canMail: boolean): Html {
+  if (!canMail) return html`<p class="small soft">${forgot.withoutMail}</p>`;
+  return html`<p class="small"><a href="/forgot-password">${forgot.link}</a></p>`;
 }
 
 function renderCurrent(messages: Messages, current: { readonly login: string; readonly path: string }): Html {

@@ -81,6 +81,7 @@ export const hookTextsZh: Texts<typeof hookTexts> = {
   test: '发送测试',
   testAccepted: '接收端接受了测试。',
   testRefused: '接收端没有接受测试。',
+  testOnce: '测试只发送一次，不会重试。',
   testUnderWay: '测试已发送，结果未知。',
   sendWaiting: '立即发送等待中的投递',
   waitingSent: '正在发送等待中的投递，不再等到下次尝试时间。',

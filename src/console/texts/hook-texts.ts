@@ -86,6 +86,7 @@ export const hookTexts = {
   test: 'Send a test',
   testAccepted: 'The receiver accepted the test.',
   testRefused: 'The receiver did not accept the test.',
+  testOnce: 'A test is sent once and not tried again.',
   testUnderWay: 'The test was sent; its result is not known yet.',
   sendWaiting: 'Send what waits now',
   waitingSent: 'What waited is being sent, without waiting for its next attempt.',

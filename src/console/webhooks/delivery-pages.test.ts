@@ -100,4 +100,5 @@ test('a test that was refused is not green', async (t) => {
   const path = await createHook(client, receiver.url);
   const tested = await client.get((await pressButton(client, path, 'test')).location ?? '');
   assert.match(tested.body, /class="notice bad" role="status"><strong>The receiver did not accept the test/);
+  assert.match(textOf(tested), /A test is sent once and not tried again/);
 });

@@ -205,7 +205,8 @@ function renderTestResult(texts: ConsoleTexts, { attempt_log }: DeliveryDetail):
   const last = attempt_log.at(-1);
   if (last === undefined) return html`<div class="notice warn" role="status">${texts.hooks.testUnderWay}</div>`;
   if (last.outcome === 'accepted') return html`<div class="notice" role="status">${texts.hooks.testAccepted}</div>`;
-  return html`<div class="notice bad" role="status"><strong>${texts.hooks.testRefused}</strong> ${last.status_code > 0 ? texts.deliveries.answered(last.status_code) : texts.explain(last.reason ?? '')}</div>`;
+  return html`<div class="notice bad" role="status"><strong>${texts.hooks.testRefused}</strong> ${last.status_code > 0 ? texts.deliveries.answered(last.status_code) : texts.explain(last.reason ?? '')}
+<p class="small">${texts.hooks.testOnce}</p></div>`;
 }
 
 function renderNextFact(texts: ConsoleTexts, { next_attempt_at, waits_for }: DeliveryView): Html | '' {
