@@ -12,13 +12,16 @@ import { type AnswerOptions, addAnswerOptions, openAdministration } from './open
 
 const DAY_MS = 86_400_000;
 
+/** `openid` signs people in to applications; a personal token has no use for it. */
+const OFFERED = SCOPES.filter((scope) => scope !== 'openid');
+
 export function createTokenCommand(): Command {
   const command = new Command('token').description('Create, list and revoke personal access tokens');
   addRefusedServiceOptions(command.command('create'))
     .description('Create a token, on the store only; it is printed once, alone on standard output')
     .requiredOption('--user <login>', 'whom it speaks for')
     .requiredOption('--name <name>', 'what it is for')
-    .requiredOption('--scope <name...>', `any of ${SCOPES.filter((scope) => scope !== 'openid').join(', ')}`)
+    .requiredOption('--scope <name...>', `any of ${OFFERED.join(', ')}`)
     .option('--repository <owner/name...>', 'reaches these repositories and nothing else')
     .addOption(
       new Option('--expires <duration>', 'when it ends: 30d, 12h, or never')
@@ -78,9 +81,12 @@ async function create(options: CreateOptions): Promise<void> {
 }
 
 function checkScopes(names: readonly string[]): Scope[] {
-  const unknown = names.find((name) => !isScope(name));
+  const unknown = names.find((name) => !isScope(name) || name === 'openid');
   if (unknown === undefined) return names.filter(isScope);
-  throw new Failure('invalid', `Cannot create the token: --scope must be of ${SCOPES.join(', ')}, got "${unknown}"`);
+  throw new Failure(
+    'invalid',
+    `Cannot create the token: --scope must be any of ${OFFERED.join(', ')}, got "${unknown}"`,
+  );
 }
 
 async function list(login: string, options: AnswerOptions): Promise<void> {
