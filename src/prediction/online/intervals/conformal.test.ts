@@ -10,8 +10,8 @@ function residualAt(i: number): number {
 function observeBlocks(delay: number) {
   const quantiles = createAdaptiveQuantiles(() => delay);
   // The median of the window alone: its level does not move.
-  for (let i = 0; i < 1000; i++) quantiles.observe(residualAt(i), [0, 9, 9, 9], delay);
-  for (let i = 0; i < 200; i++) quantiles.observe(2, [0, 9, 9, 9], delay);
+  for (let i = 0; i < 1000; i++) quantiles.observe(residualAt(i), { quantiles: [0, 9, 9, 9] }, delay);
+  for (let i = 0; i < 200; i++) quantiles.observe(2, { quantiles: [0, 9, 9, 9] }, delay);
   return quantiles.quantiles()![0]!;
 }
 
@@ -50,7 +50,7 @@ const MISSED = [-9, -9, -9, -9];
 /** The level of the p90 after this many events that were all covered, or all missed. */
 function moveLevel(predicted: readonly number[], { events, underWay }: { events: number; underWay: number }): number {
   const quantiles = createAdaptiveQuantiles(() => underWay);
-  for (let i = 0; i < events; i++) quantiles.observe(0, predicted, Math.min(i, underWay));
+  for (let i = 0; i < events; i++) quantiles.observe(0, { quantiles: predicted }, Math.min(i, underWay));
   return quantiles.save().levels[P90]!;
 }
 
@@ -71,12 +71,12 @@ test('the more requests are under way together, the less a level may move', () =
 
 test('a level that others moved out of its range counts as its end, and moves back', () => {
   const quantiles = createAdaptiveQuantiles(() => 90);
-  for (let i = 0; i < 1000; i++) quantiles.observe(i % 100, COVERED, 90);
+  for (let i = 0; i < 1000; i++) quantiles.observe(i % 100, { quantiles: COVERED }, 90);
   const saved = quantiles.save();
   quantiles.restore({ ...saved, levels: [0.5, 0.5, 0.95, 0.99] });
   assert.equal(quantiles.quantiles()![P90], 88);
-  quantiles.observe(0, COVERED, 90);
+  quantiles.observe(0, { quantiles: COVERED }, 90);
   assert.equal(quantiles.save().levels[P90], 0.5);
-  quantiles.observe(0, MISSED, 90);
+  quantiles.observe(0, { quantiles: MISSED }, 90);
   assert.ok(quantiles.save().levels[P90]! > 0.5);
 });

@@ -6,6 +6,7 @@
  * `prediction-intervals.ts`. In this file "residual" means a scaled one.
  */
 import { conformalQuantile } from '../../model/calibration.ts';
+import { createDelayMean } from './delay-mean.ts';
 
 /** The quantiles whose coverage is kept. */
 export const QUANTILE_LEVELS = [0.5, 0.9, 0.95, 0.99] as const;
@@ -51,9 +52,9 @@ export interface AdaptiveQuantiles {
   readonly evidence: number;
   /**
    * `predicted` are the quantiles that were predicted for this request, one for each level. `eventsMeanwhile` is how many
-   * events were observed between this request's prediction and its end: the more, the smaller the step, or the levels would swing.
+   * events were observed between this request's prediction and its end: the more on average, the smaller the step, or the levels would swing.
    */
-  observe(residual: number, predicted?: readonly number[], eventsMeanwhile?: number): void;
+  observe(residual: number, predicted?: PredictedQuantiles, eventsMeanwhile?: number): void;
   /** The share of recent events that stayed below this quantile. */
   coverage(level: QuantileLevel): number;
   readonly count: number;
@@ -61,6 +62,15 @@ export interface AdaptiveQuantiles {
   restore(saved: SavedQuantiles): void;
   /** The same while requests are under way. `events` of other processes count as observed between their forecast and end. */
   replace(saved: SavedQuantiles, events: number): void;
+}
+
+export interface PredictedQuantiles {
+  readonly quantiles: readonly number[];
+  /**
+   * The same without a share of learned quantiles. Levels move by these: by a blend with wide learned quantiles, which is
+   * hardly ever missed, they would fall far below the nominal ones, and be too low as soon as the learned ones no longer count.
+   */
+  readonly recent?: readonly number[];
 }
 
 export interface SavedQuantiles {
@@ -110,11 +120,12 @@ export function createAdaptiveQuantiles(readFeedbackDelay: () => number = () => 
     },
     lowerQuantile: () => (delay.isEnough(count) ? conformalQuantile(sorted, LOWER_LEVEL) : undefined),
     coverage: (level) => adapted.coverages[QUANTILE_LEVELS.indexOf(level)]!,
-    observe(residual, predicted = [...quantiles], eventsMeanwhile = 0) {
-      if (count >= MIN_RESIDUALS) moveCoverages(adapted.coverages, predicted, residual);
+    observe(residual, predicted = { quantiles: [...quantiles] }, eventsMeanwhile = 0) {
+      const meanDelay = delay.observe(eventsMeanwhile);
+      if (count >= MIN_RESIDUALS) moveCoverages(adapted.coverages, predicted.quantiles, residual);
       // With fewer residuals the learned quantiles were predicted, and whether they were missed says nothing about the levels.
       if (delay.isEnough(count - eventsMeanwhile))
-        moveLevels(adapted.levels, predicted, { residual, eventsMeanwhile, range: delay.levelRange() });
+        moveLevels(adapted.levels, predicted, { residual, meanDelay, range: delay.levelRange() });
       window[count % KEPT_RESIDUALS] = residual;
       count++;
       if (count <= MIN_RESIDUALS || count >= refreshAt) refresh();
@@ -137,6 +148,8 @@ function createDelayScale(readFeedbackDelay: () => number) {
   const redundancy = () => 1 + readFeedbackDelay() / DOUBLING_FEEDBACK_DELAY;
   const windowLength = (count: number) => Math.min(count, KEPT_RESIDUALS, Math.round(UNDELAYED_WINDOW * redundancy()));
   return {
+    /** Adds the delay of an event, and returns the mean. */
+    observe: createDelayMean().observe,
     windowLength,
     evidence: (count: number) => windowLength(count) / redundancy() / UNDELAYED_WINDOW,
     levelRange: () => LEVEL_RANGE / redundancy(),
@@ -166,7 +179,7 @@ function moveCoverages(coverages: Float64Array, predicted: readonly number[], re
 
 interface ObservedMiss {
   readonly residual: number;
-  readonly eventsMeanwhile: number;
+  readonly meanDelay: number;
   /** As `limitLevel` takes it. */
   readonly range: number;
 }
@@ -174,14 +187,14 @@ interface ObservedMiss {
 /** Moves the level of each quantile after an event, up to the limits of its range. */
 function moveLevels(
   levels: Float64Array,
-  predicted: readonly number[],
-  { residual, eventsMeanwhile, range }: ObservedMiss,
+  { quantiles, recent = quantiles }: PredictedQuantiles,
+  { residual, meanDelay, range }: ObservedMiss,
 ): void {
   for (let p = 0; p < QUANTILE_LEVELS.length; p++) {
     const level = levels[p]!;
     const nominal = QUANTILE_LEVELS[p]!;
-    const step = Math.min(STEPS[p]!, MAX_GAIN / (1 + eventsMeanwhile));
-    const moved = level + step * (nominal - (residual <= predicted[p]! ? 1 : 0));
+    const step = Math.min(STEPS[p]!, MAX_GAIN / (1 + meanDelay));
+    const moved = level + step * (nominal - (residual <= recent[p]! ? 1 : 0));
     const limited = limitLevel(moved, nominal, range);
     // The range narrows when more requests run together. A level that is then outside returns by its own steps: limited at
     // once, it would be pulled back by each process, several times as far as by one.

@@ -168,6 +168,8 @@ export interface PredictedInterval {
   readonly spread: number;
   /** In units of the spread: one quantile for each of `QUANTILE_LEVELS`. */
   readonly quantiles: readonly number[];
+  /** The same from recent residuals alone. */
+  readonly recentQuantiles: readonly number[];
   /** The median is shifted by this logarithm at most. */
   readonly maxMedianShift: number;
   /** How many times were observed before it, in the slot and at the server. */

@@ -12,7 +12,8 @@
  *      Between the buckets of TTFT it is smoothed, so that a longer prediction never has a smaller p90 (`SHIFT_OF`).
  *   7. m · e^shift exceeds m by at most twice the largest recent excess in milliseconds, or by 2 if that is more.
  *   8. The p90 is at least the median, and at least the bound of a stalled queue (`../stalled-queue-bounds.ts`).
- * When the time is known, `observe` adds its residual to the windows of 3, 6 and 7, and moves the level of 3 and the correction of 5.
+ * When the time is known, `observe` adds its residual to the windows of 3, 6 and 7. It moves the level of 3 by whether 3 with the
+ * correction was missed, and the correction of 5 by whether the predicted quantile was.
  * The median takes steps 3 to 5 with the learned quantile 0, and a narrow limit (`limitMedianShift`).
  */
 import { type Calibration, findBucket, SHIFT_OF } from '../../model/calibration.ts';
@@ -68,7 +69,7 @@ const EXCESS_MARGIN = 2;
  * The learned quantiles include loads that have not occurred lately. In the blend they count as much as this share of a full
  * window of recent residuals, and less the fuller the window is.
  */
-const LEARNED_SHARE = 1 / 15;
+const LEARNED_SHARE = 1 / 5;
 
 /** Step 4: blends, for each bucket, the learned quantiles with the recent ones. Without training rows only the recent ones count. */
 function blendQuantiles(learned: IntervalScale, recent: Float64Array, evidence: number): QuantileTable {
@@ -104,6 +105,16 @@ function predictQuantiles(state: IntervalState, { mixtureMs, spread, corrections
     // Times its own spread, it is the same shift at every load.
     if (level === MEDIAN) return ((state.quantiles[MEDIAN]! + corrections[MEDIAN]!) * state.typicalSpread) / spread;
     return Math.max(least, quantileShift({ ...state, level }, corrections, mixtureMs)) / spread;
+  });
+}
+
+/** Step 3 with the correction of the server. */
+function correctRecent(recent: Float64Array | undefined, corrections: Float64Array): readonly number[] | undefined {
+  if (recent === undefined) return undefined;
+  let highest = Number.NEGATIVE_INFINITY;
+  return QUANTILE_LEVELS.map((_, level) => {
+    highest = Math.max(highest, recent[level]! + corrections[level]!);
+    return highest;
   });
 }
 
@@ -151,16 +162,19 @@ export function createPredictionIntervals(target: PredictionTarget, calibration:
       const corrections = ofServers.correctionsOf(server);
       const quantiles = predictQuantiles(state, { mixtureMs, spread, corrections, leastMs });
       const before = { observedBefore: ofSlot.count, observedOfServerBefore: ofServers.countOf(server) };
-      return { mixtureMs, spread, quantiles, maxMedianShift: state.maxMedianShift, ...before };
+      const recentQuantiles =
+        correctRecent(state.stride > 0 ? ofSlot.quantiles() : undefined, corrections) ?? quantiles;
+      return { mixtureMs, spread, quantiles, recentQuantiles, maxMedianShift: state.maxMedianShift, ...before };
     },
-    observe({ mixtureMs, spread, quantiles, observedBefore, observedOfServerBefore }, server, logRatio) {
+    observe(interval, server, logRatio) {
+      const { mixtureMs, spread, quantiles, recentQuantiles: recent } = interval;
       rollingMaximum.observe(logRatio);
       excessMaximum.observe(mixtureMs * Math.expm1(logRatio));
       const residual = logRatio / spread;
-      const eventsMeanwhile = ofSlot.count - observedBefore;
+      const eventsMeanwhile = ofSlot.count - interval.observedBefore;
       feedbackDelay = FEEDBACK_DELAY_DECAY * feedbackDelay + (1 - FEEDBACK_DELAY_DECAY) * eventsMeanwhile;
-      ofSlot.observe(residual, quantiles, eventsMeanwhile);
-      ofServers.observe(server, residual, quantiles, ofServers.countOf(server) - observedOfServerBefore);
+      ofSlot.observe(residual, { quantiles, recent }, eventsMeanwhile);
+      ofServers.observe(server, residual, quantiles, ofServers.countOf(server) - interval.observedOfServerBefore);
     },
     replaceCalibration(next) {
       scale = measureScale(next);

@@ -18,7 +18,7 @@ function coverServers(): { readonly calm: number; readonly wild: number } {
     const residual = Math.log(drawLogNormal(random, 1, 1)) * (server === 0 ? 1 : 3);
     const predicted = QUANTILE_LEVELS.map((_, p) => (slot.quantiles()?.[p] ?? 1.3) + servers.correctionsOf(server)[p]!);
     if (residual <= predicted[P90]!) below[server]!++;
-    slot.observe(residual, predicted);
+    slot.observe(residual, { quantiles: predicted });
     servers.observe(server, residual, predicted);
   }
   return { calm: below[0]! / rounds, wild: below[1]! / rounds };
@@ -74,7 +74,7 @@ test('answers that come hundreds of events late do not make the levels swing', (
     }
     if (i < delay) continue;
     const late = pending.shift()!;
-    slot.observe(late.residual, late.predicted, slot.count - late.after);
+    slot.observe(late.residual, { quantiles: late.predicted }, slot.count - late.after);
   }
   for (const share of shares.slice(4)) assert.ok(share > 0.82 && share < 0.97, shares.join(' '));
 });

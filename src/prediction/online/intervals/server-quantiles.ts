@@ -6,6 +6,7 @@
  * `prediction-intervals.ts`.
  */
 import { QUANTILE_LEVELS } from './conformal.ts';
+import { createDelayMean, type DelayMean } from './delay-mean.ts';
 
 /** The step of a correction after an event, times (missed ? 1 : 0) − (1 − level). That of the median is small: a prediction should be steady. */
 const STEPS = QUANTILE_LEVELS.map((level) => (level === 0.5 ? 0.01 : 0.15));
@@ -22,7 +23,7 @@ export interface ServerQuantiles {
   correctionsOf(server: number): Float64Array;
   /**
    * `predicted` are the quantiles that were predicted for the server's request, one for each level. `eventsMeanwhile` is how many
-   * events of the server were observed between prediction and end: the more, the smaller the step.
+   * events of the server were observed between prediction and end: the more on average, the smaller the step.
    */
   observe(server: number, residual: number, predicted: readonly number[], eventsMeanwhile?: number): void;
   /** How many events of this server were observed. */
@@ -38,6 +39,7 @@ export interface ServerQuantiles {
 export function createServerQuantiles(): ServerQuantiles {
   const servers: (Float64Array | undefined)[] = [];
   const counts: number[] = [];
+  const delayMeans: (DelayMean | undefined)[] = [];
   return {
     // An array look-up at -1 or beyond the end costs ten times as much as one inside, so the bounds are checked first.
     correctionsOf: (server) => (server >= 0 && server < servers.length ? (servers[server] ?? NONE) : NONE),
@@ -50,16 +52,17 @@ export function createServerQuantiles(): ServerQuantiles {
       counts[server] = (counts[server] ?? 0) + 1;
       const corrections = servers[server] ?? new Float64Array(QUANTILE_LEVELS.length);
       servers[server] = corrections;
+      delayMeans[server] ??= createDelayMean();
+      const gain = 1 / (1 + delayMeans[server].observe(eventsMeanwhile)) ** DELAY_POWER;
       for (let p = 0; p < QUANTILE_LEVELS.length; p++) {
         const miss = residual > predicted[p]! ? 1 : 0;
-        const moved =
-          CORRECTION_DECAY * corrections[p]! +
-          (STEPS[p]! / (1 + eventsMeanwhile) ** DELAY_POWER) * (miss - (1 - QUANTILE_LEVELS[p]!));
+        const moved = CORRECTION_DECAY * corrections[p]! + gain * STEPS[p]! * (miss - (1 - QUANTILE_LEVELS[p]!));
         corrections[p] = Math.max(-MAX_CORRECTION, Math.min(MAX_CORRECTION, moved));
       }
     },
     forget(server) {
       servers[server] = undefined;
+      delayMeans[server] = undefined;
       counts[server] = 0;
     },
     saveServer: (server) => servers[server] && [...servers[server]],

@@ -1,0 +1,25 @@
+/**
+ * The mean feedback delay of many events, by which the steps of levels and corrections are divided. One size of step for all events
+ * of a time: when more requests are under way, more of them are missed. If each step were divided by the delay of its own
+ * event, a miss in a surge would count less than a covered request of a calm hour, and quantiles would stay too low.
+ */
+export interface DelayMean {
+  /** Adds the delay of an event, and returns the mean with it. */
+  observe(eventsMeanwhile: number): number;
+}
+
+/** The mean is of about this many events, which is longer than a surge. */
+const MEMORY = 1000;
+
+export function createDelayMean(): DelayMean {
+  let mean = 0;
+  let count = 0;
+  return {
+    observe(eventsMeanwhile) {
+      count++;
+      // The first events have short delays, since only what is short has ended by then. So while events are few, newer ones count more.
+      mean += (eventsMeanwhile - mean) * Math.max(2 / (count + 1), 1 / MEMORY);
+      return mean;
+    },
+  };
+}
