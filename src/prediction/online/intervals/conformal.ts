@@ -146,10 +146,11 @@ export function createAdaptiveQuantiles(readFeedbackDelay: () => number = () => 
 function createDelayScale(readFeedbackDelay: () => number) {
   /** How many residuals are worth as much as one of a request that ends before the next begins. */
   const redundancy = () => 1 + readFeedbackDelay() / DOUBLING_FEEDBACK_DELAY;
+  const delayMean = createDelayMean();
   const windowLength = (count: number) => Math.min(count, KEPT_RESIDUALS, Math.round(UNDELAYED_WINDOW * redundancy()));
   return {
     /** Adds the delay of an event, and returns the mean. */
-    observe: createDelayMean().observe,
+    observe: (eventsMeanwhile: number) => delayMean.observe(eventsMeanwhile),
     windowLength,
     evidence: (count: number) => windowLength(count) / redundancy() / UNDELAYED_WINDOW,
     levelRange: () => LEVEL_RANGE / redundancy(),
