@@ -1,25 +1,19 @@
 import assert from 'node:assert/strict';
 import { insertTestHook } from '../../test/support/deliveries-store.ts';
 import { forEachEngine } from '../../test/support/engines.ts';
-import { addUser } from '../../test/support/page-service.ts';
+import { addVerified, hookSources, watch } from '../../test/support/notice-watch.ts';
 import { createStillWorld } from '../../test/support/still-world.ts';
 import { setLanguageStatement } from '../authorization/account-pages/language-store.ts';
-import { verifyEmail } from '../authorization/accounts/email-store.ts';
-import { listRecipients, switchNoticesStatement } from '../authorization/administration/recipients-store.ts';
+import { switchNoticesStatement } from '../authorization/administration/recipients-store.ts';
 import { migrations } from '../database/migrations/list.ts';
 import { type Store, statement } from '../database/store.ts';
-import { createSecretCipher } from '../encryption/secret-cipher.ts';
-import type { Mail } from '../mail/mail.ts';
-import { sendDueMails } from '../mail/mail-worker.ts';
-import { createMailer } from '../mail/mailer.ts';
-import type { Smtp } from '../mail/smtp.ts';
 import { addAlarmsStatements } from '../prediction/observations/drift-alarm-store.ts';
 import { createDriftNotices } from '../prediction/observations/drift-notices.ts';
 import { createLog } from '../telemetry/log.ts';
 import { findWatched } from '../webhooks/hooks/troubled-hooks-store.ts';
 import { createHookNotices } from '../webhooks/management/hook-notices.ts';
 import { createDiskSource } from './disk-source.ts';
-import type { NoticeSource, PublishedNotice, PublishNotice } from './notice.ts';
+import type { PublishedNotice } from './notice.ts';
 import { notifyOfTroubles } from './notice-worker.ts';
 
 const failSql = statement(
@@ -34,54 +28,6 @@ const disableSql = statement(
 );
 const MINUTE_MS = 60_000;
 const never = new AbortController().signal;
-
-async function watch(store: Store, createSources: (store: Store) => readonly NoticeSource[], publish?: PublishNotice) {
-  const world = createStillWorld();
-  const cipher = createSecretCipher([new Uint8Array(32).fill(1)], world);
-  const log = createLog('silent');
-  const mailer = createMailer({ cipher, world });
-  const ada = await addVerified(store, world, 'ada');
-  const mails: Mail[] = [];
-  const smtp: Smtp = {
-    async send(mail) {
-      mails.push(mail);
-    },
-    check: () => Promise.resolve(),
-  };
-  const look = (on = store) =>
-    notifyOfTroubles(
-      {
-        store: on,
-        world,
-        log,
-        mailer,
-        publish,
-        sources: createSources(on),
-        listRecipients: (who) => listRecipients(on, who),
-        service: 'https://id',
-      },
-      never,
-    );
-  return {
-    world,
-    ada,
-    look,
-    /** What was sent since the last call. */
-    readMails: async () => {
-      mails.length = 0;
-      await sendDueMails({ store, cipher, world: { ...world, isClockTrusted: () => true }, log, smtp }, never);
-      return mails.map(({ to, subject }) => `${to}: ${subject}`);
-    },
-  };
-}
-
-async function addVerified(store: Store, world: ReturnType<typeof createStillWorld>, login: string, isAdmin = false) {
-  const user = await addUser({ store, world }, login, isAdmin);
-  await verifyEmail(store, { userId: user.id, email: `${login}@example.org`, statements: [] });
-  return user;
-}
-
-const hookSources = (store: Store) => [createHookNotices(store, { pagesUrl: 'https://id' })];
 
 forEachEngine(
   'an owner receives a notice when a webhook fails, is disabled, and works again, at most once an hour',

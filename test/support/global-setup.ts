@@ -18,6 +18,9 @@ export async function globalSetup(): Promise<void> {
 }
 
 export async function globalTeardown(): Promise<void> {
-  await cluster?.stop();
+  // A second signal comes here again, while the server stops.
+  const running = cluster;
+  cluster = undefined;
+  await running?.stop();
   if (compileCacheDir !== undefined) rmSync(compileCacheDir, { recursive: true, force: true });
 }

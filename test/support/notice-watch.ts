@@ -1,0 +1,75 @@
+/** Notices and their mails, made and read when a test asks for them. */
+import { verifyEmail } from '../../src/authorization/accounts/email-store.ts';
+import { listRecipients } from '../../src/authorization/administration/recipients-store.ts';
+import type { Store } from '../../src/database/store.ts';
+import { createSecretCipher } from '../../src/encryption/secret-cipher.ts';
+import type { Mail } from '../../src/mail/mail.ts';
+import { sendDueMails } from '../../src/mail/mail-worker.ts';
+import { createMailer } from '../../src/mail/mailer.ts';
+import type { Smtp } from '../../src/mail/smtp.ts';
+import type { NoticeSource, PublishNotice } from '../../src/notices/notice.ts';
+import { notifyOfTroubles } from '../../src/notices/notice-worker.ts';
+import { createLog } from '../../src/telemetry/log.ts';
+import { createHookNotices } from '../../src/webhooks/management/hook-notices.ts';
+import { addUser } from './page-service.ts';
+import { createStillWorld } from './still-world.ts';
+
+const never = new AbortController().signal;
+
+/** Notices of what these sources find in the store, to people with a verified address. */
+export async function watch(
+  store: Store,
+  createSources: (store: Store) => readonly NoticeSource[],
+  publish?: PublishNotice,
+) {
+  const world = createStillWorld();
+  const cipher = createSecretCipher([new Uint8Array(32).fill(1)], world);
+  const log = createLog('silent');
+  const mailer = createMailer({ cipher, world });
+  const ada = await addVerified(store, world, 'ada');
+  const mails: Mail[] = [];
+  const smtp: Smtp = {
+    async send(mail) {
+      mails.push(mail);
+    },
+    check: () => Promise.resolve(),
+  };
+  const look = (on = store) =>
+    notifyOfTroubles(
+      {
+        store: on,
+        world,
+        log,
+        mailer,
+        publish,
+        sources: createSources(on),
+        listRecipients: (who) => listRecipients(on, who),
+        service: 'https://id',
+      },
+      never,
+    );
+  return {
+    world,
+    ada,
+    look,
+    /** What was sent since the last call. */
+    readMails: async () => {
+      mails.length = 0;
+      await sendDueMails({ store, cipher, world: { ...world, isClockTrusted: () => true }, log, smtp }, never);
+      return mails.map(({ to, subject }) => `${to}: ${subject}`);
+    },
+  };
+}
+
+export async function addVerified(
+  store: Store,
+  world: ReturnType<typeof createStillWorld>,
+  login: string,
+  isAdmin = false,
+) {
+  const user = await addUser({ store, world }, login, isAdmin);
+  await verifyEmail(store, { userId: user.id, email: `${login}@example.org`, statements: [] });
+  return user;
+}
+
+export const hookSources = (store: Store) => [createHookNotices(store, { pagesUrl: 'https://id' })];
