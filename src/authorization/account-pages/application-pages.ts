@@ -83,7 +83,7 @@ function renderFields(messages: Messages, { values, mistake }: FormView): Html {
   const t = messages.applications;
   return html`${renderField({ name: 'name', label: t.name, hint: t.nameHint, value: values.name, autocomplete: 'off', mistake })}
 ${renderField({ name: 'homepage', label: t.homepage, hint: t.homepageHint, type: 'url', value: values.homepage, autocomplete: 'off', isOptional: true, mistake })}
-${renderTextArea({ name: 'description', label: t.description, value: values.description, mistake })}
+${renderTextArea({ name: 'description', label: t.description, hint: t.descriptionHint, value: values.description, mistake })}
 ${renderTextArea({ name: 'redirect_uri', label: t.redirectUris, hint: t.redirectUrisHint, value: values.redirectUris, mistake })}`;
 }
 

@@ -129,6 +129,7 @@ export const accountMessagesZh: Texts<typeof accountMessages> = {
     homepage: '主页',
     homepageHint: '选填，https 地址。',
     description: '描述',
+    descriptionHint: '选填，显示在授权页面上。',
     redirectUris: '回调地址',
     redirectUrisHint:
       '每行一个，例如 https://app.example.com/callback，与应用发送的地址逐字一致。http 仅允许用于本机回环地址，例如 http://127.0.0.1:9000/callback，端口不限。',

@@ -133,6 +133,7 @@ export const accountMessages = {
     homepage: 'Home page',
     homepageHint: 'Optional, an https address.',
     description: 'Description',
+    descriptionHint: 'Optional, shown on the consent page.',
     redirectUris: 'Redirect addresses',
     redirectUrisHint:
       'One per line, as https://app.example.com/callback, letter for letter as your application sends them. http is for loopback alone, as http://127.0.0.1:9000/callback; there any port fits.',

@@ -45,10 +45,10 @@ export interface Mark {
   readonly title: string;
 }
 
-/** Columns on top of each other, the first series below. */
+/** Columns of counts on top of each other, the first series below. */
 export function renderColumns(texts: ConsoleTexts, chart: TimeChart): Html {
   const totals = chart.moments.map((_, at) => chart.series.reduce((sum, { values }) => sum + (values[at] ?? 0), 0));
-  const top = niceTop(Math.max(0, ...totals));
+  const top = countTop(Math.max(0, ...totals));
   const step = WIDTH / Math.max(1, chart.moments.length);
   const columns = chart.moments.map((_, at) => {
     let below = 0;
@@ -124,6 +124,12 @@ export function niceTop(value: number): number {
   if (value <= 0) return 1;
   const power = 10 ** Math.floor(Math.log10(value));
   return ([1, 2, 5, 10].find((factor) => factor * power >= value) ?? 10) * power;
+}
+
+/** Half of it is a whole number too: an axis has no half deliveries. */
+function countTop(count: number): number {
+  const top = niceTop(count);
+  return top % 2 === 0 ? top : top * 2;
 }
 
 function round(value: number): number {

@@ -24,7 +24,7 @@ export const deliveryTextsZh: Texts<typeof deliveryTexts> = {
   answered: (code) => `响应 ${code}。`,
   asSent: '原始内容，逐字节一致',
   asCurl: '作为 curl 命令',
-  curlHint: '不含签名和密码：日志不保存它们。',
+  curlHint: '不含签名和密码：日志不保存它们。如果接收端会验证，请使用“重新发送”。',
   number: (id) => `投递 ${id}`,
   attempts: (count) => (count === 0 ? '尚未尝试' : `${count} 次尝试`),
   made: '创建于',

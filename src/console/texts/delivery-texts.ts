@@ -24,7 +24,8 @@ export const deliveryTexts = {
   answered: (code: number) => `It answered ${code}.`,
   asSent: 'As sent, byte for byte',
   asCurl: 'As a curl command',
-  curlHint: 'Signatures and passwords are left out: the log does not keep them.',
+  curlHint:
+    'Signatures and passwords are left out: the log does not keep them. For a receiver that checks them, use “Send again”.',
   number: (id: number) => `Delivery ${id}`,
   attempts: (count: number) => (count === 0 ? 'not attempted yet' : plural(count, 'attempt', 'attempts')),
   made: 'Created',

@@ -89,6 +89,7 @@ test('a delivery is found by its id, its number, what it is about, and its statu
   const detail = await client.get(link.replaceAll('&amp;', '&'));
   assert.ok(detail.body.includes(`href="${path}/deliveries?q=main&amp;status=503"`), 'the way back keeps the filter');
   assert.match(detail.body, /curl -X POST &#39;http/);
+  assert.match(detail.body, /For a receiver that checks them, use “Send again”/);
 });
 
 test('a test that was refused is not green', async (t) => {
@@ -101,4 +102,6 @@ test('a test that was refused is not green', async (t) => {
   const tested = await client.get((await pressButton(client, path, 'test')).location ?? '');
   assert.match(tested.body, /class="notice bad" role="status"><strong>The receiver did not accept the test/);
   assert.match(textOf(tested), /A test is sent once and not tried again/);
+  const [heights] = /class="heights.*?<\/div>/.exec((await client.get(path)).body) ?? [];
+  assert.match(heights ?? '', />2<.*>1<.*>0</, 'the axis of a count has whole numbers');
 });
