@@ -33,9 +33,9 @@ export function createSessionGuard(context: SignInContext, listMore: ListSection
 export function askToSignIn(
   c: Context<HttpEnv>,
   cipher: SecretCipher,
-  { returnTo, loginHint }: { readonly returnTo: string; readonly loginHint?: string },
+  { returnTo, loginHint, done }: { readonly returnTo: string; readonly loginHint?: string; readonly done?: string },
 ): Response {
-  return c.redirect(`/sign-in${formatFlow(createFlow(cipher, returnTo), { login_hint: loginHint })}`, 303);
+  return c.redirect(`/sign-in${formatFlow(createFlow(cipher, returnTo), { done, login_hint: loginHint })}`, 303);
 }
 
 function listAccountSections(messages: Messages, { user }: SignedInUser): NavigationSection[] {

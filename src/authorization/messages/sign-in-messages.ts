@@ -22,6 +22,7 @@ export const signInMessages = {
     wrong: 'Wrong login or password.',
     current: (login: string) => `You are signed in as ${login}.`,
     goOn: 'Continue',
+    again: 'This change needs a sign-in within the last half hour. Sign in again.',
     busy: (seconds: number) =>
       `Too many people are signing in right now. Try again in ${plural(seconds, 'second', 'seconds')}.`,
     wait: (seconds: number) =>

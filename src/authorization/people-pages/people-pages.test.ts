@@ -102,6 +102,10 @@ test('changes that give a way in need a recent sign-in', async (t) => {
   await service.store.writeAll([confirmTotpStatement(ada.id, 1, service.world.nowMs())]);
   for (const change of ['password-link', 'verify-email', 'reset-second-step', 'make-admin'])
     assert.match((await client.get(`${PEOPLE}/ada/${change}`)).location ?? '', /^\/sign-in\?return_to=/, change);
+  const { location } = await client.get(`${PEOPLE}/ada/password-link`);
+  const asked = (await client.get(location ?? '')).body;
+  assert.match(asked, /needs a sign-in within the last half hour/);
+  assert.doesNotMatch(asked, /Continue/, 'it would lead back here');
   assert.equal((await client.get(`${PEOPLE}/ada/disable`)).status, 200);
 });
 

@@ -98,7 +98,7 @@ test('another way in is opened only soon after signing in', async (t) => {
   service.world.moveMs(31 * 60_000);
   const path = '/account/security';
   const answer = await client.submit(path, `${path}/totp`, {});
-  assert.equal(answer.location, '/sign-in?return_to=%2Faccount%2Fsecurity&login_hint=ada');
+  assert.equal(answer.location, '/sign-in?return_to=%2Faccount%2Fsecurity&done=sign_in_again&login_hint=ada');
   assert.equal((await client.readRefusal(client.submit(path, `${path}/passkeys/options`, {}))).status, 403);
 });
 
