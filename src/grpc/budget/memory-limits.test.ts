@@ -218,6 +218,23 @@ test('answers that wait for a window are few, and all arrive once it opens', asy
   client.socket.destroy();
 });
 
+test('answers that wait are counted by the memory that they hold, which is more than their length', async () => {
+  // Five answers of 3 MiB would fit. Their blocks of 4 MiB do not.
+  const bufferBytes = 16 * MEBIBYTE;
+  await using small = await startGrpcServer(methods, { maxMessageBytes: MESSAGE_BYTES, bufferBytes });
+  const clients = await Promise.all(Array.from({ length: 5 }, () => FlowClient.connect(small.server.port)));
+  for (const client of clients) {
+    client.send(frame(SETTINGS, 0, 0, Buffer.from('000400000000', 'hex')));
+    client.send(open(1, 'Grow'), frame(DATA, 1, 1, frameMessage(HELLO)));
+    await client.settle();
+  }
+  await Promise.all(clients.map((client) => client.settle()));
+  const ended = clients.filter((client) => client.endOf(1) !== undefined);
+  assert.equal(ended.length, 2);
+  for (const client of ended) assert.match(String(client.endOf(1)?.payload), /grpc-status.8/s);
+  for (const { socket } of clients) socket.destroy();
+});
+
 test('a streaming method is not asked for more answers than a client reads', async () => {
   streamed = 0;
   const client = await FlowClient.connect(port);
