@@ -31,8 +31,8 @@ interface TestServer extends AsyncDisposable {
   readonly port: number;
 }
 
-async function startServer(answer: RequestListener): Promise<TestServer> {
-  const server = createServer(answer).listen(0, '127.0.0.1');
+async function startServer(answer: RequestListener, host = '127.0.0.1'): Promise<TestServer> {
+  const server = createServer(answer).listen(0, host);
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   return {
@@ -252,14 +252,14 @@ test('rows of a server whose name is not resolved are omitted, and a resolver th
 
 test('servers that hang do not delay those that answer', async () => {
   let hanging = 0;
-  await using silent = await startServer(() => void hanging++);
+  await using silent = await startServer(() => void hanging++, '0.0.0.0');
   let answered = 0;
   await using good = await startServer((_request, response) => {
     answered++;
     response.end(METRICS);
   });
   // Three times as many as are asked at once: a round that waits for all of them takes three timeouts.
-  const many = Array.from({ length: 96 }, (_, i) => `silent${i}=${silent.url}`);
+  const many = Array.from({ length: 96 }, (_, i) => `http://127.0.1.${i + 1}:${silent.port}/metrics`);
   await using opened = open([...many, `good=${good.url}`].join());
   await opened.worker.scrapeAll(never);
   const [hungBefore, answeredBefore] = [hanging, answered];
