@@ -2,6 +2,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { NODE_FLAGS } from '../../test/support/start-program.ts';
 import type { BenchHook, EngineCommand } from './engine.ts';
 import type { Place } from './places.ts';
 import type { Arrival, ReceiverCommand } from './receiver.ts';
@@ -57,7 +58,7 @@ export interface EngineProcess {
 }
 
 export async function startEngine(place: Place, hooks: readonly BenchHook[]): Promise<EngineProcess> {
-  const child = fork(join(import.meta.dirname, 'engine.ts'), { stdio: 'inherit' });
+  const child = fork(join(import.meta.dirname, 'engine.ts'), { stdio: 'inherit', execArgv: NODE_FLAGS });
   const ask = (command: EngineCommand): Promise<unknown> =>
     new Promise((resolve, reject) => {
       child.once('message', (message: { kind: string; result?: unknown; message?: string }) =>

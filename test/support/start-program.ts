@@ -29,7 +29,7 @@ export function createDataDir(): string {
 }
 
 /** The flags that `bin/trivet.js` gives to Node. */
-const NODE_FLAGS = ['--max-semi-space-size=2', '--no-parallel-scavenge', '--heap-growing-percent=100'];
+export const NODE_FLAGS = ['--max-semi-space-size=2', '--no-parallel-scavenge', '--heap-growing-percent=100'];
 
 /** Starts `node src/main.ts`; resolves once it says that it is ready, rejects with its output when it ends before. */
 export async function startProgram(
