@@ -12,7 +12,7 @@ const TIMEOUT_MS = 300_000;
 const CONCURRENCY = 4;
 /** Files of a minute and more, begun before all others. */
 const LONGEST = [
-  'test/journeys/{pages-on-postgres,global-install,remote-webhooks,remote-commands,learning-kill,install}.test.ts',
+  'test/journeys/{console-on-postgres,global-install,remote-webhooks,remote-commands,learning-kill,install}.test.ts',
   'src/console/console-pages.test.ts',
   'test/image/*.test.ts',
   'test/fleet/*.test.ts',
