@@ -1,7 +1,8 @@
 /**
  * Writes the files that are made from the code: `docs/reference/configuration.md` from the settings, `docs/reference/openapi.json`
  * from the routes, `docs/reference/events.md` from the golden bodies of deliveries, the table of inputs in
- * `docs/reference/prediction-api.md` from the input fields, and the types of the API for its test. With `--check` it writes
+ * `docs/reference/prediction-api.md` from the input fields, the programs of the event catalogue's page from
+ * `docs/how-to/verify-deliveries.md`, and the types of the API for its test. With `--check` it writes
  * nothing and fails when one differs.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -9,6 +10,7 @@ import { describeApiTypes } from './describe-api-types.ts';
 import { describeConfiguration } from './describe-configuration.ts';
 import { describeEvents } from './describe-events.ts';
 import { describeInputs } from './describe-inputs.ts';
+import { describeVerification } from './describe-verification.ts';
 import { readOpenApi } from './read-openapi.ts';
 
 const isCheck = process.argv.includes('--check');
@@ -18,6 +20,7 @@ const generated: Readonly<Record<string, string>> = {
   'docs/reference/events.md': describeEvents(),
   'docs/reference/openapi.json': openApi,
   'docs/reference/prediction-api.md': describeInputs(),
+  'src/api-reference/verification-programs.json': describeVerification(),
   'test/reference/openapi-types.ts': describeApiTypes(openApi),
 };
 

@@ -8,12 +8,17 @@ import type { ContentNode, MediaNode, OperationNode, ParameterNode, ShownOperati
 import { renderSchema, renderType } from './schema-view.ts';
 import type { ReferenceTexts } from './texts.ts';
 
-export function renderOperation(texts: ReferenceTexts, { method, path, operation }: ShownOperation): Html {
+/** `security`: shown instead of the tokens that the operation takes. */
+export function renderOperation(
+  texts: ReferenceTexts,
+  { method, path, operation }: ShownOperation,
+  security: Html | string = listSecurity(texts, operation),
+): Html {
   const { description, parameters = [], requestBody, responses } = operation;
   return html`<details class="operation">
 <summary><span class="method">${method}</span> <code>${path}</code> <span class="soft" lang="en">${operation.summary}</span></summary>
 <div id="${operation.operationId}">${description === undefined ? '' : html`<p lang="en">${description}</p>`}
-<p class="small soft">${texts.takes}${texts.marks.colon}${listSecurity(texts, operation)}</p>
+<p class="small soft">${texts.takes}${texts.marks.colon}${security}</p>
 ${parameters.length === 0 ? '' : renderParameters(texts, parameters)}
 ${requestBody === undefined ? '' : renderContent(texts, texts.body, requestBody)}
 ${Object.entries(responses).map(([status, answer]) => renderContent(texts, texts.answer(status), answer))}</div>

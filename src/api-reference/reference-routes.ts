@@ -5,7 +5,7 @@
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import { html } from 'hono/html';
 import type { HttpEnv } from '../http/context.ts';
-import { addAssetRoutes, icon, loadAsset, styleSheet } from '../pages/assets.ts';
+import { addAssetRoutes, icon, loadAsset, pageScript, styleSheet } from '../pages/assets.ts';
 import { addLanguageRoute } from '../pages/language-routes.ts';
 import { type Html, renderOpenPage } from '../pages/layout.ts';
 import { respondPage } from '../pages/page-response.ts';
@@ -14,6 +14,7 @@ import { renderOperation } from './operation-view.ts';
 import { groupByTag, type ReferenceDocument, type ShownOperation, toAnchor } from './reference-document.ts';
 import { renderSchema } from './schema-view.ts';
 import { type ReferenceTexts, readReferenceTexts } from './texts.ts';
+import { renderVerification, VERIFICATION_ID } from './verification-view.ts';
 
 export const REFERENCE_PATH = '/docs/api';
 const EVENTS_PATH = `${REFERENCE_PATH}/events`;
@@ -23,7 +24,7 @@ const styles = loadAsset(new URL('reference.css', import.meta.url));
 export function createReferenceRoutes(readDocument: () => object, baseUrl: string): OpenAPIHono<HttpEnv> {
   const routes = createPageRoutes();
   const pages = new Map<string, Promise<Html>>();
-  addAssetRoutes(routes, [styleSheet, icon, styles]);
+  addAssetRoutes(routes, [styleSheet, pageScript, icon, styles]);
   // After that of the sign-in, which stores the choice too; a process without a sign-in has this one only.
   addLanguageRoute(routes, { baseUrl });
   const serve = (path: string, render: (texts: ReferenceTexts, document: ReferenceDocument) => Html) =>
@@ -49,24 +50,32 @@ function renderOperations(texts: ReferenceTexts, { paths, components }: Referenc
 }
 
 function renderEvents(texts: ReferenceTexts, { webhooks }: ReferenceDocument): Html {
-  return renderPage(texts, { title: texts.events, lead: texts.eventsLead, groups: groupByTag(webhooks), end: '' });
+  return renderPage(texts, {
+    title: texts.events,
+    lead: texts.eventsLead,
+    groups: groupByTag(webhooks),
+    begin: renderVerification(texts),
+    security: html`<a href="#${VERIFICATION_ID}">${texts.verification.title}</a>`,
+  });
 }
 
 interface PageContent {
   readonly title: string;
   readonly lead: string;
   readonly groups: ReadonlyMap<string, readonly ShownOperation[]>;
-  readonly end: Html | string;
+  readonly begin?: Html;
+  readonly end?: Html;
+  readonly security?: Html;
 }
 
-function renderPage(texts: ReferenceTexts, { title, lead, groups, end }: PageContent): Html {
+function renderPage(texts: ReferenceTexts, { title, lead, groups, begin, end, security }: PageContent): Html {
   const sections = [...groups].map(
     ([tag, operations]) =>
-      html`<section><h2 id="${toAnchor(tag)}" lang="en">${tag}</h2>${operations.map((operation) => renderOperation(texts, operation))}</section>`,
+      html`<section><h2 id="${toAnchor(tag)}" lang="en">${tag}</h2>${operations.map((operation) => renderOperation(texts, operation, security))}</section>`,
   );
   const content = html`<h1>${title}</h1><p>${lead}</p>
 <p><a href="${REFERENCE_PATH}">${texts.operations}</a> · <a href="${EVENTS_PATH}">${texts.events}</a> · <a href="/openapi.json">${texts.download}</a></p>
-<nav aria-label="${texts.sections}"><ul class="sections">${[...groups.keys()].map((tag) => html`<li><a href="#${toAnchor(tag)}" lang="en">${tag}</a></li>`)}</ul></nav>
-${sections}${end}`;
-  return renderOpenPage(texts, { title, content, styles });
+<nav aria-label="${texts.sections}"><ul class="sections">${begin === undefined ? '' : html`<li><a href="#${VERIFICATION_ID}">${texts.verification.title}</a></li>`}${[...groups.keys()].map((tag) => html`<li><a href="#${toAnchor(tag)}" lang="en">${tag}</a></li>`)}</ul></nav>
+${begin ?? ''}${sections}${end ?? ''}`;
+  return renderOpenPage(texts, { title, content, styles, withPageScript: true });
 }

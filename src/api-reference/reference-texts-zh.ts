@@ -18,6 +18,16 @@ export const referenceTextsZh: Texts<typeof referenceTexts> = {
   body: '请求正文',
   answer: (status) => `响应 ${status}`,
   required: '必填',
+  verification: {
+    title: '接收端如何确认发送方',
+    lead: '每个投递都带有只有本服务和接收端才能算出的证明，它由 Webhook 的密钥生成。请在解析 JSON 之前对收到的原始字节计算，并以固定时间比较。证明不符的投递应当拒绝。',
+    headers:
+      '这些程序验证 gitcode 格式的 X-GitCode-Signature-256 和 github 格式的 X-Hub-Signature-256，两者的算法相同。gitee 和 gitlab 的接收端验证每种格式都有的 webhook-signature。',
+    usage: '每个程序以密钥和请求头的值为参数，从标准输入读取正文；投递真实时以 0 退出。',
+    standard: 'webhook-signature',
+    standardLead:
+      '它还覆盖时间；更换密钥后的一天内，每个密钥各有一个签名。程序的参数是密钥，以及请求头 webhook-id、webhook-timestamp 和 webhook-signature。其他语言请使用 Standard Webhooks 的库（www.standardwebhooks.com）。',
+  },
   arrayOf: '数组：',
   and: '且',
   or: '或',

@@ -79,7 +79,7 @@ export function renderFocusPage(texts: FrameTexts, page: FocusPage): Html {
 
 /** A page for people who are signed in and for those who are not. */
 export function renderOpenPage(texts: FrameTexts, page: Omit<Frame, 'body'> & { readonly content: Html }): Html {
-  const body = html`<body>
+  const body = html`<body${renderScriptWords(texts)}>
 <a class="skip" href="#content">${texts.skipToContent}</a>
 <header class="top"><div class="row spread"><a class="brand" href="/">${MARK} ${texts.product}</a></div></header>
 <main id="content" class="reference" tabindex="-1">${page.content}</main>

@@ -1,6 +1,6 @@
 /** `/docs/api` in a real browser: no request leaves the host, the policy of pages holds, and nothing needs a script. */
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
@@ -10,6 +10,12 @@ import { parseConfig } from '../../src/config/config.ts';
 import { findFlaws, findReasonToSkipPages } from '../support/browser.ts';
 import { useBrowser } from '../support/browser-pages.ts';
 import { findChineseFlaws } from '../support/chinese-pages.ts';
+
+interface OpenApi {
+  readonly webhooks: Readonly<
+    Record<string, { readonly post: { readonly parameters: readonly { readonly description: string }[] } }>
+  >;
+}
 
 interface Watched {
   readonly foreign: string[];
@@ -66,6 +72,34 @@ describe('/docs/api', { skip: findReasonToSkipPages() }, () => {
       );
       assert.ok(names.length >= 20);
       for (const name of names) assert.ok(text.includes(`id="${name}"`), name);
+    }
+  });
+
+  test('/docs/api/events shows the programs that verify a delivery, and what each header is', async () => {
+    const body = await (await fetch(`${app.httpUrl}/docs/api/events`)).text();
+    const guide = readFileSync('docs/how-to/verify-deliveries.md', 'utf8');
+    const shown = body
+      .replaceAll('&quot;', '"')
+      .replaceAll('&#39;', "'")
+      .replaceAll('&lt;', '<')
+      .replaceAll('&gt;', '>');
+    const programs = ['js', 'python', 'go', 'php', 'ruby', 'sh'].map(
+      (language) => new RegExp(`\`\`\`${language}\n([\\s\\S]*?)\`\`\``).exec(guide)?.[1] ?? '',
+    );
+    for (const program of programs)
+      assert.ok(program !== '' && shown.replaceAll('&amp;', '&').includes(program), program);
+    assert.ok(!body.includes('no token'), 'the sender proves itself by the headers');
+    const document = (await (await fetch(`${app.httpUrl}/openapi.json`)).json()) as OpenApi;
+    for (const [name, { post }] of Object.entries(document.webhooks)) {
+      const about = post.parameters.map(({ description }) => description);
+      assert.ok(
+        about.some((text) => /^Proof of the sender/.test(text)),
+        name,
+      );
+      assert.ok(
+        about.every((text) => text.length > 15),
+        name,
+      );
     }
   });
 

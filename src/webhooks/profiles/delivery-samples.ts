@@ -3,16 +3,25 @@ import { globSync, readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import type { Json } from '../../http/openapi/api-descriptions.ts';
 import type { EventKind } from '../events/event-kind.ts';
-import { PROFILE_NAMES, type ProfileName } from '../hooks/hook.ts';
+import { type EncryptionType, PROFILE_NAMES, type ProfileName } from '../hooks/hook.ts';
+import { describeHeader } from './delivery-headers.ts';
 import { PROFILES } from './profiles.ts';
 
 export interface DeliverySample {
   readonly kind: EventKind;
   readonly profile: ProfileName;
-  /** The headers of a webhook with the password `secret` and a signature. */
-  readonly headers: Readonly<Record<string, string>>;
+  /** The headers of a webhook with the key `secret`, which signs; and those that one has alone that sends its password. */
+  readonly headers: readonly SampleHeader[];
   /** By the name of the golden pair. */
   readonly bodies: Readonly<Record<string, Json>>;
+}
+
+export interface SampleHeader {
+  readonly name: string;
+  readonly sample: string;
+  readonly meaning: string;
+  /** Sent with each delivery of a webhook that has a key. */
+  readonly isAlways: boolean;
 }
 
 export const SENT_WHEN: Readonly<Record<EventKind, string>> = {
@@ -39,13 +48,30 @@ export function listDeliverySamples(): readonly DeliverySample[] {
 
 function createSample(kind: EventKind, profile: ProfileName, names: readonly string[]): DeliverySample {
   const bodies = Object.fromEntries(names.map((name) => [name, readFixture(`${profile}/${name}`)]));
-  return { kind, profile, headers: sampleHeaders(kind, profile, Object.values(bodies)[0] ?? {}), bodies };
+  const [body = {}] = Object.values(bodies);
+  const [withPassword, signed] = ([0, 1] as const).map((encryptionType) =>
+    sampleHeaders({ kind, profile, body, encryptionType }),
+  ) as [Record<string, string>, Record<string, string>];
+  const headers = Object.entries({ ...withPassword, ...signed }).map(([name, sample]) => ({
+    name,
+    sample,
+    meaning: describeHeader(name),
+    isAlways: name in withPassword && name in signed,
+  }));
+  return { kind, profile, headers, bodies };
 }
 
-function sampleHeaders(kind: EventKind, profile: ProfileName, body: Json): Record<string, string> {
+interface SampleRequest {
+  readonly kind: EventKind;
+  readonly profile: ProfileName;
+  readonly body: Json;
+  readonly encryptionType: EncryptionType;
+}
+
+function sampleHeaders({ kind, profile, body, encryptionType }: SampleRequest): Record<string, string> {
   return PROFILES[profile].headers({
     hookId: 7,
-    encryptionType: 1,
+    encryptionType,
     secrets: { current: Buffer.from('secret'), former: [] },
     eventKind: kind,
     deliveryUuid: '607294e6-0e65-417f-a42b-3edd70de32ee',
@@ -71,14 +97,15 @@ function describeDelivery({ kind, profile, headers, bodies }: DeliverySample): J
     operationId: `receive_${profile}_${kind}`,
     tags: [`Deliveries (${profile})`],
     summary: `${kind} in the profile ${profile}`,
-    description: SENT_WHEN[kind],
+    description: `${SENT_WHEN[kind]} The sender needs no token of the receiver: it proves itself by the headers with a signature or a password below. Check them before the body is used.`,
     security: [],
-    parameters: Object.entries(headers).map(([name, example]) => ({
+    parameters: headers.map(({ name, sample, meaning, isAlways }) => ({
       name,
       in: 'header',
-      description: 'Sent with each delivery of this profile.',
+      required: isAlways,
+      description: meaning,
       schema: { type: 'string' },
-      example,
+      example: sample,
     })),
     requestBody: {
       required: true,
