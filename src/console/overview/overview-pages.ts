@@ -55,7 +55,7 @@ function renderTiles(texts: ConsoleTexts, webhooks: WebhookOverview): Html {
 
 function listHookTiles(texts: ConsoleTexts, { totals, backlog, nowMs }: WebhookOverview): Tile[] {
   const t = texts.overview;
-  const { failing, disabled, hooks, paused } = totals;
+  const { failing, disabled, switchedOff, hooks, paused } = totals;
   const { oldest } = backlog;
   return [
     {
@@ -68,7 +68,7 @@ function listHookTiles(texts: ConsoleTexts, { totals, backlog, nowMs }: WebhookO
     {
       label: t.disabled,
       value: texts.format.count(disabled),
-      note: t.ofHooks(hooks),
+      note: switchedOff > 0 ? t.switchedOff(switchedOff) : t.ofHooks(hooks),
       path: disabled > 0 ? '#trouble' : '/webhooks',
       shade: disabled > 0 ? 'bad' : '',
     },

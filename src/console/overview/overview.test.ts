@@ -26,12 +26,13 @@ test('the overview shows everyone their own webhooks, and an administrator all o
   await fillModel(service);
 
   const own = await waitForText(ada!, /Attempts in the last hour 1 0 % accepted/);
-  assert.match(own, /Failing webhooks 1 .*Disabled webhooks 0 /);
+  assert.match(own, /Failing webhooks 1 .*Disabled by failures 0 /);
   assert.ok(own.includes(`href="${failing}"`) && !own.includes(disabled));
   assert.doesNotMatch(own, /Latency models/);
   const all = await waitForText(root!, /Attempts in the last hour 2 50 % accepted.*Latency models.* @1 .*TTFT \d/);
-  assert.match(all, /Failing webhooks 1 .*Disabled webhooks 1 /);
-  assert.ok(all.includes(`href="${failing}"`) && all.includes(`href="${disabled}"`));
+  assert.match(all, /Failing webhooks 1 .*Disabled by failures 0 1 switched off by the owner/);
+  assert.ok(all.includes(`href="${failing}"`));
+  assert.ok(!all.includes(`href="${disabled}"`), 'what its owner switched off needs no attention');
   assert.match(all, /href="\/models\/model\?name=[^"]+">To the model</);
   assert.match(all, /role="img" aria-label="Attempts a minute: 1 accepted, 1 failed"/);
 });

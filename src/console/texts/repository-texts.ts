@@ -10,6 +10,7 @@ export const repositoryTexts = {
   hooks: (count: number) => (count === 0 ? 'no webhooks' : plural(count, 'webhook', 'webhooks')),
   failing: (count: number) => `${count} failing`,
   disabled: (count: number) => `${count} disabled`,
+  switchedOff: (count: number) => `${count} switched off`,
   all: (count: number) => `All ${formatCount(count)}`,
   page: (page: number, pages: number) => `Page ${page} of ${pages}`,
   next: 'Next',

@@ -40,10 +40,10 @@ ${owner.pages === 1 ? '' : renderPages(texts, owner, view)}</section>`;
 
 function renderRepository(texts: ConsoleTexts, repository: OwnerView['repositories'][number]): Html {
   const t = texts.repositories;
-  const { hooks, failing, disabled } = repository.counts;
+  const { hooks, failing, disabled, switchedOff } = repository.counts;
   return html`<li class="item"><div class="tight"><p><a href="${pathOfRepository(repository)}"><strong>${repository.path}</strong></a> ${repository.private ? html`<span class="tag">${t.private}</span>` : ''}</p>
 ${repository.description ? html`<p class="small soft">${repository.description}</p>` : ''}</div>
-<div class="tags"><span class="small soft">${t.hooks(hooks)}</span>${failing === 0 ? '' : html` <span class="tag warn">${t.failing(failing)}</span>`}${disabled === 0 ? '' : html` <span class="tag bad">${t.disabled(disabled)}</span>`}</div></li>`;
+<div class="tags"><span class="small soft">${t.hooks(hooks)}</span>${failing === 0 ? '' : html` <span class="tag warn">${t.failing(failing)}</span>`}${disabled === 0 ? '' : html` <span class="tag bad">${t.disabled(disabled)}</span>`}${switchedOff === 0 ? '' : html` <span class="tag">${t.switchedOff(switchedOff)}</span>`}</div></li>`;
 }
 
 function renderPages(texts: ConsoleTexts, { login, total, pages }: OwnerView, { page, isAlone }: OwnersView): Html {

@@ -1,6 +1,7 @@
 /** The status of hooks for pages and the API: what waits, why it is held back, since when it only fails, and the last day. */
 import { type Row, type Statement, type Store, statement } from '../../database/store.ts';
 import type { Pause, PauseReason } from '../delivery/schedule/pause-reason.ts';
+import { BY_OWNER } from './troubled-hooks-store.ts';
 
 /** Deliveries are counted up to this: a page must not cost more because a hook queue has been dead for a week. */
 export const COUNT_LIMIT = 10_000;
@@ -35,26 +36,43 @@ const outcomesByHourSql: Statement<{ hour: number; outcome: string; count: numbe
    GROUP BY hour, outcome`,
 );
 
-const countHooksOfOwnerSql: Statement<{ repository_id: number; hooks: number; disabled: number; failing: number }> =
-  statement(
-    'count-hooks-of-owner',
-    `SELECT h.repository_id, COUNT(*) AS hooks, COUNT(h.disabled_at_ms) AS disabled,
-       COUNT(CASE WHEN h.disabled_at_ms IS NULL THEN q.failing_since_ms END) AS failing
-     FROM repositories r JOIN hooks h ON h.repository_id = r.id LEFT JOIN endpoint_queue q ON q.hook_id = h.id
-     WHERE r.owner_id = $1 GROUP BY h.repository_id`,
-  );
+interface HookCountsRow extends Row {
+  readonly repository_id: number;
+  readonly hooks: number;
+  readonly disabled: number;
+  readonly switched_off: number;
+  readonly failing: number;
+}
+
+const countHooksOfOwnerSql: Statement<HookCountsRow> = statement(
+  'count-hooks-of-owner',
+  `SELECT h.repository_id, COUNT(*) AS hooks,
+     COUNT(CASE WHEN h.disabled_reason = $2 THEN NULL ELSE h.disabled_at_ms END) AS disabled,
+     COUNT(CASE WHEN h.disabled_reason = $2 THEN h.disabled_at_ms END) AS switched_off,
+     COUNT(CASE WHEN h.disabled_at_ms IS NULL THEN q.failing_since_ms END) AS failing
+   FROM repositories r JOIN hooks h ON h.repository_id = r.id LEFT JOIN endpoint_queue q ON q.hook_id = h.id
+   WHERE r.owner_id = $1 GROUP BY h.repository_id`,
+);
 
 export interface HookCounts {
   readonly hooks: number;
+  /** By the service, because of failures. */
   readonly disabled: number;
+  /** By their owner. */
+  readonly switchedOff: number;
   /** Enabled, and not one attempt was accepted since some failed. */
   readonly failing: number;
 }
 
 /** Counts by the repository's id; a repository without hooks is absent. */
 export async function countHooksByRepository(store: Store, ownerId: string): Promise<Map<number, HookCounts>> {
-  const rows = await store.read(countHooksOfOwnerSql, [ownerId]);
-  return new Map(rows.map(({ repository_id, ...counts }) => [repository_id, counts]));
+  const rows = await store.read(countHooksOfOwnerSql, [ownerId, BY_OWNER]);
+  return new Map(
+    rows.map(({ repository_id, hooks, disabled, switched_off, failing }) => [
+      repository_id,
+      { hooks, disabled, switchedOff: switched_off, failing },
+    ]),
+  );
 }
 
 export interface HookQueueStatus {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { enqueueTestDelivery, insertTestHook } from '../../../test/support/deliveries-store.ts';
 import { forEachEngine } from '../../../test/support/engines.ts';
+import { statement } from '../../database/store.ts';
 import { SWEEP_AT_ONCE } from '../../database/sweep.ts';
 import { holdHookQueueStatement } from '../delivery/queue/delivery-store.ts';
 import {
@@ -8,7 +9,9 @@ import {
   forgetDeliveryMinutes,
   listDeliveryMinutes,
 } from '../delivery/statistics/delivery-minute-store.ts';
+import { countHooksByRepository } from './hook-status-store.ts';
 import { countBacklog, countHooksInScope, findOldestWaiting, listTroubledHooks } from './overview-store.ts';
+import { BY_OWNER } from './troubled-hooks-store.ts';
 
 const URL = 'http://127.0.0.1:9/';
 
@@ -43,10 +46,29 @@ forEachEngine('countHooksInScope() and listTroubledHooks() leave out hooks that 
   await insertTestHook(store, { id: 1, url: URL, ownerId: 'ada' });
   await insertTestHook(store, { id: 2, url: URL, ownerId: 'grace' });
   assert.deepEqual(await listTroubledHooks(store, 'all', 0), []);
-  const none = { disabled: 0, failing: 0, paused: 0 };
+  const none = { disabled: 0, switchedOff: 0, failing: 0, paused: 0 };
   assert.deepEqual(await countHooksInScope(store, 'all', 0), { repositories: 2, hooks: 2, ...none });
   assert.deepEqual(await countHooksInScope(store, ['ada'], 0), { repositories: 1, hooks: 1, ...none });
   assert.deepEqual(await countHooksInScope(store, [], 0), { repositories: 0, hooks: 0, ...none });
+});
+
+forEachEngine('a webhook that its owner switched off is counted apart and is not in trouble', async (store) => {
+  for (const id of [1, 2]) await insertTestHook(store, { id, url: URL, ownerId: 'ada' });
+  const disable = (id: number, reason: string) =>
+    store.write(statement('test', 'UPDATE hooks SET disabled_at_ms = 1, disabled_reason = $2 WHERE id = $1'), [
+      id,
+      reason,
+    ]);
+  await disable(1, BY_OWNER);
+  await disable(2, 'The receiver answered 410 Gone');
+  assert.deepEqual(
+    (await listTroubledHooks(store, 'all', 0)).map(({ id }) => id),
+    [2],
+  );
+  const { disabled, switchedOff } = await countHooksInScope(store, 'all', 0);
+  assert.deepEqual({ disabled, switchedOff }, { disabled: 1, switchedOff: 1 });
+  const [counts] = [...(await countHooksByRepository(store, 'ada')).values()];
+  assert.equal((counts?.disabled ?? 0) + (counts?.switchedOff ?? 0), 1);
 });
 
 forEachEngine('listDeliveryMinutes() sums what processes have added, by owner', async (store) => {

@@ -1,6 +1,7 @@
 /** What the overview says of webhooks: which are in trouble, and what waits; of all owners, or of some. */
 import { type Row, type Statement, type Store, statement } from '../../database/store.ts';
 import type { PauseReason } from '../delivery/schedule/pause-reason.ts';
+import { BY_OWNER } from './troubled-hooks-store.ts';
 
 /** A page must not cost more because a million deliveries wait. */
 export const BACKLOG_LIMIT = 10_000;
@@ -15,13 +16,16 @@ interface CountsRow extends Row {
   readonly repositories: number;
   readonly hooks: number;
   readonly disabled: number;
+  readonly switched_off: number;
   readonly failing: number;
   readonly paused: number;
 }
 
 const countHooksSql: Statement<CountsRow> = statement(
   'overview_count_hooks',
-  `SELECT COUNT(DISTINCT r.id) AS repositories, COUNT(h.id) AS hooks, COUNT(h.disabled_at_ms) AS disabled,
+  `SELECT COUNT(DISTINCT r.id) AS repositories, COUNT(h.id) AS hooks,
+     COUNT(CASE WHEN h.disabled_reason = $3 THEN NULL ELSE h.disabled_at_ms END) AS disabled,
+     COUNT(CASE WHEN h.disabled_reason = $3 THEN h.disabled_at_ms END) AS switched_off,
      COUNT(CASE WHEN h.disabled_at_ms IS NULL THEN q.failing_since_ms END) AS failing,
      COUNT(CASE WHEN h.disabled_at_ms IS NULL AND q.parked = 1 AND q.next_at_ms > $2 THEN q.paused_since_ms END) AS paused
    FROM repositories r LEFT JOIN hooks h ON h.repository_id = r.id LEFT JOIN endpoint_queue q ON q.hook_id = h.id
@@ -50,6 +54,7 @@ const listTroubledSql: Statement<TroubledRow> = statement(
      q.pause_reason, h.result, h.result_code
    FROM repositories r JOIN hooks h ON h.repository_id = r.id LEFT JOIN endpoint_queue q ON q.hook_id = h.id
    WHERE ${OF_OWNER} AND (h.disabled_at_ms IS NOT NULL OR q.failing_since_ms IS NOT NULL)
+     AND (h.disabled_reason IS NULL OR h.disabled_reason <> $3)
    ORDER BY CASE WHEN h.disabled_at_ms IS NULL THEN 0 ELSE 1 END, COALESCE(h.disabled_at_ms, q.failing_since_ms) DESC, h.id
    LIMIT ${LISTED_HOOKS}`,
 );
@@ -98,19 +103,24 @@ export type OwnerScope = readonly string[] | 'all';
 export interface HookTotals {
   readonly repositories: number;
   readonly hooks: number;
+  /** By the service, because of failures. */
   readonly disabled: number;
+  /** By their owners. */
+  readonly switchedOff: number;
   /** Enabled, and no attempt was accepted since some failed. */
   readonly failing: number;
   readonly paused: number;
 }
 
 export async function countHooksInScope(store: Store, scope: OwnerScope, nowMs: number): Promise<HookTotals> {
-  const rows = await readForEach(scope, (ownerId) => store.read(countHooksSql, [ownerId, nowMs]));
-  const sum = (name: keyof HookTotals) => rows.reduce((total, row) => total + row[name], 0);
+  const rows = await readForEach(scope, (ownerId) => store.read(countHooksSql, [ownerId, nowMs, BY_OWNER]));
+  const sum = (name: 'repositories' | 'hooks' | 'disabled' | 'switched_off' | 'failing' | 'paused') =>
+    rows.reduce((total, row) => total + row[name], 0);
   return {
     repositories: sum('repositories'),
     hooks: sum('hooks'),
     disabled: sum('disabled'),
+    switchedOff: sum('switched_off'),
     failing: sum('failing'),
     paused: sum('paused'),
   };
@@ -130,9 +140,9 @@ export interface TroubledHook {
   readonly resultCode: number;
 }
 
-/** Failing ones first, the newest trouble first; at most as many as a page shows. */
+/** Failing ones first, the newest trouble first; at most as many as a page shows. Without those that their owners switched off. */
 export async function listTroubledHooks(store: Store, scope: OwnerScope, nowMs: number): Promise<TroubledHook[]> {
-  const rows = await readForEach(scope, (ownerId) => store.read(listTroubledSql, [ownerId, nowMs]));
+  const rows = await readForEach(scope, (ownerId) => store.read(listTroubledSql, [ownerId, nowMs, BY_OWNER]));
   return rows.slice(0, LISTED_HOOKS).map((row) => ({
     id: row.id,
     url: row.url,

@@ -15,6 +15,7 @@ import {
   readLastDay,
 } from '../hooks/hook-status-store.ts';
 import { listHooks, type StoredHook } from '../hooks/hook-store.ts';
+import { BY_OWNER } from '../hooks/troubled-hooks-store.ts';
 import { dropAbsent, type Parameters, parseId, parseParameters } from '../parameters/parameters.ts';
 import { createRepository, repositoryParameters } from '../repositories/create-repository.ts';
 import type { Repository } from '../repositories/repository.ts';
@@ -111,7 +112,7 @@ async function describeOwner(dependencies: SendingDependencies, owner: Owner, pa
     pages: Math.max(1, Math.ceil(total / LISTED_REPOSITORIES)),
     repositories: repositories.map((repository) => ({
       ...toRepositoryJson({ ...repository, ownerLogin: owner.login }, dependencies.baseUrl),
-      counts: counts.get(repository.id) ?? { hooks: 0, disabled: 0, failing: 0 },
+      counts: counts.get(repository.id) ?? { hooks: 0, disabled: 0, switchedOff: 0, failing: 0 },
     })),
   };
 }
@@ -187,6 +188,7 @@ async function describeHook(dependencies: SendingDependencies, stored: StoredHoo
   const { former } = decryptSecrets(dependencies.cipher, hook.id, encrypted, nowMs);
   return {
     ...toHookJson(stored, { cipher: dependencies.cipher, nowMs, pause }),
+    isSwitchedOff: hook.disabledReason === BY_OWNER,
     hookQueue,
     lastDay,
     isPictureCut: lastDay.reduce((sum, hour) => sum + hour.succeeded + hour.failed + hour.waiting, 0) >= PICTURE_LIMIT,
