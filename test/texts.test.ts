@@ -77,6 +77,18 @@ test('each Chinese text has Chinese in it, or is a name', () => {
     }
 });
 
+test('Chinese texts quote no word that the page shows in Chinese, and write no space before %', () => {
+  const files = globSync('src/**/*-zh.ts');
+  assert.ok(files.length > 15);
+  const flaws = files.flatMap((path) => {
+    const source = readFileSync(path, 'utf8');
+    // A command stays as it is typed.
+    const quoted = [...source.matchAll(/“([A-Za-z][^”]*)”/g)].filter(([, text]) => !text!.startsWith('trivet '));
+    return [...quoted, ...source.matchAll(/[\d}] %/g)].map(([text]) => `${path}: ${text}`);
+  });
+  assert.deepEqual(flaws, []);
+});
+
 test('a text that nothing uses is found', () => {
   const paths = listTextPaths({ page: { title: 'a', lead: 'b', states: { on: 'c', off: 'd' } }, save: 'e', gone: 'f' });
   const source = 'const t = texts.page;\nshow(t.title, t.states[state], texts.save, other.lead);';

@@ -9,13 +9,11 @@ const VIEWS: readonly View[] = [
   { name: 'Chinese, 1440 px, dark', width: 1440, colorScheme: 'dark' },
 ];
 
-/** Names and units, which are the same in Chinese; `level`, `base` and `others` are parts of a prediction, as the API names them. */
+/** Names and units, which are the same in Chinese. */
 const NAMES = new Set(
   `Trivet Webhook Webhooks OAuth API HTTP URL ID PKCE TTFT TPOT MAPE UTC GMT ms Token Pod KV CSV JSON lines SHA curl DNS
    TLS Issue SSH Basic Standard CPU IP OWNER NAME http https GitHub GitLab Gitee GitCode Gitea Slack DingTalk MiB
-   git level base others PREDICTION SCRAPE L Gone OpenAPI MdAPE ISO Z GET POST PUT PATCH DELETE aggregate prefill decode`.split(
-    /\s+/,
-  ),
+   git PREDICTION SCRAPE L Gone OpenAPI MdAPE ISO Z GET POST PUT PATCH DELETE aggregate prefill decode`.split(/\s+/),
 );
 /** Addresses, commands, and names of headers and scopes are written alike in every language. */
 const WRITTEN_ALIKE = /https?:\/\/[^\s，。）]+|\btrivet(?: [a-z-]+)+|\b[a-z]+(?:[-:][a-z]+)+/g;

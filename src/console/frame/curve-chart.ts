@@ -11,6 +11,8 @@ const TICKS = [0, 0.5, 1];
 export interface CurvePoint {
   readonly x: number;
   readonly y: number;
+  /** Beyond what was observed; the line to it is dashed. */
+  readonly isExtrapolated?: boolean;
 }
 
 export interface CurveChart {
@@ -27,6 +29,8 @@ export interface CurveChart {
   /** The axis of y begins at 0; chosen from the points when left out. A line leaves the chart above it. */
   readonly top?: number;
   readonly lines?: readonly CurveLine[];
+  /** What the dashed part of the curve is, for the legend. */
+  readonly extrapolated?: string;
 }
 
 /** A straight line through the whole chart. */
@@ -56,8 +60,29 @@ export function renderCurve(texts: ConsoleTexts, chart: CurveChart): Html {
   const name = group === undefined ? title : `${group}, ${title}`;
   return html`<figure class="chart"><figcaption><strong>${title}</strong> <span class="small soft">${summary}</span></figcaption>
 <div class="plot"><div class="heights small soft" aria-hidden="true">${heights}</div>
-<svg viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${name}: ${summary}"><path class="grid" d="M0 0.5H${WIDTH}M0 ${HEIGHT / 2}H${WIDTH}"/><path class="line slow" d="${drawPath(points, { top, scale })}"/>${lines.map((line) => drawLine(line, scale))}<path class="axis" d="M0 ${HEIGHT - 0.5}H${WIDTH}"/></svg>
-<div class="clocks small soft" aria-hidden="true">${values}</div></div>${lines.length === 0 ? '' : html`<ul class="legend">${lines.map(renderKey)}</ul>`}</figure>`;
+<svg viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${name}: ${summary}"><path class="grid" d="M0 0.5H${WIDTH}M0 ${HEIGHT / 2}H${WIDTH}"/>${drawCurve(points, { top, scale })}${lines.map((line) => drawLine(line, scale))}<path class="axis" d="M0 ${HEIGHT - 0.5}H${WIDTH}"/></svg>
+<div class="clocks small soft" aria-hidden="true">${values}</div></div>${renderLegend(chart)}</figure>`;
+}
+
+/** The first extrapolated point ends the solid part and begins the dashed one at the point before it. */
+function drawCurve(
+  points: readonly CurvePoint[],
+  range: { readonly top: number; readonly scale: Scale },
+): readonly Html[] {
+  const first = points.findIndex(({ isExtrapolated }) => isExtrapolated === true);
+  const end = first === -1 ? points.length : first;
+  const beyond = points.slice(Math.max(0, end - 1));
+  return [
+    html`<path class="line slow" d="${drawPath(points.slice(0, end), range)}"/>`,
+    ...(first === -1 ? [] : [html`<path class="line slow beyond" d="${drawPath(beyond, range)}"/>`]),
+  ];
+}
+
+function renderLegend({ points, lines = [], extrapolated }: CurveChart): Html | '' {
+  const isContinued = extrapolated !== undefined && points.some(({ isExtrapolated }) => isExtrapolated === true);
+  if (lines.length === 0 && !isContinued) return '';
+  const dashed = html`<li><svg viewBox="0 0 10 10" aria-hidden="true"><path class="line slow beyond key" d="M0 5H10"/></svg>${extrapolated}</li>`;
+  return html`<ul class="legend">${lines.map(renderKey)}${isContinued ? dashed : ''}</ul>`;
 }
 
 /** A value above the range of the chart is drawn at its edge. */

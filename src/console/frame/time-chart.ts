@@ -67,7 +67,8 @@ export function renderLines(texts: ConsoleTexts, chart: TimeChart): Html {
     chart.top ?? niceTop(Math.max(0, ...chart.series.flatMap(({ values }) => values.map((value) => value ?? 0))));
   const step = WIDTH / Math.max(1, chart.moments.length);
   const lines = chart.series.map(
-    ({ kind, values }) => html`<path class="line ${kind}" d="${drawLine(values, { step, top })}"/>`,
+    ({ kind, values }) =>
+      html`<path class="line ${kind}" d="${drawLine(values, { step, top })}"/>${kind === 'promise' ? '' : html`<path class="line ${kind} dot" d="${drawDots(values, { step, top })}"/>`}`,
   );
   return renderChart(texts, chart, { top, content: html`${lines}` });
 }
@@ -78,7 +79,20 @@ function drawLine(values: readonly (number | null)[], { step, top }: { readonly 
     if (value === null) return '';
     const y = round(HEIGHT - (value / top) * HEIGHT);
     const isStart = at === 0 || values[at - 1] === null;
-    return isStart ? `M${round(at * step)} ${y}H${round((at + 1) * step)}` : `L${round((at + 0.5) * step)} ${y}`;
+    const end = at === values.length - 1 ? `H${WIDTH}` : '';
+    return isStart ? `M${round(at * step)} ${y}H${round((at + 1) * step)}` : `L${round((at + 0.5) * step)} ${y}${end}`;
+  });
+  return parts.join('');
+}
+
+/** A value between two gaps, and the newest one: as lines they would be as short as a step, which may be a pixel or two. */
+function drawDots(values: readonly (number | null)[], { step, top }: { readonly step: number; readonly top: number }) {
+  const newest = values.findLastIndex((value) => value !== null);
+  const parts = values.map((value, at) => {
+    const isAlone = (values[at - 1] ?? null) === null && (values[at + 1] ?? null) === null;
+    if (value === null || (at !== newest && !isAlone)) return '';
+    const x = at === values.length - 1 ? WIDTH : (at + 0.5) * step;
+    return `M${round(x)} ${round(HEIGHT - (value / top) * HEIGHT)}h0`;
   });
   return parts.join('');
 }

@@ -54,6 +54,15 @@ test('a form in the address is answered with a sentence, pictures, their values,
   assert.match(text, /Headroom by server .*Can have under way Under way now Room Used 10\.0\.0\.0 [\d.]+ \d+ [\d–]/);
   assert.match(body, /name="tpot_ms" type="text" value="60"/, 'a link keeps the question');
   assert.equal((body.match(/<figure class="chart">/g) ?? []).length, 2);
+  if (/at least/.test(text)) {
+    assert.equal(
+      (body.match(/<path class="line slow beyond" d="M[^"]+L/g) ?? []).length,
+      2,
+      'continued lines are dashed',
+    );
+    assert.match(text, /; extrapolated above [\d.,]+ .*Extrapolated: no sample has so many requests under way/);
+    assert.match(text, /[\d.,]+ \(extrapolated\)/);
+  }
   assert.match((await client.get('/models/model?name=m')).body, /href="\/models\/capacity\?name=m"/);
 });
 

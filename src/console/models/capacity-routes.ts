@@ -137,8 +137,8 @@ function renderPictures(texts: ConsoleTexts, view: CapacityView, capacity: Found
     label: t.values,
     columns: [t.rate, ...names.map((name) => `${name}, ms`)],
     textColumns: 0,
-    rows: capacity.curve.map(({ requestsPerSecond, ttftMs, tpotMs }) => [
-      number(requestsPerSecond),
+    rows: capacity.curve.map(({ requestsPerSecond, ttftMs, tpotMs, isExtrapolated }) => [
+      isExtrapolated ? t.extrapolatedRate(number(requestsPerSecond)) : number(requestsPerSecond),
       number(ttftMs),
       tpotMs === undefined ? '–' : number(tpotMs),
     ]),
@@ -159,16 +159,19 @@ function renderPicture(texts: ConsoleTexts, { limits }: CapacityView, { capacity
   const { curve, requestsPerSecond } = capacity;
   const points = curve.flatMap((point) => {
     const y = point[`${target}Ms`];
-    return y === undefined ? [] : [{ x: point.requestsPerSecond, y }];
+    return y === undefined ? [] : [{ x: point.requestsPerSecond, y, isExtrapolated: point.isExtrapolated }];
   });
   const limit = limits[`${target}Ms`];
   const below = points.filter(({ x }) => x <= requestsPerSecond);
   const largest = Math.max(...below.map(({ y }) => y), limit ?? 0);
+  const lastSeen = points.findLast(({ isExtrapolated }) => !isExtrapolated);
+  const isContinued = points.some(({ isExtrapolated }) => isExtrapolated);
   const answer = { kind: 'promotion', label: t.answerAt(number(requestsPerSecond)), at: { x: requestsPerSecond } };
   return renderCurve(texts, {
     title: nameQuantile(limits, target),
-    summary: t.summary(number(below.at(-1)?.y ?? 0), number(requestsPerSecond)),
+    summary: `${t.summary(number(below.at(-1)?.y ?? 0), number(requestsPerSecond))}${isContinued ? t.summaryExtrapolated(number(lastSeen?.x ?? 0)) : ''}`,
     points,
+    extrapolated: t.extrapolated,
     xUnit: t.perSecond,
     yUnit: ' ms',
     top: niceTop(DRAWN_LIMITS * largest),

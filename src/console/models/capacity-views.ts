@@ -43,6 +43,8 @@ export interface CapacityPoint {
   readonly ttftMs: number;
   /** Undefined for answers of one token. */
   readonly tpotMs: number | undefined;
+  /** More requests are under way than in any sample. */
+  readonly isExtrapolated: boolean;
 }
 
 export interface CapacityServer {

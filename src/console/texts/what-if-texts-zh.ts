@@ -46,7 +46,7 @@ export const whatIfTextsZh: Texts<typeof whatIfTexts> = {
   number: '不小于 0 的数。',
   servers: (names) => `例如：${names}。`,
   parts:
-    '先把各项毫秒数相加，即每种负载的代价，再依次乘以各个系数。“level”和“base”对所有请求相同；以输入命名的系数是对该输入取值的修正；“others”是修正接近 1 的所有输入。',
+    '先把各项毫秒数相加，即每种负载的代价，再依次乘以各个系数。“树的基准”和“树的常数项”对所有请求相同；以输入命名的系数是对该输入取值的修正；“其他”是修正接近 1 的所有输入。',
   submit: '预测',
   answer: (id) => `由 ${id} 预测`,
   predicted: (target, ms, statistic) => `${target}：${ms} ms（${statistic}）`,
@@ -68,14 +68,14 @@ export const whatIfTextsZh: Texts<typeof whatIfTexts> = {
     measured: (version, rows) => `${version}，${rows} 个样本`,
     matters: (target) => `${target}：哪些输入重要`,
     mattersLead: (mape) =>
-      `平均误差为 ${mape} %。把某个输入的值在样本之间随机交换后，误差增加的百分点如下。0 表示预测不需要该输入，或另一个输入含有相同的信息。`,
+      `平均误差为 ${mape}%。把某个输入的值在样本之间随机交换后，误差增加的百分点如下。0 表示预测不需要该输入，或另一个输入含有相同的信息。`,
     input: '输入',
     picture: '与最大值相比',
     added: '误差增加',
     points: (points) => `${points} 个百分点`,
     prices: (target) => `${target}：负载的代价`,
     pricesLead:
-      '所有样本都取该值、其他输入不变时的预测中位数，横轴覆盖 96 % 的样本。实际中一起上升的负载，在这里被分开改变。',
+      '所有样本都取该值、其他输入不变时的预测中位数，横轴覆盖 96% 的样本。实际中一起上升的负载，在这里被分开改变。',
     price: (ms, value, last) => `${value} 时为 ${ms} ms，${last.value} 时为 ${last.ms} ms`,
     fields: {
       input_token_length: '提示词 Token 数',
@@ -124,6 +124,9 @@ export const whatIfTextsZh: Texts<typeof whatIfTexts> = {
     atLeast: (rate, underWay) => `服务器每秒至少能承受 ${rate} 个请求，平均在途 ${underWay} 个；样本中没有更高的负载。`,
     asked: (version, prompt, answer) => `版本 ${version}；提示词平均 ${prompt} 个 Token，输出平均 ${answer} 个 Token`,
     summary: (ms, rate) => `每秒 ${rate} 个请求时为 ${ms} ms`,
+    summaryExtrapolated: (rate) => `；高于 ${rate} 的部分为外推`,
+    extrapolated: '外推：没有样本的在途请求数达到这么多',
+    extrapolatedRate: (rate) => `${rate}（外推）`,
     perSecond: '/秒',
     limitAt: (ms) => `上限 ${ms} ms`,
     answerAt: (rate) => `结果：每秒 ${rate} 个请求`,

@@ -101,6 +101,9 @@ export const whatIfTexts = {
     asked: (version: number, prompt: string, answer: string) =>
       `Version ${version}; prompts of ${prompt} tokens and answers of ${answer} on average`,
     summary: (ms: string, rate: string) => `${ms} ms at ${rate} requests a second`,
+    summaryExtrapolated: (rate: string) => `; extrapolated above ${rate}`,
+    extrapolated: 'Extrapolated: no sample has so many requests under way',
+    extrapolatedRate: (rate: string) => `${rate} (extrapolated)`,
     perSecond: '/s',
     limitAt: (ms: string) => `Limit, ${ms} ms`,
     answerAt: (rate: string) => `Answer, ${rate} requests a second`,

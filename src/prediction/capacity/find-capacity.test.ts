@@ -11,7 +11,7 @@ import {
 } from '../../../test/support/capacity-pool.ts';
 import { createRandom } from '../simulator/random-draws.ts';
 import type { Gpu } from '../simulator/step-time.ts';
-import { findCapacity } from './find-capacity.ts';
+import { findCapacity, makeRising } from './find-capacity.ts';
 import { countUnderWay, fitLoadCurve, type LoadMetrics } from './load-curve.ts';
 import { createObservedPool } from './observed-pool.ts';
 import type { LatencyLimits } from './search-rates.ts';
@@ -120,6 +120,16 @@ test('limits that an idle server breaks have no capacity, and lax ones end at th
   assert.equal(findCapacity(pool, { ttftMs: 1, tpotMs: undefined, quantile: 0.9 }), undefined);
   const lax = findCapacity(pool, { ttftMs: 1e6, tpotMs: 1e6, quantile: 0.9 });
   assert.equal(lax?.limitedBy, 'observed load');
+  const seen = lax.curve.filter(({ isExtrapolated }) => !isExtrapolated);
+  assert.ok(seen.length < lax.curve.length, 'the curve goes on above the samples');
+  assert.equal(seen.at(-1)?.requestsPerSecond, lax.requestsPerSecond);
+  for (const read of ['ttftMs', 'tpotMs'] as const) {
+    const times: number[] = lax.curve.map((point) => point[read] ?? Number.NaN);
+    assert.deepEqual(
+      times,
+      times.toSorted((one, other) => one - other),
+    );
+  }
   assert.ok(
     lax.requestsPerSecond > 4 && lax.concurrency <= Math.max(...samples.map(({ input }) => countUnderWay(input))),
   );
@@ -145,6 +155,12 @@ test('samples without TTFT, and samples that never met another request, are refu
     () => findCapacity(createLearnedPool({ model, samples: idle }), { ttftMs: 1000, tpotMs: undefined, quantile: 0.9 }),
     /hardly any sample of the server "medium-0" met another request/,
   );
+});
+
+test('makeRising() gives neighbours that fall their mean by weight, and leaves others', () => {
+  assert.deepEqual(makeRising([1, 5, 2, 3, 9], [1, 1, 3, 1, 1]), [1, 2.75, 2.75, 3, 9]);
+  assert.deepEqual(makeRising([3, 2, 1], [1, 1, 1]), [2, 2, 2]);
+  assert.deepEqual(makeRising([], []), []);
 });
 
 test('a load curve is the mean of the samples, straight between them and in proportion beyond', () => {

@@ -42,6 +42,8 @@ export interface CurvePoint {
   readonly ttftMs: number;
   /** Undefined for answers of one token. */
   readonly tpotMs: number | undefined;
+  /** More requests are under way than in any sample: the latencies are continued from lower loads. */
+  readonly isExtrapolated: boolean;
 }
 
 export interface Plateau {
@@ -158,11 +160,46 @@ function refuseEndless(): Failure {
 /** A rate at which requests pile up without end has no latency. */
 function drawCurve(tried: readonly Trial[], { good }: Found, { quantile }: LatencyLimits): CurvePoint[] {
   const highest = CURVE_SHARES.at(-1)! * good.rate;
-  return tried.flatMap(({ rate, outcome }) => {
-    if (outcome === undefined || rate > highest) return [];
-    const [ttftMs, tpotMs] = [quantileOf(outcome.ttftMs, quantile), tpotAt(outcome, quantile)];
-    return [{ requestsPerSecond: rate === LOWEST_RATE ? 0 : rate, ttftMs, tpotMs }];
-  });
+  const shown = tried.flatMap(({ rate, outcome, isUnseen }) =>
+    outcome === undefined || rate > highest ? [] : [{ rate, outcome, isUnseen }],
+  );
+  const weights = shown.map(({ outcome }) => outcome.ttftMs.length);
+  const ttfts = makeRising(
+    shown.map(({ outcome }) => quantileOf(outcome.ttftMs, quantile)),
+    weights,
+  );
+  const hasTpot = shown.every(({ outcome }) => outcome.tpotMs.length > 0);
+  const tpots = hasTpot
+    ? makeRising(
+        shown.map(({ outcome }) => quantileOf(outcome.tpotMs, quantile)),
+        weights,
+      )
+    : [];
+  return shown.map(({ rate, isUnseen }, i) => ({
+    requestsPerSecond: rate === LOWEST_RATE ? 0 : rate,
+    ttftMs: ttfts[i]!,
+    tpotMs: tpots[i],
+    isExtrapolated: isUnseen,
+  }));
+}
+
+/**
+ * More requests never make latencies shorter. Where the quantile of one rate is above that of the next, which is chance, both get
+ * their mean by the requests that were measured (isotonic regression, Ayer et al. 1955).
+ */
+export function makeRising(values: readonly number[], weights: readonly number[]): number[] {
+  const blocks: { value: number; weight: number; length: number }[] = [];
+  for (const [i, value] of values.entries()) {
+    let block = { value, weight: weights[i]!, length: 1 };
+    for (let before = blocks.at(-1); before !== undefined && before.value > block.value; before = blocks.at(-1)) {
+      const weight = before.weight + block.weight;
+      const mean = (before.value * before.weight + block.value * block.weight) / weight;
+      block = { value: mean, weight, length: before.length + block.length };
+      blocks.pop();
+    }
+    blocks.push(block);
+  }
+  return blocks.flatMap(({ value, length }) => Array.from({ length }, () => value));
 }
 
 function tpotAt({ tpotMs }: QueueOutcome, quantile: number): number | undefined {

@@ -44,6 +44,8 @@ export type Strictness = 'strict' | 'asked' | 'lenient';
 export interface Trial {
   readonly rate: number;
   readonly outcome: QueueOutcome | undefined;
+  /** More requests are under way at some server than in any sample. */
+  readonly isUnseen: boolean;
   /** The quantile divided by its limit, of TTFT or TPOT, whichever is larger; above 1 the limit is broken. */
   readonly strictUse: number;
   readonly brokenBy: Readonly<Record<Strictness, LimitedBy | undefined>>;
@@ -148,7 +150,7 @@ function countUnderWay({ meanUnderWay }: QueueOutcome): number {
 /** A rate at which requests pile up, or more are under way than the samples show. */
 function toUnseen(rate: number): Trial {
   const brokenBy = { strict: 'observed load', asked: 'observed load', lenient: 'observed load' } as const;
-  return { rate, outcome: undefined, strictUse: 1, brokenBy };
+  return { rate, outcome: undefined, isUnseen: true, strictUse: 1, brokenBy };
 }
 
 export function tryRate(
@@ -166,6 +168,7 @@ export function tryRate(
   return {
     rate,
     outcome,
+    isUnseen,
     strictUse: Math.max(strict.ttft, strict.tpot),
     brokenBy: {
       strict: findBroken(strict) ?? unseen,
