@@ -120,6 +120,25 @@ export function renderDone(message: string | undefined): Html | '' {
   return message === undefined ? '' : html`<div class="notice" role="status">${message}</div>`;
 }
 
+export interface Question {
+  /** What the button does, as its text. */
+  readonly label: string;
+  /** What it is done to, for those who do not see the page around the button. */
+  readonly subject?: string | undefined;
+  /** What the reader is asked, with the consequence. */
+  readonly question: string;
+  readonly action: string;
+  readonly csrfToken: string;
+  readonly fields?: Readonly<Record<string, string>> | undefined;
+}
+
+/** A button for what cannot be undone, or what others notice: it shows the question, and the button below the question acts. */
+export function renderQuestion(texts: FrameTexts, { label, subject, question, ...form }: Question): Html {
+  const hidden = subject === undefined ? '' : html`<span class="hidden"> ${subject}</span>`;
+  return html`<details class="ask"><summary class="button danger quiet">${label}${hidden}</summary><div class="tight"><p>${question}</p>
+<form method="post" action="${form.action}">${renderCsrf(form.csrfToken)}${renderHidden(form.fields ?? {})}<button class="danger">${texts.confirm(label)}${hidden}</button></form></div></details>`;
+}
+
 export function renderCsrf(token: string): Html {
   return html`<input type="hidden" name="csrf_token" value="${token}">`;
 }

@@ -18,6 +18,7 @@ export const frameTextsZh: Texts<typeof frameTexts> = {
   back: '返回',
   save: '保存',
   remove: '移除',
+  confirm: (label) => `确认${label}`,
   searchAndFilter: '搜索与筛选',
   unknown: '未知',
   mistakes: '请更正以下问题',

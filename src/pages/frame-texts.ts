@@ -14,6 +14,7 @@ export const frameTexts = {
   back: 'Back',
   save: 'Save',
   remove: 'Remove',
+  confirm: (label: string) => `Yes, ${label.charAt(0).toLowerCase()}${label.slice(1)}`,
   searchAndFilter: 'Search and filter',
   unknown: 'Unknown',
   mistakes: 'Please correct this',

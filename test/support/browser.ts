@@ -77,7 +77,8 @@ async function findFlawsInView(page: Page, { width, colorScheme }: View): Promis
   const found = (await page.evaluate(runAxe(colorScheme === 'dark' ? COLOUR_RULES : ALL_RULES))) as string[];
   const isWide = await page.evaluate('document.documentElement.scrollWidth > document.documentElement.clientWidth');
   if (isWide) found.push('the page scrolls sideways');
-  found.push(...((await page.evaluate(FIND_CUT)) as string[]));
+  for (const script of [FIND_CUT, FIND_CUT_FIELDS, FIND_TIGHT_LABELS, FIND_UNASKED])
+    found.push(...((await page.evaluate(script)) as string[]));
   return found;
 }
 
@@ -87,6 +88,37 @@ const FIND_CUT = `[...document.querySelectorAll('body *')]
   .filter((element) => ['hidden', 'clip'].includes(getComputedStyle(element).overflowX))
   .filter((element) => element.scrollWidth > element.clientWidth + 1)
   .map((element) => 'cut: ' + element.outerHTML.slice(0, 160))`;
+
+/**
+ * Fields that are narrower than what they show: dates, choices, and short texts. Chromium says of a text how wide it is; of a date
+ * and a choice, the width that it would have without a style for it.
+ */
+const FIND_CUT_FIELDS = `[...document.querySelectorAll('input:not([type=hidden], [type=checkbox], [type=radio]), select')]
+  .filter((field) => field.clientWidth > 1)
+  .filter((field) => {
+    if (field.matches('input:not([type^=date], [type=time])')) return field.value.length <= 24 && field.scrollWidth > field.clientWidth + 1;
+    const copy = field.cloneNode(true);
+    copy.removeAttribute('id');
+    copy.style.cssText = 'position: absolute; visibility: hidden; width: auto; max-width: none';
+    field.after(copy);
+    const width = copy.getBoundingClientRect().width;
+    copy.remove();
+    return width > field.getBoundingClientRect().width + 1;
+  })
+  .map((field) => 'cut field: ' + field.outerHTML.slice(0, 160))`;
+
+/** Labels below a chart that run together. */
+const FIND_TIGHT_LABELS = `[...document.querySelectorAll('.clocks')].flatMap((labels) => {
+  const boxes = [...labels.children].map((label) => label.getBoundingClientRect()).filter(({ width }) => width > 0);
+  const isTight = boxes.some(({ left }, at) => at > 0 && left - boxes[at - 1].right < 6);
+  return isTight ? ['labels run together: ' + labels.innerText] : [];
+})`;
+
+/** Red buttons that act at once: without a question on the page, a field that confirms, or a way back beside them. */
+const FIND_UNASKED = `[...document.querySelectorAll('form button.danger')]
+  .filter((button) => button.closest('.ask') === null)
+  .filter(({ form }) => form.querySelector('a, input:not([type=hidden])') === null)
+  .map((button) => 'acts without a question: ' + button.outerHTML.slice(0, 160))`;
 
 const ALL_RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
 /** The rules among them that read colours. */

@@ -6,8 +6,8 @@ import {
   renderCsrf,
   renderDone,
   renderField,
-  renderHidden,
   renderMistake,
+  renderQuestion,
   renderTextArea,
 } from '../../pages/elements.ts';
 import type { Html } from '../../pages/layout.ts';
@@ -143,5 +143,5 @@ function renderSecret(
     secret.lastUsedAtMs === undefined ? t.secretNever : t.secretUsed(messages.format.date(secret.lastUsedAtMs));
   return html`<li class="item"><div class="tight"><p><strong>${t.secretEnds(secret.hint)}</strong></p>
 <p class="small soft">${t.secretMade(messages.format.date(secret.createdAtMs))} · ${used}</p></div>
-${isOnly ? '' : html`<form method="post" action="${path}/secrets/delete">${renderCsrf(csrfToken)}${renderHidden({ slot: String(secret.slot) })}<button class="danger quiet">${t.deleteSecret}<span class="hidden"> ${t.secretEnds(secret.hint)}</span></button></form>`}</li>`;
+${isOnly ? '' : renderQuestion(messages, { label: t.deleteSecret, subject: t.secretEnds(secret.hint), question: t.askDeleteSecret, action: `${path}/secrets/delete`, csrfToken, fields: { slot: String(secret.slot) } })}</li>`;
 }

@@ -74,7 +74,8 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
     assert.match(await readText(page, '#new-secret'), /^tvt_/);
     await page.getByRole('button', { name: 'New secret' }).click();
     assert.equal(await page.locator('strong', { hasText: 'Ends in' }).count(), 2);
-    await page.getByRole('button', { name: 'Delete Ends in' }).first().click();
+    await page.locator('summary', { hasText: 'Delete' }).first().click();
+    await page.getByRole('button', { name: 'Yes, delete Ends in' }).first().click();
     assert.equal(await page.locator('strong', { hasText: 'Ends in' }).count(), 1);
     await page.getByLabel('Type Harbour CI to confirm').fill('Harbour CI');
     await page.click('text=Delete application');
@@ -85,7 +86,8 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
     await page.getByLabel('all_repository').check();
     await page.click('text=Create token');
     assert.match(await readText(page, '#new-token'), /^tvt_p_/);
-    await page.getByRole('button', { name: 'Delete Backup' }).click();
+    await page.locator('summary', { hasText: 'Delete Backup' }).click();
+    await page.getByRole('button', { name: 'Yes, delete Backup' }).click();
     assert.match(await readText(page), /no personal access tokens yet/);
 
     await page.click('nav >> text=Profile');

@@ -5,8 +5,8 @@ import {
   renderCsrf,
   renderDone,
   renderField,
-  renderHidden,
   renderMistake,
+  renderQuestion,
 } from '../../pages/elements.ts';
 import type { Html } from '../../pages/layout.ts';
 import type { Passkey } from '../accounts/passkey-store.ts';
@@ -123,7 +123,7 @@ function renderPasskey(messages: Messages, passkey: Passkey, csrfToken: string):
   const used =
     passkey.lastUsedAtMs === null ? t.passkeyNever : t.passkeyUsed(messages.format.date(passkey.lastUsedAtMs));
   return html`<li class="item"><div class="tight"><p><strong>${passkey.name}</strong></p><p class="small soft">${t.passkeyAdded(messages.format.date(passkey.createdAtMs))} · ${used}</p></div>
-<form method="post" action="/account/security/passkeys/remove">${renderCsrf(csrfToken)}${renderHidden({ passkey_id: passkey.id })}<button class="danger quiet">${messages.remove}<span class="hidden"> ${passkey.name}</span></button></form></li>`;
+${renderQuestion(messages, { label: messages.remove, subject: passkey.name, question: t.askRemovePasskey(passkey.name), action: '/account/security/passkeys/remove', csrfToken, fields: { passkey_id: passkey.id } })}</li>`;
 }
 
 function renderUpstream(
@@ -132,7 +132,12 @@ function renderUpstream(
   { name, account }: NonNullable<SecurityView['upstream']>,
 ): Html {
   const t = messages.security;
-  const linked = html`<form method="post" action="/account/security/upstream/unlink">${renderCsrf(view.csrfToken)}<button class="danger">${t.upstreamUnlink}</button></form>`;
+  const linked = renderQuestion(messages, {
+    label: t.upstreamUnlink,
+    question: t.askUnlink(name),
+    action: '/account/security/upstream/unlink',
+    csrfToken: view.csrfToken,
+  });
   const open = html`<form method="post" action="/account/security/upstream/link">${renderCsrf(view.csrfToken)}<button class="plain">${t.upstreamLink(name)}</button></form>`;
   return html`<section class="card stack" aria-labelledby="upstream"><div class="tight"><h2 id="upstream">${t.upstream(name)}</h2>
 <p class="soft">${account ? t.upstreamAs(account.label) : t.upstreamAbout}</p></div>${account ? linked : open}</section>`;

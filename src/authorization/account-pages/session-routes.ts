@@ -1,5 +1,5 @@
 import { html } from 'hono/html';
-import { renderBadge, renderCsrf, renderDone, renderHidden, renderMoment } from '../../pages/elements.ts';
+import { renderBadge, renderDone, renderMoment, renderQuestion } from '../../pages/elements.ts';
 import type { Html } from '../../pages/layout.ts';
 import { readField } from '../../pages/page-routes.ts';
 import { findDone } from '../../pages/signed-in-pages.ts';
@@ -27,7 +27,7 @@ function addSessions({ context, page, form }: AccountPages): void {
     const content = html`<div class="tight"><h1>${t.title}</h1><p class="soft">${t.lead}</p></div>
 ${renderDone(findDone(c, { ended: t.ended, others: t.endedOthers }))}
 <ul class="list">${entries.map((entry) => renderSession(messages, entry, session))}</ul>
-${others ? html`<form method="post" action="/account/sessions/end-others">${renderCsrf(session.csrfToken)}<button class="danger">${t.endOthers}</button></form>` : ''}`;
+${others ? renderQuestion(messages, { label: t.endOthers, question: t.askEndOthers, action: '/account/sessions/end-others', csrfToken: session.csrfToken }) : ''}`;
     return show({ title: t.title, here: '/account/sessions', content });
   });
 
@@ -57,7 +57,7 @@ function renderSession(
   return html`<li class="item"><div class="tight">
 <p><strong>${describeBrowser(messages, entry.userAgent)}</strong> ${isThis ? html`<span class="tag good">${t.this}</span>` : ''}</p>
 <p class="small soft">${t.signedIn(messages.format.date(entry.authTimeMs), messages.methods[entry.method])} · ${entry.address} · ${t.seen} ${renderMoment(messages, entry.lastSeenAtMs)}</p></div>
-${isThis ? '' : html`<form method="post" action="/account/sessions/end">${renderCsrf(current.csrfToken)}${renderHidden({ session_id: entry.id })}<button class="danger quiet">${t.end}<span class="hidden"> ${describeBrowser(messages, entry.userAgent)}, ${entry.address}</span></button></form>`}</li>`;
+${isThis ? '' : renderQuestion(messages, { label: t.end, subject: `${describeBrowser(messages, entry.userAgent)}, ${entry.address}`, question: t.askEnd, action: '/account/sessions/end', csrfToken: current.csrfToken, fields: { session_id: entry.id } })}</li>`;
 }
 
 const BROWSERS = [
@@ -95,7 +95,7 @@ function addAuthorizations({ context, page, form }: AccountPages): void {
 <p><strong>${entry.name}</strong> <span class="soft small">${hostOf(entry.homepage)}</span></p>
 <p class="tags">${entry.scopes.map((scope) => html`<span class="tag">${describeScope(messages, scope).title}</span>`)}</p>
 <p class="small soft">${t.since(messages.format.date(entry.firstAllowedAtMs))}${entry.lastUsedAtMs === undefined ? '' : ` · ${t.used(messages.format.date(entry.lastUsedAtMs))}`} · ${t.live(entry.liveTokens)}</p></div></div>
-<form method="post" action="/account/authorizations/revoke">${renderCsrf(session.csrfToken)}${renderHidden({ client_id: entry.clientId })}<button class="danger quiet">${t.revoke}<span class="hidden"> ${entry.name}</span></button></form></li>`,
+${renderQuestion(messages, { label: t.revoke, subject: entry.name, question: t.askRevoke(entry.name), action: '/account/authorizations/revoke', csrfToken: session.csrfToken, fields: { client_id: entry.clientId } })}</li>`,
     );
     const content = html`<div class="tight"><h1>${t.title}</h1><p class="soft">${t.lead}</p></div>
 ${renderDone(findDone(c, { revoked: t.revoked }))}

@@ -5,8 +5,8 @@ import {
   renderCsrf,
   renderDone,
   renderField,
-  renderHidden,
   renderMistake,
+  renderQuestion,
 } from '../../pages/elements.ts';
 import type { Html } from '../../pages/layout.ts';
 import { readField, toMistake } from '../../pages/page-routes.ts';
@@ -146,7 +146,7 @@ function renderToken(
 <p class="tags">${token.scopes.map((scope) => html`<span class="tag">${scope}</span>`)}</p>
 ${token.repositories === undefined ? '' : html`<p class="small soft">${t.limitedTo(token.repositories.join(', '))}</p>`}
 <p class="small soft">${t.made(messages.format.date(token.createdAtMs))} · ${used} · ${ends}</p></div>
-<form method="post" action="/account/tokens/delete">${renderCsrf(csrfToken)}${renderHidden({ token_id: token.tokenId })}<button class="danger quiet">${t.delete}<span class="hidden"> ${token.name}</span></button></form></li>`;
+${renderQuestion(messages, { label: t.delete, subject: token.name, question: t.askDelete(token.name), action: '/account/tokens/delete', csrfToken, fields: { token_id: token.tokenId } })}</li>`;
 }
 
 function renderTokenForm(

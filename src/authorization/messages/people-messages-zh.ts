@@ -50,7 +50,7 @@ export const peopleMessagesZh: Texts<typeof peopleMessages> = {
     way: '首次登录方式',
     ways: {
       mail: { label: '发送邀请邮件', hint: '链接 7 天内有效，只能使用一次，由用户自己设置密码。' },
-      show: { label: '显示链接', hint: '同样的链接，由您复制并转交。' },
+      show: { label: '显示链接', hint: '一个在 7 天内只能使用一次的链接，由您复制并转交。对方自行设置密码。' },
       password: { label: '使用以下密码', hint: '由您设置并转交。' },
     },
     emailHint: '视为已验证。',

@@ -50,7 +50,10 @@ export const peopleMessages = {
     way: 'The first sign-in',
     ways: {
       mail: { label: 'Invite by mail', hint: 'A link that works once, for 7 days. The person chooses a password.' },
-      show: { label: 'Show me the link', hint: 'The same link, for you to copy and pass on.' },
+      show: {
+        label: 'Show me the link',
+        hint: 'A link that works once, for 7 days, for you to copy and pass on. The person chooses a password.',
+      },
       password: { label: 'With this password', hint: 'You choose it and pass it on.' },
     },
     emailHint: 'It counts as verified.',

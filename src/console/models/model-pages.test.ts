@@ -38,6 +38,10 @@ async function waitFor(client: FormClient, path: string, pattern: RegExp): Promi
   });
 }
 
+/** A column for each target: like versions have like errors. */
+const COMPARED =
+  /Measure TTFT TPOT Verdict no clear difference no clear difference Rows 120 120 @\d MAPE % (\S+) (\S+) @\d MAPE % \1 \2 .* 0 to 0 0 to 0 /;
+
 test('a version is promoted and rolled back, each after a page that says what will change', async (t) => {
   const { service, client } = await start(t);
   assert.match(await readText(client, '/models'), /No model has been trained and nothing has been observed yet/);
@@ -104,13 +108,11 @@ test('what gateways reported shows as accuracy, by server and as samples by load
   await saveTestVersion(service.store, 'm');
   const comparison = await readText(client, `${pathOf('m', 'promote')}&version=2`);
   assert.match(comparison, /Both predict the same 120 samples, the newest, each without what servers have shown since/);
-  assert.match(comparison, /TTFT no clear difference 120 (\d+(?:\.\d+)?) \1 0 0 to 0/);
+  assert.match(comparison, COMPARED);
   await client.submit(`${pathOf('m', 'promote')}&version=2`, '/models/promote', {});
   const way = await readText(client, pathOf('m', 'rollback'));
-  assert.match(
-    way,
-    /m@1 will answer again instead of m@2\. .*TTFT no clear difference 120 (\d+(?:\.\d+)?) \1 0 0 to 0/,
-  );
+  assert.match(way, /m@1 will answer again instead of m@2\. /);
+  assert.match(way, COMPARED);
 });
 
 test('pages about models are there for administrators only, their forms neither', async (t) => {

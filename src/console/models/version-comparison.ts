@@ -22,34 +22,34 @@ export function renderComparison(texts: ConsoleTexts, comparison: VersionCompari
 ${renderTargets(texts, comparison)}</div>`;
 }
 
+/** A column for each target, so that the whole table fits on a phone. */
 function renderTargets(texts: ConsoleTexts, { id, otherId, targets }: VersionComparison): Html {
   const t = texts.models;
-  return renderTable(texts, {
+  const { number } = texts.format;
+  const measures: readonly (readonly [name: string, read: (one: TargetComparison) => string])[] = [
+    [t.verdict, ({ difference }) => t.verdicts[difference.verdict]],
+    [t.rows, ({ rows }) => number(rows)],
+    [t.mapeOf(shorten(id)), ({ version }) => number(version.mape)],
+    [t.mapeOf(shorten(otherId)), ({ other }) => number(other.mape)],
+    [t.difference, ({ difference }) => formatPoints(difference.mean)],
+    [t.interval, ({ difference }) => t.between(formatPoints(difference.low), formatPoints(difference.high))],
+    [t.coverageOf(shorten(id)), ({ version }) => number(version.p90Coverage)],
+    [t.coverageOf(shorten(otherId)), ({ other }) => number(other.p90Coverage)],
+  ];
+  const table = renderTable(texts, {
     label: t.comparison,
-    columns: [
-      t.target,
-      t.verdict,
-      t.rows,
-      t.mapeOf(id),
-      t.mapeOf(otherId),
-      t.difference,
-      t.interval,
-      t.coverageOf(id),
-      t.coverageOf(otherId),
-    ],
-    textColumns: 2,
-    rows: targets.map(({ target, rows, version, other, difference }) => [
-      target.toUpperCase(),
-      t.verdicts[difference.verdict],
-      texts.format.number(rows),
-      texts.format.number(version.mape),
-      texts.format.number(other.mape),
-      formatPoints(difference.mean),
-      t.between(formatPoints(difference.low), formatPoints(difference.high)),
-      texts.format.number(version.p90Coverage),
-      texts.format.number(other.p90Coverage),
-    ]),
+    columns: [t.measure, ...targets.map(({ target }) => target.toUpperCase())],
+    textColumns: 1,
+    rows: measures.map(([name, read]) => [name, ...targets.map(read)]),
   });
+  return html`<div class="narrow">${table}</div>`;
+}
+
+type TargetComparison = VersionComparison['targets'][number];
+
+/** `@3` of `qwen@3`: both versions are of the model that the page is about. */
+function shorten(id: string): string {
+  return id.slice(id.lastIndexOf('@'));
 }
 
 function formatPoints(points: number): string {

@@ -21,6 +21,7 @@ export const hookTexts = {
     refused: 'last attempt failed',
     failing: 'failing',
     disabled: 'disabled',
+    off: 'switched off',
   },
   url: 'Address',
   urlHint:
@@ -93,6 +94,7 @@ export const hookTexts = {
   enable: 'Enable again',
   enabled: 'The webhook is enabled. Held deliveries are being sent.',
   disable: 'Disable',
+  askDisable: 'Nothing is sent until it is enabled again. New deliveries are held for seven days, and then expire.',
   disabledNow: 'The webhook is disabled. New deliveries are held for seven days.',
   settings: 'Settings',
   changes: 'Changes of this webhook, and who made them',
@@ -106,6 +108,8 @@ export const hookTexts = {
   newKeyHint: 'Leave it empty for a random one.',
   keyChanged: 'The key was changed. The new one is below, at “Show the key”.',
   removeKey: 'Remove the key',
+  askRemoveKey:
+    'Deliveries are no longer signed, so a receiver that verifies the sender refuses them. The key cannot be restored.',
   keyRemoved: 'The key was removed: the receiver can no longer verify the sender.',
   formerUntil: (count: number) =>
     count === 1 ? 'The former key signs too until' : `${count} former keys sign too, the last until`,

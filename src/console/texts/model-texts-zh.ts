@@ -116,6 +116,7 @@ export const modelTextsZh: Texts<typeof modelTexts> = {
   noComparison: '还没有样本：无法对比这两个版本。',
   difference: '差异',
   interval: '90% 区间',
+  measure: '项目',
   verdict: '结论',
   verdicts: { better: '更好', worse: '更差', unclear: '无明显差异' },
   mapeOf: (id) => `${id} MAPE %`,

@@ -116,6 +116,7 @@ export const modelTexts = {
   noComparison: 'No samples yet: there is nothing to compare the versions on.',
   difference: 'Difference',
   interval: '90 % interval',
+  measure: 'Measure',
   verdict: 'Verdict',
   verdicts: { better: 'better', worse: 'worse', unclear: 'no clear difference' },
   mapeOf: (id: string) => `${id} MAPE %`,

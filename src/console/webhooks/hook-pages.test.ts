@@ -45,13 +45,22 @@ test('a webhook is made, tested, changed, given another key and none, switched o
   assert.match(shown, /k3y/, 'a change that does not name the key leaves it');
 
   assert.equal((await pressButton(client, path, 'key', { password: 'another' })).location, `${path}?done=key`);
-  assert.match(textOf(await client.get(path)), /another.*The former key signs too until/);
+  const withKey = await client.get(path);
+  assert.match(textOf(withKey), /another.*The former key signs too until/);
+  assert.match(withKey.body, /<code class="secret" data-copy>another</, 'the key can be copied');
+  for (const [action, question] of [
+    ['disable', 'Nothing is sent until it is enabled again'],
+    ['remove-key', 'The key cannot be restored'],
+  ] as const) {
+    const asked = new RegExp(`<details class="ask">(?:(?!</details>).)*${question}(?:(?!</details>).)*${action}`, 's');
+    assert.match(withKey.body, asked, `${action} asks first`);
+  }
   const keyless = await pressButton(client, path, 'remove-key');
   const bare = textOf(await client.get(keyless.location ?? ''));
   assert.match(bare, /The key was removed.*It has no key/);
   assert.doesNotMatch(bare, /another|Remove the key/);
   assert.equal((await pressButton(client, path, 'disable')).location, `${path}?done=disabled`);
-  assert.match(textOf(await client.get(path)), /disabled.*Disabled since.*Switched off by its owner/);
+  assert.match(textOf(await client.get(path)), /switched off.*Disabled since.*Switched off by its owner/);
   assert.equal((await pressButton(client, path, 'enable')).location, `${path}?done=enabled`);
   assert.doesNotMatch(textOf(await client.get(path)), /Disabled since/);
 

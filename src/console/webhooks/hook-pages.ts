@@ -7,6 +7,7 @@ import {
   renderField,
   renderMistake,
   renderMoment,
+  renderQuestion,
 } from '../../pages/elements.ts';
 import type { Html } from '../../pages/layout.ts';
 import { renderCrumbs, renderLiveMark } from '../frame/console.ts';
@@ -48,8 +49,8 @@ function renderHookEntry(texts: ConsoleTexts, repository: RepositoryView, hook: 
 
 type HookState = keyof ConsoleTexts['hooks']['states'];
 
-function stateOf({ disabled_at, hookQueue, result, result_code }: HookView): HookState {
-  if (disabled_at !== null) return 'disabled';
+function stateOf({ disabled_at, isSwitchedOff, hookQueue, result, result_code }: HookView): HookState {
+  if (disabled_at !== null) return isSwitchedOff ? 'off' : 'disabled';
   if (hookQueue.failingSinceMs !== null) return 'failing';
   if (result === null) return 'fresh';
   return isSuccess(result_code) ? 'working' : 'refused';
@@ -61,6 +62,7 @@ const SHADES: Record<HookState, string> = {
   refused: 'warn',
   failing: 'warn',
   disabled: 'bad',
+  off: '',
 };
 
 function isSuccess(code: number): boolean {
@@ -117,7 +119,7 @@ ${renderDone(view.done)}${renderMistake(texts, view.mistake)}<div data-part="tro
 <div class="row"><form method="post" action="${path}/test">${renderCsrf(csrfToken)}<button${hook.disabled_at === null ? '' : html` class="plain"`}>${t.test}</button></form>
 <a class="button plain" href="${path}/change">${t.edit}</a>
 ${hook.disabled_at === null && hook.hookQueue.waiting > 0 ? html`<form method="post" action="${path}/send-waiting">${renderCsrf(csrfToken)}<button class="plain">${t.sendWaiting}</button></form>` : ''}
-${hook.disabled_at === null ? html`<form method="post" action="${path}/disable">${renderCsrf(csrfToken)}<button class="plain">${t.disable}</button></form>` : ''}</div>
+${hook.disabled_at === null ? renderQuestion(texts, { label: t.disable, question: t.askDisable, action: `${path}/disable`, csrfToken }) : ''}</div>
 <div data-part="day">${renderLastDay(texts, hook)}</div>
 <section class="stack" data-part="deliveries" aria-labelledby="deliveries"><h2 id="deliveries">${t.recent}</h2>
 ${view.deliveries.length === 0 ? html`<p class="empty">${texts.deliveries.noneYet}</p>` : html`${renderDeliveryList(texts, view.deliveries, { hookPath: path })}<p><a class="button plain quiet" href="${path}/deliveries">${t.allDeliveries}</a></p>`}</section>
@@ -126,12 +128,12 @@ ${renderSettings(texts, view)}${renderKey(texts, view, path)}${renderReplay(text
 
 function renderTrouble(
   texts: ConsoleTexts,
-  { disabled_at, disabled_reason, hookQueue }: HookView,
+  { disabled_at, disabled_reason, isSwitchedOff, hookQueue }: HookView,
   { path, csrfToken }: { readonly path: string; readonly csrfToken: string },
 ): Html | '' {
   const t = texts.hooks;
   if (disabled_at !== null)
-    return html`<div class="notice bad stack"><p><strong>${t.disabledSince} ${renderMoment(texts, Date.parse(disabled_at))}${texts.marks.stop}</strong>${texts.explain(disabled_reason ?? '')}${texts.marks.stop}</p>
+    return html`<div class="notice ${isSwitchedOff ? '' : 'bad'} stack"><p><strong>${t.disabledSince} ${renderMoment(texts, Date.parse(disabled_at))}${texts.marks.stop}</strong>${texts.explain(disabled_reason ?? '')}${texts.marks.stop}</p>
 ${hookQueue.waiting === 0 ? '' : html`<p>${t.held(hookQueue.waiting)}</p>`}
 <form method="post" action="${path}/enable">${renderCsrf(csrfToken)}<button>${t.enable}</button></form></div>`;
   if (hookQueue.failingSinceMs === null) return '';
@@ -191,13 +193,13 @@ function renderKey(texts: ConsoleTexts, { hook, mistake, csrfToken }: HookPageVi
   const t = texts.hooks;
   const former = hook.formerKeyUntilMs;
   return html`<section class="card stack" aria-labelledby="key"><h2 id="key">${t.key}</h2>
-${hook.password === '' ? html`<p class="notice warn">${t.noKey}</p>` : html`<details><summary>${t.showKey}</summary><code class="secret">${hook.password}</code></details>`}
+${hook.password === '' ? html`<p class="notice warn">${t.noKey}</p>` : html`<details><summary>${t.showKey}</summary><code class="secret" data-copy>${hook.password}</code></details>`}
 ${former === null ? '' : html`<p>${t.formerUntil(hook.formerKeys)} ${renderMoment(texts, former)}${texts.marks.stop}</p>`}
 <h3>${t.changeKey}</h3><p class="soft">${t.changeKeyLead}</p>
 <form method="post" action="${path}/key" class="stack">${renderCsrf(csrfToken)}
 ${renderField({ name: 'password', label: t.newKey, hint: t.newKeyHint, autocomplete: 'off', isOptional: true, mistake })}
 <button class="plain">${t.changeKey}</button></form>
-${hook.password === '' ? '' : html`<form method="post" action="${path}/remove-key">${renderCsrf(csrfToken)}<button class="plain quiet">${t.removeKey}</button></form>`}</section>`;
+${hook.password === '' ? '' : renderQuestion(texts, { label: t.removeKey, question: t.askRemoveKey, action: `${path}/remove-key`, csrfToken })}</section>`;
 }
 
 function renderReplay(texts: ConsoleTexts, { mistake, csrfToken }: HookPageView, path: string): Html {

@@ -62,7 +62,12 @@ export interface OwnerView {
   readonly total: number;
   readonly pages: number;
   readonly repositories: readonly (RepositoryView & {
-    readonly counts: { readonly hooks: number; readonly disabled: number; readonly failing: number };
+    readonly counts: {
+      readonly hooks: number;
+      readonly disabled: number;
+      readonly switchedOff: number;
+      readonly failing: number;
+    };
   })[];
 }
 
@@ -82,6 +87,8 @@ export interface HookView {
   readonly created_at: string;
   readonly disabled_at: string | null;
   readonly disabled_reason: string | null;
+  /** Disabled by its owner, not because of failures. */
+  readonly isSwitchedOff: boolean;
   readonly paused_since: string | null;
   readonly paused_until: string | null;
   readonly paused_reason: 'failures' | 'no_connection' | 'retry_after' | null;
@@ -170,7 +177,10 @@ export interface WebhookOverview {
   readonly totals: {
     readonly repositories: number;
     readonly hooks: number;
+    /** Because of failures. */
     readonly disabled: number;
+    /** By their owners. */
+    readonly switchedOff: number;
     readonly failing: number;
     readonly paused: number;
   };
