@@ -162,15 +162,18 @@ export interface UserEnvironment {
   /** A running service to speak to. */
   readonly url: string | undefined;
   readonly token: string | undefined;
+  /** Who runs this command with sudo, as another account of the system. */
+  readonly sudoUser: string | undefined;
 }
 
 export function readUserEnvironment(environment: Environment = process.env): UserEnvironment {
-  const { XDG_CONFIG_HOME, HOME, TRIVET_URL, TRIVET_TOKEN } = environment;
+  const { XDG_CONFIG_HOME, HOME, TRIVET_URL, TRIVET_TOKEN, SUDO_USER } = environment;
   const base = XDG_CONFIG_HOME || (HOME ? `${HOME}/.config` : undefined);
   return {
     configFolder: base === undefined ? undefined : `${base}/trivet`,
     url: TRIVET_URL || undefined,
     token: TRIVET_TOKEN || undefined,
+    sudoUser: SUDO_USER || undefined,
   };
 }
 

@@ -4,6 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { userInfo } from 'node:os';
+import { readUserEnvironment } from '../../config/config.ts';
 import { type BoundStatement, type Store, statement } from '../../database/store.ts';
 
 export const AUDIT_KINDS = [
@@ -82,10 +83,16 @@ export interface AuditEvent {
   readonly details?: Readonly<Record<string, string | number | boolean>> | undefined;
 }
 
-/** Marks changes by a command on the store, which has no account as its actor, with the account of the system that ran it. */
-export const BY_COMMAND: Readonly<Record<'by' | 'system_user', string>> = {
+const { sudoUser } = readUserEnvironment();
+
+/**
+ * Marks changes by a command on the store, which has no account as its actor, with the account of the system that ran it. Commands
+ * often run as the account of the service: with sudo, `sudo_user` is the person.
+ */
+export const BY_COMMAND: Readonly<Record<string, string>> = {
   by: 'command line',
   system_user: readSystemUser(),
+  ...(sudoUser === undefined ? {} : { sudo_user: sudoUser }),
 };
 
 function readSystemUser(): string {

@@ -33,6 +33,15 @@ test('trivet app and trivet token register, change and revoke on the store direc
     assert.match((await run('app', 'remove-secret', clientId ?? '', 'x')).stderr, /must be a whole number from 1 to 2/);
     assert.equal((await run('app', 'remove-secret', clientId ?? '', '1')).code, 0);
     assert.match((await run('audit')).stdout, /application_secret_removed .* user_created +ada /s);
+    const asGrace = { env: { TRIVET_DATA_DIR: dataDir, SUDO_USER: 'grace' } };
+    assert.equal((await runTrivet(['user', 'create', '--login', 'eve', '--name', 'Eve'], asGrace)).code, 0);
+    const events = (await run('audit', '--json')).stdout.trim().split('\n');
+    const byGrace = events.map((line) => JSON.parse(line) as { details?: { sudo_user?: string } });
+    assert.deepEqual(
+      byGrace.map(({ details }) => details?.sudo_user).filter((name) => name !== undefined),
+      ['grace'],
+      'the person behind sudo is recorded',
+    );
     assert.equal((await run('app', 'delete', clientId ?? '')).code, 0);
     assert.match((await run('app', 'show', clientId ?? '')).stderr, /Cannot find an application/);
 
