@@ -99,6 +99,11 @@ export async function listOpen(store: Store, channel: ChannelName, prefix: strin
   return rows.map(({ cause }) => cause);
 }
 
+/** Of a channel that sends nothing now: the end of a trouble must not be sent where its beginning was not. */
+export async function forgetOpen(store: Store, channel: ChannelName, prefix: string): Promise<void> {
+  for (const cause of await listOpen(store, channel, prefix)) await closeSilently(store, channel, cause);
+}
+
 /** Records that a trouble is over, without a notice. */
 export async function closeSilently(store: Store, channel: ChannelName, cause: string): Promise<void> {
   await store.write(STATEMENTS[channel].close, [cause]);

@@ -12,6 +12,7 @@ import {
   closeSilently,
   findLastNotice,
   forgetOld,
+  forgetOpen,
   isDue,
   listOpen,
   recordNoticeOnce,
@@ -79,6 +80,7 @@ async function notifyOfSource(
   channels: readonly Channel[],
   source: NoticeSource,
 ): Promise<void> {
+  if (!channels.some(({ name }) => name === 'events')) await forgetOpen(store, 'events', source.prefix);
   // Read before the sources, so that a trouble which begins in between does not look as if it were over.
   const open = await Promise.all(channels.map(({ name }) => listOpen(store, name, source.prefix)));
   const troubles = await source.listTroubles(world.nowMs());

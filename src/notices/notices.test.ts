@@ -258,3 +258,21 @@ forEachEngine(
   },
   { migrations: migrations.filter(({ name }) => name !== 'published-notices') },
 );
+
+forEachEngine('the end of a trouble that notices by mail alone began is not published later', async (store) => {
+  const { world, ada, look } = await watch(store, hookSources);
+  await insertTestHook(store, { id: 1, url: 'https://ci.example.org/', ownerId: ada.id });
+  await store.write(failSql, [1, ada.id, world.nowMs() - 10 * MINUTE_MS]);
+  await look();
+  // As the upgrade of a release with one record for both ways leaves it.
+  const copy = 'INSERT INTO published_notices (cause, state, sent_at_ms) SELECT cause, state, sent_at_ms FROM notices';
+  await store.write(statement('test-copy-notices', copy), []);
+  await look();
+  await store.write(failSql, [1, ada.id, null]);
+  world.moveMs(61 * MINUTE_MS);
+  const published: PublishedNotice[] = [];
+  await look(store, async (notice) => {
+    published.push(notice);
+  });
+  assert.deepEqual(published, []);
+});

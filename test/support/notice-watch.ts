@@ -34,14 +34,14 @@ export async function watch(
     },
     check: () => Promise.resolve(),
   };
-  const look = (on = store) =>
+  const look = (on = store, publishTo = publish) =>
     notifyOfTroubles(
       {
         store: on,
         world,
         log,
         mailer,
-        publish,
+        publish: publishTo,
         sources: createSources(on),
         listRecipients: (who) => listRecipients(on, who),
         service: 'https://id',
