@@ -77,7 +77,7 @@ test('each Chinese text has Chinese in it, or is a name', () => {
     }
 });
 
-test('Chinese texts quote no word that the page shows in Chinese, and write no space before %', () => {
+test('texts in Chinese quote no word that the page shows in Chinese, and write no space before %', () => {
   const files = globSync('src/**/*-zh.ts');
   assert.ok(files.length > 15);
   const flaws = files.flatMap((path) => {
@@ -87,6 +87,14 @@ test('Chinese texts quote no word that the page shows in Chinese, and write no s
     return [...quoted, ...source.matchAll(/[\d}] %/g)].map(([text]) => `${path}: ${text}`);
   });
   assert.deepEqual(flaws, []);
+});
+
+test('every test of pages looks at them in both languages', () => {
+  const files = globSync('{src,test}/**/*.ts').filter((path) =>
+    /\bfindFlaws\b.*from '/.test(readFileSync(path, 'utf8')),
+  );
+  // The report of an evaluation is in English alone.
+  assert.deepEqual(files.sort(), ['src/prediction/evaluation/report.test.ts', 'test/support/page-flaws.ts']);
 });
 
 test('a text that nothing uses is found', () => {

@@ -26,7 +26,7 @@ export const referenceTextsZh: Texts<typeof referenceTexts> = {
     usage: '每个程序以密钥和请求头的值为参数，从标准输入读取正文；投递真实时以 0 退出。',
     standard: 'webhook-signature',
     standardLead:
-      '它还覆盖时间；更换密钥后的一天内，每个密钥各有一个签名。程序的参数是密钥，以及请求头 webhook-id、webhook-timestamp 和 webhook-signature。其他语言请使用 Standard Webhooks 的库（www.standardwebhooks.com）。',
+      '它还覆盖时间；更换密钥后的一天内，每个密钥各有一个签名。程序的参数是密钥，以及请求头 webhook-id、webhook-timestamp 和 webhook-signature。其他语言请使用 Standard Webhooks 的库（https://www.standardwebhooks.com/）。',
   },
   arrayOf: '数组：',
   and: '且',

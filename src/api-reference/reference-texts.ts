@@ -26,7 +26,7 @@ export const referenceTexts = {
       'Each program takes the key and the value of the header as arguments and the body on standard input, and ends with 0 when the delivery is genuine.',
     standard: 'webhook-signature',
     standardLead:
-      'It covers the time too, and has a signature for each key during the day after a change of the key. The program takes the key and the headers webhook-id, webhook-timestamp and webhook-signature. In other languages, use a library of Standard Webhooks (www.standardwebhooks.com).',
+      'It covers the time too, and has a signature for each key during the day after a change of the key. The program takes the key and the headers webhook-id, webhook-timestamp and webhook-signature. In other languages, use a library of Standard Webhooks (https://www.standardwebhooks.com/).',
   },
   arrayOf: 'array of',
   and: 'and',

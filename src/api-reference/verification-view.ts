@@ -25,5 +25,5 @@ ${programs.map(({ name, code }) => renderProgram(html`<span lang="en">${name}</s
 }
 
 function renderProgram(name: Html, code: string): Html {
-  return html`<details class="operation"><summary>${name}</summary><pre tabindex="0" data-copy><code>${code}</code></pre></details>`;
+  return html`<details class="program"><summary>${name}</summary><pre tabindex="0" data-copy><code>${code}</code></pre></details>`;
 }

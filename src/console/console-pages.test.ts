@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { findFlaws, findReasonToSkipPages } from '../../test/support/browser.ts';
+import { findReasonToSkipPages } from '../../test/support/browser.ts';
 import { readText, signIn, useBrowser } from '../../test/support/browser-pages.ts';
-import { findChineseFlaws } from '../../test/support/chinese-pages.ts';
 import { type ConsoleService, startConsoleService } from '../../test/support/console-service.ts';
 import { recordTestAccuracy } from '../../test/support/model-accuracy.ts';
 import { reportTestRows, saveTestVersion } from '../../test/support/model-versions.ts';
+import { findPageFlaws } from '../../test/support/page-flaws.ts';
 import { type Receiver, startReceiver } from '../../test/support/receiver.ts';
 import { promoteModel } from '../prediction/registry/model-store.ts';
 
@@ -36,7 +36,7 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
     const flaws: string[] = [];
     for (const path of paths) {
       await page.goto(url + path);
-      const found = [...(await findFlaws(page)), ...(await findChineseFlaws(page, CONTENT))];
+      const found = await findPageFlaws(page, CONTENT);
       flaws.push(...found.map((flaw) => `${path}: ${flaw}`));
     }
     assert.deepEqual(flaws, []);

@@ -90,8 +90,8 @@ const FIND_CUT = `[...document.querySelectorAll('body *')]
   .map((element) => 'cut: ' + element.outerHTML.slice(0, 160))`;
 
 /**
- * Fields that are narrower than what they show: dates, choices, and short texts. Chromium says of a text how wide it is; of a date
- * and a choice, the width that it would have without a style for it.
+ * Fields that are narrower than what they show: dates, and choices and texts of up to 24 characters. Chromium says of a text how
+ * wide it is; of a date and a choice, the width that it would have without a style for it.
  */
 const FIND_CUT_FIELDS = `[...document.querySelectorAll('input:not([type=hidden], [type=checkbox], [type=radio]), select')]
   .filter((field) => field.clientWidth > 1)
@@ -99,6 +99,7 @@ const FIND_CUT_FIELDS = `[...document.querySelectorAll('input:not([type=hidden],
     if (field.matches('input:not([type^=date], [type=time])')) return field.value.length <= 24 && field.scrollWidth > field.clientWidth + 1;
     const copy = field.cloneNode(true);
     copy.removeAttribute('id');
+    for (const option of copy.querySelectorAll('option')) if (option.text.length > 24) option.remove();
     copy.style.cssText = 'position: absolute; visibility: hidden; width: auto; max-width: none';
     field.after(copy);
     const width = copy.getBoundingClientRect().width;

@@ -1,4 +1,4 @@
-/** A page in Chinese: its flaws on a phone and on a desktop, and English that a view writes itself. */
+/** The flaws of a page in each language: on a phone and on a desktop, light and dark, and English in the middle of Chinese. */
 import type { Page } from 'playwright-core';
 import { findFlaws, type View } from './browser.ts';
 
@@ -20,20 +20,40 @@ const WRITTEN_ALIKE = /https?:\/\/[^\s，。）]+|\btrivet(?: [a-z-]+)+|\b[a-z]+
 /** `p90`, `5xx`, `prefix_cache_score`, paths and numbers with units. */
 const IS_SYMBOL = /\d|_|^[a-z]$/;
 
+export const PAGE_LANGUAGES = ['en', 'zh-CN'] as const;
+
 /**
- * Opens the page again in Chinese. `content`: the words of names and texts that people, servers and models brought. The page
- * must have been opened in a context with `bypassCSP`.
+ * The page as it is shown, then opened again in Chinese. `content`: the words of names and texts that people, servers and models
+ * brought. The page must have been opened in a context with `bypassCSP`.
  */
-export async function findChineseFlaws(page: Page, content: readonly string[] = []): Promise<string[]> {
+export async function findPageFlaws(page: Page, content: readonly string[] = []): Promise<string[]> {
+  const flaws = await findFlaws(page);
   const url = page.url();
-  const cookie = { name: 'trivet_language', value: 'zh-CN', url: new URL(url).origin };
-  await page.context().addCookies([cookie]);
+  await speakTo(page, 'zh-CN', url);
   await page.goto(url);
-  const flaws = await findFlaws(page, VIEWS);
-  if ((await page.evaluate('document.documentElement.lang')) !== 'zh-CN') flaws.push('the page is not in Chinese');
-  flaws.push(...(await findEnglish(page, new Set(content))));
-  await page.context().clearCookies({ name: cookie.name });
+  flaws.push(...(await findShownFlaws(page, { language: 'zh-CN', content })));
+  await page.context().clearCookies({ name: COOKIE });
   return flaws;
+}
+
+const COOKIE = 'trivet_language';
+
+export async function speakTo(page: Page, language: (typeof PAGE_LANGUAGES)[number], url: string): Promise<void> {
+  await page.context().addCookies([{ name: COOKIE, value: language, url: new URL(url).origin }]);
+}
+
+/** Of a page that is shown once, or that answers a form: its test leads to it in each of `PAGE_LANGUAGES`. */
+export async function findShownFlaws(
+  page: Page,
+  {
+    language,
+    content = [],
+  }: { readonly language: (typeof PAGE_LANGUAGES)[number]; readonly content?: readonly string[] },
+): Promise<string[]> {
+  const shown = await page.evaluate('document.documentElement.lang');
+  const wrong = shown === language ? [] : [`the page is in ${String(shown)} instead of ${language}`];
+  if (language === 'en') return [...wrong, ...(await findFlaws(page))];
+  return [...wrong, ...(await findFlaws(page, VIEWS)), ...(await findEnglish(page, new Set(content)))];
 }
 
 async function findEnglish(page: Page, content: ReadonlySet<string>): Promise<string[]> {

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { findFlaws, findReasonToSkipPages } from '../../../test/support/browser.ts';
-import { signIn, useBrowser } from '../../../test/support/browser-pages.ts';
-import { findChineseFlaws } from '../../../test/support/chinese-pages.ts';
+import { TOTP } from 'otpauth';
+import { findReasonToSkipPages } from '../../../test/support/browser.ts';
+import { fillSignIn, signIn, useBrowser } from '../../../test/support/browser-pages.ts';
 import { giveConsent } from '../../../test/support/give-consent.ts';
+import { findPageFlaws, findShownFlaws, PAGE_LANGUAGES, speakTo } from '../../../test/support/page-flaws.ts';
 import { addUser, type PageService, startPageService } from '../../../test/support/page-service.ts';
 import type { User } from '../accounts/user-store.ts';
 import { createApplication } from '../applications/application.ts';
@@ -28,8 +29,7 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
     const check = (title: string, url: string) =>
       t.test(title, async () => {
         await page.goto(url);
-        assert.deepEqual(await findFlaws(page), []);
-        assert.deepEqual(await findChineseFlaws(page, content), []);
+        assert.deepEqual(await findPageFlaws(page, content), []);
       });
     await check('set-up', setupLink!);
     const ada = await addUser(service, 'ada', true);
@@ -43,10 +43,13 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
     const { url, statement } = createPasswordLink(service.signIn.context, ada, 'reset');
     await service.store.writeAll([statement]);
     await check('/password', url);
-    await t.test('a refused sign-in', async () => {
-      await signIn(page, service.url, 'wrong password');
-      assert.deepEqual(await findFlaws(page), []);
-    });
+    for (const language of PAGE_LANGUAGES)
+      await t.test(`a refused sign-in in ${language}`, async () => {
+        await speakTo(page, language, service.url);
+        await signIn(page, service.url, 'wrong password');
+        assert.deepEqual(await findShownFlaws(page, { language, content }), []);
+      });
+    await speakTo(page, 'en', service.url);
     await signIn(page, service.url);
     const paths = [
       '/account',
@@ -70,18 +73,37 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
       '/account/nothing',
     ];
     for (const path of paths) await check(path, service.url + path);
-    await t.test('a refused form', async () => {
+  });
+
+  for (const language of PAGE_LANGUAGES)
+    test(`axe finds nothing in ${language} on refused forms and on the pages of the second step`, async (t) => {
+      await using service = await startPageService();
+      await addUser(service, 'ada');
+      const page = await browser.openPage(t, { bypassCSP: true });
+      await speakTo(page, language, service.url);
+      const check = async (title: string, content: readonly string[] = []) =>
+        assert.deepEqual(await findShownFlaws(page, { language, content: [...CONTENT, ...content] }), [], title);
+      const press = (action: string) => page.click(`form[action="${action}"] button:not([type=button])`);
+      await signIn(page, service.url);
       await page.goto(`${service.url}/account/tokens`);
       await page.fill('[name=name]', 'no scope');
-      await page.click('text=Create token');
-      assert.deepEqual(await findFlaws(page), []);
-    });
-    await t.test('the authenticator app', async () => {
+      await press('/account/tokens');
+      await check('a refused form');
       await page.goto(`${service.url}/account/security`);
-      await page.click('text=Set up an authenticator app');
-      assert.deepEqual(await findFlaws(page), []);
+      await press('/account/security/totp');
+      await check('the authenticator app');
+      const seed = (await page.innerText('#totp-key')).replaceAll(' ', '');
+      const digits = () => new TOTP({ secret: seed }).generate({ timestamp: service.world.nowMs() });
+      await page.fill('[name=code]', digits());
+      await press('/account/security/totp/confirm');
+      assert.equal(await page.locator('.codes code').count(), 10);
+      await check('recovery codes');
+      await page.goto(`${service.url}/account/security`);
+      await check('the second step is on');
+      await press('/sign-out');
+      await fillSignIn(page);
+      await check('the second step');
     });
-  });
 });
 
 async function fillAccount(

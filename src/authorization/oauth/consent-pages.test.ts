@@ -3,12 +3,14 @@ import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import { registerApplication, startAuthorizationServer } from '../../../test/support/authorization-server.ts';
-import { findFlaws, findReasonToSkipPages } from '../../../test/support/browser.ts';
+import { findReasonToSkipPages } from '../../../test/support/browser.ts';
 import { fillSignIn, readText, signIn, useBrowser } from '../../../test/support/browser-pages.ts';
-import { findChineseFlaws } from '../../../test/support/chinese-pages.ts';
 import { createStorePlace, openTestStore } from '../../../test/support/engines.ts';
+import { findPageFlaws, findShownFlaws, speakTo } from '../../../test/support/page-flaws.ts';
 import { addUser, PASSWORD } from '../../../test/support/page-service.ts';
 
+/** What people brought. */
+const CONTENT = ['ada', 'Harbour', 'CI', 'client', 'example'];
 const CHALLENGE = 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM';
 
 describe('in a browser', { skip: findReasonToSkipPages() }, () => {
@@ -24,21 +26,25 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
       `${oauth.url}/oauth/authorize?client_id=app_none`,
     ]) {
       await page.goto(url);
-      assert.deepEqual(await findFlaws(page), [], url);
-      assert.deepEqual(await findChineseFlaws(page, ['ada', 'Harbour', 'CI', 'client', 'example']), [], url);
+      assert.deepEqual(await findPageFlaws(page, CONTENT), [], url);
     }
   });
 
-  test('a private scheme is reached by a page with a link, since a form may not redirect there', async (t) => {
-    const oauth = await startOAuth(t);
-    const page = await browser.openPage(t, { bypassCSP: true });
-    await page.goto(oauth.nativeUrl());
-    await fillSignIn(page);
-    await page.getByRole('button', { name: 'Allow', exact: true }).click();
-    const link = await page.getByRole('link', { name: 'Continue now' }).getAttribute('href');
-    assert.match(link ?? '', /^com\.example\.app:\/callback\?code=tvt_/);
-    assert.deepEqual(await findFlaws(page), []);
-  });
+  for (const [language, allow, goOn] of [
+    ['en', 'Allow', 'Continue now'],
+    ['zh-CN', '允许', '立即前往'],
+  ] as const)
+    test(`a private scheme is reached by a page in ${language} with a link, since a form may not redirect there`, async (t) => {
+      const oauth = await startOAuth(t);
+      const page = await browser.openPage(t, { bypassCSP: true });
+      await speakTo(page, language, oauth.url);
+      await page.goto(oauth.nativeUrl());
+      await fillSignIn(page);
+      await page.getByRole('button', { name: allow, exact: true }).click();
+      const link = await page.getByRole('link', { name: goOn }).getAttribute('href');
+      assert.match(link ?? '', /^com\.example\.app:\/callback\?code=tvt_/);
+      assert.deepEqual(await findShownFlaws(page, { language, content: [...CONTENT, 'com', 'app'] }), []);
+    });
 
   test('a person signs in, sees who asks for what, allows, and arrives at the client; the browser stops nothing', async (t) => {
     const oauth = await startOAuth(t);

@@ -46,7 +46,7 @@ ${next === undefined ? '' : html`<p><a class="button plain" href="${next}">${t.m
 function renderFilter(messages: Messages, filter: AuditFilter): Html {
   const t = messages.activity;
   const kinds = AUDIT_KINDS.map((value) => ({ value, label: messages.audit[value] }));
-  return html`<form method="get" class="card stack"><div class="pair">
+  return html`<form method="get" class="card stack"><div class="pair fields">
 ${renderField({ name: 'user', label: t.account, value: filter.user, autocomplete: 'off', isOptional: true })}
 ${renderField({ name: 'by', label: t.by, value: filter.by, autocomplete: 'off', isOptional: true })}
 ${renderSelect({ name: 'kind', label: t.what, choices: [{ value: '', label: t.everything }, ...kinds], value: filter.kind })}

@@ -67,7 +67,7 @@ ${renderNewPerson(messages, view)}${view.canMail ? renderTestMail(messages, view
 function renderFilter(messages: Messages, { q, state }: PeopleFilter): Html {
   const t = messages.users;
   const choices = Object.entries(t.filters).map(([value, label]) => ({ value, label }));
-  return html`<form method="get" class="card stack"><div class="pair">
+  return html`<form method="get" class="card stack"><div class="pair fields">
 ${renderField({ name: 'q', label: t.search, hint: t.searchHint, value: q, autocomplete: 'off', isOptional: true })}
 ${renderSelect({ name: 'state', label: t.filter, choices, value: state ?? '' })}
 </div><button class="plain">${t.find}</button></form>`;

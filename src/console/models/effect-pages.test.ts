@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { findFlaws, findReasonToSkipPages } from '../../../test/support/browser.ts';
+import { findReasonToSkipPages } from '../../../test/support/browser.ts';
 import { savePictures, signIn, useBrowser } from '../../../test/support/browser-pages.ts';
 import { startConsoleService } from '../../../test/support/console-service.ts';
 import { reportTestRows, saveTestVersion } from '../../../test/support/model-versions.ts';
+import { findPageFlaws } from '../../../test/support/page-flaws.ts';
 import { promoteModel } from '../../prediction/registry/model-store.ts';
 
+/** What people brought. */
+const CONTENT = ['ada', 'm'];
 const PATH = '/models/effects?name=m';
 
 async function start() {
@@ -42,12 +45,12 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
     const page = await browser.openPage(t, { bypassCSP: true });
     await signIn(page, service.url);
     await page.goto(service.url + PATH);
-    assert.deepEqual(await findFlaws(page), []);
+    assert.deepEqual(await findPageFlaws(page, CONTENT), []);
     await promoteModel(service.store, { name: 'm', version: 1, nowMs: Date.now(), reason: 'by a test' });
     await reportTestRows(service.url, 'm', 200);
     await page.reload();
     assert.equal(await page.locator('figure.chart').count(), 8);
-    assert.deepEqual(await findFlaws(page), []);
+    assert.deepEqual(await findPageFlaws(page, CONTENT), []);
     await savePictures(page, 'effects');
   });
 });

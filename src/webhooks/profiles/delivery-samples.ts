@@ -97,7 +97,7 @@ function describeDelivery({ kind, profile, headers, bodies }: DeliverySample): J
     operationId: `receive_${profile}_${kind}`,
     tags: [`Deliveries (${profile})`],
     summary: `${kind} in the profile ${profile}`,
-    description: `${SENT_WHEN[kind]} The sender needs no token of the receiver: it proves itself by the headers with a signature or a password below. Check them before the body is used.`,
+    description: `${SENT_WHEN[kind]} The sender proves itself by the headers with a signature or a password: check them before the body is used.`,
     security: [],
     parameters: headers.map(({ name, sample, meaning, isAlways }) => ({
       name,
