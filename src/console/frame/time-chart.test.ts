@@ -3,11 +3,11 @@ import { test } from 'node:test';
 import { chooseTexts } from '../texts/texts.ts';
 import { renderLines } from './time-chart.ts';
 
-function drawDots(values: readonly (number | null)[]): string {
+async function drawDots(values: readonly (number | null)[]): Promise<string> {
   const texts = chooseTexts({ language: 'en', timeZone: 'UTC' });
   const moments = values.map((_, at) => at * 300_000);
   const series = [{ kind: 'up', label: 'MAPE', values }];
-  const chart = String(renderLines(texts, { title: 'Error', summary: '', moments, series, top: 10 }));
+  const chart = await renderLines(texts, { title: 'Error', summary: '', moments, series, top: 10 });
   return /class="line up dot" d="([^"]*)"/.exec(chart)?.[1] ?? 'none';
 }
 
@@ -18,5 +18,5 @@ const dots: [title: string, values: readonly (number | null)[], expected: string
   ['nothing without values', [null, null], ''],
 ];
 for (const [title, values, expected] of dots)
-  test(`renderLines() marks ${title} with a dot, which is seen where a step is a pixel wide`, () =>
-    assert.equal(drawDots(values), expected));
+  test(`renderLines() marks ${title} with a dot, which is seen where a step is a pixel wide`, async () =>
+    assert.equal(await drawDots(values), expected));
