@@ -4,6 +4,7 @@ import { afterEach, mock, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
+import { gzipSync } from 'node:zlib';
 import { FlowClient } from '../../../test/support/flow-client.ts';
 import { echoMethods, HELLO, SERVICE, startGrpcServer } from '../../../test/support/grpc-server.ts';
 import {
@@ -18,6 +19,7 @@ import {
 } from '../../../test/support/http2-frames.ts';
 import { realWorld } from '../../world.ts';
 import type { GrpcMethod } from '../call/service.ts';
+import { encodeHeaderBlock } from '../http2/header-block.ts';
 
 const MEBIBYTE = 1_048_576;
 const LIMITS = { maxMessageBytes: 4 * MEBIBYTE };
@@ -200,4 +202,27 @@ test('messages that are begun and not sent give their room to others within seco
   await honest.untilEnded(1);
   for (const client of [honest, ...attackers]) client.socket.destroy();
   assertAnswered(honest, 1);
+});
+
+test('compressed messages of many connections of one network do not delay those of another network', async () => {
+  await using running = await startGrpcServer(methods, LIMITS);
+  const { port } = running.server;
+  const head = encodeHeaderBlock([
+    [':method', 'POST'],
+    [':scheme', 'http'],
+    [':path', `/${SERVICE}/Count`],
+    ['content-type', 'application/grpc'],
+    ['grpc-encoding', 'gzip'],
+  ]);
+  const call = [frame(HEADERS, 4, 1, head), frame(DATA, 1, 1, frameMessage(gzipSync(Buffer.alloc(4 * MEBIBYTE)), 1))];
+  const crowd = await Promise.all(Array.from({ length: 40 }, () => FlowClient.connect(port, '127.0.0.66')));
+  const honest = await FlowClient.connect(port);
+  for (const client of crowd) client.send(...call);
+  await Promise.all(crowd.map((client) => client.settle()));
+  honest.send(...call);
+  await honest.untilEnded(1);
+  assertAnswered(honest, 1);
+  const waiting = crowd.filter((client) => client.endOf(1) === undefined).length;
+  assert.ok(waiting > 20, `${waiting} of the crowd still wait`);
+  for (const client of [honest, ...crowd]) client.socket.destroy();
 });

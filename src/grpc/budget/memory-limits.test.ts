@@ -1,5 +1,6 @@
 /** What clients can make the transport keep is bounded, and calls that are refused for it do not disturb others. */
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { after, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
@@ -22,6 +23,7 @@ let streamed = 0;
 const methods: readonly GrpcMethod[] = [
   ...echoMethods,
   { kind: 'unary', name: 'Grow', handle: () => Buffer.alloc(3 * MEBIBYTE, 'x') },
+  { kind: 'unary', name: 'Count', handle: (request) => Buffer.from(String(request.length)) },
   { kind: 'unary', name: 'Refuse', handle: (request) => request, check: refuse },
   { kind: 'client-stream', name: 'Ignore', handle: () => new Promise(() => {}) },
   {
@@ -43,7 +45,7 @@ function refuse(): undefined {
   throw new Failure('unauthenticated', 'Cannot answer: the call needs a token');
 }
 
-function open(streamId: number, method: string, encoding?: string): Buffer {
+function open(streamId: number, method: string, encoding?: string, timeout = '1H'): Buffer {
   const path = `/${SERVICE}/${method}`;
   if (encoding === undefined) return frame(HEADERS, 4, streamId, block(path));
   const head = encodeHeaderBlock([
@@ -53,6 +55,7 @@ function open(streamId: number, method: string, encoding?: string): Buffer {
     ['content-type', 'application/grpc'],
     ['te', 'trailers'],
     ['grpc-encoding', encoding],
+    ['grpc-timeout', timeout],
   ]);
   return frame(HEADERS, 4, streamId, head);
 }
@@ -100,6 +103,26 @@ test('compressed messages of calls that ended are not expanded', async () => {
   assert.equal(client.goAwayCode, undefined);
   assert.ok(growth < 250, `${growth} MiB`);
   client.socket.destroy();
+});
+
+test('messages that wait to be expanded are not kept when their deadline has passed', async () => {
+  const bomb = frameMessage(gzipSync(Buffer.alloc(MESSAGE_BYTES)), 1);
+  const blockers = await Promise.all(Array.from({ length: 60 }, () => FlowClient.connect(port)));
+  for (const blocker of blockers) blocker.send(open(1, 'Count', 'gzip'), frame(DATA, 1, 1, bomb));
+  const client = await FlowClient.connect(port);
+  const late = frameMessage(gzipSync(randomBytes(60_000)), 1);
+  const before = await measureArrayBuffers();
+  for (let round = 0; round < 100; round++) {
+    const ids = Array.from({ length: 20 }, (_, index) => 40 * round + 2 * index + 1);
+    for (const id of ids) {
+      client.send(open(id, 'EchoAll', 'gzip', '1m'));
+      await client.sendData(id, late);
+    }
+    await client.untilEnded(...ids);
+  }
+  const kept = (await measureArrayBuffers()) - before;
+  assert.ok(kept < 60, `${kept} MiB`);
+  for (const { socket } of [...blockers, client]) socket.destroy();
 });
 
 test('many compressed messages at once are expanded a few at a time', async () => {

@@ -9,14 +9,14 @@ import { encodeGrpcMessage, encodeHeaderBlock } from '../http2/header-block.ts';
 import type { Headers } from '../http2/request-head.ts';
 import type { Http2Stream, StreamListener } from '../http2/stream.ts';
 import type { CountCall } from './call-metrics.ts';
-import { ACCEPTED_ENCODINGS, type Expansions } from './expansions.ts';
+import { ACCEPTED_ENCODINGS, type Expansions, type PendingExpansion } from './expansions.ts';
 import { readTimeoutMs } from './grpc-timeout.ts';
 import { isLoopbackAddress } from './loopback.ts';
 import type { FramedMessage } from './message-reader.ts';
 import { MessageTimer } from './message-timer.ts';
 import { RequestBuffer } from './request-buffer.ts';
 import type { GrpcCall, GrpcMethod } from './service.ts';
-import { isExpected, isOurFault, statusCodeOf, toStatus } from './status.ts';
+import { isExpected, isOurFault, StatusError, statusCodeOf, toStatus } from './status.ts';
 
 export interface Route {
   readonly path: string;
@@ -64,6 +64,8 @@ export class BaseCall implements GrpcCall, StreamListener {
   #deadline: NodeJS.Timeout | undefined;
   /** Made when it is needed. */
   #messageTimer: MessageTimer | undefined;
+  /** Of the message that is, or was, expanded last. */
+  #expansion: PendingExpansion | undefined;
   readonly #startedMs: number;
   #traceId: string | undefined;
   #isEnded = false;
@@ -216,10 +218,11 @@ export class BaseCall implements GrpcCall, StreamListener {
 
   protected async expand(message: FramedMessage): Promise<Buffer> {
     if (!message.isCompressed) return message.bytes;
+    if (this.#isEnded) throw new StatusError('CANCELLED', 'The call has ended');
     const { headers, maxMessageBytes: maxBytes, expansions, stream } = this.dependencies;
     const encoding = headers.get('grpc-encoding') ?? 'identity';
-    const isEnded = (): boolean => this.#isEnded;
-    return await expansions.expand(stream.connection, { bytes: message.bytes, encoding, maxBytes, isEnded });
+    this.#expansion = expansions.expand(stream.connection, { bytes: message.bytes, encoding, maxBytes });
+    return await this.#expansion.result;
   }
 
   protected sendMessage(answer: Uint8Array): void {
@@ -271,6 +274,7 @@ export class BaseCall implements GrpcCall, StreamListener {
     this.#isEnded = true;
     clearTimeout(this.#deadline);
     this.noteMessage();
+    this.#expansion?.cancel();
     this.onEnd();
     this.dependencies.route.count(code);
     if (this.dependencies.tracing !== undefined) this.#record(this.dependencies.tracing, code);

@@ -3,29 +3,29 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
-import { type Expansion, Expansions } from './expansions.ts';
+import { type Expansion, type ExpansionOwner, Expansions } from './expansions.ts';
 
 const MEBIBYTE = 1_048_576;
 const compress = (bytes: number): Expansion => ({
   bytes: gzipSync(Buffer.alloc(bytes)),
   encoding: 'gzip',
   maxBytes: 4 * MEBIBYTE,
-  isEnded: () => false,
 });
+const openConnection = (network: object = {}): ExpansionOwner => ({ network });
 
 test('expand() lets large messages wait for the time that those before them have taken, and small ones pass', async () => {
   let nowMs = 0;
   const expansions = new Expansions(() => nowMs);
-  const [bomber, other] = [{}, {}];
+  const [bomber, other] = [openConnection(), openConnection()];
   const order: string[] = [];
-  const expand = async (owner: object, name: string, bytes: number): Promise<void> => {
-    await expansions.expand(owner, compress(bytes));
+  const expand = async (owner: ExpansionOwner, name: string, bytes: number): Promise<void> => {
+    await expansions.expand(owner, compress(bytes)).result;
     order.push(name);
   };
   await expand(bomber, 'first', 4 * MEBIBYTE);
   const second = expand(bomber, 'second', 4 * MEBIBYTE);
   const third = expand(other, 'large of another', 4 * MEBIBYTE);
-  for (let call = 0; call < 3; call++) await expand({}, 'small', 100);
+  for (let call = 0; call < 3; call++) await expand(openConnection(), 'small', 100);
   assert.deepEqual(order, ['first', 'small', 'small', 'small']);
   nowMs = 64;
   await Promise.race([second, third]);
@@ -37,12 +37,50 @@ test('expand() lets large messages wait for the time that those before them have
 test('expand() counts a message that fails as large: it was expanded until then', async () => {
   let nowMs = 0;
   const expansions = new Expansions(() => nowMs);
-  const owner = {};
+  const owner = openConnection();
   const bomb = { ...compress(8 * MEBIBYTE), maxBytes: MEBIBYTE };
-  await assert.rejects(expansions.expand(owner, bomb), /must be at most 1048576 bytes/);
-  const next = expansions.expand(owner, compress(100)).then(() => 'done');
+  await assert.rejects(expansions.expand(owner, bomb).result, /must be at most 1048576 bytes/);
+  const next = expansions.expand(owner, compress(100)).result.then(() => 'done');
   // That it waits has no event.
   assert.equal(await Promise.race([next, sleep(50, 'waits')]), 'waits');
   nowMs = 16;
   assert.equal(await next, 'done');
+});
+
+test('expand() lets nothing wait for messages that cannot be expanded to much', async () => {
+  const expansions = new Expansions(() => 0);
+  const garbage = { ...compress(100), bytes: Buffer.from('x') };
+  for (let message = 0; message < 20; message++) {
+    assert.throws(() => expansions.expand(openConnection(), { ...garbage, encoding: 'nonsense' }), /got "nonsense"/);
+    await assert.rejects(expansions.expand(openConnection(), garbage).result, /not compressed as its encoding says/);
+  }
+  assert.equal((await expansions.expand(openConnection(), compress(MEBIBYTE)).result.then(String)).length, MEBIBYTE);
+});
+
+test('expand() lets a connection that sent a small message first pass no large one before its time', async () => {
+  let nowMs = 0;
+  const expansions = new Expansions(() => nowMs);
+  await expansions.expand(openConnection(), compress(4 * MEBIBYTE)).result;
+  const sly = openConnection();
+  await expansions.expand(sly, compress(100)).result;
+  const large = expansions.expand(sly, compress(4 * MEBIBYTE)).result.then(() => 'done');
+  assert.equal(await Promise.race([large, sleep(50, 'waits')]), 'waits');
+  nowMs = 64;
+  assert.equal(await large, 'done');
+});
+
+test('expand() gives each network its turn, however many connections another has', async () => {
+  let nowMs = 0;
+  const expansions = new Expansions(() => nowMs);
+  const [crowd, answered] = [{}, [] as string[]];
+  const expand = (name: string, network: object) =>
+    expansions.expand(openConnection(network), compress(4 * MEBIBYTE)).result.then(() => answered.push(name));
+  const all = Array.from({ length: 20 }, () => expand('crowd', crowd));
+  all.push(expand('other', {}));
+  while (answered.length < all.length) {
+    nowMs += 64;
+    await sleep(1);
+  }
+  await Promise.all(all);
+  assert.ok(answered.indexOf('other') < 5, String(answered.indexOf('other')));
 });

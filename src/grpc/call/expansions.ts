@@ -29,24 +29,43 @@ export interface Expansion {
   readonly bytes: Buffer;
   readonly encoding: string;
   readonly maxBytes: number;
-  /** An ended call is not expanded any more. */
-  readonly isEnded: () => boolean;
+}
+
+export interface PendingExpansion {
+  /** Rejects with a StatusError for what cannot be expanded, or is too large. */
+  readonly result: Promise<Buffer>;
+  /** Must be called when the call has ended: a message that waits keeps its bytes, which no budget counts then. */
+  cancel(): void;
+}
+
+/** A connection. What the connections of one network wait for must not delay another network: connections cost nothing. */
+export interface ExpansionOwner {
+  readonly network: object;
 }
 
 interface Job {
+  readonly owner: ExpansionOwner;
   readonly expansion: Expansion;
+  readonly decode: Decode;
   readonly resolve: (bytes: Buffer) => void;
   readonly reject: (error: unknown) => void;
+  isCancelled: boolean;
 }
 
-/** Expands compressed messages, few at a time: one of each connection, and the connections in turns. */
+type JobsByOwner = Map<ExpansionOwner, Job[]>;
+
+/**
+ * Expands compressed messages, few at a time: one of each connection. The networks have turns, and in each network its
+ * connections.
+ */
 export class Expansions {
   readonly #monotonicMs: () => number;
   readonly #noteGarbage: NoteGarbage;
-  readonly #waiting = new Map<object, Job[]>();
-  readonly #busy = new Set<object>();
+  /** By network. The first one is the next, of networks and of the connections in each. */
+  readonly #waiting = new Map<object, JobsByOwner>();
+  readonly #busy = new Set<ExpansionOwner>();
   /** The length of the last result of each connection. */
-  readonly #lastBytes = new WeakMap<object, number>();
+  readonly #lastBytes = new WeakMap<ExpansionOwner, number>();
   /** When the next large result may be begun. */
   #largeFromMs = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -56,54 +75,100 @@ export class Expansions {
     this.#noteGarbage = noteGarbage;
   }
 
-  /** Rejects with a StatusError for what cannot be expanded, or is too large. */
-  expand(owner: object, expansion: Expansion): Promise<Buffer> {
-    const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
-    const jobs = this.#waiting.get(owner) ?? [];
-    jobs.push({ expansion, resolve, reject });
-    this.#waiting.set(owner, jobs);
+  /** Throws a StatusError when it is clear from the encoding that nothing can be expanded. */
+  expand(owner: ExpansionOwner, expansion: Expansion): PendingExpansion {
+    const decode = findDecode(expansion.encoding);
+    const { promise: result, resolve, reject } = Promise.withResolvers<Buffer>();
+    const job = { owner, expansion, decode, resolve, reject, isCancelled: false };
+    this.#jobsOf(owner).push(job);
     this.#startNext();
-    return promise;
+    return { result, cancel: () => this.#cancel(job) };
+  }
+
+  /** The jobs of a connection that wait. They must not stay empty. */
+  #jobsOf(owner: ExpansionOwner): Job[] {
+    const owners = getOrAdd(this.#waiting, owner.network, () => new Map());
+    return getOrAdd(owners, owner, () => []);
+  }
+
+  #cancel(job: Job): void {
+    const { owner, reject } = job;
+    job.isCancelled = true;
+    const owners = this.#waiting.get(owner.network);
+    const jobs = owners?.get(owner);
+    const index = jobs?.indexOf(job) ?? -1;
+    if (owners === undefined || jobs === undefined || index === -1) return;
+    jobs.splice(index, 1);
+    if (jobs.length === 0) owners.delete(owner);
+    if (owners.size === 0) this.#waiting.delete(owner.network);
+    reject(endedError());
   }
 
   #startNext(): void {
-    for (const [owner, jobs] of this.#waiting) {
+    for (const [network, owners] of this.#waiting) {
       if (this.#busy.size >= MAX_RUNNING) return;
-      if (this.#busy.has(owner) || this.#mustWait(owner, jobs)) continue;
-      const job = takeFirst(jobs);
-      this.#waiting.delete(owner);
-      if (jobs.length > 0) this.#waiting.set(owner, jobs);
-      if (job !== undefined) this.#start(owner, job);
+      const owner = this.#findReady(owners);
+      if (owner === undefined) continue;
+      const job = takeTurn(owners, owner);
+      this.#waiting.delete(network);
+      if (owners.size > 0) this.#waiting.set(network, owners);
+      void this.#run(job);
     }
   }
 
-  #start(owner: object, { expansion, resolve, reject }: Job): void {
-    this.#busy.add(owner);
-    const done = (bytes: number): void => {
-      this.#busy.delete(owner);
-      this.#lastBytes.set(owner, bytes);
-      // Its parts and their whole.
-      this.#noteGarbage(2 * bytes);
-      if (bytes > LARGE_BYTES)
-        this.#largeFromMs = Math.max(this.#largeFromMs, this.#monotonicMs()) + bytes / LARGE_BYTES_PER_MS;
-      this.#startNext();
-    };
-    decompress(expansion).then(
-      (bytes) => {
-        resolve(bytes);
-        done(bytes.length);
-      },
-      (error: unknown) => {
-        reject(error);
-        // It was expanded up to where it failed.
-        done(expansion.maxBytes);
-      },
-    );
+  #findReady(owners: JobsByOwner): ExpansionOwner | undefined {
+    for (const [owner, jobs] of owners) if (!this.#busy.has(owner) && !this.#mustWait(owner, jobs)) return owner;
+    return undefined;
   }
 
-  #mustWait(owner: object, [first]: readonly Job[]): boolean {
+  /** While large messages have to wait, one that should be small is expanded only as far as that is true. */
+  async #run(job: Job): Promise<void> {
+    const { owner, expansion } = job;
+    const { maxBytes } = expansion;
+    const limit = this.#leftMs > 0 ? Math.min(LARGE_BYTES, maxBytes) : maxBytes;
+    this.#busy.add(owner);
+    try {
+      const bytes = await decompress(job, limit);
+      this.#note(owner, bytes.length);
+      job.resolve(bytes);
+    } catch (error) {
+      const isTooLarge = (error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE';
+      if (isTooLarge && limit < maxBytes) this.#runAgain(job);
+      else {
+        // It was expanded up to where it failed, which is not known: as far as its bytes could lead.
+        this.#note(owner, Math.min(limit, MAX_EXPANSION * expansion.bytes.length));
+        job.reject(isTooLarge ? tooLargeError(maxBytes) : invalidError());
+      }
+    }
+    this.#busy.delete(owner);
+    this.#startNext();
+  }
+
+  /** It is large, and waits for its turn. */
+  #runAgain(job: Job): void {
+    const { owner, reject, isCancelled } = job;
+    this.#noteGarbage(2 * LARGE_BYTES);
+    this.#lastBytes.set(owner, LARGE_BYTES + 1);
+    if (isCancelled) reject(endedError());
+    else this.#jobsOf(owner).unshift(job);
+  }
+
+  #note(owner: ExpansionOwner, bytes: number): void {
+    this.#lastBytes.set(owner, bytes);
+    // Its parts and their whole.
+    this.#noteGarbage(2 * bytes);
+    if (bytes > LARGE_BYTES)
+      this.#largeFromMs = Math.max(this.#largeFromMs, this.#monotonicMs()) + bytes / LARGE_BYTES_PER_MS;
+  }
+
+  /** How long large messages have to wait. */
+  get #leftMs(): number {
+    return this.#largeFromMs - this.#monotonicMs();
+  }
+
+  #mustWait(owner: ExpansionOwner, [first]: readonly Job[]): boolean {
     const expected = this.#lastBytes.get(owner) ?? MAX_EXPANSION * (first?.expansion.bytes.length ?? 0);
-    const leftMs = this.#largeFromMs - this.#monotonicMs();
+    const leftMs = this.#leftMs;
     if (expected <= LARGE_BYTES || leftMs <= 0) return false;
     this.#startLater(leftMs);
     return true;
@@ -118,19 +183,22 @@ export class Expansions {
   }
 }
 
-/** The first of a call that has not ended. Those of ended calls are dropped, wherever they wait. */
-function takeFirst(jobs: Job[]): Job | undefined {
-  const live: Job[] = [];
-  for (const job of jobs.splice(0)) {
-    if (job.expansion.isEnded()) job.reject(new StatusError('CANCELLED', 'The call has ended'));
-    else live.push(job);
-  }
-  const first = live.shift();
-  jobs.push(...live);
-  return first;
+function getOrAdd<K, V>(map: Map<K, V>, key: K, create: () => V): V {
+  const value = map.get(key) ?? create();
+  map.set(key, value);
+  return value;
 }
 
-async function decompress({ bytes, encoding, maxBytes }: Expansion): Promise<Buffer> {
+/** The first job of the connection, whose next one comes after those of all others of its network. */
+function takeTurn(owners: JobsByOwner, owner: ExpansionOwner): Job {
+  const jobs = owners.get(owner)!;
+  const job = jobs.shift()!;
+  owners.delete(owner);
+  if (jobs.length > 0) owners.set(owner, jobs);
+  return job;
+}
+
+function findDecode(encoding: string): Decode {
   // https://github.com/grpc/grpc/blob/master/doc/compression.md: the flag and the header contradict each other.
   if (encoding === 'identity')
     throw new StatusError(
@@ -143,11 +211,21 @@ async function decompress({ bytes, encoding, maxBytes }: Expansion): Promise<Buf
       'UNIMPLEMENTED',
       `Cannot read the message: grpc-encoding must be one of ${ACCEPTED_ENCODINGS}, got "${encoding}"`,
     );
-  try {
-    return await decode(bytes, { maxOutputLength: maxBytes });
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE')
-      throw new StatusError('RESOURCE_EXHAUSTED', `Cannot read the message: it must be at most ${maxBytes} bytes`);
-    throw new StatusError('INTERNAL', 'Cannot read the message: it is not compressed as its encoding says');
-  }
+  return decode;
+}
+
+async function decompress({ expansion, decode }: Job, maxOutputLength: number): Promise<Buffer> {
+  return await decode(expansion.bytes, { maxOutputLength });
+}
+
+function endedError(): StatusError {
+  return new StatusError('CANCELLED', 'The call has ended');
+}
+
+function tooLargeError(maxBytes: number): StatusError {
+  return new StatusError('RESOURCE_EXHAUSTED', `Cannot read the message: it must be at most ${maxBytes} bytes`);
+}
+
+function invalidError(): StatusError {
+  return new StatusError('INTERNAL', 'Cannot read the message: it is not compressed as its encoding says');
 }
