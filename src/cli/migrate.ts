@@ -10,8 +10,8 @@ import {
   type TableConnection,
 } from '../database/maintenance/table-connection.ts';
 import { migrations } from '../database/migrations/list.ts';
+import { markCopied } from '../database/startup/copied-store.ts';
 import { lockDataDir } from '../database/startup/data-dir-lock.ts';
-import { markMoved } from '../database/startup/moved-store.ts';
 import { databaseFileOf, openStore } from '../database/startup/open-store.ts';
 import { Failure } from '../errors.ts';
 import { createLog } from '../telemetry/log.ts';
@@ -63,7 +63,7 @@ async function migrate({ from, to, json }: MigrateFlags): Promise<void> {
   });
   printCopied(copied, { json });
   if (source.databaseUrl === undefined && target.databaseUrl !== undefined) {
-    const file = markMoved(source.dataDir, nameDatabase(target.databaseUrl), realWorld.nowMs());
+    const file = markCopied(source.dataDir, nameDatabase(target.databaseUrl), realWorld.nowMs());
     remark(
       `The old database is marked as moved by "${file}": a start without DATABASE_URL is refused while it is there.`,
     );

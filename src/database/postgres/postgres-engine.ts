@@ -4,9 +4,9 @@ import type { Log } from '../../telemetry/log.ts';
 import type { World } from '../../world.ts';
 import type { Engine } from '../engine.ts';
 import { createInFlight } from '../in-flight.ts';
-import { createTurns } from '../named-turns.ts';
 import { checkParameters } from '../portable-sql.ts';
 import { runProcedure } from '../procedure-run.ts';
+import { createSerialByName } from '../serial-by-name.ts';
 import type { BoundStatement, Isolation, Procedure, Row } from '../store.ts';
 import { createPostgresClients, type PostgresClients } from './postgres-clients.ts';
 import {
@@ -105,18 +105,18 @@ type Work<Result> = (client: pg.PoolClient) => Promise<Result>;
 
 function createTransactions(clients: PostgresClients, world: World) {
   // Calls of one procedure that conflict would continue to do so: after the first conflict they run one after the other.
-  const turns = createTurns();
+  const serial = createSerialByName();
   // Sent again only when it is certain that nothing was stored.
   const transact = <Result>(work: Work<Result>): Promise<Result> =>
     retryWhile(isUndone, listConflictDelays(world), world, () => clients.use(work));
   const transactInTurn = async <Result>(name: string, work: Work<Result>): Promise<Result> => {
-    if (!turns.isTaken(name))
+    if (!serial.isBusy(name))
       try {
         return await clients.use(work);
       } catch (error) {
         if (!isUndone(error)) throw error;
       }
-    return await turns.take(name, () => transact(work));
+    return await serial.run(name, () => transact(work));
   };
   return { transact, transactInTurn };
 }

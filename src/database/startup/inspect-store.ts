@@ -9,7 +9,7 @@ import { checkPostgresServer } from '../postgres/postgres-server.ts';
 import { listSqliteMigrations } from '../sqlite/migrate-sqlite.ts';
 import { openSqliteConnection } from '../sqlite/sqlite-connection.ts';
 import type { Migration, Row, SqlValue, Statement, Store } from '../store.ts';
-import { checkNotMoved } from './moved-store.ts';
+import { checkNotCopied } from './copied-store.ts';
 import { databaseFileOf, hasDatabase, type StoreOptions } from './open-store.ts';
 
 export interface InspectedStore extends Pick<Store, 'engine' | 'read' | 'readCached'> {
@@ -49,7 +49,7 @@ interface Found {
 }
 
 function inspectSqlite({ dataDir }: InspectOptions): Found | undefined {
-  checkNotMoved(dataDir);
+  checkNotCopied(dataDir);
   if (!hasDatabase(dataDir)) return undefined;
   const connection = openSqliteConnection(databaseFileOf(dataDir), 'read');
   const close = async () => connection.close();

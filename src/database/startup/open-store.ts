@@ -15,8 +15,8 @@ import { openSqliteEngine } from '../sqlite/sqlite-engine.ts';
 import type { BoundStatement, Migration, Row, SqlValue, Statement, Store, WriteOptions } from '../store.ts';
 import { createStoreMetrics, noStoreMetrics } from '../store-metrics.ts';
 import { createTopicWatcher, markChangedStatement } from '../topics.ts';
+import { checkNotCopied } from './copied-store.ts';
 import { ensureDataDir } from './data-dir.ts';
-import { checkNotMoved } from './moved-store.ts';
 
 export interface StoreOptions {
   /** Folder of the SQLite database; made when absent. Not used with a `databaseUrl`. */
@@ -54,7 +54,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
 }
 
 function openSqlite({ dataDir, migrations, ifAbsent, ifMoved, log, world }: StoreOptions): Engine {
-  if (ifMoved !== 'open') checkNotMoved(dataDir);
+  if (ifMoved !== 'open') checkNotCopied(dataDir);
   if (ifAbsent === 'refuse' && !hasDatabase(dataDir)) throw refuseAbsent(`the folder "${resolve(dataDir)}"`);
   ensureDataDir(dataDir);
   const path = databaseFileOf(dataDir);

@@ -24,8 +24,8 @@ import { Http2Connection } from '../http2/connection.ts';
 import { encodeGrpcMessage, encodeHeaderBlock } from '../http2/header-block.ts';
 import type { Headers } from '../http2/request-head.ts';
 import type { Http2Stream } from '../http2/stream.ts';
+import { ConnectionPlaces } from './connection-places.ts';
 import { Handshakes } from './handshakes.ts';
-import { Places } from './places.ts';
 import type { TlsOptions } from './tls-files.ts';
 
 export interface TransportDependencies {
@@ -56,7 +56,7 @@ interface NewRequest {
 export class Transport {
   readonly #dependencies: TransportDependencies;
   readonly #servers: Server[] = [];
-  readonly #connections: Places;
+  readonly #connections: ConnectionPlaces;
   readonly #handshakes: Handshakes;
   /** Streams and refused requests, which a drain ends early, since they may last for ever. */
   readonly #endless = new LinkedQueue<EndlessCall>();
@@ -71,7 +71,7 @@ export class Transport {
   constructor(dependencies: TransportDependencies) {
     this.#dependencies = dependencies;
     const { maxMessageBytes, maxConnections, world } = dependencies;
-    this.#connections = new Places(maxConnections);
+    this.#connections = new ConnectionPlaces(maxConnections);
     this.#noteGarbage = dependencies.noteGarbage ?? (() => {});
     this.#expansions = new Expansions(world.monotonicMs, this.#noteGarbage);
     this.#handshakes = new Handshakes(Math.ceil(maxConnections * HANDSHAKES_PER_CONNECTION));

@@ -1,14 +1,14 @@
-/** Work under one name is done one after the other, in the order in which it came. */
-export interface Turns {
-  isTaken(name: string): boolean;
-  take<Result>(name: string, work: () => Promise<Result>): Promise<Result>;
+/** Runs work of the same name one after the other, in the order in which it came. */
+export interface SerialByName {
+  isBusy(name: string): boolean;
+  run<Result>(name: string, work: () => Promise<Result>): Promise<Result>;
 }
 
-export function createTurns(): Turns {
+export function createSerialByName(): SerialByName {
   const lastByName = new Map<string, Promise<void>>();
   return {
-    isTaken: (name) => lastByName.has(name),
-    take: async (name, work) => {
+    isBusy: (name) => lastByName.has(name),
+    run: async (name, work) => {
       const before = lastByName.get(name);
       const own = Promise.withResolvers<void>();
       lastByName.set(name, own.promise);

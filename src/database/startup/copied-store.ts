@@ -9,14 +9,14 @@ import { Failure } from '../../errors.ts';
 const MARKER_FILE = 'trivet.moved';
 
 /** `target` must not hold a password. */
-export function markMoved(dataDir: string, target: string, nowMs: number): string {
+export function markCopied(dataDir: string, target: string, nowMs: number): string {
   const file = markerOf(dataDir);
   writeFileSync(file, `Copied to ${target} at ${new Date(nowMs).toISOString()}.\n`, { mode: 0o600 });
   return file;
 }
 
 /** Throws `conflict` when the store in the folder was copied to another database. */
-export function checkNotMoved(dataDir: string): void {
+export function checkNotCopied(dataDir: string): void {
   const file = markerOf(dataDir);
   if (!existsSync(file)) return;
   throw new Failure(

@@ -6,7 +6,7 @@ import type { Http2Connection } from '../http2/connection.ts';
  * connections, if that is its own network or has more than its own. Connections cost an attacker nothing, so opening many must neither keep
  * other networks out nor push out those with few.
  */
-export class Places {
+export class ConnectionPlaces {
   readonly #maxConnections: number;
   readonly #networks = new NetworkUses();
   readonly #connections = new Map<Http2Connection, string>();
