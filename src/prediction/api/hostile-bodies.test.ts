@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isFailure } from '../../errors.ts';
-import { parseRecord } from '../formats/record.ts';
+import { parseRecord } from '../formats/parse-record.ts';
 import { decodeEvent, splitBatch } from '../observations/event-codec.ts';
 import { readJsonEvent } from '../observations/event-json.ts';
 import { createPredictColumns } from '../schema/columns.ts';

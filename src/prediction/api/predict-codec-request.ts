@@ -5,8 +5,8 @@
 import { WireReader } from '../../grpc/protobuf/wire-reader.ts';
 import type { PredictColumns } from '../schema/columns.ts';
 import { METRICS } from '../schema/input-fields.ts';
-import { KnownText } from './known-text.ts';
 import { addRow, MAX_INPUTS, startColumns } from './predict-call.ts';
+import { TextCache } from './text-cache.ts';
 
 /** Wire types, as protobuf numbers them. */
 const VARINT = 0;
@@ -34,9 +34,9 @@ export class PredictRequestDecoder {
   readonly #podTypeLengths = new Int32Array(MAX_INPUTS);
   /** By name, filled only when there are many. */
   #podTypeIndexes = new Map<string, number>();
-  readonly #knownModel = new KnownText();
+  readonly #modelCache = new TextCache();
   /** By index: clients name the same ones in the same order. */
-  readonly #knownPodTypes = Array.from({ length: MANY_POD_TYPES }, () => new KnownText());
+  readonly #podTypeCaches = Array.from({ length: MANY_POD_TYPES }, () => new TextCache());
 
   /** `columns` must have room for `MAX_INPUTS`. */
   constructor(columns: PredictColumns) {
@@ -146,7 +146,7 @@ export class PredictRequestDecoder {
     const { podTypes } = this.#columns;
     if (podTypes.length >= MANY_POD_TYPES) return this.#findAmongMany(start, length);
     for (let index = 0; index < podTypes.length; index++) if (this.#isPodType(index, start, length)) return index;
-    const podType = this.#knownPodTypes[podTypes.length]!.read(this.#reader, start, length);
+    const podType = this.#podTypeCaches[podTypes.length]!.read(this.#reader, start, length);
     return this.#addPodType(podType, start, length);
   }
 
@@ -177,7 +177,7 @@ export class PredictRequestDecoder {
   #decodeTargetModel(reader: WireReader): string {
     const length = reader.passString();
     const start = reader.position - length;
-    return this.#knownModel.read(reader, start, length);
+    return this.#modelCache.read(reader, start, length);
   }
 }
 

@@ -9,8 +9,8 @@ import {
   type RawRecord,
   toOwnNames,
 } from '../formats/field-names.ts';
+import { parseInputRecord } from '../formats/parse-record.ts';
 import { openRecords, TABLE_FORMATS, type TableFormat } from '../formats/read-observations.ts';
-import { parseInputRecord } from '../formats/record.ts';
 import { createInputColumns, explainInput, fillInput } from '../model/explain-input.ts';
 import { createPriorModel, type LatencyModel } from '../model/model.ts';
 import { createLiveModel } from '../online/live-model.ts';

@@ -8,8 +8,8 @@ import { detectText, HEAD_BYTES } from './detect-format.ts';
 import { type FieldNames, listIgnoredFields, type RawRecord, toOwnNames } from './field-names.ts';
 import { type Line, readLines } from './lines.ts';
 import { readParquetRecords } from './parquet.ts';
+import { parseRecord } from './parse-record.ts';
 import { readBenchmark } from './read-benchmark.ts';
-import { parseRecord } from './record.ts';
 import { type RequestsOptions, readRequests } from './requests.ts';
 
 /** `jsonl` and `llm-d` are JSON lines with our field names or llm-d's; CSV and Parquet may have either. */

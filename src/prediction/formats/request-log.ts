@@ -6,7 +6,7 @@
 import { MAX_COUNT } from '../schema/input-fields.ts';
 import { MAX_MS, MIN_OBSERVED_MS } from '../schema/milliseconds.ts';
 import type { RawRecord } from './field-names.ts';
-import { openFields } from './record.ts';
+import { openFields } from './parse-record.ts';
 
 /** One request as it was logged. Times in milliseconds on any clock that the recording keeps. */
 export interface LoggedRequest {

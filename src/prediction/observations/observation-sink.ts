@@ -10,11 +10,11 @@ import type { Observation } from '../schema/observation.ts';
 import type { EventRefusal, ObservationEvent, ObservationSink } from '../schema/observation-event.ts';
 import { PREDICTION_TARGETS } from '../schema/observation-table.ts';
 import { createEventPace, PACE_COST } from './event-pace.ts';
-import { createLearnTime, type LearnTimeDependencies, type ReportedTime } from './learn-time.ts';
+import { createLearnFromTime, type LearnFromTimeDependencies, type ReportedTime } from './learn-from-time.ts';
 import { type JoinedSample, joinEvents } from './observation-store.ts';
 import { type AskedRequest, createRememberedRequests, readHistoryAsOf } from './remembered-requests.ts';
 
-export interface ObservationSinkDependencies extends LearnTimeDependencies {
+export interface ObservationSinkDependencies extends LearnFromTimeDependencies {
   readonly store: Store;
 }
 
@@ -26,7 +26,7 @@ export interface LearningSink extends ObservationSink {
 export function createObservationSink(dependencies: ObservationSinkDependencies): LearningSink {
   const { world, predictor } = dependencies;
   const remembered = createRememberedRequests(predictor);
-  const learn = createLearnTime(dependencies);
+  const learn = createLearnFromTime(dependencies);
   const pace = createEventPace();
 
   function learnSample({ requestId, observation }: JoinedSample): void {

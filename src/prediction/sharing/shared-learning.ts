@@ -9,12 +9,12 @@ import type { Forecast } from '../online/live-model.ts';
 import type { SwappablePredictor } from '../online/predictor.ts';
 import { certaintyOf } from '../schema/answer-certainty.ts';
 import type { PredictionTarget } from '../schema/observation-table.ts';
-import { toAgreedState } from './agreed-state.ts';
 import { decodeChunk, type NamedEntries } from './entries-codec.ts';
 import type { NamedLiveState } from './live-state-store.ts';
-import { createOwnRows } from './own-rows.ts';
+import { createOutgoingRows } from './outgoing-rows.ts';
 import { type LogRow, listLogRows } from './shared-log-store.ts';
 import { createSharedModel, type SharedModel } from './shared-model.ts';
+import { toStateForRestart } from './state-for-restart.ts';
 
 export interface SharedLearning {
   /** Call before the live model observes the time. */
@@ -27,7 +27,7 @@ export interface SharedLearning {
   readonly sequence: number;
   /** How many groups of sums have events of this process that are in no applied row. */
   countPending(): number;
-  /** The agreed state of these models (`agreed-state.ts`). */
+  /** The agreed state of these models (`state-for-restart.ts`). */
   save(names: readonly string[]): NamedLiveState[];
   /** Restores saved states. The rows of the log after `sequence` are applied next. */
   restore(states: readonly NamedLiveState[], sequence: number): void;
@@ -56,20 +56,20 @@ export interface SharedLearningDependencies {
 export const MAX_ENTRIES = 4000;
 
 export function createSharedLearning({ store, world, predictor }: SharedLearningDependencies): SharedLearning {
-  const own = createOwnRows(store, world);
+  const outgoing = createOutgoingRows(store, world);
   const models = createSharedModels(predictor, world);
   let sequence = 0;
   let sinceMs: number | undefined;
 
   function takeRow(limit: number): void {
     const taken = models.take(limit);
-    if (taken.length > 0) own.add({ models: taken, sinceMs: sinceMs ?? world.nowMs() });
+    if (taken.length > 0) outgoing.add({ models: taken, sinceMs: sinceMs ?? world.nowMs() });
     sinceMs = undefined;
   }
 
   async function apply(row: LogRow): Promise<AppliedRow> {
     const chunk = decodeChunk(row.content);
-    const isOwn = row.process === own.process;
+    const isOwn = row.process === outgoing.process;
     for (const entries of chunk.models) await models.apply(entries, { isOwn, sequence: row.sequence });
     sequence = row.sequence;
     const targetModels = chunk.models.map(({ targetModel }) => targetModel);
@@ -93,9 +93,9 @@ export function createSharedLearning({ store, world, predictor }: SharedLearning
       for (const name of touched) for (const _ of models.open(name).reweigh()) await yieldToCalls();
     },
     async append() {
-      if (own.count === 0) takeRow(MAX_ENTRIES);
-      const hasRow = own.count > 0;
-      await own.appendFirst();
+      if (outgoing.count === 0) takeRow(MAX_ENTRIES);
+      const hasRow = outgoing.count > 0;
+      await outgoing.appendFirst();
       return hasRow;
     },
     get sequence() {
@@ -105,7 +105,7 @@ export function createSharedLearning({ store, world, predictor }: SharedLearning
     save: (names) =>
       names.map((targetModel) => {
         const shared = models.open(targetModel);
-        const saved = toAgreedState(predictor.live(targetModel).save(), (name) => shared.findBase(name));
+        const saved = toStateForRestart(predictor.live(targetModel).save(), (name) => shared.findBase(name));
         return { targetModel, sequence, saved };
       }),
     restore(states, from) {

@@ -6,8 +6,7 @@
 import type { World } from '../../world.ts';
 import type { LiveModel } from '../online/live-model.ts';
 import { PREDICTION_TARGETS } from '../schema/observation-table.ts';
-import { createGroupTable, type ObservedEvent } from './group-table.ts';
-import { createHeldEntries } from './held-entries.ts';
+import { createEntriesOfUnservedVersions } from './entries-of-unserved-versions.ts';
 import {
   addObserved,
   addReplayed,
@@ -18,6 +17,7 @@ import {
   type SharedGroup,
   takeEntry,
 } from './shared-group.ts';
+import { createSharedGroupIndex, type ObservedEvent } from './shared-group-index.ts';
 import { type GroupName, isMeans } from './sum-groups.ts';
 
 /** What the events of one process add to a model. Means of residuals count for this version of it only. */
@@ -45,27 +45,27 @@ const ENTRIES_AT_ONCE = 128;
 
 export function createSharedModel(live: LiveModel, world: Pick<World, 'monotonicMs'>): SharedModel {
   const pending = createPendingGroups();
-  const table = createGroupTable(live, (each) => pending.remove(each));
-  const held = createHeldEntries(world);
+  const groups = createSharedGroupIndex(live, (each) => pending.remove(each));
+  const unserved = createEntriesOfUnservedVersions(world);
   let version = live.learning.basis;
 
   /** After a swap of the version: its means begin with the recent rows of this process, and with entries that were held for it. */
   function followSwap(): void {
     if (live.learning.basis === version) return;
     version = live.learning.basis;
-    table.removeMeans();
+    groups.removeMeans();
     for (const row of live.learning.recent.list())
-      for (const each of table.listOfEvent(row))
+      for (const each of groups.listOfEvent(row))
         if (isMeans(each.name.kind)) {
           addReplayed(each);
           pending.add(each);
         }
-    for (const { entries } of held.take(version))
-      for (const entry of entries) mergeEntryOfOther(table.ensure(entry.name), entry);
+    for (const { entries } of unserved.take(version))
+      for (const entry of entries) mergeEntryOfOther(groups.ensure(entry.name), entry);
   }
 
   function applyEntry(entry: GroupEntry, isOwn: boolean): void {
-    const each = table.ensure(entry.name);
+    const each = groups.ensure(entry.name);
     if (isOwn && each.sent.events > 0) mergeOwnEntry(each, entry);
     else mergeEntryOfOther(each, entry);
     if (each.base === undefined) pending.remove(each);
@@ -74,7 +74,7 @@ export function createSharedModel(live: LiveModel, world: Pick<World, 'monotonic
   return {
     beforeObserve(event, certainty) {
       followSwap();
-      for (const each of table.listOfEvent(event)) {
+      for (const each of groups.listOfEvent(event)) {
         addObserved(each, certainty);
         pending.add(each);
       }
@@ -87,7 +87,7 @@ export function createSharedModel(live: LiveModel, world: Pick<World, 'monotonic
     *apply(added, isOwn) {
       followSwap();
       const isServed = added.version === version;
-      if (!isServed && !isOwn) held.hold(added);
+      if (!isServed && !isOwn) unserved.hold(added);
       for (const [i, entry] of added.entries.entries()) {
         if (isServed || !isMeans(entry.name.kind)) applyEntry(entry, isOwn);
         if (i % ENTRIES_AT_ONCE === ENTRIES_AT_ONCE - 1) yield;
@@ -98,7 +98,7 @@ export function createSharedModel(live: LiveModel, world: Pick<World, 'monotonic
         for (const target of PREDICTION_TARGETS) yield* slot[target].weights.reweighServers();
     },
     countPending: () => pending.count(),
-    findBase: (name) => table.find(name)?.base,
+    findBase: (name) => groups.find(name)?.base,
   };
 }
 

@@ -17,7 +17,7 @@ export interface ReportedTime {
   readonly outputTokens: number | undefined;
 }
 
-export interface LearnTimeDependencies {
+export interface LearnFromTimeDependencies {
   readonly world: Pick<World, 'nowMs'>;
   readonly metrics: Metrics;
   readonly predictor: SwappablePredictor;
@@ -31,12 +31,12 @@ export interface LearnTimeDependencies {
   readonly onObserved: (targetModel: string) => void;
 }
 
-export type LearnTime = (targetModel: string, forecast: Forecast, time: ReportedTime) => void;
+export type LearnFromTime = (targetModel: string, forecast: Forecast, time: ReportedTime) => void;
 
 /** Callers may report any name of a target model. */
 const MAX_LABELS = 256;
 
-export function createLearnTime(dependencies: LearnTimeDependencies): LearnTime {
+export function createLearnFromTime(dependencies: LearnFromTimeDependencies): LearnFromTime {
   const { metrics, world, predictor, onAnswered, beforeObserve, onDrift, onObserved } = dependencies;
   const observed = new Counter({
     name: 'trivet_prediction_observed_total',

@@ -10,7 +10,7 @@ import { readExperts, SERVER_SUMS, SLOT_SUMS } from './sum-layout.ts';
 
 type FindBase = SharedModel['findBase'];
 
-export function toAgreedState(saved: SavedLiveModel, findBase: FindBase): SavedLiveModel {
+export function toStateForRestart(saved: SavedLiveModel, findBase: FindBase): SavedLiveModel {
   return {
     ...saved,
     state: agreeOnMeans(saved, findBase),

@@ -4,7 +4,7 @@ import type { World } from '../../world.ts';
 import { encodeChunk, type SharedChunk } from './entries-codec.ts';
 import { appendToLog } from './shared-log-store.ts';
 
-export interface OwnRows {
+export interface OutgoingRows {
   /** The name of this process in the log. */
   readonly process: string;
   readonly count: number;
@@ -12,14 +12,14 @@ export interface OwnRows {
   appendFirst(): Promise<void>;
 }
 
-interface OwnRow {
+interface OutgoingRow {
   readonly number: number;
   readonly content: Uint8Array;
 }
 
-export function createOwnRows(store: Store, world: World): OwnRows {
+export function createOutgoingRows(store: Store, world: World): OutgoingRows {
   const process = world.uuid();
-  const rows: OwnRow[] = [];
+  const rows: OutgoingRow[] = [];
   let nextNumber = 1;
   return {
     process,

@@ -1,10 +1,10 @@
 import type { WireReader } from '../../grpc/protobuf/wire-reader.ts';
 
 /** Longer texts are decoded each time and not kept. */
-const MAX_KNOWN_BYTES = 256;
+const MAX_CACHED_BYTES = 256;
 
 /** Caches the last text: clients send the same one again and again, so it is decoded once. */
-export class KnownText {
+export class TextCache {
   #text = '';
   #bytes = new Uint8Array(0);
 
@@ -12,7 +12,7 @@ export class KnownText {
   read(reader: WireReader, start: number, length: number): string {
     if (this.#bytes.length === length && matches(reader.bytes, start, this.#bytes)) return this.#text;
     const text = reader.readUtf8(start, length);
-    if (length > MAX_KNOWN_BYTES) return text;
+    if (length > MAX_CACHED_BYTES) return text;
     this.#text = text;
     // A copy (`slice` of a Buffer is a view): other requests are read into the same memory.
     this.#bytes = new Uint8Array(reader.bytes.subarray(start, start + length));

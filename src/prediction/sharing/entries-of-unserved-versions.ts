@@ -7,13 +7,13 @@ const MAX_HELD_MS = 30_000;
 const MAX_HELD = 50_000;
 
 /** Keeps means of residuals that are relative to a version which this process does not serve yet. Bounded: the oldest are dropped. */
-export interface HeldEntries {
+export interface EntriesOfUnservedVersions {
   hold(entries: ModelEntries): void;
   /** Returns the entries for this version, oldest first, and drops all others. */
   take(version: string): readonly ModelEntries[];
 }
 
-export function createHeldEntries(world: Pick<World, 'monotonicMs'>): HeldEntries {
+export function createEntriesOfUnservedVersions(world: Pick<World, 'monotonicMs'>): EntriesOfUnservedVersions {
   let held: (ModelEntries & { readonly heldAtMs: number })[] = [];
   const listFresh = () => held.filter(({ heldAtMs }) => world.monotonicMs() - heldAtMs <= MAX_HELD_MS);
   return {

@@ -12,7 +12,7 @@ export interface ObservedEvent {
   readonly target: PredictionTarget;
 }
 
-export interface GroupTable {
+export interface SharedGroupIndex {
   find(name: GroupName): SharedGroup | undefined;
   ensure(name: GroupName): SharedGroup;
   /** The groups that an event changes. */
@@ -25,7 +25,10 @@ export interface GroupTable {
 export const MAX_EVENT_KEYS = 65_536;
 
 /** `onRemove` gets the groups of a server that is forgotten. */
-export function createGroupTable({ learning, servers }: LiveModel, onRemove: (group: SharedGroup) => void): GroupTable {
+export function createSharedGroupIndex(
+  { learning, servers }: LiveModel,
+  onRemove: (group: SharedGroup) => void,
+): SharedGroupIndex {
   const groups = new Map<string, SharedGroup>();
   const ofServers = new Map<string, SharedGroup[]>();
   const ofEvents = new Map<string, readonly SharedGroup[]>();
