@@ -46,7 +46,7 @@ for (const [why, url] of FORBIDDEN_TARGETS)
       return ['93.184.215.14'];
     };
     const counting = createAddressGuard({ allowCidrs: [], resolver: { resolve4: count, resolve6: count } });
-    assert.equal((await counting.vet(url)).kind, 'refused');
+    assert.equal((await counting.vet(url)).kind, 'forbidden');
     assert.match(await refusalOf(url), /^Cannot use this url: it must /);
     assert.equal(questions, 0);
   });
@@ -85,7 +85,7 @@ test('a refusal is the same for a name that is missing, private, mixed or silent
 for (const name of ['mixed', 'mixed6', 'metadata'])
   test(`vet() refuses a name with a forbidden answer: ${name}`, async () => {
     const vetting = await guard.vet(`https://${name}.example.com/`);
-    assert.equal(vetting.kind === 'refused' && vetting.cause, 'private answer');
+    assert.equal(vetting.kind === 'forbidden' && vetting.cause, 'private answer');
   });
 
 test('a name that does not resolve is unresolved at an attempt', async () => {
@@ -107,9 +107,9 @@ test('an allowed range opens that range only', async () => {
   const local = createAddressGuard({ allowCidrs: ['127.0.0.0/8', '::1/128'], resolver });
   assert.equal((await local.vet('http://127.0.0.1:3000/')).kind, 'allowed');
   assert.equal((await local.vet('http://[::1]:3000/')).kind, 'allowed');
-  assert.equal((await local.vet('http://10.0.0.1/')).kind, 'refused');
-  assert.equal((await local.vet('http://2130706433/')).kind, 'refused');
-  assert.equal((await local.vet('http://localhost:3000/')).kind, 'refused');
+  assert.equal((await local.vet('http://10.0.0.1/')).kind, 'forbidden');
+  assert.equal((await local.vet('http://2130706433/')).kind, 'forbidden');
+  assert.equal((await local.vet('http://localhost:3000/')).kind, 'forbidden');
 });
 
 test('a name server that never answers is given up', async (context) => {
@@ -197,7 +197,7 @@ test('names of the hosts file resolve where ranges are allowed, and nowhere else
   };
   assert.deepEqual(await addressesOf('ci.example.com'), ['10.1.0.5']);
   assert.deepEqual(await addressesOf('ci'), ['10.1.0.5']);
-  assert.equal(await addressesOf('away.example.com'), 'refused', 'the file comes before the name server');
+  assert.equal(await addressesOf('away.example.com'), 'forbidden', 'the file comes before the name server');
   const closed = createAddressGuard({ ...options, allowCidrs: [] });
   assert.equal((await closed.vet('http://ci.example.com/')).kind, 'unresolved');
   writeFileSync(hostsFile, '10.1.0.55 ci.example.com\n');

@@ -36,7 +36,7 @@ export interface VettedAddress {
   readonly addresses: readonly string[];
 }
 
-/** `refused` is final, `unresolved` may be another time: the name did not answer. */
+/** `forbidden` is final, `unresolved` may be another time: the name did not answer. */
 export type Vetting =
   | { readonly kind: 'allowed'; readonly target: VettedAddress }
   | TargetRefusal
@@ -95,9 +95,9 @@ export function createAddressGuard(options: AddressGuardOptions): AddressGuard {
     checkUrl: async (url) => {
       const vetting = await vet(url);
       if (vetting.kind === 'allowed') return vetting.target;
-      const cause = vetting.kind === 'refused' ? vetting.cause : 'no answer';
+      const cause = vetting.kind === 'forbidden' ? vetting.cause : 'no answer';
       options.onRefused?.({ host: readHost(url), cause, reason: vetting.reason });
-      const { reason } = vetting.kind === 'refused' ? vetting : UNRESOLVED;
+      const { reason } = vetting.kind === 'forbidden' ? vetting : UNRESOLVED;
       throw new Failure('invalid', `Cannot use this url: it ${reason}`, { field: 'url' });
     },
     isAllowed: policy.isAllowed,
@@ -137,7 +137,7 @@ function remember<T>(judge: (text: string) => T): (text: string) => T {
 }
 
 async function vetTarget(text: ReturnType<typeof parseTargetUrl>, policy: Policy): Promise<Vetting> {
-  if (text.kind === 'refused') return text;
+  if (text.kind === 'forbidden') return text;
   const { url, isPrivate } = text;
   const literal = trimBrackets(url.hostname);
   if (isIP(literal) !== 0) return policy.isAllowed(literal) ? allow(url, [literal]) : refusePrivateAddress(literal);

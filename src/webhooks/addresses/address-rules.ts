@@ -46,17 +46,17 @@ export function parseCidrs(ranges: readonly string[]): Cidr[] {
 export type RefusalCause = 'form' | 'localhost' | 'private name' | 'private address' | 'private answer';
 
 export interface TargetRefusal {
-  readonly kind: 'refused';
+  readonly kind: 'forbidden';
   readonly cause: RefusalCause;
   /** Completes "it …", for the one who wrote the URL. */
   readonly reason: string;
 }
 
 /** `isPrivate`: a name that is meant for one network, which may be a target only where the configuration opens that. */
-export type TargetText = { readonly kind: 'plain'; readonly url: URL; readonly isPrivate: boolean } | TargetRefusal;
+export type DestinationUrl = { readonly kind: 'plain'; readonly url: URL; readonly isPrivate: boolean } | TargetRefusal;
 
 /** Judges a URL as far as its text alone can tell. */
-export function parseTargetUrl(raw: string): TargetText {
+export function parseTargetUrl(raw: string): DestinationUrl {
   if (raw.length > MAX_URL_LENGTH) return refuse('form', `must have at most ${MAX_URL_LENGTH} characters`);
   if (HARMFUL_CHARACTER.test(raw)) return refuse('form', 'must not contain blanks, control characters or backslashes');
   if (!URL.canParse(raw)) return refuse('form', 'must be a complete address, as https://example.com/hook');
@@ -67,7 +67,7 @@ export function parseTargetUrl(raw: string): TargetText {
 }
 
 function refuse(cause: RefusalCause, reason: string): TargetRefusal {
-  return { kind: 'refused', cause, reason };
+  return { kind: 'forbidden', cause, reason };
 }
 
 function findMistake(raw: string, url: URL): string | undefined {
@@ -97,7 +97,7 @@ function isAllowedPort(url: URL): boolean {
   return port === 80 || port === 443 || (port >= 1024 && !DENIED_PORTS.has(port));
 }
 
-function judgeHost(url: URL): TargetText {
+function judgeHost(url: URL): DestinationUrl {
   if (isIP(trimBrackets(url.hostname)) !== 0) return { kind: 'plain', url, isPrivate: false };
   const labels = nameOf(url).split('.');
   if (labels.some((label) => label === '')) return refuse('form', 'must name its host without empty parts');

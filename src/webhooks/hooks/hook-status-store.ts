@@ -5,7 +5,7 @@ import { BY_OWNER } from './troubled-hooks-store.ts';
 
 /** Deliveries are counted up to this: a page must not cost more because a hook queue has been dead for a week. */
 export const COUNT_LIMIT = 10_000;
-export const PICTURE_LIMIT = 5_000;
+export const CHART_LIMIT = 5_000;
 const HOUR_MS = 3_600_000;
 export const PICTURE_HOURS = 24;
 
@@ -167,10 +167,10 @@ export interface HourOfDeliveries {
   readonly waiting: number;
 }
 
-/** The last 24 hours, oldest first, by when deliveries were made; of the newest `PICTURE_LIMIT` deliveries. */
+/** The last 24 hours, oldest first, by when deliveries were made; of the newest `CHART_LIMIT` deliveries. */
 export async function readLastDay(store: Store, hookId: number, nowMs: number): Promise<HourOfDeliveries[]> {
   const sinceMs = nowMs - PICTURE_HOURS * HOUR_MS;
-  const rows = await store.read(outcomesByHourSql, [hookId, sinceMs, PICTURE_LIMIT]);
+  const rows = await store.read(outcomesByHourSql, [hookId, sinceMs, CHART_LIMIT]);
   const countOf = (hour: number, outcome: string) =>
     rows.find((row) => row.hour === hour && row.outcome === outcome)?.count ?? 0;
   return Array.from({ length: PICTURE_HOURS }, (_, hour) => ({

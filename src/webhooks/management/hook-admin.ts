@@ -8,8 +8,8 @@ import type { Actor } from '../../operations/operation.ts';
 import { EVENT_KINDS } from '../events/event-kind.ts';
 import { decryptSecrets, PROFILE_NAMES } from '../hooks/hook.ts';
 import {
+  CHART_LIMIT,
   countHooksByRepository,
-  PICTURE_LIMIT,
   readHold,
   readHookQueueStatus,
   readLastDay,
@@ -191,7 +191,7 @@ async function describeHook(dependencies: SendingDependencies, stored: StoredHoo
     isSwitchedOff: hook.disabledReason === BY_OWNER,
     hookQueue,
     lastDay,
-    isPictureCut: lastDay.reduce((sum, hour) => sum + hour.succeeded + hour.failed + hour.waiting, 0) >= PICTURE_LIMIT,
+    isPictureCut: lastDay.reduce((sum, hour) => sum + hour.succeeded + hour.failed + hour.waiting, 0) >= CHART_LIMIT,
     /** Those that sign too, and until when the last of them does. */
     formerKeys: former.length,
     formerKeyUntilMs: former.length === 0 ? null : Math.max(...former.map(({ untilMs }) => untilMs)),

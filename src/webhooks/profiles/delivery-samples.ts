@@ -4,7 +4,7 @@ import { basename } from 'node:path';
 import type { Json } from '../../http/openapi/api-descriptions.ts';
 import type { EventKind } from '../events/event-kind.ts';
 import { type EncryptionType, PROFILE_NAMES, type ProfileName } from '../hooks/hook.ts';
-import { describeHeader } from './delivery-headers.ts';
+import { describeHeader } from './header-meanings.ts';
 import { PROFILES } from './profiles.ts';
 
 export interface DeliverySample {

@@ -3,7 +3,11 @@ import { test } from 'node:test';
 import type { Outcome } from './attempt-outcome.ts';
 import { toBreakerEvents } from './attempt-outcome.ts';
 
-const silent = (stage: 'prepare' | 'connect' | 'response'): Outcome => ({ kind: 'unreachable', reason: 'x', stage });
+const silent = (stage: 'before-connect' | 'connect' | 'response'): Outcome => ({
+  kind: 'unreachable',
+  reason: 'x',
+  stage,
+});
 const refused = (status: number, retryAfterMs?: number): Outcome => ({ kind: 'refused', status, retryAfterMs });
 
 const cases: [title: string, outcome: Outcome, ofHook: string | undefined, ofOrigin: string | undefined][] = [
@@ -17,7 +21,7 @@ const cases: [title: string, outcome: Outcome, ofHook: string | undefined, ofOri
   ['gone', { kind: 'gone', status: 410 }, 'failure', 'success'],
   ['no connection', silent('connect'), undefined, 'failure'],
   ['a connection, but no response', silent('response'), 'failure', 'success'],
-  ['nothing to send', silent('prepare'), 'failure', undefined],
+  ['nothing to send', silent('before-connect'), 'failure', undefined],
   ['a forbidden address', { kind: 'blocked' }, 'failure', undefined],
 ];
 for (const [title, outcome, ofHook, ofOrigin] of cases)

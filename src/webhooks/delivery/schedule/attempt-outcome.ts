@@ -13,7 +13,7 @@ export type Outcome =
   | { readonly kind: 'gone'; readonly status: 410 }
   | { readonly kind: 'refused'; readonly status: number; readonly retryAfterMs?: number | undefined }
   /** `stage`: whether it ended before anything was sent, without a connection, or without a response. */
-  | { readonly kind: 'unreachable'; readonly reason: string; readonly stage: 'prepare' | 'connect' | 'response' }
+  | { readonly kind: 'unreachable'; readonly reason: string; readonly stage: 'before-connect' | 'connect' | 'response' }
   | { readonly kind: 'blocked' };
 
 /** The outcome of a response, by its status. Redirects are not followed, so they are refusals. */
@@ -45,7 +45,7 @@ const EVENTS_OF: EventsOf = {
 
 const EVENTS_OF_STAGE: Readonly<Record<Extract<Outcome, { kind: 'unreachable' }>['stage'], BreakerEvents>> = {
   // The sender's own fault: the receiver was not asked.
-  prepare: { ofHook: FAILURE, ofOrigin: undefined },
+  'before-connect': { ofHook: FAILURE, ofOrigin: undefined },
   connect: { ofHook: undefined, ofOrigin: FAILURE },
   // One path may stay silent while the others answer.
   response: { ofHook: FAILURE, ofOrigin: SUCCESS },

@@ -76,7 +76,7 @@ export function reportResponse(progress: Progress, totalMs: number, nowMs: numbe
 
 /** The report of an attempt that could not begin. */
 export function reportUnsent(reason: string): SendReport {
-  return report({ kind: 'unreachable', reason, stage: 'prepare' }, reason, createProgress(), 0);
+  return report({ kind: 'unreachable', reason, stage: 'before-connect' }, reason, createProgress(), 0);
 }
 
 export function reportUnreachable(reason: string, progress: Progress, totalMs: number): SendReport {

@@ -82,7 +82,7 @@ async function send(dependencies: SendDependencies, request: SendRequest): Promi
   try {
     const vetting = await raceDeadline(guard.vet(request.url), deadline.signal);
     progress.dns = elapsed();
-    if (vetting.kind === 'refused') return reportBlocked(progress, elapsed());
+    if (vetting.kind === 'forbidden') return reportBlocked(progress, elapsed());
     if (vetting.kind === 'unresolved') return reportUnreachable(vetting.reason, progress, elapsed());
     await exchange(request, vetting.target, { pool, progress, elapsed, signal: deadline.signal });
     return reportResponse(progress, elapsed(), nowMs());

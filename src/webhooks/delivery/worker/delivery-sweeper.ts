@@ -11,6 +11,7 @@ import type { Metrics } from '../../../telemetry/metrics.ts';
 import { createLeasedWorker } from '../../../workers/leased-worker.ts';
 import { createSweepFailures } from '../../../workers/sweep-failures.ts';
 import type { Worker } from '../../../workers/worker.ts';
+import { correctDeliveryTimes, correctHookQueueTimes } from '../queue/correct-due-times-store.ts';
 import {
   cancelDeleted,
   deleteLogBefore,
@@ -18,7 +19,6 @@ import {
   expireHeld,
   forgetDeletedHookQueues,
 } from '../queue/delivery-sweep-store.ts';
-import { correctDeliveryTimes, correctHookQueueTimes } from '../queue/far-time-store.ts';
 import { HOLD_MS, KEEP_LOG_MS } from '../schedule/delivery.ts';
 import { forgetDeliveryMinutes } from '../statistics/delivery-minute-store.ts';
 

@@ -3,9 +3,9 @@ import { test } from 'node:test';
 import { forEachEngine } from '../../../../test/support/engines.ts';
 import { type Store, statement } from '../../../database/store.ts';
 import { correctTimes } from '../worker/delivery-sweeper.ts';
+import { correctDueMs } from './correct-due-times-store.ts';
 import { readDueHookQueues } from './delivery-queue-store.ts';
 import { enqueueStatements, holdHookQueueStatement, NEVER_MS } from './delivery-store.ts';
-import { correctDueMs } from './far-time-store.ts';
 import { type HookQueueChange, hookQueueStatements } from './hook-queue-change-store.ts';
 import { renewWorkerLease, takeShards } from './shard-store.ts';
 
