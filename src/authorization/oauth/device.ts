@@ -10,7 +10,7 @@ import { authenticateClient, readClient } from './protocol/client-authentication
 import { insertDeviceCode } from './protocol/device-store.ts';
 import { createOAuthFailure, refuseClient, refuseUnknownScopes } from './protocol/oauth-error.ts';
 import { readParameters } from './protocol/parameters.ts';
-import { NO_STORE } from './token.ts';
+import { UNCACHED } from './token.ts';
 
 const LIFETIME_SECONDS = 900;
 const INTERVAL_SECONDS = 5;
@@ -39,7 +39,7 @@ export async function answerDeviceRequest(dependencies: ProtocolDependencies, ca
     expires_in: LIFETIME_SECONDS,
     interval: INTERVAL_SECONDS,
   };
-  return replyJson(body, NO_STORE);
+  return replyJson(body, UNCACHED);
 }
 
 /** Counted for the /48 prefix too: one caller often has all its 65,536 networks. */

@@ -12,7 +12,7 @@ import { createVerifyToken } from '../tokens/verify-token.ts';
 import { authenticateClient, readClient } from './protocol/client-authentication.ts';
 import { refuseClient } from './protocol/oauth-error.ts';
 import { type RequestParameters, readParameters, requireParameter } from './protocol/parameters.ts';
-import { NO_STORE } from './token.ts';
+import { UNCACHED } from './token.ts';
 
 /** Whose tokens the caller may see. */
 interface Asker {
@@ -26,7 +26,7 @@ export async function answerIntrospection(dependencies: ProtocolDependencies, ca
   const parameters = await readParameters(call);
   const asker = await findAsker(dependencies, call, parameters);
   const token = requireParameter(parameters.values, 'token');
-  return replyJson((await describeToken(dependencies, token, asker)) ?? INACTIVE, NO_STORE);
+  return replyJson((await describeToken(dependencies, token, asker)) ?? INACTIVE, UNCACHED);
 }
 
 async function findAsker(

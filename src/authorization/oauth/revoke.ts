@@ -6,7 +6,7 @@ import { revokeToken } from '../tokens/token-store.ts';
 import { authenticateClient, readClient } from './protocol/client-authentication.ts';
 import { createOAuthFailure, refuseClient } from './protocol/oauth-error.ts';
 import { readParameters, requireParameter } from './protocol/parameters.ts';
-import { NO_STORE } from './token.ts';
+import { UNCACHED } from './token.ts';
 
 export async function answerRevocation(dependencies: ProtocolDependencies, call: Call): Promise<Reply> {
   const parameters = await readParameters(call);
@@ -26,7 +26,7 @@ export async function answerRevocation(dependencies: ProtocolDependencies, call:
     if (isRevoked) dependencies.countToken('revoked', kind === 'refresh' ? 'refresh_token' : 'access');
   }
   // RFC 7009 §2.2 lets clients ignore the body; those that parse every answer fail on an empty one.
-  return replyJson({}, NO_STORE);
+  return replyJson({}, UNCACHED);
 }
 
 function readKind(token: string): 'access' | 'refresh' | undefined {

@@ -29,7 +29,7 @@ const GRANT_KINDS: ReadonlyMap<string, TokenKind> = new Map([
 ]);
 
 /** RFC 6749 §5.1: a stored copy of this answer would be a stored credential. */
-export const NO_STORE = { 'Cache-Control': 'no-store', Pragma: 'no-cache' } as const;
+export const UNCACHED = { 'Cache-Control': 'no-store', Pragma: 'no-cache' } as const;
 
 export async function answerTokenRequest(dependencies: ProtocolDependencies, call: Call): Promise<Reply> {
   const parameters = await readParameters(call);
@@ -40,7 +40,7 @@ export async function answerTokenRequest(dependencies: ProtocolDependencies, cal
     const address = call.clientAddress;
     const client = await findClient(dependencies, { parameters, authorization: call.header('authorization'), address });
     const exchange = { values: parameters.values, client, address, nowMs: dependencies.world.nowMs() };
-    return replyJson(await runGrant(dependencies, grant, exchange), NO_STORE);
+    return replyJson(await runGrant(dependencies, grant, exchange), UNCACHED);
   });
 }
 

@@ -5,7 +5,7 @@ import type { ProtocolDependencies } from '../tokens/protocol-dependencies.ts';
 import { identify, refuseToken } from '../tokens/require-scope.ts';
 import { createVerifyToken } from '../tokens/verify-token.ts';
 import { createOAuthFailure } from './protocol/oauth-error.ts';
-import { NO_STORE } from './token.ts';
+import { UNCACHED } from './token.ts';
 
 export async function answerUserinfo(dependencies: ProtocolDependencies, call: Call): Promise<Reply> {
   const { scopes, userId } = await identify(call, createVerifyToken(dependencies));
@@ -19,5 +19,5 @@ export async function answerUserinfo(dependencies: ProtocolDependencies, call: C
   // Relying parties match people by email: only a verified address is returned.
   const verified = isEmailVerified ? { email, email_verified: true } : {};
   const profile = { name, preferred_username: login, ...verified };
-  return replyJson({ sub: user.id, ...(scopes.includes('all_user') ? profile : {}) }, NO_STORE);
+  return replyJson({ sub: user.id, ...(scopes.includes('all_user') ? profile : {}) }, UNCACHED);
 }
