@@ -49,6 +49,28 @@ export async function enqueueTestDelivery(store: Store, delivery: TestDelivery):
   return made.id;
 }
 
+const fillLogSql = statement(
+  'test_fill_log',
+  `INSERT INTO deliveries (hook_id, id, event_kind, state, lane, attempts, schedule_from, due_at_ms, status, body_bytes,
+     created_at_ms, attempted_at_ms)
+   WITH RECURSIVE numbers (n) AS (SELECT CAST(1 AS BIGINT) UNION ALL SELECT n + 1 FROM numbers WHERE n < $2)
+   SELECT CAST($1 AS BIGINT), n, 'push', 'succeeded', 0, 1, 0, 0, 200, 7, 1, 1 FROM numbers`,
+);
+const fillContentsSql = statement(
+  'test_fill_contents',
+  `INSERT INTO delivery_contents (delivery_id, hook_id, event_id, uuid, body)
+   SELECT id, hook_id, 1, '-', $2 FROM deliveries WHERE hook_id = $1`,
+);
+
+/** A log of accepted deliveries with the ids from 1. */
+export async function fillTestLog(
+  store: Store,
+  { hookId, rows }: { readonly hookId: number; readonly rows: number },
+): Promise<void> {
+  await store.write(fillLogSql, [hookId, rows]);
+  await store.write(fillContentsSql, [hookId, Buffer.from('{"a":1}')]);
+}
+
 /** Not stored yet. */
 async function createTestDelivery(store: Store, delivery: TestDelivery): Promise<NewDelivery> {
   const {

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
-import { enqueueTestDelivery, readDelivery } from '../../../../test/support/deliveries-store.ts';
+import { enqueueTestDelivery, fillTestLog, readDelivery } from '../../../../test/support/deliveries-store.ts';
 import { forEachEngine } from '../../../../test/support/engines.ts';
 import { type Store, statement } from '../../../database/store.ts';
 import { readHold } from '../../hooks/hook-status-store.ts';
 import { sweepDeliveries } from '../worker/delivery-sweeper.ts';
 import { findDelivery, type LogFilter, listDeliveries } from './delivery-log-store.ts';
 import { cancelHookQueueStatement, holdHookQueueStatement } from './delivery-store.ts';
+import { WINDOW_ROWS } from './log-windows-store.ts';
 
 const url = 'http://127.0.0.1:9/';
 const DAY_MS = 86_400_000;
@@ -89,4 +90,34 @@ forEachEngine('the hook queue of a deleted hook goes with the last of its log', 
   await store.writeAll([cancelHookQueueStatement(1, now)]);
   await sweepDeliveries(store, now + 31 * DAY_MS);
   assert.deepEqual(await store.read(countRowsSql), [{ deliveries: 0, contents: 0, endpoints: 0 }]);
+});
+
+const ROWS = 3 * WINDOW_ROWS;
+
+forEachEngine('a search finds what matches anywhere in a long log, page after page', async (store) => {
+  await fillTestLog(store, { hookId: 1, rows: ROWS });
+  const failed = [1, WINDOW_ROWS - 1, WINDOW_ROWS, WINDOW_ROWS + 1, ROWS];
+  for (const id of failed) await store.write(setStateSql, [id, 'dead', 1]);
+  const idsOf = async (overrides: Partial<LogFilter>) =>
+    (await listDeliveries(store, filter(overrides))).map((row) => row.id);
+  assert.deepEqual(await idsOf({ state: 'dead' }), failed.toReversed());
+  assert.deepEqual(await idsOf({ state: 'dead', limit: 2, offset: 2 }), [WINDOW_ROWS, WINDOW_ROWS - 1]);
+  assert.deepEqual(await idsOf({ state: 'dead', offset: 5 }), []);
+  assert.deepEqual(await idsOf({ limit: 1, offset: 2 * WINDOW_ROWS }), [WINDOW_ROWS]);
+  assert.deepEqual(await idsOf({ state: 'dead', fromId: WINDOW_ROWS, beforeId: ROWS }), [WINDOW_ROWS + 1, WINDOW_ROWS]);
+});
+
+forEachEngine('a search of one owner leaves the event loop to others, also in many requests at once', async (store) => {
+  await fillTestLog(store, { hookId: 1, rows: ROWS });
+  let turns = 0;
+  let isOver = false;
+  const countTurn = () => {
+    turns += 1;
+    if (!isOver) setImmediate(countTurn);
+  };
+  setImmediate(countTurn);
+  const searches = Array.from({ length: 10 }, () => listDeliveries(store, filter({ status: { from: 418, to: 418 } })));
+  assert.deepEqual((await Promise.all(searches)).flat(), []);
+  isOver = true;
+  assert.ok(turns >= 10 * (ROWS / WINDOW_ROWS), `${turns} turns`);
 });

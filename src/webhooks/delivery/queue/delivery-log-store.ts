@@ -2,6 +2,7 @@
 import { type Statement, type Store, statement } from '../../../database/store.ts';
 import type { EventKind } from '../../events/event-kind.ts';
 import type { StoredState } from '../schedule/delivery.ts';
+import { findRowBehind, type LogRange, listNewestFirst } from './log-windows-store.ts';
 
 export interface LoggedDelivery {
   readonly id: number;
@@ -48,21 +49,19 @@ const withLastAttempt = (page: string) =>
      AND a.id = (SELECT MAX(l.id) FROM delivery_attempts l WHERE l.delivery_id = p.id)
    ORDER BY p.id DESC`;
 
+const MATCHES = `FROM deliveries d JOIN delivery_contents c ON c.delivery_id = d.id
+   WHERE d.hook_id = $1 AND d.id >= $2 AND d.id < $3 AND ($4 = '' OR d.state = $4) AND ($5 = '' OR d.event_kind = $5)
+     AND d.created_at_ms >= $6 AND d.created_at_ms < $7 AND d.status >= $8 AND d.status <= $9
+     AND ($10 = '' OR c.uuid = $10) AND ($11 = '' OR c.subject = $11)`;
+
 const listDeliveriesOfHookSql: Statement<ListedDelivery> = statement(
   'delivery_log_list',
-  withLastAttempt(
-    `SELECT ${COLUMNS} FROM deliveries d JOIN delivery_contents c ON c.delivery_id = d.id
-   WHERE d.hook_id = $1 AND d.id < $2 AND d.id >= $12 AND ($3 = '' OR d.state = $3) AND ($4 = '' OR d.event_kind = $4)
-     AND d.created_at_ms >= $5 AND d.created_at_ms < $6 AND d.status >= $7 AND d.status <= $8
-     AND ($9 = '' OR c.uuid = $9) AND ($13 = '' OR c.subject = $13)
-   ORDER BY d.id DESC LIMIT $10 OFFSET $11`,
-  ),
+  withLastAttempt(`SELECT ${COLUMNS} ${MATCHES} ORDER BY d.id DESC LIMIT $12 OFFSET $13`),
 );
 
-// Where a search without an index ends: at the row that is this many rows further back.
-const searchEndSql: Statement<{ id: number }> = statement(
-  'delivery_log_search_end',
-  'SELECT id FROM deliveries WHERE hook_id = $1 AND id < $2 ORDER BY id DESC LIMIT 1 OFFSET $3',
+const countMatchesSql: Statement<{ count: number }> = statement(
+  'delivery_log_count',
+  `SELECT COUNT(*) AS count ${MATCHES}`,
 );
 
 const findDeliveryOfHookSql: Statement<LoggedDelivery & { body: Uint8Array }> = statement(
@@ -97,11 +96,47 @@ export interface LogFilter {
 }
 
 export async function listDeliveries(store: Store, filter: LogFilter): Promise<ListedDelivery[]> {
-  const { hookId, beforeId, state = '', eventKind = '', uuid = '', sinceMs, untilMs, limit, offset = 0 } = filter;
-  const { fromId = 0, subject = '' } = filter;
+  const { hookId, beforeId, fromId = 0, limit, offset = 0 } = filter;
+  const range = { hookId, fromId, beforeId };
+  if (offset === 0 && !isFiltered(filter))
+    return await listMatches(store, bindMatches(filter, range), { limit, offset });
+  const found: ListedDelivery[] = [];
+  let toSkip = offset;
+  for await (const window of listNewestFirst(store, range)) {
+    const matches = bindMatches(filter, window);
+    const count = toSkip === 0 ? undefined : await countMatches(store, matches);
+    if (count === undefined || count > toSkip) {
+      found.push(...(await listMatches(store, matches, { limit: limit - found.length, offset: toSkip })));
+      toSkip = 0;
+    } else toSkip -= count;
+    if (found.length === limit) break;
+  }
+  return found;
+}
+
+/** Without a filter the rows of a page follow one another. */
+function isFiltered({ state, eventKind, status, uuid, subject, sinceMs, untilMs }: LogFilter): boolean {
+  const isOfAnyTime = sinceMs === 0 && untilMs === Number.MAX_SAFE_INTEGER;
+  return !isOfAnyTime || [state, eventKind, status, uuid, subject].some((wanted) => wanted !== undefined);
+}
+
+function bindMatches(filter: LogFilter, { hookId, fromId, beforeId }: LogRange): readonly (string | number)[] {
+  const { state = '', eventKind = '', uuid = '', subject = '', sinceMs, untilMs } = filter;
   const { from, to } = filter.status ?? { from: 0, to: 999 };
-  const where = [hookId, beforeId, state, eventKind, sinceMs, untilMs, from, to, uuid];
-  return await store.read(listDeliveriesOfHookSql, [...where, limit, offset, fromId, subject]);
+  return [hookId, fromId, beforeId, state, eventKind, sinceMs, untilMs, from, to, uuid, subject];
+}
+
+async function listMatches(
+  store: Store,
+  matches: readonly (string | number)[],
+  { limit, offset }: { readonly limit: number; readonly offset: number },
+): Promise<ListedDelivery[]> {
+  return await store.read(listDeliveriesOfHookSql, [...matches, limit, offset]);
+}
+
+async function countMatches(store: Store, matches: readonly (string | number)[]): Promise<number> {
+  const [row] = await store.read(countMatchesSql, matches);
+  return row?.count ?? 0;
 }
 
 export async function findDelivery(store: Store, hookId: number, id: number) {
@@ -114,6 +149,5 @@ const SEARCHED = 20_000;
 
 /** The last id that a search from `beforeId` on looks at; undefined when it looks at all that there are. */
 export async function findSearchEnd(store: Store, hookId: number, beforeId: number): Promise<number | undefined> {
-  const [row] = await store.read(searchEndSql, [hookId, beforeId, SEARCHED]);
-  return row?.id;
+  return await findRowBehind(store, { hookId, fromId: 0, beforeId }, SEARCHED);
 }

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
-import { enqueueTestDelivery, readDelivery } from '../../../../test/support/deliveries-store.ts';
+import { enqueueTestDelivery, fillTestLog, readDelivery } from '../../../../test/support/deliveries-store.ts';
 import { forEachEngine } from '../../../../test/support/engines.ts';
 import { type Store, statement } from '../../../database/store.ts';
-import { replay, restart, restartReserved } from './delivery-restart-store.ts';
+import { replay, restart, restartReserved, restartWaiting } from './delivery-restart-store.ts';
+import { WINDOW_ROWS } from './log-windows-store.ts';
 
 const url = 'http://127.0.0.1:9/';
 const NOW = Date.UTC(2026, 5, 1);
@@ -59,4 +60,35 @@ forEachEngine('a replay sends again what failed for good since then, and nothing
   const after = await Promise.all(ids.map(async (id) => (await readDelivery(store, id)).state));
   assert.deepEqual(after, ['pending', 'pending', 'pending', 'succeeded', 'canceled', 'pending']);
   assert.equal((await readDelivery(store, old)).state, 'dead');
+});
+
+/** The store, with the names of the statements that are written. */
+function recordWrites(store: Store): { readonly recorded: Store; readonly names: string[] } {
+  const names: string[] = [];
+  const writeAll: Store['writeAll'] = async (statements) => {
+    names.push(...statements.map((one) => one.statement.name));
+    return await store.writeAll(statements);
+  };
+  return { recorded: { ...store, writeAll }, names };
+}
+
+forEachEngine(
+  'a long log of one hook is looked through without a write, which others would wait for',
+  async (store) => {
+    await fillTestLog(store, { hookId: 1, rows: 3 * WINDOW_ROWS });
+    const { recorded, names } = recordWrites(store);
+    assert.equal(await replay(recorded, 1, 0, NOW), 0);
+    await restartWaiting(recorded, 1, NOW);
+    assert.deepEqual(names, ['endpoint_end_pause', 'endpoint_end_pause']);
+  },
+);
+
+forEachEngine('a replay finds what failed anywhere in a long log', async (store) => {
+  await fillTestLog(store, { hookId: 1, rows: 3 * WINDOW_ROWS });
+  const failed = [1, WINDOW_ROWS, WINDOW_ROWS + 1, 3 * WINDOW_ROWS];
+  for (const id of failed) await store.write(setStateSql, [id, 'dead', 3]);
+  assert.equal(await replay(store, 1, 0, NOW), failed.length);
+  for (const id of failed) assert.equal((await readDelivery(store, id)).state, 'pending');
+  await store.write(statement('test-fail-all', `UPDATE deliveries SET state = 'dead' WHERE hook_id = $1`), [1]);
+  assert.equal(await replay(store, 1, 0, NOW), 3 * WINDOW_ROWS);
 });

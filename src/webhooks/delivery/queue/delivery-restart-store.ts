@@ -6,6 +6,7 @@ import { type BoundStatement, type Row, type Statement, type Store, statement } 
 import { bindRows, multiRowStatement } from '../../../database/value-rows.ts';
 import { ORIGIN_RECONNECTED } from '../schedule/pause-reason.ts';
 import { IS_NEW, IS_REQUESTED, isReserved, LANE_NUMBERS, setRequested, setReserved } from './delivery-state.ts';
+import { type LogRange, listOldestFirst } from './log-windows-store.ts';
 
 // Of two reservations at once, one waits for the row and finds it reserved.
 const restartReservedSql: Statement<{ id: number }> = statement(
@@ -104,53 +105,106 @@ export async function restart(store: Store, key: DeliveryKey, nowMs: number): Pr
 }
 
 // The event of a test never happened, so a failed test is not sent again.
-const restartSomeSql: Statement<{ id: number }> = statement(
+const isFailed = `f.hook_id = $1 AND f.id >= $2 AND f.id < $3 AND f.created_at_ms >= $4
+  AND f.state IN ('dead', 'blocked', 'expired')
+  AND NOT EXISTS (SELECT 1 FROM delivery_contents c JOIN events e ON e.id = c.event_id
+                  WHERE c.delivery_id = f.id AND e.source = 'test')`;
+const findFailedSql: Statement<{ id: number }> = statement(
+  'delivery_find_failed',
+  `SELECT f.id FROM deliveries f WHERE ${isFailed} ORDER BY f.id LIMIT 1`,
+);
+const restartFailedSql: Statement<{ id: number }> = statement(
   'delivery_restart_some',
-  `UPDATE deliveries SET ${setRequested('$3')} WHERE hook_id = $1 AND id IN
-     (SELECT f.id FROM deliveries f WHERE f.hook_id = $1 AND f.id > $2 AND f.created_at_ms >= $4
-        AND f.state IN ('dead', 'blocked', 'expired')
-        AND NOT EXISTS (SELECT 1 FROM delivery_contents c JOIN events e ON e.id = c.event_id
-                        WHERE c.delivery_id = f.id AND e.source = 'test')
-      ORDER BY f.id LIMIT $5)
+  `UPDATE deliveries SET ${setRequested('$5')} WHERE hook_id = $1 AND id IN
+     (SELECT f.id FROM deliveries f WHERE ${isFailed} ORDER BY f.id LIMIT $6)
    RETURNING id`,
 );
 
-const REPLAY_PAGE = 500;
+const RESTARTED_AT_ONCE = 500;
 
-/** Sends deliveries again that failed for good since then, a page at a time; returns how many. */
+/** Sends deliveries again that failed for good since then; returns how many. */
 export async function replay(store: Store, hookId: number, sinceMs: number, nowMs: number): Promise<number> {
-  let count = 0;
-  for (let afterId = 0; ; ) {
-    const [rows = []] = await store.writeAll([
-      { statement: restartSomeSql, parameters: [hookId, afterId, nowMs, sinceMs, REPLAY_PAGE] },
-      { statement: endPauseSql, parameters: [hookId, nowMs] },
-    ]);
-    count += rows.length;
-    if (rows.length < REPLAY_PAGE) return count;
-    afterId = Math.max(...rows.map((row) => row.id as number));
-  }
+  return await restartAll(store, { hookId, nowMs }, ({ fromId, beforeId }) => {
+    const range = [hookId, fromId, beforeId, sinceMs];
+    return {
+      find: { statement: findFailedSql, parameters: range },
+      restart: { statement: restartFailedSql, parameters: [...range, nowMs, RESTARTED_AT_ONCE] },
+    };
+  });
 }
 
 // Retries that are not due yet, alone: what is due needs no more than the end of the pause, or is being sent; and a reserved
 // delivery is about to be attempted.
+const isWaiting = `w.hook_id = $1 AND w.id >= $2 AND w.id < $3 AND w.state = 'pending'
+  AND w.lane = ${LANE_NUMBERS.retry} AND w.attempts > w.schedule_from AND w.due_at_ms > $4`;
+const findWaitingSql: Statement<{ id: number }> = statement(
+  'delivery_find_waiting',
+  `SELECT w.id FROM deliveries w WHERE ${isWaiting} ORDER BY w.id LIMIT 1`,
+);
 const restartWaitingSql: Statement<{ id: number }> = statement(
   'delivery_restart_waiting',
-  `UPDATE deliveries SET ${setRequested('$3')} WHERE hook_id = $1 AND id IN
-     (SELECT w.id FROM deliveries w WHERE w.hook_id = $1 AND w.id > $2 AND w.state = 'pending'
-        AND w.lane = ${LANE_NUMBERS.retry} AND w.attempts > w.schedule_from AND w.due_at_ms > $3
-      ORDER BY w.id LIMIT $4)
+  `UPDATE deliveries SET ${setRequested('$4')} WHERE hook_id = $1 AND id IN
+     (SELECT w.id FROM deliveries w WHERE ${isWaiting} ORDER BY w.id LIMIT $5)
    RETURNING id`,
 );
 
-/** Makes the deliveries due that wait for a retry, a page at a time, and ends the pause. A held hook queue stays held. */
+/** Makes the deliveries due that wait for a retry, and ends the pause. A held hook queue stays held. */
 export async function restartWaiting(store: Store, hookId: number, nowMs: number): Promise<void> {
-  for (let afterId = 0; ; ) {
-    const [rows = []] = await store.writeAll([
-      { statement: restartWaitingSql, parameters: [hookId, afterId, nowMs, REPLAY_PAGE] },
-      { statement: endPauseSql, parameters: [hookId, nowMs] },
-    ]);
-    if (rows.length < REPLAY_PAGE) return;
-    afterId = Math.max(...rows.map((row) => row.id as number));
+  await restartAll(store, { hookId, nowMs }, ({ fromId, beforeId }) => {
+    const range = [hookId, fromId, beforeId, nowMs];
+    return {
+      find: { statement: findWaitingSql, parameters: range },
+      restart: { statement: restartWaitingSql, parameters: [...range, RESTARTED_AT_ONCE] },
+    };
+  });
+}
+
+/** For a part of the log. */
+interface RestartStatements {
+  /** The first that can be restarted. */
+  readonly find: BoundStatement;
+  /** A page of those that can be. */
+  readonly restart: BoundStatement;
+}
+
+interface Restart {
+  readonly hookId: number;
+  readonly nowMs: number;
+}
+
+type BindRestart = (range: LogRange) => RestartStatements;
+
+/** Goes through the log and ends the pause; returns how many were restarted. */
+async function restartAll(store: Store, restart: Restart, bind: BindRestart): Promise<number> {
+  let count = 0;
+  for await (const window of listOldestFirst(store, restart.hookId))
+    count += await restartWindow(store, { window, ...restart }, bind);
+  await store.writeAll([endPauseStatement(restart)]);
+  return count;
+}
+
+function endPauseStatement({ hookId, nowMs }: Restart): BoundStatement {
+  return { statement: endPauseSql, parameters: [hookId, nowMs] };
+}
+
+/**
+ * What can be restarted is looked for by a read: a write that looked through a long log would hold up the writes of all owners.
+ * Each row is looked at once, since what was restarted may have failed again already.
+ */
+async function restartWindow(
+  store: Store,
+  { window, ...restart }: Restart & { readonly window: LogRange },
+  bind: BindRestart,
+): Promise<number> {
+  let count = 0;
+  for (let fromId = window.fromId; ; ) {
+    const statements = bind({ ...window, fromId });
+    const found = await store.read(statements.find.statement, statements.find.parameters);
+    if (found.length === 0) return count;
+    const [rows = []] = await store.writeAll([statements.restart, endPauseStatement(restart)]);
+    count += rows.length;
+    if (rows.length < RESTARTED_AT_ONCE) return count;
+    fromId = Math.max(...rows.map((row) => row.id as number)) + 1;
   }
 }
 

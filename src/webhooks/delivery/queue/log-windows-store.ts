@@ -1,0 +1,65 @@
+/**
+ * The log of a hook, a window at a time. Few of its columns have an index, so a search looks at row after row, and a log may
+ * have millions. On SQLite reads run in the event loop, where the calls of all owners wait for them. So in each turn of the
+ * loop one search of the process reads one window.
+ */
+import { setImmediate as yieldToCalls } from 'node:timers/promises';
+import { type Store, statement } from '../../../database/store.ts';
+
+export const WINDOW_ROWS = 2_000;
+
+const rowBehindSql = statement<{ id: number }>(
+  'delivery_log_row_behind',
+  'SELECT id FROM deliveries WHERE hook_id = $1 AND id < $2 AND id >= $3 ORDER BY id DESC LIMIT 1 OFFSET $4',
+);
+const rowAheadSql = statement<{ id: number }>(
+  'delivery_log_row_ahead',
+  'SELECT id FROM deliveries WHERE hook_id = $1 AND id > $2 ORDER BY id LIMIT 1 OFFSET $3',
+);
+
+/** Ids from `fromId` to below `beforeId`. */
+export interface LogRange {
+  readonly hookId: number;
+  readonly fromId: number;
+  readonly beforeId: number;
+}
+
+/** The id of the row that is this many rows further back; undefined when the range has fewer. */
+export async function findRowBehind(
+  store: Store,
+  { hookId, fromId, beforeId }: LogRange,
+  rows: number,
+): Promise<number | undefined> {
+  const [row] = await store.read(rowBehindSql, [hookId, beforeId, fromId, rows]);
+  return row?.id;
+}
+
+/** The range in windows, the newest first. */
+export async function* listNewestFirst(store: Store, range: LogRange): AsyncGenerator<LogRange> {
+  for (let { beforeId } = range; ; ) {
+    await takeTurn();
+    const start = await findRowBehind(store, { ...range, beforeId }, WINDOW_ROWS);
+    yield { ...range, fromId: start ?? range.fromId, beforeId };
+    if (start === undefined) return;
+    beforeId = start;
+  }
+}
+
+/** The whole log in windows, the oldest first. */
+export async function* listOldestFirst(store: Store, hookId: number): AsyncGenerator<LogRange> {
+  for (let fromId = 0; ; ) {
+    await takeTurn();
+    const [row] = await store.read(rowAheadSql, [hookId, fromId - 1, WINDOW_ROWS]);
+    yield { hookId, fromId, beforeId: row?.id ?? Number.MAX_SAFE_INTEGER };
+    if (row === undefined) return;
+    fromId = row.id;
+  }
+}
+
+let lastTurn: Promise<void> = Promise.resolve();
+
+/** Resolves in a turn of the event loop that no other search has. */
+async function takeTurn(): Promise<void> {
+  lastTurn = lastTurn.then(() => yieldToCalls());
+  await lastTurn;
+}
