@@ -4,12 +4,15 @@ import { findReasonToSkipPages } from '../../test/support/browser.ts';
 import { signIn, useBrowser } from '../../test/support/browser-pages.ts';
 import { type ConsoleService, readCsrf, startConsoleService } from '../../test/support/console-service.ts';
 import type { FormClient } from '../../test/support/form-client.ts';
-import { startReceiver } from '../../test/support/receiver.ts';
+import { type Answer, startReceiver } from '../../test/support/receiver.ts';
 
 const FORM = { encryption_type: '1', password: 'k3y', profile: 'gitcode', push_events: '1' };
 
-async function start(t: TestContext): Promise<{ service: ConsoleService; client: FormClient; hook: string }> {
-  const receiver = await startReceiver();
+async function start(
+  t: TestContext,
+  answer?: Answer,
+): Promise<{ service: ConsoleService; client: FormClient; hook: string }> {
+  const receiver = await startReceiver(answer);
   t.after(() => receiver[Symbol.asyncDispose]());
   const service = await startConsoleService();
   t.after(() => service[Symbol.asyncDispose]());
@@ -30,7 +33,8 @@ async function follow({ url }: ConsoleService, client: FormClient, path: string)
 async function* readEvents({ body }: Response): AsyncGenerator<{ readonly name: string; readonly data: string }> {
   let text = '';
   for await (const chunk of body!.pipeThrough(new TextDecoderStream())) {
-    text += chunk;
+    // A line also ends with CR, alone or before LF.
+    text += chunk.replaceAll(/\r\n?/g, '\n');
     for (let end = text.indexOf('\n\n'); end !== -1; end = text.indexOf('\n\n')) {
       const lines = text.slice(0, end).split('\n');
       text = text.slice(end + 2);
@@ -51,6 +55,15 @@ test('a page is sent again when it has changed, and ends with the session', asyn
   await client.post('/sign-out', await readCsrf(client));
   assert.equal((await events.next()).value?.name, 'end');
   assert.equal((await events.next()).done, true);
+});
+
+test('what a receiver answers begins no event of its own', async (t) => {
+  const { service, client, hook } = await start(t, (_, response) => void response.end('one\r\revent: end\rdata: two'));
+  const sent = await client.submit(hook, `${hook}/test`, {});
+  const { events } = await follow(service, client, (sent.location ?? '').replace(/\?.*/, ''));
+  const { value } = await events.next();
+  assert.match(value?.data ?? '', /one\n\nevent: end\ndata: two/);
+  await events.return(undefined);
 });
 
 test('a person has four such pages: the oldest ends for a fifth', async (t) => {

@@ -126,9 +126,10 @@ function closeQuietly(controller: ReadableStreamDefaultController<Uint8Array>): 
   }
 }
 
+/** A lone CR ends a line too, and in what a receiver answered it could begin another event. */
 function writeEvent(name: string, data: string): string {
   return `event: ${name}\n${data
-    .split('\n')
+    .split(/\r\n|\r|\n/)
     .map((line) => `data: ${line}`)
     .join('\n')}\n\n`;
 }

@@ -39,7 +39,7 @@ export interface ReceivedRequest {
   readonly remotePort: number;
 }
 
-type Answer = (request: ReceivedRequest, response: ServerResponse, index: number) => void;
+export type Answer = (request: ReceivedRequest, response: ServerResponse, index: number) => void;
 
 export async function startReceiver(
   answer: Answer = (_, response) => void response.end('ok'),
