@@ -6,13 +6,21 @@ import ipaddr from 'ipaddr.js';
 
 const ALLOWED_RANGES = ['unicast', 'private', 'loopback', 'uniqueLocal', 'carrierGradeNat'];
 
-/** Where clouds give a machine its credentials, when it is not in the link-local range. */
-const METADATA_ADDRESSES = ['100.100.100.200', '168.63.129.16', 'fd00:ec2::254', 'fd20:ce::254'].map((text) =>
-  ipaddr.parse(text).toString(),
-);
+/** Where clouds give a machine or a pod its credentials, when it is not in the link-local range. */
+const METADATA_RANGES = [
+  '100.100.100.200/32', // Alibaba Cloud
+  '168.63.129.16/32', // Azure
+  'fd00:ec2::/32', // AWS: machines at ::254, pods of EKS at ::23
+  'fd20:ce::254/128', // Google Cloud
+  'fd00:42::42/128', // Scaleway
+].map((range) => ipaddr.parseCIDR(range));
 
 export function isScrapeAddress(text: string): boolean {
   if (!ipaddr.isValid(text)) return false;
   const address = ipaddr.process(text);
-  return ALLOWED_RANGES.includes(address.range()) && !METADATA_ADDRESSES.includes(address.toString());
+  return ALLOWED_RANGES.includes(address.range()) && !METADATA_RANGES.some((range) => isWithin(address, range));
+}
+
+function isWithin(address: ipaddr.IPv4 | ipaddr.IPv6, [range, bits]: [ipaddr.IPv4 | ipaddr.IPv6, number]): boolean {
+  return address.kind() === range.kind() && address.match([range, bits] as never);
 }
