@@ -1,4 +1,4 @@
-/** A new password. It raises the person's credential generation, which ends what was made before it (credential-condition-store.ts). */
+/** A new password. It raises the person's credential generation, which ends what was made before it (credential-validity-store.ts). */
 import { type BoundStatement, type Procedure, procedure, statement } from '../../database/store.ts';
 
 const setPasswordSql = statement<{ id: string }>(

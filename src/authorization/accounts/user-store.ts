@@ -19,7 +19,7 @@ export interface User {
   readonly isAdmin: boolean;
   readonly createdAtMs: number;
   readonly disabledAtMs: number | null;
-  /** Raised when everything that was made for the person before has to end (credential-condition-store.ts). */
+  /** Raised when everything that was made for the person before has to end (credential-validity-store.ts). */
   readonly credentialGeneration: number;
   /** When the password was last set; null for a person without one (who signs in elsewhere or by passkey). */
   readonly passwordChangedAtMs: number | null;

@@ -1,17 +1,17 @@
 /**
  * Tokens that end with something else, for the metrics. Nothing marks them: each use checks the condition of its credential
- * (credential-condition-store.ts). So those that are valid are counted just before the change that ends them.
+ * (credential-validity-store.ts). So those that are valid are counted just before the change that ends them.
  */
 import { type Store, statement } from '../../database/store.ts';
 import type { World } from '../../world.ts';
-import { joinCondition, meetsCondition } from '../accounts/credential-condition-store.ts';
+import { isStillValid, joinPersonAndConsent } from '../accounts/credential-validity-store.ts';
 import type { CountToken, EndReason } from './token-metrics.ts';
 
 const liveFamiliesSql = statement<{ count: number }>(
   'count-live-families',
-  `SELECT COUNT(*) AS count FROM token_families f ${joinCondition('f')}
+  `SELECT COUNT(*) AS count FROM token_families f ${joinPersonAndConsent('f')}
    WHERE f.user_id = $1 AND ($2 = '' OR f.client_id = $2) AND f.revoked_at_ms IS NULL AND f.expires_at_ms > $3
-     AND ${meetsCondition('f')}`,
+     AND ${isStillValid('f')}`,
 );
 const livePersonalTokensSql = statement<{ count: number }>(
   'count-live-personal-tokens',

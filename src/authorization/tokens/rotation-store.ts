@@ -7,7 +7,7 @@
  *    (RFC 9700 §4.14.2).
  */
 import { type Procedure, procedure, statement, type Transaction } from '../../database/store.ts';
-import { joinCondition, meetsCondition } from '../accounts/credential-condition-store.ts';
+import { isStillValid, joinPersonAndConsent } from '../accounts/credential-validity-store.ts';
 import { insertAccessSql, insertRefreshSql, type NewToken, revokeFamily } from './token-store.ts';
 
 export interface Rotation {
@@ -52,8 +52,8 @@ const liveRefreshSql = statement<RefreshRow>(
    FROM refresh_tokens r
    JOIN token_families f ON f.family_id = r.family_id
    JOIN applications a ON a.client_id = f.client_id
-   ${joinCondition('f')}
-   WHERE r.token_hash = $1 AND f.revoked_at_ms IS NULL AND a.disabled_at_ms IS NULL AND ${meetsCondition('f')}`,
+   ${joinPersonAndConsent('f')}
+   WHERE r.token_hash = $1 AND f.revoked_at_ms IS NULL AND a.disabled_at_ms IS NULL AND ${isStillValid('f')}`,
 );
 const markRotatedSql = statement<{ family_id: string }>(
   'mark-refresh-token-rotated',

@@ -12,14 +12,14 @@ import {
   type Transaction,
 } from '../../database/store.ts';
 import { auditStatement } from '../accounts/audit-store.ts';
-import { joinCondition, meetsCondition } from '../accounts/credential-condition-store.ts';
+import { isStillValid, joinPersonAndConsent } from '../accounts/credential-validity-store.ts';
 
 export interface NewToken {
   readonly hash: Uint8Array;
   readonly expiresAtMs: number;
 }
 
-/** Whose the tokens are, and the condition under which they are valid (credential-condition-store.ts). */
+/** Whose the tokens are, and the condition under which they are valid (credential-validity-store.ts). */
 export interface PersonOrigin {
   readonly userId: string;
   readonly credentialGeneration: number;
@@ -176,9 +176,9 @@ const liveAccessSql = statement<LiveTokenRow>(
    FROM access_tokens t
    JOIN token_families f ON f.family_id = t.family_id
    JOIN applications a ON a.client_id = f.client_id
-   ${joinCondition('f', 'LEFT')}
+   ${joinPersonAndConsent('f', 'LEFT')}
    WHERE t.token_hash = $1 AND t.revoked_at_ms IS NULL AND f.revoked_at_ms IS NULL
-     AND a.disabled_at_ms IS NULL AND (f.user_id IS NULL OR (u.id IS NOT NULL AND ${meetsCondition('f')}))`,
+     AND a.disabled_at_ms IS NULL AND (f.user_id IS NULL OR (u.id IS NOT NULL AND ${isStillValid('f')}))`,
 );
 const unusedRefreshSql = statement<LiveTokenRow>(
   'unused-refresh-token',
@@ -186,9 +186,9 @@ const unusedRefreshSql = statement<LiveTokenRow>(
    FROM refresh_tokens r
    JOIN token_families f ON f.family_id = r.family_id
    JOIN applications a ON a.client_id = f.client_id
-   ${joinCondition('f')}
+   ${joinPersonAndConsent('f')}
    WHERE r.token_hash = $1 AND r.rotated_at_ms IS NULL AND f.revoked_at_ms IS NULL
-     AND a.disabled_at_ms IS NULL AND ${meetsCondition('f')}`,
+     AND a.disabled_at_ms IS NULL AND ${isStillValid('f')}`,
 );
 
 export async function findLiveToken(

@@ -1,7 +1,7 @@
 /** Authorization codes. A code is redeemed by one conditional UPDATE, in the transaction that makes its tokens. */
 import { type BoundStatement, type Procedure, procedure, type Store, statement } from '../../../database/store.ts';
 import { MAX_SKEW_MS } from '../../../steady-clock.ts';
-import { existsCondition } from '../../accounts/credential-condition-store.ts';
+import { existsStillValid } from '../../accounts/credential-validity-store.ts';
 import { insertFamilyStatements, type NewTokens, type PersonOrigin, revokeFamily } from '../../tokens/token-store.ts';
 import { type ConsentDecision, saveConsentIn } from './consent-store.ts';
 
@@ -67,7 +67,7 @@ const redeemSql = statement<{
   'redeem-code',
   `UPDATE authorization_codes SET redeemed_at_ms = $2, family_id = $3
    WHERE code_hash = $1 AND redeemed_at_ms IS NULL AND expires_at_ms > $2 AND issued_at_ms <= $2 + ${MAX_SKEW_MS} AND failed_attempts < ${MAX_FAILED_ATTEMPTS}
-     AND ${existsCondition('authorization_codes')}
+     AND ${existsStillValid('authorization_codes')}
    RETURNING user_id, user_epoch, grant_id, scope, auth_time_ms`,
 );
 const familyOfCodeSql = statement<{ family_id: string }>(

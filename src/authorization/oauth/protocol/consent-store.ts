@@ -62,7 +62,7 @@ export interface AuthorizedApplication {
 /** What a user allows an application at the moment. */
 export interface Consent {
   readonly scopes: readonly Scope[];
-  /** Codes and tokens name it, and die when it is gone (credential-condition-store.ts). */
+  /** Codes and tokens name it, and die when it is gone (credential-validity-store.ts). */
   readonly consentId: string;
 }
 

@@ -2,7 +2,7 @@
 import { type BoundStatement, type Procedure, procedure, type Store, statement } from '../../../database/store.ts';
 import { MAX_SKEW_MS } from '../../../steady-clock.ts';
 import { auditStatement } from '../../accounts/audit-store.ts';
-import { existsCondition } from '../../accounts/credential-condition-store.ts';
+import { existsStillValid } from '../../accounts/credential-validity-store.ts';
 import { formatScope } from '../../applications/scope.ts';
 import { insertFamilyStatements, type NewTokens } from '../../tokens/token-store.ts';
 import { type ConsentDecision, saveConsentIn } from './consent-store.ts';
@@ -147,7 +147,7 @@ const notePollSql = statement(
 const redeemDeviceSql = statement<{ user_id: string; user_epoch: number; grant_id: string }>(
   'redeem-device',
   `UPDATE device_codes SET state = 'redeemed', family_id = $2 WHERE device_hash = $1 AND state = 'approved'
-     AND ${existsCondition('device_codes')}
+     AND ${existsStillValid('device_codes')}
    RETURNING user_id, user_epoch, grant_id`,
 );
 /** RFC 8628 §3.5. */
