@@ -30,7 +30,7 @@ import { createDeliveryMinutes } from './delivery/statistics/delivery-minutes-wo
 import { createDeliverySweeper } from './delivery/worker/delivery-sweeper.ts';
 import { createDeliveryWorker } from './delivery/worker/delivery-worker.ts';
 import { createEventSweeper } from './intake/event-sweeper-worker.ts';
-import { createHookAdmin, type HookAdmin } from './management/hook-admin.ts';
+import { type ConsoleHooks, createConsoleHooks } from './management/console-hooks.ts';
 import { createHookNotices } from './management/hook-notices.ts';
 import { createManagement } from './management/management.ts';
 import { createNoticePublisher } from './management/notice-events.ts';
@@ -53,7 +53,7 @@ export interface WebhooksArea extends Area {
   readonly routes: readonly RouteMount[];
   readonly workers: readonly Worker[];
   /** What the routes work with, for pages that show and change the same. */
-  readonly admin: HookAdmin;
+  readonly admin: ConsoleHooks;
   /** Notices to owners of webhooks; `pagesUrl` is where the pages are. */
   readonly createNotices: (pagesUrl: string) => NoticeSource;
   /** Publishes notices to the webhooks of a repository; undefined when no repository is set. */
@@ -116,7 +116,7 @@ export function createWebhooksArea(dependencies: WebhooksDependencies): Webhooks
       createDeliverySweeper({ store, world, log, metrics }),
       createEventSweeper({ store, world, log, metrics }),
     ],
-    admin: createHookAdmin(managed),
+    admin: createConsoleHooks(managed),
     createNotices: (pagesUrl) => createHookNotices(store, { pagesUrl, noticeRepository }),
     publishNotice: noticeRepository === undefined ? undefined : createNoticePublisher(management, noticeRepository),
   };

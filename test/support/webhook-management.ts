@@ -17,7 +17,7 @@ import { createDeliveryRoutes } from '../../src/webhooks/api/delivery-routes.ts'
 import { createEventRoutes } from '../../src/webhooks/api/event-routes.ts';
 import { createHookRoutes } from '../../src/webhooks/api/hook-routes.ts';
 import { createRepositoryRoutes } from '../../src/webhooks/api/repository-routes.ts';
-import { createHookAdmin, type HookAdmin } from '../../src/webhooks/management/hook-admin.ts';
+import { type ConsoleHooks, createConsoleHooks } from '../../src/webhooks/management/console-hooks.ts';
 import {
   createManagement,
   type Management,
@@ -35,7 +35,7 @@ export interface ManagementServer {
   readonly url: string;
   readonly management: Management;
   /** What the console works with. */
-  readonly admin: HookAdmin;
+  readonly admin: ConsoleHooks;
   /** Ids of the deliveries that were attempted for the tests endpoint. */
   readonly attempts: number[];
   call(method: string, path: string, options?: CallOptions): Promise<Answer>;
@@ -119,7 +119,7 @@ export async function startManagement(
   return {
     url: http.url,
     management,
-    admin: createHookAdmin(sending),
+    admin: createConsoleHooks(sending),
     attempts,
     call: (method, path, options = {}) => call(`${http.url}/api/v5${path}`, method, options),
     [Symbol.asyncDispose]: () => http.drain(0),

@@ -1,6 +1,6 @@
 /**
  * What the webhook pages may read and do for the person who is signed in. `HookAdmin` opens a repository, that opens a hook, and a
- * hook reads its deliveries. `src/webhooks/management/hook-admin.ts` implements it with the functions of the API.
+ * hook reads its deliveries. `src/webhooks/management/console-hooks.ts` implements it with the functions of the API.
  */
 
 import type { Caller } from '../frame/console.ts';

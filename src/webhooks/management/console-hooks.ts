@@ -44,9 +44,9 @@ type Caller = Pick<Identity, 'userId' | 'login' | 'isAdmin'> & Pick<Actor, 'addr
 const LISTED_REPOSITORIES = 50;
 const KEY_BYTES = 32;
 
-export type HookAdmin = ReturnType<typeof createHookAdmin>;
+export type ConsoleHooks = ReturnType<typeof createConsoleHooks>;
 
-export function createHookAdmin(dependencies: SendingDependencies) {
+export function createConsoleHooks(dependencies: SendingDependencies) {
   return {
     /** The overview: of all webhooks for an administrator of the service, of their own webhooks for others. */
     readOverview: (caller: Caller) => readWebhookOverview(dependencies, caller),
