@@ -35,7 +35,7 @@ import { createObservationSink, type LearningSink } from './observations/observa
 import { createRequestSweeper } from './observations/request-sweeper.ts';
 import { createSampleKeeper } from './observations/sample-keeper.ts';
 import { createPredictor, type SwappablePredictor } from './online/predictor.ts';
-import { createModelAdmin, type ModelAdmin, type ModelAdminDependencies } from './registry/model-admin.ts';
+import { type ConsoleModels, type ConsoleModelsDependencies, createConsoleModels } from './registry/console-models.ts';
 import { createModelLoader } from './registry/model-loader.ts';
 import type { ScrapedServerView } from './scraper/scraped-loads.ts';
 import { createScraper, type Scraper } from './scraper/scraper.ts';
@@ -56,7 +56,7 @@ export interface PredictionDependencies {
   readonly auditChange: AuditChange;
 }
 
-interface PredictionAdmin extends ModelAdmin {
+interface PredictionAdmin extends ConsoleModels {
   /** Undefined when no servers are scraped. */
   readonly listScrapedServers: () => readonly ScrapedServerView[] | undefined;
   readonly findCapacity: FindCapacityPage;
@@ -176,14 +176,14 @@ function openSpanQueue({ store, world, log, metrics, config }: PredictionDepende
 }
 
 function createPredictionAdmin(
-  dependencies: ModelAdminDependencies,
+  dependencies: ConsoleModelsDependencies,
   scraper: Scraper | undefined,
   ask: AskCapacity,
 ): PredictionAdmin {
   const { world } = dependencies;
   const readUnderWay = (server: string) => scraper?.loads.readUnderWay(server, world.monotonicMs());
   return {
-    ...createModelAdmin(dependencies),
+    ...createConsoleModels(dependencies),
     listScrapedServers: () => scraper?.loads.listServers(world.monotonicMs()),
     findCapacity: createCapacityAdmin({ world, ask, readUnderWay }),
   };

@@ -181,7 +181,7 @@ const refusals: [title: string, path: string, request: RequestInit, status: numb
   ['a caller behind a proxy, without a token', '/status', { headers: { 'X-Forwarded-For': '10.0.0.1' } }, 401],
 ];
 for (const [title, path, request, status] of refusals)
-  test(`${title} is refused in the shape of the wire`, async () => {
+  test(`${title} is refused in the shape of llm-d`, async () => {
     const response = await fetch(url + path, request);
     assert.equal(response.status, status);
     assert.equal(typeof ((await response.json()) as { detail: string }).detail, 'string');

@@ -4,7 +4,7 @@ import type { GrpcService } from '../../grpc/call/service.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import type { World } from '../../world.ts';
 import { createPredictColumns, type PredictColumns, type PredictedColumns, type Predictor } from '../schema/columns.ts';
-import { isUsableNumber } from '../schema/input-fields.ts';
+import { omitUnusableInputs } from './omit-unusable-inputs.ts';
 import { MAX_INPUTS, type PredictSummary } from './predict-call.ts';
 import { PredictRequestDecoder } from './predict-codec-request.ts';
 import { PredictResponseEncoder } from './predict-codec-response.ts';
@@ -20,7 +20,7 @@ export interface PredictionServiceDependencies {
   readonly world: Pick<World, 'monotonicMs'>;
 }
 
-/** The second is that of hermes-router, whose messages have the same fields, numbers and types. */
+/** The second is that of another gateway, hermes-router (docs/how-to/connect.md), whose messages have the same fields, numbers and types. */
 export const PREDICTION_SERVICE_NAMES = ['prediction.v1.PredictionService', 'hermes.prediction.v1.PredictionService'];
 
 /** `Predict` in each of its encodings, over the same handler. Synchronous: one call is over before the next begins. */
@@ -79,37 +79,9 @@ function answer(
   if (unknownModel === 'reject' && !predictor.hasModel(targetModel))
     throw new Failure('not_found', `Cannot predict: nothing was learned yet about target_model "${targetModel}"`);
   fillLoad?.(call.columns);
-  const omittedInputs = omitUnusableRows(call.columns);
+  const omittedInputs = omitUnusableInputs(call.columns);
   const modelVersion = predictor.predict(targetModel, call.columns, call.predicted);
   return { targetModel, modelVersion, omittedInputs } satisfies PredictSummary;
-}
-
-/** Leaves out the rows with a number that no server can have, keeps the order of the others; returns how many left. */
-function omitUnusableRows(columns: PredictColumns): number {
-  const { count, metrics } = columns;
-  // Column by column: nearly all calls have nothing to omit, and a loop over one array takes the least time.
-  if (metrics.every((column) => isUsableColumn(column, count))) return 0;
-  let kept = 0;
-  for (let row = 0; row < count; row++) {
-    if (!metrics.every((column) => isUsableNumber(column[row]!))) continue;
-    if (kept !== row) moveRow(columns, row, kept);
-    kept += 1;
-  }
-  columns.count = kept;
-  return count - kept;
-}
-
-function isUsableColumn(column: Float64Array, count: number): boolean {
-  for (let row = 0; row < count; row++) if (!isUsableNumber(column[row]!)) return false;
-  return true;
-}
-
-function moveRow(columns: PredictColumns, from: number, to: number): void {
-  for (const column of columns.metrics) column[to] = column[from]!;
-  columns.inputId[to] = columns.inputId[from]!;
-  columns.podType[to] = columns.podType[from]!;
-  columns.serverIpStart[to] = columns.serverIpStart[from]!;
-  columns.serverIpLength[to] = columns.serverIpLength[from]!;
 }
 
 /** `trivet_predict_duration_seconds`, without labels: they would cost more than the rest of the measurement. */

@@ -16,8 +16,8 @@ const OWN_FIELDS = [
 ];
 /** Fields of our messages that say which request it was, and nothing about its times. */
 const TOLERATED_FIELDS = ['input_id', 'request_id', 'output_tokens'];
-/** Names of our fields in a row of llm-d. */
-const REPLACED = new Map([
+/** The fields that llm-d's training rows call otherwise: by our name, those of llm-d. Several add up to ours. */
+const LLM_D_NAMES: ReadonlyMap<string, readonly string[]> = new Map([
   ['ttft_millis', ['actual_ttft_ms']],
   ['tpot_millis', ['actual_tpot_ms']],
   ['kv_cache_usage', ['kv_cache_percentage']],
@@ -25,7 +25,7 @@ const REPLACED = new Map([
 ]);
 const FIELDS: Readonly<Record<FieldNames, ReadonlySet<string>>> = {
   trivet: new Set([...OWN_FIELDS, ...TOLERATED_FIELDS]),
-  'llm-d': new Set([...OWN_FIELDS.flatMap((name) => REPLACED.get(name) ?? [name]), ...TOLERATED_FIELDS]),
+  'llm-d': new Set([...OWN_FIELDS.flatMap((name) => LLM_D_NAMES.get(name) ?? [name]), ...TOLERATED_FIELDS]),
 };
 
 /** The fields that a row may have, by our names. */
@@ -37,6 +37,19 @@ const OWN_NAME_OF_CAMEL = new Map(
     .map((name) => [name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()), name] as const)
     .filter(([camel, name]) => camel !== name),
 );
+
+/** The names that a field of ours has in a record with such names. */
+export function listGivenNames(ownName: string, names: FieldNames): readonly string[] {
+  return (names === 'llm-d' ? LLM_D_NAMES.get(ownName) : undefined) ?? [ownName];
+}
+
+/** A text about fields of ours, with the names of the record instead. */
+export function renameFields(text: string, names: FieldNames): string {
+  if (names === 'trivet') return text;
+  let renamed = text;
+  for (const [ownName, given] of LLM_D_NAMES) renamed = renamed.replaceAll(ownName, given.join(' + '));
+  return renamed;
+}
 
 /** What was sent to ReportBatch as a whole observation, or to Predict as an input, reads like a row. */
 export function toOwnNames(record: RawRecord): RawRecord {
@@ -66,8 +79,9 @@ export function hasInputFields(record: RawRecord): boolean {
 
 const NOT_OF_INPUT = new Set(['at', 'timestamp', 'target_model', 'ttft_millis', 'tpot_millis', ...TOLERATED_FIELDS]);
 
-const LLM_D_FIELDS = ['actual_ttft_ms', 'actual_tpot_ms', 'kv_cache_percentage'];
+/** A record with one of these is of llm-d. The counts of tokens in flight alone do not decide. */
+const NAMES_OF_LLM_D_ALONE = ['ttft_millis', 'tpot_millis', 'kv_cache_usage'].flatMap((name) => LLM_D_NAMES.get(name)!);
 
 export function detectFieldNames(record: RawRecord): FieldNames {
-  return LLM_D_FIELDS.some((name) => name in record) ? 'llm-d' : 'trivet';
+  return NAMES_OF_LLM_D_ALONE.some((name) => name in record) ? 'llm-d' : 'trivet';
 }

@@ -1,28 +1,28 @@
 /** One record of any source, by the field names it carries: ours, or those of llm-d's training rows. */
 
 import { findTextFault } from '../../database/storable-text.ts';
-import { fillMetrics, type MetricName } from '../schema/input-fields.ts';
+import { fillMetrics } from '../schema/input-fields.ts';
 import { findInputMistake, findMistake, type Observation } from '../schema/observation.ts';
 import type { ObservedInput } from '../schema/observation-event.ts';
-import { detectFieldNames, type FieldNames, type RawRecord } from './field-names.ts';
+import { detectFieldNames, type FieldNames, listGivenNames, type RawRecord, renameFields } from './field-names.ts';
 
 /** A usable row, or the reason why it cannot be used. */
 export type ParsedRecord = { readonly observation: Observation } | { readonly refusal: string };
 
 /** `targetModel` stands in where the record names none. */
 export function parseRecord(record: RawRecord, names: FieldNames | undefined, targetModel: string): ParsedRecord {
-  const llmD = (names ?? detectFieldNames(record)) === 'llm-d';
+  const given = names ?? detectFieldNames(record);
   const { number, text, problems } = openFields(record);
   const observation: Observation = {
     targetModel: text('target_model') || targetModel,
-    input: parseInput({ number, text }, llmD),
+    input: parseInput({ number, text }, given),
     atMs: parseAt(record.at ?? record.timestamp, problems),
-    ttftMs: llmD ? presentTime(number('actual_ttft_ms')) : number('ttft_millis'),
-    tpotMs: llmD ? presentTime(number('actual_tpot_ms')) : number('tpot_millis'),
+    ttftMs: parseDuration(number, 'ttft_millis', given),
+    tpotMs: parseDuration(number, 'tpot_millis', given),
     outputTokens: number('output_tokens'),
   };
   const mistake = problems[0] ?? findMistake(observation) ?? findMissing(record);
-  return mistake === undefined ? { observation } : { refusal: llmD ? toLlmDWords(mistake) : mistake };
+  return mistake === undefined ? { observation } : { refusal: renameFields(mistake, given) };
 }
 
 /** A row says how long its prompt was; when it does not, the name is most likely misspelt, and 0 would teach nonsense. */
@@ -36,9 +36,9 @@ export function parseInputRecord(
   names: FieldNames,
 ): { readonly input: ObservedInput } | { readonly refusal: string } {
   const { number, text, problems } = openFields(record);
-  const input = parseInput({ number, text }, names === 'llm-d');
+  const input = parseInput({ number, text }, names);
   const mistake = problems[0] ?? findInputMistake(input);
-  return mistake === undefined ? { input } : { refusal: names === 'llm-d' ? toLlmDWords(mistake) : mistake };
+  return mistake === undefined ? { input } : { refusal: renameFields(mistake, names) };
 }
 
 interface Fields {
@@ -76,23 +76,27 @@ function isNumeric(value: unknown): value is number | bigint {
   return typeof value === 'number' || typeof value === 'bigint';
 }
 
-function parseInput({ number, text }: Pick<Fields, 'number' | 'text'>, llmD: boolean): ObservedInput {
-  const read = (name: MetricName): number | undefined => {
-    if (!llmD) return number(name);
-    if (name === 'kv_cache_usage') return number('kv_cache_percentage');
-    if (name !== 'inflight_tokens') return number(name);
-    return (number('prefill_tokens_in_flight') ?? 0) + (number('decode_tokens_in_flight') ?? 0);
-  };
+function parseInput({ number, text }: Pick<Fields, 'number' | 'text'>, names: FieldNames): ObservedInput {
   return {
     podType: text('pod_type'),
-    ...fillMetrics(({ name }) => read(name) ?? 0),
+    ...fillMetrics(({ name }) => sum(listGivenNames(name, names).map((given) => number(given) ?? 0))),
     serverIp: text('server_ip'),
   };
 }
 
-/** llm-d writes 0 for a time that was not observed. */
-function presentTime(value: number | undefined): number | undefined {
-  return value === 0 ? undefined : value;
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
+}
+
+/** Undefined for a time that was not observed. llm-d writes 0 for one. */
+function parseDuration(
+  number: Fields['number'],
+  name: 'ttft_millis' | 'tpot_millis',
+  names: FieldNames,
+): number | undefined {
+  const [given = name] = listGivenNames(name, names);
+  const value = number(given);
+  return names === 'llm-d' && value === 0 ? undefined : value;
 }
 
 /** Undefined when absent, NaN when it is no number. Texts come from CSV, big integers from Parquet. */
@@ -128,12 +132,4 @@ function parseTime(text: string, problems: string[]): number | undefined {
   if (atMs >= 0) return atMs;
   problems.push('at must be an ISO 8601 time or milliseconds since the epoch');
   return undefined;
-}
-
-function toLlmDWords(mistake: string): string {
-  return mistake
-    .replaceAll('ttft_millis', 'actual_ttft_ms')
-    .replaceAll('tpot_millis', 'actual_tpot_ms')
-    .replaceAll('kv_cache_usage', 'kv_cache_percentage')
-    .replaceAll('inflight_tokens', 'prefill_tokens_in_flight + decode_tokens_in_flight');
 }

@@ -1,7 +1,7 @@
 import type { ObservedInput } from '../schema/observation-event.ts';
 import type { PredictionRow } from './read-rows.ts';
 
-/** A row in our own words. The wire counts the tokens of both phases apart; a server works on all of them. */
+/** A row in our own words. llm-d counts the tokens of both phases apart; a server works on all of them. */
 export function toInput(row: PredictionRow): ObservedInput {
   return {
     podType: row.podType,

@@ -1,4 +1,4 @@
-/** Predictions as the wire writes them: the fields of an item in their order, built as text because calls are many. */
+/** Predictions as JSON of llm-d's interface: the fields of an item in their order, built as text because calls are many. */
 
 /** The statistic of answered times that the operator chose: a quantile, or the mean. */
 export interface Objective {

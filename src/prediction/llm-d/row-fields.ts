@@ -54,7 +54,7 @@ const LOAD_FIELDS = {
   decodeTokensInFlight: count('decode_tokens_in_flight', 0),
   encoderInputSize: count('encoder_input_size', 0),
   encoderMatchedSize: count('encoder_matched_size', 0),
-  /** Ours: the wire names no server. */
+  /** Ours: llm-d's interface names no server. */
   endpoint: text('endpoint'),
 } as const;
 

@@ -1,7 +1,7 @@
 /**
  * Training rows become samples, a whole batch in one transaction or none of it.
  *
- * The wire calls two different times "actual_ttft_ms": the time to the first token, and, from a client that does not
+ * llm-d's interface calls two different times "actual_ttft_ms": the time to the first token, and, from a client that does not
  * stream, the end-to-end time. No row says which it is; only a client that streams ever sends TPOT rows. So a row without
  * TPOT is held until a TPOT row follows it: then it is a time to the first token. When none has followed many rows for a
  * while, they are end-to-end times, and belong to a target model of their own.

@@ -68,13 +68,13 @@ function describeSlot(podType: string | null, slot: SlotModels, forestBytes: num
 
 function describeTarget(target: PredictionTarget, model: TargetModel): TargetHeader {
   const names = listTermNames(target);
-  const { servers, kinds, podTypes } = model.offsets;
+  const { servers, serverNames, podTypes } = model.offsets;
   return {
     rows: model.rows,
     ...(servers.size > 0 && {
       levels: {
         servers: Object.fromEntries(servers),
-        kinds: Object.fromEntries(kinds),
+        kinds: Object.fromEntries(serverNames),
         podTypes: Object.fromEntries(podTypes),
       },
     }),
@@ -253,7 +253,7 @@ function restoreOffsets(header: TargetHeader | undefined): ServerOffsets {
   const { servers, kinds, podTypes } = levels;
   return {
     servers: new Map(Object.entries(servers)),
-    kinds: new Map(Object.entries(kinds ?? {})),
+    serverNames: new Map(Object.entries(kinds ?? {})),
     podTypes: new Map(Object.entries(podTypes)),
   };
 }

@@ -9,14 +9,14 @@ import type { LearningParameters } from './model.ts';
 export const MAX_POD_TYPE_MODELS = 64;
 /** Calibrations have 8 buckets; each answer looks through them. */
 const MAX_BUCKETS = 64;
-/** Pod type, kind and server add up to no more, as clamped times are at most e^25 apart; its exponential is finite. */
+/** Pod type, server name and server add up to no more, as clamped times are at most e^25 apart; its exponential is finite. */
 const MAX_LOG = 200;
 
 const count = z.int().min(0);
 const finite = z.number();
 const notNegative = finite.min(0);
 
-/** By hand: a schema of each of many thousand servers would hold up the calls that are answered meanwhile. */
+/** Offsets by the name of their owner. Checked by hand: a schema of each of many thousand servers would hold up the calls that are answered meanwhile. */
 const levels = z.custom<Readonly<Record<string, number>>>(
   (value) =>
     typeof value === 'object' &&
@@ -68,7 +68,10 @@ const imported = z.object({
 
 const target = z.object({
   rows: count,
-  /** Logarithms of factors; absent where every server has factor 1. `kinds` is absent in models of an earlier program. */
+  /**
+   * Offsets (`server-offsets.ts`), which the file calls levels: logarithms of factors, absent where every server has factor 1.
+   * `kinds` are those by server name, absent in models of an earlier program.
+   */
   levels: z.object({ servers: levels, kinds: levels.optional(), podTypes: levels }).optional(),
   physics: z.object({ coefficients: z.record(z.string(), notNegative), floorMs: finite.positive() }),
   hasForest: z.boolean(),

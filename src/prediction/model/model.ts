@@ -65,6 +65,7 @@ export interface LatencyModel {
 
 export const PRIOR_ID = 'prior@1';
 
+/** Its slots are empty, so each is answered by `createTargetPrior`. The numbers of the prior are in `physics/terms.ts`. */
 export function createPriorModel(): LatencyModel {
   return { id: PRIOR_ID, statistic: 'p50', slots: new Map(), whole: {} };
 }

@@ -14,23 +14,27 @@ import { median } from './calibration.ts';
 export interface ServerOffsets {
   /** By `server_ip`. */
   readonly servers: ReadonlyMap<string, number>;
-  /** By the last part of a `server_ip` like `run/server`, where several servers share one. */
-  readonly kinds: ReadonlyMap<string, number>;
+  /** By the last part of a `server_ip` like `run/server`, where several servers share it. Model files call them `kinds`. */
+  readonly serverNames: ReadonlyMap<string, number>;
   readonly podTypes: ReadonlyMap<string, number>;
 }
 
-export const NO_OFFSETS: ServerOffsets = { servers: new Map(), kinds: new Map(), podTypes: new Map() };
+export const NO_OFFSETS: ServerOffsets = { servers: new Map(), serverNames: new Map(), podTypes: new Map() };
 
 /** The factor by which a row's prediction is multiplied, as a logarithm. */
-export function readServerOffset({ servers, kinds, podTypes }: ServerOffsets, server: string, podType: string): number {
-  return servers.get(server) ?? kinds.get(kindOf(server)) ?? podTypes.get(normalizePodType(podType)) ?? 0;
+export function readServerOffset(
+  { servers, serverNames, podTypes }: ServerOffsets,
+  server: string,
+  podType: string,
+): number {
+  return servers.get(server) ?? serverNames.get(nameOf(server)) ?? podTypes.get(normalizePodType(podType)) ?? 0;
 }
 
 /**
  * A server of a recording is called `run/server`, and one of the same name in another recording is most likely of the
- * same kind. Of names without a slash, each is its own.
+ * same kind. A `server_ip` without a slash is a name of its own.
  */
-function kindOf(server: string): string {
+function nameOf(server: string): string {
   return server.slice(server.lastIndexOf('/') + 1);
 }
 
@@ -137,34 +141,34 @@ function logRatios(physics: PhysicsModel, { table, observed }: ObservedRows): Fl
   return predicted.map((value, row) => Math.log(observed[row]! / clampMs(value)));
 }
 
-/** Servers around their kinds, these around their pod types, and pod types around the pool, whose offset is 0. */
+/** Servers around those of the same name, these around their pod types, and pod types around the pool, whose offset is 0. */
 export function measureServerOffsets(table: ObservationTable, ratios: Float64Array): ServerOffsets {
   const rows = Array.from({ length: table.count }, (_, row) => row);
   const pool = median(ratios.slice().sort());
   const left = ratios.map((ratio) => ratio - pool);
-  const kindOfServer = listKinds(table.servers);
+  const nameOfServer = listNames(table.servers);
   const podTypeOf = (row: number) => normalizePodType(table.podTypes[table.podType[row]!]!);
-  const kindOfRow = (row: number) => kindOfServer[table.server[row]!]!;
+  const nameOfRow = (row: number) => nameOfServer[table.server[row]!]!;
   const podTypes = takeOffsets(rows, left, podTypeOf);
-  const ofKinds = takeOffsets(rows, left, kindOfRow);
+  const ofNames = takeOffsets(rows, left, nameOfRow);
   const ofServers = takeOffsets(rows, left, (row) => table.servers[table.server[row]!]!);
   const servers = new Map<string, number>();
-  const kinds = new Map<string, number>();
+  const serverNames = new Map<string, number>();
   for (let row = 0; row < table.count; row++) {
-    const name = table.servers[table.server[row]!]!;
-    if (servers.has(name)) continue;
-    const kind = kindOfRow(row);
-    const ofKind = podTypes.get(podTypeOf(row))! + ofKinds.get(kind)!;
-    if (ofKinds.size > 1 && !kinds.has(kind)) kinds.set(kind, ofKind);
-    servers.set(name, ofKind + ofServers.get(name)!);
+    const server = table.servers[table.server[row]!]!;
+    if (servers.has(server)) continue;
+    const name = nameOfRow(row);
+    const ofName = podTypes.get(podTypeOf(row))! + ofNames.get(name)!;
+    if (ofNames.size > 1 && !serverNames.has(name)) serverNames.set(name, ofName);
+    servers.set(server, ofName + ofServers.get(server)!);
   }
-  return { servers, kinds, podTypes };
+  return { servers, serverNames, podTypes };
 }
 
-/** The kind of a row's server. All servers are of one kind if each would be a kind of its own, which adds no information. */
-function listKinds(servers: readonly string[]): string[] {
-  const kinds = servers.map(kindOf);
-  return new Set(kinds).size < kinds.length ? kinds : servers.map(() => '');
+/** The name of each server. All get the same one if each would have a name of its own, which adds no information. */
+function listNames(servers: readonly string[]): string[] {
+  const names = servers.map(nameOf);
+  return new Set(names).size < names.length ? names : servers.map(() => '');
 }
 
 /** Measures the offsets of the groups, and subtracts them from the rows in `left`. */

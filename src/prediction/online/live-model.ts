@@ -68,6 +68,7 @@ export interface ObservedTime {
   readonly outputTokens?: number | undefined;
 }
 
+/** What was predicted for one request before its times were observed, with all that learning from them needs. */
 export interface Forecast {
   readonly key: ServerKey;
   readonly podType: string;

@@ -4,7 +4,7 @@ import { readVersionAccuracy } from '../live-accuracy/read-accuracy.ts';
 import { listDriftAlarms } from '../observations/drift-alarm-store.ts';
 import { listServerShifts } from '../online/server-shifts.ts';
 import { PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';
-import type { ModelAdminDependencies, ModelEntry } from './model-admin.ts';
+import type { ConsoleModelsDependencies, ModelEntry } from './console-models.ts';
 import { listPromotedModels } from './model-store.ts';
 
 const DAY_MS = 24 * 3_600_000;
@@ -15,7 +15,7 @@ const PROMISED_COVERAGE = 90;
 
 /** The models that are served or were reported most come first. Live errors are of the served version only, since the held-out errors beside them are. */
 export async function readModelHealth(
-  { store, world, predictor }: ModelAdminDependencies,
+  { store, world, predictor }: ConsoleModelsDependencies,
   entries: readonly ModelEntry[],
 ) {
   const nowMs = world.nowMs();

@@ -1,7 +1,7 @@
 import { fillMetrics, METRICS, type MetricColumn, type MetricName } from './input-fields.ts';
 
 /**
- * One Predict call as columns: what the wire codec fills, what the feature computation reads. The arrays are reused
+ * One Predict call as columns: what the decoders of gRPC and JSON fill, what the feature computation reads. The arrays are reused
  * from call to call; only the first `count` entries are valid, and only until the handler returns.
  */
 export interface PredictColumns extends Record<MetricColumn, Float64Array> {

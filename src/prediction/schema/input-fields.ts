@@ -154,7 +154,7 @@ export function fillMetrics<T>(read: (metric: Metric) => T): Record<MetricColumn
 /** The largest int32, the type in proto/. */
 export const MAX_COUNT = 2_147_483_647;
 
-/** False for negative numbers, infinities and NaN. */
+/** False for negative numbers, infinities and NaN. A Predict call leaves out an input with one; a report with one is refused. */
 export function isUsableNumber(value: number): boolean {
   return value >= 0 && value <= Number.MAX_VALUE;
 }

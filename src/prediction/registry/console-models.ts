@@ -24,23 +24,23 @@ import type { SwappablePredictor } from '../online/predictor.ts';
 import { formatModelId } from '../schema/model-name.ts';
 import { PREDICTION_TARGETS } from '../schema/observation-table.ts';
 import { compareVersions } from './compare-versions.ts';
+import { countLoadClasses, countSamples, listLastTrainings, listPastPromotions } from './console-models-store.ts';
 import { promoteVersion, rollBackVersion } from './manage-models.ts';
-import { countLoadClasses, countSamples, listLastTrainings, listPastPromotions } from './model-admin-store.ts';
 import { readModelHealth } from './model-health.ts';
 import { listModelVersions, type ModelVersion } from './model-store.ts';
 import { createEffectsReader } from './read-input-effects.ts';
 import { predictWhatIf, WHAT_IF_FIELDS } from './what-if.ts';
 
-export interface ModelAdminDependencies {
+export interface ConsoleModelsDependencies {
   readonly store: Store;
   readonly world: World;
   readonly predictor: SwappablePredictor;
   readonly auditChange: AuditChange;
 }
 
-export type ModelAdmin = ReturnType<typeof createModelAdmin>;
+export type ConsoleModels = ReturnType<typeof createConsoleModels>;
 
-export function createModelAdmin(dependencies: ModelAdminDependencies) {
+export function createConsoleModels(dependencies: ConsoleModelsDependencies) {
   const { store, world } = dependencies;
   return {
     listModels: () => listModels(dependencies),
@@ -106,7 +106,7 @@ function toActor({ id, login }: Administrator): Actor {
   return { userId: id, login, isAdmin: true };
 }
 
-async function listModels({ store, world, predictor }: ModelAdminDependencies) {
+async function listModels({ store, world, predictor }: ConsoleModelsDependencies) {
   const [versions, samples, trainings, answered] = await Promise.all([
     listModelVersions(store),
     countSamples(store),
@@ -153,7 +153,7 @@ function findPrevious(
 }
 
 /** The reports of each server, with the offset that the served model learned for it: 1.2 is a fifth slower than the pool. */
-function listServers({ predictor }: ModelAdminDependencies, name: string, answered: readonly ServerAccuracy[]) {
+function listServers({ predictor }: ConsoleModelsDependencies, name: string, answered: readonly ServerAccuracy[]) {
   const factors = predictor.hasModel(name)
     ? readServerFactors(predictor.live(name).model)
     : new Map<string, ServerFactors>();

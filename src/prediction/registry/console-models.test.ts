@@ -15,7 +15,7 @@ import { LOADS, loadClassOf, splitLoadClass } from '../observations/load-class.t
 import { createObservationSink } from '../observations/observation-sink.ts';
 import { createPredictor } from '../online/predictor.ts';
 import { DEFAULT_TRAINING, trainModel } from '../training/train-model.ts';
-import { createModelAdmin } from './model-admin.ts';
+import { createConsoleModels } from './console-models.ts';
 import { createModelLoader } from './model-loader.ts';
 import { saveModelVersion, takeVersionNumber } from './model-store.ts';
 import { packModel, publishModel } from './publish-model.ts';
@@ -44,7 +44,7 @@ function openAdmin(store: Store) {
     onObserved: () => {},
   });
   const loader = createModelLoader({ store, predictor, log: createLog('silent'), metrics: new Registry() });
-  return { world, sink, loader, accuracy, admin: createModelAdmin({ store, world, predictor, auditChange }) };
+  return { world, sink, loader, accuracy, admin: createConsoleModels({ store, world, predictor, auditChange }) };
 }
 
 async function saveVersion(store: Store, name: string): Promise<number> {

@@ -1,0 +1,31 @@
+/** What a Predict call does with an input that has a negative number, an infinity or NaN. A report with one is refused. */
+import type { PredictColumns } from '../schema/columns.ts';
+import { isUsableNumber } from '../schema/input-fields.ts';
+
+/** Leaves out the inputs with an unusable number, and keeps the order of the others. Returns how many it left out. */
+export function omitUnusableInputs(columns: PredictColumns): number {
+  const { count, metrics } = columns;
+  // Column by column: nearly all calls have nothing to omit, and a loop over one array takes the least time.
+  if (metrics.every((column) => isUsableColumn(column, count))) return 0;
+  let kept = 0;
+  for (let row = 0; row < count; row++) {
+    if (!metrics.every((column) => isUsableNumber(column[row]!))) continue;
+    if (kept !== row) moveRow(columns, row, kept);
+    kept += 1;
+  }
+  columns.count = kept;
+  return count - kept;
+}
+
+function isUsableColumn(column: Float64Array, count: number): boolean {
+  for (let row = 0; row < count; row++) if (!isUsableNumber(column[row]!)) return false;
+  return true;
+}
+
+function moveRow(columns: PredictColumns, from: number, to: number): void {
+  for (const column of columns.metrics) column[to] = column[from]!;
+  columns.inputId[to] = columns.inputId[from]!;
+  columns.podType[to] = columns.podType[from]!;
+  columns.serverIpStart[to] = columns.serverIpStart[from]!;
+  columns.serverIpLength[to] = columns.serverIpLength[from]!;
+}
