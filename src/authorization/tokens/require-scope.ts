@@ -19,7 +19,8 @@ const REALM = 'realm="trivet"';
 export function createRequireScope(verifyToken: VerifyToken): RequireScope {
   return (scope) =>
     createMiddleware<IdentityEnv>(async (c, next) => {
-      c.set('identity', await identifyFor(scope, toCall(c as unknown as Context<HttpEnv>), verifyToken));
+      const call = toCall(c as unknown as Context<HttpEnv>, { parameter: '', maxBodyBytes: Number.POSITIVE_INFINITY });
+      c.set('identity', await identifyFor(scope, call, verifyToken));
       await next();
     });
 }
@@ -48,6 +49,8 @@ export async function identify(call: Call, verifyToken: VerifyToken): Promise<Id
   const token = readHeadToken(call);
   // A stranger's body is not read: only where the head has no token, the body may have it.
   const known = token === undefined ? undefined : await verifySent(token, verifyToken);
+  // The handler may take more than fields, and the search would refuse it when its length is not known.
+  if (known !== undefined && call.header('transfer-encoding') !== undefined) await call.bytes();
   const inBody = await readBodyToken(call);
   if (token !== undefined && inBody !== undefined && inBody !== token) throw refuseTwoTokens();
   if (known !== undefined) return known;

@@ -13,6 +13,7 @@ import { listenHttp } from '../http-server.ts';
 import type { RouteMount } from '../mount.ts';
 import { createRoutes } from '../routes.ts';
 import { createBodyBudget } from './body-budget.ts';
+import { FORM_MAX_BYTES, readText } from './limit-body.ts';
 
 /** A body of this length fills a block, which is counted. */
 const BLOCK = 65_536 + 64;
@@ -39,6 +40,18 @@ test('the oldest body that still arrives gives way, once', () => {
   first.close();
   third.add(BLOCK - 1);
   assert.deepEqual(gone, ['first unavailable']);
+});
+
+test('a body whose sender is not known yet gives way before older ones', () => {
+  const { gone, open } = openBodies(2);
+  const [known, stranger, late] = [open('known'), open('stranger'), open('late')];
+  known.add(BLOCK);
+  stranger.giveWayFirst();
+  stranger.add(BLOCK);
+  late.add(1);
+  assert.deepEqual(gone, ['stranger unavailable']);
+  late.add(2 * BLOCK);
+  assert.deepEqual(gone, ['stranger unavailable', 'known unavailable']);
 });
 
 test('a body that has arrived whole keeps its room until it is closed', () => {
@@ -148,6 +161,7 @@ async function withServer(run: (url: string, held: HeldCall) => Promise<void>): 
   };
   const routes: RouteMount = { path: '/routes', errors: 'problem', routes: createRoutes() };
   routes.routes.post('/length', async (c) => c.json({ length: (await c.req.text()).length }));
+  routes.routes.post('/form', async (c) => c.json({ length: (await readText(c.req, FORM_MAX_BYTES)).length }));
   routes.routes.post('/held', async (c) => {
     await held.read(() => c.req.text());
     return c.json({});
@@ -209,6 +223,15 @@ for (const [title, path, isChunked] of ways)
       assert.match(await refusal, /^HTTP\/1\.1 503 [\s\S]*Retry-After: 1[\s\S]*too many large bodies arrive at once/i);
     });
   });
+
+test('a form in chunks is refused as soon as it is longer than a form may be', async () => {
+  await withServer(async (url) => {
+    const sent = 'x'.repeat(FORM_MAX_BYTES + 1);
+    const socket = await beginBody(url, '/routes/form', { isChunked: true, sent });
+    socket.end();
+    assert.match(await text(socket), /^HTTP\/1\.1 413 [\s\S]*its body must be at most 16384 bytes/);
+  });
+});
 
 for (const [title, path, isChunked] of ways)
   test(`bodies ${title} that were only announced take no room`, async () => {

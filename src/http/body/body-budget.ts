@@ -1,6 +1,7 @@
 /**
  * A budget of memory for the bodies of all requests. Bytes are counted as they arrive, not as a client announces them. When the
  * budget is used up, the unfinished body that began first is dropped: a client that sends without a pause has finished long before.
+ * Those whose senders are not known yet come first, or strangers would keep out callers whose bodies take long to arrive.
  *
  * Bytes are copied into blocks of a pool, and those of a dropped body are used again: under attack hundreds of megabytes a
  * second arrive, and as garbage they would take as much memory again as the budget.
@@ -18,6 +19,8 @@ export interface BodyBudget {
 export interface CountedBody {
   /** Copies bytes that have arrived, unless the body was dropped. This body or others may have to give way. */
   add(bytes: Uint8Array): void;
+  /** Its sender is not known before it is complete: it gives way before bodies of callers who were checked. */
+  giveWayFirst(): void;
   /** The body has arrived completely, and is not dropped any more. Its bytes, which stay as they are. */
   complete(): Buffer;
   /** It is no longer in memory. */
@@ -56,7 +59,9 @@ export function createBodyBudget({ maxBytes = MAX_BYTES, noteGarbage }: BodyBudg
   }
 
   function makeRoom(): void {
-    for (const body of arriving) {
+    if (usedBytes <= maxBytes) return;
+    const strangers = [...arriving].filter((body) => body.givesWayFirst);
+    for (const body of [...strangers, ...arriving]) {
       if (usedBytes <= maxBytes || usedBytes === body.heldBytes) return;
       // One that has not begun would make no room.
       if (body.heldBytes === 0) continue;
@@ -74,12 +79,15 @@ export function createBodyBudget({ maxBytes = MAX_BYTES, noteGarbage }: BodyBudg
 
   return {
     open(giveWay) {
-      const body: OpenBody = { bytes: new ByteQueue(pool), heldBytes: 0, isOpen: true, giveWay };
+      const body: OpenBody = { bytes: new ByteQueue(pool), heldBytes: 0, isOpen: true, givesWayFirst: false, giveWay };
       arriving.add(body);
       return {
         add(bytes) {
           noteGarbage?.(bytes.length);
           if (body.isOpen) keep(body, bytes);
+        },
+        giveWayFirst() {
+          body.givesWayFirst = true;
         },
         complete() {
           arriving.delete(body);
@@ -96,6 +104,7 @@ interface OpenBody {
   /** What it takes of the budget: the memory of its block, which is larger than what has arrived. */
   heldBytes: number;
   isOpen: boolean;
+  givesWayFirst: boolean;
   readonly giveWay: (refusal: Failure) => void;
 }
 

@@ -1,5 +1,5 @@
 import type { HonoRequest, MiddlewareHandler } from 'hono';
-import { Failure } from '../../errors.ts';
+import { Failure, isFailure } from '../../errors.ts';
 import { type BodyBudget, type CountedBody, isCounted } from './body-budget.ts';
 
 /** For forms, and for the bodies of endpoints that read named fields. */
@@ -13,6 +13,8 @@ export interface BodyEnv {
      * has a bound of its own. Undefined for a small body, which is not counted.
      */
     releaseBody?: () => void;
+    /** For a handler that must read the body to know its sender. Undefined for a small body. */
+    letBodyGiveWayFirst?: () => void;
   };
 }
 
@@ -34,6 +36,8 @@ export function limitBody(
     const { method, headers } = req.raw;
     req.raw = new Request(req.url, { method, headers, body: limited.stream, duplex: 'half' });
     c.set('releaseBody', limited.release);
+    c.set('letBodyGiveWayFirst', limited.giveWayFirst);
+    lowerLimits.set(req, limited.lowerLimit);
     try {
       await next();
     } finally {
@@ -41,8 +45,22 @@ export function limitBody(
     }
     // A validator can take the error of the stream for a body that is not JSON.
     const refusal = limited.findRefusal();
-    if (refusal !== undefined) throw refusal;
+    if (refusal !== undefined && !isAnonymous(c.error)) throw refusal;
   };
+}
+
+/** A stranger's body was only searched for a token. */
+function isAnonymous(error: Error | undefined): boolean {
+  return isFailure(error) && error.code === 'unauthenticated';
+}
+
+/** Sets the limit of a body in chunks for a reader that accepts less than its route does. */
+const lowerLimits = new WeakMap<HonoRequest, (maxBytes: number) => void>();
+
+/** Throws `too_large` for a longer body: by its declared length or, when it comes in chunks, once that much is there. */
+function boundRead(request: HonoRequest, maxBytes: number): void {
+  if (isChunked(request)) lowerLimits.get(request)?.(maxBytes);
+  else checkBodyLength(request.header('content-length'), maxBytes);
 }
 
 /** Throws `too_large` when the body is declared to be. */
@@ -50,9 +68,9 @@ export function checkBodyLength(contentLength: string | undefined, maxBytes: num
   if (Number(contentLength ?? 0) > maxBytes) throw refuseBody(maxBytes);
 }
 
-/** The body, which stays readable for handlers that come after. Throws `too_large`, if its length is declared unread. */
+/** The body, which stays readable for handlers that come after. Throws `too_large` before more than that is kept. */
 export async function readText(request: HonoRequest, maxBytes: number): Promise<string> {
-  if (!isChunked(request)) checkBodyLength(request.header('content-length'), maxBytes);
+  boundRead(request, maxBytes);
   const text = await request.text();
   if (Buffer.byteLength(text) > maxBytes) throw refuseBody(maxBytes);
   return text;
@@ -60,7 +78,7 @@ export async function readText(request: HonoRequest, maxBytes: number): Promise<
 
 /** The same as bytes. */
 export async function readBytes(request: HonoRequest, maxBytes: number): Promise<ArrayBuffer> {
-  if (!isChunked(request)) checkBodyLength(request.header('content-length'), maxBytes);
+  boundRead(request, maxBytes);
   const bytes = await request.arrayBuffer();
   if (bytes.byteLength > maxBytes) throw refuseBody(maxBytes);
   return bytes;
@@ -81,6 +99,7 @@ function limitStream(source: ReadableStream<Uint8Array>, maxBytes: number, budge
   let controller!: ReadableStreamDefaultController<Uint8Array>;
   let refusal: Failure | undefined;
   let size = 0;
+  let limit = maxBytes;
   const body = budget.open(refuse);
 
   /** Only the first reason is reported to the client. */
@@ -98,7 +117,7 @@ function limitStream(source: ReadableStream<Uint8Array>, maxBytes: number, budge
       if (isRefused()) return;
       if (done) break;
       size += value.byteLength;
-      if (size > maxBytes) return refuse(refuseBody(maxBytes));
+      if (size > limit) return refuse(refuseBody(limit));
       body.add(value);
     }
     if (size > 0) controller.enqueue(body.complete());
@@ -117,7 +136,11 @@ function limitStream(source: ReadableStream<Uint8Array>, maxBytes: number, budge
   return {
     stream: new ReadableStream<Uint8Array>({ start, pull }, { highWaterMark: 0 }),
     close,
+    lowerLimit: (bytes: number) => {
+      limit = Math.min(limit, bytes);
+    },
     release: () => body.close(),
+    giveWayFirst: () => body.giveWayFirst(),
     findRefusal: () => refusal,
   };
 }

@@ -51,6 +51,8 @@ async function takeFromBridge(
   const header = (headerName: string) => c.req.header(headerName);
   const { owner = '', repo = '' } = c.req.param();
   const { repository, secret } = await findBridgeSecret(dependencies, owner, repo, name);
+  // Its signature is over the whole body: until then the sender may be a stranger.
+  c.get('letBodyGiveWayFirst')?.();
   const body = Buffer.from(await c.req.arrayBuffer());
   if (!bridge.verifies(secret, { header, body, nowMs: dependencies.world.nowMs() })) throw refuseBridge(name);
   const payload = parseJsonObject(readPayload(c, body), c.req.header('content-type') ?? '') as Json;
