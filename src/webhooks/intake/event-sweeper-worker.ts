@@ -7,13 +7,14 @@ import type { Metrics } from '../../telemetry/metrics.ts';
 import { createLeasedWorker } from '../../workers/leased-worker.ts';
 import { createSweepFailures } from '../../workers/sweep-failures.ts';
 import type { Worker } from '../../workers/worker.ts';
+import { KEEP_LOG_MS } from '../delivery/schedule/delivery.ts';
 import { pruneEventKeys, pruneEvents } from '../events/event-store.ts';
 import { forgetHookTestsBefore } from '../hooks/hook-test-store.ts';
 
 const REST_MS = 10 * 60_000;
 const HOUR_MS = 3_600_000;
 /** As long as deliveries are kept. */
-const KEEP_EVENTS_MS = 30 * 24 * HOUR_MS;
+const KEEP_EVENTS_MS = KEEP_LOG_MS;
 
 const NAME = 'event-sweeper';
 const KINDS = ['keys', 'events', 'hookTests'] as const;
