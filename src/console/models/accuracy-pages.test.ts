@@ -78,7 +78,7 @@ test('the charts are there for administrators only, of models that exist, and sh
   assert.doesNotMatch(body, /<script>alert/);
 });
 
-test('tabulateSteps() weighs versions by their rows and takes the promise of the version that was served', () => {
+test('tabulateSteps() weighs versions by their rows and takes the held-out error of the version that was served', () => {
   const nowMs = 100 * HOUR_MS;
   const steps = listSteps('7d', false, nowMs);
   assert.deepEqual([steps.moments.length, steps.moments.at(-1)], [168, nowMs]);

@@ -13,7 +13,7 @@ import type { DriftAlarmHour, TargetName } from './accuracy-views.ts';
 import { pathOfModel } from './model-pages.ts';
 import type { PromotionView } from './model-views.ts';
 
-const PROMISED_COVERAGE = 90;
+const NOMINAL_COVERAGE = 90;
 
 export interface AccuracyPage {
   readonly choice: AccuracyChoice & { readonly window: WindowName };
@@ -87,14 +87,14 @@ function renderTarget(texts: ConsoleTexts, page: AccuracyPage, { target, steps }
 function renderError(texts: ConsoleTexts, page: AccuracyPage, { target, steps }: TargetSteps): Html {
   const t = texts.accuracy;
   const heldOut = steps.at(-1)?.heldOutMape ?? null;
-  const promise = heldOut === null ? '' : t.summaryHeldOut(texts.format.number(heldOut));
+  const heldOutSummary = heldOut === null ? '' : t.summaryHeldOut(texts.format.number(heldOut));
   return renderLines(texts, {
     ...chartOf(texts, page, { target, steps }),
     title: t.error(target.toUpperCase()),
-    summary: summarize(texts, steps, ({ mape }) => mape) + promise,
+    summary: summarize(texts, steps, ({ mape }) => mape) + heldOutSummary,
     series: [
       { kind: 'up', label: t.errorLine, values: steps.map(({ mape }) => mape) },
-      { kind: 'promise', label: t.heldOut, values: steps.map(({ heldOutMape }) => heldOutMape) },
+      { kind: 'reference', label: t.heldOut, values: steps.map(({ heldOutMape }) => heldOutMape) },
     ],
   });
 }
@@ -108,7 +108,7 @@ function renderCoverage(texts: ConsoleTexts, page: AccuracyPage, { target, steps
     top: 100,
     series: [
       { kind: 'up', label: t.coverageLine, values: steps.map(({ p90Coverage }) => p90Coverage) },
-      { kind: 'promise', label: t.promisedCoverage, values: steps.map(() => PROMISED_COVERAGE) },
+      { kind: 'reference', label: t.nominalCoverage, values: steps.map(() => NOMINAL_COVERAGE) },
     ],
   });
 }

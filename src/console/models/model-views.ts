@@ -172,8 +172,8 @@ export interface ModelHealthView {
 export interface TargetHealthView {
   readonly target: string;
   /** On rows held out of its training; null if it was not trained here. */
-  readonly promisedMape: number | null;
-  readonly promisedCoverage: number;
+  readonly heldOutMape: number | null;
+  readonly nominalCoverage: number;
   /** Reported times of the last day. */
   readonly rows: number;
   readonly liveMape: number | null;

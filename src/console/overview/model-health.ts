@@ -9,7 +9,7 @@ import type { ConsoleTexts } from '../texts/texts.ts';
 
 export function renderModelHealth(texts: ConsoleTexts, { models, modelCount }: ModelHealth): Html {
   const t = texts.overview;
-  const columns = [t.model, t.time, t.liveError, t.promisedError, t.liveCoverage, t.promisedCoverage, t.reports];
+  const columns = [t.model, t.time, t.liveError, t.heldOutError, t.liveCoverage, t.nominalCoverage, t.reports];
   const table = renderTable(texts, {
     label: t.models,
     columns,
@@ -22,13 +22,13 @@ export function renderModelHealth(texts: ConsoleTexts, { models, modelCount }: M
 
 function listRows(texts: ConsoleTexts, { name, servedVersion, targets }: ModelHealthView) {
   const version = servedVersion === undefined ? texts.overview.prior : `@${servedVersion}`;
-  return targets.map(({ target, rows, liveMape, promisedMape, liveCoverage, promisedCoverage }) => [
+  return targets.map(({ target, rows, liveMape, heldOutMape, liveCoverage, nominalCoverage }) => [
     html`<a href="${pathOfModel(name)}">${name}</a> <span class="soft">${version}</span>`,
     target.toUpperCase(),
     formatOptional(texts, liveMape),
-    formatOptional(texts, promisedMape),
+    formatOptional(texts, heldOutMape),
     formatOptional(texts, liveCoverage),
-    texts.format.number(promisedCoverage),
+    texts.format.number(nominalCoverage),
     texts.format.number(rows),
   ]);
 }

@@ -82,9 +82,9 @@ function describeAnswer(texts: ConsoleTexts, { result, resultCode }: TroubledHoo
 function describeModel(texts: ConsoleTexts, model: ModelHealthView, nowMs: number): Trouble[] {
   const t = texts.overview;
   const common = { path: pathOfModel(model.name), name: model.name, shade: 'warn' } as const;
-  const worse = model.targets.flatMap(({ target, rows, liveMape, promisedMape }) =>
-    liveMape !== null && promisedMape !== null && rows >= WORSE_ROWS && isWorse(liveMape, promisedMape)
-      ? [t.worseOf(target.toUpperCase(), texts.format.number(liveMape), texts.format.number(promisedMape))]
+  const worse = model.targets.flatMap(({ target, rows, liveMape, heldOutMape }) =>
+    liveMape !== null && heldOutMape !== null && rows >= WORSE_ROWS && isWorse(liveMape, heldOutMape)
+      ? [t.worseOf(target.toUpperCase(), texts.format.number(liveMape), texts.format.number(heldOutMape))]
       : [],
   );
   const drift = model.drift.map(({ target, cause, count, lastAtMs }) =>
@@ -100,8 +100,8 @@ function describeModel(texts: ConsoleTexts, model: ModelHealthView, nowMs: numbe
   ].filter(({ details }) => details.length > 0);
 }
 
-function isWorse(live: number, promised: number): boolean {
-  return live > WORSE_FACTOR * promised && live > promised + WORSE_POINTS;
+function isWorse(live: number, heldOut: number): boolean {
+  return live > WORSE_FACTOR * heldOut && live > heldOut + WORSE_POINTS;
 }
 
 export function renderTroubles(texts: ConsoleTexts, { list, moreHooks }: Troubles, withModels: boolean): Html {

@@ -5,7 +5,7 @@ import type { accuracyTexts } from './accuracy-texts.ts';
 export const accuracyTextsZh: Texts<typeof accuracyTexts> = {
   title: '精度变化',
   lead: (zone) =>
-    `所有进程的预测与上报延迟的对比。时间为 ${zone}。虚线是线上版本训练时在留出数据上达到的水平；对于覆盖率，是 p90 承诺的 90%。`,
+    `所有进程的预测与上报延迟的对比。时间为 ${zone}。虚线是线上版本训练时在留出数据上达到的水平；对于覆盖率，是 p90 的名义值 90%。`,
   windows: { '12h': '12 小时', '7d': '7 天', '30d': '30 天' },
   window: '时间范围',
   podTypes: 'Pod 类型',
@@ -18,7 +18,7 @@ export const accuracyTextsZh: Texts<typeof accuracyTexts> = {
   errorLine: 'MAPE',
   coverageLine: '不超过 p90',
   heldOut: '留出集 MAPE',
-  promisedCoverage: '承诺：90%',
+  nominalCoverage: '名义：90%',
   summary: (mean, newest, rows) => `${formatCount(rows)} 次上报的均值为 ${mean}%，最新一段为 ${newest}%`,
   summaryHeldOut: (mape) => `，留出集为 ${mape}%`,
   promotion: '版本上线',

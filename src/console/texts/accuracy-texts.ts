@@ -4,7 +4,7 @@ import { formatCount, plural } from '../../language/plural.ts';
 export const accuracyTexts = {
   title: 'Accuracy over time',
   lead: (zone: string) =>
-    `Predictions beside the reported latencies, of all processes. Times are in ${zone}. The dashed line is what the served version reached on rows held out while it learned; for coverage it is the 90 % that a p90 promises.`,
+    `Predictions beside the reported latencies, of all processes. Times are in ${zone}. The dashed line is what the served version reached on rows held out while it learned; for coverage it is the 90 % of times that should be at or below a p90.`,
   windows: { '12h': '12 hours', '7d': '7 days', '30d': '30 days' },
   window: 'Window',
   podTypes: 'Pod type',
@@ -17,7 +17,7 @@ export const accuracyTexts = {
   errorLine: 'MAPE',
   coverageLine: 'At or below the p90',
   heldOut: 'Held-out MAPE',
-  promisedCoverage: 'Promised: 90 %',
+  nominalCoverage: 'Nominal: 90 %',
   summary: (mean: string, newest: string, rows: number) =>
     `${mean} % over ${plural(rows, 'reported time', 'reported times')}, ${newest} % in the newest step`,
   summaryHeldOut: (mape: string) => `, ${mape} % held out`,

@@ -38,9 +38,9 @@ export const overviewTexts = {
   shiftOf: (server: string, target: string, factor: string) =>
     `Server ${server}: ${target} is ${factor} times as long as the served version learned`,
   shiftNoServer: '(no address)',
-  worse: 'less accurate than promised',
-  worseOf: (target: string, live: string, promised: string) =>
-    `${target}: live error ${live} %, ${promised} % when it was learned`,
+  worse: 'less accurate than on held-out rows',
+  worseOf: (target: string, live: string, heldOut: string) =>
+    `${target}: live error ${live} %, ${heldOut} % on rows held out of its training`,
   advice: {
     failing: 'It is tried again by itself. When the receiver works, a test sends what waits.',
     disabled: 'Nothing is sent meanwhile. Mend the receiver, then enable the webhook: what was held is sent.',
@@ -64,12 +64,12 @@ export const overviewTexts = {
   model: 'Model',
   time: 'Time',
   liveError: 'Live error %',
-  promisedError: 'promised %',
+  heldOutError: 'held-out %',
   liveCoverage: 'p90 coverage %',
-  promisedCoverage: 'promised %',
+  nominalCoverage: 'nominal %',
   reports: 'Reports',
   modelsLead:
-    'Live: what the served version predicted in the last 24 hours, beside the reported times. Promised: the error on rows held out while the served version was learned, and what a p90 says.',
+    'Live: what the served version predicted in the last 24 hours, beside the reported times. Held-out: the error on rows that the training of the served version did not use. Nominal: the share of times that should be at or below a p90.',
   allModels: (count: number) => (count === 1 ? 'To the model' : `All ${plural(count, 'model', 'models')}`),
   prior: 'prior',
   next: 'Next steps',

@@ -11,7 +11,7 @@ const DAY_MS = 24 * 3_600_000;
 const LISTED_MODELS = 20;
 const LISTED_SHIFTS = 10;
 /** The share of times that should be below their p90. */
-const PROMISED_COVERAGE = 90;
+const NOMINAL_COVERAGE = 90;
 
 /** The models that are served or were reported most come first. Live errors are of the served version only, since the held-out errors beside them are. */
 export async function readModelHealth(
@@ -49,15 +49,15 @@ function describeEntry(
   { name, servedVersion, versionCount, samples, learned }: ModelEntry,
   live: Partial<Record<PredictionTarget, LiveScores>> | undefined,
 ) {
-  const promised = new Map(
+  const heldOut = new Map(
     learned.flatMap(({ podType, target, validation }) =>
       podType === 'all' && validation !== undefined ? [[target, validation.mape] as const] : [],
     ),
   );
   const targets = PREDICTION_TARGETS.map((target) => ({
     target,
-    promisedMape: promised.get(target) ?? null,
-    promisedCoverage: PROMISED_COVERAGE,
+    heldOutMape: heldOut.get(target) ?? null,
+    nominalCoverage: NOMINAL_COVERAGE,
     ...describeLive(live?.[target]),
   }));
   return { name, servedVersion, versionCount, samples, targets };
