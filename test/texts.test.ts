@@ -116,10 +116,10 @@ const SHOWN_BY_PAGES = [
   'src/prediction/capacity/*.ts',
 ];
 
-/** Any page shows that the database is away, but no fault of the program in these rooms: they are logged. */
+/** Any page shows that the database is away, but no fault of the program in these modules: they are logged. */
 const SHOWN_IF_UNAVAILABLE = ['src/database/{portable-sql,startup/check-ready,postgres/*,sqlite/*}.ts'];
 
-/** Refusals in these rooms that no page shows, and those whose rule is put in as a whole, which has a phrase of its own. */
+/** Refusals in these modules that no page shows, and those whose rule is put in as a whole, which has a phrase of its own. */
 const WITHOUT_PHRASE: readonly [start: string, reason: string][] = [
   ['Cannot update the webhook: remove_password', 'by the API alone'],
   ['403 Forbidden', 'by the API alone'],

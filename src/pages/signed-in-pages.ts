@@ -15,7 +15,7 @@ import { readForm } from './page-routes.ts';
 import type { SignedInUser } from './signed-in-user.ts';
 import { readFrameTexts } from './texts.ts';
 
-/** Finds the signed-in person of a request, or sends the browser to sign in. authorization/ provides it; other rooms receive it. */
+/** Finds the signed-in person of a request, or sends the browser to sign in. authorization/ provides it; other modules receive it. */
 export interface SessionGuard<V extends SignedInUser = SignedInUser> {
   readonly findSignedInUser: (c: Context<HttpEnv>) => Promise<V | undefined>;
   /** Throws `forbidden` unless the form came from a page of this session and of this site. */
