@@ -1,7 +1,7 @@
 /** Watches each target of each model for drift: for errors that have moved, and for a p90 that does not hold. */
 import { Counter } from 'prom-client';
 import type { Metrics } from '../../telemetry/metrics.ts';
-import { createDriftDetector, type DriftCause, type DriftDetector } from '../online/drift.ts';
+import { createDriftDetector, type DriftCause, type DriftDetector, isNearlyCovered } from '../online/drift.ts';
 import type { Forecast } from '../online/live-model.ts';
 import { readModelVersion } from '../schema/model-name.ts';
 import type { PredictionTarget } from '../schema/observation-table.ts';
@@ -43,7 +43,7 @@ export function createDriftWatch({ metrics, labelOf, onDrift }: DriftWatchDepend
     const residual = Math.log(observedMs) - forecast[target].logTrees;
     const clipped = Math.max(-MAX_RESIDUAL, Math.min(MAX_RESIDUAL, residual));
     const detector = useDetector(detectors, `${target} ${forecast.modelId}`);
-    const cause = detector.observe(clipped, observedMs <= p90Ms);
+    const cause = detector.observe(clipped, isNearlyCovered(observedMs, p90Ms));
     if (cause === undefined) return;
     alarms.inc({ model: labelOf(targetModel), target, cause });
     onDrift(targetModel, { target, cause });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createRandom } from '../simulator/random-draws.ts';
-import { createDriftDetector } from './drift.ts';
+import { createDriftDetector, isNearlyCovered } from './drift.ts';
 
 const random = createRandom(7);
 const noise = () => 0.4 * (random() - 0.5);
@@ -25,4 +25,11 @@ test('an alarm comes when three of ten are above their p90, not while one of ten
   assert.equal(cause, 'coverage');
   assert.ok(events < 200, `${events} events`);
   assert.equal(drift.observe(0, false), undefined, 'it starts again');
+});
+
+test('times that are above their p90 by less than what is worth a refit raise no alarm, however many', () => {
+  const drift = createDriftDetector();
+  for (let i = 0; i < 300; i++) assert.equal(drift.observe(0, isNearlyCovered(102, 100)), undefined);
+  const causes = Array.from({ length: 60 }, () => drift.observe(0, isNearlyCovered(106, 100)));
+  assert.ok(causes.includes('coverage'));
 });
