@@ -1,5 +1,6 @@
 import { Registry } from 'prom-client';
 import type { Store } from '../../src/database/store.ts';
+import type { AnsweredRow } from '../../src/prediction/live-accuracy/answered-row.ts';
 import { createObservationSink } from '../../src/prediction/observations/observation-sink.ts';
 import { createPredictor, type SwappablePredictor } from '../../src/prediction/online/predictor.ts';
 import type {
@@ -36,6 +37,7 @@ export function openSink(
   onObserved: (targetModel: string) => void = () => {},
 ) {
   const drifted: string[] = [];
+  const answered: AnsweredRow[] = [];
   const world = createStillWorld();
   const metrics = new Registry();
   const sharing = createSharingWorker({ store, world, log: createLog('silent'), metrics, predictor });
@@ -45,10 +47,11 @@ export function openSink(
     metrics,
     predictor,
     beforeObserve: (...observed) => sharing.beforeObserve(...observed),
+    onAnswered: (row) => answered.push(row),
     onDrift: (model) => drifted.push(model),
     onObserved,
   });
-  return { sink, sharing, predictor, drifted, metrics, world };
+  return { sink, sharing, predictor, drifted, answered, metrics, world };
 }
 
 /** Whole observations of model m. */

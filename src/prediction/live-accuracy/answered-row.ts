@@ -8,7 +8,7 @@ export interface AnsweredRow {
   readonly podType: string;
   readonly server: string;
   readonly target: PredictionTarget;
-  /** The median that was forecast when the dispatch was reported; without that report, when the row was learned. */
+  /** The median that was forecast when the dispatch was reported; without that report, before the rows of its part of a report were learned. */
   readonly predictedMs: number;
   readonly p90Ms: number;
   readonly observedMs: number;

@@ -15,6 +15,7 @@ import { type Store, statement } from '../../database/store.ts';
 import { SWEEP_AT_ONCE } from '../../database/sweep.ts';
 import { createLog } from '../../telemetry/log.ts';
 import { createObservationService } from '../api/observation-service.ts';
+import type { AnsweredRow } from '../live-accuracy/answered-row.ts';
 import { createPredictor, SHARED_NAME, type SwappablePredictor } from '../online/predictor.ts';
 import { createPredictColumns, METRIC_COLUMNS } from '../schema/columns.ts';
 import type { ObservationEvent } from '../schema/observation-event.ts';
@@ -233,6 +234,37 @@ forEachEngine(
     assert.ok(Math.abs(at('10.0.0.1', restarted) / at('10.0.0.1') - 1) < 1e-9);
   },
 );
+
+forEachEngine('rows of one report are compared with what was predicted before any of them was known', async (store) => {
+  const { sink, predictor, answered } = openSink(store);
+  predictor.swap('m', trainModel('m@1', tabulate(observePool({ rows: 600 }))));
+  const slow = { ...whole, ttftMs: 5000, tpotMs: 500 };
+  for (const learn of [() => sink.report(Array(30).fill(slow)), () => sink.learn(Array(30).fill(slow))]) {
+    const predictedMs = predictOne(predictor, input);
+    await learn();
+    const ofReport = answered.splice(0).filter(({ target }) => target === 'ttft');
+    assert.equal(ofReport.length, 30);
+    assert.equal(new Set(ofReport.map((row) => row.predictedMs)).size, 1);
+    assert.equal(new Set(ofReport.map((row) => row.p90Ms)).size, 1);
+    assert.ok(predictOne(predictor, input) > 1.05 * predictedMs);
+  }
+});
+
+/** The p90 over the median of the newest answered row. */
+const readWidth = (answered: readonly AnsweredRow[]): number => answered.at(-1)!.p90Ms / answered.at(-1)!.predictedMs;
+
+forEachEngine('two calm reports do not bring the p90 down to the median', async (store) => {
+  const { sink, predictor, answered } = openSink(store);
+  predictor.swap('m', trainModel('m@1', tabulate(observePool({ rows: 600 }))));
+  const row = (noise: number) => ({ ...whole, ttftMs: 100 * Math.exp(noise), tpotMs: undefined });
+  const scattered = Array.from({ length: 30 }, (_, i) => row(0.03 * (((7 * i) % 10) - 4.5)));
+  for (let reports = 0; reports < 20; reports++) await sink.report(scattered);
+  const before = readWidth(answered);
+  const calm = Array.from({ length: 30 }, () => row(0));
+  for (let reports = 0; reports < 3; reports++) await sink.report(calm);
+  const after = readWidth(answered);
+  assert.ok(after - 1 > 0.5 * (before - 1), `${after} after ${before}`);
+});
 
 forEachEngine('learning from a large batch lets other work of the process through', async (store) => {
   let learned = 0;

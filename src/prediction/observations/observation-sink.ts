@@ -30,12 +30,24 @@ export function createObservationSink(dependencies: ObservationSinkDependencies)
   const learn = createLearnFromTime(dependencies);
   const pace = createEventPace();
 
-  function learnSample({ requestId, observation }: JoinedSample): void {
-    learnObservation(observation, remembered.find(requestId)?.forecast ?? forecastRequest(predictor, observation));
+  /** Each with the forecast that could be made before the others were known. */
+  async function learnTogether(rows: readonly LearnableRow[]): Promise<void> {
+    const forecasts: (Forecast | undefined)[] = [];
+    for (const { requestId, observation } of rows) {
+      const known = remembered.find(requestId)?.forecast;
+      if (known === undefined) await pace(PACE_COST.dispatch);
+      forecasts.push(known ?? forecastByTrained(predictor, observation));
+    }
+    for (const [index, { observation }] of rows.entries()) {
+      await pace(PACE_COST.sample);
+      const forecast = forecasts[index] ?? forecastRequest(predictor, observation);
+      for (const time of listTimes(observation)) learn(observation.targetModel, forecast, time);
+    }
   }
 
-  function learnObservation(observation: Observation, forecast: Forecast): void {
-    for (const time of listTimes(observation)) learn(observation.targetModel, forecast, time);
+  async function learnAll(rows: readonly LearnableRow[]): Promise<void> {
+    for (let start = 0; start < rows.length; start += ROWS_TOGETHER)
+      await learnTogether(rows.slice(start, start + ROWS_TOGETHER));
   }
 
   async function rememberDispatches(events: readonly ObservationEvent[]): Promise<void> {
@@ -46,25 +58,13 @@ export function createObservationSink(dependencies: ObservationSinkDependencies)
     }
   }
 
-  async function learnSamples(samples: readonly JoinedSample[]): Promise<void> {
-    for (const sample of samples) {
-      await pace(PACE_COST.sample);
-      learnSample(sample);
-    }
-  }
-
   function moveHistories(events: readonly ObservationEvent[]): void {
     const knownMs = world.nowMs();
     for (const event of events) remembered.moveHistory(event, knownMs);
   }
 
   return {
-    async learn(observations) {
-      for (const observation of observations) {
-        await pace(PACE_COST.sample);
-        learnObservation(observation, forecastRequest(predictor, observation));
-      }
-    },
+    learn: (observations) => learnAll(observations.map((observation) => ({ requestId: '', observation }))),
     // A sample that is learned must find the forecast of its own dispatch, and histories must not be newer than it.
     async report(events) {
       const { possible, impossible } = separateImpossible(events);
@@ -72,12 +72,34 @@ export function createObservationSink(dependencies: ObservationSinkDependencies)
       const { joined, samples, refusals } = await joinReported(dependencies, reported);
       await pace(PACE_COST.report);
       await rememberDispatches(joined);
-      await learnSamples(samples);
+      await learnAll(samples);
       moveHistories(joined);
       const all = [...impossible, ...refusals].sort((one, other) => one.index - other.index);
       return { accepted: events.length - all.length, refusals: all };
     },
   };
+}
+
+interface LearnableRow {
+  /** Empty for a row without a dispatch. */
+  readonly requestId: string;
+  readonly observation: Observation;
+}
+
+/**
+ * Rows of one report were under way together: none of their predictions knew the times of the others. If each were forecast
+ * after the row before it was learned, the error and the coverage that are shown would be those of predictions that no caller
+ * was given, and intervals would move as fast as if each time were known before the next request. Longer reports are learned in
+ * parts of this many rows: of a report of hundreds, the later part should know that a server has become slow.
+ */
+const ROWS_TOGETHER = 32;
+
+/** Undefined without a trained model: the prior is fitted to the first times, and forecasts before that would only be wrong. */
+function forecastByTrained(
+  predictor: ObservationSinkDependencies['predictor'],
+  observation: Observation,
+): Forecast | undefined {
+  return predictor.hasModel(observation.targetModel) ? forecastRequest(predictor, observation) : undefined;
 }
 
 function forecastRequest(
