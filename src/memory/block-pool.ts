@@ -9,14 +9,18 @@ const HEAD_BYTES = 64;
  * heap is marked, which stops the event loop for milliseconds. So blocks are used again.
  */
 export class BlockPool {
-  /** Idle blocks by their size. */
-  readonly #idle = new Map<number, Buffer[]>();
+  /** By the size of their blocks. */
+  readonly #shelves = new Map<number, Shelf>();
   #idleBytes = 0;
+  #takes = 0;
 
   /** A block of at least this many bytes, whose content is undefined. */
   take(bytes: number): Buffer {
     const size = HEAD_BYTES + Math.max(MIN_BYTES, 2 ** Math.ceil(Math.log2(Math.max(1, bytes - HEAD_BYTES))));
-    const block = this.#idle.get(size)?.pop();
+    const shelf = this.#shelfOf(size);
+    this.#takes += 1;
+    shelf.lastTake = this.#takes;
+    const block = shelf.idle.pop();
     if (block === undefined) return Buffer.allocUnsafeSlow(size);
     this.#idleBytes -= size;
     return block;
@@ -25,10 +29,37 @@ export class BlockPool {
   /** The caller must not use the block afterwards. */
   giveBack(block: Buffer): void {
     const size = block.length;
-    if (size < MIN_BYTES || this.#idleBytes + size > MAX_IDLE_BYTES) return;
-    const blocks = this.#idle.get(size) ?? [];
-    this.#idle.set(size, blocks);
-    blocks.push(block);
+    if (size < MIN_BYTES) return;
+    const shelf = this.#shelfOf(size);
+    while (this.#idleBytes + size > MAX_IDLE_BYTES) if (!this.#dropOlderThan(shelf)) return;
+    shelf.idle.push(block);
     this.#idleBytes += size;
   }
+
+  #shelfOf(size: number): Shelf {
+    let shelf = this.#shelves.get(size);
+    if (shelf === undefined) {
+      shelf = { size, idle: [], lastTake: 0 };
+      this.#shelves.set(size, shelf);
+    }
+    return shelf;
+  }
+
+  /** Blocks of a size that is not asked for any more would keep out all others for good. Returns false if there are none. */
+  #dropOlderThan({ lastTake }: Shelf): boolean {
+    let oldest: Shelf | undefined;
+    for (const shelf of this.#shelves.values())
+      if (shelf.idle.length > 0 && shelf.lastTake < (oldest?.lastTake ?? lastTake)) oldest = shelf;
+    if (oldest === undefined) return false;
+    oldest.idle.pop();
+    this.#idleBytes -= oldest.size;
+    return true;
+  }
+}
+
+interface Shelf {
+  readonly size: number;
+  readonly idle: Buffer[];
+  /** Which take of the pool was the last of this size. */
+  lastTake: number;
 }

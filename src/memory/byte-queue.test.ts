@@ -59,6 +59,16 @@ test('a pool keeps few bytes', () => {
   assert.ok(blocks.filter((block) => again.has(block)).length <= 4);
 });
 
+test('large blocks that no one takes any more leave their place in a pool to others', () => {
+  const pool = new BlockPool();
+  for (const bytes of [4_194_304, 2_097_152, 1_048_576, 524_288, 262_144, 131_072])
+    for (const block of Array.from({ length: 4 }, () => pool.take(bytes))) pool.giveBack(block);
+  const blocks = Array.from({ length: 200 }, () => pool.take(60_000));
+  for (const block of blocks) pool.giveBack(block);
+  const again = new Set(Array.from({ length: 200 }, () => pool.take(60_000)));
+  assert.equal(blocks.filter((block) => again.has(block)).length, 200);
+});
+
 test('bytes that are dropped part by part leave the rest, and at last the block', () => {
   const pool = new BlockPool();
   const queue = new ByteQueue(pool);
