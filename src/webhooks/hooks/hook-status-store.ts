@@ -1,5 +1,6 @@
 /** The status of hooks for pages and the API: what waits, why it is held back, since when it only fails, and the last day. */
 import { type Row, type Statement, type Store, statement } from '../../database/store.ts';
+import { findRowBehind, listNewestFirst } from '../delivery/log/log-windows-store.ts';
 import type { Pause, PauseReason } from '../delivery/schedule/pause-reason.ts';
 import { BY_OWNER } from './troubled-hooks-store.ts';
 
@@ -31,8 +32,7 @@ const outcomesByHourSql: Statement<{ hour: number; outcome: string; count: numbe
      SELECT (created_at_ms - $2) / ${HOUR_MS} AS hour,
        CASE WHEN state = 'succeeded' THEN 'succeeded'
             WHEN state = 'canceled' OR (state = 'pending' AND attempts = 0) THEN 'waiting' ELSE 'failed' END AS outcome
-     FROM (SELECT state, attempts, created_at_ms FROM deliveries WHERE hook_id = $1 ORDER BY id DESC LIMIT $3) AS newest
-     WHERE created_at_ms >= $2) AS judged
+     FROM deliveries WHERE hook_id = $1 AND created_at_ms >= $2 AND id >= $3 AND id < $4) AS judged
    GROUP BY hour, outcome`,
 );
 
@@ -170,13 +170,23 @@ export interface HourOfDeliveries {
 /** The last 24 hours, oldest first, by when deliveries were made; of the newest `CHART_LIMIT` deliveries. */
 export async function readLastDay(store: Store, hookId: number, nowMs: number): Promise<HourOfDeliveries[]> {
   const sinceMs = nowMs - PICTURE_HOURS * HOUR_MS;
-  const rows = await store.read(outcomesByHourSql, [hookId, sinceMs, CHART_LIMIT]);
+  const rows = await readOutcomes(store, hookId, sinceMs);
   const countOf = (hour: number, outcome: string) =>
-    rows.find((row) => row.hour === hour && row.outcome === outcome)?.count ?? 0;
+    rows.filter((row) => row.hour === hour && row.outcome === outcome).reduce((sum, { count }) => sum + count, 0);
   return Array.from({ length: PICTURE_HOURS }, (_, hour) => ({
     startMs: sinceMs + hour * HOUR_MS,
     succeeded: countOf(hour, 'succeeded'),
     failed: countOf(hour, 'failed'),
     waiting: countOf(hour, 'waiting'),
   }));
+}
+
+/** A page shows up to fifty hooks, so their logs are read in parts, which leave the event loop to others. */
+async function readOutcomes(store: Store, hookId: number, sinceMs: number) {
+  const all = { hookId, fromId: 0, beforeId: Number.MAX_SAFE_INTEGER };
+  const omitted = await findRowBehind(store, all, CHART_LIMIT);
+  const rows = [];
+  for await (const { fromId, beforeId } of listNewestFirst(store, { ...all, fromId: (omitted ?? -1) + 1 }))
+    rows.push(...(await store.read(outcomesByHourSql, [hookId, sinceMs, fromId, beforeId])));
+  return rows;
 }

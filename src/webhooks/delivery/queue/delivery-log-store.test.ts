@@ -3,10 +3,10 @@ import { enqueueTestDelivery, fillTestLog, readDelivery } from '../../../../test
 import { forEachEngine } from '../../../../test/support/engines.ts';
 import { type Store, statement } from '../../../database/store.ts';
 import { readHold } from '../../hooks/hook-status-store.ts';
+import { WINDOW_ROWS } from '../log/log-windows-store.ts';
 import { sweepDeliveries } from '../worker/delivery-sweeper.ts';
 import { findDelivery, type LogFilter, listDeliveries } from './delivery-log-store.ts';
 import { cancelHookQueueStatement, holdHookQueueStatement } from './delivery-store.ts';
-import { WINDOW_ROWS } from './log-windows-store.ts';
 
 const url = 'http://127.0.0.1:9/';
 const DAY_MS = 86_400_000;

@@ -1,8 +1,8 @@
 /** Reads the delivery log. */
 import { type Statement, type Store, statement } from '../../../database/store.ts';
 import type { EventKind } from '../../events/event-kind.ts';
+import { findRowBehind, type LogRange, listNewestFirst } from '../log/log-windows-store.ts';
 import type { StoredState } from '../schedule/delivery.ts';
-import { findRowBehind, type LogRange, listNewestFirst } from './log-windows-store.ts';
 
 export interface LoggedDelivery {
   readonly id: number;

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { enqueueTestDelivery, fillTestLog, readDelivery } from '../../../../test/support/deliveries-store.ts';
 import { forEachEngine } from '../../../../test/support/engines.ts';
 import { type Store, statement } from '../../../database/store.ts';
+import { WINDOW_ROWS } from '../log/log-windows-store.ts';
 import { replay, restart, restartReserved, restartWaiting } from './delivery-restart-store.ts';
-import { WINDOW_ROWS } from './log-windows-store.ts';
 
 const url = 'http://127.0.0.1:9/';
 const NOW = Date.UTC(2026, 5, 1);

@@ -4,9 +4,9 @@
  */
 import { type BoundStatement, type Row, type Statement, type Store, statement } from '../../../database/store.ts';
 import { bindRows, multiRowStatement } from '../../../database/value-rows.ts';
+import { type LogRange, listOldestFirst } from '../log/log-windows-store.ts';
 import { ORIGIN_RECONNECTED } from '../schedule/pause-reason.ts';
 import { IS_NEW, IS_REQUESTED, isReserved, LANE_NUMBERS, setRequested, setReserved } from './delivery-state.ts';
-import { type LogRange, listOldestFirst } from './log-windows-store.ts';
 
 // Of two reservations at once, one waits for the row and finds it reserved.
 const restartReservedSql: Statement<{ id: number }> = statement(
