@@ -37,6 +37,11 @@ export interface NoticeDependencies {
 const REST_MS = 30_000;
 /** The shortest time between two notices about one cause. */
 const QUIET_MS = 3_600_000;
+/**
+ * The most notices for one audience in a round; the next rounds send the others. Mails are sent one after the other, so those
+ * for the owner of thousands of webhooks would delay the links with which others choose a password.
+ */
+const MAX_OF_AUDIENCE = 10;
 
 export function createNoticeWorker(dependencies: NoticeDependencies): Worker {
   const { world, log } = dependencies;
@@ -86,17 +91,31 @@ async function notifyOfSource(
   const troubles = await source.listTroubles(world.nowMs());
   const still = new Set(troubles.map(({ cause }) => cause));
   for (const [index, channel] of channels.entries()) {
+    const records = { store, world, takePlace: createPlaces() };
     const attempt = async (cause: string, send: () => Promise<void>) => {
       const report = (err: unknown) => log.error({ err, cause, channel: channel.name }, 'Cannot send a notice');
       await send().catch(report);
     };
-    for (const trouble of troubles) await attempt(trouble.cause, () => sendNotice({ store, world }, channel, trouble));
+    for (const trouble of troubles) await attempt(trouble.cause, () => sendNotice(records, channel, trouble));
     for (const cause of open[index]!)
-      if (!still.has(cause)) await attempt(cause, () => sendRecovery({ store, world }, channel, { source, cause }));
+      if (!still.has(cause)) await attempt(cause, () => sendRecovery(records, channel, { source, cause }));
   }
 }
 
-type Records = Pick<NoticeDependencies, 'store' | 'world'>;
+interface Records extends Pick<NoticeDependencies, 'store' | 'world'> {
+  /** False when this round has no place for another notice of the audience. */
+  readonly takePlace: (audience: Audience) => boolean;
+}
+
+function createPlaces(): Records['takePlace'] {
+  const counts = new Map<string, number>();
+  return (audience) => {
+    const key = audience.kind === 'owner' ? audience.ownerId : audience.kind;
+    const count = counts.get(key) ?? 0;
+    counts.set(key, count + 1);
+    return count < MAX_OF_AUDIENCE;
+  };
+}
 
 async function sendRecovery(
   records: Records,
@@ -108,12 +127,16 @@ async function sendRecovery(
   else await sendNotice(records, channel, recovery);
 }
 
-async function sendNotice({ store, world }: Records, { name, send }: Channel, notice: Notice): Promise<void> {
-  const { cause, state } = notice;
+async function sendNotice(
+  { store, world, takePlace }: Records,
+  { name, send }: Channel,
+  notice: Notice,
+): Promise<void> {
+  const { cause, state, audience } = notice;
   const nowMs = world.nowMs();
   const moment = { state, nowMs, quietUntilMs: nowMs - QUIET_MS };
   const last = await findLastNotice(store, name, cause);
-  if (!isDue(last, moment)) return;
+  if (!isDue(last, moment) || !takePlace(audience)) return;
   // It only makes keys differ: the time of the notice before, or the hour of a first one, which is the same in all processes.
   const since = last?.sentAtMs ?? Math.floor(nowMs / QUIET_MS);
   // Published before it is recorded: after a crash in between, it is published again under the same idempotency key.

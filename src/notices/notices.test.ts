@@ -29,6 +29,23 @@ const disableSql = statement(
 const MINUTE_MS = 60_000;
 const never = new AbortController().signal;
 
+forEachEngine('an owner of many failing webhooks does not delay the mails of others', async (store) => {
+  const { world, ada, look, readMails } = await watch(store, hookSources);
+  const bob = await addVerified(store, world, 'bob');
+  const owners = [...Array.from({ length: 25 }, () => ada), bob];
+  for (const [index, { id }] of owners.entries()) {
+    await insertTestHook(store, { id: index + 1, url: 'https://ci.example.org/', ownerId: id });
+    await store.write(failSql, [index + 1, id, world.nowMs()]);
+  }
+  world.moveMs(6 * MINUTE_MS);
+  for (const expected of ['10 and 1', '10 and 0', '5 and 0', '0 and 0']) {
+    await look();
+    const mails = await readMails();
+    const count = (login: string) => mails.filter((mail) => mail.startsWith(`${login}@`)).length;
+    assert.equal(`${count('ada')} and ${count('bob')}`, expected);
+  }
+});
+
 forEachEngine(
   'an owner receives a notice when a webhook fails, is disabled, and works again, at most once an hour',
   async (store) => {
@@ -74,10 +91,12 @@ forEachEngine('a webhook that comes and goes causes one mail an hour', async (st
 
 forEachEngine('two processes send it once', async (store, { openAnother }) => {
   const { world, ada, look, readMails } = await watch(store, hookSources);
+  const owners = [ada, await addVerified(store, world, 'bob')];
   const other = await openAnother();
   for (let id = 1; id <= 20; id += 1) {
-    await insertTestHook(store, { id, url: 'https://ci.example.org/', ownerId: ada.id });
-    await store.write(failSql, [id, ada.id, world.nowMs() - 10 * MINUTE_MS]);
+    const ownerId = owners[id % 2]!.id;
+    await insertTestHook(store, { id, url: 'https://ci.example.org/', ownerId });
+    await store.write(failSql, [id, ownerId, world.nowMs() - 10 * MINUTE_MS]);
   }
   await Promise.all([look(store), look(other), look(store), look(other)]);
   assert.equal((await readMails()).length, 20);
