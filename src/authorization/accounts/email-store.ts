@@ -19,7 +19,8 @@ const setVerifiedEmailSql = statement(
   'UPDATE users SET email = $2, verified_email_key = $3 WHERE id = $1',
 );
 
-const EMAIL = /^[^\s@<>"]{1,64}@[^\s@<>"]{1,190}$/;
+// No characters that show nothing or turn the direction of writing: an administrator who verifies an address has to see it.
+const EMAIL = /^[^\s@<>"\p{Cc}\p{Cf}\p{Cs}\p{Co}]{1,64}@[^\s@<>"\p{Cc}\p{Cf}\p{Cs}\p{Co}]{1,190}$/u;
 
 /** Throws `invalid` unless this can be an address. */
 export function checkEmail(email: string): void {

@@ -58,6 +58,18 @@ test('an address that changed after the page was opened is not verified', async 
   assert.equal((await findUserByLogin(service.store, 'ada'))?.isEmailVerified, false);
 });
 
+test('an address cannot look like another: what a person types has no hidden characters', async (t) => {
+  const service = await servePages(t);
+  await addUser(service, 'ada');
+  const client = await openAs(service, 'ada');
+  for (const hidden of ['\u200b', '\u202e', '\u00ad', '\u0001', '\u{e0061}']) {
+    const email = `ro${hidden}ot@example.org`;
+    const refused = await client.readRefusal(client.submit('/account', '/account', { name: 'Ada', email }));
+    assert.deepEqual([refused.status, refused.body.includes('is not an email address')], [422, true]);
+  }
+  assert.equal((await findUserByLogin(service.store, 'ada'))?.email, 'ada@example.org');
+});
+
 test('the last administrator stays one, and no administrator disables the own account', async (t) => {
   const service = await servePages(t);
   await addUser(service, 'root', true);
