@@ -180,10 +180,11 @@ function openHook(dependencies: SendingDependencies, { caller, repository, store
 async function describeHook(dependencies: SendingDependencies, stored: StoredHook) {
   const nowMs = dependencies.world.nowMs();
   const { hook, encrypted } = stored;
-  const [hookQueue, { pause }, lastDay] = await Promise.all([
+  // First: of many hooks each has other turns of the event loop, and counts what waits in them.
+  const lastDay = await readLastDay(dependencies.store, hook.id, nowMs);
+  const [hookQueue, { pause }] = await Promise.all([
     readHookQueueStatus(dependencies.store, hook.id),
     readHold(dependencies.store, hook.id, nowMs),
-    readLastDay(dependencies.store, hook.id, nowMs),
   ]);
   const { former } = decryptSecrets(dependencies.cipher, hook.id, encrypted, nowMs);
   return {

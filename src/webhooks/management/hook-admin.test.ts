@@ -67,8 +67,16 @@ forEachEngine(
       repositories: repositories.map(({ path, counts }) => ({ path, ...counts })),
     }));
     assert.deepEqual(listed, [
-      { login: 'grace', total: 1, repositories: [{ path: 'doors', hooks: 2, disabled: 1, failing: 1 }] },
-      { login: 'org-sea', total: 1, repositories: [{ path: 'harbour', hooks: 0, disabled: 0, failing: 0 }] },
+      {
+        login: 'grace',
+        total: 1,
+        repositories: [{ path: 'doors', hooks: 2, disabled: 0, switchedOff: 1, failing: 1 }],
+      },
+      {
+        login: 'org-sea',
+        total: 1,
+        repositories: [{ path: 'harbour', hooks: 0, disabled: 0, switchedOff: 0, failing: 0 }],
+      },
     ]);
     const [first, second] = await doors.listHooks();
     assert.deepEqual(first?.hookQueue, { fails: 3, failingSinceMs: 5, heldSinceMs: null, waiting: 1 });
