@@ -45,7 +45,7 @@ export class BlockPool {
     return shelf;
   }
 
-  /** Blocks of a size that is not asked for any more would keep out all others for good. Returns false if there are none. */
+  /** Blocks of a size that is not asked for any more would keep out all others for good. Returns false without such a block. */
   #dropOlderThan({ lastTake }: Shelf): boolean {
     let oldest: Shelf | undefined;
     for (const shelf of this.#shelves.values())
