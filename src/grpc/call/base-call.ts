@@ -9,7 +9,7 @@ import { encodeGrpcMessage, encodeHeaderBlock } from '../http2/header-block.ts';
 import type { Headers } from '../http2/request-head.ts';
 import type { Http2Stream, StreamListener } from '../http2/stream.ts';
 import type { CountCall } from './call-metrics.ts';
-import { ACCEPTED_ENCODINGS, type Expansions, type PendingExpansion } from './expansions.ts';
+import { ACCEPTED_ENCODINGS, type Decompressor, type PendingDecompression } from './decompressor.ts';
 import { readTimeoutMs } from './grpc-timeout.ts';
 import { isLoopbackAddress } from './loopback.ts';
 import type { FramedMessage } from './message-reader.ts';
@@ -35,7 +35,7 @@ export interface CallDependencies {
   readonly route: Route;
   readonly peer: Peer;
   readonly maxMessageBytes: number;
-  readonly expansions: Expansions;
+  readonly decompressor: Decompressor;
   readonly log: Log;
   readonly world: Pick<World, 'randomBytes' | 'nowMs' | 'monotonicMs'>;
   readonly tracing: Tracing | undefined;
@@ -65,7 +65,7 @@ export class BaseCall implements GrpcCall, StreamListener {
   /** Made when it is needed. */
   #messageTimer: MessageTimer | undefined;
   /** Of the message that is, or was, expanded last. */
-  #expansion: PendingExpansion | undefined;
+  #decompression: PendingDecompression | undefined;
   readonly #startedMs: number;
   #traceId: string | undefined;
   #isEnded = false;
@@ -216,13 +216,13 @@ export class BaseCall implements GrpcCall, StreamListener {
     this.#messageTimer?.stop();
   }
 
-  protected async expand(message: FramedMessage): Promise<Buffer> {
+  protected async decompress(message: FramedMessage): Promise<Buffer> {
     if (!message.isCompressed) return message.bytes;
     if (this.#isEnded) throw new StatusError('CANCELLED', 'The call has ended');
-    const { headers, maxMessageBytes: maxBytes, expansions, stream } = this.dependencies;
+    const { headers, maxMessageBytes: maxBytes, decompressor, stream } = this.dependencies;
     const encoding = headers.get('grpc-encoding') ?? 'identity';
-    this.#expansion = expansions.expand(stream.connection, { bytes: message.bytes, encoding, maxBytes });
-    return await this.#expansion.result;
+    this.#decompression = decompressor.decompress(stream.connection, { bytes: message.bytes, encoding, maxBytes });
+    return await this.#decompression.result;
   }
 
   protected sendMessage(answer: Uint8Array): void {
@@ -274,7 +274,7 @@ export class BaseCall implements GrpcCall, StreamListener {
     this.#isEnded = true;
     clearTimeout(this.#deadline);
     this.noteMessage();
-    this.#expansion?.cancel();
+    this.#decompression?.cancel();
     this.onEnd();
     this.dependencies.route.count(code);
     if (this.dependencies.tracing !== undefined) this.#record(this.dependencies.tracing, code);

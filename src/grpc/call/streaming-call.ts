@@ -75,7 +75,7 @@ export class StreamingCall extends BaseCall implements EndlessCall {
     this.#inUse = MESSAGE_HEAD_BYTES + message.bytes.length;
     const { share } = this.dependencies.stream.connection;
     await share.take(COST.message + costOfBytes(message.bytes.length));
-    const value = await this.expand(message);
+    const value = await this.decompress(message);
     if (message.isCompressed) share.spend(costOfBytes(value.length));
     return { done: false, value };
   }

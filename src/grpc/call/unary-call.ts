@@ -75,15 +75,15 @@ export class UnaryCall extends BaseCall {
       this.#answerLarge(message.bytes);
       return;
     }
-    this.#queued = { start: () => this.#expandAndAnswer(), previous: undefined, next: undefined };
+    this.#queued = { start: () => this.#decompressAndAnswer(), previous: undefined, next: undefined };
     this.dependencies.stream.connection.memory.callQueue.add(this.#queued);
   }
 
-  async #expandAndAnswer(): Promise<void> {
+  async #decompressAndAnswer(): Promise<void> {
     const message = this.#message;
     if (message === undefined) return;
     try {
-      this.#answerLarge(await this.expand(message));
+      this.#answerLarge(await this.decompress(message));
     } catch (error) {
       this.fail(error);
     }

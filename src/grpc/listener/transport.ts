@@ -13,8 +13,8 @@ import { MemoryBudget } from '../budget/memory-budget.ts';
 import { Turns } from '../budget/turns.ts';
 import { type BaseCall, type CallDependencies, CONTENT_TYPE, type Peer, type Route } from '../call/base-call.ts';
 import { CallHeadReader } from '../call/call-head.ts';
+import { Decompressor } from '../call/decompressor.ts';
 import type { EndlessCall } from '../call/endless-call.ts';
-import { Expansions } from '../call/expansions.ts';
 import { type Refusal, RefusedRequest } from '../call/refused-request.ts';
 import type { GrpcMethod } from '../call/service.ts';
 import { statusCodeOf } from '../call/status.ts';
@@ -63,7 +63,7 @@ export class Transport {
   readonly #bufferPool = new BufferPool();
   readonly #turns = new Turns();
   readonly #noteGarbage: NoteGarbage;
-  readonly #expansions: Expansions;
+  readonly #decompressor: Decompressor;
   readonly #memory: MemoryBudget;
   readonly #largeMessages: LargeMessages;
   #isDraining = false;
@@ -73,7 +73,7 @@ export class Transport {
     const { maxMessageBytes, maxConnections, world } = dependencies;
     this.#connections = new ConnectionPlaces(maxConnections);
     this.#noteGarbage = dependencies.noteGarbage ?? (() => {});
-    this.#expansions = new Expansions(world.monotonicMs, this.#noteGarbage);
+    this.#decompressor = new Decompressor(world.monotonicMs, this.#noteGarbage);
     this.#handshakes = new Handshakes(Math.ceil(maxConnections * HANDSHAKES_PER_CONNECTION));
     this.#memory = new MemoryBudget(Math.max(dependencies.bufferBytes, 4 * maxMessageBytes), world.monotonicMs);
     const { maxBytes } = this.#memory;
@@ -158,9 +158,9 @@ export class Transport {
       return;
     }
     const { maxMessageBytes, log, world, tracing } = this.#dependencies;
-    const expansions = this.#expansions;
+    const decompressor = this.#decompressor;
     const onEnd = this.#forget;
-    const exchange = { stream, headers, route, peer, maxMessageBytes, expansions, log, world, tracing, onEnd };
+    const exchange = { stream, headers, route, peer, maxMessageBytes, decompressor, log, world, tracing, onEnd };
     this.#openCall(exchange, route.method);
   }
 

@@ -25,13 +25,13 @@ const DECODE: ReadonlyMap<string, Decode> = new Map([
 /** Encodings that clients may use, as `grpc-accept-encoding` names them. */
 export const ACCEPTED_ENCODINGS = 'identity,gzip,deflate';
 
-export interface Expansion {
+export interface CompressedMessage {
   readonly bytes: Buffer;
   readonly encoding: string;
   readonly maxBytes: number;
 }
 
-export interface PendingExpansion {
+export interface PendingDecompression {
   /** Rejects with a StatusError for what cannot be expanded, or is too large. */
   readonly result: Promise<Buffer>;
   /** Must be called when the call has ended: a message that waits keeps its bytes, which no budget counts then. */
@@ -39,33 +39,33 @@ export interface PendingExpansion {
 }
 
 /** A connection. What the connections of one network wait for must not delay another network: connections cost nothing. */
-export interface ExpansionOwner {
+export interface MessageOwner {
   readonly network: object;
 }
 
 interface Job {
-  readonly owner: ExpansionOwner;
-  readonly expansion: Expansion;
+  readonly owner: MessageOwner;
+  readonly message: CompressedMessage;
   readonly decode: Decode;
   readonly resolve: (bytes: Buffer) => void;
   readonly reject: (error: unknown) => void;
   isCancelled: boolean;
 }
 
-type JobsByOwner = Map<ExpansionOwner, Job[]>;
+type JobsByOwner = Map<MessageOwner, Job[]>;
 
 /**
- * Expands compressed messages, few at a time: one of each connection. The networks have turns, and in each network its
+ * Decompresses messages, few at a time: one of each connection. The networks have turns, and in each network its
  * connections.
  */
-export class Expansions {
+export class Decompressor {
   readonly #monotonicMs: () => number;
   readonly #noteGarbage: NoteGarbage;
   /** By network. The first one is the next, of networks and of the connections in each. */
   readonly #waiting = new Map<object, JobsByOwner>();
-  readonly #busy = new Set<ExpansionOwner>();
+  readonly #busy = new Set<MessageOwner>();
   /** The length of the last result of each connection. */
-  readonly #lastBytes = new WeakMap<ExpansionOwner, number>();
+  readonly #lastBytes = new WeakMap<MessageOwner, number>();
   /** When the next large result may be begun. */
   #largeFromMs = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -76,17 +76,17 @@ export class Expansions {
   }
 
   /** Throws a StatusError when it is clear from the encoding that nothing can be expanded. */
-  expand(owner: ExpansionOwner, expansion: Expansion): PendingExpansion {
-    const decode = findDecode(expansion.encoding);
+  decompress(owner: MessageOwner, message: CompressedMessage): PendingDecompression {
+    const decode = findDecode(message.encoding);
     const { promise: result, resolve, reject } = Promise.withResolvers<Buffer>();
-    const job = { owner, expansion, decode, resolve, reject, isCancelled: false };
+    const job = { owner, message, decode, resolve, reject, isCancelled: false };
     this.#jobsOf(owner).push(job);
     this.#startNext();
     return { result, cancel: () => this.#cancel(job) };
   }
 
   /** The jobs of a connection that wait. They must not stay empty. */
-  #jobsOf(owner: ExpansionOwner): Job[] {
+  #jobsOf(owner: MessageOwner): Job[] {
     const owners = getOrAdd(this.#waiting, owner.network, () => new Map());
     return getOrAdd(owners, owner, () => []);
   }
@@ -116,19 +116,19 @@ export class Expansions {
     }
   }
 
-  #findReady(owners: JobsByOwner): ExpansionOwner | undefined {
+  #findReady(owners: JobsByOwner): MessageOwner | undefined {
     for (const [owner, jobs] of owners) if (!this.#busy.has(owner) && !this.#mustWait(owner, jobs)) return owner;
     return undefined;
   }
 
   /** While large messages have to wait, one that should be small is expanded only as far as that is true. */
   async #run(job: Job): Promise<void> {
-    const { owner, expansion } = job;
-    const { maxBytes } = expansion;
+    const { owner, message } = job;
+    const { maxBytes } = message;
     const limit = this.#leftMs > 0 ? Math.min(LARGE_BYTES, maxBytes) : maxBytes;
     this.#busy.add(owner);
     try {
-      const bytes = await decompress(job, limit);
+      const bytes = await runDecode(job, limit);
       this.#note(owner, bytes.length);
       job.resolve(bytes);
     } catch (error) {
@@ -136,7 +136,7 @@ export class Expansions {
       if (isTooLarge && limit < maxBytes) this.#runAgain(job);
       else {
         // It was expanded up to where it failed, which is not known: as far as its bytes could lead.
-        this.#note(owner, Math.min(limit, MAX_EXPANSION * expansion.bytes.length));
+        this.#note(owner, Math.min(limit, MAX_EXPANSION * message.bytes.length));
         job.reject(isTooLarge ? tooLargeError(maxBytes) : invalidError());
       }
     }
@@ -153,7 +153,7 @@ export class Expansions {
     else this.#jobsOf(owner).unshift(job);
   }
 
-  #note(owner: ExpansionOwner, bytes: number): void {
+  #note(owner: MessageOwner, bytes: number): void {
     this.#lastBytes.set(owner, bytes);
     // Its parts and their whole.
     this.#noteGarbage(2 * bytes);
@@ -166,8 +166,8 @@ export class Expansions {
     return this.#largeFromMs - this.#monotonicMs();
   }
 
-  #mustWait(owner: ExpansionOwner, [first]: readonly Job[]): boolean {
-    const expected = this.#lastBytes.get(owner) ?? MAX_EXPANSION * (first?.expansion.bytes.length ?? 0);
+  #mustWait(owner: MessageOwner, [first]: readonly Job[]): boolean {
+    const expected = this.#lastBytes.get(owner) ?? MAX_EXPANSION * (first?.message.bytes.length ?? 0);
     const leftMs = this.#leftMs;
     if (expected <= LARGE_BYTES || leftMs <= 0) return false;
     this.#startLater(leftMs);
@@ -190,7 +190,7 @@ function getOrAdd<K, V>(map: Map<K, V>, key: K, create: () => V): V {
 }
 
 /** The first job of the connection, whose next one comes after those of all others of its network. */
-function takeTurn(owners: JobsByOwner, owner: ExpansionOwner): Job {
+function takeTurn(owners: JobsByOwner, owner: MessageOwner): Job {
   const jobs = owners.get(owner)!;
   const job = jobs.shift()!;
   owners.delete(owner);
@@ -214,8 +214,8 @@ function findDecode(encoding: string): Decode {
   return decode;
 }
 
-async function decompress({ expansion, decode }: Job, maxOutputLength: number): Promise<Buffer> {
-  return await decode(expansion.bytes, { maxOutputLength });
+async function runDecode({ message, decode }: Job, maxOutputLength: number): Promise<Buffer> {
+  return await decode(message.bytes, { maxOutputLength });
 }
 
 function endedError(): StatusError {

@@ -1,0 +1,95 @@
+/** Large results are memory outside the heap: they are paced, and small ones do not wait for them. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { gzipSync } from 'node:zlib';
+import { type CompressedMessage, Decompressor, type MessageOwner } from './decompressor.ts';
+
+const MEBIBYTE = 1_048_576;
+const compress = (bytes: number): CompressedMessage => ({
+  bytes: gzipSync(Buffer.alloc(bytes)),
+  encoding: 'gzip',
+  maxBytes: 4 * MEBIBYTE,
+});
+const openConnection = (network: object = {}): MessageOwner => ({ network });
+
+test('decompress() lets large messages wait for the time that those before them have taken, and small ones pass', async () => {
+  let nowMs = 0;
+  const decompressor = new Decompressor(() => nowMs);
+  const [bomber, other] = [openConnection(), openConnection()];
+  const order: string[] = [];
+  const expand = async (owner: MessageOwner, name: string, bytes: number): Promise<void> => {
+    await decompressor.decompress(owner, compress(bytes)).result;
+    order.push(name);
+  };
+  await expand(bomber, 'first', 4 * MEBIBYTE);
+  const second = expand(bomber, 'second', 4 * MEBIBYTE);
+  const third = expand(other, 'large of another', 4 * MEBIBYTE);
+  for (let call = 0; call < 3; call++) await expand(openConnection(), 'small', 100);
+  assert.deepEqual(order, ['first', 'small', 'small', 'small']);
+  nowMs = 64;
+  await Promise.race([second, third]);
+  assert.equal(order.length, 5);
+  nowMs = 128;
+  await Promise.all([second, third]);
+});
+
+test('decompress() counts a message that fails as large: it was expanded until then', async () => {
+  let nowMs = 0;
+  const decompressor = new Decompressor(() => nowMs);
+  const owner = openConnection();
+  const bomb = { ...compress(8 * MEBIBYTE), maxBytes: MEBIBYTE };
+  await assert.rejects(decompressor.decompress(owner, bomb).result, /must be at most 1048576 bytes/);
+  const next = decompressor.decompress(owner, compress(100)).result.then(() => 'done');
+  // That it waits has no event.
+  assert.equal(await Promise.race([next, sleep(50, 'waits')]), 'waits');
+  nowMs = 16;
+  assert.equal(await next, 'done');
+});
+
+test('decompress() lets nothing wait for messages that cannot be expanded to much', async () => {
+  const decompressor = new Decompressor(() => 0);
+  const garbage = { ...compress(100), bytes: Buffer.from('x') };
+  for (let message = 0; message < 20; message++) {
+    assert.throws(
+      () => decompressor.decompress(openConnection(), { ...garbage, encoding: 'nonsense' }),
+      /got "nonsense"/,
+    );
+    await assert.rejects(
+      decompressor.decompress(openConnection(), garbage).result,
+      /not compressed as its encoding says/,
+    );
+  }
+  assert.equal(
+    (await decompressor.decompress(openConnection(), compress(MEBIBYTE)).result.then(String)).length,
+    MEBIBYTE,
+  );
+});
+
+test('decompress() lets a connection that sent a small message first pass no large one before its time', async () => {
+  let nowMs = 0;
+  const decompressor = new Decompressor(() => nowMs);
+  await decompressor.decompress(openConnection(), compress(4 * MEBIBYTE)).result;
+  const sly = openConnection();
+  await decompressor.decompress(sly, compress(100)).result;
+  const large = decompressor.decompress(sly, compress(4 * MEBIBYTE)).result.then(() => 'done');
+  assert.equal(await Promise.race([large, sleep(50, 'waits')]), 'waits');
+  nowMs = 64;
+  assert.equal(await large, 'done');
+});
+
+test('decompress() gives each network its turn, however many connections another has', async () => {
+  let nowMs = 0;
+  const decompressor = new Decompressor(() => nowMs);
+  const [crowd, answered] = [{}, [] as string[]];
+  const expand = (name: string, network: object) =>
+    decompressor.decompress(openConnection(network), compress(4 * MEBIBYTE)).result.then(() => answered.push(name));
+  const all = Array.from({ length: 20 }, () => expand('crowd', crowd));
+  all.push(expand('other', {}));
+  while (answered.length < all.length) {
+    nowMs += 64;
+    await sleep(1);
+  }
+  await Promise.all(all);
+  assert.ok(answered.indexOf('other') < 5, String(answered.indexOf('other')));
+});
