@@ -44,9 +44,9 @@ async function readPage(
   const query = { targetModel: name, ...steps };
   const model = await admin.readModel(name);
   const [ofPodTypes, ofServer, alarms] = await Promise.all([
-    admin.pictures.readAccuracyOverTime(query),
-    server === undefined ? undefined : admin.pictures.readServerOverTime(query, server),
-    admin.pictures.listDriftAlarmHours(name, steps.fromMs),
+    admin.charts.readAccuracyOverTime(query),
+    server === undefined ? undefined : admin.charts.readServerOverTime(query, server),
+    admin.charts.listDriftAlarmHours(name, steps.fromMs),
   ]);
   const podTypes = [...new Set(ofPodTypes.map(({ part }) => part || AGGREGATE))];
   const podType = server === undefined ? (asked.podType ?? podTypes[0]) : undefined;

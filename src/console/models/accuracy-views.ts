@@ -9,7 +9,7 @@ export interface Scores {
 
 export type TargetName = 'ttft' | 'tpot';
 
-export interface AccuracyPictures {
+export interface AccuracyCharts {
   /** One for each pod type and target. */
   readonly readAccuracyOverTime: (query: AccuracyQuery) => Promise<readonly AccuracySeries[]>;
   /** One for each target of this server. */

@@ -106,7 +106,7 @@ function renderAnswer(texts: ConsoleTexts, view: CapacityView): Html {
   return html`<section class="card stack" aria-labelledby="answer"><h2 id="answer">${t.answer}</h2>
 <p><strong>${capacity === undefined ? t.idle : describeCapacity(texts, view, capacity)}</strong></p>
 <p class="small soft">${asked} · ${renderMoment(texts, foundAtMs)}</p>
-${capacity === undefined ? '' : renderPictures(texts, view, capacity)}</section>
+${capacity === undefined ? '' : renderTargetCharts(texts, view, capacity)}</section>
 ${renderServers(texts, view)}`;
 }
 
@@ -129,7 +129,7 @@ function nameQuantile({ quantile }: CapacityLimits, target: 'ttft' | 'tpot'): st
   return `p${Number((100 * quantile).toFixed(2))} ${target.toUpperCase()}`;
 }
 
-function renderPictures(texts: ConsoleTexts, view: CapacityView, capacity: FoundCapacity): Html {
+function renderTargetCharts(texts: ConsoleTexts, view: CapacityView, capacity: FoundCapacity): Html {
   const t = texts.whatIf.capacity;
   const { number } = texts.format;
   const names = TARGETS.map((target) => nameQuantile(view.limits, target));
@@ -144,16 +144,16 @@ function renderPictures(texts: ConsoleTexts, view: CapacityView, capacity: Found
     ]),
   });
   const shown = TARGETS.filter((target) => capacity.curve.some((point) => point[`${target}Ms`] !== undefined));
-  return html`<div class="charts">${shown.map((target) => renderPicture(texts, view, { capacity, target }))}</div>
+  return html`<div class="charts">${shown.map((target) => renderTargetChart(texts, view, { capacity, target }))}</div>
 <details><summary>${t.values}</summary>${values}</details>`;
 }
 
-interface Picture {
+interface TargetChart {
   readonly capacity: FoundCapacity;
   readonly target: 'ttft' | 'tpot';
 }
 
-function renderPicture(texts: ConsoleTexts, { limits }: CapacityView, { capacity, target }: Picture): Html {
+function renderTargetChart(texts: ConsoleTexts, { limits }: CapacityView, { capacity, target }: TargetChart): Html {
   const t = texts.whatIf.capacity;
   const { number } = texts.format;
   const { curve, requestsPerSecond } = capacity;

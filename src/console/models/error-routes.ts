@@ -38,9 +38,9 @@ export function addErrorRoutes(page: SignedInPages['page'], { admin, world }: Ac
     };
     const part = findPart(choice);
     const [parts, ...errors] = await Promise.all([
-      admin.pictures.listErrorParts(query),
+      admin.charts.listErrorParts(query),
       ...(part?.kind === 'server' ? AXES.slice(0, 1) : AXES).map(
-        async (axis) => [axis, await admin.pictures.readErrorsByLoad({ ...query, axis, part })] as const,
+        async (axis) => [axis, await admin.charts.readErrorsByLoad({ ...query, axis, part })] as const,
       ),
     ]);
     return showView(request, {

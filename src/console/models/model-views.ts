@@ -1,5 +1,5 @@
 /** What the pages about models need. Names end in percent or milliseconds; all other numbers are plain counts. */
-import type { AccuracyPictures, Scores } from './accuracy-views.ts';
+import type { AccuracyCharts, Scores } from './accuracy-views.ts';
 import type { CapacityView } from './capacity-views.ts';
 import type { EffectsView } from './effect-views.ts';
 import type { WhatIf } from './what-if-views.ts';
@@ -13,7 +13,7 @@ export interface ModelAdmin {
   readonly readModel: (name: string) => Promise<ModelView>;
   /** Both versions on the same newest samples. */
   readonly compare: (name: string, version: number, other: number) => Promise<VersionComparison>;
-  readonly pictures: AccuracyPictures;
+  readonly charts: AccuracyCharts;
   readonly whatIf: WhatIf;
   /** Texts by the names of fields. Throws `invalid` with the field that cannot be used, `too_many` while another is found. */
   readonly findCapacity: (name: string, texts: Readonly<Record<string, string>>) => Promise<CapacityView>;

@@ -52,9 +52,9 @@ export const hookTextsZh: Texts<typeof hookTexts> = {
   lastDay: '最近 24 小时',
   perHour: '每小时投递数',
   chart: { succeeded: '成功', failed: '失败', waiting: '尚未尝试' },
-  picture: (succeeded, failed, waiting) =>
+  chartSummary: (succeeded, failed, waiting) =>
     `${formatCount(succeeded)} 次投递成功，${formatCount(failed)} 次失败${waiting === 0 ? '' : `，${formatCount(waiting)} 次尚未尝试`}`,
-  pictureCut: '此处只统计最新的 5,000 次。',
+  chartCut: '此处只统计最新的 5,000 次。',
   quiet: '没有发送任何内容。',
   lastResult: '最近一次响应',
   noResult: '还没有。',

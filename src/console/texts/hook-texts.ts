@@ -57,9 +57,9 @@ export const hookTexts = {
   lastDay: 'The last 24 hours',
   perHour: 'Deliveries an hour',
   chart: { succeeded: 'succeeded', failed: 'failed', waiting: 'not attempted yet' },
-  picture: (succeeded: number, failed: number, waiting: number) =>
+  chartSummary: (succeeded: number, failed: number, waiting: number) =>
     `${plural(succeeded, 'delivery', 'deliveries')} succeeded, ${formatCount(failed)} failed${waiting === 0 ? '' : `, ${formatCount(waiting)} not attempted yet`}`,
-  pictureCut: 'Only the newest 5,000 are counted here.',
+  chartCut: 'Only the newest 5,000 are counted here.',
   quiet: 'Nothing was sent.',
   lastResult: 'Last answer',
   noResult: 'None yet.',

@@ -1,4 +1,4 @@
-/** Small static pictures in SVG. What they show is said in words beside them or in their label. */
+/** Small static charts in SVG. What they show is said in words beside them or in their label. */
 import { html } from 'hono/html';
 import type { Html } from '../../pages/layout.ts';
 
@@ -19,7 +19,7 @@ export function renderDay(texts: ConsoleTexts, hours: readonly HourView[]): Html
     return html`${renderRect('up', x, HALF - up, up)}${renderRect('open', x, HALF - up - open, open)}${renderRect('down', x, HALF, down)}`;
   });
   const width = hours.length * BAR_WIDTH;
-  return html`<svg class="day" viewBox="0 0 ${width} ${2 * HALF}" preserveAspectRatio="none" role="img" aria-label="${texts.hooks.lastDay}: ${texts.hooks.picture(succeeded, failed, waiting)}">${bars}<path class="axis" d="M0 ${HALF}H${width}"/></svg>`;
+  return html`<svg class="day" viewBox="0 0 ${width} ${2 * HALF}" preserveAspectRatio="none" role="img" aria-label="${texts.hooks.lastDay}: ${texts.hooks.chartSummary(succeeded, failed, waiting)}">${bars}<path class="axis" d="M0 ${HALF}H${width}"/></svg>`;
 }
 
 function renderRect(kind: string, x: number, y: number, height: number): Html | '' {

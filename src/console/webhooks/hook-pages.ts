@@ -140,12 +140,12 @@ ${hookQueue.waiting === 0 ? '' : html`<p>${t.held(hookQueue.waiting)}</p>`}
   return html`<div class="notice warn"><p><strong>${t.failingSince} ${renderMoment(texts, hookQueue.failingSinceMs)}</strong>${texts.marks.comma}${t.attempts(hookQueue.fails)}${texts.marks.stop}${t.willDisable}</p></div>`;
 }
 
-function renderLastDay(texts: ConsoleTexts, { lastDay, isPictureCut, result, result_code }: HookView): Html {
+function renderLastDay(texts: ConsoleTexts, { lastDay, isChartCut, result, result_code }: HookView): Html {
   const t = texts.hooks;
   const { succeeded, failed, waiting } = sumHours(lastDay);
   const isQuiet = succeeded + failed + waiting === 0;
   return html`<section class="card stack" aria-labelledby="day"><h2 id="day">${t.lastDay}</h2>
-${isQuiet ? html`<p class="soft">${t.quiet}</p>` : html`${isPictureCut ? html`<p>${t.pictureCut}</p>` : ''}${renderDayChart(texts, lastDay)}`}
+${isQuiet ? html`<p class="soft">${t.quiet}</p>` : html`${isChartCut ? html`<p>${t.chartCut}</p>` : ''}${renderDayChart(texts, lastDay)}`}
 <h3>${t.lastResult}</h3>${renderResult(texts, result, result_code)}</section>`;
 }
 
@@ -154,7 +154,7 @@ function renderDayChart(texts: ConsoleTexts, hours: HookView['lastDay']): Html {
   const { succeeded, failed, waiting } = sumHours(hours);
   return renderColumns(texts, {
     title: t.perHour,
-    summary: t.picture(succeeded, failed, waiting),
+    summary: t.chartSummary(succeeded, failed, waiting),
     moments: hours.map(({ startMs }) => startMs),
     series: [
       { kind: 'up', label: t.chart.succeeded, values: hours.map((hour) => hour.succeeded) },

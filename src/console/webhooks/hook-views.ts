@@ -98,7 +98,7 @@ export interface HookView {
     readonly waiting: number;
   };
   readonly lastDay: readonly HourView[];
-  readonly isPictureCut: boolean;
+  readonly isChartCut: boolean;
   readonly formerKeys: number;
   readonly formerKeyUntilMs: number | null;
 }

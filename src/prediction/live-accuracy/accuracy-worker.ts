@@ -34,7 +34,7 @@ const NAME = 'live-accuracy';
 const WRITE_EVERY_MS = 2000;
 /** In one transaction. Of what changed since, the rest follows in the next round. */
 const MAX_SUMS_WRITTEN = 256;
-/** Errors by load are many small rows, for pictures: they may be this late. */
+/** Errors by load are many small rows, for charts: they may be this late. */
 const COUNTS_EVERY_MS = 10_000;
 const MAX_COUNTS_WRITTEN = 1024;
 const MERGE_EVERY_MS = 60_000;

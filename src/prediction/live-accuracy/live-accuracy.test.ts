@@ -100,7 +100,7 @@ forEachEngine('processes write their own sums, and every process reads those of 
   }
 });
 
-forEachEngine('pictures show versions over time, and errors by load', async (store) => {
+forEachEngine('charts show versions over time, and errors by load', async (store) => {
   const worker = openWorker(store);
   const before = { ...ROW, nowMs: NOW - 20 * MINUTE_MS, observedMs: 220 };
   for (let i = 0; i < 3; i++) worker.observe({ ...before, metrics: ROW.metrics.with(2, 100) });

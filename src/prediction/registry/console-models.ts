@@ -69,8 +69,8 @@ export function createConsoleModels(dependencies: ConsoleModelsDependencies) {
       };
     },
     compare: (name: string, version: number, other: number) => compareVersions(store, { name, version, other }),
-    /** What pictures of a model show, up to 30 days back. */
-    pictures: {
+    /** What charts of a model show, up to 30 days back. */
+    charts: {
       readAccuracyOverTime: (query: SeriesQuery) => readAccuracyOverTime(store, query),
       readServerOverTime: (query: SeriesQuery, server: string) => readServerOverTime(store, query, server),
       readErrorsByLoad: (query: ErrorsQuery) => readErrorsByLoad(store, query),

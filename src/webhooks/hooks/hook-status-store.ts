@@ -8,7 +8,7 @@ import { BY_OWNER } from './troubled-hooks-store.ts';
 export const COUNT_LIMIT = 10_000;
 export const CHART_LIMIT = 5_000;
 const HOUR_MS = 3_600_000;
-export const PICTURE_HOURS = 24;
+export const CHART_HOURS = 24;
 
 interface HookQueueRow extends Row {
   readonly fails: number;
@@ -169,11 +169,11 @@ export interface HourOfDeliveries {
 
 /** The last 24 hours, oldest first, by when deliveries were made; of the newest `CHART_LIMIT` deliveries. */
 export async function readLastDay(store: Store, hookId: number, nowMs: number): Promise<HourOfDeliveries[]> {
-  const sinceMs = nowMs - PICTURE_HOURS * HOUR_MS;
+  const sinceMs = nowMs - CHART_HOURS * HOUR_MS;
   const rows = await readOutcomes(store, hookId, sinceMs);
   const countOf = (hour: number, outcome: string) =>
     rows.filter((row) => row.hour === hour && row.outcome === outcome).reduce((sum, { count }) => sum + count, 0);
-  return Array.from({ length: PICTURE_HOURS }, (_, hour) => ({
+  return Array.from({ length: CHART_HOURS }, (_, hour) => ({
     startMs: sinceMs + hour * HOUR_MS,
     succeeded: countOf(hour, 'succeeded'),
     failed: countOf(hour, 'failed'),

@@ -192,7 +192,7 @@ async function describeHook(dependencies: SendingDependencies, stored: StoredHoo
     isSwitchedOff: hook.disabledReason === BY_OWNER,
     hookQueue,
     lastDay,
-    isPictureCut: lastDay.reduce((sum, hour) => sum + hour.succeeded + hour.failed + hour.waiting, 0) >= CHART_LIMIT,
+    isChartCut: lastDay.reduce((sum, hour) => sum + hour.succeeded + hour.failed + hour.waiting, 0) >= CHART_LIMIT,
     /** Those that sign too, and until when the last of them does. */
     formerKeys: former.length,
     formerKeyUntilMs: former.length === 0 ? null : Math.max(...former.map(({ untilMs }) => untilMs)),

@@ -85,7 +85,7 @@ forEachEngine(
 );
 
 forEachEngine(
-  'the picture of a hook counts the deliveries of each of the last 24 hours by what became of them',
+  'the chart of a hook counts the deliveries of each of the last 24 hours by what became of them',
   async (store) => {
     const world = createStillWorld();
     await using server = await startManagement(store, world);
@@ -102,7 +102,7 @@ forEachEngine(
     ] as const)
       await store.write(setOutcomeSql, [await enqueue(store, server.management, id), state, attempts]);
     world.moveMs(14.5 * HOUR_MS);
-    const { lastDay, isPictureCut } = await (await doors.openHook(String(id))).describe();
+    const { lastDay, isChartCut } = await (await doors.openHook(String(id))).describe();
     assert.equal(lastDay.length, 24);
     assert.deepEqual(
       lastDay.flatMap(({ succeeded, failed, waiting }, hour) =>
@@ -110,7 +110,7 @@ forEachEngine(
       ),
       [[9, 1, 2, 1]],
     );
-    assert.equal(isPictureCut, false);
+    assert.equal(isChartCut, false);
   },
 );
 
