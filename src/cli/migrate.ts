@@ -108,7 +108,7 @@ function describePlace({ dataDir, databaseUrl }: Place): string {
 /** With its schema brought up to date first, so that both have the same. */
 async function openTables(place: Place, access: 'read' | 'write'): Promise<TableConnection> {
   const log = createLog('warn');
-  const store = await openStore({ ...place, poolSize: 1, migrations, log, world: realWorld, ifMoved: 'open' });
+  const store = await openStore({ ...place, poolSize: 1, migrations, log, world: realWorld, ifCopied: 'open' });
   await store[Symbol.asyncDispose]();
   return place.databaseUrl === undefined
     ? openSqliteTables(databaseFileOf(place.dataDir), access)

@@ -28,7 +28,7 @@ export interface StoreOptions {
   /** What happens where no database of this program is yet; it is created unless this says `refuse`. */
   readonly ifAbsent?: 'create' | 'refuse';
   /** What happens where the embedded database was copied to another; refused unless this says `open`. */
-  readonly ifMoved?: 'open' | 'refuse';
+  readonly ifCopied?: 'open' | 'refuse';
   readonly log: Log;
   readonly world: World;
   /** Where writes are timed and counted; without it, nowhere. */
@@ -53,8 +53,8 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   return createStore(engine, options);
 }
 
-function openSqlite({ dataDir, migrations, ifAbsent, ifMoved, log, world }: StoreOptions): Engine {
-  if (ifMoved !== 'open') checkNotCopied(dataDir);
+function openSqlite({ dataDir, migrations, ifAbsent, ifCopied, log, world }: StoreOptions): Engine {
+  if (ifCopied !== 'open') checkNotCopied(dataDir);
   if (ifAbsent === 'refuse' && !hasDatabase(dataDir)) throw refuseAbsent(`the folder "${resolve(dataDir)}"`);
   ensureDataDir(dataDir);
   const path = databaseFileOf(dataDir);
