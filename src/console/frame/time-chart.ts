@@ -68,7 +68,7 @@ export function renderLines(texts: ConsoleTexts, chart: TimeChart): Html {
   const step = WIDTH / Math.max(1, chart.moments.length);
   const lines = chart.series.map(
     ({ kind, values }) =>
-      html`<path class="line ${kind}" d="${drawLine(values, { step, top })}"/>${kind === 'reference' ? '' : html`<path class="line ${kind} dot" d="${drawDots(values, { step, top })}"/>`}`,
+      html`<path class="line ${kind}" d="${drawLine(values, { step, top })}"/>${kind === 'baseline' ? '' : html`<path class="line ${kind} dot" d="${drawDots(values, { step, top })}"/>`}`,
   );
   return renderChart(texts, chart, { top, content: html`${lines}` });
 }

@@ -94,7 +94,7 @@ function renderError(texts: ConsoleTexts, page: AccuracyPage, { target, steps }:
     summary: summarize(texts, steps, ({ mape }) => mape) + heldOutSummary,
     series: [
       { kind: 'up', label: t.errorLine, values: steps.map(({ mape }) => mape) },
-      { kind: 'reference', label: t.heldOut, values: steps.map(({ heldOutMape }) => heldOutMape) },
+      { kind: 'baseline', label: t.heldOut, values: steps.map(({ heldOutMape }) => heldOutMape) },
     ],
   });
 }
@@ -108,7 +108,7 @@ function renderCoverage(texts: ConsoleTexts, page: AccuracyPage, { target, steps
     top: 100,
     series: [
       { kind: 'up', label: t.coverageLine, values: steps.map(({ p90Coverage }) => p90Coverage) },
-      { kind: 'reference', label: t.nominalCoverage, values: steps.map(() => NOMINAL_COVERAGE) },
+      { kind: 'baseline', label: t.nominalCoverage, values: steps.map(() => NOMINAL_COVERAGE) },
     ],
   });
 }

@@ -30,9 +30,9 @@ export function renderAgainst(texts: ConsoleTexts, target: string, errors: Error
     );
   return html`<figure class="chart"><figcaption><strong>${title}</strong> <span class="small soft">${summary}</span><span class="small soft">${t.axes}</span></figcaption>
 <div class="plot"><div class="heights small soft" aria-hidden="true">${labels(5).toReversed()}</div>
-<svg class="tall" viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${title}: ${summary}">${drawCells(texts, errors, span)}<path class="line promise" d="M0 ${HEIGHT}L${WIDTH} 0"/><path class="axis" d="M0 0V${HEIGHT}H${WIDTH}"/></svg>
+<svg class="tall" viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${title}: ${summary}">${drawCells(texts, errors, span)}<path class="line baseline" d="M0 ${HEIGHT}L${WIDTH} 0"/><path class="axis" d="M0 0V${HEIGHT}H${WIDTH}"/></svg>
 <div class="clocks small soft" aria-hidden="true">${labels(5)}</div></div>
-<ul class="legend"><li>${renderKey('cell')}${t.cells}</li><li>${renderKey('reference')}${t.equal}</li></ul></figure>`;
+<ul class="legend"><li>${renderKey('cell')}${t.cells}</li><li>${renderKey('baseline')}${t.equal}</li></ul></figure>`;
 }
 
 function renderKey(kind: string): Html {
