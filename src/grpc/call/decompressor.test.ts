@@ -73,6 +73,7 @@ test('decompress() lets a connection that sent a small message first pass no lar
   const sly = openConnection();
   await decompressor.decompress(sly, compress(100)).result;
   const large = decompressor.decompress(sly, compress(4 * MEBIBYTE)).result.then(() => 'done');
+  // Nothing tells that it is not begun: without the wait it would be done in a few milliseconds.
   assert.equal(await Promise.race([large, sleep(50, 'waits')]), 'waits');
   nowMs = 64;
   assert.equal(await large, 'done');
@@ -88,6 +89,7 @@ test('decompress() gives each network its turn, however many connections another
   all.push(expand('other', {}));
   while (answered.length < all.length) {
     nowMs += 64;
+    // The decompressor looks at its clock again by a timer.
     await sleep(1);
   }
   await Promise.all(all);
