@@ -1,5 +1,5 @@
 /**
- * `/docs/api`: the OpenAPI document as pages that need no script and load nothing from elsewhere. Each page is made once,
+ * `/docs/api`: the OpenAPI document as pages that work without a script and load nothing from elsewhere. Each page is made once,
  * in each language, since the document never changes while the process runs.
  */
 import type { OpenAPIHono } from '@hono/zod-openapi';
@@ -33,7 +33,7 @@ export function createReferenceRoutes(readDocument: () => object, baseUrl: strin
       const key = `${texts.language} ${path}`;
       const page = pages.get(key) ?? Promise.resolve(render(texts, readDocument() as ReferenceDocument));
       pages.set(key, page);
-      return await respondPage(c, await page);
+      return await respondPage(c, await page, { withScript: true });
     });
   serve(REFERENCE_PATH, renderOperations);
   serve(EVENTS_PATH, renderEvents);

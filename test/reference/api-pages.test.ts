@@ -49,16 +49,33 @@ describe('/docs/api', { skip: findReasonToSkipPages() }, () => {
 
   for (const width of [1440, 375])
     for (const path of ['/docs/api', '/docs/api/events'])
-      test(`${path} at ${width} px stays on the host, within its policy, without script`, async (t) => {
-        const page = await browser.openPage(t, { viewport: { width, height: 900 }, javaScriptEnabled: false });
-        const { foreign, complaints } = watch(page, new URL(app.httpUrl).host);
-        await page.goto(app.httpUrl + path);
-        await page.locator('details.operation > summary').first().click();
-        await page.locator('details.operation[open] h3').first().waitFor();
-        if (process.env.SCREENSHOTS)
-          await page.screenshot({ path: `${process.env.SCREENSHOTS}/${path.replaceAll('/', '-')}-${width}.png` });
-        assert.deepEqual({ foreign, complaints }, { foreign: [], complaints: [] });
-      });
+      for (const [how, javaScriptEnabled] of [
+        ['with', true],
+        ['without', false],
+      ] as const)
+        test(`${path} at ${width} px stays on the host, within its policy, ${how} script`, async (t) => {
+          const page = await browser.openPage(t, { viewport: { width, height: 900 }, javaScriptEnabled });
+          const { foreign, complaints } = watch(page, new URL(app.httpUrl).host);
+          await page.goto(app.httpUrl + path);
+          await page.locator('details.operation > summary').first().click();
+          await page.locator('details.operation[open] h3').first().waitFor();
+          if (process.env.SCREENSHOTS)
+            await page.screenshot({ path: `${process.env.SCREENSHOTS}/${path.replaceAll('/', '-')}-${width}.png` });
+          assert.deepEqual({ foreign, complaints }, { foreign: [], complaints: [] });
+        });
+
+  test('/docs/api/events copies a program', async (t) => {
+    const page = await browser.openPage(t, { permissions: ['clipboard-read', 'clipboard-write'] });
+    await page.goto(`${app.httpUrl}/docs/api/events`);
+    const program = page.locator('details.program').first();
+    await program.locator('summary').click();
+    await program.getByRole('button', { name: 'Copy' }).click();
+    await program.getByRole('button', { name: 'Copied' }).waitFor();
+    assert.equal(
+      await page.evaluate('navigator.clipboard.readText()'),
+      (await program.locator('code').innerText()).trim(),
+    );
+  });
 
   test('lists every operation and delivery of the document', async () => {
     const document = (await (await fetch(`${app.httpUrl}/openapi.json`)).json()) as Record<string, object>;
