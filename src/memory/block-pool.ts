@@ -29,7 +29,7 @@ export class BlockPool {
   /** The caller must not use the block afterwards. */
   giveBack(block: Buffer): void {
     const size = block.length;
-    if (size < MIN_BYTES) return;
+    if (size < MIN_BYTES || size > MAX_IDLE_BYTES) return;
     const shelf = this.#shelfOf(size);
     while (this.#idleBytes + size > MAX_IDLE_BYTES) if (!this.#dropOlderThan(shelf)) return;
     shelf.idle.push(block);

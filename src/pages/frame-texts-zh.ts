@@ -22,7 +22,7 @@ export const frameTextsZh: Texts<typeof frameTexts> = {
   searchAndFilter: '搜索与筛选',
   unknown: '未知',
   mistakes: '请更正以下问题',
-  marks: { comma: '，', stop: '。', colon: '：' },
+  marks: { comma: '，', list: '、', stop: '。', colon: '：' },
   explain: explainFrameFailure,
   goOn: {
     title: '正在跳转',

@@ -19,7 +19,7 @@ export const frameTexts = {
   unknown: 'Unknown',
   mistakes: 'Please correct this',
   /** Between parts of a sentence that are put together. */
-  marks: { comma: ', ', stop: '. ', colon: ': ' },
+  marks: { comma: ', ', list: ', ', stop: '. ', colon: ': ' },
   /** Translates the English message of a refusal. */
   explain: (message: string) => message,
   goOn: {

@@ -20,7 +20,8 @@ const setVerifiedEmailSql = statement(
 );
 
 // No characters that show nothing or turn the direction of writing: an administrator who verifies an address has to see it.
-const EMAIL = /^[^\s@<>"\p{Cc}\p{Cf}\p{Cs}\p{Co}]{1,64}@[^\s@<>"\p{Cc}\p{Cf}\p{Cs}\p{Co}]{1,190}$/u;
+const EMAIL =
+  /^[^\s@<>"\u2800\p{DI}\p{Cc}\p{Cf}\p{Cs}\p{Co}]{1,64}@[^\s@<>"\u2800\p{DI}\p{Cc}\p{Cf}\p{Cs}\p{Co}]{1,190}$/u;
 
 /** Throws `invalid` unless this can be an address. */
 export function checkEmail(email: string): void {

@@ -62,7 +62,7 @@ test('an address cannot look like another: what a person types has no hidden cha
   const service = await servePages(t);
   await addUser(service, 'ada');
   const client = await openAs(service, 'ada');
-  for (const hidden of ['\u200b', '\u202e', '\u00ad', '\u0001', '\u{e0061}']) {
+  for (const hidden of ['\u200b', '\u202e', '\u00ad', '\u0001', '\u{e0061}', '\ufe0f', '\u3164', '\u2800']) {
     const email = `ro${hidden}ot@example.org`;
     const refused = await client.readRefusal(client.submit('/account', '/account', { name: 'Ada', email }));
     assert.deepEqual([refused.status, refused.body.includes('is not an email address')], [422, true]);

@@ -57,7 +57,7 @@ function renderFacts(messages: Messages, { user, hasTotp, passkeys }: PersonView
 <dt>${t.role}</dt><dd>${user.isAdmin ? t.administrator : t.person}</dd>
 <dt>${t.email}</dt><dd>${user.email === null ? t.none : `${user.email} (${user.isEmailVerified ? t.verified : t.notVerified})`}</dd>
 <dt>${t.password}</dt><dd>${user.passwordChangedAtMs === null ? t.none : t.passwordSet(messages.format.date(user.passwordChangedAtMs))}</dd>
-<dt>${t.secondStep}</dt><dd>${ways.length === 0 ? t.none : ways.join(', ')}</dd>
+<dt>${t.secondStep}</dt><dd>${ways.length === 0 ? t.none : ways.join(messages.marks.list)}</dd>
 <dt>${t.since}</dt><dd>${messages.format.date(user.createdAtMs)}</dd></dl></section>`;
 }
 

@@ -78,7 +78,11 @@ async function checkClock(store: Reader, world: World): Promise<Check> {
 async function checkFirstAccount(store: Reader): Promise<Check> {
   if (await canAnAdministratorSignIn(store)) return ok('accounts', 'an administrator can sign in');
   if (await hasUsers(store))
-    return warn('accounts', 'no administrator can sign in', 'Make a link for one: trivet user password-link LOGIN');
+    return warn(
+      'accounts',
+      'no administrator can sign in',
+      'If there is none, name one by trivet user admin LOGIN; make a link for one: trivet user password-link LOGIN',
+    );
   return warn(
     'accounts',
     'no person has one yet',

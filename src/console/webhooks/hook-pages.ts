@@ -183,7 +183,7 @@ function renderSettings(texts: ConsoleTexts, { repository, hook, isAdmin }: Hook
   const t = texts.hooks;
   const changes = new URLSearchParams({ repository: repository.full_name, hook: String(hook.id) }).toString();
   return html`<section class="card stack" aria-labelledby="settings"><h2 id="settings">${t.settings}</h2>
-<dl class="facts"><dt>${t.events}</dt><dd>${listKinds(texts, hook).join(', ')}</dd>
+<dl class="facts"><dt>${t.events}</dt><dd>${listKinds(texts, hook).join(texts.marks.list)}</dd>
 <dt>${t.proof}</dt><dd>${hook.encryption_type === 1 ? t.signature : t.password}</dd>
 <dt>${t.profile}</dt><dd>${hook.profile}</dd><dt>${t.since}</dt><dd>${texts.format.date(Date.parse(hook.created_at))}</dd></dl>
 ${isAdmin ? html`<p><a href="/admin/activity?${changes}">${t.changes}</a></p>` : ''}</section>`;

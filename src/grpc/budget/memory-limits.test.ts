@@ -20,12 +20,22 @@ setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
 
 let streamed = 0;
+let readOnce = 0;
 const methods: readonly GrpcMethod[] = [
   ...echoMethods,
   { kind: 'unary', name: 'Grow', handle: () => Buffer.alloc(3 * MEBIBYTE, 'x') },
   { kind: 'unary', name: 'Count', handle: (request) => Buffer.from(String(request.length)) },
   { kind: 'unary', name: 'Refuse', handle: (request) => request, check: refuse },
   { kind: 'client-stream', name: 'Ignore', handle: () => new Promise(() => {}) },
+  {
+    kind: 'client-stream',
+    name: 'ReadOne',
+    async handle(requests) {
+      await requests[Symbol.asyncIterator]().next();
+      readOnce += 1;
+      return await new Promise(() => {});
+    },
+  },
   {
     kind: 'stream',
     name: 'GrowAll',
@@ -123,6 +133,20 @@ test('messages that wait to be expanded are not kept when their deadline has pas
   const kept = (await measureArrayBuffers()) - before;
   assert.ok(kept < 60, `${kept} MiB`);
   for (const { socket } of [...blockers, client]) socket.destroy();
+});
+
+test('a call that goes on does not keep the message that was expanded for it', async () => {
+  const bomb = frameMessage(gzipSync(Buffer.alloc(MESSAGE_BYTES)), 1);
+  const client = await FlowClient.connect(port);
+  const before = await measureArrayBuffers();
+  for (let call = 0; call < 40; call++) {
+    client.send(open(2 * call + 1, 'ReadOne', 'gzip'));
+    await client.sendData(2 * call + 1, bomb, false);
+  }
+  while (readOnce < 40) await setImmediate();
+  const kept = (await measureArrayBuffers()) - before;
+  assert.ok(kept < 40, `${kept} MiB`);
+  client.socket.destroy();
 });
 
 test('many compressed messages at once are expanded a few at a time', async () => {

@@ -64,7 +64,7 @@ export class BaseCall implements GrpcCall, StreamListener {
   #deadline: NodeJS.Timeout | undefined;
   /** Made when it is needed. */
   #messageTimer: MessageTimer | undefined;
-  /** Of the message that is, or was, expanded last. */
+  /** Of the message that is being expanded. */
   #decompression: PendingDecompression | undefined;
   readonly #startedMs: number;
   #traceId: string | undefined;
@@ -222,7 +222,12 @@ export class BaseCall implements GrpcCall, StreamListener {
     const { headers, maxMessageBytes: maxBytes, decompressor, stream } = this.dependencies;
     const encoding = headers.get('grpc-encoding') ?? 'identity';
     this.#decompression = decompressor.decompress(stream.connection, { bytes: message.bytes, encoding, maxBytes });
-    return await this.#decompression.result;
+    try {
+      return await this.#decompression.result;
+    } finally {
+      // It would keep the result as long as the call lasts, and no budget counts it.
+      this.#decompression = undefined;
+    }
   }
 
   protected sendMessage(answer: Uint8Array): void {

@@ -45,7 +45,7 @@ export function limitBody(
     }
     // A validator can take the error of the stream for a body that is not JSON.
     const refusal = limited.findRefusal();
-    if (refusal !== undefined && !isAnonymous(c.error)) throw refusal;
+    if (refusal !== undefined && !(refusal.code === 'too_large' && isAnonymous(c.error))) throw refusal;
   };
 }
 
