@@ -67,7 +67,7 @@ test('the mails are the same in both languages', () =>
   assert.deepEqual(Object.keys(mailMessagesZh), Object.keys(mailMessages)));
 
 test('each Chinese text has Chinese in it, or is a name', () => {
-  const isName = /^[\d\s%–.,:，。：/+()\w@ºMAPE-]*$/;
+  const isName = /^[\d\s%–.,:，、。：/+()\w@ºMAPE-]*$/;
   for (const { chinese, name } of CATALOGUES)
     for (const path of listTextPaths(chinese)) {
       const text = path.split('.').reduce<unknown>((value, key) => (value as Record<string, unknown>)[key], chinese);

@@ -81,7 +81,7 @@ async function checkFirstAccount(store: Reader): Promise<Check> {
     return warn(
       'accounts',
       'no administrator can sign in',
-      'If there is none, name one by trivet user admin LOGIN; make a link for one: trivet user password-link LOGIN',
+      'Make a link for one: trivet user password-link LOGIN. Without an administrator, name one first: trivet user admin LOGIN',
     );
   return warn(
     'accounts',

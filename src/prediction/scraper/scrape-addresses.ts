@@ -6,6 +6,9 @@ import ipaddr from 'ipaddr.js';
 
 const ALLOWED_RANGES = ['unicast', 'private', 'loopback', 'uniqueLocal', 'carrierGradeNat'];
 
+/** Reserved, and used in clusters all the same: class E for pods, and the range of benchmarks. */
+const CLUSTER_RANGES = ['240.0.0.0/4', '198.18.0.0/15'].map((range) => ipaddr.parseCIDR(range));
+
 /** Where clouds give a machine or a pod its credentials, when it is not in the link-local range. */
 const METADATA_RANGES = [
   '100.100.100.200/32', // Alibaba Cloud
@@ -18,7 +21,10 @@ const METADATA_RANGES = [
 export function isScrapeAddress(text: string): boolean {
   if (!ipaddr.isValid(text)) return false;
   const address = ipaddr.process(text);
-  return ALLOWED_RANGES.includes(address.range()) && !METADATA_RANGES.some((range) => isWithin(address, range));
+  const isOfServers =
+    ALLOWED_RANGES.includes(address.range()) ||
+    (address.range() === 'reserved' && CLUSTER_RANGES.some((range) => isWithin(address, range)));
+  return isOfServers && !METADATA_RANGES.some((range) => isWithin(address, range));
 }
 
 function isWithin(address: ipaddr.IPv4 | ipaddr.IPv6, [range, bits]: [ipaddr.IPv4 | ipaddr.IPv6, number]): boolean {

@@ -69,6 +69,8 @@ const addresses: [address: string, isAllowed: boolean][] = [
   ['10.0.0.1', true],
   ['127.0.0.1', true],
   ['100.64.0.9', true],
+  ['240.10.0.7', true],
+  ['198.18.0.7', true],
   ['203.0.114.7', true],
   ['fd12::1', true],
   ['::1', true],

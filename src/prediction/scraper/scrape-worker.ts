@@ -50,10 +50,20 @@ export function createScrapeWorker(dependencies: ScrapeWorkerDependencies): Scra
     log.info({ servers: next.length }, 'Read the list of servers to scrape');
   }
 
+  /** The list may have changed during the scrape: what was found belongs to the entry of the same target now. */
+  async function scrapeListed([target, server]: Listed): Promise<void> {
+    await scrapeOne(target, server);
+    if (loads.servers.includes(server)) return;
+    const at = targets.findIndex(({ url, names }) => url?.href === target.url?.href && names[0] === target.names[0]);
+    const listed = loads.servers[at];
+    const { load, atMs, failure } = server;
+    if (listed !== undefined && listed.atMs <= atMs) Object.assign(listed, { load, atMs, failure });
+  }
+
   async function scrapeEach(listed: readonly Listed[], signal: AbortSignal): Promise<void> {
     let next = 0;
     const work = async (): Promise<void> => {
-      for (let i = next++; i < listed.length && !signal.aborted; i = next++) await scrapeOne(...listed[i]!);
+      for (let i = next++; i < listed.length && !signal.aborted; i = next++) await scrapeListed(listed[i]!);
     };
     await Promise.all(Array.from({ length: Math.min(MAX_AT_ONCE, listed.length) }, work));
   }

@@ -52,6 +52,17 @@ test('learned quantiles count beside recent ones, and less the more of these the
   assert.ok(many < 111 && many > 108, `many recent ones ${many}`);
 });
 
+test('a prediction that was made before the counts began again turns no correction around', () => {
+  const predictAfter = (observedBefore: number) => {
+    const intervals = createPredictionIntervals('ttft', unknownCalibration());
+    const old = { ...intervals.predictInterval(100, 0), observedBefore, observedOfServerBefore: observedBefore };
+    intervals.observe(old, 0, 0);
+    for (let i = 0; i < 600; i++) intervals.observe(intervals.predictInterval(100, 0), 0, i % 4 === 0 ? 0.5 : 0.01);
+    return quantileMs('p90', 100, intervals.predictInterval(100, 0));
+  };
+  assert.ok(Math.abs(predictAfter(40_000) / predictAfter(0) - 1) < 0.02, `${predictAfter(40_000)}, ${predictAfter(0)}`);
+});
+
 /** What a request takes, in ms: twice as long in the surges. */
 function drawMs(random: () => number, isSurge: boolean): number {
   return 100 * drawLogNormal(random, isSurge ? 2 : 1, 0.3);

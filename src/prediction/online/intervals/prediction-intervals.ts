@@ -130,11 +130,10 @@ export function createPredictionIntervals(target: PredictionTarget, calibration:
   function readState(): IntervalState {
     const recent = ofSlot.quantiles();
     const blended = recent === undefined ? undefined : blendQuantiles(scale, recent, ofSlot.evidence);
-    const lowerQuantile = ofSlot.lowerQuantile();
     return {
       ...scale,
       ...blended,
-      lowerQuantile,
+      lowerQuantile: ofSlot.lowerQuantile(),
       learnedQuantiles: scale.quantiles,
       maxShift: rollingMaximum.value,
       maxExcessMs: EXCESS_MARGIN * excessMaximum.value,
@@ -171,13 +170,19 @@ export function createPredictionIntervals(target: PredictionTarget, calibration:
       rollingMaximum.observe(logRatio);
       excessMaximum.observe(mixtureMs * Math.expm1(logRatio));
       const residual = logRatio / spread;
-      const eventsMeanwhile = ofSlot.count - interval.observedBefore;
+      const eventsMeanwhile = countSince(interval.observedBefore, ofSlot.count);
       feedbackDelay = FEEDBACK_DELAY_DECAY * feedbackDelay + (1 - FEEDBACK_DELAY_DECAY) * eventsMeanwhile;
       ofSlot.observe(residual, { quantiles, recent }, eventsMeanwhile);
-      ofServers.observe(server, residual, quantiles, ofServers.countOf(server) - interval.observedOfServerBefore);
+      const ofServerMeanwhile = countSince(interval.observedOfServerBefore, ofServers.countOf(server));
+      ofServers.observe(server, residual, quantiles, ofServerMeanwhile);
     },
     replaceCalibration(next) {
       scale = measureScale(next);
     },
   };
+}
+
+/** Counts begin again with a restored state, and when the number of a server is given to another. */
+function countSince(before: number, now: number): number {
+  return Math.max(0, now - before);
 }

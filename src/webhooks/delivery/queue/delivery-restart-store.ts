@@ -176,10 +176,11 @@ type BindRestart = (range: LogRange) => RestartStatements;
 
 /** Goes through the log and ends the pause; returns how many were restarted. */
 async function restartAll(store: Store, restart: Restart, bind: BindRestart): Promise<number> {
+  // First: to read a long log takes a while, and a pause that begins meanwhile stays.
+  await store.writeAll([endPauseStatement(restart)]);
   let count = 0;
   for await (const window of listOldestFirst(store, restart.hookId))
     count += await restartWindow(store, { window, ...restart }, bind);
-  await store.writeAll([endPauseStatement(restart)]);
   return count;
 }
 

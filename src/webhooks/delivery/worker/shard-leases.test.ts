@@ -101,3 +101,17 @@ forEachEngine(
     assert.deepEqual([first.hasPeers(), joining.hasPeers()], [true, true]);
   },
 );
+
+forEachEngine('shards that were to leave stay when the worker that joined is gone', async (store) => {
+  // The embedded store belongs to one process.
+  if (store.engine === 'sqlite') return;
+  const [first, joining] = [createShardLeases(store, realWorld), createShardLeases(store, realWorld)];
+  const count = () => ALL_SHARDS.filter((shard) => first.epochOf(shard) !== undefined).length;
+  await first.renew(() => true);
+  await joining.renew(() => true);
+  await first.renew(() => true);
+  assert.equal(count(), 128);
+  await joining.release();
+  await first.renew(() => true);
+  assert.equal(count(), 256);
+});

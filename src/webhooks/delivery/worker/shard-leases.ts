@@ -112,7 +112,12 @@ function partition<T>(items: readonly T[], test: (item: T) => boolean): [T[], T[
   return [items.filter(test), items.filter((item) => !test(item))];
 }
 
+/** The worker keeps shards that were to leave when there is room for them again. */
 function chooseLeaving({ epochs, leaving }: LeaseState, surplus: number, world: Pick<World, 'random'>): void {
+  for (const [shard, epoch] of [...leaving].slice(0, Math.max(0, -surplus))) {
+    leaving.delete(shard);
+    epochs.set(shard, epoch);
+  }
   const shards = [...epochs.keys()];
   for (let left = surplus; left > 0; left -= 1) {
     const [shard = 0] = shards.splice(Math.floor(world.random() * shards.length), 1);
