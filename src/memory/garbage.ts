@@ -22,10 +22,10 @@ export type NoteGarbage = (bytes: number) => void;
 const MAX_BYTES = 16_777_216;
 
 /**
- * What a socket reads is memory outside the heap, and dead once it was copied or used. It brings few objects into the heap, so
- * the young generation is collected rarely, and the reads stay. When 64 MB of them have gathered, V8 marks the whole heap, which
- * stops the event loop for 5 to 20 ms, and what is left of the reads takes as much memory again. So the young generation is
- * collected when this much was read, at the end of the turn of the event loop.
+ * Collects the young generation after every 16 MiB that sockets have read. A read is a buffer outside the heap, and garbage once
+ * it was copied. Reads put few objects on the heap, so V8 alone collects the young generation rarely, and the buffers stay. At
+ * 64 MB of buffers V8 marks the whole heap, which stops the event loop for 5 to 20 ms. The collection here takes less than a
+ * millisecond, and runs at the end of the turn of the event loop.
  */
 export function createGarbageCounter(collectYoung: () => void, maxBytes = MAX_BYTES): NoteGarbage {
   let bytes = 0;

@@ -135,7 +135,7 @@ export class Decompressor {
       const isTooLarge = (error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE';
       if (isTooLarge && limit < maxBytes) this.#runAgain(job);
       else {
-        // It was expanded up to where it failed, which is not known: as far as its bytes could lead.
+        // How much was expanded before the failure is not known. So the most that these bytes can expand to counts.
         this.#note(owner, Math.min(limit, MAX_EXPANSION * message.bytes.length));
         job.reject(isTooLarge ? tooLargeError(maxBytes) : invalidError());
       }
