@@ -15,6 +15,7 @@ import {
 } from '../../src/webhooks/delivery/worker/hook-queue-table.ts';
 import { recordConnection, recordOutcome, takeDue } from '../../src/webhooks/delivery/worker/outcome-effects.ts';
 import { realWorld, type World } from '../../src/world.ts';
+import { makeDueRow } from './due-hook-queue.ts';
 
 export interface SimulatedHook {
   readonly hookId: number;
@@ -206,20 +207,7 @@ function createDelivery(id: number, hookId: number, nowMs: number): SimulatedDel
 }
 
 function createHookQueue(hook: SimulatedHook): SimulatedHookQueue {
-  const row: DueHookQueue = {
-    hook_id: hook.hookId,
-    owner_id: hook.ownerId,
-    origin: hook.origin,
-    shard: 0,
-    next_at_ms: 0,
-    version: 1,
-    parked: 0,
-    fails: 0,
-    failing_since_ms: null,
-    openings: 0,
-    paused_since_ms: null,
-    pause_reason: null,
-  };
+  const row = makeDueRow({ hook_id: hook.hookId, owner_id: hook.ownerId, origin: hook.origin, shard: 0 });
   return { hook, row, pending: [], all: [], attemptsAtMs: [] };
 }
 

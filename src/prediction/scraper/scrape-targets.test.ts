@@ -1,7 +1,12 @@
+/** Where the list of servers comes from, and which addresses it leads to. */
 import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { createLog } from '../../telemetry/log.ts';
+import { realWorld } from '../../world.ts';
 import { createHostAddresses, type LookUp } from './host-addresses.ts';
 import { isScrapeAddress } from './scrape-addresses.ts';
 import { createTargetList } from './scrape-targets.ts';
@@ -93,3 +98,23 @@ const addresses: [address: string, isAllowed: boolean][] = [
 for (const [address, isAllowed] of addresses)
   test(`isScrapeAddress() ${isAllowed ? 'allows' : 'refuses'} ${address}`, () =>
     assert.equal(isScrapeAddress(address), isAllowed));
+
+test('a list that stays wrong is logged once', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'trivet-test-'));
+  try {
+    const file = join(folder, 'servers');
+    writeFileSync(file, '# no server yet\n');
+    const lines: string[] = [];
+    const log = createLog('error', { write: (line) => lines.push(line) });
+    const list = createTargetList({ source: file, addresses: createHostAddresses({ world: realWorld, log }), log });
+    await list.read();
+    writeFileSync(file, 'ftp://nowhere\n');
+    for (let turn = 0; turn < 3; turn++) await list.read();
+    assert.equal(lines.length, 1);
+    writeFileSync(file, 'ftp://elsewhere\n');
+    for (let turn = 0; turn < 3; turn++) await list.read();
+    assert.equal(lines.length, 2, 'another reason');
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});

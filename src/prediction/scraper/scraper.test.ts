@@ -15,7 +15,6 @@ import { createPredictColumns } from '../schema/columns.ts';
 import { fillMetrics } from '../schema/input-fields.ts';
 import type { DispatchedEvent, ObservationEvent, ObservedInput } from '../schema/observation-event.ts';
 import { createHostAddresses, type LookUp } from './host-addresses.ts';
-import { parseScrapeList } from './scrape-list.ts';
 import { createServerScraper } from './scrape-server.ts';
 import { createTargetList } from './scrape-targets.ts';
 import { createScrapeWorker } from './scrape-worker.ts';
@@ -187,26 +186,6 @@ test('a file is read again when it changes; what cannot be read leaves the serve
   }
 });
 
-test('a list that stays wrong is logged once', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'trivet-test-'));
-  try {
-    const file = join(folder, 'servers');
-    writeFileSync(file, '# no server yet\n');
-    const lines: string[] = [];
-    const log = createLog('error', { write: (line) => lines.push(line) });
-    const list = createTargetList({ source: file, addresses: createHostAddresses({ world: realWorld, log }), log });
-    await list.read();
-    writeFileSync(file, 'ftp://nowhere\n');
-    for (let turn = 0; turn < 3; turn++) await list.read();
-    assert.equal(lines.length, 1);
-    writeFileSync(file, 'ftp://elsewhere\n');
-    for (let turn = 0; turn < 3; turn++) await list.read();
-    assert.equal(lines.length, 2, 'another reason');
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
-});
-
 /** Scrapes until the loads are as they should be: names are looked up beside the scrapes. */
 async function scrapeUntil({ worker, loads }: ReturnType<typeof open>, holds: (running: unknown[]) => boolean) {
   await waitUntil(async () => {
@@ -267,22 +246,6 @@ test('servers that hang do not delay those that answer', async () => {
   await waitUntil(() => answered - answeredBefore >= 5);
   assert.ok(hanging - hungBefore < 3 * 96, `${hanging - hungBefore} requests hung meanwhile`);
 });
-
-const lists: [title: string, text: string, message: RegExp][] = [
-  ['another scheme', 'ftp://a/metrics', /must be http:\/\/host:port\/metrics or NAME=.*got "ftp:\/\/a\/metrics"/],
-  ['no address', 'vllm-0', /a server must be/],
-  ['a password', 'http://a:b@c/metrics', /a server must be/],
-  ['a name twice', 'a=http://b/metrics,a=http://c/metrics', /"a" must name one server, got several/],
-  [
-    'the address of credentials',
-    'http://169.254.169.254/latest',
-    /must not have a link-local, .*got "169.254.169.254"/,
-  ],
-  ['a multicast address', 'gpu=http://[ff02::1]:8000/metrics', /link-local, multicast, .*got "ff02::1"/],
-  ['too many', 'http://a/metrics,'.repeat(4097), /at most 4096 servers/],
-];
-for (const [title, text, message] of lists)
-  test(`parseScrapeList() refuses ${title}`, () => assert.throws(() => parseScrapeList(text), message));
 
 const input: ObservedInput = {
   podType: '',

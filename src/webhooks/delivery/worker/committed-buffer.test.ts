@@ -2,13 +2,14 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { commitTestDelivery, enqueueTestDelivery, insertTestHook } from '../../../../test/support/deliveries-store.ts';
 import { startTestWorker } from '../../../../test/support/delivery-worker.ts';
+import { makeDueRow } from '../../../../test/support/due-hook-queue.ts';
 import { forEachEngine } from '../../../../test/support/engines.ts';
 import { startReceiver } from '../../../../test/support/receiver.ts';
 import { createInFlight } from '../../../database/in-flight.ts';
 import type { Store } from '../../../database/store.ts';
 import { realWorld } from '../../../world.ts';
 import { findHookById } from '../../hooks/hook-store.ts';
-import type { ContentRow, DueHookQueue } from '../queue/delivery-queue-store.ts';
+import type { ContentRow } from '../queue/delivery-queue-store.ts';
 import { createCommittedBuffer } from './committed-buffer.ts';
 import { beginAttempts, type DispatchDependencies } from './dispatch-cycle.ts';
 import { countEnqueue, dropDelivery, type HookQueue, noteRead, startDraining } from './hook-queue.ts';
@@ -76,27 +77,13 @@ interface LoadedTable {
 function createLoadedTable(): LoadedTable {
   let nowMs = NOW_MS - 100;
   const table = createHookQueueTable({ ...realWorld, nowMs: () => nowMs });
-  const [hookQueue, another] = [noteDue(table, dueRow(1))!, noteDue(table, dueRow(2))!];
+  const [hookQueue, another] = [
+    noteDue(table, makeDueRow({ hook_id: 1 }))!,
+    noteDue(table, makeDueRow({ hook_id: 2 }))!,
+  ];
   nowMs = NOW_MS;
   for (const one of [hookQueue, another]) noteRead(one, { hasMoreDue: false, enqueues: 0, lastId: 7 });
   return { table, hookQueue, another };
-}
-
-function dueRow(hookId: number): DueHookQueue {
-  return {
-    hook_id: hookId,
-    owner_id: 'owner',
-    origin: 'https://example.com',
-    shard: 3,
-    next_at_ms: 0,
-    version: 1,
-    parked: 0,
-    fails: 0,
-    failing_since_ms: null,
-    openings: 0,
-    paused_since_ms: null,
-    pause_reason: null,
-  };
 }
 
 type Change = (hookQueue: HookQueue, table: HookQueueTable) => void;

@@ -1,24 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { makeDueRow } from '../../../../test/support/due-hook-queue.ts';
 import { realWorld } from '../../../world.ts';
 import { OUTSIDE_SHARDS } from '../queue/attempt-result-store.ts';
-import type { DueHookQueue } from '../queue/delivery-queue-store.ts';
 import { admit, createHookQueueTable, markStored, noteDue, pickJobs } from './hook-queue-table.ts';
 
-const DUE: DueHookQueue = {
-  hook_id: 1,
-  owner_id: 'owner',
-  origin: 'https://example.com',
-  shard: 3,
-  next_at_ms: 0,
-  version: 1,
-  parked: 0,
-  fails: 0,
-  failing_since_ms: null,
-  openings: 0,
-  paused_since_ms: null,
-  pause_reason: null,
-};
+const DUE = makeDueRow({ hook_id: 1 });
 
 test("the stored result of a manual attempt leaves the worker's own attempt of the delivery in its place", () => {
   const table = createHookQueueTable(realWorld);
