@@ -63,7 +63,7 @@ export interface WebhooksArea extends Area {
 export function createWebhooksArea(dependencies: WebhooksDependencies): WebhooksArea {
   const { store, log, metrics, cipher, owners, baseUrl, requireScope } = dependencies;
   const world = withSteadyClock(dependencies.world);
-  const { noticeRepository } = dependencies.config;
+  const { noticeRepository, repositoriesPerOwner } = dependencies.config;
   const guard = createAddressGuard({
     ...dependencies.config,
     onRefused: (refusal) =>
@@ -74,16 +74,7 @@ export function createWebhooksArea(dependencies: WebhooksDependencies): Webhooks
   });
   const ca = readAuthorities(dependencies.config.caFile);
   const minutes = createDeliveryMinutes({ store, world, log });
-  const deliveries = createDeliveryWorker({
-    store,
-    world,
-    log,
-    metrics,
-    cipher,
-    guard,
-    ca,
-    onAttempt: minutes.count,
-  });
+  const deliveries = createDeliveryWorker({ store, world, log, metrics, cipher, guard, ca, onAttempt: minutes.count });
   const management = createManagement({
     store,
     world,
@@ -93,6 +84,7 @@ export function createWebhooksArea(dependencies: WebhooksDependencies): Webhooks
     auditChange: dependencies.auditChange,
     baseUrl,
     guard,
+    repositoriesPerOwner,
     wakeDeliveries: () => deliveries.wake(),
     takeCommitted: (committed) => deliveries.takeCommitted(committed),
   });

@@ -93,13 +93,15 @@ export interface ManagementOptions {
   readonly manual?: SendingDependencies['manual'];
   readonly bodyBudget?: BodyBudget;
   readonly takeCommitted?: Parameters<typeof createManagement>[0]['takeCommitted'];
+  readonly repositoriesPerOwner?: number;
 }
 
 export async function startManagement(
   store: Store,
   world: World = realWorld,
-  { manual, bodyBudget = createBodyBudget(), takeCommitted = () => {} }: ManagementOptions = {},
+  options: ManagementOptions = {},
 ): Promise<ManagementServer> {
+  const { manual, bodyBudget = createBodyBudget(), takeCommitted = () => {}, repositoriesPerOwner = 1000 } = options;
   const http = await listenHttp({ host: '127.0.0.1', port: 0 });
   const attempts: number[] = [];
   const management = createManagement({
@@ -111,6 +113,7 @@ export async function startManagement(
     auditChange,
     baseUrl: http.url,
     guard: createAddressGuard({ allowCidrs: ['127.0.0.0/8'] }),
+    repositoriesPerOwner,
     wakeDeliveries: () => {},
     takeCommitted,
   });

@@ -22,6 +22,8 @@ export interface Management {
   /** Address of the resource API as clients see it. */
   readonly baseUrl: string;
   readonly guard: Pick<AddressGuard, 'checkUrl'>;
+  /** How many repositories a person or an organization may have. */
+  readonly repositoriesPerOwner: number;
   /** Tells the workers of this process that there is something to send. */
   readonly wakeDeliveries: () => void;
   readonly intake: Intake;
@@ -31,7 +33,15 @@ export interface Management {
 interface Given
   extends Pick<
     Management,
-    'store' | 'world' | 'cipher' | 'owners' | 'auditChange' | 'baseUrl' | 'guard' | 'wakeDeliveries'
+    | 'store'
+    | 'world'
+    | 'cipher'
+    | 'owners'
+    | 'auditChange'
+    | 'baseUrl'
+    | 'guard'
+    | 'repositoriesPerOwner'
+    | 'wakeDeliveries'
   > {
   readonly log: Log;
   /** Gives the workers of this process what it has just committed. */
