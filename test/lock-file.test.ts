@@ -7,6 +7,7 @@ import { test } from 'node:test';
 interface LockedPackage {
   readonly resolved?: string;
   readonly integrity?: string;
+  readonly engines?: { readonly node?: string } | readonly string[];
   readonly optionalDependencies?: Readonly<Record<string, string>>;
 }
 
@@ -39,4 +40,28 @@ test('package-lock.json pins the content of every package, and names no registry
     offences.map(([path]) => path),
     [],
   );
+});
+
+/** Whether a range such as `^18.19.0 || >=20.6.0` has a version of Node 20; by its major numbers alone. */
+function allowsNode20(range: string): boolean {
+  return range.split('||').some((alternative) =>
+    alternative
+      .trim()
+      .split(/(?<!=|<|>) +/)
+      .every((comparator) => {
+        const [, sign = '', major = ''] = /^(>=|>|<=|<|\^|~|=)? *v?(\d+|\*)/.exec(comparator) ?? [];
+        if (major === '*') return true;
+        return { '>=': 20 >= +major, '>': 20 >= +major, '<=': 20 <= +major, '<': 20 < +major }[sign] ?? +major === 20;
+      }),
+  );
+}
+
+test('every package of package-lock.json runs on Node 20, or npm warns those who install with it', () => {
+  const refused = installed.flatMap(([path, { engines }]) => {
+    const range = engines !== undefined && 'node' in engines ? engines.node : undefined;
+    return range === undefined || allowsNode20(range) ? [] : [`${path}: ${range}`];
+  });
+  assert.ok(installed.some(([, { engines }]) => engines !== undefined));
+  assert.deepEqual(refused, []);
+  for (const range of ['>=22', '^18.0.0 || >=22.12.0', '6.* || 8.*']) assert.equal(allowsNode20(range), false, range);
 });
