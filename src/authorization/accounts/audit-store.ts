@@ -3,8 +3,6 @@
  * its time. An audit row is inserted in the same transaction as the change, so neither exists without the other.
  */
 import { randomUUID } from 'node:crypto';
-import { userInfo } from 'node:os';
-import { readUserEnvironment } from '../../config/config.ts';
 import { type BoundStatement, type Store, statement } from '../../database/store.ts';
 
 export const AUDIT_KINDS = [
@@ -81,27 +79,6 @@ export interface AuditEvent {
   readonly address?: string | undefined;
   /** Facts in words and numbers; never a secret. */
   readonly details?: Readonly<Record<string, string | number | boolean>> | undefined;
-}
-
-const { sudoUser } = readUserEnvironment();
-
-/**
- * Marks changes by a command on the store, which has no account as its actor, with the account of the system that ran it. Commands
- * often run as the account of the service: with sudo, `sudo_user` is the person.
- */
-export const BY_COMMAND: Readonly<Record<string, string>> = {
-  by: 'command line',
-  system_user: readSystemUser(),
-  ...(sudoUser === undefined ? {} : { sudo_user: sudoUser }),
-};
-
-function readSystemUser(): string {
-  try {
-    return userInfo().username;
-  } catch {
-    // A container may run under a number that no account has.
-    return String(process.getuid?.());
-  }
 }
 
 /** The first password of an account is set, each later one is changed. */

@@ -2,10 +2,11 @@
 import { z } from '@hono/zod-openapi';
 import type { BoundStatement, Store } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
+import { BY_COMMAND } from '../../operations/by-command.ts';
 import type { Actor } from '../../operations/operation.ts';
 import { refuseScope } from '../../scopes.ts';
 import type { World } from '../../world.ts';
-import { type AuditEvent, auditStatement, BY_COMMAND } from '../accounts/audit-store.ts';
+import { type AuditEvent, auditStatement } from '../accounts/audit-store.ts';
 import { findUserByLogin, type User } from '../accounts/user-store.ts';
 import type { CountToken } from '../tokens/token-metrics.ts';
 

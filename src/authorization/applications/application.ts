@@ -1,8 +1,9 @@
 /** Creating and changing OAuth applications: the rules, shared by the pages, the API and the command line. */
 import type { Store } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
+import { BY_COMMAND } from '../../operations/by-command.ts';
 import type { World } from '../../world.ts';
-import { type AuditKind, auditStatement, BY_COMMAND } from '../accounts/audit-store.ts';
+import { type AuditKind, auditStatement } from '../accounts/audit-store.ts';
 import { createRandomText, createSecret, hashSecret } from '../accounts/secret-text.ts';
 import { insertSecretOnce, removeSecretOnce } from './application-secret-store.ts';
 import {

@@ -1,9 +1,10 @@
 /** Personal access tokens: the rules, shared by the pages, the API and the command line. */
 import type { Store } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
+import { BY_COMMAND } from '../../operations/by-command.ts';
 import { isAdministratorScope } from '../../scopes.ts';
 import type { World } from '../../world.ts';
-import { auditStatement, BY_COMMAND } from '../accounts/audit-store.ts';
+import { auditStatement } from '../accounts/audit-store.ts';
 import { createSecret, hashSecret } from '../accounts/secret-text.ts';
 import { findUserById } from '../accounts/user-store.ts';
 import type { Scope } from '../applications/scope.ts';
