@@ -59,7 +59,7 @@ test('the help of every command marks the options that are required', async () =
   );
   assert.match(ttft!, /this or --tpot is required/);
   assert.match(tpot!, /this or --ttft is required/);
-  assert.equal(output, 'the mean length of an answer (required)');
+  assert.equal(output, 'the mean length of an answer (default: that of the samples)');
   assert.doesNotMatch(capacity.helpInformation(), /--quantile[^-]*\(required\)/);
 });
 

@@ -28,9 +28,16 @@ test('the service tells the capacity of its servers, and the headroom of each', 
   );
   const answer = (await (first.status === 200 ? first : second).json()) as {
     readonly requests_per_second: number;
+    readonly prompt_tokens: number;
+    readonly output_tokens: number;
+    readonly assumed: readonly string[];
     readonly servers: readonly { readonly server: string; readonly concurrency: number }[];
   };
   assert.ok(answer.requests_per_second > 2, JSON.stringify(answer));
+  assert.deepEqual([answer.output_tokens, answer.assumed], [150, ['prompt_tokens']]);
+  const assuming = (await (await ask('model=m&tpot_ms=40')).json()) as typeof answer;
+  assert.deepEqual(assuming.assumed, ['prompt_tokens', 'output_tokens']);
+  assert.ok(assuming.output_tokens > 1 && assuming.prompt_tokens > 1, JSON.stringify(assuming));
   assert.deepEqual(
     answer.servers.map(({ server }) => server),
     ['large-0', 'small-1'],

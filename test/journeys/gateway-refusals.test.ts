@@ -189,8 +189,7 @@ for (const [path, method, status, message] of modelPaths)
 
 const GOOD_QUERY = 'model=m&ttft_ms=1000&output_tokens=150';
 const queries: [query: string, field: string, message: RegExp][] = [
-  ['', 'model', /model must be given: the name of a target model; .*output_tokens must be given: a number from 1 to/],
-  ['model=m&ttft_ms=1000', 'output_tokens', /output_tokens must be given: a number from 1 to 1000000/],
+  ['', 'model', /model must be given: the name of a target model$/],
   ['model=m&output_tokens=150', 'ttft_ms', /ttft_ms, tpot_ms or both must give a limit/],
   ['model=&ttft_ms=1&output_tokens=1', 'model', /model must be the name of a target model, got ""/],
   ['model=m&ttft_ms=-1&output_tokens=150', 'ttft_ms', /ttft_ms must be a number from 0.001 to 86400000, got "-1"/],

@@ -11,7 +11,10 @@ const PARAMETERS = {
   quantile: readNumber('The share of requests that must stay below', LIMIT_RANGES.quantile)
     .default(0.9)
     .openapi({ default: 0.9 }),
-  output_tokens: readNumber('Mean length of an answer', LIMIT_RANGES.outputTokens),
+  output_tokens: readNumber(
+    'Mean length of an answer; that of the samples when it is left out',
+    LIMIT_RANGES.outputTokens,
+  ).optional(),
   prompt_tokens: readNumber(
     'Mean length of a prompt; that of the samples when it is left out',
     LIMIT_RANGES.promptTokens,
@@ -30,8 +33,8 @@ export const querySchema = z.strictObject(PARAMETERS, {
       : undefined,
 });
 
-/** The same for a page, which takes the length of answers from the samples. */
-export const formSchema = z.object({ ...PARAMETERS, output_tokens: PARAMETERS.output_tokens.optional() });
+/** The same for the form of a page. */
+export const formSchema = z.object(PARAMETERS);
 
 function readText(what: string) {
   return z.string({ error: ({ input }) => refuseInput(what, input) });
@@ -53,12 +56,7 @@ function refuseInput(what: string, input: unknown): string {
 
 const MAX_SERVERS = 256;
 
-/** The answer's length may be left out on a page, which takes that of the samples. */
-type CapacityQuery = Omit<z.infer<typeof querySchema>, 'output_tokens'> & {
-  readonly output_tokens?: number | undefined;
-};
-
-export function toOrder(query: CapacityQuery): CapacityOrder {
+export function toOrder(query: z.infer<typeof querySchema>): CapacityOrder {
   const { model, ttft_ms: ttftMs, tpot_ms: tpotMs, quantile, pod_type: podType } = query;
   const { prompt_tokens: promptTokens, output_tokens: outputTokens } = query;
   if (ttftMs === undefined && tpotMs === undefined)

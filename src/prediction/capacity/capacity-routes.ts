@@ -13,6 +13,8 @@ export interface CapacityRouteDependencies {
   readonly ask: AskCapacity;
 }
 
+const LENGTH_PARAMETERS = ['prompt_tokens', 'output_tokens'] as const;
+
 const answerSchema = z
   .object({
     requests_per_second: z.number(),
@@ -24,6 +26,11 @@ const answerSchema = z
       .openapi({ description: 'Rates over which the latency stays about at its limit' }),
     ttft_ms: z.number().nullable(),
     tpot_ms: z.number().nullable().openapi({ description: 'null for answers of one token, which have no TPOT' }),
+    prompt_tokens: z.number().openapi({ description: 'The mean length of a prompt that this is for' }),
+    output_tokens: z.number().openapi({ description: 'The mean length of an answer that this is for' }),
+    assumed: z
+      .array(z.enum(LENGTH_PARAMETERS))
+      .openapi({ description: 'Which of the two lengths were left out, and are those of the samples' }),
     servers: z.array(z.object({ server: z.string(), requests_per_second: z.number(), concurrency: z.number() })),
   })
   .openapi('Capacity');
@@ -50,7 +57,10 @@ export function createCapacityRoutes({ rule, ask }: CapacityRouteDependencies): 
   routes.use(requireHttpCaller(rule, 'predict'));
   routes.openapi(route, async (c) => {
     const query = c.req.valid('query');
-    return c.json(toAnswer(await ask(toOrder(query))), 200);
+    const found = await ask(toOrder(query));
+    const assumed = LENGTH_PARAMETERS.filter((name) => query[name] === undefined);
+    const { promptTokens: prompt_tokens, outputTokens: output_tokens } = found.lengths;
+    return c.json({ ...toAnswer(found), prompt_tokens, output_tokens, assumed }, 200);
   });
   return routes;
 }
@@ -63,9 +73,11 @@ const IDLE_ANSWER = {
   ttft_ms: null,
   tpot_ms: null,
   servers: [],
-} satisfies z.infer<typeof answerSchema>;
+} satisfies FoundAnswer;
 
-function toAnswer({ capacity }: Pick<CapacityFound, 'capacity'>): z.infer<typeof answerSchema> {
+type FoundAnswer = Omit<z.infer<typeof answerSchema>, (typeof LENGTH_PARAMETERS)[number] | 'assumed'>;
+
+function toAnswer({ capacity }: Pick<CapacityFound, 'capacity'>): FoundAnswer {
   if (capacity === undefined) return IDLE_ANSWER;
   const { plateau } = capacity;
   return {

@@ -13,6 +13,8 @@ const trace = join(folder, 'trace.jsonl');
 interface Answer {
   readonly requestsPerSecond: number;
   readonly limitedBy: string;
+  readonly outputTokens: number;
+  readonly assumed: readonly string[];
   readonly servers: readonly { readonly name: string }[];
 }
 
@@ -23,12 +25,13 @@ test('the capacity of a pool is found from the samples of the store and from a f
   const ask = async (...more: string[]) =>
     await runTrivet(['model', 'capacity', 'm', '--output-tokens', '150', ...more], { env });
 
-  const limits = ['--ttft', '2000', '--tpot', '30'];
+  const limits = ['--ttft', '2s', '--tpot', '30'];
   const empty = await ask(...limits);
   assert.match(empty.stderr, /there are 0 samples of the pod type "", and at least 50 are needed$/m);
 
   const fromFile = await ask(...limits, '--input', trace, '--json');
   const answer = JSON.parse(fromFile.stdout) as Answer;
+  assert.deepEqual([answer.outputTokens, answer.assumed], [150, ['promptTokens']]);
   assert.ok(answer.requestsPerSecond > 8 && answer.requestsPerSecond < 30, fromFile.stdout);
   assert.deepEqual(
     answer.servers.map(({ name }) => name),
@@ -43,6 +46,12 @@ test('the capacity of a pool is found from the samples of the store and from a f
     (await ask(...limits)).stdout,
     /requests a second, .* under way on average\np90 there: TTFT .*\nAbove it/s,
   );
+  const bare = await runTrivet(['model', 'capacity', 'm', '--ttft', '2000', '--tpot', '30ms'], { env });
+  assert.match(
+    bare.stdout,
+    /^For prompts of \d+ tokens \(as in the samples\) and answers of \d+ \(as in the samples\)$/m,
+  );
+  assert.match((await ask(...limits)).stdout, /^For prompts of \d+ tokens \(as in the samples\) and answers of 150$/m);
   assert.match(
     (await ask('--tpot', '100000')).stdout,
     /^At least .* requests a second, .*\n.*\nThe servers can take at least this/,
@@ -66,12 +75,11 @@ test('the capacity of a pool is found from the samples of the store and from a f
 const LIMIT = ['--tpot', '40'];
 const LENGTH = ['--output-tokens', '150'];
 const refusals: [argv: readonly string[], message: RegExp][] = [
-  [LIMIT, /required option '--output-tokens <tokens>' not specified/],
   [LENGTH, /--ttft, --tpot or both must give a limit/],
   [[...LIMIT, ...LENGTH], /no version of the model "unknown"|unknown/],
   ...['soon', '-5', '0', 'NaN', 'Infinity', '1e300', ''].map((value): [readonly string[], RegExp] => [
     ['--ttft', value, ...LENGTH],
-    /argument '.*' is invalid\. it must be a number from 0\.001 to 86400000\./,
+    /argument '.*' is invalid\. it must be a number of ms, or a duration .*; 0\.001 to 86400000 ms\./,
   ]),
   ...['0', '1', '2', 'NaN'].map((value): [readonly string[], RegExp] => [
     [...LIMIT, ...LENGTH, '--quantile', value],

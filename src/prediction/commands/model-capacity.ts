@@ -1,11 +1,12 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { type CliStore, openCliStore } from '../../command-line/open-cli-store.ts';
 import { formatTable, print, printJson, remark } from '../../command-line/output.ts';
+import { durationIn } from '../../command-line/time-option.ts';
 import { Failure } from '../../errors.ts';
 import { findVersion } from '../administration/implement-models.ts';
 import { type Capacity, findCapacity } from '../capacity/find-capacity.ts';
 import { describeRange, LIMIT_RANGES, type NumberRange, readNumberIn } from '../capacity/limit-ranges.ts';
-import { createObservedPool } from '../capacity/observed-pool.ts';
+import { createObservedPool, type MeanLengths } from '../capacity/observed-pool.ts';
 import type { LatencyLimits } from '../capacity/search-rates.ts';
 import type { Format } from '../formats/read-observations.ts';
 import { readTable } from '../formats/read-table.ts';
@@ -30,7 +31,7 @@ interface CapacityOptions {
   readonly tpot?: number;
   readonly quantile: number;
   readonly promptTokens?: number;
-  readonly outputTokens: number;
+  readonly outputTokens?: number;
   readonly servers?: readonly string[];
   readonly podType?: string;
   readonly input?: readonly string[];
@@ -47,14 +48,14 @@ export function createCapacityCommand(): Command {
     .description('Find the highest rate of requests at which servers keep limits of TTFT and TPOT')
     .argument('<id>', 'name, or name@version; a name means the version that is served')
     .option(
-      '--ttft <ms>',
-      'the time to the first token must stay below; this or --tpot is required',
-      parseNumberIn(LIMIT_RANGES.milliseconds),
+      '--ttft <duration>',
+      'the time to the first token must stay below, as 800ms or 2s; a number alone is ms; this or --tpot is required',
+      parseMilliseconds,
     )
     .option(
-      '--tpot <ms>',
-      'the time per output token must stay below; this or --ttft is required',
-      parseNumberIn(LIMIT_RANGES.milliseconds),
+      '--tpot <duration>',
+      'the time per output token must stay below, in the same notation; this or --ttft is required',
+      parseMilliseconds,
     )
     .option(
       '--quantile <share>',
@@ -62,14 +63,14 @@ export function createCapacityCommand(): Command {
       parseNumberIn(LIMIT_RANGES.quantile),
       0.9,
     )
-    .requiredOption(
+    .option(
       '--output-tokens <tokens>',
-      'the mean length of an answer',
+      'the mean length of an answer (default: that of the samples)',
       parseNumberIn(LIMIT_RANGES.outputTokens),
     )
     .option(
       '--prompt-tokens <tokens>',
-      'the mean length of a prompt; that of the samples',
+      'the mean length of a prompt (default: that of the samples)',
       parseNumberIn(LIMIT_RANGES.promptTokens),
     )
     .option('--servers <list>', 'the pool, as server_ip names them, with commas; all that the samples name', splitList)
@@ -81,6 +82,8 @@ export function createCapacityCommand(): Command {
     .option('--json', 'print JSON')
     .action(printCapacity);
 }
+
+const parseMilliseconds = durationIn({ bareUnit: 'ms', ...LIMIT_RANGES.milliseconds });
 
 function parseNumberIn(range: NumberRange): (text: string) => number {
   return (text) => {
@@ -103,10 +106,29 @@ async function printCapacity(id: string, options: CapacityOptions): Promise<void
   const { servers, podType = '', promptTokens, outputTokens } = options;
   const pool = createObservedPool({ model, samples, servers, podType, promptTokens, outputTokens });
   const capacity = findCapacity(pool, limits);
-  if (options.json)
-    return printJson(capacity ?? { requestsPerSecond: 0, concurrency: 0, limitedBy: 'idle', servers: [] });
-  if (capacity === undefined) print('Not even idle servers keep these limits');
-  else printFound(capacity, limits);
+  const lengths = listLengths(pool.lengths, options);
+  if (options.json) printJson({ ...(capacity ?? IDLE), ...lengths });
+  else if (capacity === undefined) print(`Not even idle servers keep these limits\n${describeLengths(lengths)}`);
+  else printFound(capacity, limits, lengths);
+}
+
+const IDLE = { requestsPerSecond: 0, concurrency: 0, limitedBy: 'idle', servers: [] };
+
+const LENGTHS = ['promptTokens', 'outputTokens'] as const;
+
+interface AnsweredLengths extends MeanLengths {
+  /** Left out, and taken from the samples. */
+  readonly assumed: readonly (typeof LENGTHS)[number][];
+}
+
+function listLengths({ promptTokens, outputTokens }: MeanLengths, options: CapacityOptions): AnsweredLengths {
+  return { promptTokens, outputTokens, assumed: LENGTHS.filter((name) => options[name] === undefined) };
+}
+
+function describeLengths({ assumed, promptTokens, outputTokens }: AnsweredLengths): string {
+  const origin = (name: (typeof LENGTHS)[number]) => (assumed.includes(name) ? ' (as in the samples)' : '');
+  const prompts = `prompts of ${Math.round(promptTokens)} tokens${origin('promptTokens')}`;
+  return `For ${prompts} and answers of ${Math.round(outputTokens)}${origin('outputTokens')}`;
 }
 
 function readLimits({ ttft, tpot, quantile }: CapacityOptions): LatencyLimits {
@@ -170,13 +192,13 @@ function describeEnd({ limitedBy, plateau }: Capacity): string {
   return `From ${from} to ${to} requests a second, ${limitedBy.toUpperCase()} stays about at its limit`;
 }
 
-function printFound(capacity: Capacity, { quantile }: LatencyLimits): void {
+function printFound(capacity: Capacity, { quantile }: LatencyLimits, lengths: AnsweredLengths): void {
   const percent = Number((100 * quantile).toFixed(1));
   const atLeast = capacity.limitedBy === 'observed load' ? 'At least ' : '';
   const underWay = `${round(capacity.concurrency)} under way on average`;
   print(`${atLeast}${round(capacity.requestsPerSecond)} requests a second, ${underWay}`);
   print(`p${percent} there: TTFT ${round(capacity.ttftMs)} ms, TPOT ${describeTpot(capacity)}`);
-  print(`${describeEnd(capacity)}\n`);
+  print(`${describeEnd(capacity)}\n${describeLengths(lengths)}\n`);
   print(
     formatTable(
       ['server', 'requests a second', 'under way'],
