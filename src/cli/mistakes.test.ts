@@ -26,7 +26,11 @@ const mistakes: [argv: string, code: number, message: RegExp][] = [
   ['hook deliveries ada/doors 1 --limit x', 2, /whole number from 1 to 10000/],
   ['listen --status 999', 2, /whole number from 200 to 599/],
   ['listen --count 1.5', 2, /whole number from 1 /],
-  ['git-hook send --hours x', 2, /whole number from 0 /],
+  ['git-hook send --hours x', 2, /it must be a number of h, or a duration such as/],
+  ['git-hook send --for 9000h', 2, /; 0 to 8760 h/],
+  ['listen --delay 2h', 2, /it must be a number of ms, or a duration such as .*; 0 to 3600000 ms/],
+  ['audit --since soon', 2, /it must be how long ago, as a duration such as/],
+  ['model accuracy m --since soon', 2, /it must be how long ago, as a duration such as/],
   [
     `event send ada/doors --file ${brokenEvent}`,
     2,

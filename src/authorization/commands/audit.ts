@@ -1,6 +1,7 @@
 /** `trivet audit`: the audit log, newest first. */
 import { Command, Option } from 'commander';
 import { formatTable, print, printJson } from '../../command-line/output.ts';
+import { PAST_TIME_EXAMPLES, parsePastTime } from '../../command-line/time-option.ts';
 import { wholeNumber } from '../../command-line/whole-number.ts';
 import type { InputOf, OutputOf } from '../../operations/operation.ts';
 import { AUDIT_KINDS } from '../accounts/audit-store.ts';
@@ -19,10 +20,10 @@ export function createAuditCommand(): Command {
     .option('--user <login>', 'only events that concern this account')
     .option('--by <login>', 'only events that this person caused')
     .addOption(new Option('--kind <kind>', 'only events of this kind').choices(AUDIT_KINDS))
-    .option('--repository <owner/name>', 'only changes of this repository and its webhooks')
+    .option('--repo, --repository <owner/name>', 'only changes of this repository and its webhooks')
     .option('--hook <id>', 'only changes of this webhook', wholeNumber(1, Number.MAX_SAFE_INTEGER))
-    .option('--since <time>', 'only events from this time on, such as 2026-11-22T10:00:00Z')
-    .option('--until <time>', 'only events before this time')
+    .option('--since <time>', `only events from this time on: ${PAST_TIME_EXAMPLES}`, parsePastTime)
+    .option('--until <time>', 'only events before this time, in the same notation', parsePastTime)
     .option('--limit <count>', 'how many events', wholeNumber(1, 10_000), 50);
   return addAnswerOptions(command, 'one JSON object a line').action(audit);
 }

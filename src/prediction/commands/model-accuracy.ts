@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { addServiceOptions } from '../../command-line/open-operator.ts';
 import { formatTable, print, printJson, remark } from '../../command-line/output.ts';
+import { PAST_TIME_EXAMPLES, parsePastTime } from '../../command-line/time-option.ts';
 import { readAccuracy } from '../administration/accuracy-operations.ts';
 import { formatModelId } from '../schema/model-name.ts';
 import type { OutputOptions } from './model.ts';
@@ -10,7 +11,7 @@ export function addAccuracyCommand(model: Command, open: OpenModels): void {
   addServiceOptions(model.command('accuracy'))
     .description('Show the accuracy of a model against reported times, over time')
     .argument('<name>', 'the target model')
-    .option('--since <time>', 'from this time on, such as 2026-11-22T10:00:00Z; 12 hours ago unless given')
+    .option('--since <time>', `from this time on: ${PAST_TIME_EXAMPLES}; 12h unless given`, parsePastTime)
     .option('--server <ip>', 'only this server, instead of all pod types')
     .option('--json', 'print JSON')
     .action(showAccuracy.bind(undefined, open));

@@ -11,6 +11,7 @@ import {
   remark,
   writeOutput,
 } from '../../command-line/output.ts';
+import { DURATION_RULE, readDuration } from '../../command-line/time-option.ts';
 import { describeError, Failure } from '../../errors.ts';
 import { realWorld } from '../../world.ts';
 import {
@@ -72,7 +73,7 @@ export function createEvaluateCommand(open: OpenModels): Command {
     .option('--hold-out <runs>', 'runs that leave-run-out tests, with commas; each in turn when left out', splitList)
     .option(
       '--age <age>',
-      'how old metrics are with stale-metrics, as 500ms, 2s or 10rows (default: 1s, or 10rows)',
+      'how old metrics are with stale-metrics: a duration such as 500ms or 2s, or 10rows (default: 1s, or 10rows)',
       checkAge,
     )
     .option('--json', 'print JSON, all numbers but rows in percent')
@@ -121,13 +122,18 @@ async function readJudgedRows(
   return table;
 }
 
+const MAX_AGE_MS = 7 * 86_400_000;
+
 function splitList(text: string): string[] {
   return text.split(',').map((run) => run.trim());
 }
 
+/** In the notation of the operation, which knows milliseconds, seconds and rows. */
 function checkAge(text: string): string {
   if (parseAge(text) !== undefined) return text;
-  throw new InvalidArgumentError('it must be a whole number with ms, s or rows after it.');
+  const ageMs = readDuration(text);
+  if (ageMs !== undefined && ageMs <= MAX_AGE_MS) return `${Math.round(ageMs)}ms`;
+  throw new InvalidArgumentError(`it must be a number of rows, such as 10rows, or ${DURATION_RULE}; up to 7d.`);
 }
 
 function readAge(text: string | undefined): Age | undefined {

@@ -36,6 +36,7 @@ function meanTpot(rows: readonly Row[], server: string, isCounted: (at: number) 
 test('--slow makes the named server slower from its time on, and no other', async () => {
   const steady = await simulate();
   const slowed = await simulate('--slow', 'large-1:3@30');
+  assert.deepEqual(await simulate('--slow', 'large-1:3@0.5m'), slowed);
   // What started before was partly slowed down: a request of ten seconds would be a rare one.
   const early = (at: number) => at < START_MS + 20_000;
   const late = (at: number) => at > START_MS + 30_000;
@@ -98,7 +99,8 @@ test('a recording begins when --start says, in both formats, and a start that is
   assert.deepEqual(new Set(starts.map(Math.round)), new Set(rows.map(({ at }) => at)));
   const { code, stderr } = await runTrivet(['simulate', '--start', '12']);
   assert.equal(code, 2);
-  assert.match(stderr, /must be an ISO 8601 time after 2001/);
+  assert.match(stderr, /it must be an ISO 8601 time with Z or an offset .* or a date in UTC/);
+  assert.match((await runTrivet(['simulate', '--start', '1999-01-01'])).stderr, /it must be a time after 2001/);
 });
 
 test('a file that cannot be written is named before the work', async () => {

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createWriteStream } from 'node:fs';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { checkWritable, formatTable, print, printJson } from '../../command-line/output.ts';
+import { durationIn, parseTime } from '../../command-line/time-option.ts';
 import { Failure } from '../../errors.ts';
 import { createLeastRequests, createLoadAndPrefix, createRoundRobin } from '../simulator/policies.ts';
 import { createRandom } from '../simulator/random-draws.ts';
@@ -54,7 +55,7 @@ export function createSimulateCommand(): Command {
     )
     .option(
       '--slow <changes>',
-      'make servers slower at a time, as SERVER:FACTOR@SECONDS,… (large-0:2@300: the first one, half as fast from then on)',
+      'make servers slower from a time on, as SERVER:FACTOR@TIME,… (large-0:2@5m: the first one, half as fast after 5 minutes; a number alone is seconds)',
       parseSlowdowns,
     )
     .option('--kv-capacity-tokens <tokens>', 'key-value memory of every server, in tokens', parsePositive)
@@ -65,7 +66,12 @@ export function createSimulateCommand(): Command {
     )
     .option('--time-scale <factor>', 'stretch the times of the trace', parsePositive, 1)
     .option('--rate <requests>', 'mean requests a second', parsePositive, 12)
-    .option('--duration <seconds>', 'simulated time during which requests arrive', parsePositive, 600)
+    .option(
+      '--duration <duration>',
+      'simulated time during which requests arrive, as 10m; a number alone is seconds',
+      parseSeconds,
+      600,
+    )
     .option('--seed <number>', 'another seed gives another, equally likely run', parsePositive, 1)
     .addOption(
       new Option('--policy <name>', 'how the gateway routes').choices(Object.keys(POLICIES)).default('load+prefix'),
@@ -80,7 +86,7 @@ export function createSimulateCommand(): Command {
     .addOption(
       new Option(
         '--start <time>',
-        'when the recording begins, as an ISO 8601 time: recordings of a pool must not overlap',
+        'when the recording begins, as 2026-03-01 or 2026-03-01T10:00:00Z: recordings of a pool must not overlap',
       )
         .default(Date.parse(DEFAULT_START), DEFAULT_START)
         .argParser(parseStart),
@@ -89,6 +95,9 @@ export function createSimulateCommand(): Command {
     .action(runSimulation);
 }
 
+/** A year, which no simulation would end. */
+const parseSeconds = durationIn({ bareUnit: 's', minimum: 0.001, maximum: 31_536_000 });
+
 function parsePositive(text: string): number {
   const value = Number(text);
   if (!(value > 0)) throw new InvalidArgumentError('it must be a number above 0.');
@@ -96,9 +105,8 @@ function parsePositive(text: string): number {
 }
 
 function parseStart(text: string): number {
-  const startMs = Date.parse(text);
-  if (!/^\d{4}-/.test(text) || !(startMs >= FIRST_START_MS))
-    throw new InvalidArgumentError('it must be an ISO 8601 time after 2001, as in 2026-01-01T06:00Z.');
+  const startMs = parseTime(text);
+  if (startMs < FIRST_START_MS) throw new InvalidArgumentError('it must be a time after 2001.');
   return startMs;
 }
 

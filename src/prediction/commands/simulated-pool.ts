@@ -2,6 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { InvalidArgumentError } from 'commander';
+import { durationIn } from '../../command-line/time-option.ts';
 import { Failure } from '../../errors.ts';
 import type { SimulatedServer } from '../simulator/server.ts';
 import { createTableTimer } from '../simulator/step-table.ts';
@@ -33,15 +34,15 @@ export function parsePool(text: string): PoolServer[] {
   return kinds.map((server, index) => ({ ...server, name: `${server.name}-${index}` }));
 }
 
-/** `medium-1:2@300,…`: at 300 s, medium-1 becomes twice as slow. */
+const parseSlowdownTime = durationIn({ bareUnit: 's', minimum: 0, maximum: 31_536_000 });
+
+/** `medium-1:2@5m,…`: after 5 minutes, medium-1 becomes twice as slow. A number alone is seconds. */
 export function parseSlowdowns(text: string): Slowdown[] {
   return text.split(',').map((part) => {
-    const [, server = '', factor, seconds] = /^(.+):([\d.]+)@([\d.]+)$/.exec(part) ?? [];
-    if (!(Number(factor) > 0) || !(Number(seconds) >= 0))
-      throw new InvalidArgumentError(
-        `"${part}" must be a server, a factor above 0 and a time in s, as in large-0:2@300.`,
-      );
-    return { server, factor: Number(factor), atMs: 1000 * Number(seconds) };
+    const [, server = '', factor, after = ''] = /^(.+):([\d.]+)@([\w.]+)$/.exec(part) ?? [];
+    if (!(Number(factor) > 0))
+      throw new InvalidArgumentError(`"${part}" must be a server, a factor above 0 and a time, as in large-0:2@5m.`);
+    return { server, factor: Number(factor), atMs: 1000 * parseSlowdownTime(after) };
   });
 }
 

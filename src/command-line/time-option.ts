@@ -1,0 +1,88 @@
+/** Times and durations in options: every command reads them here, so that all take the same and refuse alike. */
+import { InvalidArgumentError } from 'commander';
+import { realWorld } from '../world.ts';
+
+const UNIT_MS: Readonly<Record<string, number>> = {
+  ms: 1,
+  s: 1000,
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+  w: 7 * 86_400_000,
+};
+
+/** In refusals of all options. */
+export const DURATION_RULE = 'a duration such as 45m, 12h or 90d (units: ms, s, m, h, d, w)';
+const TIME_RULE = 'an ISO 8601 time with Z or an offset (2026-03-01T10:00:00Z) or a date in UTC (2026-03-01)';
+/** For the help of an option that takes a time in the past. */
+export const PAST_TIME_EXAMPLES = '1h (ago), 2026-03-01 or 2026-03-01T10:00:00Z';
+
+const PARTS = /(\d{1,9}(?:\.\d{1,9})?)(ms|[smhdw])/gy;
+/** 3,000 years: a time that lies so far away is still one that a `Date` can name. */
+const MAX_DURATION_MS = 1e14;
+
+/** Milliseconds of `90d`, `1h30m` or `1.5h`; undefined for anything else. */
+export function readDuration(text: string): number | undefined {
+  const parts = [...text.matchAll(PARTS)];
+  if (parts.length === 0 || parts.map(([part]) => part).join('') !== text) return undefined;
+  const totalMs = parts.reduce((sum, [, count, unit = '']) => sum + Number(count) * UNIT_MS[unit]!, 0);
+  return totalMs <= MAX_DURATION_MS ? totalMs : undefined;
+}
+
+const DATE_AND_TIME = /^(\d{4}-\d\d-\d\d)(?:[Tt ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:[Zz]|[+-]\d\d:\d\d))?$/;
+
+/** Milliseconds since the epoch of an ISO 8601 time or date; undefined for anything else, such as 30 February. */
+export function readTime(text: string): number | undefined {
+  const [, date = ''] = DATE_AND_TIME.exec(text) ?? [];
+  const timeMs = Date.parse(text.replace(' ', 'T').toUpperCase());
+  // `Date` takes 30 February for 2 March.
+  const isReal = new Date(`${date}T12:00:00Z`).toJSON()?.startsWith(date) === true;
+  return isReal && date !== '' && !Number.isNaN(timeMs) ? timeMs : undefined;
+}
+
+/** Parses the value of an option that takes a time up to now, or how long ago it was, into ISO 8601. */
+export function parsePastTime(text: string): string {
+  const agoMs = readDuration(text);
+  const timeMs = agoMs === undefined ? readTime(text) : Math.max(0, realWorld.nowMs() - agoMs);
+  if (timeMs === undefined) throw refuse(`how long ago, as ${DURATION_RULE}, or ${TIME_RULE}`);
+  return new Date(timeMs).toISOString();
+}
+
+/** Parses the value of an option that takes a time from now on, or how far away it is. Infinity for `never`. */
+export function parseEnd(text: string): number {
+  if (text === 'never') return Number.POSITIVE_INFINITY;
+  const afterMs = readDuration(text);
+  const timeMs = afterMs === undefined ? readTime(text) : realWorld.nowMs() + afterMs;
+  if (timeMs === undefined || afterMs === 0) throw refuse(`${DURATION_RULE}, ${TIME_RULE}, or never`);
+  return Math.round(timeMs);
+}
+
+/** Parses the value of an option that takes a time, whenever it is. */
+export function parseTime(text: string): number {
+  const timeMs = readTime(text);
+  if (timeMs === undefined) throw refuse(TIME_RULE);
+  return timeMs;
+}
+
+interface DurationRange {
+  /** What a number without a unit means. */
+  readonly bareUnit: 'ms' | 's' | 'h';
+  /** In this unit too. */
+  readonly minimum: number;
+  readonly maximum: number;
+}
+
+const BARE_NUMBER = /^\d+(\.\d+)?(e\d+)?$/i;
+
+/** Parses the value of an option that takes a duration, or a number alone in the unit that the option has always had. */
+export function durationIn({ bareUnit, minimum, maximum }: DurationRange): (text: string) => number {
+  return (text) => {
+    const value = BARE_NUMBER.test(text) ? Number(text) : (readDuration(text) ?? Number.NaN) / UNIT_MS[bareUnit]!;
+    if (value >= minimum && value <= maximum) return value;
+    throw refuse(`a number of ${bareUnit}, or ${DURATION_RULE}; ${minimum} to ${maximum} ${bareUnit}`);
+  };
+}
+
+function refuse(rule: string): InvalidArgumentError {
+  return new InvalidArgumentError(`it must be ${rule}.`);
+}
