@@ -58,8 +58,18 @@ async function ask({ url }: Service, request: Request, { takesFileOf }: AnyOpera
 export function refuseUnreachable(url: string, error: unknown): Failure {
   const { message, cause } = error as Error;
   const reason = cause instanceof Error && cause.message !== '' ? cause.message : message;
-  return new Failure('unavailable', `Cannot reach ${url}: ${reason}`);
+  const code = cause instanceof Error ? (cause as NodeJS.ErrnoException).code : undefined;
+  return new Failure('unavailable', `Cannot reach ${url}: ${reason}${UNTRUSTED.has(code ?? '') ? TRUST_ADVICE : ''}`);
 }
+
+/** Codes of OpenSSL for a certificate that no authority known here has signed. */
+const UNTRUSTED: ReadonlySet<string> = new Set([
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+]);
+const TRUST_ADVICE = '. To trust it, set NODE_EXTRA_CA_CERTS to a file with the certificate of its authority';
 
 interface Problem {
   readonly code?: FailureCode;

@@ -4,6 +4,7 @@ import type { Store } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 import { type Actor, describeOperation, type Implementation, implement } from '../../operations/operation.ts';
 import { textPage } from '../../operations/paging.ts';
+import { findLogins } from '../accounts/user-store.ts';
 import {
   addSecret,
   createApplication,
@@ -22,6 +23,13 @@ import { findPerson, type PeopleDependencies } from './person.ts';
 
 const about = { tag: 'All applications', scope: 'admin:applications' } as const;
 const ofApplication = z.object({ clientId: z.string().min(1).max(100) });
+const clientSecret = z.string().openapi({ description: 'The secret, which no other answer has' });
+const olderClientId = z
+  .string()
+  .openapi({ description: 'The same as `clientId`, in the spelling of earlier releases' });
+const olderSecret = z
+  .string()
+  .openapi({ description: 'The same as `clientSecret`, in the spelling of earlier releases' });
 const grantTypes = z
   .array(z.enum(GRANT_TYPES))
   .openapi({ description: 'What it may exchange for tokens (RFC 6749 section 1.3)' });
@@ -36,6 +44,7 @@ const applicationSchema = z
     clientId: z.string(),
     name: z.string(),
     ownerId: z.string().optional().openapi({ description: 'Absent: only operators can change it' }),
+    owner: z.string().optional().openapi({ description: 'The login of the owner, who may change it' }),
     homepage: z.string(),
     description: z.string(),
     isPublic,
@@ -98,7 +107,9 @@ export const addApplication = describeOperation({
     authenticatedRefresh: authenticatedRefresh.default(false),
     mayIntrospect: mayIntrospect.default(false),
   }),
-  output: z.object({ client_id: z.string(), client_secret: z.string().optional() }).openapi('RegisteredApplication'),
+  output: ofApplication
+    .extend({ clientSecret: clientSecret.optional(), client_id: olderClientId, client_secret: olderSecret.optional() })
+    .openapi('RegisteredApplication'),
 });
 export const showApplication = describeOperation({
   ...about,
@@ -143,7 +154,9 @@ export const addApplicationSecret = describeOperation({
   path: '/applications/{clientId}/secrets',
   summary: 'Add a second secret, to replace the first without downtime; it is in this answer only',
   input: ofApplication,
-  output: z.object({ client_id: z.string(), client_secret: z.string() }).openapi('NewApplicationSecret'),
+  output: ofApplication
+    .extend({ clientSecret, client_id: olderClientId, client_secret: olderSecret })
+    .openapi('NewApplicationSecret'),
 });
 export const removeApplicationSecret = describeOperation({
   ...about,
@@ -160,14 +173,14 @@ export function implementApplications(dependencies: PeopleDependencies): Impleme
   return [
     implement(listApplications, async ({ after, limit }) => {
       const found = await listAllApplications(store, limit + 1, after);
-      const applications = found.slice(0, limit).map(toJson);
+      const applications = await describeAll(store, found.slice(0, limit));
       return { applications, next: found.length > limit ? (applications.at(-1)?.clientId ?? null) : null };
     }),
     implement(addApplication, (input, { actor }) => register(dependencies, actor, input)),
-    implement(showApplication, async ({ clientId }) => ({
-      ...toJson(await requireApplication(store, clientId)),
-      secrets: await listSecrets(store, clientId),
-    })),
+    implement(showApplication, async ({ clientId }) => {
+      const [application] = await describeAll(store, [await requireApplication(store, clientId)]);
+      return { ...application!, secrets: await listSecrets(store, clientId) };
+    }),
     implement(removeApplication, async ({ clientId }, { actor }) => {
       await deleteApplication(store, world, { application: await requireApplication(store, clientId), actor });
       return { clientId };
@@ -182,7 +195,7 @@ export function implementApplications(dependencies: PeopleDependencies): Impleme
     ),
     implement(addApplicationSecret, async ({ clientId }, { actor }) => {
       const application = await requireApplication(store, clientId);
-      return { client_id: clientId, client_secret: await addSecret(store, world, { application, actor }) };
+      return nameBothWays(clientId, await addSecret(store, world, { application, actor }));
     }),
     implement(removeApplicationSecret, async ({ clientId, slot }, { actor }) => {
       const application = await requireApplication(store, clientId);
@@ -199,11 +212,26 @@ async function register(
 ) {
   const id = owner === undefined ? undefined : (await findPerson(store, owner)).id;
   const { application, clientSecret } = await createApplication(store, world, { form, actor, owner: { id } });
-  return { client_id: application.clientId, client_secret: clientSecret };
+  return nameBothWays(application.clientId, clientSecret);
 }
 
-function toJson(application: Application): AnyApplication {
-  return { ...application, redirectUris: [...application.redirectUris], grantTypes: [...application.grantTypes] };
+/** In the spelling of this API, and in that of OAuth, which earlier releases gave. */
+function nameBothWays<Secret extends string | undefined>(clientId: string, clientSecret: Secret) {
+  return { clientId, clientSecret, client_id: clientId, client_secret: clientSecret };
+}
+
+/** With the logins of their owners. */
+async function describeAll(store: Store, applications: readonly Application[]): Promise<AnyApplication[]> {
+  const logins = await findLogins(
+    store,
+    applications.map(({ ownerId }) => ownerId),
+  );
+  return applications.map((application) => ({
+    ...application,
+    owner: application.ownerId === undefined ? undefined : logins.get(application.ownerId),
+    redirectUris: [...application.redirectUris],
+    grantTypes: [...application.grantTypes],
+  }));
 }
 
 async function requireApplication(store: Store, clientId: string): Promise<Application> {

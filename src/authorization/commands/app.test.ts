@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
+import { hostname, userInfo } from 'node:os';
 import { test } from 'node:test';
 import { runTrivet } from '../../../test/support/run-trivet.ts';
 import { createDataDir } from '../../../test/support/start-program.ts';
@@ -20,12 +21,15 @@ test('trivet app and trivet token register, change and revoke on the store direc
       'ada',
       '--json',
     ];
-    const { client_id: clientId, client_secret: secret } = JSON.parse((await run(...create)).stdout) as Record<
-      string,
-      string
-    >;
+    const registered = JSON.parse((await run(...create)).stdout) as Record<string, string>;
+    const { clientId, clientSecret: secret } = registered;
+    assert.deepEqual([registered.client_id, registered.client_secret], [clientId, secret], 'the names of before');
     assert.match(clientId ?? '', /^app_/);
-    assert.match((await run('app', 'list')).stdout, new RegExp(`${clientId} +App +confidential +live`));
+    assert.match((await run('app', 'list')).stdout, new RegExp(`${clientId} +App +confidential +live +ada +https:`));
+    const listedApp = JSON.parse(
+      (await run('app', 'list', '--json')).stdout.split('\n').find((line) => line.includes('"App"')) ?? '',
+    );
+    assert.deepEqual([listedApp.clientId, listedApp.owner], [clientId, 'ada']);
     assert.match((await run('app', 'add-secret', clientId ?? '')).stdout, /^tvt_s_/);
     const shown = (await run('app', 'show', clientId ?? '')).stdout;
     assert.ok(!shown.includes(secret ?? ''));
@@ -36,7 +40,9 @@ test('trivet app and trivet token register, change and revoke on the store direc
     const asGrace = { env: { TRIVET_DATA_DIR: dataDir, SUDO_USER: 'grace' } };
     assert.equal((await runTrivet(['user', 'create', '--login', 'eve', '--name', 'Eve'], asGrace)).code, 0);
     const events = (await run('audit', '--json')).stdout.trim().split('\n');
-    const byGrace = events.map((line) => JSON.parse(line) as { details?: { sudo_user?: string } });
+    const byGrace = events.map((line) => JSON.parse(line) as { details?: Record<string, string> });
+    const [newest] = byGrace;
+    assert.deepEqual([newest?.details?.host, newest?.details?.system_user], [hostname(), userInfo().username]);
     assert.deepEqual(
       byGrace.map(({ details }) => details?.sudo_user).filter((name) => name !== undefined),
       ['grace'],
@@ -68,6 +74,10 @@ test('trivet app and trivet token register, change and revoke on the store direc
     assert.match(made.token ?? '', /^tvt_p_/);
     assert.equal(made.scope, 'all_user all_hook');
     assert.match(made.expires_at ?? '', /^\d{4}-\d\d-\d\dT/);
+    assert.deepEqual(
+      [made.tokenId, made.scopes, made.expiresAtMs],
+      [made.id, ['all_user', 'all_hook'], Date.parse(made.expires_at ?? '')],
+    );
     const endless = await run(
       'token',
       'create',
@@ -81,7 +91,7 @@ test('trivet app and trivet token register, change and revoke on the store direc
       'soon',
     );
     assert.equal(endless.code, 2);
-    assert.match(endless.stderr, /must be like 30d, 12h, 45m, 2w, or never/);
+    assert.match(endless.stderr, /it must be a duration such as 45m, 12h or 90d .*, or never\./);
     const refused = await run('token', 'create', '--user', 'ada', '--name', 'ci', '--scope', 'everything');
     assert.equal(refused.code, 2);
     assert.match(refused.stderr, /--scope must be any of all_user, (?!.*openid).*, got "everything"/);

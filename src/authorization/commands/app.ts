@@ -84,7 +84,7 @@ async function create(options: CreateOptions): Promise<void> {
   const { name, owner, homepage, redirectUri, authenticatedRefresh, mayIntrospect } = options;
   const grantTypes = checkGrants(options.grant);
   await using operator = await openAdministration(options, { ifAbsent: 'create' });
-  const { client_id, client_secret } = await operator.call(addApplication, {
+  const made = await operator.call(addApplication, {
     name,
     owner,
     homepage,
@@ -94,13 +94,10 @@ async function create(options: CreateOptions): Promise<void> {
     authenticatedRefresh: authenticatedRefresh === true,
     mayIntrospect: mayIntrospect === true,
   });
-  if (options.json) {
-    printJson({ client_id, client_secret });
-    return;
-  }
-  print(`client_id      ${client_id}`);
-  if (client_secret === undefined) return;
-  print(`client_secret  ${client_secret}`);
+  if (options.json) return printJson(made);
+  print(`client_id      ${made.client_id}`);
+  if (made.client_secret === undefined) return;
+  print(`client_secret  ${made.client_secret}`);
   remark('The secret is shown this once.');
 }
 
@@ -129,9 +126,10 @@ async function list(options: AnswerOptions): Promise<void> {
     application.name,
     application.isPublic ? 'public' : 'confidential',
     application.disabledAtMs === undefined ? 'live' : 'disabled',
+    application.owner ?? application.ownerId,
     application.redirectUris.join(' '),
   ]);
-  print(formatTable(['client id', 'name', 'kind', 'state', 'redirect URIs'], rows));
+  print(formatTable(['client id', 'name', 'kind', 'state', 'owner', 'redirect URIs'], rows));
 }
 
 /** JSON with --json and without: an application has no shape for a table. */

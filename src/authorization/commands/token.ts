@@ -1,8 +1,9 @@
 /** `trivet token`: personal access tokens, for operators. Made on the store only; listed and revoked at a running service too. */
-import { Command, InvalidArgumentError, Option } from 'commander';
+import { Command } from 'commander';
 import { type CliStore, openCliStore } from '../../command-line/open-cli-store.ts';
 import { addRefusedServiceOptions, refuseService, type ServiceOptions } from '../../command-line/open-operator.ts';
 import { formatTable, print, printJson } from '../../command-line/output.ts';
+import { parseEnd } from '../../command-line/time-option.ts';
 import { Failure } from '../../errors.ts';
 import { findUserByLogin, type User } from '../accounts/user-store.ts';
 import { listTokens, revokeToken } from '../administration/token-operations.ts';
@@ -11,6 +12,7 @@ import { createPersonalToken, DEFAULT_PERSONAL_TOKEN_DAYS } from '../tokens/pers
 import { type AnswerOptions, addAnswerOptions, openAdministration } from './open-administration.ts';
 
 const DAY_MS = 86_400_000;
+const EXAMPLES = '12h, 90d, 2027-01-31 or never';
 
 /** `openid` signs people in to applications; a personal token has no use for it. */
 const OFFERED = SCOPES.filter((scope) => scope !== 'openid');
@@ -22,13 +24,9 @@ export function createTokenCommand(): Command {
     .requiredOption('--user <login>', 'whom it speaks for')
     .requiredOption('--name <name>', 'what it is for')
     .requiredOption('--scope <name...>', `any of ${OFFERED.join(', ')}`)
-    .option('--repository <owner/name...>', 'reaches these repositories and nothing else')
-    .addOption(
-      new Option('--expires <duration>', 'when it ends: 30d, 12h, or never')
-        .argParser(parseDuration)
-        .default(DEFAULT_PERSONAL_TOKEN_DAYS * DAY_MS, `${DEFAULT_PERSONAL_TOKEN_DAYS}d`),
-    )
-    .option('--json', 'one JSON object: token, id, scope, expires_at')
+    .option('--repo, --repository <owner/name...>', 'reaches these repositories and nothing else')
+    .option('--expires <time>', `when it ends: ${EXAMPLES} (default: ${DEFAULT_PERSONAL_TOKEN_DAYS}d)`, parseEnd)
+    .option('--json', 'one JSON object with the token')
     .action(create);
   addAnswerOptions(
     command.command('list <login>').description('List the tokens of a person'),
@@ -43,19 +41,9 @@ interface CreateOptions extends ServiceOptions {
   readonly name: string;
   readonly scope: readonly string[];
   readonly repository?: readonly string[];
-  /** Milliseconds; infinite for never. */
-  readonly expires: number;
+  /** Infinite for never. */
+  readonly expires?: number;
   readonly json?: true;
-}
-
-const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: DAY_MS, w: 7 * DAY_MS };
-
-function parseDuration(text: string): number {
-  if (text === 'never') return Number.POSITIVE_INFINITY;
-  const [, count, unit = ''] = /^([1-9]\d{0,4})([mhdw])$/.exec(text) ?? [];
-  const unitMs = UNIT_MS[unit];
-  if (unitMs === undefined) throw new InvalidArgumentError('it must be like 30d, 12h, 45m, 2w, or never.');
-  return Number(count) * unitMs;
 }
 
 /** Why it is not an operation of the administration API. */
@@ -68,7 +56,8 @@ async function create(options: CreateOptions): Promise<void> {
   await refuseService(options, STORE_ONLY);
   await using cli = await openCliStore();
   const user = await requireUser(cli, login);
-  const expiresAtMs = Number.isFinite(expires) ? cli.world.nowMs() + expires : undefined;
+  const endMs = expires ?? cli.world.nowMs() + DEFAULT_PERSONAL_TOKEN_DAYS * DAY_MS;
+  const expiresAtMs = Number.isFinite(endMs) ? endMs : undefined;
   const repositories = repository?.flatMap((names) => names.split(/[ ,]+/)).filter((part) => part !== '');
   const form = { userId: user.id, name, scopes, repositories, expiresAtMs, isByCommand: true };
   const created = await createPersonalToken(cli.store, cli.world, form);
@@ -76,8 +65,9 @@ async function create(options: CreateOptions): Promise<void> {
     print(created.secret);
     return;
   }
-  const expires_at = formatTime(expiresAtMs) ?? null;
-  printJson({ token: created.secret, id: created.token.tokenId, name, scope: scopes.join(' '), expires_at });
+  const { tokenId } = created.token;
+  const older = { id: tokenId, scope: scopes.join(' '), expires_at: formatTime(expiresAtMs) ?? null };
+  printJson({ token: created.secret, tokenId, name, scopes, expiresAtMs, ...older });
 }
 
 function checkScopes(names: readonly string[]): Scope[] {

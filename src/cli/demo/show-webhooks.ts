@@ -65,7 +65,7 @@ async function showDelivery(stage: Stage): Promise<void> {
     await waitFor(() => said().includes('Listening on'), 'the receiver listens');
     const url = /http:\S+/.exec(said())?.[0] ?? '';
     print(indent(said().trimEnd()));
-    const created = ['hook', 'create', REPOSITORY, '--url', url, '--sign', '--password', key, '--json'];
+    const created = ['hook', 'create', REPOSITORY, '--url', url, '--secret', key, '--json'];
     const { id } = JSON.parse(await runShown(stage, created)) as { id: number };
     await push(stage);
     await waitFor(() => received().length > 0, 'the delivery arrives');

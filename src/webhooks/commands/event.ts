@@ -16,7 +16,7 @@ export function createEventCommand(open: OpenWebhooks): Command {
   const command = new Command('event').description('Announce events of a repository');
   addServiceOptions(command.command('send <owner/name>'))
     .description('Announce an event; the service delivers it, when it is up')
-    .option('--kind <kind>', `one of ${EVENT_KINDS.join(', ')}`, 'push')
+    .option('--event, --kind <kind>', `one of ${EVENT_KINDS.join(', ')}`, 'push')
     .option('--file <path>', 'the event as JSON, - for standard input')
     .option('--sample', 'a sample of the kind')
     .option('--count <number>', 'how many times', wholeNumber(1, 1_000_000), 1)

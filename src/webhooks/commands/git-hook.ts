@@ -9,7 +9,7 @@ import { join, resolve } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { Command } from 'commander';
 import { print, printJson, remark } from '../../command-line/output.ts';
-import { wholeNumber } from '../../command-line/whole-number.ts';
+import { durationIn } from '../../command-line/time-option.ts';
 import { describeError, Failure } from '../../errors.ts';
 import { realWorld } from '../../world.ts';
 import { LIMITS } from '../events/event-limits.ts';
@@ -22,6 +22,7 @@ import { openSpool } from '../git/spool.ts';
 const SETTINGS_FILE = 'trivet.json';
 const HOUR_MS = 3_600_000;
 const SEND_ONCE_TIMEOUT_MS = 60_000;
+const parseHours = durationIn({ bareUnit: 'h', minimum: 0, maximum: 24 * 365 });
 const DEFAULT_URL = 'http://127.0.0.1:8080';
 
 interface Connection {
@@ -52,7 +53,11 @@ function addConnection(command: Command): Command {
 function createPostReceive(): Command {
   return addConnection(new Command('post-receive'))
     .description('The hook itself: reads what was pushed from standard input. Never refuses a push')
-    .requiredOption('--repo <owner/name>', 'the repository here that the events belong to', parseRepository)
+    .requiredOption(
+      '--repository, --repo <owner/name>',
+      'the repository here that the events belong to',
+      parseRepository,
+    )
     .option('--actor <login>', 'who pushes (default: the user of the system)')
     .option('--no-background', 'leave what could not be sent to the next push, start no process for it')
     .action(async (options: Connection & { repo: string; actor?: string; background: boolean }) => {
@@ -122,15 +127,15 @@ function startSender({ service, tokenFile }: Connection, gitDir: string): void {
 function createSend(): Command {
   return addConnection(new Command('send'))
     .description('Send what waits in the spool of a repository')
-    .option('--hours <number>', 'keep trying for this many hours', wholeNumber(0, 24 * 365), 0)
+    .option('--hours, --for <duration>', 'keep trying for this long, as 24h; a number alone is hours', parseHours, 0)
     .option('--json', 'print JSON')
-    .action(async (options: Connection & { hours: number; json?: true }) => {
+    .action(async (options: Connection & { for: number; json?: true }) => {
       const spool = openSpool(resolve(options.gitDir), realWorld);
       const send = createHttpSender(readAddress(options));
       const report =
-        options.hours > 0
+        options.for > 0
           ? await sendPatiently(spool, send, {
-              untilMs: realWorld.nowMs() + options.hours * HOUR_MS,
+              untilMs: realWorld.nowMs() + options.for * HOUR_MS,
               world: realWorld,
             })
           : await sendSpool(spool, send, AbortSignal.timeout(SEND_ONCE_TIMEOUT_MS));
@@ -145,7 +150,11 @@ function createInstall(): Command {
   return new Command('install')
     .description('Set a bare repository up: the hook, and the service it announces to')
     .argument('<folder>', 'the bare repository')
-    .requiredOption('--repo <owner/name>', 'the repository here that the events belong to', parseRepository)
+    .requiredOption(
+      '--repository, --repo <owner/name>',
+      'the repository here that the events belong to',
+      parseRepository,
+    )
     .option('--url, --service <url>', 'address of the service', DEFAULT_URL)
     .requiredOption('--token-file <file>', 'file with a token of the scope events:write or all_hook')
     .option('--json', 'print JSON')

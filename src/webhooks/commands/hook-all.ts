@@ -14,7 +14,7 @@ export function addAllHooksCommands(command: Command, open: OpenWebhooks): void 
   const all = command.command('all').description('Webhooks of all repositories, without their passwords');
   addServiceOptions(all.command('list'))
     .description('List the webhooks of all repositories')
-    .option('--repository <owner/name>', 'only of this one')
+    .option('--repo, --repository <owner/name>', 'only of this one')
     .addOption(
       new Option('--state <state>', 'only those that are on or off').choices(['on', 'off', 'any']).default('any'),
     )

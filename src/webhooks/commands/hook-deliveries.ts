@@ -1,6 +1,7 @@
 /** Commands for the deliveries of a webhook: list and show them, test, send again. */
 import type { Command } from 'commander';
 import { type Cell, formatTable, print, printJson, remark } from '../../command-line/output.ts';
+import { PAST_TIME_EXAMPLES, parsePastTime } from '../../command-line/time-option.ts';
 import { wholeNumber } from '../../command-line/whole-number.ts';
 import { Failure } from '../../errors.ts';
 import type { Operator } from '../../operations/call-on-store.ts';
@@ -16,7 +17,8 @@ import {
 import type { HookReference } from '../administration/find-hook.ts';
 import { showHook } from '../administration/hook-operations.ts';
 import { DELIVERY_STATES } from '../delivery/schedule/delivery.ts';
-import { listParameters, replayParameters } from '../management/manage-delivery.ts';
+import { EVENT_KINDS } from '../events/event-kind.ts';
+import { listParameters } from '../management/manage-delivery.ts';
 import { dropAbsent, parseParameters } from '../parameters/parameters.ts';
 import { addHookCommand, type HookOptions } from './hook-command.ts';
 import { remarkPause } from './hook-show.ts';
@@ -36,6 +38,9 @@ export function addDeliveryCommands(command: Command, open: OpenWebhooks): void 
   )
     .option('--delivery <id>', 'this one, by its id or the UUID that the receiver saw, with every attempt')
     .option('--state <state>', `in this state: ${DELIVERY_STATES.join(', ')}`)
+    .option('--event <kind>', `of this kind of event: ${EVENT_KINDS.join(', ')}`)
+    .option('--since <time>', `made from this time on: ${PAST_TIME_EXAMPLES}`, parsePastTime)
+    .option('--until <time>', 'made before this time, in the same notation', parsePastTime)
     .option('--status <status>', 'last answered with this: 500, 5xx, or 0 for no answer')
     .option('--subject <text>', 'about this branch, tag or number, as in main, v1.2 or "#12"')
     .option('--limit <number>', 'how many', wholeNumber(1, 10_000), 20)
@@ -57,7 +62,7 @@ export function addDeliveryCommands(command: Command, open: OpenWebhooks): void 
     'replay <owner/name> <id>',
     'Send all deliveries again that failed permanently since a time; the running service sends them',
   )
-    .requiredOption('--since <time>', 'an ISO 8601 time with Z or an offset, as in 2026-03-01T10:00:00Z')
+    .requiredOption('--since <time>', `from this time on: ${PAST_TIME_EXAMPLES}`, parsePastTime)
     .action(sendFailedAgain.bind(undefined, open));
 }
 
@@ -95,6 +100,9 @@ const WAITS_FOR: Readonly<Partial<Record<Sent['state'], string>>> = {
 interface DeliveriesOptions extends HookOptions {
   readonly delivery?: string;
   readonly state?: string;
+  readonly event?: string;
+  readonly since?: string;
+  readonly until?: string;
   readonly status?: string;
   readonly subject?: string;
   readonly limit: number;
@@ -102,8 +110,8 @@ interface DeliveriesOptions extends HookOptions {
 
 async function showDeliveries(open: OpenWebhooks, text: string, id: string, options: DeliveriesOptions): Promise<void> {
   const reference = parseHookReference(text, id);
-  const { delivery, state, status, subject, limit } = options;
-  const filter = dropAbsent({ state, status_code: status, subject });
+  const { delivery, state, event, since, until, status, subject, limit } = options;
+  const filter = dropAbsent({ state, event, since, until, status_code: status, subject });
   // Checked here already, in the words of the option's own rule.
   parseParameters(listParameters, filter, 'list the deliveries');
   await using operator = await open(options);
@@ -228,7 +236,6 @@ interface ReplayOptions extends HookOptions {
 async function sendFailedAgain(open: OpenWebhooks, text: string, id: string, options: ReplayOptions): Promise<void> {
   const reference = parseHookReference(text, id);
   const { since, json } = options;
-  parseParameters(replayParameters, { since }, 'replay the deliveries');
   await using operator = await open(options);
   const answer = await operator.call(replayDeliveries, { ...reference, since });
   if (json) return printJson(answer);

@@ -43,6 +43,34 @@ test('an update changes what it names and keeps the rest', async () => {
   assert.deepEqual(await update('--no-password'), { ...expected, password: '' });
 });
 
+test('--secret means a password that signs, and --no-secret takes it away', async () => {
+  const id = await createHook('http://127.0.0.1:9001/', '--secret', 'key');
+  const show = async () => {
+    const { password, encryption_type } = JSON.parse(await trivet('hook', 'show', 'ada/doors', id, '--json'));
+    return [password, encryption_type];
+  };
+  assert.deepEqual(await show(), ['key', 1]);
+  await trivet('hook', 'update', 'ada/doors', id, '--password', 'word', '--no-sign');
+  assert.deepEqual(await show(), ['word', 0]);
+  await trivet('hook', 'update', 'ada/doors', id, '--secret', 'other');
+  assert.deepEqual(await show(), ['other', 1]);
+  await trivet('hook', 'update', 'ada/doors', id, '--no-secret');
+  assert.deepEqual(await show(), ['', 1]);
+});
+
+test('deliveries are listed by their kind of event and time', async () => {
+  const id = await createHook('http://127.0.0.1:9001/', '--events', 'push,issue');
+  for (const kind of ['push', 'issue']) await trivet('event', 'send', 'ada/doors', '--event', kind, '--sample');
+  const list = async (...options: string[]) => {
+    const text = await trivet('hook', 'deliveries', 'ada/doors', id, '--json', ...options);
+    return text === '' ? [] : text.split('\n').map((line) => JSON.parse(line).event);
+  };
+  assert.deepEqual(await list('--since', '1h'), ['issue', 'push']);
+  assert.deepEqual(await list('--event', 'issue'), ['issue']);
+  assert.deepEqual(await list('--until', '1h'), []);
+  await trivet('hook', 'delete', 'ada/doors', id);
+});
+
 test('one delivery is shown with its attempts, by its id or by the UUID that the receiver saw', async () => {
   await using receiver = await startReceiver((_, response) => void response.writeHead(503).end('not today'));
   const id = await createHook(receiver.url);
@@ -105,6 +133,7 @@ test('a hook that the receiver ended is enabled again, and what had failed is se
   assert.equal(await trivet('hook', 'enable', 'ada/doors', id), `Webhook ${id} of ada/doors is on`);
   assert.equal((await show()).active, true);
   const replay = (since: string) => trivet('hook', 'replay', 'ada/doors', id, '--since', since);
+  assert.equal(await replay('0s'), `0 deliveries of webhook ${id} will be sent again`);
   assert.equal(await replay('2999-01-01T00:00:00Z'), `0 deliveries of webhook ${id} will be sent again`);
   assert.equal(await replay('2026-01-01T00:00:00+08:00'), `1 delivery of webhook ${id} will be sent again`);
   const [again] = (await trivet('hook', 'deliveries', 'ada/doors', id, '--json'))
@@ -147,7 +176,18 @@ const mistakes: [argv: string, message: RegExp][] = [
   ['hook deliveries ada/doors 1 --delivery 01a2', /delivery_id must be a whole number or a UUID, got "01a2"/],
   ['hook update ada/doors x --sign', /the id must be a whole number, got "x"/],
   ['hook update ada/doors 1 --profile gitcoda', /profile must be one of gitcode, gitee, github, gitlab, got "gitcoda"/],
-  ['hook replay ada/doors 1 --since yesterday', /since must be an ISO 8601 time with Z or an offset, got "yesterday"/],
+  [
+    'hook replay ada/doors 1 --since yesterday',
+    /'yesterday' is invalid\. it must be how long ago, as a duration such as/,
+  ],
+  ['hook deliveries ada/doors 1 --since 1', /it must be how long ago, as a duration such as/],
+  ['hook deliveries ada/doors 1 --event pull', /event must be one of push, /],
+  ['hook create ada/doors --url https://example.com/ --secret=', /--secret must not be empty/],
+  [
+    'hook create ada/doors --url https://example.com/ --secret k --password p',
+    /--secret and --password must not be used/,
+  ],
+  ['hook update ada/doors 1 --secret k --no-sign', /--secret and --no-sign must not be used together/],
 ];
 for (const [argv, message] of mistakes)
   test(`trivet ${argv} says what is wrong`, async () => {

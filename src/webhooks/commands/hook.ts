@@ -33,8 +33,9 @@ const AS_JSON = 'print the webhook as JSON, on the store with its password';
 function addCreation(command: Command, open: OpenWebhooks): void {
   addHookCommand(command, 'create <owner/name>', 'Create a webhook', AS_JSON)
     .requiredOption('--url <url>', 'where deliveries go')
-    .option('--password <text>', 'travels with each delivery (type 0), or signs it (type 1)')
-    .option('--sign', 'use the password as a signature key (encryption_type 1)')
+    .option('--password <text>', 'travels with each delivery (encryption_type 0)')
+    .option('--secret <text>', 'signs each delivery, and stays here (encryption_type 1)')
+    .option('--sign', 'use --password as --secret')
     .option('--events <kinds>', `any of ${EVENT_KINDS.join(', ')}, separated by commas`, 'push')
     .option('--profile <name>', `whose deliveries the receiver expects: ${PROFILE_NAMES.join(', ')}`, 'gitcode')
     .action(create.bind(undefined, open));
@@ -43,8 +44,9 @@ function addCreation(command: Command, open: OpenWebhooks): void {
 function addChangeCommands(command: Command, open: OpenWebhooks): void {
   addHookCommand(command, 'update <owner/name> <id>', 'Change a webhook; what is not named stays', AS_JSON)
     .option('--url <url>', 'where deliveries go')
-    .option('--password <text>', 'a new password or key; each former one goes on signing for a day')
-    .option('--no-password', 'take the password away')
+    .option('--password <text>', 'a new password, or a new key where it signs')
+    .option('--secret <text>', 'a new key, which signs each delivery (encryption_type 1); former keys sign for a day')
+    .option('--no-password, --no-secret', 'take the password or the key away')
     .option('--sign', 'use the password as a signature key (encryption_type 1)')
     .option('--no-sign', 'let the password travel with each delivery (encryption_type 0)')
     .option('--events <kinds>', `these and no others of ${EVENT_KINDS.join(', ')}, separated by commas`)
@@ -68,6 +70,7 @@ function addChangeCommands(command: Command, open: OpenWebhooks): void {
 interface CreateOptions extends HookOptions {
   readonly url: string;
   readonly password?: string;
+  readonly secret?: string;
   readonly sign?: boolean;
   readonly events: string;
   readonly profile: string;
@@ -75,12 +78,13 @@ interface CreateOptions extends HookOptions {
 
 async function create(open: OpenWebhooks, repository: string, options: CreateOptions): Promise<void> {
   parseRepositoryName(repository);
-  if (options.sign && !options.password)
+  const { password, sign } = readProof(options, 'create');
+  if (sign && !password)
     throw new Failure('invalid', 'Cannot create the webhook: --sign needs --password, the key of the signature');
   const given = {
     url: options.url,
-    password: options.password,
-    encryption_type: options.sign ? 1 : 0,
+    password,
+    encryption_type: sign ? 1 : 0,
     profile: options.profile,
     ...readFlags(options.events, 'create'),
   };
@@ -91,11 +95,10 @@ async function create(open: OpenWebhooks, repository: string, options: CreateOpt
   else print(`Created webhook ${hook.id} of ${repository}`);
 }
 
-interface UpdateOptions extends HookOptions {
+interface UpdateOptions extends HookOptions, Proof {
   readonly url?: string;
   /** False: none from now on. */
-  readonly password?: string | false;
-  readonly sign?: boolean;
+  readonly secret?: string | false;
   readonly events?: string;
   readonly profile?: string;
 }
@@ -111,7 +114,8 @@ async function update(open: OpenWebhooks, text: string, id: string, options: Upd
   else print(`Updated webhook ${hook.id} of ${text}`);
 }
 
-function listChanges({ url, password, sign, events, profile }: UpdateOptions) {
+function listChanges({ url, events, profile, ...options }: UpdateOptions) {
+  const { password, sign } = readProof(options, 'update');
   const changes = {
     ...(url !== undefined && { url }),
     ...(password === false ? { remove_password: true } : password !== undefined && { password }),
@@ -129,7 +133,25 @@ function listChanges({ url, password, sign, events, profile }: UpdateOptions) {
   return changes;
 }
 
-function readFlags(kinds: string, action: 'create' | 'update') {
+interface Proof {
+  /** False: none from now on. */
+  readonly password?: string | false | undefined;
+  readonly sign?: boolean | undefined;
+}
+
+/** `--secret KEY` means `--password KEY --sign`. */
+function readProof({ password, secret, sign }: Proof & Pick<UpdateOptions, 'secret'>, action: Action): Proof {
+  if (secret === undefined) return { password, sign };
+  if (secret === false) return { password: false, sign };
+  if (secret === '') throw new Failure('invalid', `Cannot ${action} the webhook: --secret must not be empty`);
+  if (password === undefined && sign !== false) return { password: secret, sign: true };
+  const other = password === undefined ? '--no-sign' : '--password';
+  throw new Failure('invalid', `Cannot ${action} the webhook: --secret and ${other} must not be used together`);
+}
+
+type Action = 'create' | 'update';
+
+function readFlags(kinds: string, action: Action) {
   const wanted = kinds.split(/[ ,]+/);
   const unknown = wanted.find((kind) => !(EVENT_KINDS as readonly string[]).includes(kind));
   if (unknown !== undefined)

@@ -12,15 +12,19 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
 import { print, printJson, remark } from '../../command-line/output.ts';
+import { durationIn } from '../../command-line/time-option.ts';
 import { wholeNumber } from '../../command-line/whole-number.ts';
 import { describeError, Failure, isSystemError } from '../../errors.ts';
 import { isSameSignature, signBody, signTimestamp, standardKey } from '../profiles/signature.ts';
+
+const parseDelay = durationIn({ bareUnit: 'ms', minimum: 0, maximum: 3_600_000 });
 
 interface ListenOptions {
   readonly port: number;
   readonly host: string;
   readonly secret?: string;
   readonly password?: string;
+  readonly sign?: true;
   readonly status: number;
   readonly delay: number;
   readonly count?: number;
@@ -34,14 +38,22 @@ export function createListenCommand(): Command {
     .option('--host <address>', 'address to listen on', '127.0.0.1')
     .option('--secret <text>', 'signature key of the webhook (encryption_type 1); a wrong signature is answered 401')
     .option('--password <text>', 'password of the webhook (encryption_type 0); a wrong one is answered 401')
+    .option('--sign', 'use --password as --secret')
     .option('--status <number>', 'answer with this status', wholeNumber(200, 599), 200)
-    .option('--delay <ms>', 'wait this long before answering', wholeNumber(0, 3_600_000), 0)
+    .option(
+      '--delay <duration>',
+      'wait this long before answering, as 20s; a number alone is milliseconds',
+      parseDelay,
+      0,
+    )
     .option('--count <number>', 'stop after this many deliveries', wholeNumber(1, 1_000_000_000))
     .option('--json', 'one JSON object a delivery')
     .action(listen);
 }
 
-async function listen(options: ListenOptions): Promise<void> {
+async function listen({ sign, ...given }: ListenOptions): Promise<void> {
+  const { secret = sign ? given.password : undefined } = given;
+  const options = { ...given, ...(secret === undefined ? {} : { secret }) };
   const done = Promise.withResolvers<void>();
   let received = 0;
   const server = createServer((request, response) => {
