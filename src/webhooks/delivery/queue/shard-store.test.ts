@@ -10,7 +10,7 @@ forEachEngine('shards go to the first worker that finds them free, with a higher
   assert.equal(first.size, 256);
   assert.equal((await takeAllShards(store, 'b', NOW + 14_999)).size, 0);
   const seen = await renewWorkerLease(store, { workerId: 'b', nowMs: NOW + 14_999, expiresAtMs: NOW + 29_999 });
-  assert.equal(seen.workers, 2);
+  assert.deepEqual(seen.workerIds.toSorted(), ['a', 'b']);
   const taken = await takeAllShards(store, 'b', NOW + 15_000);
   assert.equal(taken.size, 256);
   assert.equal(taken.get(0), first.get(0)! + 1);
@@ -37,9 +37,22 @@ forEachEngine('shards of a worker whose clock was a day ahead are taken once the
   await renewWorkerLease(store, wrong);
   assert.equal((await takeShards(store, wrong, 256)).length, 256);
   const right = { workerId: 'right', nowMs, expiresAtMs: nowMs + 15_000 };
-  assert.equal((await renewWorkerLease(store, right)).workers, 1);
+  assert.deepEqual((await renewWorkerLease(store, right)).workerIds, ['right']);
   assert.equal((await takeShards(store, right, 256)).length, 256);
   // A clock that is less than a minute ahead keeps what it has.
   const third = { workerId: 'third', nowMs: nowMs - 50_000, expiresAtMs: nowMs - 35_000 };
   assert.deepEqual(await takeShards(store, third, 256), []);
+});
+
+forEachEngine('a worker that was killed counts as a crash for ten minutes, one that ended does not', async (store) => {
+  const renew = (workerId: string, nowMs: number) =>
+    renewWorkerLease(store, { workerId, nowMs, expiresAtMs: nowMs + 15_000 });
+  await renew('killed', NOW);
+  await renew('ended', NOW);
+  await forgetWorkers(store, 'ended', 0);
+  const countCrashes = async (nowMs: number) => (await renew('alive', nowMs)).crashes;
+  assert.equal(await countCrashes(NOW + 14_999), 0);
+  assert.equal(await countCrashes(NOW + 15_000), 1);
+  assert.equal(await countCrashes(NOW + 614_999), 1);
+  assert.equal(await countCrashes(NOW + 615_000), 0);
 });

@@ -30,10 +30,12 @@ const renewSql: Statement<OwnedShard> = statement(
   `UPDATE delivery_shards SET expires_at_ms = $2 WHERE owner = $1 RETURNING shard, epoch`,
 );
 
-const countWorkersSql: Statement<{ count: number }> = statement(
-  'delivery_worker_count',
-  `SELECT COUNT(*) AS count FROM delivery_workers WHERE expires_at_ms > $1 AND expires_at_ms <= $2`,
+const listWorkersSql: Statement<{ owner: string; expires_at_ms: number }> = statement(
+  'delivery_worker_list',
+  `SELECT owner, expires_at_ms FROM delivery_workers WHERE expires_at_ms > $1 AND expires_at_ms <= $2`,
 );
+/** A worker that ends deletes its entry; one that is killed leaves it. */
+const CRASHED_FOR_MS = 600_000;
 
 // $5 is the latest end that a lease can have: one that ends later was made while a clock was wrong.
 const takeSql: Statement<OwnedShard> = statement(
@@ -58,14 +60,27 @@ const forgetWorkerSql: Statement = statement(
   `DELETE FROM delivery_workers WHERE owner = $1 OR expires_at_ms < $2`,
 );
 
-/** Renews this worker's entry and leases; returns its shards and how many workers are alive. */
-export async function renewWorkerLease(store: Store, { workerId, nowMs, expiresAtMs }: WorkerLease) {
+export interface WorkerLeases {
+  readonly owned: readonly OwnedShard[];
+  /** The workers that are alive, this one too. */
+  readonly workerIds: readonly string[];
+  /** How many workers were killed in the last ten minutes. */
+  readonly crashes: number;
+}
+
+/** Renews this worker's entry and leases. */
+export async function renewWorkerLease(
+  store: Store,
+  { workerId, nowMs, expiresAtMs }: WorkerLease,
+): Promise<WorkerLeases> {
   const [, renewed] = await store.writeAll([
     { statement: registerSql, parameters: [workerId, expiresAtMs] },
     { statement: renewSql, parameters: [workerId, expiresAtMs] },
   ]);
-  const [workers] = await store.read(countWorkersSql, [nowMs, expiresAtMs + MAX_CLOCK_SKEW_MS]);
-  return { owned: (renewed ?? []) as unknown as OwnedShard[], workers: Math.max(1, workers?.count ?? 1) };
+  const entries = await store.read(listWorkersSql, [nowMs - CRASHED_FOR_MS, expiresAtMs + MAX_CLOCK_SKEW_MS]);
+  const workerIds = entries.filter(({ expires_at_ms }) => expires_at_ms > nowMs).map(({ owner }) => owner);
+  const owned = (renewed ?? []) as unknown as OwnedShard[];
+  return { owned, workerIds, crashes: entries.length - workerIds.length };
 }
 
 /** Takes up to `count` shards whose lease has ended, or that never had one. */

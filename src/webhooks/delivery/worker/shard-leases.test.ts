@@ -5,7 +5,7 @@ import { forEachEngine } from '../../../../test/support/engines.ts';
 import { startReceiver } from '../../../../test/support/receiver.ts';
 import type { Store } from '../../../database/store.ts';
 import { realWorld } from '../../../world.ts';
-import { takeShards } from '../queue/shard-store.ts';
+import { renewWorkerLease, takeShards } from '../queue/shard-store.ts';
 import { createShardLeases, RENEW_EVERY_MS, type ShardLeases } from './shard-leases.ts';
 
 const LOST_LEASES: readonly (readonly [title: string, lose: (world: { aheadMs: number }) => void])[] = [
@@ -72,46 +72,130 @@ forEachEngine('the owner of shards stops three seconds before another worker can
 
 const ALL_SHARDS = Array.from({ length: 256 }, (_, shard) => shard);
 
-forEachEngine(
-  'busy shards are shared with a worker that joins, each once nothing of it is under way',
-  async (store) => {
-    // The embedded store belongs to one process.
-    if (store.engine === 'sqlite') return;
-    const [first, joining] = [createShardLeases(store, realWorld), createShardLeases(store, realWorld)];
-    const listOf = (leases: ShardLeases) => ALL_SHARDS.filter((shard) => leases.epochOf(shard) !== undefined);
-    const isBusy = (shard: number) => shard < 64;
-    await first.renew(isBusy);
-    assert.deepEqual([listOf(first).length, first.areChanging()], [256, false]);
+/** Two workers whose clock a test moves. The embedded store belongs to one process. */
+function createTwo(store: Store) {
+  const clock = { aheadMs: 0 };
+  const world = {
+    ...realWorld,
+    nowMs: () => realWorld.nowMs() + clock.aheadMs,
+    monotonicMs: () => realWorld.monotonicMs() + clock.aheadMs,
+  };
+  const create = () => createShardLeases(store, world);
+  return { clock, world, create, first: create(), joining: create() };
+}
+
+const listOf = (leases: ShardLeases) => ALL_SHARDS.filter((shard) => leases.epochOf(shard) !== undefined);
+
+forEachEngine('busy shards are given to a worker that joins once it is settled and they are idle', async (store) => {
+  if (store.engine === 'sqlite') return;
+  const { clock, first, joining } = createTwo(store);
+  const isBusy = () => true;
+  await first.renew(isBusy);
+  assert.deepEqual([listOf(first).length, first.areChanging()], [256, false]);
+  await joining.renew(isBusy);
+  await first.renew(isBusy);
+  assert.deepEqual([listOf(first).length, first.areChanging()], [256, false]);
+  for (const aheadMs of [5000, 10_000, 15_000]) {
+    clock.aheadMs = aheadMs;
     await joining.renew(isBusy);
     assert.deepEqual([listOf(joining).length, joining.areChanging()], [0, true]);
     await first.renew(isBusy);
-    const left = ALL_SHARDS.filter((shard) => first.epochOf(shard) === undefined);
-    assert.deepEqual([left.length, first.areChanging()], [128, true]);
-    await joining.renew(isBusy);
-    assert.deepEqual(
-      listOf(joining),
-      left.filter((shard) => !isBusy(shard)),
-    );
-    // That none of 64 is among 128 of 256 chosen at random never happens.
-    assert.ok(left.some(isBusy));
-    await first.renew(() => false);
-    await joining.renew(() => false);
-    assert.deepEqual(listOf(joining), left);
-    assert.deepEqual([first.areChanging(), joining.areChanging()], [false, false]);
-    assert.deepEqual([first.hasPeers(), joining.hasPeers()], [true, true]);
-  },
-);
+  }
+  const left = ALL_SHARDS.filter((shard) => first.epochOf(shard) === undefined);
+  assert.deepEqual([left.length, first.areChanging()], [128, true]);
+  await joining.renew(isBusy);
+  assert.deepEqual(listOf(joining), []);
+  await first.renew(() => false);
+  await joining.renew(() => false);
+  assert.deepEqual(listOf(joining), left);
+  assert.deepEqual([first.areChanging(), joining.areChanging()], [false, false]);
+  assert.deepEqual([first.hasPeers(), joining.hasPeers()], [true, true]);
+});
+
+forEachEngine('idle shards are given to a worker at once when it joins', async (store) => {
+  if (store.engine === 'sqlite') return;
+  const { first, joining } = createTwo(store);
+  const isBusy = (shard: number) => shard < 192;
+  await first.renew(isBusy);
+  await joining.renew(isBusy);
+  await first.renew(isBusy);
+  await joining.renew(isBusy);
+  assert.deepEqual(
+    listOf(joining),
+    ALL_SHARDS.filter((shard) => !isBusy(shard)),
+  );
+});
+
+forEachEngine('a worker gets busy shards later when another one was killed', async (store) => {
+  if (store.engine === 'sqlite') return;
+  const { clock, create, first, joining } = createTwo(store);
+  await first.renew(() => true);
+  // It is not released.
+  await joining.renew(() => true);
+  clock.aheadMs = 16_000;
+  const again = create();
+  const renewUntil = async (untilMs: number) => {
+    for (; clock.aheadMs < untilMs; clock.aheadMs += 5000) {
+      await first.renew(() => true);
+      await again.renew(() => true);
+    }
+  };
+  await renewUntil(90_000);
+  assert.equal(listOf(first).length, 256);
+  await renewUntil(100_000);
+  assert.equal(listOf(first).length, 128);
+});
 
 forEachEngine('shards that were to leave stay when the worker that joined is gone', async (store) => {
-  // The embedded store belongs to one process.
   if (store.engine === 'sqlite') return;
-  const [first, joining] = [createShardLeases(store, realWorld), createShardLeases(store, realWorld)];
-  const count = () => ALL_SHARDS.filter((shard) => first.epochOf(shard) !== undefined).length;
-  await first.renew(() => true);
-  await joining.renew(() => true);
-  await first.renew(() => true);
-  assert.equal(count(), 128);
+  const { clock, first, joining } = createTwo(store);
+  for (clock.aheadMs = 0; clock.aheadMs <= 20_000; clock.aheadMs += 5000) {
+    await first.renew(() => true);
+    await joining.renew(() => true);
+  }
+  assert.equal(listOf(first).length, 128);
   await joining.release();
   await first.renew(() => true);
-  assert.equal(count(), 256);
+  assert.equal(listOf(first).length, 256);
+});
+
+forEachEngine('shards of a killed worker go to a settled one, not to one that has just started', async (store) => {
+  if (store.engine === 'sqlite') return;
+  const { clock, create, first, joining } = createTwo(store);
+  await first.renew(() => false);
+  await joining.renew(() => false);
+  await first.renew(() => false);
+  await joining.renew(() => false);
+  assert.equal(listOf(joining).length, 128);
+  // It is killed now.
+  clock.aheadMs = 10_000;
+  await first.renew(() => true);
+  const again = create();
+  clock.aheadMs = 16_000;
+  await again.renew(() => true);
+  assert.equal(listOf(again).length, 0);
+  await first.renew(() => true);
+  assert.equal(listOf(first).length, 256);
+});
+
+forEachEngine('a worker that has just started takes shards that no settled worker takes', async (store) => {
+  if (store.engine === 'sqlite') return;
+  const { clock, world, create, first, joining } = createTwo(store);
+  await first.renew(() => false);
+  await joining.renew(() => false);
+  await first.renew(() => false);
+  await joining.renew(() => false);
+  clock.aheadMs = 10_000;
+  await first.renew(() => true);
+  const again = create();
+  await again.renew(() => true);
+  clock.aheadMs = 24_000;
+  await again.renew(() => true);
+  assert.equal(listOf(again).length, 0);
+  clock.aheadMs = 25_500;
+  // As a worker of an older release does, which does not take them.
+  const nowMs = world.nowMs();
+  await renewWorkerLease(store, { workerId: first.workerId, nowMs, expiresAtMs: nowMs + 15_000 });
+  await again.renew(() => true);
+  assert.equal(listOf(again).length, 128);
 });

@@ -18,6 +18,16 @@ export const RENEW_EVERY_MS = 5000;
 /** After a renewal that failed, or that took longer than a lease lasts, and while shards change their owners. */
 export const RENEW_AGAIN_MS = 500;
 const FORGET_MS = 3_600_000;
+/**
+ * A worker that joins gets busy shards after this time, and after four times as long more for each worker that was killed lately: the
+ * shards of one that is killed again and again have no owner until its leases end.
+ */
+const SETTLE_MS = LEASE_MS;
+const SETTLE_FACTOR_OF_CRASH = 4;
+/** A worker that joined lately leaves shards whose leases have ended to settled ones, which take them by their next renewal. */
+const LEFT_TO_SETTLED_MS = 2 * RENEW_EVERY_MS;
+/** A worker that joins looks twice a second for shards that others give back, for this long. */
+const SHARING_MS = 2 * SETTLE_MS + RENEW_EVERY_MS;
 
 export interface ShardLeases {
   readonly workerId: string;
@@ -43,6 +53,8 @@ interface LeaseState {
   leasedUntilMs: number;
   isFirst: boolean;
   workers: number;
+  /** When each worker was first seen; monotonic. Those that were there before this one are seen since ever. */
+  readonly seenSinceMs: Map<string, number>;
   /** Until then other workers may give shards back, since the number of workers changed. */
   sharingUntilMs: number;
 }
@@ -57,6 +69,7 @@ export function createShardLeases(store: Store, world: World): ShardLeases {
     leasedUntilMs: 0,
     isFirst: true,
     workers: 0,
+    seenSinceMs: new Map(),
     sharingUntilMs: 0,
   };
   const areHeld = (): boolean => world.monotonicMs() < state.leasedUntilMs;
@@ -72,10 +85,10 @@ export function createShardLeases(store: Store, world: World): ShardLeases {
     renew: async (isBusy) => {
       const startMs = world.monotonicMs();
       const before = state.workers;
-      const share = await renewAndTake(state, world.nowMs());
+      const shares = await renewAndTake(state, world);
       state.leasedUntilMs = startMs + LEASE_MS - MARGIN_MS;
-      if (state.workers !== before) state.sharingUntilMs = startMs + LEASE_MS;
-      chooseLeaving(state, state.epochs.size - share, world);
+      if (state.workers !== before) state.sharingUntilMs = startMs + SHARING_MS;
+      chooseLeaving(state, shares, { isBusy, world });
       await giveBack(state, isBusy);
     },
     release: async () => {
@@ -88,39 +101,77 @@ export function createShardLeases(store: Store, world: World): ShardLeases {
   };
 }
 
-/** Renews the leases. Returns how many shards are this worker's fair share. */
-async function renewAndTake(state: LeaseState, nowMs: number): Promise<number> {
-  const { store, workerId } = state;
+/** How many shards are this worker's part. */
+interface Shares {
+  /** Among all workers that are alive. */
+  readonly ofAll: number;
+  /** Among those that are settled and this one, which is as much or more. */
+  readonly ofSettled: number;
+  /** This one is not settled, and another one was there before. */
+  readonly isJunior: boolean;
+}
+
+/** Renews the leases, and takes shards that are free. */
+async function renewAndTake(state: LeaseState, world: Pick<World, 'nowMs' | 'monotonicMs'>): Promise<Shares> {
+  const { store, workerId, leaving } = state;
+  const nowMs = world.nowMs();
   const expiresAtMs = nowMs + LEASE_MS;
-  const { owned, workers } = await renewWorkerLease(store, { workerId, nowMs, expiresAtMs });
-  const { leaving } = state;
+  const { owned, workerIds, crashes } = await renewWorkerLease(store, { workerId, nowMs, expiresAtMs });
   const [left, kept] = partition(owned, ({ shard, epoch }) => leaving.get(shard) === epoch);
   state.leaving = new Map(left.map(({ shard, epoch }) => [shard, epoch]));
   state.epochs = new Map(kept.map(({ shard, epoch }) => [shard, epoch]));
   // The embedded store belongs to one process: an earlier owner of the shards is dead, and its leases need not run out.
   const isAlone = store.engine === 'sqlite';
-  state.workers = isAlone ? 1 : workers;
-  const share = isAlone ? SHARD_COUNT : Math.ceil(SHARD_COUNT / workers);
-  const expiredMs = isAlone && state.isFirst ? expiresAtMs : nowMs;
+  const peers = isAlone ? [] : workerIds.filter((id) => id !== workerId);
+  state.workers = 1 + peers.length;
+  const shares = divideShards(state, peers, { nowMs: world.monotonicMs(), crashes });
+  const expiredMs = isAlone && state.isFirst ? expiresAtMs : nowMs - (shares.isJunior ? LEFT_TO_SETTLED_MS : 0);
+  const share = shares.isJunior ? shares.ofAll : shares.ofSettled;
   const taken = await takeShards(store, { workerId, nowMs: expiredMs, expiresAtMs }, share - state.epochs.size);
   state.isFirst = false;
   for (const { shard, epoch } of taken) state.epochs.set(shard, epoch);
-  return share;
+  return shares;
+}
+
+function divideShards(
+  { workerId, seenSinceMs, isFirst }: LeaseState,
+  peers: readonly string[],
+  { nowMs, crashes }: { readonly nowMs: number; readonly crashes: number },
+): Shares {
+  const workerIds = [workerId, ...peers];
+  for (const id of seenSinceMs.keys()) if (!workerIds.includes(id)) seenSinceMs.delete(id);
+  for (const id of workerIds)
+    if (!seenSinceMs.has(id)) seenSinceMs.set(id, isFirst && id !== workerId ? Number.NEGATIVE_INFINITY : nowMs);
+  const settleMs = SETTLE_MS * (1 + SETTLE_FACTOR_OF_CRASH * crashes);
+  const isSettled = (id: string) => nowMs - seenSinceMs.get(id)! >= settleMs;
+  const isSenior = (id: string) => seenSinceMs.get(id) === Number.NEGATIVE_INFINITY;
+  return {
+    ofAll: Math.ceil(SHARD_COUNT / workerIds.length),
+    ofSettled: Math.ceil(SHARD_COUNT / (1 + peers.filter(isSettled).length)),
+    isJunior: !isSettled(workerId) && peers.some(isSenior),
+  };
 }
 
 function partition<T>(items: readonly T[], test: (item: T) => boolean): [T[], T[]] {
   return [items.filter(test), items.filter((item) => !test(item))];
 }
 
-/** The worker keeps shards that were to leave when there is room for them again. */
-function chooseLeaving({ epochs, leaving }: LeaseState, surplus: number, world: Pick<World, 'random'>): void {
-  for (const [shard, epoch] of [...leaving].slice(0, Math.max(0, -surplus))) {
+interface LeavingContext {
+  readonly isBusy: (shard: number) => boolean;
+  readonly world: Pick<World, 'random'>;
+}
+
+/** The worker keeps shards that were to leave when there is room for them again. Workers that are not settled get idle shards only. */
+function chooseLeaving(state: LeaseState, { ofAll, ofSettled }: Shares, { isBusy, world }: LeavingContext): void {
+  const { epochs, leaving } = state;
+  for (const [shard, epoch] of [...leaving].slice(0, Math.max(0, ofAll - epochs.size))) {
     leaving.delete(shard);
     epochs.set(shard, epoch);
   }
   const shards = [...epochs.keys()];
-  for (let left = surplus; left > 0; left -= 1) {
+  while (epochs.size > ofAll && shards.length > 0) {
     const [shard = 0] = shards.splice(Math.floor(world.random() * shards.length), 1);
+    if (epochs.size <= ofSettled && isBusy(shard)) continue;
     leaving.set(shard, epochs.get(shard)!);
     epochs.delete(shard);
   }
