@@ -99,7 +99,7 @@ async function openTrivet(options: EngineOptions): Promise<Engine> {
           waiting.push(
             commitTestDelivery(store, storedHooks.get(hook.id)!, describeDelivery(hook, body)).then((delivery) => {
               committed.push([delivery.id, performance.timeOrigin + performance.now()]);
-              worker.takeCommitted([delivery.committed]);
+              worker.takeCommitted([delivery.committed], delivery.versions);
             }),
           );
         }

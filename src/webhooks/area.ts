@@ -63,7 +63,7 @@ export interface WebhooksArea extends Area {
 export function createWebhooksArea(dependencies: WebhooksDependencies): WebhooksArea {
   const { store, log, metrics, cipher, owners, baseUrl, requireScope } = dependencies;
   const world = withSteadyClock(dependencies.world);
-  const { noticeRepository, repositoriesPerOwner } = dependencies.config;
+  const { noticeRepository } = dependencies.config;
   const guard = createAddressGuard({
     ...dependencies.config,
     onRefused: (refusal) =>
@@ -74,7 +74,16 @@ export function createWebhooksArea(dependencies: WebhooksDependencies): Webhooks
   });
   const ca = readAuthorities(dependencies.config.caFile);
   const minutes = createDeliveryMinutes({ store, world, log });
-  const deliveries = createDeliveryWorker({ store, world, log, metrics, cipher, guard, ca, onAttempt: minutes.count });
+  const deliveries = createDeliveryWorker({
+    store,
+    world,
+    log,
+    metrics,
+    cipher,
+    guard,
+    ca,
+    onAttempt: minutes.count,
+  });
   const management = createManagement({
     store,
     world,
@@ -84,9 +93,8 @@ export function createWebhooksArea(dependencies: WebhooksDependencies): Webhooks
     auditChange: dependencies.auditChange,
     baseUrl,
     guard,
-    repositoriesPerOwner,
     wakeDeliveries: () => deliveries.wake(),
-    takeCommitted: (committed) => deliveries.takeCommitted(committed),
+    takeCommitted: (committed, versions) => deliveries.takeCommitted(committed, versions),
   });
   const managed = { ...management, requireScope, manual: deliveries.manual };
   const routes = createRoutes<IdentityEnv>();

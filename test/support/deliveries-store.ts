@@ -1,6 +1,11 @@
 import { type Store, statement } from '../../src/database/store.ts';
 import { type CommittedDelivery, describeCommitted } from '../../src/webhooks/delivery/queue/committed-delivery.ts';
-import { enqueueStatements, type NewDelivery } from '../../src/webhooks/delivery/queue/delivery-store.ts';
+import {
+  type EnqueueVersions,
+  enqueueStatements,
+  type NewDelivery,
+  readEnqueueVersions,
+} from '../../src/webhooks/delivery/queue/delivery-store.ts';
 import { renewWorkerLease, takeShards } from '../../src/webhooks/delivery/queue/shard-store.ts';
 import type { StoredHook } from '../../src/webhooks/hooks/hook-store.ts';
 import { realWorld } from '../../src/world.ts';
@@ -94,13 +99,14 @@ export async function commitTestDelivery(
   delivery: TestDelivery,
 ): Promise<CommittedTestDelivery> {
   const made = await createTestDelivery(store, delivery);
-  await store.writeAll(enqueueStatements([made]));
-  return { id: made.id, committed: describeCommitted(made, hook) };
+  const answers = await store.writeAll(enqueueStatements([made]));
+  return { id: made.id, committed: describeCommitted(made, hook), versions: readEnqueueVersions(answers) };
 }
 
 export interface CommittedTestDelivery {
   readonly id: number;
   readonly committed: CommittedDelivery;
+  readonly versions: EnqueueVersions;
 }
 
 export interface DeliveryRow {

@@ -93,15 +93,13 @@ export interface ManagementOptions {
   readonly manual?: SendingDependencies['manual'];
   readonly bodyBudget?: BodyBudget;
   readonly takeCommitted?: Parameters<typeof createManagement>[0]['takeCommitted'];
-  readonly repositoriesPerOwner?: number;
 }
 
 export async function startManagement(
   store: Store,
   world: World = realWorld,
-  options: ManagementOptions = {},
+  { manual, bodyBudget = createBodyBudget(), takeCommitted = () => {} }: ManagementOptions = {},
 ): Promise<ManagementServer> {
-  const { manual, bodyBudget = createBodyBudget(), takeCommitted = () => {}, repositoriesPerOwner = 1000 } = options;
   const http = await listenHttp({ host: '127.0.0.1', port: 0 });
   const attempts: number[] = [];
   const management = createManagement({
@@ -113,7 +111,6 @@ export async function startManagement(
     auditChange,
     baseUrl: http.url,
     guard: createAddressGuard({ allowCidrs: ['127.0.0.0/8'] }),
-    repositoriesPerOwner,
     wakeDeliveries: () => {},
     takeCommitted,
   });

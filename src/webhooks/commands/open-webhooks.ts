@@ -45,7 +45,6 @@ function createManagementOnStore(cli: CliStore, others: OtherAreas): SendingDepe
     auditChange: others.auditChange,
     baseUrl: server.baseUrl ?? `http://${server.host}:${server.httpPort}`,
     guard,
-    repositoriesPerOwner: webhooks.repositoriesPerOwner,
     // The workers of the service look a few times a second by themselves.
     wakeDeliveries: () => {},
     takeCommitted: () => {},

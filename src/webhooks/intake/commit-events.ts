@@ -1,8 +1,15 @@
 /** Prepares and stores as many submitted events as fit into one commit. */
 import type { Store } from '../../database/store.ts';
 import type { CommittedDelivery } from '../delivery/queue/committed-delivery.ts';
+import type { EnqueueVersions } from '../delivery/queue/delivery-store.ts';
 import { listHooksWanting } from '../hooks/hook-store.ts';
-import { commitEvents, type EarlierEvent, insertEvents, type NewEvent } from './event-batch-store.ts';
+import {
+  commitEvents,
+  type EarlierEvent,
+  insertEvents,
+  type NewEvent,
+  type StoredEvents,
+} from './event-batch-store.ts';
 import type { EventReceipt } from './event-receipt.ts';
 import { type PreparedEvent, prepareEvent, type Recipients } from './prepare-event.ts';
 import type { IntakeDependencies, StoreOutcome, Submission } from './submission.ts';
@@ -26,30 +33,33 @@ export async function commitPrepared(
   const findRecipients = await readRecipients(store, submissions);
   const prepared = await prepareEvents(dependencies, submissions, { findRecipients, outcomes });
   const events = [...prepared.values()].map(({ event }) => event);
-  const earlier = await storeEvents(store, events);
+  const { earlier, versions } = await storeEvents(store, events);
   const committed = [...prepared.values()].flatMap((one, index) => (earlier[index] === undefined ? one.committed : []));
   // A hook that was read so long ago may have changed.
   const isFresh = world.monotonicMs() - startedMs < MAX_HOOK_AGE_MS;
-  giveToWorker(dependencies, isFresh ? committed : committed.map(({ hookId }) => ({ hookId, content: undefined })));
+  const given = isFresh ? committed : committed.map((one) => ({ ...one, content: undefined }));
+  giveToWorker(dependencies, given, versions);
   for (const [index, [submission, { receipt }]] of [...prepared].entries())
     outcomes.set(submission, toOutcome(receipt, earlier[index]));
   return submissions.map((submission) => outcomes.get(submission));
 }
 
 /** An error here must not reach the senders, whose events are committed: they would be stored once more. */
-function giveToWorker({ log, onCommitted }: IntakeDependencies, committed: readonly CommittedDelivery[]): void {
+function giveToWorker(
+  { log, onCommitted }: IntakeDependencies,
+  committed: readonly CommittedDelivery[],
+  versions: EnqueueVersions,
+): void {
   try {
-    onCommitted(committed);
+    onCommitted(committed, versions);
   } catch (error) {
     log.error({ err: error }, 'Failed to give new deliveries to the worker; it reads them with its next scan');
   }
 }
 
-/** For each event, returns the earlier event with the same key; undefined if the event was stored. */
-async function storeEvents(store: Store, events: readonly NewEvent[]): Promise<(EarlierEvent | undefined)[]> {
-  if (events.some(({ key }) => key !== undefined)) return await store.call(commitEvents, events);
-  await insertEvents(store, events);
-  return [];
+async function storeEvents(store: Store, events: readonly NewEvent[]): Promise<StoredEvents> {
+  const hasKeys = events.some(({ key }) => key !== undefined);
+  return hasKeys ? await store.call(commitEvents, events) : await insertEvents(store, events);
 }
 
 function toOutcome(receipt: EventReceipt, earlier: EarlierEvent | undefined): StoreOutcome {

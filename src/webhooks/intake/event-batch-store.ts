@@ -9,7 +9,12 @@ import {
 } from '../../database/store.ts';
 import { bindRowsExactly, multiRowInsert } from '../../database/value-rows.ts';
 import { Failure } from '../../errors.ts';
-import { enqueueStatements, type NewDelivery } from '../delivery/queue/delivery-store.ts';
+import {
+  type EnqueueVersions,
+  enqueueStatements,
+  type NewDelivery,
+  readEnqueueVersions,
+} from '../delivery/queue/delivery-store.ts';
 
 const insertEventsSql = multiRowInsert('insert-events', 'events', {
   id: 'int',
@@ -76,23 +81,30 @@ export interface NewEvent {
   readonly deliveries: readonly NewDelivery[];
 }
 
+export interface StoredEvents {
+  /** For each event, the earlier event with its key; undefined if the event was stored. */
+  readonly earlier: readonly (EarlierEvent | undefined)[];
+  readonly versions: EnqueueVersions;
+}
+
 /**
- * Stores the events. For each it returns undefined, or the earlier event with its key, of which it then stores nothing. All
- * transactions take their locks in one order: keys by repository and key, then hook queues by hook.
+ * Stores the events, and nothing of an event whose key an earlier event has. All transactions take their locks in one order: keys by
+ * repository and key, then hook queues by hook.
  */
-export const commitEvents: Procedure<readonly NewEvent[], (EarlierEvent | undefined)[]> = conditionalProcedure(
+export const commitEvents: Procedure<readonly NewEvent[], StoredEvents> = conditionalProcedure(
   import.meta.url,
   'commitEvents',
   async (transaction, events) => {
     const earlier = await reserveKeys(transaction, events);
-    await transaction.runAll(eventStatements(events.filter((event) => !earlier.has(event))));
-    return events.map((event) => earlier.get(event));
+    const answers = await transaction.runAll(eventStatements(events.filter((event) => !earlier.has(event))));
+    return { earlier: events.map((event) => earlier.get(event)), versions: readEnqueueVersions(answers) };
   },
 );
 
 /** The same for events without keys: no statement depends on the result of another. */
-export async function insertEvents(store: Store, events: readonly NewEvent[]): Promise<void> {
-  await store.writeAll(eventStatements(events), { inOneTrip: true });
+export async function insertEvents(store: Store, events: readonly NewEvent[]): Promise<StoredEvents> {
+  const answers = await store.writeAll(eventStatements(events), { inOneTrip: true });
+  return { earlier: [], versions: readEnqueueVersions(answers) };
 }
 
 function eventStatements(events: readonly NewEvent[]): BoundStatement[] {

@@ -2,6 +2,7 @@ import type { Store } from '../../database/store.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { World } from '../../world.ts';
 import type { CommittedDelivery } from '../delivery/queue/committed-delivery.ts';
+import type { EnqueueVersions } from '../delivery/queue/delivery-store.ts';
 import type { EarlierEvent } from './event-batch-store.ts';
 import type { EventReceipt } from './event-receipt.ts';
 import type { IncomingEvent, PreparedEvent, Recipients } from './prepare-event.ts';
@@ -11,7 +12,7 @@ export interface IntakeDependencies {
   readonly world: World;
   readonly log: Log;
   /** Called with the deliveries of each commit, except those that are due later. */
-  readonly onCommitted: (committed: readonly CommittedDelivery[]) => void;
+  readonly onCommitted: (committed: readonly CommittedDelivery[], versions: EnqueueVersions) => void;
 }
 
 /** An event that a caller submitted, on its way into the store. */

@@ -22,8 +22,6 @@ export interface Management {
   /** Address of the resource API as clients see it. */
   readonly baseUrl: string;
   readonly guard: Pick<AddressGuard, 'checkUrl'>;
-  /** How many repositories a person or an organization may have. */
-  readonly repositoriesPerOwner: number;
   /** Tells the workers of this process that there is something to send. */
   readonly wakeDeliveries: () => void;
   readonly intake: Intake;
@@ -33,15 +31,7 @@ export interface Management {
 interface Given
   extends Pick<
     Management,
-    | 'store'
-    | 'world'
-    | 'cipher'
-    | 'owners'
-    | 'auditChange'
-    | 'baseUrl'
-    | 'guard'
-    | 'repositoriesPerOwner'
-    | 'wakeDeliveries'
+    'store' | 'world' | 'cipher' | 'owners' | 'auditChange' | 'baseUrl' | 'guard' | 'wakeDeliveries'
   > {
   readonly log: Log;
   /** Gives the workers of this process what it has just committed. */

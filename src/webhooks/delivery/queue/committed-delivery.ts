@@ -2,20 +2,23 @@
 import type { StoredHook } from '../../hooks/hook-store.ts';
 import { isLarge } from '../schedule/concurrency-limits.ts';
 import type { ContentRow } from './delivery-queue-store.ts';
-import type { NewDelivery } from './delivery-store.ts';
+import { type NewDelivery, shardOf } from './delivery-store.ts';
 
 export interface CommittedDelivery {
   readonly hookId: number;
+  /** The shard of its origin when it was committed. */
+  readonly shard: number;
   /** As a read returns it. Undefined for a large body, which the worker reads when it is its turn. */
   readonly content: ContentRow | undefined;
 }
 
 /** The hook as it was read for the delivery. */
 export function describeCommitted(
-  { id, hookId, uuid, body, eventKind, nowMs, dueAtMs = nowMs }: NewDelivery,
+  { id, hookId, uuid, body, eventKind, origin, nowMs, dueAtMs = nowMs }: NewDelivery,
   { hook, encrypted }: StoredHook,
 ): CommittedDelivery {
-  if ('storedBytes' in body || isLarge(body.byteLength)) return { hookId, content: undefined };
+  const shard = shardOf(origin);
+  if ('storedBytes' in body || isLarge(body.byteLength)) return { hookId, shard, content: undefined };
   const content: ContentRow = {
     id,
     hook_id: hookId,
@@ -32,5 +35,5 @@ export function describeCommitted(
     disabled_at_ms: hook.disabledAtMs,
     ...encrypted,
   };
-  return { hookId, content };
+  return { hookId, shard, content };
 }

@@ -92,8 +92,18 @@ const wakeOnEnqueueSql = multiRowInsert(
   `ON CONFLICT (hook_id) DO UPDATE SET
      version = endpoint_queue.version + 1,
      next_at_ms = CASE WHEN endpoint_queue.parked = 1 OR endpoint_queue.next_at_ms < excluded.next_at_ms
-                       THEN endpoint_queue.next_at_ms ELSE excluded.next_at_ms END`,
+                       THEN endpoint_queue.next_at_ms ELSE excluded.next_at_ms END
+   RETURNING hook_id, version`,
 );
+
+/** The version that an enqueue gave to the row of each hook queue, by the id of its hook. */
+export type EnqueueVersions = ReadonlyMap<number, number>;
+
+/** Reads the versions from the answers to `enqueueStatements()`, or to statements that contain them; no other of these has rows. */
+export function readEnqueueVersions(answers: readonly (readonly Row[])[]): EnqueueVersions {
+  const rows = answers.flat() as unknown as { readonly hook_id: number; readonly version: number }[];
+  return new Map(rows.map(({ hook_id, version }) => [hook_id, version]));
+}
 
 /**
  * Makes deliveries, at the end of the transaction that stores their events: every enqueue to a hook queue waits

@@ -5,15 +5,17 @@ import { startTestWorker } from '../../../../test/support/delivery-worker.ts';
 import { makeDueRow } from '../../../../test/support/due-hook-queue.ts';
 import { forEachEngine } from '../../../../test/support/engines.ts';
 import { startReceiver } from '../../../../test/support/receiver.ts';
+import { createStillWorld, type StillWorld } from '../../../../test/support/still-world.ts';
 import { createInFlight } from '../../../database/in-flight.ts';
 import type { Store } from '../../../database/store.ts';
-import { realWorld } from '../../../world.ts';
 import { findHookById } from '../../hooks/hook-store.ts';
+import type { AttemptResult } from '../queue/attempt-result-store.ts';
+import type { CommittedDelivery } from '../queue/committed-delivery.ts';
 import type { ContentRow } from '../queue/delivery-queue-store.ts';
 import { createCommittedBuffer } from './committed-buffer.ts';
 import { beginAttempts, type DispatchDependencies } from './dispatch-cycle.ts';
 import { countEnqueue, dropDelivery, type HookQueue, noteRead, startDraining } from './hook-queue.ts';
-import { admit, createHookQueueTable, type HookQueueTable, noteDue, pickJobs } from './hook-queue-table.ts';
+import { admit, createHookQueueTable, type HookQueueTable, listSleeps, noteDue, pickJobs } from './hook-queue-table.ts';
 import { createWakeSignal } from './wake-signal.ts';
 
 forEachEngine('a delivery that its own process has committed is sent without a read', async (store) => {
@@ -39,12 +41,14 @@ forEachEngine('a delivery that its own process has committed is sent without a r
   hasArrived = true;
   const body = Buffer.from('{"text":"grüß"}');
   const hook = await findHookById(store, 1);
-  worker.takeCommitted([(await commitTestDelivery(store, hook!, { hookId: 1, url, body })).committed]);
+  const { committed, versions } = await commitTestDelivery(store, hook!, { hookId: 1, url, body });
+  worker.takeCommitted([committed], versions);
   await receiver.waitFor(2);
   assert.deepEqual(receiver.received[1]?.body, body);
 });
 
 const NOW_MS = 1_000_000;
+const NO_VERSIONS: ReadonlyMap<number, number> = new Map();
 
 function createContent(id: number, createdAtMs: number): ContentRow {
   return {
@@ -67,7 +71,12 @@ function createContent(id: number, createdAtMs: number): ContentRow {
   };
 }
 
+function describe(content: ContentRow): CommittedDelivery {
+  return { hookId: content.hook_id, shard: 3, content };
+}
+
 interface LoadedTable {
+  readonly world: StillWorld;
   readonly table: HookQueueTable;
   readonly hookQueue: HookQueue;
   readonly another: HookQueue;
@@ -75,21 +84,22 @@ interface LoadedTable {
 
 /** Two hook queues whose last read has found delivery 7 and nothing else. */
 function createLoadedTable(): LoadedTable {
-  let nowMs = NOW_MS - 100;
-  const table = createHookQueueTable({ ...realWorld, nowMs: () => nowMs });
+  const world = createStillWorld(NOW_MS - 100);
+  const table = createHookQueueTable(world);
   const [hookQueue, another] = [
     noteDue(table, makeDueRow({ hook_id: 1 }))!,
     noteDue(table, makeDueRow({ hook_id: 2 }))!,
   ];
-  nowMs = NOW_MS;
+  world.moveMs(100);
   for (const one of [hookQueue, another]) noteRead(one, { hasMoreDue: false, enqueues: 0, lastId: 7 });
-  return { table, hookQueue, another };
+  return { world, table, hookQueue, another };
 }
 
 type Change = (hookQueue: HookQueue, table: HookQueueTable) => void;
 const cases: [title: string, content: ContentRow, change: Change, isTaken: boolean][] = [
   ['is taken into memory', createContent(8, NOW_MS), () => {}, true],
   ['is read when a read has passed its id', createContent(7, NOW_MS), () => {}, false],
+  ['is read when its hook was disabled', { ...createContent(8, NOW_MS), disabled_at_ms: 1 }, () => {}, false],
   ['is read when its commit took long', createContent(8, NOW_MS - 250), () => {}, false],
   ['is read when it is older than the entry of its hook queue', createContent(8, NOW_MS - 100), () => {}, false],
   ['is read when another one waits in the store', createContent(8, NOW_MS), countEnqueue, false],
@@ -115,7 +125,8 @@ for (const [title, content, change, isTaken] of cases)
     const { table, hookQueue } = createLoadedTable();
     change(hookQueue, table);
     const committed = createCommittedBuffer(table);
-    assert.deepEqual(committed.add([{ hookId: 1, content }]), isTaken ? [] : [1]);
+    const one = describe(content);
+    assert.deepEqual(committed.add([one], NO_VERSIONS), isTaken ? [] : [one]);
     assert.deepEqual(committed.takeContents(), isTaken ? [content] : []);
     assert.deepEqual(committed.takeContents(), []);
     assert.equal(hookQueue.deliveryIds.has(content.id), isTaken);
@@ -129,8 +140,8 @@ for (const [title, content, change, isTaken] of cases)
 test('a delivery of the same commit as an older one that has to be read is read after it', () => {
   const { table } = createLoadedTable();
   const committed = createCommittedBuffer(table);
-  const large = { hookId: 1, content: undefined };
-  assert.deepEqual(committed.add([large, { hookId: 1, content: createContent(9, NOW_MS) }]), [1, 1]);
+  const both = [{ hookId: 1, shard: 3, content: undefined }, describe(createContent(9, NOW_MS))];
+  assert.deepEqual(committed.add(both, NO_VERSIONS), both);
 });
 
 test('a committed delivery does not wait while others are read, and stays behind an earlier one of its hook', async () => {
@@ -157,10 +168,8 @@ test('a committed delivery does not wait while others are read, and stays behind
     },
   };
   admit(table, another, { hook_id: 2, id: 8, lane: 0, body_bytes: 2 });
-  committed.add([
-    { hookId: 1, content: createContent(9, NOW_MS) },
-    { hookId: 2, content: { ...createContent(10, NOW_MS), hook_id: 2 } },
-  ]);
+  const later = describe({ ...createContent(10, NOW_MS), hook_id: 2 });
+  committed.add([describe(createContent(9, NOW_MS)), later], NO_VERSIONS);
   const begun = beginAttempts(dependencies as unknown as DispatchDependencies, []);
   await new Promise(setImmediate);
   assert.deepEqual(sent, [9]);
@@ -173,6 +182,49 @@ test('a committed delivery does not wait while others are read, and stays behind
 test('a committed delivery is read when its hook queue is not in memory, or its body is large', () => {
   const { table } = createLoadedTable();
   const committed = createCommittedBuffer(table);
-  const other = { hookId: 3, content: { ...createContent(8, NOW_MS), hook_id: 3 } };
-  assert.deepEqual(committed.add([other, { hookId: 1, content: undefined }]), [3, 1]);
+  const both = [describe({ ...createContent(8, NOW_MS), hook_id: 3 }), { hookId: 1, shard: 3, content: undefined }];
+  assert.deepEqual(committed.add(both, NO_VERSIONS), both);
+});
+
+interface Scanned {
+  readonly reports: readonly number[];
+  readonly rowVersion: number;
+  readonly afterMs: number;
+}
+
+const scans: [title: string, scanned: Scanned, state: string][] = [
+  ['reads nothing after own enqueues', { reports: [2, 3], rowVersion: 3, afterMs: 0 }, 'loaded'],
+  ['reads nothing for a row that is older than the report', { reports: [2, 3], rowVersion: 2, afterMs: 0 }, 'loaded'],
+  ['reads what another process enqueued after them', { reports: [2, 3], rowVersion: 4, afterMs: 0 }, 'loading'],
+  ['reads what another process enqueued between them', { reports: [2, 4], rowVersion: 4, afterMs: 0 }, 'loading'],
+  ['reads what another process enqueued before them', { reports: [3, 4], rowVersion: 4, afterMs: 0 }, 'loading'],
+  ['reads own enqueues that were not reported', { reports: [], rowVersion: 2, afterMs: 0 }, 'loading'],
+  ['reads again a second later, as retries become due', { reports: [2, 3], rowVersion: 3, afterMs: 1000 }, 'loading'],
+  ['reads nothing a second later without an enqueue', { reports: [], rowVersion: 1, afterMs: 1000 }, 'loaded'],
+];
+for (const [title, { reports, rowVersion, afterMs }, state] of scans)
+  test(`a scan ${title}`, () => {
+    const { table, hookQueue, world } = createLoadedTable();
+    const committed = createCommittedBuffer(table);
+    for (const [index, version] of reports.entries())
+      committed.add([describe(createContent(8 + index, NOW_MS))], new Map([[1, version]]));
+    assert.equal(hookQueue.state, 'loaded');
+    world.moveMs(afterMs);
+    noteDue(table, makeDueRow({ hook_id: 1, version: rowVersion }));
+    assert.equal(hookQueue.state, state);
+  });
+
+test('the version that a report gave is the one in which a hook queue may sleep', () => {
+  const { table, hookQueue, world } = createLoadedTable();
+  const committed = createCommittedBuffer(table);
+  committed.add([describe(createContent(8, NOW_MS))], new Map([[1, 2]]));
+  assert.deepEqual(pickJobs(table).length, 1);
+  const stored = { hookId: 1, deliveryId: 8, epoch: 1 };
+  world.moveMs(250);
+  const sleeps = listSleeps(table, [stored as AttemptResult]);
+  assert.deepEqual(sleeps, [
+    { hookId: 1, version: 2 },
+    { hookId: 2, version: 1 },
+  ]);
+  assert.equal(hookQueue.version, 2);
 });

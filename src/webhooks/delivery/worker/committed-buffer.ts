@@ -8,15 +8,16 @@
 import type { CommittedDelivery } from '../queue/committed-delivery.ts';
 import type { ContentRow } from '../queue/delivery-queue-store.ts';
 import { LANE_NUMBERS } from '../queue/delivery-state.ts';
+import type { EnqueueVersions } from '../queue/delivery-store.ts';
 import type { HookQueue } from './hook-queue.ts';
-import { admit, type HookQueueTable, noteEnqueue, REFILL_BELOW } from './hook-queue-table.ts';
+import { admit, type HookQueueTable, noteEnqueue, noteOwnVersion, REFILL_BELOW } from './hook-queue-table.ts';
 
 /** A delivery whose hook was read longer ago is read again: the hook may have changed meanwhile. */
 export const MAX_AGE_MS = 250;
 
 export interface CommittedBuffer {
-  /** Returns the hooks of those that have to be read. */
-  add(committed: readonly CommittedDelivery[]): number[];
+  /** Takes the deliveries of one commit. Returns those that have to be read. */
+  add(committed: readonly CommittedDelivery[], versions: EnqueueVersions): CommittedDelivery[];
   /** The contents of those that were added since the last call. */
   takeContents(): readonly ContentRow[];
 }
@@ -36,7 +37,11 @@ export function createCommittedBuffer(table: HookQueueTable): CommittedBuffer {
     return true;
   };
   return {
-    add: (committed) => committed.filter((one) => !tryToAdmit(one)).map(({ hookId }) => hookId),
+    add: (committed, versions) => {
+      const toRead = committed.filter((one) => !tryToAdmit(one));
+      for (const [hookId, version] of versions) noteOwnVersion(table, hookId, version);
+      return toRead;
+    },
     takeContents: () => {
       const taken = contents;
       contents = [];
@@ -52,6 +57,8 @@ export function createCommittedBuffer(table: HookQueueTable): CommittedBuffer {
 function mayAdmit({ world, scheduler }: HookQueueTable, hookQueue: HookQueue, content: ContentRow): boolean {
   return (
     hookQueue.isComplete &&
+    // The hook may have been enabled since it was read.
+    content.disabled_at_ms === null &&
     content.created_at_ms > hookQueue.createdAtMs &&
     content.id > hookQueue.lastReadId &&
     content.created_at_ms > world.nowMs() - MAX_AGE_MS &&

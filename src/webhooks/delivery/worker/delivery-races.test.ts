@@ -5,6 +5,7 @@
  */
 import assert from 'node:assert/strict';
 import {
+  type CommittedTestDelivery,
   commitTestDelivery,
   enqueueTestDelivery,
   insertTestHook,
@@ -18,7 +19,6 @@ import { type Statement, type Store, statement } from '../../../database/store.t
 import { isFailure } from '../../../errors.ts';
 import { realWorld, type World } from '../../../world.ts';
 import { findHookById } from '../../hooks/hook-store.ts';
-import type { CommittedDelivery } from '../queue/committed-delivery.ts';
 import { holdHookQueueStatement, releaseHookQueueStatement } from '../queue/delivery-store.ts';
 import { RENEW_EVERY_MS } from './shard-leases.ts';
 
@@ -140,17 +140,17 @@ const enqueue: Operation = async (run) => {
 const commit: Operation = async (run) => {
   const hookId = pickHook(run);
   const worker = pick(run.workers, run.random);
-  const committed: CommittedDelivery[] = [];
+  const commits: CommittedTestDelivery[] = [];
   for (let count = 1 + Math.floor(run.random() * 2); count > 0; count -= 1) {
     const delivery = { hookId, url: urlOf(run, hookId), ownerId: `owner-${hookId % 3}` };
     const hook = await findHookById(run.store, hookId);
     const made = await commitTestDelivery(run.store, hook!, delivery);
     run.deliveries.push({ id: made.id, hookId });
-    committed.push(made.committed);
+    commits.push(made);
   }
   // Any delay, as above.
   if (run.random() < 0.5) await realWorld.sleep(run.random() * MAX_DELAY_MS * 4);
-  worker?.takeCommitted(committed);
+  for (const { committed, versions } of commits) worker?.takeCommitted([committed], versions);
 };
 
 const switchOff: Operation = async (run) => {

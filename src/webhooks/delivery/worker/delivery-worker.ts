@@ -18,7 +18,7 @@ import { countPauses } from '../../hooks/hook-status-store.ts';
 import { createSecretCache } from '../../hooks/secret-cache.ts';
 import type { CommittedDelivery } from '../queue/committed-delivery.ts';
 import { reopenUnverified } from '../queue/delivery-restart-store.ts';
-import { countPendingDeliveries } from '../queue/delivery-store.ts';
+import { countPendingDeliveries, type EnqueueVersions } from '../queue/delivery-store.ts';
 import { createSender } from '../send/send.ts';
 import { type AttemptDependencies, createAttempts } from './attempt.ts';
 import { createCommittedBuffer } from './committed-buffer.ts';
@@ -54,7 +54,7 @@ export interface DeliveryWorker extends Worker {
   /** This process enqueued something, to these hooks or to any. */
   wake(hookIds?: readonly number[]): void;
   /** This process has just committed these. They are sent at once if nothing waits before them. */
-  takeCommitted(committed: readonly CommittedDelivery[]): void;
+  takeCommitted(committed: readonly CommittedDelivery[], versions: EnqueueVersions): void;
   /** Attempts that a person asks for; a worker that was not started makes them too. */
   readonly manual: Pick<ManualAttempts, 'test' | 'redeliver'>;
 }
@@ -76,7 +76,11 @@ export function createDeliveryWorker(given: DeliveryWorkerDependencies): Deliver
       return stopped;
     },
     wake: (hookIds) => wakeFor(components, hookIds),
-    takeCommitted: (committed) => takeCommitted(components, committed, stopping.signal),
+    takeCommitted: (committed, versions) => {
+      const toRead = components.committed.add(committed, versions);
+      wakeForCommitted(components, toRead);
+      if (toRead.length < committed.length) sendSoon(components, stopping.signal);
+    },
     manual: components.manual,
   };
 }
@@ -129,11 +133,18 @@ function wakeFor({ table, scan, signal }: Components, hookIds: readonly number[]
   else scan.request();
 }
 
-function takeCommitted(components: Components, committed: readonly CommittedDelivery[], stopping: AbortSignal): void {
-  const toRead = components.committed.add(committed);
-  if (toRead.length > 0) wakeFor(components, toRead);
-  if (toRead.length === committed.length) return;
-  // The callers that wait for the commit are answered first.
+/** A scan finds nothing of a shard of another worker; with a renewal that takes the shard, a scan comes anyway. */
+function wakeForCommitted(components: Components, toRead: readonly CommittedDelivery[]): void {
+  const own = toRead.filter(({ shard }) => components.leases.epochOf(shard) !== undefined);
+  if (own.length > 0)
+    wakeFor(
+      components,
+      own.map(({ hookId }) => hookId),
+    );
+}
+
+/** The callers that wait for the commit are answered first. */
+function sendSoon(components: Components, stopping: AbortSignal): void {
   setImmediate(() => {
     if (!stopping.aborted) void components.sends.track(() => sendCommitted(components));
   });

@@ -29,6 +29,7 @@ import {
   drain,
   type HookQueueTable,
   hasSleep,
+  isNews,
   listToRefill,
   needsCycle,
   pickJobs,
@@ -114,8 +115,9 @@ async function beginJobs(
 
 export async function scanDue({ scan, table }: DispatchDependencies): Promise<HookQueueChange[]> {
   const rows = await scan.read();
+  const hasNews = rows.some((row) => isNews(table, row));
   const changes = takeDue(table, rows);
-  scan.end();
+  scan.end(hasNews);
   return changes;
 }
 
@@ -230,6 +232,8 @@ export async function sendDelivery(dependencies: DispatchDependencies, picked: P
   // A delivery that is due later is reserved by a manual attempt.
   if (hookQueue === undefined || content === undefined || epoch === undefined || content.due_at_ms > world.nowMs()) {
     putBack(table, job);
+    // Otherwise it would be read and picked in every cycle until the leases are renewed.
+    if (hookQueue !== undefined && epoch === undefined) drain(table, hookQueue);
     return { changes: [] };
   }
   const obstacle = findObstacle(content, hookQueue);

@@ -15,13 +15,13 @@ const leases = {
   release: () => Promise.resolve(),
 };
 
-/** A scan whose reads take this long, and find these rows. */
-function createTimedScan(readMs: number, { rows = [] as object[], hasPeers = false } = {}) {
+/** A scan whose reads take this long. */
+function createTimedScan(readMs: number, { hasPeers = false } = {}) {
   const world = createStillWorld();
   const store = {
     read: () => {
       world.moveMs(readMs);
-      return Promise.resolve(rows);
+      return Promise.resolve([]);
     },
   } as unknown as Store;
   const scan = createDueScan({
@@ -37,7 +37,7 @@ test('createDueScan() scans at once when it is asked to, and else a few times a 
   const { world, scan } = createTimedScan(10);
   assert.equal(scan.waitMs(), 0);
   await scan.read();
-  scan.end();
+  scan.end(false);
   assert.equal(scan.waitMs(), 190);
   scan.request();
   assert.equal(scan.waitMs(), 30);
@@ -48,20 +48,24 @@ test('createDueScan() scans at once when it is asked to, and else a few times a 
 test('createDueScan() rests for a second at most after a scan that waited for the database', async () => {
   const { scan } = createTimedScan(20_000);
   await scan.read();
-  scan.end();
+  scan.end(false);
   assert.equal(scan.waitMs(), 1000);
 });
 
-test('createDueScan() scans again soon while it finds what other processes may have enqueued', async () => {
+test('createDueScan() scans again soon for a second after it found what other processes may have enqueued', async () => {
   const cases = [
-    [true, [{ shard: 1 }], 20],
-    [true, [], 195],
-    [false, [{ shard: 1 }], 195],
+    [true, true, 8, 198],
+    [true, false, 198, 198],
+    [false, true, 198, 198],
   ] as const;
-  for (const [hasPeers, rows, expectedMs] of cases) {
-    const { scan } = createTimedScan(5, { hasPeers, rows: [...rows] });
+  for (const [hasPeers, hasNews, expectedMs, afterASecondMs] of cases) {
+    const { world, scan } = createTimedScan(2, { hasPeers });
     await scan.read();
-    scan.end();
+    scan.end(hasNews);
     assert.equal(scan.waitMs(), expectedMs);
+    world.moveMs(1000);
+    await scan.read();
+    scan.end(false);
+    assert.equal(scan.waitMs(), afterASecondMs);
   }
 });

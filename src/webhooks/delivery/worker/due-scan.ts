@@ -1,7 +1,7 @@
 /**
  * Reads which hook queues are due, a page at a time. After a full page the next scan continues behind it, so that all have their turn.
  * A scan comes a few times a second however busy the worker is: only it shows retries that have come due and what other
- * processes have enqueued. While they do, scans come sooner after each other.
+ * processes have enqueued. While it does, scans come sooner after each other.
  */
 import type { Store } from '../../../database/store.ts';
 import type { World } from '../../../world.ts';
@@ -12,8 +12,10 @@ import type { WakeSignal } from './wake-signal.ts';
 const PAGE = 2000;
 const START = { afterMs: -1, afterHookId: -1 };
 const SCAN_EVERY_MS = 200;
-/** The same while other processes take events too, after a scan that found something: these events are seen by a scan only. */
-const SCAN_AGAIN_MS = 25;
+/** The same while other processes take events for this worker: these events are seen by a scan only. */
+const SCAN_AGAIN_MS = 10;
+/** Scans come so soon until nothing was found for this long. */
+const AGAIN_FOR_MS = 1000;
 /** The rest after a scan, as a multiple of its duration, so that scans take at most a quarter of the time. */
 const REST_SHARE = 3;
 /** The longest rest: a scan that waited for an unavailable database must not be followed by a rest of three times as long. */
@@ -26,8 +28,8 @@ export interface DueScan {
   waitMs(): number;
   /** Due hook queues of this worker's shards. */
   read(): Promise<DueHookQueue[]>;
-  /** Must be called when the rows of the scan are in the table. */
-  end(): void;
+  /** Must be called when the rows of the scan are in the table. `hasNews` if a row had changed since the table took it. */
+  end(hasNews: boolean): void;
 }
 
 export interface DueScanDependencies {
@@ -39,7 +41,7 @@ export interface DueScanDependencies {
 
 export function createDueScan({ store, world, leases, signal }: DueScanDependencies): DueScan {
   let isRequested = true;
-  let everyMs = SCAN_EVERY_MS;
+  let lastNewsMs = Number.NEGATIVE_INFINITY;
   let startMs = 0;
   let notBeforeMs = 0;
   let place = START;
@@ -50,22 +52,24 @@ export function createDueScan({ store, world, leases, signal }: DueScanDependenc
       signal.wake();
     },
     waitMs: () => {
+      const nowMs = world.monotonicMs();
+      const everyMs = leases.hasPeers() && nowMs - lastNewsMs < AGAIN_FOR_MS ? SCAN_AGAIN_MS : SCAN_EVERY_MS;
       const dueMs = isRequested ? notBeforeMs : Math.max(notBeforeMs, startMs + everyMs);
-      return Math.max(0, dueMs - world.monotonicMs());
+      return Math.max(0, dueMs - nowMs);
     },
     read: async () => {
       isRequested = false;
       startMs = world.monotonicMs();
       const page = { workerId: leases.workerId, nowMs: world.nowMs(), ...place, limit: PAGE };
       const rows = await readDueHookQueues(store, page);
-      everyMs = rows.length > 0 && leases.hasPeers() ? SCAN_AGAIN_MS : SCAN_EVERY_MS;
       const last = rows.length === PAGE ? rows.at(-1) : undefined;
       isRequested ||= last !== undefined || place !== START;
       place = last === undefined ? START : { afterMs: last.next_at_ms, afterHookId: last.hook_id };
       return rows.filter((row) => leases.epochOf(row.shard) !== undefined);
     },
-    end: () => {
+    end: (hasNews) => {
       const endMs = world.monotonicMs();
+      if (hasNews) lastNewsMs = endMs;
       notBeforeMs = endMs + Math.min(MAX_REST_MS, REST_SHARE * (endMs - startMs));
     },
   };

@@ -19,6 +19,7 @@ import {
   countEnqueue,
   createHookQueue,
   dropDelivery,
+  followVersion,
   forgetDelivery,
   type HookQueue,
   hasDrained,
@@ -71,6 +72,12 @@ export function listHookQueues(
   return found;
 }
 
+/** Whether the row has changed since it was taken into memory, or is not there. */
+export function isNews({ hookQueues }: HookQueueTable, { hook_id, version }: DueHookQueue): boolean {
+  const found = hookQueues.get(hook_id);
+  return found === undefined || found.version < version;
+}
+
 /** Finds or creates the hook queue of a due row. Undefined while the one in memory drains, or has another origin. */
 export function noteDue({ hookQueues, world }: HookQueueTable, row: DueHookQueue): HookQueue | undefined {
   const found = hookQueues.get(row.hook_id);
@@ -80,8 +87,14 @@ export function noteDue({ hookQueues, world }: HookQueueTable, row: DueHookQueue
     return hookQueue;
   }
   if (found.state === 'draining' || found.origin !== row.origin) return undefined;
-  noteVersion(found, row.version);
+  noteVersion(found, row.version, world.monotonicMs());
   return found;
+}
+
+/** This process has committed an enqueue, which gave the row this version, and its deliveries are in memory or will be read. */
+export function noteOwnVersion({ hookQueues, world }: HookQueueTable, hookId: number, version: number): void {
+  const found = hookQueues.get(hookId);
+  if (found !== undefined) followVersion(found, version, world.monotonicMs());
 }
 
 /** Something was enqueued to the hook. False when its hook queue is not in memory. */

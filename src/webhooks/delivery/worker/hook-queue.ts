@@ -6,7 +6,9 @@
  * | event                                                      | state before      | after     | what else changes |
  * |------------------------------------------------------------|-------------------|-----------|-------------------|
  * | a scan finds its row due: `createHookQueue`                | not in memory     | loading   | `version` is that of the row |
- * | a later scan finds the row in another version: `noteVersion` | loading, loaded | loading   | `version` is that of the row |
+ * | a later scan finds the row in a later version: `noteVersion` | loading, loaded | loading   | `version` is that of the row |
+ * | this process raised the version by one: `followVersion`    | any               | unchanged | `version` is that of the row |
+ * | a scan finds the row, a second after that: `noteVersion`   | loaded            | loading   | |
  * | this process enqueued a delivery: `countEnqueue`           | loading, loaded   | loading   | `enqueues` + 1, `isComplete` is false |
  * | the same, and the delivery came with it: `addDelivery`     | loading, loaded   | unchanged | its id is added, `lastFoundMs` is now |
  * | a read found fewer than its limit: `noteRead`              | loading           | loaded    | `hasMoreDue` is false, `isComplete` is true |
@@ -25,6 +27,7 @@
  * - A result that is stored during a read: the read may have found that delivery pending. If `stored` rose, the contents that came
  *   with the read are not used, and are read again when the delivery is picked.
  * - An enqueue by another process while the row is put to sleep: the statement changes the row only in this `version`.
+ * - An enqueue by another process between two of this one: `version` follows an own enqueue only if nothing else raised it before.
  * - Two reads that find the same delivery: its id is in `deliveryIds` already.
  * - The report of a commit that comes after a read found the delivery, and after its result: only an id above `lastReadId` is taken
  *   without a read (`committed-buffer.ts`). `lastReadId` rises with every read.
@@ -52,8 +55,10 @@ export interface HookQueue {
   readonly origin: string;
   readonly shard: number;
   readonly state: HookQueueState;
-  /** The version of its row when that was last read. */
+  /** The version of its row when that was last read, or when this process raised it. */
   readonly version: number;
+  /** When `version` first followed an enqueue of this process after the last read; monotonic. Undefined if it did not. */
+  readonly followedSinceMs: number | undefined;
   /** Enqueues by this process while the hook queue is in memory. */
   readonly enqueues: number;
   /** Results that were stored while the hook queue is in memory, those of manual attempts too. */
@@ -84,6 +89,7 @@ export function createHookQueue(row: DueHookQueue, nowMs: number): HookQueue {
     shard: row.shard,
     state: 'loading',
     version: row.version,
+    followedSinceMs: undefined,
     enqueues: 0,
     stored: 0,
     lastFoundMs: Number.NEGATIVE_INFINITY,
@@ -110,11 +116,28 @@ function readBreaker(row: DueHookQueue): Breaker {
   });
 }
 
-/** Its row was read again. Another version means that something was enqueued or changed. */
-export function noteVersion(hookQueue: HookQueue, version: number): void {
-  if (hookQueue.version === version) return;
-  (hookQueue as MutableHookQueue).version = version;
+/**
+ * A hook queue that is read neither for others nor for its own enqueues is read this often: its retries become due without a
+ * change of its row.
+ */
+const READ_AGAIN_MS = 1000;
+
+/** Its row was read again. A later version means that something was enqueued or changed. */
+export function noteVersion(hookQueue: HookQueue, version: number, monotonicMs: number): void {
+  const { followedSinceMs = monotonicMs } = hookQueue;
+  if (version <= hookQueue.version && monotonicMs - followedSinceMs < READ_AGAIN_MS) return;
+  (hookQueue as MutableHookQueue).version = Math.max(version, hookQueue.version);
   load(hookQueue);
+}
+
+/**
+ * An enqueue of this process gave its row this version. Without a gap to the one before, nothing else was enqueued or changed, and
+ * the next scan need not read the deliveries that are in memory.
+ */
+export function followVersion(hookQueue: HookQueue, version: number, monotonicMs: number): void {
+  if (version !== hookQueue.version + 1) return;
+  (hookQueue as MutableHookQueue).version = version;
+  (hookQueue as MutableHookQueue).followedSinceMs ??= monotonicMs;
 }
 
 /** Something was enqueued to it that is not in memory. */
@@ -139,6 +162,7 @@ export function noteRead(
   (hookQueue as MutableHookQueue).hasMoreDue = read.hasMoreDue;
   (hookQueue as MutableHookQueue).isComplete = isLoaded;
   (hookQueue as MutableHookQueue).lastReadId = Math.max(hookQueue.lastReadId, read.lastId);
+  if (isLoaded) (hookQueue as MutableHookQueue).followedSinceMs = undefined;
   (hookQueue as MutableHookQueue).state = isLoaded ? 'loaded' : 'loading';
 }
 
