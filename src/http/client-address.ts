@@ -85,8 +85,12 @@ function parseRange(text: string): Range {
   }
 }
 
+/** How a listener for IPv4 and IPv6 writes IPv4 addresses. */
+const MAPPED_PREFIX = '::ffff:';
+
 /** The network whose callers are limited together: an IPv6 caller has a whole /64 to itself. */
 export function networkOf(address: string): string {
+  if (address.startsWith(MAPPED_PREFIX)) return address.slice(MAPPED_PREFIX.length);
   if (!ipaddr.IPv6.isValid(address)) return address;
   return ipaddr.IPv6.parse(address).parts.slice(0, 4).join(':');
 }

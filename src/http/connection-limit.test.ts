@@ -4,8 +4,8 @@ import { connect, type Socket } from 'node:net';
 import { test } from 'node:test';
 import { listenHttp } from './http-server.ts';
 
-async function open(port: number, text = ''): Promise<Socket> {
-  const socket = connect(port, '127.0.0.1');
+async function open(port: number, text = '', localAddress?: string): Promise<Socket> {
+  const socket = connect({ port, host: '127.0.0.1', ...(localAddress === undefined ? {} : { localAddress }) });
   socket.on('error', () => {});
   await once(socket, 'connect');
   if (text !== '') socket.write(text);
@@ -61,6 +61,53 @@ for (const [title, text = ''] of [
     waiting.resume();
     await closed;
   });
+
+const ATTACKER = '127.0.0.66';
+
+test('beyond the limit, a network with many connections pushes out its own, not the idle one of another', async () => {
+  const http = await listenHttp({ host: '127.0.0.1', port: 0, maxConnections: 4 });
+  http.serve((_, outgoing) => void outgoing.end('answer'));
+  const ask = async (socket: Socket): Promise<void> => {
+    socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+    await once(socket, 'data');
+  };
+  const idle = await open(http.port);
+  await ask(idle);
+  const attackers: Socket[] = [];
+  for (let index = 0; index < 6; index++) {
+    const socket = await open(http.port, '', ATTACKER);
+    await ask(socket);
+    attackers.push(socket);
+  }
+  await Promise.all(attackers.slice(0, 3).map((socket) => socket.closed || once(socket, 'close')));
+  await ask(idle);
+  assert.ok(!idle.closed);
+  await http.drain(0);
+});
+
+test('beyond the limit, a network whose connections are all busy does not keep out another', async () => {
+  const http = await listenHttp({ host: '127.0.0.1', port: 0, maxConnections: 3 });
+  const arrived = new EventEmitter();
+  http.serve((incoming, outgoing) => {
+    if (incoming.url === '/wait') arrived.emit('request');
+    else outgoing.end('answer');
+  });
+  const busy: Socket[] = [];
+  for (let index = 0; index < 3; index++) {
+    const head = 'GET /wait HTTP/1.1\r\nHost: x\r\n\r\n';
+    const [socket] = await Promise.all([open(http.port, head, ATTACKER), once(arrived, 'request')]);
+    busy.push(socket);
+  }
+  const closed = once(busy[2]!, 'close');
+  const [answer] = (await once(await open(http.port, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'), 'data')) as [Buffer];
+  assert.match(String(answer), /answer/);
+  await closed;
+  assert.deepEqual(
+    busy.map((socket) => socket.closed),
+    [false, false, true],
+  );
+  await http.drain(0);
+});
 
 for (const [what, text] of [
   ['head', HEAD.slice(0, 20)],

@@ -1,45 +1,64 @@
 import type { Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { ConnectionPlaces, type PlacedConnection } from '../connections/connection-places.ts';
+import type { NetworkUse } from '../connections/network-use.ts';
+import { networkOf } from './client-address.ts';
 
 /**
- * Caps the connections of a server. A new one takes the place of the oldest without a request or, if every connection has
- * one, of the oldest that waits for its client: for the rest of a request, or for the client to read an answer. Otherwise
- * a client that begins requests and does not end them would keep all others out.
+ * Caps the connections of a server, and divides them among networks. A new connection takes the place of one that has no request
+ * or waits for its client: for the rest of a request, or for the client to read an answer. Otherwise a client that begins
+ * requests and does not end them would keep all others out.
  */
 export function limitConnections(server: Server, maxConnections: number): void {
-  /** The requests of each connection that are not answered, the oldest connection first. */
-  const requests = new Map<Socket, Set<ServerResponse>>();
+  const places = new ConnectionPlaces<HttpConnection>(maxConnections);
+  const connections = new Map<Socket, HttpConnection>();
+  let moment = 0;
+  const nextMoment = (): number => {
+    moment += 1;
+    return moment;
+  };
   server.on('connection', (socket) => {
-    if (requests.size >= maxConnections) closeOne(requests);
-    if (requests.size >= maxConnections) {
+    const name = networkOf(socket.remoteAddress ?? '');
+    const network = places.enter(name);
+    if (network === undefined) {
       socket.destroy();
       return;
     }
-    requests.set(socket, new Set());
-    socket.once('close', () => requests.delete(socket));
+    const connection = watchConnection(socket, network, nextMoment);
+    places.add(connection, name);
+    connections.set(socket, connection);
+    socket.once('close', () => {
+      connections.delete(socket);
+      places.delete(connection);
+    });
   });
-  server.on('request', ({ socket }, outgoing) => {
-    requests.get(socket)?.add(outgoing);
-    outgoing.once('close', () => requests.get(socket)?.delete(outgoing));
-  });
+  server.on('request', ({ socket }, outgoing) => connections.get(socket)?.begin(outgoing));
 }
 
-function closeOne(requests: Map<Socket, Set<ServerResponse>>): void {
-  const socket = findSocket(requests, (unanswered) => unanswered.size === 0) ?? findSocket(requests, waitsForClient);
-  if (socket === undefined) return;
-  requests.delete(socket);
-  socket.destroy();
+interface HttpConnection extends PlacedConnection {
+  begin(outgoing: ServerResponse): void;
 }
 
-function findSocket(
-  requests: Map<Socket, Set<ServerResponse>>,
-  matches: (unanswered: Set<ServerResponse>) => boolean,
-): Socket | undefined {
-  for (const [socket, unanswered] of requests) if (matches(unanswered)) return socket;
-  return undefined;
-}
-
-/** True when none of its requests is being worked on. */
-function waitsForClient(unanswered: Set<ServerResponse>): boolean {
-  return [...unanswered].every(({ req, writableEnded }) => !req.complete || writableEnded);
+/** `nextMoment` orders the connections of a server by the end of their last request. */
+function watchConnection(socket: Socket, network: NetworkUse, nextMoment: () => number): HttpConnection {
+  const unanswered = new Set<ServerResponse>();
+  let endedAt = nextMoment();
+  return {
+    network,
+    get idleSince() {
+      return unanswered.size === 0 ? endedAt : undefined;
+    },
+    /** True when none of its requests is being worked on. */
+    get waitsForClient() {
+      return [...unanswered].every(({ req, writableEnded }) => !req.complete || writableEnded);
+    },
+    begin(outgoing) {
+      unanswered.add(outgoing);
+      outgoing.once('close', () => {
+        unanswered.delete(outgoing);
+        endedAt = nextMoment();
+      });
+    },
+    evict: () => socket.destroy(),
+  };
 }

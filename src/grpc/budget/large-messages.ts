@@ -3,8 +3,9 @@
  * is granted a larger window. The others wait. The next one belongs to the network with the least reserved memory, and
  * in it to the connection with the least, so that a client with many messages does not pass a client with one.
  */
+
+import type { NetworkUse } from '../../connections/network-use.ts';
 import { type Linked, LinkedQueue } from './linked-queue.ts';
-import type { NetworkUse } from './network-use.ts';
 
 export interface ReservationOwner {
   readonly network: NetworkUse;

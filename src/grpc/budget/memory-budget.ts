@@ -4,9 +4,10 @@
  * few bytes, or with many bytes for a moment, are not affected. Size alone would be wrong: many connections that keep a little for
  * ever would push out a connection that holds a large request for some milliseconds.
  */
+
+import type { NetworkUse } from '../../connections/network-use.ts';
 import { BlockPool } from '../../memory/block-pool.ts';
 import { type Linked, LinkedQueue } from './linked-queue.ts';
-import type { NetworkUse } from './network-use.ts';
 
 /** The age of bytes is clipped at this: a stream that lasts for days is no attack. */
 const MAX_AGE_MS = 60_000;

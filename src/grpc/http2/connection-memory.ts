@@ -1,4 +1,6 @@
 /** The bytes that a connection keeps, and the windows that its client gets because of them. */
+
+import type { NetworkUse } from '../../connections/network-use.ts';
 import type { BlockPool } from '../../memory/block-pool.ts';
 import { CallQueue } from '../budget/call-queue.ts';
 import type {
@@ -8,7 +10,6 @@ import type {
   ReservationRequest,
 } from '../budget/large-messages.ts';
 import type { MemoryAccount, MemoryBudget } from '../budget/memory-budget.ts';
-import type { NetworkUse } from '../budget/network-use.ts';
 import type { Share } from '../budget/turns.ts';
 import { ReceiveWindow } from './receive-window.ts';
 import type { Http2Stream } from './stream.ts';

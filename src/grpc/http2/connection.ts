@@ -6,12 +6,12 @@
  * (`send-windows.ts`) and kept (`connection-memory.ts`), and how it ends (`../budget/closing.ts`).
  */
 import type { Socket } from 'node:net';
+import type { NetworkUse } from '../../connections/network-use.ts';
 import type { NoteGarbage } from '../../memory/garbage.ts';
 import { BufferPool } from '../budget/buffer-pool.ts';
 import { endSocket, endSocketAfterFault, endSocketSoon } from '../budget/closing.ts';
 import type { LargeMessages } from '../budget/large-messages.ts';
 import type { MemoryBudget } from '../budget/memory-budget.ts';
-import type { NetworkUse } from '../budget/network-use.ts';
 import { ReadQueue } from '../budget/read-queue.ts';
 import { Share, type Turns } from '../budget/turns.ts';
 import { ConnectionMemory } from './connection-memory.ts';
@@ -142,8 +142,8 @@ export class Http2Connection {
     return this.memory.network;
   }
 
-  /** Since when there is no call; undefined while there is one. */
-  get idleSinceMs(): number | undefined {
+  /** Since when there is no call, in milliseconds; undefined while there is one. */
+  get idleSince(): number | undefined {
     return this.#streams.idleSinceMs;
   }
 

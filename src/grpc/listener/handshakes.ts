@@ -1,36 +1,62 @@
 import type { Socket } from 'node:net';
 import type { Server } from 'node:tls';
+import { ConnectionPlaces, type PlacedConnection } from '../../connections/connection-places.ts';
+import type { NetworkUse } from '../../connections/network-use.ts';
+import { networkOf } from '../../http/client-address.ts';
 
 /**
  * TLS connections whose handshake is under way. Each takes a file descriptor, for ten seconds if it sends nothing. Beyond the
- * limit the oldest is closed: a real client needs only milliseconds.
+ * limit the oldest of the network with the most is closed: a real client needs only milliseconds.
  */
 export class Handshakes {
-  readonly #max: number;
-  readonly #sockets = new Map<string, Socket>();
+  readonly #places: ConnectionPlaces<Handshake>;
+  /** By the address and port of the client. */
+  readonly #handshakes = new Map<string, Handshake>();
+  #count = 0;
 
   constructor(max: number) {
-    this.#max = max;
+    this.#places = new ConnectionPlaces(max);
   }
 
   watch(server: Server): void {
     server.on('connection', (socket) => this.#begin(socket));
-    server.on('secureConnection', (socket) => this.#sockets.delete(nameOf(socket)));
+    server.on('secureConnection', (socket) => this.#end(nameOf(socket)));
   }
 
   destroyAll(): void {
-    for (const socket of this.#sockets.values()) socket.destroy();
+    for (const handshake of this.#handshakes.values()) handshake.evict();
   }
 
   #begin(socket: Socket): void {
+    const network = networkOf(socket.remoteAddress ?? '');
+    const use = this.#places.enter(network);
+    if (use === undefined) {
+      socket.destroy();
+      return;
+    }
     const name = nameOf(socket);
-    const [oldest] = this.#sockets.values();
-    if (this.#sockets.size >= this.#max) oldest?.destroy();
-    this.#sockets.set(name, socket);
+    this.#end(name);
+    this.#count += 1;
+    const handshake = { network: use, idleSince: this.#count, evict: () => socket.destroy() };
+    this.#places.add(handshake, network);
+    this.#handshakes.set(name, handshake);
     socket.once('close', () => {
-      if (this.#sockets.get(name) === socket) this.#sockets.delete(name);
+      if (this.#handshakes.get(name) === handshake) this.#end(name);
     });
   }
+
+  #end(name: string): void {
+    const handshake = this.#handshakes.get(name);
+    if (handshake === undefined) return;
+    this.#handshakes.delete(name);
+    this.#places.delete(handshake);
+  }
+}
+
+/** It may be closed at any time, and the oldest is the first. */
+interface Handshake extends PlacedConnection {
+  readonly network: NetworkUse;
+  readonly idleSince: number;
 }
 
 function nameOf(socket: Socket): string {

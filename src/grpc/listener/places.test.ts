@@ -107,3 +107,22 @@ test('a drain does not wait for requests that do not come to their end', async (
   client.socket.destroy();
   await drained;
 });
+
+test('TLS handshakes that one network leaves open do not close that of another', async () => {
+  const files = createCertificate();
+  await using running = await startGrpcServer(echoMethods, { maxConnections: 16, tls: files });
+  const { port } = running.server;
+  const slow = connect({ port, host: '127.0.0.1' }).on('error', () => {});
+  await once(slow, 'connect');
+  const silent: Socket[] = [];
+  for (let index = 0; index < 10; index++) {
+    const socket = connect({ port, host: '127.0.0.1', localAddress: ATTACKER }).on('error', () => {});
+    await once(socket, 'connect');
+    silent.push(socket.resume());
+  }
+  const gone = silent.slice(0, 7).filter(({ closed }) => !closed);
+  await Promise.all(gone.map((socket) => once(socket, 'close')));
+  const honest = connectTls({ socket: slow, rejectUnauthorized: false, ALPNProtocols: ['h2'] });
+  await once(honest, 'secureConnect');
+  for (const socket of [honest, ...silent]) socket.destroy();
+});

@@ -1,5 +1,6 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer, Server as TlsServer } from 'node:tls';
+import { ConnectionPlaces } from '../../connections/connection-places.ts';
 import { describeError, Failure } from '../../errors.ts';
 import { networkOf } from '../../http/client-address.ts';
 import type { NoteGarbage } from '../../memory/garbage.ts';
@@ -24,7 +25,6 @@ import { Http2Connection } from '../http2/connection.ts';
 import { encodeGrpcMessage, encodeHeaderBlock } from '../http2/header-block.ts';
 import type { Headers } from '../http2/request-head.ts';
 import type { Http2Stream } from '../http2/stream.ts';
-import { ConnectionPlaces } from './connection-places.ts';
 import { Handshakes } from './handshakes.ts';
 import type { TlsOptions } from './tls-files.ts';
 
@@ -56,7 +56,7 @@ interface NewRequest {
 export class Transport {
   readonly #dependencies: TransportDependencies;
   readonly #servers: Server[] = [];
-  readonly #connections: ConnectionPlaces;
+  readonly #connections: ConnectionPlaces<Http2Connection>;
   readonly #handshakes: Handshakes;
   /** Streams and refused requests, which a drain ends early, since they may last for ever. */
   readonly #endless = new LinkedQueue<EndlessCall>();
@@ -121,7 +121,7 @@ export class Transport {
 
   #accept(socket: Socket, isUnixSocket: boolean): void {
     const address = isUnixSocket ? undefined : socket.remoteAddress;
-    const name = isUnixSocket ? 'unix' : readNetwork(address);
+    const name = isUnixSocket ? 'unix' : networkOf(address ?? '');
     const network = this.#connections.enter(name);
     if (network === undefined) {
       socket.destroy();
@@ -194,11 +194,6 @@ export class Transport {
 function describeListenError(error: NodeJS.ErrnoException): string {
   if (error.code !== 'EADDRINUSE') return describeError(error);
   return 'the port is taken; set GRPC_PORT to another one, or to 0 for any';
-}
-
-/** The network of an address. A listener for IPv4 and IPv6 writes IPv4 addresses as IPv6 (`::ffff:…`). */
-function readNetwork(address = ''): string {
-  return networkOf(address.startsWith('::ffff:') ? address.slice('::ffff:'.length) : address);
 }
 
 const HANDSHAKE_MS = 10_000;

@@ -4,7 +4,7 @@
  */
 export interface NetworkUse {
   connections: number;
-  /** For messages that are larger than the first window of their stream. */
+  /** For messages of gRPC that are larger than the first window of their stream. */
   reservedBytes: number;
 }
 
@@ -27,9 +27,11 @@ export class NetworkUses {
     if (use.connections === 0) this.#uses.delete(network);
   }
 
-  /** The number of connections of each network. */
-  *counts(): Iterable<number> {
-    for (const { connections } of this.#uses.values()) yield connections;
+  /** The number of connections of the largest network. */
+  get most(): number {
+    let most = 0;
+    for (const { connections } of this.#uses.values()) most = Math.max(most, connections);
+    return most;
   }
 
   /** Returns 0 for a network without a connection. */

@@ -1,0 +1,72 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ConnectionPlaces, type PlacedConnection } from './connection-places.ts';
+import type { NetworkUse } from './network-use.ts';
+
+interface Connection extends PlacedConnection {
+  readonly name: string;
+  idleSince: number | undefined;
+  waitsForClient: boolean;
+}
+
+function openPlaces(maxConnections: number) {
+  const places = new ConnectionPlaces<Connection>(maxConnections);
+  const evicted: string[] = [];
+  let looks = 0;
+  const enter = (name: string, networkName: string, idleSince: number | undefined): Connection | undefined => {
+    const network: NetworkUse | undefined = places.enter(networkName);
+    if (network === undefined) return undefined;
+    const connection: Connection = {
+      name,
+      get network() {
+        looks += 1;
+        return network;
+      },
+      idleSince,
+      waitsForClient: false,
+      evict: () => evicted.push(name),
+    };
+    places.add(connection, networkName);
+    return connection;
+  };
+  return { places, evicted, enter, readLooks: () => looks };
+}
+
+test('the connection that is idle for longest leaves, as it is now and not as it was at the last search', () => {
+  const { evicted, enter } = openPlaces(4);
+  const [a, b] = [1, 2, 3, 4].map((since) => enter(String(since), 'one', since));
+  enter('5', 'one', 5);
+  assert.deepEqual(evicted, ['1']);
+  // It was found as the next one, and has had a call since.
+  b!.idleSince = 6;
+  enter('7', 'one', 7);
+  enter('8', 'one', 8);
+  assert.deepEqual(evicted, ['1', '3', '4']);
+  a!.idleSince = 0;
+  enter('9', 'one', 9);
+  assert.deepEqual(evicted, ['1', '3', '4', '5']);
+});
+
+test('a network may not take the place of one that has fewer, nor become the largest by a place that is in use', () => {
+  const { evicted, enter } = openPlaces(3);
+  enter('other', 'b', 1);
+  enter('busy', 'a', undefined);
+  const waiting = enter('waiting', 'a', undefined);
+  assert.equal(enter('refused', 'a', undefined), undefined);
+  waiting!.waitsForClient = true;
+  enter('next', 'a', undefined);
+  assert.deepEqual(evicted, ['waiting']);
+  assert.equal(enter('of b', 'b', undefined), undefined);
+  enter('of c', 'c', undefined);
+  assert.deepEqual(evicted, ['waiting', 'next']);
+});
+
+test('a thousand new connections of one network do not search all others each time', () => {
+  const { evicted, enter, readLooks } = openPlaces(1000);
+  for (let since = 0; since < 1000; since++) enter(String(since), 'one', since);
+  const before = readLooks();
+  for (let since = 1000; since < 2000; since++) enter(String(since), 'one', since);
+  assert.equal(evicted.length, 1000);
+  assert.equal(evicted.at(-1), '999');
+  assert.ok(readLooks() - before < 30_000, String(readLooks() - before));
+});
