@@ -10,6 +10,7 @@ import { routePath } from 'hono/route';
 import { Failure } from '../errors.ts';
 import type { Log } from '../telemetry/log.ts';
 import { limitBody } from './body/limit-body.ts';
+import { networkOf } from './client-address.ts';
 import type { HttpEnv } from './context.ts';
 import { allowCrossOrigin } from './cors.ts';
 import { NOT_STORED, toCall, toResponse } from './endpoint.ts';
@@ -48,10 +49,14 @@ export function createBaseApp(dependencies: BaseAppDependencies): OpenAPIHono<Ht
     dependencies.maxBodyBytes;
   const app = new OpenAPIHono<HttpEnv>();
   app.use(traceRequests(observer, log));
-  app.use(limitQuery, limitBody(findMaxBytes, dependencies.bodyBudget));
+  app.use(limitQuery, limitBody({ findMaxBytes, readNetwork, budget: dependencies.bodyBudget }));
   app.onError((error, c) => respondToError(error, styleOf(c.req.path), c));
   app.notFound((c) => respondToError(describeMissing(app, c), styleOf(c.req.path), c));
   return app;
+}
+
+function readNetwork(c: Context<HttpEnv>): string {
+  return networkOf(c.get('clientAddress') ?? '');
 }
 
 /** Among the routes, for the requests that the fast path leaves. */

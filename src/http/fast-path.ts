@@ -4,9 +4,11 @@
  * others to Hono: bodies in chunks, headers that come twice, other methods, paths in an unusual spelling.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Failure } from '../errors.ts';
 import type { Log } from '../telemetry/log.ts';
 import { type BodyBudget, type CountedBody, isCounted } from './body/body-budget.ts';
 import { checkBodyLength, FORM_MAX_BYTES } from './body/limit-body.ts';
+import { networkOf } from './client-address.ts';
 import { CORS_HEADERS } from './cors.ts';
 import { type Call, type Endpoint, type EndpointRequest, NOT_STORED, type Reply, readForm } from './endpoint.ts';
 import { createEndpointFinder, type FoundEndpoint, type MountedEndpoint } from './endpoint-path.ts';
@@ -69,7 +71,8 @@ async function answer(
   const preset: Record<string, string> = { 'X-Trace-Id': start.traceId, ...NOT_STORED };
   if (endpoint.isOpenToScripts === true) Object.assign(preset, CORS_HEADERS);
   const maxBodyBytes = endpoint.maxBodyBytes ?? dependencies.maxBodyBytes;
-  const body = createBody(exchange.incoming, dependencies.bodyBudget);
+  const open: OpenBody = (giveWay) => dependencies.bodyBudget.open(networkOf(start.clientAddress), giveWay);
+  const body = createBody(exchange.incoming, open);
   const call = createCall(exchange, { ...start, log: dependencies.log, parameter, maxBodyBytes, preset, body });
   const reply = await callEndpoint(endpoint, call, maxBodyBytes)
     .catch((error: unknown) => replyToError(error, errors, call))
@@ -126,7 +129,10 @@ interface Body {
   readonly close: () => void;
 }
 
-function createBody(incoming: IncomingMessage, budget: BodyBudget): Body {
+/** Counts the body in the budget of bodies. */
+type OpenBody = (giveWay: (refusal: Failure) => void) => CountedBody;
+
+function createBody(incoming: IncomingMessage, open: OpenBody): Body {
   let bytes: Promise<Buffer> | undefined;
   let counted: CountedBody | undefined;
   const isLarge = isCounted(incoming.headers['content-length'] ?? '0');
@@ -136,7 +142,7 @@ function createBody(incoming: IncomingMessage, budget: BodyBudget): Body {
       if (incoming.destroyed) return reject(refuseCutOff(incoming.errored));
       const chunks: Buffer[] = [];
       // What comes after the refusal is read and dropped, so that the client reads its answer.
-      if (isLarge) counted = budget.open(reject);
+      if (isLarge) counted = open(reject);
       incoming.on('data', (chunk: Buffer) => {
         if (counted === undefined) chunks.push(chunk);
         else counted.add(chunk);
@@ -157,15 +163,18 @@ function createBody(incoming: IncomingMessage, budget: BodyBudget): Body {
       return await bytes;
     },
     close: () => {
-      if (isLarge && bytes === undefined) discard(incoming, budget);
+      if (isLarge && bytes === undefined)
+        discard(
+          incoming,
+          open(() => {}),
+        );
       counted?.close();
     },
   };
 }
 
 /** Of a request that was refused before its body was read. */
-function discard(incoming: IncomingMessage, budget: BodyBudget): void {
-  const body = budget.open(() => {});
+function discard(incoming: IncomingMessage, body: CountedBody): void {
   body.close();
   incoming.on('data', (chunk: Buffer) => body.add(chunk));
 }

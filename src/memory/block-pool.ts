@@ -4,6 +4,11 @@ const MIN_BYTES = 512;
 /** Added to a power of two, so that a message of that size fits with its header. */
 const HEAD_BYTES = 64;
 
+/** The size of the block that holds this many bytes. */
+export function blockBytesFor(bytes: number): number {
+  return HEAD_BYTES + Math.max(MIN_BYTES, 2 ** Math.ceil(Math.log2(Math.max(1, bytes - HEAD_BYTES))));
+}
+
 /**
  * Blocks for the bytes of requests. A block is memory outside the heap: when 64 MB of such garbage have gathered, the whole
  * heap is marked, which stops the event loop for milliseconds. So blocks are used again.
@@ -16,7 +21,7 @@ export class BlockPool {
 
   /** A block of at least this many bytes, whose content is undefined. */
   take(bytes: number): Buffer {
-    const size = HEAD_BYTES + Math.max(MIN_BYTES, 2 ** Math.ceil(Math.log2(Math.max(1, bytes - HEAD_BYTES))));
+    const size = blockBytesFor(bytes);
     const shelf = this.#shelfOf(size);
     this.#takes += 1;
     shelf.lastTake = this.#takes;

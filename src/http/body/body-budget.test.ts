@@ -21,8 +21,8 @@ const BLOCK = 65_536 + 64;
 function openBodies(maxBlocks: number) {
   const budget = createBodyBudget({ maxBytes: maxBlocks * BLOCK });
   const gone: string[] = [];
-  const open = (name: string) => {
-    const body = budget.open(({ code }) => gone.push(`${name} ${code}`));
+  const open = (name: string, network = 'one') => {
+    const body = budget.open(network, ({ code }) => gone.push(`${name} ${code}`));
     return { ...body, add: (bytes: number) => body.add(Buffer.alloc(bytes)) };
   };
   return { gone, open };
@@ -52,6 +52,48 @@ test('a body whose sender is not known yet gives way before older ones', () => {
   assert.deepEqual(gone, ['stranger unavailable']);
   late.add(2 * BLOCK);
   assert.deepEqual(gone, ['stranger unavailable', 'known unavailable']);
+});
+
+test('a network with more than half of the room gives way to others, its strangers before its callers', () => {
+  const { gone, open } = openBodies(4);
+  const other = open('old body of another', 'other');
+  other.add(BLOCK);
+  const greedy = ['first', 'second', 'third'].map((name) => open(name));
+  greedy[1]!.giveWayFirst();
+  for (const body of greedy) body.add(BLOCK);
+  assert.deepEqual(gone, []);
+  const late = open('late stranger of another', 'other');
+  late.giveWayFirst();
+  late.add(BLOCK);
+  assert.deepEqual(gone, ['second unavailable']);
+});
+
+test('of networks with less than half of the room, strangers give way first, then the network with most', () => {
+  const { gone, open } = openBodies(4);
+  const [small, large, larger, stranger] = [
+    open('small', 'a'),
+    open('large', 'b'),
+    open('second of b', 'b'),
+    open('stranger', 'c'),
+  ];
+  stranger.giveWayFirst();
+  for (const body of [small, large, larger, stranger]) body.add(BLOCK);
+  open('late', 'd').add(1);
+  assert.deepEqual(gone, ['stranger unavailable']);
+  open('later', 'd').add(BLOCK);
+  assert.deepEqual(gone, ['stranger unavailable', 'large unavailable']);
+});
+
+test('eight bodies of 8 MiB arrive at once', () => {
+  const gone: string[] = [];
+  const budget = createBodyBudget();
+  for (let index = 0; index < 8; index++) {
+    const body = budget.open('one', () => gone.push(`body ${index}`));
+    for (let part = 0; part < 128; part++) body.add(Buffer.alloc(65_536));
+  }
+  assert.deepEqual(gone, []);
+  budget.open('one', () => {}).add(Buffer.alloc(1));
+  assert.deepEqual(gone, ['body 0']);
 });
 
 test('a body that has arrived whole keeps its room until it is closed', () => {
@@ -88,15 +130,15 @@ test('a body larger than all the room arrives while it is alone', () => {
 test('the block of a body that gave way is used again, and that of a body that arrived is not', () => {
   const noted: number[] = [];
   const budget = createBodyBudget({ maxBytes: 1, noteGarbage: (bytes) => noted.push(bytes) });
-  const whole = budget.open(() => {});
+  const whole = budget.open('one', () => {});
   whole.add(Buffer.alloc(BLOCK, 1));
   const bytes = whole.complete();
   whole.close();
-  const dropped = budget.open(() => {});
+  const dropped = budget.open('one', () => {});
   dropped.add(Buffer.alloc(BLOCK, 2));
   dropped.close();
   dropped.add(Buffer.alloc(BLOCK, 3));
-  const next = budget.open(() => {});
+  const next = budget.open('one', () => {});
   next.add(Buffer.alloc(BLOCK, 4));
   assert.ok(bytes.every((byte) => byte === 1));
   assert.ok(next.complete().every((byte) => byte === 4));

@@ -1,19 +1,22 @@
 /**
  * A budget of memory for the bodies of all requests. Bytes are counted as they arrive, not as a client announces them. When the
- * budget is used up, the unfinished body that began first is dropped: a client that sends without a pause has finished long before.
- * Those whose senders are not known yet come first, or strangers would keep out callers whose bodies take long to arrive.
+ * budget is used up, an unfinished body is dropped, in this order:
+ * 1. of a network that has more than half of the budget while others need room, so that no network keeps out the others;
+ * 2. of a sender who is not known yet, or strangers would keep out callers whose bodies take long to arrive;
+ * 3. of the network that has most.
+ * Of these, the one that began first is dropped: a client that sends without a pause has finished long before.
  *
  * Bytes are copied into blocks of a pool, and those of a dropped body are used again: under attack hundreds of megabytes a
  * second arrive, and as garbage they would take as much memory again as the budget.
  */
 import { Failure } from '../../errors.ts';
-import { BlockPool } from '../../memory/block-pool.ts';
+import { BlockPool, blockBytesFor } from '../../memory/block-pool.ts';
 import { ByteQueue } from '../../memory/byte-queue.ts';
 import type { NoteGarbage } from '../../memory/garbage.ts';
 
 export interface BodyBudget {
-  /** Counts one body from now on. `giveWay` is called at most once: then its bytes are dropped. */
-  open(giveWay: (refusal: Failure) => void): CountedBody;
+  /** Counts one body of this network from now on. `giveWay` is called at most once: then its bytes are dropped. */
+  open(network: string, giveWay: (refusal: Failure) => void): CountedBody;
 }
 
 export interface CountedBody {
@@ -27,8 +30,10 @@ export interface CountedBody {
   close(): void;
 }
 
-/** As much as 8 bodies of 10,000 rows of llm-d. */
-const MAX_BYTES = 67_108_864;
+/** 8 bodies of 8 MiB, each as much as 10,000 rows of llm-d, with the blocks that they arrive in. */
+const MAX_BYTES = 8 * blockBytesFor(8 * 1024 * 1024);
+/** The part that one network may have while others need room. */
+const NETWORK_SHARE = 0.5;
 /** Smaller bodies are not counted: one on each possible connection takes as much as 16 large ones together. */
 const SMALL_BYTES = 16 * 1024;
 
@@ -38,7 +43,7 @@ export function isCounted(contentLength: string | undefined): boolean {
 }
 
 export interface BodyBudgetOptions {
-  /** 64 MiB unless given. */
+  /** Unless given, as much as 8 bodies of 8 MiB take. */
   readonly maxBytes?: number | undefined;
   readonly noteGarbage?: NoteGarbage | undefined;
 }
@@ -49,22 +54,28 @@ export function createBodyBudget({ maxBytes = MAX_BYTES, noteGarbage }: BodyBudg
   let usedBytes = 0;
   /** The oldest first. */
   const arriving = new Set<OpenBody>();
+  const networks = createNetworks();
+
+  function count(body: OpenBody, heldBytes: number): void {
+    const change = heldBytes - body.heldBytes;
+    body.heldBytes = heldBytes;
+    body.network.heldBytes += change;
+    usedBytes += change;
+  }
 
   function drop(body: OpenBody): void {
     arriving.delete(body);
-    usedBytes -= body.heldBytes;
-    body.heldBytes = 0;
+    count(body, 0);
+    if (!body.isOpen) return;
     body.isOpen = false;
+    networks.leave(body.network);
     body.bytes.clear();
   }
 
   function makeRoom(): void {
-    if (usedBytes <= maxBytes) return;
-    const strangers = [...arriving].filter((body) => body.givesWayFirst);
-    for (const body of [...strangers, ...arriving]) {
-      if (usedBytes <= maxBytes || usedBytes === body.heldBytes) return;
-      // One that has not begun would make no room.
-      if (body.heldBytes === 0) continue;
+    while (usedBytes > maxBytes) {
+      const body = findFirstToGo(arriving, maxBytes * NETWORK_SHARE);
+      if (body === undefined || usedBytes === body.heldBytes) return;
       drop(body);
       body.giveWay(refuseFull());
     }
@@ -72,14 +83,20 @@ export function createBodyBudget({ maxBytes = MAX_BYTES, noteGarbage }: BodyBudg
 
   function keep(body: OpenBody, bytes: Uint8Array): void {
     body.bytes.push(bytes);
-    usedBytes += body.bytes.heldBytes - body.heldBytes;
-    body.heldBytes = body.bytes.heldBytes;
+    count(body, body.bytes.heldBytes);
     makeRoom();
   }
 
   return {
-    open(giveWay) {
-      const body: OpenBody = { bytes: new ByteQueue(pool), heldBytes: 0, isOpen: true, givesWayFirst: false, giveWay };
+    open(networkName, giveWay) {
+      const body: OpenBody = {
+        network: networks.enter(networkName),
+        bytes: new ByteQueue(pool),
+        heldBytes: 0,
+        isOpen: true,
+        givesWayFirst: false,
+        giveWay,
+      };
       arriving.add(body);
       return {
         add(bytes) {
@@ -99,13 +116,53 @@ export function createBodyBudget({ maxBytes = MAX_BYTES, noteGarbage }: BodyBudg
   };
 }
 
+/** The bodies of one network that are in memory. */
+interface NetworkBodies {
+  readonly name: string;
+  heldBytes: number;
+  bodies: number;
+}
+
+function createNetworks() {
+  const networks = new Map<string, NetworkBodies>();
+  return {
+    /** One more body of the network. */
+    enter(name: string): NetworkBodies {
+      const network = networks.get(name) ?? { name, heldBytes: 0, bodies: 0 };
+      networks.set(name, network);
+      network.bodies += 1;
+      return network;
+    },
+    leave(network: NetworkBodies): void {
+      network.bodies -= 1;
+      if (network.bodies === 0) networks.delete(network.name);
+    },
+  };
+}
+
 interface OpenBody {
+  readonly network: NetworkBodies;
   readonly bytes: ByteQueue;
   /** What it takes of the budget: the memory of its block, which is larger than what has arrived. */
   heldBytes: number;
   isOpen: boolean;
   givesWayFirst: boolean;
   readonly giveWay: (refusal: Failure) => void;
+}
+
+/** The oldest of those that must go first. One that has not begun would make no room. */
+function findFirstToGo(arriving: Iterable<OpenBody>, networkBytes: number): OpenBody | undefined {
+  let first: OpenBody | undefined;
+  for (const body of arriving)
+    if (body.heldBytes > 0 && (first === undefined || goesBefore(body, first, networkBytes))) first = body;
+  return first;
+}
+
+function goesBefore(body: OpenBody, other: OpenBody, networkBytes: number): boolean {
+  const [isOver, isOtherOver] = [body.network.heldBytes > networkBytes, other.network.heldBytes > networkBytes];
+  if (isOver !== isOtherOver) return isOver;
+  if (body.givesWayFirst !== other.givesWayFirst) return body.givesWayFirst;
+  return body.network.heldBytes > other.network.heldBytes;
 }
 
 function refuseFull(): Failure {

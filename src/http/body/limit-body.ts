@@ -1,4 +1,4 @@
-import type { HonoRequest, MiddlewareHandler } from 'hono';
+import type { Context, HonoRequest, MiddlewareHandler } from 'hono';
 import { Failure, isFailure } from '../../errors.ts';
 import { type BodyBudget, type CountedBody, isCounted } from './body-budget.ts';
 
@@ -18,21 +18,30 @@ export interface BodyEnv {
   };
 }
 
+export interface LimitBodyDependencies<Env extends BodyEnv> {
+  readonly findMaxBytes: (request: HonoRequest) => number;
+  /** The network of the client, which divides the budget. */
+  readonly readNetwork: (c: Context<Env>) => string;
+  readonly budget: BodyBudget;
+}
+
 /**
  * Refuses a larger body: by its declared length, or, when it comes in chunks, as soon as it is too long. A request that
  * declares neither has none. Nothing is read here, so that a handler can refuse a caller before it reads the body.
  */
-export function limitBody(
-  findMaxBytes: (request: HonoRequest) => number,
-  budget: BodyBudget,
-): MiddlewareHandler<BodyEnv> {
+export function limitBody<Env extends BodyEnv>({
+  findMaxBytes,
+  readNetwork,
+  budget,
+}: LimitBodyDependencies<Env>): MiddlewareHandler<Env> {
   return async (c, next) => {
     const { req } = c;
     const maxBytes = findMaxBytes(req);
     const length = isChunked(req) ? undefined : (req.header('content-length') ?? '0');
     checkBodyLength(length, maxBytes);
     if (!isCounted(length) || req.raw.body === null) return await next();
-    const limited = limitStream(req.raw.body, maxBytes, budget);
+    const open = (giveWay: GiveWay) => budget.open(readNetwork(c), giveWay);
+    const limited = limitStream(req.raw.body, maxBytes, open);
     const { method, headers } = req.raw;
     req.raw = new Request(req.url, { method, headers, body: limited.stream, duplex: 'half' });
     c.set('releaseBody', limited.release);
@@ -94,13 +103,19 @@ function isChunked(request: HonoRequest): boolean {
   return request.header('transfer-encoding') !== undefined;
 }
 
-function limitStream(source: ReadableStream<Uint8Array>, maxBytes: number, budget: BodyBudget) {
+type GiveWay = (reason: Failure) => void;
+
+function limitStream(
+  source: ReadableStream<Uint8Array>,
+  maxBytes: number,
+  openBody: (giveWay: GiveWay) => CountedBody,
+) {
   const reader = source.getReader();
   let controller!: ReadableStreamDefaultController<Uint8Array>;
   let refusal: Failure | undefined;
   let size = 0;
   let limit = maxBytes;
-  const body = budget.open(refuse);
+  const body = openBody(refuse);
 
   /** Only the first reason is reported to the client. */
   function refuse(reason: Failure): void {

@@ -162,8 +162,8 @@ function watchBodies(bodies: BodyBudget, count: number) {
   const { promise: arrived, resolve } = Promise.withResolvers<void>();
   let complete = 0;
   const budget: BodyBudget = {
-    open: (giveWay) => {
-      const body = bodies.open((refusal) => {
+    open: (network, giveWay) => {
+      const body = bodies.open(network, (refusal) => {
         giveWay(refusal);
         resolve();
       });
