@@ -1,11 +1,24 @@
 /** Bearer tokens: RFC 6750. */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { callApi, postForm, request } from '../../../test/support/authorization-server.ts';
 import { type Case, checkConformance, prepareTokens } from '../../../test/support/conformance.ts';
 import { createSecret } from '../accounts/secret-text.ts';
 import { createPersonalToken, revokePersonalToken } from './personal-token.ts';
 
 const USER = '/api/v5/user';
+
+/** The answer to a request whose body, in chunks, does not come. */
+async function postHead(url: string, path: string, token: string, type: string): Promise<string> {
+  const { hostname, port } = new URL(url);
+  const socket = connect(Number(port), hostname);
+  const head = [`POST ${path} HTTP/1.1`, 'Host: x', `Authorization: Bearer ${token}`, `Content-Type: ${type}`];
+  socket.write([...head, 'Transfer-Encoding: chunked', '', ''].join('\r\n'));
+  const [answer] = (await once(socket, 'data')) as [Buffer];
+  socket.destroy();
+  return String(answer);
+}
 
 const cases: Case[] = [
   [
@@ -75,6 +88,18 @@ const cases: Case[] = [
       assert.equal(answer.status, 403);
       assert.match(answer.headers.get('www-authenticate') ?? '', /error="insufficient_scope", scope="all_user"/);
       assert.equal(answer.json.error_code_name, 'FORBIDDEN');
+    },
+  ],
+  [
+    'B05 a body in chunks is not read for a token that may not do this, nor one of a type without fields',
+    async (bench) => {
+      const { server } = bench;
+      const [narrow, wide] = await Promise.all([prepareTokens(bench, 'all_hook'), prepareTokens(bench)]);
+      const path = `${USER}/access_tokens`;
+      const forScope = await postHead(server.url, path, narrow.tokens.access_token, 'application/json');
+      assert.match(forScope, /^HTTP\/1\.1 403 [\s\S]*error="insufficient_scope"/);
+      const forKind = await postHead(server.url, path, wide.tokens.access_token, 'application/octet-stream');
+      assert.match(forKind, /^HTTP\/1\.1 403 [\s\S]*this takes a personal access token/);
     },
   ],
   [

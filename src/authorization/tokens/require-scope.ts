@@ -37,25 +37,35 @@ export const requirePersonalToken = createMiddleware<IdentityEnv>(async (c, next
 
 /** Who calls, when the token has this scope; throws what RFC 6750 §3.1 says when it has not. */
 export async function identifyFor(scope: string, call: Call, verifyToken: VerifyToken): Promise<Identity> {
-  const identity = await identify(call, verifyToken);
-  if (!permits(identity, scope)) throw refuseScope(scope);
-  return identity;
+  return await identifyAnd(call, verifyToken, (identity) => {
+    if (!permits(identity, scope)) throw refuseScope(scope);
+  });
 }
 
 /** Returns the caller; throws the error of RFC 6750 §3.1 when the caller is unknown. */
 export async function identify(call: Call, verifyToken: VerifyToken): Promise<Identity> {
+  return await identifyAnd(call, verifyToken, () => {});
+}
+
+/** `check` throws for a caller who may not do this: it is called before more than fields of the body are read. */
+async function identifyAnd(
+  call: Call,
+  verifyToken: VerifyToken,
+  check: (identity: Identity) => void,
+): Promise<Identity> {
   // For a cache that keeps what it must not: an answer to one token is not the answer to another, or to none.
   call.setHeader('Vary', 'Authorization, Private-Token');
   const token = readHeadToken(call);
   // A stranger's body is not read: only where the head has no token, the body may have it.
   const known = token === undefined ? undefined : await verifySent(token, verifyToken);
-  // The handler may take more than fields, and the search would refuse it when its length is not known.
-  if (known !== undefined && call.header('transfer-encoding') !== undefined) await call.bytes();
-  const inBody = await readBodyToken(call);
+  if (known !== undefined) check(known);
+  const inBody = await readBodyToken(call, known);
   if (token !== undefined && inBody !== undefined && inBody !== token) throw refuseTwoTokens();
   if (known !== undefined) return known;
   if (inBody === undefined) throw refuseAnonymous();
-  return await verifySent(inBody, verifyToken);
+  const identity = await verifySent(inBody, verifyToken);
+  check(identity);
+  return identity;
 }
 
 async function verifySent(token: string, verifyToken: VerifyToken): Promise<Identity> {
@@ -78,9 +88,11 @@ function readAuthorization(header: string | undefined): string | undefined {
   return match?.[1];
 }
 
-async function readBodyToken(call: Call): Promise<string | undefined> {
+async function readBodyToken(call: Call, known: Identity | undefined): Promise<string | undefined> {
   if (call.method === 'GET' || call.method === 'HEAD') return undefined;
   if (!mayHoldFields(call.header('content-type') ?? '')) return undefined;
+  // The handler may take more than fields, and the search would refuse it when its length is not known.
+  if (known !== undefined && call.header('transfer-encoding') !== undefined) await call.bytes();
   try {
     const { access_token: token } = await readBodyFields(call);
     return typeof token === 'string' && token !== '' ? token : undefined;
