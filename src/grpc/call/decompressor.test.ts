@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
-import { type CompressedMessage, Decompressor, type MessageOwner } from './decompressor.ts';
+import type { MessageOwner } from './decompression-turns.ts';
+import { type CompressedMessage, Decompressor } from './decompressor.ts';
 
 const MEBIBYTE = 1_048_576;
 const compress = (bytes: number): CompressedMessage => ({
@@ -94,4 +95,43 @@ test('decompress() gives each network its turn, however many connections another
   }
   await Promise.all(all);
   assert.ok(answered.indexOf('other') < 5, String(answered.indexOf('other')));
+});
+
+/** How many connections are looked at for one more message while so many connections wait. */
+function countLooks(waiting: number): number {
+  let looks = 0;
+  const network = {};
+  const open = (): MessageOwner => ({
+    get network() {
+      looks += 1;
+      return network;
+    },
+  });
+  const decompressor = new Decompressor(() => 0);
+  const message = { ...compress(MEBIBYTE), encoding: 'gzip' };
+  const begin = () => {
+    const pending = decompressor.decompress(open(), message);
+    pending.result.catch(() => {});
+    return () => pending.cancel();
+  };
+  const cancels = Array.from({ length: waiting }, begin);
+  const before = looks;
+  cancels.push(begin());
+  for (const cancel of cancels.slice(-10)) cancel();
+  return looks - before;
+}
+
+test('decompress() looks at as many connections when 10,000 wait as when 100 do', () => {
+  assert.equal(countLooks(10_000), countLooks(100));
+});
+
+test('decompress() begins the next message of a connection whose first one was cancelled', async () => {
+  const decompressor = new Decompressor(() => 0);
+  const owner = openConnection();
+  const large = decompressor.decompress(openConnection(), compress(4 * MEBIBYTE));
+  const [first, second] = [4 * MEBIBYTE, 100].map((bytes) => decompressor.decompress(owner, compress(bytes)));
+  first!.cancel();
+  await assert.rejects(first!.result, /The call has ended/);
+  assert.equal((await second!.result).length, 100);
+  await large.result;
 });

@@ -1,9 +1,14 @@
 import { promisify } from 'node:util';
 import { gunzip, inflate } from 'node:zlib';
 import type { NoteGarbage } from '../../memory/garbage.ts';
+import { type Linked, LinkedQueue } from '../budget/linked-queue.ts';
+import { DecompressionTurns, type MessageOwner } from './decompression-turns.ts';
 import { StatusError } from './status.ts';
 
-/** At a time: each takes a thread of the pool that SQLite and the file system use too, and memory for its result. */
+/**
+ * At a time: each takes a thread of the pool that SQLite and the file system use too, and memory for its result. Of them one may be
+ * large: two would take a core each for milliseconds.
+ */
 const MAX_RUNNING = 2;
 /**
  * Results larger than this are paced: they are memory outside the heap, dead after their call, and when 64 MB of it have
@@ -38,13 +43,7 @@ export interface PendingDecompression {
   cancel(): void;
 }
 
-/** A connection. What the connections of one network wait for must not delay another network: connections cost nothing. */
-export interface MessageOwner {
-  readonly network: object;
-}
-
-interface Job {
-  readonly owner: MessageOwner;
+interface Job extends Linked<Job> {
   readonly message: CompressedMessage;
   readonly decode: Decode;
   readonly resolve: (bytes: Buffer) => void;
@@ -52,18 +51,24 @@ interface Job {
   isCancelled: boolean;
 }
 
-type JobsByOwner = Map<MessageOwner, Job[]>;
+/** The messages of one connection that wait, and the one that is expanded: that one is the first. */
+interface OwnerJobs extends Linked<OwnerJobs> {
+  readonly owner: MessageOwner;
+  readonly jobs: LinkedQueue<Job>;
+  /** Where the connection waits; undefined while one of its messages is expanded. */
+  turns: DecompressionTurns<OwnerJobs> | undefined;
+}
 
-/**
- * Decompresses messages, few at a time: one of each connection. The networks have turns, and in each network its
- * connections.
- */
+/** Decompresses messages, few at a time: one of each connection, and one that is large. */
 export class Decompressor {
   readonly #monotonicMs: () => number;
   readonly #noteGarbage: NoteGarbage;
-  /** By network. The first one is the next, of networks and of the connections in each. */
-  readonly #waiting = new Map<object, JobsByOwner>();
-  readonly #busy = new Set<MessageOwner>();
+  readonly #owners = new Map<MessageOwner, OwnerJobs>();
+  /** Connections whose next message is likely small, and the others. */
+  readonly #small = new DecompressionTurns<OwnerJobs>();
+  readonly #large = new DecompressionTurns<OwnerJobs>();
+  #running = 0;
+  #isLargeRunning = false;
   /** The length of the last result of each connection. */
   readonly #lastBytes = new WeakMap<MessageOwner, number>();
   /** When the next large result may be begun. */
@@ -79,78 +84,98 @@ export class Decompressor {
   decompress(owner: MessageOwner, message: CompressedMessage): PendingDecompression {
     const decode = findDecode(message.encoding);
     const { promise: result, resolve, reject } = Promise.withResolvers<Buffer>();
-    const job = { owner, message, decode, resolve, reject, isCancelled: false };
-    this.#jobsOf(owner).push(job);
+    const job: Job = { message, decode, resolve, reject, isCancelled: false, previous: undefined, next: undefined };
+    const waiting = this.#waitingOf(owner);
+    waiting.jobs.add(job);
+    if (waiting.jobs.first === job) this.#wait(waiting);
     this.#startNext();
-    return { result, cancel: () => this.#cancel(job) };
+    return { result, cancel: () => this.#cancel(waiting, job) };
   }
 
-  /** The jobs of a connection that wait. They must not stay empty. */
-  #jobsOf(owner: MessageOwner): Job[] {
-    const owners = getOrAdd(this.#waiting, owner.network, () => new Map());
-    return getOrAdd(owners, owner, () => []);
+  #waitingOf(owner: MessageOwner): OwnerJobs {
+    let waiting = this.#owners.get(owner);
+    if (waiting === undefined) {
+      waiting = { owner, jobs: new LinkedQueue(), turns: undefined, previous: undefined, next: undefined };
+      this.#owners.set(owner, waiting);
+    }
+    return waiting;
   }
 
-  #cancel(job: Job): void {
-    const { owner, reject } = job;
+  /** Its first message waits, or there is none. */
+  #wait(waiting: OwnerJobs): void {
+    waiting.turns?.delete(waiting);
+    const { first } = waiting.jobs;
+    if (first === undefined) {
+      waiting.turns = undefined;
+      this.#owners.delete(waiting.owner);
+      return;
+    }
+    const expected = this.#lastBytes.get(waiting.owner) ?? MAX_EXPANSION * first.message.bytes.length;
+    waiting.turns = expected > LARGE_BYTES ? this.#large : this.#small;
+    waiting.turns.add(waiting);
+  }
+
+  #cancel(waiting: OwnerJobs, job: Job): void {
     job.isCancelled = true;
-    const owners = this.#waiting.get(owner.network);
-    const jobs = owners?.get(owner);
-    const index = jobs?.indexOf(job) ?? -1;
-    if (owners === undefined || jobs === undefined || index === -1) return;
-    jobs.splice(index, 1);
-    if (jobs.length === 0) owners.delete(owner);
-    if (owners.size === 0) this.#waiting.delete(owner.network);
-    reject(endedError());
+    const wasFirst = waiting.jobs.first === job;
+    if ((wasFirst && waiting.turns === undefined) || !waiting.jobs.delete(job)) return;
+    if (wasFirst) this.#wait(waiting);
+    job.reject(endedError());
   }
 
   #startNext(): void {
-    for (const [network, owners] of this.#waiting) {
-      if (this.#busy.size >= MAX_RUNNING) return;
-      const owner = this.#findReady(owners);
-      if (owner === undefined) continue;
-      const job = takeTurn(owners, owner);
-      this.#waiting.delete(network);
-      if (owners.size > 0) this.#waiting.set(network, owners);
-      void this.#run(job);
+    while (this.#running < MAX_RUNNING) {
+      const isLarge = this.#mayStartLarge;
+      const waiting = isLarge ? this.#large.take() : this.#small.take();
+      if (waiting === undefined) return;
+      waiting.turns = undefined;
+      void this.#run(waiting, isLarge);
     }
   }
 
-  #findReady(owners: JobsByOwner): MessageOwner | undefined {
-    for (const [owner, jobs] of owners) if (!this.#busy.has(owner) && !this.#mustWait(owner, jobs)) return owner;
-    return undefined;
+  /** Looks again later, when a large message has to wait for its time. */
+  get #mayStartLarge(): boolean {
+    if (this.#large.isEmpty || this.#isLargeRunning) return false;
+    const leftMs = this.#largeFromMs - this.#monotonicMs();
+    if (leftMs > 0) this.#startLater(leftMs);
+    return leftMs <= 0;
   }
 
-  /** While large messages have to wait, one that should be small is expanded only as far as that is true. */
-  async #run(job: Job): Promise<void> {
-    const { owner, message } = job;
-    const { maxBytes } = message;
-    const limit = this.#leftMs > 0 ? Math.min(LARGE_BYTES, maxBytes) : maxBytes;
-    this.#busy.add(owner);
+  async #run(waiting: OwnerJobs, isLarge: boolean): Promise<void> {
+    const job = waiting.jobs.first!;
+    this.#running += 1;
+    if (isLarge) this.#isLargeRunning = true;
+    const isDone = await this.#expand(waiting.owner, job, isLarge);
+    this.#running -= 1;
+    if (isLarge) this.#isLargeRunning = false;
+    if (isDone) waiting.jobs.delete(job);
+    this.#wait(waiting);
+    this.#startNext();
+  }
+
+  /**
+   * A message that should be small is expanded only as far as that is true: otherwise a connection that sent a small one first
+   * would pass all others with a large one. Returns false when it has to wait for its turn as a large one.
+   */
+  async #expand(owner: MessageOwner, job: Job, isLarge: boolean): Promise<boolean> {
+    const { bytes: compressed, maxBytes } = job.message;
+    const limit = isLarge ? maxBytes : Math.min(LARGE_BYTES, maxBytes);
     try {
       const bytes = await runDecode(job, limit);
       this.#note(owner, bytes.length);
       job.resolve(bytes);
     } catch (error) {
       const isTooLarge = (error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE';
-      if (isTooLarge && limit < maxBytes) this.#runAgain(job);
-      else {
-        // How much was expanded before the failure is not known. So the most that these bytes can expand to counts.
-        this.#note(owner, Math.min(limit, MAX_EXPANSION * message.bytes.length));
-        job.reject(isTooLarge ? tooLargeError(maxBytes) : invalidError());
+      if (isTooLarge && limit < maxBytes && !job.isCancelled) {
+        this.#noteGarbage(2 * LARGE_BYTES);
+        this.#lastBytes.set(owner, LARGE_BYTES + 1);
+        return false;
       }
+      // How much was expanded before the failure is not known. So the most that these bytes can expand to counts.
+      this.#note(owner, Math.min(limit, MAX_EXPANSION * compressed.length));
+      job.reject(isTooLarge ? tooLargeError(maxBytes) : invalidError());
     }
-    this.#busy.delete(owner);
-    this.#startNext();
-  }
-
-  /** It is large, and waits for its turn. */
-  #runAgain(job: Job): void {
-    const { owner, reject, isCancelled } = job;
-    this.#noteGarbage(2 * LARGE_BYTES);
-    this.#lastBytes.set(owner, LARGE_BYTES + 1);
-    if (isCancelled) reject(endedError());
-    else this.#jobsOf(owner).unshift(job);
+    return true;
   }
 
   #note(owner: MessageOwner, bytes: number): void {
@@ -161,19 +186,6 @@ export class Decompressor {
       this.#largeFromMs = Math.max(this.#largeFromMs, this.#monotonicMs()) + bytes / LARGE_BYTES_PER_MS;
   }
 
-  /** How long large messages have to wait. */
-  get #leftMs(): number {
-    return this.#largeFromMs - this.#monotonicMs();
-  }
-
-  #mustWait(owner: MessageOwner, [first]: readonly Job[]): boolean {
-    const expected = this.#lastBytes.get(owner) ?? MAX_EXPANSION * (first?.message.bytes.length ?? 0);
-    const leftMs = this.#leftMs;
-    if (expected <= LARGE_BYTES || leftMs <= 0) return false;
-    this.#startLater(leftMs);
-    return true;
-  }
-
   #startLater(ms: number): void {
     if (this.#timer !== undefined) return;
     this.#timer = setTimeout(() => {
@@ -181,21 +193,6 @@ export class Decompressor {
       this.#startNext();
     }, Math.ceil(ms)).unref();
   }
-}
-
-function getOrAdd<K, V>(map: Map<K, V>, key: K, create: () => V): V {
-  const value = map.get(key) ?? create();
-  map.set(key, value);
-  return value;
-}
-
-/** The first job of the connection, whose next one comes after those of all others of its network. */
-function takeTurn(owners: JobsByOwner, owner: MessageOwner): Job {
-  const jobs = owners.get(owner)!;
-  const job = jobs.shift()!;
-  owners.delete(owner);
-  if (jobs.length > 0) owners.set(owner, jobs);
-  return job;
 }
 
 function findDecode(encoding: string): Decode {

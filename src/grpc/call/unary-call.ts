@@ -101,22 +101,22 @@ export class UnaryCall extends BaseCall {
     try {
       const answer = this.#method.handle(message, this);
       if (answer instanceof Uint8Array) this.#send(answer);
-      else this.#sendLater(answer, message.buffer.byteLength);
+      else this.#sendLater(answer, message.buffer);
     } catch (error) {
       this.fail(error);
     }
   }
 
   /** The method may look at its request until it has answered, so all that the request keeps alive is counted. */
-  #sendLater(answer: Promise<Uint8Array>, bytes: number): void {
+  #sendLater(answer: Promise<Uint8Array>, memory: ArrayBufferLike): void {
     const { callQueue, running } = this.dependencies.stream.connection.memory;
     this.startDeadline();
     this.#isRunning = true;
-    running.take(bytes);
+    const release = running.hold(memory);
     const settle = (): void => {
       this.#isRunning = false;
       this.recycleMessage();
-      running.give(bytes);
+      release();
       callQueue.resume();
       if (this.isEnded) this.dropRequest();
     };

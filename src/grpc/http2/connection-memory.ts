@@ -10,6 +10,7 @@ import type {
   ReservationRequest,
 } from '../budget/large-messages.ts';
 import type { MemoryAccount, MemoryBudget } from '../budget/memory-budget.ts';
+import { SharedMemory } from '../budget/shared-memory.ts';
 import type { Share } from '../budget/turns.ts';
 import { ReceiveWindow } from './receive-window.ts';
 import type { Http2Stream } from './stream.ts';
@@ -40,7 +41,7 @@ export class ConnectionMemory {
   /** Answers that wait for a window. */
   readonly #answers: MemoryAccount;
   /** Requests that a method works on. */
-  readonly running: MemoryAccount;
+  readonly running: SharedMemory;
   /** Calls that outlive the read that they came with. */
   readonly #openCalls: MemoryAccount;
   readonly callQueue: CallQueue;
@@ -59,7 +60,7 @@ export class ConnectionMemory {
     const owner = { network, shed };
     this.requests = budget.createAccount(owner);
     this.#answers = budget.createAccount(owner);
-    this.running = budget.createAccount();
+    this.running = new SharedMemory(budget.createAccount());
     this.#openCalls = budget.createAccount(owner);
     const readBytes = (): number => this.#answers.bytes + this.running.bytes;
     this.callQueue = new CallQueue({ readBytes, share });
