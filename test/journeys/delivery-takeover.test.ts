@@ -1,6 +1,6 @@
 /**
- * Two processes of the service share the deliveries of one PostgreSQL. One is killed; the other takes what it had once its
- * leases have run out, and sends nothing again but what the dead one had under way.
+ * Two processes of the service share the deliveries of one PostgreSQL. One is killed, or does not run for a while; the other takes
+ * what it had once its leases have run out, and sends nothing again but what the first one had under way.
  */
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
@@ -30,6 +30,22 @@ const workerOfSql = statement<{ hook_id: number; owner: string }>(
 const pendingSql = statement<{ uuid: string }>(
   'test-pending-uuids',
   `SELECT c.uuid FROM deliveries d JOIN delivery_contents c ON c.delivery_id = d.id WHERE d.state = 'pending'`,
+);
+
+interface ResultRow {
+  readonly id: number;
+  readonly state: string;
+  readonly status: number;
+  readonly due_at_ms: number;
+  readonly attempts: number;
+  readonly logged: number;
+}
+
+const resultsSql = statement<ResultRow>(
+  'test-results',
+  `SELECT d.id, d.state, d.status, d.attempts, d.due_at_ms,
+     (SELECT COUNT(*) FROM delivery_attempts a WHERE a.delivery_id = d.id) AS logged
+   FROM deliveries d ORDER BY d.id`,
 );
 
 async function waitForShares(store: Store, owners: number): Promise<void> {
@@ -64,10 +80,15 @@ async function waitUntilNothingPends(store: Store): Promise<void> {
   await waitUntil(async () => (await store.read(pendingSql)).length === 0);
 }
 
-test('a worker that is killed is followed by the other, which repeats only what was under way', {
-  skip: findReasonToSkip('postgres'),
-}, async (t) => {
-  await using undo = new AsyncDisposableStack();
+interface Scene {
+  readonly store: Store;
+  readonly receivers: readonly Receiver[];
+  readonly victim: Program;
+  readonly survivor: Program;
+}
+
+/** Both programs are in the middle of many deliveries. */
+async function openScene(undo: AsyncDisposableStack): Promise<Scene> {
   const place = await createStorePlace('postgres');
   undo.defer(() => rmSync(place.dataDir, { recursive: true, force: true }));
   const store = undo.use(await openTestStore(place));
@@ -88,16 +109,70 @@ test('a worker that is killed is followed by the other, which repeats only what 
   await waitForShares(store, 2);
   await enqueueAll(store, receivers);
   await waitUntilBothDeliver(store, receivers);
-  await victim.kill();
+  return { store, receivers, victim, survivor };
+}
+
+/** What the outcome of a delivery consists of. */
+const toResult = ({ id, state, status, due_at_ms }: ResultRow) => ({ id, state, status, due_at_ms });
+
+async function listUnsettled(store: Store): Promise<ReadonlySet<string>> {
   const unsettled = new Set((await store.read(pendingSql)).map(({ uuid }) => uuid));
-  assert.ok(unsettled.size > 0, 'it was killed in the middle');
-  await waitUntilNothingPends(store);
-  assert.equal(await survivor.stop(), 0);
+  assert.ok(unsettled.size > 0, 'it was interrupted in the middle');
+  return unsettled;
+}
+
+/** Returns what was sent twice. */
+function checkSent(
+  receivers: readonly Receiver[],
+  unsettled: ReadonlySet<string>,
+  deliveries = DELIVERIES,
+): readonly string[] {
   const sent = uuidsOf(receivers);
-  assert.equal(new Set(sent).size, DELIVERIES, 'none is lost');
+  assert.equal(new Set(sent).size, deliveries, 'none is lost');
   const repeated = sent.filter((uuid, index) => sent.indexOf(uuid) !== index);
-  t.diagnostic(`${repeated.length} of ${DELIVERIES} were sent twice`);
   assert.ok(repeated.length <= MAX_UNDER_WAY);
   for (const uuid of repeated) assert.ok(unsettled.has(uuid), `${uuid} was settled, and sent again`);
   assert.equal(new Set(repeated).size, repeated.length, 'none came three times');
+  return repeated;
+}
+
+test('a worker that is killed is followed by the other, which repeats only what was under way', {
+  skip: findReasonToSkip('postgres'),
+}, async (t) => {
+  await using undo = new AsyncDisposableStack();
+  const { store, receivers, victim, survivor } = await openScene(undo);
+  await victim.kill();
+  const unsettled = await listUnsettled(store);
+  await waitUntilNothingPends(store);
+  assert.equal(await survivor.stop(), 0);
+  t.diagnostic(`${checkSent(receivers, unsettled).length} of ${DELIVERIES} were sent twice`);
+});
+
+test('a worker that does not run for longer than its leases sends nothing again when it goes on, and changes no result', {
+  skip: findReasonToSkip('postgres'),
+}, async (t) => {
+  await using undo = new AsyncDisposableStack();
+  const { store, receivers, victim, survivor } = await openScene(undo);
+  process.kill(victim.pid, 'SIGSTOP');
+  const unsettled = await listUnsettled(store);
+  await waitUntilNothingPends(store);
+  const before = await store.read(resultsSql);
+  process.kill(victim.pid, 'SIGCONT');
+  // It has renewed its leases and stored its late results.
+  await waitForShares(store, 2);
+  const next = await enqueueTestDelivery(store, { hookId: 1, url: receivers[0]!.url, ownerId: 'owner-0' });
+  await receivers[0]!.waitFor(DELIVERIES_EACH + 1);
+  await waitUntilNothingPends(store);
+  assert.deepEqual([await victim.stop(), await survivor.stop()], [0, 0]);
+  const after = await store.read(resultsSql);
+  assert.deepEqual(
+    after.filter(({ id }) => id !== next).map(toResult),
+    before.map(toResult),
+    'late results change none',
+  );
+  assert.deepEqual(after.find(({ id }) => id === next)?.state, 'succeeded');
+  for (const { id, attempts, logged } of after) assert.equal(attempts, logged, `attempts of ${id}`);
+  const attempts = after.reduce((sum, row) => sum + row.attempts, 0);
+  assert.ok(attempts >= uuidsOf(receivers).length, 'each request that came is in the log');
+  t.diagnostic(`${checkSent(receivers, unsettled, DELIVERIES + 1).length} of ${DELIVERIES} were sent twice`);
 });

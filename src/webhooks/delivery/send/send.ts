@@ -78,7 +78,7 @@ async function send(dependencies: SendDependencies, request: SendRequest): Promi
   const elapsed = () => monotonicMs() - startMs;
   const progress = createProgress();
   const deadline = new AbortController();
-  const timer = setTimeout(() => deadline.abort(new DeadlinePassed()), request.deadlineMs ?? ATTEMPT_DEADLINE_MS);
+  const endTimer = startTimer(() => deadline.abort(new DeadlinePassed()), request.deadlineMs ?? ATTEMPT_DEADLINE_MS);
   try {
     const vetting = await raceDeadline(guard.vet(request.url), deadline.signal);
     progress.dns = elapsed();
@@ -90,8 +90,23 @@ async function send(dependencies: SendDependencies, request: SendRequest): Promi
     if (progress.connection !== undefined) pool.discard(progress.connection);
     return reportError(error, progress, { totalMs: elapsed(), nowMs: nowMs() });
   } finally {
-    clearTimeout(timer);
+    endTimer();
   }
+}
+
+/**
+ * Calls `onEnd` once the event loop has read what had arrived by the end of the time: a process that did not run for a while
+ * finds its timers over and the responses of receivers in its sockets, and the timers are called first.
+ */
+function startTimer(onEnd: () => void, timeMs: number): () => void {
+  let reading: NodeJS.Immediate | undefined;
+  const timer = setTimeout(() => {
+    reading = setImmediate(onEnd);
+  }, timeMs);
+  return () => {
+    clearTimeout(timer);
+    clearImmediate(reading);
+  };
 }
 
 interface EndOfAttempt {
