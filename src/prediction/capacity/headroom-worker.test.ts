@@ -63,6 +63,12 @@ forEachEngine('a faster server has room for more, by its own numbers or by the n
     ['10.0.0.0'],
     'a report of two minutes ago says nothing of now',
   );
+  world.moveMs(-240_000);
+  assert.deepEqual(
+    Object.keys(await readSeries(metrics, 'trivet_prediction_headroom_requests')),
+    ['10.0.0.0'],
+    'nor does one that is dated two minutes ahead',
+  );
 });
 
 forEachEngine('a server that never met two requests has room for more than it had', async (store) => {

@@ -41,8 +41,12 @@ export interface HeadroomWorker extends Worker {
 const REST_MS = 60_000;
 const SAMPLES = 5000;
 const MAX_LABELS = 1024;
-/** An older report says nothing about the load now. */
-export const MAX_REPORT_AGE_MS = 60_000;
+const MAX_REPORT_AGE_MS = 60_000;
+
+/** An older report says nothing about the load now, nor does one that is dated ahead by a wrong clock. */
+export function isFreshReport(atMs: number, nowMs: number): boolean {
+  return Math.abs(nowMs - atMs) <= MAX_REPORT_AGE_MS;
+}
 
 interface ServerHeadroom {
   readonly targetModel: string;
@@ -57,7 +61,7 @@ export function createHeadroomWorker(dependencies: HeadroomDependencies): Headro
   let known: readonly ServerHeadroom[] = [];
 
   function readUnderWay({ server, reported }: ServerHeadroom): number | undefined {
-    const isFresh = world.nowMs() - reported.atMs <= MAX_REPORT_AGE_MS;
+    const isFresh = isFreshReport(reported.atMs, world.nowMs());
     return dependencies.readUnderWay(server) ?? (isFresh ? reported.underWay : undefined);
   }
 

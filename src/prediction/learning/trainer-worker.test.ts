@@ -15,6 +15,7 @@ import { createTrainer } from './trainer-worker.ts';
 
 /** How long a training takes by the clock of the test. */
 const TRAINING_MS = 1000;
+const DAY_MS = 86_400_000;
 
 /** A round looks at 1,024 models by name, and the one that is due is behind all of them. */
 async function startCrowdedTrainer(store: Store, place: StorePlace) {
@@ -46,6 +47,25 @@ forEachEngine(
     assert.equal(await trained(), false);
     await trainer.runRound();
     assert.equal(await trained(), true);
+    await trainer.stop();
+  },
+);
+
+forEachEngine(
+  'a training that a clock a day ahead has dated does not hold up the next one',
+  async (store, { place }) => {
+    const { sink, world, metrics } = openSink(store);
+    const options = { refitRows: 200, refitSeconds: 3600, log: createLog('silent'), onTrained: async () => {} };
+    const trainer = createTrainer({ store, place, world, metrics, ...options });
+    const report = () => sink.report(reportRows(observePool({ rows: 60 })));
+    world.moveMs(DAY_MS);
+    await report();
+    await trainer.runRound();
+    assert.deepEqual((await listFreshSamples(store)).fresh, []);
+    world.moveMs(-DAY_MS);
+    await report();
+    await trainer.runRound();
+    assert.deepEqual((await listFreshSamples(store)).fresh, []);
     await trainer.stop();
   },
 );

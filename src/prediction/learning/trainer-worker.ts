@@ -116,7 +116,8 @@ function createTrainingSchedule({ world, refitRows, refitSeconds }: TrainerDepen
       if (count < MIN_FRESH_ROWS) return false;
       if (lastTrainingMs === undefined || count >= refitRows) return true;
       if (requested.has(targetModel) && world.monotonicMs() >= (restsUntilMs.get(targetModel) ?? 0)) return true;
-      return world.nowMs() - lastTrainingMs >= refitSeconds * 1000;
+      // In both directions: a training dated ahead was made while the clock was wrong.
+      return Math.abs(world.nowMs() - lastTrainingMs) >= refitSeconds * 1000;
     },
     /** Runs a training; further requests for the model then wait for a multiple of its duration. */
     async run(targetModel: string, train: () => Promise<void>): Promise<void> {

@@ -200,6 +200,9 @@ forEachEngine('incomplete requests are read once on the way to complete ones', a
   ranges.length = 0;
   await sweep(endMs + 11 * MINUTE_MS, SWEEP_AT_ONCE);
   assert.deepEqual(ranges, [[endMs, endMs + MINUTE_MS, 32]]);
+  ranges.length = 0;
+  await sweep(endMs + 5 * MINUTE_MS, SWEEP_AT_ONCE);
+  assert.equal(ranges[0]?.[0], 0, 'all are read again after a clock was ahead');
 });
 
 function predictOne(predictor: SwappablePredictor, of: typeof input): number {

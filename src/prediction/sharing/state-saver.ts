@@ -1,5 +1,6 @@
 /** Saves the agreed state for a restart, and deletes the rows of the log that it makes unnecessary. */
 import type { Store } from '../../database/store.ts';
+import { MAX_SKEW_MS } from '../../steady-clock.ts';
 import type { World } from '../../world.ts';
 import { listSavedStates, saveLiveStates } from './live-state-store.ts';
 import type { SharedLearning } from './shared-learning.ts';
@@ -36,7 +37,10 @@ export function createStateSaver(
     const nowMs = world.nowMs();
     savedMs = world.monotonicMs();
     const saved = await listSavedStates(store);
-    const late = [...changed].filter((name) => (saved.get(name)?.savedAtMs ?? 0) <= nowMs - youngerMs);
+    const isLate = (savedAtMs: number): boolean =>
+      // One that was saved ahead of now was saved while the clock was wrong.
+      savedAtMs <= nowMs - youngerMs || savedAtMs > nowMs + MAX_SKEW_MS;
+    const late = [...changed].filter((name) => isLate(saved.get(name)?.savedAtMs ?? 0));
     for (let start = 0; start < late.length; start += STATES_AT_ONCE) {
       const names = late.slice(start, start + STATES_AT_ONCE);
       await saveLiveStates(store, learning.save(names), nowMs);
