@@ -1,6 +1,7 @@
 /**
- * The last notice about each cause. A mail is queued in the transaction of its record, so one process sends it. An event is
- * published before its record, perhaps by several processes: its idempotency key makes these one event.
+ * The last notice about each cause, and when each state of it was last sent. A mail is queued in the transaction of its record,
+ * so one process sends it. An event is published before its record, perhaps by several processes: its idempotency key makes
+ * these one event.
  */
 import {
   type BoundStatement,
@@ -16,21 +17,30 @@ export type ChannelName = 'mail' | 'events';
 
 interface Statements {
   readonly record: Statement<{ cause: string }>;
+  readonly recordTime: Statement;
   readonly listOpen: Statement<{ cause: string }>;
   readonly forgetFine: Statement;
+  readonly forgetTimes: Statement;
   readonly close: Statement;
   readonly last: Statement<{ state: string; sent_at_ms: number }>;
+  readonly lastTime: Statement<{ sent_at_ms: number }>;
 }
 
-function createStatements(table: string): Statements {
+function createStatements(table: string, times: string): Statements {
   return {
-    // Of two processes, the second waits for the row and then finds the state recorded. A recorded time in the future was
-    // written by a wrong clock, and does not count.
+    // Of two processes, the second waits for the row and then finds the state recorded. Each state has an hour of its own: the end
+    // of a trouble does not wait for the hour of its beginning. A time in the future was written by a wrong clock.
     record: statement(
       `record-${table}`,
       `INSERT INTO ${table} (cause, state, sent_at_ms) VALUES ($1, $2, $3)
        ON CONFLICT (cause) DO UPDATE SET state = excluded.state, sent_at_ms = excluded.sent_at_ms
-       WHERE ${table}.state <> excluded.state AND (${table}.sent_at_ms <= $4 OR ${table}.sent_at_ms > $3) RETURNING cause`,
+       WHERE ${table}.state <> excluded.state AND NOT EXISTS
+         (SELECT 1 FROM ${times} WHERE cause = $1 AND state = $2 AND sent_at_ms > $4 AND sent_at_ms <= $3) RETURNING cause`,
+    ),
+    recordTime: statement(
+      `record-${times}`,
+      `INSERT INTO ${times} (cause, state, sent_at_ms) VALUES ($1, $2, $3)
+       ON CONFLICT (cause, state) DO UPDATE SET sent_at_ms = excluded.sent_at_ms`,
     ),
     listOpen: statement(
       `open-${table}`,
@@ -38,28 +48,34 @@ function createStatements(table: string): Statements {
     ),
     // A row is kept until another notice about the same cause may be sent.
     forgetFine: statement(`forget-fine-${table}`, `DELETE FROM ${table} WHERE state = 'fine' AND sent_at_ms <= $1`),
+    forgetTimes: statement(`forget-${times}`, `DELETE FROM ${times} WHERE sent_at_ms <= $1`),
     close: statement(`close-${table}`, `UPDATE ${table} SET state = 'fine' WHERE cause = $1`),
     last: statement(`last-${table}`, `SELECT state, sent_at_ms FROM ${table} WHERE cause = $1`),
+    lastTime: statement(`last-${times}`, `SELECT sent_at_ms FROM ${times} WHERE cause = $1 AND state = $2`),
   };
 }
 
 const STATEMENTS: Readonly<Record<ChannelName, Statements>> = {
-  mail: createStatements('notices'),
-  events: createStatements('published_notices'),
+  mail: createStatements('notices', 'notice_times'),
+  events: createStatements('published_notices', 'published_notice_times'),
 };
 
 export interface LastNotice {
+  /** The state that was sent last. */
   readonly state: string;
   readonly sentAtMs: number;
+  /** When the state that was asked for was sent last. */
+  readonly sameStateAtMs: number | undefined;
 }
 
 export async function findLastNotice(
   store: Store,
   channel: ChannelName,
-  cause: string,
+  { cause, state }: Pick<NoticeRecord, 'cause' | 'state'>,
 ): Promise<LastNotice | undefined> {
-  const [row] = await store.read(STATEMENTS[channel].last, [cause]);
-  return row && { state: row.state, sentAtMs: row.sent_at_ms };
+  const { last, lastTime } = STATEMENTS[channel];
+  const [[row], [time]] = await Promise.all([store.read(last, [cause]), store.read(lastTime, [cause, state])]);
+  return row && { state: row.state, sentAtMs: row.sent_at_ms, sameStateAtMs: time?.sent_at_ms };
 }
 
 /** What `recordNoticeOnce` would decide now; another process may record the notice first. */
@@ -67,7 +83,9 @@ export function isDue(
   last: LastNotice | undefined,
   { state, nowMs, quietUntilMs }: Omit<NoticeRecord, 'channel' | 'cause' | 'statements'>,
 ) {
-  return last === undefined || (last.state !== state && (last.sentAtMs <= quietUntilMs || last.sentAtMs > nowMs));
+  if (last === undefined) return true;
+  const { sameStateAtMs = -Infinity } = last;
+  return last.state !== state && (sameStateAtMs <= quietUntilMs || sameStateAtMs > nowMs);
 }
 
 export interface NoticeRecord {
@@ -75,7 +93,7 @@ export interface NoticeRecord {
   readonly cause: string;
   readonly state: string;
   readonly nowMs: number;
-  /** In the past: a cause whose last notice is later than this has to wait. */
+  /** In the past: if the same state of the cause was sent later than this, it has to wait. */
   readonly quietUntilMs: number;
   /** Executed in the transaction of the record. */
   readonly statements: readonly BoundStatement[];
@@ -88,6 +106,7 @@ export const recordNoticeOnce: Procedure<NoticeRecord, boolean> = conditionalPro
   async (transaction, { channel, cause, state, nowMs, quietUntilMs, statements }) => {
     const recorded = await transaction.run(STATEMENTS[channel].record, [cause, state, nowMs, quietUntilMs]);
     if (recorded.length === 0) return false;
+    await transaction.run(STATEMENTS[channel].recordTime, [cause, state, nowMs]);
     for (const { statement: insert, parameters } of statements) await transaction.run(insert, parameters);
     return true;
   },
@@ -110,5 +129,8 @@ export async function closeSilently(store: Store, channel: ChannelName, cause: s
 }
 
 export async function forgetOld(store: Store, untilMs: number): Promise<void> {
-  for (const { forgetFine } of Object.values(STATEMENTS)) await store.write(forgetFine, [untilMs]);
+  for (const { forgetFine, forgetTimes } of Object.values(STATEMENTS)) {
+    await store.write(forgetFine, [untilMs]);
+    await store.write(forgetTimes, [untilMs]);
+  }
 }

@@ -6,7 +6,8 @@ import type { noticeTexts } from './notice-texts.ts';
 export const noticeTextsZh: Texts<typeof noticeTexts> = {
   language: 'zh-CN',
   hello: (name) => `${name}，您好！`,
-  footer: (service) => `Trivet，${service}。同一件事每小时最多一封邮件。您可以在个人资料页面关闭这些邮件。`,
+  footer: (service) =>
+    `Trivet，${service}。同一件事的同一种通知，每小时最多一封邮件。您可以在个人资料页面关闭这些邮件。`,
   hook: {
     open: '打开 Webhook',
     failing: (place, url) => ({

@@ -35,7 +35,7 @@ export interface NoticeDependencies {
 }
 
 const REST_MS = 30_000;
-/** The shortest time between two notices about one cause. */
+/** The shortest time between two notices about the same state of one cause. */
 const QUIET_MS = 3_600_000;
 /**
  * The most notices for one audience in a round; the next rounds send the others. Mails are sent one after the other, so those
@@ -123,6 +123,7 @@ async function sendRecovery(
   { source, cause }: { readonly source: NoticeSource; readonly cause: string },
 ): Promise<void> {
   const recovery = await source.findRecovery(cause);
+  if (recovery === 'not yet') return;
   if (recovery === undefined) await closeSilently(records.store, channel.name, cause);
   else await sendNotice(records, channel, recovery);
 }
@@ -135,7 +136,7 @@ async function sendNotice(
   const { cause, state, audience } = notice;
   const nowMs = world.nowMs();
   const moment = { state, nowMs, quietUntilMs: nowMs - QUIET_MS };
-  const last = await findLastNotice(store, name, cause);
+  const last = await findLastNotice(store, name, { cause, state });
   if (!isDue(last, moment) || !takePlace(audience)) return;
   // It only makes keys differ: the time of the notice before, or the hour of a first one, which is the same in all processes.
   const since = last?.sentAtMs ?? Math.floor(nowMs / QUIET_MS);

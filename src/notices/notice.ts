@@ -5,9 +5,9 @@ import type { NoticeTexts } from './texts.ts';
 export type Audience = { readonly kind: 'owner'; readonly ownerId: string } | { readonly kind: 'administrators' };
 
 export interface Notice {
-  /** What the notice is about, such as `hook:12`. At most one notice an hour is sent about one cause. */
+  /** What the notice is about, such as `hook:12`. */
   readonly cause: string;
-  /** The state of the cause. Another state is another notice. */
+  /** The state of the cause. Another state is another notice, and each state is sent at most once an hour. */
   readonly state: string;
   readonly audience: Audience;
   /** The text in the language of a reader. */
@@ -39,6 +39,9 @@ export interface NoticeSource {
   readonly prefix: string;
   /** All troubles now. */
   readonly listTroubles: (nowMs: number) => Promise<readonly Notice[]>;
-  /** The notice that a trouble is over. Undefined for no notice, for example if its subject was deleted. */
-  readonly findRecovery: (cause: string) => Promise<Notice | undefined>;
+  /**
+   * The notice that a trouble is over. `not yet`: it is unknown whether it is over. Undefined for no notice, for example if its
+   * subject was deleted.
+   */
+  readonly findRecovery: (cause: string) => Promise<Notice | 'not yet' | undefined>;
 }

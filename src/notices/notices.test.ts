@@ -26,6 +26,7 @@ const disableSql = statement(
   'test-disable-hook',
   'UPDATE hooks SET disabled_at_ms = $2, disabled_reason = $3 WHERE id = $1',
 );
+const answerSql = statement('test-answer-hook', 'UPDATE hooks SET result_code = $2 WHERE id = $1');
 const MINUTE_MS = 60_000;
 const never = new AbortController().signal;
 
@@ -46,47 +47,47 @@ forEachEngine('an owner of many failing webhooks does not delay the mails of oth
   }
 });
 
-forEachEngine(
-  'an owner receives a notice when a webhook fails, is disabled, and works again, at most once an hour',
-  async (store) => {
-    const { world, ada, look, readMails } = await watch(store, hookSources);
-    await insertTestHook(store, { id: 7, url: 'https://ci.example.org/', ownerId: ada.id });
-    const setFailing = (sinceMs: number | null) => store.write(failSql, [7, ada.id, sinceMs]);
-    await setFailing(world.nowMs());
-    await look();
-    assert.deepEqual(await readMails(), [], 'a short outage is no news');
-    world.moveMs(6 * MINUTE_MS);
-    await look();
-    await look();
-    assert.match((await readMails()).join(), /^ada@example\.org: A webhook of \S+\/repository-7 fails$/);
-
-    await store.write(disableSql, [7, world.nowMs(), '410 Gone']);
-    await look();
-    assert.deepEqual(await readMails(), [], 'not within the hour');
-    world.moveMs(60 * MINUTE_MS);
-    await look();
-    assert.match((await readMails()).join(), / is disabled$/);
-
-    await store.write(disableSql, [7, null, null]);
-    await setFailing(null);
-    world.moveMs(61 * MINUTE_MS);
-    await look();
-    await look();
-    assert.match((await readMails()).join(), /^ada@example\.org: A webhook of \S+ works again$/);
-  },
-);
-
-forEachEngine('a webhook that comes and goes causes one mail an hour', async (store) => {
+forEachEngine('an owner receives a notice when a webhook fails, is disabled, and works again', async (store) => {
   const { world, ada, look, readMails } = await watch(store, hookSources);
   await insertTestHook(store, { id: 7, url: 'https://ci.example.org/', ownerId: ada.id });
-  const sent = [];
+  const setFailing = (sinceMs: number | null) => store.write(failSql, [7, ada.id, sinceMs]);
+  await setFailing(world.nowMs());
+  await look();
+  assert.deepEqual(await readMails(), [], 'a short outage is no news');
+  world.moveMs(6 * MINUTE_MS);
+  await look();
+  await look();
+  assert.match((await readMails()).join(), /^ada@example\.org: A webhook of \S+\/repository-7 fails$/);
+
+  await store.write(disableSql, [7, world.nowMs(), '410 Gone']);
+  await look();
+  await look();
+  assert.match((await readMails()).join(), /^ada@example\.org: A webhook of \S+ is disabled$/);
+
+  await store.write(disableSql, [7, null, null]);
+  await store.write(answerSql, [7, 410]);
+  await setFailing(null);
+  await look();
+  assert.deepEqual(await readMails(), [], 'it is enabled, and nothing was accepted yet');
+  await store.write(answerSql, [7, 204]);
+  await look();
+  await look();
+  assert.match((await readMails()).join(), /^ada@example\.org: A webhook of \S+ works again$/);
+});
+
+forEachEngine('a webhook that comes and goes causes one mail of each kind an hour', async (store) => {
+  const { world, ada, look, readMails } = await watch(store, hookSources);
+  await insertTestHook(store, { id: 7, url: 'https://ci.example.org/', ownerId: ada.id });
+  const sent: string[] = [];
   for (let minute = 0; minute < 180; minute += 1) {
-    await store.write(failSql, [7, ada.id, minute % 2 === 0 ? world.nowMs() - 10 * MINUTE_MS : null]);
+    const isFailing = minute % 2 === 0;
+    await store.write(failSql, [7, ada.id, isFailing ? world.nowMs() - 10 * MINUTE_MS : null]);
+    await store.write(answerSql, [7, isFailing ? 500 : 200]);
     await look();
-    sent.push(...(await readMails()));
+    for (const mail of await readMails()) sent.push(`${minute} ${/(fails|works again)$/.exec(mail)?.[1]}`);
     world.moveMs(MINUTE_MS);
   }
-  assert.equal(sent.length, 3);
+  assert.deepEqual(sent, ['0 fails', '1 works again', '60 fails', '61 works again', '120 fails', '121 works again']);
 });
 
 forEachEngine('two processes send it once', async (store, { openAnother }) => {
@@ -197,11 +198,16 @@ forEachEngine(
     assert.match(published[0]!.text.paragraphs.join(), / to https:\/\/ci\.example\.org have failed/);
     assert.doesNotMatch(JSON.stringify(published), /t0ken/, 'the secret of an owner is not for others');
     await store.write(failSql, [7, ada.id, null]);
+    await store.write(answerSql, [7, 200]);
     await look(store);
-    assert.equal(published.length, attempts, 'not within the hour');
-    world.moveMs(61 * MINUTE_MS);
     await look(store);
     assert.deepEqual([published.length, published.at(-1)?.state], [attempts + 1, 'fine']);
+    await store.write(failSql, [7, ada.id, world.nowMs() - 10 * MINUTE_MS]);
+    await look(store);
+    assert.equal(published.length, attempts + 1, 'not within the hour');
+    world.moveMs(61 * MINUTE_MS);
+    await look(store);
+    assert.deepEqual([published.length, published.at(-1)?.state], [attempts + 2, 'failing']);
   },
 );
 
@@ -223,7 +229,7 @@ forEachEngine('a notice that cannot be published is mailed all the same, and pub
   assert.deepEqual([await readMails(), published.map(({ state }) => state)], [[], ['failing']]);
   isDown = true;
   await store.write(failSql, [7, ada.id, null]);
-  world.moveMs(61 * MINUTE_MS);
+  await store.write(answerSql, [7, 200]);
   await look();
   assert.match((await readMails()).join(), / works again$/);
   isDown = false;
@@ -268,6 +274,7 @@ forEachEngine(
     await look();
     assert.deepEqual([await readMails(), published], [[], []]);
     await store.write(failSql, [7, ada.id, null]);
+    await store.write(answerSql, [7, 200]);
     await look();
     assert.match((await readMails()).join(), / works again$/);
     assert.deepEqual(
@@ -275,7 +282,7 @@ forEachEngine(
       ['fine'],
     );
   },
-  { migrations: migrations.filter(({ name }) => name !== 'published-notices') },
+  { migrations: migrations.filter(({ name }) => name !== 'published-notices' && name !== 'notice-times') },
 );
 
 forEachEngine('the end of a trouble that notices by mail alone began is not published later', async (store) => {
@@ -288,6 +295,7 @@ forEachEngine('the end of a trouble that notices by mail alone began is not publ
   await store.write(statement('test-copy-notices', copy), []);
   await look();
   await store.write(failSql, [1, ada.id, null]);
+  await store.write(answerSql, [1, 200]);
   world.moveMs(61 * MINUTE_MS);
   const published: PublishedNotice[] = [];
   await look(store, async (notice) => {

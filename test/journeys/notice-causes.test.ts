@@ -24,9 +24,6 @@ const failEarlierSql = statement(
   'test-fail-earlier',
   'UPDATE endpoint_queue SET failing_since_ms = failing_since_ms - $1 WHERE failing_since_ms IS NOT NULL RETURNING hook_id',
 );
-const noticesEarlier = ['notices', 'published_notices'].map((table) =>
-  statement(`test-${table}-earlier`, `UPDATE ${table} SET sent_at_ms = sent_at_ms - $1`),
-);
 
 interface Places {
   readonly dataDir: string;
@@ -145,7 +142,6 @@ test('the owner of a webhook receives a notice when it fails, and when it works 
   assert.equal(await readIssue(chat, 1), 'A webhook of ada/doors fails, open, hook, failing');
   status = 200;
   await trivet('hook test ada/doors 2');
-  for (const earlier of noticesEarlier) await store.write(earlier, [2 * HOUR_MS]);
   await second.stop();
 
   await using _third = await start();

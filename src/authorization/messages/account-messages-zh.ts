@@ -24,7 +24,7 @@ export const accountMessagesZh: Texts<typeof accountMessages> = {
   notices: {
     title: '邮件通知',
     about:
-      '您的 Webhook 投递失败、被停用或恢复正常时，您会收到邮件；管理员还会在模型漂移或磁盘空间不足时收到邮件。同一件事每小时最多一封。',
+      '您的 Webhook 投递失败、被停用或恢复正常时，您会收到邮件；管理员还会在模型漂移或磁盘空间不足时收到邮件。同一件事的同一种通知，每小时最多一封。',
     noAddress: '需要已验证的邮箱地址。',
     on: '给我发送这些邮件',
     saved: '您的选择已保存。',

@@ -25,7 +25,7 @@ export const accountMessages = {
   notices: {
     title: 'Mails',
     about:
-      'Mails tell you when a webhook of yours fails, is disabled or works again; administrators also when a model drifts or a disk is nearly full. At most one an hour about one thing.',
+      'Mails tell you when a webhook of yours fails, is disabled or works again; administrators also when a model drifts or a disk is nearly full. At most one of each kind an hour about one thing.',
     noAddress: 'They need a verified email address.',
     on: 'Send me these mails',
     saved: 'Your choice is saved.',

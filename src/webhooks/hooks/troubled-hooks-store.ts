@@ -12,9 +12,10 @@ interface TroubledRow extends Row {
   readonly path: string;
   readonly disabled_at_ms: number | null;
   readonly disabled_reason: string | null;
+  readonly result_code: number;
 }
 
-const COLUMNS = 'h.id, h.url, r.owner_id, r.owner_login, r.path, h.disabled_at_ms, h.disabled_reason';
+const COLUMNS = 'h.id, h.url, r.owner_id, r.owner_login, r.path, h.disabled_at_ms, h.disabled_reason, h.result_code';
 
 const troubledAfterSql = statement<TroubledRow>(
   'troubled-hooks-after',
@@ -37,6 +38,8 @@ export interface WatchedHook {
   readonly path: string;
   readonly isDisabled: boolean;
   readonly disabledReason: string | null;
+  /** The receiver accepted the last attempt. */
+  readonly isLastAccepted: boolean;
 }
 
 const PAGE_SIZE = 500;
@@ -66,5 +69,6 @@ function toWatched(row: TroubledRow): WatchedHook {
     path: row.path,
     isDisabled: row.disabled_at_ms !== null,
     disabledReason: row.disabled_reason,
+    isLastAccepted: row.result_code >= 200 && row.result_code < 300,
   };
 }

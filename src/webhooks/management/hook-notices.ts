@@ -3,6 +3,7 @@ import type { Store } from '../../database/store.ts';
 import type { Notice, NoticeSource, NoticeText } from '../../notices/notice.ts';
 import type { NoticeTexts } from '../../notices/texts.ts';
 import { findWatched, listTroubledSince, type WatchedHook } from '../hooks/troubled-hooks-store.ts';
+import { isFullNameOf } from '../repositories/repository.ts';
 
 /** A receiver that is away for less, such as during a restart, causes no notice. */
 const FAILING_MS = 5 * 60_000;
@@ -16,8 +17,7 @@ export interface HookNoticesOptions {
 }
 
 export function createHookNotices(store: Store, { pagesUrl, noticeRepository }: HookNoticesOptions): NoticeSource {
-  const isWatched = ({ ownerLogin, path }: WatchedHook) =>
-    `${ownerLogin}/${path}`.toLowerCase() !== noticeRepository?.toLowerCase();
+  const isWatched = (hook: WatchedHook) => !isFullNameOf(hook, noticeRepository);
   const toNotice = (hook: WatchedHook, state: 'failing' | 'disabled' | 'fine'): Notice => ({
     cause: PREFIX + hook.id,
     state,
@@ -36,7 +36,9 @@ export function createHookNotices(store: Store, { pagesUrl, noticeRepository }: 
     async findRecovery(cause) {
       const hook = await findWatched(store, Number(cause.slice(PREFIX.length)));
       // Deleted, or switched off by its owner, who knows.
-      return hook === undefined || hook.isDisabled || !isWatched(hook) ? undefined : toNotice(hook, 'fine');
+      if (hook === undefined || hook.isDisabled || !isWatched(hook)) return undefined;
+      // One that was enabled again, or has another address, works again with the first delivery that is accepted.
+      return hook.isLastAccepted ? toNotice(hook, 'fine') : 'not yet';
     },
   };
 }
