@@ -1,5 +1,4 @@
 /** A dangerous change of an account needs a recent sign-in. */
-import { SIGN_IN_AGAIN } from '../sign-in/password-routes.ts';
 import type { Session, SignInContext } from '../sign-in/sign-in-context.ts';
 import type { PageRequest } from './account-pages.ts';
 import { askToSignIn } from './session-guard.ts';
@@ -16,7 +15,7 @@ export function askToSignInAgain(
   returnTo: string,
 ): Response | undefined {
   if (isFresh(session, context)) return undefined;
-  return askToSignIn(c, context.cipher, { returnTo, loginHint: session.user.login, done: SIGN_IN_AGAIN });
+  return askToSignIn(c, context.cipher, { returnTo, loginHint: session.user.login, isAgain: true });
 }
 
 export function isFresh(session: Session, { world }: SignInContext): boolean {

@@ -100,7 +100,7 @@ function renderProof(
   });
 }
 
-const SIGN_IN_AGAIN = '/sign-in?return_to=%2Faccount%2Fsecurity';
+const SIGN_IN_AGAIN = '/sign-in?return_to=%2Faccount%2Fsecurity&again=yes';
 
 function renderNewPasskey(messages: Messages, csrfToken: string): Html {
   const t = messages.security;

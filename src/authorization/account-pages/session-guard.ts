@@ -33,9 +33,10 @@ export function createSessionGuard(context: SignInContext, listMore: ListSection
 export function askToSignIn(
   c: Context<HttpEnv>,
   cipher: SecretCipher,
-  { returnTo, loginHint, done }: { readonly returnTo: string; readonly loginHint?: string; readonly done?: string },
+  { returnTo, loginHint, isAgain }: { readonly returnTo: string; readonly loginHint?: string; readonly isAgain?: true },
 ): Response {
-  return c.redirect(`/sign-in${formatFlow(createFlow(cipher, returnTo), { done, login_hint: loginHint })}`, 303);
+  const flow = createFlow(cipher, returnTo, { isAgain });
+  return c.redirect(`/sign-in${formatFlow(flow, { login_hint: loginHint })}`, 303);
 }
 
 function listAccountSections(messages: Messages, { user }: SignedInUser): NavigationSection[] {

@@ -92,7 +92,7 @@ async function refuseRequest(
   if (!isSilent(query)) {
     // What is too long for the way over the sign-in page is shown here.
     checkRequestSize(query);
-    return redirectToSignIn(dependencies, c, { redirectUri, query });
+    return redirectToSignIn(dependencies, c, { redirectUri, query, isAgain: false });
   }
   if (await isOfAdministrator(dependencies, application)) return redirectWithRefusal(dependencies, c, refusal);
   const page = renderLeavePage(messages, { url, target: describeTarget(redirectUri), application: application.name });
@@ -123,7 +123,7 @@ async function askUser(dependencies: AuthorizeDependencies, c: Context<HttpEnv>,
   const session = await dependencies.signIn.currentSession(c);
   const messages = readMessages(c);
   if (session === undefined || mustSignInAgain(dependencies, c, { ...pending, session }))
-    return sendToSignIn(dependencies, c, pending);
+    return sendToSignIn(dependencies, c, { ...pending, isAgain: session !== undefined });
   const request = { ...pending.request, scopes: listGrantableOrRefuse(pending.request, session) };
   const consent = await findConsent(dependencies.store, session.user.id, application.clientId);
   if (consent !== undefined && mayPassSilently({ request, application }, consent))
@@ -168,20 +168,25 @@ function mustSignInAgain(
   return request.maxAgeSeconds !== undefined && ageMs > request.maxAgeSeconds * 1000;
 }
 
-function sendToSignIn(dependencies: AuthorizeDependencies, c: Context<HttpEnv>, { request, query }: Pending): Response {
+function sendToSignIn(
+  dependencies: AuthorizeDependencies,
+  c: Context<HttpEnv>,
+  { request, query, isAgain }: Pending & { readonly isAgain: boolean },
+): Response {
   if (request.prompts.includes('none')) throw createOAuthFailure('login_required', 'The user has to sign in');
-  return redirectToSignIn(dependencies, c, { redirectUri: request.redirectUri, query });
+  return redirectToSignIn(dependencies, c, { redirectUri: request.redirectUri, query, isAgain });
 }
 
 function redirectToSignIn(
   dependencies: AuthorizeDependencies,
   c: Context<HttpEnv>,
-  { redirectUri, query }: Pick<RefusedRequest, 'redirectUri' | 'query'>,
+  { redirectUri, query, isAgain }: Pick<RefusedRequest, 'redirectUri' | 'query'> & { readonly isAgain: boolean },
 ): Response {
   const again = markRequest(dependencies.signIn.context, c, formatRequestPath(query, {}));
   return dependencies.signIn.redirectToSignIn(c, formatRequestPath(query, { again }), {
     loginHint: query.values.get('login_hint')?.slice(0, MAX_LOGIN_HINT_LENGTH),
     leadsToClient: !isPrivateScheme(redirectUri),
+    isAgain,
   });
 }
 

@@ -74,6 +74,24 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
     );
   });
 
+  for (const extra of [{ prompt: 'login' }, { prompt: 'select_account' }, { max_age: '0' }])
+    test(`a client that sends ${JSON.stringify(extra)} gets a fresh sign-in, also after a wrong password`, async (t) => {
+      const oauth = await startOAuth(t);
+      const page = await browser.openPage(t);
+      await signIn(page, oauth.url);
+      await page.goto(`${oauth.authorizeUrl()}&${new URLSearchParams(extra).toString()}`);
+      const links = page.locator('main a[href*="/oauth/authorize"]');
+      assert.match(await readText(page), /You are signed in as ada\. To go on, sign in again, or as another person\./);
+      assert.equal(await links.count(), 0, 'no link leads back to a request that asks again');
+      await fillSignIn(page, 'a wrong password');
+      assert.match(await readText(page), /Wrong login or password/);
+      assert.equal(await links.count(), 0);
+      await fillSignIn(page);
+      await page.getByRole('button', { name: 'Allow', exact: true }).click();
+      await page.waitForURL(/\/callback\?/);
+      assert.match(new URL(page.url()).searchParams.get('code') ?? '', /^tvt_/);
+    });
+
   for (const host of ['127.0.0.1', '[::1]'])
     test(`signing in, Allow and Deny lead through a callback on ${host} that redirects to another origin`, async (t) => {
       const oauth = await startOAuth(t, { host, redirectsOn: true });

@@ -9,6 +9,8 @@ export interface Flow {
   readonly returnTo: string;
   /** The redirects after the form can end at a client. */
   readonly leadsToClient: boolean;
+  /** The page behind refuses a session that is there already, so nothing leads there without a sign-in. */
+  readonly isAgain: boolean;
   /** What the next page needs to know it again. */
   readonly hidden: Readonly<Record<string, string | undefined>>;
 }
@@ -16,25 +18,44 @@ export interface Flow {
 const HOME = '/';
 const AUTHORIZATION = '/oauth/authorize?';
 const CLIENT = 'client';
+const AGAIN = 'yes';
+
+interface FlowOptions {
+  readonly leadsToClient?: boolean | undefined;
+  readonly isAgain?: boolean | undefined;
+}
 
 /** What cannot be a way back, such as a path that is too long, leads home. */
-export function createFlow(cipher: SecretCipher, path: string, leadsToClient = false): Flow {
+export function createFlow(
+  cipher: SecretCipher,
+  path: string,
+  { leadsToClient = false, isAgain = false }: FlowOptions = {},
+): Flow {
   const returnTo = parseReturnTo(path) ?? HOME;
-  return toFlow(returnTo, leadsToClient ? encryptPermission(cipher, returnTo) : undefined);
+  return toFlow(returnTo, { toClient: leadsToClient ? encryptPermission(cipher, returnTo) : undefined, isAgain });
 }
 
 /** From the query or the form of a page; anything that leads elsewhere leads home. */
 export function readFlow(cipher: SecretCipher, fields: URLSearchParams): Flow {
   const returnTo = parseReturnTo(fields.get('return_to')) ?? HOME;
   const toClient = fields.get('to_client') ?? undefined;
-  return toFlow(returnTo, toClient !== undefined && isFromService(cipher, returnTo, toClient) ? toClient : undefined);
+  const isPermitted = toClient !== undefined && isFromService(cipher, returnTo, toClient);
+  return toFlow(returnTo, { toClient: isPermitted ? toClient : undefined, isAgain: fields.get('again') === AGAIN });
 }
 
-function toFlow(returnTo: string, toClient: string | undefined): Flow {
+function toFlow(
+  returnTo: string,
+  { toClient, isAgain }: { readonly toClient: string | undefined; readonly isAgain: boolean },
+): Flow {
   return {
     returnTo,
     leadsToClient: toClient !== undefined,
-    hidden: { return_to: returnTo === HOME ? undefined : returnTo, to_client: toClient },
+    isAgain,
+    hidden: {
+      return_to: returnTo === HOME ? undefined : returnTo,
+      to_client: toClient,
+      again: isAgain ? AGAIN : undefined,
+    },
   };
 }
 
@@ -45,7 +66,10 @@ export function findAskingClientId({ returnTo }: Pick<Flow, 'returnTo'>): string
 }
 
 /** The flow as a query; `''` when it leads home. */
-export function formatFlow(flow: Flow, more: Readonly<Record<string, string | undefined>> = {}): string {
+export function formatFlow(
+  flow: Pick<Flow, 'hidden'>,
+  more: Readonly<Record<string, string | undefined>> = {},
+): string {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries({ ...flow.hidden, ...more })) if (value) query.set(name, value);
   return query.size === 0 ? '' : `?${query.toString()}`;

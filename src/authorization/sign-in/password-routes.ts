@@ -26,16 +26,12 @@ export interface UpstreamLink {
   readonly name: string;
 }
 
-/** In `done`, for a change that needs a recent sign-in. */
-export const SIGN_IN_AGAIN = 'sign_in_again';
-
 /** What another page leads here with, in `done`. */
 function listDone({ signIn }: Messages): ReadonlyMap<string, string> {
   return new Map([
     ['signed_out', signIn.ended],
     ['password_changed', signIn.passwordChanged],
     ['password_set', signIn.passwordChosen],
-    [SIGN_IN_AGAIN, signIn.again],
   ]);
 }
 
@@ -72,7 +68,6 @@ function addSignInPage(routes: OpenAPIHono<HttpEnv>, context: SignInContext, ups
       login: login.slice(0, 64),
       refused,
       done: listDone(messages).get(word),
-      isAskedAgain: word === SIGN_IN_AGAIN,
     });
   });
 }
@@ -174,12 +169,10 @@ interface SignInShown {
   readonly login: string;
   readonly refused?: RefusedForm | undefined;
   readonly done?: string | undefined;
-  /** The page behind refuses a session that is not recent, so nothing leads there without a sign-in. */
-  readonly isAskedAgain: boolean;
 }
 
 async function showSignIn(c: Context<HttpEnv>, shown: SignInShown): Promise<Response> {
-  const { context, upstream, csrfToken, flow, login, refused, done, isAskedAgain } = shown;
+  const { context, upstream, csrfToken, flow, login, refused, done } = shown;
   const session = await context.currentSession(c);
   const messages = readMessages(c);
   const page = renderSignInPage(messages, {
@@ -189,7 +182,7 @@ async function showSignIn(c: Context<HttpEnv>, shown: SignInShown): Promise<Resp
     login,
     mistake: refused,
     done,
-    current: session && !isAskedAgain ? { login: session.user.login, path: flow.returnTo } : undefined,
+    current: session && { login: session.user.login, path: flow.returnTo, isAgain: flow.isAgain },
     canUsePasskeys: canUsePasskeys(context.baseUrl),
     canMail: context.mailer !== undefined,
     isEmpty: !(await hasUsers(context.store)),

@@ -54,7 +54,8 @@ async function showSecondStep(c: Context<HttpEnv>, context: SignInContext): Prom
   if (context.cookies.read(c, 'step') === undefined) return c.redirect(`/sign-in${formatFlow(flow)}`, 303);
   const csrfToken = context.issueFormToken(c);
   const refused = readRefused(context, c, csrfToken);
-  const page = renderSecondStepPage(messages, { csrfToken, hidden: flow.hidden, mistake: refused });
+  const backPath = `/sign-in${formatFlow(flow)}`;
+  const page = renderSecondStepPage(messages, { csrfToken, hidden: flow.hidden, backPath, mistake: refused });
   return respondPage(c, page, { status: refused?.status, leadsToClient: flow.leadsToClient });
 }
 
@@ -75,7 +76,8 @@ async function submitCode(c: Context<HttpEnv>, context: SignInContext): Promise<
   const method = await spendCode(context, user, readField(form, 'code'));
   if (method === undefined) return refuseCode(c, context, { user, flow });
   // Redeemed now, so that it signs in once even if two codes were right at once.
-  if ((await redeemOneTimeToken(context, 'second-step', token)) === undefined) return c.redirect('/sign-in', 303);
+  if ((await redeemOneTimeToken(context, 'second-step', token)) === undefined)
+    return c.redirect(`/sign-in${formatFlow(flow)}`, 303);
   await forgiveAttempt(context.store, subjects);
   return context.finishSignIn(c, { user, method, flow, statements: auditRecovery(c, context, { user, method }) });
 }

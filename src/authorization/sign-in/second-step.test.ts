@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { TOTP } from 'otpauth';
-import { createFormClient, type FormClient } from '../../../test/support/form-client.ts';
+import { createFormClient, type FormClient, readHidden } from '../../../test/support/form-client.ts';
 import {
   addUser,
   openAs,
@@ -92,14 +92,54 @@ test('turning the second step off asks for the password', async (t) => {
 });
 
 test('another way in is opened only soon after signing in', async (t) => {
-  const service = await servePages(t);
+  const service = await servePages(t, { hostname: 'localhost' });
   await addUser(service, 'ada');
   const client = await openAs(service, 'ada');
   service.world.moveMs(31 * 60_000);
   const path = '/account/security';
   const answer = await client.submit(path, `${path}/totp`, {});
-  assert.equal(answer.location, '/sign-in?return_to=%2Faccount%2Fsecurity&done=sign_in_again&login_hint=ada');
+  assert.equal(answer.location, '/sign-in?return_to=%2Faccount%2Fsecurity&again=yes&login_hint=ada');
   assert.equal((await client.readRefusal(client.submit(path, `${path}/passkeys/options`, {}))).status, 403);
+  const shown = await client.get(path);
+  assert.match(
+    shown.body.replaceAll('&amp;', '&'),
+    /href="\/sign-in\?return_to=%2Faccount%2Fsecurity&again=yes&login_hint=ada"/,
+  );
+});
+
+test('a refused sign-in that is asked for again leads nowhere without a sign-in', async (t) => {
+  const service = await servePages(t);
+  await addUser(service, 'ada');
+  const client = await openAs(service, 'ada');
+  const page = '/sign-in?return_to=%2Faccount%2Fsecurity&again=yes';
+  const refusedPasskey = {
+    ...readHidden((await client.get(page)).body, '/sign-in'),
+    ticket: 'x',
+    credential: '{"response":{}}',
+  };
+  const refusals = [
+    client.get(page),
+    client.readRefusal(submitSignIn(client, 'ada', 'a wrong password', page)),
+    client.get((await client.post('/sign-in/passkey', refusedPasskey)).location ?? ''),
+  ];
+  for (const refused of await Promise.all(refusals)) {
+    assert.match(refused.body, /This change needs a sign-in within the last half hour/);
+    assert.doesNotMatch(refused.body, /href="\/account\/security"/, 'the page behind it refuses the session');
+    assert.match(refused.body, /name="again" value="yes"/);
+  }
+  assert.match((await client.get('/sign-in?return_to=%2Faccount')).body, /href="\/account"/, 'this page does not');
+  assert.equal((await submitSignIn(client, 'ada', PASSWORD, page)).location, '/account/security');
+});
+
+test('the way back of a second step is kept by a wrong code and by the link back', async (t) => {
+  const service = await servePages(t);
+  await addUser(service, 'ada');
+  await turnOnTotp(service, await openAs(service, 'ada'));
+  const client = createFormClient(service.url);
+  const page = '/sign-in?return_to=%2Faccount%2Fsecurity&again=yes';
+  const step = (await submitSignIn(client, 'ada', PASSWORD, page)).location ?? '';
+  const wrong = await client.readRefusal(client.submit(step, '/sign-in/second-step', { code: '000000' }));
+  assert.match(wrong.body, /href="\/sign-in\?return_to=%2Faccount%2Fsecurity&amp;again=yes"/);
 });
 
 async function turnOnTotp(service: PageService, client: FormClient) {

@@ -11,6 +11,14 @@ import { type Html, renderFocusPage } from '../../pages/layout.ts';
 import type { Messages } from '../messages/messages.ts';
 import { passkeyScript } from './passkey-script.ts';
 
+interface CurrentSession {
+  readonly login: string;
+  /** Where the sign-in leads. */
+  readonly path: string;
+  /** What is behind the page refuses this session: the person has to sign in once more. */
+  readonly isAgain: boolean;
+}
+
 export interface SignInView {
   readonly csrfToken: string;
   /** Hidden fields that come back with every form of the page: where to go on. */
@@ -20,8 +28,8 @@ export interface SignInView {
   readonly login: string;
   readonly mistake?: Mistake | undefined;
   readonly done?: string | undefined;
-  /** The person is signed in already and may continue. */
-  readonly current?: { readonly login: string; readonly path: string } | undefined;
+  /** The person is signed in already. */
+  readonly current?: CurrentSession | undefined;
   readonly canUsePasskeys: boolean;
   readonly canMail: boolean;
   /** No account exists yet. */
@@ -34,7 +42,7 @@ export function renderSignInPage(messages: Messages, view: SignInView): Html {
   const t = messages.signIn;
   const content = html`<div class="card stack">
 <h1>${t.title}</h1>
-${view.application === undefined ? '' : html`<p class="soft">${t.asks(view.application)}</p>`}${view.isEmpty ? html`<p class="notice">${t.empty}</p>` : ''}${renderDone(view.done)}${renderMistake(messages, view.mistake)}${view.current ? renderCurrent(messages, view.current) : ''}
+${view.application === undefined ? '' : html`<p class="soft">${t.asks(view.application)}</p>`}${view.isEmpty ? html`<p class="notice">${t.empty}</p>` : ''}${renderDone(view.done)}${renderMistake(messages, view.mistake)}${view.current ? renderCurrent(messages, view.current, view.application) : ''}
 <form method="post" action="/sign-in" class="stack">
 ${renderCsrf(view.csrfToken)}${renderHidden(view.hidden)}
 ${renderField({ name: 'login', label: t.login, value: view.login, autocomplete: 'username webauthn', hasFocus: view.login === '' && !view.mistake })}
@@ -58,8 +66,10 @@ function renderForgotten({ forgot }: Messages, canMail: boolean): Html {
   return html`<p class="small"><a href="/forgot-password">${forgot.link}</a></p>`;
 }
 
-function renderCurrent(messages: Messages, current: { readonly login: string; readonly path: string }): Html {
+function renderCurrent(messages: Messages, current: CurrentSession, application: string | undefined): Html {
   const t = messages.signIn;
+  if (current.isAgain)
+    return html`<p class="notice">${application === undefined ? t.again : t.againForApplication(current.login)}</p>`;
   return html`<p class="notice">${t.current(current.login)} <a href="${current.path}">${t.goOn}</a></p>`;
 }
 
@@ -86,6 +96,8 @@ ${renderCsrf(view.csrfToken)}${renderHidden(view.hidden)}
 export interface SecondStepView {
   readonly csrfToken: string;
   readonly hidden: Readonly<Record<string, string | undefined>>;
+  /** The sign-in page, with where to go on. */
+  readonly backPath: string;
   readonly mistake?: Mistake | undefined;
 }
 
@@ -100,7 +112,7 @@ ${renderCsrf(view.csrfToken)}${renderHidden(view.hidden)}
 ${renderField({ name: 'code', label: t.code, autocomplete: 'one-time-code', className: 'one-time', hasFocus: !view.mistake })}
 <button class="full">${t.submit}</button>
 </form>
-<p class="small"><a href="/sign-in">${messages.back}</a></p>
+<p class="small"><a href="${view.backPath}">${messages.back}</a></p>
 </div>`;
   return renderFocusPage(messages, { title: t.title, content });
 }

@@ -268,7 +268,7 @@ test('a hash made under older parameters is renewed at the sign-in', async (t) =
 test('form-action allows the redirects of a client, but only when this service encrypted the permission for this path', async (t) => {
   const service = await servePages(t);
   const returnTo = '/oauth/authorize?client_id=x';
-  const flow = createFlow(service.cipher, returnTo, true);
+  const flow = createFlow(service.cipher, returnTo, { leadsToClient: true });
   const client = createFormClient(service.url);
   const policyOf = async (query: Record<string, string>) => {
     const { headers } = await client.get(`/sign-in?${new URLSearchParams(query).toString()}`);

@@ -35,6 +35,8 @@ export interface SignInOptions {
   readonly loginHint?: string | undefined;
   /** The browser may be redirected to a client, at its registered address, straight after signing in. */
   readonly leadsToClient?: boolean | undefined;
+  /** A session that is there already is not enough. */
+  readonly isAgain?: boolean | undefined;
 }
 
 export function createSignIn(dependencies: SignInContextDependencies): SignIn {
@@ -52,8 +54,9 @@ export function createSignIn(dependencies: SignInContextDependencies): SignIn {
     currentSession: context.currentSession,
     checkForm: context.checkForm,
     redirectToSignIn(c, returnTo, options = {}) {
-      const flow = createFlow(dependencies.cipher, returnTo, options.leadsToClient);
-      return c.redirect(`/sign-in${formatFlow(flow, { login_hint: options.loginHint })}`, 303);
+      const { loginHint, ...how } = options;
+      const flow = createFlow(dependencies.cipher, returnTo, how);
+      return c.redirect(`/sign-in${formatFlow(flow, { login_hint: loginHint })}`, 303);
     },
   };
 }

@@ -17,7 +17,7 @@ import {
 import { createUser, findUserById, type User } from '../accounts/user-store.ts';
 import { readMessages } from '../messages/messages.ts';
 import { formToken } from './cookies.ts';
-import { formatFlow, readFlow } from './flow.ts';
+import { type Flow, formatFlow, readFlow } from './flow.ts';
 import { clientAddress } from './read-client-address.ts';
 import type { SignInContext } from './sign-in-context.ts';
 import type { UpstreamPerson, UpstreamProof, UpstreamProvider } from './upstream.ts';
@@ -28,6 +28,8 @@ export const UPSTREAM_CALLBACK = '/sign-in/upstream/callback';
 /** A sign-in under way at the provider. Its one-time token is the `state`, valid only in the browser that began. */
 interface UpstreamAttempt extends UpstreamProof {
   readonly returnTo: string;
+  /** The fields with which a refused attempt leads back to the sign-in page; absent for a link. */
+  readonly hidden?: Flow['hidden'] | undefined;
   readonly browser: string;
   /** The signed-in person who links the account; absent for a sign-in. */
   readonly linkUserId?: string | undefined;
@@ -37,7 +39,7 @@ interface UpstreamAttempt extends UpstreamProof {
 export async function beginUpstream(
   c: Context<HttpEnv>,
   context: SignInContext,
-  attempt: { readonly provider: UpstreamProvider; readonly returnTo: string; readonly linkUserId?: string },
+  attempt: { readonly provider: UpstreamProvider } & Pick<UpstreamAttempt, 'returnTo' | 'hidden' | 'linkUserId'>,
 ): Promise<URL> {
   const { provider, ...where } = attempt;
   const value = Buffer.from(context.world.randomBytes(24)).toString('base64url');
@@ -64,8 +66,8 @@ async function goToProvider(
 ): Promise<Response> {
   const subjects = challengeSubjects('upstream', clientAddress(c));
   await checkAttempt(context.store, { subjects, nowMs: context.world.nowMs() });
-  const { returnTo } = readFlow(context.cipher, new URL(c.req.url).searchParams);
-  const url = await beginUpstream(c, context, { provider, returnTo });
+  const { returnTo, hidden } = readFlow(context.cipher, new URL(c.req.url).searchParams);
+  const url = await beginUpstream(c, context, { provider, returnTo, hidden });
   return c.redirect(url.href, 303);
 }
 
@@ -88,7 +90,7 @@ async function comeBack(c: Context<HttpEnv>, context: SignInContext, provider: U
       ? await enter(c, context, { provider, person, returnTo: attempt.returnTo })
       : await link(c, context, { provider, person, userId: attempt.linkUserId });
   } catch (error) {
-    return refuse(c, context, { error, returnTo: attempt.returnTo });
+    return refuse(c, context, { error, attempt });
   }
 }
 
@@ -194,13 +196,13 @@ async function link(
 async function refuse(
   c: Context<HttpEnv>,
   context: SignInContext,
-  { error, returnTo }: { readonly error: unknown; readonly returnTo: string },
+  { error, attempt }: { readonly error: unknown; readonly attempt: UpstreamAttempt },
 ): Promise<Response> {
   const reason = isFailure(error) ? error.code : 'internal';
   const event = { kind: 'sign_in_failed', address: clientAddress(c), details: { method: 'upstream', reason } } as const;
   await context.refusals.note(event);
   if (!isFailure(error) || error.cause === undefined) throw error;
   c.get('log').info({ err: error.cause }, 'The upstream provider refused a sign-in');
-  const flow = readFlow(context.cipher, new URLSearchParams({ return_to: returnTo }));
-  return c.redirect(`/sign-in${formatFlow(flow, { done: 'upstream_refused' })}`, 303);
+  const { hidden = { return_to: attempt.returnTo } } = attempt;
+  return c.redirect(`/sign-in${formatFlow({ hidden }, { done: 'upstream_refused' })}`, 303);
 }

@@ -6,6 +6,7 @@ import Provider, { type Configuration } from 'oidc-provider';
 import { createFormClient, type FormClient } from '../../../test/support/form-client.ts';
 import { addUser, PASSWORD, type PageService, servePages } from '../../../test/support/page-service.ts';
 import { findUserByLogin } from '../accounts/user-store.ts';
+import { createFlow } from './flow.ts';
 import { toLogin } from './upstream-routes.ts';
 
 const SECRET = 'a secret that only the two of us know';
@@ -140,12 +141,14 @@ test('the way back is good once, and only in the browser that began', async (t) 
 test('a forged answer of the provider leads back to the sign-in page', async (t) => {
   const service = await start(t, 'open');
   const client = createFormClient(service.url);
-  const begun = await client.get('/sign-in/upstream?return_to=%2Faccount');
+  const { hidden } = createFlow(service.cipher, '/account', { leadsToClient: true, isAgain: true });
+  const query = new URLSearchParams(hidden as Record<string, string>).toString();
+  const begun = await client.get(`/sign-in/upstream?${query}`);
   const state = new URL(begun.location!).searchParams.get('state')!;
   const answer = await client.get(
     `/sign-in/upstream/callback?${new URLSearchParams({ state, code: 'forged' }).toString()}`,
   );
-  assert.equal(answer.location, '/sign-in?return_to=%2Faccount&done=upstream_refused');
+  assert.equal(answer.location, `/sign-in?${query}&done=upstream_refused`);
   assert.match((await client.get(answer.location!)).body, /did not let you in/);
 });
 
