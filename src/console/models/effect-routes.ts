@@ -7,6 +7,7 @@ import { renderCurve } from '../frame/curve-chart.ts';
 import { renderTable } from '../frame/table.ts';
 import { type ConsoleTexts, readTexts } from '../texts/texts.ts';
 import type { EffectsView, PriceView, TargetEffectsView } from './effect-views.ts';
+import { nameInput } from './model-charts.ts';
 import { pathOfModel } from './model-pages.ts';
 import type { ModelAdmin } from './model-views.ts';
 
@@ -53,16 +54,11 @@ function renderImportance(texts: ConsoleTexts, { importance }: TargetEffectsView
     columns: [t.input, t.picture, t.added],
     textColumns: 2,
     rows: importance.map(({ field, mapeAdded }) => [
-      nameField(texts, field),
+      nameInput(texts, field),
       renderShare(Math.max(0, mapeAdded) / most),
       t.points(texts.format.number(Math.max(0, mapeAdded))),
     ]),
   });
-}
-
-function nameField(texts: ConsoleTexts, field: string): string {
-  const names: Readonly<Record<string, string>> = texts.whatIf.effects.fields;
-  return names[field] ?? field;
 }
 
 function renderShare(share: number): Html {
@@ -74,7 +70,7 @@ function renderPrice(texts: ConsoleTexts, target: string, { field, points }: Pri
   const { number } = texts.format;
   const [first, last] = [points[0]!, points.at(-1)!];
   return renderCurve(texts, {
-    title: nameField(texts, field),
+    title: nameInput(texts, field),
     group: target,
     summary: texts.whatIf.effects.price(number(first.ms), number(first.value), {
       ms: number(last.ms),

@@ -4,7 +4,6 @@ import { renderHidden, renderSelect } from '../../pages/elements.ts';
 import type { Html } from '../../pages/layout.ts';
 import { renderCrumbs, type SignedInPages, showView } from '../frame/console.ts';
 import { renderTable } from '../frame/table.ts';
-import { errorTexts } from '../texts/error-texts.ts';
 import { type ConsoleTexts, readTexts } from '../texts/texts.ts';
 import {
   AGGREGATE,
@@ -18,11 +17,18 @@ import type { AccuracyDependencies } from './accuracy-routes.ts';
 import type { ErrorAxis, ErrorPart, ErrorsByLoad, TargetName } from './accuracy-views.ts';
 import { formatError, renderAgainst, renderBar } from './error-charts.ts';
 import { summarizeRanges } from './error-ranges.ts';
-import { nameRange } from './model-charts.ts';
+import { nameInput, nameRange } from './model-charts.ts';
 import { pathOfModel } from './model-pages.ts';
 
 const TARGETS: readonly TargetName[] = ['ttft', 'tpot'];
-const AXES = Object.keys(errorTexts.fields) as ErrorAxis[];
+const AXES: readonly ErrorAxis[] = [
+  'predicted_ms',
+  'num_request_waiting',
+  'num_request_running',
+  'kv_cache_usage',
+  'prefix_cache_score',
+  'input_token_length',
+];
 
 type ErrorsByAxis = readonly (readonly [axis: ErrorAxis, errors: ErrorsByLoad])[];
 
@@ -135,13 +141,13 @@ ${loads.length === 0 ? '' : renderLoads(texts, loads)}`;
 function renderLoads(texts: ConsoleTexts, loads: ErrorsByAxis): Html {
   const t = texts.errors;
   return html`<section class="card stack" aria-labelledby="by-load"><h2 id="by-load">${t.byLoad}</h2><p class="soft">${t.byLoadLead}</p>
-${loads.map((load) => html`<div class="stack"><h3>${t.fields[load[0]]}</h3>${renderRanges(texts, load)}</div>`)}</section>`;
+${loads.map((load) => html`<div class="stack"><h3>${nameInput(texts, load[0])}</h3>${renderRanges(texts, load)}</div>`)}</section>`;
 }
 
 function renderRanges(texts: ConsoleTexts, [axis, errors]: ErrorsByAxis[number]): Html {
   const t = texts.errors;
   return renderTable(texts, {
-    label: t.fields[axis],
+    label: axis === 'predicted_ms' ? t.predicted : nameInput(texts, axis),
     columns: [t.range, t.picture, t.median, t.middle, t.rows],
     textColumns: 2,
     rows: summarizeRanges(errors).map((range) => [

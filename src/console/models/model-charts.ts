@@ -98,8 +98,20 @@ function renderLoad(texts: ConsoleTexts, { field, edges, counts }: LoadView): Ht
     html`<svg class="share" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true"><rect class="rest" width="100" height="8"/><rect class="up" width="${round((100 * count) / total)}" height="8"/></svg>`,
     texts.format.number(count),
   ]);
-  const name = t.fields[field] ?? field;
+  const name = nameInput(texts, field);
   return html`<div><h3>${name}</h3>${renderTable(texts, { label: name, columns: [t.range, t.share, t.rows], rows, textColumns: 2 })}</div>`;
+}
+
+/** The name of an input of a prediction. */
+export function nameInput(texts: ConsoleTexts, input: string): string {
+  const names: Readonly<Record<string, string>> = texts.models.inputs;
+  return names[input] ?? input;
+}
+
+/** A term of the physics, or a feature of the trees, which may be an input. */
+export function namePart(texts: ConsoleTexts, part: string): string {
+  const names: Readonly<Record<string, string>> = texts.models.inputs;
+  return names[part] ?? texts.whatIf.partName(part);
 }
 
 export function nameRange(texts: ConsoleTexts, edges: readonly number[], index: number): string {

@@ -12,7 +12,7 @@ import { renderCrumbs } from '../frame/console.ts';
 import { renderTable } from '../frame/table.ts';
 
 import type { ConsoleTexts } from '../texts/texts.ts';
-import { renderAccuracy, renderLoads, renderServers } from './model-charts.ts';
+import { namePart, renderAccuracy, renderLoads, renderServers } from './model-charts.ts';
 import type {
   LearnedView,
   ModelEntry,
@@ -99,7 +99,7 @@ function describeScores(texts: ConsoleTexts, learned: readonly LearnedView[]): s
 
 function renderLineage(texts: ConsoleTexts, version: VersionView): Html {
   const { source, parameters, learned, checksum, sizeBytes } = version;
-  const facts = Object.entries({ ...source, ...flatten(parameters) }).map(
+  const facts = Object.entries({ ...source, ...flatten(texts, parameters) }).map(
     ([name, value]) =>
       html`<dt>${nameSource(texts, name)}</dt><dd>${isLogError(name) ? formatFactor(value) : formatValue(texts, value)}</dd>`,
   );
@@ -118,12 +118,17 @@ function formatFactor(logError: unknown): string {
 }
 
 /** A loss has a kind and perhaps a number: `absolute`, `huber 0.1`. */
-function flatten(parameters: VersionView['parameters']): Readonly<Record<string, unknown>> {
-  const texts = Object.entries(parameters).map(([name, value]): [string, unknown] => [
+function flatten(texts: ConsoleTexts, parameters: VersionView['parameters']): Readonly<Record<string, unknown>> {
+  const { losses } = texts.models;
+  const flat = Object.entries(parameters).map(([name, value]): [string, unknown] => [
     name,
-    typeof value === 'object' && value !== null ? Object.values(value).join(' ') : value,
+    typeof value === 'object' && value !== null
+      ? Object.values(value)
+          .map((part) => losses[String(part)] ?? part)
+          .join(' ')
+      : value,
   ]);
-  return Object.fromEntries(texts);
+  return Object.fromEntries(flat);
 }
 
 /** `challengerError` → `challenger error`: shows the stored keys of a model's origin as words. */
@@ -157,8 +162,8 @@ function renderLearned(texts: ConsoleTexts, { id, learned }: VersionView): Html 
     ]),
   });
   const formulas = learned.map(({ podType, target, physics }) => {
-    const terms = Object.entries(physics).map(([name, price]) => `${formatPrice(price)} × ${name}`);
-    return html`<li><code>${target.toUpperCase()} (${podType}) = ${terms.join(' + ') || '0'}</code></li>`;
+    const terms = Object.entries(physics).map(([name, price]) => `${formatPrice(price)} × ${namePart(texts, name)}`);
+    return html`<li><code>${target.toUpperCase()} (${podType === 'all' ? t.allPodTypes : podType}) = ${terms.join(' + ') || '0'}</code></li>`;
   });
   return html`${table}<div class="tight"><p class="label">${t.physics}</p><ul class="formulas">${formulas}</ul></div>`;
 }

@@ -7,6 +7,7 @@ import { renderCrumbs, type SignedInPages, showView } from '../frame/console.ts'
 import { renderTable } from '../frame/table.ts';
 
 import { type ConsoleTexts, readTexts } from '../texts/texts.ts';
+import { nameInput, namePart } from './model-charts.ts';
 import { pathOfModel } from './model-pages.ts';
 import type { ModelAdmin } from './model-views.ts';
 import type { WhatIf, WhatIfAnswer, WhatIfField, WhatIfTarget } from './what-if-views.ts';
@@ -58,7 +59,7 @@ function renderWhatIf(texts: ConsoleTexts, page: WhatIfPage): Html {
   const inputs = fields.map((field) =>
     renderField({
       name: field.name,
-      label: field.name,
+      label: `${nameInput(texts, field.name)} (${field.name})`,
       hint: field.name === 'server_ip' ? nameServers(texts, field, servers) : describeField(texts, field),
       value: values[field.name] ?? '',
       isOptional: true,
@@ -117,11 +118,11 @@ function listParts(texts: ConsoleTexts, { answerMs, explainedMs, explanation }: 
   const t = texts.whatIf;
   const { physics, treeFactors, treeMilliseconds = {}, serverFactor } = explanation;
   const add = ([name, ms]: [string, number]): [string, string] => [
-    t.partName(name),
+    namePart(texts, name),
     `${ms < 0 ? '−' : '+'} ${texts.format.number(Math.abs(ms))} ms`,
   ];
   const multiply = ([name, factor]: [string, number]): [string, string] => [
-    t.partName(name),
+    namePart(texts, name),
     `× ${formatFactor(factor)}`,
   ];
   return [

@@ -22,12 +22,5 @@ export const errorTextsZh: Texts<typeof errorTexts> = {
   middle: '10% – 90%',
   rows: '上报数',
   range: '范围',
-  fields: {
-    predicted_ms: '预测延迟，ms',
-    num_request_waiting: '等待中的请求',
-    num_request_running: '运行中的请求',
-    kv_cache_usage: 'KV 缓存使用率',
-    prefix_cache_score: '提示词在前缀缓存中的比例',
-    input_token_length: '提示词 Token 数',
-  },
+  predicted: '预测延迟，ms',
 };

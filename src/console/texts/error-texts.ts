@@ -22,12 +22,5 @@ export const errorTexts = {
   middle: '10 % – 90 %',
   rows: 'Reports',
   range: 'Range',
-  fields: {
-    predicted_ms: 'Predicted time, ms',
-    num_request_waiting: 'Requests waiting',
-    num_request_running: 'Requests running',
-    kv_cache_usage: 'KV cache in use',
-    prefix_cache_score: 'Share of the prompt in the prefix cache',
-    input_token_length: 'Prompt tokens',
-  },
+  predicted: 'Predicted time, ms',
 } as const;

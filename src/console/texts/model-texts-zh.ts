@@ -1,5 +1,6 @@
 import { formatCount } from '../../language/plural.ts';
 import type { Texts } from '../../language/texts.ts';
+import { inputTextsZh } from './input-texts-zh.ts';
 import type { modelTexts } from './model-texts.ts';
 
 export const modelTextsZh: Texts<typeof modelTexts> = {
@@ -51,12 +52,7 @@ export const modelTextsZh: Texts<typeof modelTexts> = {
   loadsLead:
     '下次训练所用的最新 10,000 个样本。一个样本含有 TTFT、TPOT 或两者：以三个事件上报的请求产生两个样本。样本很少的负载根据其他负载预测。',
   noSamples: '还没有样本：此模型由文件训练，或正在等待上报。',
-  fields: {
-    num_request_waiting: '等待中的请求',
-    kv_cache_usage: 'KV 缓存使用率',
-    prefix_cache_score: '提示词在前缀缓存中的比例',
-    input_token_length: '提示词 Token 数',
-  },
+  inputs: inputTextsZh,
   range: '范围',
   share: '占比',
   rows: '行数',
@@ -95,6 +91,7 @@ export const modelTextsZh: Texts<typeof modelTexts> = {
     splitClip: '残差截断（中位数的倍数）',
     seed: '随机种子',
   },
+  losses: { squared: '平方误差', absolute: '绝对误差', quantile: '分位数', huber: 'Huber' },
   learned: '学到的参数',
   trees: '树数',
   treeShare: '树的贡献',

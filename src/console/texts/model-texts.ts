@@ -1,5 +1,6 @@
 /** Texts of the pages about models. */
 import { formatCount, plural } from '../../language/plural.ts';
+import { inputTexts } from './input-texts.ts';
 
 export const modelTexts = {
   title: 'Latency models',
@@ -51,12 +52,7 @@ export const modelTexts = {
   loadsLead:
     'The newest 10,000 samples of the next training. A sample has a TTFT, a TPOT or both: a request that is reported in three events gives two. A load with few samples is predicted from the others.',
   noSamples: 'No samples yet: this model was trained from files, or waits for reports.',
-  fields: {
-    num_request_waiting: 'Requests waiting',
-    kv_cache_usage: 'KV cache in use',
-    prefix_cache_score: 'Share of the prompt in the prefix cache',
-    input_token_length: 'Prompt tokens',
-  } as Readonly<Record<string, string>>,
+  inputs: inputTexts,
   range: 'Range',
   share: 'Share',
   rows: 'Rows',
@@ -94,6 +90,12 @@ export const modelTexts = {
     loss: 'Loss',
     splitClip: 'Residual clip, in medians',
     seed: 'Seed',
+  } as Readonly<Record<string, string>>,
+  losses: {
+    squared: 'squared error',
+    absolute: 'absolute error',
+    quantile: 'quantile',
+    huber: 'Huber',
   } as Readonly<Record<string, string>>,
   learned: 'Learned parameters',
   trees: 'Trees',

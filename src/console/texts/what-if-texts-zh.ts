@@ -77,17 +77,6 @@ export const whatIfTextsZh: Texts<typeof whatIfTexts> = {
     pricesLead:
       '所有样本都取该值、其他输入不变时的预测中位数，横轴覆盖 96% 的样本。实际中一起上升的负载，在这里被分开改变。',
     price: (ms, value, last) => `${value} 时为 ${ms} ms，${last.value} 时为 ${last.ms} ms`,
-    fields: {
-      input_token_length: '提示词 Token 数',
-      prefix_cache_score: '提示词已在前缀缓存中的比例',
-      num_request_waiting: '等待的请求数',
-      num_request_running: '运行的请求数',
-      kv_cache_usage: 'KV 缓存使用率',
-      inflight_tokens: '在途 Token 数',
-      hbm_utilization: '加速器显存使用率',
-      ai_core_utilization: '计算核心使用率',
-      bandwidth_utilization: '显存带宽使用率',
-    },
   },
   capacity: {
     title: '容量',
@@ -108,7 +97,7 @@ export const whatIfTextsZh: Texts<typeof whatIfTexts> = {
       tpot_ms: '每个输出 Token 的时间上限，范围相同。两个上限至少填写一个。',
       quantile: '0.5 到 0.99 之间的数：0.9 即 p90。',
       prompt_tokens: '1 到 10,000,000 之间的数；留空表示样本的平均值。',
-      output_tokens: '1 到 1,000,000 之间的数；留空表示样本的平均值。',
+      output_tokens: '1 到 1,000,000 之间的数；留空表示有输出长度的样本的平均值。如果没有这样的样本，则必须填写。',
       servers: '一台服务器，或用逗号分隔的多台；留空表示全部服务器。',
       pod_type: '没有类型的服务器留空。',
     },

@@ -48,17 +48,6 @@ export const whatIfTexts = {
       'The median prediction if all samples had this value, everything else as it was, over the values of 96 of 100 samples. Loads that rise together in the field are moved apart here.',
     price: (ms: string, value: string, last: { readonly ms: string; readonly value: string }) =>
       `${ms} ms at ${value}, ${last.ms} ms at ${last.value}`,
-    fields: {
-      input_token_length: 'Prompt tokens',
-      prefix_cache_score: 'Share of the prompt in the prefix cache',
-      num_request_waiting: 'Requests waiting',
-      num_request_running: 'Requests running',
-      kv_cache_usage: 'KV cache in use',
-      inflight_tokens: 'Tokens in flight',
-      hbm_utilization: 'Accelerator memory in use',
-      ai_core_utilization: 'Compute cores in use',
-      bandwidth_utilization: 'Memory bandwidth in use',
-    },
   },
   capacity: {
     title: 'Capacity',
@@ -79,7 +68,8 @@ export const whatIfTexts = {
       tpot_ms: 'The same for the time per output token. One of the two limits must be given.',
       quantile: 'A number from 0.5 to 0.99: 0.9 is the p90.',
       prompt_tokens: 'A number from 1 to 10,000,000; empty for the mean of the samples.',
-      output_tokens: 'A number from 1 to 1,000,000; empty for the mean of the samples.',
+      output_tokens:
+        'A number from 1 to 1,000,000; empty for the mean of the samples that have the length of their answer. Required if none has.',
       servers: 'One server, or several with commas; empty for the pool of all.',
       pod_type: 'Empty for servers without one.',
     },
