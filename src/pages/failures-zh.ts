@@ -180,6 +180,10 @@ export const PHRASES_ZH: readonly Phrase[] = [
     'Cannot send what waits: the webhook is off, and enabling it sends what is held',
     '无法发送：Webhook 已停用；启用后会发送暂存的投递。',
   ],
+  [
+    'Cannot test the webhook: event must be one that it is subscribed to ({}), got "{}"',
+    '测试的事件必须是此 Webhook 订阅的事件（{1}），而不是“{2}”。',
+  ],
   ['Cannot test the webhook: at most {} tests an hour are allowed', '每小时最多测试 {1} 次。'],
   ['Webhook not found: {} has no {}, it has no webhook', 'Webhook 不存在：{1} 没有 Webhook。'],
   ['Webhook not found: {} has no {}, it has {}', 'Webhook 不存在：{1} 没有 {2}，只有 {3}。'],

@@ -93,6 +93,7 @@ export function createWebhooksArea(dependencies: WebhooksDependencies): Webhooks
     auditChange: dependencies.auditChange,
     baseUrl,
     guard,
+    noticeRepository,
     wakeDeliveries: () => deliveries.wake(),
     takeCommitted: (committed, versions) => deliveries.takeCommitted(committed, versions),
   });

@@ -93,12 +93,13 @@ export interface ManagementOptions {
   readonly manual?: SendingDependencies['manual'];
   readonly bodyBudget?: BodyBudget;
   readonly takeCommitted?: Parameters<typeof createManagement>[0]['takeCommitted'];
+  readonly noticeRepository?: string;
 }
 
 export async function startManagement(
   store: Store,
   world: World = realWorld,
-  { manual, bodyBudget = createBodyBudget(), takeCommitted = () => {} }: ManagementOptions = {},
+  { manual, bodyBudget = createBodyBudget(), takeCommitted = () => {}, noticeRepository }: ManagementOptions = {},
 ): Promise<ManagementServer> {
   const http = await listenHttp({ host: '127.0.0.1', port: 0 });
   const attempts: number[] = [];
@@ -110,6 +111,7 @@ export async function startManagement(
     owners,
     auditChange,
     baseUrl: http.url,
+    noticeRepository,
     guard: createAddressGuard({ allowCidrs: ['127.0.0.0/8'] }),
     wakeDeliveries: () => {},
     takeCommitted,

@@ -63,13 +63,6 @@ export const deliveryTextsZh: Texts<typeof deliveryTexts> = {
     canceled: '已取消',
     held: '已暂存',
   },
-  kinds: {
-    push: '推送',
-    tag_push: '推送标签',
-    issue: 'Issue',
-    note: '评论',
-    merge_request: '合并请求',
-  },
   outcomes: {
     accepted: '已接受',
     refused: '被拒绝',

@@ -64,13 +64,6 @@ export const deliveryTexts = {
     canceled: 'canceled',
     held: 'held',
   } as Readonly<Record<string, string>>,
-  kinds: {
-    push: 'push',
-    tag_push: 'tag push',
-    issue: 'issue',
-    note: 'comment',
-    merge_request: 'merge request',
-  } as Readonly<Record<string, string>>,
   outcomes: {
     accepted: 'accepted',
     refused: 'refused',

@@ -14,6 +14,7 @@ import { renderCrumbs, renderLiveMark } from '../frame/console.ts';
 
 import type { ConsoleTexts } from '../texts/texts.ts';
 import { renderTimings } from './charts.ts';
+import { nameEvent } from './hook-form.ts';
 import type {
   AttemptView,
   DeliveryDetail,
@@ -57,7 +58,7 @@ function renderRow(texts: ConsoleTexts, path: string, delivery: ListedDeliveryVi
     ...(duration_ms === null ? [] : [texts.format.milliseconds(duration_ms)]),
     ...(reason === null ? [] : [texts.explain(reason)]),
   ];
-  return html`<li class="item"><div class="tight"><p><a href="${path}"><strong>${nameOf(t.kinds, event)}</strong>${subject === null ? '' : html` <span class="url">${subject}</span>`}<span class="hidden"> ${t.number(delivery.id)}</span></a> ${renderState(texts, delivery)}${status_code === 0 ? '' : html` <span class="tag">${status_code}</span>`}</p>
+  return html`<li class="item"><div class="tight"><p><a href="${path}"><strong>${nameEvent(texts, event)}</strong>${subject === null ? '' : html` <span class="url">${subject}</span>`}<span class="hidden"> ${t.number(delivery.id)}</span></a> ${renderState(texts, delivery)}${status_code === 0 ? '' : html` <span class="tag">${status_code}</span>`}</p>
 <p class="small soft">${facts.join(' · ')}${renderNext(texts, delivery)}</p>
 <p class="small soft"><code>${delivery.uuid}</code></p></div><span class="small soft">${renderTime(texts, delivery.created_at)}</span></li>`;
 }
@@ -156,7 +157,7 @@ function renderFilter(
   const t = texts.deliveries;
   const any = { value: '', label: t.any };
   const stateChoices = states.map((state) => ({ value: state, label: nameOf(t.states, state) }));
-  const eventChoices = events.map((event) => ({ value: event, label: nameOf(t.kinds, event) }));
+  const eventChoices = events.map((event) => ({ value: event, label: nameEvent(texts, event) }));
   return html`<form method="get" action="${action}" class="card filter">
 ${renderField({ name: 'q', label: t.search, hint: t.searchHint, value: filter.q, isOptional: true, autocomplete: 'off', mistake })}
 ${renderField({ name: 'status', label: t.status, hint: t.statusHint, value: filter.status, isOptional: true, autocomplete: 'off', mistake })}
@@ -189,7 +190,7 @@ export function renderDelivery(texts: ConsoleTexts, view: DeliveryPageView): Htm
     { path: `${log}${writeFilter(view.filter)}`, label: t.title },
   ];
   return html`${renderCrumbs(texts, crumbs)}
-<h1 class="capital">${nameOf(t.kinds, delivery.event)} <span class="url">${delivery.subject ?? ''}</span> ${renderLiveMark(texts)}</h1>
+<h1 class="capital">${nameEvent(texts, delivery.event)} <span class="url">${delivery.subject ?? ''}</span> ${renderLiveMark(texts)}</h1>
 ${view.isTest ? renderTestResult(texts, delivery) : ''}${renderDone(view.done)}${renderMistake(texts, view.mistake)}
 <section class="card stack"><dl class="facts" data-part="facts"><dt>${t.state}</dt><dd>${renderState(texts, delivery)}</dd><dt>${t.made}</dt><dd>${renderTime(texts, delivery.created_at)}</dd>
 ${renderNextFact(texts, delivery)}

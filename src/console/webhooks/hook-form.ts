@@ -11,17 +11,34 @@ import {
 import type { Html } from '../../pages/layout.ts';
 import { readField } from '../../pages/page-routes.ts';
 import { renderCrumbs } from '../frame/console.ts';
-import { hookTexts } from '../texts/hook-texts.ts';
 import type { ConsoleTexts } from '../texts/texts.ts';
 import type { HookView, RepositoryView, Values } from './hook-views.ts';
 import { pathOfRepository } from './repository-pages.ts';
 
-export type EventFlag = keyof typeof hookTexts.kinds;
-export const EVENT_FLAGS = Object.keys(hookTexts.kinds) as readonly EventFlag[];
+/** The kinds of event, with the parameter that subscribes a webhook to each. */
+const FLAG_OF = {
+  push: 'push_events',
+  tag_push: 'tag_push_events',
+  issue: 'issues_events',
+  note: 'note_events',
+  merge_request: 'merge_requests_events',
+} as const;
+
+type EventKind = keyof typeof FLAG_OF;
+const EVENT_KINDS = Object.keys(FLAG_OF) as readonly EventKind[];
+
+export function listKinds(hook: HookView): EventKind[] {
+  return EVENT_KINDS.filter((kind) => hook[FLAG_OF[kind]]);
+}
+
+export function nameEvent(texts: ConsoleTexts, kind: string): string {
+  const names: Readonly<Record<string, string>> = texts.hooks.kinds;
+  return names[kind] ?? kind;
+}
 
 export interface HookValues {
   readonly url: string;
-  readonly flags: readonly EventFlag[];
+  readonly kinds: readonly EventKind[];
   /** 0: the key is sent in a header, 1: it signs the body. */
   readonly encryptionType: string;
   /** Undefined where the form does not ask for it. */
@@ -30,26 +47,26 @@ export interface HookValues {
 }
 
 export function blankHook(key: string): HookValues {
-  return { url: '', flags: ['push_events'], encryptionType: '1', key, profile: 'gitcode' };
+  return { url: '', kinds: ['push'], encryptionType: '1', key, profile: 'gitcode' };
 }
 
 export function valuesOfHook(hook: HookView): HookValues {
-  const flags = EVENT_FLAGS.filter((flag) => hook[flag]);
-  return { url: hook.url, flags, encryptionType: String(hook.encryption_type), key: undefined, profile: hook.profile };
+  const { url, encryption_type, profile } = hook;
+  return { url, kinds: listKinds(hook), encryptionType: String(encryption_type), key: undefined, profile };
 }
 
 export function readHookValues(form: URLSearchParams): HookValues {
   return {
     url: readField(form, 'url').trim(),
-    flags: EVENT_FLAGS.filter((flag) => form.has(flag)),
+    kinds: EVENT_KINDS.filter((kind) => form.has(FLAG_OF[kind])),
     encryptionType: readField(form, 'encryption_type'),
     key: form.get('password') ?? undefined,
     profile: readField(form, 'profile'),
   };
 }
 
-export function toParameters({ url, flags, encryptionType, key, profile }: HookValues): Values {
-  const events = Object.fromEntries(EVENT_FLAGS.map((flag) => [flag, flags.includes(flag)]));
+export function toParameters({ url, kinds, encryptionType, key, profile }: HookValues): Values {
+  const events = Object.fromEntries(EVENT_KINDS.map((kind) => [FLAG_OF[kind], kinds.includes(kind)]));
   return { url, encryption_type: encryptionType, password: key, profile, ...events };
 }
 
@@ -77,17 +94,21 @@ export function renderHookForm(texts: ConsoleTexts, view: HookFormView): Html {
   return html`${renderCrumbs(texts, crumbs)}<h1>${isNew ? t.create : t.editTitle(hookId)}</h1>${renderMistake(texts, mistake)}
 <form method="post" action="${isNew ? base : `${back}/change`}" class="card stack">${renderCsrf(view.csrfToken)}
 ${renderField({ name: 'url', label: t.url, hint: t.urlHint, type: 'text', value: values.url, autocomplete: 'off', hasFocus: isNew && mistake === undefined, mistake })}
-<fieldset><legend>${t.events}</legend>${EVENT_FLAGS.map((flag) => renderCheck({ name: flag, value: '1', label: t.kinds[flag], isChosen: values.flags.includes(flag) }))}</fieldset>
+<fieldset><legend>${t.events}</legend>${EVENT_KINDS.map((kind) => renderCheck({ name: FLAG_OF[kind], value: '1', label: t.kinds[kind], hint: t.kindHints[kind], isChosen: values.kinds.includes(kind) }))}</fieldset>
 <fieldset><legend>${t.proof}</legend>
 ${renderCheck({ name: 'encryption_type', value: '1', label: t.signature, hint: t.signatureHint, isChosen: values.encryptionType === '1' }, 'radio')}
 ${renderCheck({ name: 'encryption_type', value: '0', label: t.password, hint: t.passwordHint, isChosen: values.encryptionType !== '1' }, 'radio')}</fieldset>
 ${values.key === undefined ? '' : renderField({ name: 'password', label: t.key, hint: t.keyHint, value: values.key, autocomplete: 'off', isOptional: true, mistake })}
-${renderSelect({ name: 'profile', label: t.profile, hint: t.profileHint, choices: view.profiles.map((name) => ({ value: name, label: PROFILE_LABELS[name] ?? name })), value: values.profile })}
+${renderSelect({ name: 'profile', label: t.profile, hint: t.profileHint, choices: view.profiles.map((name) => ({ value: name, label: nameProfile(name) })), value: values.profile })}
 <div class="row"><button>${isNew ? t.submit : texts.save}</button><a href="${back}">${texts.cancel}</a></div></form>`;
 }
 
-/** The names of these hosts as they write them. */
-const PROFILE_LABELS: Readonly<Record<string, string>> = {
+/** The code host of a profile, as the host writes its name. */
+export function nameProfile(profile: string): string {
+  return PROFILE_NAMES[profile] ?? profile;
+}
+
+const PROFILE_NAMES: Readonly<Record<string, string>> = {
   gitcode: 'GitCode',
   gitee: 'Gitee',
   github: 'GitHub',

@@ -22,16 +22,23 @@ test('a webhook is made, tested, changed, given another key and none, switched o
   const changes = (await (await service.openAs('root')).get(path)).body;
   assert.match(changes, /href="\/admin\/activity\?repository=ada%2Fdoors&amp;hook=1">Changes of this webhook/);
 
+  assert.match(
+    (await client.get(path)).body,
+    /<option value="push">push<\/option><option value="note">comment<\/option>/,
+  );
+  const ofComment = await pressButton(client, path, 'test', { event: 'note' });
+  assert.match(textOf(await client.get(ofComment.location ?? '')), /The receiver accepted the test/);
+  assert.equal(receiver.received.at(-1)?.headers['x-gitcode-event'], 'Note Hook');
   const tested = await pressButton(client, path, 'test');
   assert.match(tested.location ?? '', /\/deliveries\/\d+\?done=tested$/);
-  assert.equal(receiver.received.length, 1);
-  assert.match(String(receiver.received[0]?.headers['x-gitcode-signature-256']), /^sha256=/);
+  assert.equal(receiver.received.length, 2);
+  assert.match(String(receiver.received.at(-1)?.headers['x-gitcode-signature-256']), /^sha256=/);
   const delivery = textOf(await client.get(tested.location ?? ''));
   assert.match(
     delivery,
     /The receiver accepted the test.*Attempt 1 accepted 200.*Where the time went.*Answer ok.*\[redacted\]/,
   );
-  assert.match(textOf(await client.get(path)), /working.*1 delivery succeeded, 0 failed/);
+  assert.match(textOf(await client.get(path)), /working.*2 deliveries succeeded, 0 failed/);
 
   const changed = await client.submit(`${path}/change`, `${path}/change`, {
     url: `${receiver.url}2`,
@@ -41,8 +48,9 @@ test('a webhook is made, tested, changed, given another key and none, switched o
   });
   assert.equal(changed.location, `${path}?done=saved`);
   const shown = textOf(await client.get(`${path}?done=saved`));
-  assert.match(shown, /hook2.*The webhook is saved.*Send a request when issue.*By the password.*github/);
+  assert.match(shown, /hook2.*The webhook is saved.*Send a request for issue.*By the password.*GitHub/);
   assert.match(shown, /k3y/, 'a change that does not name the key leaves it');
+  assert.doesNotMatch((await client.get(path)).body, /<option/, 'there is one event, and no choice');
 
   assert.equal((await pressButton(client, path, 'key', { password: 'another' })).location, `${path}?done=key`);
   const withKey = await client.get(path);

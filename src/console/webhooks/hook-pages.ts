@@ -15,7 +15,7 @@ import { renderColumns } from '../frame/time-chart.ts';
 import type { ConsoleTexts } from '../texts/texts.ts';
 import { renderDay, sumHours } from './charts.ts';
 import { renderDeliveryList } from './delivery-pages.ts';
-import { EVENT_FLAGS } from './hook-form.ts';
+import { listKinds, nameEvent, nameProfile } from './hook-form.ts';
 import type { HookView, ListedDeliveryView, RepositoryView } from './hook-views.ts';
 import { renderPause } from './pause-notice.ts';
 import { pathOfRepository } from './repository-pages.ts';
@@ -42,7 +42,7 @@ ${hooks.length === 0 ? html`<p class="empty">${texts.hooks.none}</p>` : html`<ul
 function renderHookEntry(texts: ConsoleTexts, repository: RepositoryView, hook: HookView): Html {
   return html`<li class="item"><div class="tight">
 <p><a href="${pathOfHook(repository, hook.id)}"><strong class="url short">${hook.url}</strong></a></p>
-<p class="tags">${renderState(texts, hook)}${hook.paused_until === null ? '' : html`<span class="tag warn">${texts.hooks.paused}</span>`}${renderWaiting(texts, hook)}${listKinds(texts, hook).map((kind) => html`<span class="tag">${kind}</span>`)}</p>
+<p class="tags">${renderState(texts, hook)}${hook.paused_until === null ? '' : html`<span class="tag warn">${texts.hooks.paused}</span>`}${renderWaiting(texts, hook)}${nameKinds(texts, hook).map((kind) => html`<span class="tag">${kind}</span>`)}</p>
 <p class="small soft">${describeResult(texts, hook)}</p></div>
 <div class="glance">${renderDay(texts, hook.lastDay)}</div></li>`;
 }
@@ -81,8 +81,8 @@ function renderWaiting(texts: ConsoleTexts, { disabled_at, hookQueue }: HookView
   return html`<span class="tag">${label}</span>`;
 }
 
-function listKinds(texts: ConsoleTexts, hook: HookView): string[] {
-  const kinds = EVENT_FLAGS.filter((flag) => hook[flag]).map((flag) => texts.hooks.shortKinds[flag]);
+function nameKinds(texts: ConsoleTexts, hook: HookView): string[] {
+  const kinds = listKinds(hook).map((kind) => nameEvent(texts, kind));
   return kinds.length === 0 ? [texts.hooks.noKinds] : kinds;
 }
 
@@ -98,6 +98,8 @@ export interface HookPageView {
   readonly repository: RepositoryView;
   readonly hook: HookView;
   readonly deliveries: readonly ListedDeliveryView[];
+  /** What may be sent as a test. */
+  readonly testEvents: readonly string[];
   readonly done: string | undefined;
   readonly mistake: Mistake | undefined;
   readonly csrfToken: string;
@@ -116,7 +118,7 @@ export function renderHook(texts: ConsoleTexts, view: HookPageView): Html {
   return html`${renderCrumbs(texts, crumbs)}
 <div class="tight"><h1>${t.number(hook.id)} <span class="beside" data-part="state">${renderState(texts, hook)}</span> ${renderLiveMark(texts)}</h1><p class="url soft">${hook.url}</p></div>
 ${renderDone(view.done)}${renderMistake(texts, view.mistake)}<div data-part="trouble" class="stack">${renderTrouble(texts, hook, { path, csrfToken })}${renderPause(texts, hook)}</div>
-<div class="row"><form method="post" action="${path}/test">${renderCsrf(csrfToken)}<button${hook.disabled_at === null ? '' : html` class="plain"`}>${t.test}</button></form>
+<div class="row">${renderTest(texts, view, path)}
 <a class="button plain" href="${path}/change">${t.edit}</a>
 ${hook.disabled_at === null && hook.hookQueue.waiting > 0 ? html`<form method="post" action="${path}/send-waiting">${renderCsrf(csrfToken)}<button class="plain">${t.sendWaiting}</button></form>` : ''}
 ${hook.disabled_at === null ? renderQuestion(texts, { label: t.disable, question: t.askDisable, action: `${path}/disable`, csrfToken }) : ''}</div>
@@ -124,6 +126,17 @@ ${hook.disabled_at === null ? renderQuestion(texts, { label: t.disable, question
 <section class="stack" data-part="deliveries" aria-labelledby="deliveries"><h2 id="deliveries">${t.recent}</h2>
 ${view.deliveries.length === 0 ? html`<p class="empty">${texts.deliveries.noneYet}</p>` : html`${renderDeliveryList(texts, view.deliveries, { hookPath: path })}<p><a class="button plain quiet" href="${path}/deliveries">${t.allDeliveries}</a></p>`}</section>
 ${renderSettings(texts, view)}${renderKey(texts, view, path)}${renderReplay(texts, view, path)}${renderDelete(texts, view, path)}`;
+}
+
+/** The choice of an event is there only if the webhook is subscribed to several. */
+function renderTest(texts: ConsoleTexts, { hook, testEvents, csrfToken }: HookPageView, path: string): Html {
+  const t = texts.hooks;
+  const options = testEvents.map((event) => {
+    const label = event === 'notice' ? t.testNotice : nameEvent(texts, event);
+    return html`<option value="${event}">${label}</option>`;
+  });
+  return html`<form method="post" action="${path}/test" class="row choice">${renderCsrf(csrfToken)}
+${options.length === 1 ? '' : html`<select name="event" aria-label="${t.testEvent}">${options}</select>`}<button${hook.disabled_at === null ? '' : html` class="plain"`}>${t.test}</button></form>`;
 }
 
 function renderTrouble(
@@ -183,9 +196,9 @@ function renderSettings(texts: ConsoleTexts, { repository, hook, isAdmin }: Hook
   const t = texts.hooks;
   const changes = new URLSearchParams({ repository: repository.full_name, hook: String(hook.id) }).toString();
   return html`<section class="card stack" aria-labelledby="settings"><h2 id="settings">${t.settings}</h2>
-<dl class="facts"><dt>${t.events}</dt><dd>${listKinds(texts, hook).join(texts.marks.list)}</dd>
+<dl class="facts"><dt>${t.events}</dt><dd>${nameKinds(texts, hook).join(texts.marks.list)}</dd>
 <dt>${t.proof}</dt><dd>${hook.encryption_type === 1 ? t.signature : t.password}</dd>
-<dt>${t.profile}</dt><dd>${hook.profile}</dd><dt>${t.since}</dt><dd>${texts.format.date(Date.parse(hook.created_at))}</dd></dl>
+<dt>${t.profile}</dt><dd>${nameProfile(hook.profile)}</dd><dt>${t.since}</dt><dd>${texts.format.date(Date.parse(hook.created_at))}</dd></dl>
 ${isAdmin ? html`<p><a href="/admin/activity?${changes}">${t.changes}</a></p>` : ''}</section>`;
 }
 

@@ -120,6 +120,7 @@ async function showHook(request: PageRequest, { repository, hook }: Reached, mis
     repository,
     hook: view,
     deliveries: recent.deliveries,
+    testEvents: hook.testEvents,
     done,
     mistake,
     csrfToken,
@@ -161,7 +162,10 @@ type Action = (reached: Reached & { readonly path: string }, submission: Submiss
 
 /** Buttons on the page of a hook: each does its work and resolves with the page to redirect to. */
 const ACTIONS: Readonly<Record<string, Action>> = {
-  test: async ({ hook, path }) => `${path}/deliveries/${await hook.test()}?done=tested`,
+  test: async ({ hook, path }, { form }) => {
+    const deliveryId = await hook.test({ event: readField(form, 'event') });
+    return `${path}/deliveries/${deliveryId}?done=tested`;
+  },
   enable: async ({ hook, path }) => {
     await hook.switch(true);
     return `${path}?done=enabled`;

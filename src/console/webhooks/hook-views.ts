@@ -35,8 +35,10 @@ export interface OpenHook {
   readonly rotateKey: (key: string) => Promise<void>;
   readonly removeKey: () => Promise<void>;
   readonly remove: () => Promise<void>;
+  /** What may be sent as a test: kinds of event, and `notice`. The first is sent without a choice. */
+  readonly testEvents: readonly string[];
   /** Returns the id of the delivery. */
-  readonly test: () => Promise<number>;
+  readonly test: (values: Values) => Promise<number>;
   readonly listDeliveries: (values: Values) => Promise<DeliveryPage>;
   readonly readDelivery: (id: string) => Promise<DeliveryDetail>;
   readonly sendAgain: (id: string) => Promise<DeliveryView>;

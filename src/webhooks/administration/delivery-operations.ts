@@ -4,6 +4,7 @@ import { describeOperation } from '../../operations/operation.ts';
 import { DELIVERY_STATES } from '../delivery/schedule/delivery.ts';
 import { attemptJson, deliveryDetailJson, listedDeliveryJson } from '../management/delivery-json.ts';
 import { listParameters, replayParameters } from '../management/manage-delivery.ts';
+import { testParameters } from '../management/test-hook.ts';
 import { ofHook } from './hook-operations.ts';
 
 const about = { tag: 'All webhooks', scope: 'admin:hooks' } as const;
@@ -25,7 +26,7 @@ export const testAnyHook = describeOperation({
   method: 'post',
   path: '/hooks/{id}/test',
   summary: 'Send a test delivery now, past a pause, and answer what came of it; accepted, it ends the pause',
-  input: ofHook,
+  input: ofHook.extend(testParameters.shape),
   output: sentSchema,
 });
 export const listDeliveries = describeOperation({

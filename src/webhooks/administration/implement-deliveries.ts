@@ -23,9 +23,9 @@ import { findAnyHook } from './find-hook.ts';
 
 export function implementDeliveries(management: SendingDependencies): Implementation[] {
   return [
-    implement(testAnyHook, async (reference, { actor }) => {
+    implement(testAnyHook, async ({ event, ...reference }, { actor }) => {
       const { repository, stored } = await findAnyHook(management, reference);
-      const deliveryId = await testHook(management, { caller: actor, repository, stored });
+      const deliveryId = await testHook(management, { caller: actor, repository, stored, event });
       const sent = await describeSent(management, stored.hook, { deliveryId, isAttempted: true });
       if (sent.attempt !== null) return sent;
       throw new Failure(

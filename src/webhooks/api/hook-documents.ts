@@ -1,6 +1,7 @@
 import { z } from '@hono/zod-openapi';
 import { hookJson, updatedHookJson } from '../management/hook-json.ts';
 import { hookChangeParameters, newHookParameters } from '../management/manage-hook.ts';
+import { testParameters } from '../management/test-hook.ts';
 import { pageParameters } from '../parameters/paging.ts';
 import { bodyOf, hookPath, REFUSED, type RouteDocument, repositoryPath } from './api-documents.ts';
 
@@ -67,9 +68,9 @@ export const HOOK_DOCUMENTS: readonly RouteDocument[] = [
     path: `${HOOK}/tests`,
     summary: 'Send a test delivery',
     description:
-      'Sends an ordinary push event, waits for the one attempt, 10 s at most, and answers 204 whatever the receiver said; see result and result_code. When the receiver accepts it, a pause of the webhook ends and what waits is sent.',
+      'Sends an ordinary event of a kind that the webhook is subscribed to, waits for the one attempt, 10 s at most, and answers 204 whatever the receiver said; see result and result_code. When the receiver accepts it, a pause of the webhook ends and what waits is sent.',
     tags,
-    request: { params: hookPath },
+    request: { params: hookPath, body: { ...bodyOf(testParameters), required: false } },
     responses: { default: REFUSED, 204: { description: 'Attempted' } },
   },
 ];

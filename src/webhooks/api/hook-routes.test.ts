@@ -198,9 +198,9 @@ const deliveryOfTestSql = statement<{ event_kind: string; body: Uint8Array; sour
    JOIN delivery_contents c ON c.delivery_id = d.id JOIN events e ON e.id = c.event_id WHERE d.id = $1`,
 );
 
-withDoors('a test is an ordinary push delivery of this hook, attempted at once', async (server, store) => {
+withDoors('a test is an ordinary delivery of this hook, attempted at once', async (server, store) => {
   const { body: hook } = await server.call('POST', HOOKS, {
-    json: { url: URL_1, push_events: false, note_events: true },
+    json: { url: URL_1, note_events: true },
   });
   await server.call('POST', HOOKS, { json: { url: `${URL_1}/bystander` } });
   const tested = await server.call('POST', `${HOOKS}/${hook.id}/tests`);

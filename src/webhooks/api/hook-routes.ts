@@ -17,7 +17,7 @@ import {
   updateHook,
 } from '../management/manage-hook.ts';
 import type { Management, SendingDependencies } from '../management/management.ts';
-import { testHook } from '../management/test-hook.ts';
+import { testHook, testParameters } from '../management/test-hook.ts';
 import { readPage } from '../parameters/paging.ts';
 import { parseId, parseParameters, readParameters } from '../parameters/parameters.ts';
 import type { Repository } from '../repositories/repository.ts';
@@ -39,7 +39,8 @@ export function createHookRoutes(dependencies: HookRoutesDependencies): OpenAPIH
   addSingle(routes, dependencies);
   routes.post('/repos/:owner/:repo/hooks/:id/tests', dependencies.requireScope(SCOPE), async (c) => {
     const { repository, stored } = await locateHook(c, dependencies);
-    await testHook(dependencies, { caller: c.get('identity'), repository, stored });
+    const { event } = parseParameters(testParameters, await readParameters(c), 'test the webhook');
+    await testHook(dependencies, { caller: c.get('identity'), repository, stored, event });
     return c.body(null, 204);
   });
   return routes;

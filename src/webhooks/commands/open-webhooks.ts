@@ -45,6 +45,7 @@ function createManagementOnStore(cli: CliStore, others: OtherAreas): SendingDepe
     auditChange: others.auditChange,
     baseUrl: server.baseUrl ?? `http://${server.host}:${server.httpPort}`,
     guard,
+    noticeRepository: webhooks.noticeRepository,
     // The workers of the service look a few times a second by themselves.
     wakeDeliveries: () => {},
     takeCommitted: () => {},

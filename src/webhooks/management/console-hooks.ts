@@ -34,7 +34,7 @@ import {
   updateHook,
 } from './manage-hook.ts';
 import type { SendingDependencies } from './management.ts';
-import { testHook } from './test-hook.ts';
+import { listTestEventsOf, testHook, testParameters } from './test-hook.ts';
 import { readWebhookOverview } from './webhook-overview.ts';
 
 /** A signed-in person, and where the person calls from. */
@@ -157,6 +157,8 @@ function openHook(dependencies: SendingDependencies, { caller, repository, store
   };
   return {
     describe: () => describeHook(dependencies, stored),
+    /** What may be sent to it as a test; the first without a choice. */
+    testEvents: listTestEventsOf(dependencies, { repository, stored }),
     change,
     switch: (active: boolean) => change({ url: hook.url, active }),
     /** Without a key, a random one. The former one goes on signing for a day. */
@@ -168,7 +170,10 @@ function openHook(dependencies: SendingDependencies, { caller, repository, store
     removeKey: () => change({ url: hook.url, remove_password: true }),
     remove: () => deleteHook(dependencies, target),
     /** Returns the id of its delivery, once the one attempt has ended. */
-    test: () => testHook(dependencies, { caller, repository, stored }),
+    test: (values: Parameters) => {
+      const { event } = parseParameters(testParameters, dropAbsent(values), 'test the webhook');
+      return testHook(dependencies, { caller, repository, stored, event });
+    },
     listDeliveries: (values: Parameters) => readDeliveryPage(dependencies, hook.id, dropAbsent(values)),
     readDelivery: (id: string) => readDelivery(dependencies, hook.id, id),
     sendAgain: (id: string) => sendAgain(dependencies, hook, id),

@@ -26,12 +26,22 @@ export interface Management {
   readonly wakeDeliveries: () => void;
   readonly intake: Intake;
   readonly access: RepositoryAccess;
+  /** OWNER/NAME whose webhooks get the notices of the service. */
+  readonly noticeRepository?: string | undefined;
 }
 
 interface Given
   extends Pick<
     Management,
-    'store' | 'world' | 'cipher' | 'owners' | 'auditChange' | 'baseUrl' | 'guard' | 'wakeDeliveries'
+    | 'store'
+    | 'world'
+    | 'cipher'
+    | 'owners'
+    | 'auditChange'
+    | 'baseUrl'
+    | 'guard'
+    | 'wakeDeliveries'
+    | 'noticeRepository'
   > {
   readonly log: Log;
   /** Gives the workers of this process what it has just committed. */

@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto';
 import { isFailure } from '../../errors.ts';
 import type { PublishedNotice, PublishNotice } from '../../notices/notice.ts';
+import { chooseNoticeTexts } from '../../notices/texts.ts';
 import { type Event, eventSchema } from '../events/event.ts';
 import { KEY_USED } from '../intake/prepare-event.ts';
 import type { Management } from './management.ts';
@@ -24,11 +25,19 @@ export function createNoticePublisher(management: Management, fullName: string):
   };
 }
 
+/** A notice that is about nothing real, to try a receiver with. */
+export function createSampleNotice(nowMs: number): Event {
+  const texts = chooseNoticeTexts('en');
+  const text = texts.hook.failing('example/sample', 'https://receiver.example.com');
+  const link = { label: texts.hook.open, url: 'https://trivet.example.com/webhooks/example/sample/1' };
+  return toIssue({ cause: 'hook:sample', state: 'failing', text: { ...text, link } }, new Date(nowMs).toISOString());
+}
+
 function digest(text: string): string {
   return createHash('sha256').update(text).digest('hex');
 }
 
-function toIssue({ cause, state, text }: PublishedNotice, time: string): Event {
+function toIssue({ cause, state, text }: Omit<PublishedNotice, 'key'>, time: string): Event {
   const actor = { name: 'Trivet', username: 'trivet' };
   const isOver = state === 'fine';
   return eventSchema.parse({

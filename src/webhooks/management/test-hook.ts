@@ -1,36 +1,73 @@
+import { z } from '@hono/zod-openapi';
 import { Failure } from '../../errors.ts';
 import type { Actor } from '../../operations/operation.ts';
+import type { Event } from '../events/event.ts';
 import { createSampleEvent } from '../events/sample-event.ts';
+import { listTestEvents, TEST_EVENTS, type TestEvent } from '../events/test-event.ts';
 import type { StoredHook } from '../hooks/hook-store.ts';
 import { takeHookTest } from '../hooks/hook-test-store.ts';
-import type { Repository } from '../repositories/repository.ts';
+import { isFullNameOf, type Repository } from '../repositories/repository.ts';
 import type { Management, SendingDependencies } from './management.ts';
+import { createSampleNotice } from './notice-events.ts';
 import { publishTest } from './publish-event.ts';
 
 const MAX_TESTS_AN_HOUR = 60;
 const TEST_DEADLINE_MS = 10_000;
 const HOUR_MS = 3_600_000;
 
+export const testParameters = z
+  .object({
+    event: z.enum(TEST_EVENTS).optional().openapi({
+      description:
+        'What is sent: a kind of event that the webhook is subscribed to, or `notice`, a notice of the service, at a webhook of NOTICE_REPOSITORY that is subscribed to issues. Absent: the first kind that it is subscribed to.',
+    }),
+  })
+  .openapi('HookTest');
+
 export interface HookTest {
   readonly caller: Pick<Actor, 'userId' | 'login'>;
   readonly repository: Repository;
   readonly stored: StoredHook;
+  /** Undefined for the first kind of event that the webhook is subscribed to. */
+  readonly event?: TestEvent | undefined;
 }
 
-/** An ordinary push, recorded like any other delivery: GitCode has no ping. Returns the delivery's id. On the store, tests are not counted. */
-export async function testHook(
-  dependencies: SendingDependencies,
-  { caller, repository, stored }: HookTest,
-): Promise<number> {
+/** An ordinary event, recorded like any other delivery: GitCode has no ping. Returns the delivery's id. On the store, tests are not counted. */
+export async function testHook(dependencies: SendingDependencies, test: HookTest): Promise<number> {
+  const { caller, repository, stored } = test;
+  const kind = chooseEvent(dependencies, test);
   if (caller.userId !== undefined) await takeTest(dependencies, caller.userId);
   await dependencies.guard.checkUrl(stored.hook.url);
-  const login = caller.login ?? repository.ownerLogin;
-  const actor = { username: login, name: login };
-  const event = createSampleEvent('push', actor, repository.defaultBranch, dependencies.world.nowMs());
+  const event = createTestEvent(kind, test, dependencies.world.nowMs());
   const incoming = { repository, event, source: 'test', idempotencyKey: undefined };
   const deliveryId = await publishTest(dependencies, incoming, stored);
   await dependencies.manual.test(deliveryId, dependencies.world.nowMs() + TEST_DEADLINE_MS);
   return deliveryId;
+}
+
+/** What may be sent to this webhook as a test; the first without a choice. */
+export function listTestEventsOf(
+  { noticeRepository }: Pick<Management, 'noticeRepository'>,
+  { repository, stored: { hook } }: Pick<HookTest, 'repository' | 'stored'>,
+) {
+  return listTestEvents({ events: hook.events, hasNotices: isFullNameOf(repository, noticeRepository) });
+}
+
+function chooseEvent(dependencies: Management, test: HookTest): TestEvent {
+  const allowed = listTestEventsOf(dependencies, test);
+  const { event = allowed[0] } = test;
+  if (allowed.includes(event)) return event;
+  throw new Failure(
+    'invalid',
+    `Cannot test the webhook: event must be one that it is subscribed to (${allowed.join(', ')}), got "${event}"`,
+    { field: 'event' },
+  );
+}
+
+function createTestEvent(kind: TestEvent, { caller, repository }: HookTest, nowMs: number): Event {
+  if (kind === 'notice') return createSampleNotice(nowMs);
+  const login = caller.login ?? repository.ownerLogin;
+  return createSampleEvent(kind, { username: login, name: login }, repository.defaultBranch, nowMs);
 }
 
 async function takeTest(dependencies: Management, userId: string): Promise<void> {

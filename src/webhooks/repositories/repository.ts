@@ -21,3 +21,8 @@ export interface Repository {
 export function fullNameOf(repository: Pick<Repository, 'ownerLogin' | 'path'>): string {
   return `${repository.ownerLogin}/${repository.path}`;
 }
+
+/** `name`: OWNER/NAME, in any case. */
+export function isFullNameOf(repository: Pick<Repository, 'ownerLogin' | 'path'>, name: string | undefined): boolean {
+  return fullNameOf(repository).toLowerCase() === name?.toLowerCase();
+}
