@@ -74,16 +74,7 @@ export function createWebhooksArea(dependencies: WebhooksDependencies): Webhooks
   });
   const ca = readAuthorities(dependencies.config.caFile);
   const minutes = createDeliveryMinutes({ store, world, log });
-  const deliveries = createDeliveryWorker({
-    store,
-    world,
-    log,
-    metrics,
-    cipher,
-    guard,
-    ca,
-    onAttempt: minutes.count,
-  });
+  const deliveries = createDeliveryWorker({ store, world, log, metrics, cipher, guard, ca, onAttempt: minutes.count });
   const management = createManagement({
     store,
     world,
