@@ -1,6 +1,5 @@
 import { formatCount } from '../../language/plural.ts';
 import type { Texts } from '../../language/texts.ts';
-import { inputTextsZh } from './input-texts-zh.ts';
 import type { modelTexts } from './model-texts.ts';
 
 export const modelTextsZh: Texts<typeof modelTexts> = {
@@ -52,7 +51,19 @@ export const modelTextsZh: Texts<typeof modelTexts> = {
   loadsLead:
     '下次训练所用的最新 10,000 个样本。一个样本含有 TTFT、TPOT 或两者：以三个事件上报的请求产生两个样本。样本很少的负载根据其他负载预测。',
   noSamples: '还没有样本：此模型由文件训练，或正在等待上报。',
-  inputs: inputTextsZh,
+  inputs: {
+    pod_type: 'Pod 类型',
+    input_token_length: '提示词 Token 数',
+    prefix_cache_score: '提示词在前缀缓存中的比例',
+    num_request_waiting: '等待中的请求',
+    num_request_running: '运行中的请求',
+    kv_cache_usage: 'KV 缓存使用率',
+    inflight_tokens: '在途 Token 数',
+    hbm_utilization: '加速器显存使用率',
+    ai_core_utilization: '计算核心使用率',
+    bandwidth_utilization: '显存带宽使用率',
+    server_ip: '服务器',
+  },
   range: '范围',
   share: '占比',
   rows: '行数',

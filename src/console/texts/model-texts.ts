@@ -1,6 +1,5 @@
 /** Texts of the pages about models. */
 import { formatCount, plural } from '../../language/plural.ts';
-import { inputTexts } from './input-texts.ts';
 
 export const modelTexts = {
   title: 'Latency models',
@@ -52,7 +51,20 @@ export const modelTexts = {
   loadsLead:
     'The newest 10,000 samples of the next training. A sample has a TTFT, a TPOT or both: a request that is reported in three events gives two. A load with few samples is predicted from the others.',
   noSamples: 'No samples yet: this model was trained from files, or waits for reports.',
-  inputs: inputTexts,
+  /** The one name of each input of a prediction, on every page. */
+  inputs: {
+    pod_type: 'Pod type',
+    input_token_length: 'Prompt tokens',
+    prefix_cache_score: 'Share of the prompt in the prefix cache',
+    num_request_waiting: 'Requests waiting',
+    num_request_running: 'Requests running',
+    kv_cache_usage: 'KV cache in use',
+    inflight_tokens: 'Tokens in flight',
+    hbm_utilization: 'Accelerator memory in use',
+    ai_core_utilization: 'Compute cores in use',
+    bandwidth_utilization: 'Memory bandwidth in use',
+    server_ip: 'Server',
+  },
   range: 'Range',
   share: 'Share',
   rows: 'Rows',
