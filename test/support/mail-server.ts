@@ -12,7 +12,7 @@ import { type ReceivedMail, startSmtpServer } from './smtp-server.ts';
 
 export interface MailServer {
   /** Sends what is due. Returns the mails that were caused since the last call. */
-  readMails(service: PageService): Promise<readonly ReceivedMail[]>;
+  readonly readMails: (service: PageService) => Promise<readonly ReceivedMail[]>;
 }
 
 /** A mail server until the tests of this file or suite have ended. */
@@ -28,7 +28,7 @@ export async function useMailServer(): Promise<MailServer> {
   const smtp = openSmtp(parseConfig(settings).mail)!;
   const log = createLog('silent');
   return {
-    async readMails({ store, cipher, world }) {
+    readMails: async ({ store, cipher, world }) => {
       const before = server.mails.length;
       const trusting = { ...world, isClockTrusted: () => true };
       await sendDueMails({ store, cipher, world: trusting, log, smtp }, new AbortController().signal);
