@@ -1,5 +1,6 @@
-import { createServer, type RequestListener, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Failure } from '../errors.ts';
 import { limitConnections } from './connection-limit.ts';
 
@@ -9,7 +10,10 @@ export interface HttpServer {
   /** `http://host:port`, as a client on this machine reaches it. */
   readonly url: string;
   serve(listener: RequestListener): void;
-  /** Takes no new connection, lets requests under way end, and cuts what is left after `deadlineMs`. */
+  /**
+   * Answers what comes on open connections for half a second more, and closes each with its answer. Then takes no new
+   * connection, lets requests under way end, and cuts what is left after `deadlineMs`.
+   */
   drain(deadlineMs: number): Promise<void>;
 }
 
@@ -28,6 +32,8 @@ const HEAD_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 30_000;
 /** Longer than clients keep an idle connection (Go: 90 s): a request must not meet a connection that is being closed. */
 const KEEP_ALIVE_MS = 100_000;
+/** Longer than a request travels. */
+const LAST_REQUESTS_MS = 500;
 
 export async function listenHttp(options: HttpServerOptions): Promise<HttpServer> {
   const { headTimeoutMs = HEAD_TIMEOUT_MS, requestTimeoutMs = REQUEST_TIMEOUT_MS } = options;
@@ -40,7 +46,9 @@ export async function listenHttp(options: HttpServerOptions): Promise<HttpServer
     connectionsCheckingInterval: Math.ceil(headTimeoutMs / 5),
     keepAliveTimeout: KEEP_ALIVE_MS,
   };
-  const server = createServer(timeouts, (incoming, outgoing) => listener(incoming, outgoing));
+  const server = createServer(timeouts);
+  const connections = followConnections(server);
+  server.on('request', (incoming, outgoing) => listener(incoming, outgoing));
   limitConnections(server, options.maxConnections ?? MAX_CONNECTIONS);
   await listen(server, options);
   const { port } = server.address() as AddressInfo;
@@ -50,7 +58,7 @@ export async function listenHttp(options: HttpServerOptions): Promise<HttpServer
     serve: (next) => {
       listener = next;
     },
-    drain: (deadlineMs) => drain(server, deadlineMs),
+    drain: (deadlineMs) => drain(server, connections, deadlineMs),
   };
 }
 
@@ -73,13 +81,44 @@ function describeListenError(cause: NodeJS.ErrnoException, host: string, port: n
   return new Failure('unavailable', `Cannot listen for HTTP on ${host}:${port}: ${reason}`, {}, { cause });
 }
 
-function drain(server: Server, deadlineMs: number): Promise<void> {
-  return new Promise((resolve) => {
-    const cut = setTimeout(() => server.closeAllConnections(), deadlineMs);
-    server.close(() => {
-      clearTimeout(cut);
-      resolve();
-    });
-    server.closeIdleConnections();
+interface OpenConnections {
+  readonly sockets: ReadonlySet<Socket>;
+  /** Of requests that are not answered yet. */
+  readonly answers: ReadonlySet<ServerResponse>;
+}
+
+function followConnections(server: Server): OpenConnections {
+  const sockets = new Set<Socket>();
+  const answers = new Set<ServerResponse>();
+  server.on('connection', (socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
   });
+  server.on('request', (_, outgoing) => {
+    answers.add(outgoing);
+    outgoing.once('close', () => answers.delete(outgoing));
+  });
+  return { sockets, answers };
+}
+
+/**
+ * A connection that is idle here may have a request on its way: a client cannot know that the server stops until an answer
+ * says `Connection: close` (RFC 9112, section 9.6).
+ */
+async function drain(server: Server, { sockets, answers }: OpenConnections, deadlineMs: number): Promise<void> {
+  const cut = setTimeout(() => server.closeAllConnections(), deadlineMs);
+  for (const outgoing of answers) closeWithAnswer(outgoing);
+  server.prependListener('request', (_, outgoing) => closeWithAnswer(outgoing));
+  if (sockets.size > 0) await sleep(Math.min(LAST_REQUESTS_MS, deadlineMs));
+  const closed = new Promise((resolve) => void server.close(resolve));
+  const busy = new Set([...answers].map(({ req }) => req.socket));
+  for (const socket of sockets) if (!busy.has(socket)) socket.destroy();
+  await closed;
+  clearTimeout(cut);
+}
+
+function closeWithAnswer(outgoing: ServerResponse): void {
+  outgoing.shouldKeepAlive = false;
+  // The head may have been sent already.
+  outgoing.once('close', () => outgoing.req.socket.destroySoon());
 }

@@ -52,6 +52,8 @@ export interface ServiceLoad {
   /** Resolves when all was acknowledged. Predict goes on until `stop`. */
   run(): Promise<void>;
   stop(): void;
+  /** Resolves when the calls that are under way now have ended. */
+  settle(): Promise<unknown>;
   /** When the first delivery came of an event that was accepted after this moment. */
   firstDeliveryAfter(ms: number): number | undefined;
   /** Deliveries that came more than once under one id. */
@@ -96,6 +98,7 @@ export async function createServiceLoad(parts: LoadParts): Promise<ServiceLoad> 
     receive: (hook, received) => noteDelivery(state, hook, received),
     run,
     stop: () => state.stopping.abort(),
+    settle: () => Promise.allSettled(state.underWay),
     firstDeliveryAfter: (ms) => findFirstDelivery(state, ms),
     countSentAgain: () => [...state.deliveries.values()].filter((times) => times > 1).length,
     findLosses: (store) => findLosses(state, store),
@@ -119,6 +122,7 @@ function createState(parts: LoadParts) {
     counts,
     failures: [] as string[],
     stopping: new AbortController(),
+    underWay: new Set<Promise<Answer>>(),
     acceptedAtMs: new Map<number, number>(),
     receivedAtMs: Array.from({ length: parts.hooks }, () => new Map<number, number>()),
     deliveries: new Map<string, number>(),
@@ -159,7 +163,11 @@ type FinalAnswer = Pick<Answer, 'status' | 'text'> & { readonly tries: number };
 /** Sends it to one process after the other until it is answered with anything but an outage. */
 async function callUntilAnswered(state: State, send: (url: string) => Promise<Answer>): Promise<FinalAnswer> {
   for (let tries = 1; ; tries += 1) {
-    const answer = await send(nextUrl(state)).catch((error: unknown) => describeFault(error));
+    const call = send(nextUrl(state));
+    state.underWay.add(call);
+    const answer = await call
+      .catch((error: unknown) => describeFault(error))
+      .finally(() => state.underWay.delete(call));
     if (typeof answer !== 'string' && answer.status !== 503) return { status: answer.status, text: answer.text, tries };
     const what = typeof answer === 'string' ? answer : String(answer.status);
     state.counts.repeated.set(what, (state.counts.repeated.get(what) ?? 0) + 1);
