@@ -65,12 +65,13 @@ export const PHRASES_ZH: readonly Phrase[] = [
   ['The provider sent no subject', '身份提供方没有返回用户标识。'],
   ['Cannot create the account: too many have this login', '无法创建账号：使用此用户名的账号过多。'],
   ['There is no person with the login "{}"', '没有用户名为“{1}”的用户。'],
-  ['Cannot verify "{}": the address of {} was changed meanwhile', '无法验证“{1}”：{2} 的地址在此期间已更改。'],
+  ['Cannot verify "{}": the account has another address by now', '无法验证“{1}”：该账号的地址在此期间已更改。'],
   ['Cannot disable the user: it is yourself', '不能停用您自己的账号。'],
   [
     'Cannot take the rights: this is the last administrator who can sign in',
     '无法取消权限：这是最后一个可以登录的管理员。',
   ],
+  ['Cannot change the role: an organization needs at least one owner', '无法更改角色：组织至少需要一位所有者。'],
   ['Cannot create the link: the account is disabled', '无法生成链接：账号已停用。'],
   ['Cannot send the invitation: it needs an email address', '无法发送邀请：请填写邮箱地址。'],
   ['Cannot send the link: this service sends no mail', '无法发送链接：本服务不发送邮件。'],
@@ -112,6 +113,14 @@ export const PHRASES_ZH: readonly Phrase[] = [
   [
     'Cannot register the redirect URI: it must have the host as browsers read it, "{}", after its scheme, got "{}"',
     '回调地址“{2}”无效：主机部分必须写成浏览器识别的形式“{1}”。',
+  ],
+  [
+    'Cannot create the token: a person has at most {} that have not expired; revoke one first',
+    '每个用户最多 {1} 个未过期的令牌：请先撤销一个。',
+  ],
+  [
+    'Cannot create the application: a person has at most {} of them; delete one first',
+    '每个用户最多 {1} 个应用：请先删除一个。',
   ],
   ['Cannot add a secret: two are live already, remove one of them first', '已有两个有效密钥，请先删除其中一个。'],
   ['Cannot add a secret: a public application has none, it uses PKCE', '公开应用没有密钥，使用 PKCE。'],
@@ -175,6 +184,10 @@ export const PHRASES_ZH: readonly Phrase[] = [
   ['Cannot use this url: it does not resolve to a public address', '该地址没有解析到公网地址。'],
   ['Cannot create the webhook: url must not be blank', '请填写地址。'],
   ['Cannot update the webhook: url must not be blank', '请填写地址。'],
+  [
+    'Cannot create the repository: "{}" has {}, the most that an owner may have; delete one first',
+    '“{1}”已有 {2} 个仓库，已达到每个所有者的上限：请先删除一个。',
+  ],
   ['Cannot create the webhook: a repository has at most {} of them', '每个仓库最多 {1} 个 Webhook。'],
   [
     'Cannot send what waits: the webhook is off, and enabling it sends what is held',

@@ -27,6 +27,7 @@ export async function createCaller(at: AuthorizationEndpoint): Promise<SignedIn>
     credentialGeneration: 0,
     language: null,
     hasDelegatedAccess: true,
+    administratorSinceMs: null,
   };
   await at.store.writeAll([
     { statement: takeLoginSql, parameters: [user.id] },

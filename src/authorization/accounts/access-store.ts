@@ -11,17 +11,38 @@ import {
   statement,
   type Transaction,
 } from '../../database/store.ts';
-import { refuseScope } from '../../scopes.ts';
+import { ADMINISTRATOR_SCOPES, refuseScope } from '../../scopes.ts';
 
 // No row for the account of an administrator: the role can change between the check of a request and its transaction.
 const delegateAccessSql = statement<{ id: string }>(
   'delegate-access',
   'UPDATE users SET delegated_access = 1 WHERE id = $1 AND is_admin = 0 RETURNING id',
 );
-const promoteSql = statement<{ delegated_access: number }>(
-  'promote-user',
-  'UPDATE users SET is_admin = 1 WHERE id = $1 AND is_admin = 0 RETURNING delegated_access',
+const isOrdinarySql = statement<{ id: string }>(
+  'is-ordinary-person',
+  'SELECT id FROM users WHERE id = $1 AND is_admin = 0',
 );
+const promoteSql = statement<{ delegated_access: number }>(
+  'promote-user-at',
+  `UPDATE users SET is_admin = 1, administrator_since_ms = $2 WHERE id = $1 AND is_admin = 0
+   RETURNING delegated_access`,
+);
+// Rights of an administrator that the person gave during an earlier time in the role must not come back with the role.
+const HAS_ADMINISTRATOR_SCOPE = ADMINISTRATOR_SCOPES.map((scope) => `' ' || scope || ' ' LIKE '% ${scope} %'`).join(
+  ' OR ',
+);
+const deleteAdministratorTokensSql = statement(
+  'delete-personal-tokens-of-administrator',
+  `WITH RECURSIVE ended (token_id) AS (
+     SELECT token_id FROM personal_tokens WHERE user_id = $1 AND (${HAS_ADMINISTRATOR_SCOPE})
+     UNION SELECT p.token_id FROM personal_tokens p JOIN ended e ON p.parent_id = e.token_id)
+   DELETE FROM personal_tokens WHERE token_id IN (SELECT token_id FROM ended)`,
+);
+const deleteAdministratorConsentsSql = statement(
+  'delete-consents-of-administrator',
+  `DELETE FROM consents WHERE user_id = $1 AND (${HAS_ADMINISTRATOR_SCOPE})`,
+);
+const endAdministratorScopesSql = [deleteAdministratorTokensSql, deleteAdministratorConsentsSql];
 // The address stays, so that administrators see it, but is not verified any more: no link is mailed to it.
 const endAccessSql = statement(
   'end-access',
@@ -48,7 +69,7 @@ const lockPersonSql = statement<{ id: string }>(
   'UPDATE users SET epoch = epoch WHERE id = $1 AND epoch = $2 AND disabled_at_ms IS NULL RETURNING id',
 );
 
-/** The account, and the rights of the one who changes it. */
+/** The account, and the rights of the actor who changes it. */
 export interface Access {
   readonly userId: string;
   /** All the rights of an administrator, or a command on the store. */
@@ -61,6 +82,29 @@ export async function checkAccess(transaction: Transaction, { userId, hasAllRigh
   // With the account of an administrator, part of the rights would become all of them.
   if ((await transaction.run(delegateAccessSql, [userId])).length === 0) throw refuseScope('admin');
 }
+
+/** Throws as `checkAccess`, for a change that sets no way in: the account is not marked. */
+export async function checkRole(transaction: Transaction, { userId, hasAllRights }: Access): Promise<void> {
+  if (hasAllRights) return;
+  if ((await transaction.run(isOrdinarySql, [userId])).length === 0) throw refuseScope('admin');
+}
+
+export interface PersonChange extends Access {
+  /** Returns a row unless there is nothing to change. */
+  readonly change: BoundStatement;
+  /** Executed after a change. */
+  readonly statements: readonly BoundStatement[];
+}
+
+/** Throws as `checkRole`. */
+export const changePersonOnce: Procedure<PersonChange, void> = procedure(
+  import.meta.url,
+  'changePersonOnce',
+  async (transaction, { change, statements, ...access }) => {
+    await checkRole(transaction, access);
+    if ((await transaction.run(change.statement, change.parameters)).length > 0) await transaction.runAll(statements);
+  },
+);
 
 export interface AccessChange extends Access {
   readonly statements: readonly BoundStatement[];
@@ -78,20 +122,24 @@ export const changeAccessOnce: Procedure<AccessChange, void> = procedure(
 
 export interface Promotion {
   readonly userId: string;
+  readonly nowMs: number;
   /** What is recorded of it. */
   readonly audit: BoundStatement;
 }
 
-/** True when all ways into the account have ended. Nothing happens to an administrator. */
+/**
+ * True when all ways into the account have ended. Tokens and consents with scopes of administrators end in any case: they were
+ * given during an earlier time in the role. Nothing happens to an administrator.
+ */
 export const promoteOnce: Procedure<Promotion, boolean> = procedure(
   import.meta.url,
   'promoteOnce',
-  async (transaction, { userId, audit }) => {
-    const [promoted] = await transaction.run(promoteSql, [userId]);
+  async (transaction, { userId, nowMs, audit }) => {
+    const [promoted] = await transaction.run(promoteSql, [userId, nowMs]);
     if (promoted === undefined) return false;
     const endsAccess = promoted.delegated_access === 1;
-    const endings = endsAccess ? endAllAccessSql.map((each) => ({ statement: each, parameters: [userId] })) : [];
-    await transaction.runAll([...endings, audit]);
+    const endings = endsAccess ? endAllAccessSql : endAdministratorScopesSql;
+    await transaction.runAll([...endings.map((each) => ({ statement: each, parameters: [userId] })), audit]);
     return endsAccess;
   },
 );

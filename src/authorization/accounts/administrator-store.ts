@@ -1,6 +1,7 @@
 /** Taking rights away: a service keeps at least one administrator who can sign in. */
-import { type BoundStatement, type Procedure, procedure, type Store, statement } from '../../database/store.ts';
+import { type Procedure, procedure, type Store, statement } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
+import { checkRole, type PersonChange } from './access-store.ts';
 
 const activeAdministratorsSql = statement<{ id: string; can_sign_in: number }>(
   'active-administrators',
@@ -15,30 +16,29 @@ export async function canAnAdministratorSignIn(store: Pick<Store, 'read'>): Prom
   return (await store.read(activeAdministratorsSql)).some(({ can_sign_in }) => can_sign_in === 1);
 }
 
-export interface Withdrawal {
-  readonly userId: string;
-  /** What takes the rights, and what is recorded of it. */
-  readonly statements: readonly BoundStatement[];
-}
-
-/** False when the person is the last administrator: two who remove each other at once are judged one after the other. */
-export const withdrawOnce: Procedure<Withdrawal, boolean> = procedure(
+/**
+ * False when the person is the last administrator: two who remove each other at once are judged one after the other. Throws as
+ * `checkRole`.
+ */
+export const withdrawOnce: Procedure<PersonChange, boolean> = procedure(
   import.meta.url,
   'withdrawOnce',
-  async (transaction, { userId, statements }) => {
+  async (transaction, { change, statements, ...access }) => {
+    await checkRole(transaction, access);
+    const { userId } = access;
     const administrators = await transaction.run(activeAdministratorsSql, []);
     const person = administrators.find(({ id }) => id === userId);
     const others = administrators.filter(({ id }) => id !== userId);
     // One who was just invited or promoted may have no way in yet.
     const isLast = others.length === 0 || (person?.can_sign_in === 1 && !others.some((one) => one.can_sign_in === 1));
     if (person !== undefined && isLast) return false;
-    await transaction.runAll(statements);
+    if ((await transaction.run(change.statement, change.parameters)).length > 0) await transaction.runAll(statements);
     return true;
   },
 );
 
-/** Throws `conflict` for the last administrator. */
-export async function withdraw(store: Store, withdrawal: Withdrawal): Promise<void> {
+/** Throws `conflict` for the last administrator, and as `checkRole`. */
+export async function withdraw(store: Store, withdrawal: PersonChange): Promise<void> {
   if (await store.call(withdrawOnce, withdrawal)) return;
   throw new Failure('conflict', 'Cannot take the rights: this is the last administrator who can sign in');
 }

@@ -14,9 +14,11 @@ const userByVerifiedEmailSql = statement<{ id: string }>(
   'user-by-verified-email',
   'SELECT id FROM users WHERE verified_email_key = $1',
 );
-const setVerifiedEmailSql = statement(
-  'set-verified-email',
-  'UPDATE users SET email = $2, verified_email_key = $3 WHERE id = $1',
+// $4: whether the row must still have the address $5, compared as text so that no address equals no address.
+const setVerifiedEmailSql = statement<{ id: string }>(
+  'set-seen-email-verified',
+  `UPDATE users SET email = $2, verified_email_key = $3
+   WHERE id = $1 AND ($4 = 0 OR COALESCE(email, '') = $5) RETURNING id`,
 );
 
 // No characters that show nothing or turn the direction of writing: an administrator who verifies an address has to see it.
@@ -51,29 +53,36 @@ export async function isVerifiedEmailTaken(store: Store, email: string): Promise
 export interface EmailVerification {
   readonly userId: string;
   readonly email: string;
-  /** Of the one on whose word it is verified; a provider that verified it needs no rights. */
+  /** The address that the account had when it was decided to verify; if it has another one by now, nothing changes. */
+  readonly seenEmail?: string | null;
+  /** Of the actor on whose word it is verified; a provider that verified it needs no rights. */
   readonly hasAllRights?: boolean;
   /** Committed with it. */
   readonly statements: readonly BoundStatement[];
 }
 
-/** False when the address is verified for another account. */
-export const verifyEmailOnce: Procedure<EmailVerification, boolean> = procedure(
+/** `taken`: the address is verified for another account. `changed`: the account has not the address any more that was seen. */
+export const verifyEmailOnce: Procedure<EmailVerification, 'verified' | 'taken' | 'changed'> = procedure(
   import.meta.url,
   'verifyEmailOnce',
-  async (transaction, { userId, email, hasAllRights = true, statements }) => {
+  async (transaction, { userId, email, seenEmail, hasAllRights = true, statements }) => {
     await checkAccess(transaction, { userId, hasAllRights });
     const key = emailKey(email);
     const [owner] = await transaction.run(userByVerifiedEmailSql, [key]);
-    if (owner !== undefined && owner.id !== userId) return false;
-    await transaction.run(setVerifiedEmailSql, [userId, email, key]);
+    if (owner !== undefined && owner.id !== userId) return 'taken';
+    const seen = [seenEmail === undefined ? 0 : 1, seenEmail ?? ''];
+    if ((await transaction.run(setVerifiedEmailSql, [userId, email, key, ...seen])).length === 0) return 'changed';
     await transaction.runAll(statements);
-    return true;
+    return 'verified';
   },
 );
 
-/** Sets the address as verified, on the caller's word. Throws `conflict` when it is verified for another account. */
+/** Sets the address as verified, on the caller's word. Throws `conflict` when it cannot. */
 export async function verifyEmail(store: Store, verification: EmailVerification): Promise<void> {
-  checkEmail(verification.email);
-  if (!(await store.call(verifyEmailOnce, verification))) throw refuseEmail(verification.email);
+  const { email } = verification;
+  checkEmail(email);
+  const outcome = await store.call(verifyEmailOnce, verification);
+  if (outcome === 'taken') throw refuseEmail(email);
+  if (outcome === 'changed')
+    throw new Failure('conflict', `Cannot verify "${email}": the account has another address by now`);
 }

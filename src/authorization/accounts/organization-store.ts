@@ -189,15 +189,29 @@ function changeEvent(change: MemberChange, details: Record<string, string>): Aud
   };
 }
 
+/** False when the last owner would become a member: an organization without an owner could never be handed over. */
+export const setMemberUnlessLast: Procedure<MemberChange & { readonly role: MemberRole }, boolean> = procedure(
+  import.meta.url,
+  'setMemberUnlessLast',
+  async (transaction, { role, ...change }) => {
+    const { organizationId, userId, nowMs } = change;
+    const owners = await transaction.run(ownersOfSql, [organizationId]);
+    if (role !== 'owner' && owners.length === 1 && owners[0]?.user_id === userId) return false;
+    await transaction.runAll([
+      { statement: upsertMemberSql, parameters: [organizationId, userId, role, nowMs] },
+      auditStatement(changeEvent(change, { organization: organizationId, role }), nowMs),
+    ]);
+    return true;
+  },
+);
+
+/** Throws `conflict` for the last owner, who has to stay one. */
 export async function setMember(store: Store, change: MemberChange, role: MemberRole): Promise<void> {
-  const { organizationId, userId, nowMs } = change;
-  await store.writeAll([
-    { statement: upsertMemberSql, parameters: [organizationId, userId, role, nowMs] },
-    auditStatement(changeEvent(change, { organization: organizationId, role }), nowMs),
-  ]);
+  if (await store.call(setMemberUnlessLast, { ...change, role })) return;
+  throw new Failure('conflict', 'Cannot change the role: an organization needs at least one owner');
 }
 
-/** The last owner cannot be removed: an organization without an owner could never be handed over. */
+/** The last owner cannot be removed, for the same reason. */
 export const deleteMemberUnlessLast: Procedure<MemberChange, 'removed' | 'absent' | 'last_owner'> = procedure(
   import.meta.url,
   'deleteMemberUnlessLast',

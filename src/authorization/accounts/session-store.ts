@@ -59,7 +59,8 @@ const liveSessionSql = statement<SessionRow>(
   'live-session',
   `SELECT s.id AS session_id, s.method, s.auth_time_ms, s.last_seen_at_ms, u.id, u.login, u.name, u.email,
      u.verified_email_key, u.is_admin,
-     u.created_at_ms, u.disabled_at_ms, u.password_changed_at_ms, u.epoch, u.language, u.delegated_access
+     u.created_at_ms, u.disabled_at_ms, u.password_changed_at_ms, u.epoch, u.language, u.delegated_access,
+     u.administrator_since_ms
    FROM sessions s JOIN users u ON u.id = s.user_id
    WHERE s.token_hash = $1 AND s.last_seen_at_ms > $2 AND s.auth_time_ms > $3 AND u.disabled_at_ms IS NULL
      AND s.user_epoch = u.epoch`,

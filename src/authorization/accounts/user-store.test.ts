@@ -134,7 +134,7 @@ forEachEngine('a person is administered by that person and by administrators onl
   assert.equal(await owners.findOwner('missing'), undefined);
 });
 
-forEachEngine('the last owner of an organization cannot be removed', async (store) => {
+forEachEngine('the last owner of an organization cannot be removed, and stays an owner', async (store) => {
   const owner = await createUser(store, realWorld, ada);
   const second = await createUser(store, realWorld, { ...ada, login: 'second' });
   const { id: organizationId } = await createOrganization(store, realWorld, {
@@ -144,6 +144,12 @@ forEachEngine('the last owner of an organization cannot be removed', async (stor
   });
   const change = { organizationId, userId: owner.id, nowMs: 1 };
   await assert.rejects(removeMember(store, change), hasCode('conflict'));
+  await assert.rejects(setMember(store, change, 'member'), hasCode('conflict'));
+  await setMember(store, change, 'owner');
+  await setMember(store, { ...change, userId: second.id }, 'owner');
+  const resignations = [owner, second].map(({ id }) => setMember(store, { ...change, userId: id }, 'member'));
+  const outcomes = await Promise.allSettled(resignations);
+  assert.deepEqual(outcomes.map(({ status }) => status).sort(), ['fulfilled', 'rejected'], 'both at once');
   await setMember(store, { ...change, userId: second.id }, 'owner');
   await removeMember(store, change);
   assert.deepEqual(

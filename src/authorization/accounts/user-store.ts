@@ -27,6 +27,8 @@ export interface User {
   readonly language: string | null;
   /** A token without all rights may have set a way in, so that all of them end when the person becomes an administrator. */
   readonly hasDelegatedAccess: boolean;
+  /** When an ordinary person last became an administrator; null for one who was created as an administrator. */
+  readonly administratorSinceMs: number | null;
 }
 
 /** What a sign-in is checked against. */
@@ -48,6 +50,7 @@ export interface UserRow {
   readonly verified_email_key: string | null;
   readonly language: string | null;
   readonly delegated_access: number;
+  readonly administrator_since_ms: number | null;
 }
 
 interface CredentialsRow extends UserRow {
@@ -55,7 +58,7 @@ interface CredentialsRow extends UserRow {
 }
 
 export const USER_COLUMNS = `id, login, name, email, verified_email_key, is_admin, created_at_ms, disabled_at_ms,
-  password_changed_at_ms, epoch, language, delegated_access`;
+  password_changed_at_ms, epoch, language, delegated_access, administrator_since_ms`;
 
 const userByIdSql = statement<UserRow>('user-by-id', `SELECT ${USER_COLUMNS} FROM users WHERE id = $1`);
 const userByLoginSql = statement<UserRow>('user-by-login', `SELECT ${USER_COLUMNS} FROM users WHERE login_key = $1`);
@@ -106,7 +109,7 @@ const enableUserSql = statement<UserRow>(
 );
 const setAdminSql = statement<UserRow>(
   'set-user-admin',
-  `UPDATE users SET is_admin = $2 WHERE id = $1 RETURNING ${USER_COLUMNS}`,
+  `UPDATE users SET is_admin = $2 WHERE id = $1 AND is_admin <> $2 RETURNING ${USER_COLUMNS}`,
 );
 
 export function toUser(row: UserRow): User {
@@ -123,6 +126,7 @@ export function toUser(row: UserRow): User {
     credentialGeneration: row.epoch,
     language: row.language,
     hasDelegatedAccess: row.delegated_access === 1,
+    administratorSinceMs: row.administrator_since_ms,
   };
 }
 
@@ -256,6 +260,7 @@ async function create(store: Store, world: World, user: Omit<UserInsert, 'nowMs'
     credentialGeneration: 0,
     language: null,
     hasDelegatedAccess: insert.hasDelegatedAccess === true,
+    administratorSinceMs: null,
   };
 }
 

@@ -2,7 +2,7 @@
 import type { BoundStatement } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 import type { Actor } from '../../operations/operation.ts';
-import { changeAccessOnce, promoteOnce } from '../accounts/access-store.ts';
+import { changeAccessOnce, changePersonOnce, promoteOnce } from '../accounts/access-store.ts';
 import { withdraw } from '../accounts/administrator-store.ts';
 import { type AuditKind, kindOfNewPassword } from '../accounts/audit-store.ts';
 import { verifyEmail } from '../accounts/email-store.ts';
@@ -52,18 +52,19 @@ export async function disablePerson(dependencies: PeopleDependencies, actor: Act
   if (userId === actor.userId) throw new Failure('conflict', 'Cannot disable the user: it is yourself');
   const nowMs = world.nowMs();
   const statements = [
-    disableUserStatement(userId, nowMs),
     endOtherSessionsStatement(userId, ''),
     recordStatement({ kind: 'user_disabled', userId }, actor, nowMs),
   ];
-  await withdraw(store, { userId, statements });
+  const change = disableUserStatement(userId, nowMs);
+  await withdraw(store, { userId, hasAllRights: actor.isAdmin, change, statements });
 }
 
 export async function enablePerson(dependencies: PeopleDependencies, actor: Actor, login: string): Promise<void> {
   const { store, world } = dependencies;
   const { id: userId } = await findChangeable(store, actor, login);
   const audit = recordStatement({ kind: 'user_enabled', userId }, actor, world.nowMs());
-  await store.writeAll([enableUserStatement(userId), audit]);
+  const change = enableUserStatement(userId);
+  await store.call(changePersonOnce, { userId, hasAllRights: actor.isAdmin, change, statements: [audit] });
 }
 
 export interface PasswordReset {
@@ -127,27 +128,37 @@ export async function setAdministrator(
   const { store, world } = dependencies;
   const { id: userId } = await findPerson(store, login);
   const kind = isAdmin ? 'administrator_added' : 'administrator_removed';
-  const audit = recordStatement({ kind, userId }, actor, world.nowMs());
+  const nowMs = world.nowMs();
+  const audit = recordStatement({ kind, userId }, actor, nowMs);
   if (!isAdmin) {
-    await withdraw(store, { userId, statements: [setAdminStatement(userId, 0), audit] });
+    const change = setAdminStatement(userId, 0);
+    await withdraw(store, { userId, hasAllRights: true, change, statements: [audit] });
     return false;
   }
   const countEnded = await prepareEndedCount(dependencies, { reason: 'promotion', userId, endsPersonal: true });
-  const endedAccess = await store.call(promoteOnce, { userId, audit });
+  const endedAccess = await store.call(promoteOnce, { userId, nowMs, audit });
   if (endedAccess) countEnded();
   return endedAccess;
+}
+
+export interface EmailChange {
+  readonly login: string;
+  readonly email: string;
+  /** The address that the actor saw; without it any address is replaced. */
+  readonly seenEmail?: string;
 }
 
 /** As verified, on the actor's word. */
 export async function setEmail(
   { store, world }: PeopleDependencies,
   actor: Actor,
-  { login, email }: { readonly login: string; readonly email: string },
+  { login, email, seenEmail }: EmailChange,
 ): Promise<void> {
   const { id: userId } = await findChangeable(store, actor, login);
   const event = { kind: 'user_changed', userId, details: { what: 'email' } } as const;
   const audit = recordStatement(event, actor, world.nowMs());
-  await verifyEmail(store, { userId, email, hasAllRights: actor.isAdmin, statements: [audit] });
+  const seen = seenEmail === undefined ? {} : { seenEmail };
+  await verifyEmail(store, { userId, email, ...seen, hasAllRights: actor.isAdmin, statements: [audit] });
 }
 
 /** Throws `conflict` when the person has given another address meanwhile: the actor has not seen that one. */
@@ -156,10 +167,7 @@ export async function verifyOwnEmail(
   actor: Actor,
   { login, email }: { readonly login: string; readonly email: string },
 ): Promise<void> {
-  const user = await findPerson(dependencies.store, login);
-  if (user.email !== email)
-    throw new Failure('conflict', `Cannot verify "${email}": the address of ${login} was changed meanwhile`);
-  await setEmail(dependencies, actor, { login, email });
+  await setEmail(dependencies, actor, { login, email, seenEmail: email });
 }
 
 interface RecordedChange {

@@ -34,8 +34,8 @@ export const personSchema = z
 export type Person = z.infer<typeof personSchema>;
 
 export function toPerson(user: User): Person {
-  const { credentialGeneration: _generation, language: _language, hasDelegatedAccess: _access, ...person } = user;
-  return person;
+  const { id, login, name, email, isEmailVerified, isAdmin, createdAtMs, disabledAtMs, passwordChangedAtMs } = user;
+  return { id, login, name, email, isEmailVerified, isAdmin, createdAtMs, disabledAtMs, passwordChangedAtMs };
 }
 
 /** Throws `not_found`, and `forbidden` for an administrator's account unless the actor has all rights. */

@@ -57,6 +57,7 @@ export function implementTokens({ store, world, countToken }: PeopleDependencies
         actorId: actor.userId,
         address: actor.address,
         isByCommand: actor.userId === undefined,
+        hasAllRights: actor.isAdmin,
       });
       countToken?.('revoked', 'personal');
       return { login: input.login, tokenId: input.tokenId };

@@ -15,7 +15,9 @@ import {
   signIn,
 } from '../../../test/support/authorization-server.ts';
 import { type Bench, type Case, checkConformance } from '../../../test/support/conformance.ts';
+import { COMMAND_LINE } from '../../operations/operation.ts';
 import { createUser, setAdminStatement } from '../accounts/user-store.ts';
+import { setAdministrator } from '../administration/manage-people.ts';
 import type { Scope } from '../applications/scope.ts';
 import { createPersonalToken } from '../tokens/personal-token.ts';
 
@@ -113,6 +115,60 @@ const cases: Case[] = [
       assert.equal((await server.area.verifyToken(String(token)))?.isAdmin, true);
       await server.store.writeAll([setAdminStatement(root.user.id, 0)]);
       assert.equal((await server.area.verifyToken(String(token)))?.isAdmin, false);
+    },
+  ],
+  [
+    'what a person gave before becoming an administrator has an ordinary person’s rights afterwards',
+    async (bench) => {
+      const { server } = bench;
+      const [ada, client] = [await preparePerson(bench, false), await prepareClient(bench)];
+      const page = await ask(server, ada, client.client_id, 'all_user admin');
+      const allowed = await choose(server, ada, page.text, ['all_user', 'admin']);
+      const tokens = await exchange(server, client, allowed);
+      const personal = await tokenOf(bench, ada.user.id, ['all_user', 'all_hook']);
+      await setAdministrator(server, COMMAND_LINE, { login: ada.user.login, isAdmin: true });
+      for (const token of [String(tokens.access_token), personal.secret]) {
+        const identity = await server.area.verifyToken(token);
+        assert.deepEqual([identity?.userId, identity?.isAdmin], [ada.user.id, false]);
+      }
+      const more = {
+        grant_type: 'refresh_token',
+        refresh_token: String(tokens.refresh_token),
+        scope: 'all_user admin',
+      };
+      const refreshed = await postForm(`${server.url}/oauth/token`, { ...more, ...client });
+      assert.equal(refreshed.json.error, 'invalid_scope');
+    },
+  ],
+  [
+    'what a person gave during an earlier time in the role does not come back with the role',
+    async (bench) => {
+      const { server } = bench;
+      const [root, client, plain] = [
+        await preparePerson(bench),
+        await prepareClient(bench),
+        await prepareClient(bench),
+      ];
+      await preparePerson(bench);
+      const page = await ask(server, root, client.client_id, 'all_user admin');
+      const tokens = await exchange(server, client, await choose(server, root, page.text, ['all_user', 'admin']));
+      const other = await ask(server, root, plain.client_id, 'all_user');
+      const allowed = await decide(server, root.cookie, { page: other.text, decision: 'allow' });
+      const ordinary = String((await exchange(server, plain, allowed)).access_token);
+      const personal = await tokenOf(bench, root.user.id, ['all_user', 'admin:people']);
+      const parts = [];
+      for (const scopes of [['admin'], ['models:read'], ['all_user']] as const)
+        parts.push((await tokenOf(bench, root.user.id, scopes)).secret);
+      const { login } = root.user;
+      await setAdministrator(server, COMMAND_LINE, { login, isAdmin: false });
+      assert.equal((await server.area.verifyToken(personal.secret))?.userId, root.user.id);
+      await setAdministrator(server, COMMAND_LINE, { login, isAdmin: true });
+      const living = [];
+      for (const token of [String(tokens.access_token), ordinary, personal.secret, ...parts])
+        living.push((await server.area.verifyToken(token)) !== undefined);
+      assert.deepEqual(living, [false, true, false, false, false, true]);
+      const again = await ask(server, root, client.client_id, 'all_user admin');
+      assert.match(again.text, /value="admin"/, 'asked for again');
     },
   ],
   [

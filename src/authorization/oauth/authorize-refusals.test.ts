@@ -16,7 +16,9 @@ import {
   signIn,
 } from '../../../test/support/authorization-server.ts';
 import { type Case, checkConformance } from '../../../test/support/conformance.ts';
+import { COMMAND_LINE } from '../../operations/operation.ts';
 import { createUser } from '../accounts/user-store.ts';
+import { setAdministrator } from '../administration/manage-people.ts';
 
 const cases: Case[] = [
   [
@@ -117,6 +119,23 @@ const cases: Case[] = [
       }
       const signedIn = await authorize(server, person.cookie, { ...none, client_id: ofPerson.clientId });
       assertRedirectedError(bench, signedIn, 'consent_required');
+    },
+  ],
+  [
+    'A23 prompt=none without a session is not redirected for an application from before its owner became an administrator',
+    async (bench) => {
+      const { server } = bench;
+      const { fields } = await prepareRequest(bench);
+      const { user } = await createPerson(server);
+      const before = await registerApplication(server, {}, user.id);
+      server.advance(10);
+      await setAdministrator(server, COMMAND_LINE, { login: user.login, isAdmin: true });
+      server.advance(10);
+      const after = await registerApplication(server, {}, user.id);
+      const none = { ...fields, prompt: 'none' };
+      assertShown(await authorize(server, '', { ...none, client_id: before.clientId }));
+      const trusted = await authorize(server, '', { ...none, client_id: after.clientId });
+      assertRedirectedError(bench, trusted, 'login_required');
     },
   ],
   [

@@ -103,8 +103,15 @@ function isSilent({ values }: AuthorizeQuery): boolean {
   return values.get('prompt')?.split(' ').includes('none') ?? false;
 }
 
-async function isOfAdministrator({ store }: AuthorizeDependencies, { ownerId }: Application): Promise<boolean> {
-  return ownerId === undefined || (await findUserById(store, ownerId))?.isAdmin === true;
+/**
+ * Of the service, or registered by an administrator. An application from before its owner's promotion keeps the rights of one of an
+ * ordinary person: another person with a way into the account may have registered it.
+ */
+async function isOfAdministrator({ store }: AuthorizeDependencies, application: Application): Promise<boolean> {
+  const { ownerId, createdAtMs } = application;
+  if (ownerId === undefined) return true;
+  const owner = await findUserById(store, ownerId);
+  return owner?.isAdmin === true && createdAtMs > (owner.administratorSinceMs ?? 0);
 }
 
 /** A state that came twice is not sent back: which one is the client's is unknown. */

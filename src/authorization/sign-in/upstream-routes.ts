@@ -119,7 +119,7 @@ async function enter(
 async function confirmEmail({ store }: SignInContext, user: User, { email }: UpstreamPerson): Promise<void> {
   if (email === undefined || user.isEmailVerified) return;
   if (user.email !== null && user.email.toLowerCase() !== email.toLowerCase()) return;
-  await store.call(verifyEmailOnce, { userId: user.id, email, statements: [] });
+  await store.call(verifyEmailOnce, { userId: user.id, email, seenEmail: user.email, statements: [] });
 }
 
 /** A first visit makes an account, under the login there or the nearest that is free. */

@@ -1,6 +1,7 @@
 /** Personal access tokens: made by their user, shown once, stored as a digest. */
 import { type BoundStatement, type Procedure, procedure, type Store, statement } from '../../database/store.ts';
 import { MAX_SKEW_MS } from '../../steady-clock.ts';
+import { type Access, checkRole } from '../accounts/access-store.ts';
 import { readScopes, type Scope } from '../applications/scope.ts';
 
 export interface PersonalToken {
@@ -53,6 +54,12 @@ const personalTokensOfSql = statement<PersonalTokenRow>(
 const personalTokenByIdSql = statement<PersonalTokenRow>(
   'personal-token-by-id',
   `SELECT ${COLUMNS} FROM personal_tokens p WHERE p.user_id = $1 AND p.token_id = $2`,
+);
+// Expired ones do not count: they allow nothing, and are deleted by themselves.
+const countLiveOfUserSql = statement<{ total: number }>(
+  'count-live-personal-tokens-of-user',
+  `SELECT COUNT(*) AS total FROM personal_tokens
+   WHERE user_id = $1 AND (expires_at_ms IS NULL OR expires_at_ms > $2)`,
 );
 const insertPersonalTokenSql = statement(
   'insert-personal-token',
@@ -123,6 +130,9 @@ export async function findPersonalToken(
   return row && toPersonalToken(row);
 }
 
+/** How many tokens that have not expired a person may have. */
+export const MAX_PERSONAL_TOKENS = 200;
+
 export interface PersonalTokenInsert {
   readonly token: Omit<PersonalToken, 'lastUsedAtMs'>;
   readonly hash: Uint8Array;
@@ -133,36 +143,42 @@ export interface PersonalTokenInsert {
   readonly audit: BoundStatement;
 }
 
-/** False when the session or the token that makes it ended meanwhile. */
-export const insertPersonalTokenOnce: Procedure<PersonalTokenInsert, boolean> = procedure(
+/** `ended`: the session or the token that makes it ended meanwhile. `full`: the person has as many as a person may have. */
+export type TokenInsertOutcome = 'inserted' | 'ended' | 'full';
+
+/** Counts and inserts in one transaction: two at once cannot both take the last place. */
+export const insertPersonalTokenOnce: Procedure<PersonalTokenInsert, TokenInsertOutcome> = procedure(
   import.meta.url,
   'insertPersonalTokenOnce',
   async (transaction, { token, hash, parentId, credentialGeneration, audit }) => {
     const { tokenId, userId, name, hint, createdAtMs, expiresAtMs = null } = token;
-    if ((await transaction.run(lockOwnerSql, [userId, credentialGeneration ?? null])).length === 0) return false;
+    if ((await transaction.run(lockOwnerSql, [userId, credentialGeneration ?? null])).length === 0) return 'ended';
     if (parentId !== undefined && (await transaction.run(personalTokenByIdSql, [userId, parentId])).length === 0)
-      return false;
+      return 'ended';
+    const [count] = await transaction.run(countLiveOfUserSql, [userId, createdAtMs]);
+    if ((count?.total ?? 0) >= MAX_PERSONAL_TOKENS) return 'full';
     const scope = token.scopes.join(' ');
     const repositories = token.repositories?.join(' ') ?? null;
     const values = [tokenId, hash, userId, name, scope, hint, createdAtMs, expiresAtMs, parentId ?? null, repositories];
     await transaction.run(insertPersonalTokenSql, values);
     await transaction.run(audit.statement, audit.parameters);
-    return true;
+    return 'inserted';
   },
 );
 
-export interface PersonalTokenDeletion {
-  readonly userId: string;
+export interface PersonalTokenDeletion extends Access {
   readonly tokenId: string;
   /** Recorded only when there was something to delete. */
   readonly audit: BoundStatement;
 }
 
-/** Whether this user had such a token. */
+/** Whether this user had such a token. Throws as `checkRole`. */
 export const deletePersonalTokenOnce: Procedure<PersonalTokenDeletion, boolean> = procedure(
   import.meta.url,
   'deletePersonalTokenOnce',
-  async (transaction, { userId, tokenId, audit }) => {
+  async (transaction, { tokenId, audit, ...access }) => {
+    await checkRole(transaction, access);
+    const { userId } = access;
     const deleted = await transaction.run(deletePersonalTokenSql, [userId, tokenId]);
     if (deleted.length > 0) await transaction.run(audit.statement, audit.parameters);
     return deleted.length > 0;

@@ -12,6 +12,7 @@ import {
   deletePersonalTokenOnce,
   findPersonalToken,
   insertPersonalTokenOnce,
+  MAX_PERSONAL_TOKENS,
   type PersonalToken,
 } from './personal-token-store.ts';
 
@@ -36,7 +37,7 @@ export interface PersonalTokenForm {
 /** The default that pages and the API offer. */
 export const DEFAULT_PERSONAL_TOKEN_DAYS = 30;
 
-/** The token's text is in the answer and nowhere else. Throws `invalid` with the field. */
+/** The token's text is in the answer and nowhere else. Throws `invalid` with the field, `conflict` when the person has too many. */
 export async function createPersonalToken(
   store: Store,
   world: World,
@@ -47,14 +48,20 @@ export async function createPersonalToken(
   await checkAdminScope(store, form);
   const secret = createSecret('personal', world);
   const token = draftToken(form, { tokenId: world.uuid(), hint: secret.slice(-4), nowMs });
-  const isMade = await store.call(insertPersonalTokenOnce, {
+  const outcome = await store.call(insertPersonalTokenOnce, {
     token,
     hash: hashSecret(secret),
     parentId: form.parentId,
     credentialGeneration: form.credentialGeneration,
     audit: auditCreation(form, token),
   });
-  if (!isMade) throw new Failure('conflict', 'Cannot create the token: the session or token that makes it has ended');
+  if (outcome === 'ended')
+    throw new Failure('conflict', 'Cannot create the token: the session or token that makes it has ended');
+  if (outcome === 'full')
+    throw new Failure(
+      'conflict',
+      `Cannot create the token: a person has at most ${MAX_PERSONAL_TOKENS} that have not expired; revoke one first`,
+    );
   return { token, secret };
 }
 
@@ -120,17 +127,22 @@ export interface RevokedToken {
   readonly address?: string | undefined;
   /** An operator revokes it on the store. */
   readonly isByCommand?: boolean;
+  /** False: the token of an administrator is not revoked. */
+  readonly hasAllRights?: boolean;
 }
 
-/** Throws `not_found` when this user has no such token. Tokens that it made end too. It is refused from the next call on, on every process. */
+/**
+ * Throws `not_found` when this user has no such token, `forbidden` for an administrator's without all rights. Tokens that it made
+ * end too. It is refused from the next call on, on every process.
+ */
 export async function revokePersonalToken(
   store: Store,
   world: World,
-  { userId, tokenId, actorId, address, isByCommand }: RevokedToken,
+  { userId, tokenId, actorId, address, isByCommand, hasAllRights = true }: RevokedToken,
 ): Promise<void> {
   const details = { token: tokenId, ...(isByCommand ? BY_COMMAND : {}) };
   const audit = auditStatement({ kind: 'personal_token_revoked', userId, actorId, address, details }, world.nowMs());
-  const isDeleted = await store.call(deletePersonalTokenOnce, { userId, tokenId, audit });
+  const isDeleted = await store.call(deletePersonalTokenOnce, { userId, tokenId, hasAllRights, audit });
   if (!isDeleted) throw new Failure('not_found', 'Cannot revoke the token: no token has this id');
 }
 

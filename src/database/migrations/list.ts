@@ -17,6 +17,7 @@ import { notices } from './people/0081-notices.ts';
 import { languages } from './people/0082-languages.ts';
 import { delegatedAccess } from './people/0083-delegated-access.ts';
 import { publishedNotices } from './people/0084-published-notices.ts';
+import { administratorSince } from './people/0085-administrator-since.ts';
 import { noticeTimes } from './people/0086-notice-times.ts';
 import { prediction } from './prediction/0010-prediction.ts';
 import { llmD } from './prediction/0060-llm-d.ts';
@@ -64,5 +65,6 @@ export const migrations: readonly Migration[] = [
   delegatedAccess,
   errorCountsOfModels,
   publishedNotices,
+  administratorSince,
   noticeTimes,
 ];

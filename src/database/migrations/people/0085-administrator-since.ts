@@ -1,0 +1,12 @@
+import type { Migration } from '../../store.ts';
+
+/**
+ * When an ordinary person became an administrator, so that an application from before has no more rights than then. Null for
+ * persons who were created as administrators, and for administrators from before this was kept.
+ */
+export const administratorSince: Migration = {
+  id: 85,
+  name: 'administrator-since',
+  isExpansion: true,
+  statements: ['ALTER TABLE users ADD COLUMN administrator_since_ms {INT}'],
+};
