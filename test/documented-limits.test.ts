@@ -1,7 +1,10 @@
-/** The limits of files and reports that the documentation names are those of the readers. */
+/** The limits of files, reports and owners that the documentation names are those of the readers. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
+import { MAX_APPLICATIONS } from '../src/authorization/applications/application-store.ts';
+import { MAX_PERSONAL_TOKENS } from '../src/authorization/tokens/personal-token-store.ts';
+import { parseConfig } from '../src/config/config.ts';
 import { MAX_FILE_BYTES } from '../src/prediction/commands/model-import.ts';
 import { MAX_COLUMNS } from '../src/prediction/formats/csv.ts';
 import { MAX_LINE_LENGTH } from '../src/prediction/formats/lines.ts';
@@ -13,6 +16,7 @@ import { MAX_NAME_BYTES } from '../src/prediction/observations/event-draft.ts';
 import { MAX_EVENTS } from '../src/prediction/observations/event-queue-share.ts';
 import { MAX_COUNT } from '../src/prediction/schema/input-fields.ts';
 import { MAX_MS, MIN_OBSERVED_MS } from '../src/prediction/schema/milliseconds.ts';
+import { MAX_HOOKS } from '../src/webhooks/management/manage-hook.ts';
 
 const MEBIBYTE = 1_048_576;
 const mebibytes = (bytes: number): string => `${bytes / MEBIBYTE} MiB`;
@@ -42,6 +46,13 @@ const rows: readonly (readonly [file: string, row: string])[] = [
   [
     'reference/prediction-files.md',
     `| imported trees | ${number(trees)} trees, ${number(nodes)} nodes, ${number(features)} features, ${depth} levels;`,
+  ],
+  ['reference/oauth.md', `| personal access tokens that have not expired | ${MAX_PERSONAL_TOKENS} |`],
+  ['reference/oauth.md', `| OAuth applications | ${MAX_APPLICATIONS} |`],
+  ['reference/webhook-api.md', `| webhooks of a repository | ${MAX_HOOKS} |`],
+  [
+    'reference/webhook-api.md',
+    `| repositories of a person or an organization | ${number(parseConfig({}).webhooks.repositoriesPerOwner)} (`,
   ],
   ['reference/prediction-api.md', `| reported events that wait for their commit, of all reports | ${MAX_EVENTS} |`],
 ];

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { isCidr, isNamePattern } from './network-names.ts';
-import { list, optional, setting, text } from './setting.ts';
+import { integer, list, optional, setting, text } from './setting.ts';
 
 export const webhookSettings = {
   allowCidrs: setting({
@@ -16,6 +16,13 @@ export const webhookSettings = {
       'Names of your own network that webhooks may be delivered to, as `jenkins,*.corp`. They count only with `WEBHOOK_ALLOW_CIDRS`, and only while every address of the name is in these ranges. Names of one label, as Compose gives them, have to be listed.',
     schema: list(z.string().toLowerCase().refine(isNamePattern, 'must be names, or patterns as *.corp')),
     fallback: '*.local,*.internal,*.home.arpa,*.localdomain,*.lan,*.home,*.corp',
+  }),
+  repositoriesPerOwner: setting({
+    env: 'REPOSITORIES_PER_OWNER',
+    about:
+      'How many repositories a person or an organization may have. Who has more keeps them, and cannot create another one.',
+    schema: integer(1, 1_000_000),
+    fallback: '1000',
   }),
   noticeRepository: optional({
     env: 'NOTICE_REPOSITORY',

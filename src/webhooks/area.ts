@@ -63,7 +63,7 @@ export interface WebhooksArea extends Area {
 export function createWebhooksArea(dependencies: WebhooksDependencies): WebhooksArea {
   const { store, log, metrics, cipher, owners, baseUrl, requireScope } = dependencies;
   const world = withSteadyClock(dependencies.world);
-  const { noticeRepository } = dependencies.config;
+  const { noticeRepository, repositoriesPerOwner } = dependencies.config;
   const guard = createAddressGuard({
     ...dependencies.config,
     onRefused: (refusal) =>
@@ -85,6 +85,7 @@ export function createWebhooksArea(dependencies: WebhooksDependencies): Webhooks
     baseUrl,
     guard,
     noticeRepository,
+    repositoriesPerOwner,
     wakeDeliveries: () => deliveries.wake(),
     takeCommitted: (committed, versions) => deliveries.takeCommitted(committed, versions),
   });

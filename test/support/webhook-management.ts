@@ -94,13 +94,16 @@ export interface ManagementOptions {
   readonly bodyBudget?: BodyBudget;
   readonly takeCommitted?: Parameters<typeof createManagement>[0]['takeCommitted'];
   readonly noticeRepository?: string;
+  readonly repositoriesPerOwner?: number;
 }
 
 export async function startManagement(
   store: Store,
   world: World = realWorld,
-  { manual, bodyBudget = createBodyBudget(), takeCommitted = () => {}, noticeRepository }: ManagementOptions = {},
+  options: ManagementOptions = {},
 ): Promise<ManagementServer> {
+  const { manual, bodyBudget = createBodyBudget(), takeCommitted = () => {}, noticeRepository } = options;
+  const { repositoriesPerOwner = 1000 } = options;
   const http = await listenHttp({ host: '127.0.0.1', port: 0 });
   const attempts: number[] = [];
   const management = createManagement({
@@ -113,6 +116,7 @@ export async function startManagement(
     baseUrl: http.url,
     noticeRepository,
     guard: createAddressGuard({ allowCidrs: ['127.0.0.0/8'] }),
+    repositoriesPerOwner,
     wakeDeliveries: () => {},
     takeCommitted,
   });

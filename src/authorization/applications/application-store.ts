@@ -1,5 +1,12 @@
 /** OAuth applications, and what a client is authenticated against. */
-import { type BoundStatement, type Store, statement } from '../../database/store.ts';
+import {
+  type BoundStatement,
+  type Procedure,
+  procedure,
+  type SqlValue,
+  type Store,
+  statement,
+} from '../../database/store.ts';
 
 export const GRANT_TYPES = ['authorization_code', 'refresh_token', 'client_credentials', 'device_code'] as const;
 export type GrantType = (typeof GRANT_TYPES)[number];
@@ -94,6 +101,10 @@ const applicationsAfterSql = statement<ApplicationRow>(
   'applications-after',
   `SELECT ${COLUMNS} FROM applications a WHERE a.client_id > $1 ORDER BY a.client_id LIMIT $2`,
 );
+const countOfOwnerSql = statement<{ total: number }>(
+  'count-applications-of-owner',
+  'SELECT COUNT(*) AS total FROM applications WHERE owner_id = $1',
+);
 const insertApplicationSql = statement(
   'insert-application',
   `INSERT INTO applications (client_id, name, owner_id, homepage, description, is_public, redirect_uris, grant_types,
@@ -177,23 +188,42 @@ export async function listAllApplications(store: Store, limit: number, afterClie
   return (await store.read(applicationsAfterSql, [afterClientId, limit])).map(toApplication);
 }
 
-export function insertApplicationStatement(application: Application): BoundStatement {
-  return {
-    statement: insertApplicationSql,
-    parameters: [
-      application.clientId,
-      application.name,
-      application.ownerId ?? null,
-      application.homepage,
-      application.description,
-      application.isPublic ? 1 : 0,
-      JSON.stringify(application.redirectUris),
-      application.grantTypes.join(' '),
-      application.authenticatedRefresh ? 1 : 0,
-      application.mayIntrospect ? 1 : 0,
-      application.createdAtMs,
-    ],
-  };
+/** How many a person may have. The service itself has as many as its operators register. */
+export const MAX_APPLICATIONS = 100;
+
+export interface ApplicationInsert {
+  readonly application: Application;
+  readonly audit: BoundStatement;
+}
+
+/** False when the owner has `MAX_APPLICATIONS`. Counts and inserts in one transaction: two at once cannot both take the last place. */
+export const insertApplicationOnce: Procedure<ApplicationInsert, boolean> = procedure(
+  import.meta.url,
+  'insertApplicationOnce',
+  async (transaction, { application, audit }) => {
+    const { ownerId } = application;
+    const [count] = ownerId === undefined ? [] : await transaction.run(countOfOwnerSql, [ownerId]);
+    if ((count?.total ?? 0) >= MAX_APPLICATIONS) return false;
+    await transaction.run(insertApplicationSql, toInsert(application));
+    await transaction.run(audit.statement, audit.parameters);
+    return true;
+  },
+);
+
+function toInsert(application: Application): SqlValue[] {
+  return [
+    application.clientId,
+    application.name,
+    application.ownerId ?? null,
+    application.homepage,
+    application.description,
+    application.isPublic ? 1 : 0,
+    JSON.stringify(application.redirectUris),
+    application.grantTypes.join(' '),
+    application.authenticatedRefresh ? 1 : 0,
+    application.mayIntrospect ? 1 : 0,
+    application.createdAtMs,
+  ];
 }
 
 export function updateApplicationStatement(application: Application): BoundStatement {

@@ -10,7 +10,8 @@ import {
   type Application,
   deleteApplicationStatements,
   type GrantType,
-  insertApplicationStatement,
+  insertApplicationOnce,
+  MAX_APPLICATIONS,
   setApplicationDisabledStatement,
   updateApplicationStatement,
 } from './application-store.ts';
@@ -52,7 +53,7 @@ export interface NewApplication {
   readonly owner?: { readonly id: string | undefined };
 }
 
-/** Throws `invalid` with the field for what an application may not be. */
+/** Throws `invalid` with the field for what an application may not be, `conflict` when the owner has too many. */
 export async function createApplication(
   store: Store,
   world: World,
@@ -63,10 +64,12 @@ export async function createApplication(
   // A prefix of its own: a client id can never look like a user id (RFC 9700 §4.15).
   const clientId = `app_${createRandomText(CLIENT_ID_LENGTH, world)}`;
   const application = toApplication(form, { clientId, ownerId: owner.id, createdAtMs: nowMs });
-  await store.writeAll([
-    insertApplicationStatement(application),
-    createAuditStatement('application_created', application, { actor, nowMs }),
-  ]);
+  const audit = createAuditStatement('application_created', application, { actor, nowMs });
+  if (!(await store.call(insertApplicationOnce, { application, audit })))
+    throw new Failure(
+      'conflict',
+      `Cannot create the application: a person has at most ${MAX_APPLICATIONS} of them; delete one first`,
+    );
   const clientSecret = form.isPublic ? undefined : await addSecret(store, world, { application, actor });
   return { application, clientSecret };
 }

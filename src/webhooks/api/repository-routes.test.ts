@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { forEachEngine } from '../../../test/support/engines.ts';
 import { startManagement } from '../../../test/support/webhook-management.ts';
 import { statement } from '../../database/store.ts';
+import { realWorld } from '../../world.ts';
 import { createSampleEvent } from '../events/sample-event.ts';
 
 forEachEngine('a repository is made, read and listed in the format of GitCode', async (store) => {
@@ -96,5 +97,23 @@ forEachEngine(
     const after = (await store.read(leftoversSql))[0];
     assert.deepEqual(after && { ...after }, { hooks: 0, events: 0, keys: 0, bridges: 0, queued: 0 });
     assert.equal((await server.call('GET', '/repos/grace/doors')).status, 404);
+  },
+);
+
+forEachEngine(
+  'an owner has as many repositories as the setting allows, also when many are made at once',
+  async (store) => {
+    await using server = await startManagement(store, realWorld, { repositoriesPerOwner: 3 });
+    const create = (name: string, path = '/user/repos') => server.call('POST', path, { json: { name } });
+    const answers = await Promise.all(Array.from({ length: 8 }, (_, index) => create(`r${index}`)));
+    const statuses = answers.map(({ status }) => status).sort((a, b) => a - b);
+    assert.deepEqual(statuses, [...Array(3).fill(201), ...Array(5).fill(409)]);
+    const refused = answers.find(({ status }) => status === 409);
+    assert.match(refused?.body.error_message, /"grace" has 3, the most that an owner may have; delete one first/);
+    assert.equal((await server.call('GET', '/user/repos')).headers.get('total_count'), '3');
+    assert.equal((await create('sea', '/orgs/org-sea/repos')).status, 201, 'an organization has its own');
+    const made = answers.find(({ status }) => status === 201);
+    assert.equal((await server.call('DELETE', `/repos/${made?.body.full_name}`)).status, 204);
+    assert.equal((await create('next')).status, 201);
   },
 );

@@ -46,6 +46,7 @@ function createManagementOnStore(cli: CliStore, others: OtherAreas): SendingDepe
     baseUrl: server.baseUrl ?? `http://${server.host}:${server.httpPort}`,
     guard,
     noticeRepository: webhooks.noticeRepository,
+    repositoriesPerOwner: webhooks.repositoriesPerOwner,
     // The workers of the service look a few times a second by themselves.
     wakeDeliveries: () => {},
     takeCommitted: () => {},

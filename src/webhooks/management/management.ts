@@ -22,6 +22,8 @@ export interface Management {
   /** Address of the resource API as clients see it. */
   readonly baseUrl: string;
   readonly guard: Pick<AddressGuard, 'checkUrl'>;
+  /** How many repositories a person or an organization may have. */
+  readonly repositoriesPerOwner: number;
   /** Tells the workers of this process that there is something to send. */
   readonly wakeDeliveries: () => void;
   readonly intake: Intake;
@@ -40,6 +42,7 @@ interface Given
     | 'auditChange'
     | 'baseUrl'
     | 'guard'
+    | 'repositoriesPerOwner'
     | 'wakeDeliveries'
     | 'noticeRepository'
   > {

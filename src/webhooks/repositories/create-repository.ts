@@ -44,6 +44,8 @@ export interface CreateRepositoryDependencies {
   readonly world: World;
   readonly baseUrl: string;
   readonly auditChange: AuditChange;
+  /** How many a person or an organization may have. */
+  readonly repositoriesPerOwner: number;
 }
 
 export interface NewRepositoryPlace {
@@ -51,7 +53,7 @@ export interface NewRepositoryPlace {
   readonly actor: Actor;
 }
 
-/** Throws `conflict` when the owner has one of that path. */
+/** Throws `conflict` when the owner has one of that path, or as many as an owner may have. */
 export async function createRepository(
   dependencies: CreateRepositoryDependencies,
   { owner, actor }: NewRepositoryPlace,
@@ -78,10 +80,20 @@ export async function createRepository(
   };
   const details = { repository: fullNameOf(repository) };
   const record = dependencies.auditChange({ kind: 'repository_created', actor, details }, nowMs);
-  if (await insertRepository(dependencies.store, repository, [record])) return repository;
+  const maximum = dependencies.repositoriesPerOwner;
+  const outcome = await insertRepository(dependencies.store, repository, { maximum, statements: [record] });
+  if (outcome === 'full') throw refuseMore(owner, maximum);
+  if (outcome === 'inserted') return repository;
   throw new Failure('conflict', `Cannot create the repository: "${owner.login}/${path}" exists already`, {
     field: 'path',
   });
+}
+
+function refuseMore({ login }: Owner, maximum: number): Failure {
+  return new Failure(
+    'conflict',
+    `Cannot create the repository: "${login}" has ${maximum}, the most that an owner may have; delete one first`,
+  );
 }
 
 /** A name may be anything; the path made from it may not. */

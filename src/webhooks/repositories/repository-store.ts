@@ -2,6 +2,7 @@ import {
   type BoundStatement,
   conditionalProcedure,
   type Procedure,
+  procedure,
   type SqlValue,
   type Store,
   statement,
@@ -76,18 +77,26 @@ const deleteKeySql = statement(
 );
 
 interface InsertInput {
+  readonly ownerId: string;
+  readonly maximum: number;
   readonly parameters: readonly SqlValue[];
   readonly statements: readonly BoundStatement[];
 }
 
-export const insertRepositoryOnce: Procedure<InsertInput, boolean> = conditionalProcedure(
+/** `taken`: the owner has one of that path, in whatever case. `full`: the owner has as many as an owner may have. */
+export type InsertOutcome = 'inserted' | 'taken' | 'full';
+
+/** Counts and inserts in one transaction: two creations at once cannot both take the last place. */
+export const insertRepositoryOnce: Procedure<InsertInput, InsertOutcome> = procedure(
   import.meta.url,
   'insertRepositoryOnce',
-  async (transaction, { parameters, statements }) => {
+  async (transaction, { ownerId, maximum, parameters, statements }) => {
+    const [count] = await transaction.run(countOfOwnerSql, [ownerId]);
+    if ((count?.total ?? 0) >= maximum) return 'full';
     const inserted = await transaction.run(insertRepositorySql, parameters);
-    if (inserted.length === 0) return false;
+    if (inserted.length === 0) return 'taken';
     await transaction.runAll(statements);
-    return true;
+    return 'inserted';
   },
 );
 
@@ -123,13 +132,14 @@ export interface RemovalStatements {
   readonly statements: readonly BoundStatement[];
 }
 
-/** False when the owner has one of that path already, in whatever case. `statements` commit with it. */
+/** `maximum`: how many the owner may have. `statements` commit with it. */
 export async function insertRepository(
   store: Store,
   repository: Repository,
-  statements: readonly BoundStatement[],
-): Promise<boolean> {
-  return await store.call(insertRepositoryOnce, { parameters: toParameters(repository), statements });
+  { maximum, statements }: Pick<InsertInput, 'maximum' | 'statements'>,
+): Promise<InsertOutcome> {
+  const { ownerId } = repository;
+  return await store.call(insertRepositoryOnce, { ownerId, maximum, parameters: toParameters(repository), statements });
 }
 
 export async function findRepositoryByPath(

@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict';
+import { forEachEngine } from '../../../test/support/engines.ts';
+import { hasCode } from '../../../test/support/note-store.ts';
+import { createStillWorld } from '../../../test/support/still-world.ts';
+import { createUser } from '../accounts/user-store.ts';
+import { createApplication, deleteApplication } from './application.ts';
+import { listApplications, MAX_APPLICATIONS } from './application-store.ts';
+
+const AT_ONCE = 8;
+const form = {
+  name: 'Dashboard',
+  homepage: '',
+  description: '',
+  redirectUris: ['https://client.example/callback'],
+  isPublic: true,
+};
+
+forEachEngine('a person has 100 applications, also when many are made at once', async (store) => {
+  const world = createStillWorld();
+  const profile = { login: 'grace', name: 'Grace', email: null, isAdmin: false, passwordHash: null };
+  const { id: userId } = await createUser(store, world, profile);
+  const create = () => createApplication(store, world, { form, actor: { userId } });
+  for (let count = 0; count < MAX_APPLICATIONS - 1; count += 1) await create();
+  const outcomes = await Promise.allSettled(Array.from({ length: AT_ONCE }, create));
+  const refused = outcomes.filter((outcome) => outcome.status === 'rejected');
+  assert.equal(refused.length, AT_ONCE - 1);
+  for (const { reason } of refused) {
+    assert.ok(hasCode('conflict')(reason));
+    assert.match(reason.message, /at most 100 of them; delete one first/);
+  }
+  const [application, ...others] = await listApplications(store, userId);
+  assert.equal(others.length, MAX_APPLICATIONS - 1);
+  await deleteApplication(store, world, { application: application!, actor: { userId } });
+  await create();
+  await assert.rejects(create(), hasCode('conflict'));
+  // Those of the service itself are the operator's.
+  await createApplication(store, world, { form, actor: { userId }, owner: { id: undefined } });
+});
