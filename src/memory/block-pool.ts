@@ -1,3 +1,5 @@
+import { freeMemory } from './free-memory.ts';
+
 /** The most bytes that idle blocks may have together. */
 const MAX_IDLE_BYTES = 16_777_216;
 const MIN_BYTES = 512;
@@ -34,11 +36,20 @@ export class BlockPool {
   /** The caller must not use the block afterwards. */
   giveBack(block: Buffer): void {
     const size = block.length;
-    if (size < MIN_BYTES || size > MAX_IDLE_BYTES) return;
+    if (size < MIN_BYTES) return;
     const shelf = this.#shelfOf(size);
-    while (this.#idleBytes + size > MAX_IDLE_BYTES) if (!this.#dropOlderThan(shelf)) return;
+    if (!this.#hasRoomFor(shelf)) {
+      freeMemory(block);
+      return;
+    }
     shelf.idle.push(block);
     this.#idleBytes += size;
+  }
+
+  #hasRoomFor(shelf: Shelf): boolean {
+    if (shelf.size > MAX_IDLE_BYTES) return false;
+    while (this.#idleBytes + shelf.size > MAX_IDLE_BYTES) if (!this.#dropOlderThan(shelf)) return false;
+    return true;
   }
 
   #shelfOf(size: number): Shelf {
@@ -56,7 +67,7 @@ export class BlockPool {
     for (const shelf of this.#shelves.values())
       if (shelf.idle.length > 0 && shelf.lastTake < (oldest?.lastTake ?? lastTake)) oldest = shelf;
     if (oldest === undefined) return false;
-    oldest.idle.pop();
+    freeMemory(oldest.idle.pop()!);
     this.#idleBytes -= oldest.size;
     return true;
   }

@@ -1,10 +1,12 @@
 import type { Socket } from 'node:net';
+import { freeMemory, hasOwnMemory } from '../../memory/free-memory.ts';
 import type { NoteGarbage } from '../../memory/garbage.ts';
 import type { Share } from './turns.ts';
 
 export interface ReadQueueDependencies {
   readonly socket: Socket;
   readonly share: Share;
+  /** Called with the bytes that a read leaves as garbage: most are freed as soon as they are used. */
   readonly noteGarbage: NoteGarbage;
   /** Uses the chunk, and returns what it leaves for a later turn. What it throws goes to `onFault`. */
   readonly use: (chunk: Buffer) => Buffer | undefined;
@@ -23,15 +25,16 @@ const MAX_AHEAD = 1;
 export class ReadQueue {
   readonly #dependencies: ReadQueueDependencies;
   #chunks: Buffer[] = [];
+  /** The read that is used, while nothing else may keep it. */
+  #freeable: Buffer | undefined;
   #isUsing = false;
   #isStopped = false;
   readonly #onWritable: (() => void)[] = [];
 
   constructor(dependencies: ReadQueueDependencies) {
     this.#dependencies = dependencies;
-    const { socket, share, noteGarbage } = dependencies;
+    const { socket, share } = dependencies;
     socket.on('data', (chunk: Buffer) => {
-      noteGarbage(chunk.length);
       share.renew();
       this.#chunks.push(chunk);
       this.readOn();
@@ -45,6 +48,13 @@ export class ReadQueue {
   /** Whether what was read is being used: what that causes goes out together, at its end. */
   get isUsing(): boolean {
     return this.#isUsing;
+  }
+
+  /** Something uses bytes of this read after it was handled: they are left to the collector. */
+  keepRead(): void {
+    if (this.#freeable === undefined) return;
+    this.#dependencies.noteGarbage(this.#freeable.length);
+    this.#freeable = undefined;
   }
 
   readOn(): void {
@@ -86,8 +96,13 @@ export class ReadQueue {
   }
 
   #useFirst(): void {
-    const rest = this.#dependencies.use(this.#chunks.shift()!);
+    const chunk = this.#chunks.shift()!;
+    if (hasOwnMemory(chunk)) this.#freeable = chunk;
+    const rest = this.#dependencies.use(chunk);
     if (rest !== undefined) this.#chunks.unshift(rest);
+    if (this.#freeable === undefined || rest?.buffer === this.#freeable.buffer) return;
+    freeMemory(this.#freeable);
+    this.#freeable = undefined;
   }
 
   #setReading(isReading: boolean): void {

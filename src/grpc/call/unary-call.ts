@@ -1,3 +1,4 @@
+import { freeMemory } from '../../memory/free-memory.ts';
 import type { QueuedCall } from '../budget/call-queue.ts';
 import { costOfBytes } from '../budget/turns.ts';
 import { BaseCall, type CallDependencies } from './base-call.ts';
@@ -83,7 +84,9 @@ export class UnaryCall extends BaseCall {
     const message = this.#message;
     if (message === undefined) return;
     try {
-      this.#answerLarge(await this.decompress(message));
+      const bytes = await this.decompress(message);
+      this.#answerLarge(bytes);
+      if (message.isCompressed && !this.#isRunning && this.#method.keepsNoBytes) freeMemory(bytes);
     } catch (error) {
       this.fail(error);
     }
@@ -99,6 +102,7 @@ export class UnaryCall extends BaseCall {
   #answer(message: Buffer): void {
     if (this.isEnded) return;
     try {
+      if (this.#method.keepsNoBytes !== true) this.dependencies.stream.connection.keepRead();
       const answer = this.#method.handle(message, this);
       if (answer instanceof Uint8Array) this.#send(answer);
       else this.#sendLater(answer, message.buffer);
@@ -111,6 +115,7 @@ export class UnaryCall extends BaseCall {
   #sendLater(answer: Promise<Uint8Array>, memory: ArrayBufferLike): void {
     const { callQueue, running } = this.dependencies.stream.connection.memory;
     this.startDeadline();
+    this.dependencies.stream.connection.keepRead();
     this.#isRunning = true;
     const release = running.hold(memory);
     const settle = (): void => {

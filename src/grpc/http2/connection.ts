@@ -152,6 +152,11 @@ export class Http2Connection {
     return this.#reads.whenWritable();
   }
 
+  /** Bytes of the read that is being used are kept for longer than its handling takes. */
+  keepRead(): void {
+    this.#reads.keepRead();
+  }
+
   /** Puts what was written on its way, unless a read is being used up: then it goes out at its end. */
   flush(): void {
     this.#willFlush = false;

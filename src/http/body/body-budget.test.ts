@@ -142,7 +142,18 @@ test('the block of a body that gave way is used again, and that of a body that a
   next.add(Buffer.alloc(BLOCK, 4));
   assert.ok(bytes.every((byte) => byte === 1));
   assert.ok(next.complete().every((byte) => byte === 4));
-  assert.deepEqual(noted, [BLOCK, BLOCK, BLOCK, BLOCK]);
+  assert.deepEqual(noted, []);
+});
+
+test('what arrived is freed once it was copied, and noted as garbage where it is a part of other memory', () => {
+  const noted: number[] = [];
+  const budget = createBodyBudget({ noteGarbage: (bytes) => noted.push(bytes) });
+  const body = budget.open('one', () => {});
+  const [own, shared] = [Buffer.alloc(100, 1), Buffer.alloc(200, 2)];
+  body.add(own);
+  body.add(shared.subarray(100));
+  assert.deepEqual([own.length, shared.length, noted], [0, 200, [100]]);
+  assert.equal(body.complete().length, 200);
 });
 
 const ROOM = 300_000;

@@ -12,6 +12,7 @@
 import { Failure } from '../../errors.ts';
 import { BlockPool, blockBytesFor } from '../../memory/block-pool.ts';
 import { ByteQueue } from '../../memory/byte-queue.ts';
+import { freeMemory, hasOwnMemory } from '../../memory/free-memory.ts';
 import type { NoteGarbage } from '../../memory/garbage.ts';
 
 export interface BodyBudget {
@@ -20,7 +21,7 @@ export interface BodyBudget {
 }
 
 export interface CountedBody {
-  /** Copies bytes that have arrived, unless the body was dropped. This body or others may have to give way. */
+  /** Copies bytes that have arrived, unless the body was dropped, and frees their memory. This body or others may have to give way. */
   add(bytes: Uint8Array): void;
   /** Its sender is not known before it is complete: it gives way before bodies of callers who were checked. */
   giveWayFirst(): void;
@@ -100,8 +101,9 @@ export function createBodyBudget({ maxBytes = MAX_BYTES, noteGarbage }: BodyBudg
       arriving.add(body);
       return {
         add(bytes) {
-          noteGarbage?.(bytes.length);
           if (body.isOpen) keep(body, bytes);
+          if (hasOwnMemory(bytes)) freeMemory(bytes);
+          else noteGarbage?.(bytes.length);
         },
         giveWayFirst() {
           body.givesWayFirst = true;

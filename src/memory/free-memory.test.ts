@@ -1,0 +1,22 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { freeMemory, hasOwnMemory } from './free-memory.ts';
+
+test('freeMemory() frees what a buffer has for itself, without a collection', () => {
+  const before = process.memoryUsage().arrayBuffers;
+  const bytes = Buffer.allocUnsafeSlow(10_000_000);
+  assert.ok(process.memoryUsage().arrayBuffers - before >= 10_000_000);
+  freeMemory(bytes);
+  assert.ok(process.memoryUsage().arrayBuffers - before < 1_000_000);
+  assert.equal(bytes.length, 0);
+});
+
+test('hasOwnMemory() tells a buffer from a part of one', () => {
+  const bytes = Buffer.allocUnsafeSlow(100);
+  assert.ok(hasOwnMemory(bytes));
+  assert.ok(!hasOwnMemory(bytes.subarray(0, 99)));
+  assert.ok(!hasOwnMemory(bytes.subarray(1)));
+  assert.ok(!hasOwnMemory(Buffer.from('a part of the pool of Node')));
+  freeMemory(bytes);
+  assert.ok(!hasOwnMemory(bytes));
+});
