@@ -145,7 +145,7 @@ function createBody(incoming: IncomingMessage, open: OpenBody): Body {
       if (isLarge) counted = open(reject);
       incoming.on('data', (chunk: Buffer) => {
         if (counted === undefined) chunks.push(chunk);
-        else counted.add(chunk);
+        else takePart(incoming, counted, chunk);
       });
       incoming.once('end', () => {
         if (counted !== undefined) resolve(counted.complete());
@@ -176,7 +176,14 @@ function createBody(incoming: IncomingMessage, open: OpenBody): Body {
 /** Of a request that was refused before its body was read. */
 function discard(incoming: IncomingMessage, body: CountedBody): void {
   body.close();
-  incoming.on('data', (chunk: Buffer) => body.add(chunk));
+  incoming.on('data', (chunk: Buffer) => takePart(incoming, body, chunk));
+}
+
+/** Then others have their turns. The socket is paused, since a request that is paused keeps what is read meanwhile. */
+function takePart({ socket }: IncomingMessage, body: CountedBody, part: Buffer): void {
+  body.add(part);
+  socket.pause();
+  body.waitForTurn(() => socket.resume());
 }
 
 function send(outgoing: ServerResponse, { status, headers, body }: Reply, preset: Record<string, string>): void {

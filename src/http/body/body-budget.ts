@@ -14,6 +14,7 @@ import { BlockPool, blockBytesFor } from '../../memory/block-pool.ts';
 import { ByteQueue } from '../../memory/byte-queue.ts';
 import { freeMemory, hasOwnMemory } from '../../memory/free-memory.ts';
 import type { NoteGarbage } from '../../memory/garbage.ts';
+import { createReadTurns } from './read-turns.ts';
 
 export interface BodyBudget {
   /** Counts one body of this network from now on. `giveWay` is called at most once: then its bytes are dropped. */
@@ -23,6 +24,8 @@ export interface BodyBudget {
 export interface CountedBody {
   /** Copies bytes that have arrived, unless the body was dropped, and frees their memory. This body or others may have to give way. */
   add(bytes: Uint8Array): void;
+  /** Calls back when more of it may be read, in a later turn of the event loop. */
+  waitForTurn(goOn: () => void): void;
   /** Its sender is not known before it is complete: it gives way before bodies of callers who were checked. */
   giveWayFirst(): void;
   /** The body has arrived completely, and is not dropped any more. Its bytes, which stay as they are. */
@@ -56,6 +59,7 @@ export function createBodyBudget({ maxBytes = MAX_BYTES, noteGarbage }: BodyBudg
   /** The oldest first. */
   const arriving = new Set<OpenBody>();
   const networks = createNetworks();
+  const turns = createReadTurns();
 
   function count(body: OpenBody, heldBytes: number): void {
     const change = heldBytes - body.heldBytes;
@@ -90,14 +94,8 @@ export function createBodyBudget({ maxBytes = MAX_BYTES, noteGarbage }: BodyBudg
 
   return {
     open(networkName, giveWay) {
-      const body: OpenBody = {
-        network: networks.enter(networkName),
-        bytes: new ByteQueue(pool),
-        heldBytes: 0,
-        isOpen: true,
-        givesWayFirst: false,
-        giveWay,
-      };
+      const kept = { network: networks.enter(networkName), bytes: new ByteQueue(pool), heldBytes: 0 };
+      const body: OpenBody = { ...kept, isOpen: true, givesWayFirst: false, giveWay };
       arriving.add(body);
       return {
         add(bytes) {
@@ -105,6 +103,7 @@ export function createBodyBudget({ maxBytes = MAX_BYTES, noteGarbage }: BodyBudg
           if (hasOwnMemory(bytes)) freeMemory(bytes);
           else noteGarbage?.(bytes.length);
         },
+        waitForTurn: (goOn) => turns.wait(networkName, goOn),
         giveWayFirst() {
           body.givesWayFirst = true;
         },

@@ -134,6 +134,7 @@ function limitStream(
       size += value.byteLength;
       if (size > limit) return refuse(refuseBody(limit));
       body.add(value);
+      await nextTurn(body);
     }
     if (size > 0) controller.enqueue(body.complete());
     controller.close();
@@ -166,7 +167,12 @@ async function discardRest(reader: ReadableStreamDefaultReader<Uint8Array>, body
     const rest = await reader.read().catch(() => GONE);
     if (rest.done) return;
     body.add(rest.value);
+    await nextTurn(body);
   }
+}
+
+function nextTurn(body: CountedBody): Promise<void> {
+  return new Promise((resolve) => body.waitForTurn(resolve));
 }
 
 /** A connection that has ended sends no more. */
