@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
+import { MAX_SESSIONS } from '../src/authorization/accounts/session-store.ts';
 import { MAX_APPLICATIONS } from '../src/authorization/applications/application-store.ts';
 import { MAX_PERSONAL_TOKENS } from '../src/authorization/tokens/personal-token-store.ts';
 import { parseConfig } from '../src/config/config.ts';
@@ -49,6 +50,7 @@ const rows: readonly (readonly [file: string, row: string])[] = [
   ],
   ['reference/oauth.md', `| personal access tokens that have not expired | ${MAX_PERSONAL_TOKENS} |`],
   ['reference/oauth.md', `| OAuth applications | ${MAX_APPLICATIONS} |`],
+  ['reference/oauth.md', `| sessions (browsers in which the person is signed in) | ${MAX_SESSIONS} |`],
   ['reference/webhook-api.md', `| webhooks of a repository | ${MAX_HOOKS} |`],
   [
     'reference/webhook-api.md',

@@ -14,7 +14,14 @@ import {
   listPasskeys,
   usePasskey,
 } from './passkey-store.ts';
-import { createSession, endOtherSessionsStatement, endSession, findSession, listSessions } from './session-store.ts';
+import {
+  createSession,
+  endOtherSessionsStatement,
+  endSession,
+  findSession,
+  listSessions,
+  MAX_SESSIONS,
+} from './session-store.ts';
 import { attemptSubjects } from './sign-in-throttle.ts';
 import {
   confirmTotpStatement,
@@ -47,6 +54,24 @@ function createAda(store: Store) {
 async function openSession(store: Store, user: User) {
   return createSession(store, world, { user, method: 'password', address: '192.0.2.1', userAgent: 'browser' });
 }
+
+forEachEngine('a sign-in beyond 100 sessions of a person ends the one that was used longest ago', async (store) => {
+  const user = await createAda(store);
+  const other = await createUser(store, world, { ...user, login: 'eve', passwordHash: null });
+  const ofOther = await openSession(store, other);
+  const [first, second] = [await openSession(store, user), await openSession(store, user)];
+  for (let count = 2; count < MAX_SESSIONS; count += 1) await openSession(store, user);
+  world.moveMs(HOUR_MS);
+  assert.ok(await findSession(store, first.token, world.nowMs()), 'it is used');
+  for (let count = 2; count < MAX_SESSIONS; count += 1) {
+    world.moveMs(1);
+    await openSession(store, user);
+  }
+  assert.ok(await findSession(store, first.token, world.nowMs()));
+  assert.equal(await findSession(store, second.token, world.nowMs()), undefined);
+  assert.equal((await listSessions(store, user.id, world.nowMs())).length, MAX_SESSIONS);
+  assert.ok(await findSession(store, ofOther.token, world.nowMs()));
+});
 
 forEachEngine('a session is found by its token only, and the table holds no token', async (store) => {
   const user = await createAda(store);

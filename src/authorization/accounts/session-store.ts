@@ -81,10 +81,19 @@ const deleteOtherSessionsSql = statement<{ id: string }>(
   'delete-other-sessions',
   'DELETE FROM sessions WHERE user_id = $1 AND id <> $2 RETURNING id',
 );
+// Their number is bounded, not exact: two sign-ins at once may leave one more.
+const deleteSurplusSessionsSql = statement(
+  'delete-surplus-sessions',
+  `DELETE FROM sessions WHERE user_id = $1 AND id IN (
+     SELECT id FROM sessions WHERE user_id = $1 ORDER BY last_seen_at_ms DESC, id LIMIT 1000 OFFSET $2) AND id <> $3`,
+);
 const keepSessionSql = statement(
   'keep-session',
   'UPDATE sessions SET user_epoch = (SELECT epoch FROM users WHERE id = $2) WHERE id = $1 AND user_id = $2',
 );
+/** A sign-in beyond them ends the session that was used longest ago. */
+export const MAX_SESSIONS = 100;
+
 export interface NewSession {
   /** As read when the person proved who they are: a password set since then makes the session worthless. */
   readonly user: Pick<User, 'id' | 'credentialGeneration'>;
@@ -115,6 +124,7 @@ export async function createSession(
       statement: insertSessionSql,
       parameters: [id, hashSessionToken(token), user.id, user.credentialGeneration, method, nowMs, address, userAgent],
     },
+    { statement: deleteSurplusSessionsSql, parameters: [user.id, MAX_SESSIONS, id] },
     auditStatement({ kind: 'sign_in', userId: user.id, address, details: { method } }, nowMs),
     ...(session.statements ?? []),
   ]);
