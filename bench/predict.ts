@@ -1,7 +1,11 @@
 /**
  * `Predict` over the wire: how many calls a second one core answers, and how long callers wait at half of that.
  * `node bench/predict.ts [--json] [--seconds 3] [--model none|prior|trained] [--candidates 16,64] [--rate CALLS]
- * [--while-refit [--samples 20000]] [--floor [--turns 15]] [--semi-space 2] [--node "FLAG ..."] [--cpu-prof]`.
+ * [--arrivals steady|poisson] [--while-refit [--samples 20000]] [--floor [--turns 15]] [--semi-space 2] [--node "FLAG ..."]
+ * [--cpu-prof]`.
+ *
+ * Half load is half of the calls a second that the same run answered in a closed loop, 32 in flight. It takes more than half of
+ * a core ("core %"): calls that come one by one have a read and a write each, calls in flight together share them.
  *
  * With --while-refit, the same load once more while a model is learned again from samples in a store, and swapped in:
  * the server is not pinned then, and its processor time is not that of the calls alone. With --floor, the open loop in
@@ -15,7 +19,7 @@ import { execFileSync } from 'node:child_process';
 import { cpus, release } from 'node:os';
 import { measureFloor } from './predict/floor.ts';
 import type { LoadConnection } from './predict/grpc-load.ts';
-import { runClosedLoop, runOpenLoop } from './predict/load-patterns.ts';
+import { ARRIVALS, runClosedLoop, runOpenLoop } from './predict/load-patterns.ts';
 import { connectLoad, measureRow, type Row } from './predict/measure.ts';
 import { type ServerProcess, startServer, TASKSET } from './predict/server-process.ts';
 import { renderTable } from './predict/table.ts';
@@ -29,6 +33,7 @@ const { values: flags } = readBenchFlags({
     candidates: { type: 'string', default: '16,64' },
     'while-refit': { type: 'boolean', default: false },
     rate: { type: 'string' },
+    arrivals: { type: 'string', default: 'steady' },
     floor: { type: 'boolean', default: false },
     turns: { type: 'string', default: '15' },
     samples: { type: 'string', default: '20000' },
@@ -41,11 +46,16 @@ const { values: flags } = readBenchFlags({
 });
 
 const IN_FLIGHT = 32;
+/** V8 compiles again what a new pattern of load uses, with threads that share the core of the server meanwhile. */
+const WARM_UP_MS = 2000;
 /** A refit takes seconds, the more so as it lets the calls go first. */
 const REFIT_ROUNDS = 5;
 const isPinned = TASKSET !== undefined && !flags['while-refit'];
 const durationMs = Number(flags.seconds) * 1000;
 const rate = flags.rate === undefined ? undefined : Number(flags.rate);
+const arrivals = ARRIVALS.find((known) => known === flags.arrivals);
+if (arrivals === undefined) throw new Error(`--arrivals must be one of ${ARRIVALS.join(', ')}`);
+const openLoop = { durationMs, arrivals };
 const nodeOptions = [
   `--max-semi-space-size=${flags['semi-space']}`,
   '--no-parallel-scavenge',
@@ -67,7 +77,7 @@ function measure(candidates: number): Promise<Row[]> {
   if (!flags.floor) return measureOurs(candidates);
   const { model } = flags;
   const turns = Number(flags.turns);
-  return measureFloor({ nodeOptions, model, isPinned, candidates, turns, durationMs, callsPerSecond: rate });
+  return measureFloor({ ...openLoop, nodeOptions, model, isPinned, candidates, turns, callsPerSecond: rate });
 }
 
 async function measureOurs(candidates: number): Promise<Row[]> {
@@ -99,13 +109,14 @@ async function measurePatterns(
   );
   const callsPerSecond = rate ?? closed.callsPerSecond / 2;
   const pattern = rate === undefined ? 'open loop, half of that' : 'open loop, at that rate';
+  await runOpenLoop(connections, { ...openLoop, callsPerSecond, durationMs: WARM_UP_MS });
   const open = await measureRow(server, { candidates, pattern }, () =>
-    runOpenLoop(connections, { callsPerSecond, durationMs }),
+    runOpenLoop(connections, { ...openLoop, callsPerSecond }),
   );
   if (!flags['while-refit']) return [closed, open];
   await server.ask('refit');
   const refitted = await measureRow(server, { candidates, pattern: 'the same while it refits' }, () =>
-    runOpenLoop(connections, { callsPerSecond, durationMs: REFIT_ROUNDS * durationMs }),
+    runOpenLoop(connections, { ...openLoop, callsPerSecond, durationMs: REFIT_ROUNDS * durationMs }),
   );
   const ratio = refitted.p99Ms / open.p99Ms;
   const { refits } = await server.ask<{ refits: number }>('count refits');
@@ -119,6 +130,7 @@ function render(report: { date: string; machine: string; pinned: boolean; model:
     flags.floor ? 'server' : 'pattern',
     'calls/s',
     'cpu µs/call',
+    'core %',
     'p50 ms',
     'p99 ms',
     'max ms',
@@ -138,6 +150,7 @@ function render(report: { date: string; machine: string; pinned: boolean; model:
     row.pattern,
     row.callsPerSecond.toFixed(0),
     row.cpuMicrosPerCall.toFixed(0),
+    percent(row.coreShare),
     row.p50Ms.toFixed(2),
     row.p99Ms.toFixed(2),
     row.maxMs.toFixed(2),
@@ -149,10 +162,10 @@ function render(report: { date: string; machine: string; pinned: boolean; model:
     percent(row.collectedShare),
     row.longestCollectionMs.toFixed(1),
     String(row.failed),
-    ...(row.quiet === undefined ? [] : [row.quiet.p99Ms.toFixed(2), percent(row.quiet.stolenShare)]),
+    ...(flags.floor ? [row.quiet?.p99Ms.toFixed(2) ?? '', percent(row.quiet?.stolenShare)] : []),
   ]);
   const what = flags.floor
-    ? `model ${report.model}, open loop, medians of ${flags.turns} turns of ${flags.seconds} s`
+    ? `model ${report.model}, ${arrivals} arrivals, medians of ${flags.turns} turns of ${flags.seconds} s`
     : `model ${report.model}`;
   const pinned = report.pinned ? 'server pinned to one core' : 'server not pinned';
   const title = `Predict over the wire, ${what}, ${pinned}`;

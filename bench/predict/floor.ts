@@ -1,13 +1,16 @@
 /**
  * What of the waiting is ours: beside the server, at the same rate and with the same bytes, servers that do less. All of
- * them take turns, so that what the machine does to one it does to the others.
+ * them take turns, so that what the machine does to one it does to the others. Those whose turn it is not are suspended: V8
+ * collects the whole heap of a process that has become idle, and all of them share one core.
  */
 import type { LoadConnection } from './grpc-load.ts';
-import { runClosedLoop, runOpenLoop } from './load-patterns.ts';
+import { type Arrivals, runClosedLoop, runOpenLoop } from './load-patterns.ts';
 import { connectLoad, measureRow, type Row } from './measure.ts';
 import { type ServerProcess, startServer } from './server-process.ts';
 
 const WARM_UP = { inFlight: 32, durationMs: 1500 };
+/** At the beginning of each turn, before anything is measured. */
+const TURN_WARM_UP_MS = 500;
 
 export interface FloorOptions {
   /** Parameters of Node for every server. */
@@ -19,6 +22,7 @@ export interface FloorOptions {
   readonly durationMs: number;
   /** Half of what ours can do, unless given. */
   readonly callsPerSecond: number | undefined;
+  readonly arrivals: Arrivals;
 }
 
 interface Peer {
@@ -27,14 +31,9 @@ interface Peer {
   readonly connections: readonly LoadConnection[];
 }
 
-interface Capacity {
-  readonly callsPerSecond: number;
-  readonly cpuMicrosPerCall: number;
-}
-
-/** One row a server: the median of each figure over the turns. */
+/** One row for what ours does in a closed loop, then one a server: the median of each figure over the turns. */
 export async function measureFloor(options: FloorOptions): Promise<Row[]> {
-  const { candidates, durationMs } = options;
+  const { candidates, durationMs, arrivals } = options;
   const peers = await startPeers(options);
   try {
     const [ours, work, transport] = peers;
@@ -42,23 +41,30 @@ export async function measureFloor(options: FloorOptions): Promise<Row[]> {
     const ownMicros = capacity.cpuMicrosPerCall - (await warmUp(transport!, candidates)).cpuMicrosPerCall;
     await work!.server.ask({ workMicros: ownMicros });
     for (const peer of [work!, peers[3]!]) await warmUp(peer, candidates);
+    for (const { server } of peers) server.suspend();
     const callsPerSecond = options.callsPerSecond ?? capacity.callsPerSecond / 2;
     const turns: Row[][] = [];
     for (let turn = 0; turn < options.turns; turn++) turns.push(await runTurn(turn));
-    return peers.map(({ name }) => summarize(turns.flat().filter(({ pattern }) => pattern === name)));
+    const rows = turns.flat();
+    return [capacity, ...peers.map(({ name }) => summarize(rows.filter(({ pattern }) => pattern === name)))];
 
     async function runTurn(turn: number): Promise<Row[]> {
       const rows: Row[] = [];
-      for (const { name, server, connections } of turn % 2 === 0 ? peers : peers.toReversed())
+      for (const { name, server, connections } of turn % 2 === 0 ? peers : peers.toReversed()) {
+        server.resume();
+        await runOpenLoop(connections, { callsPerSecond, durationMs: TURN_WARM_UP_MS, arrivals });
         rows.push(
           await measureRow(server, { candidates, pattern: name }, () =>
-            runOpenLoop(connections, { callsPerSecond, durationMs }),
+            runOpenLoop(connections, { callsPerSecond, durationMs, arrivals }),
           ),
         );
+        server.suspend();
+      }
       return rows;
     }
   } finally {
     for (const { server, connections } of peers) {
+      server.resume();
       for (const connection of connections) connection.close();
       await server.stop();
     }
@@ -82,9 +88,10 @@ async function startPeers({ nodeOptions, model, isPinned, candidates }: FloorOpt
   return peers;
 }
 
-async function warmUp({ server, connections }: Peer, candidates: number): Promise<Capacity> {
+async function warmUp({ name, server, connections }: Peer, candidates: number): Promise<Row> {
   await runClosedLoop(connections, WARM_UP);
-  return measureRow(server, { candidates, pattern: 'capacity' }, () => runClosedLoop(connections, WARM_UP));
+  const pattern = `${name}, closed loop`;
+  return measureRow(server, { candidates, pattern }, () => runClosedLoop(connections, WARM_UP));
 }
 
 /** What the machine takes makes calls later, never sooner: the turns in which it took least say most about a server. */

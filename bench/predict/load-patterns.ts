@@ -16,6 +16,16 @@ const NAP = new Int32Array(new SharedArrayBuffer(4));
 /** What a call may leave late by, and its answer be seen late by. */
 const NAP_MS = 0.05;
 
+/** When calls arrive: at equal distances, or at random ones (a Poisson process), as calls of many independent users do. */
+export const ARRIVALS = ['steady', 'poisson'] as const;
+export type Arrivals = (typeof ARRIVALS)[number];
+
+export interface OpenLoop {
+  readonly callsPerSecond: number;
+  readonly durationMs: number;
+  readonly arrivals: Arrivals;
+}
+
 /** Everybody asks again as soon as answered: how much the server can do. */
 export async function runClosedLoop(
   connections: readonly LoadConnection[],
@@ -51,11 +61,11 @@ export async function runClosedLoop(
  */
 export async function runOpenLoop(
   connections: readonly LoadConnection[],
-  { callsPerSecond, durationMs }: { readonly callsPerSecond: number; readonly durationMs: number },
+  { callsPerSecond, durationMs, arrivals }: OpenLoop,
 ): Promise<Measured> {
   const latencies: number[] = [];
   const count = Math.floor((callsPerSecond * durationMs) / 1000);
-  const intervalMs = 1000 / callsPerSecond;
+  const dueAtMs = createSchedule(count, { meanMs: 1000 / callsPerSecond, arrivals });
   const startedMs = performance.now();
   let failed = 0;
   let sent = 0;
@@ -67,8 +77,8 @@ export async function runOpenLoop(
       const nowMs = performance.now();
       if (nowMs - awakeMs > PAUSE_MS) pausedMs += nowMs - awakeMs;
       awakeMs = nowMs;
-      for (; sent < count && startedMs + sent * intervalMs <= performance.now(); sent++) {
-        const dueMs = startedMs + sent * intervalMs;
+      for (; sent < count && startedMs + dueAtMs[sent]! <= performance.now(); sent++) {
+        const dueMs = startedMs + dueAtMs[sent]!;
         connections[sent % connections.length]!.send((isAnswered) => {
           if (isAnswered) latencies.push(performance.now() - dueMs);
           else failed += 1;
@@ -85,6 +95,17 @@ export async function runOpenLoop(
   });
   const elapsedMs = performance.now() - startedMs;
   return { ...summarize(latencies, failed, elapsedMs), pausedShare: pausedMs / elapsedMs };
+}
+
+/** When each call is due, in milliseconds after the start. */
+function createSchedule(
+  count: number,
+  { meanMs, arrivals }: { readonly meanMs: number; readonly arrivals: Arrivals },
+): Float64Array {
+  const dueAtMs = new Float64Array(count);
+  for (let call = 1; call < count; call++)
+    dueAtMs[call] = dueAtMs[call - 1]! + (arrivals === 'steady' ? meanMs : -meanMs * Math.log(1 - Math.random()));
+  return dueAtMs;
 }
 
 function summarize(latencies: number[], failed: number, elapsedMs: number): Measured {

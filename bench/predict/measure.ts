@@ -12,6 +12,8 @@ export interface Row extends Measured {
   readonly pattern: string;
   /** Processor time of the server: unlike the rate, hardly disturbed by what else runs on the machine. */
   readonly cpuMicrosPerCall: number;
+  /** Share of one core that the server used. */
+  readonly coreShare: number;
   readonly longestTurnMs: number;
   /** Share of the time in which the thread that answers was ready to run and other threads had its core. */
   readonly waitedShare: number;
@@ -51,6 +53,7 @@ export async function measureRow(
     ...what,
     ...measured,
     cpuMicrosPerCall: readings.cpuMicros / (measured.callsPerSecond * measured.elapsedSeconds),
+    coreShare: readings.cpuMicros / (1000 * elapsedMs),
     longestTurnMs: readings.longestTurnMs,
     waitedShare: readings.waitedMs / elapsedMs,
     stolenShare: (readStolenMs() - stolenMs) / (elapsedMs * cpus().length),

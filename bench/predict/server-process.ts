@@ -11,6 +11,9 @@ export interface ServerProcess {
   /** What it measured since the start signal. */
   end(): Promise<Readings>;
   ask<T>(question: string | object): Promise<T>;
+  /** Between the two, no thread of it runs. */
+  suspend(): void;
+  resume(): void;
   stop(): Promise<void>;
 }
 
@@ -26,6 +29,8 @@ export async function startServer(
     begin: () => ask(child, 'begin'),
     end: () => ask(child, 'end'),
     ask: (question) => ask(child, question),
+    suspend: () => void child.kill('SIGSTOP'),
+    resume: () => void child.kill('SIGCONT'),
     stop: () => stop(child),
   };
 }
