@@ -2,6 +2,7 @@ import { createServer, type RequestListener, type Server, type ServerResponse } 
 import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Failure } from '../errors.ts';
+import { CountedMessage, watchChunks } from './chunk-limit.ts';
 import { limitConnections } from './connection-limit.ts';
 
 /** A bound HTTP port. The program listens first, since areas must know their own address, and serves once they are built. */
@@ -46,7 +47,8 @@ export async function listenHttp(options: HttpServerOptions): Promise<HttpServer
     connectionsCheckingInterval: Math.ceil(headTimeoutMs / 5),
     keepAliveTimeout: KEEP_ALIVE_MS,
   };
-  const server = createServer(timeouts);
+  const server: Server = createServer({ ...timeouts, IncomingMessage: CountedMessage });
+  server.on('request', watchChunks);
   const connections = followConnections(server);
   server.on('request', (incoming, outgoing) => listener(incoming, outgoing));
   limitConnections(server, options.maxConnections ?? MAX_CONNECTIONS);

@@ -101,7 +101,7 @@ export class Decompressor {
     return waiting;
   }
 
-  /** Its first message waits, or there is none. */
+  /** Lets its first message wait, if it has one. */
   #wait(waiting: OwnerJobs): void {
     waiting.turns?.delete(waiting);
     const { first } = waiting.jobs;
