@@ -7,8 +7,8 @@ import { print, printJson, remark } from '../command-line/output.ts';
 import { CLIENT_ID, postForm, type TokenAnswer, toLogin } from '../command-line/refresh-login.ts';
 import { readServiceUrl } from '../command-line/service-url.ts';
 import { readUserEnvironment } from '../config/config.ts';
-import { Failure } from '../errors.ts';
-import { refuseUnreachable } from '../operations/call-service.ts';
+import { Failure, isFailure } from '../errors.ts';
+import { refuseOtherService, refuseUnreachable } from '../operations/call-service.ts';
 import { realWorld } from '../world.ts';
 
 /** To administer the service, and to announce events of any repository. */
@@ -97,9 +97,9 @@ async function readEndpoints(url: string): Promise<{ readonly device: string; re
 async function readMetadata(url: string): Promise<unknown> {
   try {
     const response = await fetch(`${url}/.well-known/oauth-authorization-server`, { redirect: 'error' });
-    if (response.ok) return await response.json();
+    if (response.ok) return await readJson(url, response);
   } catch (error) {
-    throw refuseUnreachable(url, error);
+    throw isFailure(error) ? error : refuseUnreachable(url, error);
   }
   throw new Failure('invalid', `Cannot sign in to ${url}: it is not a Trivet service`);
 }
@@ -131,7 +131,13 @@ async function readUser(url: string, token: string): Promise<string | undefined>
   });
   if (response.status === 401) throw new Failure('unauthenticated', `${url} refused the token`);
   if (!response.ok) return undefined;
-  return ((await response.json()) as { readonly login?: string }).login;
+  return ((await readJson(url, response)) as { readonly login?: string }).login;
+}
+
+async function readJson(url: string, response: Response): Promise<unknown> {
+  return await response.json().catch(() => {
+    throw refuseOtherService(url);
+  });
 }
 
 async function logout(given: string | undefined, { json }: { readonly json?: true }): Promise<void> {

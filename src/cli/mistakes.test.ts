@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer as createHttpServer } from 'node:http';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -14,12 +15,20 @@ const dataDir = mkdtempSync(join(tmpdir(), 'trivet-mistakes-'));
 const env = { TRIVET_DATA_DIR: dataDir };
 const brokenEvent = join(dataDir, 'event.json');
 
+/** Answers, but is no Trivet service. */
+const other = createHttpServer((_, response) => response.end('<html>'));
+const otherPort = () => (other.address() as { port: number }).port;
+
 before(async () => {
+  await once(other.listen(0, '127.0.0.1'), 'listening');
   writeFileSync(brokenEvent, '{');
   assert.equal((await runTrivet(['user', 'create', '--login', 'ada', '--name', 'Ada'], { env })).code, 0);
   assert.equal((await runTrivet(['repo', 'create', 'ada/doors'], { env })).code, 0);
 });
-after(() => rmSync(dataDir, { recursive: true }));
+after(() => {
+  other.close();
+  rmSync(dataDir, { recursive: true });
+});
 
 const mistakes: [argv: string, code: number, message: RegExp][] = [
   ['event send ada/doors --sample --count x', 2, /whole number from 1 to 1000000/],
@@ -36,12 +45,22 @@ const mistakes: [argv: string, code: number, message: RegExp][] = [
     2,
     /^Cannot announce the event: ".*event.json" must hold one JSON object\n$/,
   ],
-  ['event send ada/doors --file /no/such/file', 1, /^ENOENT: no such file or directory, open '\/no\/such\/file'\n$/],
+  ['event send ada/doors --file /no/such/file', 2, /^Cannot read "\/no\/such\/file": ENOENT: no such file/],
+  ['git-hook send --token-file /no/such/file', 2, /^Cannot read "\/no\/such\/file": ENOENT: no such file/],
+  [
+    'user list --service https://localhost:PORT --token x',
+    1,
+    /^Cannot reach .*: it does not speak https at this port\n$/,
+  ],
+  ['user list --service http://localhost:PORT --token x', 1, /answered something else than a Trivet service: check/],
+  ['login http://localhost:PORT', 1, /answered something else than a Trivet service: check the address\n$/],
+  ['token list nemo', 1, /^There is no person with the login "nemo"\n$/],
+  ['token create --user nemo --name x --scope predict', 1, /^There is no person with the login "nemo"\n$/],
   ['repo list missing', 1, /^Cannot list the repositories: there is no person or organization "missing"\n$/],
 ];
 for (const [argv, code, message] of mistakes)
   test(`trivet ${argv.replace(dataDir, '')} says what is wrong`, async () => {
-    const ended = await runTrivet(argv.split(' '), { env });
+    const ended = await runTrivet(argv.replace('PORT', String(otherPort())).split(' '), { env });
     assert.equal(ended.code, code, ended.stderr);
     assert.match(ended.stderr, message);
   });
@@ -62,4 +81,30 @@ test('trivet listen names the taken port and the option that chooses another', a
   assert.equal(ended.code, 1);
   const reason = 'the port is taken; set --port to another one, or to 0 for any';
   assert.equal(ended.stderr, `Cannot listen on 127.0.0.1:${port}: ${reason}\n`);
+});
+
+test('a group of commands alone shows its help, as help does', async () => {
+  for (const [argv, usage] of [
+    [[], 'trivet [options] [command]'],
+    [['hook'], 'trivet hook [options] [command]'],
+    [['hook', 'all'], 'trivet hook all [options] [command]'],
+    [['help', 'hook', 'create'], 'trivet hook create [options] <owner/name>'],
+  ] as const) {
+    const { code, stdout, stderr } = await runTrivet([...argv], { env });
+    assert.deepEqual([code, stderr, stdout.split('\n')[0]], [0, '', `Usage: ${usage}`]);
+  }
+  assert.match((await runTrivet(['-v'], { env })).stdout, /^\d+\.\d+\.\d+\n$/);
+});
+
+test('a list without entries leaves standard output empty and is named on standard error', async () => {
+  for (const argv of [
+    ['hook', 'list', 'ada/doors'],
+    ['org', 'list'],
+    ['token', 'list', 'ada'],
+    ['audit', '--since', '0s'],
+  ]) {
+    const { code, stdout, stderr } = await runTrivet(argv, { env });
+    assert.deepEqual([code, stdout], [0, ''], argv.join(' '));
+    assert.match(stderr, /^No \w+( of ada)?\n$/);
+  }
 });

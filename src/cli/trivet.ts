@@ -32,12 +32,31 @@ function optionDescription(option: Option): string {
 
 async function runTrivet(argv: readonly string[]): Promise<number> {
   try {
-    const program = await createProgram(argv[0]);
-    await program.parseAsync([...argv], { from: 'user' });
+    const words = readWords(argv);
+    const program = await createProgram(words[0]);
+    await program.parseAsync(isGroup(program, words) ? [...words, '--help'] : [...words], { from: 'user' });
     return 0;
   } catch (error) {
     return reportError(error);
   }
+}
+
+/** `trivet help hook create` is `trivet hook create --help`. */
+function readWords(argv: readonly string[]): readonly string[] {
+  const [first, ...rest] = argv;
+  if (first === 'help') return [...rest, '--help'];
+  return first === '-v' ? ['--version'] : argv;
+}
+
+/** Words that name commands which have others below them: the person wants to see which. */
+function isGroup(program: Command, words: readonly string[]): boolean {
+  let here = program;
+  for (const word of words) {
+    const below = here.commands.find((command) => command.name() === word);
+    if (below === undefined) return false;
+    here = below;
+  }
+  return here.commands.length > 0;
 }
 
 function reportError(error: unknown): number {

@@ -28,7 +28,7 @@ export function addServiceOptions(command: Command): Command {
   return addToken(command.option('--url, --service <url>', SERVICE));
 }
 
-/** The same for commands about webhooks, whose --url is the address of a receiver. */
+/** The same for a command whose --url is the address of a receiver. */
 export function addServiceOptionsBesideUrl(command: Command): Command {
   return addToken(command.option('--service <url>', SERVICE));
 }

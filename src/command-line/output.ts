@@ -1,4 +1,4 @@
-import { constants } from 'node:fs';
+import { constants, readFileSync } from 'node:fs';
 import { access, writeFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { describeError, Failure } from '../errors.ts';
@@ -49,6 +49,12 @@ export function formatTable(headings: readonly string[], rows: readonly (readonl
   return [formatRow(headings), ...texts.map(formatRow)].join('\n');
 }
 
+/** A list. Without rows, standard output stays empty and the reason goes to standard error. */
+export function printTable(headings: readonly string[], rows: readonly (readonly Cell[])[], ifEmpty: string): void {
+  if (rows.length === 0) remark(ifEmpty);
+  else print(formatTable(headings, rows));
+}
+
 function formatCell(cell: Cell): string {
   // A row is one line, and as wide as it is counted.
   if (typeof cell === 'string') return escapeControls(cell).replace(/\s+/g, ' ');
@@ -75,6 +81,15 @@ export function createProgress(nowMs: () => number): (text: string) => void {
     isProgressShown = isTerminal;
     process.stderr.write(isTerminal ? `${CLEAR_LINE}${text}` : `${text}\n`);
   };
+}
+
+/** Reads a file that was named, `-` for standard input; throws when that cannot be. */
+export function readNamedFile(path: string): string {
+  try {
+    return readFileSync(path === '-' ? 0 : path, 'utf8');
+  } catch (error) {
+    throw new Failure('invalid', `Cannot read "${path}": ${describeError(error)}`);
+  }
 }
 
 /** Writes a file that was asked for; throws when that cannot be. */

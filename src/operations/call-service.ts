@@ -21,7 +21,15 @@ const FILE_TIMEOUT_MS = 330_000;
 export async function callService(service: Service, { operation, input, file }: ServiceCall): Promise<unknown> {
   const response = await ask(service, createRequest(service, { operation, input, file }), operation);
   if (!response.ok) throw await readRefusal(service, response);
-  return operation.givesFile ? new Uint8Array(await response.arrayBuffer()) : await response.json();
+  if (operation.givesFile) return new Uint8Array(await response.arrayBuffer());
+  return await response.json().catch(() => {
+    throw refuseOtherService(service.url);
+  });
+}
+
+/** For an address that answers, but not as this program does. */
+export function refuseOtherService(url: string): Failure {
+  return new Failure('unavailable', `${url} answered something else than a Trivet service: check the address`);
 }
 
 function createRequest({ url, token }: Service, { operation, input, file }: ServiceCall): Request {
@@ -58,8 +66,16 @@ async function ask({ url }: Service, request: Request, { takesFileOf }: AnyOpera
 export function refuseUnreachable(url: string, error: unknown): Failure {
   const { message, cause } = error as Error;
   const reason = cause instanceof Error && cause.message !== '' ? cause.message : message;
-  const code = cause instanceof Error ? (cause as NodeJS.ErrnoException).code : undefined;
-  return new Failure('unavailable', `Cannot reach ${url}: ${reason}${UNTRUSTED.has(code ?? '') ? TRUST_ADVICE : ''}`);
+  const code = cause instanceof Error ? ((cause as NodeJS.ErrnoException).code ?? '') : '';
+  return new Failure('unavailable', `Cannot reach ${url}: ${explainTls(code, reason) ?? reason}`);
+}
+
+/** In place of what OpenSSL and Node say of it; undefined for other reasons. */
+function explainTls(code: string, reason: string): string | undefined {
+  if (code === 'ERR_SSL_WRONG_VERSION_NUMBER' || code === 'ERR_SSL_PACKET_LENGTH_TOO_LONG')
+    return 'it does not speak https at this port';
+  const [problem] = reason.split(';');
+  return UNTRUSTED.has(code) ? `${problem}${TRUST_ADVICE}` : undefined;
 }
 
 /** Codes of OpenSSL for a certificate that no authority known here has signed. */

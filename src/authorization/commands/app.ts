@@ -1,6 +1,6 @@
 /** `trivet app`: OAuth applications, for operators: on the store, whether the service is up or down, or at a running service. */
 import { Command, Option } from 'commander';
-import { formatTable, print, printJson, remark } from '../../command-line/output.ts';
+import { print, printJson, printTable, remark } from '../../command-line/output.ts';
 import { wholeNumber } from '../../command-line/whole-number.ts';
 import { Failure } from '../../errors.ts';
 import type { OutputOf } from '../../operations/operation.ts';
@@ -129,7 +129,7 @@ async function list(options: AnswerOptions): Promise<void> {
     application.owner ?? application.ownerId,
     application.redirectUris.join(' '),
   ]);
-  print(formatTable(['client id', 'name', 'kind', 'state', 'owner', 'redirect URIs'], rows));
+  printTable(['client id', 'name', 'kind', 'state', 'owner', 'redirect URIs'], rows, 'No application');
 }
 
 /** JSON with --json and without: an application has no shape for a table. */

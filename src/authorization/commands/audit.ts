@@ -1,6 +1,6 @@
 /** `trivet audit`: the audit log, newest first. */
 import { Command, Option } from 'commander';
-import { formatTable, print, printJson } from '../../command-line/output.ts';
+import { printJson, printTable } from '../../command-line/output.ts';
 import { PAST_TIME_EXAMPLES, parsePastTime } from '../../command-line/time-option.ts';
 import { wholeNumber } from '../../command-line/whole-number.ts';
 import type { InputOf, OutputOf } from '../../operations/operation.ts';
@@ -45,10 +45,12 @@ async function audit({ limit, ...options }: AuditOptions): Promise<void> {
     for (const event of events) printJson(event);
     return;
   }
-  print(formatTable(['when', 'what', 'user', 'by', 'client', 'from', 'details'], events.map(toCells)));
+  printTable(['when', 'what', 'user', 'by', 'client', 'from', 'details'], events.map(toCells), 'No event');
 }
 
 function toCells({ at, kind, user, userId, actor, actorId, clientId, address, details }: AuditRow) {
-  const facts = Object.entries(details).map(([name, value]) => `${name}=${value}`);
-  return [at, kind, user ?? userId, actor ?? actorId, clientId, address, facts.join(' ')];
+  // A change by a command on the store has no account as its actor.
+  const { by, ...rest } = details;
+  const facts = Object.entries(rest).map(([name, value]) => `${name}=${value}`);
+  return [at, kind, user ?? userId, actor ?? actorId ?? by, clientId, address, facts.join(' ')];
 }

@@ -1,6 +1,6 @@
 /** `trivet org`: organizations, which own repositories that several people administer. */
 import { Command, Option } from 'commander';
-import { formatTable, print, printJson } from '../../command-line/output.ts';
+import { print, printJson, printTable } from '../../command-line/output.ts';
 import type { OutputOf } from '../../operations/operation.ts';
 import {
   addMember,
@@ -56,7 +56,7 @@ async function list(options: AnswerOptions): Promise<void> {
     return;
   }
   const rows = organizations.map(({ login, name, id }) => [login, name, id]);
-  print(formatTable(['login', 'name', 'id'], rows));
+  printTable(['login', 'name', 'id'], rows, 'No organization');
 }
 
 async function members(organization: string, options: AnswerOptions): Promise<void> {
@@ -67,7 +67,7 @@ async function members(organization: string, options: AnswerOptions): Promise<vo
     return;
   }
   const rows = found.map(({ login, name, role }) => [login, name, role]);
-  print(formatTable(['login', 'name', 'role'], rows));
+  printTable(['login', 'name', 'role'], rows, 'No member');
 }
 
 interface AddOptions extends AnswerOptions {

@@ -2,7 +2,7 @@
 import { Command } from 'commander';
 import { type CliStore, openCliStore } from '../../command-line/open-cli-store.ts';
 import { addRefusedServiceOptions, refuseService, type ServiceOptions } from '../../command-line/open-operator.ts';
-import { formatTable, print, printJson } from '../../command-line/output.ts';
+import { print, printJson, printTable } from '../../command-line/output.ts';
 import { parseEnd } from '../../command-line/time-option.ts';
 import { Failure } from '../../errors.ts';
 import { findUserByLogin, type User } from '../accounts/user-store.ts';
@@ -95,7 +95,7 @@ async function list(login: string, options: AnswerOptions): Promise<void> {
     formatTime(token.expiresAtMs),
     formatTime(token.lastUsedAtMs),
   ]);
-  print(formatTable(['id', 'name', 'scopes', 'repositories', 'token', 'ends', 'last used'], rows));
+  printTable(['id', 'name', 'scopes', 'repositories', 'token', 'ends', 'last used'], rows, `No token of ${login}`);
 }
 
 async function revoke(login: string, tokenId: string, options: AnswerOptions): Promise<void> {
@@ -108,7 +108,7 @@ async function revoke(login: string, tokenId: string, options: AnswerOptions): P
 async function requireUser({ store }: CliStore, login: string): Promise<User> {
   const user = await findUserByLogin(store, login);
   if (user !== undefined) return user;
-  throw new Failure('not_found', `Cannot find anybody with the login "${login}"`);
+  throw new Failure('not_found', `There is no person with the login "${login}"`);
 }
 
 function formatTime(timeMs: number | undefined): string | undefined {

@@ -141,7 +141,8 @@ async function list(options: ListOptions): Promise<void> {
     for (const person of people) printJson(person);
     return;
   }
-  print(formatPeople(people));
+  if (people.length === 0) remark('No person');
+  else print(formatPeople(people));
 }
 
 function formatPeople(people: readonly Person[]): string {

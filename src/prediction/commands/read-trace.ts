@@ -1,21 +1,15 @@
-import { readFileSync } from 'node:fs';
-import { describeError, Failure } from '../../errors.ts';
+import { readNamedFile } from '../../command-line/output.ts';
+import { Failure } from '../../errors.ts';
 import type { TraceLine } from '../simulator/workload.ts';
 
 /** Throws for a file that is no trace: a request without a time would never arrive. In the order of time. */
 export function readTrace(path: string): TraceLine[] {
-  const lines = readLines(path).map((text, i) => parseTraceLine(text, `${path}:${i + 1}`));
+  const lines = readNamedFile(path)
+    .split('\n')
+    .map((text, i) => parseTraceLine(text, `${path}:${i + 1}`));
   const requests = lines.filter((line) => line !== undefined);
   if (requests.length === 0) throw new Failure('invalid', `Cannot read the trace: ${path} is empty`);
   return requests.sort((a, b) => a.timestamp - b.timestamp);
-}
-
-function readLines(path: string): string[] {
-  try {
-    return readFileSync(path, 'utf8').split('\n');
-  } catch (error) {
-    throw new Failure('invalid', `Cannot read "${path}": ${describeError(error)}`);
-  }
 }
 
 function parseTraceLine(text: string, place: string): TraceLine | undefined {

@@ -1,8 +1,7 @@
 /** `trivet event`: announce events, for trying receivers and for scripts; on the store or at a running service. */
-import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { addServiceOptions, type ServiceOptions } from '../../command-line/open-operator.ts';
-import { print, printJson } from '../../command-line/output.ts';
+import { print, printJson, readNamedFile } from '../../command-line/output.ts';
 import { wholeNumber } from '../../command-line/whole-number.ts';
 import { Failure } from '../../errors.ts';
 import type { InputOf } from '../../operations/operation.ts';
@@ -65,7 +64,7 @@ function readKind(text: string): EventKind {
 type AnnouncedEvent = InputOf<typeof announceEvent>['event'];
 
 function readEvent(path: string): AnnouncedEvent {
-  const event = tryParseObject(readFileSync(path === '-' ? 0 : path, 'utf8'));
+  const event = tryParseObject(readNamedFile(path));
   if (event === undefined)
     throw new Failure('invalid', `Cannot announce the event: "${path}" must hold one JSON object`);
   // Checked here already, in the words of its own rules.

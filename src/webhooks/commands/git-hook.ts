@@ -8,7 +8,7 @@ import { userInfo } from 'node:os';
 import { join, resolve } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { Command } from 'commander';
-import { print, printJson, remark } from '../../command-line/output.ts';
+import { print, printJson, readNamedFile, remark } from '../../command-line/output.ts';
 import { durationIn } from '../../command-line/time-option.ts';
 import { describeError, Failure } from '../../errors.ts';
 import { realWorld } from '../../world.ts';
@@ -217,7 +217,7 @@ function readAddress({ service, tokenFile, gitDir }: Connection): ServiceAddress
 }
 
 function readToken(file: string): string {
-  const token = readFileSync(file, 'utf8').trim();
+  const token = readNamedFile(file).trim();
   if (/^[\x21-\x7e]+$/.test(token)) return token;
   const found = token === '' ? 'is empty' : 'has more than that';
   throw new Failure('invalid', `Cannot use the token file: it must hold one token, but "${file}" ${found}`);

@@ -1,6 +1,6 @@
 /** Tables of webhooks with their status: those of a repository, and those of all. */
 import type { Command } from 'commander';
-import { type Cell, formatTable, print, printJson, remark } from '../../command-line/output.ts';
+import { type Cell, formatTable, print, printJson, printTable, remark } from '../../command-line/output.ts';
 import type { Operator } from '../../operations/call-on-store.ts';
 import type { InputOf, OutputOf } from '../../operations/operation.ts';
 import { type AnyHook, listHooks, showHook } from '../administration/hook-operations.ts';
@@ -42,7 +42,7 @@ async function list(open: OpenWebhooks, repository: string, options: HookOptions
     hook.result_code,
     hook.result?.slice(0, 40).replaceAll('\n', ' '),
   ]);
-  print(formatTable(['id', 'url', 'events', 'proof', 'profile', 'state', 'result_code', 'result'], rows));
+  printTable(['id', 'url', 'events', 'proof', 'profile', 'state', 'result_code', 'result'], rows, 'No webhook');
 }
 
 type Page = OutputOf<typeof listHooks>;

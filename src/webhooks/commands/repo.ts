@@ -1,7 +1,7 @@
 /** `trivet repo`: repositories that own webhooks, on the store or at a running service. */
 import { Command } from 'commander';
 import { addServiceOptions, type ServiceOptions } from '../../command-line/open-operator.ts';
-import { formatTable, print, printJson } from '../../command-line/output.ts';
+import { formatTable, print, printJson, remark } from '../../command-line/output.ts';
 import type { OutputOf } from '../../operations/operation.ts';
 import {
   addRepository,
@@ -83,7 +83,8 @@ async function list(open: OpenWebhooks, owner: string | undefined, options: Opti
     for (const repository of repositories) printJson(repository);
     return;
   }
-  print(formatRepositories(repositories));
+  if (repositories.length === 0) remark('No repository');
+  else print(formatRepositories(repositories));
 }
 
 function formatRepositories(repositories: Page['repositories']): string {
