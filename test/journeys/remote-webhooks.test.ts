@@ -101,6 +101,8 @@ async function checkWebhooks(setting: Setting): Promise<void> {
   status = 200;
   const tested = JSON.parse(await read(there(`hook test root/doors ${id} --json`)));
   assert.deepEqual([tested.accepted, tested.attempt.status_code, tested.state], [true, 200, 'succeeded']);
+  const unsubscribed = await there(`hook test root/doors ${id} --event note`);
+  assert.match(unsubscribed.stderr, /event must be one that it is subscribed to \(push\), got "note"/);
   const failedId = /delivery (\d+)/.exec(failed.stdout)?.[1];
   assert.match(await read(there(`hook redeliver root/doors ${id} ${failedId}`)), /^200 in \d+ ms/);
   assert.match(

@@ -1,5 +1,9 @@
 import type { Command } from 'commander';
-import { addServiceOptionsBesideUrl, type ServiceOptions } from '../../command-line/open-operator.ts';
+import {
+  addServiceOptions,
+  addServiceOptionsBesideUrl,
+  type ServiceOptions,
+} from '../../command-line/open-operator.ts';
 
 export interface HookOptions extends ServiceOptions {
   readonly json?: true;
@@ -7,5 +11,10 @@ export interface HookOptions extends ServiceOptions {
 
 /** What every command about webhooks has: the service it speaks to, and JSON. */
 export function addHookCommand(command: Command, words: string, description: string, json = 'print JSON'): Command {
+  return addServiceOptions(command.command(words).description(description).option('--json', json));
+}
+
+/** The same for commands whose `--url` is the address of a receiver. */
+export function addHookCommandWithUrl(command: Command, words: string, description: string, json: string): Command {
   return addServiceOptionsBesideUrl(command.command(words).description(description).option('--json', json));
 }

@@ -1,6 +1,6 @@
 /** Commands for the deliveries of a webhook: list and show them, test, send again. */
-import type { Command } from 'commander';
-import { type Cell, formatTable, print, printJson, remark } from '../../command-line/output.ts';
+import { type Command, Option } from 'commander';
+import { type Cell, formatTable, print, printJson, printTable, remark } from '../../command-line/output.ts';
 import { PAST_TIME_EXAMPLES, parsePastTime } from '../../command-line/time-option.ts';
 import { wholeNumber } from '../../command-line/whole-number.ts';
 import { Failure } from '../../errors.ts';
@@ -18,6 +18,7 @@ import type { HookReference } from '../administration/find-hook.ts';
 import { showHook } from '../administration/hook-operations.ts';
 import { DELIVERY_STATES } from '../delivery/schedule/delivery.ts';
 import { EVENT_KINDS } from '../events/event-kind.ts';
+import { TEST_EVENTS, type TestEvent } from '../events/test-event.ts';
 import { listParameters } from '../management/manage-delivery.ts';
 import { dropAbsent, parseParameters } from '../parameters/parameters.ts';
 import { addHookCommand, type HookOptions } from './hook-command.ts';
@@ -29,7 +30,13 @@ export function addDeliveryCommands(command: Command, open: OpenWebhooks): void 
     command,
     'test <owner/name> <id>',
     'Send a test delivery now, past a pause, and say how it went; accepted, it ends the pause and what waits is sent; exits with 1 when it was not accepted',
-  ).action(test.bind(undefined, open));
+  )
+    .addOption(
+      new Option('--event <kind>', 'what to send (default: the first kind of event that the webhook gets)').choices(
+        TEST_EVENTS,
+      ),
+    )
+    .action(test.bind(undefined, open));
   addHookCommand(
     command,
     'deliveries <owner/name> <id>',
@@ -66,10 +73,14 @@ export function addDeliveryCommands(command: Command, open: OpenWebhooks): void 
     .action(sendFailedAgain.bind(undefined, open));
 }
 
-async function test(open: OpenWebhooks, text: string, id: string, options: HookOptions): Promise<void> {
+interface TestOptions extends HookOptions {
+  readonly event?: TestEvent;
+}
+
+async function test(open: OpenWebhooks, text: string, id: string, options: TestOptions): Promise<void> {
   const reference = parseHookReference(text, id);
   await using operator = await open(options);
-  const sent = await operator.call(testAnyHook, reference);
+  const sent = await operator.call(testAnyHook, { ...reference, event: options.event });
   printSent(sent, options);
   if (!sent.accepted) throw new Failure('unavailable', 'The receiver did not accept the test');
 }
@@ -122,7 +133,7 @@ async function showDeliveries(open: OpenWebhooks, text: string, id: string, opti
     for (const one of deliveries) printJson(one);
     return;
   }
-  print(formatTable(HEADINGS, deliveries.map(listCells)));
+  printTable(HEADINGS, deliveries.map(listCells), 'No delivery');
   remarkPause(await operator.call(showHook, reference));
 }
 

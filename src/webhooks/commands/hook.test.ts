@@ -71,6 +71,20 @@ test('deliveries are listed by their kind of event and time', async () => {
   await trivet('hook', 'delete', 'ada/doors', id);
 });
 
+test('hook test sends an event that the webhook gets, or the one that is asked for', async () => {
+  await using receiver = await startReceiver();
+  const id = await createHook(receiver.url, '--events', 'issue,note');
+  const test = (...options: string[]) => runTrivet(['hook', 'test', 'ada/doors', id, ...options], { env });
+  for (const options of [[], ['--event', 'note']]) assert.equal((await test(...options)).code, 0);
+  const kinds = receiver.received.map(({ headers }) => headers['x-gitcode-event']);
+  assert.deepEqual(kinds, ['Issue Hook', 'Note Hook']);
+  const refused = await test('--event', 'push');
+  assert.deepEqual([refused.code, receiver.received.length], [2, 2]);
+  assert.match(refused.stderr, /event must be one that it is subscribed to \(issue, note\), got "push"/);
+  assert.match((await test('--event', 'pull')).stderr, /Allowed choices are push, .*, notice/);
+  await trivet('hook', 'delete', 'ada/doors', id);
+});
+
 test('one delivery is shown with its attempts, by its id or by the UUID that the receiver saw', async () => {
   await using receiver = await startReceiver((_, response) => void response.writeHead(503).end('not today'));
   const id = await createHook(receiver.url);

@@ -8,7 +8,7 @@ import { PROFILE_NAMES } from '../hooks/hook.ts';
 import { hookChangeParameters, newHookParameters } from '../management/manage-hook.ts';
 import { parseParameters } from '../parameters/parameters.ts';
 import { addAllHooksCommands } from './hook-all.ts';
-import { addHookCommand, type HookOptions } from './hook-command.ts';
+import { addHookCommand, addHookCommandWithUrl, type HookOptions } from './hook-command.ts';
 import { addDeliveryCommands } from './hook-deliveries.ts';
 import { addShowingCommands } from './hook-show.ts';
 import { type OpenWebhooks, parseHookReference, parseRepositoryName } from './open-webhooks.ts';
@@ -31,7 +31,7 @@ export function createHookCommand(open: OpenWebhooks): Command {
 const AS_JSON = 'print the webhook as JSON, on the store with its password';
 
 function addCreation(command: Command, open: OpenWebhooks): void {
-  addHookCommand(command, 'create <owner/name>', 'Create a webhook', AS_JSON)
+  addHookCommandWithUrl(command, 'create <owner/name>', 'Create a webhook', AS_JSON)
     .requiredOption('--url <url>', 'where deliveries go')
     .option('--password <text>', 'travels with each delivery (encryption_type 0)')
     .option('--secret <text>', 'signs each delivery, and stays here (encryption_type 1)')
@@ -42,7 +42,7 @@ function addCreation(command: Command, open: OpenWebhooks): void {
 }
 
 function addChangeCommands(command: Command, open: OpenWebhooks): void {
-  addHookCommand(command, 'update <owner/name> <id>', 'Change a webhook; what is not named stays', AS_JSON)
+  addHookCommandWithUrl(command, 'update <owner/name> <id>', 'Change a webhook; what is not named stays', AS_JSON)
     .option('--url <url>', 'where deliveries go')
     .option('--password <text>', 'a new password, or a new key where it signs')
     .option('--secret <text>', 'a new key, which signs each delivery (encryption_type 1); former keys sign for a day')
