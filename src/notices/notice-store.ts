@@ -22,6 +22,7 @@ interface Statements {
   readonly forgetFine: Statement;
   readonly forgetTimes: Statement;
   readonly close: Statement;
+  readonly closeOpen: Statement;
   readonly last: Statement<{ state: string; sent_at_ms: number }>;
   readonly lastTime: Statement<{ sent_at_ms: number }>;
 }
@@ -50,6 +51,10 @@ function createStatements(table: string, times: string): Statements {
     forgetFine: statement(`forget-fine-${table}`, `DELETE FROM ${table} WHERE state = 'fine' AND sent_at_ms <= $1`),
     forgetTimes: statement(`forget-${times}`, `DELETE FROM ${times} WHERE sent_at_ms <= $1`),
     close: statement(`close-${table}`, `UPDATE ${table} SET state = 'fine' WHERE cause = $1`),
+    closeOpen: statement(
+      `close-open-${table}`,
+      `UPDATE ${table} SET state = 'fine' WHERE cause >= $1 AND cause < $2 AND state <> 'fine' AND sent_at_ms <= $3`,
+    ),
     last: statement(`last-${table}`, `SELECT state, sent_at_ms FROM ${table} WHERE cause = $1`),
     lastTime: statement(`last-${times}`, `SELECT sent_at_ms FROM ${times} WHERE cause = $1 AND state = $2`),
   };
@@ -118,9 +123,16 @@ export async function listOpen(store: Store, channel: ChannelName, prefix: strin
   return rows.map(({ cause }) => cause);
 }
 
-/** Of a channel that sends nothing now: the end of a trouble must not be sent where its beginning was not. */
-export async function forgetOpen(store: Store, channel: ChannelName, prefix: string): Promise<void> {
-  for (const cause of await listOpen(store, channel, prefix)) await closeSilently(store, channel, cause);
+/**
+ * Of a channel that sends nothing now: the end of a trouble must not be sent where its beginning was not. Causes with this prefix
+ * whose notice was sent until then.
+ */
+export async function forgetOpen(
+  store: Store,
+  channel: ChannelName,
+  [prefix, untilMs]: readonly [prefix: string, untilMs: number],
+): Promise<void> {
+  await store.write(STATEMENTS[channel].closeOpen, [prefix, `${prefix}\u{10ffff}`, untilMs]);
 }
 
 /** Records that a trouble is over, without a notice. */

@@ -42,21 +42,37 @@ const QUIET_MS = 3_600_000;
  * for the owner of thousands of webhooks would delay the links with which others choose a password.
  */
 const MAX_OF_AUDIENCE = 10;
+/**
+ * For so long after its start, a process with another `NOTICE_REPOSITORY` than this one may still run beside it. Its records of
+ * notices are left as they are.
+ */
+const SETTLE_MS = 600_000;
 
 export function createNoticeWorker(dependencies: NoticeDependencies): Worker {
   const { world, log } = dependencies;
-  const round = (signal: AbortSignal) => notifyOfTroubles(dependencies, signal);
+  const startedMs = world.monotonicMs();
+  const round = (signal: AbortSignal) =>
+    notifyOfTroubles(dependencies, signal, { isSettled: world.monotonicMs() - startedMs >= SETTLE_MS });
   return createRoundWorker({ name: 'notices', restMs: REST_MS, world, log, round });
 }
 
-/** Exported for its test. */
-export async function notifyOfTroubles(dependencies: NoticeDependencies, signal: AbortSignal): Promise<void> {
+/** Exported for its test. `isSettled` if this process has run for `SETTLE_MS`. */
+export async function notifyOfTroubles(
+  dependencies: NoticeDependencies,
+  signal: AbortSignal,
+  { isSettled }: { readonly isSettled: boolean },
+): Promise<void> {
   const { store, world, sources, log } = dependencies;
   const channels = createChannels(dependencies);
+  const forgetsEvents = isSettled && !channels.some(({ name }) => name === 'events');
+  const notify = async (source: NoticeSource): Promise<void> => {
+    if (forgetsEvents) await forgetOpen(store, 'events', [source.prefix, world.nowMs() - SETTLE_MS]);
+    await notifyOfSource(dependencies, channels, source);
+  };
   for (const source of sources) {
     if (signal.aborted) return;
     // A source that fails must not hold back the notices of other sources.
-    await notifyOfSource(dependencies, channels, source).catch((err: unknown) =>
+    await notify(source).catch((err: unknown) =>
       log.error({ err, source: source.prefix }, 'Cannot look for what needs attention'),
     );
   }
@@ -85,7 +101,6 @@ async function notifyOfSource(
   channels: readonly Channel[],
   source: NoticeSource,
 ): Promise<void> {
-  if (!channels.some(({ name }) => name === 'events')) await forgetOpen(store, 'events', source.prefix);
   // Read before the sources, so that a trouble which begins in between does not look as if it were over.
   const open = await Promise.all(channels.map(({ name }) => listOpen(store, name, source.prefix)));
   const troubles = await source.listTroubles(world.nowMs());

@@ -186,6 +186,7 @@ forEachEngine(
           service: 'https://id',
         },
         never,
+        { isSettled: true },
       );
     await look(store);
     isDown = false;
@@ -293,6 +294,7 @@ forEachEngine('the end of a trouble that notices by mail alone began is not publ
   // As the upgrade of a release with one record for both ways leaves it.
   const copy = 'INSERT INTO published_notices (cause, state, sent_at_ms) SELECT cause, state, sent_at_ms FROM notices';
   await store.write(statement('test-copy-notices', copy), []);
+  world.moveMs(10 * MINUTE_MS);
   await look();
   await store.write(failSql, [1, ada.id, null]);
   await store.write(answerSql, [1, 200]);
@@ -302,4 +304,26 @@ forEachEngine('the end of a trouble that notices by mail alone began is not publ
     published.push(notice);
   });
   assert.deepEqual(published, []);
+});
+
+forEachEngine('a process without a repository for notices leaves the records of one beside it', async (store) => {
+  const published: PublishedNotice[] = [];
+  const publish = async (notice: PublishedNotice) => {
+    published.push(notice);
+  };
+  const { world, ada, look } = await watch(store, hookSources);
+  await insertTestHook(store, { id: 1, url: 'https://ci.example.org/', ownerId: ada.id });
+  await store.write(failSql, [1, ada.id, world.nowMs() - 10 * MINUTE_MS]);
+  await look(store, publish);
+  // The one of the old settings, which has run for long, and the one of the new settings, which has just started.
+  await look(store);
+  world.moveMs(61 * MINUTE_MS);
+  await look(store, undefined, { isSettled: false });
+  await look(store, publish);
+  await store.write(failSql, [1, ada.id, null]);
+  await look(store, publish);
+  assert.deepEqual(
+    published.map(({ state }) => state),
+    ['failing', 'fine'],
+  );
 });

@@ -34,7 +34,7 @@ export async function watch(
     },
     check: () => Promise.resolve(),
   };
-  const look = (on = store, publishTo = publish) =>
+  const look = (on = store, publishTo = publish, process = { isSettled: true }) =>
     notifyOfTroubles(
       {
         store: on,
@@ -47,6 +47,7 @@ export async function watch(
         service: 'https://id',
       },
       never,
+      process,
     );
   return {
     world,
