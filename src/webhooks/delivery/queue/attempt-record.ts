@@ -40,8 +40,19 @@ export function recordAttempt({ id, startedAtMs, requestHeaders, report }: Attem
 /** Keeps the names of headers, and hides values that would let a reader forge a delivery. */
 function redactHeaders(headers: Readonly<Record<string, string>>): Record<string, string> {
   const redacted: Record<string, string> = {};
-  for (const name in headers) redacted[name] = SECRET_HEADER.test(name) ? REDACTED : (headers[name] ?? '');
+  for (const name in headers) redacted[name] = isSecret(name) ? REDACTED : (headers[name] ?? '');
   return redacted;
+}
+
+/** The names come from the profiles, so they are few. */
+const isSecretByName = new Map<string, boolean>();
+
+function isSecret(name: string): boolean {
+  const known = isSecretByName.get(name);
+  if (known !== undefined) return known;
+  const found = SECRET_HEADER.test(name);
+  isSecretByName.set(name, found);
+  return found;
 }
 
 /** The body of the response, or the reason why it is missing. No engine stores the character NUL in a text. */
