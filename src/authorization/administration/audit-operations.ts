@@ -1,6 +1,7 @@
 /** The audit log over the administration API and by command. */
 import { z } from '@hono/zod-openapi';
 import type { Store } from '../../database/store.ts';
+import { BY_COMMAND } from '../../operations/by-command.ts';
 import { describeOperation, type Implementation, implement } from '../../operations/operation.ts';
 import { pageLimit } from '../../operations/paging.ts';
 import { AUDIT_KINDS, type EventCursor, listEvents, type RecordedEvent } from '../accounts/audit-store.ts';
@@ -105,7 +106,12 @@ function createMatcher(
     (kind === undefined || event.kind === kind) &&
     (fullName === undefined || String(event.details?.repository).toLowerCase() === fullName) &&
     (hook === undefined || event.details?.hook === hook) &&
-    (actorId === undefined || (event.actorId ?? event.userId) === actorId);
+    (actorId === undefined || findActorId(event) === actorId);
+}
+
+/** Undefined for a command on the store, of which no account is the actor: also not the one that it touches. */
+function findActorId({ actorId, userId, details }: RecordedEvent): string | undefined {
+  return details?.by === BY_COMMAND.by ? undefined : (actorId ?? userId);
 }
 
 function readTime(text: string | undefined): number | undefined {

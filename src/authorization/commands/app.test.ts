@@ -37,6 +37,7 @@ test('trivet app and trivet token register, change and revoke on the store direc
     assert.match((await run('app', 'remove-secret', clientId ?? '', 'x')).stderr, /must be a whole number from 1 to 2/);
     assert.equal((await run('app', 'remove-secret', clientId ?? '', '1')).code, 0);
     assert.match((await run('audit')).stdout, /application_secret_removed .* user_created +ada /s);
+    assert.equal((await run('audit', '--by', 'ada', '--json')).stdout, '', 'no command on the store was by ada');
     const asGrace = { env: { TRIVET_DATA_DIR: dataDir, SUDO_USER: 'grace' } };
     assert.equal((await runTrivet(['user', 'create', '--login', 'eve', '--name', 'Eve'], asGrace)).code, 0);
     const events = (await run('audit', '--json')).stdout.trim().split('\n');
