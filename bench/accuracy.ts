@@ -26,6 +26,7 @@ import {
   type PredictionTarget,
 } from '../src/prediction/schema/observation-table.ts';
 import { type Cell, listFileCells, listPoolCells } from './accuracy/cells.ts';
+import { describeUncovered } from './accuracy/coverage.ts';
 import { describeFile } from './accuracy/logs.ts';
 import {
   answerByPeers,
@@ -35,16 +36,7 @@ import {
   type Program,
   readLog,
 } from './accuracy/predictors.ts';
-import {
-  compareMeans,
-  type Figures,
-  formatRow,
-  HEAD,
-  listUncovered,
-  listWorse,
-  measure,
-  type Result,
-} from './accuracy/results.ts';
+import { compareMeans, type Figures, formatRow, HEAD, listWorse, measure, type Result } from './accuracy/results.ts';
 import { planParts } from './accuracy/schedule.ts';
 import { readBenchFlags } from './support/bench-flags.ts';
 
@@ -187,7 +179,7 @@ try {
   const kept = saved.filter(({ predictor }) => predictor === OURS).map((result) => ({ ...result, predictor: BEFORE }));
   const compared = [...results, ...kept];
   console.log(
-    `\nThe p90 of ${OURS} held for less than 88 % or more than 92 %:\n${listLines(listUncovered(results, OURS))}`,
+    `\nThe p90 of ${OURS} held for less than 88 % or more than 92 %:\n${listLines(describeUncovered(results, OURS))}`,
   );
   for (const other of [BEFORE, ...PEERS]) printComparison(compared, other);
 } finally {

@@ -64,18 +64,6 @@ function formatInterval({ mean, low, high }: Interval): string {
   return `${mean.toFixed(1)} (${low.toFixed(0)}–${high.toFixed(0)})`;
 }
 
-const LEAST_COVERAGE = 88;
-const MOST_COVERAGE = 92;
-
-/** Cells in which the p90 of a predictor held for more or fewer rows than nine of ten, give or take two in a hundred. */
-export function listUncovered(results: readonly Result[], predictor: string): string[] {
-  return listTargets(results, predictor).flatMap(({ cell, target, figures }) => {
-    const share = figures.p90Coverage?.mean;
-    if (share === undefined || (share >= LEAST_COVERAGE && share <= MOST_COVERAGE)) return [];
-    return [`${cell}: ${target.toUpperCase()} ${share.toFixed(1)} %`];
-  });
-}
-
 const TOLERANCE = 1.03;
 
 /** Cells in which one predictor has more than 1.03 times the error or the pinball loss of another one. */
@@ -113,7 +101,7 @@ function geometricMean(values: readonly number[]): number | undefined {
   return Math.exp(values.reduce((total, value) => total + Math.log(value), 0) / values.length);
 }
 
-function listTargets(results: readonly Result[], predictor: string) {
+export function listTargets(results: readonly Result[], predictor: string) {
   return results
     .filter((result) => result.predictor === predictor)
     .flatMap((result) =>
