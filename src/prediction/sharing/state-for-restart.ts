@@ -6,7 +6,7 @@ import { rangeOfTarget } from '../online/residual-tracker.ts';
 import type { SavedLiveModel, SavedServer, SavedSlot, SavedTarget } from '../online/saved-live-model.ts';
 import { PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';
 import type { SharedModel } from './shared-model.ts';
-import { readExperts, SERVER_SUMS, SLOT_SUMS } from './sum-layout.ts';
+import { readExperts, readQuantiles, SERVER_SUMS, SLOT_SUMS } from './sum-layout.ts';
 
 type FindBase = SharedModel['findBase'];
 
@@ -68,11 +68,7 @@ function agreeOnSlot(slot: SavedSlot<SavedTarget>, findBase: FindBase): SavedSlo
     const { sums, residuals } = base;
     return {
       selector: readExperts(SLOT_SUMS, sums),
-      quantiles: {
-        residuals: residuals?.scaled ?? [],
-        levels: SLOT_SUMS.read(sums, 'levels'),
-        coverages: SLOT_SUMS.read(sums, 'coverages'),
-      },
+      quantiles: { residuals: residuals?.scaled ?? [], ...readQuantiles(sums) },
       logRatios: residuals?.logRatios ?? [],
       excessesMs: residuals?.excessesMs ?? [],
       lateness: SLOT_SUMS.read(sums, 'feedbackDelay')[0]!,

@@ -4,13 +4,21 @@
  * the sum they began with: other processes need n and b only. Means and losses count an event by its certainty,
  * so their exponent is the sum of certainties. Beside the sums, a slot keeps the newest residuals.
  */
-import { KEPT_RESIDUALS, QUANTILE_LEVELS } from '../online/intervals/conformal.ts';
+import { KEPT_RESIDUALS, NO_CORRECTIONS } from '../online/intervals/conformal.ts';
 import { MAXIMUM_WINDOW } from '../online/intervals/rolling-maximum.ts';
 import type { LearningState } from '../online/live-model.ts';
 import { MEANS_DECAYS } from '../online/residual-tracker.ts';
 import type { TargetPredictor } from '../online/target-predictor.ts';
 import type { PredictionTarget } from '../schema/observation-table.ts';
-import { CERTAINTY_SUMS, joinExperts, type Limits, readExperts, SERVER_SUMS, SLOT_SUMS } from './sum-layout.ts';
+import {
+  CERTAINTY_SUMS,
+  joinExperts,
+  type Limits,
+  readExperts,
+  readQuantiles,
+  SERVER_SUMS,
+  SLOT_SUMS,
+} from './sum-layout.ts';
 
 /** Three kinds are means of residuals, one for each kind of owner. `slot` and `server` are expert losses and quantiles, of a slot and of a server in it. */
 export const GROUP_KINDS = ['model means', 'pod type means', 'server means', 'slot', 'server'] as const;
@@ -81,7 +89,6 @@ function openMeans(parts: LearningState, name: GroupName): SumGroup {
 }
 
 function openServer({ weights, intervals }: TargetPredictor, server: number): SumGroup {
-  const noCorrections = QUANTILE_LEVELS.map(() => 0);
   return {
     decays: SERVER_SUMS.decays,
     weightedSumCount: CERTAINTY_SUMS,
@@ -90,7 +97,7 @@ function openServer({ weights, intervals }: TargetPredictor, server: number): Su
     read: () =>
       SERVER_SUMS.join({
         ...joinExperts(weights.saveServer(server)),
-        corrections: intervals.ofServers.saveServer(server) ?? noCorrections,
+        corrections: intervals.ofServers.saveServer(server) ?? NO_CORRECTIONS,
       }),
     write(sums, events) {
       weights.restoreServer(server, readExperts(SERVER_SUMS, sums));
@@ -107,15 +114,14 @@ function openSlot({ weights, intervals }: TargetPredictor): SumGroup {
     weightedSumCount: CERTAINTY_SUMS,
     limits: SLOT_SUMS.limits,
     read() {
-      const { levels, coverages } = ofSlot.save();
+      const { levels, coverages, corrections = NO_CORRECTIONS } = ofSlot.save();
       const feedbackDelay = [intervals.feedbackDelay];
-      return SLOT_SUMS.join({ ...joinExperts(weights.save()), levels, coverages, feedbackDelay });
+      return SLOT_SUMS.join({ ...joinExperts(weights.save()), levels, coverages, feedbackDelay, corrections });
     },
     write(sums) {
       intervals.feedbackDelay = SLOT_SUMS.read(sums, 'feedbackDelay')[0]!;
       const { residuals } = ofSlot.save();
-      const levels = SLOT_SUMS.read(sums, 'levels');
-      ofSlot.replace({ residuals, levels, coverages: SLOT_SUMS.read(sums, 'coverages') }, 0);
+      ofSlot.replace({ residuals, ...readQuantiles(sums) }, 0);
       weights.restore(readExperts(SLOT_SUMS, sums));
     },
     residuals: {
@@ -161,7 +167,8 @@ export function addEvents(group: SumGroup, before: Float64Array, added: AddedEve
 /** Adds two vectors, and clamps the result to the limits of the group. */
 export function addWithin({ limits }: SumGroup, sums: Float64Array, added: AddedEvents['sums']): Float64Array {
   return sums.map((value, c) => {
-    const next = value + added[c]!;
+    // The row of an older release may lack the last sums.
+    const next = value + (added[c] ?? 0);
     return limits === undefined ? next : Math.max(limits.least[c]!, Math.min(limits.most[c]!, next));
   });
 }

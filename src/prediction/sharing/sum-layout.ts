@@ -4,7 +4,13 @@
  */
 import { LOSS_DECAY, type SavedExperts } from '../online/expert-weights.ts';
 import { EXPERT_COUNT, EXPERTS } from '../online/experts.ts';
-import { COVERAGE_DECAY, MAX_LEVEL, MIN_LEVEL, QUANTILE_LEVELS } from '../online/intervals/conformal.ts';
+import {
+  COVERAGE_DECAY,
+  MAX_LEVEL,
+  MAX_SLOT_CORRECTION,
+  MIN_LEVEL,
+  QUANTILE_LEVELS,
+} from '../online/intervals/conformal.ts';
 import { FEEDBACK_DELAY_DECAY } from '../online/intervals/prediction-intervals.ts';
 import { CORRECTION_DECAY, MAX_CORRECTION } from '../online/intervals/server-quantiles.ts';
 
@@ -68,12 +74,16 @@ export const SERVER_SUMS: SumLayout<'losses' | 'lossCount' | 'corrections'> = cr
   corrections: { count: LEVELS, decay: CORRECTION_DECAY, least: -MAX_CORRECTION, most: MAX_CORRECTION },
 });
 
-export const SLOT_SUMS: SumLayout<'losses' | 'lossCount' | 'levels' | 'coverages' | 'feedbackDelay'> = createLayout({
+type SlotPart = 'losses' | 'lossCount' | 'levels' | 'coverages' | 'feedbackDelay' | 'corrections';
+
+/** Older releases read and write these without what was added at the end. */
+export const SLOT_SUMS: SumLayout<SlotPart> = createLayout({
   ...EXPERT_PARTS,
   /** Levels do not decay: the steps by which all processes moved them add up. */
   levels: { count: LEVELS, decay: 1, least: MIN_LEVEL, most: MAX_LEVEL },
   coverages: { count: LEVELS, decay: COVERAGE_DECAY, least: 0, most: 1 },
   feedbackDelay: { count: 1, decay: FEEDBACK_DELAY_DECAY, least: 0 },
+  corrections: { count: LEVELS, decay: 1, least: -MAX_SLOT_CORRECTION, most: MAX_SLOT_CORRECTION },
 });
 
 type ExpertSums = SumLayout<'losses' | 'lossCount'>;
@@ -84,4 +94,13 @@ export function readExperts(layout: Pick<ExpertSums, 'read'>, sums: ArrayLike<nu
 
 export function joinExperts(saved: SavedExperts | undefined) {
   return { losses: saved?.losses ?? EXPERTS.map(() => 0), lossCount: [saved?.count ?? 0] };
+}
+
+/** What the sums of a slot say of its quantiles. */
+export function readQuantiles(sums: ArrayLike<number>) {
+  return {
+    levels: SLOT_SUMS.read(sums, 'levels'),
+    coverages: SLOT_SUMS.read(sums, 'coverages'),
+    corrections: SLOT_SUMS.read(sums, 'corrections'),
+  };
 }

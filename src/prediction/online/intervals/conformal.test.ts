@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { createRandom, drawLogNormal } from '../../simulator/random-draws.ts';
 import { createAdaptiveQuantiles, QUANTILE_LEVELS } from './conformal.ts';
 
 /** Blocks of residuals that are all alike, as of requests that were under way together. */
@@ -62,21 +63,57 @@ test('levels stay while learned quantiles are predicted', () => {
 test('the more requests are under way together, the less a level may move', () => {
   const prompt = moveLevel(COVERED, { events: 3000, underWay: 0 });
   const late = moveLevel(COVERED, { events: 3000, underWay: 90 });
-  assert.ok(prompt >= 0.7 && prompt < 0.71, `prompt ${prompt}`);
-  assert.ok(late >= 0.88 && late < 0.89, `late ${late}`);
+  assert.ok(prompt >= 0.75 && prompt < 0.76, `prompt ${prompt}`);
+  assert.ok(late >= 0.885 && late < 0.895, `late ${late}`);
   assert.equal(moveLevel(MISSED, { events: 3000, underWay: 0 }), 0.995);
   const lateMissed = moveLevel(MISSED, { events: 3000, underWay: 90 });
-  assert.ok(lateMissed > 0.91 && lateMissed <= 0.92, `late, missed ${lateMissed}`);
+  assert.ok(lateMissed > 0.905 && lateMissed <= 0.915, `late, missed ${lateMissed}`);
 });
 
 test('a level that others moved out of its range counts as its end, and moves back', () => {
   const quantiles = createAdaptiveQuantiles(() => 90);
   for (let i = 0; i < 1000; i++) quantiles.observe(i % 100, { quantiles: COVERED }, 90);
   const saved = quantiles.save();
-  quantiles.restore({ ...saved, levels: [0.5, 0.5, 0.95, 0.99] });
+  quantiles.restore({ ...saved, levels: [0.5, 0.5, 0.95, 0.99], corrections: [0, 0, 0, 0] });
   assert.equal(quantiles.quantiles()![P90], 88);
   quantiles.observe(0, { quantiles: COVERED }, 90);
   assert.equal(quantiles.save().levels[P90], 0.5);
   quantiles.observe(0, { quantiles: MISSED }, 90);
   assert.ok(quantiles.save().levels[P90]! > 0.5);
+});
+
+/** The share of residuals below the p90 while all of them rise slowly, and each is known after a hundred others. */
+function coverRising(events: number): number {
+  const underWay = 100;
+  const random = createRandom(4);
+  const slot = createAdaptiveQuantiles(() => underWay);
+  const pending: { residual: number; quantiles: number[]; before: number }[] = [];
+  let below = 0;
+  for (let i = 0; i < events; i++) {
+    const residual = 0.001 * i + Math.log(drawLogNormal(random, 1, 1));
+    const quantiles = [...(slot.quantiles() ?? [0, 1.3, 1.6, 2.3])];
+    pending.push({ residual, quantiles, before: slot.count });
+    if (i >= events / 2 && residual <= quantiles[P90]!) below++;
+    if (i < underWay) continue;
+    const late = pending.shift()!;
+    slot.observe(late.residual, late, slot.count - late.before);
+  }
+  return below / (events / 2);
+}
+
+test('a quantile that has been too low for long is repaired, although its level may hardly move', () => {
+  const covered = coverRising(12_000);
+  assert.ok(Math.abs(covered - 0.9) < 0.015, `${covered} stayed below the p90`);
+});
+
+test('what corrects the quantiles is kept over a restart, and 0 in a state that an older release saved', () => {
+  const before = createAdaptiveQuantiles();
+  for (let i = 0; i < 400; i++) before.observe(i % 10, { quantiles: MISSED });
+  const { corrections, ...saved } = before.save();
+  assert.ok(corrections![P90]! > 0.5, `${corrections}`);
+  const after = createAdaptiveQuantiles();
+  after.restore({ ...saved, corrections: corrections! });
+  assert.deepEqual(after.quantiles(), before.quantiles());
+  after.restore(saved);
+  assert.ok(Math.abs(before.quantiles()![P90]! - after.quantiles()![P90]! - corrections![P90]!) < 1e-9);
 });

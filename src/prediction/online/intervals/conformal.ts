@@ -10,6 +10,7 @@ import { createDelayMean } from './delay-mean.ts';
 
 /** The quantiles whose coverage is kept. */
 export const QUANTILE_LEVELS = [0.5, 0.9, 0.95, 0.99] as const;
+export const MEDIAN = QUANTILE_LEVELS.indexOf(0.5);
 export type QuantileLevel = (typeof QUANTILE_LEVELS)[number];
 /** The level of the lower bound: an empirical quantile of the window, whose coverage is not corrected. */
 const LOWER_LEVEL = 0.1;
@@ -31,7 +32,18 @@ const MAX_GAIN = 0.3;
  * way together are covered or missed together: the more of them, the less a series of either says, and the narrower the
  * range. Without it, a calm hour moves the level so far down that the next surge is missed as a whole.
  */
-const LEVEL_RANGE = 2;
+const LEVEL_RANGE = 1.5;
+/**
+ * Step of the correction of a quantile after an event, in units of the spread, times (missed ? 1 : 0) − (1 − level). Levels have a
+ * range, so they cannot repair what is too low or too high for long. Corrections can: they add up all misses, and nothing
+ * pulls them back (the integral term of conformal PID control, Angelopoulos, Candès & Tibshirani 2023). The steps are so small
+ * that a single surge moves a quantile little. The median has no correction.
+ */
+const CORRECTION_STEP = 0.01;
+/** The most that all steps of a correction taken while an answer was under way may add up to. */
+const MAX_CORRECTION_GAIN = 0.3;
+/** A bound, so that quantiles return to normal soon after something has been wrong for long. */
+export const MAX_SLOT_CORRECTION = 3;
 /** Coverage is a mean of about the last 100 events. */
 export const COVERAGE_DECAY = 0.99;
 export const MIN_LEVEL = 0.02;
@@ -42,6 +54,9 @@ export const MIN_RESIDUALS = 20;
 /** The window is sorted again after this many events, and a larger one after a hundredth of its size. */
 const REFRESH_EVERY = 8;
 const REFRESH_SHARE = 0.01;
+
+/** One for each of `QUANTILE_LEVELS`. */
+export const NO_CORRECTIONS: readonly number[] = QUANTILE_LEVELS.map(() => 0);
 
 export interface AdaptiveQuantiles {
   /** One residual for each of `QUANTILE_LEVELS`; undefined while residuals are few: MIN_RESIDUALS, or more if they come late. */
@@ -67,8 +82,8 @@ export interface AdaptiveQuantiles {
 export interface PredictedQuantiles {
   readonly quantiles: readonly number[];
   /**
-   * The same without a share of learned quantiles. Levels move by these: by a blend with wide learned quantiles, which is
-   * hardly ever missed, they would fall far below the nominal ones, and be too low as soon as the learned ones no longer count.
+   * The same without a share of learned quantiles. Levels and corrections move by these: by a blend with wide learned quantiles, which is
+   * hardly ever missed, they would fall far below what is right, and be too low as soon as the learned ones no longer count.
    */
   readonly recent?: readonly number[];
 }
@@ -77,13 +92,19 @@ export interface SavedQuantiles {
   readonly residuals: readonly number[];
   readonly levels: readonly number[];
   readonly coverages: readonly number[];
+  /** In units of the spread. Older releases did not write them. */
+  readonly corrections?: readonly number[];
 }
 
 /** `readFeedbackDelay`: how many observations of other requests came between a prediction and its own observation, lately. */
 export function createAdaptiveQuantiles(readFeedbackDelay: () => number = () => 0): AdaptiveQuantiles {
   const delay = createDelayScale(readFeedbackDelay);
   const window = new Float64Array(KEPT_RESIDUALS);
-  const adapted = { levels: Float64Array.from(QUANTILE_LEVELS), coverages: Float64Array.from(QUANTILE_LEVELS) };
+  const adapted = {
+    levels: Float64Array.from(QUANTILE_LEVELS),
+    coverages: Float64Array.from(QUANTILE_LEVELS),
+    corrections: new Float64Array(QUANTILE_LEVELS.length),
+  };
   const quantiles = new Float64Array(QUANTILE_LEVELS.length);
   let count = 0;
   let refreshAt = 0;
@@ -97,8 +118,10 @@ export function createAdaptiveQuantiles(readFeedbackDelay: () => number = () => 
 
   function placeQuantiles(): void {
     const range = delay.levelRange();
-    for (let p = 0; p < QUANTILE_LEVELS.length; p++)
-      quantiles[p] = conformalQuantile(sorted, limitLevel(adapted.levels[p]!, QUANTILE_LEVELS[p]!, range));
+    for (let p = 0; p < QUANTILE_LEVELS.length; p++) {
+      const level = limitLevel(adapted.levels[p]!, QUANTILE_LEVELS[p]!, range);
+      quantiles[p] = conformalQuantile(sorted, level) + adapted.corrections[p]!;
+    }
   }
 
   function replace(saved: SavedQuantiles, events: number): void {
@@ -107,6 +130,7 @@ export function createAdaptiveQuantiles(readFeedbackDelay: () => number = () => 
     for (const [i, residual] of residuals.entries()) window[(count - residuals.length + i) % KEPT_RESIDUALS] = residual;
     adapted.levels.set(saved.levels);
     adapted.coverages.set(saved.coverages);
+    adapted.corrections.set(saved.corrections ?? NO_CORRECTIONS);
     if (count > 0) refresh();
   }
 
@@ -124,8 +148,10 @@ export function createAdaptiveQuantiles(readFeedbackDelay: () => number = () => 
       const meanDelay = delay.observe(eventsMeanwhile);
       if (count >= MIN_RESIDUALS) moveCoverages(adapted.coverages, predicted.quantiles, residual);
       // With fewer residuals the learned quantiles were predicted, and whether they were missed says nothing about the levels.
-      if (delay.isEnough(count - eventsMeanwhile))
+      if (delay.isEnough(count - eventsMeanwhile)) {
         moveLevels(adapted.levels, predicted, { residual, meanDelay, range: delay.levelRange() });
+        moveCorrections(adapted.corrections, predicted, { residual, meanDelay });
+      }
       window[count % KEPT_RESIDUALS] = residual;
       count++;
       if (count <= MIN_RESIDUALS || count >= refreshAt) refresh();
@@ -133,7 +159,8 @@ export function createAdaptiveQuantiles(readFeedbackDelay: () => number = () => 
     },
     save: () => {
       const residuals = [...listNewest({ window, count }, Math.min(count, KEPT_RESIDUALS))];
-      return { residuals, levels: [...adapted.levels], coverages: [...adapted.coverages] };
+      const { levels, coverages, corrections } = adapted;
+      return { residuals, levels: [...levels], coverages: [...coverages], corrections: [...corrections] };
     },
     restore(saved) {
       if (saved.levels.length === QUANTILE_LEVELS.length) replace(saved, -count);
@@ -202,6 +229,19 @@ function moveLevels(
     const isInRange = level === limitLevel(level, nominal, range);
     const isInward = Math.abs(moved - nominal) < Math.abs(level - nominal);
     if (isInRange || isInward) levels[p] = isInRange ? limited : moved;
+  }
+}
+
+function moveCorrections(
+  corrections: Float64Array,
+  { quantiles, recent = quantiles }: PredictedQuantiles,
+  { residual, meanDelay }: Pick<ObservedMiss, 'residual' | 'meanDelay'>,
+): void {
+  const step = Math.min(CORRECTION_STEP, MAX_CORRECTION_GAIN / (1 + meanDelay));
+  for (let p = MEDIAN + 1; p < QUANTILE_LEVELS.length; p++) {
+    const miss = residual > recent[p]! ? 1 : 0;
+    const moved = corrections[p]! + step * (miss - (1 - QUANTILE_LEVELS[p]!));
+    corrections[p] = Math.max(-MAX_SLOT_CORRECTION, Math.min(MAX_SLOT_CORRECTION, moved));
   }
 }
 

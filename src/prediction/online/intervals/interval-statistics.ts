@@ -3,13 +3,12 @@ import type { SHIFT_OF } from '../../model/calibration.ts';
 import type { AnswerStatistic } from '../../schema/columns.ts';
 import { clampMs } from '../../schema/milliseconds.ts';
 import type { PredictionTarget } from '../../schema/observation-table.ts';
-import { QUANTILE_LEVELS } from './conformal.ts';
+import { MEDIAN, QUANTILE_LEVELS } from './conformal.ts';
 import type { IntervalScale } from './interval-scale.ts';
 import type { ServerQuantiles } from './server-quantiles.ts';
 
 /** The statistic of each of `QUANTILE_LEVELS`. */
 const STATISTIC_OF: readonly AnswerStatistic[] = ['p50', 'p90', 'p95', 'p99'];
-export const MEDIAN = QUANTILE_LEVELS.indexOf(0.5);
 
 /** What the statistics of a slot are computed from. */
 export interface IntervalState extends IntervalScale {

@@ -5,25 +5,25 @@
  *      distance between the p10 and the p90 of its residuals log(observed / predicted) (`interval-scale.ts`).
  *   2. Learned quantile: the p90 of the same residuals, divided by the spread.
  *   3. Recent quantile: the p90 of the slot's newest scaled residuals, each divided by the spread at its own load. It is taken
- *      at a level that moves around 0.9 with the misses (`conformal.ts`). While residuals are few, 2 is used alone.
+ *      at a level that moves around 0.9 with the misses, and a slow correction is added (`conformal.ts`). While residuals are few,
+ *      2 is used alone.
  *   4. Blend of 2 and 3: the more residuals, the more the recent one counts (`blendQuantiles`).
  *   5. The correction of the server is added (`server-quantiles.ts`). If a lower level has a larger quantile, that is used.
  *   6. Times the spread of 1, this is the shift, a logarithm, and at most the largest recent residual (`rolling-maximum.ts`).
  *      Between the buckets of TTFT it is smoothed, so that a longer prediction never has a smaller p90 (`SHIFT_OF`).
  *   7. m · e^shift exceeds m by at most twice the largest recent excess in milliseconds, or by 2 if that is more.
  *   8. The p90 is at least the median, and at least the bound of a stalled queue (`../stalled-queue-bounds.ts`).
- * When the time is known, `observe` adds its residual to the windows of 3, 6 and 7. It moves the level of 3 by whether 3 with the
- * correction was missed, and the correction of 5 by whether the predicted quantile was.
+ * When the time is known, `observe` adds its residual to the windows of 3, 6 and 7. It moves the level and the correction of 3 by whether 3
+ * with the correction of the server was missed, and the correction of 5 by whether the predicted quantile was.
  * The median takes steps 3 to 5 with the learned quantile 0, and a narrow limit (`limitMedianShift`).
  */
 import { type Calibration, findBucket, SHIFT_OF } from '../../model/calibration.ts';
 import type { PredictionTarget } from '../../schema/observation-table.ts';
-import { type AdaptiveQuantiles, createAdaptiveQuantiles, QUANTILE_LEVELS } from './conformal.ts';
+import { type AdaptiveQuantiles, createAdaptiveQuantiles, MEDIAN, QUANTILE_LEVELS } from './conformal.ts';
 import { type IntervalScale, measureScale, type QuantileTable } from './interval-scale.ts';
 import {
   fillStatistic,
   type IntervalState,
-  MEDIAN,
   type MixedRows,
   medianFactor,
   type PredictedInterval,
