@@ -242,11 +242,11 @@ forEachEngine('rows of one report are compared with what was predicted before an
   const { sink, predictor, answered } = openSink(store);
   predictor.swap('m', trainModel('m@1', tabulate(observePool({ rows: 600 }))));
   const slow = { ...whole, ttftMs: 5000, tpotMs: 500 };
-  for (const learn of [() => sink.report(Array(30).fill(slow)), () => sink.learn(Array(30).fill(slow))]) {
+  for (const learn of [() => sink.report(Array(100).fill(slow)), () => sink.learn(Array(100).fill(slow))]) {
     const predictedMs = predictOne(predictor, input);
     await learn();
     const ofReport = answered.splice(0).filter(({ target }) => target === 'ttft');
-    assert.equal(ofReport.length, 30);
+    assert.equal(ofReport.length, 100);
     assert.equal(new Set(ofReport.map((row) => row.predictedMs)).size, 1);
     assert.equal(new Set(ofReport.map((row) => row.p90Ms)).size, 1);
     assert.ok(predictOne(predictor, input) > 1.05 * predictedMs);

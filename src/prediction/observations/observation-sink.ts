@@ -14,6 +14,7 @@ import { createEventPace, PACE_COST } from './event-pace.ts';
 import { createLearnFromTime, type LearnFromTimeDependencies, type ReportedTime } from './learn-from-time.ts';
 import { type JoinedSample, joinEvents } from './observation-store.ts';
 import { type AskedRequest, createRememberedRequests, readHistoryAsOf } from './remembered-requests.ts';
+import { judgeInReport } from './report-forecast.ts';
 
 export interface ObservationSinkDependencies extends LearnFromTimeDependencies {
   readonly store: Store;
@@ -30,24 +31,34 @@ export function createObservationSink(dependencies: ObservationSinkDependencies)
   const learn = createLearnFromTime(dependencies);
   const pace = createEventPace();
 
-  /** Each with the forecast that could be made before the others were known. */
-  async function learnTogether(rows: readonly LearnableRow[]): Promise<void> {
+  async function forecastAll(rows: readonly LearnableRow[]): Promise<(Forecast | undefined)[]> {
     const forecasts: (Forecast | undefined)[] = [];
     for (const { requestId, observation } of rows) {
       const known = remembered.find(requestId)?.forecast;
       if (known === undefined) await pace(PACE_COST.dispatch);
       forecasts.push(known ?? forecastByTrained(predictor, observation));
     }
+    return forecasts;
+  }
+
+  async function learnPart(rows: readonly LearnableRow[], { before, late }: PartForecasts): Promise<void> {
     for (const [index, { observation }] of rows.entries()) {
       await pace(PACE_COST.sample);
-      const forecast = forecasts[index] ?? forecastRequest(predictor, observation);
+      const forecast = judgeTogether(before[index], late[index]) ?? forecastRequest(predictor, observation);
       for (const time of listTimes(observation)) learn(observation.targetModel, forecast, time);
     }
   }
 
   async function learnAll(rows: readonly LearnableRow[]): Promise<void> {
-    for (let start = 0; start < rows.length; start += ROWS_TOGETHER)
-      await learnTogether(rows.slice(start, start + ROWS_TOGETHER));
+    for (let first = 0; first < rows.length; first += ROWS_TOGETHER) {
+      const together = rows.slice(first, first + ROWS_TOGETHER);
+      const before = await forecastAll(together);
+      for (let start = 0; start < together.length; start += ROWS_A_PART) {
+        const part = together.slice(start, start + ROWS_A_PART);
+        const beforePart = before.slice(start, start + ROWS_A_PART);
+        await learnPart(part, { before: beforePart, late: start === 0 ? beforePart : await forecastAll(part) });
+      }
+    }
   }
 
   async function rememberDispatches(events: readonly ObservationEvent[]): Promise<void> {
@@ -89,10 +100,22 @@ interface LearnableRow {
 /**
  * Rows of one report were under way together: none of their predictions knew the times of the others. If each were forecast
  * after the row before it was learned, the error and the coverage that are shown would be those of predictions that no caller
- * was given, and intervals would move as fast as if each time were known before the next request. Longer reports are learned in
- * parts of this many rows: of a report of hundreds, the later part should know that a server has become slow.
+ * was given, and intervals would move as fast as if each time were known before the next request. A longer report counts as several.
  */
-const ROWS_TOGETHER = 32;
+const ROWS_TOGETHER = 1000;
+/** They are learned in parts of this many: of a report of hundreds, the experts of the later part know that a server has become slow. */
+const ROWS_A_PART = 32;
+
+/** Of each row: what was forecast before the report, and before its part of it was known. */
+interface PartForecasts {
+  readonly before: readonly (Forecast | undefined)[];
+  readonly late: readonly (Forecast | undefined)[];
+}
+
+/** The forecast of a remembered dispatch is both. */
+function judgeTogether(before: Forecast | undefined, late: Forecast | undefined): Forecast | undefined {
+  return before === undefined || late === undefined || before === late ? late : judgeInReport(before, late);
+}
 
 /** Undefined without a trained model: the prior is fitted to the first times, and forecasts before that would only be wrong. */
 function forecastByTrained(

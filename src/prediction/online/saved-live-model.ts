@@ -40,6 +40,7 @@ export interface SavedTarget {
   readonly excessesMs?: readonly number[];
   /** The feedback delay. */
   readonly lateness?: number;
+  readonly reportDelay?: number;
 }
 
 /** A field is absent when no event of the server has changed it. */
@@ -92,13 +93,14 @@ function saveSlots<Saved>({ slots }: LiveModelState, save: (target: TargetPredic
 }
 
 function saveTarget({ weights, intervals }: TargetPredictor): SavedTarget {
-  const { ofSlot, rollingMaximum, excessMaximum, feedbackDelay: lateness } = intervals;
+  const { ofSlot, rollingMaximum, excessMaximum, feedbackDelay: lateness, reportDelay } = intervals;
   return {
     selector: weights.save(),
     quantiles: ofSlot.save(),
     logRatios: rollingMaximum.list(),
     excessesMs: excessMaximum.list(),
     lateness,
+    reportDelay,
   };
 }
 
@@ -143,6 +145,7 @@ function restoreTarget(target: TargetPredictor | undefined, saved: SavedTarget):
   if (target === undefined) return;
   // Before the quantiles and the weights: both scale by it how many events they count.
   target.intervals.feedbackDelay = saved.lateness ?? 0;
+  target.intervals.reportDelay = saved.reportDelay ?? 0;
   target.intervals.ofSlot.restore(saved.quantiles);
   target.weights.restore(saved.selector);
   target.intervals.rollingMaximum.replace(saved.logRatios ?? []);

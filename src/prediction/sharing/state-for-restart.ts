@@ -72,6 +72,7 @@ function agreeOnSlot(slot: SavedSlot<SavedTarget>, findBase: FindBase): SavedSlo
       logRatios: residuals?.logRatios ?? [],
       excessesMs: residuals?.excessesMs ?? [],
       lateness: SLOT_SUMS.read(sums, 'feedbackDelay')[0]!,
+      reportDelay: SLOT_SUMS.read(sums, 'reportDelay')[0]!,
     };
   };
   return { podType: slot.podType, ttft: agree('ttft'), tpot: agree('tpot') };

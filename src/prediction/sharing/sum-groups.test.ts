@@ -9,8 +9,8 @@ test('a row of an older release, which knows no corrections of slots, leaves the
   const { learning } = createLiveModel(createPriorModel());
   const slot = openGroup(learning, { kind: 'slot', target: 'tpot', slot: null, server: '' });
   const known = slot.read();
-  known.set([0, 0.1, 0.2, 0.3], known.length - 4);
-  const older = new Float32Array(known.length - 4).fill(0.01);
+  known.set([0, 0.1, 0.2, 0.3], known.length - 5);
+  const older = new Float32Array(known.length - 5).fill(0.01);
   const after = addEvents(slot, known, { events: 1, certainty: 1, sums: older });
   assert.deepEqual(readQuantiles(after).corrections, [0, 0.1, 0.2, 0.3]);
   slot.write(after, 1);

@@ -74,7 +74,7 @@ export const SERVER_SUMS: SumLayout<'losses' | 'lossCount' | 'corrections'> = cr
   corrections: { count: LEVELS, decay: CORRECTION_DECAY, least: -MAX_CORRECTION, most: MAX_CORRECTION },
 });
 
-type SlotPart = 'losses' | 'lossCount' | 'levels' | 'coverages' | 'feedbackDelay' | 'corrections';
+type SlotPart = 'losses' | 'lossCount' | 'levels' | 'coverages' | 'feedbackDelay' | 'corrections' | 'reportDelay';
 
 /** Older releases read and write these without what was added at the end. */
 export const SLOT_SUMS: SumLayout<SlotPart> = createLayout({
@@ -84,6 +84,7 @@ export const SLOT_SUMS: SumLayout<SlotPart> = createLayout({
   coverages: { count: LEVELS, decay: COVERAGE_DECAY, least: 0, most: 1 },
   feedbackDelay: { count: 1, decay: FEEDBACK_DELAY_DECAY, least: 0 },
   corrections: { count: LEVELS, decay: 1, least: -MAX_SLOT_CORRECTION, most: MAX_SLOT_CORRECTION },
+  reportDelay: { count: 1, decay: FEEDBACK_DELAY_DECAY, least: 0 },
 });
 
 type ExpertSums = SumLayout<'losses' | 'lossCount'>;

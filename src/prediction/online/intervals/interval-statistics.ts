@@ -174,6 +174,8 @@ export interface PredictedInterval {
   /** How many times were observed before it, in the slot and at the server. */
   readonly observedBefore: number;
   readonly observedOfServerBefore: number;
+  /** How many of the times observed meanwhile came in the same report, before the part in which this row is learned. */
+  readonly reportedMeanwhile?: number;
 }
 
 /** A predicted quantile in milliseconds. */

@@ -45,6 +45,11 @@ export interface PredictionIntervals {
    * decays by `FEEDBACK_DELAY_DECAY` (delayed feedback).
    */
   feedbackDelay: number;
+  /**
+   * How many of these came in the same report, on top of `feedbackDelay`, as a mean of the same kind. Intervals know of both, and the weights of
+   * experts of the first only: these follow a server within a report.
+   */
+  reportDelay: number;
   /** Writes the statistic of each row. */
   fill(mixed: MixedRows, column: StatisticColumn): void;
   /** No quantile above the median is below `leastMs`. */
@@ -119,12 +124,13 @@ function correctRecent(recent: Float64Array | undefined, corrections: Float64Arr
 }
 
 export function createPredictionIntervals(target: PredictionTarget, calibration: Calibration): PredictionIntervals {
-  const ofSlot = createAdaptiveQuantiles(() => feedbackDelay);
+  const ofSlot = createAdaptiveQuantiles(() => feedbackDelay + reportDelay);
   const ofServers = createServerQuantiles();
   const rollingMaximum = createRollingMaximum();
   const excessMaximum = createRollingMaximum();
   let scale = measureScale(calibration);
   let feedbackDelay = 0;
+  let reportDelay = 0;
 
   /** Recent residuals of the slot have one quantile for every load; learned ones have one for each bucket. */
   function readState(): IntervalState {
@@ -139,7 +145,7 @@ export function createPredictionIntervals(target: PredictionTarget, calibration:
       maxExcessMs: EXCESS_MARGIN * excessMaximum.value,
       findShift: SHIFT_OF[target],
       ofServers,
-      maxMedianShift: limitMedianShift(feedbackDelay),
+      maxMedianShift: limitMedianShift(feedbackDelay + reportDelay),
     };
   }
 
@@ -153,6 +159,12 @@ export function createPredictionIntervals(target: PredictionTarget, calibration:
     },
     set feedbackDelay(mean) {
       feedbackDelay = mean;
+    },
+    get reportDelay() {
+      return reportDelay;
+    },
+    set reportDelay(mean) {
+      reportDelay = mean;
     },
     fill: (mixed, column) => fillStatistic(readState(), mixed, column),
     predictInterval(mixtureMs, server, leastMs = 0) {
@@ -171,7 +183,9 @@ export function createPredictionIntervals(target: PredictionTarget, calibration:
       excessMaximum.observe(mixtureMs * Math.expm1(logRatio));
       const residual = logRatio / spread;
       const eventsMeanwhile = countSince(interval.observedBefore, ofSlot.count);
-      feedbackDelay = FEEDBACK_DELAY_DECAY * feedbackDelay + (1 - FEEDBACK_DELAY_DECAY) * eventsMeanwhile;
+      const { reportedMeanwhile = 0 } = interval;
+      feedbackDelay = decayMean(feedbackDelay, Math.max(0, eventsMeanwhile - reportedMeanwhile));
+      reportDelay = decayMean(reportDelay, reportedMeanwhile);
       ofSlot.observe(residual, { quantiles, recent }, eventsMeanwhile);
       const ofServerMeanwhile = countSince(interval.observedOfServerBefore, ofServers.countOf(server));
       ofServers.observe(server, residual, quantiles, ofServerMeanwhile);
@@ -180,6 +194,10 @@ export function createPredictionIntervals(target: PredictionTarget, calibration:
       scale = measureScale(next);
     },
   };
+}
+
+function decayMean(mean: number, value: number): number {
+  return FEEDBACK_DELAY_DECAY * mean + (1 - FEEDBACK_DELAY_DECAY) * value;
 }
 
 /** Counts begin again with a restored state, and when the number of a server is given to another. */

@@ -1,0 +1,17 @@
+import type { Forecast } from '../online/live-model.ts';
+import type { TargetForecast } from '../online/target-predictor.ts';
+import type { PredictionTarget } from '../schema/observation-table.ts';
+
+/**
+ * The forecast of a row of a longer report, which is learned in parts. `before` was made before any row of the report was learned, so
+ * it is what a caller was given: errors, coverage and intervals are judged by it. `late` knows the earlier parts. The experts are
+ * judged by it, so that their weights follow a server within a report.
+ */
+export function judgeInReport(before: Forecast, late: Forecast): Forecast {
+  const judge = (target: PredictionTarget): TargetForecast => {
+    const { mixtureMs, medianMs, interval } = before[target];
+    const reportedMeanwhile = Math.max(0, late[target].interval.observedBefore - interval.observedBefore);
+    return { ...late[target], mixtureMs, medianMs, interval: { ...interval, reportedMeanwhile } };
+  };
+  return { ...late, ttft: judge('ttft'), tpot: judge('tpot') };
+}
