@@ -93,7 +93,8 @@ function saveSlots<Saved>({ slots }: LiveModelState, save: (target: TargetPredic
 }
 
 function saveTarget({ weights, intervals }: TargetPredictor): SavedTarget {
-  const { ofSlot, rollingMaximum, excessMaximum, feedbackDelay: lateness, reportDelay } = intervals;
+  const { ofSlot, rollingMaximum, excessMaximum, delays } = intervals;
+  const { feedbackDelay: lateness, reportDelay } = delays;
   return {
     selector: weights.save(),
     quantiles: ofSlot.save(),
@@ -144,8 +145,8 @@ export function restoreLiveModel(saved: SavedLiveModel, { podTypes, tracker, rec
 function restoreTarget(target: TargetPredictor | undefined, saved: SavedTarget): void {
   if (target === undefined) return;
   // Before the quantiles and the weights: both scale by it how many events they count.
-  target.intervals.feedbackDelay = saved.lateness ?? 0;
-  target.intervals.reportDelay = saved.reportDelay ?? 0;
+  target.intervals.delays.feedbackDelay = saved.lateness ?? 0;
+  target.intervals.delays.reportDelay = saved.reportDelay ?? 0;
   target.intervals.ofSlot.restore(saved.quantiles);
   target.weights.restore(saved.selector);
   target.intervals.rollingMaximum.replace(saved.logRatios ?? []);

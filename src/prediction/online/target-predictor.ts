@@ -73,7 +73,7 @@ export interface TargetPredictorOptions {
 export function createTargetPredictor(target: PredictionTarget, options: TargetPredictorOptions): TargetPredictor {
   const { tracker, podType, initial } = options;
   const intervals = createPredictionIntervals(target, initial.calibration);
-  const weights = createExpertWeights(() => intervals.feedbackDelay);
+  const weights = createExpertWeights(() => intervals.delays.feedbackDelay);
   const signals: BaseSignals = { physics: signalOf(target, 'physics'), trees: signalOf(target, 'trees') };
   const observeResiduals = createResidualObserver(tracker, signals);
   const queueCheck = createStalledQueueCheck(target);

@@ -115,12 +115,12 @@ function openSlot({ weights, intervals }: TargetPredictor): SumGroup {
     limits: SLOT_SUMS.limits,
     read() {
       const { levels, coverages, corrections = NO_CORRECTIONS } = ofSlot.save();
-      const delays = { feedbackDelay: [intervals.feedbackDelay], reportDelay: [intervals.reportDelay] };
+      const delays = { feedbackDelay: [intervals.delays.feedbackDelay], reportDelay: [intervals.delays.reportDelay] };
       return SLOT_SUMS.join({ ...joinExperts(weights.save()), levels, coverages, corrections, ...delays });
     },
     write(sums) {
-      intervals.feedbackDelay = SLOT_SUMS.read(sums, 'feedbackDelay')[0]!;
-      intervals.reportDelay = SLOT_SUMS.read(sums, 'reportDelay')[0]!;
+      intervals.delays.feedbackDelay = SLOT_SUMS.read(sums, 'feedbackDelay')[0]!;
+      intervals.delays.reportDelay = SLOT_SUMS.read(sums, 'reportDelay')[0]!;
       const { residuals } = ofSlot.save();
       ofSlot.replace({ residuals, ...readQuantiles(sums) }, 0);
       weights.restore(readExperts(SLOT_SUMS, sums));

@@ -100,11 +100,7 @@ export interface SavedQuantiles {
 export function createAdaptiveQuantiles(readFeedbackDelay: () => number = () => 0): AdaptiveQuantiles {
   const delay = createDelayScale(readFeedbackDelay);
   const window = new Float64Array(KEPT_RESIDUALS);
-  const adapted = {
-    levels: Float64Array.from(QUANTILE_LEVELS),
-    coverages: Float64Array.from(QUANTILE_LEVELS),
-    corrections: new Float64Array(QUANTILE_LEVELS.length),
-  };
+  const adapted = createAdapted();
   const quantiles = new Float64Array(QUANTILE_LEVELS.length);
   let count = 0;
   let refreshAt = 0;
@@ -117,11 +113,7 @@ export function createAdaptiveQuantiles(readFeedbackDelay: () => number = () => 
   }
 
   function placeQuantiles(): void {
-    const range = delay.levelRange();
-    for (let p = 0; p < QUANTILE_LEVELS.length; p++) {
-      const level = limitLevel(adapted.levels[p]!, QUANTILE_LEVELS[p]!, range);
-      quantiles[p] = conformalQuantile(sorted, level) + adapted.corrections[p]!;
-    }
+    fillQuantiles(quantiles, sorted, { ...adapted, range: delay.levelRange() });
   }
 
   function replace(saved: SavedQuantiles, events: number): void {
@@ -167,6 +159,36 @@ export function createAdaptiveQuantiles(readFeedbackDelay: () => number = () => 
     },
     replace,
   };
+}
+
+/** What the misses have moved, one number for each of `QUANTILE_LEVELS`. */
+interface Adapted {
+  readonly levels: Float64Array;
+  readonly coverages: Float64Array;
+  /** In units of the spread. */
+  readonly corrections: Float64Array;
+}
+
+function createAdapted(): Adapted {
+  return {
+    levels: Float64Array.from(QUANTILE_LEVELS),
+    coverages: Float64Array.from(QUANTILE_LEVELS),
+    corrections: Float64Array.from(NO_CORRECTIONS),
+  };
+}
+
+interface LimitedLevels extends Pick<Adapted, 'levels' | 'corrections'> {
+  /** As `limitLevel` takes it. */
+  readonly range: number;
+}
+
+function fillQuantiles(
+  quantiles: Float64Array,
+  sorted: Float64Array,
+  { levels, corrections, range }: LimitedLevels,
+): void {
+  for (let p = 0; p < QUANTILE_LEVELS.length; p++)
+    quantiles[p] = conformalQuantile(sorted, limitLevel(levels[p]!, QUANTILE_LEVELS[p]!, range)) + corrections[p]!;
 }
 
 /** How much information a number of residuals has: the longer the feedback delay, the less. */

@@ -33,6 +33,17 @@ import {
 import { createRollingMaximum, type RollingMaximum } from './rolling-maximum.ts';
 import { createServerQuantiles, type ServerQuantiles } from './server-quantiles.ts';
 
+/** Means that each event decays by `FEEDBACK_DELAY_DECAY`. */
+export interface FeedbackDelays {
+  /** How many observations of other requests come between a prediction and its own observation (delayed feedback). */
+  feedbackDelay: number;
+  /**
+   * How many more of them came in the same report, before the part in which a row is learned. Intervals know of both, and the weights of
+   * experts of the first only: these follow a server within a report.
+   */
+  reportDelay: number;
+}
+
 export interface PredictionIntervals {
   readonly ofSlot: AdaptiveQuantiles;
   readonly ofServers: ServerQuantiles;
@@ -40,16 +51,7 @@ export interface PredictionIntervals {
   readonly rollingMaximum: RollingMaximum;
   /** The largest recent excess observed - predicted, in milliseconds. */
   readonly excessMaximum: RollingMaximum;
-  /**
-   * How many observations of other requests come between a prediction and its own observation: a mean that each event
-   * decays by `FEEDBACK_DELAY_DECAY` (delayed feedback).
-   */
-  feedbackDelay: number;
-  /**
-   * How many of these came in the same report, on top of `feedbackDelay`, as a mean of the same kind. Intervals know of both, and the weights of
-   * experts of the first only: these follow a server within a report.
-   */
-  reportDelay: number;
+  readonly delays: FeedbackDelays;
   /** Writes the statistic of each row. */
   fill(mixed: MixedRows, column: StatisticColumn): void;
   /** No quantile above the median is below `leastMs`. */
@@ -124,13 +126,13 @@ function correctRecent(recent: Float64Array | undefined, corrections: Float64Arr
 }
 
 export function createPredictionIntervals(target: PredictionTarget, calibration: Calibration): PredictionIntervals {
-  const ofSlot = createAdaptiveQuantiles(() => feedbackDelay + reportDelay);
+  const delays: FeedbackDelays = { feedbackDelay: 0, reportDelay: 0 };
+  const readDelay = () => delays.feedbackDelay + delays.reportDelay;
+  const ofSlot = createAdaptiveQuantiles(readDelay);
   const ofServers = createServerQuantiles();
   const rollingMaximum = createRollingMaximum();
   const excessMaximum = createRollingMaximum();
   let scale = measureScale(calibration);
-  let feedbackDelay = 0;
-  let reportDelay = 0;
 
   /** Recent residuals of the slot have one quantile for every load; learned ones have one for each bucket. */
   function readState(): IntervalState {
@@ -145,7 +147,7 @@ export function createPredictionIntervals(target: PredictionTarget, calibration:
       maxExcessMs: EXCESS_MARGIN * excessMaximum.value,
       findShift: SHIFT_OF[target],
       ofServers,
-      maxMedianShift: limitMedianShift(feedbackDelay + reportDelay),
+      maxMedianShift: limitMedianShift(readDelay()),
     };
   }
 
@@ -154,18 +156,7 @@ export function createPredictionIntervals(target: PredictionTarget, calibration:
     ofServers,
     rollingMaximum,
     excessMaximum,
-    get feedbackDelay() {
-      return feedbackDelay;
-    },
-    set feedbackDelay(mean) {
-      feedbackDelay = mean;
-    },
-    get reportDelay() {
-      return reportDelay;
-    },
-    set reportDelay(mean) {
-      reportDelay = mean;
-    },
+    delays,
     fill: (mixed, column) => fillStatistic(readState(), mixed, column),
     predictInterval(mixtureMs, server, leastMs = 0) {
       const state = readState();
@@ -183,9 +174,7 @@ export function createPredictionIntervals(target: PredictionTarget, calibration:
       excessMaximum.observe(mixtureMs * Math.expm1(logRatio));
       const residual = logRatio / spread;
       const eventsMeanwhile = countSince(interval.observedBefore, ofSlot.count);
-      const { reportedMeanwhile = 0 } = interval;
-      feedbackDelay = decayMean(feedbackDelay, Math.max(0, eventsMeanwhile - reportedMeanwhile));
-      reportDelay = decayMean(reportDelay, reportedMeanwhile);
+      observeDelay(delays, eventsMeanwhile, interval.reportedMeanwhile);
       ofSlot.observe(residual, { quantiles, recent }, eventsMeanwhile);
       const ofServerMeanwhile = countSince(interval.observedOfServerBefore, ofServers.countOf(server));
       ofServers.observe(server, residual, quantiles, ofServerMeanwhile);
@@ -194,6 +183,11 @@ export function createPredictionIntervals(target: PredictionTarget, calibration:
       scale = measureScale(next);
     },
   };
+}
+
+function observeDelay(delays: FeedbackDelays, eventsMeanwhile: number, reportedMeanwhile = 0): void {
+  delays.feedbackDelay = decayMean(delays.feedbackDelay, Math.max(0, eventsMeanwhile - reportedMeanwhile));
+  delays.reportDelay = decayMean(delays.reportDelay, reportedMeanwhile);
 }
 
 function decayMean(mean: number, value: number): number {
