@@ -87,3 +87,9 @@ test('an expectation that is not known is refused with 417', async () => {
   const { answer } = await send(`${POST}Connection: close\r\nExpect: 200-ok\r\nContent-Length: 0\r\n\r\n`);
   assert.match(answer, /^HTTP\/1\.1 417 /);
 });
+
+test('a request with two Host fields is refused with 400', async () => {
+  const { answer, paths } = await send('GET / HTTP/1.1\r\nHost: x\r\nhOST: y\r\n\r\n');
+  assert.match(answer, /^HTTP\/1\.1 400 .*two Host fields/s);
+  assert.deepEqual(paths, []);
+});

@@ -1,4 +1,4 @@
-import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Failure } from '../errors.ts';
@@ -50,7 +50,10 @@ export async function listenHttp(options: HttpServerOptions): Promise<HttpServer
   const server: Server = createServer({ ...timeouts, IncomingMessage: CountedMessage });
   server.on('request', watchChunks);
   const connections = followConnections(server);
-  server.on('request', (incoming, outgoing) => listener(incoming, outgoing));
+  server.on('request', (incoming, outgoing) => {
+    if (hasTwoHosts(incoming)) refuseHosts(outgoing);
+    else listener(incoming, outgoing);
+  });
   limitConnections(server, options.maxConnections ?? MAX_CONNECTIONS);
   await listen(server, options);
   const { port } = server.address() as AddressInfo;
@@ -62,6 +65,16 @@ export async function listenHttp(options: HttpServerOptions): Promise<HttpServer
     },
     drain: (deadlineMs) => drain(server, connections, deadlineMs),
   };
+}
+
+/** Proxies and servers could take different ones (RFC 9112, section 3.2). */
+function hasTwoHosts({ rawHeaders }: IncomingMessage): boolean {
+  return rawHeaders.filter((text, index) => index % 2 === 0 && text.length === 4 && /^host$/i.test(text)).length > 1;
+}
+
+function refuseHosts(outgoing: ServerResponse): void {
+  const headers = { 'Content-Type': 'text/plain;charset=UTF-8', Connection: 'close' };
+  outgoing.writeHead(400, headers).end('Cannot read the request: it has two Host fields, and must have one\n');
 }
 
 /** A wildcard address is no address to call. */
