@@ -1,6 +1,9 @@
 /** The flaws of a page in each language: on a phone and on a desktop, light and dark, and English in the middle of Chinese. */
 import type { Page } from 'playwright-core';
 import { findFlaws, type View } from './browser.ts';
+import { checkOpenedPages, noteOpened } from './opened-pages.ts';
+
+checkOpenedPages();
 
 const VIEWS: readonly View[] = [
   { name: 'Chinese, 375 px, light', width: 375, colorScheme: 'light' },
@@ -27,8 +30,8 @@ export const PAGE_LANGUAGES = ['en', 'zh-CN'] as const;
  * brought. The page must have been opened in a context with `bypassCSP`.
  */
 export async function findPageFlaws(page: Page, content: readonly string[] = []): Promise<string[]> {
-  const flaws = await findFlaws(page);
   const url = page.url();
+  const flaws = await findFlaws(page);
   await speakTo(page, 'zh-CN', url);
   await page.goto(url);
   flaws.push(...(await findShownFlaws(page, { language: 'zh-CN', content })));
@@ -50,6 +53,7 @@ export async function findShownFlaws(
     content = [],
   }: { readonly language: (typeof PAGE_LANGUAGES)[number]; readonly content?: readonly string[] },
 ): Promise<string[]> {
+  noteOpened(page.url());
   const shown = await page.evaluate('document.documentElement.lang');
   const wrong = shown === language ? [] : [`the page is in ${String(shown)} instead of ${language}`];
   if (language === 'en') return [...wrong, ...(await findFlaws(page))];

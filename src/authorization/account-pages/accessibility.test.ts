@@ -18,11 +18,21 @@ const CONTENT =
     ' ',
   );
 
+/** Pages name it; it is not called. */
+const UPSTREAM = {
+  issuer: 'https://login.example.org',
+  clientId: 'trivet',
+  clientSecret: undefined,
+  name: 'Harbour',
+  scope: 'openid',
+  signUp: 'open',
+} as const;
+
 describe('in a browser', { skip: findReasonToSkipPages() }, () => {
   const browser = useBrowser();
 
   test('axe finds nothing on any page in both languages, on a phone and on a desktop, light and dark', async (t) => {
-    await using service = await startPageService({ hostname: 'localhost', withMail: true });
+    await using service = await startPageService({ hostname: 'localhost', withMail: true, upstream: UPSTREAM });
     const setupLink = await createSetupLink(service.signIn.context);
     const page = await browser.openPage(t, { bypassCSP: true });
     const content = [...CONTENT];
@@ -70,6 +80,7 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
       '/admin/activity',
       '/admin/activity?user=ada&kind=sign_in&since=2026-01-01T10:00',
       '/admin/activity?user=unknown',
+      '/refused',
       '/account/nothing',
     ];
     for (const path of paths) await check(path, service.url + path);
