@@ -9,15 +9,25 @@ export interface Table {
   readonly rows: readonly (readonly (string | Html)[])[];
   /** How many columns from the left hold text; the first is the header of its row. */
   readonly textColumns: number;
+  /** On a phone each row becomes a card, with the name of the column beside each value. */
+  readonly hasCards?: true;
 }
 
 /** A table that is too wide scrolls sideways, also by keyboard. */
-export function renderTable(texts: ConsoleTexts, { label, columns, rows, textColumns }: Table): Html {
+export function renderTable(texts: ConsoleTexts, table: Table): Html {
+  const { label, columns, rows, textColumns, hasCards } = table;
+  const role = createRoles(hasCards ?? false);
   const shade = (column: number) => (column < textColumns ? '' : html` class="number"`);
-  const head = columns.map((name, column) => html`<th scope="col"${shade(column)}>${name}</th>`);
+  const name = (column: number) => (hasCards ? html` data-label="${columns[column] ?? ''}"` : '');
+  const head = columns.map((text, column) => html`<th scope="col"${role('columnheader')}${shade(column)}>${text}</th>`);
   const body = rows.map(
     (cells) =>
-      html`<tr>${cells.map((cell, column) => (column === 0 ? html`<th scope="row">${cell}</th>` : html`<td${shade(column)}>${cell}</td>`))}</tr>`,
+      html`<tr${role('row')}>${cells.map((cell, column) => (column === 0 ? html`<th scope="row"${role('rowheader')}>${cell}</th>` : html`<td${role('cell')}${shade(column)}${name(column)}>${cell}</td>`))}</tr>`,
   );
-  return html`<div class="scroll" role="region" aria-label="${texts.table(label)}" tabindex="0"><table><thead><tr>${head}</tr></thead><tbody>${body}</tbody></table></div>`;
+  return html`<div class="scroll${hasCards ? ' cards' : ''}" role="region" aria-label="${texts.table(label)}" tabindex="0"><table${role('table')}><thead${role('rowgroup')}><tr${role('row')}>${head}</tr></thead><tbody${role('rowgroup')}>${body}</tbody></table></div>`;
+}
+
+/** The layout of cards takes the meaning of a table away from its elements; roles keep it for those who hear it. */
+function createRoles(hasCards: boolean) {
+  return (role: string): Html | '' => (hasCards ? html` role="${role}"` : '');
 }

@@ -14,6 +14,7 @@ export function renderModelHealth(texts: ConsoleTexts, { models, modelCount }: M
     label: t.models,
     columns,
     textColumns: 2,
+    hasCards: true,
     rows: models.flatMap((item) => listRows(texts, item)),
   });
   return html`<h2 id="models">${t.models}</h2><p class="soft">${t.modelsLead}</p>${table}
