@@ -35,3 +35,12 @@ export interface Owners {
   /** The person, and the organizations that the person owns. */
   listAdministered(identity: Pick<Identity, 'userId' | 'login'>): Promise<Owner[]>;
 }
+
+/**
+ * Of repositories, as `owner/name`, those that this person does not reach: they do not exist, or are private ones of others. It does
+ * not tell which of both.
+ */
+export type FindUnknownRepositories = (
+  person: Pick<Identity, 'userId'>,
+  names: readonly string[],
+) => Promise<readonly string[]>;

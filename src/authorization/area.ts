@@ -6,7 +6,7 @@ import type { SecretCipher } from '../encryption/secret-cipher.ts';
 import { Failure } from '../errors.ts';
 import type { RouteMount } from '../http/mount.ts';
 import type { RequireScope } from '../http/scope-middleware.ts';
-import type { Owners, VerifyToken } from '../identity.ts';
+import type { FindUnknownRepositories, Owners, VerifyToken } from '../identity.ts';
 import type { Mailer } from '../mail/mailer.ts';
 import type { NoticeDependencies } from '../notices/notice-worker.ts';
 import type { AuditChange } from '../operations/audit-change.ts';
@@ -53,6 +53,8 @@ export interface AuthorizationDependencies {
   readonly authUrl: string;
   /** Undefined: mail is off. */
   readonly mailer?: Mailer | undefined;
+  /** Absent: nothing is known about repositories. */
+  readonly createRepositoryCheck?: (owners: Owners) => FindUnknownRepositories;
   /** The sections of the navigation whose pages others serve. */
   readonly listSections?: SessionGuard['listSections'];
 }
@@ -81,12 +83,10 @@ export function createAuthorizationArea(dependencies: AuthorizationDependencies)
   const limits = createClientLimits(dependencies.world);
   const refusals = createRefusalLog({ store, world });
   const countToken = createTokenCount(dependencies.metrics);
+  const owners = createOwners(store);
+  const findUnknownRepositories = dependencies.createRepositoryCheck?.(owners);
   const protocol = {
-    store,
-    world,
-    log,
-    cipher,
-    baseUrl,
+    ...{ store, world, log, cipher, baseUrl, findUnknownRepositories },
     issuer: authUrl,
     settings: dependencies.config,
     limits,
@@ -95,11 +95,7 @@ export function createAuthorizationArea(dependencies: AuthorizationDependencies)
     countToken,
   };
   const signIn = createSignIn({
-    store,
-    world,
-    cipher,
-    refusals,
-    countToken,
+    ...{ store, world, cipher, refusals, countToken, findUnknownRepositories },
     baseUrl: authUrl,
     upstream: readUpstream(dependencies.config),
     mailer: dependencies.mailer,
@@ -125,7 +121,7 @@ export function createAuthorizationArea(dependencies: AuthorizationDependencies)
     verifyToken,
     guard,
     auditChange,
-    owners: createOwners(store),
+    owners,
     listRecipients: (audience) => listRecipients(store, audience),
     ensureOwnClient: () => ensureCommandLineClient(store, world.nowMs()),
     createSetupLink: () => createSetupLink(signIn.context),

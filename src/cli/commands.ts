@@ -15,6 +15,10 @@ async function loadAuditChange(): Promise<AuditChange> {
   return (await import('../authorization/administration/administration.ts')).auditChange;
 }
 
+async function loadRepositoryCheck() {
+  return (await import('../webhooks/repositories/repository-access.ts')).createRepositoryCheck;
+}
+
 /** Every group of commands there is, in the order of the help; each is loaded when it is asked for. */
 const loaders: Readonly<Record<string, () => Promise<Command>>> = {
   serve: async () => (await import('./serve.ts')).createServeCommand(),
@@ -31,7 +35,7 @@ const loaders: Readonly<Record<string, () => Promise<Command>>> = {
   user: async () => (await import('../authorization/commands/user.ts')).createUserCommand(),
   org: async () => (await import('../authorization/commands/org.ts')).createOrgCommand(),
   app: async () => (await import('../authorization/commands/app.ts')).createAppCommand(),
-  token: async () => (await import('../authorization/commands/token.ts')).createTokenCommand(),
+  token: async () => (await import('../authorization/commands/token.ts')).createTokenCommand(loadRepositoryCheck),
   audit: async () => (await import('../authorization/commands/audit.ts')).createAuditCommand(),
   repo: async () => (await import('../webhooks/commands/repo.ts')).createRepoCommand(await openWebhooks()),
   hook: async () => (await import('../webhooks/commands/hook.ts')).createHookCommand(await openWebhooks()),

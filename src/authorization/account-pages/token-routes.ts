@@ -44,17 +44,18 @@ export function addTokenRoutes({ context, page, form }: AccountPages): void {
 
 async function listTokens(context: AccountPages['context'], request: PageRequest): Promise<Response> {
   const messages = readMessages(request.c);
-  const { texts: secrets, isSpent } = await takeOnce(context, request);
+  const { texts, isSpent } = await takeOnce(context, request);
+  const [secret, ...unknown] = texts;
   const done = isSpent ? messages.shownBefore : findDone(request.c, { deleted: messages.tokens.deleted });
-  return showTokens(context, request, { values: FRESH, secret: secrets[0], done });
+  return showTokens(context, request, { values: FRESH, secret, unknown, done });
 }
 
 async function createToken(context: AccountPages['context'], submission: Submission): Promise<Response> {
   const messages = readMessages(submission.c);
   const values = readValues(submission);
   try {
-    const secret = await makeToken(context, submission, values);
-    return await redirectWithSecret(context, submission, { path: '/account/tokens', texts: [secret] });
+    const { secret, unknown } = await makeToken(context, submission, values);
+    return await redirectWithSecret(context, submission, { path: '/account/tokens', texts: [secret, ...unknown] });
   } catch (error) {
     return showTokens(context, submission, { values, mistake: describeMistake(messages, error) });
   }
@@ -89,11 +90,11 @@ function readValues({ form, session }: Submission): TokenValues {
 }
 
 async function makeToken(
-  { store, world, countToken }: AccountPages['context'],
+  { store, world, countToken, findUnknownRepositories }: AccountPages['context'],
   request: PageRequest,
   values: TokenValues,
-): Promise<string> {
-  const { secret } = await createPersonalToken(store, world, {
+): Promise<{ readonly secret: string; readonly unknown: readonly string[] }> {
+  const { token, secret } = await createPersonalToken(store, world, {
     userId: request.session.user.id,
     credentialGeneration: request.session.user.credentialGeneration,
     name: values.name,
@@ -103,12 +104,14 @@ async function makeToken(
     address: clientAddress(request.c),
   });
   countToken('issued', 'personal');
-  return secret;
+  return { secret, unknown: (await findUnknownRepositories?.(token, token.repositories ?? [])) ?? [] };
 }
 
 interface TokensShown {
   readonly values: TokenValues;
   readonly secret?: string | undefined;
+  /** Of the repositories that the new token is limited to, those that its person does not reach. */
+  readonly unknown?: readonly string[];
   readonly done?: string | undefined;
   readonly mistake?: Mistake | undefined;
 }
@@ -126,6 +129,7 @@ async function showTokens(
   );
   const content = html`<div class="tight"><h1>${t.title}</h1><p class="soft">${t.lead}</p></div>
 ${renderDone(shown.done)}${renderMistake(messages, shown.mistake)}${shown.secret ? html`<div class="notice" role="status"><strong>${t.once}</strong><code class="secret" id="new-token" data-copy>${shown.secret}</code></div>` : ''}
+${shown.unknown?.length ? html`<div class="notice warn" role="alert">${t.unknownRepositories(shown.unknown)}</div>` : ''}
 ${tokens.length === 0 ? html`<p class="empty">${t.none}</p>` : html`<ul class="list">${list}</ul>`}
 ${renderTokenForm(messages, shown, session)}`;
   return show({ title: t.title, here: '/account/tokens', content }, { status: shown.mistake ? 422 : 200 });

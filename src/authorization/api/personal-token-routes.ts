@@ -30,6 +30,14 @@ const tokenSchema = z
   })
   .openapi('PersonalAccessToken');
 
+const createdTokenSchema = tokenSchema.extend({
+  token: z.string(),
+  unknown_repositories: z.array(z.string()).openapi({
+    description:
+      'Of `repositories`, those that do not exist, or are private ones of others. The token reaches nothing there until they exist',
+  }),
+});
+
 const newTokenSchema = z.object({
   name: z.string().min(1).max(100),
   scopes: z.array(z.string()).min(1),
@@ -99,7 +107,7 @@ function addCreateRoute(routes: Routes, dependencies: ProtocolDependencies, midd
       responses: {
         201: {
           description: 'The token',
-          content: { 'application/json': { schema: tokenSchema.extend({ token: z.string() }) } },
+          content: { 'application/json': { schema: createdTokenSchema } },
         },
       },
     },
@@ -118,7 +126,10 @@ function addCreateRoute(routes: Routes, dependencies: ProtocolDependencies, midd
         address: clientAddress(c as never),
       });
       dependencies.countToken('issued', 'personal');
-      return c.json({ ...formatToken(created.token), token: created.secret }, 201, { 'Cache-Control': 'no-store' });
+      const { token, secret } = created;
+      const unknown = (await dependencies.findUnknownRepositories?.(token, token.repositories ?? [])) ?? [];
+      const answer = { ...formatToken(token), token: secret, unknown_repositories: [...unknown] };
+      return c.json(answer, 201, { 'Cache-Control': 'no-store' });
     },
   );
 }

@@ -2,9 +2,12 @@
 import { Command } from 'commander';
 import { type CliStore, openCliStore } from '../../command-line/open-cli-store.ts';
 import { addRefusedServiceOptions, refuseService, type ServiceOptions } from '../../command-line/open-operator.ts';
-import { print, printJson, printTable } from '../../command-line/output.ts';
+import { print, printJson, printTable, remark } from '../../command-line/output.ts';
 import { parseEnd } from '../../command-line/time-option.ts';
+import type { Store } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
+import type { FindUnknownRepositories, Owners } from '../../identity.ts';
+import { createOwners } from '../accounts/owners.ts';
 import { findUserByLogin, type User } from '../accounts/user-store.ts';
 import { listTokens, revokeToken } from '../administration/token-operations.ts';
 import { isScope, SCOPES, type Scope } from '../applications/scope.ts';
@@ -17,7 +20,10 @@ const EXAMPLES = '12h, 90d, 2027-01-31 or never';
 /** `openid` signs people in to applications; a personal token has no use for it. */
 const OFFERED = SCOPES.filter((scope) => scope !== 'openid');
 
-export function createTokenCommand(): Command {
+/** Repositories are of another area. */
+export type LoadRepositoryCheck = () => Promise<(store: Store, owners: Owners) => FindUnknownRepositories>;
+
+export function createTokenCommand(loadRepositoryCheck: LoadRepositoryCheck): Command {
   const command = new Command('token').description('Create, list and revoke personal access tokens');
   addRefusedServiceOptions(command.command('create'))
     .description('Create a token, on the store only; it is printed once, alone on standard output')
@@ -27,7 +33,7 @@ export function createTokenCommand(): Command {
     .option('--repo, --repository <owner/name...>', 'reaches these repositories and nothing else')
     .option('--expires <time>', `when it ends: ${EXAMPLES} (default: ${DEFAULT_PERSONAL_TOKEN_DAYS}d)`, parseEnd)
     .option('--json', 'one JSON object with the token')
-    .action(create);
+    .action(create.bind(undefined, loadRepositoryCheck));
   addAnswerOptions(
     command.command('list <login>').description('List the tokens of a person'),
     'one JSON object a line',
@@ -50,7 +56,7 @@ interface CreateOptions extends ServiceOptions {
 const STORE_ONLY =
   'Cannot create a token for another person at a service: an administrator could act as anybody without a trace of it in what that person sees. Run the command on the store, or let the person make it: on the page Personal access tokens, or by POST /api/v5/user/access_tokens';
 
-async function create(options: CreateOptions): Promise<void> {
+async function create(loadRepositoryCheck: LoadRepositoryCheck, options: CreateOptions): Promise<void> {
   const { user: login, name, scope, repository, expires, json } = options;
   const scopes = checkScopes(scope.flatMap((names) => names.split(/[ ,]+/)).filter((part) => part !== ''));
   await refuseService(options, STORE_ONLY);
@@ -60,14 +66,21 @@ async function create(options: CreateOptions): Promise<void> {
   const expiresAtMs = Number.isFinite(endMs) ? endMs : undefined;
   const repositories = repository?.flatMap((names) => names.split(/[ ,]+/)).filter((part) => part !== '');
   const form = { userId: user.id, name, scopes, repositories, expiresAtMs, isByCommand: true };
-  const created = await createPersonalToken(cli.store, cli.world, form);
+  const { token, secret } = await createPersonalToken(cli.store, cli.world, form);
+  const findUnknown = (await loadRepositoryCheck())(cli.store, createOwners(cli.store));
+  const unknownRepositories = await findUnknown(token, token.repositories ?? []);
   if (!json) {
-    print(created.secret);
+    for (const one of unknownRepositories) remark(describeUnknown(one, login));
+    print(secret);
     return;
   }
-  const { tokenId } = created.token;
+  const { tokenId } = token;
   const older = { id: tokenId, scope: scopes.join(' '), expires_at: formatTime(expiresAtMs) ?? null };
-  printJson({ token: created.secret, tokenId, name, scopes, expiresAtMs, ...older });
+  printJson({ token: secret, tokenId, name, scopes, expiresAtMs, unknownRepositories, ...older });
+}
+
+function describeUnknown(repository: string, login: string): string {
+  return `Warning: "${repository}" does not exist, or ${login} may not see it. The token reaches nothing there until the repository exists`;
 }
 
 function checkScopes(names: readonly string[]): Scope[] {

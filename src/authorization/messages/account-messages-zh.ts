@@ -195,6 +195,8 @@ export const accountMessagesZh: Texts<typeof accountMessages> = {
       'OWNER/NAME，用空格分隔。令牌不能访问其他任何内容，并且只能使用仓库的权限范围：all_projects、all_pr、all_issue、all_note、all_hook、all_repository、events:write。',
     submit: '创建令牌',
     once: '新令牌如下。请立即复制：它只显示这一次，刷新页面或切换语言后不再显示。',
+    unknownRepositories: (names) =>
+      `${names.join('、')} 不存在，或是他人的私有仓库。请检查名称：仓库存在之前，此令牌无法访问它。`,
     made: (date) => `创建于 ${date}`,
     used: (date) => `上次使用于 ${date}`,
     neverUsed: '从未使用',

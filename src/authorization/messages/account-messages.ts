@@ -202,6 +202,10 @@ export const accountMessages = {
       'OWNER/NAME, with spaces between. The token then reaches nothing else, and has scopes of repositories alone: all_projects, all_pr, all_issue, all_note, all_hook, all_repository, events:write.',
     submit: 'Create token',
     once: 'Your new token. Copy it now: it is shown only this once, and a reload or another language of the page loses it.',
+    unknownRepositories: (names: readonly string[]) =>
+      names.length === 1
+        ? `${names[0]} does not exist, or is private and not yours. Check the name: the token reaches nothing there until the repository exists.`
+        : `${names.join(', ')} do not exist, or are private and not yours. Check the names: the token reaches nothing there until the repositories exist.`,
     made: (date: string) => `Created ${date}`,
     used: (date: string) => `last used ${date}`,
     neverUsed: 'never used',

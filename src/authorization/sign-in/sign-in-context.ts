@@ -5,6 +5,7 @@ import type { SecretCipher } from '../../encryption/secret-cipher.ts';
 import { isFailure } from '../../errors.ts';
 import type { HttpEnv } from '../../http/context.ts';
 import type { RespondPage } from '../../http/mount.ts';
+import type { FindUnknownRepositories } from '../../identity.ts';
 import type { Mailer } from '../../mail/mailer.ts';
 import { checkOrigin } from '../../pages/form-origin.ts';
 import { preferLanguage } from '../../pages/locale.ts';
@@ -50,6 +51,8 @@ export interface SignInContext {
   /** Where failed sign-ins are recorded. */
   readonly refusals: RefusalLog;
   readonly countToken: CountToken;
+  /** Absent: nothing is known about repositories. */
+  readonly findUnknownRepositories?: FindUnknownRepositories | undefined;
   readonly currentSession: (c: Context<HttpEnv>) => Promise<Session | undefined>;
   /** Throws `forbidden` unless the form came from a page of this session and of this site. */
   readonly checkForm: (c: Context<HttpEnv>, form: FormFields) => void;
@@ -82,6 +85,8 @@ export interface SignInContextDependencies {
   /** Shared with the protocol's endpoints; created here when absent. */
   readonly refusals?: RefusalLog;
   readonly countToken: CountToken;
+  /** Absent: nothing is known about repositories. */
+  readonly findUnknownRepositories?: FindUnknownRepositories | undefined;
 }
 
 export function createSignInContext(dependencies: SignInContextDependencies): SignInContext {

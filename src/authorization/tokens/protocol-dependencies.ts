@@ -1,6 +1,7 @@
 import type { Config } from '../../config/config.ts';
 import type { Store } from '../../database/store.ts';
 import type { SecretCipher } from '../../encryption/secret-cipher.ts';
+import type { FindUnknownRepositories } from '../../identity.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { World } from '../../world.ts';
 import type { ClientLimits } from '../accounts/client-limits.ts';
@@ -24,4 +25,6 @@ export interface ProtocolDependencies {
   readonly refusals: RefusalLog;
   readonly signingKeys: SigningKeys;
   readonly countToken: CountToken;
+  /** Absent: nothing is known about repositories. */
+  readonly findUnknownRepositories?: FindUnknownRepositories | undefined;
 }

@@ -1,7 +1,7 @@
 /** Who may see and who may administer a repository, with GitCode's error texts. */
 import type { Store } from '../../database/store.ts';
-import { Failure, isOrphan } from '../../errors.ts';
-import type { Identity, Owner, Owners } from '../../identity.ts';
+import { Failure, isFailure, isOrphan } from '../../errors.ts';
+import type { FindUnknownRepositories, Identity, Owner, Owners } from '../../identity.ts';
 import type { Repository } from './repository.ts';
 import { findRepositoryByPath } from './repository-store.ts';
 
@@ -38,6 +38,24 @@ export function createRepositoryAccess(store: Store, owners: Owners): Repository
       if (!repository.isPrivate || (await owners.canAdminister(caller, owner))) return repository;
       throw refuseUnknown(login, path);
     },
+  };
+}
+
+export function createRepositoryCheck(store: Store, owners: Owners): FindUnknownRepositories {
+  const access = createRepositoryAccess(store, owners);
+  return async ({ userId }, names) => {
+    const isKnown = async (name: string) => {
+      const [owner = '', path = ''] = name.split('/');
+      try {
+        await access.findVisible({ userId, isAdmin: false }, owner, path);
+        return true;
+      } catch (error) {
+        if (isFailure(error) && error.code === 'not_found') return false;
+        throw error;
+      }
+    };
+    const known = await Promise.all(names.map(isKnown));
+    return names.filter((_, index) => !known[index]);
   };
 }
 
