@@ -3,7 +3,10 @@ import { test } from 'node:test';
 import { startConsoleService } from '../../../test/support/console-service.ts';
 import { saveTestVersion } from '../../../test/support/model-versions.ts';
 import { waitUntil } from '../../../test/support/wait-until.ts';
+import { FEATURE_NAMES } from '../../prediction/model/features.ts';
 import { promoteModel } from '../../prediction/registry/model-store.ts';
+import { chooseTexts } from '../texts/texts.ts';
+import { namePart } from './model-charts.ts';
 
 test('what would be predicted is answered by address, as Predict answers, with quantiles and parts', async (t) => {
   const service = await startConsoleService({ PREDICTION_LEARNING: 'false' });
@@ -71,4 +74,12 @@ test('what would be predicted is answered by address, as Predict answers, with q
   }
   assert.equal((await client.get('/models/what-if?name=missing')).status, 404);
   assert.equal((await (await service.openAs('eve')).get('/models/what-if?name=m')).status, 404);
+});
+
+test('each input and each feature of a model has a name in both languages', () => {
+  for (const language of ['en', 'zh-CN'] as const) {
+    const texts = chooseTexts({ language, timeZone: 'UTC' });
+    const unnamed = FEATURE_NAMES.filter((name) => namePart(texts, name) === name);
+    assert.deepEqual(unnamed, [], language);
+  }
 });

@@ -59,9 +59,9 @@ export const overviewTextsZh: Texts<typeof overviewTexts> = {
   model: '模型',
   time: '指标',
   liveError: '实时误差 %',
-  heldOutError: '留出集 %',
-  liveCoverage: 'p90 覆盖率 %',
-  nominalCoverage: '名义 %',
+  heldOutError: '留出集误差 %',
+  liveCoverage: '实时 p90 覆盖率 %',
+  nominalCoverage: '名义覆盖率 %',
   reports: '上报数',
   modelsLead:
     '实时：线上版本最近 24 小时的预测相对于上报延迟的误差。留出集：线上版本在训练未使用的数据上的误差。名义：应不超过 p90 的延迟比例。',

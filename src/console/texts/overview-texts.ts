@@ -64,9 +64,9 @@ export const overviewTexts = {
   model: 'Model',
   time: 'Time',
   liveError: 'Live error %',
-  heldOutError: 'held-out %',
-  liveCoverage: 'p90 coverage %',
-  nominalCoverage: 'nominal %',
+  heldOutError: 'Held-out error %',
+  liveCoverage: 'Live p90 coverage %',
+  nominalCoverage: 'Nominal coverage %',
   reports: 'Reports',
   modelsLead:
     'Live: what the served version predicted in the last 24 hours, beside the reported times. Held-out: the error on rows that the training of the served version did not use. Nominal: the share of times that should be at or below a p90.',

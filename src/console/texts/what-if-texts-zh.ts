@@ -31,6 +31,20 @@ const PARTS: Readonly<Record<string, string>> = {
   level: '树的基准',
   base: '树的常数项',
   others: '其他',
+  effective_tokens: '未缓存的提示词 Token 数',
+  tokens_ahead: '未缓存的提示词与在途 Token 数',
+  tokens_per_request: '每个请求的在途 Token 数',
+  running_minus_waiting: '运行中与等待中请求之差',
+  kv_per_running: '每个运行中请求的 KV 缓存',
+  since_first_token_ms: '距上一次首 Token 的时间',
+  first_token_gap_ms: '首 Token 之间的时间',
+  waiting_tokens: '等待中的 Token 数',
+  oldest_waiting_ms: '最早请求的等待时间',
+  expected_wait_ms: '预计等待时间',
+  since_dispatch_ms: '距上一次分派的时间',
+  since_earlier_dispatch_ms: '距再前一次分派的时间',
+  server_ttft_level: '服务器的 TTFT 偏移',
+  server_tpot_level: '服务器的 TPOT 偏移',
 };
 
 export const whatIfTextsZh: Texts<typeof whatIfTexts> = {

@@ -1,6 +1,24 @@
 /** Texts of the page that predicts for a request and a load that a person types. */
 import { plural } from '../../language/plural.ts';
 
+/** Features of the trees that are no inputs. */
+const PARTS: Readonly<Record<string, string>> = {
+  effective_tokens: 'Uncached prompt tokens',
+  tokens_ahead: 'Uncached prompt tokens and tokens in flight',
+  tokens_per_request: 'Tokens in flight for each request',
+  running_minus_waiting: 'Requests running less those waiting',
+  kv_per_running: 'KV cache for each running request',
+  since_first_token_ms: 'Time since the last first token',
+  first_token_gap_ms: 'Time between first tokens',
+  waiting_tokens: 'Tokens that wait',
+  oldest_waiting_ms: 'Time that the oldest request has waited',
+  expected_wait_ms: 'Expected wait',
+  since_dispatch_ms: 'Time since the last dispatch',
+  since_earlier_dispatch_ms: 'Time since the dispatch before',
+  server_ttft_level: 'TTFT offset of the server',
+  server_tpot_level: 'TPOT offset of the server',
+};
+
 export const whatIfTexts = {
   title: 'What if',
   link: 'What if: predict for a request and a load',
@@ -8,7 +26,7 @@ export const whatIfTexts = {
   /** What a field means, as the schema of the inputs says it. */
   meaning: (_name: string, english: string) => english,
   /** Terms of the physics and features of the trees, as the model names them. */
-  partName: (name: string) => name,
+  partName: (name: string) => PARTS[name] ?? name,
   hint: (meaning: string, range: string) => `${meaning}. ${range}`,
   statisticNames: { mean: 'mean' } as Readonly<Record<string, string>>,
   text: 'At most 256 bytes.',
