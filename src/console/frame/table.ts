@@ -27,7 +27,7 @@ export function renderTable(texts: ConsoleTexts, table: Table): Html {
   return html`<div class="scroll${hasCards ? ' cards' : ''}" role="region" aria-label="${texts.table(label)}" tabindex="0"><table${role('table')}><thead${role('rowgroup')}><tr${role('row')}>${head}</tr></thead><tbody${role('rowgroup')}>${body}</tbody></table></div>`;
 }
 
-/** The layout of cards takes the meaning of a table away from its elements; roles keep it for those who hear it. */
+/** The layout of cards takes the meaning of a table away from its elements; roles keep it for screen readers. */
 function createRoles(hasCards: boolean) {
   return (role: string): Html | '' => (hasCards ? html` role="${role}"` : '');
 }
