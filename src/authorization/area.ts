@@ -85,17 +85,18 @@ export function createAuthorizationArea(dependencies: AuthorizationDependencies)
   const countToken = createTokenCount(dependencies.metrics);
   const owners = createOwners(store);
   const findUnknownRepositories = dependencies.createRepositoryCheck?.(owners);
+  const common = { store, world, cipher, refusals, countToken, findUnknownRepositories };
   const protocol = {
-    ...{ store, world, log, cipher, baseUrl, findUnknownRepositories },
+    ...common,
+    log,
+    baseUrl,
     issuer: authUrl,
     settings: dependencies.config,
     limits,
-    refusals,
     signingKeys,
-    countToken,
   };
   const signIn = createSignIn({
-    ...{ store, world, cipher, refusals, countToken, findUnknownRepositories },
+    ...common,
     baseUrl: authUrl,
     upstream: readUpstream(dependencies.config),
     mailer: dependencies.mailer,
