@@ -31,8 +31,7 @@ import { createPredictionArea } from './prediction/area.ts';
 import { createLog, type Log, openLogOutput } from './telemetry/log.ts';
 import { createMetrics } from './telemetry/metrics.ts';
 import { openTracing } from './telemetry/tracing.ts';
-import { createWebhooksArea } from './webhooks/area.ts';
-import { createRepositoryCheck } from './webhooks/repositories/repository-access.ts';
+import { createRepositoryLookup, createWebhooksArea } from './webhooks/area.ts';
 import type { Worker } from './workers/worker.ts';
 import { realWorld, type World } from './world.ts';
 
@@ -128,7 +127,7 @@ async function createAreas(config: Config, base: Base, mailer: Mailer | undefine
     config: config.authorization,
     baseUrl,
     authUrl: config.server.authUrl ?? http.url,
-    createRepositoryCheck: (owners) => createRepositoryCheck(store, owners),
+    createRepositoryCheck: (owners) => createRepositoryLookup(store, owners),
     listSections: createSectionList(parts),
     mailer,
   });

@@ -8,7 +8,7 @@ import type { HttpEnv } from '../http/context.ts';
 import type { RouteMount } from '../http/mount.ts';
 import { createRoutes } from '../http/routes.ts';
 import type { IdentityEnv, RequireScope } from '../http/scope-middleware.ts';
-import type { Owners } from '../identity.ts';
+import type { FindUnknownRepositories, Owners } from '../identity.ts';
 import type { NoticeSource, PublishNotice } from '../notices/notice.ts';
 import type { AuditChange } from '../operations/audit-change.ts';
 import { mountOperations } from '../operations/operation-routes.ts';
@@ -34,6 +34,7 @@ import { type ConsoleHooks, createConsoleHooks } from './management/console-hook
 import { createHookNotices } from './management/hook-notices.ts';
 import { createManagement } from './management/management.ts';
 import { createNoticePublisher } from './management/notice-events.ts';
+import { createRepositoryCheck } from './repositories/repository-access.ts';
 
 export interface WebhooksDependencies {
   readonly store: Store;
@@ -113,4 +114,9 @@ export function createWebhooksArea(dependencies: WebhooksDependencies): Webhooks
     createNotices: (pagesUrl) => createHookNotices(store, { pagesUrl, noticeRepository }),
     publishNotice: noticeRepository === undefined ? undefined : createNoticePublisher(management, noticeRepository),
   };
+}
+
+/** Which repositories a person reaches: asked by the area whose tokens are limited to repositories. */
+export function createRepositoryLookup(store: Store, owners: Owners): FindUnknownRepositories {
+  return createRepositoryCheck(store, owners);
 }
