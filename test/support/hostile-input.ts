@@ -31,7 +31,7 @@ import { decodeEvent, splitBatch } from '../../src/prediction/observations/event
 import { createPredictColumns } from '../../src/prediction/schema/columns.ts';
 import { parseLoad } from '../../src/prediction/scraper/gauges.ts';
 import { readTraceparent } from '../../src/telemetry/trace-id.ts';
-import { parseTargetUrl } from '../../src/webhooks/addresses/address-rules.ts';
+import { parseTargetUrl } from '../../src/webhooks/addresses/destination-url.ts';
 import { createLogParser } from '../../src/webhooks/git/read-commits.ts';
 import { parseUpdates } from '../../src/webhooks/git/read-push.ts';
 

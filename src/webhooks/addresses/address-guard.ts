@@ -1,26 +1,24 @@
 /**
  * Keeps deliveries out of private networks. A target is vetted when a hook is written and again at every attempt: its
- * text by `address-rules.ts`, then its name is resolved here, every answer must be public, and the connection is made to
+ * text by `destination-url.ts`, then its name is resolved here, every answer must be public (`address-rules.ts`), and the connection is made to
  * the address that was vetted, never to the name. So there is no moment between check and connection in which DNS could
  * answer again, and a literal address, for which Node calls no `lookup`, takes the same path.
  */
 import { Resolver } from 'node:dns/promises';
 import { isIP } from 'node:net';
 import { Failure } from '../../errors.ts';
+import { isAllowedAddress, isConfiguredAddress, parseCidrs } from './address-rules.ts';
 import {
-  isAllowedAddress,
-  isConfiguredAddress,
   matchesName,
   nameOf,
-  parseCidrs,
+  PRIVATE_ANSWER,
   parseTargetUrl,
   type RefusalCause,
   refusePrivateAddress,
   refusePrivateName,
   type TargetRefusal,
   trimBrackets,
-  UNRESOLVED,
-} from './address-rules.ts';
+} from './destination-url.ts';
 import { createHostsFile } from './hosts-file.ts';
 
 const RESOLVE_TIMEOUT_MS = 3000;
@@ -97,7 +95,7 @@ export function createAddressGuard(options: AddressGuardOptions): AddressGuard {
       if (vetting.kind === 'allowed') return vetting.target;
       const cause = vetting.kind === 'forbidden' ? vetting.cause : 'no answer';
       options.onRefused?.({ host: readHost(url), cause, reason: vetting.reason });
-      const { reason } = vetting.kind === 'forbidden' ? vetting : UNRESOLVED;
+      const { reason } = vetting.kind === 'forbidden' ? vetting : PRIVATE_ANSWER;
       throw new Failure('invalid', `Cannot use this url: it ${reason}`, { field: 'url' });
     },
     isAllowed: policy.isAllowed,
@@ -148,7 +146,7 @@ async function vetTarget(text: ReturnType<typeof parseTargetUrl>, policy: Policy
   const { addresses } = found;
   // A private name proves nothing about a public address: its owner may answer to any name.
   const fits = addresses.every(isPrivate ? policy.isConfigured : policy.isAllowed);
-  return fits && addresses.length <= MAX_ADDRESSES ? allow(url, addresses) : UNRESOLVED;
+  return fits && addresses.length <= MAX_ADDRESSES ? allow(url, addresses) : PRIVATE_ANSWER;
 }
 
 function allow(url: URL, addresses: readonly string[]): Vetting {

@@ -1,7 +1,8 @@
-/** Creating and changing hooks: rules first, then one unit in the store. */
+/** Creating and changing hooks: rules first, then one transaction. */
 import { z } from '@hono/zod-openapi';
 import { Failure } from '../../errors.ts';
 import type { Actor } from '../../operations/operation.ts';
+import { MAX_URL_LENGTH } from '../addresses/destination-url.ts';
 import {
   cancelHookQueueStatement,
   holdHookQueueStatement,
@@ -27,7 +28,6 @@ import type { Management } from './management.ts';
 import { listHookRecords, recordHookChange } from './record-change.ts';
 
 export const MAX_HOOKS = 50;
-const MAX_URL_LENGTH = 2048;
 const MAX_PASSWORD_LENGTH = 255;
 
 /** A password travels in a header, where control characters would end it; half a surrogate pair is no character. */

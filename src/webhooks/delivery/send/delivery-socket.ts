@@ -2,7 +2,7 @@
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { type ConnectionOptions, connect as connectTls, createSecureContext, type SecureContext } from 'node:tls';
 import type { VettedAddress } from '../../addresses/address-guard.ts';
-import { trimBrackets } from '../../addresses/address-rules.ts';
+import { trimBrackets } from '../../addresses/destination-url.ts';
 
 export interface SocketTimings {
   readonly connectMs: number;

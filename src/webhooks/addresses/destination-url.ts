@@ -1,0 +1,120 @@
+/**
+ * What the URL of a webhook may look like, as rules over its text. Parsers disagree about odd spellings (octal, hex, one number,
+ * full-width digits, a backslash before an `@`), and a program that checks with one parser and connects with another is fooled; so
+ * every spelling but the plain one is refused. Which addresses its host may have: `address-rules.ts`.
+ */
+import { isIP } from 'node:net';
+
+export const MAX_URL_LENGTH = 2048;
+
+/** Controls, blanks, and the backslash, all of which parsers drop or turn into something else. */
+const HARMFUL_CHARACTER = /[^\u0021-\u007e\u00a1-\u2027\u202a-\ufefe\uff00-\uffef]|\\/;
+
+/** Names that stay inside one network (RFC 6762, 8375, and the ones that ICANN keeps out of the root). */
+const PRIVATE_SUFFIXES = ['local', 'internal', 'home.arpa', 'localdomain', 'lan', 'home', 'corp'];
+
+/** Services above 1024 that are not receivers and do harm when spoken to: databases, caches, cluster and mail ports. */
+const DENIED_PORTS = new Set([
+  1433, 1521, 1719, 1720, 1723, 2049, 2181, 2375, 2376, 2379, 2380, 3306, 3389, 3659, 4045, 4190, 4369, 5060, 5061,
+  5432, 5672, 5900, 5984, 6000, 6379, 6443, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 7000, 7001, 9042, 9092,
+  9200, 9300, 10080, 10250, 10255, 11211, 15672, 16379, 26379, 27017, 27018, 27019, 50070,
+]);
+
+/** Why a target is refused. `private answer` is known only after its name was resolved; the others depend on its text. */
+export type RefusalCause = 'form' | 'localhost' | 'private name' | 'private address' | 'private answer';
+
+export interface TargetRefusal {
+  readonly kind: 'forbidden';
+  readonly cause: RefusalCause;
+  /** Completes "it …", for the one who wrote the URL. */
+  readonly reason: string;
+}
+
+/** `isPrivate`: a name that is meant for one network, which may be a target only where the configuration opens that. */
+export type DestinationUrl = { readonly kind: 'plain'; readonly url: URL; readonly isPrivate: boolean } | TargetRefusal;
+
+/** Judges a URL as far as its text alone can tell. */
+export function parseTargetUrl(raw: string): DestinationUrl {
+  if (raw.length > MAX_URL_LENGTH) return refuse('form', `must have at most ${MAX_URL_LENGTH} characters`);
+  if (HARMFUL_CHARACTER.test(raw)) return refuse('form', 'must not contain blanks, control characters or backslashes');
+  if (!URL.canParse(raw)) return refuse('form', 'must be a complete address, as https://example.com/hook');
+  const url = new URL(raw);
+  const misshapen = findMistake(raw, url);
+  if (misshapen !== undefined) return refuse('form', misshapen);
+  return judgeHost(url);
+}
+
+function refuse(cause: RefusalCause, reason: string): TargetRefusal {
+  return { kind: 'forbidden', cause, reason };
+}
+
+function findMistake(raw: string, url: URL): string | undefined {
+  if (url.protocol !== 'http:' && url.protocol !== 'https:')
+    return `must be http or https, got "${url.protocol.slice(0, -1).slice(0, 30)}"`;
+  if (url.username !== '' || url.password !== '' || /^https?:\/\/[^/?#]*@/i.test(raw))
+    return 'must not contain a user name or a password';
+  if (raw.includes('#')) return 'must not contain a fragment (#)';
+  if (!isPlainAuthority(raw, url)) return 'must have its host in plain spelling, an IP address in the usual one';
+  if (!isAllowedPort(url))
+    return `must use port 80, 443 or one above 1023 that is no usual port of a database or another inner service, got ${url.port}`;
+  return undefined;
+}
+
+/** The authority as written: `scheme://host[:port]`, an address in its one canonical spelling, a name without escapes. */
+function isPlainAuthority(raw: string, url: URL): boolean {
+  const authority = /^https?:\/\/([^/?#]+)/i.exec(raw)?.[1];
+  if (authority === undefined || /[%@]/.test(authority)) return false;
+  const host = authority.replace(/:\d*$/, '').toLowerCase();
+  const isAddress = isIP(trimBrackets(url.hostname)) !== 0;
+  return !isAddress || host === url.hostname;
+}
+
+function isAllowedPort(url: URL): boolean {
+  if (url.port === '') return true;
+  const port = Number(url.port);
+  return port === 80 || port === 443 || (port >= 1024 && !DENIED_PORTS.has(port));
+}
+
+function judgeHost(url: URL): DestinationUrl {
+  if (isIP(trimBrackets(url.hostname)) !== 0) return { kind: 'plain', url, isPrivate: false };
+  const labels = nameOf(url).split('.');
+  if (labels.some((label) => label === '')) return refuse('form', 'must name its host without empty parts');
+  if (labels.at(-1) === 'localhost') return refuse('localhost', 'must not be localhost');
+  const isPrivate = labels.length < 2 || PRIVATE_SUFFIXES.some((suffix) => isBelow(labels.join('.'), suffix));
+  return { kind: 'plain', url, isPrivate };
+}
+
+function isBelow(name: string, suffix: string): boolean {
+  return name === suffix || name.endsWith(`.${suffix}`);
+}
+
+/** The host's name without the dot of the root. */
+export function nameOf(url: URL): string {
+  return url.hostname.replace(/\.$/, '');
+}
+
+/** The refusal of a private name that no setting allows. */
+export function refusePrivateName(name: string): TargetRefusal {
+  const reason = name.includes('.') ? 'must not name a host of a private network' : 'must name its host with a domain';
+  return refuse('private name', `${reason}, got "${name.slice(0, 255)}"`);
+}
+
+export function refusePrivateAddress(address: string): TargetRefusal {
+  return refuse('private address', `must not be a private or reserved address, got "${address}"`);
+}
+
+/** The same reason for every name, so that callers cannot find out which names exist and where they lead. */
+export const PRIVATE_ANSWER: TargetRefusal = refuse('private answer', 'does not resolve to a public address');
+
+/** Whether a name is one of the patterns: `jenkins`, `*.corp` for all below it, `*` for all. */
+export function matchesName(name: string, patterns: readonly string[]): boolean {
+  return patterns.some((pattern) => {
+    if (!pattern.startsWith('*')) return name === pattern;
+    return name.endsWith(pattern.slice(1));
+  });
+}
+
+/** `[::1]` → `::1`, as sockets and resolvers want it. */
+export function trimBrackets(hostname: string): string {
+  return hostname.replace(/^\[|\]$/g, '');
+}
