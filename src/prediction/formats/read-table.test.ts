@@ -107,13 +107,13 @@ const refused: [title: string, row: string, reason: string][] = [
     'num_request_waiting must be a finite number of 0 or more',
   ],
   ['a word for a number', JSON.stringify({ ...OURS, kv_cache_usage: 'high' }), 'kv_cache_usage must be a number'],
-  ['a TTFT of 0', JSON.stringify({ ...OURS, ttft_millis: 0 }), 'ttft_millis must be more than 0 and at most one day'],
+  ['a TTFT of 0', JSON.stringify({ ...OURS, ttft_millis: 0 }), 'ttft_millis must be more than 0 and at most a day'],
   ['a TTFT of a nanosecond', JSON.stringify({ ...OURS, ttft_millis: 1e-6 }), 'ttft_millis must be at least 0.001'],
   ['a TPOT of next to nothing', JSON.stringify({ ...OURS, tpot_millis: 5e-324 }), 'tpot_millis must be at least 0.001'],
   [
     'a TTFT of a year',
     JSON.stringify({ ...OURS, ttft_millis: 3e10 }),
-    'ttft_millis must be more than 0 and at most one day',
+    'ttft_millis must be more than 0 and at most a day',
   ],
   [
     'a row without times',

@@ -1,7 +1,7 @@
 import { findTextFault } from '../../database/storable-text.ts';
 import { Failure } from '../../errors.ts';
 import { type BrokenBound, fillMetrics, findBrokenBound, MAX_COUNT } from '../schema/input-fields.ts';
-import { MAX_MS, MIN_OBSERVED_MS } from '../schema/milliseconds.ts';
+import { findTimeFault } from '../schema/milliseconds.ts';
 import type { ObservationEvent, ObservedInput } from '../schema/observation-event.ts';
 
 /** A reported event as it was read, before it is checked. */
@@ -97,8 +97,8 @@ function checkOutput({ tpotMs, outputTokens }: EventDraft): { tpotMs: number | u
 
 function checkDuration(name: string, value: number | undefined): number {
   if (value === undefined) throw refuse(name, 'must be given');
-  if (!(value > 0 && value <= MAX_MS)) throw refuse(name, `must be more than 0 and at most a day, got ${value}`);
-  if (value < MIN_OBSERVED_MS) throw refuse(name, `must be at least ${MIN_OBSERVED_MS}, got ${value}`);
+  const fault = findTimeFault(value);
+  if (fault !== undefined) throw refuse(name, `${fault}, got ${value}`);
   return value;
 }
 

@@ -119,8 +119,8 @@ forEachEngine('impossible times are refused with their position, whatever stands
   assert.deepEqual(
     answer.refusals.map(({ index, reason }) => [index, reason.split(',')[0]]),
     [
-      [1, 'ttft_millis must be at most one day'],
-      [2, 'tpot_millis must be at most one day'],
+      [1, 'ttft_millis must be more than 0 and at most a day'],
+      [2, 'tpot_millis must be more than 0 and at most a day'],
     ],
   );
   assert.equal((await listTimes(store)).length, 2);

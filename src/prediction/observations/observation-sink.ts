@@ -6,14 +6,14 @@
 import type { Store } from '../../database/store.ts';
 import type { Forecast } from '../online/live-model.ts';
 import { createPredictColumns, HISTORY_COLUMNS, METRIC_COLUMNS } from '../schema/columns.ts';
-import { MAX_MS } from '../schema/milliseconds.ts';
+import { findTimeFault } from '../schema/milliseconds.ts';
 import type { Observation } from '../schema/observation.ts';
 import type { EventRefusal, ObservationEvent, ObservationSink } from '../schema/observation-event.ts';
 import { PREDICTION_TARGETS } from '../schema/observation-table.ts';
 import { createEventPace, PACE_COST } from './event-pace.ts';
 import { createLearnFromTime, type LearnFromTimeDependencies, type ReportedTime } from './learn-from-time.ts';
 import { type JoinedSample, joinEvents } from './observation-store.ts';
-import { type AskedRequest, createRememberedRequests, readHistoryAsOf } from './remembered-requests.ts';
+import { createRememberedRequests, type DispatchedInput, readHistoryAsOf } from './remembered-requests.ts';
 import { judgeInReport } from './report-forecast.ts';
 
 export interface ObservationSinkDependencies extends LearnFromTimeDependencies {
@@ -127,7 +127,7 @@ function forecastByTrained(
 
 function forecastRequest(
   predictor: ObservationSinkDependencies['predictor'],
-  { targetModel, input, history }: AskedRequest,
+  { targetModel, input, history }: DispatchedInput,
 ): Forecast {
   const columns = createPredictColumns(1);
   columns.count = 1;
@@ -185,10 +185,15 @@ function listTimes({ ttftMs, tpotMs, outputTokens }: Observation): ReportedTime[
   });
 }
 
+/** Events of gRPC and JSON were checked as they were read; those that are made in this program come here as they are. */
 function findImpossible(event: ObservationEvent): string | undefined {
-  if ('ttftMs' in event && event.ttftMs !== undefined && event.ttftMs > MAX_MS)
-    return `ttft_millis must be at most one day, got ${event.ttftMs}`;
-  if ('tpotMs' in event && event.tpotMs !== undefined && event.tpotMs > MAX_MS)
-    return `tpot_millis must be at most one day, got ${event.tpotMs}`;
+  const times = {
+    ttft_millis: 'ttftMs' in event ? event.ttftMs : undefined,
+    tpot_millis: 'tpotMs' in event ? event.tpotMs : undefined,
+  };
+  for (const [name, value] of Object.entries(times)) {
+    const fault = value === undefined ? undefined : findTimeFault(value);
+    if (fault !== undefined) return `${name} ${fault}, got ${value}`;
+  }
   return undefined;
 }

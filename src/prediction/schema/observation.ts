@@ -1,5 +1,5 @@
 import { findBrokenBound, MAX_COUNT } from './input-fields.ts';
-import { MAX_MS, MIN_OBSERVED_MS } from './milliseconds.ts';
+import { findTimeFault } from './milliseconds.ts';
 import type { ObservedInput } from './observation-event.ts';
 
 /** A request that was served: the metrics of its server when it was chosen, and how long it took. */
@@ -9,6 +9,7 @@ export interface Observation {
   /** Milliseconds since the epoch; undefined when the source has no times, then order is time. */
   readonly atMs: number | undefined;
   readonly ttftMs: number | undefined;
+  /** The mean time per token after the first; undefined also for an answer of one token. */
   readonly tpotMs: number | undefined;
   /** How long the answer was; unknown when undefined or 0. */
   readonly outputTokens?: number | undefined;
@@ -36,7 +37,6 @@ export function findInputMistake(input: ObservedInput): string | undefined {
 }
 
 function findTimeMistake(name: string, ms: number | undefined): string | undefined {
-  if (ms === undefined) return undefined;
-  if (!(ms > 0 && ms <= MAX_MS)) return `${name} must be more than 0 and at most one day`;
-  return ms < MIN_OBSERVED_MS ? `${name} must be at least ${MIN_OBSERVED_MS}` : undefined;
+  const fault = ms === undefined ? undefined : findTimeFault(ms);
+  return fault && `${name} ${fault}`;
 }
