@@ -28,7 +28,7 @@ import { createHeadroomWorker, type HeadroomWorker } from './capacity/headroom-w
 import { createTrainer } from './learning/trainer-worker.ts';
 import { registerAccuracyMetrics } from './live-accuracy/accuracy-metrics.ts';
 import { createAccuracyWorker } from './live-accuracy/accuracy-worker.ts';
-import { type LlmDWire, openLlmDWire } from './llm-d/open-llm-d.ts';
+import { type LlmDInterface, openLlmDInterface } from './llm-d/open-llm-d.ts';
 import { createDriftAlarms } from './observations/drift-alarms-worker.ts';
 import { createDriftNotices } from './observations/drift-notices.ts';
 import { createObservationSink, type LearningSink } from './observations/observation-sink.ts';
@@ -76,17 +76,18 @@ export function createPredictionArea(dependencies: PredictionDependencies): Pred
   const predictor = createPredictor(world);
   const loader = createModelLoader({ store, predictor, log, metrics });
   const scraper = openScraper(dependencies);
-  const { sharing, trainer, workers, sink: joined } = createFeedback(dependencies, predictor);
-  const sink = scraper?.fillReports(joined) ?? joined;
+  const { sharing, trainer, workers, sink: plainSink } = createFeedback(dependencies, predictor);
+  // Reports of a gateway may lack the load of the server; rows of traces and of llm-d have it.
+  const filledSink = scraper?.fillReports(plainSink) ?? plainSink;
   const headroom = openHeadroom(dependencies, predictor, scraper);
-  const observations = createObservationService({ sink, world });
+  const observations = createObservationService({ sink: filledSink, world });
   const { unknownModel } = config;
   const service = createPredictionService({ predictor, fillLoad: scraper?.fillLoad, unknownModel, metrics, world });
   const rule: CallerRule = { mode: config.auth, verifyToken: dependencies.verifyToken };
   const askCapacity = createCapacityAsker(dependencies.storePlace);
-  const spans = openSpanQueue(dependencies, joined);
+  const spans = openSpanQueue(dependencies, plainSink);
   const objective = { type: config.llmDObjective, quantile: Number(config.llmDQuantile) };
-  const llmD = openLlmDWire({ store, world, log, metrics, rule, predictor, unknownModel, sink: joined, objective });
+  const llmD = openLlmDInterface({ ...dependencies, rule, predictor, unknownModel, sink: plainSink, objective });
   return {
     apiDescriptions: predictionDescriptions,
     admin: createPredictionAdmin({ ...dependencies, predictor }, scraper, askCapacity),
@@ -224,7 +225,7 @@ function openScraper({ config, world, log, metrics }: PredictionDependencies): S
 
 function listOwnPorts(
   { llmDPort: port, llmDModel: model }: PredictionDependencies['config'],
-  { endpoints }: LlmDWire,
+  { endpoints }: LlmDInterface,
 ): OwnPort[] {
   if (port === undefined || model === undefined) return [];
   return [{ name: 'llm-d', port, errors: 'detail', endpoints: endpoints.ofModel(model) }];

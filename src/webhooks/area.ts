@@ -20,7 +20,7 @@ import type { World } from '../world.ts';
 import { createAddressGuard } from './addresses/address-guard.ts';
 import { implementWebhooks } from './administration/implement-webhooks.ts';
 import { webhookDescriptions } from './api/api-descriptions.ts';
-import { createBridgeRoutes } from './api/bridge-routes.ts';
+import { createBridgeRoutes } from './api/bridge-secret-routes.ts';
 import { createDeliveryRoutes } from './api/delivery-routes.ts';
 import { createEventRoutes } from './api/event-routes.ts';
 import { createHookRoutes } from './api/hook-routes.ts';

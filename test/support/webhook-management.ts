@@ -12,7 +12,7 @@ import { permits } from '../../src/scopes.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { createAddressGuard } from '../../src/webhooks/addresses/address-guard.ts';
-import { createBridgeRoutes } from '../../src/webhooks/api/bridge-routes.ts';
+import { createBridgeRoutes } from '../../src/webhooks/api/bridge-secret-routes.ts';
 import { createDeliveryRoutes } from '../../src/webhooks/api/delivery-routes.ts';
 import { createEventRoutes } from '../../src/webhooks/api/event-routes.ts';
 import { createHookRoutes } from '../../src/webhooks/api/hook-routes.ts';

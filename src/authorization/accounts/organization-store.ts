@@ -80,7 +80,7 @@ const ownersOfSql = statement<{ user_id: string }>(
   'owners-of-organization',
   `SELECT user_id FROM organization_members WHERE organization_id = $1 AND role = 'owner'`,
 );
-const ownerRoleSql = statement<{ role: MemberRole }>(
+const memberRoleSql = statement<{ role: MemberRole }>(
   'role-in-organization',
   'SELECT role FROM organization_members WHERE organization_id = $1 AND user_id = $2',
 );
@@ -121,7 +121,7 @@ export async function findMemberRole(
   organizationId: string,
   userId: string,
 ): Promise<MemberRole | undefined> {
-  return (await store.read(ownerRoleSql, [organizationId, userId]))[0]?.role;
+  return (await store.read(memberRoleSql, [organizationId, userId]))[0]?.role;
 }
 
 export interface NewOrganization {

@@ -32,13 +32,14 @@ const RETENTION = {
     deleteSql: deleteOldSql({ table: 'sessions', key: 'id', time: 'last_seen_at_ms' }),
     keptMs: SESSION_IDLE_MS,
   },
+  // One-time tokens (`one-time-token-store.ts`); the table has their former name.
   tickets: expired('tickets', 'token_hash'),
   attempts: {
     deleteSql: deleteOldSql({ table: 'sign_in_attempts', key: 'subject', time: 'last_at_ms' }),
     keptMs: FORGET_AFTER_MS,
   },
   auditEvents: { deleteSql: deleteOldSql({ table: 'audit_events', key: 'id', time: 'at_ms' }) },
-  // A replay is still known as one, and punished, for a day.
+  // Kept a day after its end, so that a code used a second time is detected and revokes its tokens.
   codes: expired('authorization_codes', 'code_hash', DAY_MS),
   accessTokens: expired('access_tokens', 'token_hash'),
   refreshTokens: expired('refresh_tokens', 'token_hash'),

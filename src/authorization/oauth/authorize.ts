@@ -61,7 +61,7 @@ async function beginAuthorization(dependencies: AuthorizeDependencies, c: Contex
   try {
     checkRequestSize(query);
     const request = parseAuthorizationRequest(query, application as Application, redirectUri);
-    return await askUser(dependencies, c, { request, application: application as Application, query });
+    return await answerRequest(dependencies, c, { request, application: application as Application, query });
   } catch (error) {
     return refuseRequest(dependencies, c, { error, redirectUri, application: application as Application, query });
   }
@@ -125,7 +125,11 @@ interface Pending {
   readonly query: AuthorizeQuery;
 }
 
-async function askUser(dependencies: AuthorizeDependencies, c: Context<HttpEnv>, pending: Pending): Promise<Response> {
+async function answerRequest(
+  dependencies: AuthorizeDependencies,
+  c: Context<HttpEnv>,
+  pending: Pending,
+): Promise<Response> {
   const { application } = pending;
   const session = await dependencies.signIn.currentSession(c);
   const messages = readMessages(c);

@@ -27,7 +27,7 @@ export interface RedirectDependencies extends Issuer, OneTimeTokenDependencies {
 export const CONTINUE_PATH = '/continue';
 const LIFETIME_MS = 60_000;
 
-/** An answer that waits for its page. It is shown once: a client that is handed a code twice loses its tokens. */
+/** An answer that waits for its page. It is shown once: a code that the client redeems twice revokes its tokens. */
 interface WaitingAnswer {
   readonly sessionId: string;
   readonly url: string;

@@ -37,25 +37,18 @@ export function createDeviceMount(dependencies: DeviceDependencies): RouteMount 
   routes.get('/', async (c) => {
     const session = await dependencies.signIn.currentSession(c);
     const messages = readMessages(c);
-    const typed = c.req.query('user_code') ?? '';
-    if (session === undefined) {
-      const query =
-        typed === '' ? '' : `?${new URLSearchParams({ user_code: typed.slice(0, MAX_TYPED_LENGTH) }).toString()}`;
-      return dependencies.signIn.redirectToSignIn(c, PATH + query);
-    }
+    const userCode = (c.req.query('user_code') ?? '').slice(0, MAX_TYPED_LENGTH);
+    if (session === undefined) return leadToSignIn(dependencies, c, userCode);
     const outcome = OUTCOMES.find((candidate) => candidate === c.req.query('done'));
     if (outcome !== undefined) return respondPage(c, renderDeviceDonePage(messages, outcome));
     const ciphertext = c.req.query('request');
     if (ciphertext !== undefined)
-      return orRefuse(dependencies, c, {
+      return catchRefusal(dependencies, c, {
         session,
-        typed: '',
+        userCode: '',
         answer: () => showRequest(dependencies, c, { session, ciphertext }),
       });
-    const refused = readRefused(dependencies, c, session.csrfToken);
-    const userCode = (refused?.values?.user_code ?? typed).slice(0, MAX_TYPED_LENGTH);
-    const page = renderDevicePage(messages, { csrfToken: session.csrfToken, action: PATH, userCode, mistake: refused });
-    return respondPage(c, page, { status: refused?.status });
+    return showCodeForm(dependencies, c, { session, userCode });
   });
   routes.post('/', async (c) => {
     const form = await readForm(c);
@@ -63,28 +56,52 @@ export function createDeviceMount(dependencies: DeviceDependencies): RouteMount 
     const session = await dependencies.signIn.currentSession(c);
     if (session === undefined) return dependencies.signIn.redirectToSignIn(c, PATH);
     const ciphertext = form.get('request');
-    const typed = { session, typed: form.get('user_code') ?? '' };
-    return orRefuse(dependencies, c, {
-      ...typed,
+    const entry = { session, userCode: form.get('user_code') ?? '' };
+    return catchRefusal(dependencies, c, {
+      ...entry,
       answer: () =>
         ciphertext === null
-          ? acceptCode(dependencies, c, typed)
+          ? acceptCode(dependencies, c, entry)
           : readDecision(dependencies, c, { session, form, ciphertext }),
     });
   });
   return { path: PATH, errors: 'page', routes, respondPage: respondRefusal };
 }
 
-/** 303 to the page of the code when `answer` throws what a person can mend. */
-async function orRefuse(
+function leadToSignIn(dependencies: DeviceDependencies, c: Context<HttpEnv>, userCode: string): Response {
+  const query = userCode === '' ? '' : `?${new URLSearchParams({ user_code: userCode }).toString()}`;
+  return dependencies.signIn.redirectToSignIn(c, PATH + query);
+}
+
+/** The form that asks for the code, with the refusal of the last one. */
+function showCodeForm(
   dependencies: DeviceDependencies,
   c: Context<HttpEnv>,
-  { session, typed, answer }: Typed & { readonly answer: () => Promise<Response> },
+  { session, userCode }: CodeEntry,
+): Response | Promise<Response> {
+  const mistake = readRefused(dependencies, c, session.csrfToken);
+  const page = renderDevicePage(readMessages(c), {
+    csrfToken: session.csrfToken,
+    action: PATH,
+    userCode: (mistake?.values?.user_code ?? userCode).slice(0, MAX_TYPED_LENGTH),
+    mistake,
+  });
+  return respondPage(c, page, { status: mistake?.status });
+}
+
+/** 303 to the page of the code when `answer` throws what a person can mend. */
+async function catchRefusal(
+  dependencies: DeviceDependencies,
+  c: Context<HttpEnv>,
+  { session, userCode, answer }: CodeEntry & { readonly answer: () => Promise<Response> },
 ): Promise<Response> {
   try {
     return await answer();
   } catch (error) {
-    const refused = { ...toRefused(readMessages(c), error), values: { user_code: typed.slice(0, MAX_TYPED_LENGTH) } };
+    const refused = {
+      ...toRefused(readMessages(c), error),
+      values: { user_code: userCode.slice(0, MAX_TYPED_LENGTH) },
+    };
     return redirectRefused(dependencies, c, { page: PATH, browser: session.csrfToken, refused });
   }
 }
@@ -114,16 +131,17 @@ async function readDecision(
   return decide(dependencies, c, { session, device, kept: form.get('decision') === 'allow' ? kept : [] });
 }
 
-interface Typed {
+interface CodeEntry {
   readonly session: Session;
-  readonly typed: string;
+  /** As the person typed it. */
+  readonly userCode: string;
 }
 
 /** §5.1: a code is short, so guesses are limited by person and network. Leads to the page that asks. */
 async function acceptCode(
   dependencies: DeviceDependencies,
   c: Context<HttpEnv>,
-  { session, typed }: Typed,
+  { session, userCode: typed }: CodeEntry,
 ): Promise<Response> {
   const subjects = [session.user.id, clientAddress(c)];
   for (const subject of subjects) dependencies.limits.check('user_code', subject);

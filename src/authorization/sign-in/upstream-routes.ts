@@ -56,7 +56,7 @@ export function addUpstreamRoutes(
   provider: UpstreamProvider,
 ): void {
   routes.get('/sign-in/upstream', (c) => goToProvider(c, context, provider));
-  routes.get(UPSTREAM_CALLBACK, (c) => comeBack(c, context, provider));
+  routes.get(UPSTREAM_CALLBACK, (c) => finishUpstream(c, context, provider));
 }
 
 async function goToProvider(
@@ -71,7 +71,11 @@ async function goToProvider(
   return c.redirect(url.href, 303);
 }
 
-async function comeBack(c: Context<HttpEnv>, context: SignInContext, provider: UpstreamProvider): Promise<Response> {
+async function finishUpstream(
+  c: Context<HttpEnv>,
+  context: SignInContext,
+  provider: UpstreamProvider,
+): Promise<Response> {
   const messages = readMessages(c);
   const { search, searchParams } = new URL(c.req.url);
   const state = searchParams.get('state') ?? '';
@@ -87,7 +91,7 @@ async function comeBack(c: Context<HttpEnv>, context: SignInContext, provider: U
       state,
     });
     return attempt.linkUserId === undefined
-      ? await enter(c, context, { provider, person, returnTo: attempt.returnTo })
+      ? await signInUpstream(c, context, { provider, person, returnTo: attempt.returnTo })
       : await link(c, context, { provider, person, userId: attempt.linkUserId });
   } catch (error) {
     return refuse(c, context, { error, attempt });
@@ -99,7 +103,7 @@ interface Arrival {
   readonly person: UpstreamPerson;
 }
 
-async function enter(
+async function signInUpstream(
   c: Context<HttpEnv>,
   context: SignInContext,
   { provider, person, returnTo }: Arrival & { readonly returnTo: string },
@@ -108,7 +112,9 @@ async function enter(
   const { issuer, signUp, name } = provider.config;
   const known = await findUpstreamAccount(context.store, issuer, person.subject);
   if (known === undefined && signUp === 'closed') throw new Failure('not_found', messages.signIn.upstreamUnknown(name));
-  const user = known ? await findUserById(context.store, known.userId) : await welcome(context, { provider, person });
+  const user = known
+    ? await findUserById(context.store, known.userId)
+    : await createUpstreamAccount(context, { provider, person });
   if (user?.disabledAtMs !== null) throw new Failure('forbidden', messages.signIn.upstreamRefused(name));
   await forgiveAttempt(context.store, challengeSubjects('upstream', clientAddress(c)));
   await confirmEmail(context, user, person);
@@ -123,9 +129,9 @@ async function confirmEmail({ store }: SignInContext, user: User, { email }: Ups
 }
 
 /** A first visit makes an account, under the login there or the nearest that is free. */
-async function welcome(context: SignInContext, { provider, person }: Arrival): Promise<User | undefined> {
+async function createUpstreamAccount(context: SignInContext, { provider, person }: Arrival): Promise<User | undefined> {
   const wanted = toLogin(person.login ?? person.email?.split('@')[0] ?? person.name ?? 'user');
-  for (let attempt = 1; attempt <= MOST_NAMESAKES; attempt += 1) {
+  for (let attempt = 1; attempt <= MAX_LOGIN_TRIES; attempt += 1) {
     const login = attempt === 1 ? wanted : `${wanted.slice(0, 58)}-${attempt}`;
     try {
       return await makeUser(context, { provider, person, login });
@@ -139,7 +145,7 @@ async function welcome(context: SignInContext, { provider, person }: Arrival): P
   throw new Failure('conflict', 'Cannot create the account: too many have this login');
 }
 
-const MOST_NAMESAKES = 50;
+const MAX_LOGIN_TRIES = 50;
 
 async function makeUser(
   { store, world }: SignInContext,

@@ -148,7 +148,7 @@ function createHeadroomGauges(metrics: Metrics, list: () => readonly KnownHeadro
   );
   open(
     'trivet_prediction_headroom_requests',
-    'That less the requests under way now; below 0 when the limits do not hold.',
+    'trivet_prediction_capacity_requests less the requests under way now; below 0 when the limits do not hold.',
     ({ capacity, underWay }) => (underWay === undefined ? undefined : capacity - underWay),
   );
   open(

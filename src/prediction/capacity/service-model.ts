@@ -1,6 +1,6 @@
 /** The distribution of the TTFT of one request at one server: the model's median, scattered by its residuals. */
 import { type Calibration, findBucket, LEVELS } from '../model/calibration.ts';
-import { findTargetModel, type LatencyModel } from '../model/model.ts';
+import { findTimeModel, type LatencyModel } from '../model/model.ts';
 import { createLiveModel } from '../online/live-model.ts';
 import { createPredictColumns } from '../schema/columns.ts';
 import { clampMs } from '../schema/milliseconds.ts';
@@ -20,7 +20,7 @@ export interface ServiceModel {
 
 export function createServiceModel(model: LatencyModel, podType: string): ServiceModel {
   const median = createLiveModel({ ...model, statistic: 'p50' });
-  const { calibration } = findTargetModel(model, podType, 'ttft');
+  const { calibration } = findTimeModel(model, podType, 'ttft');
   const columns = createPredictColumns(1);
   const predicted = { ttftMs: new Float64Array(1), tpotMs: new Float64Array(1) };
   const addresses = new Map<string, Uint8Array>();

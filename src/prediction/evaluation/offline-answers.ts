@@ -1,4 +1,4 @@
-import { findTargetModel, type LatencyModel, type TargetModel } from '../model/model.ts';
+import { findTimeModel, type LatencyModel, type TimeModel } from '../model/model.ts';
 import { readRowOffsets } from '../model/server-offsets.ts';
 import {
   createSlotEvaluator,
@@ -52,8 +52,8 @@ export function createRowAnswerer(model: LatencyModel, capacity: number): RowAns
 }
 
 function createPodTypeEvaluator(model: LatencyModel, podType: string, capacity: number): SlotEvaluator {
-  const ttft = findTargetModel(model, podType, 'ttft');
-  return createSlotEvaluator(ttft, findTargetModel(model, podType, 'tpot'), capacity);
+  const ttft = findTimeModel(model, podType, 'ttft');
+  return createSlotEvaluator(ttft, findTimeModel(model, podType, 'tpot'), capacity);
 }
 
 interface TableRows {
@@ -61,7 +61,7 @@ interface TableRows {
   readonly rows: readonly number[];
 }
 
-function listAnswers(model: TargetModel, estimates: TargetEstimates, { table, rows }: TableRows): Answer[] {
+function listAnswers(model: TimeModel, estimates: TargetEstimates, { table, rows }: TableRows): Answer[] {
   const observed = observedTimes(table, model.physics.target);
   const offsets = readRowOffsets(model.offsets, table, rows);
   return rows.flatMap((row, i) => {

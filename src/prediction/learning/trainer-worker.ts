@@ -1,7 +1,7 @@
 /**
  * Learns again when enough was observed, when time has passed or when the model drifts, whichever process observed it.
- * One process at a time has a model trained (a lease), by a process that gives way to it; what it publishes is served
- * everywhere.
+ * One process at a time has a model trained (a lease), in a child process of low priority. Every process serves the version that
+ * is published.
  */
 import { setImmediate as yieldToCalls } from 'node:timers/promises';
 import { Counter } from 'prom-client';
@@ -53,7 +53,7 @@ const PAGES_A_ROUND = 16;
 /** Fewer fresh rows than this never cause a training. */
 const MIN_FRESH_ROWS = 50;
 /** After a training, alarms wait this many times as long as it took: a pool that changes all the time raises alarms all the time. */
-const REST_OF_ALARMS = 4;
+const ALARM_COOLDOWN_FACTOR = 4;
 
 export function createTrainer(dependencies: TrainerDependencies): Trainer {
   const { store, world, log } = dependencies;
@@ -109,13 +109,13 @@ export function createTrainer(dependencies: TrainerDependencies): Trainer {
 /** When each model is trained: by the number of its fresh rows, by time, and on request after an alarm. */
 function createTrainingSchedule({ world, refitRows, refitSeconds }: TrainerDependencies) {
   const requested = new Set<string>();
-  const restsUntilMs = new Map<string, number>();
+  const cooldownEndsMs = new Map<string, number>();
   return {
     request: (targetModel: string): void => void requested.add(targetModel),
     isDue({ targetModel, count, lastTrainingMs }: FreshSamples): boolean {
       if (count < MIN_FRESH_ROWS) return false;
       if (lastTrainingMs === undefined || count >= refitRows) return true;
-      if (requested.has(targetModel) && world.monotonicMs() >= (restsUntilMs.get(targetModel) ?? 0)) return true;
+      if (requested.has(targetModel) && world.monotonicMs() >= (cooldownEndsMs.get(targetModel) ?? 0)) return true;
       // In both directions: a training dated ahead was made while the clock was wrong.
       return Math.abs(world.nowMs() - lastTrainingMs) >= refitSeconds * 1000;
     },
@@ -125,7 +125,7 @@ function createTrainingSchedule({ world, refitRows, refitSeconds }: TrainerDepen
       requested.delete(targetModel);
       await train();
       const endedMs = world.monotonicMs();
-      restsUntilMs.set(targetModel, endedMs + REST_OF_ALARMS * (endedMs - beganMs));
+      cooldownEndsMs.set(targetModel, endedMs + ALARM_COOLDOWN_FACTOR * (endedMs - beganMs));
     },
   };
 }
@@ -138,13 +138,14 @@ function createTraining(dependencies: TrainerDependencies, learning: BackgroundP
   const { dataDir, databaseUrl } = dependencies.place;
   const trainings = new Counter({
     name: 'trivet_prediction_trainings_total',
-    help: 'Trainings by outcome: published, or kept when the new model was not better than the served one.',
+    help: 'Trainings by outcome: published, or kept (the served model stays) when the new model was not better.',
     labelNames: ['model', 'outcome'],
     registers: [dependencies.metrics],
   });
   return async ({ targetModel, lastId }, signal) => {
     const order: TrainingOrder = { place: { dataDir, databaseUrl }, targetModel };
     const { winner, rows, lastSampleId, ...scores } = await learning.ask<TrainingOrder, TrainingAnswer>(order, signal);
+    // `kept`: the served version stays and the new model is dropped. The name is part of the metric.
     const outcome = winner === undefined ? 'kept' : 'published';
     if (winner !== undefined)
       await publishModel(store, {

@@ -1,4 +1,4 @@
-/** The parts of this wire, put together. */
+/** The parts of llm-d's interface, put together. */
 import { Histogram } from 'prom-client';
 import { checkStoreReady } from '../../database/startup/check-ready.ts';
 import type { Store } from '../../database/store.ts';
@@ -18,7 +18,7 @@ import { createReadinessReader } from './model-readiness.ts';
 import type { Objective } from './prediction-answer.ts';
 import { createTrainingIntake } from './training-intake.ts';
 
-export interface LlmDWireDependencies {
+export interface LlmDInterfaceDependencies {
   readonly store: Store;
   readonly world: World;
   readonly log: Log;
@@ -30,7 +30,7 @@ export interface LlmDWireDependencies {
   readonly objective: Objective;
 }
 
-export interface LlmDWire {
+export interface LlmDInterface {
   readonly mount: RouteMount;
   readonly endpoints: LlmDEndpoints;
   readonly worker: Worker;
@@ -38,7 +38,7 @@ export interface LlmDWire {
   load(): Promise<void>;
 }
 
-export function openLlmDWire(dependencies: LlmDWireDependencies): LlmDWire {
+export function openLlmDInterface(dependencies: LlmDInterfaceDependencies): LlmDInterface {
   const { store, world, predictor, sink } = dependencies;
   const measuredTimes = createMeasuredTimes(dependencies);
   const endpoints = createLlmDEndpoints({
@@ -62,7 +62,7 @@ export function openLlmDWire(dependencies: LlmDWireDependencies): LlmDWire {
 function createDurationObserver(metrics: Metrics): (seconds: number) => void {
   const seconds = new Histogram({
     name: 'trivet_llm_d_predict_duration_seconds',
-    help: 'Time to answer one predict call of the llm-d wire, without reading its body; calls between its turns count.',
+    help: 'Time to answer one predict call of the llm-d interface, without reading its body; calls between its turns count.',
     buckets: [0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1],
     registers: [metrics],
   });

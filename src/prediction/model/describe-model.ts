@@ -2,7 +2,7 @@ import { listTermNames } from '../physics/terms.ts';
 import { PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';
 import type { Statistic } from './calibration.ts';
 import type { ImportedTrees } from './imported-trees.ts';
-import type { LatencyModel, LearningParameters, SlotModels, TargetModel, Validation } from './model.ts';
+import type { LatencyModel, LearningParameters, SlotModels, TimeModel, Validation } from './model.ts';
 
 /** What one target of one slot learned, in words and numbers that can be printed. */
 export interface TargetSummary {
@@ -46,7 +46,7 @@ function describeSlot(podType: string, slot: SlotModels): TargetSummary[] {
   );
 }
 
-function describeTarget(podType: string, target: PredictionTarget, model: TargetModel): TargetSummary {
+function describeTarget(podType: string, target: PredictionTarget, model: TimeModel): TargetSummary {
   if (model.imported !== undefined) return describeImported(podType, target, model.imported);
   const terms = listTermNames(target).map((name, t): [string, number] => [name, model.physics.coefficients[t]!]);
   return {

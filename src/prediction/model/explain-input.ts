@@ -3,7 +3,7 @@ import { createPredictColumns, METRIC_COLUMNS, type PredictColumns } from '../sc
 import type { ObservedInput } from '../schema/observation-event.ts';
 import { PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';
 import { explainPrediction, type PredictionExplanation } from './explain.ts';
-import { findTargetModel, type LatencyModel } from './model.ts';
+import { findTimeModel, type LatencyModel } from './model.ts';
 
 /** Columns with room for one row, which `fillInput` fills. */
 export function createInputColumns(): PredictColumns {
@@ -25,7 +25,7 @@ export type Explanations = Readonly<Record<PredictionTarget, PredictionExplanati
 export function explainInput(model: LatencyModel, columns: PredictColumns, serverIp: string): Explanations {
   const podType = columns.podTypes[0] ?? '';
   const [ttft, tpot] = PREDICTION_TARGETS.map((target) => {
-    return explainPrediction(findTargetModel(model, podType, target), columns, { serverIp, podType });
+    return explainPrediction(findTimeModel(model, podType, target), columns, { serverIp, podType });
   });
   return { ttft: ttft!, tpot: tpot! };
 }

@@ -8,7 +8,7 @@ import { createPredictColumns, METRIC_COLUMNS } from '../schema/columns.ts';
 import { selectRows } from '../schema/observation-table.ts';
 import { trainModel } from '../training/train-model.ts';
 import { explainPrediction } from './explain.ts';
-import { createPriorModel, findTargetModel } from './model.ts';
+import { createPriorModel, findTimeModel } from './model.ts';
 import { readRowOffsets } from './server-offsets.ts';
 import { createSlotEvaluator, readMedian } from './slot-evaluator.ts';
 
@@ -53,7 +53,7 @@ test('where a pod type has a model of its own for one target only, each answer i
       ['ttft', predicted.ttftMs],
       ['tpot', predicted.tpotMs],
     ] as const) {
-      const explained = explainPrediction(findTargetModel(model, 'prefill', target), columns, input);
+      const explained = explainPrediction(findTimeModel(model, 'prefill', target), columns, input);
       const sum = Object.values(explained.physics).reduce((total, term) => total + term, 0);
       const factors = Object.values(explained.treeFactors).reduce((total, factor) => total * factor, 1);
       assert.ok(Math.abs((sum * factors * explained.serverFactor) / times[0]! - 1) < 1e-6, target);

@@ -6,7 +6,7 @@ import { listTermNames, readTerms } from '../physics/terms.ts';
 import { type MetricColumns, PREDICTION_TARGETS } from '../schema/observation-table.ts';
 import { computeFeatures, FEATURE_COUNT, FEATURE_NAMES, OFFSET_FEATURES } from './features.ts';
 import { describeOutput, type ImportedTrees, readImportedRow } from './imported-trees.ts';
-import type { TargetModel } from './model.ts';
+import type { TimeModel } from './model.ts';
 import { readServerOffset } from './server-offsets.ts';
 
 /** A prediction is the sum of `physics` (1 when empty) times all `treeFactors` (0 when both are empty) and `serverFactor`, plus `treeMilliseconds`. */
@@ -34,7 +34,7 @@ export interface ExplainedServer {
 
 /** Explains the one row of `columns`, of this server. */
 export function explainPrediction(
-  model: TargetModel,
+  model: TimeModel,
   columns: MetricColumns,
   server: ExplainedServer,
 ): PredictionExplanation {
@@ -76,7 +76,7 @@ function explainImported(imported: ImportedTrees, columns: MetricColumns): Predi
 
 /** The most important first. Their product is exactly what physics is multiplied with. */
 function listTreeFactors(
-  { forest, treeBaseMs, forestShare, slotOffsets }: TargetModel,
+  { forest, treeBaseMs, forestShare, slotOffsets }: TimeModel,
   physicsMs: number,
   { columns, server }: { readonly columns: MetricColumns; readonly server: ExplainedServer },
 ): [string, number][] {

@@ -17,8 +17,8 @@ export const INPUT_FEATURE_NAMES = [
 ] as const;
 
 /**
- * Names are part of the model file; a model is served only while each of its features is still computed here. The
- * offsets tell the trees which servers are of one kind: a load does not cost each of them the same share more.
+ * Names are part of the model file; a model is served only while each of its features is still computed here. By
+ * the offsets of servers (`server_…_level`, their name in files) the trees learn that load slows some kinds of servers more.
  */
 export const FEATURE_NAMES = [
   ...INPUT_FEATURE_NAMES,

@@ -16,7 +16,7 @@ import { PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation
 import type { Calibration } from './calibration.ts';
 import { FEATURE_NAMES } from './features.ts';
 import type { ImportedTrees } from './imported-trees.ts';
-import type { LatencyModel, SlotModels, TargetModel } from './model.ts';
+import type { LatencyModel, SlotModels, TimeModel } from './model.ts';
 import { checkHeader, type ModelHeader, type SlotHeader, type TargetHeader } from './model-header.ts';
 import { NO_OFFSETS, type ServerOffsets } from './server-offsets.ts';
 
@@ -66,7 +66,7 @@ function describeSlot(podType: string | null, slot: SlotModels, forestBytes: num
   return { podType, targets, forestBytes };
 }
 
-function describeTarget(target: PredictionTarget, model: TargetModel): TargetHeader {
+function describeTarget(target: PredictionTarget, model: TimeModel): TargetHeader {
   const names = listTermNames(target);
   const { servers, serverNames, podTypes } = model.offsets;
   return {
@@ -100,7 +100,7 @@ function describeImported({ forest, ...described }: ImportedTrees): NonNullable<
   return { ...described, bytes: encodeGeneralForest(forest).length };
 }
 
-function encodeImported(model: TargetModel | undefined): Uint8Array {
+function encodeImported(model: TimeModel | undefined): Uint8Array {
   return model?.imported === undefined ? new Uint8Array(0) : encodeGeneralForest(model.imported.forest);
 }
 
@@ -200,7 +200,7 @@ function restoreSlot(
   forests: Forest[],
   takeBytes: (length: number) => Uint8Array,
 ): SlotModels {
-  const slot: Partial<Record<PredictionTarget, TargetModel>> = {};
+  const slot: Partial<Record<PredictionTarget, TimeModel>> = {};
   const slotOffsets = { ttft: restoreOffsets(targets.ttft), tpot: restoreOffsets(targets.tpot) };
   for (const target of PREDICTION_TARGETS) {
     const header = targets[target];
@@ -220,7 +220,7 @@ function restoreTarget(
   target: PredictionTarget,
   header: TargetHeader,
   forest: Forest | undefined,
-): Omit<TargetModel, 'offsets'> {
+): Omit<TimeModel, 'offsets'> {
   if (forest === undefined && header.hasForest) throw new RangeError('it lacks a forest that its header says');
   const names = listTermNames(target);
   // A term that a later program adds was not learned: it adds nothing.

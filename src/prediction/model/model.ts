@@ -12,7 +12,7 @@ import { type Calibration, type Statistic, unknownCalibration } from './calibrat
 import type { ImportedTrees } from './imported-trees.ts';
 import { NO_OFFSETS, type ServerOffsets } from './server-offsets.ts';
 
-export interface TargetModel {
+export interface TimeModel {
   /** Rows it learned from. */
   readonly rows: number;
   /** Physics and trees predict for a server with the offset 0. */
@@ -46,7 +46,7 @@ export interface Validation {
 }
 
 /** A slot: the models of one pod type, or of all pod types together; a target without observations is absent. */
-export type SlotModels = Partial<Readonly<Record<PredictionTarget, TargetModel>>>;
+export type SlotModels = Partial<Readonly<Record<PredictionTarget, TimeModel>>>;
 
 /** By what a model was learned: the same rows and parameters give the same model. */
 export type LearningParameters = Omit<BoostOptions, 'kernel' | 'base' | 'monotone' | 'unused'>;
@@ -71,10 +71,10 @@ export function createPriorModel(): LatencyModel {
 }
 
 const PRIORS = Object.fromEntries(PREDICTION_TARGETS.map((target) => [target, createTargetPrior(target)])) as Readonly<
-  Record<PredictionTarget, TargetModel>
+  Record<PredictionTarget, TimeModel>
 >;
 
-export function createTargetPrior(target: PredictionTarget): TargetModel {
+export function createTargetPrior(target: PredictionTarget): TimeModel {
   const calibration = unknownCalibration();
   return {
     rows: 0,
@@ -89,6 +89,6 @@ export function createTargetPrior(target: PredictionTarget): TargetModel {
 }
 
 /** What answers for a pod type: its own model, else the whole model's, else the prior. */
-export function findTargetModel(model: LatencyModel, podType: string, target: PredictionTarget): TargetModel {
+export function findTimeModel(model: LatencyModel, podType: string, target: PredictionTarget): TimeModel {
   return model.slots.get(normalizePodType(podType))?.[target] ?? model.whole[target] ?? PRIORS[target];
 }

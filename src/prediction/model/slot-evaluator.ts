@@ -7,7 +7,7 @@ import { type MetricColumns, PREDICTION_TARGETS, type PredictionTarget } from '.
 import { type Statistic, statisticOffset } from './calibration.ts';
 import { computeFeatures, FEATURE_COUNT, OFFSET_FEATURES } from './features.ts';
 import { createImportedEvaluator } from './imported-trees.ts';
-import type { SlotOffsets, TargetModel } from './model.ts';
+import type { SlotOffsets, TimeModel } from './model.ts';
 import { NO_OFFSETS, type ServerOffsets } from './server-offsets.ts';
 
 /** One target's estimates, row by row. The arrays are valid until the next call of the evaluator. */
@@ -21,7 +21,7 @@ export interface TargetEstimates {
 export type SlotEstimates = Readonly<Record<PredictionTarget, TargetEstimates>>;
 
 export interface SlotEvaluator {
-  readonly models: Readonly<Record<PredictionTarget, TargetModel>>;
+  readonly models: Readonly<Record<PredictionTarget, TimeModel>>;
   /** Most rows of one call. */
   readonly capacity: number;
   /** The server offsets that the trees take as inputs: `evaluate` needs one column for each of them, in this order. */
@@ -30,7 +30,7 @@ export interface SlotEvaluator {
   evaluate(columns: MetricColumns, offsetColumns: readonly ArrayLike<number>[]): SlotEstimates;
 }
 
-export function createSlotEvaluator(ttft: TargetModel, tpot: TargetModel, capacity: number): SlotEvaluator {
+export function createSlotEvaluator(ttft: TimeModel, tpot: TimeModel, capacity: number): SlotEvaluator {
   const trees = connectTrees(ttft, tpot, capacity);
   const stride = trees.values.length / FEATURE_COUNT;
   const estimates = { ttft: createEstimates(capacity), tpot: createEstimates(capacity) };
@@ -76,7 +76,7 @@ interface OffsetInput {
 const OFFSETS_AT = Math.min(...Object.values(OFFSET_FEATURES));
 const ALL_ALIKE: SlotOffsets = { ttft: NO_OFFSETS, tpot: NO_OFFSETS };
 
-function connectTrees(ttft: TargetModel, tpot: TargetModel, capacity: number): Trees {
+function connectTrees(ttft: TimeModel, tpot: TimeModel, capacity: number): Trees {
   const first = believedForest(ttft);
   const second = believedForest(tpot);
   if (first !== undefined && second?.binning === first.binning) {
@@ -110,7 +110,7 @@ function connectTrees(ttft: TargetModel, tpot: TargetModel, capacity: number): T
 }
 
 /** A model without server offsets learned that every server has the offset 0, which its columns keep. */
-function listOffsetInputs({ slotOffsets = ALL_ALIKE }: TargetModel, evaluator: Evaluator | undefined): OffsetInput[] {
+function listOffsetInputs({ slotOffsets = ALL_ALIKE }: TimeModel, evaluator: Evaluator | undefined): OffsetInput[] {
   if (evaluator === undefined) return [];
   const { values, capacity } = evaluator;
   return PREDICTION_TARGETS.filter((target) => slotOffsets[target].servers.size > 0).map((target) => {
@@ -121,7 +121,7 @@ function listOffsetInputs({ slotOffsets = ALL_ALIKE }: TargetModel, evaluator: E
 
 /** Fills a target's estimates, after the trees have been evaluated. */
 function connectTarget(
-  model: TargetModel,
+  model: TimeModel,
   estimates: TargetEstimates,
   sums?: Float64Array,
 ): (columns: MetricColumns) => void {
@@ -132,7 +132,7 @@ function connectTarget(
   return (columns) => evaluator.evaluate(columns, physicsMs);
 }
 
-function believedForest(model: TargetModel) {
+function believedForest(model: TimeModel) {
   return model.forestShare > 0 ? model.forest : undefined;
 }
 
@@ -143,7 +143,7 @@ interface EvaluatedRows {
 }
 
 function estimateTarget(
-  model: TargetModel,
+  model: TimeModel,
   { physicsMs, treeLogs }: TargetEstimates,
   { columns, sums }: EvaluatedRows,
 ): void {
@@ -173,7 +173,7 @@ export function readMedian({ physicsMs, treeLogs }: TargetEstimates, row: number
 }
 
 /** A median as the statistic that is asked for. */
-export function toStatistic(model: TargetModel, statistic: Statistic, medianMs: number): number {
+export function toStatistic(model: TimeModel, statistic: Statistic, medianMs: number): number {
   if (statistic === 'p50') return medianMs;
   return clampMs(
     medianMs * Math.exp(statisticOffset(model.calibration, { target: model.physics.target, statistic }, medianMs)),

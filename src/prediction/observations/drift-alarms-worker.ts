@@ -1,4 +1,7 @@
-/** Writes down when models were found not to fit, soon after, and forgets it after 30 days. */
+/**
+ * Stores drift alarms soon after they were raised, and deletes them after their retention (`drift-alarm-store.ts`). An alarm is an
+ * event and has no end: notices show those of the last hour (`drift-notices.ts`).
+ */
 import type { Store } from '../../database/store.ts';
 import { createSweeping, sweepEach } from '../../database/sweep.ts';
 import type { SteadyWorld } from '../../steady-clock.ts';

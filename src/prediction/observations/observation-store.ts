@@ -122,7 +122,7 @@ type EventOf<Kind extends ObservationEvent['kind']> = Extract<ObservationEvent, 
 
 async function joinDispatch(tx: Transaction, event: EventOf<'dispatched'>, nowMs: number) {
   const { requestId, targetModel, atMs } = event;
-  const row = [requestId, targetModel, writeAsked(event), Math.round(atMs), nowMs];
+  const row = [requestId, targetModel, encodeDispatch(event), Math.round(atMs), nowMs];
   const [pending] = await tx.run(addDispatchSql, row);
   if (pending === undefined) return `request_id "${requestId}" was dispatched already`;
   return observe(pending, { ttftMs: pending.ttft_ms, tpotMs: pending.tpot_ms });
@@ -146,7 +146,7 @@ async function joinWhole(tx: Transaction, event: EventOf<'observation'>, nowMs: 
   const { requestId, targetModel, input, history, atMs, ttftMs, tpotMs, outputTokens } = event;
   if (requestId !== '') {
     const times = [ttftMs ?? null, tpotMs ?? null];
-    const row = [requestId, targetModel, writeAsked(event), Math.round(atMs), ...times, nowMs];
+    const row = [requestId, targetModel, encodeDispatch(event), Math.round(atMs), ...times, nowMs];
     const [added] = await tx.run(addWholeSql, row);
     if (added === undefined) return `request_id "${requestId}" was reported already`;
   }
@@ -154,11 +154,11 @@ async function joinWhole(tx: Transaction, event: EventOf<'observation'>, nowMs: 
 }
 
 /** The input of a request as one text; missing values of the history are null. */
-function writeAsked({ input, history }: Pick<DispatchedEvent, 'input' | 'history'>): string {
+function encodeDispatch({ input, history }: Pick<DispatchedEvent, 'input' | 'history'>): string {
   return JSON.stringify(history === undefined ? input : { ...input, history: Array.from(history) });
 }
 
-function readAsked(text: string): Pick<DispatchedEvent, 'input' | 'history'> {
+function decodeDispatch(text: string): Pick<DispatchedEvent, 'input' | 'history'> {
   const { history, ...stored } = JSON.parse(text) as Partial<ObservedInput> & {
     readonly history?: readonly (number | null)[];
   };
@@ -175,7 +175,13 @@ interface Times {
 /** Nothing until the dispatch is known: it holds what the server looked like. */
 function observe({ target_model, input, at_ms }: Pending, { ttftMs, tpotMs }: Times): Observations {
   if (target_model === null || input === null) return [];
-  const base = { targetModel: target_model, ...readAsked(input), atMs: at_ms, ttftMs: undefined, tpotMs: undefined };
+  const base = {
+    targetModel: target_model,
+    ...decodeDispatch(input),
+    atMs: at_ms,
+    ttftMs: undefined,
+    tpotMs: undefined,
+  };
   return [...(ttftMs === null ? [] : [{ ...base, ttftMs }]), ...(tpotMs === null ? [] : [{ ...base, tpotMs }])];
 }
 

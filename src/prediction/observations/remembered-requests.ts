@@ -14,7 +14,7 @@ import type {
 } from '../schema/observation-event.ts';
 
 /** The input of a request. */
-export type AskedRequest = Pick<DispatchedEvent, 'targetModel' | 'input' | 'history'>;
+export type DispatchedInput = Pick<DispatchedEvent, 'targetModel' | 'input' | 'history'>;
 
 interface RememberedRequest {
   readonly forecast: Forecast;

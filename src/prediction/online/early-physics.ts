@@ -2,7 +2,7 @@
  * Fits the physics prior of a target to the first observed times, before its first training: a token or a waiting request may
  * cost a tenth of what the prior assumes, and thousands of requests may come before that training.
  */
-import { createTargetPrior, type LatencyModel, type TargetModel } from '../model/model.ts';
+import { createTargetPrior, type LatencyModel, type TimeModel } from '../model/model.ts';
 import { evaluatePhysics, fitPhysics } from '../physics/physics.ts';
 import { MODEL_COLUMNS } from '../schema/columns.ts';
 import { type MetricColumns, PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';
@@ -65,7 +65,7 @@ function hasLearned({ whole }: LatencyModel, target: PredictionTarget): boolean 
   return model !== undefined && (model.rows > 0 || model.imported !== undefined);
 }
 
-function fitPrior(target: PredictionTarget, rows: readonly RecentRow[]): TargetModel {
+function fitPrior(target: PredictionTarget, rows: readonly RecentRow[]): TimeModel {
   const prior = createTargetPrior(target);
   const load = { count: rows.length } as MetricColumns;
   for (const [m, name] of MODEL_COLUMNS.entries()) load[name] = Float64Array.from(rows, ({ metrics }) => metrics[m]!);
@@ -75,7 +75,7 @@ function fitPrior(target: PredictionTarget, rows: readonly RecentRow[]): TargetM
   return { ...prior, physics: fitPhysics(target, load, observed) };
 }
 
-function isTooSlow({ physics }: TargetModel, load: MetricColumns, observed: Float64Array): boolean {
+function isTooSlow({ physics }: TimeModel, load: MetricColumns, observed: Float64Array): boolean {
   const predicted = new Float64Array(load.count);
   evaluatePhysics(physics, load, load.count, predicted);
   const logRatios = observed.map((ms, i) => Math.log(ms / predicted[i]!)).sort();

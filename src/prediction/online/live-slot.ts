@@ -1,5 +1,5 @@
 /** Predicts for one pod type: the evaluator of the learned model, and a predictor for each target that follows the servers. */
-import { findTargetModel, type LatencyModel } from '../model/model.ts';
+import { findTimeModel, type LatencyModel } from '../model/model.ts';
 import { createSlotEvaluator, type SlotEstimates, type SlotEvaluator } from '../model/slot-evaluator.ts';
 import type { MetricColumns } from '../schema/observation-table.ts';
 import { createOffsetColumn } from './live-offsets.ts';
@@ -71,6 +71,6 @@ export const FIRST_CAPACITY = 128;
 
 export function createPodTypeEvaluator(model: LatencyModel, podType: string, count: number): SlotEvaluator {
   const capacity = Math.max(FIRST_CAPACITY, 2 ** Math.ceil(Math.log2(count)));
-  const ttft = findTargetModel(model, podType, 'ttft');
-  return createSlotEvaluator(ttft, findTargetModel(model, podType, 'tpot'), capacity);
+  const ttft = findTimeModel(model, podType, 'ttft');
+  return createSlotEvaluator(ttft, findTimeModel(model, podType, 'tpot'), capacity);
 }

@@ -5,7 +5,7 @@
  * each row would cost several times the arithmetic.
  */
 
-import type { TargetModel } from '../model/model.ts';
+import type { TimeModel } from '../model/model.ts';
 import { type Estimate, readEstimate, type TargetEstimates } from '../model/slot-evaluator.ts';
 import { clampMs } from '../schema/milliseconds.ts';
 import type { PredictionTarget } from '../schema/observation-table.ts';
@@ -58,7 +58,7 @@ export interface TargetPredictor {
   /** Updates only the residuals of servers, relative to what this model would have predicted. */
   replay(estimate: Estimate, key: ServerKey, observedMs: number): void;
   /** Predicts with another model from now on; what was learned about servers stays. */
-  replaceModel(model: TargetModel): void;
+  replaceModel(model: TimeModel): void;
   /** Must be called before this number is given to another server. */
   forgetServer(server: number): void;
 }
@@ -67,7 +67,7 @@ export interface TargetPredictorOptions {
   readonly tracker: ResidualTracker;
   /** As `normalizePodType` writes it. */
   readonly podType: string;
-  readonly initial: TargetModel;
+  readonly initial: TimeModel;
 }
 
 export function createTargetPredictor(target: PredictionTarget, options: TargetPredictorOptions): TargetPredictor {

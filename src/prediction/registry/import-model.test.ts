@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { observePool, tabulate } from '../../../test/support/observed-pool.ts';
 import { challengeChampion } from '../learning/challenge.ts';
-import { createPriorModel, findTargetModel, type LatencyModel } from '../model/model.ts';
+import { createPriorModel, findTimeModel, type LatencyModel } from '../model/model.ts';
 import { decodeModel, encodeModel } from '../model/model-codec.ts';
 import { createLiveModel } from '../online/live-model.ts';
 import { createPredictColumns, METRIC_COLUMNS } from '../schema/columns.ts';
@@ -155,12 +155,12 @@ test('imported trees take the place of one target, and leave the other to what w
   const all = placeImported(learned, trees, { target: 'ttft', podType: undefined, statistic: 'p90' });
   assert.equal(all.statistic, 'p90');
   for (const podType of ['', 'prefill', 'decode']) {
-    assert.equal(findTargetModel(all, podType, 'ttft').imported, trees);
-    assert.equal(findTargetModel(all, podType, 'tpot'), findTargetModel(learned, podType, 'tpot'));
+    assert.equal(findTimeModel(all, podType, 'ttft').imported, trees);
+    assert.equal(findTimeModel(all, podType, 'tpot'), findTimeModel(learned, podType, 'tpot'));
   }
   const one = placeImported(learned, trees, { target: 'ttft', podType: 'decode', statistic: 'p50' });
-  assert.equal(findTargetModel(one, 'decode', 'ttft').imported, trees);
-  assert.equal(findTargetModel(one, 'prefill', 'ttft'), findTargetModel(learned, 'prefill', 'ttft'));
+  assert.equal(findTimeModel(one, 'decode', 'ttft').imported, trees);
+  assert.equal(findTimeModel(one, 'prefill', 'ttft'), findTimeModel(learned, 'prefill', 'ttft'));
 });
 
 test('an imported champion is challenged by what was observed, and beaten when it is worse', () => {

@@ -6,7 +6,7 @@ import { parseXgboostJson } from '../formats/xgboost-json.ts';
 import { type Statistic, unknownCalibration } from '../model/calibration.ts';
 import { INPUT_FEATURE_NAMES, isInputFeature } from '../model/features.ts';
 import type { FeatureSource, ImportedTrees, TimeUnit, Transform } from '../model/imported-trees.ts';
-import type { LatencyModel, SlotModels, TargetModel } from '../model/model.ts';
+import type { LatencyModel, SlotModels, TimeModel } from '../model/model.ts';
 import { NO_OFFSETS } from '../model/server-offsets.ts';
 import { createPriorPhysics } from '../physics/physics.ts';
 import type { PredictionTarget } from '../schema/observation-table.ts';
@@ -81,7 +81,7 @@ export interface Placement {
 /** The model `base` with these trees in the place of what answered the target so far. */
 export function placeImported(base: LatencyModel, imported: ImportedTrees, placement: Placement): LatencyModel {
   const { target, podType, statistic } = placement;
-  const answering: TargetModel = {
+  const answering: TimeModel = {
     rows: 0,
     offsets: NO_OFFSETS,
     physics: createPriorPhysics(target),

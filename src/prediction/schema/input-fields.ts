@@ -1,7 +1,8 @@
 /**
  * The fields of a PredictInput: the one list that decoders, JSON, reports before they are checked, SQL columns, features, the OpenAPI
  * document, the reference and refusals loop over. A new number needs a line here, a line in the proto file, and a
- * migration that adds its column to `samples`; docs/decisions/0012-input-fields.md has all steps.
+ * migration that adds its column to `samples`; docs/decisions/0012-input-fields.md has all steps. A number that is not sent is 0,
+ * as in proto3; where all numbers of the load are 0, the scraper fills in what it read from the server (`scraper/scraper.ts`).
  */
 interface FieldDescription {
   /** As the proto file, tables and files spell it; code and JSON spell it in camel case. */

@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto';
 
 /**
  * Server addresses → small numbers, found by their bytes so that the hot path makes no string. Bounded: when it is
- * full, the half that was used longest ago is forgotten.
+ * full (`MAX_SERVERS` of `online/live-model.ts`), the half that was used longest ago is forgotten.
  */
 export interface ServerIndex {
   /** -1 when it is not known. */

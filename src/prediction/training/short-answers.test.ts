@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { findTargetModel } from '../model/model.ts';
+import { findTimeModel } from '../model/model.ts';
 import { createSlotEvaluator, readMedian } from '../model/slot-evaluator.ts';
 import { fillMetrics } from '../schema/input-fields.ts';
 import { appendObservation, createObservationTable } from '../schema/observation-table.ts';
@@ -17,7 +17,7 @@ function learnTpot(shortTokens: number | undefined): number {
     appendObservation(table, { targetModel: '', input, atMs: undefined, ...observed });
   }
   const model = trainModel('m@1', table);
-  const evaluator = createSlotEvaluator(findTargetModel(model, '', 'ttft'), findTargetModel(model, '', 'tpot'), 512);
+  const evaluator = createSlotEvaluator(findTimeModel(model, '', 'ttft'), findTimeModel(model, '', 'tpot'), 512);
   return readMedian(evaluator.evaluate(table, []).tpot, 0);
 }
 

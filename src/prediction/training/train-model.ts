@@ -11,7 +11,7 @@ import type {
   LearningParameters,
   SlotModels,
   SlotOffsets,
-  TargetModel,
+  TimeModel,
   Validation,
 } from '../model/model.ts';
 import { MAX_POD_TYPE_MODELS } from '../model/model-header.ts';
@@ -113,7 +113,7 @@ function trainSlot(
   const slotOffsets = keepsPartialFit ? partialOffsets : fitSlotOffsets(all);
   const binning = fitBinning(toColumns(computeMatrix(table, slotOffsets)));
   const settings = { binning, trees: parameters.trees, keepsPartialFit };
-  const models: Partial<Record<PredictionTarget, TargetModel>> = {};
+  const models: Partial<Record<PredictionTarget, TimeModel>> = {};
   for (const target of PREDICTION_TARGETS) {
     if (all[target].count === 0) continue;
     onTarget(target);
@@ -163,7 +163,7 @@ function trainTarget(
   target: PredictionTarget,
   { samples, learned, heldOut }: SplitSamples,
   settings: TreeSettings,
-): TargetModel {
+): TimeModel {
   const rows = samples.table.count;
   if (rows < MIN_FOREST_ROWS) {
     const physics = fitPhysics(target, samples.table, samples.observed);

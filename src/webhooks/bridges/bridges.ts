@@ -30,7 +30,7 @@ export function translateWebhook(
   try {
     return bridge.translate(header, payload);
   } catch (cause) {
-    // Reading on in what is not there throws; a stranger's mistake is no failure of ours.
+    // Reading a field of an object that is missing throws: the sender's input is invalid, so no internal error is reported.
     throw new Failure('invalid', `Cannot read the webhook: it is not built as ${name} builds them`, {}, { cause });
   }
 }

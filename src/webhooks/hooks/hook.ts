@@ -1,7 +1,7 @@
 import type { SecretCipher } from '../../encryption/secret-cipher.ts';
 import type { EventKind } from '../events/event-kind.ts';
 
-/** 0: the password itself travels in a header. 1: it is the key of a signature over the body. */
+/** GitCode's name for how the password proves the sender. 0: it travels in a header. 1: it is the key of an HMAC over the body. */
 export type EncryptionType = 0 | 1;
 
 export const PROFILE_NAMES = ['gitcode', 'gitee', 'github', 'gitlab'] as const;

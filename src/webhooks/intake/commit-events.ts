@@ -11,7 +11,7 @@ import {
   type StoredEvents,
 } from './event-batch-store.ts';
 import type { EventReceipt } from './event-receipt.ts';
-import { type PreparedEvent, prepareEvent, type Recipients } from './prepare-event.ts';
+import { type PreparedEvent, prepareEvent, type TargetHooks } from './prepare-event.ts';
 import type { IntakeDependencies, StoreOutcome, Submission } from './submission.ts';
 
 /**
@@ -30,8 +30,8 @@ export async function commitPrepared(
   const { store, world } = dependencies;
   const startedMs = world.monotonicMs();
   const outcomes = new Map<Submission, StoreOutcome>();
-  const findRecipients = await readRecipients(store, submissions);
-  const prepared = await prepareEvents(dependencies, submissions, { findRecipients, outcomes });
+  const findTargetHooks = await readRecipients(store, submissions);
+  const prepared = await prepareEvents(dependencies, submissions, { findTargetHooks, outcomes });
   const events = [...prepared.values()].map(({ event }) => event);
   const { earlier, versions } = await storeEvents(store, events);
   const committed = [...prepared.values()].flatMap((one, index) => (earlier[index] === undefined ? one.committed : []));
@@ -67,7 +67,7 @@ function toOutcome(receipt: EventReceipt, earlier: EarlierEvent | undefined): St
 }
 
 interface Preparation {
-  readonly findRecipients: FindRecipients;
+  readonly findTargetHooks: FindTargetHooks;
   /** Gets the outcome of events whose bodies do not fit into one commit. */
   readonly outcomes: Map<Submission, StoreOutcome>;
 }
@@ -76,7 +76,7 @@ interface Preparation {
 async function prepareEvents(
   { store, world }: IntakeDependencies,
   submissions: readonly Submission[],
-  { findRecipients, outcomes }: Preparation,
+  { findTargetHooks, outcomes }: Preparation,
 ): Promise<Map<Submission, PreparedEvent>> {
   const [first] = submissions;
   // An event whose bodies are stored commits alone, so that others do not fail if its ids are taken.
@@ -85,33 +85,33 @@ async function prepareEvents(
   let bytes = 0;
   for (const submission of submissions) {
     if (submission.prepared !== undefined) continue;
-    const recipients = findRecipients(submission);
-    const count = 1 + recipients.hooks.length;
+    const targetHooks = findTargetHooks(submission);
+    const count = 1 + targetHooks.hooks.length;
     const estimate = submission.content.length * count;
-    if (estimate > MAX_BYTES) outcomes.set(submission, { tooLargeFor: recipients });
+    if (estimate > MAX_BYTES) outcomes.set(submission, { needsPartsFor: targetHooks });
     if (bytes + estimate > MAX_BYTES) continue;
     const ids = await store.makeIds(count);
-    const event = await prepareEvent({ world, ids, content: submission.content }, submission.incoming, recipients);
+    const event = await prepareEvent({ world, ids, content: submission.content }, submission.incoming, targetHooks);
     prepared.set(submission, event);
     bytes += event.bytes;
   }
   return prepared;
 }
 
-type FindRecipients = (submission: Submission) => Recipients;
+type FindTargetHooks = (submission: Submission) => TargetHooks;
 
 /** Reads the hooks of each kind and repository once. */
 async function readRecipients(
   store: Store,
   submissions: readonly Submission[],
-): Promise<(submission: Submission) => Recipients> {
+): Promise<(submission: Submission) => TargetHooks> {
   const keyOf = ({ incoming: { repository, event } }: Submission) => `${repository.id} ${event.kind}`;
-  const withoutRecipients = submissions.filter(({ recipients }) => recipients === undefined);
-  const open = new Map(withoutRecipients.map((submission) => [keyOf(submission), submission]));
+  const withoutHooks = submissions.filter(({ targetHooks }) => targetHooks === undefined);
+  const open = new Map(withoutHooks.map((submission) => [keyOf(submission), submission]));
   const read = [...open].map(async ([key, { incoming }]) => {
     const hooks = await listHooksWanting(store, incoming.repository.id, incoming.event.kind);
     return [key, { hooks }] as const;
   });
-  const byKey = new Map<string, Recipients>(await Promise.all(read));
-  return (submission) => submission.recipients ?? byKey.get(keyOf(submission)) ?? { hooks: [] };
+  const byKey = new Map<string, TargetHooks>(await Promise.all(read));
+  return (submission) => submission.targetHooks ?? byKey.get(keyOf(submission)) ?? { hooks: [] };
 }

@@ -12,7 +12,7 @@ import { refuseDeleted } from '../repositories/repository-access.ts';
 import { commitPrepared, MAX_BYTES } from './commit-events.ts';
 import type { EventReceipt } from './event-receipt.ts';
 import { createGroupCommit } from './group-commit.ts';
-import { fingerprintOf, type IncomingEvent, KEY_USED, type Recipients } from './prepare-event.ts';
+import { fingerprintOf, type IncomingEvent, KEY_USED, type TargetHooks } from './prepare-event.ts';
 import { storeInParts } from './store-in-parts.ts';
 import type { IntakeDependencies, StoreOutcome, Submission } from './submission.ts';
 
@@ -27,8 +27,8 @@ const MAX_BYTES_OF_ALL = 32 * 1024 * 1024;
 const MAX_PREPARATIONS = 5;
 
 export interface Intake {
-  /** Stores an event for the hooks that subscribe to it, or for `recipients`. A repeated event gets the first receipt. */
-  take(incoming: IncomingEvent, recipients?: Recipients): Promise<EventReceipt>;
+  /** Stores an event for the hooks that subscribe to it, or for `targetHooks`. A repeated event gets the first receipt. */
+  take(incoming: IncomingEvent, targetHooks?: TargetHooks): Promise<EventReceipt>;
   /** Throws `unavailable` if an event of this many bytes would be refused, so that its request need not be read. */
   checkRoom(repository: Pick<Repository, 'ownerId'>, bytes: number): void;
 }
@@ -57,8 +57,8 @@ export function createIntake(dependencies: IntakeDependencies): Intake {
   });
   const submit = async (submission: Submission): Promise<StoreOutcome> => {
     const outcome = await group.submit(submission);
-    return 'tooLargeFor' in outcome
-      ? await largeGroup.submit({ ...submission, recipients: outcome.tooLargeFor })
+    return 'needsPartsFor' in outcome
+      ? await largeGroup.submit({ ...submission, targetHooks: outcome.needsPartsFor })
       : outcome;
   };
   return {
@@ -66,8 +66,8 @@ export function createIntake(dependencies: IntakeDependencies): Intake {
     checkRoom: ({ ownerId }, bytes) => {
       if (2 * bytes > MAX_BYTES) largeGroup.checkRoom(ownerId, bytes);
     },
-    take: async (incoming, recipients) => {
-      const submission = { incoming, recipients, content: JSON.stringify(incoming.event) };
+    take: async (incoming, targetHooks) => {
+      const submission = { incoming, targetHooks, content: JSON.stringify(incoming.event) };
       return toReceipt(await refuseDeleted(incoming.repository, submit(submission)), submission);
     },
   };
@@ -105,7 +105,7 @@ function isDuplicate(error: unknown): boolean {
 
 function toReceipt(outcome: StoreOutcome, { content, incoming: { idempotencyKey } }: Submission): EventReceipt {
   if ('receipt' in outcome) return outcome.receipt;
-  if ('tooLargeFor' in outcome) throw new Failure('internal', 'Cannot announce the event: it is too large');
+  if ('needsPartsFor' in outcome) throw new Failure('internal', 'Cannot announce the event: it is too large');
   const { earlier } = outcome;
   if (earlier.fingerprint === fingerprintOf(content)) return JSON.parse(earlier.answer) as EventReceipt;
   throw new Failure(

@@ -39,7 +39,7 @@ export interface PreparedEvent {
   readonly committed: readonly CommittedDelivery[];
 }
 
-export interface Recipients {
+export interface TargetHooks {
   readonly hooks: readonly StoredHook[];
   /** When the workers may send the deliveries; at once unless given. */
   readonly dueAtMs?: number;
@@ -61,7 +61,7 @@ const BYTES_OF_A_TURN = 1024 * 1024;
 export async function prepareEvent(
   { world, ids, content, storeBodies }: PreparationInput,
   incoming: IncomingEvent,
-  { hooks, dueAtMs }: Recipients,
+  { hooks, dueAtMs }: TargetHooks,
 ): Promise<PreparedEvent> {
   const { repository, event, source, idempotencyKey } = incoming;
   const nowMs = world.nowMs();

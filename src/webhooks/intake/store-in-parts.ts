@@ -12,7 +12,7 @@ export async function storeInParts(
   submission: Submission,
   group: GroupCommit<Submission, StoreOutcome>,
 ): Promise<StoreOutcome> {
-  const { incoming, content, recipients = { hooks: [] } } = submission;
+  const { incoming, content, targetHooks = { hooks: [] } } = submission;
   const { idempotencyKey: key, repository } = incoming;
   const earlier = key && (await findEarlierEvent(store, repository.id, { key, nowMs: world.nowMs() }));
   if (earlier) return { earlier };
@@ -22,8 +22,8 @@ export async function storeInParts(
     for (const { id, body } of deliveries) if (!('storedBytes' in body)) storedIds.push(id);
   };
   try {
-    const ids = await store.makeIds(1 + recipients.hooks.length);
-    const prepared = await prepareEvent({ world, ids, content, storeBodies }, incoming, recipients);
+    const ids = await store.makeIds(1 + targetHooks.hooks.length);
+    const prepared = await prepareEvent({ world, ids, content, storeBodies }, incoming, targetHooks);
     const outcome = await group.submit({ ...submission, prepared });
     if ('earlier' in outcome) await deleteContentsOf(store, storedIds);
     return outcome;

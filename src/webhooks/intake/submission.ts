@@ -5,7 +5,7 @@ import type { CommittedDelivery } from '../delivery/queue/committed-delivery.ts'
 import type { EnqueueVersions } from '../delivery/queue/delivery-store.ts';
 import type { EarlierEvent } from './event-batch-store.ts';
 import type { EventReceipt } from './event-receipt.ts';
-import type { IncomingEvent, PreparedEvent, Recipients } from './prepare-event.ts';
+import type { IncomingEvent, PreparedEvent, TargetHooks } from './prepare-event.ts';
 
 export interface IntakeDependencies {
   readonly store: Store;
@@ -19,7 +19,7 @@ export interface IntakeDependencies {
 export interface Submission {
   readonly incoming: IncomingEvent;
   /** Undefined until the hooks that subscribe to it are read. */
-  readonly recipients: Recipients | undefined;
+  readonly targetHooks: TargetHooks | undefined;
   /** The event as JSON. */
   readonly content: string;
   /** Set for a large event only, whose bodies are stored already. */
@@ -30,5 +30,5 @@ export type StoreOutcome =
   | { readonly receipt: EventReceipt }
   /** An earlier event has its idempotency key; nothing of this one is stored. */
   | { readonly earlier: EarlierEvent }
-  /** Its bodies for these recipients exceed one commit: nothing is stored yet, and its bodies have to be stored in parts. */
-  | { readonly tooLargeFor: Recipients };
+  /** Its bodies for these targetHooks exceed one commit: nothing is stored yet, and its bodies have to be stored in parts. */
+  | { readonly needsPartsFor: TargetHooks };

@@ -15,7 +15,10 @@ export type QuantileLevel = (typeof QUANTILE_LEVELS)[number];
 /** The level of the lower bound: an empirical quantile of the window, whose coverage is not corrected. */
 const LOWER_LEVEL = 0.1;
 
-/** Residuals that are kept. The newest of them count; the longer the feedback delay, the more, since late ones are alike. */
+/**
+ * Residuals that are kept. The newest 300 count without a feedback delay, and up to all with one: residuals of requests that were
+ * under way together are correlated.
+ */
 export const KEPT_RESIDUALS = 1000;
 const UNDELAYED_WINDOW = 300;
 /** At this feedback delay, twice as many residuals are needed for the same certainty. */

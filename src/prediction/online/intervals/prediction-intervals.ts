@@ -11,7 +11,8 @@
  *   5. The correction of the server is added (`server-quantiles.ts`). If a lower level has a larger quantile, that is used.
  *   6. Times the spread of 1, this is the shift, a logarithm, and at most the largest recent residual (`rolling-maximum.ts`).
  *      Between the buckets of TTFT it is smoothed, so that a longer prediction never has a smaller p90 (`SHIFT_OF`).
- *   7. m · e^shift exceeds m by at most twice the largest recent excess in milliseconds, or by 2 if that is more.
+ *   7. m · e^shift exceeds m by at most twice the largest recent excess in milliseconds, or by what the learned quantile (step 2)
+ *      gives if that is more.
  *   8. The p90 is at least the median, and at least the bound of a stalled queue (`../stalled-queue-bounds.ts`).
  * When the time is known, `observe` adds its residual to the windows of 3, 6 and 7. It moves the level and the correction of 3 by whether 3
  * with the correction of the server was missed, and the correction of 5 by whether the predicted quantile was.

@@ -40,8 +40,8 @@ export interface AttemptRecord {
 export const OUTSIDE_SHARDS = { shard: 0, epoch: -1 } as const;
 
 // Counts every attempt once. A batch is sent again when its commit is in doubt; the second one finds its attempts in the log, and
-// changes nothing. Batches of one worker take turns (`result-writer.ts`), so the first has ended before the second looks. COUNT, not EXISTS, which PostgreSQL would make a
-// join, and would rather read through the whole log for it when it has no statistics.
+// changes nothing. Batches of one worker take turns (`result-writer.ts`), so the first has ended before the second looks.
+// COUNT instead of EXISTS: PostgreSQL turns EXISTS into a join and, without statistics, reads the whole log for it.
 const storeResultsSql = multiRowStatement(
   'delivery_settle',
   {

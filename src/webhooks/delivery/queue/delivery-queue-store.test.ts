@@ -4,7 +4,7 @@ import { enqueue, NOW, ORIGIN, OWNER, readDue, result } from '../../../../test/s
 import { forEachEngine } from '../../../../test/support/engines.ts';
 import { statement } from '../../../database/store.ts';
 import { attemptResultStatements } from './attempt-result-store.ts';
-import { FEW, readContents, readFewWaiting, readWaiting } from './delivery-queue-store.ts';
+import { readContents, readSmallWaiting, readWaiting, SMALL_READ } from './delivery-queue-store.ts';
 import { reopenUnverified, reserveTest } from './delivery-restart-store.ts';
 import { countPendingDeliveries, enqueueStatements, shardOf } from './delivery-store.ts';
 import { hookQueueStatements } from './hook-queue-change-store.ts';
@@ -52,14 +52,14 @@ forEachEngine('few waiting deliveries come with their contents, but for large bo
   const [large = 0] = await store.makeIds(1);
   const base = { id: large, hookId: 1, eventId: 1, uuid: 'large', eventKind: 'push' as const, nowMs: NOW + 1 };
   await store.writeAll(enqueueStatements([{ ...base, body: Buffer.alloc(20_000), origin: ORIGIN, ownerId: 'owner' }]));
-  for (let count = 0; count <= FEW; count += 1) await enqueue(store, 2, NOW);
+  for (let count = 0; count <= SMALL_READ; count += 1) await enqueue(store, 2, NOW);
   await enqueue(store, 1, NOW + 10);
-  const { rows, contents } = await readFewWaiting(store, [1, 2, 3], NOW + 5);
+  const { rows, contents } = await readSmallWaiting(store, [1, 2, 3], NOW + 5);
   assert.deepEqual(
     rows.filter((row) => row.hook_id === 1).map((row) => row.id),
     [small, large],
   );
-  assert.equal(rows.filter((row) => row.hook_id === 2).length, FEW);
+  assert.equal(rows.filter((row) => row.hook_id === 2).length, SMALL_READ);
   const [read] = await readContents(store, [{ hookId: 1, id: small }]);
   const {
     lane: _lane,

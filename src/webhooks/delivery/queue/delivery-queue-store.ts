@@ -92,7 +92,7 @@ export async function readWaiting(
 }
 
 /** Limit of a read with contents, for each lane. If it finds this many, there may be more. */
-export const FEW = 8;
+export const SMALL_READ = 8;
 
 const WAITING_COLUMNS = 'id, hook_id, lane, body_bytes, attempts, schedule_from, due_at_ms, created_at_ms, event_kind';
 const HOOK_COLUMNS =
@@ -111,7 +111,7 @@ const waitingContentsSql = multiRowStatement(
          CASE WHEN d.body_bytes <= ${MAX_SMALL_BODY_BYTES} THEN ${contentOf('body')} END AS body, ${HOOK_COLUMNS}
        FROM (SELECT ${WAITING_COLUMNS} FROM deliveries
              WHERE state = 'pending' AND hook_id = ${hookId} AND lane = ${lane} AND due_at_ms <= ${more(1)}
-             ORDER BY due_at_ms, id LIMIT ${FEW}) AS d
+             ORDER BY due_at_ms, id LIMIT ${SMALL_READ}) AS d
        LEFT JOIN hooks h ON h.id = ${hookId}`;
     const branches = each(({ hookId }) =>
       Object.values(LANE_NUMBERS)
@@ -127,8 +127,8 @@ const waitingContentsSql = multiRowStatement(
 type WaitingContentRow = WaitingRow & Omit<ContentRow, 'uuid' | 'body'> & Nullable<Pick<ContentRow, 'uuid' | 'body'>>;
 type Nullable<T> = { readonly [K in keyof T]: T[K] | null };
 
-/** The first `FEW` deliveries of each hook queue that are due, first attempts and retries apart. */
-export async function readFewWaiting(
+/** The first `SMALL_READ` deliveries of each hook queue that are due, first attempts and retries apart. */
+export async function readSmallWaiting(
   store: Store,
   hookIds: readonly number[],
   nowMs: number,

@@ -3,8 +3,9 @@
  *
  * Where owners share (the worker, an origin) an owner may take no more than what is still free, besides its own cap. So
  * one owner that takes all it can leaves half to others, and n such owners leave 1/(n + 1) of the cap free (the dynamic
- * threshold of Choudhury and Hahne, 1998, with α = 1). Five owners that come one after the other can fill an origin for a
- * moment (8, 4, 2, 1 and 1), thirteen a worker; the first place that is free again is for an owner that has none.
+ * threshold of Choudhury and Hahne, 1998, with α = 1). Example: at an origin (16)
+ * five owners, one after the other, get 8, 4, 2, 1 and 1. It is full then, and the next free place goes to an owner that has
+ * none. To fill a worker takes thirteen owners.
  *
  * Large bodies share the worker's memory by the same rule, in bytes. Small ones do not count, so they never wait for
  * large ones.

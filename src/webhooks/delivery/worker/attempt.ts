@@ -91,7 +91,8 @@ export interface AttemptPlace extends Pick<AttemptResult, 'shard' | 'epoch'> {
   readonly attemptId: number;
 }
 
-export function describeAttemptResult(
+/** The result to store, with what follows from it: delivered, dead, or the time of the next attempt, which waits in the lane of retries. */
+export function planAttemptResult(
   attempt: Attempt,
   { attemptId, shard, epoch }: AttemptPlace,
   world: World,

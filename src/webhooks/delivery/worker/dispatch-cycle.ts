@@ -10,17 +10,17 @@ import type { Store } from '../../../database/store.ts';
 import type { World } from '../../../world.ts';
 import {
   type ContentRow,
-  FEW,
   readContents,
-  readFewWaiting,
+  readSmallWaiting,
   readWaiting,
+  SMALL_READ,
   type WaitingRow,
 } from '../queue/delivery-queue-store.ts';
 import { toLane } from '../queue/delivery-state.ts';
 import type { HookQueueChange } from '../queue/hook-queue-change-store.ts';
 import type { Job } from '../schedule/turn-tree.ts';
 import { ATTEMPT_DEADLINE_MS } from '../send/send.ts';
-import { describeAttemptResult, type MakeAttempt } from './attempt.ts';
+import { type MakeAttempt, planAttemptResult } from './attempt.ts';
 import { type CommittedBuffer, MAX_AGE_MS } from './committed-buffer.ts';
 import type { DueScan } from './due-scan.ts';
 import { type HookQueue, noteRead } from './hook-queue.ts';
@@ -41,7 +41,7 @@ import type { ResultWriter } from './result-writer.ts';
 import type { ShardLeases } from './shard-leases.ts';
 import type { WakeSignal } from './wake-signal.ts';
 
-/** Deliveries that one read brings for each lane of a hook queue with more than `FEW` that are due. */
+/** Deliveries that one read brings for each lane of a hook queue with more than `SMALL_READ` that are due. */
 const READ_LIMIT = 64;
 /** Hook queues that get more in one cycle. */
 const MAX_READS = 256;
@@ -122,8 +122,9 @@ export async function scanDue({ scan, table }: DispatchDependencies): Promise<Ho
 }
 
 /**
- * The contents of those that were read with them, for the picks of this cycle: later ones read the hook as it is then, and so do
- * those of a hook queue of which a result was stored during the read, since the read may have found that delivery pending.
+ * Reads waiting deliveries into their hook queues. Returns the contents that were read with them, which are valid for the picks of
+ * this cycle only: a later pick reads the hook as it is then. They are not valid either for a hook queue of which a result was
+ * stored during the read, since the read may have found that delivery pending.
  */
 export async function admitWaiting({
   store,
@@ -137,13 +138,13 @@ export async function admitWaiting({
     return { hookQueue, enqueues, stored, limit: findLimit(hookQueue) };
   });
   const nowMs = world.nowMs();
-  const few = reads.filter(isOfFew).slice(0, MAX_CONTENT_READS);
+  const few = reads.filter(isSmallRead).slice(0, MAX_CONTENT_READS);
   const many = reads.filter((read) => !few.includes(read));
   const [waiting, found] = await Promise.all([
     many.length === 0 ? [] : readWaiting(store, many.map(toRequest), nowMs),
     few.length === 0
       ? NOTHING_FOUND
-      : readFewWaiting(
+      : readSmallWaiting(
           store,
           few.map(({ hookQueue }) => hookQueue.hookId),
           nowMs,
@@ -171,11 +172,11 @@ interface HookQueueRead {
 
 /** Deliveries that are in memory are read again, since their rows are still pending; the limit makes room for them. */
 function findLimit({ deliveryIds, hasMoreDue }: HookQueue): number {
-  return hasMoreDue || deliveryIds.size > FEW / 2 ? READ_LIMIT + deliveryIds.size : FEW;
+  return hasMoreDue || deliveryIds.size > SMALL_READ / 2 ? READ_LIMIT + deliveryIds.size : SMALL_READ;
 }
 
-function isOfFew({ limit }: HookQueueRead): boolean {
-  return limit === FEW;
+function isSmallRead({ limit }: HookQueueRead): boolean {
+  return limit === SMALL_READ;
 }
 
 function toRequest({ hookQueue, limit }: HookQueueRead) {
@@ -258,7 +259,7 @@ async function attemptDelivery(dependencies: DispatchDependencies, sendable: Sen
   });
   const { report } = attempt;
   table.scheduler.finish(job);
-  const result = describeAttemptResult(attempt, { shard: hookQueue.shard, epoch, attemptId }, world);
+  const result = planAttemptResult(attempt, { shard: hookQueue.shard, epoch, attemptId }, world);
   const changes = recordOutcome(table, hookQueue, report.outcome);
   table.scheduler.recheck(hookQueue.origin, hookQueue.hookId);
   return { attempt: { result, report }, changes };

@@ -6,7 +6,7 @@ import { forEachEngine } from '../../../../test/support/engines.ts';
 import { startReceiver } from '../../../../test/support/receiver.ts';
 import type { Store } from '../../../database/store.ts';
 import { realWorld } from '../../../world.ts';
-import { FEW } from '../queue/delivery-queue-store.ts';
+import { SMALL_READ } from '../queue/delivery-queue-store.ts';
 import { enqueueStatements } from '../queue/delivery-store.ts';
 import { CAPS, MAX_SMALL_BODY_BYTES } from '../schedule/concurrency-limits.ts';
 
@@ -78,13 +78,13 @@ forEachEngine(
   async (store) => {
     await using receiver = await startReceiver();
     const [body, nowMs] = [Buffer.alloc(MAX_SMALL_BODY_BYTES, 'a'), realWorld.nowMs()];
-    const ids = await store.makeIds(HOOKS_AT_ONCE * FEW);
+    const ids = await store.makeIds(HOOKS_AT_ONCE * SMALL_READ);
     for (let hook = 0; hook < HOOKS_AT_ONCE; hook += 1) {
       const hookId = hook + 1;
       await insertTestHook(store, { id: hookId, url: receiver.url });
       const origin = new URL(receiver.url).origin;
       const base = { hookId, eventId: 1, body, eventKind: 'push' as const, origin, ownerId: 'owner', nowMs };
-      const ofHook = ids.slice(hook * FEW, hookId * FEW);
+      const ofHook = ids.slice(hook * SMALL_READ, hookId * SMALL_READ);
       await store.writeAll(enqueueStatements(ofHook.map((id) => ({ ...base, id, uuid: realWorld.uuid() }))));
     }
     let mostBytes = 0;

@@ -13,7 +13,7 @@ import { readContents } from '../queue/delivery-queue-store.ts';
 import { endReservation, reserveTest, restart, restartReserved } from '../queue/delivery-restart-store.ts';
 import { ATTEMPT_DEADLINE_MS } from '../send/send.ts';
 import type { SendReport } from '../send/send-report.ts';
-import { type Attempt, describeAttemptResult, type MakeAttempt } from './attempt.ts';
+import { type Attempt, type MakeAttempt, planAttemptResult } from './attempt.ts';
 import type { DueScan } from './due-scan.ts';
 import type { HookQueueTable } from './hook-queue-table.ts';
 import { recordManualOutcome } from './outcome-effects.ts';
@@ -133,7 +133,7 @@ async function attempt(
   const [attemptId = 0] = await store.makeIds(1);
   const leftMs = Math.max(1, Math.min(ATTEMPT_DEADLINE_MS, deadlineMs - world.nowMs()));
   const made = await dependencies.makeAttempt(content, leftMs);
-  const result = describeAttemptResult(made, { ...OUTSIDE_SHARDS, attemptId }, world);
+  const result = planAttemptResult(made, { ...OUTSIDE_SHARDS, attemptId }, world);
   writer.add(describeResults(dependencies.table, made, isTest ? endWithAttempt(result) : result));
   await writer.flush();
   return made.report;

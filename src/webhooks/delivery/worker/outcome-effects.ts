@@ -59,7 +59,7 @@ export function recordOutcome(table: HookQueueTable, hookQueue: HookQueue, outco
   ];
   const reason = findDisableReason(hookQueue.health, outcome, moment.nowMs);
   if (reason !== undefined) return [...changes, disable(table, hookQueue, reason)];
-  return pause === undefined && hasHealthChanged ? [...changes, describeHealth(hookQueue, null)] : changes;
+  return pause === undefined && hasHealthChanged ? [...changes, createHealthChange(hookQueue, null)] : changes;
 }
 
 /**
@@ -111,7 +111,7 @@ function pauseIfKeptBack(table: HookQueueTable, hookQueue: HookQueue): HookQueue
 function pauseFor(table: HookQueueTable, hookQueue: HookQueue, pause: Pause): HookQueueChange[] {
   if (hookQueue.state === 'draining') return [];
   drain(table, hookQueue);
-  return [describeHealth(hookQueue, pause)];
+  return [createHealthChange(hookQueue, pause)];
 }
 
 function disable(table: HookQueueTable, hookQueue: HookQueue, reason: string): HookQueueChange {
@@ -119,7 +119,7 @@ function disable(table: HookQueueTable, hookQueue: HookQueue, reason: string): H
   return { kind: 'disable', hookId: hookQueue.hookId, reason };
 }
 
-function describeHealth({ hookId, health, breaker }: HookQueue, pause: Pause | null): HookQueueChange {
+function createHealthChange({ hookId, health, breaker }: HookQueue, pause: Pause | null): HookQueueChange {
   return { kind: 'health', hookId, ...health, openings: breaker.openings, pause };
 }
 
