@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import type { TestAnswer, TestOrder } from '../../test/support/background-answers.ts';
 import { waitUntil } from '../../test/support/wait-until.ts';
-import { createBackgroundProcess } from './background-process.ts';
+import { askWithin, createBackgroundProcess } from './background-process.ts';
 
 const MODULE = new URL('../../test/support/background-answers.ts', import.meta.url);
 const never = new AbortController().signal;
@@ -49,6 +49,32 @@ test('aborting ends the process, however long it would have worked', async () =>
   await assert.rejects(asked, /SIGKILL/);
   await ended(pid);
   await assert.rejects(opened.ask({ does: 'answer' }, abort.signal), { name: 'AbortError' });
+});
+
+test('askWithin() ends a process that does not answer in time, and the next order has another one', async () => {
+  using opened = open();
+  const { pid } = await opened.ask({ does: 'answer' });
+  const limit = { maxMs: 20, describe: (seconds: number) => `Cannot work: more than ${seconds} s`, field: 'does' };
+  const asked = askWithin<TestOrder, TestAnswer>(opened.background, { does: 'work on' }, limit);
+  const message = 'Cannot work: more than 0.02 s';
+  await assert.rejects(asked, { code: 'deadline', message, details: { field: 'does' } });
+  await ended(pid);
+  const next = await askWithin<TestOrder, TestAnswer>(
+    opened.background,
+    { does: 'answer' },
+    { ...limit, maxMs: 60_000 },
+  );
+  assert.notEqual(next.pid, pid);
+});
+
+test('askWithin() ends with its signal as ask() does, and keeps what the process threw', async () => {
+  using opened = open();
+  const limit = { maxMs: 60_000, describe: () => 'Cannot work' };
+  const abort = new AbortController();
+  const asked = askWithin(opened.background, { does: 'work on' }, { ...limit, signal: abort.signal });
+  abort.abort();
+  await assert.rejects(asked, /SIGKILL/);
+  await assert.rejects(askWithin(opened.background, { does: 'refuse' }, limit), { name: 'RangeError' });
 });
 
 test('a background process ends with the process that started it, however that ends', async () => {

@@ -5,6 +5,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import type { Socket } from 'node:net';
 import { setPriority } from 'node:os';
+import { Failure } from '../errors.ts';
 
 export interface BackgroundProcess {
   /** Starts it. Call it while this process is small: a fork copies its memory map and blocks for as long. */
@@ -66,6 +67,32 @@ export function createBackgroundProcess(module: URL): BackgroundProcess {
     },
     stop,
   };
+}
+
+export interface AskLimit {
+  readonly maxMs: number;
+  /** The message of the refusal. */
+  readonly describe: (seconds: number) => string;
+  /** What the refusal is about. */
+  readonly field?: string;
+  /** Ends the order earlier. */
+  readonly signal?: AbortSignal;
+}
+
+/** Asks, and ends a process that has not answered in time; then throws `deadline`. */
+export async function askWithin<Order extends object, Answer>(
+  background: BackgroundProcess,
+  order: Order,
+  { maxMs, describe, field, signal }: AskLimit,
+): Promise<Answer> {
+  const deadline = AbortSignal.timeout(maxMs);
+  const signals = signal === undefined ? [deadline] : [deadline, signal];
+  try {
+    return await background.ask<Order, Answer>(order, AbortSignal.any(signals));
+  } catch (cause) {
+    if (!deadline.aborted) throw cause;
+    throw new Failure('deadline', describe(maxMs / 1000), field === undefined ? {} : { field }, { cause });
+  }
 }
 
 function startChild(module: URL): Running {

@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Failure } from '../../errors.ts';
-import { createBackgroundProcess } from '../../workers/background-process.ts';
+import { askWithin, createBackgroundProcess } from '../../workers/background-process.ts';
 import { type EvaluateFileOrder, type Evaluation, evaluateFile } from './evaluate-file.ts';
 import type { FileAnswer, FileOrder } from './file-orders.ts';
 import { type ImportedFile, type ImportFileOrder, readImportedFile } from './import-file.ts';
@@ -15,7 +15,11 @@ export interface FileReader {
 
 export const HERE: FileReader = { readImport: async (order) => readImportedFile(order), evaluate: evaluateFile };
 
-const MAX_READ_MS = 300_000;
+const LIMIT = {
+  maxMs: 300_000,
+  describe: (seconds: number) =>
+    `Cannot read the file: it took longer than ${seconds} s; part it, or stop the service and use the command`,
+};
 
 /** One at a time: each takes a processor for seconds. Its process ends with the answer. */
 export function createFileReader(): FileReader {
@@ -26,7 +30,7 @@ export function createFileReader(): FileReader {
     isBusy = true;
     const background = createBackgroundProcess(new URL('./file-process.ts', import.meta.url));
     try {
-      const answer = await background.ask<FileOrder, FileAnswer>(order, AbortSignal.timeout(MAX_READ_MS));
+      const answer = await askWithin<FileOrder, FileAnswer>(background, order, LIMIT);
       if ('refusal' in answer) throw new Failure(answer.refusal.code, answer.refusal.message);
       return answer.answer;
     } finally {

@@ -1,12 +1,16 @@
 /** Capacities for the API and for pages: each is found in a process of its own, one at a time. */
 import { Failure } from '../../errors.ts';
-import { createBackgroundProcess } from '../../workers/background-process.ts';
+import { askWithin, createBackgroundProcess } from '../../workers/background-process.ts';
 import type { CapacityAnswer, CapacityFound, CapacityOrder, CapacityPlace } from './read-capacity.ts';
 
 /** Throws `too_many` while another capacity is found. */
 export type AskCapacity = (order: CapacityOrder) => Promise<CapacityFound>;
 
-const MAX_FIND_MS = 120_000;
+const LIMIT = {
+  maxMs: 120_000,
+  describe: (seconds: number) => `Cannot find the capacity: it took longer than ${seconds} s; name fewer servers`,
+  field: 'servers',
+};
 
 /** One at a time: each takes a processor for seconds. Its process ends with the answer. */
 export function createCapacityAsker(place: CapacityPlace['place']): AskCapacity {
@@ -16,13 +20,12 @@ export function createCapacityAsker(place: CapacityPlace['place']): AskCapacity 
       throw new Failure('too_many', 'Cannot find the capacity: another one is being found', { retryAfterSeconds: 5 });
     isBusy = true;
     const background = createBackgroundProcess(new URL('./capacity-process.ts', import.meta.url));
-    const deadline = AbortSignal.timeout(MAX_FIND_MS);
     try {
-      const answer = await background
-        .ask<CapacityOrder & CapacityPlace, CapacityAnswer>({ ...order, place }, deadline)
-        .catch((error: unknown) => {
-          throw deadline.aborted ? refuseSlow(error) : error;
-        });
+      const answer = await askWithin<CapacityOrder & CapacityPlace, CapacityAnswer>(
+        background,
+        { ...order, place },
+        LIMIT,
+      );
       if ('refusal' in answer) throw new Failure(answer.refusal.code, answer.refusal.message, answer.refusal.details);
       return answer;
     } finally {
@@ -30,14 +33,4 @@ export function createCapacityAsker(place: CapacityPlace['place']): AskCapacity 
       isBusy = false;
     }
   };
-}
-
-function refuseSlow(cause: unknown): Failure {
-  const seconds = MAX_FIND_MS / 1000;
-  return new Failure(
-    'deadline',
-    `Cannot find the capacity: it took longer than ${seconds} s; name fewer servers`,
-    { field: 'servers' },
-    { cause },
-  );
 }

@@ -71,6 +71,29 @@ forEachEngine(
 );
 
 forEachEngine(
+  'a training that does not end in time is ended, gives its lease back, and is done again in a later round',
+  async (store, { place }) => {
+    const { sink, world } = openSink(store);
+    const options = { refitRows: 200, refitSeconds: 3600, log: createLog('silent'), onTrained: async () => {} };
+    await sink.report(reportRows(observePool({ rows: 200 })));
+    const open = (maxTrainingMs?: number) => {
+      const limit = maxTrainingMs === undefined ? {} : { maxTrainingMs };
+      return createTrainer({ store, place, world, metrics: new Registry(), ...options, ...limit });
+    };
+    const hanging = open(1);
+    await assert.rejects(hanging.runRound(), {
+      code: 'deadline',
+      message: 'Cannot train the model "m": it took longer than 0.001 s',
+    });
+    await hanging.stop();
+    const next = open();
+    await next.runRound();
+    await next.stop();
+    assert.equal((await listModelVersions(store, 'm')).length, 1);
+  },
+);
+
+forEachEngine(
   'the trainer learns from reports, publishes what is better, and keeps what is not',
   async (store, { place }) => {
     const { sink, world } = openSink(store);

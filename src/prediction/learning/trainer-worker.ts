@@ -10,7 +10,7 @@ import type { StoreOptions } from '../../database/startup/open-store.ts';
 import type { Store } from '../../database/store.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
-import { type BackgroundProcess, createBackgroundProcess } from '../../workers/background-process.ts';
+import { askWithin, type BackgroundProcess, createBackgroundProcess } from '../../workers/background-process.ts';
 import { createRoundWorker } from '../../workers/round-worker.ts';
 import type { Worker } from '../../workers/worker.ts';
 import type { World } from '../../world.ts';
@@ -32,6 +32,7 @@ export interface TrainerDependencies {
   readonly metrics: Metrics;
   readonly refitRows: number;
   readonly refitSeconds: number;
+  readonly maxTrainingMs?: number;
   /** Called after each training: what was learned from may be thinned. */
   readonly onTrained: (targetModel: string) => Promise<void>;
 }
@@ -48,6 +49,11 @@ export interface Trainer extends Worker {
 const REST_MS = 2000;
 /** After a crash, learning goes on when it has run out. */
 const LEASE_MS = 15_000;
+/**
+ * A process that has not answered by then is ended, and a new one trains the model in a later round. A training takes seconds, and up
+ * to a hundred times as long where others use the processor, since its priority is low.
+ */
+const MAX_TRAINING_MS = 1_800_000;
 /** A page costs about a millisecond of a serving thread: of many models, each round looks at some. */
 const PAGES_A_ROUND = 16;
 /** Fewer fresh rows than this never cause a training. */
@@ -144,7 +150,11 @@ function createTraining(dependencies: TrainerDependencies, learning: BackgroundP
   });
   return async ({ targetModel, lastId }, signal) => {
     const order: TrainingOrder = { place: { dataDir, databaseUrl }, targetModel };
-    const { winner, rows, lastSampleId, ...scores } = await learning.ask<TrainingOrder, TrainingAnswer>(order, signal);
+    const { winner, rows, lastSampleId, ...scores } = await askWithin<TrainingOrder, TrainingAnswer>(learning, order, {
+      maxMs: dependencies.maxTrainingMs ?? MAX_TRAINING_MS,
+      describe: (seconds) => `Cannot train the model "${targetModel}": it took longer than ${seconds} s`,
+      signal,
+    });
     // `kept`: the served version stays and the new model is dropped. The name is part of the metric.
     const outcome = winner === undefined ? 'kept' : 'published';
     if (winner !== undefined)
