@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createStillWorld } from '../../../test/support/still-world.ts';
 import { Failure } from '../../errors.ts';
-import { realWorld } from '../../world.ts';
 import { createGroupCommit } from './group-commit.ts';
 
 /** Items are named after their owner: `a1`, `a2`, `b1`. */
@@ -10,8 +8,6 @@ function startGroup(commit: (items: readonly string[]) => readonly (string | und
   const commits: string[] = [];
   const group = createGroupCommit<string, string>({
     maxItems,
-    everyMs: 0,
-    world: realWorld,
     maxWaitingBytes: 100,
     maxBytesOfAll: 400,
     bytesOf: (item) => item.length,
@@ -46,8 +42,6 @@ test('what a commit leaves does not wait behind others that keep coming', async 
   const commits: string[] = [];
   const group = createGroupCommit<string, string>({
     maxItems: 3,
-    everyMs: 0,
-    world: realWorld,
     maxWaitingBytes: 100,
     maxBytesOfAll: 400,
     bytesOf: (item) => item.length,
@@ -126,62 +120,4 @@ test('a database that is away refuses all that came together', async () => {
     ['rejected', 'rejected'],
   );
   assert.equal(commits.length, 1);
-});
-
-/** A group whose waits a test sees and ends. */
-function startPacedGroup() {
-  const world = createStillWorld();
-  const waits: number[] = [];
-  const commits: string[] = [];
-  let endWait = Promise.withResolvers<void>();
-  const group = createGroupCommit<string, string>({
-    maxItems: 3,
-    everyMs: 4,
-    world: {
-      ...world,
-      sleep: async (ms) => {
-        waits.push(ms);
-        await endWait.promise;
-        world.moveMs(ms);
-      },
-    },
-    maxWaitingBytes: 100,
-    maxBytesOfAll: 400,
-    bytesOf: (item) => item.length,
-    ownerOf: (item) => item.slice(0, 1),
-    commit: async (items) => {
-      commits.push(items.join(' '));
-      return items;
-    },
-  });
-  const release = () => {
-    endWait.resolve();
-    endWait = Promise.withResolvers<void>();
-  };
-  return { world, waits, commits, group, release };
-}
-
-const turn = () => new Promise((resolve) => setImmediate(resolve));
-
-test('an item that comes soon after a commit waits for others, and they commit together', async () => {
-  const { world, waits, commits, group, release } = startPacedGroup();
-  await group.submit('a1');
-  world.moveMs(1);
-  const second = group.submit('a2');
-  await turn();
-  const third = group.submit('b1');
-  await turn();
-  assert.deepEqual([commits, waits], [['a1'], [3]]);
-  release();
-  await Promise.all([second, third]);
-  assert.deepEqual(commits, ['a1', 'a2 b1']);
-});
-
-test('an item that comes later, and as many as a commit takes, do not wait', async () => {
-  const { world, waits, commits, group } = startPacedGroup();
-  await group.submit('a1');
-  world.moveMs(4);
-  await group.submit('a2');
-  await Promise.all(['a3', 'a4', 'a5'].map((item) => group.submit(item)));
-  assert.deepEqual([commits, waits], [['a1', 'a2', 'a3 a4 a5'], []]);
 });

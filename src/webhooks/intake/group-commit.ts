@@ -1,10 +1,8 @@
 /**
  * Group commit: items that arrive while a commit is under way go into the next one together. Callers share the cost of a
- * commit, and items of one process that change the same rows do not wait for each other's transactions. Under load a pause between
- * commits lets more of them gather: two that commit together take much less processor time than one after the other.
+ * commit, and items of one process that change the same rows do not wait for each other's transactions.
  */
 import { Failure, isFailure } from '../../errors.ts';
-import type { World } from '../../world.ts';
 
 export interface GroupCommit<Item, Result> {
   submit(item: Item): Promise<Result>;
@@ -14,9 +12,6 @@ export interface GroupCommit<Item, Result> {
 
 export interface GroupCommitOptions<Item, Result> {
   readonly maxItems: number;
-  /** The pause from the start of a commit to that of the next, unless `maxItems` wait. After a longer pause a commit begins at once. */
-  readonly everyMs: number;
-  readonly world: Pick<World, 'monotonicMs' | 'sleep'>;
   /** The most bytes of waiting items of one owner. Further items are refused, unless the owner has no other. */
   readonly maxWaitingBytes: number;
   /** Bytes of the waiting items of all owners: each may have an equal part of them, if that is less. */
@@ -41,22 +36,11 @@ interface Waiting<Item, Result> {
 
 export function createGroupCommit<Item, Result>(options: GroupCommitOptions<Item, Result>): GroupCommit<Item, Result> {
   const queue = createTurnQueue<Waiting<Item, Result>>(({ item }) => options.ownerOf(item));
-  const { world, everyMs, maxItems } = options;
   let isRunning = false;
-  let lastMs = Number.NEGATIVE_INFINITY;
 
   async function run(): Promise<void> {
-    while (queue.size > 0) {
-      await waitForMore();
-      await commitSome(takeSome());
-    }
+    while (queue.size > 0) await commitSome(takeSome());
     isRunning = false;
-  }
-
-  async function waitForMore(): Promise<void> {
-    const waitMs = lastMs + everyMs - world.monotonicMs();
-    if (waitMs > 0 && queue.size < maxItems) await world.sleep(waitMs);
-    lastMs = world.monotonicMs();
   }
 
   function takeSome(): Waiting<Item, Result>[] {

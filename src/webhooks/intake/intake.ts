@@ -17,8 +17,6 @@ import { storeInParts } from './store-in-parts.ts';
 import type { IntakeDependencies, StoreOutcome, Submission } from './submission.ts';
 
 const MAX_EVENTS = 64;
-/** With 500 events a second, two or three share a commit. An event waits for this long at most, and only after another one. */
-const COMMIT_EVERY_MS = 4;
 /** Bytes of the events of one owner that wait for their commit. */
 const MAX_WAITING_BYTES = 8 * 1024 * 1024;
 /** Of all owners together. Their requests no longer count as bodies of HTTP, so this is what bounds their memory. */
@@ -35,7 +33,6 @@ export interface Intake {
 
 export function createIntake(dependencies: IntakeDependencies): Intake {
   const limits = {
-    world: dependencies.world,
     maxWaitingBytes: MAX_WAITING_BYTES,
     maxBytesOfAll: MAX_BYTES_OF_ALL,
     ownerOf: ({ incoming }: Submission) => incoming.repository.ownerId,
@@ -43,7 +40,6 @@ export function createIntake(dependencies: IntakeDependencies): Intake {
   const group = createGroupCommit<Submission, StoreOutcome>({
     ...limits,
     maxItems: MAX_EVENTS,
-    everyMs: COMMIT_EVERY_MS,
     bytesOf: ({ content, prepared }) => (prepared === undefined ? content.length : 0),
     commit: (submissions) => commit(dependencies, submissions),
   });
@@ -51,7 +47,6 @@ export function createIntake(dependencies: IntakeDependencies): Intake {
   const largeGroup = createGroupCommit<Submission, StoreOutcome>({
     ...limits,
     maxItems: 1,
-    everyMs: 0,
     bytesOf: ({ content }) => content.length,
     commit: async ([submission]) => [await retryWithNewIds(() => storeInParts(dependencies, submission!, group))],
   });

@@ -36,11 +36,6 @@ const POLL_MS = 200;
 const CYCLE_EVERY_MS = 5;
 /** The pause while deliveries in memory wait for attempts under way to end. */
 const BUSY_CYCLE_EVERY_MS = 2;
-/**
- * The pause between sends of committed deliveries. Several that are sent one after the other take much less processor time than as many
- * with other work in between.
- */
-const SEND_EVERY_MS = 4;
 const STOP_GIVE_UP_MS = 3000;
 
 export interface DeliveryWorkerDependencies {
@@ -67,7 +62,6 @@ export interface DeliveryWorker extends Worker {
 export function createDeliveryWorker(given: DeliveryWorkerDependencies): DeliveryWorker {
   const components = createComponents(given);
   const stopping = new AbortController();
-  const sendSoon = createCommittedSends(components, stopping.signal);
   let loops: Promise<void>[] = [];
   let stopped: Promise<void> | undefined;
   return {
@@ -85,7 +79,7 @@ export function createDeliveryWorker(given: DeliveryWorkerDependencies): Deliver
     takeCommitted: (committed, versions) => {
       const toRead = components.committed.add(committed, versions);
       wakeForCommitted(components, toRead);
-      if (toRead.length < committed.length) sendSoon();
+      if (toRead.length < committed.length) sendSoon(components, stopping.signal);
     },
     manual: components.manual,
   };
@@ -149,23 +143,11 @@ function wakeForCommitted(components: Components, toRead: readonly CommittedDeli
     );
 }
 
-/** Returns a function that sends soon what was committed: when the callers that wait for the commit are answered, and not too often. */
-function createCommittedSends(components: Components, stopping: AbortSignal): () => void {
-  const { world, sends } = components;
-  let isScheduled = false;
-  let lastMs = Number.NEGATIVE_INFINITY;
-  const send = (): void => {
-    isScheduled = false;
-    lastMs = world.monotonicMs();
-    if (!stopping.aborted) void sends.track(() => sendCommitted(components));
-  };
-  return () => {
-    if (isScheduled) return;
-    isScheduled = true;
-    const waitMs = lastMs + SEND_EVERY_MS - world.monotonicMs();
-    if (waitMs > 0) setTimeout(send, waitMs);
-    else setImmediate(send);
-  };
+/** The callers that wait for the commit are answered first. */
+function sendSoon(components: Components, stopping: AbortSignal): void {
+  setImmediate(() => {
+    if (!stopping.aborted) void components.sends.track(() => sendCommitted(components));
+  });
 }
 
 async function sendCommitted(components: Components): Promise<void> {
