@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { freeMemory } from '../../memory/free-memory.ts';
 import { MemoryBudget } from './memory-budget.ts';
 import { SharedMemory } from './shared-memory.ts';
 
@@ -19,4 +20,14 @@ test('memory that several messages keep is counted once, until the last of them 
   assert.deepEqual([shared.bytes, budget.bytes], [0, 0]);
   shared.hold(first)();
   assert.equal(shared.bytes, 0);
+});
+
+test('memory that was freed before its last user is done is not counted any more', () => {
+  const budget = new MemoryBudget(1000, () => 0);
+  const shared = new SharedMemory(budget.createAccount());
+  const bytes = Buffer.allocUnsafeSlow(100);
+  const release = shared.hold(bytes.buffer);
+  freeMemory(bytes);
+  release();
+  assert.deepEqual([shared.bytes, budget.bytes], [0, 0]);
 });

@@ -2,6 +2,8 @@ import type { MemoryAccount } from './memory-budget.ts';
 
 interface Held {
   readonly memory: ArrayBufferLike;
+  /** As it was counted: memory that was freed since then has no length. */
+  readonly bytes: number;
   users: number;
 }
 
@@ -29,15 +31,16 @@ export class SharedMemory {
   }
 
   #add(memory: ArrayBufferLike): Held {
-    this.#last = { memory, users: 0 };
-    this.#account.take(memory.byteLength);
-    return this.#last;
+    const held = { memory, bytes: memory.byteLength, users: 0 };
+    this.#last = held;
+    this.#account.take(held.bytes);
+    return held;
   }
 
   #release(held: Held): void {
     held.users -= 1;
     if (held.users > 0) return;
-    this.#account.give(held.memory.byteLength);
+    this.#account.give(held.bytes);
     if (this.#last === held) this.#last = undefined;
   }
 }

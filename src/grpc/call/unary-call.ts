@@ -120,8 +120,8 @@ export class UnaryCall extends BaseCall {
     const release = running.hold(memory);
     const settle = (): void => {
       this.#isRunning = false;
-      this.recycleMessage();
       release();
+      this.recycleMessage();
       callQueue.resume();
       if (this.isEnded) this.dropRequest();
     };
