@@ -20,3 +20,17 @@ test('hasOwnMemory() tells a buffer from a part of one', () => {
   freeMemory(bytes);
   assert.ok(!hasOwnMemory(bytes));
 });
+
+test('freeMemory() leaves a part of a buffer as it is', () => {
+  const whole = Buffer.allocUnsafeSlow(100).fill('w');
+  for (const part of [
+    whole.subarray(0, 99),
+    whole.subarray(1),
+    Buffer.from('a part of the pool of Node'),
+    Buffer.alloc(0),
+  ])
+    assert.ok(!freeMemory(part));
+  assert.equal(String(whole), 'w'.repeat(100));
+  assert.ok(freeMemory(whole));
+  assert.ok(!freeMemory(whole));
+});

@@ -12,7 +12,7 @@
 import { Failure } from '../../errors.ts';
 import { BlockPool, blockBytesFor } from '../../memory/block-pool.ts';
 import { ByteQueue } from '../../memory/byte-queue.ts';
-import { freeMemory, hasOwnMemory } from '../../memory/free-memory.ts';
+import { freeMemory } from '../../memory/free-memory.ts';
 import type { NoteGarbage } from '../../memory/garbage.ts';
 import { createReadTurns } from './read-turns.ts';
 
@@ -100,8 +100,7 @@ export function createBodyBudget({ maxBytes = MAX_BYTES, noteGarbage }: BodyBudg
       return {
         add(bytes) {
           if (body.isOpen) keep(body, bytes);
-          if (hasOwnMemory(bytes)) freeMemory(bytes);
-          else noteGarbage?.(bytes.length);
+          if (!freeMemory(bytes)) noteGarbage?.(bytes.length);
         },
         waitForTurn: (goOn) => turns.wait(networkName, goOn),
         giveWayFirst() {
