@@ -31,11 +31,12 @@ function createStatements(table: string, times: string): Statements {
   return {
     // Of two processes, the second waits for the row and then finds the state recorded. Each state has an hour of its own: the end
     // of a trouble does not wait for the hour of its beginning. A time in the future was written by a wrong clock.
+    // The same state is another trouble if it began after $5.
     record: statement(
       `record-${table}`,
       `INSERT INTO ${table} (cause, state, sent_at_ms) VALUES ($1, $2, $3)
        ON CONFLICT (cause) DO UPDATE SET state = excluded.state, sent_at_ms = excluded.sent_at_ms
-       WHERE ${table}.state <> excluded.state AND NOT EXISTS
+       WHERE (${table}.state <> excluded.state OR ${table}.sent_at_ms < $5) AND NOT EXISTS
          (SELECT 1 FROM ${times} WHERE cause = $1 AND state = $2 AND sent_at_ms > $4 AND sent_at_ms <= $3) RETURNING cause`,
     ),
     recordTime: statement(
@@ -86,17 +87,28 @@ export async function findLastNotice(
 /** What `recordNoticeOnce` would decide now; another process may record the notice first. */
 export function isDue(
   last: LastNotice | undefined,
-  { state, nowMs, quietUntilMs }: Omit<NoticeRecord, 'channel' | 'cause' | 'statements'>,
-) {
+  moment: Omit<NoticeRecord, 'channel' | 'cause' | 'statements'>,
+): boolean {
   if (last === undefined) return true;
   const { sameStateAtMs = -Infinity } = last;
-  return last.state !== state && (sameStateAtMs <= quietUntilMs || sameStateAtMs > nowMs);
+  if (last.state === moment.state && last.sentAtMs >= findBeginning(moment)) return false;
+  return sameStateAtMs <= moment.quietUntilMs || sameStateAtMs > moment.nowMs;
+}
+
+/** Another process whose clock is ahead by less may have recorded the beginning of what was sent since. */
+const CLOCK_SKEW_MS = 2000;
+
+/** A last notice that was sent before this was about an earlier trouble. A beginning in the future was recorded by a wrong clock. */
+function findBeginning({ sinceMs = 0, nowMs }: Pick<NoticeRecord, 'sinceMs' | 'nowMs'>): number {
+  return sinceMs > nowMs ? 0 : sinceMs - CLOCK_SKEW_MS;
 }
 
 export interface NoticeRecord {
   readonly channel: ChannelName;
   readonly cause: string;
   readonly state: string;
+  /** When the state began. */
+  readonly sinceMs?: number | undefined;
   readonly nowMs: number;
   /** In the past: if the same state of the cause was sent later than this, it has to wait. */
   readonly quietUntilMs: number;
@@ -108,8 +120,9 @@ export interface NoticeRecord {
 export const recordNoticeOnce: Procedure<NoticeRecord, boolean> = conditionalProcedure(
   import.meta.url,
   'recordNoticeOnce',
-  async (transaction, { channel, cause, state, nowMs, quietUntilMs, statements }) => {
-    const recorded = await transaction.run(STATEMENTS[channel].record, [cause, state, nowMs, quietUntilMs]);
+  async (transaction, { channel, cause, state, sinceMs, nowMs, quietUntilMs, statements }) => {
+    const moment = [nowMs, quietUntilMs, findBeginning({ sinceMs, nowMs })];
+    const recorded = await transaction.run(STATEMENTS[channel].record, [cause, state, ...moment]);
     if (recorded.length === 0) return false;
     await transaction.run(STATEMENTS[channel].recordTime, [cause, state, nowMs]);
     for (const { statement: insert, parameters } of statements) await transaction.run(insert, parameters);

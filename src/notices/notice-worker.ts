@@ -148,9 +148,9 @@ async function sendNotice(
   { name, send }: Channel,
   notice: Notice,
 ): Promise<void> {
-  const { cause, state, audience } = notice;
+  const { cause, state, sinceMs, audience } = notice;
   const nowMs = world.nowMs();
-  const moment = { state, nowMs, quietUntilMs: nowMs - QUIET_MS };
+  const moment = { state, sinceMs, nowMs, quietUntilMs: nowMs - QUIET_MS };
   const last = await findLastNotice(store, name, { cause, state });
   if (!isDue(last, moment) || !takePlace(audience)) return;
   // It only makes keys differ: the time of the notice before, or the hour of a first one, which is the same in all processes.

@@ -9,6 +9,8 @@ export interface Notice {
   readonly cause: string;
   /** The state of the cause. Another state is another notice, and each state is sent at most once an hour. */
   readonly state: string;
+  /** When the state began, if that is known. One that began after its last notice is another trouble, with a notice of its own. */
+  readonly sinceMs?: number | undefined;
   readonly audience: Audience;
   /** The text in the language of a reader. */
   readonly write: (texts: NoticeTexts) => NoticeText;

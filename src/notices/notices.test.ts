@@ -75,6 +75,57 @@ forEachEngine('an owner receives a notice when a webhook fails, is disabled, and
   assert.match((await readMails()).join(), /^ada@example\.org: A webhook of \S+ works again$/);
 });
 
+for (const isSeen of [true, false])
+  forEachEngine(
+    `a webhook that is enabled and disabled again ${isSeen ? 'later' : 'at once'} causes a second notice of that, an hour after the first`,
+    async (store) => {
+      const published: PublishedNotice[] = [];
+      const { world, ada, look, readMails } = await watch(store, hookSources, async (notice) => {
+        published.push(notice);
+      });
+      await insertTestHook(store, { id: 7, url: 'https://ci.example.org/', ownerId: ada.id });
+      await store.write(answerSql, [7, 410]);
+      await store.write(disableSql, [7, world.nowMs(), '410 Gone']);
+      await look();
+      assert.match((await readMails()).join(), / is disabled$/);
+      world.moveMs(10 * MINUTE_MS);
+      await store.write(disableSql, [7, null, null]);
+      if (isSeen) await look();
+      await store.write(disableSql, [7, world.nowMs(), '410 Gone']);
+      await look();
+      assert.deepEqual(await readMails(), [], 'not within the hour');
+      world.moveMs(51 * MINUTE_MS);
+      await look();
+      await look();
+      world.moveMs(61 * MINUTE_MS);
+      await look();
+      const mails = await readMails();
+      assert.deepEqual([mails.length, published.map(({ state }) => state)], [1, ['disabled', 'disabled']]);
+      assert.equal(new Set(published.map(({ key }) => key)).size, 2, 'not taken for the first');
+    },
+  );
+
+forEachEngine('a webhook with a new address that fails too causes a second notice of that', async (store) => {
+  const { world, ada, look, readMails } = await watch(store, hookSources);
+  await insertTestHook(store, { id: 7, url: 'https://ci.example.org/', ownerId: ada.id });
+  await store.write(answerSql, [7, 500]);
+  await store.write(failSql, [7, ada.id, world.nowMs() - 6 * MINUTE_MS]);
+  await look();
+  assert.match((await readMails()).join(), / fails$/);
+  world.moveMs(61 * MINUTE_MS);
+  await look();
+  await store.write(failSql, [7, ada.id, null]);
+  await look();
+  assert.deepEqual(await readMails(), [], 'the same failure, and then a new address');
+  await store.write(failSql, [7, ada.id, world.nowMs()]);
+  world.moveMs(6 * MINUTE_MS);
+  await look();
+  await look();
+  const mails = await readMails();
+  assert.match(mails.join(), / fails$/);
+  assert.equal(mails.length, 1);
+});
+
 forEachEngine('a webhook that comes and goes causes one mail of each kind an hour', async (store) => {
   const { world, ada, look, readMails } = await watch(store, hookSources);
   await insertTestHook(store, { id: 7, url: 'https://ci.example.org/', ownerId: ada.id });
@@ -321,6 +372,7 @@ forEachEngine('a process without a repository for notices leaves the records of 
   await look(store, undefined, { isSettled: false });
   await look(store, publish);
   await store.write(failSql, [1, ada.id, null]);
+  await store.write(answerSql, [1, 200]);
   await look(store, publish);
   assert.deepEqual(
     published.map(({ state }) => state),

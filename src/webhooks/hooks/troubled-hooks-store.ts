@@ -13,9 +13,11 @@ interface TroubledRow extends Row {
   readonly disabled_at_ms: number | null;
   readonly disabled_reason: string | null;
   readonly result_code: number;
+  readonly failing_since_ms: number | null;
 }
 
-const COLUMNS = 'h.id, h.url, r.owner_id, r.owner_login, r.path, h.disabled_at_ms, h.disabled_reason, h.result_code';
+const COLUMNS = `h.id, h.url, r.owner_id, r.owner_login, r.path, h.disabled_at_ms, h.disabled_reason, h.result_code,
+  q.failing_since_ms`;
 
 const troubledAfterSql = statement<TroubledRow>(
   'troubled-hooks-after',
@@ -27,7 +29,9 @@ const troubledAfterSql = statement<TroubledRow>(
 );
 const hookByIdSql = statement<TroubledRow>(
   'hook-with-repository',
-  `SELECT ${COLUMNS} FROM hooks h JOIN repositories r ON r.id = h.repository_id WHERE h.id = $1`,
+  `SELECT ${COLUMNS} FROM hooks h JOIN repositories r ON r.id = h.repository_id
+     LEFT JOIN endpoint_queue q ON q.hook_id = h.id
+   WHERE h.id = $1`,
 );
 
 export interface WatchedHook {
@@ -38,7 +42,9 @@ export interface WatchedHook {
   readonly path: string;
   readonly isDisabled: boolean;
   readonly disabledReason: string | null;
-  /** The receiver accepted the last attempt. */
+  /** When it was disabled, or since when it has failed. Undefined if it does neither. */
+  readonly troubledSinceMs: number | undefined;
+  /** The receiver accepted the attempt whose response was stored last. */
   readonly isLastAccepted: boolean;
 }
 
@@ -69,6 +75,7 @@ function toWatched(row: TroubledRow): WatchedHook {
     path: row.path,
     isDisabled: row.disabled_at_ms !== null,
     disabledReason: row.disabled_reason,
+    troubledSinceMs: row.disabled_at_ms ?? row.failing_since_ms ?? undefined,
     isLastAccepted: row.result_code >= 200 && row.result_code < 300,
   };
 }

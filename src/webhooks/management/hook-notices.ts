@@ -21,6 +21,7 @@ export function createHookNotices(store: Store, { pagesUrl, noticeRepository }: 
   const toNotice = (hook: WatchedHook, state: 'failing' | 'disabled' | 'fine'): Notice => ({
     cause: PREFIX + hook.id,
     state,
+    sinceMs: state === 'fine' ? undefined : hook.troubledSinceMs,
     audience: { kind: 'owner', ownerId: hook.ownerId },
     write: (texts) => ({
       ...describeState(texts, hook, state),
