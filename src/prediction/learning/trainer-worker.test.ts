@@ -11,11 +11,22 @@ import { createPredictor } from '../online/predictor.ts';
 import { createModelLoader } from '../registry/model-loader.ts';
 import { listModelVersions } from '../registry/model-store.ts';
 import { DEFAULT_TRAINING } from '../training/train-model.ts';
-import { createTrainer } from './trainer-worker.ts';
+import { createTrainer, type TrainerDependencies } from './trainer-worker.ts';
 
 /** How long a training takes by the clock of the test. */
 const TRAINING_MS = 1000;
 const DAY_MS = 86_400_000;
+
+/** The first query with this name fails. */
+function failOnce(store: Store, name: string): Store {
+  let isBroken = true;
+  const read: Store['read'] = async (query, parameters) => {
+    if (!isBroken || query.name !== name) return await store.read(query, parameters);
+    isBroken = false;
+    throw new Error('the database is away');
+  };
+  return { ...store, read };
+}
 
 /** A round looks at 1,024 models by name, and the one that is due is behind all of them. */
 async function startCrowdedTrainer(store: Store, place: StorePlace) {
@@ -70,22 +81,95 @@ forEachEngine(
   },
 );
 
+/** Collects the trainings that failed: `MODEL: MESSAGE`. */
+function createFailureLog() {
+  const failures: string[] = [];
+  const write = (line: string): void => {
+    const { model, err } = JSON.parse(line) as { model: string; err: { message: string } };
+    failures.push(`${model}: ${err.message}`);
+  };
+  return { log: createLog('error', { write }), failures };
+}
+
+forEachEngine(
+  'a training that fails keeps neither the other models of its round nor those of later rounds waiting',
+  async (store, { place }) => {
+    const { sink, world, metrics } = openSink(store);
+    const { log, failures } = createFailureLog();
+    const trained: string[] = [];
+    const onTrained = async (targetModel: string) => {
+      if (targetModel !== 'z') throw new Error('broken');
+      trained.push(targetModel);
+    };
+    const trainer = createTrainer({ store, place, world, metrics, log, refitRows: 200, refitSeconds: 3600, onTrained });
+    const rows = observePool({ rows: 60 });
+    for (const targetModel of ['a', 'often', 'z'])
+      await sink.report(rows.map((row) => ({ ...whole, input: row.input, targetModel })));
+    for (let i = 0; i < 60; i++) trainer.countObserved('often');
+    await trainer.runRound();
+    assert.deepEqual(failures, ['often: broken', 'a: broken']);
+    assert.deepEqual(trained, ['z']);
+    await trainer.stop();
+  },
+);
+
+forEachEngine(
+  'after a training that failed, its model waits four times as long as it took, and the request of an alarm stays',
+  async (store, { place }) => {
+    const { sink, world, metrics } = openSink(store);
+    const { log, failures } = createFailureLog();
+    let isBroken = true;
+    const onTrained = async () => {
+      world.moveMs(TRAINING_MS);
+      if (isBroken) throw new Error('broken');
+    };
+    const trainer = createTrainer({ store, place, world, metrics, log, refitRows: 100, refitSeconds: 3600, onTrained });
+    const reportAndTrain = async (rows: number) => {
+      await sink.report(reportRows(observePool({ rows })));
+      await trainer.runRound();
+    };
+    trainer.requestTraining('m');
+    await reportAndTrain(60);
+    assert.equal(failures.length, 1);
+    await reportAndTrain(120);
+    assert.equal(failures.length, 1, 'enough rows, but it waits');
+    world.moveMs(4 * TRAINING_MS);
+    await trainer.runRound();
+    assert.equal(failures.length, 2);
+    isBroken = false;
+    world.moveMs(4 * TRAINING_MS);
+    await reportAndTrain(60);
+    assert.deepEqual((await listFreshSamples(store)).fresh, [], 'trained on the request: too few rows otherwise');
+    await trainer.stop();
+  },
+);
+
+forEachEngine(
+  'a model that is reported often is looked at first again if the database failed in the round that looked at it',
+  async (store, { place }) => {
+    const { trainer: broken } = await startCrowdedTrainer(failOnce(store, 'sample-count-fresh-of-model'), place);
+    for (let i = 0; i < 60; i++) broken.countObserved('z');
+    await assert.rejects(broken.runRound(), /the database is away/);
+    await broken.runRound();
+    assert.deepEqual((await listFreshSamples(store, 'y')).fresh, []);
+    await broken.stop();
+  },
+);
+
 forEachEngine(
   'a training that does not end in time is ended, gives its lease back, and is done again in a later round',
   async (store, { place }) => {
     const { sink, world } = openSink(store);
     const options = { refitRows: 200, refitSeconds: 3600, log: createLog('silent'), onTrained: async () => {} };
     await sink.report(reportRows(observePool({ rows: 200 })));
-    const open = (maxTrainingMs?: number) => {
-      const limit = maxTrainingMs === undefined ? {} : { maxTrainingMs };
-      return createTrainer({ store, place, world, metrics: new Registry(), ...options, ...limit });
-    };
-    const hanging = open(1);
-    await assert.rejects(hanging.runRound(), {
-      code: 'deadline',
-      message: 'Cannot train the model "m": it took longer than 0.001 s',
-    });
+    const open = (limit: Partial<TrainerDependencies> = {}) =>
+      createTrainer({ store, place, world, metrics: new Registry(), ...options, ...limit });
+    const { log, failures } = createFailureLog();
+    const hanging = open({ maxTrainingMs: 1, log });
+    await hanging.runRound();
     await hanging.stop();
+    assert.equal(failures.length, 1);
+    assert.match(failures[0]!, /^m: Cannot train the model "m": it took longer than 0\.001 s/);
     const next = open();
     await next.runRound();
     await next.stop();

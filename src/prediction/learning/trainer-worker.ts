@@ -58,8 +58,11 @@ const MAX_TRAINING_MS = 1_800_000;
 const PAGES_A_ROUND = 16;
 /** Fewer fresh rows than this never cause a training. */
 const MIN_FRESH_ROWS = 50;
-/** After a training, alarms wait this many times as long as it took: a pool that changes all the time raises alarms all the time. */
-const ALARM_COOLDOWN_FACTOR = 4;
+/**
+ * After a training, alarms wait this many times as long as it took: a pool that changes all the time raises alarms all the time.
+ * After a failed one, every cause of a training waits, so that other models get their turns beside one whose trainings hang.
+ */
+const COOLDOWN_FACTOR = 4;
 
 export function createTrainer(dependencies: TrainerDependencies): Trainer {
   const { store, world, log } = dependencies;
@@ -71,14 +74,16 @@ export function createTrainer(dependencies: TrainerDependencies): Trainer {
 
   /** Looks at the next models by name, and begins again behind the last one. */
   async function runRound(stopping: AbortSignal): Promise<void> {
-    for (const targetModel of reported.take()) {
+    for (const targetModel of reported.listOften()) {
       const fresh = await readFreshSamples(store, targetModel);
+      reported.forget(targetModel);
       if (fresh !== undefined) await trainDue([fresh], stopping);
     }
     for (let pages = 0; pages < PAGES_A_ROUND; pages++) {
       const { fresh, last } = await listFreshSamples(store, lookedAt);
-      await trainDue(fresh, stopping);
+      // Before the trainings: the next round goes on behind this page, whatever becomes of them.
       lookedAt = last ?? '';
+      await trainDue(fresh, stopping);
       if (last === undefined || stopping.aborted) return;
       await yieldToCalls();
     }
@@ -87,12 +92,22 @@ export function createTrainer(dependencies: TrainerDependencies): Trainer {
   async function trainDue(models: readonly FreshSamples[], stopping: AbortSignal): Promise<void> {
     for (const fresh of models) {
       if (stopping.aborted) return;
-      const lease = { name: `trainer:${fresh.targetModel}`, durationMs: LEASE_MS };
       if (!schedule.isDue(fresh)) continue;
-      await runUnderLease(dependencies, lease, (lost) =>
-        schedule.run(fresh.targetModel, () => train(fresh, AbortSignal.any([stopping, lost]))),
-      );
+      try {
+        await trainUnderLease(fresh, stopping);
+      } catch (err) {
+        // The models behind it are trained all the same.
+        if (!stopping.aborted)
+          log.error({ err, model: fresh.targetModel }, 'Cannot train a model; a later round tries again');
+      }
     }
+  }
+
+  async function trainUnderLease(fresh: FreshSamples, stopping: AbortSignal): Promise<void> {
+    const lease = { name: `trainer:${fresh.targetModel}`, durationMs: LEASE_MS };
+    await runUnderLease(dependencies, lease, (lost) =>
+      schedule.run(fresh.targetModel, () => train(fresh, AbortSignal.any([stopping, lost]))),
+    );
   }
 
   const worker = createRoundWorker({ name: 'trainer', restMs: REST_MS, world, log, round: runRound });
@@ -115,23 +130,37 @@ export function createTrainer(dependencies: TrainerDependencies): Trainer {
 /** When each model is trained: by the number of its fresh rows, by time, and on request after an alarm. */
 function createTrainingSchedule({ world, refitRows, refitSeconds }: TrainerDependencies) {
   const requested = new Set<string>();
+  /** Until then alarms wait. */
   const cooldownEndsMs = new Map<string, number>();
+  /** Until then everything waits: the last training failed. */
+  const retryAtMs = new Map<string, number>();
   return {
     request: (targetModel: string): void => void requested.add(targetModel),
     isDue({ targetModel, count, lastTrainingMs }: FreshSamples): boolean {
       if (count < MIN_FRESH_ROWS) return false;
+      if (world.monotonicMs() < (retryAtMs.get(targetModel) ?? 0)) return false;
       if (lastTrainingMs === undefined || count >= refitRows) return true;
       if (requested.has(targetModel) && world.monotonicMs() >= (cooldownEndsMs.get(targetModel) ?? 0)) return true;
       // In both directions: a training dated ahead was made while the clock was wrong.
       return Math.abs(world.nowMs() - lastTrainingMs) >= refitSeconds * 1000;
     },
-    /** Runs a training; further requests for the model then wait for a multiple of its duration. */
+    /** Runs a training; further requests for the model then wait for a multiple of its duration. After a failure a request stays. */
     async run(targetModel: string, train: () => Promise<void>): Promise<void> {
       const beganMs = world.monotonicMs();
-      requested.delete(targetModel);
-      await train();
-      const endedMs = world.monotonicMs();
-      cooldownEndsMs.set(targetModel, endedMs + ALARM_COOLDOWN_FACTOR * (endedMs - beganMs));
+      const isRequested = requested.delete(targetModel);
+      const findCooldownEnd = (): number => {
+        const endedMs = world.monotonicMs();
+        return endedMs + COOLDOWN_FACTOR * (endedMs - beganMs);
+      };
+      try {
+        await train();
+        retryAtMs.delete(targetModel);
+        cooldownEndsMs.set(targetModel, findCooldownEnd());
+      } catch (cause) {
+        if (isRequested) requested.add(targetModel);
+        retryAtMs.set(targetModel, findCooldownEnd());
+        throw cause;
+      }
     },
   };
 }
@@ -190,11 +219,11 @@ function createReportedModels() {
       counts.set(targetModel, count);
       if (counts.size > MAX_REPORTED) counts.delete(counts.keys().next().value!);
     },
-    /** Those that have been reported often since they were taken last, the first ones. */
-    take(): string[] {
+    /** Those that have been reported often since they were forgotten last, the first ones. */
+    listOften(): string[] {
       const often = [...counts].filter(([, count]) => count >= MIN_FRESH_ROWS).slice(0, REPORTED_AT_ONCE);
-      for (const [targetModel] of often) counts.delete(targetModel);
       return often.map(([targetModel]) => targetModel);
     },
+    forget: (targetModel: string): void => void counts.delete(targetModel),
   };
 }
