@@ -117,3 +117,20 @@ test('what corrects the quantiles is kept over a restart, and 0 in a state that 
   after.restore(saved);
   assert.ok(Math.abs(before.quantiles()![P90]! - after.quantiles()![P90]! - corrections![P90]!) < 1e-9);
 });
+
+test('a correction leaves its upper bound by the covered events, and its lower one by the misses', () => {
+  const correctAfter = (predicted: readonly number[], { from, events }: { from: number; events: number }) => {
+    const quantiles = createAdaptiveQuantiles();
+    for (let i = 0; i < 30; i++) quantiles.observe(0, { quantiles: COVERED });
+    quantiles.restore({ ...quantiles.save(), corrections: [0, from, from, from] });
+    for (let i = 0; i < events; i++) quantiles.observe(0, { quantiles: predicted });
+    return quantiles
+      .save()
+      .corrections!.slice(1)
+      .map((correction) => Number(correction.toFixed(2)));
+  };
+  assert.deepEqual(correctAfter(MISSED, { from: 0, events: 1000 }), [3, 3, 3]);
+  assert.deepEqual(correctAfter(COVERED, { from: 0, events: 40_000 }), [-3, -3, -3]);
+  assert.deepEqual(correctAfter(COVERED, { from: 3, events: 3000 }), [0, 1.5, 2.7]);
+  assert.deepEqual(correctAfter(MISSED, { from: -3, events: 300 }), [-0.3, -0.15, -0.03]);
+});

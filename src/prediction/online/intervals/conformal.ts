@@ -45,7 +45,11 @@ const LEVEL_RANGE = 1.5;
 const CORRECTION_STEP = 0.01;
 /** The most that all steps of a correction taken while an answer was under way may add up to. */
 const MAX_CORRECTION_GAIN = 0.3;
-/** A bound, so that quantiles return to normal soon after something has been wrong for long. */
+/**
+ * A bound in both directions, whatever has been wrong for how long. At the upper one a correction falls again by the step times
+ * 1 − level at each covered event: it is at 0 after at least 3,000 covered events at p90, 6,000 at p95 and 30,000 at p99. At the lower one
+ * it is back after 300 to 340 misses, or more where answers come late.
+ */
 export const MAX_SLOT_CORRECTION = 3;
 /** Coverage is a mean of about the last 100 events. */
 export const COVERAGE_DECAY = 0.99;
@@ -85,8 +89,9 @@ export interface AdaptiveQuantiles {
 export interface PredictedQuantiles {
   readonly quantiles: readonly number[];
   /**
-   * The same without a share of learned quantiles. Levels and corrections move by these: by a blend with wide learned quantiles, which is
-   * hardly ever missed, they would fall far below what is right, and be too low as soon as the learned ones no longer count.
+   * The same without a share of learned quantiles, without floors and without caps. Levels and corrections move by these: by a blend with
+   * wide learned quantiles, or by the bound of a stalled queue, which are hardly ever missed, they would fall far below what is right, and be
+   * too low as soon as these no longer count.
    */
   readonly recent?: readonly number[];
 }

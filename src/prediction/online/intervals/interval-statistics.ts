@@ -167,14 +167,14 @@ export interface PredictedInterval {
   readonly spread: number;
   /** In units of the spread: one quantile for each of `QUANTILE_LEVELS`. */
   readonly quantiles: readonly number[];
-  /** The same from recent residuals alone. */
+  /** From recent residuals alone, without floors and caps; the same as `quantiles` while residuals are few. */
   readonly recentQuantiles: readonly number[];
   /** The median is shifted by this logarithm at most. */
   readonly maxMedianShift: number;
   /** How many times were observed before it, in the slot and at the server. */
   readonly observedBefore: number;
   readonly observedOfServerBefore: number;
-  /** How many of the times observed meanwhile came in the same report, before the part in which this row is learned. */
+  /** How many of the times observed meanwhile were learned after the report began and before the part of it in which this row is learned. */
   readonly reportedMeanwhile?: number;
 }
 

@@ -105,3 +105,14 @@ test('a miss in a surge counts as much as one in a calm period, also when times 
   const covered = coverSurges(600);
   assert.ok(covered > 0.875 && covered < 0.925, `${covered} stayed below the p90`);
 });
+
+test('requests that only the bound of a stalled queue covers do not lower the p90 of those without it', () => {
+  const intervals = createPredictionIntervals('ttft', unknownCalibration());
+  const observe = (events: number, leastMs?: number) => {
+    for (let i = 0; i < events; i++) intervals.observe(intervals.predictInterval(100, -1, leastMs), -1, (i % 20) / 20);
+    return quantileMs('p90', 100, intervals.predictInterval(100, -1));
+  };
+  const before = observe(2000);
+  const after = observe(3000, 10_000);
+  assert.ok(after > 0.95 * before && after < 1.05 * before, `${after} after ${before}`);
+});

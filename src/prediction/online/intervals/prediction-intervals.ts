@@ -15,7 +15,7 @@
  *      gives if that is more.
  *   8. The p90 is at least the median, and at least the bound of a stalled queue (`../stalled-queue-bounds.ts`).
  * When the time is known, `observe` adds its residual to the windows of 3, 6 and 7. It moves the level and the correction of 3 by whether 3
- * with the correction of the server was missed, and the correction of 5 by whether the predicted quantile was.
+ * with the correction of the server was missed (not limited as in 6 to 8: what only a floor covers does not lower them), and the correction of 5 by whether the predicted quantile was.
  * The median takes steps 3 to 5 with the learned quantile 0, and a narrow limit (`limitMedianShift`).
  */
 import { type Calibration, findBucket, SHIFT_OF } from '../../model/calibration.ts';
@@ -39,8 +39,8 @@ export interface FeedbackDelays {
   /** How many observations of other requests come between a prediction and its own observation (delayed feedback). */
   feedbackDelay: number;
   /**
-   * How many more of them came in the same report, before the part in which a row is learned. Intervals know of both, and the weights of
-   * experts of the first only: these follow a server within a report.
+   * How many more of them were learned after the report began and before the part of it in which a row is learned; nearly all of them are
+   * rows of that report. Intervals know of both, and the weights of experts of the first only: these follow a server within a report.
    */
   reportDelay: number;
 }
@@ -116,7 +116,7 @@ function predictQuantiles(state: IntervalState, { mixtureMs, spread, corrections
   });
 }
 
-/** Step 3 with the correction of the server. */
+/** Step 3 with the correction of the server, without the limits of steps 6 to 8. */
 function correctRecent(recent: Float64Array | undefined, corrections: Float64Array): readonly number[] | undefined {
   if (recent === undefined) return undefined;
   let highest = Number.NEGATIVE_INFINITY;
@@ -165,8 +165,7 @@ export function createPredictionIntervals(target: PredictionTarget, calibration:
       const corrections = ofServers.correctionsOf(server);
       const quantiles = predictQuantiles(state, { mixtureMs, spread, corrections, leastMs });
       const before = { observedBefore: ofSlot.count, observedOfServerBefore: ofServers.countOf(server) };
-      const recentQuantiles =
-        correctRecent(state.stride > 0 ? ofSlot.quantiles() : undefined, corrections) ?? quantiles;
+      const recentQuantiles = correctRecent(ofSlot.quantiles(), corrections) ?? quantiles;
       return { mixtureMs, spread, quantiles, recentQuantiles, maxMedianShift: state.maxMedianShift, ...before };
     },
     observe(interval, server, logRatio) {
