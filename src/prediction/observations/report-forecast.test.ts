@@ -1,0 +1,33 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { input } from '../../../test/support/observation-sink.ts';
+import { createPriorModel } from '../model/model.ts';
+import { createLiveModel, type LiveModel } from '../online/live-model.ts';
+import { createPredictColumns, METRIC_COLUMNS } from '../schema/columns.ts';
+import { judgeInReport } from './report-forecast.ts';
+
+function forecast(live: LiveModel) {
+  const columns = createPredictColumns(1);
+  columns.count = 1;
+  for (const name of METRIC_COLUMNS) columns[name][0] = input[name];
+  return live.forecast(columns, input.podType, Buffer.from(input.serverIp));
+}
+
+test('a row of a report is judged by what was forecast before the report', () => {
+  const live = createLiveModel(createPriorModel());
+  const before = forecast(live);
+  for (let i = 0; i < 40; i++) live.observe(before, 'ttft', { observedMs: 5000 });
+  const late = forecast(live);
+  const judged = judgeInReport(before, late);
+  assert.equal(judged.ttft.mixtureMs, before.ttft.mixtureMs);
+  assert.equal(judged.ttft.interval.reportedMeanwhile, 40);
+  assert.equal(judged.ttft.expertLogs, late.ttft.expertLogs);
+});
+
+test('a version that began to serve while a report is learned is judged by its own forecast alone', () => {
+  const live = createLiveModel(createPriorModel());
+  const before = forecast(live);
+  live.replaceModel({ ...createPriorModel(), id: 'm@2' });
+  const late = forecast(live);
+  assert.equal(judgeInReport(before, late), late);
+});
