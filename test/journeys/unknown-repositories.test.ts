@@ -2,6 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createPersonalToken } from '../../src/authorization/tokens/personal-token.ts';
+import { listPersonalTokens } from '../../src/authorization/tokens/personal-token-store.ts';
+import { statement } from '../../src/database/store.ts';
 import { realWorld } from '../../src/world.ts';
 import { startConsoleService } from '../support/console-service.ts';
 import { runTrivet } from '../support/run-trivet.ts';
@@ -67,4 +69,30 @@ test('trivet token create warns of repositories that do not exist, beside the to
   assert.match(unknown.stderr, /^Warning: "ada\/doorz" does not exist, or ada may not see it\./);
   const { stdout, stderr } = await trivet(`${create} ada/doorz --json`);
   assert.deepEqual([JSON.parse(stdout).unknownRepositories, stderr], [['ada/doorz'], '']);
+});
+
+test('where the repositories cannot be read, no token is made: its text would be lost', async (t) => {
+  const service = await startConsoleService({ PREDICTION_LEARNING: 'false' });
+  t.after(() => service[Symbol.asyncDispose]());
+  const { id: userId } = await service.addUser('ada');
+  const ada = await service.openAs('ada');
+  const grants = { userId, name: 'parent', scopes: ['all_user', 'all_hook'], expiresAtMs: undefined } as const;
+  const { secret } = await createPersonalToken(service.store, realWorld, grants);
+  await service.store.write(
+    statement('take-repositories-away', 'ALTER TABLE repositories RENAME TO repositories_away'),
+    [],
+  );
+  const answer = await fetch(`${service.url}/api/v5/user/access_tokens`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ name: 'CI', scopes: ['all_hook'], repositories: ['ada/doors'] }),
+  });
+  assert.equal(answer.status, 500);
+  const fields = { name: 'CI', days: '30', scope: 'all_hook', repositories: 'ada/doors' };
+  assert.match((await ada.submit(TOKENS, TOKENS, fields)).location ?? '', /^\/refused\?/);
+  const tokens = await listPersonalTokens(service.store, userId);
+  assert.deepEqual(
+    tokens.map(({ name }) => name),
+    ['parent'],
+  );
 });

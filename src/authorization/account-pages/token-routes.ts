@@ -94,17 +94,18 @@ async function makeToken(
   request: PageRequest,
   values: TokenValues,
 ): Promise<{ readonly secret: string; readonly unknown: readonly string[] }> {
-  const { token, secret } = await createPersonalToken(store, world, {
+  const { secret, unknownRepositories } = await createPersonalToken(store, world, {
     userId: request.session.user.id,
     credentialGeneration: request.session.user.credentialGeneration,
     name: values.name,
     scopes: values.scopes,
     repositories: values.repositories === '' ? undefined : values.repositories.split(/[\s,]+/),
+    findUnknownRepositories,
     expiresAtMs: values.days === 'none' ? undefined : world.nowMs() + Number(values.days) * DAY_MS,
     address: clientAddress(request.c),
   });
   countToken('issued', 'personal');
-  return { secret, unknown: (await findUnknownRepositories?.(token, token.repositories ?? [])) ?? [] };
+  return { secret, unknown: unknownRepositories };
 }
 
 interface TokensShown {

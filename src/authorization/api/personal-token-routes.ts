@@ -121,14 +121,14 @@ function addCreateRoute(routes: Routes, dependencies: ProtocolDependencies, midd
         name,
         scopes: checkScopes(scopes, identity),
         repositories,
+        findUnknownRepositories: dependencies.findUnknownRepositories,
         expiresAtMs: await decideExpiry(dependencies.store, dependencies.world, { userId, parentId, days }),
         parentId,
         address: clientAddress(c as never),
       });
       dependencies.countToken('issued', 'personal');
-      const { token, secret } = created;
-      const unknown = (await dependencies.findUnknownRepositories?.(token, token.repositories ?? [])) ?? [];
-      const answer = { ...formatToken(token), token: secret, unknown_repositories: [...unknown] };
+      const { token, secret, unknownRepositories } = created;
+      const answer = { ...formatToken(token), token: secret, unknown_repositories: [...unknownRepositories] };
       return c.json(answer, 201, { 'Cache-Control': 'no-store' });
     },
   );

@@ -65,10 +65,9 @@ async function create(loadRepositoryCheck: LoadRepositoryCheck, options: CreateO
   const endMs = expires ?? cli.world.nowMs() + DEFAULT_PERSONAL_TOKEN_DAYS * DAY_MS;
   const expiresAtMs = Number.isFinite(endMs) ? endMs : undefined;
   const repositories = repository?.flatMap((names) => names.split(/[ ,]+/)).filter((part) => part !== '');
-  const form = { userId: user.id, name, scopes, repositories, expiresAtMs, isByCommand: true };
-  const { token, secret } = await createPersonalToken(cli.store, cli.world, form);
-  const findUnknown = (await loadRepositoryCheck())(cli.store, createOwners(cli.store));
-  const unknownRepositories = await findUnknown(token, token.repositories ?? []);
+  const findUnknownRepositories = (await loadRepositoryCheck())(cli.store, createOwners(cli.store));
+  const form = { userId: user.id, name, scopes, repositories, expiresAtMs, findUnknownRepositories, isByCommand: true };
+  const { token, secret, unknownRepositories } = await createPersonalToken(cli.store, cli.world, form);
   if (!json) {
     for (const one of unknownRepositories) remark(describeUnknown(one, login));
     print(secret);

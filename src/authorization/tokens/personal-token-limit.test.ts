@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { forEachEngine } from '../../../test/support/engines.ts';
 import { hasCode } from '../../../test/support/note-store.ts';
 import { createStillWorld } from '../../../test/support/still-world.ts';
+import { Failure } from '../../errors.ts';
 import { createUser } from '../accounts/user-store.ts';
 import { createPersonalToken, revokePersonalToken } from './personal-token.ts';
 import { listPersonalTokens, MAX_PERSONAL_TOKENS } from './personal-token-store.ts';
@@ -34,4 +35,15 @@ forEachEngine('a person has 200 tokens that have not expired, also when many are
   const other = await createUser(store, world, { ...profile, login: 'linus' });
   const form = { userId: other.id, name: 'ci', scopes: ['all_user'] as const, expiresAtMs: undefined };
   await createPersonalToken(store, world, form);
+});
+
+forEachEngine('a check of the repositories that fails leaves no token whose text is lost', async (store) => {
+  const world = createStillWorld();
+  const profile = { name: 'Grace', email: null, isAdmin: false, passwordHash: null };
+  const { id: userId } = await createUser(store, world, { ...profile, login: 'grace' });
+  const form = { userId, name: 'ci', scopes: ['all_hook'] as const, expiresAtMs: undefined };
+  const findUnknownRepositories = () => Promise.reject(new Failure('unavailable', 'the database is away'));
+  const making = createPersonalToken(store, world, { ...form, repositories: ['grace/doors'], findUnknownRepositories });
+  await assert.rejects(making, hasCode('unavailable'));
+  assert.deepEqual(await listPersonalTokens(store, userId), []);
 });

@@ -1,6 +1,7 @@
 /** Personal access tokens: the rules, shared by the pages, the API and the command line. */
 import type { Store } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
+import type { FindUnknownRepositories } from '../../identity.ts';
 import { BY_COMMAND } from '../../operations/by-command.ts';
 import { isAdministratorScope } from '../../scopes.ts';
 import type { World } from '../../world.ts';
@@ -22,6 +23,8 @@ export interface PersonalTokenForm {
   readonly scopes: readonly Scope[];
   /** `owner/name`; the token reaches these and no others. Undefined for all that its person reaches. */
   readonly repositories?: readonly string[] | undefined;
+  /** Called before the token is stored, so that a failure of it does not lose the only copy of a token that was made. */
+  readonly findUnknownRepositories?: FindUnknownRepositories | undefined;
   /** Undefined for a token that does not expire. */
   readonly expiresAtMs: number | undefined;
   /** The personal token that makes it: both end together. */
@@ -37,17 +40,26 @@ export interface PersonalTokenForm {
 /** The default that pages and the API offer. */
 export const DEFAULT_PERSONAL_TOKEN_DAYS = 30;
 
-/** The token's text is in the answer and nowhere else. Throws `invalid` with the field, `conflict` when the person has too many. */
+export interface NewPersonalToken {
+  readonly token: PersonalToken;
+  /** The token's text: it is here and nowhere else. */
+  readonly secret: string;
+  /** Of the repositories that it is limited to, those that its person does not reach. */
+  readonly unknownRepositories: readonly string[];
+}
+
+/** Throws `invalid` with the field, `conflict` when the person has too many. */
 export async function createPersonalToken(
   store: Store,
   world: World,
   form: PersonalTokenForm,
-): Promise<{ readonly token: PersonalToken; readonly secret: string }> {
+): Promise<NewPersonalToken> {
   const nowMs = world.nowMs();
   checkForm(form, nowMs);
   await checkAdminScope(store, form);
   const secret = createSecret('personal', world);
   const token = draftToken(form, { tokenId: world.uuid(), hint: secret.slice(-4), nowMs });
+  const unknownRepositories = (await form.findUnknownRepositories?.(token, token.repositories ?? [])) ?? [];
   const outcome = await store.call(insertPersonalTokenOnce, {
     token,
     hash: hashSecret(secret),
@@ -62,7 +74,7 @@ export async function createPersonalToken(
       'conflict',
       `Cannot create the token: a person has at most ${MAX_PERSONAL_TOKENS} that have not expired; revoke one first`,
     );
-  return { token, secret };
+  return { token, secret, unknownRepositories };
 }
 
 function draftToken(
