@@ -8,7 +8,7 @@ import {
   type Transaction,
 } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
-import { checkAccess } from './access-store.ts';
+import { checkAccess, checkRole } from './access-store.ts';
 
 const userByVerifiedEmailSql = statement<{ id: string }>(
   'user-by-verified-email',
@@ -66,12 +66,14 @@ export const verifyEmailOnce: Procedure<EmailVerification, 'verified' | 'taken' 
   import.meta.url,
   'verifyEmailOnce',
   async (transaction, { userId, email, seenEmail, hasAllRights = true, statements }) => {
-    await checkAccess(transaction, { userId, hasAllRights });
+    await checkRole(transaction, { userId, hasAllRights });
     const key = emailKey(email);
     const [owner] = await transaction.run(userByVerifiedEmailSql, [key]);
     if (owner !== undefined && owner.id !== userId) return 'taken';
     const seen = [seenEmail === undefined ? 0 : 1, seenEmail ?? ''];
     if ((await transaction.run(setVerifiedEmailSql, [userId, email, key, ...seen])).length === 0) return 'changed';
+    // Last, since it marks the account: one whose address stays is not marked.
+    await checkAccess(transaction, { userId, hasAllRights });
     await transaction.runAll(statements);
     return 'verified';
   },

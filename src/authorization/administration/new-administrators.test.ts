@@ -30,6 +30,7 @@ const baseUrl = 'https://trivet.example';
 
 /** Holds a token with the scope `admin:people`. */
 const HELPER: Actor = { userId: '1'.repeat(24), login: 'helper', isAdmin: false };
+const TAKEN = 'ada@example.org';
 const PASSWORD = 'the helper knows this one';
 
 /** Each way in that the scope `admin:people` sets, in an account that has others. */
@@ -122,6 +123,21 @@ forEachEngine('what was set with all rights, or by the person, stays', async (st
   assert.equal(before.length, 7);
   assert.equal(await promote(store, login), false);
   assert.deepEqual(await listWaysIn(store, login), before);
+});
+
+forEachEngine('an account whose address a token without all rights could not verify is not marked', async (store) => {
+  await setEmail({ store, world }, COMMAND_LINE, {
+    login: (await addUser({ store, world }, 'ada')).login,
+    email: TAKEN,
+  });
+  const { login, email } = await addUser({ store, world }, 'grace');
+  const set = (change: { readonly email: string; readonly seenEmail?: string }) =>
+    setEmail({ store, world }, HELPER, { login, ...change });
+  await assert.rejects(set({ email: TAKEN }), /is the verified address of another account/);
+  await assert.rejects(set({ email: 'grace@example.org', seenEmail: `${email} of before` }), /has another address/);
+  assert.equal((await findUserByLogin(store, login))!.hasDelegatedAccess, false);
+  await set({ email: 'grace@example.org' });
+  assert.equal((await findUserByLogin(store, login))!.hasDelegatedAccess, true);
 });
 
 forEachEngine('an administrator who is made one again keeps all ways in', async (store) => {
