@@ -58,6 +58,23 @@ test('--secret means a password that signs, and --no-secret takes it away', asyn
   assert.deepEqual(await show(), ['', 1]);
 });
 
+const LAST_WORDS: [options: string, password: string][] = [
+  ['--no-secret --password new', 'new'],
+  ['--no-password --password new', 'new'],
+  ['--password new --no-secret', ''],
+  ['--password new --no-password', ''],
+  ['--no-password --secret new', 'new'],
+  ['--secret new --no-password', ''],
+  ['--secret other --no-secret --password new', 'new'],
+  ['--password other --no-secret --secret new', 'new'],
+];
+for (const [options, password] of LAST_WORDS)
+  test(`hook update ${options} leaves the password "${password}": the last of them counts`, async () => {
+    const id = await createHook('http://127.0.0.1:9001/', '--secret', 'key');
+    const updated = await trivet('hook', 'update', 'ada/doors', id, ...options.split(' '), '--json');
+    assert.equal(JSON.parse(updated).password, password);
+  });
+
 test('deliveries are listed by their kind of event and time', async () => {
   const id = await createHook('http://127.0.0.1:9001/', '--events', 'push,issue');
   for (const kind of ['push', 'issue']) await trivet('event', 'send', 'ada/doors', '--event', kind, '--sample');
@@ -201,6 +218,9 @@ const mistakes: [argv: string, message: RegExp][] = [
     'hook create ada/doors --url https://example.com/ --secret k --password p',
     /--secret and --password must not be used/,
   ],
+  ['hook update ada/doors 1 --no-secret --secret k --password p', /--secret and --password must not be used/],
+  ['listen --sign', /^Cannot listen: --sign needs --password, the key of the signature/],
+  ['listen --sign --password=', /--sign needs --password/],
   ['hook update ada/doors 1 --secret k --no-sign', /--secret and --no-sign must not be used together/],
 ];
 for (const [argv, message] of mistakes)

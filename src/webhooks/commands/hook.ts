@@ -42,15 +42,23 @@ function addCreation(command: Command, open: OpenWebhooks): void {
 }
 
 function addChangeCommands(command: Command, open: OpenWebhooks): void {
-  addHookCommandWithUrl(command, 'update <owner/name> <id>', 'Change a webhook; what is not named stays', AS_JSON)
+  const change = 'Change a webhook; what is not named stays';
+  addHookCommandWithUrl(command, 'update <owner/name> <id>', change, AS_JSON)
     .option('--url <url>', 'where deliveries go')
     .option('--password <text>', 'a new password, or a new key where it signs')
     .option('--secret <text>', 'a new key, which signs each delivery (encryption_type 1); former keys sign for a day')
-    .option('--no-password, --no-secret', 'take the password or the key away')
+    .option('--no-password, --no-secret', 'take the password or the key away; of this and a new one, the last counts')
     .option('--sign', 'use the password as a signature key (encryption_type 1)')
     .option('--no-sign', 'let the password travel with each delivery (encryption_type 0)')
     .option('--events <kinds>', `these and no others of ${EVENT_KINDS.join(', ')}, separated by commas`)
     .option('--profile <name>', `whose deliveries the receiver expects: ${PROFILE_NAMES.join(', ')}`)
+    // --no-secret is the other name of --no-password: one after the other, each replaces what came before.
+    .on('option:password', function (this: Command) {
+      if (this.getOptionValue('secret') === false) this.setOptionValue('secret', undefined);
+    })
+    .on('option:no-secret', function (this: Command) {
+      this.setOptionValue('password', undefined);
+    })
     .action(update.bind(undefined, open));
   for (const [name, operation, description, state] of [
     ['enable', enableHook, 'Switch a webhook on again, and send what was held', 'on'],

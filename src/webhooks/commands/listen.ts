@@ -52,6 +52,8 @@ export function createListenCommand(): Command {
 }
 
 async function listen({ sign, ...given }: ListenOptions): Promise<void> {
+  if (sign && !given.password && given.secret === undefined)
+    throw new Failure('invalid', 'Cannot listen: --sign needs --password, the key of the signature');
   const { secret = sign ? given.password : undefined } = given;
   const options = { ...given, ...(secret === undefined ? {} : { secret }) };
   const done = Promise.withResolvers<void>();
