@@ -8,7 +8,7 @@ import { CLIENT_ID, postForm, type TokenAnswer, toLogin } from '../command-line/
 import { readServiceUrl } from '../command-line/service-url.ts';
 import { readUserEnvironment } from '../config/config.ts';
 import { Failure, isFailure } from '../errors.ts';
-import { refuseOtherService, refuseUnreachable } from '../operations/call-service.ts';
+import { readJsonAnswer, refuseUnreachable } from '../operations/call-service.ts';
 import { realWorld } from '../world.ts';
 
 /** To administer the service, and to announce events of any repository. */
@@ -47,6 +47,8 @@ async function login(given: string, { withToken, scope, json }: LoginOptions): P
   const { configFolder } = readUserEnvironment();
   const logins = await readLogins(configFolder);
   const signedIn = withToken ? { token: await readToken() } : await askInBrowser(url, scope);
+  // The person confirms a code once: what fails afterwards must not lose its token.
+  if (!withToken) await writeLogins(configFolder, withLogin(logins, url, signedIn));
   const complete = { ...signedIn, user: await readUser(url, signedIn.token) };
   await writeLogins(configFolder, withLogin(logins, url, complete));
   if (json) return printJson({ url, user: complete.user ?? null, scope: complete.scope ?? null });
@@ -97,7 +99,7 @@ async function readEndpoints(url: string): Promise<{ readonly device: string; re
 async function readMetadata(url: string): Promise<unknown> {
   try {
     const response = await fetch(`${url}/.well-known/oauth-authorization-server`, { redirect: 'error' });
-    if (response.ok) return await readJson(url, response);
+    if (response.ok) return await readJsonAnswer(url, response);
   } catch (error) {
     throw isFailure(error) ? error : refuseUnreachable(url, error);
   }
@@ -131,13 +133,7 @@ async function readUser(url: string, token: string): Promise<string | undefined>
   });
   if (response.status === 401) throw new Failure('unauthenticated', `${url} refused the token`);
   if (!response.ok) return undefined;
-  return ((await readJson(url, response)) as { readonly login?: string }).login;
-}
-
-async function readJson(url: string, response: Response): Promise<unknown> {
-  return await response.json().catch(() => {
-    throw refuseOtherService(url);
-  });
+  return ((await readJsonAnswer(url, response)) as { readonly login?: string }).login;
 }
 
 async function logout(given: string | undefined, { json }: { readonly json?: true }): Promise<void> {

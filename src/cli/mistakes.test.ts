@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer as createHttpServer } from 'node:http';
+import { createServer as createHttpServer, type Server as HttpServer } from 'node:http';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -17,9 +17,16 @@ const brokenEvent = join(dataDir, 'event.json');
 
 /** Answers, but is no Trivet service. */
 const other = createHttpServer((_, response) => response.end('<html>'));
-const otherPort = () => (other.address() as { port: number }).port;
+
+/** Ends the connection in the middle of an answer. */
+const breaking = createHttpServer((_, response) => {
+  response.writeHead(200, { 'Content-Type': 'application/json', 'Content-Length': 100 });
+  response.write('{', () => response.destroy());
+});
+const portOf = (server: HttpServer) => String((server.address() as { port: number }).port);
 
 before(async () => {
+  await once(breaking.listen(0, '127.0.0.1'), 'listening');
   await once(other.listen(0, '127.0.0.1'), 'listening');
   writeFileSync(brokenEvent, '{');
   assert.equal((await runTrivet(['user', 'create', '--login', 'ada', '--name', 'Ada'], { env })).code, 0);
@@ -27,6 +34,7 @@ before(async () => {
 });
 after(() => {
   other.close();
+  breaking.close();
   rmSync(dataDir, { recursive: true });
 });
 
@@ -54,13 +62,30 @@ const mistakes: [argv: string, code: number, message: RegExp][] = [
   ],
   ['user list --service http://localhost:PORT --token x', 1, /answered something else than a Trivet service: check/],
   ['login http://localhost:PORT', 1, /answered something else than a Trivet service: check the address\n$/],
+  [
+    'user list --service http://localhost:BREAKING --token x',
+    1,
+    /^Cannot reach http:\/\/localhost:\d+: (other side closed|terminated|aborted)\n$/,
+  ],
+  [
+    'login http://localhost:BREAKING',
+    1,
+    /^Cannot reach http:\/\/localhost:\d+: (other side closed|terminated|aborted)\n$/,
+  ],
+  ['help nosuch', 2, /unknown command 'nosuch'/],
+  ['nosuch --help', 2, /unknown command 'nosuch'/],
+  ['help hook nosuch', 2, /unknown command 'nosuch'/],
+  ['model evaluate --input x --protocol stale-metrics --age 0.2ms', 2, /--age .*; whole milliseconds, up to 7d/],
   ['token list nemo', 1, /^There is no person with the login "nemo"\n$/],
   ['token create --user nemo --name x --scope predict', 1, /^There is no person with the login "nemo"\n$/],
   ['repo list missing', 1, /^Cannot list the repositories: there is no person or organization "missing"\n$/],
 ];
 for (const [argv, code, message] of mistakes)
   test(`trivet ${argv.replace(dataDir, '')} says what is wrong`, async () => {
-    const ended = await runTrivet(argv.replace('PORT', String(otherPort())).split(' '), { env });
+    const ended = await runTrivet(
+      argv.replace('PORT', portOf(other)).replace('BREAKING', portOf(breaking)).split(' '),
+      { env },
+    );
     assert.equal(ended.code, code, ended.stderr);
     assert.match(ended.stderr, message);
   });

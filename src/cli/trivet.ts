@@ -34,7 +34,7 @@ async function runTrivet(argv: readonly string[]): Promise<number> {
   try {
     const words = readWords(argv);
     const program = await createProgram(words[0]);
-    await program.parseAsync(isGroup(program, words) ? [...words, '--help'] : [...words], { from: 'user' });
+    await program.parseAsync(chooseWords(program, words), { from: 'user' });
     return 0;
   } catch (error) {
     return reportError(error);
@@ -48,15 +48,29 @@ function readWords(argv: readonly string[]): readonly string[] {
   return first === '-v' ? ['--version'] : argv;
 }
 
-/** Words that name commands which have others below them: the person wants to see which. */
-function isGroup(program: Command, words: readonly string[]): boolean {
-  let here = program;
-  for (const word of words) {
-    const below = here.commands.find((command) => command.name() === word);
-    if (below === undefined) return false;
-    here = below;
-  }
-  return here.commands.length > 0;
+/**
+ * A group alone shows its help. With `--help` behind a word that names no command, Commander would show the help of the group above
+ * it as if all was well; without `--help` it refuses the word.
+ */
+function chooseWords(program: Command, words: readonly string[]): string[] {
+  const { command, rest } = followNames(program, words);
+  if (command.commands.length === 0) return [...words];
+  if (rest.length === 0) return [...words, '--help'];
+  return rest[0]?.startsWith('-') ? [...words] : words.filter((word) => !HELP_FLAGS.has(word));
+}
+
+const HELP_FLAGS: ReadonlySet<string> = new Set(['--help', '-h']);
+
+/** The command that the first words name, and the words behind them. */
+function followNames(command: Command, words: readonly string[]): Followed {
+  const [first, ...rest] = words;
+  const below = command.commands.find((each) => each.name() === first);
+  return below === undefined ? { command, rest: words } : followNames(below, rest);
+}
+
+interface Followed {
+  readonly command: Command;
+  readonly rest: readonly string[];
 }
 
 function reportError(error: unknown): number {

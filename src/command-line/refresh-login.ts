@@ -1,6 +1,6 @@
 /** A login's access token ends after some days; its refresh token gets the next (RFC 6749 §6). */
 import { Failure } from '../errors.ts';
-import { refuseUnreachable } from '../operations/call-service.ts';
+import { refuseAnswer } from '../operations/call-service.ts';
 import type { Login } from './logins.ts';
 
 /** The client that `trivet login` is, registered in advance at every service. */
@@ -22,7 +22,7 @@ export async function postForm(url: string, fields: Readonly<Record<string, stri
     const text = await response.text();
     return text === '' ? {} : (JSON.parse(text) as TokenAnswer);
   } catch (error) {
-    throw refuseUnreachable(url, error);
+    throw refuseAnswer(url, error);
   }
 }
 

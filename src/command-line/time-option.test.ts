@@ -63,7 +63,8 @@ test('parsePastTime() counts a duration back from now, and parseEnd() forward', 
 test('durationIn() takes durations, and a number alone in the unit of the option', () => {
   const parse = durationIn({ bareUnit: 's', minimum: 0.1, maximum: 3600 });
   assert.deepEqual(['600', '0.5', '1e3', '10m', '500ms'].map(parse), [600, 0.5, 1000, 600, 0.5]);
-  for (const text of ['0', '2h', '-1', 'NaN', 'Infinity', '', '0x10', 'soon'])
+  assert.deepEqual(['.5', '5.', '+5', '5e-1', '1.5E+1'].map(parse), [0.5, 5, 5, 0.5, 15]);
+  for (const text of ['0', '2h', '-1', '.', '1e', 'e1', '+', 'NaN', 'Infinity', '', '0x10', 'soon'])
     assert.throws(() => parse(text), {
       message:
         'it must be a number of s, or a duration such as 45m, 12h or 90d (units: ms, s, m, h, d, w); 0.1 to 3600 s.',

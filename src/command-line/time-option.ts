@@ -72,7 +72,8 @@ interface DurationRange {
   readonly maximum: number;
 }
 
-const BARE_NUMBER = /^\d+(\.\d+)?(e\d+)?$/i;
+/** As decimals are written: also `.5`, `5.`, `+5` and `1e-3`. */
+const BARE_NUMBER = /^\+?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
 
 /** Parses the value of an option that takes a duration, or a number alone in the unit that the option has always had. */
 export function durationIn({ bareUnit, minimum, maximum }: DurationRange): (text: string) => number {

@@ -21,14 +21,28 @@ const FILE_TIMEOUT_MS = 330_000;
 export async function callService(service: Service, { operation, input, file }: ServiceCall): Promise<unknown> {
   const response = await ask(service, createRequest(service, { operation, input, file }), operation);
   if (!response.ok) throw await readRefusal(service, response);
-  if (operation.givesFile) return new Uint8Array(await response.arrayBuffer());
-  return await response.json().catch(() => {
-    throw refuseOtherService(service.url);
+  if (!operation.givesFile) return await readJsonAnswer(service.url, response);
+  return new Uint8Array(
+    await response.arrayBuffer().catch((error: unknown) => {
+      throw refuseUnreachable(service.url, error);
+    }),
+  );
+}
+
+/** An answer that is no JSON is not of this program; any other failure is one of the connection. */
+export async function readJsonAnswer(url: string, response: Response): Promise<unknown> {
+  return await response.json().catch((error: unknown) => {
+    throw refuseAnswer(url, error);
   });
 }
 
+/** For an answer that could not be read as JSON. */
+export function refuseAnswer(url: string, error: unknown): Failure {
+  return error instanceof SyntaxError ? refuseOtherService(url) : refuseUnreachable(url, error);
+}
+
 /** For an address that answers, but not as this program does. */
-export function refuseOtherService(url: string): Failure {
+function refuseOtherService(url: string): Failure {
   return new Failure('unavailable', `${url} answered something else than a Trivet service: check the address`);
 }
 

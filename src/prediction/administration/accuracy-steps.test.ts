@@ -37,6 +37,15 @@ forEachEngine('readSteps() gives the accuracy of a model in steps that the store
   assert.equal((await read(24 * 30)).stepMs, 6 * HOUR_MS);
 });
 
+forEachEngine(
+  'readSteps() takes a time that a caller whose clock is ahead by less than a minute calls now',
+  async (store) => {
+    const read = (since: string) => readSteps({ store, world }, { model: 'm', since });
+    await assert.rejects(read(ago(-1 / 120)), { code: 'not_found' });
+    await assert.rejects(read(ago(-1 / 30)), { code: 'invalid', message: /since must not be in the future/ });
+  },
+);
+
 forEachEngine('readSteps() refuses unknown models and times that it has nothing of', async (store) => {
   const read = (since?: string) => readSteps({ store, world }, { model: 'm', since });
   await assert.rejects(read(), { code: 'not_found', message: /there is no such model/ });

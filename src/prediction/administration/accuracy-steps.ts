@@ -17,7 +17,7 @@ const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 const KEPT_MS = 30 * DAY_MS;
 const DEFAULT_LENGTH_MS = 12 * HOUR_MS;
-/** How long a call may be under way. */
+/** How long a call may be under way, and how far the clock of the caller may be ahead. */
 const CALL_MS = MINUTE_MS;
 /** The lengths of steps, and for how long each is kept; the shortest first. */
 const POD_TYPE_STEPS = [
@@ -59,10 +59,11 @@ function chooseSteps(
   nowMs: number,
   steps: typeof POD_TYPE_STEPS | typeof SERVER_STEPS,
 ): Pick<SeriesQuery, 'fromMs' | 'stepMs'> {
-  const sinceMs = since === undefined ? nowMs - DEFAULT_LENGTH_MS : Date.parse(since);
+  const askedMs = since === undefined ? nowMs - DEFAULT_LENGTH_MS : Date.parse(since);
+  if (askedMs > nowMs + CALL_MS) throw refuseSince(since, 'must not be in the future');
+  const sinceMs = Math.min(askedMs, nowMs);
   // A caller who means the last 30 days names a time before it calls.
   const lengthMs = nowMs - sinceMs - (since === undefined ? 0 : CALL_MS);
-  if (sinceMs > nowMs) throw refuseSince(since, 'must not be in the future');
   if (lengthMs > KEPT_MS) throw refuseSince(since, 'must be at most 30 days ago: older reports are not kept');
   const stepMs = steps.find((step) => lengthMs <= step.lengthMs)?.stepMs ?? LONGEST_STEP_MS;
   return { fromMs: sinceMs - (sinceMs % stepMs), stepMs };

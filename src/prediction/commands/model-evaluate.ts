@@ -132,8 +132,15 @@ function splitList(text: string): string[] {
 function checkAge(text: string): string {
   if (parseAge(text) !== undefined) return text;
   const ageMs = readDuration(text);
-  if (ageMs !== undefined && ageMs <= MAX_AGE_MS) return `${Math.round(ageMs)}ms`;
-  throw new InvalidArgumentError(`it must be a number of rows, such as 10rows, or ${DURATION_RULE}; up to 7d.`);
+  if (ageMs !== undefined && isWhole(ageMs) && ageMs <= MAX_AGE_MS) return `${Math.round(ageMs)}ms`;
+  throw new InvalidArgumentError(
+    `it must be a number of rows, such as 10rows, or ${DURATION_RULE}; whole milliseconds, up to 7d.`,
+  );
+}
+
+/** But for what the arithmetic of 1.1 s leaves. */
+function isWhole(ms: number): boolean {
+  return Math.abs(ms - Math.round(ms)) < 1e-6;
 }
 
 function readAge(text: string | undefined): Age | undefined {
