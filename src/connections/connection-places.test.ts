@@ -61,6 +61,24 @@ test('a network may not take the place of one that has fewer, nor become the lar
   assert.deepEqual(evicted, ['waiting', 'next']);
 });
 
+test('of two networks with as many connections, each replaces its own', () => {
+  const { evicted, enter } = openPlaces(4);
+  for (const [name, network, since] of [
+    ['victim 1', 'victim', 1],
+    ['victim 2', 'victim', 2],
+    ['attacker 3', 'attacker', 3],
+    ['attacker 4', 'attacker', 4],
+  ] as const)
+    enter(name, network, since);
+  enter('attacker 5', 'attacker', 5);
+  assert.deepEqual(evicted, ['attacker 3']);
+  enter('victim 6', 'victim', 6);
+  enter('attacker 7', 'attacker', 7);
+  assert.deepEqual(evicted, ['attacker 3', 'victim 1', 'attacker 4']);
+  enter('of a third', 'third', 8);
+  assert.deepEqual(evicted, ['attacker 3', 'victim 1', 'attacker 4', 'victim 2']);
+});
+
 test('a thousand new connections of one network do not search all others each time', () => {
   const { evicted, enter, readLooks } = openPlaces(1000);
   for (let since = 0; since < 1000; since++) enter(String(since), 'one', since);

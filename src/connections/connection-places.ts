@@ -22,7 +22,7 @@ const MAX_FOUND = 64;
 /**
  * Limits the number of connections. When all places are taken, a new connection replaces one of the network with the most
  * connections, if that is its own network or has more than its own: the one that is idle for longest, else one that waits for its
- * client. Connections cost an attacker nothing, so opening many must neither keep other networks out nor push out those with few.
+ * client. When several networks have most, and its own is one of them, it replaces one of its own. Connections cost an attacker nothing, so opening many must neither keep other networks out nor push out those with few.
  */
 export class ConnectionPlaces<Connection extends PlacedConnection> {
   readonly #maxConnections: number;
@@ -30,6 +30,8 @@ export class ConnectionPlaces<Connection extends PlacedConnection> {
   readonly #connections = new Map<Connection, string>();
   /** Of the last search, the longest idle last. */
   #found: Idle<Connection>[] = [];
+  /** The network that was searched last; undefined when all the largest were. */
+  #searched: NetworkUse | undefined;
 
   constructor(maxConnections: number) {
     this.#maxConnections = maxConnections;
@@ -66,47 +68,61 @@ export class ConnectionPlaces<Connection extends PlacedConnection> {
   }
 
   #findLeaving(network: string): Connection | undefined {
-    const own = this.#networks.countConnections(network);
-    const most = Math.max(own, this.#networks.most);
+    const own = this.#networks.find(network);
+    const most = this.#networks.most;
+    const largest: Largest = { most, only: own?.connections === most ? own : undefined };
+    const left = this.#findIdle(largest) ?? this.#findWaiting(largest);
     // The new connection must not make its own network the largest.
-    return this.#findIdle(most) ?? this.#findWaiting(most) ?? (most > own + 1 ? this.#findLast(most) : undefined);
+    return left ?? (most > (own?.connections ?? 0) + 1 ? this.#findLast(largest) : undefined);
   }
 
   /** A connection that became idle after the last search is idle for less long than those that were found. */
-  #findIdle(most: number): Connection | undefined {
-    const known = this.#takeFound(most);
+  #findIdle(largest: Largest): Connection | undefined {
+    const known = this.#searched === largest.only ? this.#takeFound(largest) : undefined;
     if (known !== undefined) return known;
-    this.#found = this.#searchIdle(most);
-    return this.#takeFound(most);
+    this.#searched = largest.only;
+    this.#found = this.#searchIdle(largest);
+    return this.#takeFound(largest);
   }
 
-  #takeFound(most: number): Connection | undefined {
+  #takeFound(largest: Largest): Connection | undefined {
     for (let idle = this.#found.pop(); idle !== undefined; idle = this.#found.pop()) {
       const { connection, since } = idle;
-      if (!this.#connections.has(connection) || connection.network.connections !== most) continue;
+      if (!this.#connections.has(connection) || !isOf(connection.network, largest)) continue;
       if (connection.idleSince === since) return connection;
     }
     return undefined;
   }
 
-  #searchIdle(most: number): Idle<Connection>[] {
+  #searchIdle(largest: Largest): Idle<Connection>[] {
     const found: Idle<Connection>[] = [];
     for (const connection of this.#connections.keys()) {
       const since = connection.idleSince;
-      if (since !== undefined && connection.network.connections === most) found.push({ connection, since });
+      if (since !== undefined && isOf(connection.network, largest)) found.push({ connection, since });
     }
     return found.sort((left, right) => right.since - left.since).slice(-MAX_FOUND);
   }
 
-  #findWaiting(most: number): Connection | undefined {
+  #findWaiting(largest: Largest): Connection | undefined {
     for (const connection of this.#connections.keys())
-      if (connection.network.connections === most && connection.waitsForClient === true) return connection;
+      if (connection.waitsForClient === true && isOf(connection.network, largest)) return connection;
     return undefined;
   }
 
-  #findLast(most: number): Connection | undefined {
+  #findLast(largest: Largest): Connection | undefined {
     let last: Connection | undefined;
-    for (const connection of this.#connections.keys()) if (connection.network.connections === most) last = connection;
+    for (const connection of this.#connections.keys()) if (isOf(connection.network, largest)) last = connection;
     return last;
   }
+}
+
+/** Networks with the most connections. */
+interface Largest {
+  readonly most: number;
+  /** Not the others with as many. */
+  readonly only: NetworkUse | undefined;
+}
+
+function isOf(network: NetworkUse, { most, only }: Largest): boolean {
+  return only === undefined ? network.connections === most : network === only;
 }

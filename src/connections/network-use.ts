@@ -34,8 +34,8 @@ export class NetworkUses {
     return most;
   }
 
-  /** Returns 0 for a network without a connection. */
-  countConnections(network: string): number {
-    return this.#uses.get(network)?.connections ?? 0;
+  /** Returns undefined for a network without a connection. */
+  find(network: string): NetworkUse | undefined {
+    return this.#uses.get(network);
   }
 }
