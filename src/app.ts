@@ -104,9 +104,9 @@ async function openBase(config: Config, world: World, undo: AsyncDisposableStack
   const store = undo.use(await openStore({ ...config.store, migrations, log, world, metrics }));
   const cipher = await openSecretCipher(store, { ...config.store, configured: config.store.secretKeys, world });
   lock?.recordKeys(cipher.keyIds);
-  const { host, httpPort, stopTimeoutMs } = config.server;
+  const { host, httpPort, stopTimeoutMs, trustedProxies } = config.server;
   const maxConnections = capByOpenFiles(config.server.maxHttpConnections, HTTP_SHARE_OF_FILES);
-  const http = await listenHttp({ host, port: httpPort, maxConnections });
+  const http = await listenHttp({ host, port: httpPort, maxConnections, trustedProxies });
   undo.defer(() => http.drain(stopTimeoutMs));
   return { world: withStoreClock(world, store), log, metrics, tracing, store, cipher, http, maxConnections };
 }
@@ -204,6 +204,7 @@ function openGrpc(config: Config, { log, metrics, world, tracing, noteGarbage }:
     maxMessageBytes: config.grpc.maxMessageBytes,
     bufferBytes: config.grpc.bufferBytes,
     maxConnections: capByOpenFiles(config.grpc.maxConnections, GRPC_SHARE_OF_FILES),
+    trustedProxies: config.server.trustedProxies,
     reflection: config.grpc.reflection ? readFileSync(new URL('gen/descriptors.binpb', import.meta.url)) : undefined,
     log,
     metrics,
@@ -224,10 +225,10 @@ async function openOwnPorts(
   { maxConnections }: Base,
   { areas, undo }: { readonly areas: readonly Area[]; readonly undo: AsyncDisposableStack },
 ): Promise<OwnServer[]> {
-  const { host, stopTimeoutMs } = config.server;
+  const { host, stopTimeoutMs, trustedProxies } = config.server;
   const own: OwnServer[] = [];
   for (const port of areas.flatMap((area) => area.ownPorts ?? [])) {
-    const server = await listenHttp({ host, port: port.port, maxConnections });
+    const server = await listenHttp({ host, port: port.port, maxConnections, trustedProxies });
     undo.defer(() => server.drain(stopTimeoutMs));
     own.push({ port, server });
   }

@@ -55,14 +55,14 @@ export const serverSettings = {
   maxHttpConnections: setting({
     env: 'HTTP_MAX_CONNECTIONS',
     about:
-      'Connections of HTTP at a time, at most a quarter of the open files that the system allows. A new one takes the place of the oldest that waits for its client.',
+      'Connections of HTTP at a time, at most a quarter of the open files that the system allows. At the limit, a new one replaces one of the network with the most: one that has waited for its client for longest.',
     schema: integer(1, 1_000_000),
     fallback: '1000',
   }),
   trustedProxies: setting({
     env: 'TRUSTED_PROXIES',
     about:
-      'Addresses or CIDR ranges of the proxies in front. Only what they say in X-Forwarded-For counts as the address of a caller, by which guesses are limited.',
+      'Addresses or CIDR ranges of the proxies in front. Only what they say in X-Forwarded-For counts as the address of a caller, by which guesses are limited. Each of their connections counts as a network of its own when connections are limited.',
     schema: list(z.string().refine(isAddressOrCidr, 'must be addresses or ranges as 10.1.0.0/16 or fd00::/8')),
     fallback: '',
   }),
@@ -89,7 +89,7 @@ export const grpcSettings = {
   maxConnections: setting({
     env: 'GRPC_MAX_CONNECTIONS',
     about:
-      'Connections of gRPC at a time, at most half of the open files that the system allows. At the limit, a new connection replaces the connection that has been idle for longest.',
+      'Connections of gRPC at a time, at most half of the open files that the system allows. At the limit, a new connection replaces one of the network with the most: the one that has been idle for longest.',
     schema: integer(1, 1_000_000),
     fallback: '1000',
   }),

@@ -85,6 +85,24 @@ function parseRange(text: string): Range {
   }
 }
 
+/** Names the network that a connection counts for. */
+export type ReadNetwork = (remoteAddress: string | undefined) => string;
+
+/**
+ * Each connection of a trusted proxy is a network of its own. Together they would be the largest network, and give way to a
+ * stranger who reaches the port directly.
+ */
+export function createNetworkReader(trustedProxies: readonly string[]): ReadNetwork {
+  const readHop = createHopReader(trustedProxies.map(parseRange));
+  let proxied = 0;
+  return (remoteAddress) => {
+    if (trustedProxies.length === 0 || readHop(remoteAddress)?.isTrusted !== true)
+      return networkOf(remoteAddress ?? '');
+    proxied += 1;
+    return `proxied ${proxied}`;
+  };
+}
+
 /** How a listener for IPv4 and IPv6 writes IPv4 addresses. */
 const MAPPED_PREFIX = '::ffff:';
 

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { EventEmitter, once } from 'node:events';
+import type { ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { test } from 'node:test';
 import { listenHttp } from './http-server.ts';
@@ -63,6 +64,7 @@ for (const [title, text = ''] of [
   });
 
 const ATTACKER = '127.0.0.66';
+const PROXY = '127.0.0.67';
 
 test('beyond the limit, a network with many connections pushes out its own, not the idle one of another', async () => {
   const http = await listenHttp({ host: '127.0.0.1', port: 0, maxConnections: 4 });
@@ -107,6 +109,28 @@ test('beyond the limit, a network whose connections are all busy does not keep o
     busy.map((socket) => socket.closed),
     [false, false, true],
   );
+  await http.drain(0);
+});
+
+test('beyond the limit, a stranger does not take the place of a request that came through a trusted proxy', async () => {
+  const http = await listenHttp({ host: '127.0.0.1', port: 0, maxConnections: 3, trustedProxies: [PROXY] });
+  const arrived = new EventEmitter();
+  http.serve((_, outgoing) => arrived.emit('request', outgoing));
+  const proxied: Socket[] = [];
+  const answers: ServerResponse[] = [];
+  for (let index = 0; index < 3; index++) {
+    const [socket, [outgoing]] = await Promise.all([
+      open(http.port, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n', PROXY),
+      once(arrived, 'request') as Promise<[ServerResponse]>,
+    ]);
+    proxied.push(socket);
+    answers.push(outgoing);
+  }
+  const stranger = await open(http.port);
+  await once(stranger.resume(), 'close');
+  const read = proxied.map((socket) => once(socket, 'data'));
+  for (const outgoing of answers) outgoing.end('answer');
+  for (const [answer] of await Promise.all(read)) assert.match(String(answer), /answer/);
   await http.drain(0);
 });
 

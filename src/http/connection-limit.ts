@@ -2,14 +2,19 @@ import type { Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { ConnectionPlaces, type PlacedConnection } from '../connections/connection-places.ts';
 import type { NetworkUse } from '../connections/network-use.ts';
-import { networkOf } from './client-address.ts';
+import type { ReadNetwork } from './client-address.ts';
+
+export interface ConnectionLimit {
+  readonly maxConnections: number;
+  readonly readNetwork: ReadNetwork;
+}
 
 /**
  * Caps the connections of a server, and divides them among networks. A new connection takes the place of one that has no request
  * or waits for its client: for the rest of a request, or for the client to read an answer. Otherwise a client that begins
  * requests and does not end them would keep all others out.
  */
-export function limitConnections(server: Server, maxConnections: number): void {
+export function limitConnections(server: Server, { maxConnections, readNetwork }: ConnectionLimit): void {
   const places = new ConnectionPlaces<HttpConnection>(maxConnections);
   const connections = new Map<Socket, HttpConnection>();
   let moment = 0;
@@ -18,7 +23,7 @@ export function limitConnections(server: Server, maxConnections: number): void {
     return moment;
   };
   server.on('connection', (socket) => {
-    const name = networkOf(socket.remoteAddress ?? '');
+    const name = readNetwork(socket.remoteAddress);
     const network = places.enter(name);
     if (network === undefined) {
       socket.destroy();

@@ -3,6 +3,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Failure } from '../errors.ts';
 import { CountedMessage, watchChunks } from './chunk-limit.ts';
+import { createNetworkReader } from './client-address.ts';
 import { limitConnections } from './connection-limit.ts';
 
 /** A bound HTTP port. The program listens first, since areas must know their own address, and serves once they are built. */
@@ -23,6 +24,8 @@ export interface HttpServerOptions {
   readonly port: number;
   /** Connections beyond it take the place of those without a request; 1,000 unless given. */
   readonly maxConnections?: number;
+  /** Addresses or ranges of proxies, whose connections do not count as those of one network; none unless given. */
+  readonly trustedProxies?: readonly string[];
   /** For the head of a request, 10 s unless given, and for all of it, 30 s unless given. */
   readonly headTimeoutMs?: number;
   readonly requestTimeoutMs?: number;
@@ -54,7 +57,8 @@ export async function listenHttp(options: HttpServerOptions): Promise<HttpServer
     if (hasTwoHosts(incoming)) refuseHosts(outgoing);
     else listener(incoming, outgoing);
   });
-  limitConnections(server, options.maxConnections ?? MAX_CONNECTIONS);
+  const readNetwork = createNetworkReader(options.trustedProxies ?? []);
+  limitConnections(server, { maxConnections: options.maxConnections ?? MAX_CONNECTIONS, readNetwork });
   await listen(server, options);
   const { port } = server.address() as AddressInfo;
   return {

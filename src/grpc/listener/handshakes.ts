@@ -2,19 +2,21 @@ import type { Socket } from 'node:net';
 import type { Server } from 'node:tls';
 import { ConnectionPlaces, type PlacedConnection } from '../../connections/connection-places.ts';
 import type { NetworkUse } from '../../connections/network-use.ts';
-import { networkOf } from '../../http/client-address.ts';
+import type { ReadNetwork } from '../../http/client-address.ts';
 
 /**
  * TLS connections whose handshake is under way. Each takes a file descriptor, for ten seconds if it sends nothing. Beyond the
  * limit the oldest of the network with the most is closed: a real client needs only milliseconds.
  */
 export class Handshakes {
+  readonly #readNetwork: ReadNetwork;
   readonly #places: ConnectionPlaces<Handshake>;
   /** By the address and port of the client. */
   readonly #handshakes = new Map<string, Handshake>();
   #count = 0;
 
-  constructor(max: number) {
+  constructor(max: number, readNetwork: ReadNetwork) {
+    this.#readNetwork = readNetwork;
     this.#places = new ConnectionPlaces(max);
   }
 
@@ -28,7 +30,7 @@ export class Handshakes {
   }
 
   #begin(socket: Socket): void {
-    const network = networkOf(socket.remoteAddress ?? '');
+    const network = this.#readNetwork(socket.remoteAddress);
     const use = this.#places.enter(network);
     if (use === undefined) {
       socket.destroy();

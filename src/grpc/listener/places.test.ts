@@ -31,6 +31,19 @@ test('one address whose connections are all busy does not keep another out', asy
   for (const client of [honest, ...attackers]) client.socket.destroy();
 });
 
+test('connections through a trusted proxy do not give way to a stranger, since each counts for itself', async () => {
+  const proxy = '127.0.0.67';
+  await using running = await startGrpcServer(echoMethods, { maxConnections: 6, trustedProxies: ['127.0.0.64/29'] });
+  const { port } = running.server;
+  const proxied: FlowClient[] = [];
+  for (let index = 0; index < 6; index++) proxied.push(await connectBusy(port, proxy));
+  const stranger = connect({ port, host: '127.0.0.1' }).on('error', () => {});
+  await once(stranger.resume(), 'close');
+  await Promise.all(proxied.map((client) => client.settle()));
+  assert.ok(proxied.every(({ isClosed }) => !isClosed));
+  for (const client of proxied) client.socket.destroy();
+});
+
 test('an idle connection of an address that has few is not closed for one that has many', async () => {
   await using running = await startGrpcServer(echoMethods, { maxConnections: 6 });
   const { port } = running.server;

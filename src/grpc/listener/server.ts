@@ -35,6 +35,8 @@ export interface GrpcServerDependencies {
   readonly bufferBytes?: number;
   /** 1,000 unless given. */
   readonly maxConnections?: number;
+  /** Addresses or ranges of proxies, whose connections do not count as those of one network; none unless given. */
+  readonly trustedProxies?: readonly string[] | undefined;
   /** The compiled `proto/`, when reflection is served. */
   readonly reflection?: Uint8Array | undefined;
   readonly log: Log;

@@ -2,7 +2,7 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer, Server as TlsServer } from 'node:tls';
 import { ConnectionPlaces } from '../../connections/connection-places.ts';
 import { describeError, Failure } from '../../errors.ts';
-import { networkOf } from '../../http/client-address.ts';
+import { createNetworkReader, type ReadNetwork } from '../../http/client-address.ts';
 import type { NoteGarbage } from '../../memory/garbage.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Tracing } from '../../telemetry/tracing.ts';
@@ -35,6 +35,8 @@ export interface TransportDependencies {
   readonly bufferBytes: number;
   /** The limit for all listeners together. */
   readonly maxConnections: number;
+  /** Addresses or ranges of proxies, whose connections do not count as those of one network. */
+  readonly trustedProxies?: readonly string[] | undefined;
   readonly log: Log;
   readonly world: Pick<World, 'randomBytes' | 'nowMs' | 'monotonicMs'>;
   readonly tracing?: Tracing | undefined;
@@ -58,6 +60,7 @@ export class Transport {
   readonly #servers: Server[] = [];
   readonly #connections: ConnectionPlaces<Http2Connection>;
   readonly #handshakes: Handshakes;
+  readonly #readNetwork: ReadNetwork;
   /** Streams and refused requests, which a drain ends early, since they may last for ever. */
   readonly #endless = new LinkedQueue<EndlessCall>();
   readonly #bufferPool = new BufferPool();
@@ -74,7 +77,8 @@ export class Transport {
     this.#connections = new ConnectionPlaces(maxConnections);
     this.#noteGarbage = dependencies.noteGarbage ?? (() => {});
     this.#decompressor = new Decompressor(world.monotonicMs, this.#noteGarbage);
-    this.#handshakes = new Handshakes(Math.ceil(maxConnections * HANDSHAKES_PER_CONNECTION));
+    this.#readNetwork = createNetworkReader(dependencies.trustedProxies ?? []);
+    this.#handshakes = new Handshakes(Math.ceil(maxConnections * HANDSHAKES_PER_CONNECTION), this.#readNetwork);
     this.#memory = new MemoryBudget(Math.max(dependencies.bufferBytes, 4 * maxMessageBytes), world.monotonicMs);
     const { maxBytes } = this.#memory;
     this.#largeMessages = new LargeMessages({ maxBytes: maxBytes / 2, maxBytesPerConnection: maxBytes / 4 });
@@ -121,7 +125,7 @@ export class Transport {
 
   #accept(socket: Socket, isUnixSocket: boolean): void {
     const address = isUnixSocket ? undefined : socket.remoteAddress;
-    const name = isUnixSocket ? 'unix' : networkOf(address ?? '');
+    const name = isUnixSocket ? 'unix' : this.#readNetwork(address);
     const network = this.#connections.enter(name);
     if (network === undefined) {
       socket.destroy();
