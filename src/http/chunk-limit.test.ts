@@ -42,6 +42,17 @@ test('a body of many chunks that was answered before its end ends with its conne
   assert.equal(parts, 1024);
 });
 
+test('the refusal of a body is not written in place of the answer to an earlier request', async () => {
+  const http = await listenHttp({ host: '127.0.0.1', port: 0 });
+  http.serve(() => {});
+  const socket = connect(http.port, '127.0.0.1');
+  socket.on('error', () => {});
+  await once(socket, 'connect');
+  socket.write(`GET / HTTP/1.1\r\nHost: x\r\n\r\n${HEAD}${chunks(100_000, 1)}`);
+  assert.doesNotMatch(await text(socket).catch(String), /HTTP/);
+  await http.drain(0);
+});
+
 for (const [title, body, parts] of [
   ['a thousand chunks of a byte', chunks(1024, 1), 1024],
   ['ten thousand chunks of 64 bytes', chunks(10_000, 64), 10_000],

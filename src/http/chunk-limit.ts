@@ -2,6 +2,9 @@
  * A body may come in chunks of a single byte. Node calls back for each, about 3 µs, and parses all that a socket has in one turn
  * of the event loop: 300 KB of such chunks stopped it for 0.2 s, without a token. So the connection is closed when its chunks
  * are many and small.
+ *
+ * It can also be held: `pause()` of a request that is being read keeps what comes meanwhile, and Node reads on by itself in the
+ * turn in which a part was taken.
  */
 import { IncomingMessage, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -23,6 +26,7 @@ export class CountedMessage extends IncomingMessage {
   answer: ServerResponse | undefined;
   #parts = 0;
   #bytes = 0;
+  #isHeld = false;
 
   override push(chunk: Buffer | null): boolean {
     if (chunk === null) return super.push(chunk);
@@ -31,6 +35,25 @@ export class CountedMessage extends IncomingMessage {
     if (this.#parts <= MAX_SMALL_PARTS || this.#bytes >= MIN_PART_BYTES * this.#parts) return super.push(chunk);
     refuse(this.socket, this.answer);
     return false;
+  }
+
+  /** Node asks for more after each part. */
+  override _read(size: number): void {
+    if (!this.#isHeld) super._read(size);
+  }
+
+  /** Reads no more of the body before `goOn`. Returns false when it is held already. */
+  hold(): boolean {
+    if (this.#isHeld) return false;
+    this.#isHeld = true;
+    this.socket.pause();
+    return true;
+  }
+
+  /** A request that is complete may not be resumed: its socket serves the next one. */
+  goOn(): void {
+    this.#isHeld = false;
+    if (!this.complete) super._read(0);
   }
 }
 
@@ -47,12 +70,14 @@ const REFUSAL = [
 interface ParsedSocket extends Socket {
   /** Of Node; in no documentation. Without it, what was read is still parsed to its end. */
   readonly parser?: { pause?(): void } | null;
+  /** Of Node; in no documentation: the answer that is written now, of several requests that came at once. */
+  readonly _httpMessage?: ServerResponse | null;
 }
 
 function refuse(socket: ParsedSocket, answer: ServerResponse | undefined): void {
   if (socket.destroyed || socket.writableEnded) return;
   socket.parser?.pause?.();
   socket.pause();
-  if (answer?.headersSent === false) socket.write(REFUSAL);
+  if (answer?.headersSent === false && socket._httpMessage === answer) socket.write(REFUSAL);
   socket.destroySoon();
 }

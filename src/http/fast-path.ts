@@ -8,6 +8,7 @@ import type { Failure } from '../errors.ts';
 import type { Log } from '../telemetry/log.ts';
 import { type BodyBudget, type CountedBody, isCounted } from './body/body-budget.ts';
 import { checkBodyLength, FORM_MAX_BYTES } from './body/limit-body.ts';
+import { CountedMessage } from './chunk-limit.ts';
 import { networkOf } from './client-address.ts';
 import { CORS_HEADERS } from './cors.ts';
 import { type Call, type Endpoint, type EndpointRequest, NOT_STORED, type Reply, readForm } from './endpoint.ts';
@@ -179,11 +180,10 @@ function discard(incoming: IncomingMessage, body: CountedBody): void {
   incoming.on('data', (chunk: Buffer) => takePart(incoming, body, chunk));
 }
 
-/** Then others have their turns. The socket is paused, since a request that is paused keeps what is read meanwhile. */
-function takePart({ socket }: IncomingMessage, body: CountedBody, part: Buffer): void {
+/** Reads the next part in a later turn of the event loop, when it is the turn of this body. */
+function takePart(incoming: IncomingMessage, body: CountedBody, part: Buffer): void {
   body.add(part);
-  socket.pause();
-  body.waitForTurn(() => socket.resume());
+  if (incoming instanceof CountedMessage && incoming.hold()) body.waitForTurn(() => incoming.goOn());
 }
 
 function send(outgoing: ServerResponse, { status, headers, body }: Reply, preset: Record<string, string>): void {

@@ -93,3 +93,17 @@ test('a request with two Host fields is refused with 400', async () => {
   assert.match(answer, /^HTTP\/1\.1 400 .*two Host fields/s);
   assert.deepEqual(paths, []);
 });
+
+test('a request with two Host fields and a body is refused before its body has come, and ends with it', async () => {
+  const http = await listenHttp({ host: '127.0.0.1', port: 0 });
+  const socket = connect(http.port, '127.0.0.1');
+  await once(socket, 'connect');
+  socket.write(`${POST}Host: y\r\nContent-Length: 1000000\r\n\r\nbegin`);
+  const [answer] = (await once(socket, 'data')) as [Buffer];
+  assert.match(String(answer), /^HTTP\/1\.1 400 .*two Host fields/s);
+  const closed = once(socket, 'close');
+  // Rejects when the server resets the connection.
+  socket.end(Buffer.alloc(1_000_000 - 'begin'.length, 'b'));
+  await closed;
+  await http.drain(0);
+});

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { waitUntil } from '../../test/support/wait-until.ts';
 import { type HttpServer, listenHttp } from './http-server.ts';
@@ -54,6 +55,22 @@ test('a stop waits for a request under way, and closes its connection with the a
   outgoing.end('answer');
   assert.match(await answer, /answer/);
   await once(socket.resume(), 'close');
+  await stopped;
+});
+
+test('a stop answers all requests that came at once on a connection, and closes it with the last answer', async () => {
+  const http = await listenHttp({ host: '127.0.0.1', port: 0 });
+  const arrived: ServerResponse[] = [];
+  http.serve((_, outgoing) => arrived.push(outgoing));
+  const socket = await open(http);
+  const answers = text(socket);
+  socket.write(REQUEST + REQUEST);
+  await waitUntil(() => arrived.length === 2);
+  const stopped = http.drain(DEADLINE_MS);
+  socket.write(REQUEST);
+  await waitUntil(() => arrived.length === 3);
+  for (const [index, outgoing] of arrived.entries()) outgoing.end(`answer ${index}`);
+  assert.match(await answers, /answer 0.*answer 1.*Connection: close.*answer 2/s);
   await stopped;
 });
 

@@ -54,7 +54,7 @@ export async function listenHttp(options: HttpServerOptions): Promise<HttpServer
   server.on('request', watchChunks);
   const connections = followConnections(server);
   server.on('request', (incoming, outgoing) => {
-    if (hasTwoHosts(incoming)) refuseHosts(outgoing);
+    if (hasTwoHosts(incoming)) refuseHosts(incoming, outgoing);
     else listener(incoming, outgoing);
   });
   const readNetwork = createNetworkReader(options.trustedProxies ?? []);
@@ -76,9 +76,13 @@ function hasTwoHosts({ rawHeaders }: IncomingMessage): boolean {
   return rawHeaders.filter((text, index) => index % 2 === 0 && text.length === 4 && /^host$/i.test(text)).length > 1;
 }
 
-function refuseHosts(outgoing: ServerResponse): void {
-  const headers = { 'Content-Type': 'text/plain;charset=UTF-8', Connection: 'close' };
-  outgoing.writeHead(400, headers).end('Cannot read the request: it has two Host fields, and must have one\n');
+const TWO_HOSTS = 'Cannot read the request: it has two Host fields, and must have one\n';
+
+/** The connection ends after the body: a client that still sends would get a reset in place of the answer. */
+function refuseHosts(incoming: IncomingMessage, outgoing: ServerResponse): void {
+  const headers = { 'Content-Type': 'text/plain;charset=UTF-8', 'Content-Length': TWO_HOSTS.length };
+  outgoing.writeHead(400, { ...headers, Connection: 'close' }).write(TWO_HOSTS);
+  incoming.resume().once('end', () => outgoing.end());
 }
 
 /** A wildcard address is no address to call. */
@@ -126,8 +130,9 @@ function followConnections(server: Server): OpenConnections {
  */
 async function drain(server: Server, { sockets, answers }: OpenConnections, deadlineMs: number): Promise<void> {
   const cut = setTimeout(() => server.closeAllConnections(), deadlineMs);
-  for (const outgoing of answers) closeWithAnswer(outgoing);
-  server.prependListener('request', (_, outgoing) => closeWithAnswer(outgoing));
+  const closeAfter = createCloser();
+  for (const outgoing of answers) closeAfter(outgoing);
+  server.prependListener('request', (_, outgoing) => closeAfter(outgoing));
   if (sockets.size > 0) await sleep(Math.min(LAST_REQUESTS_MS, deadlineMs));
   const closed = new Promise((resolve) => void server.close(resolve));
   const busy = new Set([...answers].map(({ req }) => req.socket));
@@ -136,8 +141,18 @@ async function drain(server: Server, { sockets, answers }: OpenConnections, dead
   clearTimeout(cut);
 }
 
-function closeWithAnswer(outgoing: ServerResponse): void {
-  outgoing.shouldKeepAlive = false;
-  // The head may have been sent already.
-  outgoing.once('close', () => outgoing.req.socket.destroySoon());
+/** Closes connections with the newest of their answers: with an earlier one, requests that came with it had no answer. */
+function createCloser(): (outgoing: ServerResponse) => void {
+  const last = new WeakMap<Socket, { readonly outgoing: ServerResponse; readonly keepsAlive: boolean }>();
+  return (outgoing) => {
+    const { socket } = outgoing.req;
+    const before = last.get(socket);
+    if (before !== undefined) before.outgoing.shouldKeepAlive = before.keepsAlive;
+    last.set(socket, { outgoing, keepsAlive: outgoing.shouldKeepAlive });
+    outgoing.shouldKeepAlive = false;
+    // The head may have been sent already.
+    outgoing.once('close', () => {
+      if (last.get(socket)?.outgoing === outgoing) socket.destroySoon();
+    });
+  };
 }
