@@ -13,9 +13,17 @@ import type { AttemptResult } from '../queue/attempt-result-store.ts';
 import type { CommittedDelivery } from '../queue/committed-delivery.ts';
 import type { ContentRow } from '../queue/delivery-queue-store.ts';
 import { createCommittedBuffer } from './committed-buffer.ts';
-import { beginAttempts, type DispatchDependencies } from './dispatch-cycle.ts';
+import { beginAttempts, type DispatchDependencies, sendDelivery } from './dispatch-cycle.ts';
 import { countEnqueue, dropDelivery, type HookQueue, noteRead, startDraining } from './hook-queue.ts';
-import { admit, createHookQueueTable, type HookQueueTable, listSleeps, noteDue, pickJobs } from './hook-queue-table.ts';
+import {
+  admit,
+  createHookQueueTable,
+  type HookQueueTable,
+  listSleeps,
+  noteDue,
+  pickJob,
+  pickJobs,
+} from './hook-queue-table.ts';
 import { createWakeSignal } from './wake-signal.ts';
 
 forEachEngine('a delivery that its own process has committed is sent without a read', async (store) => {
@@ -228,3 +236,21 @@ test('the version that a report gave is the one in which a hook queue may sleep'
   ]);
   assert.equal(hookQueue.version, 2);
 });
+
+for (const [title, areHeld, state] of [
+  ['stays in memory while the leases have lapsed', false, 'loading'],
+  ['drains when its shard belongs to another worker', true, 'draining'],
+] as const)
+  test(`a hook queue without an epoch ${title}`, async () => {
+    const { world, table, hookQueue, another } = createLoadedTable();
+    admit(table, hookQueue, { hook_id: 1, id: 8, lane: 0, body_bytes: 2 });
+    admit(table, hookQueue, { hook_id: 1, id: 9, lane: 0, body_bytes: 2 });
+    const job = pickJob(table)!;
+    const leases = { areHeld: () => areHeld, epochOf: () => undefined };
+    const dependencies = { table, leases, world } as unknown as DispatchDependencies;
+    const results = await sendDelivery(dependencies, { job, content: createContent(job.id, NOW_MS), attemptId: 1 });
+    assert.deepEqual(results, { changes: [] });
+    assert.equal(hookQueue.state, state);
+    assert.equal(table.scheduler.countWaiting(1, 'first'), areHeld ? 0 : 1);
+    assert.equal(another.state, 'loaded');
+  });

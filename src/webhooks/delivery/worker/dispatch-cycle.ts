@@ -233,8 +233,9 @@ export async function sendDelivery(dependencies: DispatchDependencies, picked: P
   // A delivery that is due later is reserved by a manual attempt.
   if (hookQueue === undefined || content === undefined || epoch === undefined || content.due_at_ms > world.nowMs()) {
     putBack(table, job);
-    // Otherwise it would be read and picked in every cycle until the leases are renewed.
-    if (hookQueue !== undefined && epoch === undefined) drain(table, hookQueue);
+    // The shard belongs to another worker: otherwise it would be read and picked in every cycle. Leases that have lapsed are
+    // renewed soon, and until then the hook queue stays.
+    if (hookQueue !== undefined && epoch === undefined && leases.areHeld()) drain(table, hookQueue);
     return { changes: [] };
   }
   const obstacle = findObstacle(content, hookQueue);
