@@ -37,6 +37,7 @@ function createWriter(store: Store, failures = 0) {
   return { writer, transactions, requests };
 }
 
+const REPORT = { status: 500, reason: null, responseBody: Buffer.from('') } as unknown as SendReport;
 const change = (hookId: number): HookQueueChange => ({ kind: 'cancel', hookId });
 
 forEachEngine('results that come together are stored in one transaction', async (store) => {
@@ -52,6 +53,33 @@ forEachEngine('a transaction that fails is stored again as it is', async (store)
   writer.add({ changes: [change(1)] });
   await writer.flush();
   assert.deepEqual(transactions, [['endpoint_cancel'], ['endpoint_cancel'], ['endpoint_cancel']]);
+});
+
+forEachEngine('a flush stores what was added before it, and does not wait for what comes after', async (store) => {
+  const transactions: number[] = [];
+  // With every commit come new results and requests, so that the writer has no rest.
+  const writeAll: Store['writeAll'] = async (steps, options) => {
+    transactions.push(steps.length);
+    if (transactions.length < 20) writer.add({ changes: [change(2)] });
+    return await store.writeAll(steps, options);
+  };
+  const { writer } = createWriter({ ...store, writeAll });
+  writer.add({ changes: [change(1)] });
+  await writer.flush();
+  const stored = transactions.length;
+  assert.ok(stored >= 1 && stored <= 3, `${stored} transactions`);
+  while (transactions.length < 20) await writer.flush();
+  await writer.flush();
+});
+
+forEachEngine('a flush waits for both results of one delivery, which are stored one after the other', async (store) => {
+  await takeAllShards(store, 'worker-1', NOW);
+  const deliveryId = await enqueue(store, 7);
+  const { writer, transactions } = createWriter(store);
+  for (let count = 0; count < 2; count += 1)
+    writer.add({ attempt: { result: result(7, deliveryId, { state: 'pending' }), report: REPORT }, changes: [] });
+  await writer.flush();
+  assert.equal(transactions.length, 2);
 });
 
 forEachEngine('a scan is requested once a hook queue may be due that was not', async (store) => {
@@ -76,7 +104,6 @@ const attemptsSql = statement<{ attempts: number; logged: number; fails: number 
   `SELECT attempts, (SELECT COUNT(*) FROM delivery_attempts) AS logged, (SELECT fails FROM endpoint_queue) AS fails
    FROM deliveries`,
 );
-const REPORT = { status: 500, reason: null, responseBody: Buffer.from('') } as unknown as SendReport;
 
 test('an attempt whose commit outlives its connection is counted once', {
   skip: findReasonToSkip('postgres'),

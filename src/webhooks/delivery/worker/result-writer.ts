@@ -37,7 +37,7 @@ export interface ResultWriter {
   add(results: Results): void;
   /** Requests a batch even without results, since a hook queue may sleep. */
   wake(): void;
-  /** Resolves when all results are stored. */
+  /** Resolves when all results that were added before are stored; later ones do not make it wait longer. */
   flush(): Promise<void>;
   /** Ends without storing the rest, when the process has to stop. */
   abandon(): void;
@@ -61,9 +61,22 @@ interface WriterState {
   readonly reportTurn: ReportTurn;
   /** Ends the wait for more results. */
   readonly batchSignal: WakeSignal;
-  running: Promise<void> | undefined;
+  readonly flushes: Set<Flush>;
+  /** Results of attempts that were added, and those of them that were stored, ever. */
+  added: number;
+  stored: number;
+  isRunning: boolean;
   isRequested: boolean;
   lastBatchMs: number;
+}
+
+/** A call of `flush` that waits. */
+interface Flush {
+  /** It ends once so many results of attempts are stored, */
+  readonly untilStored: number;
+  /** and a batch that began after the call: that one takes all changes and reports. */
+  hasBatch: boolean;
+  readonly end: () => void;
 }
 
 export function createResultWriter(dependencies: ResultWriterDependencies): ResultWriter {
@@ -72,57 +85,77 @@ export function createResultWriter(dependencies: ResultWriterDependencies): Resu
     abandoning: new AbortController(),
     reportTurn: createReportTurn(dependencies.world, () => wake()),
     batchSignal: createWakeSignal(),
-    running: undefined,
+    flushes: new Set(),
+    added: 0,
+    stored: 0,
+    isRunning: false,
     isRequested: false,
     lastBatchMs: Number.NEGATIVE_INFINITY,
   };
   const { queue, abandoning } = state;
   const wake = (): void => {
     state.isRequested = true;
-    void startRun(dependencies, state, 'paced');
+    startRun(dependencies, state);
   };
   return {
     add: (results) => {
       addResults(queue, results);
+      if (results.attempt !== undefined) state.added += 1;
       if (queue.attemptResults.length >= FULL_BATCH) state.batchSignal.wake();
-      if (hasResults(queue)) void startRun(dependencies, state, 'paced');
+      if (hasResults(queue)) startRun(dependencies, state);
     },
     wake,
     flush: async () => {
-      do {
-        state.batchSignal.wake();
-        await state.running;
-        state.reportTurn.cancel();
-        await startRun(dependencies, state, 'at once');
-      } while (queue.reports.size > 0 && !abandoning.signal.aborted);
+      const { promise, resolve } = Promise.withResolvers<void>();
+      state.flushes.add({ untilStored: state.added, hasBatch: false, end: resolve });
+      state.reportTurn.cancel();
+      state.batchSignal.wake();
+      startRun(dependencies, state);
+      await promise;
     },
     abandon: () => abandoning.abort(),
   };
 }
 
-/** A run at once waits neither for more results nor for the turn of the reports. */
-type Pace = 'paced' | 'at once';
-
 /** Starts a run unless one is under way, which then takes the new results too. */
-function startRun(dependencies: ResultWriterDependencies, state: WriterState, pace: Pace): Promise<void> {
-  state.running ??= Promise.resolve()
-    .then(() => runBatches(dependencies, state, pace))
-    .catch((error: unknown) => dependencies.log.error({ err: error }, 'Failed to store a batch of delivery results'))
-    .finally(() => {
-      state.running = undefined;
-    });
-  return state.running;
+function startRun(dependencies: ResultWriterDependencies, state: WriterState): void {
+  if (state.isRunning) return;
+  state.isRunning = true;
+  void Promise.resolve().then(() => runBatches(dependencies, state));
 }
 
-async function runBatches(dependencies: ResultWriterDependencies, state: WriterState, pace: Pace): Promise<void> {
-  const { queue, reportTurn, abandoning } = state;
+async function runBatches(dependencies: ResultWriterDependencies, state: WriterState): Promise<void> {
   do {
-    if (pace === 'paced') await waitForMore(dependencies.world, state);
+    if (state.flushes.size === 0) await waitForMore(dependencies.world, state);
     state.batchSignal.clear();
     state.isRequested = false;
-    const withReports = queue.reports.size > 0 && (pace === 'at once' || reportTurn.take());
-    await commitBatch(dependencies, takeBatch(queue, { withReports }), abandoning.signal);
-  } while (hasResults(queue) || state.isRequested);
+    await storeBatch(dependencies, state);
+  } while (hasResults(state.queue) || state.isRequested || state.flushes.size > 0);
+  // Without a wait after the last look: what comes now starts a run.
+  state.isRunning = false;
+}
+
+async function storeBatch(dependencies: ResultWriterDependencies, state: WriterState): Promise<void> {
+  const { queue, flushes, reportTurn, abandoning } = state;
+  // A flush does not wait for the turn of the reports.
+  const withReports = queue.reports.size > 0 && (flushes.size > 0 || reportTurn.take());
+  const batch = takeBatch(queue, { withReports });
+  for (const flush of flushes) flush.hasBatch = true;
+  try {
+    await commitBatch(dependencies, batch, abandoning.signal);
+  } catch (error) {
+    dependencies.log.error({ err: error }, 'Failed to store a batch of delivery results');
+  }
+  state.stored += batch.attemptResults.length;
+  endFlushes(state);
+}
+
+function endFlushes({ flushes, stored }: WriterState): void {
+  for (const flush of flushes) {
+    if (!flush.hasBatch || stored < flush.untilStored) continue;
+    flushes.delete(flush);
+    flush.end();
+  }
 }
 
 async function waitForMore(world: World, state: WriterState): Promise<void> {
