@@ -30,7 +30,7 @@ export async function commitPrepared(
   const { store, world } = dependencies;
   const startedMs = world.monotonicMs();
   const outcomes = new Map<Submission, StoreOutcome>();
-  const findTargetHooks = await readRecipients(store, submissions);
+  const findTargetHooks = await readTargetHooks(store, submissions);
   const prepared = await prepareEvents(dependencies, submissions, { findTargetHooks, outcomes });
   const events = [...prepared.values()].map(({ event }) => event);
   const { earlier, versions } = await storeEvents(store, events);
@@ -101,7 +101,7 @@ async function prepareEvents(
 type FindTargetHooks = (submission: Submission) => TargetHooks;
 
 /** Reads the hooks of each kind and repository once. */
-async function readRecipients(
+async function readTargetHooks(
   store: Store,
   submissions: readonly Submission[],
 ): Promise<(submission: Submission) => TargetHooks> {

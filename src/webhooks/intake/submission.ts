@@ -30,5 +30,5 @@ export type StoreOutcome =
   | { readonly receipt: EventReceipt }
   /** An earlier event has its idempotency key; nothing of this one is stored. */
   | { readonly earlier: EarlierEvent }
-  /** Its bodies for these targetHooks exceed one commit: nothing is stored yet, and its bodies have to be stored in parts. */
+  /** Its bodies for these webhooks exceed one commit: nothing is stored yet, and they have to be stored in parts. */
   | { readonly needsPartsFor: TargetHooks };

@@ -18,7 +18,7 @@ export async function publishTest(
   incoming: IncomingEvent,
   hook: StoredHook,
 ): Promise<number> {
-  const recipients = { hooks: [hook], dueAtMs: dependencies.world.nowMs() + TEST_GRACE_MS };
-  const answer = await dependencies.intake.take(incoming, recipients);
+  const targetHooks = { hooks: [hook], dueAtMs: dependencies.world.nowMs() + TEST_GRACE_MS };
+  const answer = await dependencies.intake.take(incoming, targetHooks);
   return answer.deliveries[0]?.id ?? 0;
 }
