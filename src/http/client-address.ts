@@ -6,9 +6,8 @@
 import type { Socket } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import { Failure } from '../errors.ts';
+import { type Cidr, isInRanges } from '../ip/ip-address.ts';
 import { copyText } from './copy-text.ts';
-
-type Range = ReturnType<typeof ipaddr.parseCIDR>;
 
 type Remote = Pick<Socket, 'remoteAddress'>;
 
@@ -52,7 +51,7 @@ const MAX_KNOWN_HOPS = 1000;
 const MAX_KNOWN_LENGTH = 45;
 
 /** To parse an address takes longer than most of what a request needs, and the same ones come again and again. */
-function createHopReader(trusted: readonly Range[]): ReadHop {
+function createHopReader(trusted: readonly Cidr[]): ReadHop {
   const hops = new Map<string, Hop>();
   return (text) => {
     const known = text === undefined ? undefined : hops.get(text);
@@ -65,14 +64,14 @@ function createHopReader(trusted: readonly Range[]): ReadHop {
   };
 }
 
-function parseHop(text: string, trusted: readonly Range[]): Hop | undefined {
+function parseHop(text: string, trusted: readonly Cidr[]): Hop | undefined {
   if (!ipaddr.isValid(text)) return undefined;
   const address = ipaddr.process(text);
-  const isTrusted = trusted.some((range) => address.kind() === range[0].kind() && address.match(range));
+  const isTrusted = isInRanges(address, trusted);
   return { address: address.toString(), isTrusted };
 }
 
-function parseRange(text: string): Range {
+function parseRange(text: string): Cidr {
   try {
     if (text.includes('/')) return ipaddr.parseCIDR(text);
     const address = ipaddr.process(text);

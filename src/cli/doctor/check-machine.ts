@@ -6,6 +6,7 @@ import { statfs } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import type { Config } from '../../config/config.ts';
 import { describeError } from '../../errors.ts';
+import { hostOf } from '../../ip/ip-address.ts';
 import { type Check, fail, ok, warn } from './check.ts';
 
 export async function checkMachine(config: Config, nowMs: number): Promise<Check[]> {
@@ -96,7 +97,7 @@ function checkProxies({ server: { baseUrl, authUrl, trustedProxies } }: Config):
 
 /** Cookies of people must not travel over a network in the clear. */
 function checkPlainAddress(name: string, authUrl: string | undefined): Check {
-  if (authUrl === undefined || LOOPBACK.test(new URL(authUrl).hostname.replace(/^\[|\]$/g, '')))
+  if (authUrl === undefined || LOOPBACK.test(hostOf(new URL(authUrl))))
     return ok(name, 'none, and the address is not https');
   const advice = 'Put a proxy with https in front, and set AUTH_URL to its address, or keep the network to yourself';
   return warn(name, `AUTH_URL is ${authUrl}: passwords and sessions of people travel without encryption`, advice);

@@ -3,30 +3,26 @@
  * these addresses are allowed. Those that no server has are refused: a name that someone else controls could lead there.
  */
 import ipaddr from 'ipaddr.js';
+import { isInRanges, parseCidrs } from '../../ip/ip-address.ts';
 
 const ALLOWED_RANGES = ['unicast', 'private', 'loopback', 'uniqueLocal', 'carrierGradeNat'];
 
 /** Reserved, and used in clusters all the same: class E for pods, and the range of benchmarks. */
-const CLUSTER_RANGES = ['240.0.0.0/4', '198.18.0.0/15'].map((range) => ipaddr.parseCIDR(range));
+const CLUSTER_RANGES = parseCidrs(['240.0.0.0/4', '198.18.0.0/15']);
 
 /** Where clouds give a machine or a pod its credentials, when it is not in the link-local range. */
-const METADATA_RANGES = [
+const METADATA_RANGES = parseCidrs([
   '100.100.100.200/32', // Alibaba Cloud
   '168.63.129.16/32', // Azure
   'fd00:ec2::/32', // AWS: machines at ::254, pods of EKS at ::23
   'fd20:ce::254/128', // Google Cloud
   'fd00:42::42/128', // Scaleway
-].map((range) => ipaddr.parseCIDR(range));
+]);
 
 export function isScrapeAddress(text: string): boolean {
   if (!ipaddr.isValid(text)) return false;
   const address = ipaddr.process(text);
   const isOfServers =
-    ALLOWED_RANGES.includes(address.range()) ||
-    (address.range() === 'reserved' && CLUSTER_RANGES.some((range) => isWithin(address, range)));
-  return isOfServers && !METADATA_RANGES.some((range) => isWithin(address, range));
-}
-
-function isWithin(address: ipaddr.IPv4 | ipaddr.IPv6, [range, bits]: [ipaddr.IPv4 | ipaddr.IPv6, number]): boolean {
-  return address.kind() === range.kind() && address.match([range, bits] as never);
+    ALLOWED_RANGES.includes(address.range()) || (address.range() === 'reserved' && isInRanges(address, CLUSTER_RANGES));
+  return isOfServers && !isInRanges(address, METADATA_RANGES);
 }

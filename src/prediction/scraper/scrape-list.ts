@@ -1,6 +1,7 @@
 /** Which servers are scraped, as an operator writes it: `URL` or `NAME=URL`, with commas or line ends between them. */
 import { isIP } from 'node:net';
 import { Failure } from '../../errors.ts';
+import { hostOf } from '../../ip/ip-address.ts';
 import { isScrapeAddress } from './scrape-addresses.ts';
 
 export interface ScrapeEntry {
@@ -40,7 +41,7 @@ function parseEntry(entry: string): ScrapeEntry {
     );
   if (name !== undefined && Buffer.byteLength(name) > MAX_NAME_BYTES)
     throw new Failure('invalid', `Cannot read PREDICTION_SCRAPE: a name must have at most ${MAX_NAME_BYTES} bytes`);
-  const host = url.hostname.replace(/^\[|\]$/g, '');
+  const host = hostOf(url);
   if (isIP(host) !== 0 && !isScrapeAddress(host))
     throw new Failure(
       'invalid',

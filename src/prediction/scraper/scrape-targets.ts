@@ -5,6 +5,7 @@
 import { open, stat } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import { describeError, Failure } from '../../errors.ts';
+import { hostOf } from '../../ip/ip-address.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { HostAddresses } from './host-addresses.ts';
 import { parseScrapeList, type ScrapeEntry } from './scrape-list.ts';
@@ -81,22 +82,18 @@ export function createTargetList({ source, addresses, log }: TargetListDependenc
 }
 
 function findHostToResolve({ url }: ScrapeEntry): string | undefined {
-  return isIP(trimBrackets(url.hostname)) === 0 ? url.hostname : undefined;
+  return isIP(hostOf(url)) === 0 ? url.hostname : undefined;
 }
 
 function listTargets(entry: ScrapeEntry, find: (host: string) => readonly string[]): ScrapeTarget[] {
   const host = findHostToResolve(entry);
-  if (host === undefined) return [toTarget(entry, trimBrackets(entry.url.hostname))];
+  if (host === undefined) return [toTarget(entry, hostOf(entry.url))];
   const found = find(host);
   // It is on the list all the same: a row that needs its load is omitted, instead of answered as if it were idle.
   if (found.length === 0) return [{ ...toTarget(entry, host), url: undefined }];
   // Called by its name: it is one server, and the certificate has the name.
   if (entry.name !== undefined || entry.url.protocol === 'https:') return [toTarget(entry, host)];
   return found.map((address) => toTarget(entry, address));
-}
-
-function trimBrackets(hostname: string): string {
-  return hostname.replace(/^\[|\]$/g, '');
 }
 
 function toTarget({ name, url }: ScrapeEntry, address: string): ScrapeTarget {

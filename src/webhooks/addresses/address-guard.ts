@@ -7,7 +7,8 @@
 import { Resolver } from 'node:dns/promises';
 import { isIP } from 'node:net';
 import { Failure } from '../../errors.ts';
-import { isAllowedAddress, isConfiguredAddress, parseCidrs } from './address-rules.ts';
+import { hostOf, parseCidrs } from '../../ip/ip-address.ts';
+import { isAllowedAddress, isConfiguredAddress } from './address-rules.ts';
 import {
   matchesName,
   nameOf,
@@ -17,7 +18,6 @@ import {
   refusePrivateAddress,
   refusePrivateName,
   type TargetRefusal,
-  trimBrackets,
 } from './destination-url.ts';
 import { createHostsFile } from './hosts-file.ts';
 
@@ -94,7 +94,7 @@ export function createAddressGuard(options: AddressGuardOptions): AddressGuard {
       const vetting = await vet(url);
       if (vetting.kind === 'allowed') return vetting.target;
       const cause = vetting.kind === 'forbidden' ? vetting.cause : 'no answer';
-      options.onRefused?.({ host: readHost(url), cause, reason: vetting.reason });
+      options.onRefused?.({ host: readShownHost(url), cause, reason: vetting.reason });
       const { reason } = vetting.kind === 'forbidden' ? vetting : PRIVATE_ANSWER;
       throw new Failure('invalid', `Cannot use this url: it ${reason}`, { field: 'url' });
     },
@@ -118,7 +118,8 @@ function createPolicy({ allowCidrs, allowHosts = [], hostsFile, ...options }: Ad
   };
 }
 
-function readHost(url: string): string {
+/** With its port, for the log. */
+function readShownHost(url: string): string {
   return URL.canParse(url) ? new URL(url).host : '';
 }
 
@@ -137,7 +138,7 @@ function remember<T>(judge: (text: string) => T): (text: string) => T {
 async function vetTarget(text: ReturnType<typeof parseTargetUrl>, policy: Policy): Promise<Vetting> {
   if (text.kind === 'forbidden') return text;
   const { url, isPrivate } = text;
-  const literal = trimBrackets(url.hostname);
+  const literal = hostOf(url);
   if (isIP(literal) !== 0) return policy.isAllowed(literal) ? allow(url, [literal]) : refusePrivateAddress(literal);
   const name = nameOf(url);
   if (isPrivate && !policy.opensName(name)) return refusePrivateName(name);

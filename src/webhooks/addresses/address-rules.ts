@@ -1,10 +1,8 @@
 /** Which IP addresses a delivery may go to, as rules over values: public ones, and those that the configuration allows. */
 import ipaddr from 'ipaddr.js';
+import { type Cidr, type IpAddress, isInRanges, parseCidrs } from '../../ip/ip-address.ts';
 
-type Address = ipaddr.IPv4 | ipaddr.IPv6;
-export type Cidr = readonly [Address, number];
-
-const DENIED_RANGES = [
+const DENIED_RANGES = parseCidrs([
   '168.63.129.16/32', // Azure's own services, on a public address
   '192.88.99.0/24', // 6to4 relays
   '::/96', // IPv4-compatible
@@ -14,31 +12,23 @@ const DENIED_RANGES = [
   '2002::/16', // 6to4
   '3fff::/20', // documentation
   '5f00::/16', // segment routing
-].map((range) => ipaddr.parseCIDR(range));
+]);
 
-const GLOBAL_IPV6 = ipaddr.parseCIDR('2000::/3');
-
-export function parseCidrs(ranges: readonly string[]): Cidr[] {
-  return ranges.map((range) => ipaddr.parseCIDR(range));
-}
+const GLOBAL_IPV6 = parseCidrs(['2000::/3']);
 
 /** Whether the server's configuration names it, be it public or not. */
 export function isConfiguredAddress(text: string, allowed: readonly Cidr[]): boolean {
-  return ipaddr.isValid(text) && isWithin(ipaddr.parse(text), allowed);
+  return ipaddr.isValid(text) && isInRanges(ipaddr.parse(text), allowed);
 }
 
 /** Whether this machine may connect there: a public unicast address, or an address that the configuration allows. */
 export function isAllowedAddress(text: string, allowed: readonly Cidr[]): boolean {
   if (!ipaddr.isValid(text)) return false;
   const address = ipaddr.parse(text);
-  return isWithin(address, allowed) || isPublic(address);
+  return isInRanges(address, allowed) || isPublic(address);
 }
 
-function isPublic(address: Address): boolean {
-  if (address.range() !== 'unicast' || isWithin(address, DENIED_RANGES)) return false;
-  return address.kind() === 'ipv4' || isWithin(address, [GLOBAL_IPV6]);
-}
-
-function isWithin(address: Address, ranges: readonly Cidr[]): boolean {
-  return ranges.some(([range, bits]) => range.kind() === address.kind() && address.match([range, bits] as never));
+function isPublic(address: IpAddress): boolean {
+  if (address.range() !== 'unicast' || isInRanges(address, DENIED_RANGES)) return false;
+  return address.kind() === 'ipv4' || isInRanges(address, GLOBAL_IPV6);
 }

@@ -4,6 +4,7 @@
  * every spelling but the plain one is refused. Which addresses its host may have: `address-rules.ts`.
  */
 import { isIP } from 'node:net';
+import { hostOf } from '../../ip/ip-address.ts';
 
 export const MAX_URL_LENGTH = 2048;
 
@@ -65,7 +66,7 @@ function isPlainAuthority(raw: string, url: URL): boolean {
   const authority = /^https?:\/\/([^/?#]+)/i.exec(raw)?.[1];
   if (authority === undefined || /[%@]/.test(authority)) return false;
   const host = authority.replace(/:\d*$/, '').toLowerCase();
-  const isAddress = isIP(trimBrackets(url.hostname)) !== 0;
+  const isAddress = isIP(hostOf(url)) !== 0;
   return !isAddress || host === url.hostname;
 }
 
@@ -76,7 +77,7 @@ function isAllowedPort(url: URL): boolean {
 }
 
 function judgeHost(url: URL): DestinationUrl {
-  if (isIP(trimBrackets(url.hostname)) !== 0) return { kind: 'plain', url, isPrivate: false };
+  if (isIP(hostOf(url)) !== 0) return { kind: 'plain', url, isPrivate: false };
   const labels = nameOf(url).split('.');
   if (labels.some((label) => label === '')) return refuse('form', 'must name its host without empty parts');
   if (labels.at(-1) === 'localhost') return refuse('localhost', 'must not be localhost');
@@ -112,9 +113,4 @@ export function matchesName(name: string, patterns: readonly string[]): boolean 
     if (!pattern.startsWith('*')) return name === pattern;
     return name.endsWith(pattern.slice(1));
   });
-}
-
-/** `[::1]` → `::1`, as sockets and resolvers want it. */
-export function trimBrackets(hostname: string): string {
-  return hostname.replace(/^\[|\]$/g, '');
 }

@@ -1,8 +1,8 @@
 /** Opens the socket of a delivery to a vetted address, and checks the peer's address once it is connected. */
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { type ConnectionOptions, connect as connectTls, createSecureContext, type SecureContext } from 'node:tls';
+import { hostOf } from '../../../ip/ip-address.ts';
 import type { VettedAddress } from '../../addresses/address-guard.ts';
-import { trimBrackets } from '../../addresses/destination-url.ts';
 
 export interface SocketTimings {
   readonly connectMs: number;
@@ -68,7 +68,7 @@ async function openSocketTo(
 
 /** The certificate must match the name, whatever its address; an address has no server name (RFC 6066 §3). */
 function describeTls(url: URL): ConnectionOptions {
-  const host = trimBrackets(url.hostname);
+  const host = hostOf(url);
   const name = isIP(host) === 0 ? { servername: host } : {};
   return { host, ...name, ALPNProtocols: ['http/1.1'] };
 }
