@@ -42,7 +42,8 @@ export interface CreatedApplication {
   readonly clientSecret: string | undefined;
 }
 
-const DEFAULT_GRANTS: readonly GrantType[] = ['authorization_code', 'refresh_token'];
+/** What an application may use that names no grants. */
+export const DEFAULT_GRANTS: readonly GrantType[] = ['authorization_code', 'refresh_token'];
 const MAX_REDIRECT_URIS = 20;
 const CLIENT_ID_LENGTH = 20;
 

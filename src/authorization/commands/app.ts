@@ -15,10 +15,9 @@ import {
   removeApplicationSecret,
   showApplication,
 } from '../administration/application-operations.ts';
+import { DEFAULT_GRANTS } from '../applications/application.ts';
 import { GRANT_TYPES, type GrantType } from '../applications/application-store.ts';
 import { type AnswerOptions, addAnswerOptions, openAdministration } from './open-administration.ts';
-
-const DEFAULT_GRANTS: readonly GrantType[] = ['authorization_code', 'refresh_token'];
 
 export function createAppCommand(): Command {
   const command = new Command('app')

@@ -77,9 +77,14 @@ export function readClientId({ values, repeated }: AuthorizeQuery): string {
   return clientId;
 }
 
-/** Where the answer may go. Throws for a person to read: an address that is not registered is never redirected to. */
-export function checkRedirectUri(query: AuthorizeQuery, application: Application | undefined): string {
+/** The application that asks. Throws for a person to read if it does not exist or is disabled. */
+export function requireApplication(application: Application | undefined): Application {
   if (application === undefined || application.disabledAtMs !== undefined) throw refuseApplication();
+  return application;
+}
+
+/** Where the answer may go. Throws for a person to read: an address that is not registered is never redirected to. */
+export function readRedirectUri(query: AuthorizeQuery, application: Application): string {
   const redirectUri = query.values.get('redirect_uri');
   if (redirectUri === undefined)
     throw new Failure('invalid', 'The application did not say where to return to: redirect_uri is missing');

@@ -22,12 +22,13 @@ import {
   AUTHORIZE_PATH,
   type AuthorizationRequest,
   type AuthorizeQuery,
-  checkRedirectUri,
   checkRequestSize,
   formatRequestPath,
   parseAuthorizationRequest,
   parseAuthorizeQuery,
   readClientId,
+  readRedirectUri,
+  requireApplication,
 } from './authorize-request.ts';
 import { CONTINUE_PATH, formatRefusal, redirectWithRefusal, showWaitingAnswer } from './client-redirect.ts';
 import { allow, deny, passSilently } from './consent-answer.ts';
@@ -56,14 +57,14 @@ export function createAuthorizeMount(dependencies: AuthorizeDependencies): Route
 
 async function beginAuthorization(dependencies: AuthorizeDependencies, c: Context<HttpEnv>): Promise<Response> {
   const query = parseAuthorizeQuery(new URL(c.req.url).searchParams);
-  const application = await findApplication(dependencies.store, readClientId(query));
-  const redirectUri = checkRedirectUri(query, application);
+  const application = requireApplication(await findApplication(dependencies.store, readClientId(query)));
+  const redirectUri = readRedirectUri(query, application);
   try {
     checkRequestSize(query);
-    const request = parseAuthorizationRequest(query, application as Application, redirectUri);
-    return await answerRequest(dependencies, c, { request, application: application as Application, query });
+    const request = parseAuthorizationRequest(query, application, redirectUri);
+    return await answerRequest(dependencies, c, { request, application, query });
   } catch (error) {
-    return refuseRequest(dependencies, c, { error, redirectUri, application: application as Application, query });
+    return refuseRequest(dependencies, c, { error, redirectUri, application, query });
   }
 }
 
@@ -229,8 +230,8 @@ async function postAuthorization(dependencies: AuthorizeDependencies, c: Context
   const session = await dependencies.signIn.currentSession(c);
   if (session === undefined) return c.redirect('/sign-in', 303);
   const request = decryptRequest<AuthorizationRequest>(dependencies, session, { kind: REQUEST_KIND, ciphertext });
-  const application = await findApplication(dependencies.store, request.clientId);
-  checkRedirectUri(parseAuthorizeQuery([['redirect_uri', request.redirectUri]]), application);
+  const application = requireApplication(await findApplication(dependencies.store, request.clientId));
+  readRedirectUri(parseAuthorizeQuery([['redirect_uri', request.redirectUri]]), application);
   const kept = readChosenScopes(form, request.scopes);
   // A person who clears every box and presses Allow has allowed nothing.
   const isAllowed = form.get('decision') === 'allow' && kept.length > 0;

@@ -1,6 +1,7 @@
-/** `POST /oauth/token`: which client, which grant. Each grant is a file in grants/. */
+/** `POST /oauth/token`: finds the grant and the client of the request. Each grant is a file in grants/. */
 import { type Failure, isFailure } from '../../errors.ts';
 import { type Call, type Reply, replyJson } from '../../http/endpoint.ts';
+import type { GrantType } from '../applications/application-store.ts';
 import type { ProtocolDependencies } from '../tokens/protocol-dependencies.ts';
 import type { CountToken, TokenKind } from '../tokens/token-metrics.ts';
 import { exchangeCode } from './grants/authorization-code.ts';
@@ -12,20 +13,18 @@ import { type AuthenticatedClient, authenticateClient, readClient } from './prot
 import { createOAuthFailure } from './protocol/oauth-error.ts';
 import { type RequestParameters, readParameters, requireParameter } from './protocol/parameters.ts';
 
-export const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code';
+interface ListedGrant {
+  /** Its name for applications and in the metrics. */
+  readonly type: GrantType;
+  readonly exchange: Grant;
+}
 
-export const GRANTS: ReadonlyMap<string, Grant> = new Map([
-  ['authorization_code', exchangeCode],
-  ['refresh_token', refreshTokens],
-  ['client_credentials', grantToClient],
-  [DEVICE_GRANT, exchangeDeviceCode],
-]);
-
-const GRANT_KINDS: ReadonlyMap<string, TokenKind> = new Map([
-  ['authorization_code', 'authorization_code'],
-  ['refresh_token', 'refresh_token'],
-  ['client_credentials', 'client_credentials'],
-  [DEVICE_GRANT, 'device_code'],
+/** The grants by `grant_type`. A new one needs a line here, a file in grants/, and its name in `GRANT_TYPES`. */
+export const GRANTS: ReadonlyMap<string, ListedGrant> = new Map<string, ListedGrant>([
+  ['authorization_code', { type: 'authorization_code', exchange: exchangeCode }],
+  ['refresh_token', { type: 'refresh_token', exchange: refreshTokens }],
+  ['client_credentials', { type: 'client_credentials', exchange: grantToClient }],
+  ['urn:ietf:params:oauth:grant-type:device_code', { type: 'device_code', exchange: exchangeDeviceCode }],
 ]);
 
 /** RFC 6749 §5.1: a stored copy of this answer would be a stored credential. */
@@ -35,12 +34,12 @@ export async function answerTokenRequest(dependencies: ProtocolDependencies, cal
   const parameters = await readParameters(call);
   const grantType = requireParameter(parameters.values, 'grant_type');
   const grant = GRANTS.get(grantType);
-  return await countGrant(dependencies.countToken, GRANT_KINDS.get(grantType) ?? 'other', async () => {
+  return await countGrant(dependencies.countToken, grant?.type ?? 'other', async () => {
     if (grant === undefined) throw refuseGrantTypes();
     const address = call.clientAddress;
     const client = await findClient(dependencies, { parameters, authorization: call.header('authorization'), address });
     const exchange = { values: parameters.values, client, address, nowMs: dependencies.world.nowMs() };
-    return replyJson(await runGrant(dependencies, grant, exchange), UNCACHED);
+    return replyJson(await runGrant(dependencies, grant.exchange, exchange), UNCACHED);
   });
 }
 

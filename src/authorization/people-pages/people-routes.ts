@@ -24,7 +24,7 @@ import {
   pathOfPerson,
   renderPeople,
 } from './people-view.ts';
-import { addPersonRoutes, readActor } from './person-routes.ts';
+import { addPersonRoutes, readSignedInActor } from './person-routes.ts';
 
 const PAGE_SIZE = 50;
 const EXPORT_PAGE_SIZE = 500;
@@ -110,7 +110,7 @@ async function createByForm(
   submission: Submission,
   { way, ...values }: NewPersonValues,
 ): Promise<Response> {
-  const actor = readActor(submission);
+  const actor = readSignedInActor(submission);
   const person = { ...values, email: values.email || null };
   if (way === 'password') {
     await createPerson(context, actor, { ...person, isAdmin: false, password: readField(submission.form, 'password') });

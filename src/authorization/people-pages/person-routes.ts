@@ -28,7 +28,7 @@ import { type ChangeName, listChanges, renderChange, renderPerson } from './pers
 const PERSON = `${PEOPLE}/:login`;
 
 /** A signed-in administrator has all the rights of the role. */
-export function readActor({ c, session: { user } }: PageRequest): Actor {
+export function readSignedInActor({ c, session: { user } }: PageRequest): Actor {
   return { userId: user.id, login: user.login, isAdmin: true, address: clientAddress(c) };
 }
 
@@ -119,16 +119,16 @@ async function makeChange(
 ): Promise<Response> {
   const path = pathOfPerson(login);
   if (change === 'verify-email') {
-    await verifyOwnEmail(context, readActor(submission), { login, email: readField(submission.form, 'email') });
+    await verifyOwnEmail(context, readSignedInActor(submission), { login, email: readField(submission.form, 'email') });
     return submission.c.redirect(`${path}?done=verify-email`, 303);
   }
   if (change !== 'password-link') {
-    const endedAccess = await CHANGES[change](context, readActor(submission), login);
+    const endedAccess = await CHANGES[change](context, readSignedInActor(submission), login);
     return submission.c.redirect(`${path}?done=${endedAccess === true ? 'ended-access' : change}`, 303);
   }
   const sendsMail = readField(submission.form, 'way') === 'mail';
   const { language } = readMessages(submission.c);
-  const link = await orderPasswordLink(context, readActor(submission), { login, sendsMail, language });
+  const link = await orderPasswordLink(context, readSignedInActor(submission), { login, sendsMail, language });
   if (sendsMail) return submission.c.redirect(`${path}?done=mailed`, 303);
   return redirectWithSecret(context, submission, { path, texts: [link.url] });
 }
