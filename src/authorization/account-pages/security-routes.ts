@@ -14,7 +14,7 @@ import { listUpstreamAccounts } from '../accounts/upstream-account-store.ts';
 import { findCredentials } from '../accounts/user-store.ts';
 import { readMessages } from '../messages/messages.ts';
 import { passkeyScript } from '../sign-in/passkey-script.ts';
-import { beginRegistration, canUsePasskeys, finishRegistration } from '../sign-in/passkeys.ts';
+import { beginRegistration, canUsePasskeys, finishRegistration, toCeremonyJson } from '../sign-in/passkeys.ts';
 import { checkHashPlace, checkNewPassword, hashPassword, isPassword } from '../sign-in/password.ts';
 import { clientAddress } from '../sign-in/read-client-address.ts';
 import { prepareEndedCount } from '../tokens/ended-tokens-store.ts';
@@ -145,7 +145,7 @@ async function offerPasskey(context: Context, submission: Submission): Promise<R
   if (askToSignInAgain(submission, context, SECURITY) !== undefined)
     throw new Failure('forbidden', 'Cannot add a passkey: the sign-in is too long ago');
   submission.c.header('Cache-Control', 'no-store');
-  return submission.c.json(await beginRegistration(context, submission.session.user));
+  return submission.c.json(toCeremonyJson(await beginRegistration(context, submission.session.user)));
 }
 
 async function addPasskey(context: Context, submission: Submission): Promise<Response> {
@@ -154,7 +154,7 @@ async function addPasskey(context: Context, submission: Submission): Promise<Res
   if (again !== undefined) return again;
   const name = readField(submission.form, 'name').trim().slice(0, 60) || messages.security.passkeyDefaultName;
   const answer = {
-    ticket: readField(submission.form, 'ticket'),
+    challengeToken: readField(submission.form, 'ticket'),
     credential: readField(submission.form, 'credential'),
   };
   try {

@@ -1,8 +1,9 @@
 /**
  * One-time tokens: short-lived secrets that are redeemed once (the set-up link, the second step of a sign-in, the challenge of
  * a passkey, a sign-in under way at an upstream provider, a secret to show once, an answer on its way to a client, a password
- * link). A token is found under its own kind only. The table `tickets` has its hash, and its content encrypted with that hash as associated
- * data, so a copy of the table reveals nothing and signs in no one. Forms and the answers for passkeys call the token `ticket`.
+ * link). A token is found under its own kind only. The table has its hash, and its content encrypted with that hash as associated
+ * data, so a copy of the table reveals nothing and signs in no one. A former name of these tokens stays in the table `tickets`, in what is
+ * hashed and encrypted, and in the forms of passkeys.
  */
 import { createHash } from 'node:crypto';
 import { type BoundStatement, type Store, statement } from '../../database/store.ts';
@@ -26,16 +27,16 @@ export interface OneTimeTokenDependencies {
 }
 
 const insertOneTimeTokenSql = statement(
-  'insert-ticket',
+  'insert-one-time-token',
   'INSERT INTO tickets (token_hash, kind, content, expires_at_ms) VALUES ($1, $2, $3, $4)',
 );
 const readOneTimeTokenSql = statement<{ content: Uint8Array }>(
-  'read-ticket',
+  'read-one-time-token',
   'SELECT content FROM tickets WHERE token_hash = $1 AND kind = $2 AND expires_at_ms > $3',
 );
 // The delete decides: of two callers at once, one gets the row.
 const redeemOneTimeTokenSql = statement<{ content: Uint8Array }>(
-  'take-ticket',
+  'redeem-one-time-token',
   'DELETE FROM tickets WHERE token_hash = $1 AND kind = $2 AND expires_at_ms > $3 RETURNING content',
 );
 function hashOneTimeToken(token: string): string {
@@ -46,7 +47,7 @@ export function oneTimeTokenAssociatedData(kind: OneTimeTokenKind, tokenHash: st
   return `ticket:${kind}:${tokenHash}`;
 }
 
-const dropOneTimeTokenSql = statement('drop-ticket', 'DELETE FROM tickets WHERE token_hash = $1');
+const dropOneTimeTokenSql = statement('drop-one-time-token', 'DELETE FROM tickets WHERE token_hash = $1');
 
 export interface NewOneTimeToken {
   /** Any JSON value. */

@@ -10,7 +10,7 @@ import type { World } from '../../world.ts';
 import { type AuditEvent, auditStatement } from './audit-store.ts';
 
 export interface RefusalLog {
-  note(event: AuditEvent & { readonly address: string }): Promise<void>;
+  record(event: AuditEvent & { readonly address: string }): Promise<void>;
 }
 
 interface RefusalDependencies {
@@ -25,7 +25,7 @@ export function createRefusalLog({ store, world }: RefusalDependencies): Refusal
   const mayWrite = createHourlyBudget(world);
   let omitted = 0;
   return {
-    async note(event) {
+    async record(event) {
       if (!mayWrite(prefix48Of(event.address) ?? networkOf(event.address))) {
         omitted += 1;
         return;

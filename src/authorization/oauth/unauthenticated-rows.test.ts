@@ -92,7 +92,7 @@ forEachEngine(
   async (store) => {
     const refusals = createRefusalLog({ store, world: createStillWorld() });
     const note = (index: number) =>
-      refusals.note({ kind: 'sign_in_failed', address: `10.0.${index >> 8}.${index & 255}` });
+      refusals.record({ kind: 'sign_in_failed', address: `10.0.${index >> 8}.${index & 255}` });
     await repeat(REFUSALS_AN_HOUR.ofAll + 100, note);
     assert.equal(await count(store, countEventsSql), REFUSALS_AN_HOUR.ofAll);
   },
@@ -100,8 +100,8 @@ forEachEngine(
 
 forEachEngine('a refusal that is written says how many were not', async (store) => {
   const refusals = createRefusalLog({ store, world: createStillWorld() });
-  await repeat(REFUSALS_AN_HOUR.ofNetwork + 3, () => refusals.note({ kind: 'sign_in_failed', address: '10.0.0.1' }));
-  await refusals.note({ kind: 'sign_in_failed', address: '10.0.0.2' });
+  await repeat(REFUSALS_AN_HOUR.ofNetwork + 3, () => refusals.record({ kind: 'sign_in_failed', address: '10.0.0.1' }));
+  await refusals.record({ kind: 'sign_in_failed', address: '10.0.0.2' });
   const events = await listEvents(store, { limit: 1000 });
   assert.deepEqual(events.map(({ details }) => details?.not_recorded).filter(Boolean), [3]);
 });

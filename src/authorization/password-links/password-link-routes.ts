@@ -92,7 +92,7 @@ async function sendLink(
     link.statement,
     mailLinkStatement(mailer, { link, to, purpose: 'forgotten', service: context.baseUrl }),
   ]);
-  await context.refusals.note({ kind: 'password_forgotten', userId: user?.id, address });
+  await context.refusals.record({ kind: 'password_forgotten', userId: user?.id, address });
 }
 
 const NO_PERSON = {

@@ -6,7 +6,7 @@ import { checkAttempt, forgiveAttempt } from '../accounts/attempt-store.ts';
 import { addressSubjects, challengeSubjects } from '../accounts/sign-in-throttle.ts';
 import { readMessages } from '../messages/messages.ts';
 import { formatFlow, readFlow } from './flow.ts';
-import { beginSignIn, finishSignIn } from './passkeys.ts';
+import { beginSignIn, finishSignIn, toCeremonyJson } from './passkeys.ts';
 import { refuseSignIn } from './password-routes.ts';
 import { clientAddress } from './read-client-address.ts';
 import { type SignInContext, toWait } from './sign-in-context.ts';
@@ -23,7 +23,7 @@ async function offerChallenge(c: Context<HttpEnv>, context: SignInContext): Prom
   const subjects = challengeSubjects('passkey', clientAddress(c));
   await checkAttempt(context.store, { subjects, nowMs: context.world.nowMs() });
   c.header('Cache-Control', 'no-store');
-  return c.json(await beginSignIn(context));
+  return c.json(toCeremonyJson(await beginSignIn(context)));
 }
 
 async function signInWithPasskey(c: Context<HttpEnv>, context: SignInContext): Promise<Response> {
@@ -37,13 +37,13 @@ async function signInWithPasskey(c: Context<HttpEnv>, context: SignInContext): P
   } catch (error) {
     return refuseSignIn(c, context, { flow, refused: toWait(messages, error) });
   }
-  const answer = { ticket: readField(form, 'ticket'), credential: readField(form, 'credential') };
+  const answer = { challengeToken: readField(form, 'ticket'), credential: readField(form, 'credential') };
   const user = await finishSignIn(context, answer);
   if (user !== undefined) {
     await forgiveAttempt(context.store, [...subjects, ...challengeSubjects('passkey', clientAddress(c))]);
     return context.finishSignIn(c, { user, method: 'passkey', flow });
   }
   const event = { kind: 'sign_in_failed', address: clientAddress(c), details: { method: 'passkey' } } as const;
-  await context.refusals.note(event);
+  await context.refusals.record(event);
   return c.redirect(`/sign-in${formatFlow(flow, { done: 'passkey_refused' })}`, 303);
 }

@@ -30,13 +30,18 @@ const loadCeremonies = () => import('@simplewebauthn/server');
 
 export interface Ceremony<Options> {
   /** The one-time token of the challenge; it comes back with the answer. */
-  readonly ticket: string;
+  readonly challengeToken: string;
   readonly options: Options;
+}
+
+/** As the script of the page reads it. Its token is called `ticket` in forms, for pages that a former release served. */
+export function toCeremonyJson<Options>({ challengeToken, options }: Ceremony<Options>) {
+  return { ticket: challengeToken, options };
 }
 
 export interface CeremonyAnswer {
   /** The one-time token of the challenge. */
-  readonly ticket: string;
+  readonly challengeToken: string;
   /** JSON, as the script of the page sends it. */
   readonly credential: string;
 }
@@ -68,8 +73,11 @@ export async function beginRegistration(context: SignInContext, user: User) {
     authenticatorSelection: { residentKey: 'required', userVerification: 'required' },
   });
   const content = { challenge: options.challenge, userId: user.id };
-  const ticket = await issueOneTimeToken(context, 'passkey-registration', { content, lifetimeMs: CHALLENGE_MS });
-  return { ticket, options } satisfies Ceremony<typeof options>;
+  const challengeToken = await issueOneTimeToken(context, 'passkey-registration', {
+    content,
+    lifetimeMs: CHALLENGE_MS,
+  });
+  return { challengeToken, options } satisfies Ceremony<typeof options>;
 }
 
 /** Throws `invalid` for an answer that is not what was asked, or not from here. */
@@ -80,7 +88,7 @@ export async function finishRegistration(
   const asked = await redeemOneTimeToken<{ challenge: string; userId: string }>(
     context,
     'passkey-registration',
-    answer.ticket,
+    answer.challengeToken,
   );
   if (asked?.userId !== user.id) throw refuse();
   const { rpID, origin } = relyingParty(context.baseUrl);
@@ -113,13 +121,13 @@ export async function beginSignIn(context: SignInContext) {
   const { generateAuthenticationOptions } = await loadCeremonies();
   const options = await generateAuthenticationOptions({ rpID, userVerification: 'required' });
   const content = { challenge: options.challenge };
-  const ticket = await issueOneTimeToken(context, 'passkey-sign-in', { content, lifetimeMs: CHALLENGE_MS });
-  return { ticket, options } satisfies Ceremony<typeof options>;
+  const challengeToken = await issueOneTimeToken(context, 'passkey-sign-in', { content, lifetimeMs: CHALLENGE_MS });
+  return { challengeToken, options } satisfies Ceremony<typeof options>;
 }
 
 /** The person who answered, or undefined. A verified passkey counts as both steps: possession, and a biometric or PIN. */
 export async function finishSignIn(context: SignInContext, answer: CeremonyAnswer): Promise<User | undefined> {
-  const asked = await redeemOneTimeToken<{ challenge: string }>(context, 'passkey-sign-in', answer.ticket);
+  const asked = await redeemOneTimeToken<{ challenge: string }>(context, 'passkey-sign-in', answer.challengeToken);
   const response = parseCredential<AuthenticationResponseJSON>(answer.credential);
   const passkey = asked && typeof response.id === 'string' ? await findPasskey(context.store, response.id) : undefined;
   if (asked === undefined || passkey === undefined) return undefined;

@@ -153,7 +153,7 @@ async function checkPassword(
   if (!isRight || credentials === undefined || credentials.user.disabledAtMs !== null) {
     const reason = credentials === undefined ? 'unknown login' : isRight ? 'disabled' : 'wrong password';
     const event = { kind: 'sign_in_failed', userId: credentials?.user.id, address: clientAddress(c) } as const;
-    await refusals.note({ ...event, details: { method: 'password', reason } });
+    await refusals.record({ ...event, details: { method: 'password', reason } });
     return undefined;
   }
   if (typeof hash === 'string' && needsRehash(hash))

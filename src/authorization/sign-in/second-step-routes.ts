@@ -117,7 +117,7 @@ async function refuseCode(
   const messages = readMessages(c);
   const event = { kind: 'sign_in_failed', userId: user.id, address: clientAddress(c) } as const;
   const details = { method: 'second step', reason: 'wrong code' };
-  await context.refusals.note({ ...event, details });
+  await context.refusals.record({ ...event, details });
   return refuse(c, context, { flow, refused: { message: messages.secondStep.wrong, status: 422 } });
 }
 

@@ -206,7 +206,7 @@ async function refuse(
 ): Promise<Response> {
   const reason = isFailure(error) ? error.code : 'internal';
   const event = { kind: 'sign_in_failed', address: clientAddress(c), details: { method: 'upstream', reason } } as const;
-  await context.refusals.note(event);
+  await context.refusals.record(event);
   if (!isFailure(error) || error.cause === undefined) throw error;
   c.get('log').info({ err: error.cause }, 'The upstream provider refused a sign-in');
   const { hidden = { return_to: attempt.returnTo } } = attempt;

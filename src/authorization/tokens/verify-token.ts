@@ -25,7 +25,7 @@ export function createVerifyToken(
     if (!isSecretOf('personal', token)) return undefined;
     const personal = await findLivePersonalToken(dependencies.store, hashSecret(token), nowMs);
     if (personal === undefined) return undefined;
-    noteUse(dependencies, personal, nowMs);
+    recordTokenUse(dependencies, personal, nowMs);
     const { userId, tokenId, scopes, repositories } = personal;
     return { userId, ...pickPerson(personal, scopes), repositories, tokenKind: 'personal', tokenId };
   });
@@ -44,7 +44,7 @@ function pickPerson({ login, isAdmin }: { login: string; isAdmin: boolean }, sco
   return { login, scopes: counting, isAdmin: counting.includes('admin') };
 }
 
-function noteUse(
+function recordTokenUse(
   dependencies: Pick<ProtocolDependencies, 'store' | 'log'>,
   token: LivePersonalToken,
   nowMs: number,
@@ -52,6 +52,6 @@ function noteUse(
   if (Math.abs(nowMs - (token.lastUsedAtMs ?? 0)) < USE_STEP_MS) return;
   const { tokenId } = token;
   markPersonalTokenUsed(dependencies.store, tokenId, { nowMs, beforeMs: nowMs - USE_STEP_MS }).catch((err: unknown) =>
-    dependencies.log.warn({ err, tokenId }, 'Cannot note the use of a personal token'),
+    dependencies.log.warn({ err, tokenId }, 'Cannot record the use of a personal token'),
   );
 }

@@ -133,17 +133,17 @@ function sendStatements(wire: Wire, statements: readonly BoundStatement[], known
   }
   wire.sync();
   wire.stream.uncork();
-  if (preparing.size > 0) notePrepared(wire, [...preparing]);
+  if (preparing.size > 0) recordPrepared(wire, [...preparing]);
 }
 
 /** The server confirms each in turn; those after a statement that failed are not prepared. */
-function notePrepared(wire: Wire, preparing: [name: string, text: string][]): void {
-  const note = (): void => {
+function recordPrepared(wire: Wire, preparing: [name: string, text: string][]): void {
+  const record = (): void => {
     const [name, text] = preparing.shift()!;
     wire.parsedStatements[name] = text;
   };
-  wire.on('parseComplete', note);
-  wire.once('readyForQuery', () => wire.off('parseComplete', note));
+  wire.on('parseComplete', record);
+  wire.once('readyForQuery', () => wire.off('parseComplete', record));
 }
 
 function toWire(value: SqlValue): string | Buffer | null {

@@ -28,12 +28,12 @@ const DEFAULT_MAX_WAITING_BYTES = 256 * 1024 * 1024;
 export function createSqliteWriter(options: SqliteWriterOptions): SqliteWriter {
   const { path, log, maxWaiting = DEFAULT_MAX_WAITING, maxWaitingBytes = DEFAULT_MAX_WAITING_BYTES } = options;
   const callers = createWriterCallers();
-  const noteOutage = createOutageLog(log);
+  const logOutage = createOutageLog(log);
   let link: WriterLink | undefined;
   let closing: Promise<void> | undefined;
 
   const settle = (outcomes: readonly WriterOutcome[]): void => {
-    for (const outcome of outcomes) if (callers.settle(outcome)) noteOutage(outcome);
+    for (const outcome of outcomes) if (callers.settle(outcome)) logOutage(outcome);
     if (callers.count() === 0) link?.rest();
   };
 

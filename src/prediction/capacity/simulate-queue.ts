@@ -156,7 +156,7 @@ function openFleet({ servers }: QueuePool, recorder: Pick<Recorder, 'addTpot'>):
   /** When something happens next at each server. */
   const nextMs = new Float64Array(running.length).fill(Number.POSITIVE_INFINITY);
 
-  function note(i: number): void {
+  function readServer(i: number): void {
     counts[i] = running[i]!.count();
     nextMs[i] = running[i]!.nextMs();
   }
@@ -167,14 +167,14 @@ function openFleet({ servers }: QueuePool, recorder: Pick<Recorder, 'addTpot'>):
       for (let i = 0; i < nextMs.length; i++) {
         if (nextMs[i]! > nowMs || nextMs[i] === Number.POSITIVE_INFINITY) continue;
         running[i]!.advance(nowMs);
-        note(i);
+        readServer(i);
       }
     },
     promptsUntilMs: (server) => running[server]!.promptsUntilMs(),
     add(server, nowMs, answer) {
       running[server]!.advance(nowMs);
       running[server]!.add(nowMs, answer);
-      note(server);
+      readServer(server);
     },
   };
 }

@@ -170,7 +170,7 @@ forEachEngine(
           learned += observations.length;
         },
       },
-      measuredTimes: { note: () => {} },
+      measuredTimes: { record: () => {} },
     });
     await takeTrainingRows('m', rows);
     assert.equal(learned, MAX_ROWS);

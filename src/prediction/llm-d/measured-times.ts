@@ -8,7 +8,7 @@ export interface MeasuredTimes extends Worker {
   /** The target model that answers for this one. */
   answeringModel(targetModel: string): string;
   /** The meaning of times that a batch has just shown to this process. */
-  note(targetModel: string, measures: Measures): void;
+  record(targetModel: string, measures: Measures): void;
   /** Reads what is known; call before the first request. */
   load(): Promise<void>;
 }
@@ -32,7 +32,7 @@ export function createMeasuredTimes({ store, log }: { readonly store: Store; rea
     name: 'llm-d-measured-times',
     load,
     answeringModel: (targetModel) => (endToEnd.has(targetModel) ? nameEndToEnd(targetModel) : targetModel),
-    note(targetModel, measures) {
+    record(targetModel, measures) {
       if (measures === 'end-to-end') endToEnd.add(targetModel);
       else if (measures === 'first-token') endToEnd.delete(targetModel);
     },

@@ -17,7 +17,7 @@ export interface TrainingIntakeDependencies {
   readonly store: Store;
   readonly world: Pick<World, 'nowMs'>;
   readonly sink: Pick<LearningSink, 'learn'>;
-  readonly measuredTimes: Pick<MeasuredTimes, 'note'>;
+  readonly measuredTimes: Pick<MeasuredTimes, 'record'>;
 }
 
 export type TakeTrainingRows = (targetModel: string, rows: readonly TrainingRow[]) => Promise<void>;
@@ -41,7 +41,7 @@ export function createTrainingIntake({
       return;
     }
     const taken = await takeBatch(store, { targetModel, samples, nowMs });
-    measuredTimes.note(targetModel, taken.measures);
+    measuredTimes.record(targetModel, taken.measures);
     await sink.learn(taken.samples.map((sample) => sample.observation));
   };
 }

@@ -88,7 +88,8 @@ export async function authenticateClient(
     });
     throw refuseClient();
   }
-  if (slot !== undefined) noteUse(dependencies, { credentials, slot, isInQuery: presented.isSecretInQuery, address });
+  if (slot !== undefined)
+    recordSecretUse(dependencies, { credentials, slot, isInQuery: presented.isSecretInQuery, address });
   return { application: credentials.application, isAuthenticated: slot !== undefined };
 }
 
@@ -113,7 +114,7 @@ async function recordFailure(
   { clientId, ownerId, address }: FailedClient,
 ): Promise<void> {
   const kind = 'client_authentication_failed';
-  await dependencies.refusals.note({
+  await dependencies.refusals.record({
     kind,
     userId: ownerId,
     clientId: clientId.slice(0, MAX_CLIENT_ID_LENGTH),
@@ -130,8 +131,11 @@ interface SecretUse {
 
 const HOUR_MS = 3_600_000;
 
-/** Coarse and not awaited: this note for the owner must not cost a write in every exchange. */
-function noteUse(dependencies: ProtocolDependencies, { credentials, slot, isInQuery, address }: SecretUse): void {
+/** At most once an hour and not awaited: what the owner sees must not cost a write in every exchange. */
+function recordSecretUse(
+  dependencies: ProtocolDependencies,
+  { credentials, slot, isInQuery, address }: SecretUse,
+): void {
   const { application, secrets } = credentials;
   const { clientId, ownerId } = application;
   const nowMs = dependencies.world.nowMs();
@@ -148,5 +152,5 @@ function noteUse(dependencies: ProtocolDependencies, { credentials, slot, isInQu
   if (statements.length === 0) return;
   dependencies.store
     .writeAll(statements)
-    .catch((err: unknown) => dependencies.log.warn({ err, clientId }, 'Cannot note the use of a secret'));
+    .catch((err: unknown) => dependencies.log.warn({ err, clientId }, 'Cannot record the use of a secret'));
 }

@@ -140,8 +140,8 @@ const deviceByHashSql = statement<DeviceRow>(
   `SELECT client_id, scope, state, user_id, auth_time_ms, interval_s, polled_at_ms, issued_at_ms, expires_at_ms
    FROM device_codes WHERE device_hash = $1`,
 );
-const notePollSql = statement(
-  'note-device-poll',
+const recordPollSql = statement(
+  'record-device-poll',
   'UPDATE device_codes SET polled_at_ms = $2, interval_s = $3 WHERE device_hash = $1',
 );
 const redeemDeviceSql = statement<{ user_id: string; user_epoch: number; grant_id: string }>(
@@ -168,7 +168,7 @@ export const pollDevice: Procedure<DevicePoll, DevicePollOutcome> = procedure(
       const sincePollMs = nowMs - (row.polled_at_ms ?? -Infinity);
       const isTooFast = sincePollMs >= 0 && sincePollMs < row.interval_s * 1000;
       const interval = row.interval_s + (isTooFast ? SLOW_DOWN_SECONDS : 0);
-      await transaction.run(notePollSql, [deviceHash, nowMs, interval]);
+      await transaction.run(recordPollSql, [deviceHash, nowMs, interval]);
       return { kind: isTooFast ? 'slow_down' : 'authorization_pending' };
     }
     const [redeemed] = await transaction.run(redeemDeviceSql, [deviceHash, poll.familyId]);

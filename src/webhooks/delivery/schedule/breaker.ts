@@ -89,7 +89,7 @@ const stay: Transition = (breaker) => breaker;
 export const TRANSITIONS: Readonly<Record<BreakerState, Readonly<Record<BreakerEvent['kind'], Transition>>>> = {
   closed: {
     begin: stay,
-    success: (breaker) => note(breaker, 0),
+    success: (breaker) => shiftIn(breaker, 0),
     failure: openWhenMostFail,
     rate_limited: openForRateLimit,
   },
@@ -163,7 +163,8 @@ export function restoreBreaker({ isPaused, fails, openings, sinceMs, untilMs }: 
   return fails === 0 ? CLOSED_BREAKER : closed;
 }
 
-function note(breaker: Breaker, failure: 0 | 1): Breaker {
+/** Adds the result of an attempt to the window of the latest ones. */
+function shiftIn(breaker: Breaker, failure: 0 | 1): Breaker {
   const failureBits = ((breaker.failureBits << 1) | failure) & WINDOW_BITS;
   if (failureBits === 0 && breaker.state === 'closed') return CLOSED_BREAKER;
   const attempts = failureBits === 0 ? 0 : Math.min(WINDOW, breaker.attempts + 1);
@@ -171,10 +172,10 @@ function note(breaker: Breaker, failure: 0 | 1): Breaker {
 }
 
 function openWhenMostFail(breaker: Breaker, context: Context): Breaker {
-  const noted = note(breaker, 1);
-  const failures = countBits(noted.failureBits);
-  if (failures < MIN_FAILURES || failures < OPEN_SHARE * noted.attempts) return noted;
-  return openForLonger(noted, context);
+  const shifted = shiftIn(breaker, 1);
+  const failures = countBits(shifted.failureBits);
+  if (failures < MIN_FAILURES || failures < OPEN_SHARE * shifted.attempts) return shifted;
+  return openForLonger(shifted, context);
 }
 
 function openForLonger(breaker: Breaker, context: Context): Breaker {
@@ -197,13 +198,13 @@ function openForRateLimit(breaker: Breaker, context: Context): Breaker {
   });
 }
 
-interface Pause extends Pick<Breaker, 'openings' | 'isFromRetryAfter'> {
+interface Opening extends Pick<Breaker, 'openings' | 'isFromRetryAfter'> {
   readonly forMs: number;
 }
 
-function open(breaker: Breaker, { nowMs }: Context, { forMs, ...pause }: Pause): Breaker {
+function open(breaker: Breaker, { nowMs }: Context, { forMs, ...opening }: Opening): Breaker {
   const sinceMs = breaker.state === 'closed' ? nowMs : breaker.sinceMs;
-  return { ...CLOSED_BREAKER, state: 'open', sinceMs, untilMs: nowMs + forMs, ...pause };
+  return { ...CLOSED_BREAKER, state: 'open', sinceMs, untilMs: nowMs + forMs, ...opening };
 }
 
 /** `Retry-After`, at most 5 minutes, and up to a fifth longer: sooner, a receiver that limits rates would only refuse again. */
@@ -212,11 +213,11 @@ function retryAfterPauseMs({ retryAfterMs, random }: Context): number {
 }
 
 function climb(breaker: Breaker, { rules }: Context): Breaker {
-  const noted = note(breaker, 0);
+  const shifted = shiftIn(breaker, 0);
   const successes = breaker.successes + 1;
-  if (successes < breaker.ramp) return { ...noted, successes };
-  if (breaker.ramp < rules.rampTop) return { ...noted, ramp: breaker.ramp * 2, successes: 0 };
-  const { failureBits, attempts } = noted;
+  if (successes < breaker.ramp) return { ...shifted, successes };
+  if (breaker.ramp < rules.rampTop) return { ...shifted, ramp: breaker.ramp * 2, successes: 0 };
+  const { failureBits, attempts } = shifted;
   return failureBits === 0 ? CLOSED_BREAKER : { ...CLOSED_BREAKER, failureBits, attempts };
 }
 
