@@ -11,7 +11,7 @@ import { Failure, isFailure } from '../errors.ts';
 import { readJsonAnswer, refuseUnreachable } from '../operations/call-service.ts';
 import { realWorld } from '../world.ts';
 
-/** To administer the service, and to announce events of any repository. */
+/** To administer the service, and to publish events of any repository. */
 const DEFAULT_SCOPE = 'all_user admin events:write';
 
 interface LoginOptions {

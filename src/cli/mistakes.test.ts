@@ -51,7 +51,7 @@ const mistakes: [argv: string, code: number, message: RegExp][] = [
   [
     `event send ada/doors --file ${brokenEvent}`,
     2,
-    /^Cannot announce the event: ".*event.json" must hold one JSON object\n$/,
+    /^Cannot publish the event: ".*event.json" must hold one JSON object\n$/,
   ],
   ['event send ada/doors --file /no/such/file', 2, /^Cannot read "\/no\/such\/file": ENOENT: no such file/],
   ['git-hook send --token-file /no/such/file', 2, /^Cannot read "\/no\/such\/file": ENOENT: no such file/],

@@ -190,11 +190,11 @@ async function checkWebhooks(ok: CallOperation): Promise<void> {
   const path = `/hooks/${hook.id}`;
   const changed = await ok('updateAnyHook', `PATCH ${path}`, { json: { issues_events: true, password: 'open' } });
   assert.deepEqual([changed.push_events, changed.issues_events, changed.url], [true, true, receiver.url]);
-  const announced = await ok('announceAnyEvent', 'POST /repositories/root/windows/events', {
+  const published = await ok('announceAnyEvent', 'POST /repositories/root/windows/events', {
     json: { sample: 'push' },
   });
-  assert.equal(announced.deliveries.length, 1);
-  const [{ id: delivery }] = announced.deliveries;
+  assert.equal(published.deliveries.length, 1);
+  const [{ id: delivery }] = published.deliveries;
   const tested = await ok('testAnyHook', `POST ${path}/test`, { json: {} });
   assert.deepEqual([tested.accepted, tested.attempt.status_code], [false, 500]);
   assert.match(tested.attempt.response_body, /not now/);

@@ -1,4 +1,4 @@
-/** Many callers announce events of one repository at once, over HTTP with a real token, on one process or two. */
+/** Many callers publish events of one repository at once, over HTTP with a real token, on one process or two. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Store, statement } from '../../src/database/store.ts';
@@ -48,13 +48,13 @@ async function openScene(engine: TestEngine, hooks: number, undo: AsyncDisposabl
   return { announcing, receivers, store: undo.use(await openTestStore(place)) };
 }
 
-interface Announcement {
+interface Publication {
   readonly caller: number;
   readonly number: number;
   readonly key?: string;
 }
 
-async function announce(announcing: AnnouncingPrograms, { caller, number, key }: Announcement) {
+async function publish(announcing: AnnouncingPrograms, { caller, number, key }: Publication) {
   const startMs = Date.now();
   const response = await fetch(announcing.eventsUrl(caller), {
     method: 'POST',
@@ -71,11 +71,11 @@ async function announce(announcing: AnnouncingPrograms, { caller, number, key }:
 }
 
 /** Every caller sends its next event when the last one was accepted. */
-async function announceMany(announcing: AnnouncingPrograms, callers: number, each: number): Promise<Accepted[]> {
+async function publishMany(announcing: AnnouncingPrograms, callers: number, each: number): Promise<Accepted[]> {
   const runs = Array.from({ length: callers }, async (_, caller) => {
     const accepted: Accepted[] = [];
     for (let count = 0; count < each; count += 1)
-      accepted.push(await announce(announcing, { caller, number: caller * each + count + 1 }));
+      accepted.push(await publish(announcing, { caller, number: caller * each + count + 1 }));
     return accepted;
   });
   return (await Promise.all(runs)).flat();
@@ -93,7 +93,7 @@ const uuidsOf = (receiver: Receiver): unknown[] =>
 
 withPrograms('64 callers at once: no event is refused, and each is delivered once to every hook', 4, async (scene) => {
   const { announcing, receivers, store } = scene;
-  const accepted = await announceMany(announcing, CALLERS, 8);
+  const accepted = await publishMany(announcing, CALLERS, 8);
   for (const receiver of receivers) await receiver.waitFor(accepted.length);
 
   const rows = await store.read(listDeliveriesSql);
@@ -116,7 +116,7 @@ withPrograms('64 callers at once: no event is refused, and each is delivered onc
   checkOrder(accepted);
 });
 
-/** What was accepted before another was announced comes before it, whichever process took them. */
+/** What was accepted before another was published comes before it, whichever process took them. */
 function checkOrder(accepted: readonly Accepted[]): void {
   const CLOCK_STEP_MS = 1;
   const byEnd = accepted.toSorted((one, other) => one.endMs - other.endMs);
@@ -129,24 +129,24 @@ function checkOrder(accepted: readonly Accepted[]): void {
   }
 }
 
-withPrograms('a command that announces beside the service makes no id that the service makes', 1, async (scene) => {
+withPrograms('a command that publishes beside the service makes no id that the service makes', 1, async (scene) => {
   const { announcing, receivers, store } = scene;
   const COUNT = 200;
   const argv = ['event', 'send', 'grace/doors', '--sample', '--count', String(COUNT), '--json'];
   const runs = [argv, argv].map((words) => runTrivet(words, { env: announcing.environment }));
-  const [accepted, ...commands] = await Promise.all([announceMany(announcing, 16, 20), ...runs]);
+  const [accepted, ...commands] = await Promise.all([publishMany(announcing, 16, 20), ...runs]);
   for (const { code, stderr } of commands) assert.equal(code, 0, stderr);
-  const announced = commands
+  const published = commands
     .flatMap(({ stdout }) => stdout.trim().split('\n'))
     .map((line) => JSON.parse(line) as Accepted);
-  const ids = [...accepted, ...announced].flatMap(({ id, deliveries }) => [id, ...deliveries.map((one) => one.id)]);
+  const ids = [...accepted, ...published].flatMap(({ id, deliveries }) => [id, ...deliveries.map((one) => one.id)]);
   assert.equal(new Set(ids).size, ids.length);
   assert.equal(ids.length, 2 * (accepted.length + 2 * COUNT));
   await receivers[0]!.waitFor(accepted.length + 2 * COUNT);
   assert.deepEqual(await store.read(countEventsSql), [{ count: accepted.length + 2 * COUNT }]);
 });
 
-withPrograms('of many announcements under one key, whichever process takes them, one is made', 2, async (scene) => {
+withPrograms('of many publications under one key, whichever process takes them, one is made', 2, async (scene) => {
   const { announcing, store } = scene;
   const KEYS = 8;
   const answers = await Promise.all(
@@ -154,7 +154,7 @@ withPrograms('of many announcements under one key, whichever process takes them,
       // Every caller goes through all keys, half of them backwards.
       const order = Array.from({ length: KEYS }, (__, index) => (caller % 4 < 2 ? index : KEYS - 1 - index));
       const answered: Accepted[] = [];
-      for (const number of order) answered.push(await announce(announcing, { caller, number, key: `key-${number}` }));
+      for (const number of order) answered.push(await publish(announcing, { caller, number, key: `key-${number}` }));
       return answered;
     }),
   );
@@ -175,7 +175,7 @@ withPrograms('hooks that change meanwhile lose nothing and leave nothing waiting
   const accepted: Accepted[] = [];
   const callers = Array.from({ length: 16 }, async (_, caller) => {
     for (let count = 0; count < 16; count += 1) {
-      accepted.push(await announce(announcing, { caller, number: caller * 16 + count + 1 }));
+      accepted.push(await publish(announcing, { caller, number: caller * 16 + count + 1 }));
       answered += 1;
     }
   });

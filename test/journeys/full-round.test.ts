@@ -31,7 +31,7 @@ async function createApplication(page: Page, program: Program, redirectUri: stri
   return { clientId, clientSecret: codes.find((code) => code.startsWith('tvt_s_')) ?? '' };
 }
 
-/** A bare repository whose pushes are announced, and a way to push to it. */
+/** A bare repository whose pushes are published, and a way to push to it. */
 async function installGitHook(
   program: Program,
   token: string,

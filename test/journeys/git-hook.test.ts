@@ -1,4 +1,4 @@
-/** What real pushes announce, through the real hook. */
+/** What real pushes publish, through the real hook. */
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import { eventSchema } from '../../src/webhooks/events/event.ts';
 import type { CommitInput } from '../../src/webhooks/git/read-commits.ts';
 import { preparePushes, ZERO } from '../support/pushed-repository.ts';
 
-test('a push of a new branch announces its commits with what they touched', async (t) => {
+test('a push of a new branch publishes its commits with what they touched', async (t) => {
   const { commit, push, git, intake, waiting } = await preparePushes(t);
   const first = commit('a.txt', 'The first');
   writeFileSync(join(git('rev-parse', '--show-toplevel'), 'ünïcode name.txt'), 'x');
@@ -16,8 +16,8 @@ test('a push of a new branch announces its commits with what they touched', asyn
   const third = commit('b.txt', 'The third');
   assert.equal(await push('main'), '');
   assert.deepEqual(waiting(), []);
-  assert.equal(intake.announced.length, 1);
-  const { path, token, event } = intake.announced[0]!;
+  assert.equal(intake.published.length, 1);
+  const { path, token, event } = intake.published[0]!;
   assert.equal(path, '/api/v5/repos/acme/doors/events');
   assert.equal(token, 'Bearer tvt_p_test');
   assert.ok(eventSchema.safeParse(event).success);
@@ -52,7 +52,7 @@ test('an update lists its new commits only, a second branch those that no other 
   await push('feature/x');
   git('checkout', '-qb', 'empty', 'main');
   await push('empty');
-  const [, update, branch, empty] = intake.announced.map(({ event }) => event);
+  const [, update, branch, empty] = intake.published.map(({ event }) => event);
   assert.deepEqual([update.before, update.after, update.total_commits], [base, next, 1]);
   assert.deepEqual([branch.ref, branch.before, branch.total_commits], ['refs/heads/feature/x', ZERO, 1]);
   assert.equal(branch.commits[0].id, own);
@@ -69,12 +69,12 @@ test('a forced push is marked as forced, and a deleted branch has no commits', a
   await push('--force', 'main');
   await push('main:gone');
   await push('--delete', 'gone');
-  const [, forced, , deleted] = intake.announced.map(({ event }) => event);
+  const [, forced, , deleted] = intake.published.map(({ event }) => event);
   assert.deepEqual([forced.before, forced.after, forced.forced, forced.total_commits], [lost, other, true, 1]);
   assert.deepEqual([deleted.ref, deleted.before, deleted.after], ['refs/heads/gone', other, ZERO]);
 });
 
-test('tags are announced with the commit behind them: light, annotated, deleted, and one on a file', async (t) => {
+test('tags are published with the commit behind them: light, annotated, deleted, and one on a file', async (t) => {
   const { commit, push, git, intake } = await preparePushes(t);
   const id = commit('a.txt', 'base');
   await push('main');
@@ -83,7 +83,7 @@ test('tags are announced with the commit behind them: light, annotated, deleted,
   git('tag', 'blob', git('rev-parse', 'HEAD:a.txt'));
   await push('--tags');
   await push('--delete', 'light');
-  const events = intake.announced.slice(1).map(({ event }) => event);
+  const events = intake.published.slice(1).map(({ event }) => event);
   const byRef = new Map(events.slice(0, 3).map((event) => [event.ref, event]));
   const light = byRef.get('refs/tags/light');
   const annotated = byRef.get('refs/tags/v1');
@@ -101,7 +101,7 @@ test('of 30 commits the newest 20 are listed and all are counted', async (t) => 
   const { commit, push, intake } = await preparePushes(t);
   for (let index = 1; index <= 30; index++) commit('a.txt', `commit ${index}`);
   await push('main');
-  const { event } = intake.announced[0]!;
+  const { event } = intake.published[0]!;
   assert.equal(event.total_commits, 30);
   assert.deepEqual(
     event.commits.map(({ message }: CommitInput) => message?.trim()),
@@ -119,14 +119,14 @@ test('a merge lists what it brought, and what it changed against its first paren
   commit('main.txt', 'main');
   git('merge', '-q', '--no-ff', '-m', 'merged', 'side');
   await push('main');
-  const { event } = intake.announced[1]!;
+  const { event } = intake.published[1]!;
   assert.equal(event.total_commits, 3);
   const merge = event.commits.at(-1);
   assert.equal(merge.parents.length, 2);
   assert.deepEqual(merge.added, ['side.txt']);
 });
 
-test('commits are announced as they are stored, whatever refs/replace shows in their place', async (t) => {
+test('commits are published as they are stored, whatever refs/replace shows in their place', async (t) => {
   const { commit, push, git, intake } = await preparePushes(t);
   const real = commit('a.txt', 'What was pushed');
   git('checkout', '-q', '--orphan', 'other');
@@ -134,7 +134,7 @@ test('commits are announced as they are stored, whatever refs/replace shows in t
   git('checkout', '-q', 'main');
   await push(`${other}:refs/replace/${real}`);
   await push('main');
-  const [event] = intake.announced.map((announced) => announced.event);
+  const [event] = intake.published.map((published) => published.event);
   assert.equal(event.commits[0].id, real);
   assert.equal(event.commits[0].message.trim(), 'What was pushed');
 });
@@ -147,6 +147,6 @@ test('a commit that only a reference without events held is new to the branch th
   await push('main:refs/hidden/first');
   git('branch', 'feature');
   await push('feature');
-  const event = intake.announced.at(-1)?.event;
+  const event = intake.published.at(-1)?.event;
   assert.deepEqual([event.ref, event.total_commits, event.commits[0]?.id], ['refs/heads/feature', 1, own]);
 });

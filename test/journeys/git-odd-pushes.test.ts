@@ -1,4 +1,4 @@
-/** Whatever git takes is announced: real pushes of odd objects, through the real hook, to the real program. */
+/** Whatever git takes is published: real pushes of odd objects, through the real hook, to the real program. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
@@ -12,15 +12,15 @@ import { PATIENTLY, useWebhookJourney } from '../support/webhook-journey.ts';
 
 const journey = useWebhookJourney();
 
-interface Announcing {
+interface Publishing {
   readonly bench: Awaited<ReturnType<typeof preparePushes>>;
   /** Pushes, and resolves with the bodies that a receiver got, by reference. */
   // biome-ignore lint/suspicious/noExplicitAny: a test looks into any body
-  readonly announce: (count: number, ...argv: string[]) => Promise<Map<string, any>>;
+  readonly publish: (count: number, ...argv: string[]) => Promise<Map<string, any>>;
 }
 
 /** Fails when an event was refused, or did not leave the spool. */
-async function prepareAnnouncing(t: TestContext, objectFormat: 'sha1' | 'sha256' = 'sha1'): Promise<Announcing> {
+async function preparePublishing(t: TestContext, objectFormat: 'sha1' | 'sha256' = 'sha1'): Promise<Publishing> {
   const target = { url: journey.httpUrl, token: journey.token, repository: 'grace/doors', objectFormat };
   const bench = await preparePushes(t, target);
   const receiver = await startReceiver();
@@ -31,10 +31,10 @@ async function prepareAnnouncing(t: TestContext, objectFormat: 'sha1' | 'sha256'
   });
   return {
     bench,
-    announce: async (count, ...argv) => {
+    publish: async (count, ...argv) => {
       const { length } = receiver.received;
       const remarks = await bench.push(...argv);
-      assert.doesNotMatch(remarks, /refused|cannot announce|not complete/);
+      assert.doesNotMatch(remarks, /refused|cannot publish|not complete/);
       // A push waits two seconds for the service; what is left goes with the next sending.
       if (bench.waiting().length > 0) await runTrivet(['git-hook', 'send', '--git-dir', bench.bare]);
       assert.deepEqual(bench.waiting(), []);
@@ -74,15 +74,15 @@ const ODD_COMMITS: Readonly<Record<string, Partial<CommitParts>>> = {
   'unknown-headers': { headers: `gpgsig nonsense\nmergetag x\n${'h'.repeat(1000)} y\n` },
 };
 
-test('every odd commit is announced', PATIENTLY, async (t) => {
-  const { bench, announce } = await prepareAnnouncing(t);
+test('every odd commit is published', PATIENTLY, async (t) => {
+  const { bench, publish } = await preparePublishing(t);
   const raw = createRawObjects(bench.work);
   const refs = new Map<string, string>();
   for (const [name, parts] of Object.entries(ODD_COMMITS))
     refs.set(`refs/heads/${name}`, raw.write('commit', describeRawCommit({ tree: raw.emptyTree, ...parts })));
   refs.set('refs/heads/no-person-at-all', raw.write('commit', `tree ${raw.emptyTree}\n\nx\n`));
   raw.setRefs(refs);
-  const bodies = await announce(refs.size, 'refs/heads/*:refs/heads/*');
+  const bodies = await publish(refs.size, 'refs/heads/*:refs/heads/*');
   for (const [ref, id] of refs) {
     const body = bodies.get(ref);
     assert.ok(body, `${ref} was not delivered`);
@@ -100,11 +100,11 @@ test('every odd commit is announced', PATIENTLY, async (t) => {
   assert.equal(commitOf('co-authors').cooperate_authors.length, 100);
 });
 
-test('every odd reference is announced, with the commits that are new in it', PATIENTLY, async (t) => {
-  const { bench, announce } = await prepareAnnouncing(t);
+test('every odd reference is published, with the commits that are new in it', PATIENTLY, async (t) => {
+  const { bench, publish } = await preparePublishing(t);
   const raw = createRawObjects(bench.work);
   const id = bench.commit('a.txt', 'base');
-  await announce(1, 'main');
+  await publish(1, 'main');
   const deep = `${'d'.repeat(200)}/`.repeat(8);
   const refs = new Map<string, string>();
   for (const [index, name] of [
@@ -121,29 +121,29 @@ test('every odd reference is announced, with the commits that are new in it', PA
     refs.set(`refs/tags/odd/${name}`, id);
   }
   raw.setRefs(refs);
-  const bodies = await announce(refs.size, 'refs/heads/odd/*:refs/heads/odd/*', 'refs/tags/*:refs/tags/*');
+  const bodies = await publish(refs.size, 'refs/heads/odd/*:refs/heads/odd/*', 'refs/tags/*:refs/tags/*');
   for (const [ref, after] of refs) {
     const body = bodies.get(Buffer.from(ref, 'latin1').toString('utf8'));
     assert.ok(body, `${JSON.stringify(ref)} was not delivered`);
     assert.deepEqual([body.after, body.total_commits_count], [after, 1], ref);
   }
-  const tagged = await tagOnLongBranch(bench.git, announce, deep);
+  const tagged = await tagOnLongBranch(bench.git, publish, deep);
   assert.equal(tagged.base_ref, `${deep}only`);
 });
 
-async function tagOnLongBranch(git: (...argv: string[]) => string, announce: Announcing['announce'], deep: string) {
+async function tagOnLongBranch(git: (...argv: string[]) => string, publish: Publishing['publish'], deep: string) {
   git('checkout', '-q', '--orphan', `${deep}only`);
   git('commit', '-q', '--allow-empty', '-m', 'only here');
   git('tag', 'on-a-long-branch');
-  const bodies = await announce(2, 'HEAD', 'refs/tags/on-a-long-branch');
+  const bodies = await publish(2, 'HEAD', 'refs/tags/on-a-long-branch');
   return bodies.get('refs/tags/on-a-long-branch');
 }
 
 test(
-  'odd paths, submodules, renames, empty commits, octopus merges, and tags on tags are announced',
+  'odd paths, submodules, renames, empty commits, octopus merges, and tags on tags are published',
   PATIENTLY,
   async (t) => {
-    const { bench, announce } = await prepareAnnouncing(t);
+    const { bench, publish } = await preparePublishing(t);
     const { git, work, commit } = bench;
     commit('a.txt', 'base');
     mkdirSync(join(work, 'dir'));
@@ -164,7 +164,7 @@ test(
     git('update-ref', 'refs/heads/main', git('commit-tree', ...parents, '-m', 'octopus', 'HEAD^{tree}'));
     git('tag', '-a', 'inner', '-m', 'inner');
     git('tag', '-a', 'outer', '-m', 'outer', 'inner');
-    const bodies = await announce(3, 'main', 'inner', 'outer');
+    const bodies = await publish(3, 'main', 'inner', 'outer');
     const main = bodies.get('refs/heads/main');
     assert.equal(main.total_commits_count, 76);
     assert.equal(main.commits.at(-1).message, 'octopus\n');
@@ -173,24 +173,24 @@ test(
     git('checkout', '-q', '-f', '-b', 'short', 'main~3');
     git('rm', '-q', '--cached', 'module');
     git('commit', '-qm', 'without the submodule');
-    const short = (await announce(1, 'short')).get('refs/heads/short');
+    const short = (await publish(1, 'short')).get('refs/heads/short');
     assert.deepEqual(short.commits.at(-1).removed, ['module']);
   },
 );
 
-test('a repository of SHA-256 ids is announced', PATIENTLY, async (t) => {
-  const { bench, announce } = await prepareAnnouncing(t, 'sha256');
+test('a repository of SHA-256 ids is published', PATIENTLY, async (t) => {
+  const { bench, publish } = await preparePublishing(t, 'sha256');
   const id = bench.commit('a.txt', 'base');
   assert.equal(id.length, 64);
   bench.git('tag', '-a', 'v1', '-m', 'one');
-  const bodies = await announce(2, 'main', 'v1');
+  const bodies = await publish(2, 'main', 'v1');
   const main = bodies.get('refs/heads/main');
   assert.deepEqual([main.after, main.commits[0].id, main.commits[0].added], [id, id, ['a.txt']]);
   assert.equal(bodies.get('refs/tags/v1').checkout_sha, id);
 });
 
-test('a first push of 100,000 commits and of 50,000 files is announced', PATIENTLY, async (t) => {
-  const { bench, announce } = await prepareAnnouncing(t);
+test('a first push of 100,000 commits and of 50,000 files is published', PATIENTLY, async (t) => {
+  const { bench, publish } = await preparePublishing(t);
   const person = 'Grace <grace@example.com> 1772330400 +0100';
   const commits = Array.from({ length: 100_000 }, (_, index) => {
     const message = `commit ${index}`;
@@ -202,7 +202,7 @@ test('a first push of 100,000 commits and of 50,000 files is announced', PATIENT
   );
   const last = `commit refs/heads/main\ncommitter ${person}\ndata 5\nfiles\n${files.join('')}`;
   execFileSync('git', ['fast-import', '--quiet'], { cwd: bench.work, input: `${commits.join('')}${last}` });
-  const body = (await announce(1, 'main')).get('refs/heads/main');
+  const body = (await publish(1, 'main')).get('refs/heads/main');
   assert.equal(body.total_commits_count, 100_001);
   assert.equal(body.commits.length, 20);
   assert.equal(body.commits.at(-1).message, 'files');
@@ -210,9 +210,9 @@ test('a first push of 100,000 commits and of 50,000 files is announced', PATIENT
 });
 
 test('what git push was given with -o is in the event and in the body', PATIENTLY, async (t) => {
-  const { bench, announce } = await prepareAnnouncing(t);
+  const { bench, publish } = await preparePublishing(t);
   bench.commit('a.txt', 'base');
   const options = ['-o', 'ci.skip', '-o', 'reviewer=ada "the first"'];
-  const body = (await announce(1, ...options, 'main')).get('refs/heads/main');
+  const body = (await publish(1, ...options, 'main')).get('refs/heads/main');
   assert.deepEqual(body.push_options, ['ci.skip', 'reviewer=ada "the first"']);
 });

@@ -23,10 +23,10 @@ test('with the service down nothing is refused or lost, and the next push sends 
   ids.push(commit('a.txt', 'the last'));
   assert.equal(await push('main'), '');
   assert.deepEqual(
-    again.announced.map(({ event }) => event.after),
+    again.published.map(({ event }) => event.after),
     ids,
   );
-  assert.equal(new Set(again.announced.map(({ key }) => key)).size, 4);
+  assert.equal(new Set(again.published.map(({ key }) => key)).size, 4);
   assert.deepEqual(waiting(), []);
 });
 
@@ -39,7 +39,7 @@ test('a service that fails makes the push wait for nothing, and git-hook send br
   intake.status = 202;
   const sent = await runTrivet(['git-hook', 'send', '--git-dir', bare]);
   assert.equal(sent.stdout, '1 sent, 0 waiting\n');
-  assert.equal(intake.announced.length, 1);
+  assert.equal(intake.published.length, 1);
 });
 
 test('a token that the service does not know is named with the command that gives another', async (t) => {
@@ -63,7 +63,7 @@ test('an event that the service will never take is set aside and does not stop t
   intake.status = 202;
   commit('a.txt', 'two');
   assert.equal(await push('main'), '');
-  assert.equal(intake.announced.length, 1);
+  assert.equal(intake.published.length, 1);
 });
 
 test('a service that accepts small requests only gets a shorter event', async (t) => {
@@ -72,8 +72,8 @@ test('a service that accepts small requests only gets a shorter event', async (t
   const id = commit('a.txt', `long ${'m'.repeat(20_000)}`);
   assert.equal(await push('main'), '');
   assert.deepEqual(waiting(), []);
-  assert.equal(intake.announced[0]?.event.after, id);
-  assert.equal(intake.announced[0]?.event.total_commits, 1);
+  assert.equal(intake.published[0]?.event.after, id);
+  assert.equal(intake.published[0]?.event.total_commits, 1);
 });
 
 test('a spool that cannot be written does not keep a push from the service', async (t) => {
@@ -82,12 +82,12 @@ test('a spool that cannot be written does not keep a push from the service', asy
   const id = commit('a.txt', 'one');
   assert.match(await push('main'), /without the spool, which cannot be written/);
   assert.deepEqual(
-    intake.announced.map(({ event }) => event.after),
+    intake.published.map(({ event }) => event.after),
     [id],
   );
   intake.status = 503;
   commit('a.txt', 'two');
-  assert.match(await push('main'), /cannot announce this push: 1 of 1 events are lost: 503/);
+  assert.match(await push('main'), /cannot publish this push: 1 of 1 events are lost: 503/);
 });
 
 test('pushes while the service is away leave one process in the background', async (t) => {
@@ -108,7 +108,7 @@ test('pushes while the service is away leave one process in the background', asy
   const again = await startIntake(intake.port);
   t.after(() => again.close());
   await waitUntil(() => waiting().length === 0 && countSenders() === 0);
-  assert.equal(again.announced.length, 4);
+  assert.equal(again.published.length, 4);
 });
 
 function readCommand(pid: string): string {
@@ -119,7 +119,7 @@ function readCommand(pid: string): string {
   }
 }
 
-test('two pushes at once are both announced', async (t) => {
+test('two pushes at once are both published', async (t) => {
   const { commit, push, git, intake, bare, waiting } = await preparePushes(t);
   commit('a.txt', 'base');
   git('branch', 'left');
@@ -128,7 +128,7 @@ test('two pushes at once are both announced', async (t) => {
   // One may have found the other sending: then it is sent by that one, or waits.
   if (waiting().length > 0) await runTrivet(['git-hook', 'send', '--git-dir', bare]);
   assert.deepEqual(
-    new Set(intake.announced.map(({ event }) => event.ref)),
+    new Set(intake.published.map(({ event }) => event.ref)),
     new Set(['refs/heads/left', 'refs/heads/right']),
   );
 });
@@ -144,6 +144,6 @@ test('a sender in the background brings what a push had to leave', async (t) => 
   assert.equal(waiting().length, 1);
   const again = await startIntake(intake.port);
   t.after(() => again.close());
-  await waitUntil(() => again.announced.length > 0 && waiting().length === 0);
-  assert.equal(again.announced.length, 1);
+  await waitUntil(() => again.published.length > 0 && waiting().length === 0);
+  assert.equal(again.published.length, 1);
 });

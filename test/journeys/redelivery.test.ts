@@ -29,8 +29,8 @@ for (const engine of engines)
     const processes = engine === 'sqlite' ? 1 : 2;
     const place = await createStorePlace(engine);
     await using announcing = await startAnnouncingPrograms({ place, processes, urls: [receiver.url] });
-    const announced = await announcing.call('POST', new URL(announcing.eventsUrl(0)).pathname, numberedPush(1));
-    const [delivery] = (announced.json as { deliveries: { id: number; hook_id: number }[] }).deliveries;
+    const published = await announcing.call('POST', new URL(announcing.eventsUrl(0)).pathname, numberedPush(1));
+    const [delivery] = (published.json as { deliveries: { id: number; hook_id: number }[] }).deliveries;
     const path = `/api/v5/repos/grace/doors/hooks/${delivery!.hook_id}/deliveries/${delivery!.id}`;
     const readDetail = async () => (await announcing.call('GET', path)).json as Detail;
     const waitUntilEnded = (attempts: number): Promise<Detail> =>

@@ -93,7 +93,7 @@ async function checkWebhooks(setting: Setting): Promise<void> {
   assert.doesNotMatch(made, /sesame|"password"/);
   assert.match(await read(here(`hook show root/doors ${id} --json`)), /"password":"sesame"/);
 
-  assert.equal(await read(there('event send root/doors --sample --count 2')), '2 announced, 2 deliveries made\n');
+  assert.equal(await read(there('event send root/doors --sample --count 2')), '2 published, 2 deliveries made\n');
   const failed = await there(`hook test root/doors ${id}`);
   assert.equal(failed.code, 1);
   assert.match(failed.stdout, /^500 in \d+ ms \(delivery \d+\)\n$/);

@@ -1,4 +1,4 @@
-/** The real program between programs that others wrote: git announces, `trivet listen` and Debian's receiver take. */
+/** The real program between programs that others wrote: git publishes, `trivet listen` and Debian's receiver take. */
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';

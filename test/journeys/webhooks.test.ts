@@ -45,7 +45,7 @@ test('a hook is made with the token in the form, as GitCode documents it', async
   assert.equal((await journey.call('DELETE', `${HOOKS}/${hook.id}`))[0], 204);
 });
 
-test('an announced push arrives signed, in every way the profile promises', async () => {
+test('a published push arrives signed, in every way the profile promises', async () => {
   await using receiver: Receiver = await startReceiver();
   await journey.withHook({ url: receiver.url, encryption_type: 1, password: 'key' }, async () => {
     const [status, answer] = await journey.call('POST', '/repos/grace/doors/events', push);
@@ -103,7 +103,7 @@ test('a test delivery answers 204 whatever the receiver answers, and the hook sh
   await journey.call('DELETE', `${HOOKS}/${unreachable.id}`);
 });
 
-test('the command line makes hooks, announces, tests and shows deliveries beside the service', PATIENTLY, async () => {
+test('the command line makes hooks, publishes, tests and shows deliveries beside the service', PATIENTLY, async () => {
   await using receiver: Receiver = await startReceiver();
   const created = await journey.trivet(
     'hook',
@@ -119,7 +119,7 @@ test('the command line makes hooks, announces, tests and shows deliveries beside
   );
   const { id } = JSON.parse(created);
   const sent = await journey.trivet('event', 'send', 'grace/doors', '--kind', 'issue', '--sample', '--count', '3');
-  assert.equal(sent, '3 announced, 3 deliveries made');
+  assert.equal(sent, '3 published, 3 deliveries made');
   await receiver.waitFor(3);
   assert.deepEqual(new Set(receiver.received.map(({ headers }) => headers['x-gitcode-token'])), new Set(['pw']));
   assert.match(await journey.trivet('hook', 'test', 'grace/doors', String(id)), /^200 in \d+ ms \(delivery \d+\)$/);

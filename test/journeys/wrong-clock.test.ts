@@ -27,8 +27,8 @@ for (const engine of engines)
       urls: [receiver.url],
       environment: { NODE_OPTIONS: `--import ${SHIFT}`, TEST_CLOCK_AHEAD_MS: String(DAY_MS) },
     });
-    const announced = await ahead.call('POST', new URL(ahead.eventsUrl(0)).pathname, numberedPush(1));
-    assert.equal(announced.status, 202);
+    const published = await ahead.call('POST', new URL(ahead.eventsUrl(0)).pathname, numberedPush(1));
+    assert.equal(published.status, 202);
     await receiver.waitFor(1);
     // A stop stores the result of the attempt, and with it the time of the retry.
     await ahead.programs[0]?.stop();
@@ -63,8 +63,8 @@ test('two processes a day apart on one PostgreSQL send each delivery once and wa
     TEST_CLOCK_AHEAD_MS: String(DAY_MS),
   });
   for (let at = 0; at < count; at += 1) {
-    const announced = await right.call('POST', new URL(right.eventsUrl(0)).pathname, numberedPush(at));
-    assert.equal(announced.status, 202);
+    const published = await right.call('POST', new URL(right.eventsUrl(0)).pathname, numberedPush(at));
+    assert.equal(published.status, 202);
   }
   await receiver.waitFor(count);
   // Five failures pause the hook; the sixth attempt is the probe after five seconds.

@@ -14,7 +14,7 @@ import { runTrivet } from './run-trivet.ts';
 /** What git names where there is no commit. */
 export const ZERO = '0'.repeat(40);
 
-export interface Announced {
+export interface PublishedEvent {
   readonly path: string;
   readonly key: string;
   readonly token: string;
@@ -23,7 +23,7 @@ export interface Announced {
 }
 
 export interface Intake {
-  readonly announced: Announced[];
+  readonly published: PublishedEvent[];
   readonly port: number;
   /** What the next requests are answered with. */
   status: number;
@@ -33,15 +33,15 @@ export interface Intake {
 }
 
 export async function startIntake(port = 0): Promise<Intake> {
-  const announced: Announced[] = [];
-  const intake = { announced, port, status: 202, maxBytes: Number.POSITIVE_INFINITY, close: () => close(server) };
+  const published: PublishedEvent[] = [];
+  const intake = { published, port, status: 202, maxBytes: Number.POSITIVE_INFINITY, close: () => close(server) };
   const server: Server = createServer((request, response) => void answer(request, response));
   const answer = async (request: IncomingMessage, response: ServerResponse) => {
     const body = await text(request);
     const status = body.length > intake.maxBytes ? 413 : intake.status;
     const event = JSON.parse(body);
     if (status === 202)
-      announced.push({
+      published.push({
         path: request.url ?? '',
         key: String(request.headers['idempotency-key']),
         token: String(request.headers.authorization),

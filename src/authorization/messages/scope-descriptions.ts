@@ -34,7 +34,7 @@ export const scopes: Readonly<Record<Scope, ScopeDescription>> = {
   observe: { title: 'Observations', about: 'Report how long requests took, and nothing else.' },
   'events:write': {
     title: 'Events of your repositories',
-    about: 'Announce events, which webhooks then deliver, and nothing else.',
+    about: 'Publish events, which webhooks then deliver, and nothing else.',
   },
   'models:read': {
     title: 'Models',

@@ -9,7 +9,7 @@ function countWaiting(count: number): string {
 export const hookTexts = {
   none: 'This repository has no webhooks yet. One sends a request to your address whenever something happens here.',
   sources:
-    'What happens here is announced by git (trivet git-hook install), by the webhooks of another code host (a bridge), or by your own programs:',
+    'What happens here is published by git (trivet git-hook install), by the webhooks of another code host (a bridge), or by your own programs:',
   sourcesLink: 'API of events',
   create: 'New webhook',
   edit: 'Change',

@@ -14,8 +14,8 @@ import { fullNameOf, type Repository } from '../repositories/repository.ts';
 import { toRepositoryJson } from '../repositories/repository-json.ts';
 import {
   addRepository,
-  announceEvent,
   listRepositories,
+  publishAnyEvent,
   removeRepository,
   showRepository,
 } from './repository-operations.ts';
@@ -34,7 +34,7 @@ export function implementRepositories(management: Management): Implementation[] 
       await deleteRepository(management, repository, actor);
       return { id: repository.id, full_name: fullNameOf(repository) };
     }),
-    implement(announceEvent, (input, { actor }) => announce(management, actor, input)),
+    implement(publishAnyEvent, (input, { actor }) => publish(management, actor, input)),
   ];
 }
 
@@ -61,7 +61,7 @@ async function findOwner({ owners }: Management, login: string, action: string):
   throw new Failure('not_found', `Cannot ${action}: there is no person or organization "${login}"`);
 }
 
-interface Announcement {
+interface Publication {
   readonly owner: string;
   readonly name: string;
   readonly event?: Event | undefined;
@@ -70,21 +70,21 @@ interface Announcement {
 }
 
 /** A person who administers the repository may publish its events, not only administrators of the service. */
-async function announce(
+async function publish(
   management: Management,
   actor: Actor,
-  { owner, name, event, sample, idempotencyKey }: Announcement,
-): Promise<OutputOf<typeof announceEvent>> {
-  const repository = await findAnnounced(management, actor, { owner, name });
+  { owner, name, event, sample, idempotencyKey }: Publication,
+): Promise<OutputOf<typeof publishAnyEvent>> {
+  const repository = await findPublished(management, actor, { owner, name });
   if ((event === undefined) === (sample === undefined))
-    throw new Failure('invalid', 'Cannot announce the event: give either an event or the kind of a sample');
-  const announced = event ?? createSample(management, repository, sample as EventKind);
+    throw new Failure('invalid', 'Cannot publish the event: give either an event or the kind of a sample');
+  const published = event ?? createSample(management, repository, sample as EventKind);
   const source = actor.userId === undefined ? 'cli' : 'api';
-  const receipt = await publishEvent(management, { repository, event: announced, source, idempotencyKey });
+  const receipt = await publishEvent(management, { repository, event: published, source, idempotencyKey });
   return { ...receipt, deliveries: [...receipt.deliveries] };
 }
 
-function findAnnounced(
+function findPublished(
   { access }: Management,
   { userId, isAdmin, repositories }: Actor,
   { owner, name }: { readonly owner: string; readonly name: string },

@@ -1,4 +1,4 @@
-/** Repositories of all owners over the administration API and by command, and events that are announced for them. */
+/** Repositories of all owners over the administration API and by command, and events that are published for them. */
 import { z } from '@hono/zod-openapi';
 import { describeOperation } from '../../operations/operation.ts';
 import { idPage } from '../../operations/paging.ts';
@@ -63,13 +63,13 @@ export const removeRepository = describeOperation({
   output: z.object({ id: z.int(), full_name: z.string() }).openapi('DeletedRepository'),
 });
 
-export const announceEvent = describeOperation({
+export const publishAnyEvent = describeOperation({
   tag: 'All repositories',
   scope: 'events:write',
   name: 'announceAnyEvent',
   method: 'post',
   path: '/repositories/{owner}/{name}/events',
-  summary: 'Announce an event of a repository that the token reaches, or a sample of a kind',
+  summary: 'Publish an event of a repository that the token reaches, or a sample of a kind',
   input: ofRepository.extend({
     event: eventSchema.optional(),
     sample: z

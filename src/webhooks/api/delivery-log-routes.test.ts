@@ -83,14 +83,14 @@ withHook('the log is filtered by status, by class of status, and by the UUID tha
 });
 
 withHook(
-  'a delivery is found, read and sent again by the UUID of its announcement, under its own hook only',
+  'a delivery is found, read and sent again by the UUID of its event, under its own hook only',
   async (scene) => {
     const { server, log, url } = scene;
     const other = await server.call('POST', '/repos/grace/doors/hooks', { json: { url } });
     const events = [createSampleEvent('push', ACTOR, 'main', NOON), createSampleEvent('push', ACTOR, 'other', NOON)];
-    const announced = [];
-    for (const json of events) announced.push((await server.call('POST', '/repos/grace/doors/events', { json })).body);
-    for (const { deliveries } of announced)
+    const published = [];
+    for (const json of events) published.push((await server.call('POST', '/repos/grace/doors/events', { json })).body);
+    for (const { deliveries } of published)
       for (const { id, uuid, hook_id } of deliveries) {
         const ownLog = log.replace(/hooks\/\d+/, `hooks/${hook_id}`);
         assert.deepEqual(idsOf(await server.call('GET', `${ownLog}?uuid=${uuid}`)), [id]);

@@ -76,7 +76,7 @@ withServer(
   },
 );
 
-withServer('of many announcements under one key at once, one is made', async (server, store) => {
+withServer('of many publications under one key at once, one is made', async (server, store) => {
   await server.call('POST', HOOKS, { json: { url: 'http://127.0.0.1:9001/' } });
   const headers = { 'idempotency-key': 'k-2' };
   const answers = await Promise.all(
@@ -135,12 +135,12 @@ forEachEngine('a key is forgotten after 24 hours', async (store) => {
   await using server = await startManagement(store, { ...realWorld, nowMs: () => nowMs });
   await server.call('POST', '/user/repos', { json: { name: 'doors' } });
   const headers = { 'idempotency-key': 'k-3' };
-  const announce = async () => (await server.call('POST', EVENTS, { json: push, headers })).body.id;
-  const first = await announce();
+  const publish = async () => (await server.call('POST', EVENTS, { json: push, headers })).body.id;
+  const first = await publish();
   nowMs += 24 * 3600_000 - 1;
-  assert.equal(await announce(), first);
+  assert.equal(await publish(), first);
   nowMs += 1;
-  assert.notEqual(await announce(), first);
+  assert.notEqual(await publish(), first);
 });
 
 withServer('an event that does not fit the schema is refused with its field', async (server, store) => {
@@ -159,7 +159,7 @@ withServer('an event that does not fit the schema is refused with its field', as
   assert.deepEqual(await count(store), [0, 0]);
 });
 
-withServer('a stranger announces nothing', async (server, store) => {
+withServer('a stranger publishes nothing', async (server, store) => {
   assert.equal((await server.call('POST', EVENTS, { json: push, token: '' })).status, 401);
   assert.equal((await server.call('POST', EVENTS, { json: push, token: 'linus' })).status, 403);
   assert.equal((await server.call('POST', EVENTS, { json: push, token: 'grace:all_user' })).status, 403);
@@ -206,7 +206,7 @@ withServer('a webhook of another host is taken with the secret of its bridge, on
     commits: [{ ...fixture.payload.commits[0], author, timestamp: '10000-01-01T00:00:00Z' }],
   };
   const shortened = await send(JSON.stringify(odd), bridge.body.secret, { 'x-github-delivery': 'an-odd-one' });
-  assert.equal(shortened.status, 202, 'what git took is announced');
+  assert.equal(shortened.status, 202, 'what git took is published');
   const refused = await server.call('POST', EVENTS, { json: { ...push, base_ref: 'b'.repeat(5000) } });
   assert.equal(refused.status, 400);
   assert.match(refused.body.error_message, /base_ref must be at most 4096 characters/);

@@ -1,4 +1,4 @@
-/** The intake: one event in our words with a token, or what another code host sends as a webhook with its secret. */
+/** Publishing over HTTP: one event in our words with a token, or a webhook of another code host with its secret. */
 import { type OpenAPIHono, z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import { Failure } from '../../errors.ts';
@@ -34,7 +34,7 @@ export function createEventRoutes(dependencies: ManagementDependencies): OpenAPI
     const repository = await dependencies.access.findAdministered(c.get('identity'), owner, repo);
     dependencies.intake.checkRoom(repository, Number(c.req.header('content-length') ?? 0));
     const payload = parseJsonObject(await c.req.text(), c.req.header('content-type') ?? '');
-    const event = parseParameters(eventSchema, payload, 'announce the event');
+    const event = parseParameters(eventSchema, payload, 'publish the event');
     const idempotencyKey = readKey(c.req.header('idempotency-key'));
     releaseBody(c);
     return c.json(await publishEvent(dependencies, { repository, event, source: 'api', idempotencyKey }), 202);
@@ -100,7 +100,7 @@ function readKey(key: string | undefined): string | undefined {
   if (key.length <= MAX_KEY_LENGTH) return key;
   throw new Failure(
     'invalid',
-    `Cannot announce the event: Idempotency-Key must be at most ${MAX_KEY_LENGTH} characters`,
+    `Cannot publish the event: Idempotency-Key must be at most ${MAX_KEY_LENGTH} characters`,
     {
       field: 'Idempotency-Key',
     },
@@ -111,7 +111,7 @@ function describeRoute({ openAPIRegistry }: OpenAPIHono<IdentityEnv>): void {
   openAPIRegistry.registerPath({
     method: 'post',
     path: '/repos/{owner}/{repo}/events',
-    summary: 'Announce an event of a repository',
+    summary: 'Publish an event of a repository',
     description:
       'Answers once the event and a delivery for every subscribed webhook are stored. Also takes the webhooks of GitLab, Gitea, Forgejo and GitHub, recognised by their headers and checked with the secret of the bridge.',
     tags: ['Events'],

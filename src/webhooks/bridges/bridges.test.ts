@@ -153,7 +153,7 @@ const ODD_COMMITS: [title: string, change: Json][] = [
 ];
 for (const path of ['github/push.json', 'gitlab/push.json', 'gitea/push.json'])
   for (const [title, change] of ODD_COMMITS)
-    test(`${path} with a commit that has ${title} is announced, within the limits of the API`, () => {
+    test(`${path} with a commit that has ${title} is published, within the limits of the API`, () => {
       const { headers, payload } = readJson(path);
       const commits = [{ ...payload.commits[0], ...change }];
       const found = findBridge(readHeaderOf(headers));
@@ -202,7 +202,7 @@ const IDENTITY = new Set([
 const ODD_VALUES: readonly Json[] = [null, undefined, '', 'n'.repeat(LIMITS.text + 1)];
 
 for (const path of pairs)
-  test(`${path} is announced whatever becomes of any field that does not say what it is about`, () => {
+  test(`${path} is published whatever becomes of any field that does not say what it is about`, () => {
     const { headers, payload } = readJson(path);
     const found = findBridge(readHeaderOf(headers));
     assert.ok(found);

@@ -16,7 +16,7 @@ import { LIMITS } from '../events/event-limits.ts';
 import { createHttpSender, type ServiceAddress } from '../git/http-sender.ts';
 import { handlePostReceive } from '../git/post-receive.ts';
 import { isRepositoryName } from '../git/read-entry.ts';
-import { type SendReport, sendPatiently, sendSpool } from '../git/send-spool.ts';
+import { type SpoolReport, sendPatiently, sendSpool } from '../git/send-spool.ts';
 import { openSpool } from '../git/spool.ts';
 
 const SETTINGS_FILE = 'trivet.json';
@@ -32,7 +32,7 @@ interface Connection {
 }
 
 export function createGitHookCommand(): Command {
-  const command = new Command('git-hook').description('Announce pushes to a bare git repository');
+  const command = new Command('git-hook').description('Publish the pushes to a bare git repository as events');
   command.addCommand(createInstall()).addCommand(createPostReceive()).addCommand(createSend());
   return command;
 }
@@ -62,14 +62,14 @@ function createPostReceive(): Command {
     .option('--no-background', 'leave what could not be sent to the next push, start no process for it')
     .action(async (options: Connection & { repo: string; actor?: string; background: boolean }) => {
       try {
-        await announcePush(options);
+        await publishPush(options);
       } catch (error) {
-        remark(`trivet: cannot announce this push: ${describeError(error)}`);
+        remark(`trivet: cannot publish this push: ${describeError(error)}`);
       }
     });
 }
 
-async function announcePush(
+async function publishPush(
   options: Connection & { readonly repo: string; readonly actor?: string; readonly background: boolean },
 ): Promise<void> {
   const gitDir = resolve(options.gitDir);
@@ -109,7 +109,7 @@ async function readPushOptions(): Promise<string[]> {
   return Array.from({ length: count }, (_, index) => environment[`GIT_PUSH_OPTION_${index}`] ?? '');
 }
 
-function remarkTroubles({ refused, stuck }: SendReport): void {
+function remarkTroubles({ refused, stuck }: SpoolReport): void {
   for (const reason of refused) remark(`trivet: ${reason}`);
   for (const [file, reason] of stuck) remark(`trivet: "${file}" stays in trivet-spool: ${reason}`);
 }
@@ -148,7 +148,7 @@ function createSend(): Command {
 
 function createInstall(): Command {
   return new Command('install')
-    .description('Set a bare repository up: the hook, and the service it announces to')
+    .description('Set a bare repository up: the hook, and the service it publishes to')
     .argument('<folder>', 'the bare repository')
     .requiredOption(
       '--repository, --repo <owner/name>',
@@ -186,7 +186,7 @@ function install(folder: string, options: InstallOptions): void {
   chmodSync(hook, 0o755);
   takePushOptions(folder);
   if (options.json) printJson({ folder, repository: repo, url });
-  else print(`Pushes to ${folder} are announced as ${repo} to ${url}`);
+  else print(`Pushes to ${folder} are published as ${repo} to ${url}`);
 }
 
 /** Git refuses a push with options unless the repository is set to take them. */
@@ -225,5 +225,5 @@ function readToken(file: string): string {
 
 function parseRepository(value: string): string {
   if (isRepositoryName(value)) return value;
-  throw new Failure('invalid', `Cannot announce: --repo must be owner/name, got "${value}"`);
+  throw new Failure('invalid', `Cannot publish: --repo must be owner/name, got "${value}"`);
 }

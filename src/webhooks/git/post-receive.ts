@@ -4,7 +4,7 @@ import { fitEvent } from './fit-event.ts';
 import type { SendEntry } from './http-sender.ts';
 import { type PushSource, parseUpdates, readPush } from './read-push.ts';
 import { createGit } from './run-git.ts';
-import { type SendReport, sendSpool } from './send-spool.ts';
+import { type SpoolReport, sendSpool } from './send-spool.ts';
 import { openSpool, type SpoolEntry } from './spool.ts';
 
 export interface PostReceiveOptions extends Pick<PushSource, 'actor' | 'pushOptions' | 'onGap'> {
@@ -24,7 +24,7 @@ export interface PostReceiveOptions extends Pick<PushSource, 'actor' | 'pushOpti
 const PATIENCE_MS = 2000;
 
 /** Everything is written to the spool first: once that is flushed, nothing is lost, and what was left before goes first. */
-export async function handlePostReceive(options: PostReceiveOptions): Promise<SendReport> {
+export async function handlePostReceive(options: PostReceiveOptions): Promise<SpoolReport> {
   const { gitDir, repository, world } = options;
   const events = await readPush({ ...options, git: createGit(gitDir), updates: parseUpdates(options.input) });
   const entries = events.map((event) => ({ repository, key: `git:${world.uuid()}`, event: fitEvent(event) }));
@@ -45,7 +45,7 @@ async function sendWithoutSpool(
   entries: readonly SpoolEntry[],
   send: SendEntry,
   signal: AbortSignal,
-): Promise<SendReport> {
+): Promise<SpoolReport> {
   const refused: string[] = [];
   for (const [sent, entry] of entries.entries()) {
     const outcome = await send(entry, signal).catch((error: unknown) => ({

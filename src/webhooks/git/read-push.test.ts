@@ -21,7 +21,7 @@ const ACTOR = { username: 'grace', name: 'Grace' };
 const PUSH = { git, actor: ACTOR, pushOptions: [], onGap: () => {} };
 
 /** As the hook and then the service read it: throws when the service would refuse it. */
-async function announce(after: string, ref = 'refs/heads/main', run: RunGit = git) {
+async function publish(after: string, ref = 'refs/heads/main', run: RunGit = git) {
   const gaps: string[] = [];
   const source = { ...PUSH, git: run, onGap: (reason: string) => gaps.push(reason) };
   const [event] = await readPush({ ...source, updates: [{ before: ZERO, after, ref }] });
@@ -46,7 +46,7 @@ test('readPush() makes an event that the service takes from any commit', async (
   const property = fc.asyncProperty(oddCommit, async ({ author, committer, headers, message }) => {
     const text = `tree ${raw.emptyTree}\nauthor ${author}\ncommitter ${committer}\n${headers}\n${message}`;
     const id = raw.write('commit', Buffer.from(text, 'latin1'));
-    const { event } = await announce(id);
+    const { event } = await publish(id);
     assert.equal(event.after, id);
     assert.ok(Buffer.byteLength(JSON.stringify(event)) <= MAX_EVENT_BYTES);
   });
@@ -58,16 +58,16 @@ test('readPush() makes an event that the service takes from any tag', async () =
   const property = fc.asyncProperty(person, bytes, bytes, async (tagger, name, message) => {
     const text = `object ${commit}\ntype commit\ntag ${name}\ntagger ${tagger}\n${message}`;
     const id = raw.write('tag', Buffer.from(text, 'latin1'));
-    assert.equal((await announce(id, `refs/tags/${name}x`)).event.after, id);
+    assert.equal((await publish(id, `refs/tags/${name}x`)).event.after, id);
   });
   await fc.assert(property, { numRuns: 10 });
 });
 
-test('readPush() announces without what git cannot tell, and reports why', async () => {
+test('readPush() publishes without what git cannot tell, and reports why', async () => {
   const id = raw.write('commit', `tree ${raw.emptyTree}\nauthor A <a@x> 1 +0000\ncommitter A <a@x> 1 +0000\n\nx\n`);
   for (const broken of ['log', 'rev-list', 'for-each-ref']) {
     const run: RunGit = (call) => git(call.argv[0] === broken ? { ...call, argv: [broken, '--no-such-option'] } : call);
-    const { event, gaps } = await announce(id, 'refs/heads/main', run);
+    const { event, gaps } = await publish(id, 'refs/heads/main', run);
     assert.equal(event.after, id);
     assert.equal(gaps.length, 1, broken);
     assert.match(gaps[0] ?? '', new RegExp(`^Cannot run git ${broken}: `));

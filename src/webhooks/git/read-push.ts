@@ -2,7 +2,7 @@
  * From the input of `post-receive` (old id, new id, reference) to events with real commits. The references have moved
  * already, so commits that are new to the repository are those that no reference outside this push reaches.
  *
- * What git has taken is announced whatever it looks like: where a part cannot be read, the event goes out without it.
+ * What git has taken is published whatever it looks like: where a part cannot be read, the event goes out without it.
  */
 import { describeError } from '../../errors.ts';
 import type { EventInput } from '../events/event.ts';
@@ -141,7 +141,7 @@ async function isRewritten(git: RunGit, before: string, after: string): Promise<
 
 /**
  * What branches and tags held before this push: those that it did not move, and the former ids of those that it did. What
- * only another reference held was never announced, and is new.
+ * only another reference held was never published, and is new.
  */
 async function listOthers(git: RunGit, moved: readonly RefUpdate[]): Promise<readonly string[]> {
   const movedRefs = new Set(moved.map(({ ref }) => ref));

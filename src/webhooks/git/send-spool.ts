@@ -3,7 +3,7 @@ import type { World } from '../../world.ts';
 import type { SendEntry, SendOutcome } from './http-sender.ts';
 import { isFileOf, type Spool, type SpoolEntry } from './spool.ts';
 
-export interface SendReport {
+export interface SpoolReport {
   readonly sent: number;
   /** Undefined when nothing waits for the service. */
   readonly waiting: string | undefined;
@@ -28,7 +28,7 @@ interface Round {
 type Progress = 'next' | 'stop';
 
 /** Sends what waits, the entries of a repository in order, until it is empty, the service is away, or the time is up. */
-export async function sendSpool(spool: Spool, send: SendEntry, signal: AbortSignal): Promise<SendReport> {
+export async function sendSpool(spool: Spool, send: SendEntry, signal: AbortSignal): Promise<SpoolReport> {
   const round: Round = {
     spool,
     send,
@@ -148,7 +148,7 @@ export interface PatientOptions {
  * Goes on until everything is sent or the time is up. Returns at once while another process does: every push that must
  * wait starts one, and a service may be away for many pushes.
  */
-export async function sendPatiently(spool: Spool, send: SendEntry, options: PatientOptions): Promise<SendReport> {
+export async function sendPatiently(spool: Spool, send: SendEntry, options: PatientOptions): Promise<SpoolReport> {
   for (;;) {
     const report = await sendAsTheOnlyOne(spool, send, options);
     // A push may have left an entry between the last look and the end of the lock, and its process have found it taken.
@@ -157,7 +157,7 @@ export async function sendPatiently(spool: Spool, send: SendEntry, options: Pati
   }
 }
 
-async function sendAsTheOnlyOne(spool: Spool, send: SendEntry, options: PatientOptions): Promise<SendReport> {
+async function sendAsTheOnlyOne(spool: Spool, send: SendEntry, options: PatientOptions): Promise<SpoolReport> {
   const { untilMs, world } = options;
   using lock = spool.lock('background');
   if (lock === undefined) return { sent: 0, waiting: ANOTHER_SENDS, refused: [], stuck: new Map() };

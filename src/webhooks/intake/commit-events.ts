@@ -11,8 +11,8 @@ import {
   type StoredEvents,
 } from './event-batch-store.ts';
 import type { EventReceipt } from './event-receipt.ts';
+import type { IntakeDependencies, PendingEvent, StoreOutcome } from './pending-event.ts';
 import { type PreparedEvent, prepareEvent, type TargetHooks } from './prepare-event.ts';
-import type { IntakeDependencies, StoreOutcome, Submission } from './submission.ts';
 
 /**
  * Bytes of events and bodies in one commit. The bodies of a larger event are stored before it, in parts of this size: a
@@ -25,13 +25,13 @@ const MAX_HOOK_AGE_MS = 250;
 /** Stores as many as fit into one commit. The outcome is undefined for those that are left for the next. */
 export async function commitPrepared(
   dependencies: IntakeDependencies,
-  submissions: readonly Submission[],
+  pendingEvents: readonly PendingEvent[],
 ): Promise<(StoreOutcome | undefined)[]> {
   const { store, world } = dependencies;
   const startedMs = world.monotonicMs();
-  const outcomes = new Map<Submission, StoreOutcome>();
-  const findTargetHooks = await readTargetHooks(store, submissions);
-  const prepared = await prepareEvents(dependencies, submissions, { findTargetHooks, outcomes });
+  const outcomes = new Map<PendingEvent, StoreOutcome>();
+  const findTargetHooks = await readTargetHooks(store, pendingEvents);
+  const prepared = await prepareEvents(dependencies, pendingEvents, { findTargetHooks, outcomes });
   const events = [...prepared.values()].map(({ event }) => event);
   const { earlier, versions } = await storeEvents(store, events);
   const committed = [...prepared.values()].flatMap((one, index) => (earlier[index] === undefined ? one.committed : []));
@@ -39,9 +39,9 @@ export async function commitPrepared(
   const isFresh = world.monotonicMs() - startedMs < MAX_HOOK_AGE_MS;
   const given = isFresh ? committed : committed.map((one) => ({ ...one, content: undefined }));
   giveToWorker(dependencies, given, versions);
-  for (const [index, [submission, { receipt }]] of [...prepared].entries())
-    outcomes.set(submission, toOutcome(receipt, earlier[index]));
-  return submissions.map((submission) => outcomes.get(submission));
+  for (const [index, [pendingEvent, { receipt }]] of [...prepared].entries())
+    outcomes.set(pendingEvent, toOutcome(receipt, earlier[index]));
+  return pendingEvents.map((pendingEvent) => outcomes.get(pendingEvent));
 }
 
 /** An error here must not reach the senders, whose events are committed: they would be stored once more. */
@@ -69,49 +69,49 @@ function toOutcome(receipt: EventReceipt, earlier: EarlierEvent | undefined): St
 interface Preparation {
   readonly findTargetHooks: FindTargetHooks;
   /** Gets the outcome of events whose bodies do not fit into one commit. */
-  readonly outcomes: Map<Submission, StoreOutcome>;
+  readonly outcomes: Map<PendingEvent, StoreOutcome>;
 }
 
 /** Prepares as many events as fit into one commit. */
 async function prepareEvents(
   { store, world }: IntakeDependencies,
-  submissions: readonly Submission[],
+  pendingEvents: readonly PendingEvent[],
   { findTargetHooks, outcomes }: Preparation,
-): Promise<Map<Submission, PreparedEvent>> {
-  const [first] = submissions;
+): Promise<Map<PendingEvent, PreparedEvent>> {
+  const [first] = pendingEvents;
   // An event whose bodies are stored commits alone, so that others do not fail if its ids are taken.
   if (first?.prepared !== undefined) return new Map([[first, first.prepared]]);
-  const prepared = new Map<Submission, PreparedEvent>();
+  const prepared = new Map<PendingEvent, PreparedEvent>();
   let bytes = 0;
-  for (const submission of submissions) {
-    if (submission.prepared !== undefined) continue;
-    const targetHooks = findTargetHooks(submission);
+  for (const pendingEvent of pendingEvents) {
+    if (pendingEvent.prepared !== undefined) continue;
+    const targetHooks = findTargetHooks(pendingEvent);
     const count = 1 + targetHooks.hooks.length;
-    const estimate = submission.content.length * count;
-    if (estimate > MAX_BYTES) outcomes.set(submission, { needsPartsFor: targetHooks });
+    const estimate = pendingEvent.content.length * count;
+    if (estimate > MAX_BYTES) outcomes.set(pendingEvent, { needsPartsFor: targetHooks });
     if (bytes + estimate > MAX_BYTES) continue;
     const ids = await store.makeIds(count);
-    const event = await prepareEvent({ world, ids, content: submission.content }, submission.incoming, targetHooks);
-    prepared.set(submission, event);
+    const event = await prepareEvent({ world, ids, content: pendingEvent.content }, pendingEvent.incoming, targetHooks);
+    prepared.set(pendingEvent, event);
     bytes += event.bytes;
   }
   return prepared;
 }
 
-type FindTargetHooks = (submission: Submission) => TargetHooks;
+type FindTargetHooks = (pendingEvent: PendingEvent) => TargetHooks;
 
 /** Reads the hooks of each kind and repository once. */
 async function readTargetHooks(
   store: Store,
-  submissions: readonly Submission[],
-): Promise<(submission: Submission) => TargetHooks> {
-  const keyOf = ({ incoming: { repository, event } }: Submission) => `${repository.id} ${event.kind}`;
-  const withoutHooks = submissions.filter(({ targetHooks }) => targetHooks === undefined);
-  const open = new Map(withoutHooks.map((submission) => [keyOf(submission), submission]));
+  pendingEvents: readonly PendingEvent[],
+): Promise<(pendingEvent: PendingEvent) => TargetHooks> {
+  const keyOf = ({ incoming: { repository, event } }: PendingEvent) => `${repository.id} ${event.kind}`;
+  const withoutHooks = pendingEvents.filter(({ targetHooks }) => targetHooks === undefined);
+  const open = new Map(withoutHooks.map((pendingEvent) => [keyOf(pendingEvent), pendingEvent]));
   const read = [...open].map(async ([key, { incoming }]) => {
     const hooks = await listHooksWanting(store, incoming.repository.id, incoming.event.kind);
     return [key, { hooks }] as const;
   });
   const byKey = new Map<string, TargetHooks>(await Promise.all(read));
-  return (submission) => submission.targetHooks ?? byKey.get(keyOf(submission)) ?? { hooks: [] };
+  return (pendingEvent) => pendingEvent.targetHooks ?? byKey.get(keyOf(pendingEvent)) ?? { hooks: [] };
 }

@@ -161,7 +161,7 @@ function earlierEventStatement({ event, key }: KeyRequest): BoundStatement {
 }
 
 function refuseKeyInUse(): Failure {
-  return new Failure('unavailable', 'Cannot announce the event: its idempotency key is in use', {
+  return new Failure('unavailable', 'Cannot publish the event: its idempotency key is in use', {
     retryAfterSeconds: 1,
   });
 }

@@ -1,5 +1,5 @@
 /**
- * Where every event comes in. An event and one delivery for each hook that subscribes to its kind commit together, before the
+ * Accepts every event that is published: by the API, a command, git, a bridge or a test. An event and one delivery for each hook that subscribes to its kind commit together, before the
  * sender gets its receipt: the statements are in `event-batch-store.ts`. Events that arrive while a commit is under way share the next one (`group-commit.ts`).
  *
  * An event whose bodies are larger than a commit (`MAX_BYTES`) first stores its bodies in parts, and then commits with its
@@ -12,9 +12,9 @@ import { refuseDeleted } from '../repositories/repository-access.ts';
 import { commitPrepared, MAX_BYTES } from './commit-events.ts';
 import type { EventReceipt } from './event-receipt.ts';
 import { createGroupCommit } from './group-commit.ts';
+import type { IntakeDependencies, PendingEvent, StoreOutcome } from './pending-event.ts';
 import { fingerprintOf, type IncomingEvent, KEY_USED, type TargetHooks } from './prepare-event.ts';
 import { storeInParts } from './store-in-parts.ts';
-import type { IntakeDependencies, StoreOutcome, Submission } from './submission.ts';
 
 const MAX_EVENTS = 64;
 /** Bytes of the events of one owner that wait for their commit. */
@@ -26,7 +26,7 @@ const MAX_PREPARATIONS = 5;
 
 export interface Intake {
   /** Stores an event for the hooks that subscribe to it, or for `targetHooks`. A repeated event gets the first receipt. */
-  take(incoming: IncomingEvent, targetHooks?: TargetHooks): Promise<EventReceipt>;
+  accept(incoming: IncomingEvent, targetHooks?: TargetHooks): Promise<EventReceipt>;
   /** Throws `unavailable` if an event of this many bytes would be refused, so that its request need not be read. */
   checkRoom(repository: Pick<Repository, 'ownerId'>, bytes: number): void;
 }
@@ -35,25 +35,25 @@ export function createIntake(dependencies: IntakeDependencies): Intake {
   const limits = {
     maxWaitingBytes: MAX_WAITING_BYTES,
     maxBytesOfAll: MAX_BYTES_OF_ALL,
-    ownerOf: ({ incoming }: Submission) => incoming.repository.ownerId,
+    ownerOf: ({ incoming }: PendingEvent) => incoming.repository.ownerId,
   };
-  const group = createGroupCommit<Submission, StoreOutcome>({
+  const group = createGroupCommit<PendingEvent, StoreOutcome>({
     ...limits,
     maxItems: MAX_EVENTS,
     bytesOf: ({ content, prepared }) => (prepared === undefined ? content.length : 0),
-    commit: (submissions) => commit(dependencies, submissions),
+    commit: (pendingEvents) => commit(dependencies, pendingEvents),
   });
   // One event at a time, so that memory holds one part of its bodies.
-  const largeGroup = createGroupCommit<Submission, StoreOutcome>({
+  const largeGroup = createGroupCommit<PendingEvent, StoreOutcome>({
     ...limits,
     maxItems: 1,
     bytesOf: ({ content }) => content.length,
-    commit: async ([submission]) => [await retryWithNewIds(() => storeInParts(dependencies, submission!, group))],
+    commit: async ([pendingEvent]) => [await retryWithNewIds(() => storeInParts(dependencies, pendingEvent!, group))],
   });
-  const submit = async (submission: Submission): Promise<StoreOutcome> => {
-    const outcome = await group.submit(submission);
+  const submit = async (pendingEvent: PendingEvent): Promise<StoreOutcome> => {
+    const outcome = await group.submit(pendingEvent);
     return 'needsPartsFor' in outcome
-      ? await largeGroup.submit({ ...submission, targetHooks: outcome.needsPartsFor })
+      ? await largeGroup.submit({ ...pendingEvent, targetHooks: outcome.needsPartsFor })
       : outcome;
   };
   return {
@@ -61,20 +61,20 @@ export function createIntake(dependencies: IntakeDependencies): Intake {
     checkRoom: ({ ownerId }, bytes) => {
       if (2 * bytes > MAX_BYTES) largeGroup.checkRoom(ownerId, bytes);
     },
-    take: async (incoming, targetHooks) => {
-      const submission = { incoming, targetHooks, content: JSON.stringify(incoming.event) };
-      return toReceipt(await refuseDeleted(incoming.repository, submit(submission)), submission);
+    accept: async (incoming, targetHooks) => {
+      const pendingEvent = { incoming, targetHooks, content: JSON.stringify(incoming.event) };
+      return toReceipt(await refuseDeleted(incoming.repository, submit(pendingEvent)), pendingEvent);
     },
   };
 }
 
 function commit(
   dependencies: IntakeDependencies,
-  submissions: readonly Submission[],
+  pendingEvents: readonly PendingEvent[],
 ): Promise<(StoreOutcome | undefined)[]> {
   // The bodies of a large event are stored already, under its ids. So the ids cannot change here: `largeGroup` retries as a whole.
-  if (submissions[0]?.prepared !== undefined) return commitPrepared(dependencies, submissions);
-  return retryWithNewIds(() => commitPrepared(dependencies, submissions));
+  if (pendingEvents[0]?.prepared !== undefined) return commitPrepared(dependencies, pendingEvents);
+  return retryWithNewIds(() => commitPrepared(dependencies, pendingEvents));
 }
 
 /** Repeats the work, which makes new ids each time, when the store has one of the ids already. */
@@ -90,7 +90,7 @@ async function retryWithNewIds<Result>(work: () => Promise<Result>): Promise<Res
 
 /** The store reports `conflict`; to the sender that would mean that the event can never be stored. */
 function refuseTakenIds(cause: unknown): Failure {
-  const message = 'Cannot announce the event right now: its ids are taken';
+  const message = 'Cannot publish the event right now: its ids are taken';
   return new Failure('unavailable', message, { retryAfterSeconds: 1 }, { cause });
 }
 
@@ -98,14 +98,14 @@ function isDuplicate(error: unknown): boolean {
   return isFailure(error) && error.details.isDuplicate === true;
 }
 
-function toReceipt(outcome: StoreOutcome, { content, incoming: { idempotencyKey } }: Submission): EventReceipt {
+function toReceipt(outcome: StoreOutcome, { content, incoming: { idempotencyKey } }: PendingEvent): EventReceipt {
   if ('receipt' in outcome) return outcome.receipt;
-  if ('needsPartsFor' in outcome) throw new Failure('internal', 'Cannot announce the event: it is too large');
+  if ('needsPartsFor' in outcome) throw new Failure('internal', 'Cannot publish the event: it is too large');
   const { earlier } = outcome;
   if (earlier.fingerprint === fingerprintOf(content)) return JSON.parse(earlier.answer) as EventReceipt;
   throw new Failure(
     'conflict',
-    `Cannot announce the event: the idempotency key "${idempotencyKey ?? ''}" was sent with another event in the last 24 hours`,
+    `Cannot publish the event: the idempotency key "${idempotencyKey ?? ''}" was sent with another event in the last 24 hours`,
     { field: 'Idempotency-Key', errorCodeName: KEY_USED },
   );
 }

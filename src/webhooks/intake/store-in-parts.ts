@@ -3,16 +3,16 @@ import { contentStatements, type NewDelivery } from '../delivery/queue/delivery-
 import { deleteContentsOf } from '../delivery/queue/delivery-sweep-store.ts';
 import { findEarlierEvent } from './event-batch-store.ts';
 import type { GroupCommit } from './group-commit.ts';
+import type { IntakeDependencies, PendingEvent, StoreOutcome } from './pending-event.ts';
 import { prepareEvent } from './prepare-event.ts';
-import type { IntakeDependencies, StoreOutcome, Submission } from './submission.ts';
 
 /** Stores the bodies of a large event part by part, with commits of other events in between, and then the event itself. */
 export async function storeInParts(
   { store, world }: IntakeDependencies,
-  submission: Submission,
-  group: GroupCommit<Submission, StoreOutcome>,
+  pendingEvent: PendingEvent,
+  group: GroupCommit<PendingEvent, StoreOutcome>,
 ): Promise<StoreOutcome> {
-  const { incoming, content, targetHooks = { hooks: [] } } = submission;
+  const { incoming, content, targetHooks = { hooks: [] } } = pendingEvent;
   const { idempotencyKey: key, repository } = incoming;
   const earlier = key && (await findEarlierEvent(store, repository.id, { key, nowMs: world.nowMs() }));
   if (earlier) return { earlier };
@@ -24,7 +24,7 @@ export async function storeInParts(
   try {
     const ids = await store.makeIds(1 + targetHooks.hooks.length);
     const prepared = await prepareEvent({ world, ids, content, storeBodies }, incoming, targetHooks);
-    const outcome = await group.submit({ ...submission, prepared });
+    const outcome = await group.submit({ ...pendingEvent, prepared });
     if ('earlier' in outcome) await deleteContentsOf(store, storedIds);
     return outcome;
   } catch (error) {

@@ -9,7 +9,7 @@ import type { World } from '../../world.ts';
 import type { AddressGuard } from '../addresses/address-guard.ts';
 import type { ManualAttempts } from '../delivery/worker/manual-attempts.ts';
 import { createIntake, type Intake } from '../intake/intake.ts';
-import type { IntakeDependencies } from '../intake/submission.ts';
+import type { IntakeDependencies } from '../intake/pending-event.ts';
 import { createRepositoryAccess, type RepositoryAccess } from '../repositories/repository-access.ts';
 
 export interface Management {

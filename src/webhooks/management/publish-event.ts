@@ -9,7 +9,7 @@ const TEST_GRACE_MS = 30_000;
 
 /** The same key with the same event gets the first answer again and sends nothing; with another event it is refused. */
 export async function publishEvent(dependencies: Management, incoming: IncomingEvent): Promise<EventReceipt> {
-  return await dependencies.intake.take(incoming);
+  return await dependencies.intake.accept(incoming);
 }
 
 /** Stores one delivery to one hook, whatever it subscribed to; the caller sends it. */
@@ -19,6 +19,6 @@ export async function publishTest(
   hook: StoredHook,
 ): Promise<number> {
   const targetHooks = { hooks: [hook], dueAtMs: dependencies.world.nowMs() + TEST_GRACE_MS };
-  const answer = await dependencies.intake.take(incoming, targetHooks);
+  const answer = await dependencies.intake.accept(incoming, targetHooks);
   return answer.deliveries[0]?.id ?? 0;
 }

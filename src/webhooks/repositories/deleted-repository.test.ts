@@ -31,7 +31,7 @@ withDoors(
     const staying = await access.find('grace', 'windows');
     const answers = await Promise.allSettled(
       [gone, staying, gone, staying].map((repository) =>
-        intake.take({ repository, event, source: 'api', idempotencyKey: undefined }),
+        intake.accept({ repository, event, source: 'api', idempotencyKey: undefined }),
       ),
     );
     assert.deepEqual(

@@ -72,8 +72,8 @@ export async function callAllRepositories({ api, receiverUrl }: Calls): Promise<
   await api.PATCH(`${API}/hooks/{id}`, { ...one, body: { issues_events: true } });
   await api.POST(`${API}/hooks/{id}/disable`, { ...one, body: {} });
   await api.POST(`${API}/hooks/{id}/enable`, { ...one, body: {} });
-  const announced = { ...windows, body: { sample: 'push' } } as const;
-  await api.POST(`${API}/repositories/{owner}/{name}/events`, announced);
+  const published = { ...windows, body: { sample: 'push' } } as const;
+  await api.POST(`${API}/repositories/{owner}/{name}/events`, published);
   const tested = await read(api.POST(`${API}/hooks/{id}/test`, { ...one, body: {} }));
   await api.GET(`${API}/hooks/{id}/deliveries`, { params: { ...one.params, query: { per_page: 10 } } });
   const delivery = { params: { path: { id, delivery: String(tested.delivery) } } };

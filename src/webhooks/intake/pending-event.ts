@@ -1,3 +1,4 @@
+/** An event from its arrival to its commit, and how the attempt to store it can end. */
 import type { Store } from '../../database/store.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { World } from '../../world.ts';
@@ -15,8 +16,8 @@ export interface IntakeDependencies {
   readonly onCommitted: (committed: readonly CommittedDelivery[], versions: EnqueueVersions) => void;
 }
 
-/** An event that a caller submitted, on its way into the store. */
-export interface Submission {
+/** An event that waits for its commit. */
+export interface PendingEvent {
   readonly incoming: IncomingEvent;
   /** Undefined until the hooks that subscribe to it are read. */
   readonly targetHooks: TargetHooks | undefined;
