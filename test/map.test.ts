@@ -5,7 +5,7 @@ import { test } from 'node:test';
 
 /**
  * The map in docs/how-it-works/architecture.md has a line for each module under src/, and no line for another. The files that its
- * tables name exist below the folder of their heading.
+ * tables name exist below the folder of their heading, and each begins with a sentence about itself.
  */
 
 const MAP = readFileSync('docs/how-it-works/architecture.md', 'utf8');
@@ -56,16 +56,50 @@ test('a module without a line, and a line without a module, are found', () => {
   assert.deepEqual(findMistakes(without), ['prediction/sharing has no line', 'prediction/lending does not exist']);
 });
 
-/** Files that the tables name, and that are not there. A heading such as "In prediction/" names the folder that has them. */
-function findMissingFiles(text: string): string[] {
+interface NamedFile {
+  readonly name: string;
+  /** Paths of the files with this name; none when there is no such file. */
+  readonly paths: readonly string[];
+}
+
+/** The files that the tables name. A heading such as "In prediction/" names the folder that has them. */
+function listNamedFiles(text: string): NamedFile[] {
   let folder = '';
   return text.split('\n').flatMap((line) => {
     if (line.startsWith('#')) folder = /^### In `([\w/]+\/)`/.exec(line)?.[1] ?? '';
     if (!line.startsWith('|')) return [];
-    const files = [...line.matchAll(/`([\w/-]+\.ts)`/g)].map(([, file = '']) => file);
-    return files.filter((file) => globSync([`src/${folder}**/${file}`, `src/${file}`]).length === 0);
+    const names = [...line.matchAll(/`([\w/-]+\.ts)`/g)].map(([, name = '']) => name);
+    return names.map((name) => ({ name, paths: globSync([`src/${folder}**/${name}`, `src/${name}`]) }));
   });
 }
+
+function findMissingFiles(text: string): string[] {
+  return listNamedFiles(text).flatMap(({ name, paths }) => (paths.length === 0 ? [name] : []));
+}
+
+/** Files whose text has no comment before the imports or right after them. */
+function findSilentFiles(text: string, read: (path: string) => string): string[] {
+  const paths = new Set(listNamedFiles(text).flatMap((file) => file.paths));
+  return [...paths].filter(
+    (path) =>
+      !/^\/\*\*/.test(
+        read(path)
+          .replaceAll(/^import[\s\S]*?;\n/gm, '')
+          .trimStart(),
+      ),
+  );
+}
+
+test('each file that the map names begins with a sentence', () => {
+  assert.deepEqual(
+    findSilentFiles(MAP, (path) => readFileSync(path, 'utf8')),
+    [],
+  );
+});
+
+test('a file without a sentence is found', () => {
+  assert.ok(findSilentFiles(MAP, () => "import a from 'a';\n\nconst LIMIT = 1;\n").includes('src/errors.ts'));
+});
 
 test('the files that the map names exist', () => {
   assert.deepEqual(findMissingFiles(MAP), []);

@@ -1,3 +1,4 @@
+/** The sign-in page and its form: login and password, then the second step if the person has one; signing out. */
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import { networkOf } from '../../http/client-address.ts';

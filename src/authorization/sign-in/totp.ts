@@ -1,3 +1,4 @@
+/** The second step: one-time passwords by time (TOTP, RFC 6238), and recovery codes. */
 import { Secret, TOTP } from 'otpauth';
 import type { World } from '../../world.ts';
 

@@ -1,3 +1,4 @@
+/** Reads the deadline of a call from `grpc-timeout`. */
 import { StatusError } from './status.ts';
 
 const UNIT_MS: Readonly<Record<string, number>> = { H: 3_600_000, M: 60_000, S: 1000, m: 1, u: 1e-3, n: 1e-6 };

@@ -1,3 +1,4 @@
+/** Limits and rows of one Predict call, in any encoding. */
 import { Failure } from '../../errors.ts';
 import type { PredictColumns } from '../schema/columns.ts';
 

@@ -1,3 +1,4 @@
+/** The service `Predict`, which gRPC and JSON share: from a decoded call to its answer. */
 import { Histogram } from 'prom-client';
 import { Failure } from '../../errors.ts';
 import type { GrpcService } from '../../grpc/call/service.ts';

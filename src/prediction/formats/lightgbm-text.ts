@@ -1,3 +1,4 @@
+/** Imports a LightGBM model from its text format. */
 import { Failure } from '../../errors.ts';
 import { type GeneralForest, type GeneralNode, MISSING_GOES_LEFT } from '../gbdt/general/general-tree.ts';
 import { createImportedForest, type ImportedForest } from './imported-forest.ts';

@@ -1,3 +1,4 @@
+/** Imports an XGBoost model from its JSON format. */
 import { z } from 'zod';
 import { Failure } from '../../errors.ts';
 import { type GeneralForest, type GeneralNode, MISSING_GOES_LEFT, MISSING_NAN } from '../gbdt/general/general-tree.ts';

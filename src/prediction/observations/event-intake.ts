@@ -1,3 +1,4 @@
+/** Accepts the events of one report and refuses wrong ones one by one; `observation-store.ts` joins the events of a request. */
 import { isFailure } from '../../errors.ts';
 import type { ObservationEvent, ObservationSink } from '../schema/observation-event.ts';
 import { checkDraft, type EventDraft } from './event-draft.ts';

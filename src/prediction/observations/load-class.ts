@@ -1,3 +1,4 @@
+/** Divides inputs into classes of similar load, so that thinning keeps samples of each. */
 import type { ObservedInput } from '../schema/observation-event.ts';
 
 const WAITING = [1, 8, 64];

@@ -1,3 +1,4 @@
+/** The physics model: TTFT and TPOT as sums of terms, and the fit of their coefficients. */
 import {
   addEquation,
   createNormalEquations,

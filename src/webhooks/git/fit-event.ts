@@ -1,3 +1,4 @@
+/** Shortens a push until its event fits into one request. */
 import type { EventInput } from '../events/event.ts';
 import { shorten } from '../events/event-limits.ts';
 

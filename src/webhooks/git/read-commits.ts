@@ -1,3 +1,4 @@
+/** Reads commits with the paths that they touched from `git log`. */
 import type { EventInput } from '../events/event.ts';
 import { formatTime, LIMITS, shorten } from '../events/event-limits.ts';
 import { MAX_EVENT_BYTES } from './fit-event.ts';

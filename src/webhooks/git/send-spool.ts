@@ -1,3 +1,4 @@
+/** Sends the events of the spool to the service, those of a repository in order. */
 import { describeError } from '../../errors.ts';
 import type { World } from '../../world.ts';
 import type { SendEntry, SendOutcome } from './http-sender.ts';

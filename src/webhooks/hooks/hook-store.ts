@@ -184,7 +184,7 @@ export async function countHooks(store: Store, repositoryId: number): Promise<nu
 }
 
 /** Those that want this kind, disabled ones too: theirs is held. */
-export async function listHooksWanting(store: Store, repositoryId: number, kind: EventKind): Promise<StoredHook[]> {
+export async function listSubscribedHooks(store: Store, repositoryId: number, kind: EventKind): Promise<StoredHook[]> {
   return (await store.readCached(hooksWantingSql[kind], [repositoryId])).map(toStored);
 }
 

@@ -1,3 +1,4 @@
+/** A webhook: its settings, the rules for them, and its keys, current and former. */
 import type { SecretCipher } from '../../encryption/secret-cipher.ts';
 import type { EventKind } from '../events/event-kind.ts';
 

@@ -2,7 +2,7 @@
 import type { Store } from '../../database/store.ts';
 import type { CommittedDelivery } from '../delivery/queue/committed-delivery.ts';
 import type { EnqueueVersions } from '../delivery/queue/delivery-store.ts';
-import { listHooksWanting } from '../hooks/hook-store.ts';
+import { listSubscribedHooks } from '../hooks/hook-store.ts';
 import {
   commitEvents,
   type EarlierEvent,
@@ -109,7 +109,7 @@ async function readTargetHooks(
   const withoutHooks = pendingEvents.filter(({ targetHooks }) => targetHooks === undefined);
   const open = new Map(withoutHooks.map((pendingEvent) => [keyOf(pendingEvent), pendingEvent]));
   const read = [...open].map(async ([key, { incoming }]) => {
-    const hooks = await listHooksWanting(store, incoming.repository.id, incoming.event.kind);
+    const hooks = await listSubscribedHooks(store, incoming.repository.id, incoming.event.kind);
     return [key, { hooks }] as const;
   });
   const byKey = new Map<string, TargetHooks>(await Promise.all(read));

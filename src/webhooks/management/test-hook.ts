@@ -1,3 +1,4 @@
+/** Sends a test event to one webhook. */
 import { z } from '@hono/zod-openapi';
 import { Failure } from '../../errors.ts';
 import type { Actor } from '../../operations/operation.ts';

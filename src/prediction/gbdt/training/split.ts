@@ -1,3 +1,4 @@
+/** Searches the split of a tree level with the largest gain, under monotone constraints. */
 import type { HistogramLayout } from './histogram.ts';
 
 /** What a split must respect; weights are in the units of the quantised weights. */
