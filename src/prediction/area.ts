@@ -35,7 +35,8 @@ import { createObservationSink, type LearningSink } from './observations/observa
 import { createRequestSweeper } from './observations/request-sweeper.ts';
 import { createSampleKeeper } from './observations/sample-keeper.ts';
 import { createPredictor, type SwappablePredictor } from './online/predictor.ts';
-import { type ConsoleModels, type ConsoleModelsDependencies, createConsoleModels } from './registry/console-models.ts';
+import { type ConsoleModels, createConsoleModels } from './registry/console-models.ts';
+import type { ConsoleModelsDependencies } from './registry/list-models.ts';
 import { createModelLoader } from './registry/model-loader.ts';
 import type { ScrapedServerView } from './scraper/scraped-loads.ts';
 import { createScraper, type Scraper } from './scraper/scraper.ts';

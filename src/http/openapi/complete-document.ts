@@ -5,9 +5,9 @@
 import type { ErrorStyle } from '../mount.ts';
 import type { ApiDescriptions, Json } from './api-descriptions.ts';
 import { commonDescriptions } from './common-descriptions.ts';
-import { createExample, type ExampleContext, type Place, type Schema } from './create-example.ts';
+import { createExample, type ExampleContext, type Schema } from './create-example.ts';
 import { describeError } from './error-answers.ts';
-import { createDescriptionFinder, type FindWord } from './find-description.ts';
+import { createDescriptionFinder, type FindWord, type Place } from './find-description.ts';
 import { describeSecuritySchemes } from './security-schemes.ts';
 
 export interface CompletionDependencies {

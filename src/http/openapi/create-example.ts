@@ -1,6 +1,6 @@
 /** An example value of a JSON Schema: its own example, else the area's, else one made of its type. */
 import type { Json } from './api-descriptions.ts';
-import type { FindWord } from './find-description.ts';
+import type { FindWord, Place } from './find-description.ts';
 
 /** An object of the document. It is data, so its fields are checked where they are read. */
 // biome-ignore lint/suspicious/noExplicitAny: OpenAPI nests schemas without bound
@@ -9,14 +9,6 @@ export type Schema = any;
 export interface ExampleContext {
   readonly schemas: Readonly<Record<string, Schema>>;
   readonly findExample: FindWord<Json>;
-}
-
-export interface Place {
-  /** Component or operation that the schema belongs to. */
-  readonly owner: string;
-  /** Property that holds the schema. */
-  readonly name: string;
-  readonly parent: string;
 }
 
 const MAX_DEPTH = 8;

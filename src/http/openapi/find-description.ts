@@ -1,4 +1,13 @@
-import type { Place } from './create-example.ts';
+/** Descriptions and examples of the fields of the OpenAPI document, by the place of a field. */
+
+/** Where a schema stands in the document. */
+export interface Place {
+  /** Component or operation that the schema belongs to. */
+  readonly owner: string;
+  /** Property that holds the schema. */
+  readonly name: string;
+  readonly parent: string;
+}
 
 /** The word of a field: by its owner first, then its parent, then its name alone. */
 export type FindWord<T> = (place: Place) => T | undefined;

@@ -4,8 +4,7 @@ import { formatTable, print, printJson, remark } from '../../command-line/output
 import { PAST_TIME_EXAMPLES, parsePastTime } from '../../command-line/time-option.ts';
 import { readAccuracy } from '../administration/accuracy-operations.ts';
 import { formatModelId } from '../schema/model-name.ts';
-import type { OutputOptions } from './model.ts';
-import type { OpenModels } from './open-models.ts';
+import type { OpenModels, OutputOptions } from './open-models.ts';
 
 export function addAccuracyCommand(model: Command, open: OpenModels): void {
   addServiceOptions(model.command('accuracy'))

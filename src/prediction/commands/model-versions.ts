@@ -7,9 +7,8 @@ import { listVersions, showVersion, type VersionJson } from '../administration/m
 import type { TargetSummary } from '../model/describe-model.ts';
 import { formatModelId } from '../schema/model-name.ts';
 import { PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';
-import type { OutputOptions } from './model.ts';
 import { formatLogError, formatSummaries } from './model-summaries.ts';
-import type { OpenModels } from './open-models.ts';
+import type { OpenModels, OutputOptions } from './open-models.ts';
 
 export function addVersionCommands(model: Command, open: OpenModels): void {
   addServiceOptions(model.command('list'))

@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { addServiceOptions, type ServiceOptions } from '../../command-line/open-operator.ts';
+import { addServiceOptions } from '../../command-line/open-operator.ts';
 import { print, printJson, remark, writeOutput } from '../../command-line/output.ts';
 import { Failure, isFailure } from '../../errors.ts';
 import type { Operator } from '../../operations/call-on-store.ts';
@@ -12,7 +12,7 @@ import { createEvaluateCommand } from './model-evaluate.ts';
 import { createImportCommand } from './model-import.ts';
 import { createTrainCommand } from './model-train.ts';
 import { addVersionCommands, formatComparison } from './model-versions.ts';
-import type { OpenModels } from './open-models.ts';
+import type { OpenModels, OutputOptions } from './open-models.ts';
 
 export function createModelCommand(open: OpenModels): Command {
   const command = new Command('model').description('Train, evaluate, list and promote the models that predict latency');
@@ -39,10 +39,6 @@ export function createModelCommand(open: OpenModels): Command {
   command.addCommand(createImportCommand(open));
   command.addCommand(createCapacityCommand());
   return command;
-}
-
-export interface OutputOptions extends ServiceOptions {
-  readonly json?: boolean;
 }
 
 async function promoteVersion(open: OpenModels, id: string, options: OutputOptions): Promise<void> {

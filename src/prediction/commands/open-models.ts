@@ -5,6 +5,10 @@ import type { Operator } from '../../operations/call-on-store.ts';
 import { HERE } from '../administration/file-reader.ts';
 import { implementModels } from '../administration/implement-models.ts';
 
+export interface OutputOptions extends ServiceOptions {
+  readonly json?: boolean;
+}
+
 /** Models: of a running service, or of the store of this machine. */
 export type OpenModels = (options: ServiceOptions, store?: CliStoreOptions) => Promise<Operator>;
 

@@ -9,6 +9,15 @@ import { detectFieldNames, type FieldNames, listGivenNames, type RawRecord, rena
 /** A usable row, or the reason why it cannot be used. */
 export type ParsedRecord = { readonly observation: Observation } | { readonly refusal: string };
 
+/** A row of a file, or why it cannot be used. */
+export type ReadRow = RowPlace & ParsedRecord;
+
+export interface RowPlace {
+  readonly line: number;
+  /** Where the row stands, when the number of a line does not say it. */
+  readonly place?: string;
+}
+
 /** `targetModel` stands in where the record names none. */
 export function parseRecord(record: RawRecord, names: FieldNames | undefined, targetModel: string): ParsedRecord {
   const given = names ?? detectFieldNames(record);

@@ -1,6 +1,5 @@
 /** Observations out of files and streams, row by row. A row that cannot be used comes with its line and the reason. */
 import { Failure } from '../../errors.ts';
-import type { Observation } from '../schema/observation.ts';
 import { BENCHMARK_FORMATS, type BenchmarkFormat, toFileWords } from './benchmarks/benchmarks.ts';
 import { type ByteSource, openBytes } from './byte-source.ts';
 import { type NumberedRecord, readCsvRecords } from './csv.ts';
@@ -8,7 +7,7 @@ import { detectText, HEAD_BYTES } from './detect-format.ts';
 import { type FieldNames, listIgnoredFields, type RawRecord, toOwnNames } from './field-names.ts';
 import { type Line, readLines } from './lines.ts';
 import { readParquetRecords } from './parquet.ts';
-import { parseRecord } from './parse-record.ts';
+import { parseRecord, type ReadRow, type RowPlace } from './parse-record.ts';
 import { readBenchmark } from './read-benchmark.ts';
 import { type RequestsOptions, readRequests } from './requests.ts';
 
@@ -18,14 +17,6 @@ export type TableFormat = (typeof TABLE_FORMATS)[number];
 /** Tables have rows already. Logs of requests and results of benchmarks are converted to rows. */
 export const FORMATS = [...TABLE_FORMATS, 'requests', ...BENCHMARK_FORMATS] as const;
 export type Format = (typeof FORMATS)[number];
-
-export type ReadRow = RowPlace & ({ readonly observation: Observation } | { readonly refusal: string });
-
-export interface RowPlace {
-  readonly line: number;
-  /** Where the row stands, when the number of a line does not say it. */
-  readonly place?: string;
-}
 
 export interface ReadOptions {
   /** Detected when undefined. */

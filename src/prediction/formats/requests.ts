@@ -7,7 +7,7 @@ import { type ReplayedRequest, replayHistory } from '../history/replay-history.t
 import { fillMetrics } from '../schema/input-fields.ts';
 import { findMistake, type Observation } from '../schema/observation.ts';
 import type { NumberedRecord } from './csv.ts';
-import type { ReadRow } from './read-observations.ts';
+import type { ReadRow } from './parse-record.ts';
 import { type Load, reconstructLoads } from './request-load.ts';
 import {
   type LoggedRequest,

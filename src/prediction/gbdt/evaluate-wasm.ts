@@ -1,5 +1,5 @@
 import { EDGE_TABLE_FLOATS, writeEdgeTable } from './bin-column-wasm.ts';
-import type { Evaluator } from './evaluate.ts';
+import type { Evaluator } from './evaluator.ts';
 import { findKernelModule, planMemory } from './kernel.ts';
 import { type Forest, LEAVES, MAX_DEPTH, NEVER } from './tree.ts';
 

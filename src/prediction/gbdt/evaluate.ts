@@ -1,22 +1,8 @@
+/** Creates the evaluator of forests: the WebAssembly kernel, or the plain one where that cannot run. */
 import { findBin } from './binning.ts';
 import { createWasmEvaluator } from './evaluate-wasm.ts';
+import type { Evaluator } from './evaluator.ts';
 import { type Forest, LEAVES, MAX_DEPTH } from './tree.ts';
-
-/**
- * Sums forests over rows. The forests share one binning: values are turned into bytes once, whatever the number of
- * forests. Every kernel gives the same sums, to the last bit, since leaves are whole numbers.
- */
-export interface Evaluator {
-  readonly kernel: 'wasm' | 'plain';
-  /** Most rows of one call; at least what was asked for. */
-  readonly capacity: number;
-  /** To be filled by the caller, one column after the other: row `i` of feature `f` is `values[f * capacity + i]`. */
-  readonly values: Float32Array;
-  /** One array for each forest, filled by `evaluate`, valid until its next call. */
-  readonly outputs: readonly Float64Array[];
-  /** Predicts the first `count` rows of `values`. */
-  evaluate(count: number): void;
-}
 
 export interface EvaluatorOptions {
   /** `wasm` unless it is said otherwise, or the machine cannot. */

@@ -1,6 +1,7 @@
 /** Computes with the two target models of a slot: features once, bins once when the trees share them. */
 
-import { createEvaluator, type Evaluator } from '../gbdt/evaluate.ts';
+import { createEvaluator } from '../gbdt/evaluate.ts';
+import type { Evaluator } from '../gbdt/evaluator.ts';
 import { evaluatePhysics } from '../physics/physics.ts';
 import { clampMs } from '../schema/milliseconds.ts';
 import { type MetricColumns, PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';

@@ -1,9 +1,6 @@
 /** Models for the console: versions and where they came from, what is served, and how it does here and now. */
-import type { Store } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
-import type { AuditChange } from '../../operations/audit-change.ts';
 import type { Actor } from '../../operations/operation.ts';
-import type { World } from '../../world.ts';
 import {
   type ErrorsQuery,
   readAccuracyOverTime,
@@ -12,31 +9,21 @@ import {
   readPodTypeAccuracy,
   readServerAccuracy,
   readServerOverTime,
-  readVersionAccuracy,
   type SeriesQuery,
   type ServerAccuracy,
 } from '../live-accuracy/read-accuracy.ts';
-import type { TargetSummary } from '../model/describe-model.ts';
 import type { LatencyModel } from '../model/model.ts';
 import { listDriftAlarmHours } from '../observations/drift-alarm-store.ts';
 import { LOADS, splitLoadClass } from '../observations/load-class.ts';
-import type { SwappablePredictor } from '../online/predictor.ts';
-import { formatModelId } from '../schema/model-name.ts';
 import { PREDICTION_TARGETS } from '../schema/observation-table.ts';
 import { compareVersions } from './compare-versions.ts';
-import { countLoadClasses, countSamples, listLastTrainings, listPastPromotions } from './console-models-store.ts';
+import { countLoadClasses, listPastPromotions } from './console-models-store.ts';
+import { type ConsoleModelsDependencies, describeVersion, listModels } from './list-models.ts';
 import { promoteVersion, rollBackVersion } from './manage-models.ts';
 import { readModelHealth } from './model-health.ts';
 import { listModelVersions, type ModelVersion } from './model-store.ts';
 import { createEffectsReader } from './read-input-effects.ts';
 import { predictWhatIf, WHAT_IF_FIELDS } from './what-if.ts';
-
-export interface ConsoleModelsDependencies {
-  readonly store: Store;
-  readonly world: World;
-  readonly predictor: SwappablePredictor;
-  readonly auditChange: AuditChange;
-}
 
 export type ConsoleModels = ReturnType<typeof createConsoleModels>;
 
@@ -94,8 +81,6 @@ export function createConsoleModels(dependencies: ConsoleModelsDependencies) {
   };
 }
 
-export type ModelEntry = Awaited<ReturnType<typeof listModels>>[number];
-
 /** A person who administers the service, at a page. */
 export interface Administrator {
   readonly id: string;
@@ -104,43 +89,6 @@ export interface Administrator {
 
 function toActor({ id, login }: Administrator): Actor {
   return { userId: id, login, isAdmin: true };
-}
-
-async function listModels({ store, world, predictor }: ConsoleModelsDependencies) {
-  const [versions, samples, trainings, answered] = await Promise.all([
-    listModelVersions(store),
-    countSamples(store),
-    listLastTrainings(store),
-    readVersionAccuracy(store, world.nowMs()),
-  ]);
-  const ofName = Map.groupBy(versions, (version) => version.name);
-  const servedHere = new Map(predictor.list().map(({ targetModel, id }) => [targetModel, id]));
-  const names = new Set([...ofName.keys(), ...samples.keys(), ...answered.map(({ targetModel }) => targetModel)]);
-  return [...names].sort().map((name) => {
-    const own = ofName.get(name) ?? [];
-    const promoted = own.find((version) => version.isPromoted);
-    return {
-      name,
-      versionCount: own.length,
-      servedVersion: promoted?.version,
-      /** What this process answers with; it follows a promotion within a second. */
-      servedId: servedHere.get(name),
-      learned: promoted === undefined ? [] : describeVersion(promoted).learned,
-      samples: samples.get(name) ?? 0,
-      lastTraining: trainings.get(name),
-    };
-  });
-}
-
-interface Lineage {
-  readonly source?: Readonly<Record<string, unknown>>;
-  readonly parameters?: Readonly<Record<string, unknown>>;
-  readonly learned?: readonly TargetSummary[];
-}
-
-function describeVersion({ lineage, ...version }: ModelVersion) {
-  const { source = {}, parameters = {}, learned = [] } = JSON.parse(lineage) as Lineage;
-  return { ...version, id: formatModelId(version.name, version.version), source, parameters, learned };
 }
 
 /** As a rollback finds it: promotions that stand and whose version still exists. */

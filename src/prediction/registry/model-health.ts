@@ -4,7 +4,7 @@ import { readVersionAccuracy } from '../live-accuracy/read-accuracy.ts';
 import { listDriftAlarms } from '../observations/drift-alarm-store.ts';
 import { listServerShifts } from '../online/server-shifts.ts';
 import { PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';
-import type { ConsoleModelsDependencies, ModelEntry } from './console-models.ts';
+import type { ConsoleModelsDependencies, ModelEntry } from './list-models.ts';
 import { listPromotedModels } from './model-store.ts';
 
 const DAY_MS = 24 * 3_600_000;

@@ -4,8 +4,7 @@
  */
 import { Failure } from '../../errors.ts';
 import { PREDICTION_TARGETS } from '../schema/observation-table.ts';
-import type { GroupEntry } from './shared-group.ts';
-import type { ModelEntries } from './shared-model.ts';
+import type { GroupEntry, ModelEntries } from './shared-group.ts';
 import { GROUP_KINDS, type Residuals } from './sum-groups.ts';
 
 export interface NamedEntries extends ModelEntries {

@@ -1,5 +1,5 @@
 import type { World } from '../../world.ts';
-import type { ModelEntries } from './shared-model.ts';
+import type { ModelEntries } from './shared-group.ts';
 import { isMeans } from './sum-groups.ts';
 
 /** Processes serve a new version within a second or two of each other. */

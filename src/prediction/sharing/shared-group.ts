@@ -23,6 +23,12 @@ export interface GroupEntry extends AddedEvents {
   readonly residuals: Residuals | undefined;
 }
 
+/** What the events of one process add to a model. Means of residuals count for this version of it only. */
+export interface ModelEntries {
+  readonly version: string;
+  readonly entries: readonly GroupEntry[];
+}
+
 export interface GroupBase {
   readonly sums: Float64Array;
   readonly residuals: Residuals | undefined;

@@ -12,6 +12,7 @@ import {
   addReplayed,
   type GroupBase,
   type GroupEntry,
+  type ModelEntries,
   mergeEntryOfOther,
   mergeOwnEntry,
   type SharedGroup,
@@ -19,12 +20,6 @@ import {
 } from './shared-group.ts';
 import { createSharedGroupIndex, type ObservedEvent } from './shared-group-index.ts';
 import { type GroupName, isMeans } from './sum-groups.ts';
-
-/** What the events of one process add to a model. Means of residuals count for this version of it only. */
-export interface ModelEntries {
-  readonly version: string;
-  readonly entries: readonly GroupEntry[];
-}
 
 export interface SharedModel {
   /** Must be called before the live model observes a time of this certainty. */

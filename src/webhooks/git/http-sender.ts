@@ -1,7 +1,7 @@
 import type { EventInput } from '../events/event.ts';
 import { KEY_USED } from '../intake/prepare-event.ts';
 import { fitEvent } from './fit-event.ts';
-import type { SpoolEntry } from './spool.ts';
+import type { SpoolEntry } from './read-entry.ts';
 
 /** `later`: the service did not answer, or asked to wait. `refused`: it will never take this event. */
 export type SendOutcome =

@@ -3,10 +3,11 @@ import { describeError, Failure } from '../../errors.ts';
 import type { World } from '../../world.ts';
 import { fitEvent } from './fit-event.ts';
 import type { SendEntry } from './http-sender.ts';
+import type { SpoolEntry } from './read-entry.ts';
 import { type PushSource, parseUpdates, readPush } from './read-push.ts';
 import { createGit } from './run-git.ts';
 import { type SpoolReport, sendSpool } from './send-spool.ts';
-import { openSpool, type SpoolEntry } from './spool.ts';
+import { openSpool } from './spool.ts';
 
 export interface PostReceiveOptions extends Pick<PushSource, 'actor' | 'pushOptions' | 'onGap'> {
   /** The bare repository. */

@@ -4,7 +4,15 @@
  */
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { isSystemError } from '../../errors.ts';
-import type { SpoolEntry } from './spool.ts';
+import type { EventInput } from '../events/event.ts';
+
+export interface SpoolEntry {
+  /** `owner/name` */
+  readonly repository: string;
+  /** Makes a second sending harmless. */
+  readonly key: string;
+  readonly event: EventInput;
+}
 
 export type EntryReading =
   | { readonly kind: 'entry'; readonly entry: SpoolEntry }

@@ -2,7 +2,8 @@
 import { describeError } from '../../errors.ts';
 import type { World } from '../../world.ts';
 import type { SendEntry, SendOutcome } from './http-sender.ts';
-import { isFileOf, type Spool, type SpoolEntry } from './spool.ts';
+import type { SpoolEntry } from './read-entry.ts';
+import { isFileOf, type Spool } from './spool.ts';
 
 export interface SpoolReport {
   readonly sent: number;

@@ -10,17 +10,8 @@ import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { idAtMs } from '../../database/ids.ts';
 import type { World } from '../../world.ts';
-import type { EventInput } from '../events/event.ts';
-import { type EntryReading, readEntry } from './read-entry.ts';
+import { type EntryReading, readEntry, type SpoolEntry } from './read-entry.ts';
 import { lockFile } from './spool-lock.ts';
-
-export interface SpoolEntry {
-  /** `owner/name` */
-  readonly repository: string;
-  /** Makes a second sending harmless. */
-  readonly key: string;
-  readonly event: EventInput;
-}
 
 export interface Spool {
   readonly folder: string;
