@@ -80,14 +80,11 @@ function findMissingFiles(text: string): string[] {
 /** Files whose text has no comment before the imports or right after them. */
 function findSilentFiles(text: string, read: (path: string) => string): string[] {
   const paths = new Set(listNamedFiles(text).flatMap((file) => file.paths));
-  return [...paths].filter(
-    (path) =>
-      !/^\/\*\*/.test(
-        read(path)
-          .replaceAll(/^import[\s\S]*?;\n/gm, '')
-          .trimStart(),
-      ),
-  );
+  return [...paths].filter((path) => !dropImports(read(path)).startsWith('/**'));
+}
+
+function dropImports(text: string): string {
+  return text.replaceAll(/^import[\s\S]*?;\n/gm, '').trimStart();
 }
 
 test('each file that the map names begins with a sentence', () => {

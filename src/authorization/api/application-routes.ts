@@ -109,7 +109,7 @@ function addRegisterRoute({ routes, dependencies, requireScope }: ApplicationApi
       const body = c.req.valid('json');
       const empty = { homepage: '', description: '', redirectUris: [], isPublic: body.public ?? false };
       const form = { ...empty, ...toChange(body), name: body.name };
-      const actor = { userId: requirePerson(c.get('identity')), address: clientAddress(c as never) };
+      const actor = { userId: requirePerson(c.get('identity')), address: clientAddress(c) };
       const { application, clientSecret } = await createApplication(dependencies.store, dependencies.world, {
         form,
         actor,
@@ -155,7 +155,7 @@ function addChangeRoute({ routes, dependencies, requireScope }: ApplicationApi):
     async (c) => {
       const application = await findOwn(dependencies, c.get('identity'), c.req.valid('param').client_id);
       const form = { ...application, ...toChange(c.req.valid('json')) };
-      const actor = { userId: c.get('identity').userId, address: clientAddress(c as never) };
+      const actor = { userId: c.get('identity').userId, address: clientAddress(c) };
       const updated = await updateApplication(dependencies.store, dependencies.world, { application, form, actor });
       return c.json(formatApplication(updated), 200);
     },
@@ -175,7 +175,7 @@ function addDeleteRoute({ routes, dependencies, requireScope }: ApplicationApi):
     },
     async (c) => {
       const application = await findOwn(dependencies, c.get('identity'), c.req.valid('param').client_id);
-      const actor = { userId: c.get('identity').userId, address: clientAddress(c as never) };
+      const actor = { userId: c.get('identity').userId, address: clientAddress(c) };
       await deleteApplication(dependencies.store, dependencies.world, { application, actor });
       return c.body(null, 204);
     },

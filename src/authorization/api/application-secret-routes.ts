@@ -24,7 +24,7 @@ function addNewSecretRoute({ routes, dependencies, requireScope }: ApplicationAp
     },
     async (c) => {
       const application = await findOwn(dependencies, c.get('identity'), c.req.valid('param').client_id);
-      const actor = { userId: c.get('identity').userId, address: clientAddress(c as never) };
+      const actor = { userId: c.get('identity').userId, address: clientAddress(c) };
       const secret = await addSecret(dependencies.store, dependencies.world, { application, actor });
       return c.json({ client_secret: secret }, 201, { 'Cache-Control': 'no-store' });
     },
@@ -45,7 +45,7 @@ function addRemovalRoute({ routes, dependencies, requireScope }: ApplicationApi)
     async (c) => {
       const { client_id: clientId, slot } = c.req.valid('param');
       const application = await findOwn(dependencies, c.get('identity'), clientId);
-      const actor = { userId: c.get('identity').userId, address: clientAddress(c as never) };
+      const actor = { userId: c.get('identity').userId, address: clientAddress(c) };
       await removeSecret(dependencies.store, dependencies.world, { application, slot, actor });
       return c.body(null, 204);
     },

@@ -124,7 +124,7 @@ function addCreateRoute(routes: Routes, dependencies: ProtocolDependencies, midd
         findUnknownRepositories: dependencies.findUnknownRepositories,
         expiresAtMs: await decideExpiry(dependencies.store, dependencies.world, { userId, parentId, days }),
         parentId,
-        address: clientAddress(c as never),
+        address: clientAddress(c),
       });
       dependencies.countToken('issued', 'personal');
       const { token, secret, unknownRepositories } = created;
@@ -149,7 +149,7 @@ function addRevokeRoute(routes: Routes, dependencies: ProtocolDependencies, midd
       const target = { userId: c.get('identity').userId, tokenId: c.req.valid('param').id };
       await revokePersonalToken(dependencies.store, dependencies.world, {
         ...target,
-        address: clientAddress(c as never),
+        address: clientAddress(c),
       });
       dependencies.countToken('revoked', 'personal');
       return c.body(null, 204);

@@ -1,7 +1,9 @@
-import type { Context } from 'hono';
-import type { HttpEnv } from '../../http/context.ts';
+/** What a context holds of the client, in every environment that extends `HttpEnv`. */
+interface ClientContext {
+  get(key: 'clientAddress'): string | undefined;
+}
 
 /** The client's address by the configured trusted proxies; `-` when it is unknown. */
-export function clientAddress(c: Context<HttpEnv>): string {
+export function clientAddress(c: ClientContext): string {
   return c.get('clientAddress') ?? '-';
 }
