@@ -51,7 +51,7 @@ export function withLogin(logins: Logins, url: string, login: Login): Logins {
   return { preferred: url, hosts: { ...logins.hosts, [url]: login } };
 }
 
-/** Without a login to prefer, the store answers again. */
+/** Forgets a login. If it was the preferred one, commands work on the store again. */
 export function withoutLogin({ preferred, hosts }: Logins, url: string): Logins {
   const { [url]: _, ...others } = hosts;
   return { preferred: preferred === url ? undefined : preferred, hosts: others };

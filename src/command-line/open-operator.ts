@@ -33,7 +33,7 @@ export function addServiceOptionsBesideUrl(command: Command): Command {
   return addToken(command.option('--service <url>', SERVICE));
 }
 
-/** For a command that refuses to speak to a service: it knows the options, to say why. */
+/** Adds the options of a service, hidden, to a command that works on the store only: it can then say why it refuses them. */
 export function addRefusedServiceOptions(command: Command): Command {
   const hidden = ['--url, --service <url>', '--token <token>'].map((flags) => new Option(flags).hideHelp());
   for (const option of hidden) command.addOption(option);

@@ -35,7 +35,7 @@ export function toLogin(answer: TokenAnswer, nowMs: number): Login {
   };
 }
 
-/** Before its end, so that no call meets it. */
+/** A token is refreshed this long before it expires, so that no call sends an expired one. */
 const EARLY_MS = 60_000;
 
 export function isEnding({ refreshToken, expiresAtMs = Infinity }: Login, nowMs: number): boolean {

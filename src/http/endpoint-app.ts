@@ -59,7 +59,7 @@ function readNetwork(c: Context<HttpEnv>): string {
   return networkOf(c.get('clientAddress') ?? '');
 }
 
-/** Among the routes, for the requests that the fast path leaves. */
+/** Adds an endpoint to the routes, for the requests that do not take the fast path. */
 export function addEndpoint(app: OpenAPIHono<HttpEnv>, mounted: MountedEndpoint, maxBodyBytes: number): void {
   const { endpoint, path } = mounted;
   const findParameter = createParameterReader(createEndpointFinder([mounted]));

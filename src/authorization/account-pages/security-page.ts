@@ -68,7 +68,7 @@ function renderTotp(messages: Messages, view: SecurityView): Html {
 ${view.hasTotp ? renderTotpForms(messages, view) : html`<form method="post" action="/account/security/totp">${renderCsrf(view.csrfToken)}<button class="plain">${t.totpStart}</button></form>`}</section>`;
 }
 
-/** Both ask for the password: the second step guards against an open browser too. */
+/** Both forms ask for the password: the second step protects a browser that was left open too. */
 function renderTotpForms(messages: Messages, view: SecurityView): Html {
   const t = messages.security;
   const ways = [

@@ -29,7 +29,7 @@ interface TokenValues {
   readonly name: string;
   readonly days: string;
   readonly scopes: readonly Scope[];
-  /** As it was typed: OWNER/NAME with spaces between. */
+  /** The repositories as they were typed: OWNER/NAME, separated by spaces. */
   readonly repositories: string;
 }
 

@@ -123,7 +123,7 @@ export const changeAccessOnce: Procedure<AccessChange, void> = procedure(
 export interface Promotion {
   readonly userId: string;
   readonly nowMs: number;
-  /** What is recorded of it. */
+  /** The event for the audit log. */
   readonly audit: BoundStatement;
 }
 
@@ -147,7 +147,7 @@ export const promoteOnce: Procedure<Promotion, boolean> = procedure(
 /** A passkey, or an account at the upstream provider, that a signed-in person adds. */
 export interface NewWayIn {
   readonly userId: string;
-  /** As read with the session: what ends the session ends what it is about to add. */
+  /** The generation that was read with the session: a change that ends the session refuses what it is about to add. */
   readonly credentialGeneration: number;
   /** Returns a row unless the same one is there already. */
   readonly insert: BoundStatement;

@@ -28,7 +28,7 @@ const ATTEMPTS_A_MINUTE: Record<AttemptKind, number> = {
 };
 const WINDOW_MS = 60_000;
 const MAX_SUBJECT_LENGTH = 120;
-/** Of each kind. Strangers choose client ids: beyond this the older half of the subjects is forgotten. */
+/** The most subjects of each kind. Strangers choose client ids, so beyond this the older half is forgotten. */
 const MAX_SUBJECTS = 10_000;
 
 interface Window {

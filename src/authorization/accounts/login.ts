@@ -1,7 +1,7 @@
 import { Failure } from '../../errors.ts';
 import type { World } from '../../world.ts';
 
-/** What stands for a person or an organization in paths: `ada`, `grace-hopper`, `acme_2`. */
+/** The name of a person or an organization in paths: `ada`, `grace-hopper`, `acme_2`. */
 const LOGIN = /^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?$/;
 
 /** Throws `invalid` unless `login` can stand in a path and is not easily mistaken for another. */

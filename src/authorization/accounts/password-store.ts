@@ -17,7 +17,7 @@ export function setPasswordStatement(userId: string, passwordHash: string, nowMs
 
 export interface PasswordChange {
   readonly userId: string;
-  /** As read when the person proved who they are. */
+  /** The generation that was read when the person authenticated. */
   readonly credentialGeneration: number;
   /** The role that the proof was for; absent where the proof is good for any. */
   readonly isAdmin?: boolean;

@@ -10,7 +10,7 @@ import { toUser, type User, type UserRow } from './user-store.ts';
 
 export const SESSION_IDLE_MS = 12 * 3_600_000;
 const LONGEST_MS = 14 * 24 * 3_600_000;
-/** A page view within this time of the last one is not written down. */
+/** `last_seen_at_ms` is written at most once in this time. */
 const SEEN_STEP_MS = 5 * 60_000;
 
 /** How the person authenticated. */
@@ -95,7 +95,7 @@ const keepSessionSql = statement(
 export const MAX_SESSIONS = 100;
 
 export interface NewSession {
-  /** As read when the person proved who they are: a password set since then makes the session worthless. */
+  /** The person as read when they authenticated: if a password was set since then, the session is invalid. */
   readonly user: Pick<User, 'id' | 'credentialGeneration'>;
   readonly method: SignInMethod;
   readonly address: string;

@@ -31,7 +31,7 @@ export interface User {
   readonly administratorSinceMs: number | null;
 }
 
-/** What a sign-in is checked against. */
+/** The credentials that a sign-in is checked against. */
 export interface Credentials {
   readonly user: User;
   readonly passwordHash: string | null;
@@ -182,7 +182,7 @@ export interface NewUser {
   readonly hasDelegatedAccess?: boolean | undefined;
 }
 
-/** What commits together with a new user, made for its id. */
+/** Statements that commit together with a new user; called with the id of that user. */
 export type StatementsForUser = (userId: string) => readonly BoundStatement[];
 
 export interface UserInsert extends NewUser {

@@ -21,6 +21,6 @@ export function implementAdministration(dependencies: PeopleDependencies & LinkD
   ];
 }
 
-/** What concerns no account has its actor as the account too: so a person finds it under the own activity. */
+/** An event that concerns no account is recorded for the actor's account, so that the actor finds it in their activity. */
 export const auditChange: AuditChange = ({ kind, actor, details }, nowMs) =>
   recordStatement({ kind, userId: actor.userId, details }, actor, nowMs);

@@ -220,7 +220,7 @@ function nameBothWays<Secret extends string | undefined>(clientId: string, clien
   return { clientId, clientSecret, client_id: clientId, client_secret: clientSecret };
 }
 
-/** With the logins of their owners. */
+/** Adds the logins of their owners. */
 async function describeAll(store: Store, applications: readonly Application[]): Promise<AnyApplication[]> {
   const logins = await findLogins(
     store,

@@ -148,7 +148,7 @@ export interface EmailChange {
   readonly seenEmail?: string;
 }
 
-/** As verified, on the actor's word. */
+/** Marks an address as verified because the actor vouches for it. */
 export async function setEmail(
   { store, world }: PeopleDependencies,
   actor: Actor,

@@ -188,7 +188,7 @@ function requirePerson({ userId, clientId }: Identity): string {
   throw new Failure('forbidden', 'Forbidden: this token speaks for no user');
 }
 
-/** Only what was sent. */
+/** The fields of the request that were sent. */
 function toChange(body: ChangeBody): Partial<ApplicationForm> {
   return {
     ...(body.name === undefined ? {} : { name: body.name }),

@@ -20,7 +20,7 @@ export const tags = ['User'];
 export const params = z.object({ client_id: z.string().max(100) });
 export const json = <T extends z.ZodType>(schema: T) => ({ content: { 'application/json': { schema } } });
 
-/** What a change passes: the scope, a personal token, a bound on the number of fields. */
+/** The checks before a change: the scope, a personal token, and the number of fields. */
 export function listManagingGuards(requireScope: RequireScope) {
   return [requireScope('all_user'), requirePersonalToken, limitFields];
 }

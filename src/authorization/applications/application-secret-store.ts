@@ -81,7 +81,7 @@ export interface SecretRemoval {
   readonly audit: BoundStatement;
 }
 
-/** Of two at once that would remove both secrets, one finds the last one, which stays. */
+/** If two calls at once would remove both secrets, the later one is refused, and the last secret stays. */
 export const removeSecretOnce: Procedure<SecretRemoval, 'removed' | 'absent' | 'last'> = procedure(
   import.meta.url,
   'removeSecretOnce',

@@ -32,7 +32,7 @@ export interface Application {
   readonly createdAtMs: number;
 }
 
-/** What the protocol has to know of an application, without what only pages show. */
+/** The fields of an application that the protocol needs, without those that only pages show. */
 export type Client = Pick<
   Application,
   | 'clientId'
@@ -45,7 +45,7 @@ export type Client = Pick<
   | 'disabledAtMs'
 >;
 
-/** What a client is authenticated against. */
+/** The secrets that a client is authenticated against. */
 export interface ClientCredentials {
   readonly application: Client;
   readonly secrets: readonly { readonly slot: number; readonly hash: Uint8Array; readonly lastUsedAtMs: number }[];
@@ -250,7 +250,7 @@ export function setApplicationDisabledStatement(clientId: string, disabledAtMs: 
   return { statement: setDisabledSql, parameters: [clientId, disabledAtMs] };
 }
 
-/** Its tokens have no application any more and are dead from here on; the sweeper takes their rows in time. */
+/** Tokens without an application are invalid; the sweeper deletes their rows later. */
 export function deleteApplicationStatements(clientId: string): BoundStatement[] {
   return [deleteSecretsSql, deleteConsentsSql, deleteApplicationSql].map((each) => ({
     statement: each,

@@ -17,7 +17,7 @@ import {
 } from './application-store.ts';
 import { checkRegistrableUri } from './redirect-uri.ts';
 
-/** What an owner says about an application. */
+/** The settings of an application that its owner chooses. */
 export interface ApplicationForm {
   readonly name: string;
   readonly homepage: string;
@@ -42,7 +42,7 @@ export interface CreatedApplication {
   readonly clientSecret: string | undefined;
 }
 
-/** What an application may use that names no grants. */
+/** The grants of an application that names none. */
 export const DEFAULT_GRANTS: readonly GrantType[] = ['authorization_code', 'refresh_token'];
 const MAX_REDIRECT_URIS = 20;
 const CLIENT_ID_LENGTH = 20;
@@ -97,7 +97,7 @@ export async function updateApplication(
   return updated;
 }
 
-/** Its tokens die with it. */
+/** Deletes an application; its tokens are invalid from then on. */
 export async function deleteApplication(
   store: Store,
   world: World,

@@ -37,15 +37,15 @@ const SCOPE_BY_SIBLING_NAME: ReadonlyMap<string, Scope> = new Map([
   ['hook', 'all_hook'],
 ]);
 
-/** What an authorization request gets that asks for nothing. */
+/** The scope of an authorization request that names none. */
 export const DEFAULT_SCOPE: readonly Scope[] = ['all_user'];
 
-/** What a person may give at all: some rights only an administrator has. */
+/** The scopes that this person can grant: some are for administrators only. */
 export function listGrantable(scopes: readonly Scope[], person: { readonly isAdmin: boolean }): readonly Scope[] {
   return person.isAdmin ? scopes : scopes.filter((scope) => !isAdministratorScope(scope));
 }
 
-/** What is for people alone: a token that an application gets for itself has no person behind it. */
+/** Whether a scope needs a person: a token that an application gets for itself has none. */
 export function isOfPerson(scope: Scope): boolean {
   return scope === 'openid' || isAdministratorScope(scope);
 }
@@ -62,7 +62,7 @@ export function parseScope(text: string): { readonly known: readonly Scope[]; re
   return { known: sortScopes(names.filter(isScope)), unknown: names.filter((name) => !isScope(name)) };
 }
 
-/** What a client asks for; names that are unknown are left out, so that it can be nothing. */
+/** The known scopes of a request. If none is known, those that other code hosts use for the same; the list may be empty. */
 export function readRequestedScopes(text: string): readonly Scope[] {
   const { known, unknown } = parseScope(text);
   return known.length > 0
@@ -74,7 +74,7 @@ export function formatScope(scopes: readonly Scope[]): string {
   return scopes.join(' ');
 }
 
-/** From a column of ours, where only known names were written. */
+/** Reads a column of the database, which holds known names only. */
 export function readScopes(text: string): readonly Scope[] {
   return text === '' ? [] : (text.split(' ') as Scope[]);
 }

@@ -22,7 +22,7 @@ function toDependencies({ store, world, cipher, config: { server, mail } }: CliS
   return { store, world, cipher, baseUrl, mailer: openSmtp(mail) && createMailer({ cipher, world }) };
 }
 
-/** What every command has that answers: the service it speaks to, and JSON. */
+/** Options of every command that prints an answer: the service to use, and JSON. */
 export function addAnswerOptions(command: Command, json = 'print JSON'): Command {
   return addServiceOptions(command.option('--json', json));
 }

@@ -13,7 +13,7 @@ import { isCodeChallenge } from './protocol/pkce.ts';
 export const AUTHORIZE_PATH = '/oauth/authorize';
 
 export interface AuthorizeQuery {
-  /** As they came, without empty values. */
+  /** The parameters in the order in which they came, without empty values. */
   readonly pairs: readonly (readonly [string, string])[];
   readonly values: ReadonlyMap<string, string>;
   /** Names that came more than once. */
@@ -55,7 +55,7 @@ export function formatRequestPath({ pairs }: AuthorizeQuery, changes: Readonly<R
   return `${AUTHORIZE_PATH}?${parameters.toString()}`;
 }
 
-/** Of the path above, encoded once more within the address of the sign-in page: Node takes 16 KB for the whole head. */
+/** The most characters of that path, which the address of the sign-in page carries encoded: Node accepts 16 KB for a whole head. */
 const MAX_CARRIED_LENGTH = 11_000;
 /** The longest state within the consent form, where control characters take six bytes each. */
 const MAX_STATE_BYTES = 8192;

@@ -23,7 +23,7 @@ export interface RedirectDependencies extends Issuer, OneTimeTokenDependencies {
   readonly signIn: Pick<SignIn, 'currentSession'>;
 }
 
-/** Behind a form, the way to an address that a redirect cannot reach. */
+/** The page after a form that leads to an address which a redirect cannot reach. */
 export const CONTINUE_PATH = '/continue';
 const LIFETIME_MS = 60_000;
 

@@ -21,7 +21,7 @@ export interface Decided {
 }
 
 export interface Allowed extends Decided {
-  /** What the person left of the scopes that were asked. */
+  /** The requested scopes that the person allowed. */
   readonly kept: readonly Scope[];
 }
 

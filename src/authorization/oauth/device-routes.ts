@@ -106,7 +106,7 @@ async function catchRefusal(
   }
 }
 
-/** What the page of the code shows; trouble of our own goes on being thrown. */
+/** The refusal that the page of the code shows; any other error is thrown again. */
 function toRefused(messages: Messages, error: unknown): RefusedForm {
   if (!isFailure(error)) throw error;
   const { field, retryAfterSeconds } = error.details;

@@ -89,7 +89,7 @@ function createUserCode({ world }: ProtocolDependencies): string {
   return code;
 }
 
-/** What a person typed, without what does not count: case, spaces, dashes. Undefined when it can be no code. */
+/** Normalizes a user code that a person typed: case, spaces and dashes do not count. Undefined if it cannot be a code. */
 export function parseUserCode(typed: string): string | undefined {
   const code = typed.toUpperCase().replaceAll(/[^A-Z0-9]/g, '');
   const isCode =

@@ -17,7 +17,7 @@ import { mailSubjects } from '../accounts/sign-in-throttle.ts';
 import { findUserByLogin, findUserByVerifiedEmail, type User } from '../accounts/user-store.ts';
 import { type Messages, readMessages } from '../messages/messages.ts';
 import { clientAddress } from '../sign-in/read-client-address.ts';
-import { type SignInContext, toRefusedPassword, toWait } from '../sign-in/sign-in-context.ts';
+import { type SignInContext, toRefusedPassword, toRefusedWait } from '../sign-in/sign-in-context.ts';
 import {
   choosePassword,
   createPasswordLink,
@@ -70,7 +70,7 @@ function refuseForgot(
   { error, typed }: { readonly error: unknown; readonly typed: string },
 ): Response {
   const messages = readMessages(c);
-  const refused = { ...toWait(messages, error), values: { who: typed } };
+  const refused = { ...toRefusedWait(messages, error), values: { who: typed } };
   return redirectRefused(context, c, { page: FORGOT, browser: context.issueFormToken(c), refused });
 }
 

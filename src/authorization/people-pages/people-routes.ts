@@ -126,7 +126,7 @@ async function createByForm(
   });
 }
 
-/** To the administrator's own address, so that the form cannot write to others. */
+/** Sends a test mail to the administrator's own address, so that the form cannot write to others. */
 function addTestMail({ context, form }: AccountPages): void {
   form(`${PEOPLE}/test-mail`, async (submission) => {
     const messages = readMessages(submission.c);

@@ -11,7 +11,7 @@ export interface Flow {
   readonly leadsToClient: boolean;
   /** The page behind refuses a session that is there already, so nothing leads there without a sign-in. */
   readonly isAgain: boolean;
-  /** What the next page needs to know it again. */
+  /** The hidden fields with which the next page continues the flow. */
   readonly hidden: Readonly<Record<string, string | undefined>>;
 }
 
@@ -25,7 +25,7 @@ interface FlowOptions {
   readonly isAgain?: boolean | undefined;
 }
 
-/** What cannot be a way back, such as a path that is too long, leads home. */
+/** A path that cannot be returned to, such as one that is too long, is replaced by the first page. */
 export function createFlow(
   cipher: SecretCipher,
   path: string,
@@ -35,7 +35,7 @@ export function createFlow(
   return toFlow(returnTo, { toClient: leadsToClient ? encryptPermission(cipher, returnTo) : undefined, isAgain });
 }
 
-/** From the query or the form of a page; anything that leads elsewhere leads home. */
+/** Reads the flow from the query or the form of a page. A path outside this service is replaced by the first page. */
 export function readFlow(cipher: SecretCipher, fields: URLSearchParams): Flow {
   const returnTo = parseReturnTo(fields.get('return_to')) ?? HOME;
   const toClient = fields.get('to_client') ?? undefined;

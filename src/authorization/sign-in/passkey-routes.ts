@@ -9,7 +9,7 @@ import { formatFlow, readFlow } from './flow.ts';
 import { beginSignIn, finishSignIn, toCeremonyJson } from './passkeys.ts';
 import { refuseSignIn } from './password-routes.ts';
 import { clientAddress } from './read-client-address.ts';
-import { type SignInContext, toWait } from './sign-in-context.ts';
+import { type SignInContext, toRefusedWait } from './sign-in-context.ts';
 
 /** Signing in with a passkey: the script of the page fetches a challenge and posts the answer as a form. */
 export function addPasskeyRoutes(routes: OpenAPIHono<HttpEnv>, context: SignInContext): void {
@@ -35,7 +35,7 @@ async function signInWithPasskey(c: Context<HttpEnv>, context: SignInContext): P
   try {
     await checkAttempt(context.store, { subjects, nowMs: context.world.nowMs() });
   } catch (error) {
-    return refuseSignIn(c, context, { flow, refused: toWait(messages, error) });
+    return refuseSignIn(c, context, { flow, refused: toRefusedWait(messages, error) });
   }
   const answer = { challengeToken: readField(form, 'ticket'), credential: readField(form, 'credential') };
   const user = await finishSignIn(context, answer);

@@ -84,7 +84,7 @@ export function createHashQueue(limits: HashQueueLimits = LIMITS): HashQueue {
   };
 }
 
-/** Those that wait, by caller: who is refused, who goes first. */
+/** The passwords that wait, by caller: decides which is refused and which is hashed next. */
 function createWaitingCallers(limits: HashQueueLimits) {
   /** The queues of callers by key; the next caller comes first. */
   const queueByCaller = new Map<string, CallerQueue>();

@@ -20,14 +20,14 @@ import { checkHashPlace, hashPassword, isPassword, needsRehash } from './passwor
 import { type HashCaller, isBusy } from './password-hash-queue.ts';
 import { clientAddress } from './read-client-address.ts';
 import { askSecondStep } from './second-step-routes.ts';
-import { type SignInContext, toWait } from './sign-in-context.ts';
+import { type SignInContext, toRefusedWait } from './sign-in-context.ts';
 import { renderSignInPage } from './sign-in-page.ts';
 
 export interface UpstreamLink {
   readonly name: string;
 }
 
-/** What another page leads here with, in `done`. */
+/** The messages that another page asks this one to show, by the value of `done`. */
 function listDone({ signIn }: Messages): ReadonlyMap<string, string> {
   return new Map([
     ['signed_out', signIn.ended],
@@ -90,17 +90,17 @@ function addSignInForm(routes: OpenAPIHono<HttpEnv>, context: SignInContext): vo
       checkHashPlace(caller);
       await checkAttempt(context.store, { subjects, nowMs: context.world.nowMs() });
     } catch (error) {
-      return refuse(toWait(messages, error));
+      return refuse(toRefusedWait(messages, error));
     }
     const given = { login, password: readField(form, 'password'), caller };
     try {
       const user = await checkPassword(c, context, given);
       if (user === undefined) return refuse({ message: messages.signIn.wrong, status: 422 });
-      return await goOn(c, context, { user, flow, subjects });
+      return await continueSignIn(c, context, { user, flow, subjects });
     } catch (error) {
       if (!isBusy(error)) throw error;
       await takeBackAttempt(context.store, subjects);
-      return refuse(toWait(messages, error));
+      return refuse(toRefusedWait(messages, error));
     }
   });
 }
@@ -132,7 +132,7 @@ export function refuseSignIn(
   });
 }
 
-async function goOn(
+async function continueSignIn(
   c: Context<HttpEnv>,
   context: SignInContext,
   { user, flow, subjects }: { readonly user: User; readonly flow: Flow; readonly subjects: readonly AttemptSubject[] },
@@ -192,7 +192,7 @@ async function showSignIn(c: Context<HttpEnv>, shown: SignInShown): Promise<Resp
   return respondPage(c, page, { status: refused?.status, leadsToClient: flow.leadsToClient, withScript: true });
 }
 
-/** Its name, so that a person knows why to sign in. The consent page says who it belongs to, and where it leads. */
+/** The name of the application that asks, so that a person knows why to sign in. The consent page shows its owner and its address. */
 async function findAskingApplication({ store }: SignInContext, flow: Flow): Promise<string | undefined> {
   const clientId = findAskingClientId(flow);
   const application = clientId === undefined ? undefined : await findApplication(store, clientId);

@@ -8,7 +8,7 @@ const PARAMETERS: Options = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
 const MIN_LENGTH = 10;
 const MAX_LENGTH = 256;
 
-/** One for the process, whose threads and memory it shares out. */
+/** The one queue of the process: it bounds how many threads and how much memory hashing takes. */
 const queue = createHashQueue();
 
 /** The command line is alone in its process. */
@@ -24,7 +24,7 @@ export function countHashes(): number {
 /** The hash that an unknown login's password is compared with, so that its refusal takes as long as any other. */
 let unknownLoginHash: Promise<string> | undefined;
 
-/** Throws `invalid` for a password that is too short, endless, or says who it belongs to (NIST SP 800-63B §3.1.1). */
+/** Throws `invalid` for a password that is too short, endless, or contains the login (NIST SP 800-63B §3.1.1). */
 export function checkNewPassword(password: string, owner: { readonly login: string }): void {
   const length = Array.from(password).length;
   if (length < MIN_LENGTH || length > MAX_LENGTH)

@@ -1,4 +1,4 @@
-/** As it stands in the address of the sign-in page, which has to fit into the 16 KB that Node takes of a head. */
+/** The most characters of the path as the address of the sign-in page carries it: Node accepts 16 KB for a whole head. */
 const MAX_ENCODED_LENGTH = 12_000;
 
 /**

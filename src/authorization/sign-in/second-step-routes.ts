@@ -18,7 +18,7 @@ import { findUserById, type User } from '../accounts/user-store.ts';
 import { readMessages } from '../messages/messages.ts';
 import { type Flow, formatFlow, readFlow } from './flow.ts';
 import { clientAddress } from './read-client-address.ts';
-import { type SignInContext, toWait } from './sign-in-context.ts';
+import { type SignInContext, toRefusedWait } from './sign-in-context.ts';
 import { renderSecondStepPage } from './sign-in-page.ts';
 import { findTimeStep } from './totp.ts';
 
@@ -71,7 +71,7 @@ async function submitCode(c: Context<HttpEnv>, context: SignInContext): Promise<
   try {
     await checkAttempt(context.store, { subjects, nowMs: context.world.nowMs() });
   } catch (error) {
-    return refuse(c, context, { flow, refused: toWait(messages, error) });
+    return refuse(c, context, { flow, refused: toRefusedWait(messages, error) });
   }
   const method = await spendCode(context, user, readField(form, 'code'));
   if (method === undefined) return refuseCode(c, context, { user, flow });

@@ -141,15 +141,15 @@ export function createSignInContext(dependencies: SignInContextDependencies): Si
   };
 }
 
-/** What a form shows that has to wait; an error that names no wait goes on being thrown. */
-export function toWait(messages: Messages, error: unknown): RefusedForm {
+/** The refusal of a form that has to wait. Throws the error again if it names no wait. */
+export function toRefusedWait(messages: Messages, error: unknown): RefusedForm {
   const retryAfterSeconds = isFailure(error) ? error.details.retryAfterSeconds : undefined;
   if (retryAfterSeconds === undefined) throw error;
   if (isBusy(error)) return { message: messages.signIn.busy(retryAfterSeconds), status: 503, retryAfterSeconds };
   return { message: messages.signIn.wait(retryAfterSeconds), status: 429, retryAfterSeconds };
 }
 
-/** What a form shows that sets a password; any other error goes on being thrown. */
+/** The refusal of a form that sets a password. Any other error is thrown again. */
 export function toRefusedPassword(messages: Messages, error: unknown): RefusedForm {
-  return isBusy(error) ? toWait(messages, error) : { ...toMistake(messages, error), status: 422 };
+  return isBusy(error) ? toRefusedWait(messages, error) : { ...toMistake(messages, error), status: 422 };
 }

@@ -15,7 +15,7 @@ interface CurrentSession {
   readonly login: string;
   /** Where the sign-in leads. */
   readonly path: string;
-  /** What is behind the page refuses this session: the person has to sign in once more. */
+  /** The page that the sign-in leads to does not accept this session: the person has to sign in again. */
   readonly isAgain: boolean;
 }
 

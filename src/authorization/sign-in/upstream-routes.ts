@@ -35,7 +35,7 @@ interface UpstreamAttempt extends UpstreamProof {
   readonly linkUserId?: string | undefined;
 }
 
-/** Where to send the browser to; also keeps the cookie that the way back needs. */
+/** Returns the address to send the browser to, and sets the cookie that its way back needs. */
 export async function beginUpstream(
   c: Context<HttpEnv>,
   context: SignInContext,

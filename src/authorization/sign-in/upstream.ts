@@ -14,7 +14,7 @@ import { Failure } from '../../errors.ts';
 import type { World } from '../../world.ts';
 
 export interface UpstreamConfig {
-  /** As people call it. */
+  /** Its name on pages. */
   readonly name: string;
   readonly issuer: string;
   readonly clientId: string;
@@ -24,7 +24,7 @@ export interface UpstreamConfig {
   readonly signUp: 'open' | 'closed';
 }
 
-/** What must come back together with the provider's answer. */
+/** The state of a sign-in that the provider's answer must match. */
 export interface UpstreamProof {
   readonly codeVerifier: string;
   readonly nonce: string;

@@ -114,7 +114,7 @@ export interface ExpiryWish {
 
 const DAY_MS = 86_400_000;
 
-/** When a token ends that another one makes: with that one at the latest. Throws `invalid` when more is asked. */
+/** The end of a token that another token creates: at the latest when that one ends. Throws `invalid` if a later end is requested. */
 export async function decideExpiry(
   store: Store,
   world: World,
@@ -167,7 +167,7 @@ function checkForm({ name, scopes, expiresAtMs }: PersonalTokenForm, nowMs: numb
   if (expiresAtMs !== undefined && !(expiresAtMs > nowMs)) throw refuse('expires_at', 'must be in the future');
 }
 
-/** What concerns repositories; a token for some of them reaches nothing else. */
+/** The scopes of repositories: a token that is limited to some repositories can have no others. */
 const REPOSITORY_SCOPES: readonly Scope[] = [
   'all_projects',
   'all_pr',

@@ -6,7 +6,7 @@ export interface StoredKey {
   readonly publicJwk: string;
   readonly encryptedPrivateKey: Uint8Array;
   readonly createdAtMs: number;
-  /** From then on it is published no more. */
+  /** The JWKS publishes it until this time. */
   readonly expiresAtMs: number;
 }
 

@@ -13,7 +13,7 @@ export type TokenKind =
   | 'personal'
   | 'other';
 
-/** What can come of each kind, so that a series is there before its first event. */
+/** The outcomes that each kind can have: each series exists before its first event. */
 const KINDS_OF = {
   issued: ['authorization_code', 'device_code', 'client_credentials', 'personal'],
   refreshed: ['refresh_token'],
@@ -25,7 +25,7 @@ const KINDS_OF = {
 export type TokenEvent = keyof typeof KINDS_OF;
 
 const END_REASONS = ['password', 'second_step', 'consent', 'promotion'] as const;
-/** What tokens ended with. */
+/** The events that end tokens. */
 export type EndReason = (typeof END_REASONS)[number];
 
 export interface EndedTokens {
@@ -50,7 +50,7 @@ export function createTokenCount(metrics: Metrics): CountToken {
   };
 }
 
-/** Only tokens that ended have one. */
+/** Set for tokens that ended. */
 function listReasons(event: string): readonly { readonly reason?: EndReason }[] {
   return event === 'ended' ? END_REASONS.map((reason) => ({ reason })) : [{}];
 }

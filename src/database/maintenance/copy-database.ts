@@ -54,7 +54,7 @@ async function copyTable(
   return count;
 }
 
-/** Both engines take at least this many parameters in a statement. */
+/** The most parameters of a statement that both engines accept. */
 const MAX_PARAMETERS = 10_000;
 
 function splitRows(rows: readonly SqlValue[][], columns: number): SqlValue[][][] {

@@ -6,7 +6,7 @@ import { parseDatabaseUrl } from './database-url.ts';
 import { checkWritable, createPrimaryFinder, type PrimaryFinder } from './primary-finder.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
-/** With several hosts: one that does not answer is given up sooner, since another may have its place. */
+/** If there are several hosts, one that does not answer is given up sooner: another may be the primary now. */
 const HOST_CONNECT_TIMEOUT_MS = 3_000;
 /** A statement that runs longer is ended by the server: a lock that it holds would stop everyone else. */
 const STATEMENT_TIMEOUT_MS = 60_000;

@@ -103,7 +103,7 @@ function scale({ underWay: known, metrics }: Knot, underWay: number): LoadMetric
   return known === 0 ? toRunning(underWay) : mapFields((name) => (metrics[name] * underWay) / known);
 }
 
-/** Without any sample under load, only the number of requests is known. */
+/** The load if there is no sample under load: only the number of running requests is known. */
 function toRunning(underWay: number): LoadMetrics {
   return mapFields((name) => (name === 'numRequestRunning' ? underWay : 0));
 }

@@ -14,16 +14,16 @@ export interface LatencyLimits {
 export type LimitedBy = 'ttft' | 'tpot' | 'observed load';
 
 const REQUESTS_EACH_SERVER = 3000;
-/** Of a run, unless more requests than this are needed to fill the servers. */
+/** Requests of a run, unless more are needed to fill the servers. */
 const USUAL_REQUESTS = 15_000;
 /**
  * A run has at least so many requests for each that is under way. The pool is empty at first, so the first fifth of the run,
  * two mean stays, is not measured: after it the pool is nearly as full as it will be.
  */
 const REQUESTS_EACH_UNDER_WAY = 10;
-/** Of all runs of a search: about a minute of simulation for pools of 200 servers. */
+/** Requests of all runs of a search together: about a minute of simulation for a pool of 200 servers. */
 const MAX_SIMULATED = 30_000_000;
-/** A shorter stay than can be observed bounds no rate. */
+/** The shortest stay of a request, so that a pool whose stay is measured as 0 has a highest rate. */
 const LEAST_STAY_SECONDS = 1e-6;
 /** A rate at which servers are idle, however long their answers are. */
 export const LOWEST_RATE = 1e-6;

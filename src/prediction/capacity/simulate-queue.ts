@@ -124,7 +124,7 @@ function drawAnswer(
   return { promptTokens, furtherTokens, factor, firstTokenMs };
 }
 
-/** After the first one. Lengths that are not known are geometric with this mean. */
+/** Tokens after the first one. An unknown length is drawn from a geometric distribution with this mean. */
 function drawFurtherTokens({ outputTokens }: ServedRequest, mean: number, random: Random): number {
   if (outputTokens !== undefined) return Math.max(0, outputTokens - 1);
   return Math.floor(drawExponential(random, 1 / Math.log(mean / (mean - 1))));

@@ -71,7 +71,7 @@ export function selectKnownBy(
   return known;
 }
 
-/** Without times, all but what is never known. */
+/** Whether a time is not known at this moment. An infinite moment knows all times but those that are never known. */
 function isUnknown(knownMs: number, nowMs: number): boolean {
   return knownMs > nowMs || knownMs === Number.POSITIVE_INFINITY;
 }

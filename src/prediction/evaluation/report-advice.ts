@@ -19,7 +19,7 @@ interface Evaluated extends Evaluation {
 
 type Rule = (evaluated: Evaluated, target: PredictionTarget, compared: Compared) => Advice | undefined;
 
-/** With fewer, a figure of one server or load moves by chance. */
+/** With fewer rows, the figure of one server or load varies by chance. */
 const FEW_ROWS = 1000;
 const LOW_COVERAGE = 85;
 const HIGH_COVERAGE = 97;

@@ -30,7 +30,7 @@ export function answerBaselines(table: ObservationTable, answers: Answers, serve
   };
 }
 
-/** As often as each row was tested. */
+/** The answers of a baseline, repeated for a row as often as that row was tested. */
 function answerBy(model: LatencyModel, table: ObservationTable, answers: Answers): Answers {
   const rows = [...new Set(PREDICTION_TARGETS.flatMap((target) => answers[target].map(({ row }) => row)))];
   const own: Answers = { ttft: [], tpot: [] };

@@ -36,7 +36,7 @@ interface TimedServer {
   readonly gapMs: number;
 }
 
-/** With fewer, chance alone could say anything. */
+/** With fewer rows, the result is chance. */
 const MIN_ROWS = 50;
 
 /** The servers of each run with enough rows, without the rows that have no time. */

@@ -47,7 +47,7 @@ export interface Trainer extends Worker {
 }
 
 const REST_MS = 2000;
-/** After a crash, learning goes on when it has run out. */
+/** After a crash of its holder, another process trains once this lease has run out. */
 const LEASE_MS = 15_000;
 /**
  * A process that has not answered by then is ended, and a new one trains the model in a later round. A training takes seconds, and up
@@ -130,9 +130,9 @@ export function createTrainer(dependencies: TrainerDependencies): Trainer {
 /** When each model is trained: by the number of its fresh rows, by time, and on request after an alarm. */
 function createTrainingSchedule({ world, refitRows, refitSeconds }: TrainerDependencies) {
   const requested = new Set<string>();
-  /** Until then alarms wait. */
+  /** Until this time an alarm starts no training. */
   const cooldownEndsMs = new Map<string, number>();
-  /** Until then everything waits: the last training failed. */
+  /** After a failed training, no training starts until this time. */
   const retryAtMs = new Map<string, number>();
   return {
     request: (targetModel: string): void => void requested.add(targetModel),

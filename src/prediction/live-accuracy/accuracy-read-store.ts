@@ -91,7 +91,7 @@ export interface AccuracyRange {
   readonly stepMs: number;
 }
 
-/** Beyond any time, so that all is one step. */
+/** A step longer than any range: everything is in one step. */
 const ONE_STEP = Number.MAX_SAFE_INTEGER;
 
 async function readSums(store: Store, of: Statement<SumsRow>, parameters: readonly SqlValue[]): Promise<PartSums[]> {
@@ -102,12 +102,12 @@ function toParameters({ targetModel, fromMs, stepMs }: AccuracyRange): SqlValue[
   return [fromMs, Math.min(stepMs, ONE_STEP), targetModel];
 }
 
-/** By pod type, target and version; the oldest step first. */
+/** The sums of each step by pod type, target and version, the oldest step first. */
 export async function listPodTypeSums(store: Store, range: AccuracyRange): Promise<PartSums[]> {
   return await readSums(store, byPodTypeSql, toParameters(range));
 }
 
-/** By server and target, over all versions. */
+/** The sums by server and target, over all versions. */
 export async function listServerSums(store: Store, range: AccuracyRange): Promise<PartSums[]> {
   return await readSums(store, byServerSql, toParameters(range));
 }

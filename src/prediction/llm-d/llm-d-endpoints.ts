@@ -220,7 +220,7 @@ async function answerReady({ objective, checkReady }: LlmDDependencies, isReady:
   });
 }
 
-/** As the same call over gRPC would be let pass. Behind a proxy that names its client, a token is needed anyway. */
+/** Requires a token under the same rule as gRPC. A caller that a proxy names is not on loopback, so it always needs one. */
 async function requireCaller(rule: CallerRule, call: Call, scope: NarrowScope): Promise<void> {
   const caller = { header: (name: string) => call.header(name), isLoopback: isLoopbackAddress(call.clientAddress) };
   if (needsToken(rule.mode, caller)) await checkToken(rule, caller, scope);

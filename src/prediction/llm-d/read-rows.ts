@@ -138,7 +138,7 @@ const ENTRIES = new Map<RowFields, readonly Entry[]>(
   [PREDICTION_FIELDS, TRAINING_FIELDS].map((fields) => [fields, Object.entries(fields)]),
 );
 
-/** Without the fields that are wrong; those are faults. */
+/** Reads the valid fields of a row; each other one is a fault. */
 function readRow(value: unknown, fields: RowFields, { faults, loc }: Place): Readonly<Record<string, unknown>> {
   const row: Record<string, number | string> = {};
   if (!isObject(value)) {

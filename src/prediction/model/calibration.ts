@@ -26,7 +26,7 @@ const LEVEL_OF = { p50: 0.5, p90: 0.9, p95: 0.95, p99: 0.99 } as const;
 
 const ROWS_PER_BUCKET = 120;
 const MAX_BUCKETS = 8;
-/** Before anything is measured: a prior is wrong by a factor of two or three easily. */
+/** The spread of a prior, as a logarithm, before anything is measured: it can be wrong by a factor of two or three. */
 const UNKNOWN_SPREAD = 0.8;
 
 export function unknownCalibration(): Calibration {

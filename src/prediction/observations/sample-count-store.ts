@@ -100,7 +100,7 @@ export async function recordTraining(store: Store, record: TrainingRecord): Prom
   await store.write(saveTrainingSql, [record.targetModel, record.lastSampleId, record.nowMs, record.outcome]);
 }
 
-/** By name, in pages between which calls are answered. */
+/** Lists the models that have samples, by name, in pages between which calls are answered. */
 export async function* listSampledModels(store: Store): AsyncGenerator<string> {
   for (let after: string | undefined = ''; after !== undefined; ) {
     const rows: readonly { target_model: string }[] = await store.read(sampledModelsSql, [after, MODELS_OF_A_PAGE]);

@@ -45,7 +45,7 @@ const HISTORY_FIELDS = [
 ] as const satisfies readonly (keyof SampleRow)[];
 
 const KEY_TYPES = { id: 'int', target_model: 'text', stratum: 'int' } as const;
-/** As they are read. */
+/** The columns of a sample, as they are read. */
 const COLUMNS = [
   'server_ip',
   'pod_type',
@@ -192,7 +192,7 @@ export interface Thinned {
   readonly kept: readonly LoadClassCount[];
 }
 
-/** Both in the writer: counting all rows would keep a serving thread from its calls. */
+/** Deletes and counts in the writer thread: counting all rows would hold up the calls of a serving thread. */
 export const thinSamplesProcedure: Procedure<SampleLimits & { readonly targetModel: string }, Thinned> =
   conditionalProcedure(
     import.meta.url,

@@ -14,7 +14,7 @@ import { normalizePodType } from '../schema/pod-type.ts';
 
 export type ModelFileKind = 'trivet' | 'XGBoost' | 'LightGBM';
 
-/** By its first bytes. Throws for other files. */
+/** Tells the kind of a model file by its first bytes. Throws `invalid` for any other file. */
 export function detectModelFile(file: Uint8Array): ModelFileKind {
   const start = Buffer.from(file.subarray(0, 64)).toString('latin1');
   if (start.startsWith('TRVMODEL')) return 'trivet';

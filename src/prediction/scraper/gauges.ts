@@ -116,7 +116,7 @@ interface Sample {
 /** The most samples of one metric: there are few sets of labels. */
 const MAX_SAMPLES = 1024;
 
-/** By searching, not by splitting: most of the text are histograms, which nothing is read from. */
+/** Searches the text instead of splitting it: most lines are histograms, which are not needed. */
 function findSamples(lines: string, name: string): Sample[] {
   const samples: Sample[] = [];
   const start = `\n${name}`;

@@ -11,7 +11,7 @@ import { isScrapeAddress } from './scrape-addresses.ts';
 export type LookUp = (host: string) => Promise<readonly string[]>;
 
 export interface HostAddresses {
-  /** As last found; none while nothing was. */
+  /** The addresses of the last lookup that succeeded; empty before the first. */
   readonly find: (host: string) => readonly string[];
   /** Rises whenever an answer of `find` changes. */
   readonly changes: number;

@@ -10,9 +10,9 @@ import type { SimulatedRequest } from './workload.ts';
 
 /** What sending a request to a server costs, in milliseconds. */
 export interface TrueCost {
-  /** From now to the last token of the request. */
+  /** Milliseconds from now to the last token of the request. */
   readonly ownMs: number;
-  /** By how much all others there end later, together. */
+  /** The delay that the request causes to the others on the server, in milliseconds, added up. */
   readonly othersMs: number;
 }
 

@@ -128,7 +128,7 @@ function trainSlot(
 /** The rows that have each target. */
 type TargetRows = Readonly<Record<PredictionTarget, ObservationTable>>;
 
-/** For each target: of the rows that have it, those whose position among them is picked. */
+/** Selects rows for each target: numbers the rows that have the target, and keeps the numbers that `isPicked` accepts. */
 function splitRows(table: ObservationTable, isPicked: (position: number) => boolean): TargetRows {
   const pick = (target: PredictionTarget) =>
     selectRows(

@@ -54,7 +54,7 @@ export interface AuthorizedApplication {
   readonly scopes: readonly Scope[];
   readonly firstAllowedAtMs: number;
   readonly lastAllowedAtMs: number;
-  /** When it last got a token. */
+  /** When the application last got a token. */
   readonly lastUsedAtMs: number | undefined;
   readonly liveTokens: number;
 }
@@ -83,7 +83,7 @@ export interface ConsentDecision {
   readonly userId: string;
   readonly clientId: string;
   readonly asked: readonly Scope[];
-  /** What the person left of it. */
+  /** The scopes that the person allowed. */
   readonly kept: readonly Scope[];
   /** The id of a first consent, and of a consent that allows less than before. */
   readonly newConsentId: string;

@@ -21,7 +21,7 @@ export type ParsedSpan = { readonly request: RequestSpan } | { readonly refusal:
 const TTFT = 'gen_ai.latency.time_to_first_token';
 const E2E = 'gen_ai.latency.e2e';
 const INPUT = 'gen_ai.usage.prompt_tokens';
-/** Not in every version. */
+/** Only some versions send it. */
 const CACHED = 'gen_ai.usage.cached_tokens';
 const OUTPUT = 'gen_ai.usage.completion_tokens';
 /** Several answers to one prompt: their tokens are added up, so the time of a single answer is unknown. */

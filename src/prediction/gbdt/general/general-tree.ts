@@ -74,7 +74,7 @@ export function createGeneralForest({ trees, ...input }: GeneralForestInput): Ge
   return forest;
 }
 
-/** As many as a walk through a row may ask, and what explains one may nest. Trees of 31 leaves are 30 deep at most. */
+/** Limits of an imported forest. The depth bounds the comparisons for a row, and the recursion that explains one; trees of 31 leaves are at most 30 deep. */
 export const GENERAL_LIMITS = { depth: 512, trees: 100_000, nodes: 10_000_000, features: 10_000 } as const;
 
 /**
