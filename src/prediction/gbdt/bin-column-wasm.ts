@@ -13,7 +13,8 @@ export function writeEdgeTable(edges: Float32Array, table: Float32Array): void {
   for (let block = 0; block < 16; block++) table[block] = table[16 + block * 16 + 15]!;
 }
 
-interface BinExports {
+/** The kernel's search of bins for whole columns. */
+export interface BinExports {
   bin(
     edges: number,
     values: number,

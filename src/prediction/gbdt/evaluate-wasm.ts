@@ -1,4 +1,4 @@
-import { EDGE_TABLE_FLOATS, writeEdgeTable } from './bin-column-wasm.ts';
+import { type BinExports, EDGE_TABLE_FLOATS, writeEdgeTable } from './bin-column-wasm.ts';
 import type { Evaluator } from './evaluator.ts';
 import { findKernelModule, planMemory } from './kernel.ts';
 import { type Forest, LEAVES, MAX_DEPTH, NEVER } from './tree.ts';
@@ -9,16 +9,7 @@ const LANES = 16;
 const SIGN_BIT = 0x80;
 const TREE_BYTES = 32 + 2 * LEAVES;
 
-interface EvaluateExports {
-  bin(
-    edges: number,
-    values: number,
-    bins: number,
-    features: number,
-    capacity: number,
-    count: number,
-    flip: number,
-  ): void;
+interface EvaluateExports extends BinExports {
   evaluate(
     trees: number,
     treeCount: number,

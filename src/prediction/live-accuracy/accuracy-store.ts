@@ -34,18 +34,22 @@ export const PART_COUNTS_KEY = [...SUMS_KEY, 'axis', 'load_range', 'ratio'] as c
 const replaceSums = ['last_ms', ...SUM_COLUMNS].map((name) => `${name} = excluded.${name}`).join(', ');
 type SumColumn = (typeof SUM_COLUMNS)[number];
 const SUM_TYPES = Object.fromEntries(SUM_COLUMNS.map((name) => [name, 'real'])) as Record<SumColumn, 'real'>;
+/** The columns of a part of a model's answers: a pod type or a server, one target, one version. */
+const PART_TYPES = {
+  target_model: 'text',
+  start_ms: 'int',
+  minutes: 'int',
+  process: 'text',
+  kind: 'text',
+  part: 'text',
+  target: 'text',
+  version: 'int',
+} as const;
 const saveSumsSql = multiRowInsert(
   'accuracy_sums_save',
   'accuracy_sums',
   {
-    target_model: 'text',
-    start_ms: 'int',
-    minutes: 'int',
-    process: 'text',
-    kind: 'text',
-    part: 'text',
-    target: 'text',
-    version: 'int',
+    ...PART_TYPES,
     last_ms: 'int',
     ...SUM_TYPES,
   },
@@ -55,14 +59,7 @@ const saveCountsSql = multiRowInsert(
   'error_counts_save',
   'error_counts',
   {
-    target_model: 'text',
-    start_ms: 'int',
-    minutes: 'int',
-    process: 'text',
-    kind: 'text',
-    part: 'text',
-    target: 'text',
-    version: 'int',
+    ...PART_TYPES,
     axis: 'int',
     load_range: 'int',
     ratio: 'int',

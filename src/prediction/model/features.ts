@@ -3,7 +3,7 @@
  * is asked with. Values lie feature by feature: feature `f` of row `i` is `values[f * stride + i]`, in 32-bit floats
  * because that is what trees are learned from and evaluated on.
  */
-import { HISTORY_COLUMNS, METRIC_COLUMNS, METRIC_FIELDS } from '../schema/columns.ts';
+import { HISTORY_COLUMNS, HISTORY_FIELDS, METRIC_COLUMNS, METRIC_FIELDS } from '../schema/columns.ts';
 import type { MetricColumns, PredictionTarget } from '../schema/observation-table.ts';
 
 /** Features that are inputs as they were sent; imported trees of other libraries may use them too. */
@@ -22,13 +22,7 @@ export const INPUT_FEATURE_NAMES = [
  */
 export const FEATURE_NAMES = [
   ...INPUT_FEATURE_NAMES,
-  'since_first_token_ms',
-  'first_token_gap_ms',
-  'waiting_tokens',
-  'oldest_waiting_ms',
-  'expected_wait_ms',
-  'since_dispatch_ms',
-  'since_earlier_dispatch_ms',
+  ...HISTORY_FIELDS,
   'server_ttft_level',
   'server_tpot_level',
 ] as const;
@@ -39,7 +33,7 @@ export const OFFSET_FEATURES: Readonly<Record<PredictionTarget, number>> = {
   tpot: FEATURE_NAMES.indexOf('server_tpot_level'),
 };
 
-const FIRST_HISTORY = FEATURE_NAMES.indexOf('since_first_token_ms');
+const FIRST_HISTORY = INPUT_FEATURE_NAMES.length;
 /** Where the columns of `HISTORY_COLUMNS` stand among the features. */
 export const HISTORY_FEATURES: readonly number[] = HISTORY_COLUMNS.map((_, h) => FIRST_HISTORY + h);
 

@@ -11,7 +11,7 @@ import {
   statement,
 } from '../../database/store.ts';
 import { bindRowsExactly, multiRowInsert, type ValueRow, type ValueType } from '../../database/value-rows.ts';
-import { METRIC_COLUMNS, METRIC_FIELDS } from '../schema/columns.ts';
+import { HISTORY_FIELDS, METRIC_COLUMNS, METRIC_FIELDS } from '../schema/columns.ts';
 import { fillMetrics, type MetricName } from '../schema/input-fields.ts';
 import type { Observation } from '../schema/observation.ts';
 import { loadClassOf } from './load-class.ts';
@@ -32,17 +32,6 @@ interface SampleRow extends Readonly<Record<MetricName, number>> {
   readonly tpot_ms: number | null;
   readonly output_tokens: number | null;
 }
-
-/** The history of the server as it was known, in the order of `HISTORY_COLUMNS`. */
-const HISTORY_FIELDS = [
-  'since_first_token_ms',
-  'first_token_gap_ms',
-  'waiting_tokens',
-  'oldest_waiting_ms',
-  'expected_wait_ms',
-  'since_dispatch_ms',
-  'since_earlier_dispatch_ms',
-] as const satisfies readonly (keyof SampleRow)[];
 
 const KEY_TYPES = { id: 'int', target_model: 'text', stratum: 'int' } as const;
 /** The columns of a sample, as they are read. */

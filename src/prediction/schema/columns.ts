@@ -1,4 +1,11 @@
-import { fillMetrics, METRICS, type MetricColumn, type MetricName } from './input-fields.ts';
+import {
+  type CamelCase,
+  fillMetrics,
+  METRICS,
+  type MetricColumn,
+  type MetricName,
+  toCamelCase,
+} from './input-fields.ts';
 
 /**
  * One Predict call as columns: what the decoders of gRPC and JSON fill, what the feature computation reads. The arrays are reused
@@ -31,16 +38,21 @@ export interface PredictColumns extends Record<MetricColumn, Float64Array> {
 /** The numbers of an input, in the order of their field numbers. */
 export const METRIC_COLUMNS: readonly MetricColumn[] = METRICS.map(({ column }) => column);
 
-/** Inputs computed from the reports of a server; callers do not send them. NaN is missing. */
-export const HISTORY_COLUMNS = [
-  'sinceFirstTokenMs',
-  'firstTokenGapMs',
-  'waitingTokens',
-  'oldestWaitingMs',
-  'expectedWaitMs',
-  'sinceDispatchMs',
-  'sinceEarlierDispatchMs',
-] as const satisfies readonly (keyof PredictColumns)[];
+/** Inputs computed from the reports of a server, as tables and model files spell them; callers do not send them. */
+export const HISTORY_FIELDS = [
+  'since_first_token_ms',
+  'first_token_gap_ms',
+  'waiting_tokens',
+  'oldest_waiting_ms',
+  'expected_wait_ms',
+  'since_dispatch_ms',
+  'since_earlier_dispatch_ms',
+] as const;
+
+type HistoryColumn = CamelCase<(typeof HISTORY_FIELDS)[number]>;
+
+/** `HISTORY_FIELDS` as code spells them. NaN is missing. */
+export const HISTORY_COLUMNS = HISTORY_FIELDS.map((name) => toCamelCase(name) as HistoryColumn);
 
 /** All numeric columns that a model is asked with. */
 export const MODEL_COLUMNS = [...METRIC_COLUMNS, ...HISTORY_COLUMNS] as const;

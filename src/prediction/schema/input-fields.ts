@@ -116,7 +116,7 @@ export const INPUT_FIELDS = [
   },
 ] as const satisfies readonly FieldDescription[];
 
-type CamelCase<Name extends string> = Name extends `${infer Head}_${infer Tail}`
+export type CamelCase<Name extends string> = Name extends `${infer Head}_${infer Tail}`
   ? `${Head}${Capitalize<CamelCase<Tail>>}`
   : Name;
 
@@ -143,7 +143,7 @@ function isMetric(field: InputField): field is MetricField {
   return field.of === 'request' || field.of === 'load';
 }
 
-function toCamelCase(name: string): string {
+export function toCamelCase(name: string): string {
   return name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 

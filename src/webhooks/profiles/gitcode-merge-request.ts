@@ -4,6 +4,7 @@ import type { Repository } from '../repositories/repository.ts';
 import { renderLabels } from './gitcode-issue.ts';
 import { renderBasicProject, renderChanges, renderCommit, renderPerson, renderProject } from './gitcode-shared.ts';
 import type { RenderContext } from './profile.ts';
+import { sourceRepositoryOf } from './source-repository.ts';
 
 export function renderMergeRequest(
   event: EventOf<'merge_request'>,
@@ -65,7 +66,7 @@ function renderMergeRequestFields(request: MergeRequest, repository: Repository)
     target_branch: request.target_branch,
     source_project_id: request.source_repository?.id ?? repository.id,
     target_project_id: repository.id,
-    source: renderSource(request, repository),
+    source: renderProject(sourceRepositoryOf(request, repository)),
     target: renderProject(repository),
     last_commit: request.last_commit ? renderCommit(request.last_commit, repository) : null,
     target_branch_commit: request.target_commit ? renderCommit(request.target_commit, repository) : null,
@@ -95,21 +96,6 @@ function renderMergeRequestFields(request: MergeRequest, repository: Repository)
     human_time_estimate: null,
     human_total_time_spent: null,
   };
-}
-
-function renderSource(request: MergeRequest, repository: Repository): object {
-  const source = request.source_repository;
-  if (source === undefined) return renderProject(repository);
-  return renderProject({
-    ...repository,
-    id: source.id,
-    ownerLogin: source.owner,
-    path: source.name,
-    name: source.name,
-    webUrl: source.web_url,
-    httpUrl: source.http_url,
-    sshUrl: source.ssh_url,
-  });
 }
 
 function listCreatedFields(request: MergeRequest, repository: Repository): Record<string, unknown> {

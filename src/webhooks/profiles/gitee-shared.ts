@@ -1,6 +1,7 @@
 import type { Commit, Issue, MergeRequest, Person } from '../events/event.ts';
 import { toOffsetTime, withOffset } from '../parameters/json-body.ts';
 import { fullNameOf, type Repository } from '../repositories/repository.ts';
+import { sourceRepositoryOf } from './source-repository.ts';
 
 export function renderUser(person: Person, repository: Repository): object {
   const login = person.username || person.name;
@@ -165,7 +166,7 @@ export function renderPullRequest(request: MergeRequest, repository: Repository)
     labels: request.labels.map((label) => ({ id: label.id, name: label.title, color: label.color.replace('#', '') })),
     languages: [],
     milestone: null,
-    head: renderBranch(request.source_branch, request.last_commit?.id ?? '', sourceOf(request, repository)),
+    head: renderBranch(request.source_branch, request.last_commit?.id ?? '', sourceRepositoryOf(request, repository)),
     base: renderBranch(request.target_branch, request.target_commit?.id ?? '', repository),
     merged: request.state === 'merged',
     mergeable: request.merge_status === 'can_be_merged',
@@ -197,21 +198,6 @@ function renderBranch(branch: string, id: string, repository: Repository): { rep
     repo: renderRepository(repository),
   };
   return rendered;
-}
-
-function sourceOf(request: MergeRequest, repository: Repository): Repository {
-  const source = request.source_repository;
-  if (source === undefined) return repository;
-  return {
-    ...repository,
-    id: source.id,
-    ownerLogin: source.owner,
-    path: source.name,
-    name: source.name,
-    webUrl: source.web_url,
-    httpUrl: source.http_url,
-    sshUrl: source.ssh_url,
-  };
 }
 
 function originOf(repository: Repository): string {
