@@ -81,7 +81,7 @@ async function findFlawsInView(page: Page, { width, colorScheme, rules }: View):
   const found = rules.length === 0 ? [] : ((await page.evaluate(runAxe(rules))) as string[]);
   const isWide = await page.evaluate('document.documentElement.scrollWidth > document.documentElement.clientWidth');
   if (isWide) found.push('the page scrolls sideways');
-  for (const script of [FIND_CUT, FIND_CUT_FIELDS, FIND_TIGHT_LABELS, FIND_UNASKED])
+  for (const script of [FIND_CUT, FIND_CUT_FIELDS, FIND_TIGHT_LABELS, FIND_HIDDEN_VALUES, FIND_UNASKED])
     found.push(...((await page.evaluate(script)) as string[]));
   return found;
 }
@@ -118,6 +118,11 @@ const FIND_TIGHT_LABELS = `[...document.querySelectorAll('.clocks')].flatMap((la
   const isTight = boxes.some(({ left }, at) => at > 0 && left - boxes[at - 1].right < 6);
   return isTight ? ['labels run together: ' + labels.innerText] : [];
 })`;
+
+/** Tables of two or three columns whose values can be seen only by scrolling. */
+const FIND_HIDDEN_VALUES = `[...document.querySelectorAll('.scroll')]
+  .filter((region) => region.querySelectorAll('thead th').length <= 3 && region.scrollWidth > region.clientWidth + 1)
+  .map((region) => 'hidden values: ' + region.getAttribute('aria-label'))`;
 
 /** Red buttons that act at once: without a question on the page, a field that confirms, or a way back beside them. */
 const FIND_UNASKED = `[...document.querySelectorAll('form button.danger')]

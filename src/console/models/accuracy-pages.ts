@@ -196,6 +196,6 @@ function renderEvents(texts: ConsoleTexts, { promotions, alarms, fromMs }: Accur
     .sort((a, b) => b.atMs - a.atMs);
   const rows = events.slice(0, LISTED_EVENTS).map(({ atMs, title }) => [renderMoment(texts, atMs), title]);
   return html`<section class="card stack" aria-labelledby="events"><h2 id="events">${t.events}</h2>
-${events.length === 0 ? html`<p class="empty">${t.noEvents}</p>` : renderTable(texts, { label: t.events, columns: [t.when, t.what], rows, textColumns: 2 })}
+${events.length === 0 ? html`<p class="empty">${t.noEvents}</p>` : html`<div class="narrow">${renderTable(texts, { label: t.events, columns: [t.when, t.what], rows, textColumns: 2 })}</div>`}
 ${events.length > rows.length ? html`<p class="soft">${t.moreEvents(events.length - rows.length)}</p>` : ''}</section>`;
 }
