@@ -71,15 +71,23 @@ function renderWhatIf(texts: ConsoleTexts, page: WhatIfPage): Html {
     { path: pathOfModel(name), label: name },
   ])}
 <div class="tight"><h1>${t.title}</h1><p class="soft"><strong class="url">${name}</strong></p><p class="soft">${t.lead}</p></div>
-${renderMistake(texts, mistake)}${answer === undefined ? '' : renderAnswer(texts, answer)}
+${renderMistake(texts, mistake)}${answer === undefined ? '' : html`${warnOfPercents(texts, page)}${renderAnswer(texts, answer)}`}
 <form method="get" action="/models/what-if" class="card stack">${renderHidden({ name })}${inputs}<p><button>${t.submit}</button></p></form>`;
 }
 
 function describeField(texts: ConsoleTexts, { name, meaning: english, kind }: WhatIfField): string {
   const t = texts.whatIf;
-  const range = { int32: t.count, double: t.number, string: t.text }[kind];
+  const range = { int32: t.count, double: t.share, string: t.text }[kind];
   const meaning = t.meaning(name, english.replaceAll('`', ''));
   return t.hint(`${meaning[0]?.toUpperCase()}${meaning.slice(1)}`, range);
+}
+
+/** The service takes a share above 1 as it is. A person who entered one most likely meant percent. */
+function warnOfPercents(texts: ConsoleTexts, { fields, values }: WhatIfPage): Html | '' {
+  const large = fields.filter(({ name, kind }) => kind === 'double' && Number(values[name]) > 1);
+  if (large.length === 0) return '';
+  const names = large.map(({ name }) => nameInput(texts, name)).join(', ');
+  return html`<p class="notice warn">${texts.whatIf.aboveOne(names)}</p>`;
 }
 
 const NAMED_SERVERS = 8;

@@ -56,6 +56,11 @@ test('what would be predicted is answered by address, as Predict answers, with q
     quantiles.toSorted((a, b) => a - b),
   );
   assert.match(shown.body, /name="num_request_waiting" type="text" value="3"/);
+  assert.doesNotMatch(shown.text, /More than 1 was entered/);
+  assert.match(
+    (await read('&kv_cache_usage=80')).text,
+    /More than 1 was entered for: KV cache in use\..* 0\.8 is 80 %/,
+  );
 
   for (const [field, value, message] of [
     ['input_token_length', '-1', 'input_token_length must be a number from 0 to 2147483647, got &quot;-1&quot;.'],

@@ -57,7 +57,8 @@ export const whatIfTextsZh: Texts<typeof whatIfTexts> = {
   statisticNames: { mean: '均值' },
   text: '最多 256 字节。',
   count: '0 到 2,147,483,647 之间的整数。',
-  number: '不小于 0 的数。',
+  share: '0 到 1 之间的比例：0.8 即 80%。',
+  aboveOne: (names) => `以下输入大于 1：${names}。比例应在 0 到 1 之间，0.8 即 80%；下面的结果按所填数字计算。`,
   servers: (names) => `例如：${names}。`,
   parts:
     '先把各项毫秒数相加，即每种负载的代价，再依次乘以各个系数。“树的基准”和“树的常数项”对所有请求相同；以输入命名的系数是对该输入取值的修正；“其他”是修正接近 1 的所有输入。',

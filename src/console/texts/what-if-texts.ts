@@ -31,7 +31,9 @@ export const whatIfTexts = {
   statisticNames: { mean: 'mean' } as Readonly<Record<string, string>>,
   text: 'At most 256 bytes.',
   count: 'A number from 0 to 2,147,483,647.',
-  number: 'A number of 0 or more.',
+  share: 'A share from 0 to 1: 0.8 is 80 %.',
+  aboveOne: (names: string) =>
+    `More than 1 was entered for: ${names}. A share is expected from 0 to 1, so that 0.8 is 80 %; the answer below is for the number as it is.`,
   servers: (names: string) => `For example: ${names}.`,
   parts:
     'Milliseconds are added up first: what each load costs. Factors then multiply the sum. “level” and “base” are the same for every request; the name of an input is the correction for its value; “others” are all inputs whose correction is close to 1.',
