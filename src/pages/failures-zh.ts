@@ -266,8 +266,8 @@ export const PHRASES_ZH: readonly Phrase[] = [
   ],
   ['Cannot find the capacity: the server "{}" must be named once', '无法计算容量：服务器“{1}”只能写一次。'],
   [
-    'Cannot find the capacity: too few samples of the server "{}" have {}',
-    '无法计算容量：服务器“{1}”含 {2} 的样本太少。',
+    'Cannot find the capacity: the server "{}" needs at least {} samples with {}, and has {}; name the servers that have enough, or report more requests',
+    '无法计算容量：服务器“{1}”至少需要 {2} 个含 {3} 的样本，现有 {4} 个；请只写样本足够的服务器，或上报更多请求。',
   ],
   [
     'Cannot find the capacity: output_tokens must be given, since no sample has the length of its answer',

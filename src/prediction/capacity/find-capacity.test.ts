@@ -146,7 +146,12 @@ test('limits that an idle server breaks have no capacity, and lax ones end at th
 test('samples without TTFT, and samples that never met another request, are refused instead of answered', () => {
   const { model, samples } = learn([gpu('medium')], [2, 5]);
   const without = samples.map((sample) => ({ ...sample, ttftMs: undefined }));
-  assert.throws(() => createLearnedPool({ model, samples: without }), /server "medium-0" have a TTFT$/);
+  assert.throws(
+    () => createLearnedPool({ model, samples: without }),
+    /server "medium-0" needs at least 40 samples with a TTFT, and has 0; name the servers/,
+  );
+  const few = samples.map((sample, row) => (row < 3 ? sample : { ...sample, tpotMs: undefined }));
+  assert.throws(() => createLearnedPool({ model, samples: few }), /needs at least 40 samples with a TPOT, and has 3;/);
   const idle = samples.map((sample) => ({
     ...sample,
     input: { ...sample.input, numRequestWaiting: 0, numRequestRunning: 0 },

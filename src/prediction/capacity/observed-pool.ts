@@ -8,7 +8,7 @@ import { collectPromptTimes } from './prompt-times.ts';
 import { measureReportedShare } from './reported-share.ts';
 import { createServiceModel } from './service-model.ts';
 import type { QueuePool, QueueServer } from './simulate-queue.ts';
-import { fitTpotCurve } from './tpot-curve.ts';
+import { fitTpotCurve, MIN_TPOT_SAMPLES } from './tpot-curve.ts';
 
 export interface ObservedPoolOptions {
   readonly model: LatencyModel;
@@ -146,8 +146,14 @@ function observeServer(
 ): ObservedServer {
   const reportedShare = measureReportedShare(samples, outputTokens);
   const tpot = fitTpotCurve(samples, { outputTokens, reportedShare });
-  if (tpot === undefined) throw refuseFew(name, 'a TPOT');
-  if (countTtfts(samples) < MIN_TTFT_SAMPLES) throw refuseFew(name, 'a TTFT');
+  if (tpot === undefined)
+    throw refuseFew(name, {
+      what: 'a TPOT',
+      count: samples.filter(({ tpotMs }) => tpotMs !== undefined).length,
+      least: MIN_TPOT_SAMPLES,
+    });
+  const ttfts = countTtfts(samples);
+  if (ttfts < MIN_TTFT_SAMPLES) throw refuseFew(name, { what: 'a TTFT', count: ttfts, least: MIN_TTFT_SAMPLES });
   return {
     name,
     samples,
@@ -169,8 +175,16 @@ export function countTtfts(samples: readonly Observation[]): number {
   return samples.filter(({ ttftMs }) => ttftMs !== undefined).length;
 }
 
-function refuseFew(server: string, what: string): Failure {
-  return new Failure('invalid', `Cannot find the capacity: too few samples of the server "${server}" have ${what}`, {
-    field: 'servers',
-  });
+interface FewSamples {
+  readonly what: string;
+  readonly count: number;
+  readonly least: number;
+}
+
+function refuseFew(server: string, { what, count, least }: FewSamples): Failure {
+  return new Failure(
+    'invalid',
+    `Cannot find the capacity: the server "${server}" needs at least ${least} samples with ${what}, and has ${count}; name the servers that have enough, or report more requests`,
+    { field: 'servers' },
+  );
 }
