@@ -29,6 +29,22 @@ async function createHook(url: string, ...options: string[]): Promise<string> {
   return String(created.id);
 }
 
+test('hook create remarks what it assumes, and that nothing proves the sender', async () => {
+  const create = async (...options: string[]) =>
+    (await runTrivet(['hook', 'create', 'ada/doors', '--url', 'http://127.0.0.1:9001/', ...options], { env })).stderr;
+  const remarks = await create();
+  assert.match(remarks, /It gets push events alone: --events names others/);
+  assert.match(remarks, /cannot verify the sender: --secret KEY signs each delivery/);
+  assert.doesNotMatch(await create('--events', 'push', '--secret', 's3cret'), /events alone|cannot verify/);
+});
+
+test('hook redeliver names the delivery that the webhook does not have', async () => {
+  const id = await createHook('http://127.0.0.1:9001/');
+  const { code, stderr } = await runTrivet(['hook', 'redeliver', 'ada/doors', id, '17'], { env });
+  assert.equal(code, 1);
+  assert.match(stderr, /Delivery not found: the webhook has no delivery 17/);
+});
+
 test('an update changes what it names and keeps the rest', async () => {
   const id = await createHook('http://127.0.0.1:9001/', '--password', 'pw', '--events', 'issue');
   const update = async (...options: string[]) =>

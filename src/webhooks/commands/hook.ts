@@ -1,6 +1,6 @@
 /** `trivet hook`: webhooks of a repository, on the store or at a running service. */
 import { Command } from 'commander';
-import { print, printJson } from '../../command-line/output.ts';
+import { print, printJson, remark } from '../../command-line/output.ts';
 import { Failure } from '../../errors.ts';
 import { addHook, changeHook, disableHook, enableHook, removeHook } from '../administration/hook-operations.ts';
 import { EVENT_KINDS, FLAG_OF } from '../events/event-kind.ts';
@@ -84,7 +84,7 @@ interface CreateOptions extends HookOptions {
   readonly profile: string;
 }
 
-async function create(open: OpenWebhooks, repository: string, options: CreateOptions): Promise<void> {
+async function create(open: OpenWebhooks, repository: string, options: CreateOptions, command: Command): Promise<void> {
   parseRepositoryName(repository);
   const { password, sign } = readProof(options, 'create');
   if (sign && !password)
@@ -101,6 +101,9 @@ async function create(open: OpenWebhooks, repository: string, options: CreateOpt
   const hook = await operator.call(addHook, { repository, ...parameters });
   if (options.json) printJson(hook);
   else print(`Created webhook ${hook.id} of ${repository}`);
+  if (command.getOptionValueSource('events') === 'default')
+    remark(`It gets ${options.events} events alone: --events names others`);
+  if (!password) remark('Its receiver cannot verify the sender: --secret KEY signs each delivery');
 }
 
 interface UpdateOptions extends HookOptions, Proof {

@@ -251,7 +251,7 @@ async function findDeliveryId(dependencies: Management, hookId: number, text: st
 }
 
 function refuseUnknownDelivery(id: string): Failure {
-  return new Failure('not_found', `Delivery not found: the webhook has no ${id}`, {
+  return new Failure('not_found', `Delivery not found: the webhook has no delivery ${id}`, {
     errorCode: 1003,
     errorCodeName: 'NOT_EXIST',
   });
