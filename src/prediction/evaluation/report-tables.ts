@@ -115,5 +115,6 @@ function renderCell(
 
 /** Errors of a prior can be very large. */
 function formatPercent(value: number): string {
-  return Math.abs(value) < 1000 ? value.toFixed(1) : value.toExponential(0);
+  if (Math.abs(value) < 1000) return value.toFixed(1);
+  return Math.abs(value) < 1e7 ? Math.round(value).toLocaleString('en') : value.toExponential(1);
 }

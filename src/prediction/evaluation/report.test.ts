@@ -76,6 +76,12 @@ test('a median of all rows and the prior stand beside each figure', () => {
   assert.ok(prior! > 0);
 });
 
+test('an error of thousands of percent is a number like the others', () => {
+  const page = evaluate(['10.0.0.1'], 0.01);
+  assert.match(page, /<em>prior <\/em>\d{1,3},\d{3}</);
+  assert.doesNotMatch(page, /\de\+\d/);
+});
+
 test('the served version stands beside each figure, and the page names it', () => {
   const cells = evaluate(['10.0.0.1'], 1, { ...createPriorModel(), id: 'm<3>@3' }).split('<th scope="row">TTFT</th>');
   const figures = [...cells[1]!.split('</tr>')[0]!.matchAll(/prior <\/em>([^<]+)<.*?served <\/em>([^<]+)</g)];
