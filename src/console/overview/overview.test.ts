@@ -67,6 +67,33 @@ test('a process without webhooks tells the age of a drift too', () => {
   assert.match(list[0]?.details[0] ?? '', /\b2 (hr|hours)\b/);
 });
 
+test('a pause that ends within the second is not shown', () => {
+  const texts = chooseTexts({ language: 'en', timeZone: 'UTC' });
+  const nowMs = 1_000_000;
+  const describe = (pausedUntilMs: number) => {
+    const hook = {
+      id: 1,
+      url: 'https://ci.example.org/',
+      repository: { ownerLogin: 'ada', path: 'doors' },
+      disabledAtMs: null,
+      disabledReason: null,
+      failingSinceMs: 900_000,
+      fails: 6,
+      pausedUntilMs,
+      pauseReason: 'failures',
+      result: null,
+      resultCode: 500,
+    } as const;
+    const totals = { repositories: 1, hooks: 1, disabled: 0, switchedOff: 0, failing: 1, paused: 1 };
+    const hour = { startMs: 0, accepted: 0, failed: 6, medianMs: null, p95Ms: null };
+    const backlog = { count: 0, isCut: false, oldest: undefined };
+    const webhooks = { nowMs, ofAll: true, totals, troubled: [hook], backlog, hour, minutes: [] };
+    return listTroubles(texts, webhooks, undefined).list[0]?.details.join() ?? '';
+  };
+  assert.match(describe(nowMs + 2500), /paused for another 2 sec/);
+  assert.doesNotMatch(describe(nowMs + 300), /paused/);
+});
+
 test('every entry of the navigation leads to a page', async (t) => {
   const service = await startConsoleService({ PREDICTION_LEARNING: 'false' });
   t.after(() => service[Symbol.asyncDispose]());

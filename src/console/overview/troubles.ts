@@ -56,7 +56,7 @@ function describeHook(texts: ConsoleTexts, hook: TroubledHookView, nowMs: number
     return { path, name: hook.url, tag: texts.hooks.states.disabled, shade: 'bad', details, advice: t.advice.disabled };
   }
   const pause =
-    pausedUntilMs === null || pauseReason === null
+    pausedUntilMs === null || pauseReason === null || pausedUntilMs - nowMs < 1000
       ? []
       : [t.pausedFor(texts.format.duration(pausedUntilMs - nowMs), texts.hooks.pausedReasons[pauseReason])];
   const details = [
