@@ -27,7 +27,7 @@ export const webhookSettings = {
   noticeRepository: optional({
     env: 'NOTICE_REPOSITORY',
     about:
-      'Repository, as `ops/notices`, whose webhooks get the notices of this service as events of the kind issue: a webhook fails, is disabled or works again, a model drifts, the disk is nearly full. Without it, notices go by mail only.',
+      'Repository, as `ops/notices`, whose webhooks get the notices of this service as events of the kind issue: a webhook fails, is disabled or works again, a model drifts or had no alarm for an hour, the disk is nearly full or has room again. Without it, notices go by mail only.',
     schema: text.refine((value) => /^[^/\s]+\/[^/\s]+$/.test(value), 'must be OWNER/NAME'),
   }),
   caFile: optional({

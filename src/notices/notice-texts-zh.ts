@@ -38,6 +38,10 @@ export const noticeTextsZh: Texts<typeof noticeTexts> = {
         '系统会用最新的观测数据训练新版本；页面上可以查看误差随时间的变化。',
       ],
     }),
+    fine: (model) => ({
+      subject: `模型 ${model} 已一小时没有漂移警报`,
+      paragraphs: [`最近一小时内，${model} 没有触发漂移警报。`, '页面上可以查看此后的误差，以及当前线上的版本。'],
+    }),
   },
   disk: {
     full: (host, folder, freeMib) => ({
@@ -46,6 +50,10 @@ export const noticeTextsZh: Texts<typeof noticeTexts> = {
         `${host} 上的“${folder}”只剩 ${freeMib} MiB。`,
         '请清理空间或迁移该目录：没有空间时，任何数据都无法保存。',
       ],
+    }),
+    fine: (host, folder, freeMib) => ({
+      subject: `${host} 的磁盘空间已恢复`,
+      paragraphs: [`${host} 上的“${folder}”现有 ${freeMib} MiB 可用空间。`],
     }),
   },
 };

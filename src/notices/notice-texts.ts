@@ -35,6 +35,13 @@ export const noticeTexts = {
         'A new version is learned from the newest observations; the page shows the errors over time.',
       ],
     }),
+    fine: (model: string) => ({
+      subject: `The model ${model} had no drift alarm for an hour`,
+      paragraphs: [
+        `no drift alarm was raised for ${model} in the last hour.`,
+        'The page shows its errors since then, and which version is served now.',
+      ],
+    }),
   },
   disk: {
     full: (host: string, folder: string, freeMib: number) => ({
@@ -43,6 +50,10 @@ export const noticeTexts = {
         `${freeMib} MiB are left for "${folder}" on ${host}.`,
         'Make room, or move the folder: without room nothing is stored.',
       ],
+    }),
+    fine: (host: string, folder: string, freeMib: number) => ({
+      subject: `The disk of ${host} has room again`,
+      paragraphs: [`${freeMib} MiB are free for "${folder}" on ${host}.`],
     }),
   },
 } as const;

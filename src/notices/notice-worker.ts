@@ -137,7 +137,7 @@ async function sendRecovery(
   channel: Channel,
   { source, cause }: { readonly source: NoticeSource; readonly cause: string },
 ): Promise<void> {
-  const recovery = await source.findRecovery(cause);
+  const recovery = await source.findRecovery(cause, records.world.nowMs());
   if (recovery === 'not yet') return;
   if (recovery === undefined) await closeSilently(records.store, channel.name, cause);
   else await sendNotice(records, channel, recovery);

@@ -45,5 +45,5 @@ export interface NoticeSource {
    * The notice that a trouble is over. `not yet`: it is unknown whether it is over. Undefined for no notice, for example if its
    * subject was deleted.
    */
-  readonly findRecovery: (cause: string) => Promise<Notice | 'not yet' | undefined>;
+  readonly findRecovery: (cause: string, nowMs: number) => Promise<Notice | 'not yet' | undefined>;
 }

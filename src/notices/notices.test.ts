@@ -194,13 +194,38 @@ forEachEngine('administrators receive a notice when a model drifts and when a di
     'root@example.org: The disk of a host is nearly full',
     'root@example.org: The model llama drifts',
   ]);
-  freeBytes = 1e12;
+  freeBytes = 0;
   world.moveMs(3 * 60 * MINUTE_MS);
   await look();
-  assert.deepEqual(await readMails(), []);
+  await look();
+  assert.deepEqual(await readMails(), ['root@example.org: The model llama had no drift alarm for an hour']);
+  freeBytes = 1100 * 1024 * 1024;
+  await look();
+  assert.deepEqual(await readMails(), [], 'hardly more than the limit');
+  freeBytes = 1e12;
+  await look();
+  await look();
+  assert.match((await readMails()).join(), /^root@example\.org: The disk of \S+ has room again$/);
   freeBytes = 0;
   await look();
-  assert.equal((await readMails()).length, 1, 'full again');
+  assert.match((await readMails()).join(), / is nearly full$/);
+  await store.writeAll(addAlarmsStatements([{ ...alarm, lastAtMs: world.nowMs() }]));
+  await look();
+  assert.match((await readMails()).join(), / drifts$/);
+});
+
+forEachEngine('the end of a full disk is known to the process of that folder alone', async (store) => {
+  const free: Record<string, number> = { '/data': 1e12, '/data2': 0 };
+  const sourceOf = (folder: string) => createDiskSource(folder, () => Promise.resolve(free[folder]!));
+  const { world, look, readMails } = await watch(store, () => ['/data2', '/data'].map(sourceOf));
+  await addVerified(store, world, 'root', true);
+  await look();
+  assert.match((await readMails()).join(), / is nearly full$/);
+  await look();
+  assert.deepEqual(await readMails(), [], 'another folder of the host has room');
+  free['/data2'] = 1e12;
+  await look();
+  assert.match((await readMails()).join(), / has room again$/);
 });
 
 forEachEngine('each person reads notices in the language that the person chose', async (store) => {
