@@ -9,6 +9,18 @@ Generated from \`src/config/settings.ts\` by \`npm run generate\`.
 Each setting is an environment variable, or an entry of \`trivet.toml\` or \`trivet.json\` in the working folder (another
 file: \`TRIVET_CONFIG\`). A variable wins over the file, the file over the default. A list is comma-separated in a variable
 and an array in a file. All mistakes are reported at once, each under its own name, and nothing starts.
+
+\`\`\`toml
+# trivet.toml: the headings below are its tables
+[server]
+http_port = 8090
+grpc_port = 50061
+
+[webhooks]
+allow_cidrs = ["10.1.0.0/16"]
+\`\`\`
+
+\`trivet config\` shows the settings in effect, and where each comes from.
 `;
 
 export function describeConfiguration(): string {
