@@ -52,10 +52,15 @@ function renderMedia(texts: ReferenceTexts, type: string, { schema = {}, example
   const shown = example === undefined ? named : [[type, example] as const, ...named];
   return html`<p class="small soft"><code>${type}</code> ${renderType(texts, schema)}</p>${renderSchema(texts, schema)}${shown.map(
     ([name, value]) =>
-      html`<details><summary>${texts.example(name)}</summary><pre tabindex="0"><code>${toText(value)}</code></pre></details>`,
+      html`<details><summary>${texts.example(name)}</summary><pre tabindex="0"><code>${toText(type, value)}</code></pre></details>`,
   )}`;
 }
 
-function toText(value: unknown): string {
-  return typeof value === 'string' ? value : JSON.stringify(value, null, 2);
+/** As it is sent: a form as its encoded fields, one after the other. */
+function toText(type: string, value: unknown): string {
+  if (typeof value === 'string') return value;
+  if (!type.includes('urlencoded')) return JSON.stringify(value, null, 2);
+  const form = new URLSearchParams();
+  for (const [name, field] of Object.entries(value ?? {})) form.append(name, String(field));
+  return form.toString();
 }

@@ -92,6 +92,14 @@ describe('/docs/api', { skip: findReasonToSkipPages() }, () => {
     }
   });
 
+  test('an example of a form is shown as it is sent, and of the token endpoint with the fields of one grant', async () => {
+    const body = await (await fetch(`${app.httpUrl}/docs/api`)).text();
+    const operation = body.slice(body.indexOf('id="issueToken"')).split('</pre>')[0]!;
+    const [, form = ''] = /<code>(grant_type=[^<]*)<\/code>/.exec(operation) ?? [];
+    const fields = [...new URLSearchParams(form.replaceAll('&amp;', '&')).keys()];
+    assert.deepEqual(fields, ['grant_type', 'code', 'redirect_uri', 'code_verifier', 'client_id']);
+  });
+
   test('/docs/api/events shows the programs that verify a delivery, and what each header is', async () => {
     const body = await (await fetch(`${app.httpUrl}/docs/api/events`)).text();
     const guide = readFileSync('docs/how-to/verify-deliveries.md', 'utf8');

@@ -96,6 +96,16 @@ test('every example fits its schema', () => {
   assert.deepEqual(misfits, []);
 });
 
+test('the example of each kind of refusal is one that the service sends', () => {
+  const bare = listOperations(document.paths).flatMap((operation) =>
+    listMedia(operation)
+      .filter(([, { schema }]) => /\/(Problem|Refusal|OAuthError|RpcError)$/.test(schema.$ref ?? ''))
+      .filter(([, { example }]) => Object.values(example).includes('text'))
+      .map(([place]) => `${operation.key}: ${place}`),
+  );
+  assert.deepEqual(bare, []);
+});
+
 test('each delivery shows the golden bodies of its profile', () => {
   const events = globSync('src/webhooks/profiles/fixtures/events/*.json');
   const profiles = ['gitcode', 'gitee', 'github', 'gitlab'];

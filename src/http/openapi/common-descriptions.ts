@@ -30,5 +30,27 @@ export const commonDescriptions: ApiDescriptions = {
     trace_id: 'Finds the request in the log.',
     'Problem.traceId': 'Finds the request in the log.',
   },
-  examples: { url: 'https://example.com/hooks', name: 'Example', id: 1 },
+  examples: {
+    url: 'https://example.com/hooks',
+    name: 'Example',
+    id: 1,
+    description: 'Opens and closes doors',
+    Problem: {
+      type: 'about:blank',
+      title: 'invalid',
+      status: 400,
+      detail: 'Cannot create the person: name must not be empty',
+      code: 'invalid',
+      field: 'name',
+      traceId: '4bf92f3577b34da6a3ce929d0e0e4736',
+    },
+    Refusal: {
+      error_code: 401,
+      error_code_name: 'UNAUTHORIZED',
+      error_message: '401, token not found',
+      message: '401, token not found',
+      trace_id: '4bf92f3577b34da6a3ce929d0e0e4736',
+    },
+    'RpcError.message': 'Cannot predict: target_model must not be empty',
+  },
 };

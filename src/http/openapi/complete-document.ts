@@ -86,7 +86,9 @@ function describeContent(operation: Schema, finders: Finders): void {
     for (const media of Object.values((holder?.content ?? {}) as Record<string, Schema>)) {
       describeFields(media.schema, place, finders);
       if (media.example === undefined && media.examples === undefined)
-        media.example = createExample(media.schema, place, finders);
+        media.example =
+          (holder === operation.requestBody ? finders.findExample(place) : undefined) ??
+          createExample(media.schema, place, finders);
     }
 }
 
