@@ -4,9 +4,14 @@ import { ConnectionPlaces, type PlacedConnection } from '../../connections/conne
 import type { NetworkUse } from '../../connections/network-use.ts';
 import type { ReadNetwork } from '../../http/client-address.ts';
 
+/** From the first byte of TCP on, whatever the client sends meanwhile. */
+const HANDSHAKE_MS = 10_000;
+
 /**
- * TLS connections whose handshake is under way. Each takes a file descriptor, for ten seconds if it sends nothing. Beyond the
- * limit the oldest of the network with the most is closed: a real client needs only milliseconds.
+ * TLS connections whose handshake is under way. Each takes a file descriptor, until its deadline at most. Beyond the limit the oldest
+ * of the network with the most is closed: a real client needs only milliseconds.
+ *
+ * The deadline is ours: `handshakeTimeout` of Node 24 reports a timeout and leaves the connection of TCP open.
  */
 export class Handshakes {
   readonly #readNetwork: ReadNetwork;
@@ -39,7 +44,9 @@ export class Handshakes {
     const name = nameOf(socket);
     this.#end(name);
     this.#count += 1;
-    const handshake = { network: use, idleSince: this.#count, evict: () => socket.destroy() };
+    const close = (): void => void socket.destroy();
+    const deadline = setTimeout(close, HANDSHAKE_MS).unref();
+    const handshake = { network: use, idleSince: this.#count, evict: close, deadline };
     this.#places.add(handshake, network);
     this.#handshakes.set(name, handshake);
     socket.once('close', () => {
@@ -51,6 +58,7 @@ export class Handshakes {
     const handshake = this.#handshakes.get(name);
     if (handshake === undefined) return;
     this.#handshakes.delete(name);
+    clearTimeout(handshake.deadline);
     this.#places.delete(handshake);
   }
 }
@@ -59,6 +67,7 @@ export class Handshakes {
 interface Handshake extends PlacedConnection {
   readonly network: NetworkUse;
   readonly idleSince: number;
+  readonly deadline: NodeJS.Timeout;
 }
 
 function nameOf(socket: Socket): string {

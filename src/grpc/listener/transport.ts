@@ -200,7 +200,6 @@ function describeListenError(error: NodeJS.ErrnoException): string {
   return 'the port is taken; set GRPC_PORT to another one, or to 0 for any';
 }
 
-const HANDSHAKE_MS = 10_000;
 const HANDSHAKES_PER_CONNECTION = 0.25;
 
 interface TlsListenerDependencies {
@@ -215,9 +214,12 @@ function createTlsListener({ tls, handshakes, accept }: TlsListenerDependencies)
     requestCert: isMutual,
     rejectUnauthorized: isMutual,
     ALPNProtocols: ['h2'],
-    handshakeTimeout: HANDSHAKE_MS,
   };
-  const server = createTlsServer({ ...toContext(tls), ...rules }, accept);
+  const server = createTlsServer({ ...toContext(tls), ...rules }, (socket) => {
+    // RFC 9113, section 9.2.1.
+    socket.disableRenegotiation();
+    accept(socket);
+  });
   handshakes.watch(server);
   return server;
 }

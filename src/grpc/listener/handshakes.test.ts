@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { mock, test } from 'node:test';
+import { connect as connectTls, type TLSSocket } from 'node:tls';
+import { createCertificate } from '../../../test/support/certificate.ts';
+import { echoMethods, startGrpcServer } from '../../../test/support/grpc-server.ts';
+
+/** The beginning of a ClientHello: more would have to come. */
+const BEGINNING_OF_HELLO = Buffer.from('160301020001000001fc0303', 'hex');
+
+async function dial(port: number): Promise<Socket> {
+  const socket = connect({ port, host: '127.0.0.1' }).on('error', () => {});
+  await once(socket, 'connect');
+  return socket.resume();
+}
+
+/** Connections are accepted in their order, so those that came before are accepted once this one is. */
+async function dialTls(port: number): Promise<TLSSocket> {
+  const socket = connectTls({ port, host: '127.0.0.1', rejectUnauthorized: false, ALPNProtocols: ['h2'] });
+  await once(socket, 'secureConnect');
+  return socket;
+}
+
+test('a TLS handshake ends ten seconds after its connection was accepted, whatever the client sends', async (t) => {
+  await using running = await startGrpcServer(echoMethods, { tls: createCertificate() });
+  const { port } = running.server;
+  mock.timers.enable({ apis: ['setTimeout'] });
+  t.after(() => mock.timers.reset());
+  const [silent, dripping] = [await dial(port), await dial(port)];
+  const honest = [await dialTls(port)];
+  for (const byte of BEGINNING_OF_HELLO.subarray(0, 9)) {
+    mock.timers.tick(1000);
+    dripping.write(Buffer.of(byte));
+    honest.push(await dialTls(port));
+  }
+  assert.deepEqual([silent.closed, dripping.closed], [false, false]);
+  const closed = [once(silent, 'close'), once(dripping, 'close')];
+  mock.timers.tick(1000);
+  await Promise.all(closed);
+  // Its handshake had ended in time; the last one is younger than the deadline of the preface.
+  assert.equal(honest.at(-1)!.closed, false);
+  for (const socket of honest) socket.destroy();
+});
+
+test('a client that renegotiates TLS 1.2 is cut off (RFC 9113, section 9.2.1)', async () => {
+  await using running = await startGrpcServer(echoMethods, { tls: createCertificate() });
+  const { port } = running.server;
+  const host = { host: '127.0.0.1', rejectUnauthorized: false, ALPNProtocols: ['h2'] };
+  const socket = connectTls({ port, maxVersion: 'TLSv1.2', ...host }).on('error', () => {});
+  await once(socket, 'secureConnect');
+  const closed = once(socket.resume(), 'close');
+  socket.renegotiate({}, () => {});
+  await closed;
+  assert.equal(running.logged.length, 0);
+});
