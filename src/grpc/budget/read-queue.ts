@@ -24,7 +24,7 @@ const MAX_AHEAD = 1;
  */
 export class ReadQueue {
   readonly #dependencies: ReadQueueDependencies;
-  #chunks: Buffer[] = [];
+  readonly #chunks: Buffer[] = [];
   /** The read that is used, while nothing else may keep it. */
   #freeable: Buffer | undefined;
   #isUsing = false;
@@ -76,7 +76,8 @@ export class ReadQueue {
   /** Discards what is read from now on. */
   stop(): void {
     this.#isStopped = true;
-    this.#chunks = [];
+    for (const chunk of this.#chunks.splice(0)) if (chunk.buffer !== this.#freeable?.buffer) freeMemory(chunk);
+    if (!this.#isUsing) this.#free();
     this.#dependencies.socket.removeAllListeners('data');
     this.#wake();
   }
@@ -98,10 +99,17 @@ export class ReadQueue {
   #useFirst(): void {
     const chunk = this.#chunks.shift()!;
     if (hasOwnMemory(chunk)) this.#freeable = chunk;
-    const rest = this.#dependencies.use(chunk);
+    let rest: Buffer | undefined;
+    try {
+      rest = this.#dependencies.use(chunk);
+    } finally {
+      if (rest?.buffer !== chunk.buffer) this.#free();
+    }
     if (rest !== undefined) this.#chunks.unshift(rest);
-    if (this.#freeable === undefined || rest?.buffer === this.#freeable.buffer) return;
-    freeMemory(this.#freeable);
+  }
+
+  #free(): void {
+    if (this.#freeable !== undefined) freeMemory(this.#freeable);
     this.#freeable = undefined;
   }
 

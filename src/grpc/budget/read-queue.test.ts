@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect, createServer, type Socket } from 'node:net';
+import { test } from 'node:test';
+import { ReadQueue } from './read-queue.ts';
+import { Share, Turns } from './turns.ts';
+
+/** A connected pair: what the one writes, the other reads. */
+async function openPair(): Promise<{ readonly client: Socket; readonly accepted: Socket } & Disposable> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  const client = connect(typeof address === 'object' ? address!.port : 0, '127.0.0.1');
+  const [accepted] = (await once(server, 'connection')) as [Socket];
+  server.close();
+  const close = (): void => void [client.destroy(), accepted.destroy()];
+  return { client, accepted, [Symbol.dispose]: close };
+}
+
+test('a read is freed when its use throws', async () => {
+  using pair = await openPair();
+  const used: Buffer[] = [];
+  const { promise: fault, resolve } = Promise.withResolvers<void>();
+  const queue = new ReadQueue({
+    socket: pair.accepted,
+    share: new Share(new Turns(), () => {}),
+    noteGarbage: () => {},
+    use(chunk) {
+      used.push(chunk);
+      throw new Error('not a frame');
+    },
+    onPause: () => {},
+    onFault() {
+      queue.stop();
+      resolve();
+    },
+  });
+  pair.client.write(Buffer.alloc(1000, 'a'));
+  await fault;
+  assert.equal(used[0]?.length, 0);
+});
+
+test('a read of which a part waits for its turn is freed when its connection stops', async () => {
+  using pair = await openPair();
+  const used: Buffer[] = [];
+  const { promise: paused, resolve } = Promise.withResolvers<void>();
+  const share = new Share(new Turns(), () => {});
+  const queue = new ReadQueue({
+    socket: pair.accepted,
+    share,
+    noteGarbage: () => {},
+    use(chunk) {
+      used.push(chunk);
+      share.spend(1_000_000);
+      return chunk.subarray(1);
+    },
+    onPause: resolve,
+    onFault: () => {},
+  });
+  pair.client.write(Buffer.alloc(1000, 'a'));
+  await paused;
+  assert.equal(used[0]?.length, 1000);
+  queue.stop();
+  assert.equal(used[0]?.length, 0);
+});
