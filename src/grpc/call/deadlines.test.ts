@@ -1,9 +1,9 @@
 /** A deadline counts from the first headers, and ends whatever the call waits for. */
 import assert from 'node:assert/strict';
-import { after, test } from 'node:test';
+import { after, mock, test } from 'node:test';
 import { FlowClient } from '../../../test/support/flow-client.ts';
 import { ECHO_PATH, echoMethods, HELLO, SERVICE, startGrpcServer } from '../../../test/support/grpc-server.ts';
-import { DATA, frame, frameMessage, HEADERS, SETTINGS } from '../../../test/support/http2-frames.ts';
+import { block, DATA, frame, frameMessage, HEADERS, SETTINGS } from '../../../test/support/http2-frames.ts';
 import { encodeHeaderBlock } from '../http2/header-block.ts';
 
 const running = await startGrpcServer(echoMethods);
@@ -60,3 +60,15 @@ for (const timeout of ['', '1', 'S', '1s', '-1S', '1.5S', '123456789S', '1 S', '
   test(`a call with the malformed timeout "${timeout}" is refused`, async () => {
     assert.equal(await readStatus(timeout, () => {}), '13');
   });
+
+test('a call whose whole message came in one piece has as long as its method needs', async (t) => {
+  mock.timers.enable({ apis: ['setTimeout'] });
+  t.after(() => mock.timers.reset());
+  const client = await FlowClient.connect(port);
+  client.send(frame(HEADERS, 4, 1, block(`/${SERVICE}/Never`)), frame(DATA, 1, 1, frameMessage(HELLO)));
+  await client.settle();
+  mock.timers.tick(600_000);
+  await client.settle();
+  assert.equal(client.endOf(1), undefined);
+  client.socket.destroy();
+});

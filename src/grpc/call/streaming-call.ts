@@ -3,9 +3,7 @@ import { COST, costOfBytes } from '../budget/turns.ts';
 import { BaseCall } from './base-call.ts';
 import type { EndlessCall } from './endless-call.ts';
 import { type FramedMessage, MESSAGE_HEAD_BYTES } from './message-reader.ts';
-import type { GrpcMethod } from './service.ts';
-
-type StreamingMethod = Exclude<GrpcMethod, { kind: 'unary' }>;
+import type { GrpcClientStreamMethod, GrpcStreamMethod } from './service.ts';
 
 // Made once: a thousand calls end with their connection.
 const CALLER_LEFT = new Failure('unavailable', 'Cannot read on: the caller left');
@@ -48,7 +46,7 @@ export class StreamingCall extends BaseCall implements EndlessCall {
   }
 
   /** Starts the method. */
-  run(method: StreamingMethod): void {
+  run(method: GrpcClientStreamMethod | GrpcStreamMethod): void {
     if (this.isEnded) return;
     this.dependencies.stream.connection.share.spend(COST.stream);
     this.startDeadline();

@@ -21,6 +21,7 @@ import type { GrpcMethod } from '../call/service.ts';
 import { statusCodeOf } from '../call/status.ts';
 import { StreamingCall } from '../call/streaming-call.ts';
 import { UnaryCall } from '../call/unary-call.ts';
+import { WatchCall } from '../call/watch-call.ts';
 import { Http2Connection } from '../http2/connection.ts';
 import { encodeGrpcMessage, encodeHeaderBlock } from '../http2/header-block.ts';
 import type { Headers } from '../http2/request-head.ts';
@@ -182,17 +183,21 @@ export class Transport {
       call.open();
       return;
     }
-    const call = new StreamingCall(dependencies);
+    const call = method.kind === 'watch' ? new WatchCall(dependencies, method) : new StreamingCall(dependencies);
     dependencies.stream.listener = call;
     this.#endless.add(call);
     call.open();
-    call.run(method);
+    if (call instanceof StreamingCall && method.kind !== 'watch') call.run(method);
     if (this.#isDraining) call.stop();
   }
 
   readonly #forget = (call: BaseCall | RefusedRequest): void => {
-    if (call instanceof StreamingCall || call instanceof RefusedRequest) this.#endless.delete(call);
+    if (isEndless(call)) this.#endless.delete(call);
   };
+}
+
+function isEndless(call: BaseCall | RefusedRequest): call is StreamingCall | WatchCall | RefusedRequest {
+  return call instanceof StreamingCall || call instanceof WatchCall || call instanceof RefusedRequest;
 }
 
 function describeListenError(error: NodeJS.ErrnoException): string {

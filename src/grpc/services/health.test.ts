@@ -2,8 +2,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { status } from '@grpc/grpc-js';
 import protobuf from 'protobufjs';
+import { FlowClient } from '../../../test/support/flow-client.ts';
 import { serialize } from '../../../test/support/grpc-client.ts';
 import { echo, SERVICE, startGrpcServer } from '../../../test/support/grpc-server.ts';
+import { block, DATA, frame, frameMessage, HEADERS } from '../../../test/support/http2-frames.ts';
+import { openCollector } from '../../memory/garbage.ts';
 
 const health = protobuf.loadSync('proto/grpc/health/v1/health.proto');
 const healthRequest = health.lookupType('grpc.health.v1.HealthCheckRequest');
@@ -63,4 +66,33 @@ test('a health watch of an unknown service answers SERVICE_UNKNOWN and stays', a
   call.on('error', () => {});
   const [first] = await call.take(1).toArray();
   assert.equal(first, 'SERVICE_UNKNOWN');
+});
+
+const WATCHES = 1000;
+/** A generator, its promises and a signal for each were 4,800. */
+const MAX_BYTES_PER_WATCH = 2600;
+
+test('a health watch that waits keeps little memory', async () => {
+  await using running = await startGrpcServer([echo]);
+  const { collectAll } = openCollector();
+  const open = async (): Promise<FlowClient> => {
+    const client = await FlowClient.connect(running.server.port);
+    for (let id = 1; id < 2 * WATCHES; id += 2)
+      client.send(
+        frame(HEADERS, 4, id, block('/grpc.health.v1.Health/Watch')),
+        frame(DATA, 1, id, frameMessage(askHealth(''))),
+      );
+    await client.settle();
+    assert.equal(client.frames.filter(({ type }) => type === DATA).length, WATCHES);
+    client.frames.length = 0;
+    return client;
+  };
+  const first = await open();
+  collectAll();
+  const before = process.memoryUsage().heapUsed;
+  const second = await open();
+  collectAll();
+  const bytes = (process.memoryUsage().heapUsed - before) / WATCHES;
+  assert.ok(bytes < MAX_BYTES_PER_WATCH, `${bytes} bytes a watch`);
+  for (const { socket } of [first, second]) socket.destroy();
 });

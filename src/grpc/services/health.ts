@@ -1,5 +1,5 @@
 import { Failure } from '../../errors.ts';
-import type { GrpcCall, GrpcService } from '../call/service.ts';
+import type { GrpcService } from '../call/service.ts';
 import { WireReader } from '../protobuf/wire-reader.ts';
 
 /** ServingStatus of `grpc.health.v1`. */
@@ -13,35 +13,44 @@ export interface Health {
   setServing(isServing: boolean): void;
 }
 
+/** It keeps no name, which may be long. */
+interface Watcher {
+  readonly isOfKnown: boolean;
+  readonly send: (message: Uint8Array) => void;
+  sent: number | undefined;
+}
+
 /** `grpc.health.v1.Health` for the whole server (the empty name) and for each service. All rise and fall together. */
 export function createHealth(serviceNames: readonly string[]): Health {
   const known = new Set(['', ...serviceNames]);
   let status = NOT_SERVING;
-  const watchers = new Set<() => void>();
+  const watchers = new Set<Watcher>();
   const statusOf = (name: string): number => (known.has(name) ? status : SERVICE_UNKNOWN);
 
-  async function* watch(requests: AsyncIterable<Uint8Array>, call: GrpcCall): AsyncGenerator<Uint8Array> {
-    const name = await readFirstName(requests);
-    let sent: number | undefined;
-    while (!call.signal.aborted) {
-      const current = statusOf(name);
-      if (current !== sent) yield encodeStatus(current);
-      sent = current;
-      if (current === statusOf(name)) await nextChange(watchers, call.signal);
-    }
+  function tell(watcher: Watcher): void {
+    const current = watcher.isOfKnown ? status : SERVICE_UNKNOWN;
+    if (current !== watcher.sent) watcher.send(encodeStatus(current));
+    watcher.sent = current;
+  }
+
+  function watch(request: Uint8Array, send: Watcher['send']): () => void {
+    const watcher: Watcher = { isOfKnown: known.has(readName(request)), send, sent: undefined };
+    watchers.add(watcher);
+    tell(watcher);
+    return () => watchers.delete(watcher);
   }
 
   return {
     setServing: (isServing) => {
       status = isServing ? SERVING : NOT_SERVING;
-      for (const wake of watchers) wake();
+      for (const watcher of watchers) tell(watcher);
     },
     service: {
       name: 'grpc.health.v1.Health',
       methods: [
         { kind: 'unary', name: 'Check', handle: (request) => check(readName(request), statusOf) },
         { kind: 'unary', name: 'List', handle: () => encodeList(known, status) },
-        { kind: 'stream', name: 'Watch', handle: watch },
+        { kind: 'watch', name: 'Watch', keepsNoBytes: true, watch },
       ],
     },
   };
@@ -51,18 +60,6 @@ function check(name: string, statusOf: (name: string) => number): Uint8Array {
   const status = statusOf(name);
   if (status === SERVICE_UNKNOWN) throw new Failure('not_found', `Cannot check "${name}": no such service`);
   return encodeStatus(status);
-}
-
-function nextChange(watchers: Set<() => void>, signal: AbortSignal): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  watchers.add(resolve);
-  signal.addEventListener('abort', () => resolve(), { once: true });
-  return promise.finally(() => watchers.delete(resolve));
-}
-
-async function readFirstName(requests: AsyncIterable<Uint8Array>): Promise<string> {
-  for await (const request of requests) return readName(request);
-  throw new Failure('invalid', 'Cannot watch: the call has no message');
 }
 
 /** HealthCheckRequest: `service` is field 1. */

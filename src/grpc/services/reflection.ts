@@ -30,6 +30,7 @@ export function createReflection(descriptorSet: Uint8Array, serviceNames: readon
       {
         kind: 'stream',
         name: 'ServerReflectionInfo',
+        keepsNoBytes: true,
         async *handle(requests) {
           for await (const request of requests) yield answer(request, index);
         },

@@ -1,0 +1,122 @@
+import { freeMemory } from '../../memory/free-memory.ts';
+import type { QueuedCall } from '../budget/call-queue.ts';
+import { costOfBytes } from '../budget/turns.ts';
+import { BaseCall } from './base-call.ts';
+import { type FramedMessage, readWholeMessage } from './message-reader.ts';
+import { StatusError } from './status.ts';
+
+/** A call whose request is one message. It starts once that is whole: in the read that it came with, when it came in one piece. */
+export abstract class OneMessageCall extends BaseCall {
+  #message: FramedMessage | undefined;
+  #queued: QueuedCall | undefined;
+  #isFirst = true;
+  #isComplete = false;
+
+  override get isUnfinished(): boolean {
+    return !this.#isComplete;
+  }
+
+  /** Whether the method looks at the message still. */
+  protected abstract get isRunning(): boolean;
+
+  /** Hands the message to the method. What it throws, the call fails with. */
+  protected abstract start(message: Buffer): void;
+
+  override onData(bytes: Buffer, isLast: boolean): void {
+    if (this.isEnded) return;
+    try {
+      const whole = isLast && this.#isFirst ? readWholeMessage(bytes, this.dependencies.maxMessageBytes) : undefined;
+      if (whole !== undefined && this.mayStart) this.#startWhole(whole);
+      else this.#collect(bytes, isLast);
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  override onReadEnd(): void {
+    super.onReadEnd();
+    if (!this.#isComplete) this.expectMessage();
+  }
+
+  #collect(bytes: Buffer, isLast: boolean): void {
+    this.#isFirst = false;
+    this.#isComplete = isLast;
+    this.keep(bytes);
+    for (let message = this.takeMessage(); message !== undefined; message = this.takeMessage()) {
+      if (this.#message !== undefined)
+        throw new StatusError('UNIMPLEMENTED', 'Cannot answer: the call takes one message, got several');
+      this.#message = message;
+    }
+    if (!isLast) {
+      this.reserveRoom();
+      return;
+    }
+    this.noteMessage();
+    this.checkNothingLeft();
+    if (this.#message === undefined)
+      throw new StatusError('UNIMPLEMENTED', 'Cannot answer: the call needs a message, got none');
+    if (this.mayStart && !this.#message.isCompressed) this.#startKept(this.#message.bytes);
+    else void this.#startLater();
+  }
+
+  /** The caller is checked before anything is expanded. Only the call keeps the message, and drops it when it ends. */
+  async #startLater(): Promise<void> {
+    this.startDeadline();
+    try {
+      await this.admission;
+    } catch {
+      // The call has failed with it.
+      return;
+    }
+    const message = this.#message;
+    if (message === undefined) return;
+    if (this.mayStart && !message.isCompressed) {
+      this.#startKept(message.bytes);
+      return;
+    }
+    this.#queued = { start: () => this.#decompressAndStart(), previous: undefined, next: undefined };
+    this.dependencies.stream.connection.memory.callQueue.add(this.#queued);
+  }
+
+  async #decompressAndStart(): Promise<void> {
+    const message = this.#message;
+    if (message === undefined) return;
+    try {
+      const bytes = await this.decompress(message);
+      this.#startKept(bytes);
+      if (message.isCompressed && !this.isRunning && this.dependencies.route.method.keepsNoBytes) freeMemory(bytes);
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  /** It did not come in one frame, whose bytes are paid for: what is done with it is all done in this turn. */
+  #startKept(message: Buffer): void {
+    this.dependencies.stream.connection.share.spend(costOfBytes(message.length));
+    this.#startWhole(message);
+    if (!this.isRunning) this.recycleMessage();
+  }
+
+  #startWhole(message: Buffer): void {
+    if (this.isEnded) return;
+    this.#isComplete = true;
+    try {
+      if (this.dependencies.route.method.keepsNoBytes !== true) this.dependencies.stream.connection.keepRead();
+      this.start(message);
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  /** The method has used the message. */
+  protected dropMessage(): void {
+    this.#message = undefined;
+    if (!this.isRunning) this.dropRequest();
+  }
+
+  protected override onEnd(): void {
+    this.#message = undefined;
+    if (this.#queued !== undefined) this.dependencies.stream.connection.memory.callQueue.remove(this.#queued);
+    if (!this.isRunning) this.dropRequest();
+  }
+}
