@@ -10,6 +10,7 @@ import { routePath } from 'hono/route';
 import { Failure } from '../errors.ts';
 import type { Log } from '../telemetry/log.ts';
 import { limitBody } from './body/limit-body.ts';
+import { CountedMessage } from './chunk-limit.ts';
 import { networkOf } from './client-address.ts';
 import type { HttpEnv } from './context.ts';
 import { allowCrossOrigin } from './cors.ts';
@@ -49,10 +50,15 @@ export function createBaseApp(dependencies: BaseAppDependencies): OpenAPIHono<Ht
     dependencies.maxBodyBytes;
   const app = new OpenAPIHono<HttpEnv>();
   app.use(traceRequests(observer, log));
-  app.use(limitQuery, limitBody({ findMaxBytes, readNetwork, budget: dependencies.bodyBudget }));
+  app.use(limitQuery, limitBody({ findMaxBytes, readNetwork, budget: dependencies.bodyBudget, findIncoming }));
   app.onError((error, c) => respondToError(error, styleOf(c.req.path), c));
   app.notFound((c) => respondToError(describeMissing(app, c), styleOf(c.req.path), c));
   return app;
+}
+
+function findIncoming(c: Context<HttpEnv>): CountedMessage | undefined {
+  const incoming = (c.env as Partial<HttpBindings> | undefined)?.incoming;
+  return incoming instanceof CountedMessage ? incoming : undefined;
 }
 
 function readNetwork(c: Context<HttpEnv>): string {

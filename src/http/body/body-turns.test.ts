@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
 import { test } from 'node:test';
 import { Worker } from 'node:worker_threads';
 import { createLog } from '../../telemetry/log.ts';
@@ -43,31 +44,36 @@ function countReads() {
   return { bodyBudget, stop: () => clearImmediate(next), read: () => ({ most, all }) };
 }
 
-test('many large bodies are read in turns, few in a turn of the event loop', async () => {
-  const reads = countReads();
-  const mount: RouteMount = {
-    path: '/',
-    errors: 'problem',
-    routes: createRoutes(),
-    endpoints: [
-      { method: 'POST', path: '/length', answer: async (call) => replyJson({ length: (await call.bytes()).length }) },
-    ],
-  };
+/** A large body on each of these connections. */
+async function startApp(bodyBudget: BodyBudget, routes: Pick<RouteMount, 'routes' | 'endpoints'>) {
   const app = createHttpApp({
     log: createLog('silent'),
     metrics: createMetrics(),
     world: realWorld,
-    mounts: [mount],
+    mounts: [{ path: '/', errors: 'problem', ...routes }],
     maxBodyBytes: BODY_BYTES,
-    bodyBudget: reads.bodyBudget,
+    bodyBudget,
     checkReady: async () => {},
   });
   const http = await listenHttp({ host: '127.0.0.1', port: 0 });
+  return { http, app };
+}
+
+const SENT = Buffer.from(
+  `POST /length HTTP/1.1\r\nHost: x\r\nContent-Length: ${BODY_BYTES}\r\n\r\n${'b'.repeat(BODY_BYTES)}`,
+);
+
+test('many large bodies are read in turns, few in a turn of the event loop', async () => {
+  const reads = countReads();
+  const { http, app } = await startApp(reads.bodyBudget, {
+    routes: createRoutes(),
+    endpoints: [
+      { method: 'POST', path: '/length', answer: async (call) => replyJson({ length: (await call.bytes()).length }) },
+    ],
+  });
   http.serve(app);
-  const head = `POST /length HTTP/1.1\r\nHost: x\r\nContent-Length: ${BODY_BYTES}\r\n\r\n`;
-  const sent = Buffer.from(head + 'b'.repeat(BODY_BYTES));
   const sender = new Worker(new URL('../../../test/support/send-bodies.ts', import.meta.url), {
-    workerData: { port: http.port, count: BODIES, bytes: sent },
+    workerData: { port: http.port, count: BODIES, bytes: SENT },
   });
   const [answered] = (await once(sender, 'message')) as [number];
   const { most, all } = reads.read();
@@ -76,4 +82,42 @@ test('many large bodies are read in turns, few in a turn of the event loop', asy
   assert.equal(answered, BODIES);
   assert.ok(all > 4 * BODIES, `${all} parts`);
   assert.ok(most <= READS_IN_A_TURN, `${most} parts in a turn`);
+});
+
+/** Of a single read of the socket. */
+const AHEAD_BYTES = 65_536;
+
+test('a body that waits for its turn on a route is read no further', async () => {
+  const budget = createBodyBudget();
+  const { promise: waits, resolve: wait } = Promise.withResolvers<() => void>();
+  const counted: number[] = [];
+  const bodyBudget: BodyBudget = {
+    open(network, giveWay) {
+      const body = budget.open(network, giveWay);
+      const add = (bytes: Uint8Array): void => {
+        counted.push(bytes.length);
+        body.add(bytes);
+      };
+      return { ...body, add, waitForTurn: (goOn) => (counted.length === 1 ? wait(goOn) : body.waitForTurn(goOn)) };
+    },
+  };
+  const routes = createRoutes();
+  routes.post('/length', async (c) => c.json({ length: (await c.req.text()).length }));
+  const { http, app } = await startApp(bodyBudget, { routes });
+  const sockets: Socket[] = [];
+  http.serve((incoming, outgoing) => {
+    sockets.push(incoming.socket);
+    app(incoming, outgoing);
+  });
+  const client = connect(http.port, '127.0.0.1').on('error', () => {});
+  const answer = once(client, 'data');
+  client.write(SENT);
+  const goOn = await waits;
+  for (let turn = 0; turn < 20; turn++) await fetch(`${http.url}/healthz`);
+  const ahead = sockets[0]!.bytesRead - counted[0]!;
+  goOn();
+  assert.match(String((await answer)[0]), /"length":1000000/);
+  client.destroy();
+  await http.drain(0);
+  assert.ok(ahead <= AHEAD_BYTES, `${ahead} bytes ahead`);
 });

@@ -1,6 +1,7 @@
 import type { Context, HonoRequest, MiddlewareHandler } from 'hono';
 import { Failure, isFailure } from '../../errors.ts';
 import { type BodyBudget, type CountedBody, isCounted } from './body-budget.ts';
+import { type BodyParts, type HeldRequest, readIncomingParts, readWebParts } from './incoming-parts.ts';
 
 /** For forms, and for the bodies of endpoints that read named fields. */
 export const FORM_MAX_BYTES = 16 * 1024;
@@ -23,6 +24,8 @@ export interface LimitBodyDependencies<Env extends BodyEnv> {
   /** The network of the client, which divides the budget. */
   readonly readNetwork: (c: Context<Env>) => string;
   readonly budget: BodyBudget;
+  /** The request as Node has it; undefined for one that is not of a listener. */
+  readonly findIncoming: (c: Context<Env>) => HeldRequest | undefined;
 }
 
 /**
@@ -33,15 +36,17 @@ export function limitBody<Env extends BodyEnv>({
   findMaxBytes,
   readNetwork,
   budget,
+  findIncoming,
 }: LimitBodyDependencies<Env>): MiddlewareHandler<Env> {
   return async (c, next) => {
     const { req } = c;
     const maxBytes = findMaxBytes(req);
     const length = isChunked(req) ? undefined : (req.header('content-length') ?? '0');
     checkBodyLength(length, maxBytes);
-    if (!isCounted(length) || req.raw.body === null) return await next();
+    const parts = isCounted(length) ? findParts(req, findIncoming(c)) : undefined;
+    if (parts === undefined) return await next();
     const open = (giveWay: GiveWay) => budget.open(readNetwork(c), giveWay);
-    const limited = limitStream(req.raw.body, maxBytes, open);
+    const limited = limitStream(parts, maxBytes, open);
     const { method, headers } = req.raw;
     req.raw = new Request(req.url, { method, headers, body: limited.stream, duplex: 'half' });
     c.set('releaseBody', limited.release);
@@ -56,6 +61,13 @@ export function limitBody<Env extends BodyEnv>({
     const refusal = limited.findRefusal();
     if (refusal !== undefined && !(refusal.code === 'too_large' && isAnonymous(c.error))) throw refusal;
   };
+}
+
+/** Undefined without a body. `raw.body` begins to read. */
+function findParts({ raw }: HonoRequest, incoming: HeldRequest | undefined): BodyParts | undefined {
+  if (raw.method === 'GET' || raw.method === 'HEAD') return undefined;
+  if (incoming !== undefined) return readIncomingParts(incoming);
+  return raw.body === null ? undefined : readWebParts(raw.body);
 }
 
 /** A stranger's body was only searched for a token. */
@@ -105,12 +117,7 @@ function isChunked(request: HonoRequest): boolean {
 
 type GiveWay = (reason: Failure) => void;
 
-function limitStream(
-  source: ReadableStream<Uint8Array>,
-  maxBytes: number,
-  openBody: (giveWay: GiveWay) => CountedBody,
-) {
-  const reader = source.getReader();
+function limitStream(parts: BodyParts, maxBytes: number, openBody: (giveWay: GiveWay) => CountedBody) {
   let controller!: ReadableStreamDefaultController<Uint8Array>;
   let refusal: Failure | undefined;
   let size = 0;
@@ -128,12 +135,13 @@ function limitStream(
   /** Hands out the body when it is whole: its readers want nothing less, and would keep each chunk. */
   async function pull(): Promise<void> {
     for (;;) {
-      const { done, value } = await reader.read();
-      if (isRefused()) return;
-      if (done) break;
-      size += value.byteLength;
+      const part = await parts.next();
+      // A body that has given way frees the part.
+      if (isRefused()) return part && body.add(part);
+      if (part === undefined) break;
+      size += part.byteLength;
       if (size > limit) return refuse(refuseBody(limit));
-      body.add(value);
+      body.add(part);
       await nextTurn(body);
     }
     if (size > 0) controller.enqueue(body.complete());
@@ -147,7 +155,7 @@ function limitStream(
   /** Once the request was answered. */
   function close(): void {
     body.close();
-    void discardRest(reader, body);
+    void discardRest(parts, body);
   }
   return {
     stream: new ReadableStream<Uint8Array>({ start, pull }, { highWaterMark: 0 }),
@@ -162,11 +170,12 @@ function limitStream(
 }
 
 /** An unread body must be discarded: cancelling would close the connection before the refusal is written. */
-async function discardRest(reader: ReadableStreamDefaultReader<Uint8Array>, body: CountedBody): Promise<void> {
+async function discardRest(parts: BodyParts, body: CountedBody): Promise<void> {
   for (;;) {
-    const rest = await reader.read().catch(() => GONE);
-    if (rest.done) return;
-    body.add(rest.value);
+    // A connection that has ended sends no more.
+    const rest = await parts.next().catch(() => undefined);
+    if (rest === undefined) return;
+    body.add(rest);
     await nextTurn(body);
   }
 }
@@ -174,9 +183,6 @@ async function discardRest(reader: ReadableStreamDefaultReader<Uint8Array>, body
 function nextTurn(body: CountedBody): Promise<void> {
   return new Promise((resolve) => body.waitForTurn(resolve));
 }
-
-/** A connection that has ended sends no more. */
-const GONE = { done: true } as const;
 
 function refuseBody(maxBytes: number): Failure {
   return new Failure('too_large', `Cannot read the request: its body must be at most ${maxBytes} bytes`);
