@@ -11,13 +11,13 @@ const DISCARD_BYTES = 1_048_576;
 /** Closes without waiting for a client that does not close its side. */
 export function endSocket(socket: Socket): void {
   if (socket.writableEnded) return;
-  socket.end(() => setTimeout(() => socket.destroy(), END_MS).unref());
+  socket.end(() => destroyAfter(socket, END_MS));
 }
 
 /** Ends as soon as what was written is sent. */
 export function endSocketSoon(socket: Socket): void {
   socket.destroySoon();
-  setTimeout(() => socket.destroy(), LINGER_MS).unref();
+  destroyAfter(socket, LINGER_MS);
 }
 
 /**
@@ -31,5 +31,12 @@ export function endSocketAfterFault(socket: Socket): void {
     if (discardable < 0) socket.destroy();
   });
   socket.resume();
-  setTimeout(() => socket.destroy(), LINGER_MS).unref();
+  destroyAfter(socket, LINGER_MS);
+}
+
+/** A connection that has closed is kept no longer: thousands a second may come and go. */
+function destroyAfter(socket: Socket, ms: number): void {
+  if (socket.closed) return;
+  const timer = setTimeout(() => socket.destroy(), ms).unref();
+  socket.once('close', () => clearTimeout(timer));
 }

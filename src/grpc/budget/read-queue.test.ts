@@ -1,24 +1,11 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import { connect, createServer, type Socket } from 'node:net';
 import { test } from 'node:test';
+import { openSocketPair } from '../../../test/support/socket-pair.ts';
 import { ReadQueue } from './read-queue.ts';
 import { Share, Turns } from './turns.ts';
 
-/** A connected pair: what the one writes, the other reads. */
-async function openPair(): Promise<{ readonly client: Socket; readonly accepted: Socket } & Disposable> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  const client = connect(typeof address === 'object' ? address!.port : 0, '127.0.0.1');
-  const [accepted] = (await once(server, 'connection')) as [Socket];
-  server.close();
-  const close = (): void => void [client.destroy(), accepted.destroy()];
-  return { client, accepted, [Symbol.dispose]: close };
-}
-
 test('a read is freed when its use throws', async () => {
-  using pair = await openPair();
+  using pair = await openSocketPair();
   const used: Buffer[] = [];
   const { promise: fault, resolve } = Promise.withResolvers<void>();
   const queue = new ReadQueue({
@@ -41,7 +28,7 @@ test('a read is freed when its use throws', async () => {
 });
 
 test('a read of which a part waits for its turn is freed when its connection stops', async () => {
-  using pair = await openPair();
+  using pair = await openSocketPair();
   const used: Buffer[] = [];
   const { promise: paused, resolve } = Promise.withResolvers<void>();
   const share = new Share(new Turns(), () => {});

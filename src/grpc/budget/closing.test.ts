@@ -1,0 +1,21 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { mock, test } from 'node:test';
+import { openSocketPair } from '../../../test/support/socket-pair.ts';
+import { endSocket, endSocketAfterFault, endSocketSoon } from './closing.ts';
+
+for (const end of [endSocket, endSocketSoon, endSocketAfterFault])
+  test(`${end.name}() waits no longer for a connection that has closed`, async (t) => {
+    mock.timers.enable({ apis: ['setTimeout'] });
+    t.after(() => mock.timers.reset());
+    using pair = await openSocketPair();
+    const { client, accepted } = pair;
+    const closed = once(accepted, 'close');
+    end(accepted);
+    client.destroy();
+    accepted.resume();
+    await closed;
+    const destroy = mock.method(accepted, 'destroy');
+    mock.timers.tick(60_000);
+    assert.equal(destroy.mock.callCount(), 0);
+  });
