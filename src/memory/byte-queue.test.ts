@@ -51,6 +51,35 @@ test('a block with two messages is not used again', () => {
   assert.ok([first, second].every((message) => message.every((byte) => byte === 1)));
 });
 
+test('messages that are used one after the other need one block, though a part of the next is always there', () => {
+  const queue = new ByteQueue(new BlockPool());
+  fill(queue, 0);
+  const { buffer } = queue.peek(1);
+  for (let round = 1; round < 100; round++) {
+    const message = queue.take(90_000);
+    assert.equal(message[0], round - 1);
+    queue.recycle();
+    queue.push(Buffer.alloc(90_000, round));
+    assert.equal(queue.peek(1).buffer, buffer);
+    assert.deepEqual([queue.length, queue.peek(10_001).at(-1)], [LARGE, round]);
+    queue.drop(10_000);
+    queue.push(Buffer.alloc(10_000, round));
+  }
+});
+
+test('a block that is outgrown while a message in it is used is used again afterwards', () => {
+  const pool = new BlockPool();
+  const queue = new ByteQueue(pool);
+  fill(queue, 1);
+  const message = queue.take(LARGE / 2);
+  fill(queue, 2);
+  assert.notEqual(queue.peek(1).buffer, message.buffer);
+  assert.notEqual(pool.take(LARGE).buffer, message.buffer);
+  assert.ok(message.every((byte) => byte === 1));
+  queue.recycle();
+  assert.equal(pool.take(LARGE).buffer, message.buffer);
+});
+
 test('a pool keeps few bytes', () => {
   const pool = new BlockPool();
   const blocks = Array.from({ length: 20 }, () => pool.take(4_194_309));

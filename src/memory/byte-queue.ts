@@ -13,7 +13,7 @@ export class ByteQueue {
   #end = 0;
   /** Bytes of the block were handed out; their user says when they are free. */
   #isHandedOut = false;
-  /** The block of the last bytes that were handed out, when nothing else is in it. */
+  /** The block of the last bytes that were handed out, when it has been left since. */
   #takenBlock: Buffer | undefined;
 
   constructor(pool: BlockPool) {
@@ -66,10 +66,11 @@ export class ByteQueue {
     this.#forgetBlock();
   }
 
-  /** Must be called when the bytes that were taken are not used any more. */
+  /** Must be called when none of the bytes that were taken is used any more. */
   recycle(): void {
     if (this.#takenBlock !== undefined) this.#pool.giveBack(this.#takenBlock);
     this.#takenBlock = undefined;
+    this.#isHandedOut = false;
   }
 
   #forgetBlock(): void {
@@ -79,11 +80,18 @@ export class ByteQueue {
     this.#isHandedOut = false;
   }
 
-  /** Into a new block, since the old one may have been handed out in parts. */
+  /** Into a new block, unless there is room before the first byte that nothing uses. */
   #grow(more: number): void {
     const { length } = this;
+    if (!this.#isHandedOut && length + more <= this.#block.length) {
+      this.#block.copyWithin(0, this.#start, this.#end);
+      this.#start = 0;
+      this.#end = length;
+      return;
+    }
     const block = this.#pool.take(length + more);
     block.set(this.peek(length));
+    if (this.#isHandedOut) this.#takenBlock = this.#block;
     this.clear();
     this.#block = block;
     this.#end = length;

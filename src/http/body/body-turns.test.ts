@@ -15,7 +15,7 @@ import { type BodyBudget, createBodyBudget } from './body-budget.ts';
 
 const BODIES = 48;
 const BODY_BYTES = 1_000_000;
-const READS_IN_A_TURN = 16;
+const READS_IN_A_TURN = 4;
 
 /** Counts the parts after the first of each body, turn by turn of the event loop. */
 function countReads() {

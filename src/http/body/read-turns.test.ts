@@ -10,12 +10,12 @@ test('a turn of the event loop reads few of many bodies, and networks have turns
   turns.wait('other', () => read.push('other'));
   assert.equal(read.length, 0);
   await endOfTurn();
-  assert.equal(read.length, 16);
+  assert.equal(read.length, 4);
   assert.equal(read.indexOf('other'), 1);
   while (read.length < 101) {
     const before = read.length;
     await endOfTurn();
-    assert.ok(read.length > before && read.length <= before + 16);
+    assert.ok(read.length > before && read.length <= before + 4);
   }
 });
 

@@ -1,5 +1,5 @@
-/** Of all bodies together; each reads 64 KiB, or 128 on the way of the routes. */
-const READS_IN_A_TURN = 16;
+/** Of all bodies together; each reads 64 KiB. Many more, and all other calls wait for copies and for the collector. */
+const READS_IN_A_TURN = 4;
 
 export interface ReadTurns {
   /** Calls back in a later turn of the event loop, when a body of this network may be read again. */
