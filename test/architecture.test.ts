@@ -6,6 +6,7 @@ import { findTooLongFunctions, listFunctionLengths } from './support/function-le
 import {
   findBaseImportsAbove,
   findCrowdedModules,
+  findFileCycles,
   findImportCycles,
   findImportsIntoAreas,
   findImportsOfOtherAreas,
@@ -51,6 +52,11 @@ const rules: [rule: string, find: (files: readonly SourceFile[]) => unknown[], b
       'src/grpc/call/b.ts: src/telemetry/c.ts',
       'src/telemetry/c.ts: src/http/d.ts',
     ),
+  ],
+  [
+    'no two files import each other, directly or through others',
+    findFileCycles,
+    imagine('src/http/a.ts: src/http/b.ts', 'src/http/b.ts: src/http/a.ts'),
   ],
   ['a module has at most 20 source files', findCrowdedModules, imagine(...crowd)],
   ['no area imports another', findImportsOfOtherAreas, imagine('src/webhooks/api/a.ts: src/authorization/tokens/b.ts')],

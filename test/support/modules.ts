@@ -44,17 +44,26 @@ function findOffences(
 
 /** Modules that import each other, directly or through others. */
 export function findImportCycles(files: readonly SourceFile[]): string[][] {
+  return findCycles(files, moduleOf);
+}
+
+/** Files that import each other, directly or through others. */
+export function findFileCycles(files: readonly SourceFile[]): string[][] {
+  return findCycles(files, (path) => path);
+}
+
+function findCycles(files: readonly SourceFile[], nodeOf: (path: string) => string): string[][] {
   const targets = new Map<string, Set<string>>();
   for (const file of files) {
-    const own = moduleOf(file.path);
+    const own = nodeOf(file.path);
     const others = targets.get(own) ?? new Set();
     targets.set(own, others);
     for (const imported of file.imports)
-      if (imported.startsWith('src/') && moduleOf(imported) !== own) others.add(moduleOf(imported));
+      if (imported.startsWith('src/') && nodeOf(imported) !== own) others.add(nodeOf(imported));
   }
-  const reachable = new Map([...targets.keys()].map((module) => [module, reachFrom(module, targets)]));
-  const cycles = [...targets.keys()].map((module) =>
-    [...(reachable.get(module) ?? [])].filter((other) => reachable.get(other)?.has(module)).sort(),
+  const reachable = new Map([...targets.keys()].map((node) => [node, reachFrom(node, targets)]));
+  const cycles = [...targets.keys()].map((node) =>
+    [...(reachable.get(node) ?? [])].filter((other) => reachable.get(other)?.has(node)).sort(),
   );
   return cycles.filter((cycle, index) => cycle.length > 1 && cycles.findIndex((one) => one[0] === cycle[0]) === index);
 }
@@ -62,8 +71,8 @@ export function findImportCycles(files: readonly SourceFile[]): string[][] {
 function reachFrom(start: string, targets: ReadonlyMap<string, ReadonlySet<string>>): ReadonlySet<string> {
   const seen = new Set<string>();
   const waiting = [start];
-  for (let module = waiting.pop(); module !== undefined; module = waiting.pop())
-    for (const next of targets.get(module) ?? [])
+  for (let node = waiting.pop(); node !== undefined; node = waiting.pop())
+    for (const next of targets.get(node) ?? [])
       if (!seen.has(next)) {
         seen.add(next);
         waiting.push(next);

@@ -13,7 +13,6 @@ import type { MemoryAccount, MemoryBudget } from '../budget/memory-budget.ts';
 import { SharedMemory } from '../budget/shared-memory.ts';
 import type { Share } from '../budget/turns.ts';
 import { ReceiveWindow } from './receive-window.ts';
-import type { Http2Stream } from './stream.ts';
 
 /** The share of the budget that the requests of one connection may take. */
 const MAX_REQUEST_SHARE = 0.25;
@@ -31,6 +30,11 @@ export interface ConnectionMemoryDependencies {
   readonly shedUnfinished: () => void;
   /** Lets the client send this many more bytes. */
   readonly grant: (bytes: number) => void;
+}
+
+/** A call whose memory the connection counts. */
+export interface CountedCall {
+  openBytes: number;
 }
 
 export class ConnectionMemory {
@@ -96,12 +100,12 @@ export class ConnectionMemory {
   }
 
   /** The call is not over in the read that it came with. May end it, when there is no room for it. */
-  openCall(stream: Http2Stream): void {
-    stream.openBytes = OPEN_CALL_BYTES;
+  openCall(call: CountedCall): void {
+    call.openBytes = OPEN_CALL_BYTES;
     this.#openCalls.take(OPEN_CALL_BYTES);
   }
 
-  endCall(stream: Http2Stream): void {
-    this.#openCalls.give(stream.openBytes);
+  endCall(call: CountedCall): void {
+    this.#openCalls.give(call.openBytes);
   }
 }

@@ -1,6 +1,10 @@
-import { LinkedQueue } from '../budget/linked-queue.ts';
+import { type Linked, LinkedQueue } from '../budget/linked-queue.ts';
 import { ConnectionError, DEFAULT_MAX_FRAME_BYTES, DEFAULT_WINDOW, ERROR, MAX_WINDOW, SETTING } from './frames.ts';
-import type { Http2Stream } from './stream.ts';
+
+/** A stream with bytes that wait for the window of the connection. */
+export interface BlockedStream extends Linked<BlockedStream> {
+  sendMore(): void;
+}
 
 /** How much the client lets us send: on the connection, on a new stream, and in a frame (RFC 9113 §5.2, §6.5.2). */
 export class SendWindows {
@@ -8,7 +12,7 @@ export class SendWindows {
   #ofNewStreams = DEFAULT_WINDOW;
   #maxFrameBytes = DEFAULT_MAX_FRAME_BYTES;
   /** Streams with bytes that found the window of the connection closed, in the order in which they wait. */
-  readonly #blocked = new LinkedQueue<Http2Stream>();
+  readonly #blocked = new LinkedQueue<BlockedStream>();
 
   get left(): number {
     return this.#left;
@@ -41,11 +45,11 @@ export class SendWindows {
     return change;
   }
 
-  wait(stream: Http2Stream): void {
+  wait(stream: BlockedStream): void {
     this.#blocked.add(stream);
   }
 
-  forget(stream: Http2Stream): void {
+  forget(stream: BlockedStream): void {
     this.#blocked.delete(stream);
   }
 

@@ -1,7 +1,11 @@
+import type { NetworkUse } from '../../connections/network-use.ts';
 import { ByteQueue } from '../../memory/byte-queue.ts';
-import type { Linked } from '../budget/linked-queue.ts';
-import type { Http2Connection } from './connection.ts';
+import type { Share } from '../budget/turns.ts';
+import type { ConnectionMemory, CountedCall } from './connection-memory.ts';
+import type { ControlFrameLimit } from './control-frame-limit.ts';
+import type { FrameWriter } from './frame-writer.ts';
 import { ConnectionError, ERROR, FLAG, FRAME, MAX_WINDOW, STREAM_WINDOW } from './frames.ts';
+import type { BlockedStream, SendWindows } from './send-windows.ts';
 
 /** Who takes what arrives on a stream. */
 export interface StreamListener {
@@ -19,17 +23,33 @@ export interface StreamListener {
   onShed(): void;
 }
 
+/** What a stream and its call need of their connection. */
+export interface StreamConnection {
+  readonly share: Share;
+  readonly network: NetworkUse;
+  readonly writer: FrameWriter;
+  readonly memory: ConnectionMemory;
+  readonly sendWindows: SendWindows;
+  readonly controlFrames: ControlFrameLimit;
+  flush(): void;
+  flushSoon(): void;
+  whenWritable(): Promise<void> | undefined;
+  keepRead(): void;
+  resetStream(streamId: number, code: number): void;
+  forget(stream: Http2Stream): void;
+}
+
 const NOTHING = Buffer.alloc(0);
 /** A window that the client opens for fewer bytes than these does not count as used. */
 const MIN_DATA_BYTES = 256;
 
 /** One call on the wire: its windows, and what waits for them. */
-export class Http2Stream implements Linked<Http2Stream> {
+export class Http2Stream implements BlockedStream, CountedCall {
   readonly id: number;
   /** Links of the list of streams that wait for the window of the connection. */
-  previous: Http2Stream | undefined;
-  next: Http2Stream | undefined;
-  readonly #connection: Http2Connection;
+  previous: BlockedStream | undefined;
+  next: BlockedStream | undefined;
+  readonly #connection: StreamConnection;
   listener: StreamListener | undefined;
   /** What the connection counts for the call itself, once it outlives the read that it came with. */
   openBytes = 0;
@@ -50,7 +70,7 @@ export class Http2Stream implements Linked<Http2Stream> {
   #onSent: (() => void) | undefined;
 
   constructor(dependencies: {
-    readonly connection: Http2Connection;
+    readonly connection: StreamConnection;
     readonly id: number;
     readonly sendWindow: number;
     readonly contentLength: number | undefined;
@@ -61,7 +81,7 @@ export class Http2Stream implements Linked<Http2Stream> {
     this.#contentLeft = dependencies.contentLength;
   }
 
-  get connection(): Http2Connection {
+  get connection(): StreamConnection {
     return this.#connection;
   }
 
