@@ -49,7 +49,7 @@ async function fill(store: Store): Promise<void> {
   for (const [index, text] of FILL.entries())
     await store.write(statement(`bench_fill_${index}`, text), text.includes('$1') ? [Buffer.from('{}')] : []);
   // As PostgreSQL does by itself, within a minute.
-  await store.write(statement('bench_analyze', 'ANALYZE'));
+  await store.write(statement('bench-analyze', 'ANALYZE'));
 }
 
 const everything = {

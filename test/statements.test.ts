@@ -35,6 +35,11 @@ test('the statements of every store are looked at', () => {
   assert.ok(statements.length > writers.length);
 });
 
+test('the names of statements are words with dashes between', () => {
+  const offences = statements.map(({ name }) => name).filter((name) => !/^[a-z0-9]+(-[a-z0-9]+)*$/.test(name));
+  assert.deepEqual(offences, []);
+});
+
 test('no statement uses what only one database has', () => {
   const offences = statements.filter(({ text }) => FORBIDDEN.test(text)).map(({ name, text }) => `${name}: ${text}`);
   assert.deepEqual(offences, []);

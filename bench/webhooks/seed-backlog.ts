@@ -17,17 +17,17 @@ const HOUR_MS = 3_600_000;
 
 const numbers = 'WITH RECURSIVE numbers (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < $1 - 1)';
 const insertContentsSql = statement(
-  'bench_insert_contents',
+  'bench-insert-contents',
   `INSERT INTO delivery_contents (delivery_id, hook_id, event_id, uuid, body)
    ${numbers} SELECT CAST($2 AS BIGINT) + n, CAST($3 AS BIGINT), 1, CAST($2 AS BIGINT) + n, CAST($4 AS {BLOB}) FROM numbers`,
 );
 const insertDeliveriesSql = statement(
-  'bench_insert_deliveries',
+  'bench-insert-deliveries',
   `INSERT INTO deliveries (hook_id, id, event_kind, state, lane, attempts, schedule_from, due_at_ms, status, body_bytes, created_at_ms)
    ${numbers} SELECT CAST($3 AS BIGINT), CAST($2 AS BIGINT) + n, 'push', 'pending', CAST($5 AS BIGINT), CAST($5 AS BIGINT), 0, CAST($4 AS BIGINT), 0, 200, CAST($4 AS BIGINT) FROM numbers`,
 );
 const insertEndpointSql = statement(
-  'bench_insert_endpoint',
+  'bench-insert-endpoint',
   `INSERT INTO endpoint_queue (hook_id, owner_id, origin, shard, next_at_ms, version, parked, fails)
    VALUES ($1, $2, $3, $4, $5, 1, 0, 0)`,
 );
@@ -79,7 +79,7 @@ async function seedEndpoint(store: Store, hook: BenchHook, { each, isRetry, dueA
 }
 
 const uuidsOfSql = statement<{ delivery_id: number; uuid: string }>(
-  'bench_uuids',
+  'bench-uuids',
   'SELECT delivery_id, uuid FROM delivery_contents WHERE delivery_id >= $1 AND delivery_id <= $2',
 );
 

@@ -100,12 +100,12 @@ export async function reserveStripe(table: StripeTable, { fromMs, random }: Rese
 }
 
 const listStripesSql: Statement<Stripe> = statement(
-  'id_stripe_list',
+  'id-stripe-list',
   'SELECT stripe, claimed_until_ms FROM id_stripes ORDER BY claimed_until_ms, stripe',
 );
 // Compare and set: of two processes that reserve the same stripe, the second finds another time and changes no row.
 const reserveStripeSql: Statement<Stripe> = statement(
-  'id_stripe_claim',
+  'id-stripe-claim',
   `UPDATE id_stripes SET claimed_until_ms = $3 WHERE stripe = $1 AND claimed_until_ms = $2
    RETURNING stripe, claimed_until_ms`,
 );

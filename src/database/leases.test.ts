@@ -7,7 +7,7 @@ import { acquireLease, releaseLease, renewLease, runUnderLease } from './leases.
 import { statement } from './store.ts';
 
 const endOfLeaseSql = statement<{ expires_at_ms: number }>(
-  'test_end_of_lease',
+  'test-end-of-lease',
   'SELECT expires_at_ms FROM leases WHERE name = $1',
 );
 const request = { name: 'trainer', owner: 'one', nowMs: 1_000, durationMs: 500 };

@@ -32,7 +32,7 @@ export const MAX_CLOCK_SKEW_MS = 60_000;
 
 /** $1 name, $2 owner, $3 expiry, $4 now, $5 the latest end that a lease can have. A row comes back to its holder. */
 export const acquireLeaseSql: Statement<EpochRow> = statement(
-  'lease_acquire',
+  'lease-acquire',
   `INSERT INTO leases (name, owner, epoch, expires_at_ms) VALUES ($1, $2, 1, $3)
    ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, epoch = leases.epoch + 1, expires_at_ms = excluded.expires_at_ms
    WHERE leases.expires_at_ms <= $4 OR leases.expires_at_ms > $5
@@ -41,7 +41,7 @@ export const acquireLeaseSql: Statement<EpochRow> = statement(
 
 // A holder may renew after the lease ended if no other process took it: the epoch decides. Not after a release.
 const renewLeaseSql: Statement<EpochRow> = statement(
-  'lease_renew',
+  'lease-renew',
   `UPDATE leases SET expires_at_ms = $1
    WHERE name = $2 AND owner = $3 AND epoch = $4 AND expires_at_ms > 0
    RETURNING epoch`,
@@ -49,7 +49,7 @@ const renewLeaseSql: Statement<EpochRow> = statement(
 
 // The row stays, and its epoch with it; a row that began again at 1 would let an old owner pass.
 export const releaseLeaseSql: Statement<Row> = statement(
-  'lease_release',
+  'lease-release',
   `UPDATE leases SET expires_at_ms = 0 WHERE name = $1 AND owner = $2 AND epoch = $3`,
 );
 

@@ -31,23 +31,23 @@ function describeRecord(table: string): string {
 }
 
 export const listAppliedSql: Statement<AppliedMigration> = statement(
-  'migration_list',
+  'migration-list',
   'SELECT id, name, checksum FROM schema_migrations ORDER BY id',
 );
 
 /** In a database that no program with expansions has migrated, the table is missing. */
 export const listExpansionsSql: Statement<AppliedMigration> = statement(
-  'migration_list_expansions',
+  'migration-list-expansions',
   'SELECT id, name, checksum FROM schema_expansions ORDER BY id',
 );
 
 const recordRequiredSql: Statement<Row> = statement(
-  'migration_record',
+  'migration-record',
   'INSERT INTO schema_migrations (id, name, checksum, applied_at_ms) VALUES ($1, $2, $3, $4)',
 );
 
 const recordExpansionSql: Statement<Row> = statement(
-  'migration_record_expansion',
+  'migration-record-expansion',
   'INSERT INTO schema_expansions (id, name, checksum, applied_at_ms) VALUES ($1, $2, $3, $4)',
 );
 

@@ -4,7 +4,7 @@
  * read, and the next run skips what is done. So it may run beside the service, be killed at any moment, and run again.
  */
 import type { SecretCipher } from '../encryption/secret-cipher.ts';
-import { type Row, type SqlValue, type Statement, type Store, statement } from './store.ts';
+import { nameStatement, type Row, type SqlValue, type Statement, type Store, statement } from './store.ts';
 
 /** A column of encrypted secrets, as its owner describes it. */
 export interface ColumnDescription {
@@ -53,12 +53,12 @@ export function createEncryptedColumn({
     associatedData,
     // A row without a secret is passed over: no comparison with NULL is true.
     list: statement<EncryptedRow>(
-      `list_encrypted_${table}_${column}`,
+      nameStatement('list-encrypted', table, column),
       `SELECT ${selected}, ${column} AS ciphertext FROM ${table}
        WHERE ${isBehind} AND substr(${column}, 1, 5) <> $1 ORDER BY ${keys.join(', ')} LIMIT $2`,
     ),
     replace: statement(
-      `reencrypt_${table}_${column}`,
+      nameStatement('reencrypt', table, column),
       `UPDATE ${table} SET ${column} = $1 WHERE ${isThis} AND ${column} = $2 RETURNING ${first}`,
     ),
   };

@@ -34,6 +34,11 @@ export function statement<R extends object = Row>(name: string, text: string): S
   return known as Statement<R>;
 }
 
+/** The name of a statement about a table or a column: `sweep`, `hook_tests` → `sweep-hook-tests`. */
+export function nameStatement(...words: readonly string[]): string {
+  return words.join('-').replaceAll('_', '-');
+}
+
 /** Every statement that a module loaded so far has written out. */
 export function listStatements(): readonly Statement[] {
   return [...registered.values()];

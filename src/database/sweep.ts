@@ -1,6 +1,6 @@
 /** Deleting rows past their time a batch at a time: a million old rows must not hold up the writes of others. */
 import type { World } from '../world.ts';
-import { type Statement, statement } from './store.ts';
+import { nameStatement, type Statement, statement } from './store.ts';
 
 /** Rows that one statement changes at most. */
 export const SWEEP_BATCH = 500;
@@ -24,7 +24,7 @@ export interface DatedTable {
 export function deleteOldSql({ table, key, time, kind }: DatedTable): Statement {
   const isOld = `${kind === undefined ? '' : `kind = '${kind}' AND `}${time} <= $1`;
   return statement(
-    ['sweep', table, ...(kind?.split(' ') ?? [])].join('-'),
+    nameStatement('sweep', table, ...(kind?.split(' ') ?? [])),
     `DELETE FROM ${table} WHERE ${isOld}
        AND (${key}) IN (SELECT ${key} FROM ${table} WHERE ${isOld} ORDER BY ${time} LIMIT $2)
      RETURNING ${key}`,

@@ -13,12 +13,12 @@ interface TopicVersion {
 }
 
 const markChangedSql: Statement<Row> = statement(
-  'topic_touch',
+  'topic-touch',
   `INSERT INTO topics (name, version, changed_at_ms) VALUES ($1, 1, $2)
    ON CONFLICT (name) DO UPDATE SET version = topics.version + 1, changed_at_ms = excluded.changed_at_ms`,
 );
 
-const listVersionsSql: Statement<TopicVersion> = statement('topic_list', 'SELECT name, version FROM topics');
+const listVersionsSql: Statement<TopicVersion> = statement('topic-list', 'SELECT name, version FROM topics');
 
 export function markChangedStatement(topic: string, nowMs: number): BoundStatement {
   return { statement: markChangedSql, parameters: [topic, nowMs] };

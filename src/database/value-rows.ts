@@ -39,7 +39,7 @@ export function multiRowStatement<const T extends RowTypes>(
   render: (rows: RowsText<T>) => string,
   widths: readonly number[] = WIDTHS,
 ): MultiRowStatement<T> {
-  const byWidth = new Map(widths.map((width) => [width, statement(`${name}_${width}`, render(toText(types, width)))]));
+  const byWidth = new Map(widths.map((width) => [width, statement(`${name}-${width}`, render(toText(types, width)))]));
   return { names: Object.keys(types) as NameIn<T>[], widths, byWidth };
 }
 

@@ -6,6 +6,7 @@
 import {
   type BoundStatement,
   conditionalProcedure,
+  nameStatement,
   type Procedure,
   type Statement,
   type Store,
@@ -33,31 +34,37 @@ function createStatements(table: string, times: string): Statements {
     // of a trouble does not wait for the hour of its beginning. A time in the future was written by a wrong clock.
     // The same state is another trouble if it began after $5.
     record: statement(
-      `record-${table}`,
+      nameStatement('record', table),
       `INSERT INTO ${table} (cause, state, sent_at_ms) VALUES ($1, $2, $3)
        ON CONFLICT (cause) DO UPDATE SET state = excluded.state, sent_at_ms = excluded.sent_at_ms
        WHERE (${table}.state <> excluded.state OR ${table}.sent_at_ms < $5) AND NOT EXISTS
          (SELECT 1 FROM ${times} WHERE cause = $1 AND state = $2 AND sent_at_ms > $4 AND sent_at_ms <= $3) RETURNING cause`,
     ),
     recordTime: statement(
-      `record-${times}`,
+      nameStatement('record', times),
       `INSERT INTO ${times} (cause, state, sent_at_ms) VALUES ($1, $2, $3)
        ON CONFLICT (cause, state) DO UPDATE SET sent_at_ms = excluded.sent_at_ms`,
     ),
     listOpen: statement(
-      `open-${table}`,
+      nameStatement('open', table),
       `SELECT cause FROM ${table} WHERE cause >= $1 AND cause < $2 AND state <> 'fine' ORDER BY cause`,
     ),
     // A row is kept until another notice about the same cause may be sent.
-    forgetFine: statement(`forget-fine-${table}`, `DELETE FROM ${table} WHERE state = 'fine' AND sent_at_ms <= $1`),
-    forgetTimes: statement(`forget-${times}`, `DELETE FROM ${times} WHERE sent_at_ms <= $1`),
-    close: statement(`close-${table}`, `UPDATE ${table} SET state = 'fine' WHERE cause = $1`),
+    forgetFine: statement(
+      nameStatement('forget-fine', table),
+      `DELETE FROM ${table} WHERE state = 'fine' AND sent_at_ms <= $1`,
+    ),
+    forgetTimes: statement(nameStatement('forget', times), `DELETE FROM ${times} WHERE sent_at_ms <= $1`),
+    close: statement(nameStatement('close', table), `UPDATE ${table} SET state = 'fine' WHERE cause = $1`),
     closeOpen: statement(
-      `close-open-${table}`,
+      nameStatement('close-open', table),
       `UPDATE ${table} SET state = 'fine' WHERE cause >= $1 AND cause < $2 AND state <> 'fine' AND sent_at_ms <= $3`,
     ),
-    last: statement(`last-${table}`, `SELECT state, sent_at_ms FROM ${table} WHERE cause = $1`),
-    lastTime: statement(`last-${times}`, `SELECT sent_at_ms FROM ${times} WHERE cause = $1 AND state = $2`),
+    last: statement(nameStatement('last', table), `SELECT state, sent_at_ms FROM ${table} WHERE cause = $1`),
+    lastTime: statement(
+      nameStatement('last', times),
+      `SELECT sent_at_ms FROM ${times} WHERE cause = $1 AND state = $2`,
+    ),
   };
 }
 

@@ -82,11 +82,11 @@ async function publishMany(announcing: AnnouncingPrograms, callers: number, each
 }
 
 const listDeliveriesSql = statement<{ id: number; hook_id: number; event_id: number; uuid: string; state: string }>(
-  'test_intake_deliveries',
+  'test-intake-deliveries',
   `SELECT d.id, d.hook_id, c.event_id, c.uuid, d.state FROM deliveries d
    JOIN delivery_contents c ON c.delivery_id = d.id ORDER BY d.hook_id, d.id`,
 );
-const countEventsSql = statement<{ count: number }>('test_intake_events', 'SELECT COUNT(*) AS count FROM events');
+const countEventsSql = statement<{ count: number }>('test-intake-events', 'SELECT COUNT(*) AS count FROM events');
 
 const uuidsOf = (receiver: Receiver): unknown[] =>
   receiver.received.map(({ headers }) => headers['x-gitcode-delivery']);
@@ -205,12 +205,12 @@ withPrograms('hooks that change meanwhile lose nothing and leave nothing waiting
 });
 
 const countDeadlocksSql = statement<{ count: number }>(
-  'test_intake_deadlocks',
+  'test-intake-deadlocks',
   'SELECT COALESCE(SUM(deadlocks), 0) AS count FROM pg_stat_database',
 );
 
 const countOrphansSql = statement<{ count: number }>(
-  'test_events_without_repository',
+  'test-events-without-repository',
   'SELECT COUNT(*) AS count FROM events WHERE repository_id NOT IN (SELECT id FROM repositories)',
 );
 

@@ -25,7 +25,7 @@ const AT_ONCE = 8;
 const environment = { AUTHORIZATION_CODE_SECONDS: '600', LOG_LEVEL: 'error', TRUSTED_PROXIES: '127.0.0.1' };
 
 const halfDoneSql = statement<{ count: number }>(
-  'test_half_done_exchanges',
+  'test-half-done-exchanges',
   `SELECT (SELECT COUNT(*) FROM authorization_codes c
              LEFT JOIN token_families f ON f.family_id = c.family_id
              WHERE (c.redeemed_at_ms IS NULL) <> (f.family_id IS NULL))

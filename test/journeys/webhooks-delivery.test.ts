@@ -25,7 +25,7 @@ const HOOKS = 16;
 const MAX_UNDER_WAY = 256;
 
 const countPendingSql = statement<{ count: number }>(
-  'test_count_pending',
+  'test-count-pending',
   `SELECT COUNT(*) AS count FROM deliveries WHERE state = 'pending'`,
 );
 

@@ -14,13 +14,13 @@ import { waitUntil } from './wait-until.ts';
 /** Hooks, deliveries and their outcome, straight in the store, where no rule of the API stands between. */
 
 const insertRepositorySql = statement(
-  'test_insert_repository',
+  'test-insert-repository',
   `INSERT INTO repositories (id, owner_kind, owner_id, owner_login, path, path_key, name, description, is_private,
      default_branch, web_url, http_url, ssh_url, created_at_ms, updated_at_ms)
    VALUES ($1, 'user', $2, 'owner', $3, $3, $3, '', 0, 'main', '', '', '', 0, 0) ON CONFLICT (id) DO NOTHING`,
 );
 const insertHookSql = statement(
-  'test_insert_hook',
+  'test-insert-hook',
   `INSERT INTO hooks (id, repository_id, url, encryption_type, profile, secret, push_events, tag_push_events, issues_events,
      note_events, merge_requests_events, result_code, created_at_ms, updated_at_ms)
    VALUES ($1, $2, $3, 1, 'gitcode', $4, 1, 0, 0, 0, 0, 0, 0, 0)`,
@@ -55,14 +55,14 @@ export async function enqueueTestDelivery(store: Store, delivery: TestDelivery):
 }
 
 const fillLogSql = statement(
-  'test_fill_log',
+  'test-fill-log',
   `INSERT INTO deliveries (hook_id, id, event_kind, state, lane, attempts, schedule_from, due_at_ms, status, body_bytes,
      created_at_ms, attempted_at_ms)
    WITH RECURSIVE numbers (n) AS (SELECT CAST(1 AS BIGINT) UNION ALL SELECT n + 1 FROM numbers WHERE n < $2)
    SELECT CAST($1 AS BIGINT), n, 'push', 'succeeded', 0, 1, 0, 0, 200, 7, 1, 1 FROM numbers`,
 );
 const fillContentsSql = statement(
-  'test_fill_contents',
+  'test-fill-contents',
   `INSERT INTO delivery_contents (delivery_id, hook_id, event_id, uuid, body)
    SELECT id, hook_id, 1, '-', $2 FROM deliveries WHERE hook_id = $1`,
 );
@@ -118,7 +118,7 @@ export interface DeliveryRow {
 }
 
 const deliveryByIdSql = statement<DeliveryRow>(
-  'test_delivery_by_id',
+  'test-delivery-by-id',
   'SELECT id, state, attempts, status, due_at_ms FROM deliveries WHERE id = $1',
 );
 
@@ -148,7 +148,7 @@ const attemptsOfSql = statement<{
   remote_address: string | null;
   detail: string;
 }>(
-  'test_attempts_of',
+  'test-attempts-of',
   'SELECT attempt, outcome, status, reason, remote_address, detail FROM delivery_attempts WHERE delivery_id = $1 ORDER BY id',
 );
 

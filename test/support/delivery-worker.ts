@@ -42,7 +42,7 @@ export interface HookRow {
   readonly disabled_reason: string | null;
 }
 const hookRowSql = statement<HookRow>(
-  'test_hook_row',
+  'test-hook-row',
   'SELECT result, result_code, disabled_at_ms, disabled_reason FROM hooks WHERE id = $1',
 );
 
@@ -53,7 +53,7 @@ export interface HookQueueRow {
   readonly held_since_ms: number | null;
 }
 const hookQueueRowSql = statement<HookQueueRow>(
-  'test_endpoint_row',
+  'test-endpoint-row',
   'SELECT origin, parked, next_at_ms, held_since_ms FROM endpoint_queue WHERE hook_id = $1',
 );
 

@@ -4,11 +4,11 @@ import { statement } from '../../src/database/store.ts';
 import { type AuthorizationEndpoint, type SignedIn, signIn } from './authorization-server.ts';
 
 const takeLoginSql = statement(
-  'load_take_login',
+  'load-take-login',
   `INSERT INTO logins (login_key, kind, owner_id) VALUES ('caller', 'user', $1)`,
 );
 const insertCallerSql = statement(
-  'load_insert_caller',
+  'load-insert-caller',
   `INSERT INTO users (id, login, login_key, name, is_admin, created_at_ms) VALUES ($1, 'caller', 'caller', 'Caller', 0, $2)`,
 );
 

@@ -34,32 +34,32 @@ export interface NoteRow {
 }
 
 export const insertNoteSql: Statement<{ readonly id: string }> = statement(
-  'test_note_insert',
+  'test-note-insert',
   'INSERT INTO note (id, number) VALUES ($1, $2) RETURNING id',
 );
 
 export const insertFullNoteSql: Statement<Row> = statement(
-  'test_note_insert_full',
+  'test-note-insert-full',
   'INSERT INTO note (id, number, ratio, body, parent_id) VALUES ($1, $2, $3, $4, $5)',
 );
 
 export const findNoteSql: Statement<NoteRow> = statement(
-  'test_note_find',
+  'test-note-find',
   'SELECT id, number, ratio, body FROM note WHERE id = $1',
 );
 
 export const listNotesSql: Statement<{ readonly id: string; readonly number: number }> = statement(
-  'test_note_list',
+  'test-note-list',
   'SELECT id, number FROM note ORDER BY id',
 );
 
 export const takeNoteSql: Statement<{ readonly id: string }> = statement(
-  'test_note_take',
+  'test-note-take',
   'UPDATE note SET number = number - 1 WHERE id = $1 AND number > 0 RETURNING id',
 );
 
 const sumNotesSql: Statement<{ readonly total: number | null }> = statement(
-  'test_note_sum',
+  'test-note-sum',
   'SELECT SUM(number) AS total FROM note',
 );
 

@@ -6,6 +6,7 @@
 import {
   type BoundStatement,
   conditionalProcedure,
+  nameStatement,
   type Procedure,
   procedure,
   statement,
@@ -61,7 +62,7 @@ const TABLES = [
 ];
 const endAllAccessSql = [
   endAccessSql,
-  ...TABLES.map((table) => statement(`end-access-${table}`, `DELETE FROM ${table} WHERE user_id = $1`)),
+  ...TABLES.map((table) => statement(nameStatement('end-access', table), `DELETE FROM ${table} WHERE user_id = $1`)),
 ];
 // Waits for a change of the person under way, such as a new password, and is decided after it.
 const lockPersonSql = statement<{ id: string }>(

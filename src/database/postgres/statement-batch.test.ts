@@ -72,7 +72,7 @@ test('runBatch() runs nothing after a statement that failed, and names it', { sk
 });
 
 test('runBatch() runs a statement again that failed when it was prepared', { skip }, async () => {
-  const divide = (by: number) => bind('test_divide', 'SELECT 10 / CAST($1 AS BIGINT) AS quotient', [by]);
+  const divide = (by: number) => bind('test-divide', 'SELECT 10 / CAST($1 AS BIGINT) AS quotient', [by]);
   await assert.rejects(runBatch(client, [divide(0)], prepared));
   const [answer] = await runBatch(client, [divide(5)], prepared);
   assert.deepEqual(answer?.rows, [{ quotient: 2 }]);

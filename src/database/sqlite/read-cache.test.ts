@@ -14,7 +14,7 @@ forEachEngine(
     const another = await openAnother();
     const readNumber = async () => (await store.readCached(findNoteSql, ['a']))[0]?.number;
     assert.equal(await readNumber(), undefined);
-    const setNumberSql = statement('test_cached_set', 'UPDATE note SET number = $1 WHERE id = $2');
+    const setNumberSql = statement('test-cached-set', 'UPDATE note SET number = $1 WHERE id = $2');
     await store.write(insertFullNoteSql, ['a', 1, 0.5, null, null]);
     assert.equal(await readNumber(), 1);
     for (let round = 2; round < 40; round += 2) {
@@ -27,7 +27,7 @@ forEachEngine(
   { migrations: [...migrations, noteMigration] },
 );
 
-const echoSql = statement('test_cached_echo', 'SELECT $1 AS one, $2 AS two');
+const echoSql = statement('test-cached-echo', 'SELECT $1 AS one, $2 AS two');
 
 interface Counted {
   /** Statements that were run. */

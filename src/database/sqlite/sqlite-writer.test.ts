@@ -190,7 +190,7 @@ test('every table is STRICT', async () => {
   const place = await createStorePlace('sqlite');
   await using store = await openTestStore(place);
   const looseSql = statement(
-    'test_loose_tables',
+    'test-loose-tables',
     `SELECT name FROM pragma_table_list WHERE schema = 'main' AND strict = 0 AND name NOT LIKE 'sqlite_%'`,
   );
   assert.deepEqual(await store.read(looseSql), []);

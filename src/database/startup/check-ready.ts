@@ -1,7 +1,7 @@
 import { Failure } from '../../errors.ts';
 import { type Store, statement } from '../store.ts';
 
-const readySql = statement('database_ready', 'SELECT 1 AS ready');
+const readySql = statement('database-ready', 'SELECT 1 AS ready');
 
 /** A probe gives up after a second or two. */
 const DEADLINE_MS = 2000;

@@ -60,12 +60,12 @@ export async function openSecretCipher(store: Store, source: EncryptionKeySource
 }
 
 const insertCanarySql: Statement<Row> = statement(
-  'vault_canary_insert',
+  'vault-canary-insert',
   'INSERT INTO vault_canaries (id, sealed) VALUES (1, $1) ON CONFLICT (id) DO NOTHING',
 );
 
 const findCanarySql: Statement<{ readonly sealed: Uint8Array }> = statement(
-  'vault_canary_find',
+  'vault-canary-find',
   'SELECT sealed FROM vault_canaries WHERE id = 1',
 );
 

@@ -39,7 +39,7 @@ forEachEngine(
   async (store) => {
     await store.writeAll([3, 4].map((number) => ({ statement: insertNoteSql, parameters: [`n${number}`, number] })));
     const aggregateSql = statement(
-      'test_aggregate',
+      'test-aggregate',
       'SELECT COUNT(*) AS count, SUM(number) AS sum, AVG(number) AS mean, MAX(number) > 3 AS is_more FROM note',
     );
     assert.deepEqual(await store.read(aggregateSql), [{ count: 2, sum: 7, mean: 3.5, is_more: 1 }]);
@@ -51,7 +51,7 @@ forEachEngine(
   'a whole number stays one inside a statement',
   async (store) => {
     const divideSql = statement<{ half: number; text: string }>(
-      'test_divide',
+      'test-divide',
       'SELECT CAST($1 AS BIGINT) / 2 AS half, CAST($1 AS TEXT) AS text',
     );
     assert.deepEqual(await store.read(divideSql, [7]), [{ half: 3, text: '7' }]);
@@ -62,7 +62,7 @@ forEachEngine(
 forEachEngine(
   'a number beyond 2^53 is refused, not rounded',
   async (store) => {
-    const bigSql = statement('test_big', "SELECT CAST('9007199254740993' AS BIGINT) AS big");
+    const bigSql = statement('test-big', "SELECT CAST('9007199254740993' AS BIGINT) AS big");
     await assert.rejects(store.read(bigSql), hasCode('internal'));
   },
   options,
@@ -221,8 +221,8 @@ forEachEngine(
 );
 
 test('a statement name means one text', () => {
-  const oneSql: Statement = statement('test_same', 'SELECT 1 AS one');
-  assert.equal(statement('test_same', 'SELECT 1 AS one').text, oneSql.text);
-  assert.throws(() => statement('test_same', 'SELECT 2 AS two'), hasCode('internal'));
+  const oneSql: Statement = statement('test-same', 'SELECT 1 AS one');
+  assert.equal(statement('test-same', 'SELECT 1 AS one').text, oneSql.text);
+  assert.throws(() => statement('test-same', 'SELECT 2 AS two'), hasCode('internal'));
   assert.throws(() => statement('x'.repeat(64), 'SELECT 1'), hasCode('internal'));
 });

@@ -47,38 +47,38 @@ function toPartSums(row: SumsRow): PartSums {
 }
 
 const byPodTypeSql: Statement<SumsRow> = statement(
-  'accuracy_by_pod_type',
+  'accuracy-by-pod-type',
   `SELECT target_model, part, target, version, ${step} AS step_ms, ${lastMs}, ${summed} FROM accuracy_sums
    WHERE target_model = $3 AND start_ms >= $1 AND kind = 'pod type'
    GROUP BY target_model, part, target, version, ${step} ORDER BY step_ms, part, target, version`,
 );
 const byModelSql: Statement<SumsRow> = statement(
-  'accuracy_by_model',
+  'accuracy-by-model',
   `SELECT target_model, '' AS part, target, version, ${step} AS step_ms, ${lastMs}, ${summed} FROM accuracy_sums
    WHERE kind = 'pod type' AND start_ms >= $1
    GROUP BY target_model, target, version, ${step} ORDER BY target_model, target, version`,
 );
 const byServerSql: Statement<SumsRow> = statement(
-  'accuracy_by_server',
+  'accuracy-by-server',
   `SELECT target_model, part, target, version, ${step} AS step_ms, ${lastMs}, ${summed} FROM accuracy_sums
    WHERE target_model = $3 AND start_ms >= $1 AND kind = 'server'
    GROUP BY target_model, part, target, version, ${step} ORDER BY step_ms, part, target`,
 );
 const ofServerSql: Statement<SumsRow> = statement(
-  'accuracy_of_server',
+  'accuracy-of-server',
   `SELECT target_model, part, target, version, ${step} AS step_ms, ${lastMs}, ${summed} FROM accuracy_sums
    WHERE target_model = $3 AND start_ms >= $1 AND kind = 'server' AND part = $4
    GROUP BY target_model, part, target, version, ${step} ORDER BY step_ms, target`,
 );
 // The newest first: the metrics stop reading once they have enough reports.
 const newestByPodTypeSql: Statement<SumsRow> = statement(
-  'accuracy_newest_by_pod_type',
+  'accuracy-newest-by-pod-type',
   `SELECT target_model, part, target, ${EVERY_VERSION} AS version, start_ms AS step_ms, ${lastMs}, ${summed} FROM accuracy_sums
    WHERE kind = 'pod type' AND start_ms >= $1 GROUP BY target_model, part, target, start_ms
    ORDER BY step_ms DESC LIMIT 20000`,
 );
 const newestByServerSql: Statement<SumsRow> = statement(
-  'accuracy_newest_by_server',
+  'accuracy-newest-by-server',
   `SELECT target_model, part, target, version, MAX(start_ms) AS step_ms, ${lastMs}, ${summed} FROM accuracy_sums
    WHERE kind = 'server' AND start_ms >= $1 GROUP BY target_model, part, target, version
    ORDER BY last_ms DESC LIMIT 400`,
@@ -133,7 +133,7 @@ export async function listNewestServerSums(store: Store, fromMs: number): Promis
 
 // Older programs wrote `accuracy_counts`, which has no columns for pod type or server.
 const countsOfAllSql: Statement<ErrorCount> = statement(
-  'error_counts_of_all',
+  'error-counts-of-all',
   `SELECT load_range AS "range", ratio, CAST(SUM(times) AS BIGINT) AS times FROM (
      SELECT load_range, ratio, times, version FROM accuracy_counts
      WHERE target_model = $1 AND start_ms >= $2 AND target = $3 AND axis = $4
@@ -145,13 +145,13 @@ const countsOfAllSql: Statement<ErrorCount> = statement(
    GROUP BY load_range, ratio ORDER BY load_range, ratio`,
 );
 const countsOfPartSql: Statement<ErrorCount> = statement(
-  'error_counts_of_part',
+  'error-counts-of-part',
   `SELECT load_range AS "range", ratio, CAST(SUM(times) AS BIGINT) AS times FROM error_counts
    WHERE target_model = $1 AND start_ms >= $2 AND target = $3 AND axis = $4 AND kind = $5 AND part = $6
    GROUP BY load_range, ratio ORDER BY load_range, ratio`,
 );
 const countedPartsSql: Statement<{ readonly kind: SumsKind; readonly part: string }> = statement(
-  'error_counts_parts',
+  'error-counts-parts',
   `SELECT DISTINCT kind, part FROM error_counts
    WHERE target_model = $1 AND kind IN ('pod type', 'server') AND axis = 0 AND start_ms >= $2 AND target = $3
    ORDER BY kind, part LIMIT 1000`,

@@ -1,5 +1,13 @@
 /** Writing the live accuracy: what one process adds, and merging it into longer periods. */
-import { procedure, type Row, type Statement, type Store, statement, type Transaction } from '../../database/store.ts';
+import {
+  nameStatement,
+  procedure,
+  type Row,
+  type Statement,
+  type Store,
+  statement,
+  type Transaction,
+} from '../../database/store.ts';
 import { bindRowsExactly, multiRowInsert } from '../../database/value-rows.ts';
 import { COUNTS_MINUTES, type CountCell, SUMS_MINUTES, type SumsCell, type SumsKind } from './accuracy-recorder.ts';
 import { SUM_COLUMNS } from './accuracy-sums.ts';
@@ -46,7 +54,7 @@ const PART_TYPES = {
   version: 'int',
 } as const;
 const saveSumsSql = multiRowInsert(
-  'accuracy_sums_save',
+  'accuracy-sums-save',
   'accuracy_sums',
   {
     ...PART_TYPES,
@@ -56,7 +64,7 @@ const saveSumsSql = multiRowInsert(
   `ON CONFLICT (${SUMS_KEY.join(', ')}) DO UPDATE SET ${replaceSums}`,
 );
 const saveCountsSql = multiRowInsert(
-  'error_counts_save',
+  'error-counts-save',
   'error_counts',
   {
     ...PART_TYPES,
@@ -178,11 +186,11 @@ function createMergeStatements({ name, key, aggregates, condition }: MergedTable
   const range = `minutes = $1 AND start_ms >= $2 AND start_ms < $3`;
   return {
     findFirst: statement(
-      `${name}_find_first`,
+      nameStatement(name, 'find-first'),
       `SELECT MIN(start_ms) AS first FROM ${name} WHERE minutes = $1 AND start_ms < $2${condition.replace('$7', '$3')}`,
     ),
     merge: statement(
-      `${name}_merge`,
+      nameStatement(name, 'merge'),
       `INSERT INTO ${name} (${[...key, ...values.map(([column]) => column)].join(', ')})
        SELECT ${[...columns, ...values.map(([column]) => column)].join(', ')} FROM (
          SELECT ${[...grouped, ...values.map(([column, combine]) => `${combine}(${column}) AS ${column}`)].join(', ')},
@@ -192,7 +200,10 @@ function createMergeStatements({ name, key, aggregates, condition }: MergedTable
        WHERE place <= $5 ORDER BY place LIMIT $6
        ON CONFLICT (${key.join(', ')}) DO UPDATE SET ${values.map(([column, combine]) => `${column} = ${set(column, combine)}`).join(', ')}`,
     ),
-    remove: statement(`${name}_remove`, `DELETE FROM ${name} WHERE ${range}${condition.replace('$7', '$4')}`),
+    remove: statement(
+      nameStatement(name, 'remove'),
+      `DELETE FROM ${name} WHERE ${range}${condition.replace('$7', '$4')}`,
+    ),
   };
 }
 

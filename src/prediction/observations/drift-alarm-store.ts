@@ -9,18 +9,18 @@ export const KEEP_ALARMS_MS = 30 * 24 * HOUR_MS;
 const LISTED_ALARMS = 200;
 
 const addAlarmSql: Statement<Row> = statement(
-  'drift_alarm_add',
+  'drift-alarm-add',
   `INSERT INTO drift_alarms (target_model, hour, target, cause, alarms, last_at_ms) VALUES ($1, $2, $3, $4, $5, $6)
    ON CONFLICT (target_model, hour, target, cause)
    DO UPDATE SET alarms = drift_alarms.alarms + excluded.alarms, last_at_ms = excluded.last_at_ms`,
 );
 const alarmsSinceSql: Statement<Row & AlarmRow> = statement(
-  'drift_alarms_since',
+  'drift-alarms-since',
   `SELECT target_model, target, cause, CAST(SUM(alarms) AS BIGINT) AS alarms, MAX(last_at_ms) AS last_at_ms
    FROM drift_alarms WHERE hour >= $1 GROUP BY target_model, target, cause ORDER BY last_at_ms DESC LIMIT ${LISTED_ALARMS}`,
 );
 const alarmHoursSql: Statement<Row & AlarmHourRow> = statement(
-  'drift_alarm_hours',
+  'drift-alarm-hours',
   `SELECT hour, target, cause, alarms FROM drift_alarms WHERE target_model = $1 AND hour >= $2 ORDER BY hour, target, cause`,
 );
 const forgetAlarmsSql = deleteOldSql({

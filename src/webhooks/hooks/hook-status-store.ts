@@ -18,7 +18,7 @@ interface HookQueueRow extends Row {
 }
 
 const hookQueueStatusSql: Statement<HookQueueRow> = statement(
-  'endpoint_status',
+  'endpoint-status',
   `SELECT fails, failing_since_ms, held_since_ms,
      (SELECT COUNT(*) FROM (SELECT 1 FROM deliveries d WHERE d.hook_id = $1 AND d.state = 'pending' LIMIT $2) AS counted)
        AS waiting
@@ -27,7 +27,7 @@ const hookQueueStatusSql: Statement<HookQueueRow> = statement(
 
 // Whatever was attempted and not accepted counts as failed, also while it waits for another attempt.
 const outcomesByHourSql: Statement<{ hour: number; outcome: string; count: number }> = statement(
-  'delivery_outcomes_by_hour',
+  'delivery-outcomes-by-hour',
   `SELECT hour, outcome, COUNT(*) AS count FROM (
      SELECT (created_at_ms - $2) / ${HOUR_MS} AS hour,
        CASE WHEN state = 'succeeded' THEN 'succeeded'
@@ -106,12 +106,12 @@ interface HoldRow extends Row {
 const HOLD_COLUMNS = 'q.hook_id, q.parked, q.next_at_ms, q.paused_since_ms, q.pause_reason, q.held_since_ms';
 
 const holdOfHookSql: Statement<HoldRow> = statement(
-  'endpoint_hold_of_hook',
+  'endpoint-hold-of-hook',
   `SELECT ${HOLD_COLUMNS} FROM endpoint_queue q WHERE q.hook_id = $1`,
 );
 
 const holdsOfRepositorySql: Statement<HoldRow> = statement(
-  'endpoint_holds_of_repository',
+  'endpoint-holds-of-repository',
   `SELECT ${HOLD_COLUMNS} FROM hooks h JOIN endpoint_queue q ON q.hook_id = h.id WHERE h.repository_id = $1`,
 );
 
@@ -139,7 +139,7 @@ export async function readPauses(store: Store, repositoryId: number, nowMs: numb
 }
 
 const pausesByReasonSql: Statement<{ pause_reason: PauseReason; count: number }> = statement(
-  'endpoint_pauses_by_reason',
+  'endpoint-pauses-by-reason',
   `SELECT pause_reason, COUNT(*) AS count FROM endpoint_queue
    WHERE parked = 1 AND next_at_ms > $1 AND held_since_ms IS NULL AND canceled_at_ms IS NULL AND pause_reason IS NOT NULL
    GROUP BY pause_reason`,

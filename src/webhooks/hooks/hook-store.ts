@@ -1,6 +1,7 @@
 import {
   type BoundStatement,
   conditionalProcedure,
+  nameStatement,
   type Procedure,
   procedure,
   type SqlValue,
@@ -85,7 +86,7 @@ const hooksWantingSql = {
 
 function subscribedBy(flag: string) {
   return statement<HookRow>(
-    `hooks-wanting-${flag}`,
+    nameStatement('hooks-subscribed-to', flag),
     `SELECT ${HOOK_COLUMNS} FROM hooks WHERE repository_id = $1 AND ${flag} = 1 ORDER BY id`,
   );
 }

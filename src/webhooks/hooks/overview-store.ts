@@ -22,7 +22,7 @@ interface CountsRow extends Row {
 }
 
 const countHooksSql: Statement<CountsRow> = statement(
-  'overview_count_hooks',
+  'overview-count-hooks',
   `SELECT COUNT(DISTINCT r.id) AS repositories, COUNT(h.id) AS hooks,
      COUNT(CASE WHEN h.disabled_reason = $3 THEN NULL ELSE h.disabled_at_ms END) AS disabled,
      COUNT(CASE WHEN h.disabled_reason = $3 THEN h.disabled_at_ms END) AS switched_off,
@@ -48,7 +48,7 @@ interface TroubledRow extends Row {
 }
 
 const listTroubledSql: Statement<TroubledRow> = statement(
-  'overview_troubled_hooks',
+  'overview-troubled-hooks',
   `SELECT h.id, h.url, r.owner_login, r.path, h.disabled_at_ms, h.disabled_reason, q.failing_since_ms, q.fails,
      CASE WHEN q.parked = 1 AND q.next_at_ms > $2 AND q.held_since_ms IS NULL THEN q.next_at_ms END AS paused_until_ms,
      q.pause_reason, h.result, h.result_code
@@ -61,11 +61,11 @@ const listTroubledSql: Statement<TroubledRow> = statement(
 
 // Of all owners without a join, which a planner could turn into a look through the whole log.
 const countBacklogOfAllSql: Statement<{ count: number }> = statement(
-  'overview_backlog_of_all',
+  'overview-backlog-of-all',
   `SELECT COUNT(*) AS count FROM (SELECT 1 FROM deliveries WHERE state = 'pending' LIMIT $1) AS waiting`,
 );
 const countBacklogOfOwnerSql: Statement<{ count: number }> = statement(
-  'overview_backlog_of_owner',
+  'overview-backlog-of-owner',
   `SELECT COUNT(*) AS count FROM (
      SELECT 1 FROM endpoint_queue q JOIN deliveries d ON d.hook_id = q.hook_id AND d.state = 'pending'
      WHERE q.owner_id = $2 LIMIT $1) AS waiting`,
@@ -81,7 +81,7 @@ interface OldestRow extends Row {
 // One seek in the index of waiting deliveries for each hook: first attempts stand in the order of their creation. Retries do
 // not, but their ids, which the index has too, rise with time.
 const oldestWaitingSql: Statement<OldestRow> = statement(
-  'overview_oldest_waiting',
+  'overview-oldest-waiting',
   `SELECT hook_id, owner_login, path, created_at_ms FROM (
      SELECT q.hook_id, r.owner_login, r.path,
        (SELECT MIN(c.created_at_ms) FROM (

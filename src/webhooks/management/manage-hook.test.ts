@@ -75,7 +75,7 @@ withDoors('a password is taken away only by remove_password; an empty one takes 
 withDoors('a hook whose address is not allowed any more can be switched off, and not on', async (server, store) => {
   const { body: hook } = await server.call('POST', HOOKS, { json: { url: URL_1 } });
   const url = 'http://10.0.0.1/hook';
-  await store.write(statement('test_move_hook', 'UPDATE hooks SET url = $1'), [url]);
+  await store.write(statement('test-move-hook', 'UPDATE hooks SET url = $1'), [url]);
   const update = (changes: object) => server.call('PATCH', `${HOOKS}/${hook.id}`, { json: changes });
   assert.equal((await update({ url, push_events: true })).status, 400);
   const off = await update({ url, active: false });

@@ -9,11 +9,11 @@ import { type Store, statement } from '../../../database/store.ts';
 export const WINDOW_ROWS = 2_000;
 
 const rowBehindSql = statement<{ id: number }>(
-  'delivery_log_row_behind',
+  'delivery-log-row-behind',
   'SELECT id FROM deliveries WHERE hook_id = $1 AND id < $2 AND id >= $3 ORDER BY id DESC LIMIT 1 OFFSET $4',
 );
 const rowAheadSql = statement<{ id: number }>(
-  'delivery_log_row_ahead',
+  'delivery-log-row-ahead',
   'SELECT id FROM deliveries WHERE hook_id = $1 AND id > $2 ORDER BY id LIMIT 1 OFFSET $3',
 );
 

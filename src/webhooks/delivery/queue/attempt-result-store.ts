@@ -43,7 +43,7 @@ export const OUTSIDE_SHARDS = { shard: 0, epoch: -1 } as const;
 // changes nothing. Batches of one worker take turns (`result-writer.ts`), so the first has ended before the second looks.
 // COUNT instead of EXISTS: PostgreSQL turns EXISTS into a join and, without statistics, reads the whole log for it.
 const storeResultsSql = multiRowStatement(
-  'delivery_settle',
+  'delivery-settle',
   {
     hookId: 'int',
     deliveryId: 'int',
@@ -78,7 +78,7 @@ const storeResultsSql = multiRowStatement(
 // attempt is the count of its row, and no two attempts have the same. The row of a delivery that was swept away has none: then
 // `numberWithoutCount` is taken.
 const insertAttemptsSql = multiRowStatement(
-  'delivery_insert_attempts',
+  'delivery-insert-attempts',
   {
     deliveryId: 'int',
     id: 'int',

@@ -30,15 +30,15 @@ for (const [title, attempts, waitMs, correctedMs] of cases)
   });
 
 const dueTimesSql = statement<{ id: number; due_at_ms: number }>(
-  'test_due_times',
+  'test-due-times',
   'SELECT id, due_at_ms FROM deliveries WHERE hook_id = $1 ORDER BY id',
 );
 const nextTimesSql = statement<{ next_at_ms: number }>(
-  'test_next_times',
+  'test-next-times',
   'SELECT next_at_ms FROM endpoint_queue WHERE hook_id = $1',
 );
 const planRetrySql = statement(
-  'test_plan_retry',
+  'test-plan-retry',
   'UPDATE deliveries SET lane = 1, attempts = $2, due_at_ms = $3 WHERE id >= $1',
 );
 

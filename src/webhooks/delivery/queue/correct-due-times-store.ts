@@ -29,7 +29,7 @@ interface HookQueueRow {
 }
 
 const openHookQueuesSql: Statement<HookQueueRow> = statement(
-  'endpoints_open',
+  'endpoints-open',
   `SELECT hook_id FROM endpoint_queue WHERE hook_id > $1 AND ${isNeitherHeldNorCanceled} ORDER BY hook_id LIMIT ${PAGE}`,
 );
 
@@ -41,7 +41,7 @@ interface LateRow {
 
 // One range of the index of waiting deliveries.
 const lateDeliveriesSql: Statement<LateRow> = statement(
-  'deliveries_late',
+  'deliveries-late',
   `SELECT id, due_at_ms, attempts - schedule_from AS attempts FROM deliveries
    WHERE state = 'pending' AND hook_id = $1 AND lane = $2 AND (due_at_ms, id) > ($3, $4)
    ORDER BY due_at_ms, id LIMIT ${PAGE}`,
@@ -49,7 +49,7 @@ const lateDeliveriesSql: Statement<LateRow> = statement(
 
 // The due time is the fence of attempts under way: only a row that still has the one that was read is corrected.
 const correctDeliveriesSql = multiRowStatement(
-  'deliveries_correct_due',
+  'deliveries-correct-due',
   { hookId: 'int', id: 'int', foundDueAtMs: 'int', dueAtMs: 'int' },
   ({ values, v }) =>
     `UPDATE deliveries SET due_at_ms = ${v.dueAtMs} FROM ${values}
@@ -58,7 +58,7 @@ const correctDeliveriesSql = multiRowStatement(
 );
 
 const wakeSleepingSql: Statement = statement(
-  'endpoint_wake_sleeping',
+  'endpoint-wake-sleeping',
   `UPDATE endpoint_queue SET next_at_ms = $2, version = version + 1
    WHERE hook_id = $1 AND parked = 0 AND next_at_ms > $2 AND ${isNeitherHeldNorCanceled}`,
 );
@@ -100,14 +100,14 @@ async function correctOfHook(
 
 // Few rows of one range of the index, unless a clock was ahead.
 const lateHookQueuesSql: Statement<HookQueueRow> = statement(
-  'endpoints_late',
+  'endpoints-late',
   `SELECT hook_id FROM endpoint_queue
    WHERE next_at_ms > $1 AND next_at_ms < ${NEVER_MS} AND (parked = 1 OR next_at_ms > $2) AND ${isNeitherHeldNorCanceled}
    ORDER BY hook_id LIMIT ${PAGE}`,
 );
 
 const wakeLateSql: Statement = statement(
-  'endpoint_wake_late',
+  'endpoint-wake-late',
   `UPDATE endpoint_queue SET next_at_ms = $2, version = version + 1 WHERE hook_id = $1 AND next_at_ms > $2 AND ${isNeitherHeldNorCanceled}`,
 );
 

@@ -55,23 +55,23 @@ const MATCHES = `FROM deliveries d JOIN delivery_contents c ON c.delivery_id = d
      AND ($10 = '' OR c.uuid = $10) AND ($11 = '' OR c.subject = $11)`;
 
 const listDeliveriesOfHookSql: Statement<ListedDelivery> = statement(
-  'delivery_log_list',
+  'delivery-log-list',
   withLastAttempt(`SELECT ${COLUMNS} ${MATCHES} ORDER BY d.id DESC LIMIT $12 OFFSET $13`),
 );
 
 const countMatchesSql: Statement<{ count: number }> = statement(
-  'delivery_log_count',
+  'delivery-log-count',
   `SELECT COUNT(*) AS count ${MATCHES}`,
 );
 
 const findDeliveryOfHookSql: Statement<LoggedDelivery & { body: Uint8Array }> = statement(
-  'delivery_log_find',
+  'delivery-log-find',
   `SELECT ${COLUMNS}, c.body FROM deliveries d JOIN delivery_contents c ON c.delivery_id = d.id
    WHERE d.hook_id = $1 AND d.id = $2`,
 );
 
 const listAttemptsSql: Statement<LoggedAttempt> = statement(
-  'delivery_log_attempts',
+  'delivery-log-attempts',
   `SELECT attempt, started_at_ms, outcome, status, reason, remote_address, detail, response_body
    FROM delivery_attempts WHERE delivery_id = $1 ORDER BY id`,
 );

@@ -27,7 +27,7 @@ export interface DueHookQueue {
 }
 
 const dueHookQueuesSql: Statement<DueHookQueue> = statement(
-  'endpoint_due',
+  'endpoint-due',
   `SELECT q.hook_id, q.owner_id, q.origin, q.shard, q.next_at_ms, q.version, q.parked, q.fails, q.failing_since_ms,
      q.openings, q.paused_since_ms, q.pause_reason
    FROM endpoint_queue q JOIN delivery_shards s ON s.shard = q.shard
@@ -64,7 +64,7 @@ const BRANCH_WIDTHS = [4, 2, 1];
 
 // A branch for each hook queue and lane: each reads the first entries of one range of the index, however long the range is.
 const waitingSql = multiRowStatement(
-  'delivery_waiting',
+  'delivery-waiting',
   { hookId: 'int', limit: 'int' },
   ({ each, more }) => {
     const branches = each(({ hookId, limit }, at) =>
@@ -102,7 +102,7 @@ const HOOK_COLUMNS =
 // is looked up by an id: PostgreSQL might read through the whole table for a join. A constant limit, since it expects a tenth
 // of the table for a parameter.
 const waitingContentsSql = multiRowStatement(
-  'delivery_waiting_contents',
+  'delivery-waiting-contents',
   { hookId: 'int' },
   ({ each, more }) => {
     const contentOf = (column: string) => `(SELECT c.${column} FROM delivery_contents c WHERE c.delivery_id = d.id)`;
@@ -167,7 +167,7 @@ const CONTENT_COLUMNS = `d.id, d.hook_id, d.attempts, d.schedule_from, d.due_at_
 // A branch for each delivery, so that each is looked up by its ids. Joined with a list of values, PostgreSQL reads through
 // all deliveries as long as it has statistics of a nearly empty table.
 const contentsSql = multiRowStatement(
-  'delivery_contents_by_ids',
+  'delivery-contents-by-ids',
   { hookId: 'int', id: 'int' },
   ({ each }) => {
     const branches = each(

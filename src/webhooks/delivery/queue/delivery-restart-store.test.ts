@@ -79,7 +79,7 @@ forEachEngine(
     const { recorded, names } = recordWrites(store);
     assert.equal(await replay(recorded, 1, 0, NOW), 0);
     await restartWaiting(recorded, 1, NOW);
-    assert.deepEqual(names, ['endpoint_end_pause', 'endpoint_end_pause']);
+    assert.deepEqual(names, ['endpoint-end-pause', 'endpoint-end-pause']);
   },
 );
 

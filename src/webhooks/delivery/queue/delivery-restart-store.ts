@@ -10,33 +10,33 @@ import { IS_NEW, IS_REQUESTED, isReserved, LANE_NUMBERS, setRequested, setReserv
 
 // Of two reservations at once, one waits for the row and finds it reserved.
 const restartReservedSql: Statement<{ id: number }> = statement(
-  'delivery_restart_taken',
+  'delivery-restart-taken',
   `UPDATE deliveries SET ${setReserved('$3')}
    WHERE hook_id = $1 AND id = $2 AND state <> 'canceled' AND NOT ${isReserved('$4')} RETURNING id`,
 );
 
 const restartRequestedSql: Statement<{ id: number }> = statement(
-  'delivery_restart',
+  'delivery-restart',
   `UPDATE deliveries SET ${setRequested('$3')}
    WHERE hook_id = $1 AND id = $2 AND state <> 'canceled' AND NOT ${isReserved('$3')} AND NOT ${IS_REQUESTED}
    RETURNING id`,
 );
 
 const stillThereSql: Statement<{ id: number }> = statement(
-  'delivery_still_there',
+  'delivery-still-there',
   `SELECT id FROM deliveries WHERE hook_id = $1 AND id = $2 AND state <> 'canceled'`,
 );
 
 // Only a new delivery: a second attempt finds it reserved.
 const reserveTestSql: Statement<{ id: number; hook_id: number }> = statement(
-  'delivery_claim',
+  'delivery-claim',
   `UPDATE deliveries SET due_at_ms = $2, lane = ${LANE_NUMBERS.retry} WHERE ${IS_NEW} AND id = $1
      AND hook_id = (SELECT c.hook_id FROM delivery_contents c WHERE c.delivery_id = $1)
    RETURNING id, hook_id`,
 );
 
 const wakeHookQueueSql: Statement = statement(
-  'endpoint_wake',
+  'endpoint-wake',
   `UPDATE endpoint_queue SET version = version + 1,
      next_at_ms = CASE WHEN parked = 1 OR next_at_ms < $2 THEN next_at_ms ELSE $2 END
    WHERE hook_id = $1`,
@@ -73,7 +73,7 @@ export async function restartReserved(
 }
 
 const endReservationSql: Statement<Row> = statement(
-  'delivery_give_back',
+  'delivery-give-back',
   `UPDATE deliveries SET due_at_ms = $3 WHERE hook_id = $1 AND id = $2 AND ${isReserved('$3')}`,
 );
 
@@ -89,7 +89,7 @@ async function nameOutcome(store: Store, key: DeliveryKey, rows: readonly Row[] 
 
 // A person requests the delivery, so the pause ends. A held hook queue stays held.
 const endPauseSql: Statement<Row> = statement(
-  'endpoint_end_pause',
+  'endpoint-end-pause',
   `UPDATE endpoint_queue SET parked = 0, paused_since_ms = NULL, pause_reason = NULL, next_at_ms = $2,
      version = version + 1
    WHERE hook_id = $1 AND held_since_ms IS NULL AND canceled_at_ms IS NULL`,
@@ -110,11 +110,11 @@ const isFailed = `f.hook_id = $1 AND f.id >= $2 AND f.id < $3 AND f.created_at_m
   AND NOT EXISTS (SELECT 1 FROM delivery_contents c JOIN events e ON e.id = c.event_id
                   WHERE c.delivery_id = f.id AND e.source = 'test')`;
 const findFailedSql: Statement<{ id: number }> = statement(
-  'delivery_find_failed',
+  'delivery-find-failed',
   `SELECT f.id FROM deliveries f WHERE ${isFailed} ORDER BY f.id LIMIT 1`,
 );
 const restartFailedSql: Statement<{ id: number }> = statement(
-  'delivery_restart_some',
+  'delivery-restart-some',
   `UPDATE deliveries SET ${setRequested('$5')} WHERE hook_id = $1 AND id IN
      (SELECT f.id FROM deliveries f WHERE ${isFailed} ORDER BY f.id LIMIT $6)
    RETURNING id`,
@@ -138,11 +138,11 @@ export async function replay(store: Store, hookId: number, sinceMs: number, nowM
 const isWaiting = `w.hook_id = $1 AND w.id >= $2 AND w.id < $3 AND w.state = 'pending'
   AND w.lane = ${LANE_NUMBERS.retry} AND w.attempts > w.schedule_from AND w.due_at_ms > $4`;
 const findWaitingSql: Statement<{ id: number }> = statement(
-  'delivery_find_waiting',
+  'delivery-find-waiting',
   `SELECT w.id FROM deliveries w WHERE ${isWaiting} ORDER BY w.id LIMIT 1`,
 );
 const restartWaitingSql: Statement<{ id: number }> = statement(
-  'delivery_restart_waiting',
+  'delivery-restart-waiting',
   `UPDATE deliveries SET ${setRequested('$4')} WHERE hook_id = $1 AND id IN
      (SELECT w.id FROM deliveries w WHERE ${isWaiting} ORDER BY w.id LIMIT $5)
    RETURNING id`,
@@ -210,7 +210,7 @@ async function restartWindow(
 }
 
 const recoverHookQueueSql: Statement = statement(
-  'endpoint_recover',
+  'endpoint-recover',
   `UPDATE endpoint_queue SET fails = 0, failing_since_ms = NULL, version = version + 1, openings = 0, paused_since_ms = NULL,
      pause_reason = CASE WHEN parked = 1 AND pause_reason = 'no_connection' THEN '${ORIGIN_RECONNECTED}' ELSE NULL END,
      next_at_ms = CASE WHEN parked = 1 THEN $2 ELSE next_at_ms END, parked = 0
@@ -224,7 +224,7 @@ export function recoverHookQueueStatement(hookId: number, nowMs: number): BoundS
 
 // Counts every attempt once: when the transaction is repeated, the attempt is in the log already.
 const countFailureSql: Statement = statement(
-  'endpoint_count_failure',
+  'endpoint-count-failure',
   `UPDATE endpoint_queue SET fails = fails + 1,
      failing_since_ms = CASE WHEN failing_since_ms IS NULL THEN $2 ELSE failing_since_ms END
    WHERE hook_id = $1
@@ -245,11 +245,11 @@ export function countFailureStatement({ hookId, deliveryId, attemptId }: FailedA
 const waitsForOrigin = `origin = $1 AND parked = 1 AND pause_reason = 'no_connection'
   AND held_since_ms IS NULL AND canceled_at_ms IS NULL`;
 const waitingForOriginSql = statement<{ hook_id: number }>(
-  'endpoints_waiting_for_origin',
+  'endpoints-waiting-for-origin',
   `SELECT hook_id FROM endpoint_queue WHERE ${waitsForOrigin} ORDER BY hook_id`,
 );
 const wakeOfOriginSql: Statement = statement(
-  'endpoint_wake_of_origin',
+  'endpoint-wake-of-origin',
   `UPDATE endpoint_queue SET parked = 0, next_at_ms = $3, version = version + 1 WHERE hook_id = $2 AND ${waitsForOrigin}`,
 );
 
@@ -266,7 +266,7 @@ export async function wakeOrigin(store: Store, origin: string, nowMs: number): P
 }
 
 const doubtDeliveriesSql = multiRowStatement(
-  'delivery_doubt',
+  'delivery-doubt',
   { id: 'int' },
   ({ values, v, more }) =>
     `UPDATE deliveries SET state = 'pending', lane = ${LANE_NUMBERS.retry}, due_at_ms = ${more(1)}

@@ -51,7 +51,7 @@ export interface StoredBody {
   readonly storedBytes: number;
 }
 
-const insertContentsSql = multiRowInsert('delivery_insert_contents', 'delivery_contents', {
+const insertContentsSql = multiRowInsert('delivery-insert-contents', 'delivery_contents', {
   delivery_id: 'int',
   hook_id: 'int',
   event_id: 'int',
@@ -60,7 +60,7 @@ const insertContentsSql = multiRowInsert('delivery_insert_contents', 'delivery_c
   subject: 'text',
 });
 
-const insertDeliveriesSql = multiRowInsert('delivery_insert', 'deliveries', {
+const insertDeliveriesSql = multiRowInsert('delivery-insert', 'deliveries', {
   hook_id: 'int',
   id: 'int',
   event_kind: 'text',
@@ -77,7 +77,7 @@ const insertDeliveriesSql = multiRowInsert('delivery_insert', 'deliveries', {
 // The row lock orders the enqueues of one hook queue, and a worker that puts it to sleep compares the version. The version rises
 // for a hook queue that is due already too: a worker that does not see the new delivery yet might put it to sleep.
 const wakeOnEnqueueSql = multiRowInsert(
-  'endpoint_wake_on_enqueue',
+  'endpoint-wake-on-enqueue',
   'endpoint_queue',
   {
     hook_id: 'int',
@@ -176,7 +176,7 @@ export function shardOf(origin: string): number {
 }
 
 const holdHookQueueSql: Statement = statement(
-  'endpoint_hold',
+  'endpoint-hold',
   `UPDATE endpoint_queue SET held_since_ms = $2, parked = 1, next_at_ms = $3, version = version + 1
    WHERE hook_id = $1 AND held_since_ms IS NULL AND canceled_at_ms IS NULL`,
 );
@@ -187,7 +187,7 @@ export function holdHookQueueStatement(hookId: number, nowMs: number): BoundStat
 }
 
 const holdSeenHookQueueSql: Statement = statement(
-  'endpoint_hold_seen',
+  'endpoint-hold-seen',
   `UPDATE endpoint_queue SET held_since_ms = $2, parked = 1, next_at_ms = $3, version = version + 1
    WHERE hook_id = $1 AND version = $4 AND held_since_ms IS NULL AND canceled_at_ms IS NULL`,
 );
@@ -201,7 +201,7 @@ export function holdSeenHookQueueStatement(hookId: number, version: number, nowM
 }
 
 const releaseHookQueueSql: Statement = statement(
-  'endpoint_release',
+  'endpoint-release',
   `UPDATE endpoint_queue SET held_since_ms = NULL, parked = 0, fails = 0, failing_since_ms = NULL,
      openings = 0, paused_since_ms = NULL, pause_reason = NULL, next_at_ms = $2, version = version + 1
    WHERE hook_id = $1 AND canceled_at_ms IS NULL`,
@@ -213,7 +213,7 @@ export function releaseHookQueueStatement(hookId: number, nowMs: number): BoundS
 }
 
 const moveHookQueueSql: Statement = statement(
-  'endpoint_move',
+  'endpoint-move',
   `UPDATE endpoint_queue SET origin = $2, shard = $3, version = version + 1 WHERE hook_id = $1`,
 );
 
@@ -223,7 +223,7 @@ export function moveHookQueueStatement(hookId: number, origin: string): BoundSta
 }
 
 const cancelHookQueueSql: Statement = statement(
-  'endpoint_cancel',
+  'endpoint-cancel',
   `UPDATE endpoint_queue SET canceled_at_ms = $2, parked = 1, next_at_ms = $3, version = version + 1 WHERE hook_id = $1`,
 );
 
@@ -239,7 +239,7 @@ interface CountRow extends Row {
 const PENDING_COUNT_LIMIT = 100_000;
 
 const countPendingSql: Statement<CountRow> = statement(
-  'delivery_count_pending',
+  'delivery-count-pending',
   `SELECT COUNT(*) AS count FROM (SELECT 1 FROM deliveries WHERE state = 'pending' LIMIT $1) AS waiting`,
 );
 

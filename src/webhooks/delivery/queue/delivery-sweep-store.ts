@@ -1,6 +1,7 @@
 /** Ends and deletes old deliveries, a bounded number of rows a statement, so that no sweep delays deliveries. */
 import {
   conditionalProcedure,
+  nameStatement,
   type Procedure,
   type Statement,
   type Store,
@@ -10,11 +11,11 @@ import { repeatBatches, type Sweeping } from '../../../database/sweep.ts';
 import { bindRows, multiRowStatement } from '../../../database/value-rows.ts';
 
 const heldHookQueuesSql: Statement<{ hook_id: number }> = statement(
-  'sweep_held_endpoints',
+  'sweep-held-endpoints',
   'SELECT hook_id FROM endpoint_queue WHERE held_since_ms < $1 AND canceled_at_ms IS NULL ORDER BY hook_id',
 );
 const canceledHookQueuesSql: Statement<{ hook_id: number }> = statement(
-  'sweep_canceled_endpoints',
+  'sweep-canceled-endpoints',
   'SELECT hook_id FROM endpoint_queue WHERE canceled_at_ms IS NOT NULL ORDER BY hook_id',
 );
 
@@ -24,10 +25,10 @@ const endPendingSql = (state: string, condition: string, limitAt: number) =>
    RETURNING id`;
 
 const expireSomeSql: Statement<{ id: number }> = statement(
-  'sweep_expire',
+  'sweep-expire',
   endPendingSql('expired', 'AND f.created_at_ms < $2', 3),
 );
-const cancelSomeSql: Statement<{ id: number }> = statement('sweep_cancel', endPendingSql('canceled', '', 2));
+const cancelSomeSql: Statement<{ id: number }> = statement('sweep-cancel', endPendingSql('canceled', '', 2));
 
 /** Expires deliveries created before a time, of hook queues that have been held since before that time. */
 export async function expireHeld(store: Store, beforeMs: number, sweeping: Sweeping): Promise<number> {
@@ -50,20 +51,20 @@ export async function cancelDeleted(store: Store, sweeping: Sweeping): Promise<n
 }
 
 const hookQueuesWithOldSql: Statement<{ hook_id: number }> = statement(
-  'sweep_endpoints_with_old',
+  'sweep-endpoints-with-old',
   `SELECT q.hook_id FROM endpoint_queue q
    WHERE EXISTS (SELECT 1 FROM deliveries d WHERE d.hook_id = q.hook_id AND d.id < $1) ORDER BY q.hook_id`,
 );
 
 const deleteSomeSql: Statement<{ id: number }> = statement(
-  'sweep_delete_deliveries',
+  'sweep-delete-deliveries',
   `DELETE FROM deliveries WHERE hook_id = $1 AND id IN
      (SELECT f.id FROM deliveries f WHERE f.hook_id = $1 AND f.id < $2 AND f.state <> 'pending' ORDER BY f.id LIMIT $3)
    RETURNING id`,
 );
 const deleteFrom = (table: string) =>
   multiRowStatement(
-    `sweep_delete_${table}`,
+    nameStatement('sweep-delete', table),
     { id: 'int' },
     ({ values, v }) => `DELETE FROM ${table} WHERE delivery_id IN (SELECT ${v.id} FROM ${values})`,
   );
@@ -71,7 +72,7 @@ const deleteAttemptsSql = deleteFrom('delivery_attempts');
 const deleteContentsSql = deleteFrom('delivery_contents');
 
 const deleteUnusedSql: Statement<{ delivery_id: number }> = statement(
-  'sweep_delete_unused_contents',
+  'sweep-delete-unused-contents',
   `DELETE FROM delivery_contents WHERE delivery_id IN
      (SELECT c.delivery_id FROM delivery_contents c WHERE c.delivery_id < $1
         AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.hook_id = c.hook_id AND d.id = c.delivery_id)
@@ -116,7 +117,7 @@ export async function deleteLogBefore(store: Store, beforeId: number, sweeping: 
 }
 
 const forgetHookQueuesSql: Statement<{ hook_id: number }> = statement(
-  'sweep_forget_endpoints',
+  'sweep-forget-endpoints',
   `DELETE FROM endpoint_queue WHERE canceled_at_ms < $1 AND hook_id IN
      (SELECT q.hook_id FROM endpoint_queue q WHERE q.canceled_at_ms < $1
         AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.hook_id = q.hook_id)

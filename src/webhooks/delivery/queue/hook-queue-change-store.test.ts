@@ -123,10 +123,10 @@ test('hookQueueStatements() locks rows in ascending order of hooks, whatever cha
       ['endpoint_rest_1', 3],
       ['endpoint_change_2', 4],
       ['endpoint_rest_1', 5],
-      ['endpoint_move', 7],
-      ['endpoint_hold', 7],
+      ['endpoint-move', 7],
+      ['endpoint-hold', 7],
       ['endpoint_rest_1', 8],
-      ['endpoint_cancel', 9],
+      ['endpoint-cancel', 9],
     ],
   );
 });

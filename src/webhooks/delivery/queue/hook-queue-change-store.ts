@@ -115,7 +115,7 @@ function runStatements(run: readonly RowWork[]): BoundStatement[] {
 }
 
 const changeHealthSql = multiRowStatement(
-  'endpoint_change',
+  'endpoint-change',
   {
     hookId: 'int',
     fails: 'int',
@@ -163,7 +163,7 @@ const headDue = (lane: number) =>
      AND d.lane = ${lane} ORDER BY d.due_at_ms, d.id LIMIT 1), ${NEVER_MS})`;
 
 const sleepSql = multiRowStatement(
-  'endpoint_rest',
+  'endpoint-rest',
   { hookId: 'int', version: 'int' },
   ({ values, v }) =>
     `UPDATE endpoint_queue SET parked = 0, paused_since_ms = NULL, pause_reason = NULL,
@@ -180,7 +180,7 @@ function listSleepRows(sleeps: readonly Sleep[]): RowWork[] {
 }
 
 const disableHookSql: Statement = statement(
-  'hook_disable_failing',
+  'hook-disable-failing',
   `UPDATE hooks SET disabled_at_ms = $2, disabled_reason = $3, updated_at_ms = $2 WHERE id = $1 AND disabled_at_ms IS NULL`,
 );
 
@@ -213,7 +213,7 @@ export interface LastResponse {
 }
 
 const writeResponsesSql = multiRowStatement(
-  'hook_write_result',
+  'hook-write-result',
   { hookId: 'int', result: 'text', status: 'int' },
   ({ values, v }) =>
     `UPDATE hooks SET result = ${v.result}, result_code = ${v.status} FROM ${values} WHERE hooks.id = ${v.hookId}`,

@@ -18,7 +18,7 @@ interface WorkerLease {
 }
 
 const registerSql: Statement = statement(
-  'delivery_worker_register',
+  'delivery-worker-register',
   `INSERT INTO delivery_workers (owner, expires_at_ms) VALUES ($1, $2)
    ON CONFLICT (owner) DO UPDATE SET expires_at_ms = excluded.expires_at_ms`,
 );
@@ -26,12 +26,12 @@ const registerSql: Statement = statement(
 // Also leases that had run out, as long as no worker took them: no other worker has sent for the shard, so its epoch still
 // fences results.
 const renewSql: Statement<OwnedShard> = statement(
-  'delivery_shard_renew',
+  'delivery-shard-renew',
   `UPDATE delivery_shards SET expires_at_ms = $2 WHERE owner = $1 RETURNING shard, epoch`,
 );
 
 const listWorkersSql: Statement<{ owner: string; expires_at_ms: number }> = statement(
-  'delivery_worker_list',
+  'delivery-worker-list',
   `SELECT owner, expires_at_ms FROM delivery_workers WHERE expires_at_ms > $1 AND expires_at_ms <= $2`,
 );
 /** A worker that ends deletes its entry; one that is killed leaves it. */
@@ -39,7 +39,7 @@ const CRASHED_FOR_MS = 600_000;
 
 // $5 is the latest end that a lease can have: one that ends later was made while a clock was wrong.
 const takeSql: Statement<OwnedShard> = statement(
-  'delivery_shard_take',
+  'delivery-shard-take',
   `UPDATE delivery_shards SET owner = $1, epoch = epoch + 1, expires_at_ms = $2
    WHERE (expires_at_ms <= $3 OR expires_at_ms > $5) AND owner <> $1 AND shard IN
      (SELECT f.shard FROM delivery_shards f WHERE (f.expires_at_ms <= $3 OR f.expires_at_ms > $5) AND f.owner <> $1
@@ -48,7 +48,7 @@ const takeSql: Statement<OwnedShard> = statement(
 );
 
 const releaseSql = multiRowStatement(
-  'delivery_shard_release',
+  'delivery-shard-release',
   { shard: 'int', epoch: 'int' },
   ({ values, v, more }) =>
     `UPDATE delivery_shards SET owner = '', expires_at_ms = 0 FROM ${values}
@@ -56,7 +56,7 @@ const releaseSql = multiRowStatement(
 );
 
 const forgetWorkerSql: Statement = statement(
-  'delivery_worker_forget',
+  'delivery-worker-forget',
   `DELETE FROM delivery_workers WHERE owner = $1 OR expires_at_ms < $2`,
 );
 

@@ -26,7 +26,7 @@ const additions = COUNTS.map((name) => `${name} = delivery_minutes.${name} + exc
 
 // In one order, so that two processes that add to the same rows do not wait for each other in a ring.
 const addMinutesSql = multiRowStatement(
-  'delivery_minutes_add',
+  'delivery-minutes-add',
   { hookId: 'int', minute: 'int', ...COUNT_TYPES },
   ({ values, v }) =>
     `INSERT INTO delivery_minutes (owner_id, minute, ${COUNTS.join(', ')})
@@ -60,11 +60,11 @@ type MinuteRow = Row & { readonly minute: number };
 // A sum of integers is a NUMERIC on PostgreSQL.
 const columns = COUNTS.map((name) => `CAST(SUM(${name}) AS BIGINT) AS ${name}`).join(', ');
 const minutesOfAllSql: Statement<MinuteRow> = statement(
-  'delivery_minutes_of_all',
+  'delivery-minutes-of-all',
   `SELECT minute, ${columns} FROM delivery_minutes WHERE minute >= $1 GROUP BY minute`,
 );
 const minutesOfOwnerSql: Statement<MinuteRow> = statement(
-  'delivery_minutes_of_owner',
+  'delivery-minutes-of-owner',
   `SELECT minute, ${columns} FROM delivery_minutes WHERE owner_id = $2 AND minute >= $1 GROUP BY minute`,
 );
 

@@ -85,25 +85,25 @@ const world: World = {
   sleep: (ms, signal) => realWorld.sleep(ms === RENEW_EVERY_MS ? RENEWED_EVERY_MS : ms, signal),
 };
 
-const switchOffSql: Statement = statement('test_switch_off', 'UPDATE hooks SET disabled_at_ms = $2 WHERE id = $1');
-const switchOnSql: Statement = statement('test_switch_on', 'UPDATE hooks SET disabled_at_ms = NULL WHERE id = $1');
-const changeUrlSql: Statement = statement('test_change_url', 'UPDATE hooks SET url = $2 WHERE id = $1');
+const switchOffSql: Statement = statement('test-switch-off', 'UPDATE hooks SET disabled_at_ms = $2 WHERE id = $1');
+const switchOnSql: Statement = statement('test-switch-on', 'UPDATE hooks SET disabled_at_ms = NULL WHERE id = $1');
+const changeUrlSql: Statement = statement('test-change-url', 'UPDATE hooks SET url = $2 WHERE id = $1');
 // Neither what is being sent, which is due, nor what a person's attempt has reserved.
 const bringForwardSql: Statement = statement(
-  'test_bring_forward',
+  'test-bring-forward',
   `UPDATE deliveries SET due_at_ms = $1 WHERE state = 'pending' AND lane = 1 AND due_at_ms > $1 AND attempts > schedule_from`,
 );
 const wakeAllSql: Statement = statement(
-  'test_wake_all',
+  'test-wake-all',
   `UPDATE endpoint_queue SET version = version + 1, next_at_ms = $1
    WHERE held_since_ms IS NULL AND canceled_at_ms IS NULL AND next_at_ms > $1`,
 );
 const unendedSql: Statement<{ id: number }> = statement(
-  'test_unended',
+  'test-unended',
   `SELECT id FROM deliveries WHERE state <> 'succeeded' ORDER BY id`,
 );
 const uuidsSql: Statement<{ id: number; uuid: string; attempts: number }> = statement(
-  'test_uuids',
+  'test-uuids',
   'SELECT d.id, c.uuid, d.attempts FROM deliveries d JOIN delivery_contents c ON c.delivery_id = d.id ORDER BY d.id',
 );
 

@@ -83,7 +83,7 @@ forEachEngine('a path that never answers takes no place from another owner at th
   assert.ok(attempted.filter(({ attempts }) => attempts > 0).length <= 16);
 });
 
-const changeUrlSql = statement('test_change_url', 'UPDATE hooks SET url = $2 WHERE id = $1');
+const changeUrlSql = statement('test-change-url', 'UPDATE hooks SET url = $2 WHERE id = $1');
 
 async function moveHook(store: Store, hookId: number, url: string): Promise<void> {
   await store.writeAll([

@@ -25,7 +25,7 @@ forEachEngine('a hook that is enabled while a worker is about to hold it is not 
   const hesitant: Store = {
     ...store,
     writeAll: async (steps) => {
-      if (steps.some((step) => step.statement.name.startsWith('endpoint_hold'))) {
+      if (steps.some((step) => step.statement.name.startsWith('endpoint-hold'))) {
         isHolding.resolve();
         await isEnabled.promise;
       }
@@ -74,13 +74,13 @@ forEachEngine('what is enqueued while its hook queue is looked into is found wit
   let second: number | undefined;
   let looks = 0;
   const read: Store['read'] = async (asked, parameters) => {
-    if (asked.name === 'endpoint_due') looks += 1;
+    if (asked.name === 'endpoint-due') looks += 1;
     // The poll would find it too, some time later.
-    return asked.name === 'endpoint_due' && second !== undefined ? [] : await store.read(asked, parameters);
+    return asked.name === 'endpoint-due' && second !== undefined ? [] : await store.read(asked, parameters);
   };
   const readAll: Store['readAll'] = async (asked) => {
     const found = await store.readAll(asked);
-    const isOfWaiting = asked.some(({ statement: { name } }) => name.startsWith('delivery_waiting'));
+    const isOfWaiting = asked.some(({ statement: { name } }) => name.startsWith('delivery-waiting'));
     if (isOfWaiting && found.flat().length > 0 && second === undefined) {
       second = await enqueueTestDelivery(store, { hookId: 1, url });
       worker.wake([1]);

@@ -136,7 +136,7 @@ forEachEngine('a redelivery of a held or unknown delivery sends nothing', async 
 });
 
 const failsSql = statement<{ fails: number }>(
-  'test_endpoint_fails',
+  'test-endpoint-fails',
   'SELECT fails FROM endpoint_queue WHERE hook_id = 1',
 );
 
@@ -153,7 +153,7 @@ forEachEngine(
     let losses = 0;
     const writeAll: Store['writeAll'] = async (statements, options) => {
       const answers = await store.writeAll(statements, options);
-      if (losses > 0 || !statements.some(({ statement: one }) => one.name === 'endpoint_count_failure')) return answers;
+      if (losses > 0 || !statements.some(({ statement: one }) => one.name === 'endpoint-count-failure')) return answers;
       losses += 1;
       throw new Error('The connection was lost after the commit');
     };

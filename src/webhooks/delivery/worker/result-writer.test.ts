@@ -45,14 +45,14 @@ forEachEngine('results that come together are stored in one transaction', async 
   writer.add({ changes: [change(1)] });
   writer.add({ changes: [change(2)] });
   await writer.flush();
-  assert.deepEqual(transactions, [['endpoint_cancel', 'endpoint_cancel']]);
+  assert.deepEqual(transactions, [['endpoint-cancel', 'endpoint-cancel']]);
 });
 
 forEachEngine('a transaction that fails is stored again as it is', async (store) => {
   const { writer, transactions } = createWriter(store, 2);
   writer.add({ changes: [change(1)] });
   await writer.flush();
-  assert.deepEqual(transactions, [['endpoint_cancel'], ['endpoint_cancel'], ['endpoint_cancel']]);
+  assert.deepEqual(transactions, [['endpoint-cancel'], ['endpoint-cancel'], ['endpoint-cancel']]);
 });
 
 forEachEngine('a flush stores what was added before it, and does not wait for what comes after', async (store) => {
@@ -96,7 +96,7 @@ forEachEngine('rows of hooks are changed after all rows of hook queues', async (
   const { writer, transactions } = createWriter(store);
   writer.add({ changes: [{ kind: 'disable', hookId: 1, reason: 'failing' }, change(2)] });
   await writer.flush();
-  assert.deepEqual(transactions, [['endpoint_hold', 'endpoint_cancel', 'hook_disable_failing']]);
+  assert.deepEqual(transactions, [['endpoint-hold', 'endpoint-cancel', 'hook-disable-failing']]);
 });
 
 const attemptsSql = statement<{ attempts: number; logged: number; fails: number }>(

@@ -36,7 +36,7 @@ for (const [title, lose] of LOST_LEASES)
     let renewals = 0;
     const writeAll: Store['writeAll'] = async (statements) => {
       const answers = await store.writeAll(statements);
-      if (!statements.some(({ statement: one }) => one.name === 'delivery_worker_register')) return answers;
+      if (!statements.some(({ statement: one }) => one.name === 'delivery-worker-register')) return answers;
       renewals += 1;
       if (renewals === 1) lose(clock);
       return answers;
