@@ -12,7 +12,7 @@ import { consoleTexts } from '../src/console/texts/console-texts.ts';
 import { consoleTextsZh } from '../src/console/texts/console-texts-zh.ts';
 import { noticeTexts } from '../src/notices/notice-texts.ts';
 import { noticeTextsZh } from '../src/notices/notice-texts-zh.ts';
-import { explainFrameFailure, PHRASES_ZH } from '../src/pages/failures-zh.ts';
+import { explainFrameFailure, PHRASES_ZH } from '../src/pages/failures/failures-zh.ts';
 import { frameTexts } from '../src/pages/frame-texts.ts';
 import { frameTextsZh } from '../src/pages/frame-texts-zh.ts';
 import { findUnusedTexts, listTextPaths, listUsedPaths } from './support/text-uses.ts';
@@ -171,6 +171,14 @@ test('each refusal that a page shows has a phrase in Chinese', () => {
       without.some((refusal) => refusal.startsWith(start)),
       `"${start}" is no longer needed`,
     );
+});
+
+test('no refusal has two phrases', () => {
+  const english = PHRASES_ZH.map(([phrase]) => phrase);
+  assert.deepEqual(
+    english.filter((phrase, index) => english.indexOf(phrase) !== index),
+    [],
+  );
 });
 
 test('each phrase for a refusal has an English text in the program', () => {

@@ -1,6 +1,6 @@
 /** What notices say, in Chinese. */
 import type { Texts } from '../language/texts.ts';
-import { explainFrameFailure } from '../pages/failures-zh.ts';
+import { explainFrameFailure } from '../pages/failures/failures-zh.ts';
 import type { noticeTexts } from './notice-texts.ts';
 
 export const noticeTextsZh: Texts<typeof noticeTexts> = {

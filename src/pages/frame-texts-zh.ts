@@ -1,6 +1,6 @@
 /** The Chinese texts of the frame. The glossary in docs/reference/glossary-zh.md has the words. */
 import type { Texts } from '../language/texts.ts';
-import { explainFrameFailure } from './failures-zh.ts';
+import { explainFrameFailure } from './failures/failures-zh.ts';
 import type { frameTexts } from './frame-texts.ts';
 
 export const frameTextsZh: Texts<typeof frameTexts> = {
