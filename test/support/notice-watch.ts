@@ -1,7 +1,7 @@
 /** Notices and their mails, made and read when a test asks for them. */
 import { verifyEmail } from '../../src/authorization/accounts/email-store.ts';
 import { listRecipients } from '../../src/authorization/administration/recipients-store.ts';
-import type { Store } from '../../src/database/store.ts';
+import { type Store, statement } from '../../src/database/store.ts';
 import { createSecretCipher } from '../../src/encryption/secret-cipher.ts';
 import type { Mail } from '../../src/mail/mail.ts';
 import { sendDueMails } from '../../src/mail/mail-worker.ts';
@@ -74,3 +74,17 @@ export async function addVerified(
 }
 
 export const hookSources = (store: Store) => [createHookNotices(store, { pagesUrl: 'https://id' })];
+
+/** A webhook (`$1`) of an owner (`$2`) fails since a moment, or does not fail. */
+export const failSql = statement(
+  'test-fail-hook',
+  `INSERT INTO endpoint_queue (hook_id, owner_id, origin, shard, next_at_ms, version, parked, fails, failing_since_ms)
+   VALUES ($1, $2, 'o', 0, 0, 1, 0, 1, $3)
+   ON CONFLICT (hook_id) DO UPDATE SET failing_since_ms = excluded.failing_since_ms`,
+);
+export const disableSql = statement(
+  'test-disable-hook',
+  'UPDATE hooks SET disabled_at_ms = $2, disabled_reason = $3 WHERE id = $1',
+);
+/** What the receiver answered last. */
+export const answerSql = statement('test-answer-hook', 'UPDATE hooks SET result_code = $2 WHERE id = $1');
