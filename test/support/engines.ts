@@ -1,13 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { rmSync } from 'node:fs';
 import { type TestContext, test } from 'node:test';
 import { migrations as allMigrations } from '../../src/database/migrations/list.ts';
 import { openStore, type StoreOptions } from '../../src/database/startup/open-store.ts';
 import type { Migration, Store } from '../../src/database/store.ts';
 import { createLog, type Log } from '../../src/telemetry/log.ts';
 import { realWorld, type World } from '../../src/world.ts';
+import { makeDataFolder } from './data-folder.ts';
 import {
   createTestDatabase,
   findPostgresBinaries,
@@ -76,7 +75,7 @@ export function findReasonToSkip(engine: TestEngine): string | false {
 
 /** A new, empty database: a folder, and a schema in the test's PostgreSQL server. The caller removes the folder. */
 export async function createStorePlace(engine: TestEngine): Promise<StorePlace> {
-  const dataDir = mkdtempSync(join(tmpdir(), 'trivet-test-'));
+  const dataDir = makeDataFolder('trivet-test-');
   if (engine === 'sqlite') return { dataDir, databaseUrl: undefined };
   const schema = `t_${randomUUID().replaceAll('-', '')}`;
   return { dataDir, databaseUrl: await createTestDatabase(await ensureCluster(), schema) };

@@ -1,17 +1,21 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { makeMemoryFolder } from './data-folder.ts';
 import { findPostgresBinaries, type PostgresCluster, startPostgresCluster } from './postgres-cluster.ts';
 
 /** What all files of a run share: `node --test --test-global-setup=test/support/global-setup.ts`. */
 
 let cluster: PostgresCluster | undefined;
 let compileCacheDir: string | undefined;
+let memoryFolder: string | undefined;
 
 export async function globalSetup(): Promise<void> {
   // Hundreds of processes import the same sources: without a cache, half of the start of each is spent on compiling them.
   compileCacheDir = mkdtempSync(join(tmpdir(), 'trivet-compile-cache-'));
   process.env.NODE_COMPILE_CACHE ??= compileCacheDir;
+  memoryFolder = makeMemoryFolder();
+  if (memoryFolder !== undefined) process.env.TRIVET_TEST_DATA = memoryFolder;
   if (findPostgresBinaries() === undefined) return;
   cluster = await startPostgresCluster();
   process.env.TRIVET_TEST_POSTGRES = cluster.socketDir;
@@ -22,5 +26,6 @@ export async function globalTeardown(): Promise<void> {
   const running = cluster;
   cluster = undefined;
   await running?.stop();
-  if (compileCacheDir !== undefined) rmSync(compileCacheDir, { recursive: true, force: true });
+  for (const folder of [compileCacheDir, memoryFolder])
+    if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
 }

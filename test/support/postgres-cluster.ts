@@ -1,9 +1,9 @@
 import { execFileSync, spawn } from 'node:child_process';
-import { chownSync, existsSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chownSync, existsSync, globSync, readFileSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
+import { makeDataFolder } from './data-folder.ts';
 
 /** A PostgreSQL server of our own in a temporary folder, reached by a unix socket alone. */
 export interface PostgresCluster {
@@ -84,7 +84,7 @@ export async function startPostgresCluster(options: ClusterOptions = {}): Promis
   const binaries = findPostgresBinaries();
   if (binaries === undefined) throw new Error('No PostgreSQL server is installed');
   const account = findAccount();
-  const folder = mkdtempSync(join(tmpdir(), 'trivet-pg-'));
+  const folder = makeDataFolder('trivet-pg-');
   if (account !== undefined) chownSync(folder, account.uid, account.gid);
   createData(binaries, folder, account);
 

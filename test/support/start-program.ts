@@ -1,9 +1,8 @@
 /** The real program as a child process, for journeys: what a user starts, on a folder of its own and free ports. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { rmSync } from 'node:fs';
+import { makeDataFolder } from './data-folder.ts';
 
 export interface Program {
   readonly httpUrl: string;
@@ -25,7 +24,7 @@ export interface Program {
 export type ProgramEnvironment = Readonly<Record<string, string>>;
 
 export function createDataDir(): string {
-  return mkdtempSync(join(tmpdir(), 'trivet-test-'));
+  return makeDataFolder('trivet-test-');
 }
 
 /** The flags that `bin/trivet.js` gives to Node. */
