@@ -9,11 +9,16 @@ import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
 
 const TIMEOUT_MS = 300_000;
-const CONCURRENCY = 4;
+/** For two cores: about every second file waits. */
+const CONCURRENCY = 6;
 /** Files of a minute and more, begun before all others. */
 const LONGEST = [
   'test/journeys/{console-on-postgres,global-install,remote-webhooks,remote-commands,learning-kill,install}.test.ts',
+  'test/journeys/{webhooks-delivery,documented-commands,wrong-clock}.test.ts',
   'src/console/console-pages.test.ts',
+  'src/prediction/capacity/{unseen-pools,three-unlike-servers}.test.ts',
+  'src/prediction/learning/trainer-worker.test.ts',
+  'src/webhooks/commands/hook.test.ts',
   'test/image/*.test.ts',
   'test/fleet/*.test.ts',
 ];

@@ -93,7 +93,7 @@ export async function startPostgresCluster(options: ClusterOptions = {}): Promis
     ...flags,
     '-clisten_addresses=',
     `-cunix_socket_directories=${folder}`,
-    '-cmax_connections=200',
+    '-cmax_connections=300',
     '-cshared_buffers=64MB',
     '-cmax_wal_size=256MB',
     ...(options.settings ?? []),
