@@ -13,7 +13,7 @@ const TIMEOUT_MS = 300_000;
 const CONCURRENCY = 6;
 /** Files of a minute and more, begun before all others. */
 const LONGEST = [
-  'test/journeys/{console-on-postgres,global-install,remote-webhooks,remote-commands,learning-kill,install}.test.ts',
+  'test/journeys/{console-on-postgres,global-install-node-*,remote-webhooks,remote-commands,learning-kill,install}.test.ts',
   'test/journeys/{webhooks-delivery,documented-commands,wrong-clock}.test.ts',
   'src/console/console-pages.test.ts',
   'src/prediction/capacity/{unseen-pools,three-unlike-servers}.test.ts',
