@@ -87,23 +87,32 @@ export class StreamTable {
 
   /** Ends the call that keeps most. Returns false when none of them keeps anything. */
   shedLargest(): boolean {
-    return shedLargest(this.#streams);
+    const largest = this.#findLargest(false);
+    largest?.listener?.onShed();
+    return largest !== undefined;
   }
 
-  /** Ends the largest of the calls whose request is not complete. */
+  /** Ends the largest of the calls whose request is not complete. With each message that is used while the window is shut. */
   shedUnfinished(): void {
-    shedLargest(this.#streams.list().filter((stream) => stream.listener?.isUnfinished));
+    this.#findLargest(true)?.listener?.onShed();
+  }
+
+  /** Of those that keep as much, the oldest. Undefined when none keeps anything. */
+  #findLargest(isOfUnfinished: boolean): Http2Stream | undefined {
+    let largest: Http2Stream | undefined;
+    let most = 1;
+    this.#streams.visit((stream) => {
+      if (isOfUnfinished && stream.listener?.isUnfinished !== true) return;
+      const { keptBytes } = stream;
+      if (keptBytes < most || (keptBytes === most && largest !== undefined && largest.id < stream.id)) return;
+      most = keptBytes;
+      largest = stream;
+    });
+    return largest;
   }
 
   /** The server ends: requests that are still not complete are not waited for. */
   cutUnfinished(): void {
     for (const { listener } of this.#streams.list()) if (listener?.isUnfinished) listener.onCut();
   }
-}
-
-function shedLargest(streams: Iterable<Http2Stream>): boolean {
-  let largest: Http2Stream | undefined;
-  for (const stream of streams) if (stream.keptBytes > (largest?.keptBytes ?? 0)) largest = stream;
-  largest?.listener?.onShed();
-  return largest !== undefined;
 }
