@@ -14,22 +14,30 @@ export type EventPace = (cost: number) => Promise<void> | undefined;
 
 export function createEventPace(): EventPace {
   let left = MAX_COST;
-  let nextTurn: Promise<void> | undefined;
-  const startTurn = (resolve: () => void): void => {
+  /** The first one goes on first. Each is woken once: after a commit hundreds wait. */
+  let waiting: Waiter[] = [];
+  const startTurn = (): void => {
     left = MAX_COST;
-    nextTurn = undefined;
-    resolve();
-  };
-  const waitForTurn = async (cost: number): Promise<void> => {
-    while (left <= 0) {
-      nextTurn ??= new Promise((resolve) => setImmediate(startTurn, resolve));
-      await nextTurn;
+    let next = 0;
+    for (; next < waiting.length && left > 0; next++) {
+      const { cost, goOn } = waiting[next]!;
+      left -= cost;
+      goOn();
     }
-    left -= cost;
+    waiting = waiting.slice(next);
+    if (waiting.length > 0) setImmediate(startTurn);
   };
   return (cost) => {
-    if (left <= 0) return waitForTurn(cost);
-    left -= cost;
-    return undefined;
+    if (left > 0 && waiting.length === 0) {
+      left -= cost;
+      return undefined;
+    }
+    if (waiting.length === 0) setImmediate(startTurn);
+    return new Promise((goOn) => waiting.push({ cost, goOn }));
   };
+}
+
+interface Waiter {
+  readonly cost: number;
+  readonly goOn: () => void;
 }
