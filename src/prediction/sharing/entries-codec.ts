@@ -2,7 +2,6 @@
  * The format of a row of the log, which has what one process learned in a second: a JSON header with names and lengths, then the
  * sums as 32-bit floats. The writer applies the rounded values of the row too, so that all processes have the same sums.
  */
-import { Failure } from '../../errors.ts';
 import { PREDICTION_TARGETS } from '../schema/observation-table.ts';
 import type { GroupEntry, ModelEntries } from './shared-group.ts';
 import { GROUP_KINDS, type Residuals } from './sum-groups.ts';
@@ -71,6 +70,7 @@ function listFloats({ sums, residuals }: GroupEntry): number[] {
   return [...sums, ...residuals.scaled, ...residuals.logRatios, ...residuals.excessesMs];
 }
 
+/** Without the groups that this release does not know. */
 export function decodeChunk(bytes: Uint8Array): SharedChunk {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const floatsStart = LENGTH_BYTES + view.getUint32(0, true);
@@ -86,26 +86,22 @@ export function decodeChunk(bytes: Uint8Array): SharedChunk {
     ...rest,
     models: models.map(({ entries, ...model }) => ({
       ...model,
-      entries: entries.map((entry) => readEntry(entry, readFloats)),
+      entries: entries.map((entry) => readEntry(entry, readFloats)).filter((entry) => entry !== undefined),
     })),
   };
 }
 
-function readEntry(header: EntryHeader, readFloats: (count: number) => Float32Array): GroupEntry {
+function readEntry(header: EntryHeader, readFloats: (count: number) => Float32Array): GroupEntry | undefined {
   const [kindIndex, targetIndex, slot, server, events, certainty, ...lengths] = header;
   const [sumCount, scaledCount, logRatioCount, excessCount] = lengths;
   const kind = GROUP_KINDS[kindIndex];
   const target = PREDICTION_TARGETS[targetIndex];
-  if (kind === undefined || target === undefined)
-    throw new Failure('internal', `Cannot read what another process has learned: it has a group of kind ${kindIndex}`);
   const sums = readFloats(sumCount);
-  const residuals: Residuals | undefined =
-    kind === 'slot'
-      ? {
-          scaled: Array.from(readFloats(scaledCount)),
-          logRatios: Array.from(readFloats(logRatioCount)),
-          excessesMs: Array.from(readFloats(excessCount)),
-        }
-      : undefined;
+  const [scaled, logRatios, excessesMs] = [scaledCount, logRatioCount, excessCount].map((count) =>
+    Array.from(readFloats(count)),
+  ) as [number[], number[], number[]];
+  // A later release has more kinds and targets.
+  if (kind === undefined || target === undefined) return undefined;
+  const residuals: Residuals | undefined = kind === 'slot' ? { scaled, logRatios, excessesMs } : undefined;
   return { name: { kind, target, slot, server }, events, certainty, sums, residuals };
 }

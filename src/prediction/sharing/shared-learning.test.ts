@@ -14,7 +14,7 @@ import { PREDICTION_TARGETS } from '../schema/observation-table.ts';
 import { DEFAULT_TRAINING, trainModel } from '../training/train-model.ts';
 import { decodeChunk, encodeChunk } from './entries-codec.ts';
 import { MAX_ENTRIES } from './shared-learning.ts';
-import { listLogRows } from './shared-log-store.ts';
+import { appendToLog, listLogRows } from './shared-log-store.ts';
 import { createSharedModel } from './shared-model.ts';
 
 const SPEEDS = [1, 1, 1];
@@ -170,6 +170,39 @@ forEachEngine(
     await settle(processes);
     assertAlike(processes);
     assert.equal((await listLogRows(store, 0)).length, 2);
+  },
+);
+
+forEachEngine(
+  'a row that cannot be read, and groups of a later release, hold up neither the rows after them nor a start',
+  async (store, { openAnother }) => {
+    const processes = await openProcesses(2, openAnother);
+    const [first, second] = processes;
+    first!.observe(observePool({ rows: 30, servers: SLOWED, seed: 1 }));
+    await settle(processes);
+    await appendToLog(store, { process: 'broken', number: 1, nowMs: 0, content: Buffer.from('no row') });
+    const [row] = await listLogRows(store, 0);
+    const { models, sinceMs } = decodeChunk(row!.content);
+    const later = models.map((model) => ({
+      ...model,
+      entries: model.entries.flatMap((entry) => [
+        { ...entry, name: { ...entry.name, kind: 'of a later release' as never } },
+        entry,
+      ]),
+    }));
+    await appendToLog(store, {
+      process: 'later',
+      number: 1,
+      nowMs: 0,
+      content: encodeChunk({ sinceMs, models: later }),
+    });
+    second!.observe(observePool({ rows: 30, servers: SLOWED, seed: 2 }));
+    await settle(processes);
+    assertAlike(processes);
+    const started = openSharingProcess(store);
+    started.predictor.swap('m', model);
+    await started.applyNewRows();
+    assertAlike([first!, started]);
   },
 );
 

@@ -44,6 +44,8 @@ export interface AppliedRow {
   /** From the first of its events until this process applied the row, by the clocks of two processes. */
   readonly delayMs: number;
   readonly targetModels: readonly string[];
+  /** Why the row, or the rest of it, was passed over. */
+  readonly failure?: unknown;
 }
 
 export interface SharedLearningDependencies {
@@ -68,12 +70,10 @@ export function createSharedLearning({ store, world, predictor }: SharedLearning
   }
 
   async function apply(row: LogRow): Promise<AppliedRow> {
-    const chunk = decodeChunk(row.content);
-    const isOwn = row.process === outgoing.process;
-    for (const entries of chunk.models) await models.apply(entries, { isOwn, sequence: row.sequence });
+    const applied = await applyRow({ models, world }, row, row.process === outgoing.process);
+    // Also after a failure: no process could go on, or start, behind a row that it cannot read.
     sequence = row.sequence;
-    const targetModels = chunk.models.map(({ targetModel }) => targetModel);
-    return { isOwn, bytes: row.content.length, delayMs: Math.max(0, world.nowMs() - chunk.sinceMs), targetModels };
+    return applied;
   }
 
   return {
@@ -116,6 +116,27 @@ export function createSharedLearning({ store, world, predictor }: SharedLearning
     },
   };
 }
+
+async function applyRow(
+  { models, world }: { readonly models: SharedModels; readonly world: Pick<World, 'nowMs'> },
+  { content, sequence }: LogRow,
+  isOwn: boolean,
+): Promise<AppliedRow> {
+  const targetModels: string[] = [];
+  const row = { isOwn, bytes: content.length, targetModels };
+  try {
+    const chunk = decodeChunk(content);
+    for (const entries of chunk.models) {
+      await models.apply(entries, { isOwn, sequence });
+      targetModels.push(entries.targetModel);
+    }
+    return { ...row, delayMs: Math.max(0, world.nowMs() - chunk.sinceMs) };
+  } catch (failure) {
+    return { ...row, delayMs: 0, failure };
+  }
+}
+
+type SharedModels = ReturnType<typeof createSharedModels>;
 
 /** The shared models by their names, opened when they are first needed. */
 function createSharedModels(predictor: SwappablePredictor, world: World) {

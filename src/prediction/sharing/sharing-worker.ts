@@ -50,7 +50,12 @@ export function createSharingWorker(dependencies: SharingDependencies): SharingW
 
   async function applyNewRows(): Promise<void> {
     for await (const applied of learning.applyNewRows()) {
-      measure(applied);
+      if (applied.failure === undefined) measure(applied);
+      else
+        log.error(
+          { err: applied.failure, sequence: learning.sequence },
+          'Passed over what another process has learned',
+        );
       saver.markChanged(applied.targetModels);
     }
   }
