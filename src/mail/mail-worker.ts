@@ -1,6 +1,7 @@
 /**
  * Sends the mails that wait. Every process may do so: an attempt is counted before it begins and decides who sends. A mail
- * is sent twice only when its process dies after the server has taken it and before its row is gone.
+ * is sent twice only when its process dies after the server has taken it and before its row is gone, or the database is away for ten
+ * minutes between the two.
  */
 import type { Store } from '../database/store.ts';
 import type { SecretCipher } from '../encryption/secret-cipher.ts';
@@ -21,6 +22,8 @@ export interface MailWorkerDependencies {
   readonly log: Log;
   readonly smtp: Smtp;
   readonly count?: (outcome: MailOutcome) => void;
+  /** Mails that the mail server has taken and whose rows are not deleted yet. They are deleted before others are sent. */
+  readonly taken?: TakenMails;
 }
 
 const REST_MS = 1000;
@@ -33,27 +36,29 @@ const LONGEST_WAIT_MS = 60 * MINUTE_MS;
 
 export function createMailWorker(dependencies: MailWorkerDependencies): Worker {
   const { world, log } = dependencies;
-  const round = (signal: AbortSignal) => sendDueMails(dependencies, signal);
+  const taken: TakenMails = new Map();
+  const round = (signal: AbortSignal) => sendDueMails({ ...dependencies, taken }, signal);
   return createRoundWorker({ name: 'mail', restMs: REST_MS, world, log, round });
 }
 
 /** Exported for its test. */
 export async function sendDueMails(dependencies: MailWorkerDependencies, signal: AbortSignal): Promise<void> {
-  const { store, world } = dependencies;
+  const { store, world, taken = new Map() } = dependencies;
+  for (const mail of taken.values()) await removeTaken(store, taken, mail);
   for (;;) {
     const nowMs = world.nowMs();
     const due = await listDueMails(store, { nowMs, latestMs: nowMs + 2 * LONGEST_WAIT_MS, limit: BATCH });
     for (const mail of due) {
       if (signal.aborted) return;
       const leased = await leaseMail(store, mail, world.nowMs() + LEASE_MS);
-      if (leased !== undefined) await sendLeased(dependencies, leased);
+      if (leased !== undefined) await sendLeased({ ...dependencies, taken }, leased);
     }
     if (due.length < BATCH) return;
   }
 }
 
 async function sendLeased(
-  { store, cipher, world, log, smtp, count = () => {} }: MailWorkerDependencies,
+  { store, cipher, world, log, smtp, taken, count = () => {} }: MailWorkerDependencies & { readonly taken: TakenMails },
   mail: WaitingMail,
 ) {
   if (mail.expires_at_ms <= world.nowMs()) {
@@ -67,6 +72,7 @@ async function sendLeased(
   if (content.to === '') return await remove(store, mail);
   try {
     await smtp.send(content, mail.id);
+    taken.set(mail.id, mail);
     count('sent');
   } catch (error) {
     const isFinal = isFailure(error) && error.details.isFinal === true;
@@ -74,7 +80,14 @@ async function sendLeased(
     count(isFinal ? 'refused' : 'deferred');
     if (!isFinal) return await postpone(store, mail, world.nowMs() + waitAfter(mail.attempts));
   }
+  await removeTaken(store, taken, mail);
+}
+
+type TakenMails = Map<string, WaitingMail>;
+
+async function removeTaken(store: Store, taken: TakenMails, mail: WaitingMail): Promise<void> {
   await remove(store, mail);
+  taken.delete(mail.id);
 }
 
 function explain(isFinal: boolean): string {

@@ -39,9 +39,10 @@ function createSender(store: Store, smtp: Smtp) {
   const cipher = createSecretCipher([new Uint8Array(32).fill(1)], world);
   const mailer = createMailer({ cipher, world });
   const queue = (one: Mail, lifetimeMs?: number) => store.writeAll([mailer.queueStatement(one, lifetimeMs)]);
+  const taken = new Map();
   const send = (on: Store = store, by = smtp) =>
     sendDueMails(
-      { store: on, cipher, world: { ...world, isClockTrusted: () => true }, log: createLog('silent'), smtp: by },
+      { store: on, cipher, world: { ...world, isClockTrusted: () => true }, log: createLog('silent'), smtp: by, taken },
       never,
     );
   const countWaiting = async () =>
@@ -90,6 +91,24 @@ describe('with a mail server', { skip: findReasonToSkipMail() }, async () => {
     await server.waitForMail(before + 30);
     const subjects = server.mails.slice(before).map(({ subject }) => subject);
     assert.deepEqual([subjects.length, new Set(subjects).size], [30, 30]);
+  });
+
+  forEachEngine('a mail whose row could not be deleted once it was sent is not sent again', async (store) => {
+    const { world, queue, send, countWaiting } = createSender(store, openTestSmtp(server.port));
+    const before = server.mails.length;
+    await queue(mail);
+    let isAway = true;
+    const write: Store['write'] = async (one, parameters) => {
+      if (isAway && one.name === 'delete-mail') throw new Error('The database is away');
+      return await store.write(one, parameters);
+    };
+    await assert.rejects(send({ ...store, write }), /away/);
+    await server.waitForMail(before + 1);
+    isAway = false;
+    // Its lease has ended.
+    world.moveMs(11 * 60_000);
+    await send({ ...store, write });
+    assert.deepEqual([server.mails.length, await countWaiting()], [before + 1, 0]);
   });
 
   forEachEngine(
