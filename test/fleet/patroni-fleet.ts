@@ -26,6 +26,8 @@ export interface PatroniFleet extends AsyncDisposable {
   readonly databaseUrl: string;
   /** The primary that Patroni names, once there is one. */
   findPrimary(): Promise<FleetNode>;
+  /** Waits until this primary confirms a commit, which takes a synchronous standby. */
+  waitUntilCommits(node: FleetNode): Promise<void>;
   /** Waits until every node runs and the primary has a synchronous standby. */
   waitUntilWhole(): Promise<void>;
   /** `kill -9` for Patroni, the server and its children, at once. */
@@ -87,6 +89,7 @@ export async function startPatroniFleet({ route, standbyRetry }: FleetOptions): 
   return {
     databaseUrl,
     findPrimary: () => findPrimaryOf(nodes),
+    waitUntilCommits: (node) => waitFor('the new primary to confirm a commit', () => canCommit(node)),
     waitUntilWhole: () => waitFor('every node to run', () => isWhole(nodes)),
     killNode: (node) => servers.signal(node, 'SIGKILL'),
     startNode,
@@ -237,13 +240,28 @@ async function canQuery(databaseUrl: string): Promise<boolean> {
   }
 }
 
+async function canCommit({ port }: FleetNode): Promise<boolean> {
+  const client = new pg.Client({ host: '127.0.0.1', port, user: 'postgres', database: 'postgres' });
+  client.on('error', () => {});
+  try {
+    await client.connect();
+    // Something has to be written, or the commit waits for no standby.
+    await client.query("SELECT pg_logical_emit_message(true, 'probe', '')");
+    return true;
+  } catch {
+    return false;
+  } finally {
+    await client.end().catch(() => {});
+  }
+}
+
 async function createDatabase({ port }: FleetNode): Promise<void> {
   const client = new pg.Client({ host: '127.0.0.1', port, user: 'postgres', database: 'postgres' });
   await client.connect();
   await client.query('CREATE ROLE trivet LOGIN');
   // Behind PgBouncer the parameters of a connection are the server's: the same limits as the program asks for.
   await client.query(`ALTER ROLE trivet SET statement_timeout = '60s'`);
-  await client.query(`ALTER ROLE trivet SET idle_in_transaction_session_timeout = '60s'`);
+  await client.query(`ALTER ROLE trivet SET idle_in_transaction_session_timeout = '10s'`);
   await client.query(`CREATE DATABASE trivet OWNER trivet ENCODING 'UTF8' TEMPLATE template0`);
   await client.end();
 }

@@ -8,6 +8,8 @@ export interface CutProxy {
   readonly databaseUrl: string;
   /** Ends the connections of now. New ones are taken. */
   cut(): void;
+  /** As if the process of the client stood still once it had sent this statement: nothing more of its connection comes to the server. */
+  stallAfter(statementName: string): void;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
@@ -15,6 +17,15 @@ export async function startCutProxy(databaseUrl: string): Promise<CutProxy> {
   const { searchParams } = new URL(databaseUrl.replace('@/', '@socket/'));
   const socketPath = join(searchParams.get('host')!, '.s.PGSQL.5432');
   const sockets = new Set<Socket>();
+  let lastStatement: string | undefined;
+  const forward = (incoming: Socket, outgoing: Socket): void => {
+    let isStalled = false;
+    incoming.on('data', (chunk) => {
+      if (!isStalled) outgoing.write(chunk);
+      isStalled ||= lastStatement !== undefined && chunk.includes(lastStatement);
+    });
+    incoming.on('end', () => outgoing.end());
+  };
   const server = createServer((incoming) => {
     const outgoing = connect(socketPath);
     for (const [one, other] of [
@@ -27,8 +38,9 @@ export async function startCutProxy(databaseUrl: string): Promise<CutProxy> {
         sockets.delete(one);
         other.destroy();
       });
-      one.pipe(other);
     }
+    forward(incoming, outgoing);
+    outgoing.pipe(incoming);
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -40,6 +52,9 @@ export async function startCutProxy(databaseUrl: string): Promise<CutProxy> {
   return {
     databaseUrl: `postgres://postgres@127.0.0.1:${port}/postgres?${searchParams.toString().replaceAll('+', '%20')}`,
     cut,
+    stallAfter: (statementName) => {
+      lastStatement = statementName;
+    },
     async [Symbol.asyncDispose]() {
       cut();
       server.close();

@@ -10,6 +10,11 @@ const CONNECT_TIMEOUT_MS = 10_000;
 const HOST_CONNECT_TIMEOUT_MS = 3_000;
 /** A statement that runs longer is ended by the server: a lock that it holds would stop everyone else. */
 const STATEMENT_TIMEOUT_MS = 60_000;
+/**
+ * The server ends a transaction that waits this long for its next statement: its process has stopped or is cut off, and others
+ * wait for its locks. One that works takes milliseconds between two statements.
+ */
+const IDLE_TRANSACTION_TIMEOUT_MS = 10_000;
 
 export interface PostgresConnections {
   readonly pool: pg.Pool;
@@ -45,7 +50,7 @@ function describeConnection(connectionString: string): pg.ClientConfig {
     keepAlive: true,
     application_name: 'trivet',
     statement_timeout: STATEMENT_TIMEOUT_MS,
-    idle_in_transaction_session_timeout: STATEMENT_TIMEOUT_MS,
+    idle_in_transaction_session_timeout: IDLE_TRANSACTION_TIMEOUT_MS,
     types: { getTypeParser: findParser },
   };
 }

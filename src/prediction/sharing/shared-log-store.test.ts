@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
+import { startCutProxy } from '../../../test/support/cut-proxy.ts';
 import { forEachEngine } from '../../../test/support/engines.ts';
+import { waitUntil } from '../../../test/support/wait-until.ts';
 import { SWEEP_BATCH } from '../../database/sweep.ts';
-import { appendToLog, deleteLogRows, readLogEnds } from './shared-log-store.ts';
+import { appendToLog, deleteLogRows, listLogRows, readLogEnds } from './shared-log-store.ts';
 
 const OLD_MS = 1000;
 
@@ -17,3 +19,23 @@ forEachEngine('old rows of the log are deleted a batch at a time, the oldest fir
   await deleteLogRows(store, last - 2, OLD_MS + 1);
   assert.deepEqual(await readLogEnds(store), { first: last - 1, last });
 });
+
+forEachEngine(
+  'a process that stands still while it appends holds up no other',
+  async (store, { place, openAnother }) => {
+    if (place.databaseUrl === undefined) return;
+    await using proxy = await startCutProxy(place.databaseUrl);
+    const behindProxy = await openAnother({ databaseUrl: proxy.databaseUrl });
+    proxy.stallAfter('shared-log-append');
+    const row = { number: 1, nowMs: OLD_MS, content: new Uint8Array(1) };
+    const append = appendToLog(behindProxy, { process: 'still', ...row }).catch(() => {});
+    await waitUntil(async () => (await listLogRows(store, 0)).length === 1);
+    await appendToLog(store, { process: 'other', ...row });
+    assert.deepEqual(
+      (await listLogRows(store, 0)).map(({ process }) => process),
+      ['still', 'other'],
+    );
+    proxy.cut();
+    await append;
+  },
+);

@@ -53,7 +53,8 @@ export async function appendToLog(store: Store, { process, number, nowMs, conten
     { statement: advanceClockSql, parameters: [] },
     { statement: appendRowSql, parameters },
   ];
-  await store.writeAll(statements);
+  // A process that stops before its commit would keep the row of the clock locked, and no other one could append.
+  await store.writeAll(statements, { inOneTrip: true });
 }
 
 /** The next rows after this one, a few at a time. */

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
+import { startCutProxy } from '../../../../test/support/cut-proxy.ts';
 import { takeAllShards } from '../../../../test/support/deliveries-store.ts';
 import { forEachEngine } from '../../../../test/support/engines.ts';
+import { waitUntil } from '../../../../test/support/wait-until.ts';
 import { forgetWorkers, releaseShards, renewWorkerLease, takeShards } from './shard-store.ts';
 
 const NOW = 1_000_000;
@@ -56,3 +58,21 @@ forEachEngine('a worker that was killed counts as a crash for ten minutes, one t
   assert.equal(await countCrashes(NOW + 614_999), 1);
   assert.equal(await countCrashes(NOW + 615_000), 0);
 });
+
+forEachEngine(
+  'a worker that stands still during a renewal keeps no shard locked',
+  async (store, { place, openAnother }) => {
+    if (place.databaseUrl === undefined) return;
+    await takeAllShards(store, 'still', NOW);
+    await using proxy = await startCutProxy(place.databaseUrl);
+    const behindProxy = await openAnother({ databaseUrl: proxy.databaseUrl });
+    proxy.stallAfter('delivery-shard-renew');
+    const lease = { workerId: 'still', nowMs: NOW + 5000, expiresAtMs: NOW + 20_000 };
+    const renewal = renewWorkerLease(behindProxy, lease).catch(() => {});
+    const renew = (nowMs: number) => renewWorkerLease(store, { workerId: 'other', nowMs, expiresAtMs: nowMs + 15_000 });
+    await waitUntil(async () => (await renew(NOW + 16_000)).workerIds.includes('still'));
+    assert.equal((await takeAllShards(store, 'other', NOW + 20_000)).size, 256);
+    proxy.cut();
+    await renewal;
+  },
+);

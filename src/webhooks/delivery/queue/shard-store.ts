@@ -73,14 +73,32 @@ export async function renewWorkerLease(
   store: Store,
   { workerId, nowMs, expiresAtMs }: WorkerLease,
 ): Promise<WorkerLeases> {
-  const [, renewed] = await store.writeAll([
-    { statement: registerSql, parameters: [workerId, expiresAtMs] },
-    { statement: renewSql, parameters: [workerId, expiresAtMs] },
-  ]);
+  const [, renewed] = await store.writeAll(
+    [
+      { statement: registerSql, parameters: [workerId, expiresAtMs] },
+      { statement: renewSql, parameters: [workerId, expiresAtMs] },
+    ],
+    // A process that stops before its commit would keep the rows locked, and other workers wait for those whose leases end.
+    { inOneTrip: true },
+  );
   const entries = await store.read(listWorkersSql, [nowMs - CRASHED_FOR_MS, expiresAtMs + MAX_CLOCK_SKEW_MS]);
   const workerIds = entries.filter(({ expires_at_ms }) => expires_at_ms > nowMs).map(({ owner }) => owner);
   const owned = (renewed ?? []) as unknown as OwnedShard[];
   return { owned, workerIds, crashes: entries.length - workerIds.length };
+}
+
+/** Renews the leases of a worker that ends, and deletes its entry: the others divide the shards as if it were gone. */
+export async function renewLastLeases(
+  store: Store,
+  { workerId, expiresAtMs }: Pick<WorkerLease, 'workerId' | 'expiresAtMs'>,
+): Promise<void> {
+  await store.writeAll(
+    [
+      { statement: forgetWorkerSql, parameters: [workerId, 0] },
+      { statement: renewSql, parameters: [workerId, expiresAtMs] },
+    ],
+    { inOneTrip: true },
+  );
 }
 
 /** Takes up to `count` shards whose lease has ended, or that never had one. */
@@ -94,7 +112,7 @@ export async function takeShards(
 }
 
 export async function releaseShards(store: Store, workerId: string, shards: readonly OwnedShard[]): Promise<void> {
-  if (shards.length > 0) await store.writeAll(bindRows(releaseSql, shards, { more: [workerId] }));
+  if (shards.length > 0) await store.writeAll(bindRows(releaseSql, shards, { more: [workerId] }), { inOneTrip: true });
 }
 
 /** Deletes the entry of a worker that ends, and those of workers that have long stopped renewing. */
