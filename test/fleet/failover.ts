@@ -24,7 +24,11 @@ export interface Failover {
   readonly node: string;
   /** From the blow until Patroni named another primary. */
   readonly promotionMs: number;
-  /** From then until a receiver got a delivery of an event that was accepted after the promotion. */
+  /** From then until the new primary confirmed a commit. */
+  readonly commitMs: number;
+  /** From the promotion until an event was accepted. */
+  readonly acceptedMs: number;
+  /** From the promotion until a receiver got a delivery of an event that was accepted after it. */
   readonly deliveryMs: number;
 }
 
@@ -105,12 +109,18 @@ async function strike({ fleet, load, blow, print }: Strike): Promise<Failover> {
   const heir = await fleet.findPrimary();
   const promotedMs = performance.now();
   print(`${heir.name} is the primary after ${formatSeconds(promotedMs - struckMs)}`);
+  await fleet.waitUntilCommits(heir);
+  const commitMs = performance.now() - promotedMs;
   await waitUntil(() => load.firstDeliveryAfter(promotedMs) !== undefined, load);
+  const acceptedMs = (load.firstAcceptedAfter(promotedMs) ?? 0) - promotedMs;
   const deliveryMs = (load.firstDeliveryAfter(promotedMs) ?? 0) - promotedMs;
-  print(`the first delivery of a new event ${formatSeconds(deliveryMs)} after that`);
+  const parts = [commitMs, acceptedMs, deliveryMs].map(formatSeconds);
+  print(
+    `after that it confirms commits in ${parts[0]}, a new event is accepted in ${parts[1]} and delivered in ${parts[2]}`,
+  );
   if (blow === 'kill') fleet.startNode(victim);
   else fleet.thawNode(victim);
-  return { blow, node: victim.name, promotionMs: promotedMs - struckMs, deliveryMs };
+  return { blow, node: victim.name, promotionMs: promotedMs - struckMs, commitMs, acceptedMs, deliveryMs };
 }
 
 function listSlow(failovers: readonly Failover[]): string[] {

@@ -54,6 +54,8 @@ export interface ServiceLoad {
   stop(): void;
   /** Resolves when the calls that are under way now have ended. */
   settle(): Promise<unknown>;
+  /** When the first event was accepted after this moment. */
+  firstAcceptedAfter(ms: number): number | undefined;
   /** When the first delivery came of an event that was accepted after this moment. */
   firstDeliveryAfter(ms: number): number | undefined;
   /** Deliveries that came more than once under one id. */
@@ -99,6 +101,7 @@ export async function createServiceLoad(parts: LoadParts): Promise<ServiceLoad> 
     run,
     stop: () => state.stopping.abort(),
     settle: () => Promise.allSettled(state.underWay),
+    firstAcceptedAfter: (ms) => findFirst([...state.acceptedAtMs.values()].filter((atMs) => atMs > ms)),
     firstDeliveryAfter: (ms) => findFirstDelivery(state, ms),
     countSentAgain: () => [...state.deliveries.values()].filter((times) => times > 1).length,
     findLosses: (store) => findLosses(state, store),
@@ -227,7 +230,11 @@ function findFirstDelivery({ acceptedAtMs, receivedAtMs }: State, ms: number): n
   const after = receivedAtMs.flatMap((byNumber) =>
     [...byNumber].filter(([number]) => (acceptedAtMs.get(number) ?? 0) > ms).map(([, atMs]) => atMs),
   );
-  return after.length === 0 ? undefined : after.reduce((one, other) => Math.min(one, other));
+  return findFirst(after);
+}
+
+function findFirst(times: readonly number[]): number | undefined {
+  return times.length === 0 ? undefined : times.reduce((one, other) => Math.min(one, other));
 }
 
 function postToken(url: string, fields: Fields): Promise<Answer> {
