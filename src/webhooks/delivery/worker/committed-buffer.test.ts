@@ -13,7 +13,7 @@ import type { AttemptResult } from '../queue/attempt-result-store.ts';
 import type { CommittedDelivery } from '../queue/committed-delivery.ts';
 import type { ContentRow } from '../queue/delivery-queue-store.ts';
 import { createCommittedBuffer } from './committed-buffer.ts';
-import { beginAttempts, type DispatchDependencies, sendDelivery } from './dispatch-cycle.ts';
+import { beginAttempts, type DispatchDependencies, runDispatchCycle, sendDelivery } from './dispatch-cycle.ts';
 import { countEnqueue, dropDelivery, type HookQueue, noteRead, startDraining } from './hook-queue.ts';
 import {
   admit,
@@ -166,7 +166,7 @@ test('a committed delivery does not wait while others are read, and stays behind
     table,
     committed,
     world: table.world,
-    leases: { epochOf: () => 1 },
+    leases: { areHeld: () => true, epochOf: () => 1 },
     sends: createInFlight(),
     writer: { add: () => {}, wake: () => {} },
     signal: createWakeSignal(),
@@ -254,3 +254,16 @@ for (const [title, areHeld, state] of [
     assert.equal(table.scheduler.countWaiting(1, 'first'), areHeld ? 0 : 1);
     assert.equal(another.state, 'loaded');
   });
+
+test('while the leases have lapsed nothing is read or picked, and what was committed is read when it is sent', async () => {
+  const { world, table, hookQueue } = createLoadedTable();
+  const committed = createCommittedBuffer(table);
+  committed.add([describe(createContent(8, NOW_MS))], NO_VERSIONS);
+  countEnqueue(hookQueue);
+  const leases = { areHeld: () => false };
+  const dependencies = { table, leases, world, committed } as unknown as DispatchDependencies;
+  await runDispatchCycle(dependencies);
+  await beginAttempts(dependencies, []);
+  assert.equal(table.scheduler.countWaiting(1, 'first'), 1);
+  assert.deepEqual(committed.takeContents(), []);
+});

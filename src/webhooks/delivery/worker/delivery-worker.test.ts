@@ -18,7 +18,8 @@ import { forEachEngine } from '../../../../test/support/engines.ts';
 import { FORBIDDEN_TARGETS } from '../../../../test/support/forbidden-targets.ts';
 import { onRequest, startRawReceiver } from '../../../../test/support/raw-receiver.ts';
 import { startReceiver } from '../../../../test/support/receiver.ts';
-import { statement } from '../../../database/store.ts';
+import { waitUntil } from '../../../../test/support/wait-until.ts';
+import { type Store, statement } from '../../../database/store.ts';
 import { realWorld } from '../../../world.ts';
 import { hookAssociatedData } from '../../hooks/hook.ts';
 
@@ -154,6 +155,45 @@ forEachEngine('a stop lets the attempt under way end and stores it', async (stor
   );
 });
 
+const shardsSql = statement<{ owner: string; expires_at_ms: number }>(
+  'test-owned-shards',
+  "SELECT owner, expires_at_ms FROM delivery_shards WHERE owner <> ''",
+);
+const workersSql = statement('test-workers', 'SELECT owner FROM delivery_workers');
+
+forEachEngine(
+  'a stop gives back idle shards at once, and keeps that of an attempt until it is stored',
+  async (store) => {
+    const { promise: mayAnswer, resolve: answer } = Promise.withResolvers<void>();
+    await using receiver = await startReceiver((_, response) => void mayAnswer.then(() => response.end('ok')));
+    const { url } = receiver;
+    await insertTestHook(store, { id: 1, url });
+    const ids: number[] = [];
+    for (let count = 0; count < 6; count += 1) ids.push(await enqueueTestDelivery(store, { hookId: 1, url }));
+    await using worker = startTestWorker(store);
+    // Also when the test fails, since the worker waits for its attempts when it stops.
+    using _end = { [Symbol.dispose]: answer };
+    worker.wake();
+    await receiver.waitFor(4);
+    const stopped = worker.stop();
+    const readShards = () => store.read(shardsSql);
+    const [first] = await waitUntil(async () => {
+      const shards = await readShards();
+      return shards.length === 1 && shards;
+    });
+    assert.deepEqual(await store.read(workersSql), [], 'the others do not count it');
+    await waitUntil(async () => (await readShards())[0]!.expires_at_ms > first!.expires_at_ms);
+    answer();
+    await stopped;
+    assert.deepEqual(await readShards(), []);
+    const rows = await Promise.all(ids.map((id) => readDelivery(store, id)));
+    assert.deepEqual(rows.map(({ state, attempts }) => `${state} ${attempts}`).sort(), [
+      ...Array(2).fill('pending 0'),
+      ...Array(4).fill('succeeded 1'),
+    ]);
+  },
+);
+
 forEachEngine(
   'a forbidden url that came into the store past all checks is blocked, with no connection',
   async (store) => {
@@ -198,4 +238,28 @@ forEachEngine('a success that was another answer does not stay: the delivery is 
   const row = await waitForDelivery(store, second, ({ attempts }) => attempts === 2);
   assert.deepEqual([row.state, row.status], ['pending', 404]);
   assert.equal((await readDelivery(store, first)).attempts, 1);
+});
+
+forEachEngine('a hook that changes while ids are waited for gets its delivery as it is then', async (store) => {
+  await using receiver = await startReceiver();
+  const { url } = receiver;
+  await insertTestHook(store, { id: 1, url: `${url}/before` });
+  let hasChanged = false;
+  const makeIds: Store['makeIds'] = async (count) => {
+    if (!hasChanged) {
+      hasChanged = true;
+      // Time enough for a read that began before.
+      for (let reads = 0; reads < 3; reads += 1) await readDelivery(store, id);
+      await store.write(statement('test-change-url', 'UPDATE hooks SET url = $1 WHERE id = 1'), [`${url}/after`]);
+    }
+    return await store.makeIds(count);
+  };
+  // Its content is not read together with its row.
+  const id = await enqueueTestDelivery(store, { hookId: 1, url, body: Buffer.alloc(20_000, 'a') });
+  await using _worker = startTestWorker({ ...store, makeIds });
+  await waitForDelivery(store, id);
+  assert.deepEqual(
+    receiver.received.map(({ path }) => path),
+    ['/hook/after'],
+  );
 });

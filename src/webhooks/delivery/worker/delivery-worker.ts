@@ -25,6 +25,7 @@ import { createCommittedBuffer } from './committed-buffer.ts';
 import { createDeliveryMetrics } from './delivery-metrics.ts';
 import { beginAttempts, runDispatchCycle } from './dispatch-cycle.ts';
 import { createDueScan } from './due-scan.ts';
+import { dropDelivery } from './hook-queue.ts';
 import { createHookQueueTable, drain, type HookQueueTable, listHookQueues, noteEnqueue } from './hook-queue-table.ts';
 import { createManualAttempts, type ManualAttempts } from './manual-attempts.ts';
 import { createResultWriter } from './result-writer.ts';
@@ -62,12 +63,13 @@ export interface DeliveryWorker extends Worker {
 export function createDeliveryWorker(given: DeliveryWorkerDependencies): DeliveryWorker {
   const components = createComponents(given);
   const stopping = new AbortController();
-  let loops: Promise<void>[] = [];
+  let loops: Loops | undefined;
   let stopped: Promise<void> | undefined;
   return {
     name: 'deliveries',
     start: () => {
-      loops = [runLeaseLoop(components, stopping.signal), runDispatchLoop(components, stopping.signal)];
+      const leasing = runLeaseLoop(components, stopping.signal);
+      loops = { leasing, dispatching: runDispatchLoop(components, stopping.signal) };
     },
     stop: () => {
       stopping.abort();
@@ -83,6 +85,11 @@ export function createDeliveryWorker(given: DeliveryWorkerDependencies): Deliver
     },
     manual: components.manual,
   };
+}
+
+interface Loops {
+  readonly leasing: Promise<void>;
+  readonly dispatching: Promise<void>;
 }
 
 type Components = ReturnType<typeof createComponents>;
@@ -114,7 +121,24 @@ function createComponents(given: DeliveryWorkerDependencies) {
   });
   const manual = createManualAttempts({ store, world, log, table, writer, scan, makeAttempt });
   const sends = createInFlight();
-  return { store, world, log, signal, leases, table, committed, scan, writer, sender, makeAttempt, manual, sends };
+  /** Aborts when a stop has stored the last result. */
+  const settled = new AbortController();
+  return {
+    store,
+    world,
+    log,
+    signal,
+    leases,
+    table,
+    committed,
+    scan,
+    writer,
+    sender,
+    makeAttempt,
+    manual,
+    sends,
+    settled,
+  };
 }
 
 function createMetrics({ store, world, metrics }: DeliveryWorkerDependencies, table: HookQueueTable) {
@@ -176,7 +200,7 @@ async function resendUnverified(
 }
 
 async function runDispatchLoop(components: Components, stopping: AbortSignal): Promise<void> {
-  const { world, log, signal, scan, table } = components;
+  const { world, log, signal, scan, table, leases } = components;
   const pace = createPace(world);
   while (!stopping.aborted) {
     await pace(table.scheduler.waiting > 0 ? BUSY_CYCLE_EVERY_MS : CYCLE_EVERY_MS);
@@ -187,7 +211,8 @@ async function runDispatchLoop(components: Components, stopping: AbortSignal): P
       log.warn({ reason: describeError(error) }, 'A dispatch cycle of deliveries failed');
       await world.sleep(POLL_MS);
     }
-    if (!stopping.aborted) await signal.wait(Math.min(POLL_MS, scan.waitMs()));
+    // While the leases have lapsed no scan is made, however long it is due.
+    if (!stopping.aborted) await signal.wait(leases.areHeld() ? Math.min(POLL_MS, scan.waitMs()) : POLL_MS);
   }
 }
 
@@ -203,39 +228,63 @@ function createPace(world: World): (everyMs: number) => Promise<void> {
   };
 }
 
+/** Goes on during a stop: another worker would make the attempts under way again once their leases have ended. */
 async function runLeaseLoop(components: Components, stopping: AbortSignal): Promise<void> {
-  const { world, log, leases, table, scan } = components;
+  const { world, log, leases, table, scan, settled } = components;
   let hasFailed = false;
-  while (!stopping.aborted) {
+  while (!settled.signal.aborted) {
+    if (stopping.aborted) leaveShards(components);
     try {
-      await leases.renew(createBusyTest(table));
+      const lost = await leases.renew(createBusyTest(table));
+      if (!stopping.aborted) drainLost(components, lost);
       hasFailed = false;
     } catch (error) {
       // Logged once, not at each of the quick retries.
       if (!hasFailed) log.warn({ reason: describeError(error) }, 'Failed to renew the leases of shards; trying again');
       hasFailed = true;
     }
-    for (const hookQueue of listHookQueues(table, (one) => leases.epochOf(one.shard) === undefined))
-      drain(table, hookQueue);
     scan.request();
     const isSoon = hasFailed || !leases.areHeld() || leases.areChanging();
     const waitMs = isSoon ? RENEW_AGAIN_MS : RENEW_EVERY_MS;
-    await world.sleep(waitMs, stopping).catch(() => {});
+    await world.sleep(waitMs, stopping.aborted ? settled.signal : stopping).catch(() => {});
   }
 }
 
-function createBusyTest(table: HookQueueTable): (shard: number) => boolean {
-  return (shard) => listHookQueues(table, (one) => one.shard === shard && one.deliveryIds.size > 0, 1).length > 0;
+/** Deliveries that wait in memory are still pending in their rows, for the workers that take the shards. */
+function leaveShards({ leases, table }: Pick<Components, 'leases' | 'table'>): void {
+  leases.leave();
+  for (const hookQueue of listHookQueues(table, () => true))
+    for (const { id } of table.scheduler.drop(hookQueue.hookId)) dropDelivery(hookQueue, id);
 }
 
-/** Deliveries that wait in memory are still pending in their rows; attempts under way end, and are stored. */
-async function stopComponents(components: Components, loops: readonly Promise<void>[]): Promise<void> {
-  const { leases, sends, writer, sender, manual } = components;
-  await Promise.all([...loops, manual.stop()]);
+/**
+ * Another worker owns these shards, will own them, or did so for a while. Leases that have lapsed because the database is away are
+ * not lost yet: their hook queues stay, and nothing is sent for them until a renewal tells whose they are.
+ */
+function drainLost({ table, leases }: Pick<Components, 'table' | 'leases'>, lost: ReadonlySet<number>): void {
+  const isOfOther = (shard: number) => lost.has(shard) || (leases.areHeld() && leases.epochOf(shard) === undefined);
+  for (const hookQueue of listHookQueues(table, ({ shard }) => isOfOther(shard))) drain(table, hookQueue);
+}
+
+/** The set of busy shards is made when the first is asked for, which is after the leases were renewed. */
+function createBusyTest(table: HookQueueTable): (shard: number) => boolean {
+  let busy: ReadonlySet<number> | undefined;
+  return (shard) => {
+    busy ??= new Set(listHookQueues(table, ({ deliveryIds }) => deliveryIds.size > 0).map((one) => one.shard));
+    return busy.has(shard);
+  };
+}
+
+/** Attempts under way end, and are stored. */
+async function stopComponents(components: Components, loops: Loops | undefined): Promise<void> {
+  const { leases, sends, writer, sender, manual, settled } = components;
+  await Promise.all([loops?.dispatching, manual.stop()]);
   await sends.settle();
   const giveUp = setTimeout(() => writer.abandon(), STOP_GIVE_UP_MS);
   await writer.flush();
   clearTimeout(giveUp);
+  settled.abort();
+  await loops?.leasing;
   await sender.close();
-  if (loops.length > 0) await leases.release().catch(() => {});
+  if (loops !== undefined) await leases.release().catch(() => {});
 }

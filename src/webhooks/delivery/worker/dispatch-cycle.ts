@@ -63,9 +63,13 @@ export interface DispatchDependencies {
   readonly signal: WakeSignal;
 }
 
-/** Resolves when its attempts have begun; each queues its results once it has ended. */
+/**
+ * Resolves when its attempts have begun; each queues its results once it has ended. While the leases have lapsed, what is in memory
+ * stays there: each cycle would read, pick and put back the same deliveries.
+ */
 export async function runDispatchCycle(dependencies: DispatchDependencies): Promise<void> {
-  const { scan, table, writer } = dependencies;
+  const { scan, table, writer, leases } = dependencies;
+  if (!leases.areHeld()) return;
   if (scan.waitMs() === 0) writer.add({ changes: await scanDue(dependencies) });
   const contents = await admitWaiting(dependencies);
   if (hasSleep(table)) writer.wake();
@@ -77,8 +81,9 @@ export async function beginAttempts(
   dependencies: DispatchDependencies,
   contents: readonly ContentRow[],
 ): Promise<void> {
-  const { table, committed } = dependencies;
+  const { table, committed, leases } = dependencies;
   const known = new Map([...committed.takeContents(), ...contents].map((content) => [content.id, content]));
+  if (!leases.areHeld()) return;
   const { ready, late } = partitionJobs(pickJobs(table), known);
   const begun = await Promise.allSettled([beginJobs(dependencies, ready, known), beginJobs(dependencies, late, known)]);
   for (const one of begun) if (one.status === 'rejected') throw one.reason;
@@ -210,10 +215,9 @@ async function prepareJobs(
   const startedMs = world.monotonicMs();
   try {
     const unknown = jobs.filter(({ id }) => !known.has(id));
-    const [attemptIds, read] = await Promise.all([
-      store.makeIds(jobs.length),
-      unknown.length === 0 ? [] : readContents(store, unknown),
-    ]);
+    // Before the read: ids seldom wait for the database, but then a hook that was read beside them may have changed since.
+    const attemptIds = await store.makeIds(jobs.length);
+    const read = unknown.length === 0 ? [] : await readContents(store, unknown);
     // After a long wait the hook of a known content may have changed: without it the delivery is not sent, and is read again.
     const isFresh = world.monotonicMs() - startedMs < MAX_AGE_MS;
     const contentById = new Map([...(isFresh ? known : []), ...read.map((content) => [content.id, content] as const)]);

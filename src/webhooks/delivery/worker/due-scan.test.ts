@@ -11,7 +11,8 @@ const leases = {
   areChanging: () => false,
   hasPeers: () => false,
   epochOf: () => 1,
-  renew: () => Promise.resolve(),
+  renew: () => Promise.resolve(new Set<number>()),
+  leave: () => {},
   release: () => Promise.resolve(),
 };
 

@@ -6,7 +6,7 @@ import { startReceiver } from '../../../../test/support/receiver.ts';
 import type { Store } from '../../../database/store.ts';
 import { realWorld } from '../../../world.ts';
 import { renewWorkerLease, takeShards } from '../queue/shard-store.ts';
-import { createShardLeases, RENEW_EVERY_MS, type ShardLeases } from './shard-leases.ts';
+import { createShardLeases, RENEW_AGAIN_MS, RENEW_EVERY_MS, type ShardLeases } from './shard-leases.ts';
 
 const LOST_LEASES: readonly (readonly [title: string, lose: (world: { aheadMs: number }) => void])[] = [
   [
@@ -47,6 +47,47 @@ for (const [title, lose] of LOST_LEASES)
     assert.equal((await waitForDelivery(store, id)).state, 'succeeded');
     assert.equal(renewals, 2);
   });
+
+forEachEngine(
+  'deliveries of a hook go on after its leases had lapsed, beside one that is still being sent',
+  async (store) => {
+    const { promise: mayAnswer, resolve: answer } = Promise.withResolvers<void>();
+    await using receiver = await startReceiver((_, response) => void mayAnswer.then(() => response.end('ok')));
+    const { url } = receiver;
+    await insertTestHook(store, { id: 1, url });
+    const clock = { aheadMs: 0 };
+    const world = {
+      ...realWorld,
+      monotonicMs: () => realWorld.monotonicMs() + clock.aheadMs,
+      // Renewals follow each other quickly.
+      sleep: (ms: number, signal?: AbortSignal) => realWorld.sleep(ms >= RENEW_AGAIN_MS ? 10 : ms, signal),
+    };
+    const { promise: isRefused, resolve: refuse } = Promise.withResolvers<void>();
+    let isAway = false;
+    let refusals = 0;
+    const writeAll: Store['writeAll'] = async (statements, options) => {
+      if (!isAway || statements[0]?.statement.name !== 'delivery-worker-register')
+        return await store.writeAll(statements, options);
+      refusals += 1;
+      // What followed from the first has been done by then.
+      if (refusals === 2) refuse();
+      throw new Error('The database is away');
+    };
+    await using worker = startTestWorker({ ...store, writeAll }, undefined, world);
+    // Also when the test fails, since the worker waits for its attempts when it stops.
+    using _end = { [Symbol.dispose]: answer };
+    await enqueueTestDelivery(store, { hookId: 1, url });
+    worker.wake();
+    await receiver.waitFor(1);
+    isAway = true;
+    clock.aheadMs += 13_000;
+    await isRefused;
+    isAway = false;
+    await enqueueTestDelivery(store, { hookId: 1, url });
+    worker.wake();
+    await receiver.waitFor(2);
+  },
+);
 
 forEachEngine('the owner of shards stops three seconds before another worker can take them', async (store) => {
   const clock = { aheadMs: 0 };
@@ -177,6 +218,44 @@ forEachEngine('shards of a killed worker go to a settled one, not to one that ha
   await first.renew(() => true);
   assert.equal(listOf(first).length, 256);
 });
+
+forEachEngine(
+  'a worker whose shards were taken tells which, and looks for shards often until it has its part',
+  async (store) => {
+    if (store.engine === 'sqlite') return;
+    const { clock, first, joining } = createTwo(store);
+    assert.deepEqual(await first.renew(() => false), new Set());
+    await joining.renew(() => false);
+    assert.deepEqual(await first.renew(() => false), new Set(), 'what it gives back is not lost');
+    await joining.renew(() => false);
+    const own = listOf(joining);
+    assert.equal(own.length, 128);
+    // It does not run for a minute, and the first takes its place.
+    clock.aheadMs = 60_000;
+    await first.renew(() => false);
+    assert.equal(listOf(first).length, 256);
+    assert.deepEqual(await joining.renew(() => false), new Set(own));
+    assert.deepEqual([listOf(joining).length, joining.areChanging()], [0, true]);
+    assert.deepEqual(await joining.renew(() => false), new Set());
+    await first.renew(() => false);
+    await joining.renew(() => false);
+    assert.deepEqual([listOf(joining).length, joining.areChanging()], [128, false]);
+  },
+);
+
+forEachEngine(
+  'shards that another worker had for a while count as lost, though they are owned again',
+  async (store) => {
+    if (store.engine === 'sqlite') return;
+    const { clock, world, first, joining } = createTwo(store);
+    await first.renew(() => false);
+    clock.aheadMs = 60_000;
+    await takeShards(store, { workerId: joining.workerId, nowMs: world.nowMs(), expiresAtMs: world.nowMs() + 1 }, 100);
+    clock.aheadMs = 61_000;
+    assert.deepEqual(await first.renew(() => false), new Set(ALL_SHARDS.slice(0, 100)));
+    assert.equal(listOf(first).length, 256);
+  },
+);
 
 forEachEngine('a worker that has just started takes shards that no settled worker takes', async (store) => {
   if (store.engine === 'sqlite') return;

@@ -7,7 +7,14 @@
 import type { Store } from '../../../database/store.ts';
 import type { World } from '../../../world.ts';
 import { SHARD_COUNT } from '../queue/delivery-store.ts';
-import { forgetWorkers, type OwnedShard, releaseShards, renewWorkerLease, takeShards } from '../queue/shard-store.ts';
+import {
+  forgetWorkers,
+  type OwnedShard,
+  releaseShards,
+  renewLastLeases,
+  renewWorkerLease,
+  takeShards,
+} from '../queue/shard-store.ts';
 
 const LEASE_MS = 15_000;
 /**
@@ -40,8 +47,13 @@ export interface ShardLeases {
   hasPeers(): boolean;
   /** Whether shards are about to be given back, or this worker may soon get more. */
   areChanging(): boolean;
-  /** Renews, takes and gives back leases. Shards for which `isBusy` is true are given back by a later call. */
-  renew(isBusy: (shard: number) => boolean): Promise<void>;
+  /**
+   * Renews, takes and gives back leases. Shards for which `isBusy` is true are given back by a later call. Returns the shards that
+   * another worker may have sent for since the last call that ended, also those that this one owns again.
+   */
+  renew(isBusy: (shard: number) => boolean): Promise<ReadonlySet<number>>;
+  /** The worker ends: no attempt begins, no shard is taken, and each renewal gives back the shards that are not busy. */
+  leave(): void;
   release(): Promise<void>;
 }
 
@@ -51,12 +63,15 @@ interface LeaseState {
   epochs: Map<number, number>;
   /** The epochs of shards that are to be given back: no attempt begins for them. */
   leaving: Map<number, number>;
+  /** Shards that were found to be lost. */
+  lost: Set<number>;
   leasedUntilMs: number;
   isFirst: boolean;
+  isEnding: boolean;
   workers: number;
   /** When each worker was first seen; monotonic. Those that were there before this one are seen since ever. */
   readonly seenSinceMs: Map<string, number>;
-  /** Until then other workers may give shards back, since the number of workers changed. */
+  /** Until then other workers may give shards back, since the number of workers changed or this one had lost shards to them. */
   sharingUntilMs: number;
 }
 
@@ -67,8 +82,10 @@ export function createShardLeases(store: Store, world: World): ShardLeases {
     workerId,
     epochs: new Map(),
     leaving: new Map(),
+    lost: new Set(),
     leasedUntilMs: 0,
     isFirst: true,
+    isEnding: false,
     workers: 0,
     seenSinceMs: new Map(),
     sharingUntilMs: 0,
@@ -84,13 +101,17 @@ export function createShardLeases(store: Store, world: World): ShardLeases {
       return state.leaving.size > 0 || (isShort && world.monotonicMs() < state.sharingUntilMs);
     },
     renew: async (isBusy) => {
-      const startMs = world.monotonicMs();
-      const before = state.workers;
-      const shares = await renewAndTake(state, world);
-      state.leasedUntilMs = startMs + LEASE_MS - MARGIN_MS;
-      if (state.workers !== before) state.sharingUntilMs = startMs + SHARING_MS;
-      chooseLeaving(state, shares, { isBusy, world });
+      if (state.isEnding) await renewLast(state, world);
+      else await renewAndShare(state, world, isBusy);
       await giveBack(state, isBusy);
+      const { lost } = state;
+      state.lost = new Set();
+      return lost;
+    },
+    leave: () => {
+      state.isEnding = true;
+      for (const [shard, epoch] of state.epochs) state.leaving.set(shard, epoch);
+      state.epochs.clear();
     },
     release: async () => {
       const all = [...state.epochs, ...state.leaving].map(toOwned);
@@ -100,6 +121,26 @@ export function createShardLeases(store: Store, world: World): ShardLeases {
       await forgetWorkers(store, workerId, world.nowMs() - FORGET_MS);
     },
   };
+}
+
+type Clocks = Pick<World, 'nowMs' | 'monotonicMs'>;
+
+/** Other workers must not make the attempts again that are under way. */
+async function renewLast({ store, workerId }: LeaseState, world: Clocks): Promise<void> {
+  await renewLastLeases(store, { workerId, expiresAtMs: world.nowMs() + LEASE_MS });
+}
+
+async function renewAndShare(
+  state: LeaseState,
+  world: Clocks & LeavingContext['world'],
+  isBusy: LeavingContext['isBusy'],
+): Promise<void> {
+  const startMs = world.monotonicMs();
+  const before = state.workers;
+  const shares = await renewAndTake(state, world);
+  state.leasedUntilMs = startMs + LEASE_MS - MARGIN_MS;
+  if (state.workers !== before || state.lost.size > 0) state.sharingUntilMs = startMs + SHARING_MS;
+  chooseLeaving(state, shares, { isBusy, world });
 }
 
 /** How many shards are this worker's part. */
@@ -113,11 +154,12 @@ interface Shares {
 }
 
 /** Renews the leases, and takes shards that are free. */
-async function renewAndTake(state: LeaseState, world: Pick<World, 'nowMs' | 'monotonicMs'>): Promise<Shares> {
+async function renewAndTake(state: LeaseState, world: Clocks): Promise<Shares> {
   const { store, workerId, leaving } = state;
   const nowMs = world.nowMs();
   const expiresAtMs = nowMs + LEASE_MS;
   const { owned, workerIds, crashes } = await renewWorkerLease(store, { workerId, nowMs, expiresAtMs });
+  noteLost(state, owned);
   const [left, kept] = partition(owned, ({ shard, epoch }) => leaving.get(shard) === epoch);
   state.leaving = new Map(left.map(({ shard, epoch }) => [shard, epoch]));
   state.epochs = new Map(kept.map(({ shard, epoch }) => [shard, epoch]));
@@ -132,6 +174,12 @@ async function renewAndTake(state: LeaseState, world: Pick<World, 'nowMs' | 'mon
   state.isFirst = false;
   for (const { shard, epoch } of taken) state.epochs.set(shard, epoch);
   return shares;
+}
+
+/** Notes the shards whose leases had ended and which another worker has taken. It may have given them back by now. */
+function noteLost({ epochs, leaving, lost }: LeaseState, owned: readonly OwnedShard[]): void {
+  const epochOf = new Map(owned.map(({ shard, epoch }) => [shard, epoch]));
+  for (const [shard, epoch] of [...epochs, ...leaving]) if (epochOf.get(shard) !== epoch) lost.add(shard);
 }
 
 function divideShards(
