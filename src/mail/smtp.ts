@@ -15,7 +15,7 @@ export interface Smtp {
 }
 
 const CONNECT_MS = 10_000;
-/** Without a byte from the server. */
+/** The longest time without a byte from the server. */
 const SILENCE_MS = 20_000;
 
 /** Undefined: no server is set, mail is off. */

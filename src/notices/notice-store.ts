@@ -91,7 +91,7 @@ export async function findLastNotice(
   return row && { state: row.state, sentAtMs: row.sent_at_ms, sameStateAtMs: time?.sent_at_ms };
 }
 
-/** What `recordNoticeOnce` would decide now; another process may record the notice first. */
+/** Whether `recordNoticeOnce` would record the notice now; another process may record it first. */
 export function isDue(
   last: LastNotice | undefined,
   moment: Omit<NoticeRecord, 'channel' | 'cause' | 'statements'>,

@@ -3,7 +3,7 @@ import { html } from 'hono/html';
 import type { Html } from './layout.ts';
 import type { FrameTexts } from './texts.ts';
 
-/** What was wrong with a form, and with which field of it. */
+/** The error of a form, and the field that has it. */
 export interface Mistake {
   readonly message: string;
   readonly field?: string | undefined;
@@ -123,9 +123,9 @@ export function renderDone(message: string | undefined): Html | '' {
 export interface Question {
   /** What the button does, as its text. */
   readonly label: string;
-  /** What it is done to, for those who do not see the page around the button. */
+  /** What the button acts on, for a screen reader that reads the button without the page around it. */
   readonly subject?: string | undefined;
-  /** What the reader is asked, with the consequence. */
+  /** The question, with the consequence of the answer. */
   readonly question: string;
   readonly action: string;
   readonly csrfToken: string;

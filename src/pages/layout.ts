@@ -54,7 +54,7 @@ ${body}
 </html>`;
 }
 
-/** Without script: a form, which leads back to the page that it is on. */
+/** The choice of the language works without script: a form that leads back to its page. */
 function renderLanguages(texts: FrameTexts): Html {
   const others = LANGUAGES.filter((language) => language !== texts.language);
   return html`<form method="post" action="${LANGUAGE_PATH}" aria-label="${texts.languages}">${others.map(

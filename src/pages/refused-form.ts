@@ -13,7 +13,7 @@ import type { PageOptions } from './page-response.ts';
 export interface RefusedForm extends Mistake {
   readonly status: Exclude<PageOptions['status'], 200 | undefined>;
   readonly retryAfterSeconds?: number | undefined;
-  /** What was typed. */
+  /** The values that were typed. */
   readonly values?: Readonly<Record<string, string>> | undefined;
 }
 
@@ -25,7 +25,7 @@ export interface RefusedFormDependencies {
 /** In the address of the page that shows a refusal. */
 export const REFUSED_PARAMETER = 'refused';
 const LIFETIME_MS = 10 * 60_000;
-/** So that the address stays short. */
+/** The most characters of a value, so that the address stays short. */
 const MAX_VALUE_LENGTH = 320;
 
 interface Kept extends RefusedForm {

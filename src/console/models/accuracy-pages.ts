@@ -113,7 +113,7 @@ function renderCoverage(texts: ConsoleTexts, page: AccuracyPage, { target, steps
   });
 }
 
-/** What the two charts of a target have in common. */
+/** The options that both charts of a target share. */
 function chartOf(texts: ConsoleTexts, { choice, promotions, alarms }: AccuracyPage, { target, steps }: TargetSteps) {
   return {
     moments: steps.map(({ startMs }) => startMs),

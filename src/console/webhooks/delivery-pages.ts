@@ -91,7 +91,7 @@ function listCrumbs(texts: ConsoleTexts, repository: RepositoryView, hookId: num
   ];
 }
 
-/** As the fields of the page hold it; empty is any. */
+/** The filter as the fields of the page hold it; an empty field matches all. */
 export interface LogFilter {
   /** A delivery's id or number, a branch, a tag, or the number of an issue. */
   readonly q: string;
@@ -142,7 +142,7 @@ ${renderFilterFold(texts, renderFilter(texts, view, { action: log, isFiltered })
 <p class="row">${newest}${older}</p>`;
 }
 
-/** As a query, which filters the log in the same way; empty without a filter. */
+/** The filter as the query of an address; empty without a filter. */
 export function writeFilter(filter: LogFilter, before?: number): string {
   const query = new URLSearchParams(Object.entries(filter).filter(([, value]) => value !== ''));
   if (before !== undefined) query.set('before', String(before));

@@ -98,7 +98,7 @@ export interface HookPageView {
   readonly repository: RepositoryView;
   readonly hook: HookView;
   readonly deliveries: readonly ListedDeliveryView[];
-  /** What may be sent as a test. */
+  /** The test events that can be sent. */
   readonly testEvents: readonly string[];
   readonly done: string | undefined;
   readonly mistake: Mistake | undefined;

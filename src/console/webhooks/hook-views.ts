@@ -35,7 +35,7 @@ export interface OpenHook {
   readonly rotateKey: (key: string) => Promise<void>;
   readonly removeKey: () => Promise<void>;
   readonly remove: () => Promise<void>;
-  /** What may be sent as a test: kinds of event, and `notice`. The first is sent without a choice. */
+  /** The test events that can be sent: kinds of event, and `notice`. The first is the default. */
   readonly testEvents: readonly string[];
   /** Returns the id of the delivery. */
   readonly test: (values: Values) => Promise<number>;
@@ -132,7 +132,7 @@ export interface DeliveryView {
   readonly waits_for: 'turn' | 'schedule' | 'pause' | null;
 }
 
-/** With its last attempt. */
+/** A delivery with its last attempt. */
 export interface ListedDeliveryView extends DeliveryView {
   readonly duration_ms: number | null;
   readonly reason: string | null;

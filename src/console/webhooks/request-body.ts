@@ -6,7 +6,7 @@ import type { DeliveryDetail } from './hook-views.ts';
 
 /** A larger body is shown as it is, and left out of the command. */
 const MAX_SHOWN = 128 * 1024;
-/** As the log writes it in place of a secret. */
+/** The text that the log has in place of a secret. */
 const REDACTED = '[redacted]';
 /** Set by curl itself. */
 const OWN_HEADERS = /^(host|content-length|connection|transfer-encoding)$/i;

@@ -118,12 +118,12 @@ function createPolicy({ allowCidrs, allowHosts = [], hostsFile, ...options }: Ad
   };
 }
 
-/** With its port, for the log. */
+/** The host with its port, for the log. */
 function readShownHost(url: string): string {
   return URL.canParse(url) ? new URL(url).host : '';
 }
 
-/** Only for what depends on the text alone. */
+/** Remembers judgements that depend on the text alone. */
 function remember<T>(judge: (text: string) => T): (text: string) => T {
   const known = new Map<string, T>();
   return (text) => {

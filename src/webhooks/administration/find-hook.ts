@@ -28,7 +28,7 @@ export async function findAnyHook(management: Management, { id, repository: name
   return { stored, repository: await findRepositoryOf(management, stored) };
 }
 
-/** By `owner/name`. */
+/** Finds a repository by `owner/name`. */
 export async function findNamed({ access }: Management, name: string): Promise<Repository> {
   const [owner = '', path = ''] = name.split('/');
   return await access.find(owner, path);

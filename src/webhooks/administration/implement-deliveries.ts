@@ -1,4 +1,4 @@
-/** What the operations on deliveries do. */
+/** Implements the operations on deliveries of all repositories. */
 import { Failure } from '../../errors.ts';
 import { type Implementation, implement } from '../../operations/operation.ts';
 import {

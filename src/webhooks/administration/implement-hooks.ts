@@ -1,4 +1,4 @@
-/** What the operations on webhooks do. */
+/** Implements the operations on webhooks of all repositories. */
 import { type Actor, type Implementation, implement } from '../../operations/operation.ts';
 import { listAllHooks } from '../hooks/all-hooks-store.ts';
 import { readHold, readHookQueueStatus } from '../hooks/hook-status-store.ts';

@@ -1,4 +1,4 @@
-/** What the operations on repositories do. */
+/** Implements the operations on repositories of all owners. */
 import { Failure } from '../../errors.ts';
 import type { Owner } from '../../identity.ts';
 import { type Actor, type Implementation, implement, type OutputOf } from '../../operations/operation.ts';

@@ -10,7 +10,7 @@ export const hookPath = repositoryPath.extend({
   id: z.string().openapi({ description: 'Identifier of the webhook.' }),
 });
 
-/** The same parameters, as JSON or as a form; the query is taken too. */
+/** A request body in JSON or as a form. Its parameters may be in the query too. */
 export function bodyOf<S extends z.ZodType>(schema: S) {
   return {
     content: { 'application/json': { schema }, 'application/x-www-form-urlencoded': { schema } },
@@ -28,7 +28,7 @@ const refusalJson = z
   })
   .openapi('Refusal');
 
-/** What every operation may answer instead. */
+/** The refusals that every operation can answer. */
 export const REFUSED = {
   description:
     'Refused: 400 bad input, 401 no or a wrong token, 403 no rights, 404 not there, 409 conflict, 429 too many',

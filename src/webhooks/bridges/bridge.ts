@@ -16,7 +16,7 @@ export interface SignedRequest {
 export interface Bridge {
   /** Whether these are the headers of that host. */
   recognises(header: ReadHeader): boolean;
-  /** By that host's own scheme, over the bytes as they came. */
+  /** Verifies the signature by the scheme of that host, over the bytes as they came. */
   verifies(secret: Buffer, request: SignedRequest): boolean;
   /** The idempotency key of this delivery, so that a repeated one sends nothing twice. */
   deliveryId(header: ReadHeader): string | undefined;

@@ -9,7 +9,7 @@ export interface HookOptions extends ServiceOptions {
   readonly json?: true;
 }
 
-/** What every command about webhooks has: the service it speaks to, and JSON. */
+/** Adds a command about webhooks, with the options of every one: the service to use, and JSON. */
 export function addHookCommand(command: Command, words: string, description: string, json = 'print JSON'): Command {
   return addServiceOptions(command.command(words).description(description).option('--json', json));
 }

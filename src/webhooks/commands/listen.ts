@@ -103,7 +103,7 @@ interface Verdict {
   readonly text: string;
 }
 
-/** What proves, with each platform, that a delivery comes from it. */
+/** How a receiver verifies a delivery of each platform. */
 export function checkProof(
   headers: IncomingHttpHeaders,
   body: Buffer,
@@ -137,7 +137,7 @@ function checkHostSignature(headers: IncomingHttpHeaders, body: Buffer, key: Buf
   return isSameSignature(Buffer.from(expected), Buffer.from(gitee));
 }
 
-/** By Standard Webhooks; undefined without the header. */
+/** Verifies the signature of Standard Webhooks; undefined without its header. */
 function checkStandardSignature(headers: IncomingHttpHeaders, body: Buffer, key: Buffer): boolean | undefined {
   const standard = readHeader(headers, 'webhook-signature');
   if (standard === undefined) return undefined;

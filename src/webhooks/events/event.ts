@@ -42,7 +42,7 @@ const readTime = z.preprocess(
   time,
 );
 
-/** The same for what has happened already: shortens, and does without what is optional, rather than lose the event. */
+/** The fields of an event that has happened already: they shorten texts and leave out what is optional, so that the event is not refused. */
 const SHORTENING = {
   word: cut(LIMITS.word),
   text: cut(LIMITS.text),

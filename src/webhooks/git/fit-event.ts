@@ -7,7 +7,7 @@ type CommitInput = NonNullable<Extract<EventInput, { kind: 'push' }>['commits']>
 /** Below the MiB of a request that the service takes unless it is configured otherwise. */
 export const MAX_EVENT_BYTES = 900_000;
 
-/** What is left of each commit, step by step: a number of paths of each kind, and a number of characters of the message. */
+/** The limits of each commit, tried one after the other: paths of each kind, and characters of the message. */
 const STEPS: readonly (readonly [paths: number, message: number])[] = [
   [2000, 16_384],
   [500, 16_384],

@@ -107,7 +107,7 @@ function readUpdate(reading: Reading, update: RefUpdate): Promise<EventInput> {
   return update.ref.startsWith('refs/tags/') ? readTag(reading, update) : readBranch(reading, update);
 }
 
-/** As text; bytes that are not UTF-8 become U+FFFD. */
+/** Decodes UTF-8; invalid bytes become U+FFFD. */
 function decodeRef(ref: string): string {
   return shorten(Buffer.from(ref, 'latin1').toString('utf8'), LIMITS.ref);
 }

@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi';
 
-/** What the sender of an event gets: its id, and the deliveries that were made of it. */
+/** The answer to the sender of an event: its id and its deliveries. */
 export const eventReceiptFields = {
   id: z.int(),
   kind: z.string(),

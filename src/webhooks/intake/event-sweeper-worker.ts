@@ -13,7 +13,7 @@ import { forgetHookTestsBefore } from '../hooks/hook-test-store.ts';
 
 const REST_MS = 10 * 60_000;
 const HOUR_MS = 3_600_000;
-/** As long as deliveries are kept. */
+/** Events are kept as long as deliveries. */
 const KEEP_EVENTS_MS = KEEP_LOG_MS;
 
 const NAME = 'event-sweeper';

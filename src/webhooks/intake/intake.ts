@@ -19,7 +19,7 @@ import { storeInParts } from './store-in-parts.ts';
 const MAX_EVENTS = 64;
 /** Bytes of the events of one owner that wait for their commit. */
 const MAX_WAITING_BYTES = 8 * 1024 * 1024;
-/** Of all owners together. Their requests no longer count as bodies of HTTP, so this is what bounds their memory. */
+/** The same for all owners together. The requests of these events are counted as HTTP bodies no longer, so this limit bounds their memory. */
 const MAX_BYTES_OF_ALL = 32 * 1024 * 1024;
 /** How often an event is prepared with other ids if the store has one of its ids already, perhaps from an older release that runs too. */
 const MAX_PREPARATIONS = 5;

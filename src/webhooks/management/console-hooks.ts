@@ -157,11 +157,11 @@ function openHook(dependencies: SendingDependencies, { caller, repository, store
   };
   return {
     describe: () => describeHook(dependencies, stored),
-    /** What may be sent to it as a test; the first without a choice. */
+    /** The test events that it can be sent. The first is the default. */
     testEvents: listTestEventsOf(dependencies, { repository, stored }),
     change,
     switch: (active: boolean) => change({ url: hook.url, active }),
-    /** Without a key, a random one. The former one goes on signing for a day. */
+    /** Sets a new key, a random one unless given. The former key signs for a day more. */
     rotateKey: (key: string) =>
       change({
         url: hook.url,

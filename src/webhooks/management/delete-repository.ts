@@ -5,7 +5,7 @@ import { removeRepository } from '../repositories/repository-store.ts';
 import type { Management } from './management.ts';
 import { recordHookChange, recordRepositoryChange } from './record-change.ts';
 
-/** With its webhooks; what was pending is canceled. */
+/** Deletes a repository with its webhooks, and cancels their pending deliveries. */
 export async function deleteRepository(dependencies: Management, repository: Repository, actor: Actor): Promise<void> {
   const nowMs = dependencies.world.nowMs();
   const change = { repository, actor, nowMs };

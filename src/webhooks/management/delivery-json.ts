@@ -34,7 +34,7 @@ export const deliveryJson = z
   })
   .openapi('Delivery');
 
-/** With its last attempt. */
+/** A delivery with its last attempt. */
 export const listedDeliveryJson = deliveryJson
   .extend({
     duration_ms: z.number().nullable().openapi({ description: 'Of the last attempt; null before the first.' }),

@@ -146,7 +146,7 @@ function describeFilter(hookId: number, parameters: DeliveryFilter, { isHeld }: 
   };
 }
 
-/** With every attempt. */
+/** A delivery with every attempt. */
 export async function readDelivery(
   dependencies: Management,
   hookId: number,
@@ -164,7 +164,7 @@ export async function readDelivery(
   };
 }
 
-/** The same bytes under the same id, with a new schedule of attempts, of which the first is made at once. */
+/** Sends a delivery again: the same bytes under the same id, with a new schedule of attempts, the first at once. */
 export async function sendAgain(dependencies: SendingDependencies, hook: Hook, id: string): Promise<DeliveryJson> {
   await dependencies.guard.checkUrl(hook.url);
   const deliveryId = await findDeliveryId(dependencies, hook.id, id);
@@ -184,7 +184,7 @@ export interface SentDelivery {
   readonly attempt: z.output<typeof attemptJson> | null;
 }
 
-/** As `sendAgain`, and waits for the attempt. */
+/** Sends a delivery again as `sendAgain` does, and waits for the attempt. */
 export async function sendAgainNow(dependencies: SendingDependencies, hook: Hook, id: string): Promise<SentDelivery> {
   await dependencies.guard.checkUrl(hook.url);
   const deliveryId = await findDeliveryId(dependencies, hook.id, id);

@@ -57,7 +57,7 @@ export function createManagement(given: Given): Management {
   return { ...given, intake, access: createRepositoryAccess(store, owners) };
 }
 
-/** Also sends by itself. */
+/** For operations that send an attempt themselves, such as a test. */
 export interface SendingDependencies extends Management {
   readonly manual: Pick<ManualAttempts, 'test' | 'redeliver'>;
 }

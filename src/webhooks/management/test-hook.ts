@@ -46,7 +46,7 @@ export async function testHook(dependencies: SendingDependencies, test: HookTest
   return deliveryId;
 }
 
-/** What may be sent to this webhook as a test; the first without a choice. */
+/** The test events that this webhook can be sent. The first is the default. */
 export function listTestEventsOf(
   { noticeRepository }: Pick<Management, 'noticeRepository'>,
   { repository, stored: { hook } }: Pick<HookTest, 'repository' | 'stored'>,

@@ -166,7 +166,7 @@ export async function countRepositoriesOfOwner(store: Store, ownerId: string): P
   return (await store.read(countOfOwnerSql, [ownerId]))[0]?.total ?? 0;
 }
 
-/** With its hooks and events; `ofHook` gives what else changes with each hook. `statements` commit with it. */
+/** Deletes a repository with its hooks and events. `ofHook` returns the other changes for each hook; `statements` commit together with it. */
 export async function removeRepository(
   store: Store,
   id: number,

@@ -133,7 +133,7 @@ export function allowedAttempts(breaker: Breaker, nowMs: number): number {
   return breaker.state === 'probing' ? 1 : breaker.ramp;
 }
 
-/** Also true when the pause ends later than any pause lasts: it began while the clock was ahead. */
+/** Whether the pause is over. A pause that ends later than any can was begun while the clock was ahead, and counts as over. */
 export function isPauseOver({ untilMs }: Pick<Breaker, 'untilMs'>, nowMs: number): boolean {
   return untilMs <= nowMs || untilMs > nowMs + LONGEST_PAUSE_MS;
 }

@@ -31,7 +31,7 @@ export const CAPS: Caps = {
   hook: 4,
   largeBodyBytes: 33_554_432,
 };
-/** As many small bodies as a worker may send take 4 MiB. */
+/** Bodies up to this size are small. The most that a worker sends at once, 256 of them, take 4 MiB. */
 export const MAX_SMALL_BODY_BYTES = 16_384;
 
 export interface DeliveryOwner {
