@@ -120,12 +120,12 @@ test('hookQueueStatements() locks rows in ascending order of hooks, whatever cha
   assert.deepEqual(
     steps.map(({ statement: { name }, parameters }) => [name, parameters[0]]),
     [
-      ['endpoint_rest_1', 3],
-      ['endpoint_change_2', 4],
-      ['endpoint_rest_1', 5],
+      ['endpoint-rest-1', 3],
+      ['endpoint-change-2', 4],
+      ['endpoint-rest-1', 5],
       ['endpoint-move', 7],
       ['endpoint-hold', 7],
-      ['endpoint_rest_1', 8],
+      ['endpoint-rest-1', 8],
       ['endpoint-cancel', 9],
     ],
   );
