@@ -14,6 +14,22 @@ export function checkLogin(login: string): void {
   );
 }
 
+/** Invisible characters, but for those that join letters and emoji. */
+const HIDDEN = /[\p{Cc}\p{Co}\p{Bidi_Control}]|(?!\u200c|\u200d|\ufe0e|\ufe0f)\p{DI}/u;
+const VISIBLE = /[^\s\u2800\p{DI}]/u;
+
+/**
+ * Whether this name shows as what it is: it cannot look like another name, turn the direction of the text around it, or be
+ * blank. Pages ask people to trust an application by its name.
+ */
+export function isReadableName(name: string): boolean {
+  return VISIBLE.test(name) && !hasHiddenCharacter(name);
+}
+
+export function hasHiddenCharacter(text: string): boolean {
+  return HIDDEN.test(text) || !text.isWellFormed();
+}
+
 /** Two logins that differ in case only are the same login. */
 export function loginKey(login: string): string {
   return login.toLowerCase();

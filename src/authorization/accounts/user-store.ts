@@ -6,7 +6,7 @@ import { type BoundStatement, type Procedure, procedure, type Store, statement }
 import { Failure } from '../../errors.ts';
 import type { World } from '../../world.ts';
 import { checkEmail, checkEmailFree, emailKey } from './email-store.ts';
-import { checkLogin, createOwnerId, loginKey } from './login.ts';
+import { checkLogin, createOwnerId, isReadableName, loginKey } from './login.ts';
 
 export interface User {
   /** 24 hex digits. */
@@ -270,6 +270,10 @@ const MAX_NAME_LENGTH = 100;
 export function checkProfile(profile: { readonly name: string; readonly email: string | null }): void {
   if (profile.name.trim() === '' || profile.name.length > MAX_NAME_LENGTH)
     throw new Failure('invalid', `Cannot save the profile: the name must be 1 to ${MAX_NAME_LENGTH} characters`, {
+      field: 'name',
+    });
+  if (!isReadableName(profile.name))
+    throw new Failure('invalid', 'Cannot save the profile: the name must be readable, without hidden characters', {
       field: 'name',
     });
   if (profile.email !== null) checkEmail(profile.email);

@@ -36,3 +36,18 @@ forEachEngine('a person has 100 applications, also when many are made at once', 
   // Those of the service itself are the operator's.
   await createApplication(store, world, { form, actor: { userId }, owner: { id: undefined } });
 });
+
+forEachEngine(
+  'an application cannot have a name that looks like another, or a description with hidden text',
+  async (store) => {
+    const world = createStillWorld();
+    const create = (fields: Partial<typeof form>) =>
+      createApplication(store, world, { form: { ...form, ...fields }, actor: { userId: undefined } });
+    for (const hidden of ['\u200b', '\u202e', '\u00ad', '\u{e0061}', '\u3164', '\u0007', '\ud800']) {
+      await assert.rejects(create({ name: `Git${hidden}Hub` }), hasCode('invalid'));
+      await assert.rejects(create({ description: `Reads ${hidden} nothing` }), hasCode('invalid'));
+    }
+    await assert.rejects(create({ name: '\u200b' }), hasCode('invalid'));
+    await create({ name: 'تطبیق‌ها 👩‍💻', description: 'One line,\nand another' });
+  },
+);

@@ -4,6 +4,7 @@ import { Failure } from '../../errors.ts';
 import { BY_COMMAND } from '../../operations/by-command.ts';
 import type { World } from '../../world.ts';
 import { type AuditKind, auditStatement } from '../accounts/audit-store.ts';
+import { hasHiddenCharacter, isReadableName } from '../accounts/login.ts';
 import { createRandomText, createSecret, hashSecret } from '../accounts/secret-text.ts';
 import { insertSecretOnce, removeSecretOnce } from './application-secret-store.ts';
 import {
@@ -196,9 +197,11 @@ function toApplication(
 
 function checkForm(form: ApplicationForm): void {
   const name = form.name.trim();
-  if (name === '' || name.length > 100 || hasControls(name)) throw refuse('name', 'must be 1 to 100 characters');
-  if (form.description.length > 1000 || hasControls(form.description.replaceAll(/[\r\n\t]/g, ' ')))
-    throw refuse('description', 'must be at most 1000 characters');
+  if (name === '' || name.length > 100) throw refuse('name', 'must be 1 to 100 characters');
+  if (!isReadableName(name)) throw refuse('name', 'must be readable, without hidden characters');
+  if (form.description.length > 1000) throw refuse('description', 'must be at most 1000 characters');
+  if (hasHiddenCharacter(form.description.replaceAll(/[\r\n\t]/g, ' ')))
+    throw refuse('description', 'must be readable, without hidden characters');
   const homepage = form.homepage.trim();
   if (homepage !== '' && !isHttpUrl(homepage)) throw refuse('homepage', 'must be an http or https URL');
   checkGrants(form);
@@ -219,11 +222,8 @@ function refuse(field: string, rule: string): Failure {
   return new Failure('invalid', `Cannot save the application: ${field} ${rule}`, { field });
 }
 
-/** Control characters and direction overrides, which could make a consent page say something else. */
-function hasControls(text: string): boolean {
-  return /[\p{Cc}\u202a-\u202e\u2066-\u2069]/u.test(text) || !text.isWellFormed();
-}
-
 function isHttpUrl(text: string): boolean {
-  return text.length <= 2000 && URL.canParse(text) && /^https?:$/.test(new URL(text).protocol) && !hasControls(text);
+  return (
+    text.length <= 2000 && URL.canParse(text) && /^https?:$/.test(new URL(text).protocol) && !hasHiddenCharacter(text)
+  );
 }

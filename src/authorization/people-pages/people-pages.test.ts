@@ -70,6 +70,23 @@ test('an address cannot look like another: what a person types has no hidden cha
   assert.equal((await findUserByLogin(service.store, 'ada'))?.email, 'ada@example.org');
 });
 
+test('a name cannot look like another, turn the text around it, or be blank', async (t) => {
+  const service = await servePages(t);
+  await addUser(service, 'ada');
+  const client = await openAs(service, 'ada');
+  const save = (name: string) => client.submit('/account', '/account', { name, email: '' });
+  for (const hidden of ['\u200b', '\u202e', '\u2066', '\u00ad', '\u0001', '\u{e0061}', '\u3164', '\ufeff']) {
+    const refused = await client.readRefusal(save(`Gr${hidden}ace`));
+    assert.deepEqual([refused.status, refused.body.includes('without hidden characters')], [422, true], hidden);
+    assert.equal((await client.readRefusal(save(hidden))).status, 422, hidden);
+  }
+  assert.equal((await client.readRefusal(save('\u2800'))).status, 422);
+  for (const name of ['Ada Lovelace', '王小明', 'نیما‌یوشیج', '👩‍💻 Ada', '❤️', "O'Brien-Ñandú"]) {
+    await save(name);
+    assert.equal((await findUserByLogin(service.store, 'ada'))?.name, name);
+  }
+});
+
 test('the last administrator stays one, and no administrator disables the own account', async (t) => {
   const service = await servePages(t);
   await addUser(service, 'root', true);

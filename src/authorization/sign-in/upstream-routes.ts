@@ -6,6 +6,7 @@ import { addWayInOnce } from '../accounts/access-store.ts';
 import { checkAttempt, forgiveAttempt } from '../accounts/attempt-store.ts';
 import { auditStatement } from '../accounts/audit-store.ts';
 import { isVerifiedEmailTaken, verifyEmailOnce } from '../accounts/email-store.ts';
+import { isReadableName } from '../accounts/login.ts';
 import { issueOneTimeToken, redeemOneTimeToken } from '../accounts/one-time-token-store.ts';
 import { isSameText } from '../accounts/secret-text.ts';
 import { challengeSubjects } from '../accounts/sign-in-throttle.ts';
@@ -157,7 +158,8 @@ async function makeUser(
   // An address that is verified for one account here is not given to another.
   const isTaken = person.email !== undefined && (await isVerifiedEmailTaken(store, person.email));
   const email = isTaken ? null : (person.email ?? null);
-  const profile = { name: (person.name ?? login).slice(0, 100), email, isEmailVerified: email !== null };
+  const name = (person.name ?? '').trim().slice(0, 100).toWellFormed();
+  const profile = { name: isReadableName(name) ? name : login, email, isEmailVerified: email !== null };
   return createUser(store, world, { ...profile, login, isAdmin: false, passwordHash: null }, (userId) => [
     linkNewUserStatement({ issuer, subject: person.subject, userId, label, linkedAtMs: nowMs }),
     auditStatement({ kind: 'user_created', userId, details: { by: issuer } }, nowMs),

@@ -6,6 +6,7 @@ import { BY_COMMAND } from '../../operations/by-command.ts';
 import { isAdministratorScope } from '../../scopes.ts';
 import type { World } from '../../world.ts';
 import { auditStatement } from '../accounts/audit-store.ts';
+import { isReadableName } from '../accounts/login.ts';
 import { createSecret, hashSecret } from '../accounts/secret-text.ts';
 import { findUserById } from '../accounts/user-store.ts';
 import type { Scope } from '../applications/scope.ts';
@@ -160,8 +161,8 @@ export async function revokePersonalToken(
 
 function checkForm({ name, scopes, expiresAtMs }: PersonalTokenForm, nowMs: number): void {
   const trimmed = name.trim();
-  if (trimmed === '' || trimmed.length > 100 || /\p{Cc}/u.test(trimmed) || !trimmed.isWellFormed())
-    throw refuse('name', 'must be 1 to 100 characters');
+  if (trimmed === '' || trimmed.length > 100) throw refuse('name', 'must be 1 to 100 characters');
+  if (!isReadableName(trimmed)) throw refuse('name', 'must be readable, without hidden characters');
   if (scopes.length === 0) throw refuse('scopes', 'must name at least one scope');
   if (scopes.includes('openid')) throw refuse('scopes', 'must not have openid: it is for applications');
   if (expiresAtMs !== undefined && !(expiresAtMs > nowMs)) throw refuse('expires_at', 'must be in the future');

@@ -49,6 +49,7 @@ export const PHRASES_ZH: readonly Phrase[] = [
   ['Cannot create the user: the login "{}" is taken', '用户名“{1}”已被占用。'],
   ['Cannot set up the service: it already has a user', '服务已有用户，不能再次初始化。'],
   ['Cannot save the profile: the name must be 1 to {} characters', '姓名必须为 1 到 {1} 个字符。'],
+  ['Cannot save the profile: the name must be readable, without hidden characters', '姓名必须可读，不能含有隐藏字符。'],
   ['Cannot save the profile: "{}" is not an email address', '“{1}”不是邮箱地址。'],
   [
     'Cannot save the email address: "{}" is the verified address of another account',
@@ -79,6 +80,11 @@ export const PHRASES_ZH: readonly Phrase[] = [
   ['Cannot send the link: the account has no verified email address', '无法发送链接：该账号没有已验证的邮箱地址。'],
   // Applications and tokens
   ['Cannot save the application: name must be 1 to 100 characters', '名称必须为 1 到 100 个字符。'],
+  ['Cannot save the application: name must be readable, without hidden characters', '名称必须可读，不能含有隐藏字符。'],
+  [
+    'Cannot save the application: description must be readable, without hidden characters',
+    '描述必须可读，不能含有隐藏字符。',
+  ],
   ['Cannot save the application: description must be at most 1000 characters', '描述最多 1000 个字符。'],
   ['Cannot save the application: homepage must be an http or https URL', '主页必须是 http 或 https 地址。'],
   ['Cannot save the application: redirect_uri must be at most {} URIs', '回调地址最多 {1} 个。'],
@@ -127,6 +133,7 @@ export const PHRASES_ZH: readonly Phrase[] = [
   ['Cannot add a secret: a public application has none, it uses PKCE', '公开应用没有密钥，使用 PKCE。'],
   ['Cannot remove the secret: it is the last one, add another first', '这是最后一个密钥，请先添加另一个。'],
   ['Cannot remove the secret: this slot has no secret', '该密钥不存在。'],
+  ['Cannot create the token: name must be readable, without hidden characters', '名称必须可读，不能含有隐藏字符。'],
   ['Cannot create the token: name must be 1 to 100 characters', '名称必须为 1 到 100 个字符。'],
   ['Cannot create the token: scopes must name at least one scope', '至少选择一个权限范围。'],
   [
