@@ -4,6 +4,7 @@ import { migrations } from '../database/migrations/list.ts';
 import { openSecretCipher } from '../database/startup/encryption-keys.ts';
 import { hasDatabase, openStore } from '../database/startup/open-store.ts';
 import type { Store } from '../database/store.ts';
+import { withStoreClock } from '../database/store-clock.ts';
 import type { SecretCipher } from '../encryption/secret-cipher.ts';
 import { createLog, type Log } from '../telemetry/log.ts';
 import { realWorld, type World } from '../world.ts';
@@ -13,6 +14,7 @@ import { remark } from './output.ts';
 export interface CliStore {
   readonly store: Store;
   readonly config: Config;
+  /** With the database's time, which the service writes too. */
   readonly world: World;
   readonly cipher: SecretCipher;
   /** Warnings and errors only: a command's own words go through `output.ts`. */
@@ -30,11 +32,11 @@ export interface CliStoreOptions {
 
 export async function openCliStore({ ifAbsent = 'refuse' }: CliStoreOptions = {}): Promise<CliStore> {
   const config = readConfig();
-  const world = realWorld;
   const log = createLog('warn');
   await using undo = new AsyncDisposableStack();
   const isNew = config.store.databaseUrl === undefined && !hasDatabase(config.store.dataDir);
-  const store = undo.use(await openStore({ ...config.store, migrations, ifAbsent, log, world }));
+  const store = undo.use(await openStore({ ...config.store, migrations, ifAbsent, log, world: realWorld }));
+  const world = withStoreClock(realWorld, store);
   if (isNew) remark(`Created a store in "${resolve(config.store.dataDir)}"`);
   const cipher = await openSecretCipher(store, { ...config.store, configured: config.store.secretKeys, world });
   const opened = undo.move();

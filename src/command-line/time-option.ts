@@ -48,13 +48,17 @@ export function parsePastTime(text: string): string {
   return new Date(timeMs).toISOString();
 }
 
-/** Parses the value of an option that takes a time from now on, or how far away it is. Infinity for `never`. */
-export function parseEnd(text: string): number {
-  if (text === 'never') return Number.POSITIVE_INFINITY;
+/** When something ends that begins at `nowMs`, by the clock of the store. Infinity for `never`. */
+export type End = (nowMs: number) => number;
+
+/** Parses the value of an option that takes a time from now on, or how far away it is. */
+export function parseEnd(text: string): End {
+  if (text === 'never') return () => Number.POSITIVE_INFINITY;
   const afterMs = readDuration(text);
-  const timeMs = afterMs === undefined ? readTime(text) : realWorld.nowMs() + afterMs;
-  if (timeMs === undefined || afterMs === 0) throw refuse(`${DURATION_RULE}, ${TIME_RULE}, or never`);
-  return Math.round(timeMs);
+  const timeMs = readTime(text);
+  if (afterMs) return (nowMs) => Math.round(nowMs + afterMs);
+  if (timeMs !== undefined) return () => timeMs;
+  throw refuse(`${DURATION_RULE}, ${TIME_RULE}, or never`);
 }
 
 /** Parses the value of an option that takes a time, whenever it is. */

@@ -1,10 +1,14 @@
 /** A clock that is wrong, or jumps, holds up nothing for long and deletes nothing that is not due. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { listEvents } from '../../src/authorization/accounts/audit-store.ts';
+import { createUser } from '../../src/authorization/accounts/user-store.ts';
 import { type Store, statement } from '../../src/database/store.ts';
+import { realWorld } from '../../src/world.ts';
 import { numberedPush, startAnnouncingPrograms } from '../support/announcing-programs.ts';
 import { createStorePlace, engines, findReasonToSkip, openTestStore } from '../support/engines.ts';
 import { startReceiver } from '../support/receiver.ts';
+import { runTrivet } from '../support/run-trivet.ts';
 import { startProgram } from '../support/start-program.ts';
 import { waitUntil } from '../support/wait-until.ts';
 
@@ -142,3 +146,26 @@ for (const jumpMs of [HOUR_MS, -HOUR_MS])
     assert.equal(ids.filter((id) => id === ids[0]).length, 2);
     assert.equal(new Set(ids).size, 2);
   });
+
+test('a command on a machine whose clock is a day ahead takes the time of PostgreSQL', {
+  skip: findReasonToSkip('postgres'),
+  timeout: 120_000,
+}, async () => {
+  const { dataDir, databaseUrl = '' } = await createStorePlace('postgres');
+  await using store = await openTestStore({ dataDir, databaseUrl });
+  const profile = { login: 'ada', name: 'Ada', email: null, isAdmin: false, passwordHash: null };
+  await createUser(store, realWorld, profile);
+  const env = {
+    DATABASE_URL: databaseUrl,
+    SECRET_KEYS: Buffer.alloc(32, 7).toString('base64'),
+    NODE_OPTIONS: `--import ${SHIFT}`,
+    TEST_CLOCK_AHEAD_MS: String(DAY_MS),
+  };
+  const create = ['token', 'create', '--user', 'ada', '--name', 'hour', '--scope', 'predict', '--json'];
+  const made = await runTrivet([...create, '--expires', '1h'], { env });
+  assert.equal(made.code, 0, made.stderr);
+  const { expiresAtMs } = JSON.parse(made.stdout) as { expiresAtMs: number };
+  assert.ok(Math.abs(expiresAtMs - Date.now() - HOUR_MS) < 60_000, `${expiresAtMs - Date.now()}`);
+  const [event] = await listEvents(store, { limit: 1 });
+  assert.ok(Math.abs((event?.atMs ?? 0) - Date.now()) < 60_000);
+});

@@ -3,7 +3,7 @@ import { Command } from 'commander';
 import { type CliStore, openCliStore } from '../../command-line/open-cli-store.ts';
 import { addRefusedServiceOptions, refuseService, type ServiceOptions } from '../../command-line/open-operator.ts';
 import { print, printJson, printTable, remark } from '../../command-line/output.ts';
-import { parseEnd } from '../../command-line/time-option.ts';
+import { type End, parseEnd } from '../../command-line/time-option.ts';
 import type { Store } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 import type { FindUnknownRepositories, Owners } from '../../identity.ts';
@@ -47,8 +47,7 @@ interface CreateOptions extends ServiceOptions {
   readonly name: string;
   readonly scope: readonly string[];
   readonly repository?: readonly string[];
-  /** Infinite for never. */
-  readonly expires?: number;
+  readonly expires?: End;
   readonly json?: true;
 }
 
@@ -62,7 +61,8 @@ async function create(loadRepositoryCheck: LoadRepositoryCheck, options: CreateO
   await refuseService(options, STORE_ONLY);
   await using cli = await openCliStore();
   const user = await requireUser(cli, login);
-  const endMs = expires ?? cli.world.nowMs() + DEFAULT_PERSONAL_TOKEN_DAYS * DAY_MS;
+  const nowMs = cli.world.nowMs();
+  const endMs = expires?.(nowMs) ?? nowMs + DEFAULT_PERSONAL_TOKEN_DAYS * DAY_MS;
   const expiresAtMs = Number.isFinite(endMs) ? endMs : undefined;
   const repositories = repository?.flatMap((names) => names.split(/[ ,]+/)).filter((part) => part !== '');
   const findUnknownRepositories = (await loadRepositoryCheck())(cli.store, createOwners(cli.store));
