@@ -2,8 +2,15 @@
  * A new secret on its way from the form that made it to the page that shows it: over a redirect, so that a reload makes no
  * second one. It waits encrypted behind a one-time token for its session and its page, and is gone once it was shown.
  */
+
+import type { BoundStatement } from '../../database/store.ts';
 import type { PageRequest } from '../../pages/signed-in-pages.ts';
-import { findOneTimeToken, issueOneTimeToken, redeemOneTimeToken } from '../accounts/one-time-token-store.ts';
+import {
+  createOneTimeToken,
+  findOneTimeToken,
+  issueOneTimeToken,
+  redeemOneTimeToken,
+} from '../accounts/one-time-token-store.ts';
 import type { Session, SignInContext } from '../sign-in/sign-in-context.ts';
 
 /** The browser follows the redirect at once. */
@@ -38,15 +45,35 @@ export async function takeKept(
   return (await redeemOneTimeToken<Waiting>(context, 'shown-once', token))?.texts;
 }
 
-/** 303 to the page at `path`, which takes the texts with `takeOnce`. */
-export async function redirectWithSecret(
+type Shown = Pick<Waiting, 'path' | 'texts'> & { readonly done?: string };
+
+export interface PreparedSecret {
+  /** To be stored in the transaction that makes the secret valid: no crash leaves a secret that was never shown. */
+  readonly statement: BoundStatement;
+  /** 303 to the page at `path`, which takes the texts with `takeOnce`. */
+  readonly redirect: () => Response;
+}
+
+export function prepareSecret(
   context: SignInContext,
   { c, session }: PageRequest<Session>,
-  { path, texts, done }: Pick<Waiting, 'path' | 'texts'> & { readonly done?: string },
+  { path, texts, done }: Shown,
+): PreparedSecret {
+  const content: Waiting = { sessionId: session.id, path, texts };
+  const { token, statement } = createOneTimeToken(context, 'shown-once', { content, lifetimeMs: LIFETIME_MS });
+  const query = new URLSearchParams({ ...(done === undefined ? {} : { done }), once: token });
+  return { statement, redirect: () => c.redirect(`${path}?${query.toString()}`, 303) };
+}
+
+/** For a secret that is stored already: if its page does not come, the person deletes it and makes another. */
+export async function redirectWithSecret(
+  context: SignInContext,
+  request: PageRequest<Session>,
+  shown: Shown,
 ): Promise<Response> {
-  const once = await keepOnce(context, { sessionId: session.id, path, texts });
-  const query = new URLSearchParams({ ...(done === undefined ? {} : { done }), once });
-  return c.redirect(`${path}?${query.toString()}`, 303);
+  const { statement, redirect } = prepareSecret(context, request, shown);
+  await context.store.writeAll([statement]);
+  return redirect();
 }
 
 export async function takeOnce(context: SignInContext, { c, session }: PageRequest<Session>): Promise<ShownOnce> {

@@ -17,7 +17,7 @@ import type { AccountPages, PageRequest } from './account-pages.ts';
 import { askToSignInAgain } from './recent-sign-in.ts';
 import { renderRecoveryCodes, renderTotpSetup, type SecurityForm } from './security-page.ts';
 import { checkCurrentPassword, SECURITY, showSecurity } from './security-routes.ts';
-import { redirectWithSecret, takeOnce } from './shown-once.ts';
+import { prepareSecret, takeOnce } from './shown-once.ts';
 
 const RECOVERY_CODES = `${SECURITY}/recovery-codes`;
 
@@ -62,12 +62,14 @@ function addSetUp({ context, page, form }: AccountPages): void {
     if (!timeStep) return showSetUp(context, submission, { message: messages.security.totpWrong, field: 'code' });
     const codes = createRecoveryCodes(context.world);
     const event = { kind: 'totp_enabled', userId: session.user.id, address: clientAddress(c) } as const;
+    const shown = prepareSecret(context, submission, { path: RECOVERY_CODES, texts: codes });
     await context.store.writeAll([
       confirmTotpStatement(session.user.id, timeStep, nowMs),
       ...replaceRecoveryCodesStatements(session.user.id, codes),
+      shown.statement,
       auditStatement(event, nowMs),
     ]);
-    return redirectWithSecret(context, submission, { path: RECOVERY_CODES, texts: codes });
+    return shown.redirect();
   });
 }
 
@@ -116,7 +118,8 @@ function addStop({ context, form }: AccountPages): void {
     const codes = createRecoveryCodes(context.world);
     const event = { kind: 'recovery_codes_renewed', userId: session.user.id, address: clientAddress(c) } as const;
     const statements = replaceRecoveryCodesStatements(session.user.id, codes);
-    await context.store.writeAll([...statements, auditStatement(event, context.world.nowMs())]);
-    return redirectWithSecret(context, request, { path: RECOVERY_CODES, texts: codes });
+    const shown = prepareSecret(context, request, { path: RECOVERY_CODES, texts: codes });
+    await context.store.writeAll([...statements, shown.statement, auditStatement(event, context.world.nowMs())]);
+    return shown.redirect();
   });
 }

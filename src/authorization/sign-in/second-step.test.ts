@@ -10,6 +10,7 @@ import {
   servePages,
   submitSignIn,
 } from '../../../test/support/page-service.ts';
+import { statement } from '../../database/store.ts';
 
 test('with an authenticator app the password alone does not sign in', async (t) => {
   const service = await servePages(t);
@@ -140,6 +141,24 @@ test('the way back of a second step is kept by a wrong code and by the link back
   const step = (await submitSignIn(client, 'ada', PASSWORD, page)).location ?? '';
   const wrong = await client.readRefusal(client.submit(step, '/sign-in/second-step', { code: '000000' }));
   assert.match(wrong.body, /href="\/sign-in\?return_to=%2Faccount%2Fsecurity&amp;again=yes"/);
+});
+
+test('recovery codes that cannot be shown are not renewed: those that the person has stay good', async (t) => {
+  const service = await servePages(t);
+  await addUser(service, 'ada');
+  const settled = await openAs(service, 'ada');
+  const { codes } = await turnOnTotp(service, settled);
+  const path = '/account/security';
+  const rename = (from: string, to: string) =>
+    service.store.write(statement(`test-rename-${from}`, `ALTER TABLE ${from} RENAME TO ${to}`));
+  await rename('tickets', 'tickets_away');
+  const renewed = await settled.submit(path, `${path}/recovery-codes`, { recovery_password: PASSWORD });
+  assert.equal((await settled.readRefusal(renewed)).status, 500);
+  await rename('tickets_away', 'tickets');
+  const client = createFormClient(service.url);
+  await submitSignIn(client, 'ada');
+  const entered = await client.submit('/sign-in/second-step', '/sign-in/second-step', { code: codes[0]! });
+  assert.equal(entered.location, '/');
 });
 
 async function turnOnTotp(service: PageService, client: FormClient) {
