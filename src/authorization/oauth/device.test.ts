@@ -256,7 +256,7 @@ forEachEngine(
   'M08 a new key signs after it was published for a while, and the old one stays published',
   async (store) => {
     let nowMs = Date.UTC(2026, 0, 1);
-    const world: World = { ...realWorld, nowMs: () => nowMs };
+    const world: World = { ...realWorld, nowMs: () => nowMs, monotonicMs: () => nowMs };
     const keys = createSigningKeys({ store, world, cipher: createSecretCipher([new Uint8Array(32)], world) });
     const day = 86_400_000;
     const first = await keys.findCurrent();

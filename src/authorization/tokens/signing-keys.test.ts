@@ -26,3 +26,31 @@ forEachEngine(
     assert.equal(await sweepAfter(60), 1);
   },
 );
+
+forEachEngine(
+  'a clock that was a year ahead stops neither the rotation of keys nor a process that went on',
+  async (store) => {
+    let [nowMs, monotonicMs] = [Date.UTC(2026, 0, 1), 0];
+    const world: World = { ...realWorld, nowMs: () => nowMs, monotonicMs: () => monotonicMs };
+    const keys = createSigningKeys({ store, world, cipher: createSecretCipher([new Uint8Array(32)], world) });
+    const advance = (ms: number) => {
+      nowMs += ms;
+      monotonicMs += ms;
+    };
+    const first = await keys.findCurrent();
+    nowMs += 365 * DAY_MS;
+    advance(60_000);
+    const ahead = await keys.findCurrent();
+    assert.notEqual(ahead.kid, first.kid);
+    nowMs -= 365 * DAY_MS;
+    advance(60_000);
+    assert.equal((await keys.findCurrent()).kid, first.kid, 'the key of the wrong time is not kept');
+    advance(31 * DAY_MS);
+    await keys.ensureFresh();
+    advance(3_600_000);
+    const { kid } = await keys.findCurrent();
+    assert.ok(kid !== first.kid && kid !== ahead.kid, 'the next key signs');
+    const published = (await keys.listPublic()).map((key) => key.kid);
+    for (const each of [first, ahead, { kid }]) assert.ok(published.includes(each.kid));
+  },
+);

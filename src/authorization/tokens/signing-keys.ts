@@ -9,6 +9,7 @@ import { calculateJwkThumbprint, exportJWK, type JWK } from 'jose';
 import type { Store } from '../../database/store.ts';
 import type { SecretCipher } from '../../encryption/secret-cipher.ts';
 import { Failure } from '../../errors.ts';
+import { MAX_SKEW_MS } from '../../steady-clock.ts';
 import type { World } from '../../world.ts';
 import { insertSigningKey, listSigningKeys, type StoredKey } from './signing-key-store.ts';
 
@@ -41,24 +42,27 @@ interface KeyDependencies {
 }
 
 export function createSigningKeys({ store, cipher, world }: KeyDependencies): SigningKeys {
+  // By the monotonic clock: a time of a clock that was ahead would keep the key until then.
   let cached: { readonly key: SigningKey; readonly untilMs: number } | undefined;
 
   async function ensureFresh(): Promise<void> {
     const nowMs = world.nowMs();
-    const newest = (await listSigningKeys(store, nowMs)).at(-1);
+    // A key from the future was made while the clock was ahead, and does not delay the next one; or the clock is behind now.
+    const keys = await listSigningKeys(store, nowMs);
+    const newest = keys.findLast((key) => key.createdAtMs <= nowMs + MAX_SKEW_MS) ?? keys.at(-1);
     if (newest !== undefined && newest.createdAtMs + ROTATE_AFTER_MS > nowMs) return;
     await insertSigningKey(store, await createKey(cipher, nowMs));
   }
 
   async function findCurrent(): Promise<SigningKey> {
     const nowMs = world.nowMs();
-    if (cached !== undefined && cached.untilMs > nowMs) return cached.key;
+    if (cached !== undefined && cached.untilMs > world.monotonicMs()) return cached.key;
     await ensureFresh();
     const keys = await listSigningKeys(store, nowMs);
     const current = keys.findLast((key) => key.createdAtMs + SIGNS_AFTER_MS <= nowMs) ?? keys[0];
     if (current === undefined) throw new Failure('internal', 'Cannot sign: there is no key');
     const key = openKey(cipher, current);
-    cached = { key, untilMs: nowMs + CACHE_MS };
+    cached = { key, untilMs: world.monotonicMs() + CACHE_MS };
     return key;
   }
 
