@@ -35,6 +35,7 @@ import { addPeopleRoutes } from './people-pages/people-routes.ts';
 import { createSetupLink } from './sign-in/setup-routes.ts';
 import { createSignIn } from './sign-in/sign-in.ts';
 import type { UpstreamConfig } from './sign-in/upstream.ts';
+import { createIssueLog } from './tokens/issue-log.ts';
 import { createRequireScope } from './tokens/require-scope.ts';
 import { createSigningKeys } from './tokens/signing-keys.ts';
 import { createTokenCount } from './tokens/token-metrics.ts';
@@ -93,6 +94,7 @@ export function createAuthorizationArea(dependencies: AuthorizationDependencies)
     issuer: authUrl,
     settings: dependencies.config,
     limits,
+    issueLog: createIssueLog(dependencies.world),
     signingKeys,
   };
   const signIn = createSignIn({

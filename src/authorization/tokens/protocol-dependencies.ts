@@ -6,6 +6,7 @@ import type { Log } from '../../telemetry/log.ts';
 import type { World } from '../../world.ts';
 import type { ClientLimits } from '../accounts/client-limits.ts';
 import type { RefusalLog } from '../accounts/refusal-log.ts';
+import type { IssueLog } from './issue-log.ts';
 import type { SigningKeys } from './signing-keys.ts';
 import type { CountToken } from './token-metrics.ts';
 
@@ -23,6 +24,8 @@ export interface ProtocolDependencies {
   readonly limits: ClientLimits;
   /** Where failed client authentications are recorded. */
   readonly refusals: RefusalLog;
+  /** Where issued tokens are recorded. */
+  readonly issueLog: IssueLog;
   readonly signingKeys: SigningKeys;
   readonly countToken: CountToken;
   /** Absent: nothing is known about repositories. */

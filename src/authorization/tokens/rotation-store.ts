@@ -4,10 +4,11 @@
  *  - within the grace a rotated token answers with the same successor again, until the successor was refreshed with. The
  *    successor is not stored: the row has a seed, and only the seed and the old token together yield it;
  *  - a rotated token that is shown after the grace, or after its successor was refreshed with, revokes its whole family
- *    (RFC 9700 §4.14.2).
+ *    (RFC 9700 §4.14.2), unless it is so many generations old that its row was deleted (surplus-tokens-store.ts).
  */
 import { type Procedure, procedure, statement, type Transaction } from '../../database/store.ts';
 import { isStillValid, joinPersonAndConsent } from '../accounts/credential-validity-store.ts';
+import { deleteOldGenerations } from './surplus-tokens-store.ts';
 import { insertAccessSql, insertRefreshSql, type NewToken, revokeFamily } from './token-store.ts';
 
 export interface Rotation {
@@ -88,8 +89,11 @@ async function rotate(transaction: Transaction, row: RefreshRow, rotation: Rotat
   if (won.length === 0) return { kind: 'refused' };
   const scope = rotation.askedScopes?.join(' ') ?? row.scope;
   const refreshExpiresAtMs = Math.min(refresh.expiresAtMs, row.family_expires_at_ms);
-  await transaction.run(insertRefreshSql, [refresh.hash, row.family_id, row.generation + 1, nowMs, refreshExpiresAtMs]);
-  await transaction.run(insertAccessSql, [access.hash, row.family_id, scope, nowMs, access.expiresAtMs]);
+  const { family_id: familyId } = row;
+  const generation = row.generation + 1;
+  await transaction.run(insertRefreshSql, [refresh.hash, familyId, generation, nowMs, refreshExpiresAtMs]);
+  await transaction.run(insertAccessSql, [access.hash, familyId, scope, nowMs, access.expiresAtMs]);
+  await deleteOldGenerations(transaction, { familyId, generation, nowMs });
   return { kind: 'rotated', scope };
 }
 

@@ -1,5 +1,4 @@
 /** RFC 6749 §4.1.3 with PKCE (RFC 7636 §4.6). `redirect_uri` may be left out (GitCode's clients do); when sent it must be right. */
-import { auditStatement } from '../../accounts/audit-store.ts';
 import { hashSecret, isSecretOf } from '../../accounts/secret-text.ts';
 import {
   computeFamilyEnd,
@@ -9,6 +8,7 @@ import {
   toNewRefresh,
 } from '../../tokens/issue-tokens.ts';
 import type { ProtocolDependencies } from '../../tokens/protocol-dependencies.ts';
+import { isTurnToDelete } from '../../tokens/surplus-tokens-store.ts';
 import { countCodeFailure, findCode, type IssuedCode, redeemCode } from '../protocol/code-store.ts';
 import { createIdToken } from '../protocol/id-token.ts';
 import { refuseGrant } from '../protocol/oauth-error.ts';
@@ -30,6 +30,8 @@ export const exchangeCode: Grant = async (dependencies, exchange) => {
   const pair = createTokenPair(dependencies.world);
   const access = toNewAccess(dependencies, pair.accessToken, nowMs);
   const canRefresh = application.grantTypes.includes('refresh_token');
+  const issued = { userId: code.userId, clientId, address, scope: code.scope, nowMs };
+  const issue = dependencies.issueLog.prepare(issued);
   const outcome = await dependencies.store.call(redeemCode, {
     codeHash,
     clientId,
@@ -37,13 +39,12 @@ export const exchangeCode: Grant = async (dependencies, exchange) => {
     familyId: dependencies.world.uuid(),
     familyExpiresAtMs: computeFamilyEnd(dependencies, nowMs),
     tokens: { access, refresh: canRefresh ? toNewRefresh(dependencies, pair.refreshToken, nowMs) : undefined },
-    audit: auditStatement(
-      { kind: 'token_issued', userId: code.userId, clientId, address, details: { scope: code.scope } },
-      nowMs,
-    ),
+    audit: issue.statements,
+    isTurnToDelete: isTurnToDelete(dependencies.world),
     address,
   });
   if (outcome === 'refused') throw refuseGrant();
+  issue.count();
   return formatTokenAnswer({
     accessToken: pair.accessToken,
     refreshToken: canRefresh ? pair.refreshToken : undefined,

@@ -1,7 +1,7 @@
 /** RFC 6749 §4.4: an application acts for itself. It owns nothing here; its token serves machine-to-machine calls. */
-import { auditStatement } from '../../accounts/audit-store.ts';
 import { DEFAULT_SCOPE, formatScope, isOfPerson, readRequestedScopes, type Scope } from '../../applications/scope.ts';
 import { createTokenPair, formatTokenAnswer, toNewAccess } from '../../tokens/issue-tokens.ts';
+import { deleteSurplusOwnTokensStatements, isTurnToDelete } from '../../tokens/surplus-tokens-store.ts';
 import { insertFamilyStatements } from '../../tokens/token-store.ts';
 import { createOAuthFailure, refuseClient } from '../protocol/oauth-error.ts';
 import type { Exchange, Grant } from './grant.ts';
@@ -23,10 +23,13 @@ export const grantToClient: Grant = async (dependencies, exchange) => {
     nowMs,
     expiresAtMs: access.expiresAtMs,
   };
+  const issue = dependencies.issueLog.prepare({ clientId, address, scope, nowMs });
   await dependencies.store.writeAll([
     ...insertFamilyStatements(family, { access }),
-    auditStatement({ kind: 'token_issued', clientId, address, details: { scope } }, nowMs),
+    ...issue.statements,
+    ...(isTurnToDelete(dependencies.world) ? deleteSurplusOwnTokensStatements(clientId) : []),
   ]);
+  issue.count();
   return formatTokenAnswer({ accessToken, scope, issuedAtMs: nowMs, expiresAtMs: access.expiresAtMs });
 };
 

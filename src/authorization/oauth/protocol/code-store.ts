@@ -2,6 +2,7 @@
 import { type BoundStatement, type Procedure, procedure, type Store, statement } from '../../../database/store.ts';
 import { MAX_SKEW_MS } from '../../../steady-clock.ts';
 import { existsStillValid } from '../../accounts/credential-validity-store.ts';
+import { deleteSurplusFamilies } from '../../tokens/surplus-tokens-store.ts';
 import { insertFamilyStatements, type NewTokens, type PersonOrigin, revokeFamily } from '../../tokens/token-store.ts';
 import { type ConsentDecision, saveConsentIn } from './consent-store.ts';
 
@@ -136,7 +137,9 @@ export interface Redemption {
   readonly familyId: string;
   readonly familyExpiresAtMs: number;
   readonly tokens: NewTokens;
-  readonly audit: BoundStatement;
+  /** None where so many are recorded already. */
+  readonly audit: readonly BoundStatement[];
+  readonly isTurnToDelete: boolean;
   readonly address: string | undefined;
 }
 
@@ -165,7 +168,8 @@ export const redeemCode: Procedure<Redemption, 'redeemed' | 'refused'> = procedu
       nowMs,
       expiresAtMs: input.familyExpiresAtMs,
     };
-    await transaction.runAll([...insertFamilyStatements(family, input.tokens), input.audit]);
+    await transaction.runAll([...insertFamilyStatements(family, input.tokens), ...input.audit]);
+    if (input.isTurnToDelete) await deleteSurplusFamilies(transaction, { userId: code.user_id, clientId });
     return 'redeemed';
   },
 );

@@ -4,6 +4,7 @@ import { MAX_SKEW_MS } from '../../../steady-clock.ts';
 import { auditStatement } from '../../accounts/audit-store.ts';
 import { existsStillValid } from '../../accounts/credential-validity-store.ts';
 import { formatScope } from '../../applications/scope.ts';
+import { deleteSurplusFamilies } from '../../tokens/surplus-tokens-store.ts';
 import { insertFamilyStatements, type NewTokens } from '../../tokens/token-store.ts';
 import { type ConsentDecision, saveConsentIn } from './consent-store.ts';
 
@@ -116,6 +117,7 @@ export interface DevicePoll {
   readonly familyId: string;
   readonly familyExpiresAtMs: number;
   readonly tokens: NewTokens;
+  readonly isTurnToDelete: boolean;
   readonly address: string;
 }
 
@@ -183,6 +185,7 @@ export const pollDevice: Procedure<DevicePoll, DevicePollOutcome> = procedure(
       ...insertFamilyStatements(family, poll.tokens),
       auditStatement({ kind: 'token_issued', userId, clientId, address, details }, nowMs),
     ]);
+    if (poll.isTurnToDelete) await deleteSurplusFamilies(transaction, { userId, clientId });
     return { kind: 'redeemed', userId, scope: row.scope, authTimeMs };
   },
 );

@@ -1,0 +1,103 @@
+/**
+ * Bounds of the rows that one client can make the store keep: a client that asks for tokens without end, by mistake or on
+ * purpose, makes its own oldest tokens end, and no row of others. Few honest clients come near the bounds.
+ */
+import { type BoundStatement, statement, type Transaction } from '../../database/store.ts';
+import type { World } from '../../world.ts';
+
+/** Sign-ins of one person with one application that can be refreshed; the one that was refreshed longest ago ends. */
+export const MAX_FAMILIES = 100;
+/** Tokens that an application got for itself; the oldest end. */
+export const MAX_OWN_TOKENS = 10_000;
+/** Of a family that is refreshed so often. Older refresh tokens are unknown then, and no sign of theft. */
+export const GENERATIONS_KEPT = 64;
+
+/** One of so many calls deletes what the calls before it left over: to look for it in each would cost more than the call. */
+const CALLS_TOGETHER = 16;
+const DELETED_AT_ONCE = 1000;
+
+export function isTurnToDelete(world: Pick<World, 'random'>): boolean {
+  return world.random() * CALLS_TOGETHER < 1;
+}
+
+// What was revoked goes first; a clock that was ahead makes a family live longer, never shorter.
+const deleteFamiliesSql = statement<{ family_id: string }>(
+  'delete-surplus-families',
+  `DELETE FROM token_families WHERE family_id IN (
+     SELECT f.family_id FROM token_families f WHERE f.user_id = $1 AND f.client_id = $2
+     ORDER BY CASE WHEN f.revoked_at_ms IS NULL THEN 0 ELSE 1 END,
+       COALESCE((SELECT MAX(r.issued_at_ms) FROM refresh_tokens r WHERE r.family_id = f.family_id), f.created_at_ms) DESC,
+       f.family_id
+     LIMIT ${DELETED_AT_ONCE} OFFSET $3) RETURNING family_id`,
+);
+const deleteRefreshTokensSql = statement(
+  'delete-refresh-tokens-of-family',
+  'DELETE FROM refresh_tokens WHERE family_id = $1',
+);
+const deleteAccessTokensSql = statement(
+  'delete-access-tokens-of-family',
+  'DELETE FROM access_tokens WHERE family_id = $1',
+);
+
+/** Ends the sign-ins of a person with an application beyond `MAX_FAMILIES`. */
+export async function deleteSurplusFamilies(
+  transaction: Transaction,
+  { userId, clientId }: { readonly userId: string; readonly clientId: string },
+): Promise<void> {
+  const deleted = await transaction.run(deleteFamiliesSql, [userId, clientId, MAX_FAMILIES]);
+  await transaction.runAll(
+    deleted.flatMap(({ family_id: familyId }) =>
+      [deleteRefreshTokensSql, deleteAccessTokensSql].map((each) => ({ statement: each, parameters: [familyId] })),
+    ),
+  );
+}
+
+const ownSurplus = `SELECT family_id FROM token_families WHERE client_id = $1 AND user_id IS NULL
+  ORDER BY created_at_ms DESC, family_id LIMIT ${DELETED_AT_ONCE} OFFSET $2`;
+const deleteOwnAccessTokensSql = statement(
+  'delete-surplus-own-access-tokens',
+  `DELETE FROM access_tokens WHERE family_id IN (${ownSurplus})`,
+);
+const deleteOwnFamiliesSql = statement(
+  'delete-surplus-own-families',
+  `DELETE FROM token_families WHERE family_id IN (${ownSurplus})`,
+);
+
+/** Ends the oldest tokens that an application got for itself, beyond `MAX_OWN_TOKENS`. */
+export function deleteSurplusOwnTokensStatements(clientId: string): BoundStatement[] {
+  return [deleteOwnAccessTokensSql, deleteOwnFamiliesSql].map((each) => ({
+    statement: each,
+    parameters: [clientId, MAX_OWN_TOKENS],
+  }));
+}
+
+/** An access token that is so young stays, however often its family is refreshed: a call with it may be under way. */
+const YOUNG_MS = 10_000;
+
+const generationIssuedSql = statement<{ issued_at_ms: number }>(
+  'generation-issued-at',
+  'SELECT issued_at_ms FROM refresh_tokens WHERE family_id = $1 AND generation = $2',
+);
+const deleteOldAccessTokensSql = statement(
+  'delete-access-tokens-before',
+  'DELETE FROM access_tokens WHERE family_id = $1 AND issued_at_ms < $2',
+);
+const deleteOldGenerationsSql = statement(
+  'delete-generations-before',
+  'DELETE FROM refresh_tokens WHERE family_id = $1 AND generation < $2',
+);
+
+/** Deletes what a family has beyond its latest generations, each time it has had so many more. */
+export async function deleteOldGenerations(
+  transaction: Transaction,
+  { familyId, generation, nowMs }: { readonly familyId: string; readonly generation: number; readonly nowMs: number },
+): Promise<void> {
+  if (generation % GENERATIONS_KEPT !== 0 || generation < 2 * GENERATIONS_KEPT) return;
+  const oldest = generation - GENERATIONS_KEPT;
+  const [issued] = await transaction.run(generationIssuedSql, [familyId, oldest]);
+  const beforeMs = Math.min(issued?.issued_at_ms ?? 0, nowMs - YOUNG_MS);
+  await transaction.runAll([
+    { statement: deleteOldAccessTokensSql, parameters: [familyId, beforeMs] },
+    { statement: deleteOldGenerationsSql, parameters: [familyId, oldest] },
+  ]);
+}
