@@ -47,7 +47,7 @@ export async function checkProblems(program: Program, token: string): Promise<vo
     ['POST /hooks', { repository: 'root/doors', url: 'ftp://1.1.1.1/' }, 400, /must be http or https/],
     ['PATCH /hooks/1', { profile: 'unknown' }, 400, /profile/],
     ['POST /hooks/1/replay', { since: 'yesterday' }, 400, /ISO 8601/],
-    ['GET /hooks/1/deliveries/9', undefined, 404, /has no 9/],
+    ['GET /hooks/1/deliveries/9', undefined, 404, /has no delivery 9/],
     ['POST /repositories', { owner: 'unknown', name: 'x' }, 404, /no person or organization "unknown"/],
     ['POST /repositories', { owner: 'root', name: 'doors' }, 409, /exists already/],
     ['POST /repositories/root/doors/events', {}, 400, /either an event or the kind of a sample/],
