@@ -1,7 +1,7 @@
 /** The command line against a running service, from a machine without its store: login, the same output, refusals. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -160,6 +160,12 @@ test('a person signs in by the device flow and administers the service from anot
   const evaluate = ['model', 'evaluate', '--input', trace, '--protocol', 'time', '--json'];
   const evaluated = await client.trivet(...evaluate, '--url', program.httpUrl);
   assert.equal(evaluated, await client.trivet(...evaluate));
+  const mended = join(folder, 'mended.jsonl');
+  writeFileSync(mended, `${readFileSync(trace, 'utf8').trim()}\n{"ttft_millis": -4}\n`.repeat(2));
+  const judged = await client.run([...evaluate.with(3, mended), '--url', program.httpUrl]);
+  assert.match(judged.stderr, /Rows left out\n[\s\S]*2 +ttft_millis must be more than 0 [\s\S]*mended\.jsonl:\d+$/m);
+  assert.match(judged.stderr, /^\d+ rows are copies of another one/m);
+  assert.deepEqual(Object.keys(JSON.parse(judged.stdout)), Object.keys(JSON.parse(evaluated)));
   const created = await client.run(['user', 'create', '--login', 'ada', '--name', 'Ada', '--password-stdin'], PASSWORD);
   assert.match(created.stdout, /^Created ada/);
   assert.match(await client.trivet('audit', '--by', 'root', '--kind', 'model_promoted'), /model=llama-8b@2/);

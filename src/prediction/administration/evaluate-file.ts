@@ -5,8 +5,8 @@ import { measureByLength } from '../evaluation/answer-lengths.ts';
 import { evaluate, type Protocol } from '../evaluation/protocols.ts';
 import type { Age } from '../evaluation/stale-metrics.ts';
 import type { Format } from '../formats/read-observations.ts';
-import { readTable } from '../formats/read-table.ts';
-import type { ObservationTable } from '../schema/observation-table.ts';
+import { type Refusals, readTable } from '../formats/read-table.ts';
+import { countCopies, type ObservationTable } from '../schema/observation-table.ts';
 import { DEFAULT_TRAINING } from '../training/train-model.ts';
 
 export interface EvaluateFileOrder {
@@ -43,7 +43,22 @@ export interface Evaluation {
   readonly tpot_by_output_tokens?: Readonly<Record<string, AccuracyJson>> | undefined;
 }
 
-export async function evaluateFile(order: EvaluateFileOrder): Promise<Evaluation> {
+/** The evaluation of a file, and what a reader must know of its rows. */
+export interface FileEvaluation extends Evaluation {
+  /** Rows that could not be used, most frequent reason first; absent without such rows. */
+  readonly left_out?: LeftOutRows[] | undefined;
+  /** Rows that say the same as another one; absent without such rows. */
+  readonly copies?: number | undefined;
+}
+
+export interface LeftOutRows {
+  readonly rows: number;
+  readonly reason: string;
+  /** The line of the first of them, or where it stands in a benchmark's file. */
+  readonly first_at: string;
+}
+
+export async function evaluateFile(order: EvaluateFileOrder): Promise<FileEvaluation> {
   const { path, format, protocol, model, kvCapacityTokens, server, holdOut, age } = order;
   checkProtocolOptions(order);
   const { table, refusals } = await readTable([path], {
@@ -58,7 +73,17 @@ export async function evaluateFile(order: EvaluateFileOrder): Promise<Evaluation
   if (table.count === 0)
     throw new Failure('invalid', `Cannot evaluate: no row is usable: ${refusals[0]?.reason ?? 'the file is empty'}`);
   const answers = evaluate(protocol, table, { parameters: DEFAULT_TRAINING, onProgress: () => {}, holdOut, age });
-  return measureAnswers(protocol, table, answers);
+  const copies = countCopies(table);
+  return {
+    ...measureAnswers(protocol, table, answers),
+    ...(refusals.length > 0 && { left_out: refusals.map((refusal) => describeLeftOut(refusal, path)) }),
+    ...(copies > 0 && { copies }),
+  };
+}
+
+/** Without the path, which is that of a copy of the file. */
+function describeLeftOut({ rows, reason, firstAt }: Refusals, path: string): LeftOutRows {
+  return { rows, reason, first_at: firstAt.slice(`${path}:`.length) };
 }
 
 /** Throws `invalid` when the protocol left no row to judge. */

@@ -1,6 +1,6 @@
 /** Requests to the process that reads files, and its answers. A failure is a value, since an error thrown in another process would lose its code. */
 import { type FailureCode, isFailure } from '../../errors.ts';
-import { type EvaluateFileOrder, type Evaluation, evaluateFile } from './evaluate-file.ts';
+import { type EvaluateFileOrder, evaluateFile, type FileEvaluation } from './evaluate-file.ts';
 import { type ImportedFile, type ImportFileOrder, readImportedFile } from './import-file.ts';
 
 export type FileOrder =
@@ -8,7 +8,7 @@ export type FileOrder =
   | { readonly kind: 'evaluate'; readonly order: EvaluateFileOrder };
 
 export type FileAnswer =
-  | { readonly answer: ImportedFile | Evaluation }
+  | { readonly answer: ImportedFile | FileEvaluation }
   | { readonly refusal: { readonly code: FailureCode; readonly message: string } };
 
 export async function answerFileOrder(asked: FileOrder): Promise<FileAnswer> {

@@ -4,13 +4,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Failure } from '../../errors.ts';
 import { askWithin, createBackgroundProcess } from '../../workers/background-process.ts';
-import { type EvaluateFileOrder, type Evaluation, evaluateFile } from './evaluate-file.ts';
+import { type EvaluateFileOrder, evaluateFile, type FileEvaluation } from './evaluate-file.ts';
 import type { FileAnswer, FileOrder } from './file-orders.ts';
 import { type ImportedFile, type ImportFileOrder, readImportedFile } from './import-file.ts';
 
 export interface FileReader {
   readImport(order: ImportFileOrder): Promise<ImportedFile>;
-  evaluate(order: EvaluateFileOrder): Promise<Evaluation>;
+  evaluate(order: EvaluateFileOrder): Promise<FileEvaluation>;
 }
 
 export const HERE: FileReader = { readImport: async (order) => readImportedFile(order), evaluate: evaluateFile };
@@ -40,7 +40,7 @@ export function createFileReader(): FileReader {
   };
   return {
     readImport: async (order) => (await ask({ kind: 'import', order })) as ImportedFile,
-    evaluate: async (order) => (await ask({ kind: 'evaluate', order })) as Evaluation,
+    evaluate: async (order) => (await ask({ kind: 'evaluate', order })) as FileEvaluation,
   };
 }
 

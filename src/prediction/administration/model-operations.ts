@@ -169,6 +169,19 @@ export const evaluateObservations = describeOperation({
       ttft: accuracySchema,
       tpot: accuracySchema,
       tpot_by_output_tokens: z.record(z.string(), accuracySchema).optional(),
+      left_out: z
+        .array(
+          z.object({
+            rows: z.int().openapi({ description: 'How many' }),
+            reason: z.string().openapi({ description: 'Why, naming the field' }),
+            first_at: z.string().openapi({ description: 'The line of the first of them' }),
+          }),
+        )
+        .optional()
+        .openapi({ description: 'Rows that could not be used; absent without such rows' }),
+      copies: z.int().optional().openapi({
+        description: 'Rows that say the same as another one, whose errors are too small; absent without such rows',
+      }),
     })
     .openapi('Evaluation', { description: 'All numbers but rows in percent' }),
   takesFileOf: MAX_FILE_BYTES,

@@ -34,6 +34,7 @@ import {
   createServerOption,
   formatRefusals,
   readRows,
+  remarkCopies,
   warnOfCopies,
 } from './row-input.ts';
 import { findServedModel } from './served-model.ts';
@@ -158,7 +159,10 @@ async function evaluateAtService(open: OpenModels, options: EvaluateOptions): Pr
   const file = await readInput(path);
   await using operator = await open(options);
   const given = { protocol, format, model, kvCapacityTokens, server, holdOut: holdOut?.join(','), age };
-  const evaluation = await operator.call(evaluateObservations, given, file);
+  const { left_out: leftOut = [], copies = 0, ...evaluation } = await operator.call(evaluateObservations, given, file);
+  const refusals = leftOut.map(({ first_at: place, ...rows }) => ({ ...rows, firstAt: `${path}:${place}` }));
+  if (refusals.length > 0) remark(`Rows left out\n${formatRefusals(refusals)}`);
+  remarkCopies(copies);
   if (json) printJson(evaluation);
   else print(formatAccuracies(evaluation));
 }

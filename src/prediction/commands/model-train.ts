@@ -19,6 +19,7 @@ import {
   createServerOption,
   formatRefusals,
   readRows,
+  warnOfCopies,
 } from './row-input.ts';
 
 interface TrainOptions {
@@ -83,6 +84,7 @@ async function readTrainingRows(
       options.anyModel || targetModel === options.model ? undefined : `target_model is "${targetModel}"`,
   });
   checkEnoughRows(table, refusals);
+  warnOfCopies(table);
   return { table, refusals };
 }
 

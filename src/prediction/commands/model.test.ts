@@ -249,7 +249,8 @@ test('runs to hold out are refused where no run is held out', async () => {
   assert.match(stderr, /Cannot hold runs out with the protocol time: it must be leave-run-out/);
 });
 
-test('copies of rows are named, since errors of copies say nothing', async () => {
-  const { stderr } = await runTrivet(['model', 'evaluate', '--input', '-'], { env, input: ROW.repeat(40) });
-  assert.match(stderr, /39 of 40 rows are copies of another one/);
-});
+for (const command of ['model evaluate', 'model train --model copied'])
+  test(`trivet ${command} names copies of rows, since errors of copies say nothing`, async () => {
+    const { stderr } = await runTrivet([...command.split(' '), '--input', '-'], { env, input: ROW.repeat(40) });
+    assert.match(stderr, /39 of 40 rows are copies of another one/);
+  });

@@ -24,3 +24,50 @@ test('trivet observe leaves out rows with a text that no store keeps, and takes 
     'target_model must not contain the character NUL',
   ]);
 });
+
+async function observe(rows: readonly object[]) {
+  const input = rows.map((row) => `${JSON.stringify(row)}\n`).join('');
+  const env = { TRIVET_DATA_DIR: join(folder, 'bounds') };
+  return await runTrivet(['observe', '--input', '-', '--json'], { env, input });
+}
+
+const ROW = { target_model: 'm', input_token_length: 9, ttft_millis: 3 };
+
+test('trivet observe refuses by its name what a report may not say', async () => {
+  const bad = [
+    { output_tokens: 9e18 },
+    { output_tokens: -5 },
+    { input_token_length: 1e30 },
+    { server_ip: 'é'.repeat(129) },
+    { pod_type: 'x'.repeat(257) },
+    { target_model: 'x'.repeat(257) },
+    { at: Date.UTC(2200, 0) },
+  ];
+  const good = [
+    { output_tokens: 0 },
+    { output_tokens: 2_147_483_647 },
+    { server_ip: 'x'.repeat(256) },
+    { at: Date.now() },
+  ];
+  const { code, stdout, stderr } = await observe([...bad, ...good].map((fields) => ({ ...ROW, ...fields })));
+  assert.equal(code, 0, stderr);
+  const { accepted, refusals } = JSON.parse(stdout) as {
+    accepted: number;
+    refusals: { rows: number; reason: string }[];
+  };
+  assert.equal(accepted, good.length);
+  assert.deepEqual(refusals.map(({ rows, reason }) => `${rows} ${reason}`).toSorted(), [
+    '1 at must not be more than a day ahead',
+    '1 input_token_length must be at most 2147483647',
+    '1 pod_type must have at most 256 bytes',
+    '1 server_ip must have at most 256 bytes',
+    '1 target_model must have at most 256 bytes',
+    '2 output_tokens must be 0 to 2147483647',
+  ]);
+});
+
+test('trivet observe fails for a file without one usable row, and says why', async () => {
+  const { code, stderr } = await observe([{ ttft_millis: 3, target_model: 'm' }]);
+  assert.equal(code, 2);
+  assert.match(stderr, /^Cannot observe: no row is usable\n[\s\S]*1 +input_token_length must be present/);
+});

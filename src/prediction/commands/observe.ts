@@ -1,8 +1,10 @@
 import { Command } from 'commander';
 import { type CliStore, openCliStore } from '../../command-line/open-cli-store.ts';
 import { createProgress, print, printJson } from '../../command-line/output.ts';
+import { Failure } from '../../errors.ts';
 import { describePlace, type Format, readObservations } from '../formats/read-observations.ts';
 import { countRefusal, type Refusals } from '../formats/read-table.ts';
+import { isTooFarAhead, MAX_NAME_BYTES } from '../observations/event-draft.ts';
 import { insertSampleStatement } from '../observations/sample-store.ts';
 import { checkModelName } from '../schema/model-name.ts';
 import type { Observation } from '../schema/observation.ts';
@@ -59,13 +61,15 @@ async function observe(options: ObserveOptions): Promise<void> {
       onIgnoredField: ignored.count,
       stdin: process.stdin,
     })) {
-      const refusal = 'refusal' in row ? row.refusal : findMissingModel(row.observation);
+      const refusal = 'refusal' in row ? row.refusal : findUnreportable(row.observation, opened.world.nowMs());
       if (refusal !== undefined) countRefusal(refused, refusal, describePlace(path, row));
       else if ('observation' in row && waiting.push(row.observation) >= ROWS_AT_ONCE) await flush();
     }
   await flush();
   const refusals = [...refused.values()].sort((a, b) => b.rows - a.rows);
   warnOfIgnored(ignored.list());
+  if (accepted === 0 && refusals.length > 0)
+    throw new Failure('invalid', `Cannot observe: no row is usable\n${formatRefusals(refusals)}`);
   if (options.json) return printJson({ accepted, refusals });
   print(`Took ${accepted} observations`);
   if (refusals.length > 0) print(`\nRows left out\n${formatRefusals(refusals)}`);
@@ -75,8 +79,13 @@ function readOptions({ format, model, kvCapacityTokens, server }: ObserveOptions
   return { format, kvCapacityTokens, server, targetModel: model ?? '' };
 }
 
-function findMissingModel({ targetModel }: Observation): string | undefined {
-  return targetModel === '' ? 'target_model must be present, or given with --model' : undefined;
+/** Why a report with this would be refused: what is stored is the same however it comes. */
+function findUnreportable({ targetModel, input, atMs }: Observation, nowMs: number): string | undefined {
+  if (targetModel === '') return 'target_model must be present, or given with --model';
+  const texts = { target_model: targetModel, pod_type: input.podType, server_ip: input.serverIp };
+  for (const [name, text] of Object.entries(texts))
+    if (Buffer.byteLength(text) > MAX_NAME_BYTES) return `${name} must have at most ${MAX_NAME_BYTES} bytes`;
+  return isTooFarAhead(atMs ?? nowMs, nowMs) ? 'at must not be more than a day ahead' : undefined;
 }
 
 async function saveAll({ store, world }: CliStore, observations: readonly Observation[]): Promise<void> {

@@ -102,11 +102,15 @@ export function warnOfTimes(table: ObservationTable): void {
 
 /** A row that was learned from is no test: errors of its copies say nothing. */
 export function warnOfCopies(table: ObservationTable): void {
-  const copies = countCopies(table);
+  remarkCopies(countCopies(table), ` of ${table.count}`);
+}
+
+/** `ofAll` says of how many rows, where that is known. */
+export function remarkCopies(copies: number, ofAll = ''): void {
   if (copies === 0) return;
   const rows = copies === 1 ? 'row is a copy' : 'rows are copies';
   remark(
-    `${copies} of ${table.count} ${rows} of another one: where one is learned from and the other judged, errors are too small`,
+    `${copies}${ofAll} ${rows} of another one: where one is learned from and the other judged, errors are too small`,
   );
 }
 

@@ -121,9 +121,13 @@ function checkTime(at: TimestampDraft | undefined, nowMs: number): number {
   if (at === undefined) return nowMs;
   if (at.nanos < 0 || at.nanos > 999_999_999) throw refuse('at', `must have 0 to 999,999,999 nanos, got ${at.nanos}`);
   const atMs = at.seconds * 1000 + Math.floor(at.nanos / 1_000_000);
-  if (!(atMs >= 0 && atMs <= nowMs + MAX_AHEAD_MS))
+  if (!(atMs >= 0) || isTooFarAhead(atMs, nowMs))
     throw refuse('at', 'must be after 1970 and not more than a day ahead');
   return atMs;
+}
+
+export function isTooFarAhead(atMs: number, nowMs: number): boolean {
+  return atMs > nowMs + MAX_AHEAD_MS;
 }
 
 function refuse(field: string, reason: string): Failure {

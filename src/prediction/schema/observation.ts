@@ -26,7 +26,16 @@ export function findMistake(row: Observation): string | undefined {
   const mistake = findInputMistake(row.input);
   if (mistake !== undefined) return mistake;
   if (row.ttftMs === undefined && row.tpotMs === undefined) return 'ttft_millis or tpot_millis must be present';
-  return findTimeMistake('ttft_millis', row.ttftMs) ?? findTimeMistake('tpot_millis', row.tpotMs);
+  return (
+    findTimeMistake('ttft_millis', row.ttftMs) ??
+    findTimeMistake('tpot_millis', row.tpotMs) ??
+    findTokenMistake(row.outputTokens)
+  );
+}
+
+function findTokenMistake(tokens: number | undefined): string | undefined {
+  if (tokens === undefined || (tokens >= 0 && tokens <= MAX_COUNT)) return undefined;
+  return `output_tokens must be 0 to ${MAX_COUNT}`;
 }
 
 export function findInputMistake(input: ObservedInput): string | undefined {
