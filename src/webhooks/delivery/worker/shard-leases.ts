@@ -138,7 +138,7 @@ async function renewAndShare(
   const startMs = world.monotonicMs();
   const before = state.workers;
   const shares = await renewAndTake(state, world);
-  state.leasedUntilMs = startMs + LEASE_MS - MARGIN_MS;
+  state.leasedUntilMs = startMs + (LEASE_MS - MARGIN_MS);
   if (state.workers !== before || state.lost.size > 0) state.sharingUntilMs = startMs + SHARING_MS;
   chooseLeaving(state, shares, { isBusy, world });
 }
