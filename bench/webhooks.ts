@@ -5,13 +5,13 @@
  * `node bench/webhooks.ts [--json] [--run drain,slow,steady,backlog]
  * [--only trivet-postgres,trivet-sqlite,pg-boss,bullmq] [--count 10000] [--pending 1000000] [--seconds 20]`
  *
- * `node bench/webhooks.ts --steady 500 [--only trivet-sqlite] [--seconds 20] [--processes 1]` measures the real program instead: that many
- * events a second over HTTP, each with one delivery.
+ * `node bench/webhooks.ts --steady 500 [--only trivet-sqlite] [--seconds 20] [--processes 1] [--before FOLDER]` measures the real program
+ * instead: that many events a second over HTTP, each with one delivery. With `--before`, the program of another checkout takes turns with it.
  */
 import { cpus, release } from 'node:os';
 import { formatTable } from '../src/command-line/output.ts';
 import { readBenchFlags } from './support/bench-flags.ts';
-import { measureFrontDoor } from './webhooks/front-door.ts';
+import { measureFrontDoors } from './webhooks/front-door.ts';
 import { measureDrain, measureSteady, round } from './webhooks/measure.ts';
 import { closePlaces, ENGINES, type EngineTitle, withPlace } from './webhooks/places.ts';
 
@@ -25,6 +25,7 @@ const { values: flags } = readBenchFlags({
     seconds: { type: 'string', default: '20' },
     steady: { type: 'string' },
     processes: { type: 'string', default: '1' },
+    before: { type: 'string' },
   },
 });
 const count = Number(flags.count);
@@ -43,11 +44,6 @@ interface Run {
 }
 
 const RUNS: Readonly<Record<string, Run>> = {
-  'front door': {
-    title: `front door, ${perSecond}/s`,
-    isOursAlone: true,
-    measure: async (engine) => ({ ...(await measureFrontDoor(engine, { perSecond, seconds, processes })) }),
-  },
   drain: {
     title: `drain ${count}`,
     measure: async (engine) => {
@@ -93,15 +89,30 @@ function choose<T extends string>(list: string, allowed: readonly T[], flag: str
 }
 
 async function measureAll(): Promise<Result[]> {
-  const results: Result[] = [];
   const engines = choose(flags.only, ENGINES, 'only');
-  const runs = flags.steady === undefined ? choose(flags.run, Object.keys(RUNS), 'run') : ['front door'];
-  for (const name of runs) {
+  if (flags.steady !== undefined) return await measurePrograms(engines);
+  const results: Result[] = [];
+  for (const name of choose(flags.run, Object.keys(RUNS), 'run')) {
     const { title, isOursAlone, measure } = RUNS[name]!;
     for (const engine of engines) {
       if (isOursAlone && !engine.startsWith('trivet')) continue;
       process.stderr.write(`${title}: ${engine}\n`);
       results.push({ run: title, engine, ...(await measure(engine)) } as Result);
+    }
+  }
+  return results;
+}
+
+async function measurePrograms(engines: readonly EngineTitle[]): Promise<Result[]> {
+  const run = `front door, ${perSecond}/s`;
+  const folders = [...(flags.before === undefined ? [] : [flags.before]), process.cwd()];
+  const results: Result[] = [];
+  for (const engine of engines.filter((one) => one.startsWith('trivet'))) {
+    process.stderr.write(`${run}: ${engine}\n`);
+    const figures = await measureFrontDoors(engine, { perSecond, seconds, processes }, folders);
+    for (const [index, one] of figures.entries()) {
+      const isBefore = index < figures.length - 1;
+      results.push({ run, engine: isBefore ? `${engine}, before` : engine, ...one } as unknown as Result);
     }
   }
   return results;

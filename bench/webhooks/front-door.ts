@@ -10,7 +10,7 @@ import {
   startAnnouncingPrograms,
 } from '../../test/support/announcing-programs.ts';
 import { round } from './measure.ts';
-import { type EngineTitle, withPlace } from './places.ts';
+import { type EngineTitle, openPlace } from './places.ts';
 import { type Receiver, readCpuMs, readRssMb, startReceiver } from './processes.ts';
 
 const REPOSITORIES = 16;
@@ -45,36 +45,70 @@ export interface FrontDoorFigures {
   readonly rssMb: number;
 }
 
-export async function measureFrontDoor(engine: EngineTitle, options: FrontDoorOptions): Promise<FrontDoorFigures> {
-  return await withPlace(engine, async ({ options: { dataDir, databaseUrl }, databasePid }) => {
-    const receiver = await startReceiver();
-    const place = { dataDir, databaseUrl };
-    await using announcing = await startAnnouncingPrograms({ place, processes: options.processes, urls: [] });
-    const pids = announcing.programs.map(({ pid }) => pid);
-    const [bare, hooked] = await createRepositories(announcing, receiver);
-    await post(announcing, hooked, { ...options, seconds: WARM_UP_SECONDS });
-    await post(announcing, bare, { ...options, seconds: 1 });
-    await sleep(SETTLE_MS);
-    const atRest = await measureCpu(pids, () => sleep(3000));
-    const second = { ...options, seconds: 1 };
-    const slices: Slice[] = [];
-    for (let count = 0; count < options.seconds; count += 1)
-      slices.push({
-        events: await measureCpu(pids, () => postAndSettle(announcing, bare, second)),
-        deliveries: await measureCpu([...pids, databasePid], () => postAndSettle(announcing, hooked, second)),
-      });
-    const posts = slices.flatMap(({ deliveries }) => deliveries.result);
-    await receiver.waitFor(options.perSecond * WARM_UP_SECONDS + posts.length);
-    const arrivals = new Map((await receiver.report()).map(({ uuid, atMs }) => [uuid, atMs]));
-    receiver.stop();
-    return {
-      ...summarize(posts, arrivals),
-      refused: options.perSecond * options.seconds - posts.length,
-      ...summarizeCpu(slices, options),
-      restMicros: Math.round((add(atRest.cpuMs) * 1000) / 3),
-      rssMb: add(pids.map(readRssMb)),
-    };
-  });
+/** Figures of the programs of each folder. All of them run at once, and take turns every second. */
+export async function measureFrontDoors(
+  engine: EngineTitle,
+  options: FrontDoorOptions,
+  folders: readonly string[],
+): Promise<FrontDoorFigures[]> {
+  await using doors = new AsyncDisposableStack();
+  const open: FrontDoor[] = [];
+  for (const folder of folders) open.push(doors.use(await openFrontDoor(engine, options, folder)));
+  for (let count = 0; count < options.seconds; count += 1)
+    // The first of a second is the last of the next.
+    for (const door of count % 2 === 0 ? open : open.toReversed()) await door.measureSecond();
+  const figures: FrontDoorFigures[] = [];
+  for (const door of open) figures.push(await door.finish());
+  return figures;
+}
+
+interface FrontDoor extends AsyncDisposable {
+  /** Events without deliveries for a second, and then with. */
+  measureSecond(): Promise<void>;
+  finish(): Promise<FrontDoorFigures>;
+}
+
+async function openFrontDoor(engine: EngineTitle, options: FrontDoorOptions, folder: string): Promise<FrontDoor> {
+  await using undo = new AsyncDisposableStack();
+  const {
+    options: { dataDir, databaseUrl },
+    databasePid,
+    stop,
+  } = await openPlace(engine);
+  undo.defer(stop);
+  const place = { dataDir, databaseUrl };
+  const receiver = await startReceiver();
+  undo.defer(() => receiver.stop());
+  const announcing = undo.use(await startAnnouncingPrograms({ place, processes: options.processes, urls: [], folder }));
+  const pids = announcing.programs.map(({ pid }) => pid);
+  const [bare, hooked] = await createRepositories(announcing, receiver);
+  await post(announcing, hooked, { ...options, seconds: WARM_UP_SECONDS });
+  await post(announcing, bare, { ...options, seconds: 1 });
+  await sleep(SETTLE_MS);
+  const atRest = await measureCpu(pids, () => sleep(3000));
+  const slices: Slice[] = [];
+  const postSecond = (paths: readonly string[]) => postAndSettle(announcing, paths, { ...options, seconds: 1 });
+  const owned = undo.move();
+  return {
+    measureSecond: async () => {
+      const events = await measureCpu(pids, () => postSecond(bare));
+      const deliveries = await measureCpu([...pids, databasePid], () => postSecond(hooked));
+      slices.push({ events, deliveries });
+    },
+    finish: async () => {
+      const posts = slices.flatMap(({ deliveries }) => deliveries.result);
+      await receiver.waitFor(options.perSecond * WARM_UP_SECONDS + posts.length);
+      const arrivals = new Map((await receiver.report()).map(({ uuid, atMs }) => [uuid, atMs]));
+      return {
+        ...summarize(posts, arrivals),
+        refused: options.perSecond * options.seconds - posts.length,
+        ...summarizeCpu(slices, options),
+        restMicros: Math.round((add(atRest.cpuMs) * 1000) / 3),
+        rssMb: add(pids.map(readRssMb)),
+      };
+    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
 }
 
 async function postAndSettle(...parameters: Parameters<typeof post>): Promise<Post[]> {
