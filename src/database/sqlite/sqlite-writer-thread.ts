@@ -119,14 +119,14 @@ function refuse(name: string, error: Failure): Procedure<unknown, unknown> {
 
 /** The outcomes of the first writes of the batch: as many as one transaction took, at least one. */
 async function commitBatch(batch: readonly QueuedWrite[]): Promise<WriterOutcome[]> {
+  if (batch.length === 1) return [await commitAlone(batch[0]!)];
   const outcomes: WriterOutcome[] = [];
   try {
     control(BEGIN);
     const endsAtMs = realWorld.monotonicMs() + MAX_BATCH_MS;
     for (const write of batch) {
       outcomes.push(await runWrite(write));
-      if (!connection.isInTransaction())
-        throw new Failure('unavailable', 'Cannot write: the database gave the transaction up');
+      checkInTransaction();
       if (realWorld.monotonicMs() > endsAtMs) break;
     }
     control(COMMIT);
@@ -139,18 +139,41 @@ async function commitBatch(batch: readonly QueuedWrite[]): Promise<WriterOutcome
   }
 }
 
+/** Without a savepoint, for which SQLite would copy every page that the write changes. */
+async function commitAlone(write: QueuedWrite): Promise<WriterOutcome> {
+  try {
+    control(BEGIN);
+    const value = await runWhole(write);
+    checkInTransaction();
+    control(COMMIT);
+    return { id: write.id, value };
+  } catch (error) {
+    if (connection.isInTransaction()) connection.execute('ROLLBACK');
+    return { id: write.id, error: toWireError(error) };
+  }
+}
+
 async function runWrite(write: QueuedWrite): Promise<WriterOutcome> {
   // A statement that fails undoes itself; only more than one needs a savepoint.
   if ('statements' in write && write.statements.length === 1) return runAlone(write.id, write.statements[0]!);
   control(SAVE);
   try {
-    const value = 'statements' in write ? write.statements.map(runStatement) : await callProcedure(write);
+    const value = await runWhole(write);
     control(RELEASE);
     return { id: write.id, value };
   } catch (error) {
     if (connection.isInTransaction()) connection.execute('ROLLBACK TO write; RELEASE write');
     return { id: write.id, error: toWireError(error) };
   }
+}
+
+async function runWhole(write: QueuedWrite): Promise<unknown> {
+  return 'statements' in write ? write.statements.map(runStatement) : await callProcedure(write);
+}
+
+function checkInTransaction(): void {
+  if (!connection.isInTransaction())
+    throw new Failure('unavailable', 'Cannot write: the database gave the transaction up');
 }
 
 function runAlone(id: number, statement: WriterStatement): WriterOutcome {
