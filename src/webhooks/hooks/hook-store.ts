@@ -1,7 +1,6 @@
 import {
   type BoundStatement,
   conditionalProcedure,
-  nameStatement,
   type Procedure,
   procedure,
   type SqlValue,
@@ -76,21 +75,6 @@ const countHooksSql = statement<{ total: number }>(
   'count-hooks',
   'SELECT count(*) AS total FROM hooks WHERE repository_id = $1',
 );
-const hooksWantingSql = {
-  push: subscribedBy('push_events'),
-  tag_push: subscribedBy('tag_push_events'),
-  issue: subscribedBy('issues_events'),
-  note: subscribedBy('note_events'),
-  merge_request: subscribedBy('merge_requests_events'),
-} as const satisfies Record<EventKind, unknown>;
-
-function subscribedBy(flag: string) {
-  return statement<HookRow>(
-    nameStatement('hooks-subscribed-to', flag),
-    `SELECT ${HOOK_COLUMNS} FROM hooks WHERE repository_id = $1 AND ${flag} = 1 ORDER BY id`,
-  );
-}
-
 const insertHookSql = statement(
   'insert-hook',
   `INSERT INTO hooks (id, repository_id, url, encryption_type, profile, secret, push_events, tag_push_events,
@@ -182,11 +166,6 @@ export async function listHooks(
 
 export async function countHooks(store: Store, repositoryId: number): Promise<number> {
   return (await store.read(countHooksSql, [repositoryId]))[0]?.total ?? 0;
-}
-
-/** Those that want this kind, disabled ones too: theirs is held. */
-export async function listSubscribedHooks(store: Store, repositoryId: number, kind: EventKind): Promise<StoredHook[]> {
-  return (await store.readCached(hooksWantingSql[kind], [repositoryId])).map(toStored);
 }
 
 /** False when the repository has `maximum` hooks already. `statements` commit with it. */

@@ -1,8 +1,8 @@
 /** Prepares and stores as many submitted events as fit into one commit. */
 import type { Store } from '../../database/store.ts';
 import type { CommittedDelivery } from '../delivery/queue/committed-delivery.ts';
-import type { EnqueueVersions } from '../delivery/queue/delivery-store.ts';
-import { listSubscribedHooks } from '../hooks/hook-store.ts';
+import type { EnqueueVersions, NewDelivery } from '../delivery/queue/delivery-store.ts';
+import { listSubscribedHooks } from '../hooks/target-hook-store.ts';
 import {
   commitEvents,
   type EarlierEvent,
@@ -59,7 +59,17 @@ function giveToWorker(
 
 async function storeEvents(store: Store, events: readonly NewEvent[]): Promise<StoredEvents> {
   const hasKeys = events.some(({ key }) => key !== undefined);
-  return hasKeys ? await store.call(commitEvents, events) : await insertEvents(store, events);
+  return hasKeys ? await store.call(commitEvents, events.map(detachBodies)) : await insertEvents(store, events);
+}
+
+/** A small Buffer is a view on a shared pool, all of which would be cloned with the input of the procedure. */
+function detachBodies(event: NewEvent): NewEvent {
+  return { ...event, deliveries: event.deliveries.map((one) => ({ ...one, body: detach(one.body) })) };
+}
+
+function detach(body: NewDelivery['body']): NewDelivery['body'] {
+  if ('storedBytes' in body || body.byteLength === body.buffer.byteLength) return body;
+  return new Uint8Array(body);
 }
 
 function toOutcome(receipt: EventReceipt, earlier: EarlierEvent | undefined): StoreOutcome {

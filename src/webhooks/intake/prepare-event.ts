@@ -9,7 +9,7 @@ import type { NewDelivery } from '../delivery/queue/delivery-store.ts';
 import { createDeliveryUuid } from '../delivery/queue/delivery-uuid.ts';
 import type { Event } from '../events/event.ts';
 import { subjectOf } from '../events/event-subject.ts';
-import type { StoredHook } from '../hooks/hook-store.ts';
+import type { TargetHook } from '../hooks/target-hook-store.ts';
 import { toOffsetTime } from '../parameters/json-body.ts';
 import { PROFILES } from '../profiles/profiles.ts';
 import type { Repository } from '../repositories/repository.ts';
@@ -40,7 +40,7 @@ export interface PreparedEvent {
 }
 
 export interface TargetHooks {
-  readonly hooks: readonly StoredHook[];
+  readonly hooks: readonly TargetHook[];
   /** When the workers may send the deliveries; at once unless given. */
   readonly dueAtMs?: number;
 }
@@ -86,7 +86,7 @@ export async function prepareEvent(
 
 interface AddressedDelivery {
   readonly id: number;
-  readonly hook: StoredHook['hook'];
+  readonly hook: TargetHook['hook'];
   readonly uuid: string;
 }
 
@@ -113,7 +113,7 @@ async function renderDeliveries(
   };
   for (const { id, hook, uuid } of addressed) {
     const context = { repository, hookId: hook.id, deliveryUuid: uuid, nowMs: ofEvent.nowMs };
-    const body = detach(PROFILES[hook.profile].render(event, context));
+    const body = PROFILES[hook.profile].render(event, context);
     deliveries.push({ ...shared, id, hookId: hook.id, uuid, body, origin: new URL(hook.url).origin });
     bodyBytes += body.byteLength;
     bytesOfTurn += body.byteLength;
@@ -143,9 +143,4 @@ function describeKey(key: string, content: string, { receipt, nowMs }: { receipt
 
 export function fingerprintOf(content: string): string {
   return createHash('sha256').update(content).digest('hex');
-}
-
-/** A small Buffer is a view on a shared pool, all of which would be cloned on its way to the writer thread. */
-function detach(bytes: Uint8Array): Uint8Array {
-  return bytes.byteLength === bytes.buffer.byteLength ? bytes : new Uint8Array(bytes);
 }

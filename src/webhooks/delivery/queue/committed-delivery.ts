@@ -1,5 +1,5 @@
 /** A delivery that this process has just committed, with all that its first attempt needs: the worker need not read it. */
-import type { StoredHook } from '../../hooks/hook-store.ts';
+import type { TargetHook } from '../../hooks/target-hook-store.ts';
 import { isLarge } from '../schedule/concurrency-limits.ts';
 import type { ContentRow } from './delivery-queue-store.ts';
 import { type NewDelivery, shardOf } from './delivery-store.ts';
@@ -15,7 +15,7 @@ export interface CommittedDelivery {
 /** The hook as it was read for the delivery. */
 export function describeCommitted(
   { id, hookId, uuid, body, eventKind, origin, nowMs, dueAtMs = nowMs }: NewDelivery,
-  { hook, encrypted }: StoredHook,
+  { hook, encrypted }: TargetHook,
 ): CommittedDelivery {
   const shard = shardOf(origin);
   if ('storedBytes' in body || isLarge(body.byteLength)) return { hookId, shard, content: undefined };

@@ -1,0 +1,52 @@
+/** The hooks that get a delivery of an event. Every event reads them, so only the columns that its deliveries need. */
+import { nameStatement, type Store, statement } from '../../database/store.ts';
+import type { EventKind } from '../events/event-kind.ts';
+import type { EncryptedSecrets, EncryptionType, Hook, ProfileName } from './hook.ts';
+
+/** The part of a stored hook that a delivery needs. */
+export interface TargetHook {
+  readonly hook: Pick<Hook, 'id' | 'url' | 'encryptionType' | 'profile' | 'disabledAtMs'>;
+  readonly encrypted: EncryptedSecrets;
+}
+
+interface TargetHookRow extends EncryptedSecrets {
+  readonly id: number;
+  readonly url: string;
+  readonly encryption_type: number;
+  readonly profile: string;
+  readonly disabled_at_ms: number | null;
+}
+
+const hooksWantingSql = {
+  push: subscribedBy('push_events'),
+  tag_push: subscribedBy('tag_push_events'),
+  issue: subscribedBy('issues_events'),
+  note: subscribedBy('note_events'),
+  merge_request: subscribedBy('merge_requests_events'),
+} as const satisfies Record<EventKind, unknown>;
+
+function subscribedBy(flag: string) {
+  return statement<TargetHookRow>(
+    nameStatement('hooks-subscribed-to', flag),
+    `SELECT id, url, encryption_type, profile, secret, previous_secret, previous_until_ms, disabled_at_ms
+     FROM hooks WHERE repository_id = $1 AND ${flag} = 1 ORDER BY id`,
+  );
+}
+
+/** Those that want this kind, disabled ones too: theirs is held. */
+export async function listSubscribedHooks(
+  store: Store,
+  repositoryId: number,
+  kind: EventKind,
+): Promise<TargetHook[]> {
+  return (await store.readCached(hooksWantingSql[kind], [repositoryId])).map(toTarget);
+}
+
+function toTarget(row: TargetHookRow): TargetHook {
+  const { id, url, encryption_type, profile, disabled_at_ms, secret, previous_secret, previous_until_ms } = row;
+  const encryptionType: EncryptionType = encryption_type === 1 ? 1 : 0;
+  return {
+    hook: { id, url, encryptionType, profile: profile as ProfileName, disabledAtMs: disabled_at_ms },
+    encrypted: { secret, previous_secret, previous_until_ms },
+  };
+}
