@@ -34,11 +34,7 @@ function subscribedBy(flag: string) {
 }
 
 /** Those that want this kind, disabled ones too: theirs is held. */
-export async function listSubscribedHooks(
-  store: Store,
-  repositoryId: number,
-  kind: EventKind,
-): Promise<TargetHook[]> {
+export async function listSubscribedHooks(store: Store, repositoryId: number, kind: EventKind): Promise<TargetHook[]> {
   return (await store.readCached(hooksWantingSql[kind], [repositoryId])).map(toTarget);
 }
 

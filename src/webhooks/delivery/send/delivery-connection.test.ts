@@ -50,6 +50,9 @@ test('a second answer that has come, but was not read yet, is not the next deliv
   sockets[0]?.write(OK);
   assert.equal((await sender.send(deliveryTo(receiver.url))).status, 500);
   assert.equal(receiver.connections, 2);
+  sender.letRest();
+  await sender.send(deliveryTo(receiver.url));
+  assert.equal(receiver.connections, 3, 'this origin gets no kept connections any more');
 });
 
 test('a connection rests before it is used again', async () => {

@@ -13,6 +13,7 @@
  */
 import { Client, errors } from 'undici';
 import type { VettedAddress } from '../../addresses/address-guard.ts';
+import type { AttemptDeadline } from './attempt-deadline.ts';
 import { type OpenSocket, openSocket, type SocketOptions } from './delivery-socket.ts';
 import { tolerateContinue } from './tolerate-continue.ts';
 
@@ -34,7 +35,7 @@ export interface Connection {
   isClosed: boolean;
   /** It may be used again from then on. */
   restedAtMs: number;
-  /** A request waits for its response, or for the rest of it. */
+  /** A request is written and waits for its response, or for the rest of it. */
   isAsked: boolean;
   /** Called before a request is written. */
   readonly expectResponse: () => void;
@@ -46,7 +47,7 @@ export interface ConnectionPoolOptions extends SocketOptions {
 }
 
 export interface ConnectionPool {
-  acquire(target: VettedAddress, signal: AbortSignal): Promise<Connection>;
+  acquire(target: VettedAddress, deadline: AttemptDeadline): Promise<Connection>;
   /** Keeps it after a complete response. */
   release(connection: Connection): void;
   /** Ends it after anything else. */
@@ -66,7 +67,7 @@ interface PoolState {
 export function createConnectionPool(options: ConnectionPoolOptions): ConnectionPool {
   const state: PoolState = { options, idle: new Map(), all: new Set(), misbehaving: new Set() };
   return {
-    acquire: async (target, signal) => (await takeKept(state, target)) ?? (await open(state, target, signal)),
+    acquire: async (target, deadline) => (await takeKept(state, target)) ?? (await open(state, target, deadline)),
     release: (connection) => release(state, connection),
     discard: (connection) => discard(state, connection),
     close: () => closeAll(state),
@@ -78,7 +79,7 @@ export function createConnectionPool(options: ConnectionPoolOptions): Connection
 
 async function takeKept(state: PoolState, { origin, addresses }: VettedAddress): Promise<Connection | undefined> {
   for (let found = takeRested(state, origin); found !== undefined; found = takeRested(state, origin)) {
-    await readArrivedBytes();
+    await endTurn();
     if (isUsable(found) && addresses.includes(normalizeAddress(found.remoteAddress))) return found;
     discard(state, found);
   }
@@ -100,8 +101,8 @@ function removeIdle({ idle }: PoolState, connection: Connection): void {
   if (list?.length === 0) idle.delete(connection.origin);
 }
 
-async function open(state: PoolState, target: VettedAddress, signal: AbortSignal): Promise<Connection> {
-  const { socket, timings } = await openSocket(target, state.options, signal);
+async function open(state: PoolState, target: VettedAddress, deadline: AttemptDeadline): Promise<Connection> {
+  const { socket, timings } = await openSocket(target, state.options, deadline);
   const connection: Connection = {
     origin: target.origin,
     client: createClient(target.origin, socket),
@@ -166,10 +167,12 @@ function isUnrequestedResponse(error: unknown): boolean {
   return error instanceof errors.SocketError && error.message === 'bad response';
 }
 
-/** Waits for a whole turn of the event loop: then every socket has delivered the bytes that it held at the call. */
-function readArrivedBytes(): Promise<void> {
-  // The first ends the turn under way, which may have read the sockets already.
-  return new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
+/**
+ * The turn under way may have read the sockets already. The client waits for another turn before it writes on a connection that was
+ * used before: by then every socket has delivered the bytes that it held at the call.
+ */
+function endTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }
 
 /** These flags show the end of a socket before its event comes. */

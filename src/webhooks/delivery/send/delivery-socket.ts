@@ -3,6 +3,7 @@ import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { type ConnectionOptions, connect as connectTls, createSecureContext, type SecureContext } from 'node:tls';
 import { hostOf } from '../../../ip/ip-address.ts';
 import type { VettedAddress } from '../../addresses/address-guard.ts';
+import type { AttemptDeadline } from './attempt-deadline.ts';
 
 export interface SocketTimings {
   readonly connectMs: number;
@@ -27,18 +28,18 @@ export class ForbiddenAddress extends Error {}
 
 const MAX_TRIED = 3;
 
-/** Tries the addresses in turn. The signal ends it at once. */
+/** Tries the addresses in turn. The deadline ends it at once. */
 export async function openSocket(
   target: VettedAddress,
   options: SocketOptions,
-  signal: AbortSignal,
+  deadline: AttemptDeadline,
 ): Promise<OpenSocket> {
   let failure: unknown;
   for (const address of target.addresses.slice(0, MAX_TRIED)) {
     try {
-      return await openSocketTo(address, target.url, options, signal);
+      return await openSocketTo(address, target.url, options, deadline);
     } catch (error) {
-      if (signal.aborted || error instanceof ForbiddenAddress || isTlsError(error)) throw error;
+      if (deadline.hasPassed || error instanceof ForbiddenAddress || isTlsError(error)) throw error;
       failure = error;
     }
   }
@@ -49,12 +50,12 @@ async function openSocketTo(
   address: string,
   url: URL,
   options: SocketOptions,
-  signal: AbortSignal,
+  deadline: AttemptDeadline,
 ): Promise<OpenSocket> {
   const startMs = options.monotonicMs();
   const port = url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port);
   const tcp = connectTcp({ host: address, port, noDelay: true, autoSelectFamily: false });
-  await waitForEvent(tcp, 'connect', signal);
+  await waitForEvent(tcp, 'connect', deadline);
   const connectMs = options.monotonicMs() - startMs;
   if (!options.isAllowed(tcp.remoteAddress ?? '')) {
     tcp.destroy();
@@ -62,7 +63,7 @@ async function openSocketTo(
   }
   if (url.protocol === 'http:') return { socket: tcp, timings: { connectMs, tlsMs: null } };
   const tls = connectTls({ socket: tcp, ...describeTls(url), secureContext: secureContextFor(options.ca) });
-  await waitForEvent(tls, 'secureConnect', signal);
+  await waitForEvent(tls, 'secureConnect', deadline);
   return { socket: tls, timings: { connectMs, tlsMs: options.monotonicMs() - startMs - connectMs } };
 }
 
@@ -84,10 +85,10 @@ function secureContextFor(ca: readonly string[] | undefined): SecureContext {
   return context;
 }
 
-function waitForEvent(socket: Socket, event: 'connect' | 'secureConnect', signal: AbortSignal): Promise<void> {
+function waitForEvent(socket: Socket, event: 'connect' | 'secureConnect', deadline: AttemptDeadline): Promise<void> {
   return new Promise((resolve, reject) => {
     const settle = (error?: unknown) => {
-      signal.removeEventListener('abort', onAbort);
+      deadline.endStage();
       socket.off(event, onEvent);
       socket.off('error', onError);
       socket.off('close', onClose);
@@ -99,12 +100,10 @@ function waitForEvent(socket: Socket, event: 'connect' | 'secureConnect', signal
     const onEvent = () => settle();
     const onError = (error: Error) => settle(error);
     const onClose = () => settle(Object.assign(new Error('closed'), { code: 'ECONNRESET' }));
-    const onAbort = () => settle(signal.reason);
     socket.once(event, onEvent);
     socket.once('error', onError);
     socket.once('close', onClose);
-    if (signal.aborted) onAbort();
-    else signal.addEventListener('abort', onAbort, { once: true });
+    deadline.onPassed(settle);
   });
 }
 

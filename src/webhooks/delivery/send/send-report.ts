@@ -63,7 +63,7 @@ export function keepBody(progress: Progress, chunk: Uint8Array): void {
   const room = MAX_KEPT_BYTES - progress.keptBytes;
   if (room <= 0) return;
   // A copy: the chunk is a view on the parser's memory.
-  progress.kept.push(Uint8Array.from(chunk.subarray(0, room)));
+  progress.kept.push(Buffer.from(chunk.subarray(0, room)));
   progress.keptBytes += Math.min(room, chunk.byteLength);
 }
 
@@ -104,7 +104,7 @@ function report(outcome: Outcome, reason: string | null, progress: Progress, tot
       total: round(totalMs) ?? 0,
     },
     responseHeaders: progress.headers,
-    responseBody: Buffer.concat(progress.kept),
+    responseBody: progress.kept.length === 1 ? progress.kept[0]! : Buffer.concat(progress.kept),
   };
 }
 

@@ -5,11 +5,11 @@
  */
 import { type Dispatcher, errors } from 'undici';
 import type { AddressGuard, VettedAddress } from '../../addresses/address-guard.ts';
+import { type AttemptDeadline, startDeadline } from './attempt-deadline.ts';
 import { type Connection, type ConnectionPool, createConnectionPool } from './delivery-connection.ts';
 import { ForbiddenAddress } from './delivery-socket.ts';
 import {
   createProgress,
-  DeadlinePassed,
   describeFailure,
   keepBody,
   type Progress,
@@ -77,36 +77,20 @@ async function send(dependencies: SendDependencies, request: SendRequest): Promi
   const startMs = monotonicMs();
   const elapsed = () => monotonicMs() - startMs;
   const progress = createProgress();
-  const deadline = new AbortController();
-  const endTimer = startTimer(() => deadline.abort(new DeadlinePassed()), request.deadlineMs ?? ATTEMPT_DEADLINE_MS);
+  const deadline = startDeadline(request.deadlineMs ?? ATTEMPT_DEADLINE_MS);
   try {
-    const vetting = await raceDeadline(guard.vet(request.url), deadline.signal);
+    const vetting = await raceDeadline(guard.vet(request.url), deadline);
     progress.dns = elapsed();
     if (vetting.kind === 'forbidden') return reportBlocked(progress, elapsed());
     if (vetting.kind === 'unresolved') return reportUnreachable(vetting.reason, progress, elapsed());
-    await exchange(request, vetting.target, { pool, progress, elapsed, signal: deadline.signal });
+    await exchange(request, vetting.target, { pool, progress, elapsed, deadline });
     return reportResponse(progress, elapsed(), nowMs());
   } catch (error) {
     if (progress.connection !== undefined) pool.discard(progress.connection);
     return reportError(error, progress, { totalMs: elapsed(), nowMs: nowMs() });
   } finally {
-    endTimer();
+    deadline.clear();
   }
-}
-
-/**
- * Calls `onEnd` once the event loop has read what had arrived by the end of the time: a process that did not run for a while
- * finds its timers over and the responses of receivers in its sockets, and the timers are called first.
- */
-function startTimer(onEnd: () => void, timeMs: number): () => void {
-  let reading: NodeJS.Immediate | undefined;
-  const timer = setTimeout(() => {
-    reading = setImmediate(onEnd);
-  }, timeMs);
-  return () => {
-    clearTimeout(timer);
-    clearImmediate(reading);
-  };
 }
 
 interface EndOfAttempt {
@@ -121,9 +105,9 @@ function reportError(error: unknown, progress: Progress, { totalMs, nowMs }: End
   return reportUnreachable(describeFailure(error, progress), progress, totalMs);
 }
 
-function raceDeadline<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+function raceDeadline<T>(work: Promise<T>, deadline: AttemptDeadline): Promise<T> {
   return new Promise((resolve, reject) => {
-    signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
+    deadline.onPassed(reject);
     work.then(resolve, reject);
   });
 }
@@ -132,19 +116,16 @@ interface ExchangeState {
   readonly pool: ConnectionPool;
   readonly progress: Progress;
   readonly elapsed: () => number;
-  readonly signal: AbortSignal;
+  readonly deadline: AttemptDeadline;
 }
 
 async function exchange(request: SendRequest, target: VettedAddress, state: ExchangeState): Promise<void> {
-  const { pool, progress, signal } = state;
+  const { pool, progress, deadline } = state;
   progress.connection = undefined;
-  const connection = await pool.acquire(target, signal);
+  const connection = await pool.acquire(target, deadline);
   progress.connection = connection;
   progress.isKept = connection.carried.length > 0;
   if (!progress.isKept) request.onConnected?.();
-  connection.carried.push(request.deliveryId);
-  connection.isAsked = true;
-  connection.expectResponse();
   try {
     await readResponse(request, target, connection, state);
     // After an early response the operating system may still send the rest of the body from this memory.
@@ -153,7 +134,7 @@ async function exchange(request: SendRequest, target: VettedAddress, state: Exch
     if (progress.interim > 0) pool.discard(connection);
     else pool.release(connection);
   } catch (error) {
-    if (!wasClosedMeanwhile(error, progress)) throw error;
+    if (deadline.hasPassed || !wasClosedMeanwhile(error, connection, progress)) throw error;
     pool.discard(connection);
     await exchange(request, target, state);
   }
@@ -163,9 +144,10 @@ function isWritten({ socket }: Connection): boolean {
   return !socket.destroyed && socket.writableLength === 0;
 }
 
-/** The receiver closed a kept connection just as it was used again, which is not a response. */
-function wasClosedMeanwhile(error: unknown, progress: Progress): boolean {
-  if (!progress.isKept || progress.status !== 0) return false;
+/** The receiver closed a kept connection before or just as it was used again, which is not a response. */
+function wasClosedMeanwhile(error: unknown, { isAsked }: Connection, { isKept, status }: Progress): boolean {
+  if (!isKept || status !== 0) return false;
+  if (!isAsked) return true;
   const code = (error as NodeJS.ErrnoException).code;
   return error instanceof errors.SocketError || code === 'ECONNRESET' || code === 'EPIPE';
 }
@@ -178,6 +160,11 @@ function readResponse(
 ): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const reader = createResponseReader(state, {
+    onStart: () => {
+      connection.carried.push(request.deliveryId);
+      connection.isAsked = true;
+      connection.expectResponse();
+    },
     onEnd: () => {
       connection.isAsked = false;
       resolve();
@@ -191,24 +178,28 @@ function readResponse(
   return promise;
 }
 
-interface ResponseEnd {
+interface ResponseEvents {
+  /** The request is about to be written. */
+  readonly onStart: () => void;
   readonly onEnd: () => void;
   readonly onError: (error: Error) => void;
 }
 
-/** Takes status, headers and the first of the body; gives up at the signal and at the limits. */
-function createResponseReader({ progress, elapsed, signal }: ExchangeState, { onEnd, onError }: ResponseEnd) {
+/** Takes status, headers and the first of the body; gives up at the deadline and at the limits. */
+function createResponseReader({ progress, elapsed, deadline }: ExchangeState, events: ResponseEvents) {
+  const { onStart, onEnd, onError } = events;
   let readBytes = 0;
   let abort: ((reason: Error) => void) | undefined;
   const giveUp = (reason: Error) => {
     abort?.(reason);
     onError(reason);
   };
-  signal.addEventListener('abort', () => giveUp(signal.reason as Error), { once: true });
+  deadline.onPassed(giveUp);
   return {
     onRequestStart: (controller: Dispatcher.DispatchController) => {
       abort = (reason) => controller.abort(reason);
-      if (signal.aborted) giveUp(signal.reason as Error);
+      if (deadline.hasPassed) deadline.onPassed(giveUp);
+      else onStart();
     },
     onResponseStart: (_: Dispatcher.DispatchController, status: number, headers: object) => {
       if (status >= 200) return noteHead(progress, { status, headers, atMs: elapsed() });
