@@ -19,6 +19,7 @@ import {
   admit,
   createHookQueueTable,
   type HookQueueTable,
+  LINGER_MS,
   listSleeps,
   noteDue,
   pickJob,
@@ -228,7 +229,7 @@ test('the version that a report gave is the one in which a hook queue may sleep'
   committed.add([describe(createContent(8, NOW_MS))], new Map([[1, 2]]));
   assert.deepEqual(pickJobs(table).length, 1);
   const stored = { hookId: 1, deliveryId: 8, epoch: 1 };
-  world.moveMs(250);
+  world.moveMs(LINGER_MS);
   const sleeps = listSleeps(table, [stored as AttemptResult]);
   assert.deepEqual(sleeps, [
     { hookId: 1, version: 2 },

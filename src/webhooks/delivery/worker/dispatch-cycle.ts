@@ -220,8 +220,9 @@ async function prepareJobs(
     const read = unknown.length === 0 ? [] : await readContents(store, unknown);
     // After a long wait the hook of a known content may have changed: without it the delivery is not sent, and is read again.
     const isFresh = world.monotonicMs() - startedMs < MAX_AGE_MS;
-    const contentById = new Map([...(isFresh ? known : []), ...read.map((content) => [content.id, content] as const)]);
-    return jobs.map((job, index) => ({ job, content: contentById.get(job.id), attemptId: attemptIds[index]! }));
+    const readById = new Map(read.map((content) => [content.id, content]));
+    const find = ({ id }: Job) => readById.get(id) ?? (isFresh ? known.get(id) : undefined);
+    return jobs.map((job, index) => ({ job, content: find(job), attemptId: attemptIds[index]! }));
   } catch (error) {
     for (const job of jobs) putBack(table, job);
     throw error;

@@ -3,7 +3,8 @@ import { test } from 'node:test';
 import { makeDueRow } from '../../../../test/support/due-hook-queue.ts';
 import { realWorld } from '../../../world.ts';
 import { OUTSIDE_SHARDS } from '../queue/attempt-result-store.ts';
-import { admit, createHookQueueTable, markStored, noteDue, pickJobs } from './hook-queue-table.ts';
+import { noteRead } from './hook-queue.ts';
+import { admit, createHookQueueTable, hasSleep, LINGER_MS, markStored, noteDue, pickJobs } from './hook-queue-table.ts';
 
 const DUE = makeDueRow({ hook_id: 1 });
 
@@ -22,3 +23,21 @@ test("the stored result of a manual attempt leaves the worker's own attempt of t
   admit(table, hookQueue, row);
   assert.deepEqual([hookQueue.deliveryIds.size, table.uncommitted], [1, 0]);
 });
+
+for (const [title, hookQueues, afterMs, sleeps] of [
+  ['stays awake for a while after its last delivery', 256, LINGER_MS - 1, false],
+  ['sleeps when nothing more has come', 256, LINGER_MS, true],
+  ['sleeps soon while many are in memory', 257, 250, true],
+] as const)
+  test(`a hook queue ${title}`, () => {
+    let monotonicMs = 0;
+    const table = createHookQueueTable({ ...realWorld, monotonicMs: () => monotonicMs });
+    for (let hookId = 1; hookId <= hookQueues; hookId += 1) {
+      const hookQueue = noteDue(table, makeDueRow({ hook_id: hookId }))!;
+      noteRead(hookQueue, { hasMoreDue: false, enqueues: 0, lastId: 0 });
+      admit(table, hookQueue, { hook_id: hookId, id: hookId, lane: 0, body_bytes: 10 });
+      markStored(table, [{ hookId, deliveryId: hookId, epoch: 1 }], []);
+    }
+    monotonicMs = afterMs;
+    assert.equal(hasSleep(table), sleeps);
+  });

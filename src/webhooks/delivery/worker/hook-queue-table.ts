@@ -31,7 +31,10 @@ import {
 /** With fewer waiting deliveries than this, more are read for a hook queue. */
 export const REFILL_BELOW = 16;
 /** A hook queue stays in memory for this long after its last delivery: putting it to sleep and finding it again would cost more. */
-const LINGER_MS = 250;
+export const LINGER_MS = 2000;
+/** The same while more hook queues than this are in memory: a scan finds the rows of all that do not sleep. */
+const MAX_LINGERING = 256;
+const SHORT_LINGER_MS = 250;
 
 export interface HookQueueTable {
   readonly world: Pick<World, 'nowMs' | 'monotonicMs' | 'random'>;
@@ -187,7 +190,8 @@ export function hasSleep(table: HookQueueTable): boolean {
 
 function listIdle(table: HookQueueTable, stored: readonly AttemptResult[], limit?: number): HookQueue[] {
   const storedIds = new Set(stored.map((one) => one.deliveryId));
-  const lastFoundBeforeMs = table.world.monotonicMs() - LINGER_MS;
+  const lingerMs = table.hookQueues.size > MAX_LINGERING ? SHORT_LINGER_MS : LINGER_MS;
+  const lastFoundBeforeMs = table.world.monotonicMs() - lingerMs;
   const isIdle = (one: HookQueue) =>
     one.state === 'loaded' && one.lastFoundMs <= lastFoundBeforeMs && isWithin(one.deliveryIds, storedIds);
   return listHookQueues(table, isIdle, limit);

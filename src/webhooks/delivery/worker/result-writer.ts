@@ -24,7 +24,7 @@ import {
 import { createWakeSignal, type WakeSignal } from './wake-signal.ts';
 
 /** The pause between batches. It lets several results gather, since the cost of a transaction hardly depends on their number. */
-const BATCH_EVERY_MS = 20;
+const BATCH_EVERY_MS = 50;
 /** With this many results the next batch starts at once. */
 const FULL_BATCH = 64;
 const RETRY_MS = 100;
