@@ -1,4 +1,4 @@
-import { DeadlinePassed } from './send-report.ts';
+export class DeadlinePassed extends Error {}
 
 /** The end of the time of an attempt, whose stages wait for it one after the other. An `AbortSignal` for each attempt costs more. */
 export interface AttemptDeadline {

@@ -2,6 +2,7 @@
 import { errors } from 'undici';
 import { type Outcome, toOutcome } from '../schedule/attempt-outcome.ts';
 import { parseRetryAfterMs } from '../schedule/retry-policy.ts';
+import { DeadlinePassed } from './attempt-deadline.ts';
 import type { Connection } from './delivery-connection.ts';
 import { isTlsError } from './delivery-socket.ts';
 
@@ -55,7 +56,6 @@ export function createProgress(): Progress {
   };
 }
 
-export class DeadlinePassed extends Error {}
 export class TooManyInterimResponses extends Error {}
 
 /** Keeps the beginning of the body, for the log. */
