@@ -1,5 +1,5 @@
 /** The hooks that get a delivery of an event. Every event reads them, so only the columns that its deliveries need. */
-import { nameStatement, type Store, statement } from '../../database/store.ts';
+import { type Store, statement } from '../../database/store.ts';
 import type { EventKind } from '../events/event-kind.ts';
 import type { EncryptedSecrets, EncryptionType, Hook, ProfileName } from './hook.ts';
 
@@ -27,7 +27,7 @@ const hooksWantingSql = {
 
 function subscribedBy(flag: string) {
   return statement<TargetHookRow>(
-    nameStatement('hooks-subscribed-to', flag),
+    `hooks-subscribed-to-${flag.replaceAll('_', '-')}`,
     `SELECT id, url, encryption_type, profile, secret, previous_secret, previous_until_ms, disabled_at_ms
      FROM hooks WHERE repository_id = $1 AND ${flag} = 1 ORDER BY id`,
   );
