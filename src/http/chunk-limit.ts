@@ -46,7 +46,8 @@ export class CountedMessage extends IncomingMessage {
   hold(): boolean {
     if (this.#isHeld) return false;
     this.#isHeld = true;
-    this.socket.pause();
+    // Nothing would resume the socket of a request that came whole before its first part was taken.
+    if (!this.complete) this.socket.pause();
     return true;
   }
 

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { test } from 'node:test';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { createLog } from '../../telemetry/log.ts';
 import { createMetrics } from '../../telemetry/metrics.ts';
@@ -121,3 +122,26 @@ test('a body that waits for its turn on a route is read no further', async () =>
   await http.drain(0);
   assert.ok(ahead <= AHEAD_BYTES, `${ahead} bytes ahead`);
 });
+
+for (const bytes of [10, 60_000])
+  test(`a body of ${bytes} bytes that came before its route asked for it leaves its connection open`, async () => {
+    const routes = createRoutes();
+    routes.post('/length', async (c) => {
+      for (let turn = 0; turn < 5; turn++) await nextTurn();
+      return c.json({ length: (await c.req.text()).length });
+    });
+    const { http, app } = await startApp(createBodyBudget(), { routes });
+    http.serve(app);
+    const client = connect(http.port, '127.0.0.1');
+    const head = `POST /length HTTP/1.1\r\nHost: x\r\nContent-Length: ${bytes}\r\n\r\n`;
+    try {
+      for (let request = 0; request < 3; request++) {
+        client.write(head + 'b'.repeat(bytes));
+        const [answer] = await once(client, 'data', { signal: AbortSignal.timeout(10_000) });
+        assert.match(String(answer), new RegExp(`"length":${bytes}\\b`));
+      }
+    } finally {
+      client.destroy();
+      await http.drain(0);
+    }
+  });
