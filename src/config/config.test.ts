@@ -100,6 +100,16 @@ test('parseConfig() names what a file may hold when it holds something else', ()
   assert.match(text, /sevrer in trivet\.toml: no such section/);
 });
 
+test('parseConfig() names the setting of another section when it has the key', () => {
+  const text = mistakesOf(() => parseConfig({}, { grpc: { port: 1, host: '::1', depth: 1 } }, 'trivet.toml'));
+  assert.match(
+    text,
+    /grpc\.port in trivet\.toml: no such setting, did you mean server\.grpc_port\? In grpc allowed are /,
+  );
+  assert.match(text, /grpc\.host in trivet\.toml: no such setting, did you mean server\.host\?/);
+  assert.match(text, /grpc\.depth in trivet\.toml: no such setting, allowed are /);
+});
+
 test('parseConfig() is frozen', () => {
   const config = parseConfig({});
   assert.throws(() => Object.assign(config.server, { httpPort: 1 }), TypeError);

@@ -151,8 +151,21 @@ function findUnknownNames(file: Record<string, unknown>, fileName: string): stri
     if (typeof values !== 'object' || values === null) return [`${section} in ${fileName}: must be a table`];
     return Object.keys(values)
       .filter((name) => !names.includes(name))
-      .map((name) => `${section}.${name} in ${fileName}: no such setting, allowed are ${names.join(', ')}`);
+      .map(
+        (name) =>
+          `${section}.${name} in ${fileName}: no such setting, ${hintAtOther(section, name)}allowed are ${names.join(', ')}`,
+      );
   });
+}
+
+/** Names the setting of another section that may be meant: `grpc.port` is `server.grpc_port`, `grpc.host` is `server.host`. */
+function hintAtOther(section: string, name: string): string {
+  const others = Object.entries(settings).flatMap(([other, definitions]) =>
+    Object.keys(definitions).map((known) => ({ other, known: toSnakeCase(known) })),
+  );
+  const meant =
+    others.find(({ known }) => known === `${section}_${name}`) ?? others.find(({ known }) => known === name);
+  return meant === undefined ? '' : `did you mean ${meant.other}.${meant.known}? In ${section} `;
 }
 
 /** Settings of the person at the command line, not of the service. */
