@@ -1,5 +1,6 @@
 /** `clients/typescript` against the running program, and without one. */
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -26,6 +27,12 @@ test('the TypeScript example routes and reports, over HTTP, gRPC and a unix sock
     ['--grpc', `unix://${socket}`],
   ])
     assert.match(await runExample(...way), /reported: \{ accepted: 120, refused: 0, dropped: 0 \}\n/);
+});
+
+test('the TypeScript client says which Node runs it, in its README as for npm', () => {
+  const { engines } = JSON.parse(readFileSync('clients/typescript/package.json', 'utf8'));
+  const [, needed] = /needs Node ([\d.]+) or newer/.exec(readFileSync('clients/typescript/README.md', 'utf8')) ?? [];
+  assert.equal(engines?.node, `>=${needed}`);
 });
 
 test('the TypeScript example routes every request when no service is there', async () => {
