@@ -1,5 +1,6 @@
 /** The small pieces that pages are made of. */
 import { html } from 'hono/html';
+import { type Labels, nameByLabel } from './field-labels.ts';
 import type { Html } from './layout.ts';
 import type { FrameTexts } from './texts.ts';
 
@@ -68,7 +69,7 @@ function renderAround(
 <label for="${id}">${label}</label>
 ${hint ? html`<span class="hint" id="${id}-hint">${hint}</span>` : ''}
 ${renderControl({ id, isWrong, described })}
-${isWrong ? html`<p class="wrong" id="${id}-wrong">${mistake?.message}</p>` : ''}
+${isWrong ? html`<p class="wrong" id="${id}-wrong">${nameByLabel(mistake.message, { [name]: label })}</p>` : ''}
 </div>`;
 }
 
@@ -110,10 +111,10 @@ export function renderFilterFold(texts: FrameTexts, form: Html, { isOpen }: { re
   return html`<details class="fold"${isOpen ? html` open` : ''}><summary>${texts.searchAndFilter}</summary>${form}</details>`;
 }
 
-/** A refusal that belongs to the whole form; read out at once, and first in the focus order. */
-export function renderMistake(texts: FrameTexts, mistake: Mistake | undefined): Html | '' {
+/** A refusal of the whole form, read out at once, and first in the focus order; `labels` are those of the form's fields. */
+export function renderMistake(texts: FrameTexts, mistake: Mistake | undefined, labels: Labels = {}): Html | '' {
   if (mistake === undefined) return '';
-  return html`<div class="notice bad" role="alert" tabindex="-1"${mistake.field ? '' : html` autofocus`}><strong>${texts.mistakes}${texts.marks.stop}</strong>${mistake.message}</div>`;
+  return html`<div class="notice bad" role="alert" tabindex="-1"${mistake.field ? '' : html` autofocus`}><strong>${texts.mistakes}${texts.marks.stop}</strong>${nameByLabel(mistake.message, labels)}</div>`;
 }
 
 export function renderDone(message: string | undefined): Html | '' {

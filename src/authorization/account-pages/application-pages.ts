@@ -10,6 +10,7 @@ import {
   renderQuestion,
   renderTextArea,
 } from '../../pages/elements.ts';
+import type { Labels } from '../../pages/field-labels.ts';
 import type { Html } from '../../pages/layout.ts';
 import type { ApplicationSecret } from '../applications/application-secret-store.ts';
 import type { Application } from '../applications/application-store.ts';
@@ -67,7 +68,7 @@ interface FormView {
 export function renderNewApplication(messages: Messages, view: FormView): Html {
   const t = messages.applications;
   const { isPublic } = view.values;
-  return html`<h1>${t.createTitle}</h1>${renderMistake(messages, view.mistake)}
+  return html`<h1>${t.createTitle}</h1>${renderMistake(messages, view.mistake, labelsOf(messages))}
 <form method="post" action="/account/applications" class="card stack">${renderCsrf(view.csrfToken)}
 ${renderFields(messages, view)}
 <fieldset><legend>${t.kind}</legend>
@@ -77,6 +78,10 @@ ${renderCheck({ name: 'kind', value: 'public', label: t.public, hint: t.publicHi
 ${renderGrants(messages, view.values)}
 <div class="row"><button>${t.submit}</button><a href="/account/applications">${messages.cancel}</a></div>
 </form>`;
+}
+
+function labelsOf({ applications: t }: Messages): Labels {
+  return { name: t.name, homepage: t.homepage, description: t.description, redirect_uri: t.redirectUris };
 }
 
 function renderFields(messages: Messages, { values, mistake }: FormView): Html {
@@ -111,7 +116,7 @@ export function renderApplication(messages: Messages, view: ApplicationView): Ht
   const { application, csrfToken } = view;
   const path = `/account/applications/${application.clientId}`;
   return html`<p class="small"><a href="/account/applications">${t.title}</a></p><h1>${application.name}</h1>
-${renderDone(view.done)}${renderMistake(messages, view.mistake)}
+${renderDone(view.done)}${renderMistake(messages, view.mistake, labelsOf(messages))}
 ${application.secretInQueryAtMs === undefined ? '' : html`<p class="notice warn">${t.inQuery(messages.format.date(application.secretInQueryAtMs))}</p>`}
 <section class="card stack"><dl class="facts"><dt>${t.clientId}</dt><dd><code data-copy>${application.clientId}</code></dd><dt>${t.kind}</dt><dd>${application.isPublic ? t.public : t.confidential}</dd>
 <dt>${t.signInAddress}</dt><dd><code>${view.issuer}/oauth/authorize</code></dd><dt>${t.tokenAddress}</dt><dd><code>${view.issuer}/oauth/token</code></dd>

@@ -129,7 +129,7 @@ async function showTokens(
     renderToken(messages, token, { csrfToken: session.csrfToken, nowMs: world.nowMs() }),
   );
   const content = html`<div class="tight"><h1>${t.title}</h1><p class="soft">${t.lead}</p></div>
-${renderDone(shown.done)}${renderMistake(messages, shown.mistake)}${shown.secret ? html`<div class="notice" role="status"><strong>${t.once}</strong><code class="secret" id="new-token" data-copy>${shown.secret}</code></div>` : ''}
+${renderDone(shown.done)}${renderMistake(messages, shown.mistake, { name: t.name, scopes: t.scopes, repositories: t.repositories })}${shown.secret ? html`<div class="notice" role="status"><strong>${t.once}</strong><code class="secret" id="new-token" data-copy>${shown.secret}</code></div>` : ''}
 ${shown.unknown?.length ? html`<div class="notice warn" role="alert">${t.unknownRepositories(shown.unknown)}</div>` : ''}
 ${tokens.length === 0 ? html`<p class="empty">${t.none}</p>` : html`<ul class="list">${list}</ul>`}
 ${renderTokenForm(messages, shown, session)}`;

@@ -70,12 +70,20 @@ test('a form in the address is answered with a sentence, pictures, their values,
 });
 
 const refusals: [field: string, value: string, message: string][] = [
-  ['ttft_ms', 'soon', 'ttft_ms must be a number from 0.001 to 86400000, got &quot;soon&quot;.'],
-  ['tpot_ms', '-1', 'tpot_ms must be a number from 0.001 to 86400000, got &quot;-1&quot;.'],
-  ['quantile', '90', 'quantile must be a number from 0.5 to 0.99, got &quot;90&quot;.'],
-  ['output_tokens', '0', 'output_tokens must be a number from 1 to 1000000, got &quot;0&quot;.'],
-  ['prompt_tokens', '1e9', 'prompt_tokens must be a number from 1 to 10000000, got &quot;1e9&quot;.'],
-  ['output_tokens', '', 'output_tokens must be given, since no sample has the length of its answer.'],
+  ['ttft_ms', 'soon', '“Limit of TTFT, ms” must be a number from 0.001 to 86400000, got &quot;soon&quot;.'],
+  ['tpot_ms', '-1', '“Limit of TPOT, ms” must be a number from 0.001 to 86400000, got &quot;-1&quot;.'],
+  ['quantile', '90', '“Share of requests within the limits” must be a number from 0.5 to 0.99, got &quot;90&quot;.'],
+  ['output_tokens', '0', '“Mean length of an answer, tokens” must be a number from 1 to 1000000, got &quot;0&quot;.'],
+  [
+    'prompt_tokens',
+    '1e9',
+    '“Mean length of a prompt, tokens” must be a number from 1 to 10000000, got &quot;1e9&quot;.',
+  ],
+  [
+    'output_tokens',
+    '',
+    '“Mean length of an answer, tokens” must be given, since no sample has the length of its answer.',
+  ],
   ['servers', 'x', 'no sample is of the server &quot;x&quot;; known are 10.0.0.0, 10.0.0.1, 10.0.0.2.'],
   ['servers', '10.0.0.1,10.0.0.1', 'the server &quot;10.0.0.1&quot; must be named once.'],
   ['pod_type', 'decode', 'there are 0 samples of the pod type &quot;decode&quot;, and at least 50 are needed'],

@@ -69,7 +69,7 @@ function renderCapacity(texts: ConsoleTexts, { model, values, result: { answer, 
     { path: pathOfModel(name), label: name },
   ])}
 <div class="tight"><h1>${t.title}</h1><p class="soft"><strong class="url">${name}</strong></p><p class="soft">${t.lead}</p></div>
-${renderMistake(texts, mistake)}${answer === undefined ? '' : renderAnswer(texts, answer)}
+${renderMistake(texts, mistake, t.fields)}${answer === undefined ? '' : renderAnswer(texts, answer)}
 ${model.servedVersion === undefined ? html`<p class="empty">${t.none}</p>` : renderForm(texts, { model, values, mistake })}`;
 }
 

@@ -56,10 +56,13 @@ function renderWhatIf(texts: ConsoleTexts, page: WhatIfPage): Html {
   const t = texts.whatIf;
   const { name, fields, servers, values } = page;
   const { answer, mistake } = page.result;
+  const labels = Object.fromEntries(
+    fields.map((field) => [field.name, `${nameInput(texts, field.name)} (${field.name})`]),
+  );
   const inputs = fields.map((field) =>
     renderField({
       name: field.name,
-      label: `${nameInput(texts, field.name)} (${field.name})`,
+      label: labels[field.name] ?? field.name,
       hint: field.name === 'server_ip' ? nameServers(texts, field, servers) : describeField(texts, field),
       value: values[field.name] ?? '',
       isOptional: true,
@@ -71,7 +74,7 @@ function renderWhatIf(texts: ConsoleTexts, page: WhatIfPage): Html {
     { path: pathOfModel(name), label: name },
   ])}
 <div class="tight"><h1>${t.title}</h1><p class="soft"><strong class="url">${name}</strong></p><p class="soft">${t.lead}</p></div>
-${renderMistake(texts, mistake)}${answer === undefined ? '' : html`${warnOfPercents(texts, page)}${renderAnswer(texts, answer)}`}
+${renderMistake(texts, mistake, labels)}${answer === undefined ? '' : html`${warnOfPercents(texts, page)}${renderAnswer(texts, answer)}`}
 <form method="get" action="/models/what-if" class="card stack">${renderHidden({ name })}${inputs}<p><button>${t.submit}</button></p></form>`;
 }
 

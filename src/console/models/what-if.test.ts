@@ -63,14 +63,14 @@ test('what would be predicted is answered by address, as Predict answers, with q
   );
 
   for (const [field, value, message] of [
-    ['input_token_length', '-1', 'input_token_length must be a number from 0 to 2147483647, got &quot;-1&quot;.'],
+    ['input_token_length', '-1', '(input_token_length)” must be a number from 0 to 2147483647, got &quot;-1&quot;.'],
     [
       'num_request_waiting',
       '3000000000',
-      'num_request_waiting must be a number from 0 to 2147483647, got &quot;3000000000&quot;.',
+      '(num_request_waiting)” must be a number from 0 to 2147483647, got &quot;3000000000&quot;.',
     ],
-    ['kv_cache_usage', 'much', 'kv_cache_usage must be a finite number of 0 or more, got &quot;much&quot;.'],
-    ['server_ip', 'x'.repeat(257), 'server_ip must have at most 256 bytes, got 257.'],
+    ['kv_cache_usage', 'much', '(kv_cache_usage)” must be a finite number of 0 or more, got &quot;much&quot;.'],
+    ['server_ip', 'x'.repeat(257), '(server_ip)” must have at most 256 bytes, got 257.'],
   ] as const) {
     const refused = await read(`&${field}=${value}`);
     assert.equal(refused.status, 422, field);

@@ -39,7 +39,7 @@ test('what failed is seen with its reason, found by filters, and sent again', as
     [1, 0, 0, 1],
   );
   const wrong = await client.get(`${log}?state=lost&since=yesterday`);
-  assert.deepEqual([wrong.status, textOf(wrong).includes('state must be one of pending')], [422, true]);
+  assert.deepEqual([wrong.status, textOf(wrong).includes('“State” must be one of pending')], [422, true]);
 
   assert.equal((await pressButton(client, deliveryPath, 'again')).location, `${deliveryPath}?done=again`);
   await receiver.waitFor(2);
@@ -50,7 +50,7 @@ test('what failed is seen with its reason, found by filters, and sent again', as
   );
   assert.match(textOf(await client.get(`${path}?replayed=0`)), /No delivery has failed permanently/);
   const unreadable = await client.readRefusal(pressButton(client, path, 'replay', { since: 'soon' }));
-  assert.deepEqual([unreadable.status, /since must be an ISO 8601 time/.test(unreadable.body)], [422, true]);
+  assert.deepEqual([unreadable.status, /“Since \(UTC\)” must be an ISO 8601 time/.test(unreadable.body)], [422, true]);
 });
 
 test('the log goes on page by page under the same filter', async (t) => {

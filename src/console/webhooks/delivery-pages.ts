@@ -9,6 +9,7 @@ import {
   renderSecond,
   renderSelect,
 } from '../../pages/elements.ts';
+import type { Labels } from '../../pages/field-labels.ts';
 import type { Html } from '../../pages/layout.ts';
 import { renderCrumbs, renderLiveMark } from '../frame/console.ts';
 
@@ -136,7 +137,7 @@ export function renderLog(texts: ConsoleTexts, view: LogView): Html {
       ? ''
       : html`<a class="button plain" href="${log}${writeFilter(filter, nextBefore)}">${deliveries.length < view.pageSize ? t.searchOlder : t.older}</a>`;
   return html`${renderCrumbs(texts, listCrumbs(texts, repository, hook.id))}
-<div class="tight"><h1>${t.title} ${renderLiveMark(texts)}</h1><p class="soft">${t.lead}</p></div>${renderMistake(texts, view.mistake)}<div data-part="pause">${renderPause(texts, hook)}</div>
+<div class="tight"><h1>${t.title} ${renderLiveMark(texts)}</h1><p class="soft">${t.lead}</p></div>${renderMistake(texts, view.mistake, labelsOfFilter(texts))}<div data-part="pause">${renderPause(texts, hook)}</div>
 ${renderFilterFold(texts, renderFilter(texts, view, { action: log, isFiltered }), { isOpen: isFiltered || view.mistake !== undefined })}
 <div data-part="log">${list}</div>
 <p class="row">${newest}${older}</p>`;
@@ -147,6 +148,17 @@ export function writeFilter(filter: LogFilter, before?: number): string {
   const query = new URLSearchParams(Object.entries(filter).filter(([, value]) => value !== ''));
   if (before !== undefined) query.set('before', String(before));
   return query.size === 0 ? '' : `?${query.toString()}`;
+}
+
+function labelsOfFilter({ deliveries: t, format: { timeZone } }: ConsoleTexts): Labels {
+  return {
+    q: t.search,
+    status: t.status,
+    state: t.state,
+    event: t.event,
+    since: t.since(timeZone),
+    until: t.until(timeZone),
+  };
 }
 
 function renderFilter(

@@ -91,7 +91,7 @@ export function renderHookForm(texts: ConsoleTexts, view: HookFormView): Html {
     { path: base, label: repository.full_name },
     ...(isNew ? [] : [{ path: back, label: t.number(hookId) }]),
   ];
-  return html`${renderCrumbs(texts, crumbs)}<h1>${isNew ? t.create : t.editTitle(hookId)}</h1>${renderMistake(texts, mistake)}
+  return html`${renderCrumbs(texts, crumbs)}<h1>${isNew ? t.create : t.editTitle(hookId)}</h1>${renderMistake(texts, mistake, { url: t.url, password: t.key, profile: t.profile, encryption_type: t.proof })}
 <form method="post" action="${isNew ? base : `${back}/change`}" class="card stack">${renderCsrf(view.csrfToken)}
 ${renderField({ name: 'url', label: t.url, hint: t.urlHint, type: 'text', value: values.url, autocomplete: 'off', hasFocus: isNew && mistake === undefined, mistake })}
 <fieldset><legend>${t.events}</legend>${EVENT_KINDS.map((kind) => renderCheck({ name: FLAG_OF[kind], value: '1', label: t.kinds[kind], hint: t.kindHints[kind], isChosen: values.kinds.includes(kind) }))}</fieldset>

@@ -78,13 +78,16 @@ test('a webhook is made, tested, changed, given another key and none, switched o
   assert.equal((await client.get(path)).status, 404);
 });
 
-test('a form is refused in the words of the API, and keeps what was typed', async (t) => {
+test('a form is refused with the labels of its fields, and keeps what was typed', async (t) => {
   const { client } = await startHookPages(t);
   const cases = [
-    [{ url: '' }, 'Cannot create the webhook: url must not be blank'],
+    [{ url: '' }, 'Cannot create the webhook: “Address” must not be blank'],
     [{ url: 'http://10.0.0.1/' }, 'Cannot use this url: it must not be a private or reserved address'],
-    [{ url: 'http://127.0.0.1:9/', profile: 'bitbucket' }, 'profile must be one of gitcode, gitee, github, gitlab'],
-    [{ url: 'http://127.0.0.1:9/', password: 'x'.repeat(256) }, 'password must be at most 255 characters'],
+    [
+      { url: 'http://127.0.0.1:9/', profile: 'bitbucket' },
+      '“Format of the deliveries” must be one of gitcode, gitee, github, gitlab',
+    ],
+    [{ url: 'http://127.0.0.1:9/', password: 'x'.repeat(256) }, '“Key” must be at most 255 characters'],
   ] as const;
   for (const [fields, sentence] of cases) {
     const refused = await client.readRefusal(
@@ -99,6 +102,18 @@ test('a form is refused in the words of the API, and keeps what was typed', asyn
     client.submit('/webhooks/new', '/webhooks/new', { owner: 'ada', name: 'Doors', description: '' }),
   );
   assert.deepEqual([taken.status, /exists already/.test(taken.body)], [422, true]);
+  for (const [language, sentence] of [
+    ['en', 'Cannot create the repository: “Name” must not be blank.'],
+    ['zh-CN', '“名称”不能为空。'],
+  ] as const) {
+    client.jar.set('trivet_language', language);
+    const sent = client.submit('/webhooks/new', '/webhooks/new', { owner: 'ada', name: '', description: '' });
+    assert.equal(
+      (await client.readRefusal(sent)).body.split(sentence).length,
+      3,
+      `${sentence} on top and at the field`,
+    );
+  }
 });
 
 test('a paused webhook says since when, until when and why, and that a test ends it', async (t) => {

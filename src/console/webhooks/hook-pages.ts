@@ -117,7 +117,7 @@ export function renderHook(texts: ConsoleTexts, view: HookPageView): Html {
   ];
   return html`${renderCrumbs(texts, crumbs)}
 <div class="tight"><h1>${t.number(hook.id)} <span class="beside" data-part="state">${renderState(texts, hook)}</span> ${renderLiveMark(texts)}</h1><p class="url soft">${hook.url}</p></div>
-${renderDone(view.done)}${renderMistake(texts, view.mistake)}<div data-part="trouble" class="stack">${renderTrouble(texts, hook, { path, csrfToken })}${renderPause(texts, hook)}</div>
+${renderDone(view.done)}${renderMistake(texts, view.mistake, { password: t.newKey, since: t.replaySince(texts.format.timeZone) })}<div data-part="trouble" class="stack">${renderTrouble(texts, hook, { path, csrfToken })}${renderPause(texts, hook)}</div>
 <div class="row">${renderTest(texts, view, path)}
 <a class="button plain" href="${path}/change">${t.edit}</a>
 ${hook.disabled_at === null && hook.hookQueue.waiting > 0 ? html`<form method="post" action="${path}/send-waiting">${renderCsrf(csrfToken)}<button class="plain">${t.sendWaiting}</button></form>` : ''}

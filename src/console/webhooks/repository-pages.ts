@@ -7,6 +7,7 @@ import {
   renderMistake,
   renderSelect,
 } from '../../pages/elements.ts';
+import { nameByLabel } from '../../pages/field-labels.ts';
 import type { Html } from '../../pages/layout.ts';
 import { renderCrumbs } from '../frame/console.ts';
 import type { ConsoleTexts } from '../texts/texts.ts';
@@ -73,9 +74,13 @@ export function renderNewRepository(
   { owners, values, mistake, csrfToken }: NewRepositoryView,
 ): Html {
   const t = texts.repositories;
-  const shown = mistake && { ...mistake, field: mistake.field === 'path' ? 'name' : mistake.field };
+  // The API calls it path, as code hosts do.
+  const shown = mistake && {
+    message: nameByLabel(mistake.message, { path: t.name }),
+    field: mistake.field === 'path' ? 'name' : mistake.field,
+  };
   const choices = owners.map(({ login }) => ({ value: login, label: login }));
-  return html`${renderCrumbs(texts, [{ path: '/webhooks', label: t.title }])}<h1>${t.create}</h1>${renderMistake(texts, shown)}
+  return html`${renderCrumbs(texts, [{ path: '/webhooks', label: t.title }])}<h1>${t.create}</h1>${renderMistake(texts, shown, { name: t.name, description: t.description, owner: t.owner })}
 <form method="post" action="/webhooks/new" class="card stack">${renderCsrf(csrfToken)}
 ${renderSelect({ name: 'owner', label: t.owner, choices, value: values.owner })}
 ${renderField({ name: 'name', label: t.name, hint: t.nameHint, value: values.name, autocomplete: 'off', hasFocus: mistake === undefined, mistake: shown })}
