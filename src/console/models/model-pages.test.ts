@@ -48,7 +48,7 @@ test('a version is promoted and rolled back, each after a page that says what wi
   const name = 'Qwen/Qwen3 32B?';
   for (let count = 0; count < 2; count += 1)
     await saveTestVersion(service.store, name, { files: ['a.jsonl'], rows: 300 });
-  assert.match(await readText(client, '/models'), /Qwen3 32B\? the prior answers 2 versions · 0 samples/);
+  assert.match(await readText(client, '/models'), /Qwen3 32B\? the prior answers 2 versions · 0 samples reported/);
   const page = pathOf(name);
   assert.match(await readText(client, page), /Qwen3 32B\?@2 Created 2026-06-02 .*after Qwen\/Qwen3 32B\?@1 Serve/);
   assert.match(
@@ -70,7 +70,11 @@ test('a version is promoted and rolled back, each after a page that says what wi
   const comparison = await readText(client, `${pathOf(name, 'promote')}&version=2`);
   assert.match(comparison, /No samples yet: there is nothing to compare the versions on/);
   await promote('2');
-  assert.match(await readText(client, '/models'), /version 2 is served 2 versions · 0 samples · held-out MAPE TTFT \d/);
+  assert.match(
+    await readText(client, '/models'),
+    /version 2 is served 2 versions · trained with 300 rows · 0 samples reported · held-out MAPE TTFT \d/,
+  );
+  assert.match(await readText(client, page), /trained with 300 rows · 0 samples reported/);
   assert.match(await readText(client, page), /version 2 is served .*Go back to Qwen\/Qwen3 32B\?@1.*promoted by ada/);
 
   const rollback = pathOf(name, 'rollback');
@@ -101,7 +105,7 @@ test('what gateways reported shows as accuracy, by server and as samples by load
   await waitFor(client, pathOf('m'), /aggregate TTFT .* 120/);
   // Errors by server are stored apart from those of all.
   const shown = await waitFor(client, pathOf('m'), /10\.0\.0\.\d × \S+ × \S+ \d/);
-  assert.match(shown, /120 samples/);
+  assert.match(shown, /trained with 300 rows · 120 samples reported/);
   assert.match(shown, /aggregate TTFT \d+(\.\d+)? [+−]?\d+(\.\d+)? \d+(\.\d+)? 120/);
   assert.match(shown, /10\.0\.0\.\d × 0\.\d\d × 0\.\d\d \d+(\.\d+)? \([+−]?\d/);
   assert.match(shown, /Requests waiting Range Share Rows below 1 \d+/);

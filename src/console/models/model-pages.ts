@@ -39,7 +39,7 @@ export function renderModels(
     (
       model,
     ) => html`<li class="item"><div class="tight"><p><a href="${pathOfModel(model.name)}"><strong class="url">${model.name}</strong></a> ${renderServed(texts, model)}</p>
-<p class="small soft">${t.versions(model.versionCount)} · ${t.samples(model.samples)}${describeScores(texts, model.learned)}</p></div>
+<p class="small soft">${t.versions(model.versionCount)} · ${describeRows(texts, model)}${describeScores(texts, model.learned)}</p></div>
 <span class="small soft">${model.lastTraining === undefined ? '' : html`${nameOutcome(texts, model.lastTraining.outcome)} ${renderMoment(texts, model.lastTraining.atMs)}`}</span></li>`,
   );
   return html`<div class="tight"><h1>${t.title}</h1><p class="soft">${t.lead}</p></div>
@@ -68,7 +68,7 @@ export function renderModel(texts: ConsoleTexts, { model, done, mistake }: Model
   const rollback = `/models/rollback?${new URLSearchParams({ name }).toString()}`;
   return html`${renderCrumbs(texts, [{ path: '/models', label: t.title }])}
 <div class="tight"><h1 class="url">${name} <span class="beside">${renderServed(texts, model)}</span></h1>
-<p class="soft">${t.samples(model.samples)}${lastTraining === undefined ? '' : html` · ${nameOutcome(texts, lastTraining.outcome)} ${renderMoment(texts, lastTraining.atMs)}`}</p></div>
+<p class="soft">${describeRows(texts, model)}${lastTraining === undefined ? '' : html` · ${nameOutcome(texts, lastTraining.outcome)} ${renderMoment(texts, lastTraining.atMs)}`}</p></div>
 ${renderDone(done)}${renderMistake(texts, mistake)}
 <p><a href="/models/what-if?${new URLSearchParams({ name }).toString()}">${texts.whatIf.link}</a></p>
 <p><a href="/models/effects?${new URLSearchParams({ name }).toString()}">${texts.whatIf.effects.link}</a></p>
@@ -87,6 +87,12 @@ function renderVersion(texts: ConsoleTexts, name: string, version: VersionView):
 <p class="small soft">${t.made} ${renderMoment(texts, version.createdAtMs)}${version.parentVersion === undefined ? '' : ` · ${t.after(`${name}@${version.parentVersion}`)}`}</p></div>
 ${version.isPromoted ? '' : html`<a class="button plain quiet" href="${promote}">${t.promote}<span class="hidden"> ${version.id}</span></a>`}</div>
 <details><summary>${t.lineage}<span class="hidden"> ${version.id}</span></summary>${renderLineage(texts, version)}</details></li>`;
+}
+
+/** Rows of a file are learned from and are no samples: both counts. */
+function describeRows(texts: ConsoleTexts, { trainedRows, samples }: ModelEntry): string {
+  const t = texts.models;
+  return [...(trainedRows === undefined ? [] : [t.trainedWith(trainedRows)]), t.samples(samples)].join(' · ');
 }
 
 /** The scores of the slot for all pod types on held-out rows of the training. */

@@ -48,6 +48,9 @@ export interface ModelEntry {
   readonly servedId: string | undefined;
   /** What the served version learned. */
   readonly learned: readonly LearnedView[];
+  /** The rows that the served version was trained with. */
+  readonly trainedRows: number | undefined;
+  /** Those that gateways have reported. */
   readonly samples: number;
   readonly lastTraining: { readonly atMs: number; readonly outcome: string } | undefined;
 }

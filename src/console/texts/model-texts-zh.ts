@@ -9,7 +9,8 @@ export const modelTextsZh: Texts<typeof modelTexts> = {
   prior: '由先验模型预测',
   serves: (version) => `线上版本 ${version}`,
   versions: (count) => `${formatCount(count)} 个版本`,
-  samples: (count) => `${formatCount(count)} 个样本`,
+  trainedWith: (count) => `用 ${formatCount(count)} 行数据训练`,
+  samples: (count) => `已上报 ${formatCount(count)} 个样本`,
   outcomes: {
     published: '训练出更好的版本',
     kept: '已重新训练，没有改进',

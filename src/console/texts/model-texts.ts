@@ -8,7 +8,8 @@ export const modelTexts = {
   prior: 'the prior answers',
   serves: (version: number) => `version ${version} is served`,
   versions: (count: number) => plural(count, 'version', 'versions'),
-  samples: (count: number) => plural(count, 'sample', 'samples'),
+  trainedWith: (count: number) => `trained with ${plural(count, 'row', 'rows')}`,
+  samples: (count: number) => `${plural(count, 'sample', 'samples')} reported`,
   outcomes: {
     published: 'A better version was learned',
     kept: 'Retrained, no improvement',

@@ -38,6 +38,8 @@ export async function listModels({ store, world, predictor }: ConsoleModelsDepen
       /** What this process answers with; it follows a promotion within a second. */
       servedId: servedHere.get(name),
       learned: promoted === undefined ? [] : describeVersion(promoted).learned,
+      trainedRows: promoted === undefined ? undefined : countTrainedRows(promoted),
+      /** Those that were reported to the service and are kept. */
       samples: samples.get(name) ?? 0,
       lastTraining: trainings.get(name),
     };
@@ -53,4 +55,11 @@ interface Lineage {
 export function describeVersion({ lineage, ...version }: ModelVersion) {
   const { source = {}, parameters = {}, learned = [] } = JSON.parse(lineage) as Lineage;
   return { ...version, id: formatModelId(version.name, version.version), source, parameters, learned };
+}
+
+/** The rows of files or of samples that a version was made from; undefined for an imported one. */
+function countTrainedRows(version: ModelVersion): number | undefined {
+  const { rows, observed } = describeVersion(version).source;
+  const count = rows ?? observed;
+  return typeof count === 'number' ? count : undefined;
 }
