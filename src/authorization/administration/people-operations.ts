@@ -12,7 +12,7 @@ import {
   setEmail,
 } from './manage-people.ts';
 import { PERSON_STATES, searchPeople } from './people-store.ts';
-import { findPerson, type PeopleDependencies, personSchema, toPerson } from './person.ts';
+import { findPersonState, type PeopleDependencies, personSchema, toPerson } from './person.ts';
 
 const about = { tag: 'People', scope: 'admin:people' } as const;
 const login = z.string().min(1).max(100);
@@ -128,8 +128,11 @@ export function implementPeople(dependencies: PeopleDependencies): Implementatio
   const { store } = dependencies;
   return [
     implement(listPeople, (input) => listPage(dependencies, input)),
-    implement(showPerson, async (input) => toPerson(await findPerson(store, input.login))),
-    implement(addPerson, async (input, { actor }) => toPerson(await createPerson(dependencies, actor, input))),
+    implement(showPerson, async (input) => toPerson(await findPersonState(store, input.login))),
+    implement(addPerson, async (input, { actor }) => {
+      const user = await createPerson(dependencies, actor, input);
+      return toPerson({ ...user, isInvited: user.passwordChangedAtMs === null });
+    }),
     implement(disable, async (input, { actor }) => {
       await disablePerson(dependencies, actor, input.login);
       return { login: input.login };

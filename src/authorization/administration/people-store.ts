@@ -10,17 +10,32 @@ const HAS_PASSKEY = 'EXISTS (SELECT 1 FROM passkeys p WHERE p.user_id = users.id
 const HAS_UPSTREAM = 'EXISTS (SELECT 1 FROM upstream_accounts a WHERE a.user_id = users.id)';
 const HAS_TOTP = 'EXISTS (SELECT 1 FROM totp_secrets t WHERE t.user_id = users.id AND t.confirmed_at_ms IS NOT NULL)';
 
+const IS_INVITED = `password_changed_at_ms IS NULL AND NOT ${HAS_PASSKEY} AND NOT ${HAS_UPSTREAM}`;
+const PERSON_COLUMNS = `${USER_COLUMNS}, CASE WHEN ${IS_INVITED} THEN 1 ELSE 0 END AS is_invited`;
+
+interface PersonRow extends UserRow {
+  readonly is_invited: number;
+}
+
+/** A user as administrators see one. */
+export interface UserState extends User {
+  /** Has no way to sign in yet: no password, passkey or linked account. */
+  readonly isInvited: boolean;
+}
+
+const personSql = statement<PersonRow>('find-person', `SELECT ${PERSON_COLUMNS} FROM users WHERE login_key = $1`);
+
 // No index serves a search within names: a page of it reads on until it is full. Administrators search, and seldom.
-const searchSql = statement<UserRow>(
+const searchSql = statement<PersonRow>(
   'search-people',
-  `SELECT ${USER_COLUMNS} FROM users
+  `SELECT ${PERSON_COLUMNS} FROM users
    WHERE login_key > $1
      AND (login_key LIKE $2 ESCAPE '!' OR LOWER(name) LIKE $2 ESCAPE '!' OR LOWER(COALESCE(email, '')) LIKE $2 ESCAPE '!')
      AND ($3 = ''
        OR ($3 = 'active' AND disabled_at_ms IS NULL)
        OR ($3 = 'disabled' AND disabled_at_ms IS NOT NULL)
        OR ($3 = 'admin' AND is_admin = 1)
-       OR ($3 = 'invited' AND password_changed_at_ms IS NULL AND NOT ${HAS_PASSKEY} AND NOT ${HAS_UPSTREAM})
+       OR ($3 = 'invited' AND ${IS_INVITED})
        OR ($3 = 'one_step' AND password_changed_at_ms IS NOT NULL AND NOT ${HAS_PASSKEY} AND NOT ${HAS_TOTP}))
    ORDER BY login_key LIMIT $4`,
 );
@@ -34,7 +49,18 @@ export interface PeopleSearch {
   readonly limit: number;
 }
 
-export async function searchPeople(store: Store, { q = '', state, after = '', limit }: PeopleSearch): Promise<User[]> {
+export async function searchPeople(
+  store: Store,
+  { q = '', state, after = '', limit }: PeopleSearch,
+): Promise<UserState[]> {
   const pattern = `%${q.trim().toLowerCase().replace(/[!%_]/g, '!$&')}%`;
-  return (await store.read(searchSql, [loginKey(after), pattern, state ?? '', limit])).map(toUser);
+  return (await store.read(searchSql, [loginKey(after), pattern, state ?? '', limit])).map(toUserState);
+}
+
+export async function findUserState(store: Store, login: string): Promise<UserState | undefined> {
+  return (await store.read(personSql, [loginKey(login)])).map(toUserState)[0];
+}
+
+function toUserState(row: PersonRow): UserState {
+  return { ...toUser(row), isInvited: row.is_invited === 1 };
 }

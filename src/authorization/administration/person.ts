@@ -9,6 +9,7 @@ import type { World } from '../../world.ts';
 import { type AuditEvent, auditStatement } from '../accounts/audit-store.ts';
 import { findUserByLogin, type User } from '../accounts/user-store.ts';
 import type { CountToken } from '../tokens/token-metrics.ts';
+import { findUserState, type UserState } from './people-store.ts';
 
 export interface PeopleDependencies {
   readonly store: Store;
@@ -28,14 +29,37 @@ export const personSchema = z
     createdAtMs: z.int(),
     disabledAtMs: z.int().nullable(),
     passwordChangedAtMs: z.int().nullable(),
+    isInvited: z.boolean(),
   })
   .openapi('Account');
 
 export type Person = z.infer<typeof personSchema>;
 
-export function toPerson(user: User): Person {
-  const { id, login, name, email, isEmailVerified, isAdmin, createdAtMs, disabledAtMs, passwordChangedAtMs } = user;
-  return { id, login, name, email, isEmailVerified, isAdmin, createdAtMs, disabledAtMs, passwordChangedAtMs };
+export function toPerson(user: UserState): Person {
+  const {
+    id,
+    login,
+    name,
+    email,
+    isEmailVerified,
+    isAdmin,
+    createdAtMs,
+    disabledAtMs,
+    passwordChangedAtMs,
+    isInvited,
+  } = user;
+  return {
+    id,
+    login,
+    name,
+    email,
+    isEmailVerified,
+    isAdmin,
+    createdAtMs,
+    disabledAtMs,
+    passwordChangedAtMs,
+    isInvited,
+  };
 }
 
 /** Throws `not_found`, and `forbidden` for an administrator's account unless the actor has all rights. */
@@ -46,9 +70,15 @@ export async function findChangeable(store: Store, actor: Actor, login: string):
 }
 
 export async function findPerson(store: Store, login: string): Promise<User> {
-  const user = await findUserByLogin(store, login);
-  if (user === undefined) throw new Failure('not_found', `There is no person with the login "${login}"`);
-  return user;
+  return (await findUserByLogin(store, login)) ?? refuseUnknown(login);
+}
+
+export async function findPersonState(store: Store, login: string): Promise<UserState> {
+  return (await findUserState(store, login)) ?? refuseUnknown(login);
+}
+
+function refuseUnknown(login: string): never {
+  throw new Failure('not_found', `There is no person with the login "${login}"`);
 }
 
 /** With the account of an administrator, part of the rights would become all of them. */

@@ -77,6 +77,7 @@ export const authorizationDescriptions: ApiDescriptions = {
     isEmailVerified: 'Whether the person proved that the address is theirs.',
     isAdmin: 'Whether the person administers the service.',
     disabledAtMs: 'When the account was disabled, in milliseconds since 1970.',
+    isInvited: 'Whether the person has no way to sign in yet: no password, passkey or linked account.',
     passwordChangedAtMs: 'When the password was last changed, in milliseconds since 1970.',
     organizations: 'The organizations on this page.',
     members: 'The members of the organization.',

@@ -150,8 +150,9 @@ function formatPeople(people: readonly Person[]): string {
   return formatTable(['login', 'name', 'email', 'state', 'id'], rows);
 }
 
-function describeState({ disabledAtMs, isAdmin }: Person): string {
+function describeState({ disabledAtMs, isAdmin, isInvited }: Person): string {
   if (disabledAtMs !== null) return 'disabled';
+  if (isInvited) return isAdmin ? 'admin, invited' : 'invited';
   return isAdmin ? 'admin' : 'active';
 }
 

@@ -7,6 +7,7 @@ import { createStillWorld } from '../../../test/support/still-world.ts';
 import { COMMAND_LINE } from '../../operations/operation.ts';
 import { auditStatement, listEvents } from '../accounts/audit-store.ts';
 import { confirmTotpStatement, hasTotp, offerTotpSeed } from '../accounts/totp-store.ts';
+import { linkUpstreamStatement } from '../accounts/upstream-account-store.ts';
 import { createUser, findUserByLogin } from '../accounts/user-store.ts';
 import { disablePerson, setAdministrator } from '../administration/manage-people.ts';
 import { searchPeople } from '../administration/people-store.ts';
@@ -118,6 +119,29 @@ forEachEngine('of two administrators who take the rights from each other at once
     await disablePerson(dependencies, COMMAND_LINE, spare.login);
     await setAdministrator(dependencies, COMMAND_LINE, { login: `next${round}`, isAdmin: true });
   }
+});
+
+test('a person is invited until there is a way to sign in', async (t) => {
+  const service = await servePages(t);
+  await addUser(service, 'root', true);
+  const client = await openAs(service, 'root');
+  const invited = { name: 'Grace', email: null, isAdmin: false, passwordHash: null };
+  const grace = await createUser(service.store, service.world, { login: 'grace', ...invited });
+  await createUser(service.store, service.world, { login: 'linus', ...invited });
+  const readState = async (login: string) =>
+    /<dt>State<\/dt><dd>(.*?)<\/dd>/.exec((await client.get(`${PEOPLE}/${login}`)).body)?.[1];
+  const listTags = async () => (await client.get(PEOPLE)).body.split('<span class="tag">invited</span>').length - 1;
+  assert.deepEqual(
+    [await readState('root'), await readState('grace')],
+    ['active', 'invited, without a way to sign in yet'],
+  );
+  assert.equal(await listTags(), 2);
+  const account = { issuer: 'https://id.example', subject: '1', userId: grace.id, label: 'Grace', linkedAtMs: 1 };
+  await service.store.writeAll([linkUpstreamStatement(account)]);
+  assert.equal(await readState('grace'), 'active');
+  assert.equal(await listTags(), 1);
+  await disablePerson(service, COMMAND_LINE, 'linus');
+  assert.match((await readState('linus')) ?? '', /disabled/);
 });
 
 test('changes that give a way in need a recent sign-in', async (t) => {

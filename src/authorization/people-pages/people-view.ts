@@ -11,8 +11,7 @@ import {
   renderSelect,
 } from '../../pages/elements.ts';
 import type { Html } from '../../pages/layout.ts';
-import type { User } from '../accounts/user-store.ts';
-import type { PersonState } from '../administration/people-store.ts';
+import type { PersonState, UserState } from '../administration/people-store.ts';
 import type { Messages } from '../messages/messages.ts';
 
 export const PEOPLE = '/admin/users';
@@ -26,7 +25,7 @@ export interface NewPersonValues {
 }
 
 export interface PeopleView {
-  readonly people: readonly User[];
+  readonly people: readonly UserState[];
   readonly filter: PeopleFilter;
   /** The address of the next page. */
   readonly next: string | undefined;
@@ -73,11 +72,11 @@ ${renderSelect({ name: 'state', label: t.filter, choices, value: state ?? '' })}
 </div><button class="plain">${t.find}</button></form>`;
 }
 
-function renderPerson(messages: Messages, user: User): Html {
+function renderPerson(messages: Messages, user: UserState): Html {
   const t = messages.users;
   const isDisabled = user.disabledAtMs !== null;
   return html`<li class="item"><div class="row">${renderBadge(user.name)}<div class="tight">
-<p><a href="${pathOfPerson(user.login)}"><strong>${user.login}</strong></a> ${user.isAdmin ? html`<span class="tag good">${t.admin}</span>` : ''}${isDisabled ? html`<span class="tag bad">${t.disabled}</span>` : ''}</p>
+<p><a href="${pathOfPerson(user.login)}"><strong>${user.login}</strong></a> ${user.isAdmin ? html`<span class="tag good">${t.admin}</span>` : ''}${isDisabled ? html`<span class="tag bad">${t.disabled}</span>` : user.isInvited ? html`<span class="tag">${t.invited}</span>` : ''}</p>
 <p class="small soft">${user.name}${user.email ? ` · ${user.email}` : ''} · ${messages.format.date(user.createdAtMs)}</p></div></div></li>`;
 }
 

@@ -19,7 +19,8 @@ import {
   setAdministrator,
   verifyOwnEmail,
 } from '../administration/manage-people.ts';
-import { findPerson } from '../administration/person.ts';
+import type { UserState } from '../administration/people-store.ts';
+import { findPersonState } from '../administration/person.ts';
 import { readMessages } from '../messages/messages.ts';
 import { clientAddress } from '../sign-in/read-client-address.ts';
 import { PEOPLE, pathOfPerson } from './people-view.ts';
@@ -60,8 +61,8 @@ export function addPersonRoutes({ context, page, form }: AccountPages): void {
   });
 }
 
-function findOpened({ store }: AccountPages['context'], { c }: PageRequest): Promise<User> {
-  return findPerson(store, c.req.param('login') ?? '');
+function findOpened({ store }: AccountPages['context'], { c }: PageRequest): Promise<UserState> {
+  return findPersonState(store, c.req.param('login') ?? '');
 }
 
 async function readChange(
@@ -133,7 +134,7 @@ async function makeChange(
   return redirectWithSecret(context, submission, { path, texts: [link.url] });
 }
 
-async function showPerson(context: AccountPages['context'], request: PageRequest, user: User): Promise<Response> {
+async function showPerson(context: AccountPages['context'], request: PageRequest, user: UserState): Promise<Response> {
   const messages = readMessages(request.c);
   const { c, session, show } = request;
   const [totp, passkeys, link] = await Promise.all([

@@ -2,6 +2,7 @@ import { html } from 'hono/html';
 import { type Mistake, renderCsrf, renderDone, renderMistake } from '../../pages/elements.ts';
 import type { Html } from '../../pages/layout.ts';
 import type { User } from '../accounts/user-store.ts';
+import type { UserState } from '../administration/people-store.ts';
 import type { Messages } from '../messages/messages.ts';
 import { PEOPLE, pathOfPerson } from './people-view.ts';
 
@@ -24,7 +25,7 @@ export function listChanges(
 }
 
 export interface PersonView {
-  readonly user: User;
+  readonly user: UserState;
   readonly hasTotp: boolean;
   readonly passkeys: number;
   readonly changes: readonly ChangeName[];
@@ -49,11 +50,17 @@ ${renderFacts(messages, view)}
 <p><a href="/admin/activity?user=${encodeURIComponent(user.login)}">${t.activity}</a></p>`;
 }
 
+function renderState(messages: Messages, { disabledAtMs, isInvited }: UserState): Html | string {
+  const t = messages.person;
+  if (disabledAtMs !== null) return html`<span class="tag bad">${t.states.disabled}</span>`;
+  return isInvited ? t.states.invited : t.states.active;
+}
+
 function renderFacts(messages: Messages, { user, hasTotp, passkeys }: PersonView): Html {
   const t = messages.person;
   const ways = [hasTotp ? t.totp : '', passkeys > 0 ? t.passkeys(passkeys) : ''].filter((way) => way !== '');
   return html`<section class="card"><dl class="facts">
-<dt>${t.state}</dt><dd>${user.disabledAtMs === null ? t.states.active : html`<span class="tag bad">${t.states.disabled}</span>`}</dd>
+<dt>${t.state}</dt><dd>${renderState(messages, user)}</dd>
 <dt>${t.role}</dt><dd>${user.isAdmin ? t.administrator : t.person}</dd>
 <dt>${t.email}</dt><dd>${user.email === null ? t.none : `${user.email} (${user.isEmailVerified ? t.verified : t.notVerified})`}</dd>
 <dt>${t.password}</dt><dd>${user.passwordChangedAtMs === null ? t.none : t.passwordSet(messages.format.date(user.passwordChangedAtMs))}</dd>

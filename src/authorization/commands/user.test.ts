@@ -1,0 +1,22 @@
+import assert from 'node:assert/strict';
+import { rmSync } from 'node:fs';
+import { test } from 'node:test';
+import { runTrivet } from '../../../test/support/run-trivet.ts';
+import { createDataDir } from '../../../test/support/start-program.ts';
+
+test('trivet user says who is invited, and has no way to sign in yet', async (t) => {
+  const dataDir = createDataDir();
+  t.after(() => rmSync(dataDir, { recursive: true }));
+  const run = (command: string, input = '') =>
+    runTrivet(command.split(' '), { env: { TRIVET_DATA_DIR: dataDir }, input });
+  await run('user create --login ada --name Ada --password-stdin', 'a long password');
+  await run('user create --login eve --name Eve --admin');
+  await run('user create --login grace --name Grace');
+  assert.match((await run('user list')).stdout, /ada .* active .*\neve .* admin, invited .*\ngrace .* invited /);
+  const show = async (login: string) => JSON.parse((await run(`user show ${login} --json`)).stdout);
+  assert.deepEqual([(await show('ada')).isInvited, (await show('grace')).isInvited], [false, true]);
+  await run('user password grace --password-stdin', 'another password');
+  assert.match((await run('user show grace')).stdout, /grace .* active /);
+  await run('user disable grace');
+  assert.match((await run('user list')).stdout, /grace .* disabled /);
+});
