@@ -2,6 +2,7 @@
 import { html } from 'hono/html';
 import type { Html } from '../../pages/layout.ts';
 
+import { listTicks, renderTickLabels, type Tick } from '../frame/log-ticks.ts';
 import type { ConsoleTexts } from '../texts/texts.ts';
 import type { ErrorsByLoad } from './accuracy-views.ts';
 import { type RangeErrors, shareBetween, summarizeErrors } from './error-ranges.ts';
@@ -24,15 +25,25 @@ export function renderAgainst(texts: ConsoleTexts, target: string, errors: Error
   const { rows, median } = summarizeErrors(errors);
   const summary = t.summary(rows, formatError(texts, median), texts.format.number(shareBetween(errors, 1 / 1.2, 1.2)));
   const span = findSpan(errors);
-  const labels = (count: number) =>
-    Array.from({ length: count }, (_, at) => Math.exp(span.low + ((span.high - span.low) * at) / (count - 1))).map(
-      (ms) => html`<span>${texts.format.number(ms)}</span>`,
-    );
+  const ticks = listTicks(Math.exp(span.low), Math.exp(span.high));
+  const { side, foot } = renderTickLabels(ticks, (ms) => formatTime(texts, ms));
   return html`<figure class="chart"><figcaption><strong>${title}</strong> <span class="small soft">${summary}</span><span class="small soft">${t.axes}</span></figcaption>
-<div class="plot"><div class="heights small soft" aria-hidden="true">${labels(5).toReversed()}</div>
-<svg class="tall" viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${title}: ${summary}">${drawCells(texts, errors, span)}<path class="line baseline" d="M0 ${HEIGHT}L${WIDTH} 0"/><path class="axis" d="M0 0V${HEIGHT}H${WIDTH}"/></svg>
-<div class="clocks small soft" aria-hidden="true">${labels(5)}</div></div>
+<div class="plot">${side}
+<svg class="tall" viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${title}: ${summary}">${drawGrid(ticks)}${drawCells(texts, errors, span)}<path class="line baseline" d="M0 ${HEIGHT}L${WIDTH} 0"/><path class="axis" d="M0 0V${HEIGHT}H${WIDTH}"/></svg>
+${foot}</div>
 <ul class="legend"><li>${renderKey('cell')}${t.cells}</li><li>${renderKey('baseline')}${t.equal}</li></ul></figure>`;
+}
+
+/** From a second on in seconds, as round as the value. */
+function formatTime({ format }: ConsoleTexts, ms: number): string {
+  return ms < 1000 ? `${format.number(ms)} ms` : `${format.number(ms / 1000)} s`;
+}
+
+function drawGrid(ticks: readonly Tick[]): Html {
+  const lines = ticks.map(
+    ({ share }) => `M${round(share * WIDTH)} 0V${HEIGHT}M0 ${round((1 - share) * HEIGHT)}H${WIDTH}`,
+  );
+  return html`<path class="grid" d="${lines.join('')}"/>`;
 }
 
 function renderKey(kind: string): Html {

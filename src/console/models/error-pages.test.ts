@@ -19,6 +19,7 @@ test('predicted and observed times show as cells, and errors by load as quantile
   // 110 ms and 80 ms were predicted where 100 ms were observed, for 144 and 142 reports of two pod types.
   assert.equal(body.match(/<polygon class="cell"/g)?.length, 2);
   assert.match(text, /TTFT: observed against predicted 286 reported times; .* 50\.3 % are within 20 %/);
+  assert.match(text, / 50 ms 100 ms 200 ms .* 50 ms 100 ms 200 ms /, 'round values with their unit on both axes');
   assert.match(text, /Requests waiting Range .* 2 to 4 .* 286 /);
   assert.match(
     (await read('name=m&window=12h&target=tpot')).text,

@@ -10,7 +10,7 @@ export const errorTextsZh: Texts<typeof errorTexts> = {
   none: '此时间范围内没有上报。',
   against: (target) => `${target}：实测与预测`,
   summary: (rows, median, within) => `${formatCount(rows)} 次上报；中位数与预测相差 ${median}，${within}% 在 20% 以内`,
-  axes: '横轴：预测延迟（ms）。纵轴：实测延迟（ms）。颜色越深，单位面积内的上报越多。',
+  axes: '横轴：预测延迟。纵轴：实测延迟。颜色越深，单位面积内的上报越多。',
   equal: '实测等于预测',
   cells: '上报',
   byPredicted: '按预测延迟列出的数值',

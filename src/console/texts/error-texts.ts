@@ -10,7 +10,7 @@ export const errorTexts = {
   against: (target: string) => `${target}: observed against predicted`,
   summary: (rows: number, median: string, within: string) =>
     `${plural(rows, 'reported time', 'reported times')}; the median is ${median} from the prediction, ${within} % are within 20 %`,
-  axes: 'Across: predicted time in ms. Up: observed time in ms. A darker cell has more reports for its size.',
+  axes: 'Across: predicted time. Up: observed time. A darker cell has more reports for its size.',
   equal: 'Observed as predicted',
   cells: 'Reports',
   byPredicted: 'Values by predicted time',

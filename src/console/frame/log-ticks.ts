@@ -1,0 +1,67 @@
+/** Round values on a logarithmic scale, and their labels: HTML has no place at a share of a width without a style of its own. */
+import { html } from 'hono/html';
+import type { Html } from '../../pages/layout.ts';
+
+export interface Tick {
+  readonly value: number;
+  /** From the low end of the scale, 0, to the high one, 1. */
+  readonly share: number;
+}
+
+/** The least distance of two ticks, so that their labels stay apart. */
+const MIN_SHARE = 0.08;
+/** In narrower distances only powers of ten are labelled on a phone. */
+const MIN_SHARE_OF_PHONE = 0.18;
+/** Ticks within a decade; the last ones leave out decades. */
+const SERIES = [
+  { factors: [1, 2, 5], decades: 1 },
+  { factors: [1], decades: 1 },
+  { factors: [1], decades: 3 },
+];
+
+/** The closest of 1-2-5, the powers of ten, or every third of them that fits; `low` and `high` are the ends of the scale. */
+export function listTicks(low: number, high: number): Tick[] {
+  const span = Math.log10(high / low);
+  const fitting = SERIES.find(({ factors, decades }) => leastGap(factors, decades) / span >= MIN_SHARE);
+  const { factors, decades } = fitting ?? { factors: [1], decades: 3 };
+  const ticks: Tick[] = [];
+  for (let power = Math.floor(Math.log10(low)); 10 ** power <= high; power += 1)
+    if (power % decades === 0)
+      for (const factor of factors) {
+        // Negative powers of ten are not exact: 5 times a tenth is 0.5, three times 0.1 is not 0.3.
+        const value = power < 0 ? factor / 10 ** -power : factor * 10 ** power;
+        if (value >= low && value <= high) ticks.push({ value, share: Math.log10(value / low) / span });
+      }
+  return ticks;
+}
+
+function leastGap(factors: readonly number[], decades: number): number {
+  return factors.length === 1 ? decades : Math.log10(2);
+}
+
+/** A column of labels left of a plot, and a row below it. They have no viewBox: a text keeps its proportions. */
+export function renderTickLabels(
+  ticks: readonly Tick[],
+  format: (value: number) => string,
+): { side: Html; foot: Html } {
+  const isClose = ticks.some(({ share }, at) => at > 0 && share - ticks[at - 1]!.share < MIN_SHARE_OF_PHONE);
+  const isMinor = (value: number) => isClose && !Number.isInteger(Math.log10(value));
+  const percent = (share: number) => `${(share * 100).toFixed(1)}%`;
+  const side = ticks.map(
+    ({ value, share }) =>
+      html`<text x="100%" y="${percent(1 - share)}" text-anchor="end" dominant-baseline="central">${format(value)}</text>`,
+  );
+  const foot = ticks.map(
+    ({ value, share }) =>
+      html`<text x="${percent(share)}" y="50%" text-anchor="${anchorOf(share)}" dominant-baseline="central"${isMinor(value) ? html` class="minor"` : ''}>${format(value)}</text>`,
+  );
+  return {
+    side: html`<svg class="ticks y-labels" aria-hidden="true">${side}</svg>`,
+    foot: html`<div class="x-labels"><svg class="ticks" aria-hidden="true">${foot}</svg></div>`,
+  };
+}
+
+function anchorOf(share: number): string {
+  if (share < 0.05) return 'start';
+  return share > 0.95 ? 'end' : 'middle';
+}
