@@ -96,6 +96,19 @@ test('every example fits its schema', () => {
   assert.deepEqual(misfits, []);
 });
 
+test('no field of an example is the word that stands for any text', () => {
+  const findBare = (value: unknown, place: string): string[] => {
+    if (typeof value === 'object' && value !== null)
+      return Object.entries(value).flatMap(([name, part]) => findBare(part, `${place}/${name}`));
+    return /^text(t*)$/.test(String(value)) ? [place] : [];
+  };
+  assert.deepEqual(findBare({ a: ['text', 'textile'] }, ''), ['/a/0']);
+  const bare = operations.flatMap((operation) =>
+    listMedia(operation).flatMap(([place, { example }]) => findBare(example, `${operation.key} ${place}`)),
+  );
+  assert.deepEqual(bare, []);
+});
+
 test('the example of each kind of refusal is one that the service sends', () => {
   const bare = listOperations(document.paths).flatMap((operation) =>
     listMedia(operation)

@@ -52,5 +52,7 @@ export const commonDescriptions: ApiDescriptions = {
       trace_id: '4bf92f3577b34da6a3ce929d0e0e4736',
     },
     'RpcError.message': 'Cannot predict: target_model must not be empty',
+    ErrorPage: '<!doctype html><html lang="en"><title>Refused</title></html>',
+    authorize: '<!doctype html><html lang="en"><title>Refused</title></html>',
   },
 };

@@ -30,11 +30,12 @@ export function createExample(schema: Schema, place: Place, context: ExampleCont
 }
 
 function createTyped(schema: Schema, place: Place, context: ExampleContext, depth: number): Json {
-  const type = Array.isArray(schema.type) ? schema.type[0] : schema.type;
+  const types: readonly string[] = [schema.type].flat();
+  const [type] = types;
   if (type === 'object' || schema.properties !== undefined) return createObject(schema, place, context, depth);
-  if (type === 'array') return schema.items ? [createExample(schema.items, place, context, depth + 1)] : [];
   const known = context.findExample(place);
-  if (known !== undefined && isOfType(known, type)) return known;
+  if (known !== undefined && types.some((one) => isOfType(known, one))) return known;
+  if (type === 'array') return schema.items ? [createExample(schema.items, place, context, depth + 1)] : [];
   if (type === 'boolean') return true;
   if (type === 'integer' || type === 'number') return clampNumber(schema);
   return type === 'string' ? createText(schema, place) : null;
@@ -51,6 +52,8 @@ function createObject(schema: Schema, { owner, name }: Place, context: ExampleCo
 }
 
 function isOfType(value: Json, type: string): boolean {
+  if (type === 'null') return value === null;
+  if (type === 'array') return Array.isArray(value);
   if (type === 'integer') return Number.isInteger(value);
   return typeof value === type;
 }
@@ -66,6 +69,7 @@ const TEXT_OF_FORMAT: Readonly<Record<string, string>> = {
   uri: 'https://example.com',
   url: 'https://example.com',
   email: 'ada@example.com',
+  binary: '(bytes)',
   uuid: '607294e6-0e65-417f-a42b-3edd70de32ee',
 };
 

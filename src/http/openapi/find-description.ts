@@ -14,5 +14,8 @@ export type FindWord<T> = (place: Place) => T | undefined;
 
 export function createDescriptionFinder<T>(tables: readonly Readonly<Record<string, T>>[]): FindWord<T> {
   const table: Readonly<Record<string, T>> = Object.assign({}, ...tables);
-  return ({ owner, parent, name }) => table[`${owner}.${name}`] ?? table[`${parent}.${name}`] ?? table[name];
+  return ({ owner, parent, name }) => {
+    const key = [`${owner}.${name}`, `${parent}.${name}`, name].find((one) => Object.hasOwn(table, one));
+    return key === undefined ? undefined : table[key];
+  };
 }

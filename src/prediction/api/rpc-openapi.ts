@@ -103,7 +103,11 @@ export function describePredict(routes: OpenAPIHono<HttpEnv>): void {
 }
 
 export function describeReportBatch(routes: OpenAPIHono<HttpEnv>): void {
-  const lines = z.string().openapi({ description: 'One event in JSON a line' });
+  const lines = z.string().openapi({
+    description: 'One event in JSON a line',
+    example:
+      '{"firstToken":{"requestId":"request-1","ttftMillis":180}}\n{"finished":{"requestId":"request-1","tpotMillis":21,"outputTokens":90}}',
+  });
   routes.openAPIRegistry.registerPath({
     method: 'post',
     path: '/ReportBatch',
