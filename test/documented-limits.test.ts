@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { MAX_SESSIONS } from '../src/authorization/accounts/session-store.ts';
 import { MAX_APPLICATIONS } from '../src/authorization/applications/application-store.ts';
 import { MAX_PERSONAL_TOKENS } from '../src/authorization/tokens/personal-token-store.ts';
-import { GENERATIONS_KEPT, MAX_FAMILIES, MAX_OWN_TOKENS } from '../src/authorization/tokens/surplus-tokens-store.ts';
+import { ACCESS_TOKENS_KEPT, MAX_FAMILIES, MAX_OWN_TOKENS } from '../src/authorization/tokens/surplus-tokens-store.ts';
 import { parseConfig } from '../src/config/config.ts';
 import { MAX_FILE_BYTES } from '../src/prediction/commands/model-import.ts';
 import { MAX_COLUMNS } from '../src/prediction/formats/csv.ts';
@@ -54,7 +54,7 @@ const rows: readonly (readonly [file: string, row: string])[] = [
   ['reference/oauth.md', `| sessions (browsers in which the person is signed in) | ${MAX_SESSIONS} |`],
   ['reference/oauth.md', `| sign-ins of one person with one application | ${MAX_FAMILIES} |`],
   ['reference/oauth.md', `| tokens that an application got for itself | ${number(MAX_OWN_TOKENS)} |`],
-  ['reference/oauth.md', `| refresh tokens of one sign-in that are known as used | ${GENERATIONS_KEPT} |`],
+  ['reference/oauth.md', `| access tokens of one sign-in | ${ACCESS_TOKENS_KEPT} |`],
   ['reference/webhook-api.md', `| webhooks of a repository | ${MAX_HOOKS} |`],
   [
     'reference/webhook-api.md',

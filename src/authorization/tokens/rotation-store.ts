@@ -4,11 +4,11 @@
  *  - within the grace a rotated token answers with the same successor again, until the successor was refreshed with. The
  *    successor is not stored: the row has a seed, and only the seed and the old token together yield it;
  *  - a rotated token that is shown after the grace, or after its successor was refreshed with, revokes its whole family
- *    (RFC 9700 §4.14.2), unless it is so many generations old that its row was deleted (surplus-tokens-store.ts).
+ *    (RFC 9700 §4.14.2), however often the family was refreshed since.
  */
 import { type Procedure, procedure, statement, type Transaction } from '../../database/store.ts';
 import { isStillValid, joinPersonAndConsent } from '../accounts/credential-validity-store.ts';
-import { deleteOldGenerations } from './surplus-tokens-store.ts';
+import { deleteOldAccessTokens } from './surplus-tokens-store.ts';
 import { insertAccessSql, insertRefreshSql, type NewToken, revokeFamily } from './token-store.ts';
 
 export interface Rotation {
@@ -93,7 +93,7 @@ async function rotate(transaction: Transaction, row: RefreshRow, rotation: Rotat
   const generation = row.generation + 1;
   await transaction.run(insertRefreshSql, [refresh.hash, familyId, generation, nowMs, refreshExpiresAtMs]);
   await transaction.run(insertAccessSql, [access.hash, familyId, scope, nowMs, access.expiresAtMs]);
-  await deleteOldGenerations(transaction, { familyId, generation, nowMs });
+  await deleteOldAccessTokens(transaction, { familyId, generation, nowMs });
   return { kind: 'rotated', scope };
 }
 

@@ -9,8 +9,11 @@ import type { World } from '../../world.ts';
 export const MAX_FAMILIES = 100;
 /** Tokens that an application got for itself; the oldest end. */
 export const MAX_OWN_TOKENS = 10_000;
-/** Of a family that is refreshed so often. Older refresh tokens are unknown then, and no sign of theft. */
-export const GENERATIONS_KEPT = 64;
+/**
+ * Access tokens of a family, the latest ones. Its refresh tokens are all known until it ends or they expire: who shows one that
+ * was used ends the family, and a thief could make the service forget the stolen one by refreshing often.
+ */
+export const ACCESS_TOKENS_KEPT = 64;
 
 /** One of so many calls deletes what the calls before it left over: to look for it in each would cost more than the call. */
 const CALLS_TOGETHER = 16;
@@ -82,22 +85,15 @@ const deleteOldAccessTokensSql = statement(
   'delete-access-tokens-before',
   'DELETE FROM access_tokens WHERE family_id = $1 AND issued_at_ms < $2',
 );
-const deleteOldGenerationsSql = statement(
-  'delete-generations-before',
-  'DELETE FROM refresh_tokens WHERE family_id = $1 AND generation < $2',
-);
 
-/** Deletes what a family has beyond its latest generations, each time it has had so many more. */
-export async function deleteOldGenerations(
+/** Deletes the access tokens of a family beyond its latest ones, each time it has had so many more. */
+export async function deleteOldAccessTokens(
   transaction: Transaction,
   { familyId, generation, nowMs }: { readonly familyId: string; readonly generation: number; readonly nowMs: number },
 ): Promise<void> {
-  if (generation % GENERATIONS_KEPT !== 0 || generation < 2 * GENERATIONS_KEPT) return;
-  const oldest = generation - GENERATIONS_KEPT;
+  const oldest = generation - ACCESS_TOKENS_KEPT;
+  if (oldest % ACCESS_TOKENS_KEPT !== 0 || oldest <= 0) return;
   const [issued] = await transaction.run(generationIssuedSql, [familyId, oldest]);
   const beforeMs = Math.min(issued?.issued_at_ms ?? 0, nowMs - YOUNG_MS);
-  await transaction.runAll([
-    { statement: deleteOldAccessTokensSql, parameters: [familyId, beforeMs] },
-    { statement: deleteOldGenerationsSql, parameters: [familyId, oldest] },
-  ]);
+  await transaction.run(deleteOldAccessTokensSql, [familyId, beforeMs]);
 }
