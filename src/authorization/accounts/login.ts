@@ -14,8 +14,18 @@ export function checkLogin(login: string): void {
   );
 }
 
-/** Invisible characters, but for those that join letters and emoji. */
-const HIDDEN = /[\p{Cc}\p{Co}\p{Bidi_Control}]|(?!\u200c|\u200d|\ufe0e|\ufe0f)\p{DI}/u;
+/** The flags of England, Scotland and Wales: a black flag, then tag characters that show nothing alone. */
+const FLAGS =
+  /(?<=\u{1f3f4})\u{e0067}\u{e0062}(?:\u{e0065}\u{e006e}\u{e0067}|\u{e0073}\u{e0063}\u{e0074}|\u{e0077}\u{e006c}\u{e0073})\u{e007f}/gu;
+/** Selectors of another form of the Han or Mongolian character before them. */
+const VARIANTS =
+  /(?<=\p{Script=Han})[\ufe00-\ufe02\u{e0100}-\u{e01ef}]|(?<=\p{Script=Mongolian})[\u180b-\u180d\u180f]/gu;
+/**
+ * Invisible characters, and those that end a line. What joins letters and emoji (U+200C, U+200D, U+FE0E, U+FE0F) may be where it
+ * joins something: between letters of scripts that do not join it shows nothing.
+ */
+const HIDDEN =
+  /[\p{Cc}\p{Co}\p{Bidi_Control}\u2028\u2029\ufff9-\ufffb]|(?!\u200c|\u200d|\ufe0e|\ufe0f)\p{DI}|(?<=^|[\s\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}])(?:\u200c|\u200d|\ufe0e|\ufe0f)+(?=[\s\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}\p{Nd}]|$)/u;
 const VISIBLE = /[^\s\u2800\p{DI}]/u;
 
 /**
@@ -27,7 +37,7 @@ export function isReadableName(name: string): boolean {
 }
 
 export function hasHiddenCharacter(text: string): boolean {
-  return HIDDEN.test(text) || !text.isWellFormed();
+  return HIDDEN.test(text.replaceAll(FLAGS, '').replaceAll(VARIANTS, '')) || !text.isWellFormed();
 }
 
 /** Two logins that differ in case only are the same login. */
