@@ -3,6 +3,7 @@
  * purpose, makes its own oldest tokens end, and no row of others. Few honest clients come near the bounds.
  */
 import { type BoundStatement, statement, type Transaction } from '../../database/store.ts';
+import { MAX_SKEW_MS } from '../../steady-clock.ts';
 import type { World } from '../../world.ts';
 
 /** Sign-ins of one person with one application that can be refreshed; the one that was refreshed longest ago ends. */
@@ -23,14 +24,17 @@ export function isTurnToDelete(world: Pick<World, 'random'>): boolean {
   return world.random() * CALLS_TOGETHER < 1;
 }
 
-// What was revoked goes first; a clock that was ahead makes a family live longer, never shorter.
+// The family that was just made stays. Of the others, what was revoked goes first, then what a clock that was ahead has made:
+// until its time comes it would count as newer than all that is made by a clock that is right.
 const deleteFamiliesSql = statement<{ family_id: string }>(
   'delete-surplus-families',
   `DELETE FROM token_families WHERE family_id IN (
-     SELECT f.family_id FROM token_families f WHERE f.user_id = $1 AND f.client_id = $2
-     ORDER BY CASE WHEN f.revoked_at_ms IS NULL THEN 0 ELSE 1 END,
-       COALESCE((SELECT MAX(r.issued_at_ms) FROM refresh_tokens r WHERE r.family_id = f.family_id), f.created_at_ms) DESC,
-       f.family_id
+     SELECT family_id FROM (
+       SELECT f.family_id, f.revoked_at_ms, COALESCE((SELECT r.issued_at_ms FROM refresh_tokens r
+         WHERE r.family_id = f.family_id ORDER BY r.generation DESC LIMIT 1), f.created_at_ms) AS used_at_ms
+       FROM token_families f WHERE f.user_id = $1 AND f.client_id = $2) used
+     ORDER BY CASE WHEN family_id = $4 THEN 0 WHEN revoked_at_ms IS NULL THEN 1 ELSE 2 END,
+       CASE WHEN used_at_ms - ${MAX_SKEW_MS} > $5 THEN 0 ELSE used_at_ms END DESC, family_id
      LIMIT ${DELETED_AT_ONCE} OFFSET $3) RETURNING family_id`,
 );
 const deleteRefreshTokensSql = statement(
@@ -42,12 +46,19 @@ const deleteAccessTokensSql = statement(
   'DELETE FROM access_tokens WHERE family_id = $1',
 );
 
+interface NewFamily {
+  readonly clientId: string;
+  /** The one that was just made. */
+  readonly familyId: string;
+  readonly nowMs: number;
+}
+
 /** Ends the sign-ins of a person with an application beyond `MAX_FAMILIES`. */
 export async function deleteSurplusFamilies(
   transaction: Transaction,
-  { userId, clientId }: { readonly userId: string; readonly clientId: string },
+  { userId, clientId, familyId: newest, nowMs }: NewFamily & { readonly userId: string },
 ): Promise<void> {
-  const deleted = await transaction.run(deleteFamiliesSql, [userId, clientId, MAX_FAMILIES]);
+  const deleted = await transaction.run(deleteFamiliesSql, [userId, clientId, MAX_FAMILIES, newest, nowMs]);
   await transaction.runAll(
     deleted.flatMap(({ family_id: familyId }) =>
       [deleteRefreshTokensSql, deleteAccessTokensSql].map((each) => ({ statement: each, parameters: [familyId] })),
@@ -56,21 +67,24 @@ export async function deleteSurplusFamilies(
 }
 
 const ownSurplus = `SELECT family_id FROM token_families WHERE client_id = $1 AND user_id IS NULL
-  ORDER BY created_at_ms DESC, family_id LIMIT ${DELETED_AT_ONCE} OFFSET $2`;
+  ORDER BY CASE WHEN family_id = $3 THEN 0 ELSE 1 END,
+    CASE WHEN created_at_ms - ${MAX_SKEW_MS} > $4 THEN 0 ELSE created_at_ms END DESC, family_id LIMIT ${DELETED_AT_ONCE} OFFSET $2`;
 const deleteOwnAccessTokensSql = statement(
   'delete-surplus-own-access-tokens',
   `DELETE FROM access_tokens WHERE family_id IN (${ownSurplus})`,
 );
+// Families that others have added since the statement before may make more of them surplus: their access tokens are still there.
 const deleteOwnFamiliesSql = statement(
   'delete-surplus-own-families',
-  `DELETE FROM token_families WHERE family_id IN (${ownSurplus})`,
+  `DELETE FROM token_families WHERE family_id IN (${ownSurplus})
+     AND NOT EXISTS (SELECT 1 FROM access_tokens t WHERE t.family_id = token_families.family_id)`,
 );
 
 /** Ends the oldest tokens that an application got for itself, beyond `MAX_OWN_TOKENS`. */
-export function deleteSurplusOwnTokensStatements(clientId: string): BoundStatement[] {
+export function deleteSurplusOwnTokensStatements({ clientId, familyId, nowMs }: NewFamily): BoundStatement[] {
   return [deleteOwnAccessTokensSql, deleteOwnFamiliesSql].map((each) => ({
     statement: each,
-    parameters: [clientId, MAX_OWN_TOKENS],
+    parameters: [clientId, MAX_OWN_TOKENS, familyId, nowMs],
   }));
 }
 

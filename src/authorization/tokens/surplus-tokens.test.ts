@@ -14,7 +14,12 @@ import { forEachEngine } from '../../../test/support/engines.ts';
 import { type Store, statement } from '../../database/store.ts';
 import { listEvents } from '../accounts/audit-store.ts';
 import { ISSUES_AN_HOUR } from './issue-log.ts';
-import { ACCESS_TOKENS_KEPT, MAX_FAMILIES, MAX_OWN_TOKENS } from './surplus-tokens-store.ts';
+import {
+  ACCESS_TOKENS_KEPT,
+  deleteSurplusOwnTokensStatements,
+  MAX_FAMILIES,
+  MAX_OWN_TOKENS,
+} from './surplus-tokens-store.ts';
 import { insertFamilyStatements, type PersonOrigin } from './token-store.ts';
 
 const countRowsSql = statement<{ families: number; refresh: number; access: number }>(
@@ -25,6 +30,11 @@ const countRowsSql = statement<{ families: number; refresh: number; access: numb
 const originSql = statement<{ user_id: string; user_epoch: number; grant_id: string }>(
   'test-family-origin',
   'SELECT user_id, user_epoch, grant_id FROM token_families',
+);
+
+const familiesSql = statement<{ family_id: string }>(
+  'test-families-made-at',
+  'SELECT family_id FROM token_families WHERE created_at_ms = $1',
 );
 
 async function countRows(store: Store) {
@@ -48,12 +58,13 @@ interface Insertion {
   readonly clientId: string;
   readonly person: PersonOrigin | undefined;
   readonly count: number;
+  /** An hour ago unless given. */
+  readonly madeAtMs?: number;
 }
 
-/** Families that are older than any that the test asks for. */
+/** Families that are older than any that the test asks for, unless `madeAtMs` says otherwise. */
 async function insertOldFamilies({ store, world }: AuthorizationServer, insertion: Insertion): Promise<void> {
-  const { clientId, person, count } = insertion;
-  const nowMs = world.nowMs() - 3_600_000;
+  const { clientId, person, count, madeAtMs: nowMs = world.nowMs() - 3_600_000 } = insertion;
   const expiresAtMs = world.nowMs() + 86_400_000;
   const token = () => ({ hash: world.randomBytes(32), expiresAtMs });
   for (let made = 0; made < count; made += 250)
@@ -153,6 +164,52 @@ forEachEngine('an application has 10,000 tokens of its own, the latest ones', as
     assert.equal(answer.json.active, true);
   }
 });
+
+forEachEngine('two processes that delete surplus tokens at once leave no token without its family', async (store) => {
+  await using server = await startAuthorizationServer(store);
+  const { clientId } = await registerApplication(server, { grantTypes: ['client_credentials'] });
+  const insertion = { clientId, person: undefined };
+  await insertOldFamilies(server, { ...insertion, count: MAX_OWN_TOKENS + 5 });
+  const nowMs = server.world.nowMs();
+  const [deleteTokens, deleteFamilies] = deleteSurplusOwnTokensStatements({ clientId, familyId: '', nowMs });
+  // On PostgreSQL the second statement sees what another process has committed since the first.
+  await store.write(deleteTokens!.statement, deleteTokens!.parameters);
+  await insertOldFamilies(server, { ...insertion, count: 5, madeAtMs: nowMs });
+  await store.write(deleteFamilies!.statement, deleteFamilies!.parameters);
+  const rows = await countRows(store);
+  assert.deepEqual([rows.families, rows.access], [MAX_OWN_TOKENS + 5, MAX_OWN_TOKENS + 5]);
+});
+
+forEachEngine('tokens that a clock a day ahead has made end before those of a clock that is right', async (store) => {
+  await using server = await startAuthorizationServer(store);
+  const madeAtMs = server.world.nowMs() + 86_400_000;
+  const person = await createPerson(server);
+  const application = await registerApplication(server);
+  const { clientId } = application;
+  await obtainTokens(server, person, application);
+  const [row] = await store.read(originSql);
+  const origin = { userId: row!.user_id, credentialGeneration: row!.user_epoch, consentId: row!.grant_id };
+  await insertOldFamilies(server, { clientId, person: origin, count: MAX_FAMILIES + 5, madeAtMs });
+  const made: string[] = [];
+  const isBounded = async () => (await countRows(store)).families <= MAX_FAMILIES;
+  await callUntil(isBounded, async () => made.push((await obtainTokens(server, person, application)).access_token));
+  for (const token of made) assert.equal(await callApi(server, token), 200);
+});
+
+forEachEngine(
+  'own tokens of a clock that is right stay among ten thousand of a clock that was ahead',
+  async (store) => {
+    await using server = await startAuthorizationServer(store);
+    const { clientId } = await registerApplication(server, { grantTypes: ['client_credentials'] });
+    const insertion = { clientId, person: undefined };
+    const nowMs = server.world.nowMs();
+    await insertOldFamilies(server, { ...insertion, count: MAX_OWN_TOKENS, madeAtMs: nowMs + 86_400_000 });
+    await insertOldFamilies(server, { ...insertion, count: 5, madeAtMs: nowMs });
+    const right = (await store.read(familiesSql, [nowMs])).map(({ family_id: id }) => id).sort();
+    await store.writeAll(deleteSurplusOwnTokensStatements({ clientId, familyId: '', nowMs }));
+    assert.deepEqual((await store.read(familiesSql, [nowMs])).map(({ family_id: id }) => id).sort(), right);
+  },
+);
 
 forEachEngine(
   'a client in a loop leaves 100 events an hour; the next one has the number of the others',

@@ -27,7 +27,7 @@ export const grantToClient: Grant = async (dependencies, exchange) => {
   await dependencies.store.writeAll([
     ...insertFamilyStatements(family, { access }),
     ...issue.statements,
-    ...(isTurnToDelete(dependencies.world) ? deleteSurplusOwnTokensStatements(clientId) : []),
+    ...(isTurnToDelete(dependencies.world) ? deleteSurplusOwnTokensStatements(family) : []),
   ]);
   issue.count();
   return formatTokenAnswer({ accessToken, scope, issuedAtMs: nowMs, expiresAtMs: access.expiresAtMs });

@@ -169,7 +169,7 @@ export const redeemCode: Procedure<Redemption, 'redeemed' | 'refused'> = procedu
       expiresAtMs: input.familyExpiresAtMs,
     };
     await transaction.runAll([...insertFamilyStatements(family, input.tokens), ...input.audit]);
-    if (input.isTurnToDelete) await deleteSurplusFamilies(transaction, { userId: code.user_id, clientId });
+    if (input.isTurnToDelete) await deleteSurplusFamilies(transaction, { ...family, userId: code.user_id });
     return 'redeemed';
   },
 );

@@ -185,7 +185,7 @@ export const pollDevice: Procedure<DevicePoll, DevicePollOutcome> = procedure(
       ...insertFamilyStatements(family, poll.tokens),
       auditStatement({ kind: 'token_issued', userId, clientId, address, details }, nowMs),
     ]);
-    if (poll.isTurnToDelete) await deleteSurplusFamilies(transaction, { userId, clientId });
+    if (poll.isTurnToDelete) await deleteSurplusFamilies(transaction, { ...family, userId });
     return { kind: 'redeemed', userId, scope: row.scope, authTimeMs };
   },
 );
