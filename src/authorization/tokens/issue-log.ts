@@ -11,7 +11,8 @@ export interface IssueLog {
   prepare(event: IssuedTokens): IssueRecord;
 }
 
-export interface IssueRecord {
+/** Disposed of before it is counted, it leaves the number of omitted events to a later one. */
+export interface IssueRecord extends Disposable {
   /** What is to be stored together with the tokens; none where so many are stored already. */
   readonly statements: readonly BoundStatement[];
   /** To be called once the tokens are stored: a refused request counts for nothing. */
@@ -40,22 +41,30 @@ export function createIssueLog({ monotonicMs }: Pick<World, 'monotonicMs'>): Iss
   return {
     prepare: ({ userId, clientId, address, scope, nowMs }) => {
       const window = openWindow(windows, `${clientId} ${userId ?? ''}`, monotonicMs());
-      const omit = () => {
-        window.omitted += 1;
-      };
-      if (window.written >= ISSUES_AN_HOUR) return { statements: [], count: omit };
-      const { omitted } = window;
+      if (window.written >= ISSUES_AN_HOUR) return createRecord([], () => (window.omitted += 1));
+      // Taken at once: another request may be prepared before this one is stored.
+      let { omitted } = window;
+      window.omitted = 0;
       const details = { scope, ...(omitted === 0 ? {} : { not_recorded: omitted }) };
       const count = () => {
         window.written += 1;
-        window.omitted -= omitted;
+        omitted = 0;
       };
-      return {
-        statements: [auditStatement({ kind: 'token_issued', userId, clientId, address, details }, nowMs)],
+      return createRecord(
+        [auditStatement({ kind: 'token_issued', userId, clientId, address, details }, nowMs)],
         count,
-      };
+        () => (window.omitted += omitted),
+      );
     },
   };
+}
+
+function createRecord(
+  statements: readonly BoundStatement[],
+  count: () => void,
+  giveBack: () => void = () => {},
+): IssueRecord {
+  return { statements, count, [Symbol.dispose]: giveBack };
 }
 
 function openWindow(windows: Map<string, Window>, subject: string, nowMs: number): Window {

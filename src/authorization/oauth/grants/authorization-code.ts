@@ -31,7 +31,7 @@ export const exchangeCode: Grant = async (dependencies, exchange) => {
   const access = toNewAccess(dependencies, pair.accessToken, nowMs);
   const canRefresh = application.grantTypes.includes('refresh_token');
   const issued = { userId: code.userId, clientId, address, scope: code.scope, nowMs };
-  const issue = dependencies.issueLog.prepare(issued);
+  using issue = dependencies.issueLog.prepare(issued);
   const outcome = await dependencies.store.call(redeemCode, {
     codeHash,
     clientId,

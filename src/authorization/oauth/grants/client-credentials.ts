@@ -23,7 +23,7 @@ export const grantToClient: Grant = async (dependencies, exchange) => {
     nowMs,
     expiresAtMs: access.expiresAtMs,
   };
-  const issue = dependencies.issueLog.prepare({ clientId, address, scope, nowMs });
+  using issue = dependencies.issueLog.prepare({ clientId, address, scope, nowMs });
   await dependencies.store.writeAll([
     ...insertFamilyStatements(family, { access }),
     ...issue.statements,
