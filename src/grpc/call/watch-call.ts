@@ -22,7 +22,10 @@ export class WatchCall extends OneMessageCall implements EndlessCall {
 
   protected override start(message: Buffer): void {
     this.dependencies.stream.connection.share.spend(COST.stream);
-    this.#end = this.#method.watch(message, (answer) => this.#send(answer));
+    const end = this.#method.watch(message, (answer) => this.#send(answer));
+    // The first answer may have found no room, and have ended the call.
+    if (this.isEnded) end();
+    else this.#end = end;
     this.dropMessage();
   }
 

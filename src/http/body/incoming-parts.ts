@@ -23,7 +23,12 @@ export function readIncomingParts(incoming: HeldRequest): BodyParts {
   let isBegun = false;
   let isOver = false;
   let failure: unknown;
-  let wake = (): void => {};
+  /** The reader of a body that has given way may still wait when its rest is discarded. */
+  const waiting: (() => void)[] = [];
+
+  function wake(): void {
+    for (const read of waiting.splice(0)) read();
+  }
 
   function end(error?: unknown): void {
     if (isOver) return;
@@ -58,7 +63,7 @@ export function readIncomingParts(incoming: HeldRequest): BodyParts {
     async next() {
       while (parts.length === 0 && !isOver) {
         const { promise, resolve } = Promise.withResolvers<void>();
-        wake = resolve;
+        waiting.push(resolve);
         goOn();
         await promise;
       }

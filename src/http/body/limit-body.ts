@@ -47,12 +47,13 @@ export function limitBody<Env extends BodyEnv>({
     if (parts === undefined) return await next();
     const open = (giveWay: GiveWay) => budget.open(readNetwork(c), giveWay);
     const limited = limitStream(parts, maxBytes, open);
-    const { method, headers } = req.raw;
-    req.raw = new Request(req.url, { method, headers, body: limited.stream, duplex: 'half' });
-    c.set('releaseBody', limited.release);
-    c.set('letBodyGiveWayFirst', limited.giveWayFirst);
-    lowerLimits.set(req, limited.lowerLimit);
     try {
+      const { method, headers } = req.raw;
+      // Throws for a URL with the name of a user.
+      req.raw = new Request(req.url, { method, headers, body: limited.stream, duplex: 'half' });
+      c.set('releaseBody', limited.release);
+      c.set('letBodyGiveWayFirst', limited.giveWayFirst);
+      lowerLimits.set(req, limited.lowerLimit);
       await next();
     } finally {
       limited.close();
@@ -63,9 +64,12 @@ export function limitBody<Env extends BodyEnv>({
   };
 }
 
+/** A request of the web has no body with these. */
+const METHODS_WITHOUT_BODY = ['GET', 'HEAD', 'TRACE'];
+
 /** Undefined without a body. `raw.body` begins to read. */
 function findParts({ raw }: HonoRequest, incoming: HeldRequest | undefined): BodyParts | undefined {
-  if (raw.method === 'GET' || raw.method === 'HEAD') return undefined;
+  if (METHODS_WITHOUT_BODY.includes(raw.method)) return undefined;
   if (incoming !== undefined) return readIncomingParts(incoming);
   return raw.body === null ? undefined : readWebParts(raw.body);
 }
