@@ -79,11 +79,11 @@ test('the rest of a body that gave way while it waited for its turn is read, and
     open(network, giveWay) {
       const body = budget.open(network, giveWay);
       const waitForTurn = (goOn: () => void): void => {
-        if (!isFirst) return body.waitForTurn(goOn);
+        // Its turn comes after the handler has failed, which discards the rest.
+        if (isFirst) setImmediate(() => setImmediate(() => setImmediate(() => body.waitForTurn(goOn))));
+        else body.waitForTurn(goOn);
+        if (isFirst) giveWay(new Failure('unavailable', 'no room'));
         isFirst = false;
-        giveWay(new Failure('unavailable', 'no room'));
-        // Its turn comes after the handler has been told, which discards the rest.
-        setImmediate(() => setImmediate(() => setImmediate(() => body.waitForTurn(goOn))));
         tellGivenWay();
       };
       return { ...body, waitForTurn };

@@ -233,7 +233,8 @@ async function runLeaseLoop(components: Components, stopping: AbortSignal): Prom
   const { world, log, leases, table, scan, settled } = components;
   let hasFailed = false;
   while (!settled.signal.aborted) {
-    if (stopping.aborted) leaveShards(components);
+    const isLeaving = stopping.aborted;
+    if (isLeaving) leaveShards(components);
     try {
       const lost = await leases.renew(createBusyTest(table));
       if (!stopping.aborted) drainLost(components, lost);
@@ -243,10 +244,12 @@ async function runLeaseLoop(components: Components, stopping: AbortSignal): Prom
       if (!hasFailed) log.warn({ reason: describeError(error) }, 'Failed to renew the leases of shards; trying again');
       hasFailed = true;
     }
+    // A stop that came meanwhile hands shards over at once.
+    if (stopping.aborted !== isLeaving) continue;
     scan.request();
     const isSoon = hasFailed || !leases.areHeld() || leases.areChanging();
     const waitMs = isSoon ? RENEW_AGAIN_MS : RENEW_EVERY_MS;
-    await world.sleep(waitMs, stopping.aborted ? settled.signal : stopping).catch(() => {});
+    await world.sleep(waitMs, isLeaving ? settled.signal : stopping).catch(() => {});
   }
 }
 
