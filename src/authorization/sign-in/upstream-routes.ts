@@ -158,12 +158,22 @@ async function makeUser(
   // An address that is verified for one account here is not given to another.
   const isTaken = person.email !== undefined && (await isVerifiedEmailTaken(store, person.email));
   const email = isTaken ? null : (person.email ?? null);
-  const name = (person.name ?? '').trim().slice(0, 100).toWellFormed();
-  const profile = { name: isReadableName(name) ? name : login, email, isEmailVerified: email !== null };
+  const profile = { name: toName(person.name ?? '', login), email, isEmailVerified: email !== null };
   return createUser(store, world, { ...profile, login, isAdmin: false, passwordHash: null }, (userId) => [
     linkNewUserStatement({ issuer, subject: person.subject, userId, label, linkedAtMs: nowMs }),
     auditStatement({ kind: 'user_created', userId, details: { by: issuer } }, nowMs),
   ]);
+}
+
+/** What is shown of a name, or the login. */
+export function toName(text: string, login: string): string {
+  // The cut may be within a character of two units.
+  const name = text
+    .trim()
+    .slice(0, 100)
+    .replace(/[\ud800-\udbff]$/, '')
+    .toWellFormed();
+  return isReadableName(name) ? name : login;
 }
 
 /** The letters of a name that a login can have. */

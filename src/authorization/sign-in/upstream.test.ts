@@ -7,7 +7,7 @@ import { createFormClient, type FormClient } from '../../../test/support/form-cl
 import { addUser, PASSWORD, type PageService, servePages } from '../../../test/support/page-service.ts';
 import { findUserByLogin } from '../accounts/user-store.ts';
 import { createFlow } from './flow.ts';
-import { toLogin } from './upstream-routes.ts';
+import { toLogin, toName } from './upstream-routes.ts';
 
 const SECRET = 'a secret that only the two of us know';
 
@@ -161,6 +161,13 @@ test('a name becomes a login by the letters that a login can have', () => {
     ['李', 'user'],
   ];
   for (const [name, login] of cases) assert.equal(toLogin(name!), login);
+});
+
+test('toName() cuts a name between characters', () => {
+  const long = 'a'.repeat(99);
+  assert.equal(toName(`${long}\u{1f600}`, 'ada'), long);
+  assert.equal(toName(` ${'\u{1f600}'.repeat(60)}`, 'ada'), '\u{1f600}'.repeat(50));
+  assert.equal(toName('Ada\u202e', 'ada'), 'ada');
 });
 
 test('toLogin() takes no longer for a name that is endless', () => {
