@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { forEachEngine } from '../../../test/support/engines.ts';
+import { statement } from '../../database/store.ts';
 import type { Failure } from '../../errors.ts';
 import { realWorld } from '../../world.ts';
 import {
@@ -11,6 +12,7 @@ import {
 } from './organization-store.ts';
 import { createOwners } from './owners.ts';
 import {
+  changeProfile,
   createFirstUser,
   createUser,
   disableUserStatement,
@@ -158,4 +160,15 @@ forEachEngine('the last owner of an organization cannot be removed, and stays an
   );
   await assert.rejects(removeMember(store, change), hasCode('not_found'));
   assert.equal((await findOrganizationByLogin(store, 'ACME'))?.login, 'acme');
+});
+
+const renameSql = statement('test-rename-user', 'UPDATE users SET name = $2 WHERE id = $1');
+
+forEachEngine('a person whose name has a hidden character from before can change the address', async (store) => {
+  const { id } = await createUser(store, realWorld, ada);
+  const name = 'Ada\u00ad Lovelace';
+  await store.write(renameSql, [id, name]);
+  const changed = await changeProfile(store, id, { name, email: 'ada@example.com' });
+  assert.deepEqual([changed?.name, changed?.email], [name, 'ada@example.com']);
+  await assert.rejects(changeProfile(store, id, { name: `${name}!`, email: null }), hasCode('invalid', 'name'));
 });

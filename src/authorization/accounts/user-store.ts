@@ -266,25 +266,26 @@ async function create(store: Store, world: World, user: Omit<UserInsert, 'nowMs'
 
 const MAX_NAME_LENGTH = 100;
 
-/** Throws `invalid` unless a person may be shown under this name and written to at this address. */
-export function checkProfile(profile: { readonly name: string; readonly email: string | null }): void {
+interface Profile {
+  readonly name: string;
+  readonly email: string | null;
+}
+
+/** Throws `invalid` unless a person may be shown under this name, or is already, and written to at this address. */
+export function checkProfile(profile: Profile, storedName?: string): void {
   if (profile.name.trim() === '' || profile.name.length > MAX_NAME_LENGTH)
     throw new Failure('invalid', `Cannot save the profile: the name must be 1 to ${MAX_NAME_LENGTH} characters`, {
       field: 'name',
     });
-  if (!isReadableName(profile.name))
+  if (profile.name.trim() !== storedName && !isReadableName(profile.name))
     throw new Failure('invalid', 'Cannot save the profile: the name must be readable, without hidden characters', {
       field: 'name',
     });
   if (profile.email !== null) checkEmail(profile.email);
 }
 
-export async function changeProfile(
-  store: Store,
-  userId: string,
-  profile: { readonly name: string; readonly email: string | null },
-): Promise<User | undefined> {
-  checkProfile(profile);
+export async function changeProfile(store: Store, userId: string, profile: Profile): Promise<User | undefined> {
+  checkProfile(profile, (await findUserById(store, userId))?.name);
   return firstUser(
     await store.write(updateProfileSql, [userId, profile.name.trim(), profile.email, emailKey(profile.email)]),
   );

@@ -3,7 +3,7 @@ import { forEachEngine } from '../../../test/support/engines.ts';
 import { hasCode } from '../../../test/support/note-store.ts';
 import { createStillWorld } from '../../../test/support/still-world.ts';
 import { createUser } from '../accounts/user-store.ts';
-import { createApplication, deleteApplication } from './application.ts';
+import { createApplication, deleteApplication, updateApplication } from './application.ts';
 import { listApplications, MAX_APPLICATIONS } from './application-store.ts';
 
 const AT_ONCE = 8;
@@ -51,3 +51,17 @@ forEachEngine(
     await create({ name: 'تطبیق‌ها 👩‍💻', description: 'One line,\nand another' });
   },
 );
+
+forEachEngine('an application with a hidden character from before is changed all the same', async (store) => {
+  const world = createStillWorld();
+  const actor = { userId: undefined };
+  const { application } = await createApplication(store, world, { form, actor });
+  const text = 'Dash\u00adboard';
+  const stored = { ...application, name: text, description: text };
+  const change = (fields: Partial<typeof form>) =>
+    updateApplication(store, world, { application: stored, form: { ...form, ...fields }, actor });
+  const { homepage } = await change({ name: text, description: text, homepage: 'https://client.example/' });
+  assert.equal(homepage, 'https://client.example/');
+  await assert.rejects(change({ name: `${text}s` }), hasCode('invalid'));
+  await assert.rejects(change({ description: `${text}s` }), hasCode('invalid'));
+});

@@ -88,7 +88,7 @@ export async function updateApplication(
     grantTypes: change.form.grantTypes ?? application.grantTypes,
     authenticatedRefresh: change.form.authenticatedRefresh ?? application.authenticatedRefresh,
   };
-  checkForm(form);
+  checkForm(form, application);
   const { mayIntrospect, disabledAtMs, secretInQueryAtMs } = application;
   const updated = { ...toApplication(form, application), mayIntrospect, disabledAtMs, secretInQueryAtMs };
   await store.writeAll([
@@ -195,12 +195,15 @@ function toApplication(
   };
 }
 
-function checkForm(form: ApplicationForm): void {
+/** A stored name or description from before hidden characters were refused may stay. */
+function checkForm(form: ApplicationForm, stored?: Pick<Application, 'name' | 'description'>): void {
   const name = form.name.trim();
   if (name === '' || name.length > 100) throw refuse('name', 'must be 1 to 100 characters');
-  if (!isReadableName(name)) throw refuse('name', 'must be readable, without hidden characters');
+  if (name !== stored?.name && !isReadableName(name))
+    throw refuse('name', 'must be readable, without hidden characters');
   if (form.description.length > 1000) throw refuse('description', 'must be at most 1000 characters');
-  if (hasHiddenCharacter(form.description.replaceAll(/[\r\n\t]/g, ' ')))
+  const { description } = form;
+  if (description !== stored?.description && hasHiddenCharacter(description.replaceAll(/[\r\n\t]/g, ' ')))
     throw refuse('description', 'must be readable, without hidden characters');
   const homepage = form.homepage.trim();
   if (homepage !== '' && !isHttpUrl(homepage)) throw refuse('homepage', 'must be an http or https URL');
