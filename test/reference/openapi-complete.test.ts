@@ -137,3 +137,14 @@ test('the checks can fail', () => {
   assert.equal(findGaps({ key: 'GET /a', item: { responses: { 200: {} } } }).length, 5);
   assert.deepEqual(findUndescribed({ properties: { a: {} } }, 'A'), ['A.a has no description']);
 });
+
+test('the example of a token says when it was made as the service does, with milliseconds', () => {
+  const { example } = document.paths['/oauth/token'].post.responses['200'].content['application/json'];
+  assert.equal(example.created_at, new Date(example.created_at).toISOString());
+});
+
+for (const path of ['/oauth/revoke', '/oauth/introspect'])
+  test(`the example of ${path} names the kind of its token`, () => {
+    const { example } = Object.values<Node>(document.paths[path].post.requestBody.content)[0];
+    assert.deepEqual([example.token, example.token_type_hint], ['tvt_a_example', 'access_token']);
+  });

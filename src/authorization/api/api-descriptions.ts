@@ -143,7 +143,7 @@ export const authorizationDescriptions: ApiDescriptions = {
       expires_in: 1_296_000,
       refresh_token: 'tvt_r_example',
       scope: 'all_user',
-      created_at: '2026-03-01T12:00:00Z',
+      created_at: '2026-03-01T12:00:00.000Z',
     },
     DeviceCodes: {
       device_code: 'tvt_d_example',
@@ -157,7 +157,7 @@ export const authorizationDescriptions: ApiDescriptions = {
       error: 'invalid_scope',
       error_description: 'None of the scopes is known: scopes_supported of the metadata has all',
     },
-    token_type_hint: 'refresh_token',
+    token_type_hint: 'access_token',
     client_secret: 'tvt_s_example',
     clientSecret: 'tvt_s_example',
     clientId: 'app_example',
