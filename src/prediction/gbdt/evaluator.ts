@@ -4,7 +4,7 @@
  */
 export interface Evaluator {
   readonly kernel: 'wasm' | 'plain';
-  /** Most rows of one call; at least what was asked for. */
+  /** The most rows that one call takes: the number that was asked for, or more. */
   readonly capacity: number;
   /** To be filled by the caller, one column after the other: row `i` of feature `f` is `values[f * capacity + i]`. */
   readonly values: Float32Array;
