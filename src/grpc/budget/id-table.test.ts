@@ -48,16 +48,21 @@ test('another entry with the same id is not deleted', () => {
 test('to look at all entries leaves no garbage', () => {
   const table = new IdTable<Entry>();
   for (let id = 1; id < 2000; id += 2) table.add({ id });
-  let sum = 0;
+  // Not a variable: some of the code that V8 compiles would put each new value of it on the heap.
+  const sum = new Int32Array(1);
   const add = ({ id }: Entry): void => {
-    sum += id;
+    sum[0] = (sum[0] ?? 0) + id;
   };
-  table.visit(add);
-  openCollector().collectAll();
-  const before = process.memoryUsage().heapUsed;
-  for (let round = 0; round < 100; round++) table.visit(add);
-  const bytes = process.memoryUsage().heapUsed - before;
-  assert.equal(sum, 101 * 1_000_000);
-  // A result of 32 bytes for each entry would be 3 MB.
-  assert.ok(bytes < 500_000, `${bytes} bytes`);
+  const { collectAll } = openCollector();
+  const measureBytes = (): number => {
+    collectAll();
+    const before = process.memoryUsage().heapUsed;
+    for (let round = 0; round < 100; round++) table.visit(add);
+    return process.memoryUsage().heapUsed - before;
+  };
+  // V8 puts the code that it compiles in the background on the same heap, so some samples have more than the visits left.
+  const samples = Array.from({ length: 10 }, measureBytes);
+  assert.equal(sum[0], 1000 * 1_000_000);
+  // A result of 32 bytes for each entry would be 3 MB in each sample.
+  assert.ok(Math.min(...samples) < 500_000, `${samples.join(', ')} bytes`);
 });
