@@ -1,22 +1,41 @@
+import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
-import type { AddressInfo } from 'node:net';
-import { createServer } from 'node:net';
+import { createServer, type Server } from 'node:net';
+
+/**
+ * Linux gives the ports above these to processes that ask for any port, or open a connection. One of these stays free between the
+ * look and its use, however many other tests run meanwhile.
+ */
+const [FIRST, END] = [20_000, 32_768];
 
 /** A port of loopback that no process listens on. */
 export async function findFreePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
+  const [port = 0] = await findFreePorts(1);
   return port;
 }
 
 /** So many different ports that no process listens on. */
 export async function findFreePorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'));
-  await Promise.all(servers.map((server) => once(server, 'listening')));
-  const ports = servers.map((server) => (server.address() as AddressInfo).port);
-  for (const server of servers) server.close();
-  return ports;
+  const found = new Map<number, Server>();
+  while (found.size < count) {
+    const port = randomInt(FIRST, END);
+    const server = await listen(port);
+    if (server !== undefined) found.set(port, server);
+  }
+  for (const server of found.values()) {
+    server.close();
+    await once(server, 'close');
+  }
+  return [...found.keys()];
+}
+
+async function listen(port: number): Promise<Server | undefined> {
+  const server = createServer().listen(port, '127.0.0.1');
+  try {
+    await once(server, 'listening');
+    return server;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EADDRINUSE') return undefined;
+    throw error;
+  }
 }

@@ -1,7 +1,5 @@
 /** The real program with a person, a token and the repository grace/doors, for the tests of one file. */
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import { createServer } from 'node:net';
 import { after, before } from 'node:test';
 import { createStorePlace, readServiceEngine } from './engines.ts';
 import { runTrivet } from './run-trivet.ts';
@@ -80,13 +78,4 @@ export function useWebhookJourney(settings: Readonly<Record<string, string>> = {
     },
   };
   return journey;
-}
-
-export async function findFreePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  return typeof address === 'object' && address !== null ? address.port : 0;
 }

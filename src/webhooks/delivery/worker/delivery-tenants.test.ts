@@ -10,8 +10,8 @@ import {
 import { createRandom } from '../../../../test/support/delivery-simulation.ts';
 import { startTestWorker, waitForHookQueue } from '../../../../test/support/delivery-worker.ts';
 import { forEachEngine } from '../../../../test/support/engines.ts';
+import { findFreePort } from '../../../../test/support/free-port.ts';
 import { type ReceivedRequest, startReceiver } from '../../../../test/support/receiver.ts';
-import { findFreePort } from '../../../../test/support/webhook-journey.ts';
 import { type Store, statement } from '../../../database/store.ts';
 import { realWorld } from '../../../world.ts';
 import { moveHookQueueStatement, releaseHookQueueStatement } from '../queue/delivery-store.ts';
@@ -171,6 +171,6 @@ for (const [share, seed] of [
     await using worker = startTestWorker(store);
     worker.wake();
     // At one a second, as after a collapse, it would take twenty minutes.
-    const timeout = new Promise<string>((end) => setTimeout(() => end(`${seen.size} of ${count}`), 60_000).unref());
+    const timeout = new Promise<string>((end) => setTimeout(() => end(`${seen.size} of ${count}`), 240_000).unref());
     assert.equal(await Promise.race([allSeen, timeout]), 'all');
   });

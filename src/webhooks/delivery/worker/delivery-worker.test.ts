@@ -16,6 +16,7 @@ import {
 } from '../../../../test/support/delivery-worker.ts';
 import { forEachEngine } from '../../../../test/support/engines.ts';
 import { FORBIDDEN_TARGETS } from '../../../../test/support/forbidden-targets.ts';
+import { findFreePort } from '../../../../test/support/free-port.ts';
 import { onRequest, startRawReceiver } from '../../../../test/support/raw-receiver.ts';
 import { startReceiver } from '../../../../test/support/receiver.ts';
 import { waitUntil } from '../../../../test/support/wait-until.ts';
@@ -119,9 +120,7 @@ forEachEngine('410 Gone ends the delivery, disables the hook and holds the rest'
 });
 
 forEachEngine('a destination that is down gets few attempts, and the rest of its deliveries none', async (store) => {
-  const receiver = await startReceiver();
-  const { url } = receiver;
-  await receiver[Symbol.asyncDispose]();
+  const url = `http://127.0.0.1:${await findFreePort()}/`;
   await insertTestHook(store, { id: 1, url });
   const ids: number[] = [];
   for (let count = 0; count < 100; count += 1) ids.push(await enqueueTestDelivery(store, { hookId: 1, url }));
