@@ -33,7 +33,8 @@ export function openSender({ allowCidrs = LOOPBACK, ca, onDoubt, ...names }: Set
   return Object.assign(sender, { letRest, [Symbol.asyncDispose]: () => sender.close() });
 }
 
-export const deliveryTo = (url: string, deadlineMs = 5000) => ({
+/** Unless a test is about the deadline, it is one that no slow machine reaches. */
+export const deliveryTo = (url: string, deadlineMs = 120_000) => ({
   deliveryId: 1,
   url,
   headers: { 'Content-Type': 'application/json', 'X-Test': 'yes' },

@@ -2,9 +2,11 @@ import assert from 'node:assert/strict';
 import type { Socket } from 'node:net';
 import { test } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import { onRequest, startRawReceiver } from '../../../../test/support/raw-receiver.ts';
+import { findFreePort } from '../../../../test/support/free-port.ts';
+import { onRequest } from '../../../../test/support/raw-receiver.ts';
 import { startReceiver } from '../../../../test/support/receiver.ts';
 import { answerWith, deliveryTo, openSender, sendTo } from '../../../../test/support/test-sender.ts';
+import type { SendReport } from './send-report.ts';
 
 test('an accepted delivery reports status, headers, body, address and times', async () => {
   await using receiver = await startReceiver((_, response) => {
@@ -108,11 +110,20 @@ test('a refusal behind a 100 is a refusal', async () => {
   assert.equal(report.status, 500);
 });
 
-const hostile: [title: string, onConnection: (socket: Socket) => void, reason: RegExp][] = [
+type Hostile = [title: string, onConnection: (socket: Socket) => void, reason: RegExp];
+
+const endless: Hostile[] = [
   ['accepts and stays silent', () => {}, /response timeout/],
   ['never reads', (socket) => socket.pause(), /response timeout/],
   ['sends its head slowly', (socket) => drip(socket, 'HTTP/1.1 200 OK\r\nX-Slow: '), /response timeout/],
   ['sends one byte at a time', (socket) => drip(socket, 'HTTP'), /response timeout|malformed/],
+];
+for (const [title, onConnection, reason] of endless)
+  test(`a receiver that ${title} is unreachable, and costs no more than the deadline`, async () => {
+    checkUnreachable(await sendTo(onConnection, 700), reason);
+  });
+
+const refusedAtOnce: Hostile[] = [
   [
     'floods with 103 answers',
     answerWith('HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n'.repeat(10_000)),
@@ -125,13 +136,16 @@ const hostile: [title: string, onConnection: (socket: Socket) => void, reason: R
   ['resets the connection', (socket) => void socket.once('data', () => socket.resetAndDestroy()), /closed before/],
   ['closes without an answer', (socket) => void socket.once('data', () => socket.end()), /closed before/],
 ];
-for (const [title, onConnection, reason] of hostile)
-  test(`a receiver that ${title} is unreachable, and costs no more than the deadline`, async () => {
-    const report = await sendTo(onConnection, 700);
-    assert.equal(report.outcome.kind, 'unreachable');
-    assert.equal(report.status, 0);
-    assert.match(report.reason ?? '', reason);
+for (const [title, onConnection, reason] of refusedAtOnce)
+  test(`a receiver that ${title} is unreachable long before the deadline`, async () => {
+    checkUnreachable(await sendTo(onConnection), reason);
   });
+
+function checkUnreachable({ outcome, status, reason }: SendReport, expected: RegExp): void {
+  assert.equal(outcome.kind, 'unreachable');
+  assert.equal(status, 0);
+  assert.match(reason ?? '', expected);
+}
 
 function drip(socket: Socket, start: string): void {
   socket.write(start);
@@ -140,10 +154,9 @@ function drip(socket: Socket, start: string): void {
 }
 
 test('an address without a listener is unreachable at once', async () => {
-  const receiver = await startRawReceiver(() => {});
-  await receiver[Symbol.asyncDispose]();
   await using sender = openSender();
-  assert.equal((await sender.send(deliveryTo(receiver.url))).reason, 'connection refused');
+  const url = `http://127.0.0.1:${await findFreePort()}/`;
+  assert.equal((await sender.send(deliveryTo(url))).reason, 'connection refused');
 });
 
 test('a receiver that never accepts is given up at the deadline', async () => {

@@ -113,13 +113,14 @@ forEachEngine('the owner of shards stops three seconds before another worker can
 
 const ALL_SHARDS = Array.from({ length: 256 }, (_, shard) => shard);
 
-/** Two workers whose clock a test moves. The embedded store belongs to one process. */
+/** Two workers whose clock stands still until a test moves it. The embedded store belongs to one process. */
 function createTwo(store: Store) {
   const clock = { aheadMs: 0 };
+  const [startMs, startMonotonicMs] = [realWorld.nowMs(), realWorld.monotonicMs()];
   const world = {
     ...realWorld,
-    nowMs: () => realWorld.nowMs() + clock.aheadMs,
-    monotonicMs: () => realWorld.monotonicMs() + clock.aheadMs,
+    nowMs: () => startMs + clock.aheadMs,
+    monotonicMs: () => startMonotonicMs + clock.aheadMs,
   };
   const create = () => createShardLeases(store, world);
   return { clock, world, create, first: create(), joining: create() };
