@@ -25,6 +25,20 @@ test('long', async () => {
   await new Promise(() => {});
 });`;
 
+const BRIEF_TEST = `import { writeFileSync } from 'node:fs';
+import { test } from 'node:test';
+test('brief', () => writeFileSync('brief-has-run', ''));`;
+/** Begins before the brief one, and ends two seconds after it has run. */
+const SLOW_TEST = `import { existsSync } from 'node:fs';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+test('slow', async () => {
+  // The other file tells nothing.
+  while (!existsSync('brief-has-run')) await sleep(20);
+  // Its time is what is listed.
+  await sleep(2000);
+});`;
+
 function startTests(files: Readonly<Record<string, string>>) {
   const folder = mkdtempSync(join(tmpdir(), 'trivet-run-tests-'));
   const all = { 'package.json': '{"type":"module"}', 'test/support/global-setup.ts': SETUP, ...files };
@@ -62,11 +76,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const)
   });
 
 test('a run of all tests ends with the files that took longest', async () => {
-  const brief = "import { test } from 'node:test';\ntest('brief', () => {});";
-  // Its time is what is listed: far longer than a file that does nothing.
-  const slow =
-    "import { test } from 'node:test';\ntest('slow', () => new Promise((resolve) => setTimeout(resolve, 2000)));";
-  using tests = startTests({ 'src/brief.test.ts': brief, 'test/journeys/slow.test.ts': slow });
+  using tests = startTests({ 'src/brief.test.ts': BRIEF_TEST, 'test/journeys/slow.test.ts': SLOW_TEST });
   const output = await text(tests.program.stdout);
   assert.match(output, /took longest:\n +\S+ s {2}test\/journeys\/slow\.test\.ts\n +\S+ s {2}src\/brief\.test\.ts\n$/);
 });

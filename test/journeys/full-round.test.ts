@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { findReasonToSkipPages, launchBrowser } from '../support/browser.ts';
+import { findReasonToSkipPages, launchBrowser, openPage } from '../support/browser.ts';
 import { listenForCallback } from '../support/callback.ts';
 import { startReceiver } from '../support/receiver.ts';
 import { runTrivet } from '../support/run-trivet.ts';
@@ -62,7 +62,7 @@ test('one round leads from the set-up link to a redelivery: account, application
   let status = 200;
   const receiver = undo.use(await startReceiver((_, response) => void response.writeHead(status).end(`${status}`)));
   const browser = undo.adopt(await launchBrowser(), (opened) => opened.close());
-  const page = await (await browser.newContext()).newPage();
+  const page = await openPage(browser);
   await setUp(page, program);
   const { clientId, clientSecret } = await createApplication(page, program, callback.url);
 

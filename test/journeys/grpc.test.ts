@@ -36,7 +36,7 @@ test('a Python client finds the services by reflection, checks their health, pre
   await using program = await startProgram({ PARTS: 'prediction' });
   const output = execFileSync(PYTHON, ['test/journeys/grpc-client.py', program.grpcAddress, folder], {
     encoding: 'utf8',
-    timeout: 60_000,
+    timeout: 240_000,
   });
   const report = JSON.parse(output) as Report;
   for (const version of ['v1', 'v1alpha']) {

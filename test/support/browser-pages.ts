@@ -1,7 +1,7 @@
 /** Pages in a real browser, as the tests of every area's pages use them. */
 import { after, before, type TestContext } from 'node:test';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
-import { launchBrowser } from './browser.ts';
+import { launchBrowser, openPage } from './browser.ts';
 import { PASSWORD } from './page-service.ts';
 
 export interface TestBrowser {
@@ -19,9 +19,9 @@ export function useBrowser(): TestBrowser {
 
   return {
     async openPage(t, options) {
-      const context = await browser.newContext(options);
-      t.after(() => context.close());
-      return context.newPage();
+      const page = await openPage(browser, options);
+      t.after(() => page.context().close());
+      return page;
     },
   };
 }

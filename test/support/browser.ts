@@ -1,7 +1,7 @@
 /** A real browser for the pages. Missing, it is a failure where CI runs and a skip elsewhere. */
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { type Browser, chromium, type Page } from 'playwright-core';
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { readServiceEngine } from './engines.ts';
 
 const CANDIDATES = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
@@ -16,6 +16,16 @@ const FLAGS = [
   '--disable-sync',
 ];
 
+/** For one step of a page, and for the start. Playwright's half a minute is short where many browsers share a processor. */
+const LIMIT_MS = 120_000;
+
+/** A page in a context of its own. */
+export async function openPage(browser: Browser, options: BrowserContextOptions = {}): Promise<Page> {
+  const context = await browser.newContext(options);
+  context.setDefaultTimeout(LIMIT_MS);
+  return await context.newPage();
+}
+
 function findBrowser(): string | undefined {
   return CANDIDATES.find((path) => existsSync(path));
 }
@@ -29,7 +39,7 @@ export function findReasonToSkipPages(): string | false {
 export function launchBrowser(): Promise<Browser> {
   const executablePath = findBrowser();
   if (executablePath === undefined) throw new Error(`No Chromium is installed in ${CANDIDATES.join(', ')}`);
-  return chromium.launch({ executablePath, args: FLAGS });
+  return chromium.launch({ executablePath, args: FLAGS, timeout: LIMIT_MS });
 }
 
 const axePath = createRequire(import.meta.url).resolve('axe-core/axe.min.js');

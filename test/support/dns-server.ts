@@ -22,7 +22,8 @@ export async function startDnsServer(): Promise<DnsServer> {
     socket.send(answer(message, records), from.port, from.address);
   });
   await new Promise<void>((resolve) => socket.bind(0, '127.0.0.1', resolve));
-  const resolver = new Resolver({ timeout: 1000, tries: 1 });
+  // Nothing is lost on loopback, so that only a slow machine would come to the end of the time.
+  const resolver = new Resolver({ timeout: 120_000, tries: 1 });
   resolver.setServers([`127.0.0.1:${socket.address().port}`]);
   return {
     records,

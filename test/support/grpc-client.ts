@@ -65,7 +65,7 @@ function toMetadata(options: CallOptions | undefined): Metadata {
 }
 
 function toCallOptions(options: CallOptions | undefined): { deadline: number } {
-  return { deadline: Date.now() + (options?.deadlineMs ?? 30_000) };
+  return { deadline: Date.now() + (options?.deadlineMs ?? 120_000) };
 }
 
 function settle(resolve: (bytes: Buffer) => void, reject: (error: Error) => void) {

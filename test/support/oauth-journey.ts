@@ -1,7 +1,7 @@
 /** What every OAuth client's journey needs: the running program, an account, a real browser and an address to call back. */
 import assert from 'node:assert/strict';
 import type { Page } from 'playwright-core';
-import { launchBrowser } from './browser.ts';
+import { launchBrowser, openPage } from './browser.ts';
 import { type Callback, listenForCallback } from './callback.ts';
 import { runTrivet } from './run-trivet.ts';
 import { createDataDir, type Program, startProgram } from './start-program.ts';
@@ -33,7 +33,7 @@ export async function startOAuthJourney(): Promise<OAuthJourney> {
   const program = stack.use(await startProgram({}, dataDir));
   const browser = stack.adopt(await launchBrowser(), (opened) => opened.close());
   const callback = stack.use(await listenForCallback());
-  const page = await (await browser.newContext()).newPage();
+  const page = await openPage(browser);
   const kept = stack.move();
   return {
     program,

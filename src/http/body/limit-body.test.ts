@@ -14,7 +14,7 @@ import { type BodyBudget, createBodyBudget } from './body-budget.ts';
 
 const BODY_BYTES = 2_000_000;
 
-/** `POST /length` answers with the length of its body. Each connection has ten seconds for an answer. */
+/** `POST /length` answers with the length of its body. Each connection has two minutes for an answer. */
 async function startServer(bodyBudget: BodyBudget): Promise<() => Socket> {
   const routes = createRoutes();
   routes.post('/length', async (c) => c.json({ length: (await c.req.text()).length }));
@@ -42,7 +42,7 @@ async function startServer(bodyBudget: BodyBudget): Promise<() => Socket> {
 }
 
 async function readAnswer(client: Socket): Promise<string> {
-  const [answer] = (await once(client, 'data', { signal: AbortSignal.timeout(10_000) })) as [Buffer];
+  const [answer] = (await once(client, 'data', { signal: AbortSignal.timeout(120_000) })) as [Buffer];
   return String(answer);
 }
 
