@@ -10,9 +10,9 @@ import { cpus, release, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Pool } from 'undici';
 import { formatTable } from '../src/command-line/output.ts';
-import { type AnnouncingPrograms, numberedPush, startAnnouncingPrograms } from '../test/support/announcing-programs.ts';
 import type { StorePlace } from '../test/support/engines.ts';
 import { createTestDatabase, type PostgresCluster, startPostgresCluster } from '../test/support/postgres-cluster.ts';
+import { numberedPush, type PublishingService, startPublishingService } from '../test/support/publishing-service.ts';
 import { readBenchFlags } from './support/bench-flags.ts';
 import { round } from './webhooks/measure.ts';
 import { readCpuMs, startReceiver } from './webhooks/processes.ts';
@@ -50,10 +50,10 @@ interface Result extends Figures {
 }
 
 /** The number of callers; each sends its next event when the last one is answered. */
-async function measure(announcing: AnnouncingPrograms, callers: number, count: number): Promise<Figures> {
-  const pools = announcing.programs.map(({ httpUrl }) => new Pool(httpUrl, { connections: callers }));
-  const path = new URL(announcing.eventsUrl(0)).pathname;
-  const headers = { authorization: `Bearer ${announcing.token}`, 'content-type': 'application/json' };
+async function measure(service: PublishingService, callers: number, count: number): Promise<Figures> {
+  const pools = service.programs.map(({ httpUrl }) => new Pool(httpUrl, { connections: callers }));
+  const path = new URL(service.eventsUrl(0)).pathname;
+  const headers = { authorization: `Bearer ${service.token}`, 'content-type': 'application/json' };
   const tookMs: number[] = [];
   let next = 0;
   let refused = 0;
@@ -69,7 +69,7 @@ async function measure(announcing: AnnouncingPrograms, callers: number, count: n
       if (response.statusCode !== 202) refused += 1;
     }
   };
-  const readMicros = startStopwatch(announcing.programs.map(({ pid }) => pid));
+  const readMicros = startStopwatch(service.programs.map(({ pid }) => pid));
   const readDatabaseMicros = startStopwatch(databasePids);
   const startMs = performance.now();
   await Promise.all(Array.from({ length: callers }, (_, index) => runCaller(index)));
@@ -99,14 +99,14 @@ function startStopwatch(pids: readonly number[]): (count: number) => number {
 async function measurePlace(engine: string, processes: number, hooks: number): Promise<Result[]> {
   const receiver = await startReceiver();
   const urls = receiver.ports.slice(0, hooks).map((port) => `http://127.0.0.1:${port}/`);
-  await using announcing = await startAnnouncingPrograms({ place: await createPlace(engine), processes, urls });
-  const { refused } = await measure(announcing, 8, WARM_UP_EVENTS);
+  await using service = await startPublishingService({ place: await createPlace(engine), processes, urls });
+  const { refused } = await measure(service, 8, WARM_UP_EVENTS);
   let accepted = WARM_UP_EVENTS - refused;
   const results: Result[] = [];
   for (const callers of readList(flags.callers)) {
     // Each begins with an empty queue.
     await receiver.waitFor(accepted * hooks);
-    const figures = await measure(announcing, callers, events);
+    const figures = await measure(service, callers, events);
     accepted += events - figures.refused;
     results.push({ engine, processes, hooks, ...figures });
   }

@@ -23,7 +23,7 @@ import { completeDocument } from './http/openapi/complete-document.ts';
 import { createRoutes } from './http/routes.ts';
 import { createMail, type Mailer } from './mail/mailer.ts';
 import { openSmtp } from './mail/smtp.ts';
-import type { NoteGarbage } from './memory/garbage.ts';
+import type { CountGarbage } from './memory/garbage.ts';
 import { createDiskSource } from './notices/disk-source.ts';
 import { createNoticeWorker } from './notices/notice-worker.ts';
 import { capByOpenFiles } from './open-files.ts';
@@ -56,15 +56,15 @@ export interface App {
 export interface Surroundings {
   readonly world: World;
   /** Called with the bytes outside the heap that are garbage soon. */
-  readonly noteGarbage: NoteGarbage;
+  readonly countGarbage: CountGarbage;
 }
 
-const SURROUNDINGS: Surroundings = { world: realWorld, noteGarbage: () => {} };
+const SURROUNDINGS: Surroundings = { world: realWorld, countGarbage: () => {} };
 
 export async function startApp(config: Config, given: Partial<Surroundings> = {}): Promise<App> {
   await using undo = new AsyncDisposableStack();
-  const { world, noteGarbage } = { ...SURROUNDINGS, ...given };
-  const base = { ...(await openBase(config, world, undo)), noteGarbage };
+  const { world, countGarbage } = { ...SURROUNDINGS, ...given };
+  const base = { ...(await openBase(config, world, undo)), countGarbage };
   const mail = createMail({ ...base, smtp: openSmtp(config.mail) });
   const { areas, notices, createSetupLink } = await createAreas(config, base, mail?.mailer);
   const grpc = await openGrpc(config, base, areas);
@@ -111,7 +111,7 @@ async function openBase(config: Config, world: World, undo: AsyncDisposableStack
   return { world: withStoreClock(world, store), log, metrics, tracing, store, cipher, http, maxConnections };
 }
 
-type Base = Awaited<ReturnType<typeof openBase>> & Pick<Surroundings, 'noteGarbage'>;
+type Base = Awaited<ReturnType<typeof openBase>> & Pick<Surroundings, 'countGarbage'>;
 
 /** The areas that this process serves. An area that it does not serve still lends its functions to the others. */
 async function createAreas(config: Config, base: Base, mailer: Mailer | undefined) {
@@ -193,7 +193,7 @@ function createNotices(
   return [createNoticeWorker({ store, world, log, mailer, publish, sources, listRecipients, service })];
 }
 
-function openGrpc(config: Config, { log, metrics, world, tracing, noteGarbage }: Base, areas: readonly Area[]) {
+function openGrpc(config: Config, { log, metrics, world, tracing, countGarbage }: Base, areas: readonly Area[]) {
   return openGrpcServer({
     services: areas.flatMap((area) => area.services ?? []),
     host: config.server.host,
@@ -210,7 +210,7 @@ function openGrpc(config: Config, { log, metrics, world, tracing, noteGarbage }:
     metrics,
     world,
     tracing,
-    noteGarbage,
+    countGarbage,
   });
 }
 
@@ -237,12 +237,12 @@ async function openOwnPorts(
 
 function serveHttp(
   config: Config,
-  { log, metrics, world, tracing, store, http, noteGarbage }: Base,
+  { log, metrics, world, tracing, store, http, countGarbage }: Base,
   { areas, own }: { readonly areas: readonly Area[]; readonly own: readonly OwnServer[] },
 ): void {
   const { maxBodyBytes, trustedProxies } = config.server;
   const observer = createRequestObserver({ log, metrics, world, tracing, trustedProxies });
-  const common = { log, metrics, world, observer, maxBodyBytes, bodyBudget: createBodyBudget({ noteGarbage }) };
+  const common = { log, metrics, world, observer, maxBodyBytes, bodyBudget: createBodyBudget({ countGarbage }) };
   const mounts = areas.flatMap((area) => area.routes ?? []);
   const reference = {
     descriptions: areas.flatMap((area) => area.apiDescriptions ?? []),

@@ -9,7 +9,7 @@ import { createGarbageCounter, openCollector } from './memory/garbage.ts';
 export async function serve(): Promise<void> {
   const stopped = waitForSignal();
   const collector = openCollector();
-  const app = await startApp(readConfig(), { noteGarbage: createGarbageCounter(collector.collectYoung) });
+  const app = await startApp(readConfig(), { countGarbage: createGarbageCounter(collector.collectYoung) });
   for (const misspelt of findMisspeltVariables(readEnvironment()))
     app.log.warn(misspelt, 'Ignored a variable that is no setting');
   // A fifth of the heap is garbage of the start. Left to V8, its first collection stops the event loop for 30 to 50 ms in the

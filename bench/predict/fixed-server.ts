@@ -35,7 +35,7 @@ const server = await openGrpcServer({
   log: createLog('warn'),
   metrics: createMetrics(),
   world: realWorld,
-  noteGarbage: createGarbageCounter(openCollector().collectYoung),
+  countGarbage: createGarbageCounter(openCollector().collectYoung),
 });
 const roundsPerMicro = calibrate();
 serveReadings(server.port, (message) => {

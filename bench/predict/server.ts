@@ -52,7 +52,7 @@ const server = await openGrpcServer({
   log,
   metrics,
   world: realWorld,
-  noteGarbage: createGarbageCounter(openCollector().collectYoung),
+  countGarbage: createGarbageCounter(openCollector().collectYoung),
 });
 serveReadings(server.port, (message) => {
   if (message === 'refit') learning?.start();

@@ -4,11 +4,7 @@
  * delivery is separate from that of its event, and both are of the same minutes of a machine and of a process.
  */
 import { Pool } from 'undici';
-import {
-  type AnnouncingPrograms,
-  numberedPush,
-  startAnnouncingPrograms,
-} from '../../test/support/announcing-programs.ts';
+import { numberedPush, type PublishingService, startPublishingService } from '../../test/support/publishing-service.ts';
 import { round } from './measure.ts';
 import { type EngineTitle, openPlace } from './places.ts';
 import { type Receiver, readCpuMs, readRssMb, startReceiver } from './processes.ts';
@@ -79,15 +75,15 @@ async function openFrontDoor(engine: EngineTitle, options: FrontDoorOptions, fol
   const place = { dataDir, databaseUrl };
   const receiver = await startReceiver();
   undo.defer(() => receiver.stop());
-  const announcing = undo.use(await startAnnouncingPrograms({ place, processes: options.processes, urls: [], folder }));
-  const pids = announcing.programs.map(({ pid }) => pid);
-  const [bare, hooked] = await createRepositories(announcing, receiver);
-  await post(announcing, hooked, { ...options, seconds: WARM_UP_SECONDS });
-  await post(announcing, bare, { ...options, seconds: 1 });
+  const service = undo.use(await startPublishingService({ place, processes: options.processes, urls: [], folder }));
+  const pids = service.programs.map(({ pid }) => pid);
+  const [bare, hooked] = await createRepositories(service, receiver);
+  await post(service, hooked, { ...options, seconds: WARM_UP_SECONDS });
+  await post(service, bare, { ...options, seconds: 1 });
   await sleep(SETTLE_MS);
   const atRest = await measureCpu(pids, () => sleep(3000));
   const slices: Slice[] = [];
-  const postSecond = (paths: readonly string[]) => postAndSettle(announcing, paths, { ...options, seconds: 1 });
+  const postSecond = (paths: readonly string[]) => postAndSettle(service, paths, { ...options, seconds: 1 });
   const owned = undo.move();
   return {
     measureSecond: async () => {
@@ -156,7 +152,7 @@ function sleep(ms: number): Promise<void> {
 }
 
 /** Paths for events: of repositories without a webhook, and of repositories with one each. */
-async function createRepositories(announcing: AnnouncingPrograms, receiver: Receiver): Promise<[string[], string[]]> {
+async function createRepositories(service: PublishingService, receiver: Receiver): Promise<[string[], string[]]> {
   const bare: string[] = [];
   const hooked: string[] = [];
   for (const [index, port] of receiver.ports.slice(0, REPOSITORIES).entries()) {
@@ -164,10 +160,10 @@ async function createRepositories(announcing: AnnouncingPrograms, receiver: Rece
       [bare, `bare-${index}`],
       [hooked, `hooked-${index}`],
     ] as const) {
-      await announcing.call('POST', '/api/v5/user/repos', { name });
+      await service.call('POST', '/api/v5/user/repos', { name });
       paths.push(`/api/v5/repos/grace/${name}`);
     }
-    await announcing.call('POST', `${hooked.at(-1)}/hooks`, { url: `http://127.0.0.1:${port}/`, password: 'key' });
+    await service.call('POST', `${hooked.at(-1)}/hooks`, { url: `http://127.0.0.1:${port}/`, password: 'key' });
   }
   return [bare.map((path) => `${path}/events`), hooked.map((path) => `${path}/events`)];
 }
@@ -180,7 +176,7 @@ interface Post {
 
 /** Posts at a fixed rate, whatever the answers take. Returns the accepted posts. */
 async function post(
-  { programs, token }: AnnouncingPrograms,
+  { programs, token }: PublishingService,
   paths: readonly string[],
   { perSecond, seconds }: FrontDoorOptions,
 ): Promise<Post[]> {

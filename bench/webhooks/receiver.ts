@@ -40,14 +40,14 @@ function serve(socket: Socket, slowMs: number): void {
       const length = headEnd + 4 + Number(/content-length: (\d+)/i.exec(head)?.[1]);
       if (pending.length < length) return;
       pending = pending.slice(length);
-      note(head, slowMs > 0);
+      countRequest(head, slowMs > 0);
       if (slowMs === 0) socket.write(ANSWER);
       else setTimeout(() => socket.write(ANSWER), slowMs);
     }
   });
 }
 
-function note(head: string, isSlow: boolean): void {
+function countRequest(head: string, isSlow: boolean): void {
   const uuid = /x-gitcode-delivery: (\S+)/i.exec(head)?.[1] ?? '';
   arrivals.push({ uuid, atMs: performance.timeOrigin + performance.now(), isSlow });
   if (!isSlow) healthyCount += 1;

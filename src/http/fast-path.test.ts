@@ -190,8 +190,8 @@ test('both write the same log line, without the query, and the same duration', a
     await ask(url, { path: '/oauth/echo?client_secret=hunter2', headers: TRACE });
     await ask(url, { path: '/oauth/echo?client_secret=hunter2', headers: [...TRACE, ...TO_FALLBACK] });
     const [short, long] = lines.map((line) => {
-      const noted = JSON.parse(line) as { readonly path: string; readonly durationMs: number };
-      return { ...noted, time: '', durationMs: typeof noted.durationMs };
+      const logged = JSON.parse(line) as { readonly path: string; readonly durationMs: number };
+      return { ...logged, time: '', durationMs: typeof logged.durationMs };
     });
     assert.deepEqual(short, long);
     assert.equal(short?.path, '/oauth/echo');
@@ -227,7 +227,7 @@ test('what the fast path does not take is answered all the same', async () => {
   });
 });
 
-test('a caller that goes away in the middle of its body is noted as a refusal', async () => {
+test('a caller that goes away in the middle of its body is logged as a refusal', async () => {
   await withService(async ({ url, lines }) => {
     const socket = connect(Number(new URL(url).port), '127.0.0.1');
     const begun = 'POST /oauth/echo HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\na=1';

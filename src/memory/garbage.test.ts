@@ -4,40 +4,42 @@ import { constants, PerformanceObserver } from 'node:perf_hooks';
 import { test } from 'node:test';
 import { setImmediate as endOfTurn } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
-import { createGarbageCounter, type NoteGarbage, openCollector } from './garbage.ts';
+import { type CountGarbage, createGarbageCounter, openCollector } from './garbage.ts';
 
 const MEBIBYTE = 1_048_576;
 
 // A thread of V8 frees the reads that a collection found dead. Where it has no core, they count until it has one.
 setFlagsFromString('--no-concurrent-array-buffer-sweeping');
 
-test('the young generation is collected once in a turn, when enough bytes were noted since the last time', async () => {
+test('the young generation is collected once in a turn, when enough bytes were counted since the last time', async () => {
   let collections = 0;
-  const note = createGarbageCounter(() => collections++, 100);
-  note(99);
+  const count = createGarbageCounter(() => collections++, 100);
+  count(99);
   await endOfTurn();
   assert.equal(collections, 0);
-  note(1);
-  note(500);
+  count(1);
+  count(500);
   assert.equal(collections, 0);
   await endOfTurn();
   assert.equal(collections, 1);
-  note(99);
+  count(99);
   await endOfTurn();
   assert.equal(collections, 1);
 });
 
-test('400 MB that are read and noted bring about a quarter of the collections of the whole heap at most', async () => {
+test('400 MB that are read and counted bring about a quarter of the collections of the whole heap at most', async () => {
   const { collectAll, collectYoung } = openCollector();
   collectAll();
-  const noted = await countCollections(createGarbageCounter(collectYoung));
+  const counted = await countCollections(createGarbageCounter(collectYoung));
   collectAll();
   const others = await countCollections(() => {});
-  assert.ok(noted.young > 10, `${noted.young} of the young generation`);
-  assert.ok(noted.whole <= others.whole / 4, `${noted.whole} of the whole heap, ${others.whole} without notes`);
+  assert.ok(counted.young > 10, `${counted.young} of the young generation`);
+  assert.ok(counted.whole <= others.whole / 4, `${counted.whole} of the whole heap, ${others.whole} without counting`);
 });
 
-async function countCollections(note: NoteGarbage): Promise<{ readonly young: number; readonly whole: number }> {
+async function countCollections(
+  countGarbage: CountGarbage,
+): Promise<{ readonly young: number; readonly whole: number }> {
   const counts = { young: 0, whole: 0 };
   const observer = new PerformanceObserver((list) => {
     for (const entry of list.getEntries())
@@ -47,7 +49,7 @@ async function countCollections(note: NoteGarbage): Promise<{ readonly young: nu
   });
   observer.observe({ entryTypes: ['gc'] });
   for (let turn = 0; turn < 400; turn++) {
-    for (let read = 0; read < 16; read++) note(Buffer.allocUnsafeSlow(MEBIBYTE / 16).length);
+    for (let read = 0; read < 16; read++) countGarbage(Buffer.allocUnsafeSlow(MEBIBYTE / 16).length);
     await endOfTurn();
   }
   await endOfTurn();

@@ -17,7 +17,7 @@ export function openCollector(): Collector {
 }
 
 /** Counts bytes outside the heap that are garbage once they are used. */
-export type NoteGarbage = (bytes: number) => void;
+export type CountGarbage = (bytes: number) => void;
 
 const MAX_BYTES = 16_777_216;
 
@@ -27,7 +27,7 @@ const MAX_BYTES = 16_777_216;
  * 64 MB of buffers V8 marks the whole heap, which stops the event loop for 5 to 20 ms. The collection here takes less than a
  * millisecond, and runs at the end of the turn of the event loop.
  */
-export function createGarbageCounter(collectYoung: () => void, maxBytes = MAX_BYTES): NoteGarbage {
+export function createGarbageCounter(collectYoung: () => void, maxBytes = MAX_BYTES): CountGarbage {
   let bytes = 0;
   const collect = (): void => {
     bytes = 0;

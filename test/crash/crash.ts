@@ -10,7 +10,7 @@ import { listNotesSql } from '../support/note-store.ts';
 
 const WRITER = fileURLToPath(new URL('./crash-writer.ts', import.meta.url));
 
-/** Lets a writer write until it has noted a random number of things, kills it, and returns what it noted. */
+/** Lets a writer write until it has recorded a random number of things, kills it, and returns what it recorded. */
 export async function writeUntilKilled(
   place: StorePlace,
   prefix: string,

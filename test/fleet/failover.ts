@@ -3,8 +3,8 @@
  * nothing redeemed twice, deliveries go on soon after another server was promoted, and Predict never fails.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { startAnnouncingPrograms } from '../support/announcing-programs.ts';
 import { openTestStore } from '../support/engines.ts';
+import { startPublishingService } from '../support/publishing-service.ts';
 import { startReceivers } from '../support/receiver.ts';
 import { createServiceLoad, type LoadCounts, type LoadScale, type ServiceLoad } from '../support/service-load.ts';
 import { createDataDir } from '../support/start-program.ts';
@@ -64,7 +64,7 @@ export async function runFailover({ scale, blows, print, ...fleetOptions }: Fail
   let load: ServiceLoad | undefined;
   const { urls } = undo.use(await startReceivers(HOOKS, (hook, received) => load?.receive(hook, received)));
   const environment = { SECRET_KEYS: KEYS, LOG_LEVEL: 'warn', AUTHORIZATION_CODE_SECONDS: '600' };
-  const service = undo.use(await startAnnouncingPrograms({ place, processes: 2, urls, environment }));
+  const service = undo.use(await startPublishingService({ place, processes: 2, urls, environment }));
   const store = undo.use(await openTestStore(place));
   load = await createServiceLoad({ service, store, programs: service.programs, hooks: HOOKS, scale });
   print('two processes are ready');

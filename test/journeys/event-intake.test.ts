@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Store, statement } from '../../src/database/store.ts';
 import { sweepDeliveries } from '../../src/webhooks/delivery/worker/delivery-sweeper.ts';
-import { type AnnouncingPrograms, numberedPush, startAnnouncingPrograms } from '../support/announcing-programs.ts';
 import { createStorePlace, engines, findReasonToSkip, openTestStore, type TestEngine } from '../support/engines.ts';
 import { createTestDatabase, startPostgresCluster } from '../support/postgres-cluster.ts';
+import { numberedPush, type PublishingService, startPublishingService } from '../support/publishing-service.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';
 import { runTrivet } from '../support/run-trivet.ts';
 import { createDataDir } from '../support/start-program.ts';
@@ -24,7 +24,7 @@ interface Accepted {
 }
 
 interface Scene {
-  readonly announcing: AnnouncingPrograms;
+  readonly service: PublishingService;
   readonly receivers: readonly Receiver[];
   readonly store: Store;
 }
@@ -44,8 +44,8 @@ async function openScene(engine: TestEngine, hooks: number, undo: AsyncDisposabl
   const place = await createStorePlace(engine);
   const processes = engine === 'sqlite' ? 1 : 2;
   const urls = receivers.map(({ url }) => url);
-  const announcing = undo.use(await startAnnouncingPrograms({ place, processes, urls }));
-  return { announcing, receivers, store: undo.use(await openTestStore(place)) };
+  const service = undo.use(await startPublishingService({ place, processes, urls }));
+  return { service, receivers, store: undo.use(await openTestStore(place)) };
 }
 
 interface Publication {
@@ -54,12 +54,12 @@ interface Publication {
   readonly key?: string;
 }
 
-async function publish(announcing: AnnouncingPrograms, { caller, number, key }: Publication) {
+async function publish(service: PublishingService, { caller, number, key }: Publication) {
   const startMs = Date.now();
-  const response = await fetch(announcing.eventsUrl(caller), {
+  const response = await fetch(service.eventsUrl(caller), {
     method: 'POST',
     headers: {
-      authorization: `Bearer ${announcing.token}`,
+      authorization: `Bearer ${service.token}`,
       'content-type': 'application/json',
       ...(key === undefined ? {} : { 'idempotency-key': key }),
     },
@@ -71,11 +71,11 @@ async function publish(announcing: AnnouncingPrograms, { caller, number, key }: 
 }
 
 /** Every caller sends its next event when the last one was accepted. */
-async function publishMany(announcing: AnnouncingPrograms, callers: number, each: number): Promise<Accepted[]> {
+async function publishMany(service: PublishingService, callers: number, each: number): Promise<Accepted[]> {
   const runs = Array.from({ length: callers }, async (_, caller) => {
     const accepted: Accepted[] = [];
     for (let count = 0; count < each; count += 1)
-      accepted.push(await publish(announcing, { caller, number: caller * each + count + 1 }));
+      accepted.push(await publish(service, { caller, number: caller * each + count + 1 }));
     return accepted;
   });
   return (await Promise.all(runs)).flat();
@@ -92,8 +92,8 @@ const uuidsOf = (receiver: Receiver): unknown[] =>
   receiver.received.map(({ headers }) => headers['x-gitcode-delivery']);
 
 withPrograms('64 callers at once: no event is refused, and each is delivered once to every hook', 4, async (scene) => {
-  const { announcing, receivers, store } = scene;
-  const accepted = await publishMany(announcing, CALLERS, 8);
+  const { service, receivers, store } = scene;
+  const accepted = await publishMany(service, CALLERS, 8);
   for (const receiver of receivers) await receiver.waitFor(accepted.length);
 
   const rows = await store.read(listDeliveriesSql);
@@ -107,7 +107,7 @@ withPrograms('64 callers at once: no event is refused, and each is delivered onc
     'what was promised is what is stored',
   );
   assert.equal(rows.length, accepted.length * receivers.length);
-  for (const [index, hookId] of announcing.hookIds.entries()) {
+  for (const [index, hookId] of service.hookIds.entries()) {
     const expected = rows.filter((row) => row.hook_id === hookId).map((row) => row.uuid);
     const arrived = uuidsOf(receivers[index]!);
     assert.equal(arrived.length, expected.length, `hook ${hookId}`);
@@ -130,11 +130,11 @@ function checkOrder(accepted: readonly Accepted[]): void {
 }
 
 withPrograms('a command that publishes beside the service makes no id that the service makes', 1, async (scene) => {
-  const { announcing, receivers, store } = scene;
+  const { service, receivers, store } = scene;
   const COUNT = 200;
   const argv = ['event', 'send', 'grace/doors', '--sample', '--count', String(COUNT), '--json'];
-  const runs = [argv, argv].map((words) => runTrivet(words, { env: announcing.environment }));
-  const [accepted, ...commands] = await Promise.all([publishMany(announcing, 16, 20), ...runs]);
+  const runs = [argv, argv].map((words) => runTrivet(words, { env: service.environment }));
+  const [accepted, ...commands] = await Promise.all([publishMany(service, 16, 20), ...runs]);
   for (const { code, stderr } of commands) assert.equal(code, 0, stderr);
   const published = commands
     .flatMap(({ stdout }) => stdout.trim().split('\n'))
@@ -147,14 +147,14 @@ withPrograms('a command that publishes beside the service makes no id that the s
 });
 
 withPrograms('of many publications under one key, whichever process takes them, one is made', 2, async (scene) => {
-  const { announcing, store } = scene;
+  const { service, store } = scene;
   const KEYS = 8;
   const answers = await Promise.all(
     Array.from({ length: CALLERS }, async (_, caller) => {
       // Every caller goes through all keys, half of them backwards.
       const order = Array.from({ length: KEYS }, (__, index) => (caller % 4 < 2 ? index : KEYS - 1 - index));
       const answered: Accepted[] = [];
-      for (const number of order) answered.push(await publish(announcing, { caller, number, key: `key-${number}` }));
+      for (const number of order) answered.push(await publish(service, { caller, number, key: `key-${number}` }));
       return answered;
     }),
   );
@@ -165,8 +165,8 @@ withPrograms('of many publications under one key, whichever process takes them, 
 });
 
 withPrograms('hooks that change meanwhile lose nothing and leave nothing waiting', 3, async (scene) => {
-  const { announcing, receivers, store } = scene;
-  const [stayingId, deletedId, heldId] = announcing.hookIds as [number, number, number];
+  const { service, receivers, store } = scene;
+  const [stayingId, deletedId, heldId] = service.hookIds as [number, number, number];
   const hooks = '/api/v5/repos/grace/doors/hooks';
   const url = receivers[2]!.url;
   let answered = 0;
@@ -175,18 +175,18 @@ withPrograms('hooks that change meanwhile lose nothing and leave nothing waiting
   const accepted: Accepted[] = [];
   const callers = Array.from({ length: 16 }, async (_, caller) => {
     for (let count = 0; count < 16; count += 1) {
-      accepted.push(await publish(announcing, { caller, number: caller * 16 + count + 1 }));
+      accepted.push(await publish(service, { caller, number: caller * 16 + count + 1 }));
       answered += 1;
     }
   });
   await waitForAnswers(40);
-  assert.equal((await announcing.call('PATCH', `${hooks}/${heldId}`, { url, active: false })).status, 200);
-  const created = await announcing.call('POST', hooks, { url: receivers[0]!.url });
+  assert.equal((await service.call('PATCH', `${hooks}/${heldId}`, { url, active: false })).status, 200);
+  const created = await service.call('POST', hooks, { url: receivers[0]!.url });
   assert.equal(created.status, 201);
   await waitForAnswers(120);
-  assert.equal((await announcing.call('DELETE', `${hooks}/${deletedId}`)).status, 204);
+  assert.equal((await service.call('DELETE', `${hooks}/${deletedId}`)).status, 204);
   await Promise.all(callers);
-  assert.equal((await announcing.call('PATCH', `${hooks}/${heldId}`, { url, active: true })).status, 200);
+  assert.equal((await service.call('PATCH', `${hooks}/${heldId}`, { url, active: true })).status, 200);
   await receivers[2]!.waitFor(accepted.length);
   await sweepDeliveries(store, Date.now());
 
@@ -225,15 +225,15 @@ test('repositories that are deleted and made again meanwhile make no deadlock', 
   const cluster = await startPostgresCluster();
   undo.defer(() => cluster.stop());
   const place = { dataDir: createDataDir(), databaseUrl: await createTestDatabase(cluster.socketDir, 'deadlocks') };
-  const announcing = undo.use(await startAnnouncingPrograms({ place, processes: 2, urls: [receiver.url] }));
+  const service = undo.use(await startPublishingService({ place, processes: 2, urls: [receiver.url] }));
   const store = undo.use(await openTestStore(place));
   let isOver = false;
   let number = 0;
   const callers = Array.from({ length: 32 }, async (_, caller) => {
     while (!isOver) {
       number += 1;
-      const headers = { authorization: `Bearer ${announcing.token}`, 'content-type': 'application/json' };
-      const response = await fetch(announcing.eventsUrl(caller), {
+      const headers = { authorization: `Bearer ${service.token}`, 'content-type': 'application/json' };
+      const response = await fetch(service.eventsUrl(caller), {
         method: 'POST',
         headers: { ...headers, 'idempotency-key': `key-${number % 50}` },
         body: JSON.stringify(numberedPush(number)),
@@ -244,9 +244,9 @@ test('repositories that are deleted and made again meanwhile make no deadlock', 
   });
   for (let rounds = 0; rounds < 15; rounds += 1) {
     const hook = { url: receiver.url };
-    for (let hooks = 0; hooks < 3; hooks += 1) await announcing.call('POST', '/api/v5/repos/grace/doors/hooks', hook);
-    assert.equal((await announcing.call('DELETE', '/api/v5/repos/grace/doors')).status, 204);
-    assert.equal((await announcing.call('POST', '/api/v5/user/repos', { name: 'doors' })).status, 201);
+    for (let hooks = 0; hooks < 3; hooks += 1) await service.call('POST', '/api/v5/repos/grace/doors/hooks', hook);
+    assert.equal((await service.call('DELETE', '/api/v5/repos/grace/doors')).status, 204);
+    assert.equal((await service.call('POST', '/api/v5/user/repos', { name: 'doors' })).status, 201);
   }
   isOver = true;
   await Promise.all(callers);

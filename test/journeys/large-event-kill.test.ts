@@ -8,8 +8,8 @@ import { type Store, statement } from '../../src/database/store.ts';
 import { KEEP_LOG_MS } from '../../src/webhooks/delivery/schedule/delivery.ts';
 import { sweepDeliveries } from '../../src/webhooks/delivery/worker/delivery-sweeper.ts';
 import { realWorld } from '../../src/world.ts';
-import { numberedPush, startAnnouncingPrograms } from '../support/announcing-programs.ts';
 import { createStorePlace, engines, findReasonToSkip, openTestStore } from '../support/engines.ts';
+import { numberedPush, startPublishingService } from '../support/publishing-service.ts';
 import { startReceiver } from '../support/receiver.ts';
 import { startProgram } from '../support/start-program.ts';
 import { waitUntil } from '../support/wait-until.ts';
@@ -56,7 +56,7 @@ for (const engine of engines)
     const place = await createStorePlace(engine);
     await using receiver = await startReceiver();
     const urls = Array.from({ length: HOOKS }, (_, index) => `${receiver.url}/${index}`);
-    await using first = await startAnnouncingPrograms({ place, processes: 1, urls });
+    await using first = await startPublishingService({ place, processes: 1, urls });
     await using store = await openTestStore(place);
     let answer: object | undefined;
     const cut = assert.rejects(async () => {

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import type { ServerResponse } from 'node:http';
 import { test } from 'node:test';
-import { numberedPush, startAnnouncingPrograms } from '../support/announcing-programs.ts';
 import { createStorePlace, engines, findReasonToSkip } from '../support/engines.ts';
+import { numberedPush, startPublishingService } from '../support/publishing-service.ts';
 import { startReceiver } from '../support/receiver.ts';
 import { waitUntil } from '../support/wait-until.ts';
 
@@ -28,11 +28,11 @@ for (const engine of engines)
     });
     const processes = engine === 'sqlite' ? 1 : 2;
     const place = await createStorePlace(engine);
-    await using announcing = await startAnnouncingPrograms({ place, processes, urls: [receiver.url] });
-    const published = await announcing.call('POST', new URL(announcing.eventsUrl(0)).pathname, numberedPush(1));
+    await using service = await startPublishingService({ place, processes, urls: [receiver.url] });
+    const published = await service.call('POST', new URL(service.eventsUrl(0)).pathname, numberedPush(1));
     const [delivery] = (published.json as { deliveries: { id: number; hook_id: number }[] }).deliveries;
     const path = `/api/v5/repos/grace/doors/hooks/${delivery!.hook_id}/deliveries/${delivery!.id}`;
-    const readDetail = async () => (await announcing.call('GET', path)).json as Detail;
+    const readDetail = async () => (await service.call('GET', path)).json as Detail;
     const waitUntilEnded = (attempts: number): Promise<Detail> =>
       waitUntil(async () => {
         const detail = await readDetail();
@@ -44,8 +44,8 @@ for (const engine of engines)
     for (let round = 1; round <= ROUNDS; round += 1) {
       const answers = await Promise.all(
         Array.from({ length: AT_ONCE }, async (_, index) => {
-          const { httpUrl } = announcing.programs[index % announcing.programs.length]!;
-          const headers = { authorization: `Bearer ${announcing.token}` };
+          const { httpUrl } = service.programs[index % service.programs.length]!;
+          const headers = { authorization: `Bearer ${service.token}` };
           const response = await fetch(`${httpUrl}${path}/redeliver`, { method: 'POST', headers });
           return { status: response.status, text: await response.text() };
         }),

@@ -5,10 +5,10 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { migrations } from '../../src/database/migrations/list.ts';
-import { startAnnouncingPrograms } from '../support/announcing-programs.ts';
 import { request } from '../support/authorization-server.ts';
 import { createStorePlace, findReasonToSkip, openTestStore } from '../support/engines.ts';
 import { observePool } from '../support/observed-pool.ts';
+import { startPublishingService } from '../support/publishing-service.ts';
 import { startReceivers } from '../support/receiver.ts';
 import { checkOutReleasedProgram, type ReleasedProgram } from '../support/released-program.ts';
 import { runTrivet } from '../support/run-trivet.ts';
@@ -58,7 +58,7 @@ for (const { title, folders, isSettledFirst } of ORDERS)
     const { urls } = undo.use(await startReceivers(HOOKS, (hook, received) => load?.receive(hook, received)));
     // The test must not bring the database up to date: that is for the program that joins, while there are calls.
     const service = undo.use(
-      await startAnnouncingPrograms({
+      await startPublishingService({
         place,
         urls,
         processes: 1,

@@ -5,8 +5,8 @@ import { listEvents } from '../../src/authorization/accounts/audit-store.ts';
 import { createUser } from '../../src/authorization/accounts/user-store.ts';
 import { type Store, statement } from '../../src/database/store.ts';
 import { realWorld } from '../../src/world.ts';
-import { numberedPush, startAnnouncingPrograms } from '../support/announcing-programs.ts';
 import { createStorePlace, engines, findReasonToSkip, openTestStore } from '../support/engines.ts';
+import { numberedPush, startPublishingService } from '../support/publishing-service.ts';
 import { startReceiver } from '../support/receiver.ts';
 import { runTrivet } from '../support/run-trivet.ts';
 import { startProgram } from '../support/start-program.ts';
@@ -26,7 +26,7 @@ for (const engine of engines)
       response.statusCode = index === 0 ? 500 : 200;
       response.end();
     });
-    await using ahead = await startAnnouncingPrograms({
+    await using ahead = await startPublishingService({
       place: await createStorePlace(engine),
       processes: 1,
       urls: [receiver.url],
@@ -57,7 +57,7 @@ test('two processes a day apart on one PostgreSQL send each delivery once and wa
     response.statusCode = 500;
     response.end();
   });
-  await using right = await startAnnouncingPrograms({
+  await using right = await startPublishingService({
     place: await createStorePlace('postgres'),
     processes: 1,
     urls: [receiver.url, broken.url],
@@ -101,7 +101,7 @@ async function waitForSweep(store: Store, epoch: number): Promise<void> {
 test('a process that starts with a clock far ahead deletes nothing by age', { timeout: 120_000 }, async () => {
   await using receiver = await startReceiver();
   const place = await createStorePlace('sqlite');
-  await using right = await startAnnouncingPrograms({ place, processes: 1, urls: [receiver.url] });
+  await using right = await startPublishingService({ place, processes: 1, urls: [receiver.url] });
   const path = new URL(right.eventsUrl(0)).pathname;
   assert.equal((await right.call('POST', path, numberedPush(1))).status, 202);
   await receiver.waitFor(1);
@@ -131,7 +131,7 @@ for (const jumpMs of [HOUR_MS, -HOUR_MS])
       response.statusCode = index === 0 ? 500 : 200;
       response.end();
     });
-    await using running = await startAnnouncingPrograms({
+    await using running = await startPublishingService({
       place: await createStorePlace('sqlite'),
       processes: 1,
       urls: [receiver.url],

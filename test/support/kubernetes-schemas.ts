@@ -50,7 +50,7 @@ export function findMistakes(resource: Resource): readonly string[] | undefined 
 
 interface Recorder {
   readonly read: ReadonlyMap<object, ReadonlySet<PropertyKey>>;
-  /** The same value, whose properties are noted when they are read. */
+  /** The same value, which records the properties that are read. */
   watch(value: unknown): unknown;
 }
 

@@ -66,7 +66,7 @@ export const UNOPENED_PAGES: readonly (readonly [path: string, reason: string])[
 const opened = new Set<string>();
 
 /** Remembers that a test looked for flaws on this page. */
-export function noteOpened(url: string): void {
+export function recordOpened(url: string): void {
   opened.add(new URL(url).pathname);
 }
 

@@ -1,7 +1,7 @@
 /** The flaws of a page in each language: on a phone and on a desktop, light and dark, and English in the middle of Chinese. */
 import type { Page } from 'playwright-core';
 import { ALL_RULES, findFlaws, type View } from './browser.ts';
-import { checkOpenedPages, noteOpened } from './opened-pages.ts';
+import { checkOpenedPages, recordOpened } from './opened-pages.ts';
 
 checkOpenedPages();
 
@@ -52,7 +52,7 @@ export async function findShownFlaws(
     content = [],
   }: { readonly language: (typeof PAGE_LANGUAGES)[number]; readonly content?: readonly string[] },
 ): Promise<string[]> {
-  noteOpened(page.url());
+  recordOpened(page.url());
   const shown = await page.evaluate('document.documentElement.lang');
   const wrong = shown === language ? [] : [`the page is in ${String(shown)} instead of ${language}`];
   if (language === 'en') return [...wrong, ...(await findFlaws(page))];

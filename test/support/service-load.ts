@@ -6,7 +6,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Store } from '../../src/database/store.ts';
 import { realWorld } from '../../src/world.ts';
-import { type AnnouncingPrograms, numberedPush } from './announcing-programs.ts';
+import { type PublishingService, numberedPush } from './publishing-service.ts';
 import {
   type Answer,
   type Fields,
@@ -64,7 +64,7 @@ export interface ServiceLoad {
 }
 
 export interface LoadParts {
-  readonly service: Pick<AnnouncingPrograms, 'token'>;
+  readonly service: Pick<PublishingService, 'token'>;
   readonly store: Store;
   /** Those that take calls now; the list may change. */
   readonly programs: readonly Program[];
@@ -97,7 +97,7 @@ export async function createServiceLoad(parts: LoadParts): Promise<ServiceLoad> 
   return {
     counts: state.counts,
     failures: state.failures,
-    receive: (hook, received) => noteDelivery(state, hook, received),
+    receive: (hook, received) => recordDelivery(state, hook, received),
     run,
     stop: () => state.stopping.abort(),
     settle: () => Promise.allSettled(state.underWay),
@@ -216,7 +216,7 @@ function countUnderWay({ counts, hooks }: State): number {
   return counts.accepted * hooks - counts.received;
 }
 
-function noteDelivery(state: State, hook: number, { headers, body }: ReceivedRequest): void {
+function recordDelivery(state: State, hook: number, { headers, body }: ReceivedRequest): void {
   const { after } = JSON.parse(body.toString('utf8')) as { after: string };
   const number = Number.parseInt(after, 16);
   const receivedAtMs = state.receivedAtMs[hook]!;

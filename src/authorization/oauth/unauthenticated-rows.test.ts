@@ -91,9 +91,9 @@ forEachEngine(
   'all networks together leave a bounded number of refusals, and the next event counts the rest',
   async (store) => {
     const refusals = createRefusalLog({ store, world: createStillWorld() });
-    const note = (index: number) =>
+    const record = (index: number) =>
       refusals.record({ kind: 'sign_in_failed', address: `10.0.${index >> 8}.${index & 255}` });
-    await repeat(REFUSALS_AN_HOUR.ofAll + 100, note);
+    await repeat(REFUSALS_AN_HOUR.ofAll + 100, record);
     assert.equal(await count(store, countEventsSql), REFUSALS_AN_HOUR.ofAll);
   },
 );
@@ -114,20 +114,20 @@ forEachEngine('events older than the retention are removed, younger ones stay', 
   assert.equal(await count(store, countEventsSql), 1);
 });
 
-/** Notes the statements of a store in their order. */
+/** Records the statements of a store in their order. */
 function watchStatements(store: Store): { readonly watched: Store; readonly take: () => string[] } {
   let names: string[] = [];
-  const note = <Result>(name: string, result: Result): Result => {
+  const record = <Result>(name: string, result: Result): Result => {
     names.push(name);
     return result;
   };
   const watched: Store = {
     ...store,
-    read: (asked, parameters) => note(`read ${asked.name}`, store.read(asked, parameters)),
-    readCached: (asked, parameters) => note(`readCached ${asked.name}`, store.readCached(asked, parameters)),
-    write: (asked, parameters) => note(`write ${asked.name}`, store.write(asked, parameters)),
+    read: (asked, parameters) => record(`read ${asked.name}`, store.read(asked, parameters)),
+    readCached: (asked, parameters) => record(`readCached ${asked.name}`, store.readCached(asked, parameters)),
+    write: (asked, parameters) => record(`write ${asked.name}`, store.write(asked, parameters)),
     writeAll: (statements) =>
-      note(`write ${statements.map((step) => step.statement.name).join()}`, store.writeAll(statements)),
+      record(`write ${statements.map((step) => step.statement.name).join()}`, store.writeAll(statements)),
   };
   const take = () => {
     const taken = names;

@@ -190,7 +190,7 @@ export function deletePersonalTokensStatement(userId: string): BoundStatement {
   return { statement: deletePersonalTokensSql, parameters: [userId] };
 }
 
-/** Unless that is noted already, with a time after `beforeMs`. */
+/** Changes nothing if the last use that is recorded is after `beforeMs`. */
 export async function markPersonalTokenUsed(
   store: Store,
   tokenId: string,

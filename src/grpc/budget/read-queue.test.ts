@@ -11,7 +11,7 @@ test('a read is freed when its use throws', async () => {
   const queue = new ReadQueue({
     socket: pair.accepted,
     share: new Share(new Turns(), () => {}),
-    noteGarbage: () => {},
+    countGarbage: () => {},
     use(chunk) {
       used.push(chunk);
       throw new Error('not a frame');
@@ -35,7 +35,7 @@ test('a read of which a part waits for its turn is freed when its connection sto
   const queue = new ReadQueue({
     socket: pair.accepted,
     share,
-    noteGarbage: () => {},
+    countGarbage: () => {},
     use(chunk) {
       used.push(chunk);
       share.spend(1_000_000);

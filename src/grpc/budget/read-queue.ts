@@ -1,13 +1,13 @@
 import type { Socket } from 'node:net';
 import { freeMemory, hasOwnMemory } from '../../memory/free-memory.ts';
-import type { NoteGarbage } from '../../memory/garbage.ts';
+import type { CountGarbage } from '../../memory/garbage.ts';
 import type { Share } from './turns.ts';
 
 export interface ReadQueueDependencies {
   readonly socket: Socket;
   readonly share: Share;
   /** Called with the bytes that a read leaves as garbage: most are freed as soon as they are used. */
-  readonly noteGarbage: NoteGarbage;
+  readonly countGarbage: CountGarbage;
   /** Uses the chunk, and returns what it leaves for a later turn. What it throws goes to `onFault`. */
   readonly use: (chunk: Buffer) => Buffer | undefined;
   /** Called when the bytes that were read are used, as far as the share of this turn allows. */
@@ -53,7 +53,7 @@ export class ReadQueue {
   /** Something uses bytes of this read after it was handled: they are left to the collector. */
   keepRead(): void {
     if (this.#freeable === undefined) return;
-    this.#dependencies.noteGarbage(this.#freeable.length);
+    this.#dependencies.countGarbage(this.#freeable.length);
     this.#freeable = undefined;
   }
 

@@ -212,7 +212,7 @@ export class BaseCall implements GrpcCall, StreamListener {
     this.#messageTimer.begin();
   }
 
-  protected noteMessage(): void {
+  protected stopMessageTimer(): void {
     this.#messageTimer?.stop();
   }
 
@@ -278,7 +278,7 @@ export class BaseCall implements GrpcCall, StreamListener {
     if (this.#isEnded) return;
     this.#isEnded = true;
     clearTimeout(this.#deadline);
-    this.noteMessage();
+    this.stopMessageTimer();
     this.#decompression?.cancel();
     this.onEnd();
     this.dependencies.route.count(code);

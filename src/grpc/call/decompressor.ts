@@ -1,6 +1,6 @@
 import { promisify } from 'node:util';
 import { gunzip, inflate } from 'node:zlib';
-import type { NoteGarbage } from '../../memory/garbage.ts';
+import type { CountGarbage } from '../../memory/garbage.ts';
 import { type Linked, LinkedQueue } from '../budget/linked-queue.ts';
 import { DecompressionTurns, type MessageOwner } from './decompression-turns.ts';
 import { StatusError } from './status.ts';
@@ -62,7 +62,7 @@ interface OwnerJobs extends Linked<OwnerJobs> {
 /** Decompresses messages, few at a time: one of each connection, and one that is large. */
 export class Decompressor {
   readonly #monotonicMs: () => number;
-  readonly #noteGarbage: NoteGarbage;
+  readonly #countGarbage: CountGarbage;
   readonly #owners = new Map<MessageOwner, OwnerJobs>();
   /** Connections whose next message is likely small, and the others. */
   readonly #small = new DecompressionTurns<OwnerJobs>();
@@ -75,9 +75,9 @@ export class Decompressor {
   #largeFromMs = 0;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(monotonicMs: () => number, noteGarbage: NoteGarbage = () => {}) {
+  constructor(monotonicMs: () => number, countGarbage: CountGarbage = () => {}) {
     this.#monotonicMs = monotonicMs;
-    this.#noteGarbage = noteGarbage;
+    this.#countGarbage = countGarbage;
   }
 
   /** Throws a StatusError when it is clear from the encoding that nothing can be expanded. */
@@ -162,26 +162,26 @@ export class Decompressor {
     const limit = isLarge ? maxBytes : Math.min(LARGE_BYTES, maxBytes);
     try {
       const bytes = await runDecode(job, limit);
-      this.#note(owner, bytes.length);
+      this.#recordLength(owner, bytes.length);
       job.resolve(bytes);
     } catch (error) {
       const isTooLarge = (error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE';
       if (isTooLarge && limit < maxBytes && !job.isCancelled) {
-        this.#noteGarbage(2 * LARGE_BYTES);
+        this.#countGarbage(2 * LARGE_BYTES);
         this.#lastBytes.set(owner, LARGE_BYTES + 1);
         return false;
       }
       // How much was expanded before the failure is not known. So the most that these bytes can expand to counts.
-      this.#note(owner, Math.min(limit, MAX_EXPANSION * compressed.length));
+      this.#recordLength(owner, Math.min(limit, MAX_EXPANSION * compressed.length));
       job.reject(isTooLarge ? tooLargeError(maxBytes) : invalidError());
     }
     return true;
   }
 
-  #note(owner: MessageOwner, bytes: number): void {
+  #recordLength(owner: MessageOwner, bytes: number): void {
     this.#lastBytes.set(owner, bytes);
     // Its parts and their whole.
-    this.#noteGarbage(2 * bytes);
+    this.#countGarbage(2 * bytes);
     if (bytes > LARGE_BYTES)
       this.#largeFromMs = Math.max(this.#largeFromMs, this.#monotonicMs()) + bytes / LARGE_BYTES_PER_MS;
   }

@@ -51,7 +51,7 @@ export abstract class OneMessageCall extends BaseCall {
       this.reserveRoom();
       return;
     }
-    this.noteMessage();
+    this.stopMessageTimer();
     this.checkNothingLeft();
     if (this.#message === undefined)
       throw new StatusError('UNIMPLEMENTED', 'Cannot answer: the call needs a message, got none');

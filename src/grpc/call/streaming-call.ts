@@ -83,7 +83,7 @@ export class StreamingCall extends BaseCall implements EndlessCall {
     for (;;) {
       const message = this.#take();
       if (message !== undefined) {
-        this.noteMessage();
+        this.stopMessageTimer();
         return message;
       }
       if (this.#failure !== undefined) throw this.#failure;

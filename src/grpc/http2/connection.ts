@@ -7,7 +7,7 @@
  */
 import type { Socket } from 'node:net';
 import type { NetworkUse } from '../../connections/network-use.ts';
-import type { NoteGarbage } from '../../memory/garbage.ts';
+import type { CountGarbage } from '../../memory/garbage.ts';
 import { BufferPool } from '../budget/buffer-pool.ts';
 import { endSocket, endSocketAfterFault, endSocketSoon } from '../budget/closing.ts';
 import type { LargeMessages } from '../budget/large-messages.ts';
@@ -36,7 +36,7 @@ export interface ConnectionOptions {
   readonly memory: MemoryBudget;
   readonly network: NetworkUse;
   readonly largeMessages: LargeMessages;
-  readonly noteGarbage: NoteGarbage;
+  readonly countGarbage: CountGarbage;
   /** A request whose head is complete; its data follows through `stream.onData`. */
   readonly onRequest: (stream: Http2Stream, headers: Headers) => void;
   /** Something threw that should not have: the connection ends, the program goes on. */
@@ -112,7 +112,7 @@ export class Http2Connection {
     return new ReadQueue({
       socket: this.socket,
       share: this.share,
-      noteGarbage: this.#options.noteGarbage,
+      countGarbage: this.#options.countGarbage,
       use: (chunk) => this.#reader.read(chunk, frames.read),
       onPause: () => this.#endRead(),
       onFault: (error) => this.#fail(error),
@@ -182,7 +182,7 @@ export class Http2Connection {
   forget(stream: Http2Stream): void {
     if (!this.#streams.delete(stream)) return;
     this.memory.endCall(stream);
-    if (!this.#reads.isUsing) this.#streams.noteIdle();
+    if (!this.#reads.isUsing) this.#streams.markIdle();
     this.sendWindows.forget(stream);
     if (this.#isEnding && this.#streams.size === 0) this.#endSoon();
   }

@@ -42,7 +42,8 @@ export class ControlFrameLimit {
     else this.count();
   }
 
-  noteDataSent(): void {
+  /** Each frame of data that was sent allows the client a few window updates and pings. */
+  countDataFrame(): void {
     if (this.#expected < MAX_EXPECTED) this.#expected += EXPECTED_PER_DATA_FRAME;
   }
 }

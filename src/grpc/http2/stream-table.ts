@@ -65,7 +65,7 @@ export class StreamTable {
     const streams = this.#newStreams;
     this.#newStreams = [];
     if (this.#streams.size > 0) for (const stream of streams) if (this.#isOpen(stream)) keep(stream);
-    this.noteIdle();
+    this.markIdle();
   }
 
   /** Few in a turn: a connection has a thousand, and to end them all at once would let every other caller wait. */
@@ -81,7 +81,8 @@ export class StreamTable {
     return this.#streams.get(stream.id) === stream;
   }
 
-  noteIdle(): void {
+  /** The connection is idle from now on if it has no stream. */
+  markIdle(): void {
     if (this.#streams.size === 0) this.#idleSinceMs = this.#monotonicMs();
   }
 

@@ -190,7 +190,7 @@ export class Http2Stream implements BlockedStream, CountedCall {
       writer.head(length, FRAME.data, 0, this.id);
       writer.bytes(head, 0, head.length);
       writer.bytes(body, 0, body.length);
-      this.#connection.controlFrames.noteDataSent();
+      this.#connection.controlFrames.countDataFrame();
       return;
     }
     this.#waiting ??= new ByteQueue(this.#connection.memory.blocks);
@@ -242,7 +242,7 @@ export class Http2Stream implements BlockedStream, CountedCall {
       writer.head(length, FRAME.data, 0, this.id);
       writer.bytes(waiting.peek(length), 0, length);
       waiting.drop(length);
-      if (length >= MIN_DATA_BYTES) this.#connection.controlFrames.noteDataSent();
+      if (length >= MIN_DATA_BYTES) this.#connection.controlFrames.countDataFrame();
     }
   }
 

@@ -4,7 +4,7 @@
  */
 import { chmodSync } from 'node:fs';
 import { describeError } from '../../errors.ts';
-import type { NoteGarbage } from '../../memory/garbage.ts';
+import type { CountGarbage } from '../../memory/garbage.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import type { Tracing } from '../../telemetry/tracing.ts';
@@ -44,7 +44,7 @@ export interface GrpcServerDependencies {
   readonly world: Pick<World, 'randomBytes' | 'nowMs' | 'monotonicMs'>;
   readonly tracing?: Tracing | undefined;
   /** Called with the bytes that were read: they are garbage soon. */
-  readonly noteGarbage?: NoteGarbage | undefined;
+  readonly countGarbage?: CountGarbage | undefined;
 }
 
 export interface GrpcServer {

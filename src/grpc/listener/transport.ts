@@ -3,7 +3,7 @@ import { createServer as createTlsServer, Server as TlsServer } from 'node:tls';
 import { ConnectionPlaces } from '../../connections/connection-places.ts';
 import { describeError, Failure } from '../../errors.ts';
 import { createNetworkReader, type ReadNetwork } from '../../http/client-address.ts';
-import type { NoteGarbage } from '../../memory/garbage.ts';
+import type { CountGarbage } from '../../memory/garbage.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Tracing } from '../../telemetry/tracing.ts';
 import type { World } from '../../world.ts';
@@ -41,7 +41,7 @@ export interface TransportDependencies {
   readonly log: Log;
   readonly world: Pick<World, 'randomBytes' | 'nowMs' | 'monotonicMs'>;
   readonly tracing?: Tracing | undefined;
-  readonly noteGarbage?: NoteGarbage | undefined;
+  readonly countGarbage?: CountGarbage | undefined;
 }
 
 export type ListenAt =
@@ -66,7 +66,7 @@ export class Transport {
   readonly #endless = new LinkedQueue<EndlessCall>();
   readonly #bufferPool = new BufferPool();
   readonly #turns = new Turns();
-  readonly #noteGarbage: NoteGarbage;
+  readonly #countGarbage: CountGarbage;
   readonly #decompressor: Decompressor;
   readonly #memory: MemoryBudget;
   readonly #largeMessages: LargeMessages;
@@ -76,8 +76,8 @@ export class Transport {
     this.#dependencies = dependencies;
     const { maxMessageBytes, maxConnections, world } = dependencies;
     this.#connections = new ConnectionPlaces(maxConnections);
-    this.#noteGarbage = dependencies.noteGarbage ?? (() => {});
-    this.#decompressor = new Decompressor(world.monotonicMs, this.#noteGarbage);
+    this.#countGarbage = dependencies.countGarbage ?? (() => {});
+    this.#decompressor = new Decompressor(world.monotonicMs, this.#countGarbage);
     this.#readNetwork = createNetworkReader(dependencies.trustedProxies ?? []);
     this.#handshakes = new Handshakes(Math.ceil(maxConnections * HANDSHAKES_PER_CONNECTION), this.#readNetwork);
     this.#memory = new MemoryBudget(Math.max(dependencies.bufferBytes, 4 * maxMessageBytes), world.monotonicMs);
@@ -142,7 +142,7 @@ export class Transport {
       memory: this.#memory,
       network,
       largeMessages: this.#largeMessages,
-      noteGarbage: this.#noteGarbage,
+      countGarbage: this.#countGarbage,
       onRequest: (stream, headers) => this.#startCall({ stream, headers, peer, heads }),
       onFault: (error) => this.#dependencies.log.error({ err: error }, 'A gRPC connection failed'),
       onClosed: (closed) => this.#connections.delete(closed),

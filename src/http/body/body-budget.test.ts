@@ -128,8 +128,8 @@ test('a body larger than all the room arrives while it is alone', () => {
 });
 
 test('the block of a body that gave way is used again, and that of a body that arrived is not', () => {
-  const noted: number[] = [];
-  const budget = createBodyBudget({ maxBytes: 1, noteGarbage: (bytes) => noted.push(bytes) });
+  const counted: number[] = [];
+  const budget = createBodyBudget({ maxBytes: 1, countGarbage: (bytes) => counted.push(bytes) });
   const whole = budget.open('one', () => {});
   whole.add(Buffer.alloc(BLOCK, 1));
   const bytes = whole.complete();
@@ -142,17 +142,17 @@ test('the block of a body that gave way is used again, and that of a body that a
   next.add(Buffer.alloc(BLOCK, 4));
   assert.ok(bytes.every((byte) => byte === 1));
   assert.ok(next.complete().every((byte) => byte === 4));
-  assert.deepEqual(noted, []);
+  assert.deepEqual(counted, []);
 });
 
-test('what arrived is freed once it was copied, and noted as garbage where it is a part of other memory', () => {
-  const noted: number[] = [];
-  const budget = createBodyBudget({ noteGarbage: (bytes) => noted.push(bytes) });
+test('what arrived is freed once it was copied, and counted as garbage where it is a part of other memory', () => {
+  const counted: number[] = [];
+  const budget = createBodyBudget({ countGarbage: (bytes) => counted.push(bytes) });
   const body = budget.open('one', () => {});
   const [own, shared] = [Buffer.alloc(100, 1), Buffer.alloc(200, 2)];
   body.add(own);
   body.add(shared.subarray(100));
-  assert.deepEqual([own.length, shared.length, noted], [0, 200, [100]]);
+  assert.deepEqual([own.length, shared.length, counted], [0, 200, [100]]);
   assert.equal(body.complete().length, 200);
 });
 

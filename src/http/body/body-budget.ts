@@ -13,7 +13,7 @@ import { Failure } from '../../errors.ts';
 import { BlockPool, blockBytesFor } from '../../memory/block-pool.ts';
 import { ByteQueue } from '../../memory/byte-queue.ts';
 import { freeMemory } from '../../memory/free-memory.ts';
-import type { NoteGarbage } from '../../memory/garbage.ts';
+import type { CountGarbage } from '../../memory/garbage.ts';
 import { createReadTurns } from './read-turns.ts';
 
 export interface BodyBudget {
@@ -49,11 +49,11 @@ export function isCounted(contentLength: string | undefined): boolean {
 export interface BodyBudgetOptions {
   /** Unless given, as much as 8 bodies of 8 MiB take. */
   readonly maxBytes?: number | undefined;
-  readonly noteGarbage?: NoteGarbage | undefined;
+  readonly countGarbage?: CountGarbage | undefined;
 }
 
 /** A body larger than the whole budget is accepted while no other body arrives. */
-export function createBodyBudget({ maxBytes = MAX_BYTES, noteGarbage }: BodyBudgetOptions = {}): BodyBudget {
+export function createBodyBudget({ maxBytes = MAX_BYTES, countGarbage }: BodyBudgetOptions = {}): BodyBudget {
   const pool = new BlockPool();
   let usedBytes = 0;
   /** The oldest first. */
@@ -100,7 +100,7 @@ export function createBodyBudget({ maxBytes = MAX_BYTES, noteGarbage }: BodyBudg
       return {
         add(bytes) {
           if (body.isOpen) keep(body, bytes);
-          if (!freeMemory(bytes)) noteGarbage?.(bytes.length);
+          if (!freeMemory(bytes)) countGarbage?.(bytes.length);
         },
         waitForTurn: (goOn) => turns.wait(networkName, goOn),
         giveWayFirst() {
@@ -143,7 +143,7 @@ function createNetworks() {
 interface OpenBody {
   readonly network: NetworkBodies;
   readonly bytes: ByteQueue;
-  /** What it takes of the budget: the memory of its block, which is larger than what has arrived. */
+  /** The budget counts the memory of its block, which is larger than what has arrived. */
   heldBytes: number;
   isOpen: boolean;
   givesWayFirst: boolean;

@@ -79,11 +79,11 @@ export function createServerHistory(): ServerHistory {
     },
     dispatch(request, sent) {
       waiting.add(request, sent);
-      noteDispatch(now, sent.atMs);
+      recordDispatch(now, sent.atMs);
     },
     firstToken(request, atMs) {
-      waiting.noteFirstToken(request);
-      noteFirstToken(now, atMs);
+      waiting.endWait(request);
+      recordFirstToken(now, atMs);
     },
     end: waiting.drop,
     read(nowMs, into) {
@@ -129,7 +129,8 @@ function createWaitingRequests(now: Known) {
       now.waiting = waiting.size;
       now.waitingTokens += tokens;
     },
-    noteFirstToken(request: string): void {
+    /** The request has its first token. */
+    endWait(request: string): void {
       if (waiting.has(request)) overtake(request);
       drop(request);
     },
@@ -142,14 +143,14 @@ function createWaitingRequests(now: Known) {
   };
 }
 
-function noteDispatch(known: Known, atMs: number): void {
+function recordDispatch(known: Known, atMs: number): void {
   if (!(known.dispatchMs > atMs)) {
     known.earlierDispatchMs = known.dispatchMs;
     known.dispatchMs = atMs;
   } else if (!(known.earlierDispatchMs > atMs)) known.earlierDispatchMs = atMs;
 }
 
-function noteFirstToken(known: Known, atMs: number): void {
+function recordFirstToken(known: Known, atMs: number): void {
   const sinceMs = atMs - known.firstTokenMs;
   if (sinceMs < 0) return;
   known.firstTokenMs = atMs;

@@ -202,7 +202,7 @@ function createResponseReader({ progress, elapsed, deadline }: ExchangeState, ev
       else onStart();
     },
     onResponseStart: (_: Dispatcher.DispatchController, status: number, headers: object) => {
-      if (status >= 200) return noteHead(progress, { status, headers, atMs: elapsed() });
+      if (status >= 200) return recordHead(progress, { status, headers, atMs: elapsed() });
       progress.interim += 1;
       if (progress.interim > MAX_INTERIM_RESPONSES) giveUp(new TooManyInterimResponses());
     },
@@ -222,7 +222,7 @@ interface ResponseHead {
   readonly atMs: number;
 }
 
-function noteHead(progress: Progress, { status, headers, atMs }: ResponseHead): void {
+function recordHead(progress: Progress, { status, headers, atMs }: ResponseHead): void {
   progress.firstByte = atMs;
   progress.status = status;
   progress.headers = headers as Progress['headers'];

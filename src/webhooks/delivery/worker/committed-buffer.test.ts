@@ -14,14 +14,14 @@ import type { CommittedDelivery } from '../queue/committed-delivery.ts';
 import type { ContentRow } from '../queue/delivery-queue-store.ts';
 import { createCommittedBuffer } from './committed-buffer.ts';
 import { beginAttempts, type DispatchDependencies, runDispatchCycle, sendDelivery } from './dispatch-cycle.ts';
-import { countEnqueue, dropDelivery, type HookQueue, noteRead, startDraining } from './hook-queue.ts';
+import { countEnqueue, dropDelivery, type HookQueue, recordRead, startDraining } from './hook-queue.ts';
 import {
   admit,
   createHookQueueTable,
+  ensureHookQueue,
   type HookQueueTable,
   LINGER_MS,
   listSleeps,
-  noteDue,
   pickJob,
   pickJobs,
 } from './hook-queue-table.ts';
@@ -96,11 +96,11 @@ function createLoadedTable(): LoadedTable {
   const world = createStillWorld(NOW_MS - 100);
   const table = createHookQueueTable(world);
   const [hookQueue, another] = [
-    noteDue(table, makeDueRow({ hook_id: 1 }))!,
-    noteDue(table, makeDueRow({ hook_id: 2 }))!,
+    ensureHookQueue(table, makeDueRow({ hook_id: 1 }))!,
+    ensureHookQueue(table, makeDueRow({ hook_id: 2 }))!,
   ];
   world.moveMs(100);
-  for (const one of [hookQueue, another]) noteRead(one, { hasMoreDue: false, enqueues: 0, lastId: 7 });
+  for (const one of [hookQueue, another]) recordRead(one, { hasMoreDue: false, enqueues: 0, lastId: 7 });
   return { world, table, hookQueue, another };
 }
 
@@ -116,7 +116,7 @@ const cases: [title: string, content: ContentRow, change: Change, isTaken: boole
   [
     'is read when not all that is due has been read',
     createContent(8, NOW_MS),
-    (one) => noteRead(one, { hasMoreDue: true, enqueues: 0, lastId: 7 }),
+    (one) => recordRead(one, { hasMoreDue: true, enqueues: 0, lastId: 7 }),
     false,
   ],
   ['is left to the next worker when its hook queue drains', createContent(8, NOW_MS), startDraining, false],
@@ -219,7 +219,7 @@ for (const [title, { reports, rowVersion, afterMs }, state] of scans)
       committed.add([describe(createContent(8 + index, NOW_MS))], new Map([[1, version]]));
     assert.equal(hookQueue.state, 'loaded');
     world.moveMs(afterMs);
-    noteDue(table, makeDueRow({ hook_id: 1, version: rowVersion }));
+    ensureHookQueue(table, makeDueRow({ hook_id: 1, version: rowVersion }));
     assert.equal(hookQueue.state, state);
   });
 

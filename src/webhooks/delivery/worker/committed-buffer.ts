@@ -10,7 +10,7 @@ import type { ContentRow } from '../queue/delivery-queue-store.ts';
 import { LANE_NUMBERS } from '../queue/delivery-state.ts';
 import type { EnqueueVersions } from '../queue/delivery-store.ts';
 import type { HookQueue } from './hook-queue.ts';
-import { admit, type HookQueueTable, noteEnqueue, noteOwnVersion, REFILL_BELOW } from './hook-queue-table.ts';
+import { admit, followOwnVersion, type HookQueueTable, REFILL_BELOW, recordEnqueue } from './hook-queue-table.ts';
 
 /** A delivery whose hook was read longer ago is read again: the hook may have changed meanwhile. */
 export const MAX_AGE_MS = 250;
@@ -28,7 +28,7 @@ export function createCommittedBuffer(table: HookQueueTable): CommittedBuffer {
   const tryToAdmit = ({ hookId, content }: CommittedDelivery): boolean => {
     const hookQueue = table.hookQueues.get(hookId);
     if (hookQueue === undefined || content === undefined || !mayAdmit(table, hookQueue, content)) {
-      noteEnqueue(table, hookId);
+      recordEnqueue(table, hookId);
       return false;
     }
     const { id, body } = content;
@@ -39,7 +39,7 @@ export function createCommittedBuffer(table: HookQueueTable): CommittedBuffer {
   return {
     add: (committed, versions) => {
       const toRead = committed.filter((one) => !tryToAdmit(one));
-      for (const [hookId, version] of versions) noteOwnVersion(table, hookId, version);
+      for (const [hookId, version] of versions) followOwnVersion(table, hookId, version);
       return toRead;
     },
     takeContents: () => {

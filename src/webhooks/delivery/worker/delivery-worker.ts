@@ -26,7 +26,7 @@ import { createDeliveryMetrics } from './delivery-metrics.ts';
 import { beginAttempts, runDispatchCycle } from './dispatch-cycle.ts';
 import { createDueScan } from './due-scan.ts';
 import { dropDelivery } from './hook-queue.ts';
-import { createHookQueueTable, drain, type HookQueueTable, listHookQueues, noteEnqueue } from './hook-queue-table.ts';
+import { createHookQueueTable, drain, type HookQueueTable, listHookQueues, recordEnqueue } from './hook-queue-table.ts';
 import { createManualAttempts, type ManualAttempts } from './manual-attempts.ts';
 import { createResultWriter } from './result-writer.ts';
 import { createShardLeases, RENEW_AGAIN_MS, RENEW_EVERY_MS } from './shard-leases.ts';
@@ -152,7 +152,7 @@ function createMetrics({ store, world, metrics }: DeliveryWorkerDependencies, ta
 
 /** Hook queues in memory are read without a scan. */
 function wakeFor({ table, scan, signal }: Components, hookIds: readonly number[] | undefined): void {
-  const areInMemory = hookIds?.map((hookId) => noteEnqueue(table, hookId)) ?? [false];
+  const areInMemory = hookIds?.map((hookId) => recordEnqueue(table, hookId)) ?? [false];
   if (areInMemory.every(Boolean)) signal.wake();
   else scan.request();
 }
@@ -183,7 +183,7 @@ async function sendCommitted(components: Components): Promise<void> {
   }
 }
 
-/** For a receiver that sent more responses than it got requests: these deliveries may have got the response of another. */
+/** Sends deliveries of a receiver again that sent more responses than it got requests: they may have got the response of another. */
 async function resendUnverified(
   { store, world, log, writer, scan }: Pick<Components, 'store' | 'world' | 'log' | 'writer' | 'scan'>,
   deliveryIds: readonly number[],

@@ -23,7 +23,7 @@ import { ATTEMPT_DEADLINE_MS } from '../send/send.ts';
 import { type MakeAttempt, planAttemptResult } from './attempt.ts';
 import { type CommittedBuffer, MAX_AGE_MS } from './committed-buffer.ts';
 import type { DueScan } from './due-scan.ts';
-import { type HookQueue, noteRead } from './hook-queue.ts';
+import { type HookQueue, recordRead } from './hook-queue.ts';
 import {
   admit,
   drain,
@@ -195,7 +195,7 @@ function takeRead(
 ): void {
   const retries = found.filter((row) => toLane(row.lane) === 'retry').length;
   const lastId = found.reduce((last, { id }) => Math.max(last, id), 0);
-  noteRead(hookQueue, { hasMoreDue: retries >= limit || found.length - retries >= limit, enqueues, lastId });
+  recordRead(hookQueue, { hasMoreDue: retries >= limit || found.length - retries >= limit, enqueues, lastId });
   for (const row of found) admit(table, hookQueue, row);
 }
 

@@ -3,14 +3,22 @@ import { test } from 'node:test';
 import { makeDueRow } from '../../../../test/support/due-hook-queue.ts';
 import { realWorld } from '../../../world.ts';
 import { OUTSIDE_SHARDS } from '../queue/attempt-result-store.ts';
-import { noteRead } from './hook-queue.ts';
-import { admit, createHookQueueTable, hasSleep, LINGER_MS, markStored, noteDue, pickJobs } from './hook-queue-table.ts';
+import { recordRead } from './hook-queue.ts';
+import {
+  admit,
+  createHookQueueTable,
+  ensureHookQueue,
+  hasSleep,
+  LINGER_MS,
+  markStored,
+  pickJobs,
+} from './hook-queue-table.ts';
 
 const DUE = makeDueRow({ hook_id: 1 });
 
 test("the stored result of a manual attempt leaves the worker's own attempt of the delivery in its place", () => {
   const table = createHookQueueTable(realWorld);
-  const hookQueue = noteDue(table, DUE)!;
+  const hookQueue = ensureHookQueue(table, DUE)!;
   const row = { hook_id: 1, id: 7, lane: 0, body_bytes: 10 };
   admit(table, hookQueue, row);
   assert.equal(pickJobs(table).length, 1);
@@ -33,8 +41,8 @@ for (const [title, hookQueues, afterMs, sleeps] of [
     let monotonicMs = 0;
     const table = createHookQueueTable({ ...realWorld, monotonicMs: () => monotonicMs });
     for (let hookId = 1; hookId <= hookQueues; hookId += 1) {
-      const hookQueue = noteDue(table, makeDueRow({ hook_id: hookId }))!;
-      noteRead(hookQueue, { hasMoreDue: false, enqueues: 0, lastId: 0 });
+      const hookQueue = ensureHookQueue(table, makeDueRow({ hook_id: hookId }))!;
+      recordRead(hookQueue, { hasMoreDue: false, enqueues: 0, lastId: 0 });
       admit(table, hookQueue, { hook_id: hookId, id: hookId, lane: 0, body_bytes: 10 });
       markStored(table, [{ hookId, deliveryId: hookId, epoch: 1 }], []);
     }

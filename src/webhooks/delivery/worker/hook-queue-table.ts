@@ -17,14 +17,14 @@ import {
   addDelivery,
   advanceHook,
   countEnqueue,
+  countStored,
   createHookQueue,
   dropDelivery,
   followVersion,
   forgetDelivery,
   type HookQueue,
   hasDrained,
-  noteStored,
-  noteVersion,
+  recordVersion,
   startDraining,
 } from './hook-queue.ts';
 
@@ -82,7 +82,7 @@ export function isNews({ hookQueues }: HookQueueTable, { hook_id, version }: Due
 }
 
 /** Finds or creates the hook queue of a due row. Undefined while the one in memory drains, or has another origin. */
-export function noteDue({ hookQueues, world }: HookQueueTable, row: DueHookQueue): HookQueue | undefined {
+export function ensureHookQueue({ hookQueues, world }: HookQueueTable, row: DueHookQueue): HookQueue | undefined {
   const found = hookQueues.get(row.hook_id);
   if (found === undefined || hasDrained(found)) {
     const hookQueue = createHookQueue(row, world.nowMs());
@@ -90,18 +90,18 @@ export function noteDue({ hookQueues, world }: HookQueueTable, row: DueHookQueue
     return hookQueue;
   }
   if (found.state === 'draining' || found.origin !== row.origin) return undefined;
-  noteVersion(found, row.version, world.monotonicMs());
+  recordVersion(found, row.version, world.monotonicMs());
   return found;
 }
 
 /** This process has committed an enqueue, which gave the row this version, and its deliveries are in memory or will be read. */
-export function noteOwnVersion({ hookQueues, world }: HookQueueTable, hookId: number, version: number): void {
+export function followOwnVersion({ hookQueues, world }: HookQueueTable, hookId: number, version: number): void {
   const found = hookQueues.get(hookId);
   if (found !== undefined) followVersion(found, version, world.monotonicMs());
 }
 
 /** Something was enqueued to the hook. False when its hook queue is not in memory. */
-export function noteEnqueue({ hookQueues }: HookQueueTable, hookId: number): boolean {
+export function recordEnqueue({ hookQueues }: HookQueueTable, hookId: number): boolean {
   const found = hookQueues.get(hookId);
   if (found === undefined) return false;
   countEnqueue(found);
@@ -209,7 +209,7 @@ type StoredAttempt = Pick<AttemptResult, 'hookId' | 'deliveryId' | 'epoch'>;
 export function markStored(table: HookQueueTable, stored: readonly StoredAttempt[], sleeps: readonly Sleep[]): void {
   for (const { hookId, deliveryId, epoch } of stored) {
     const hookQueue = table.hookQueues.get(hookId);
-    if (hookQueue !== undefined) noteStored(hookQueue);
+    if (hookQueue !== undefined) countStored(hookQueue);
     // A manual attempt does not count as uncommitted. Its delivery may be in memory too, for a scheduled attempt.
     if (epoch === OUTSIDE_SHARDS.epoch) continue;
     table.uncommitted -= 1;

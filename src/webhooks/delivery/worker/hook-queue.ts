@@ -3,24 +3,24 @@
  * Its row is in the table `endpoint_queue`, whose columns docs/how-it-works/delivery.md explains. Only the functions of this file
  * change it.
  *
- * | event                                                      | state before      | after     | what else changes |
- * |------------------------------------------------------------|-------------------|-----------|-------------------|
- * | a scan finds its row due: `createHookQueue`                | not in memory     | loading   | `version` is that of the row |
- * | a later scan finds the row in a later version: `noteVersion` | loading, loaded | loading   | `version` is that of the row |
- * | this process raised the version by one: `followVersion`    | any               | unchanged | `version` is that of the row |
- * | a scan finds the row, a second after that: `noteVersion`   | loaded            | loading   | |
- * | this process enqueued a delivery: `countEnqueue`           | loading, loaded   | loading   | `enqueues` + 1, `isComplete` is false |
- * | the same, and the delivery came with it: `addDelivery`     | loading, loaded   | unchanged | its id is added, `lastFoundMs` is now |
- * | a read found fewer than its limit: `noteRead`              | loading           | loaded    | `hasMoreDue` is false, `isComplete` is true |
- * | the same, and `enqueues` rose during the read              | loading           | loading   | `hasMoreDue` is false |
- * | a read found as many as its limit: `noteRead`              | loading           | loading   | `hasMoreDue` is true |
- * | a read found a delivery: `addDelivery`                     | loading, loaded   | unchanged | its id is added, `lastFoundMs` is now |
- * | the delivery was picked and not sent: `dropDelivery`       | loading, loaded   | loading   | its id is removed, `isComplete` is false |
- * | the result of any attempt is stored: `noteStored`          | any               | unchanged | `stored` + 1 |
- * | that attempt was scheduled, not manual: `forgetDelivery`   | any               | unchanged | its id is removed |
- * | paused, held, canceled, moved, or the shard lost: `startDraining` | any        | draining  | waiting deliveries are dropped |
- * | no id is left                                              | draining          | forgotten | |
- * | no id is left, and nothing is due now in its row           | loaded            | forgotten | |
+ * | event                                                             | state before    | after     | what else changes |
+ * |-------------------------------------------------------------------|-----------------|-----------|-------------------|
+ * | a scan finds its row due: `createHookQueue`                       | not in memory   | loading   | `version` is that of the row |
+ * | a later scan finds the row in a later version: `recordVersion`    | loading, loaded | loading   | `version` is that of the row |
+ * | this process raised the version by one: `followVersion`           | any             | unchanged | `version` is that of the row |
+ * | a scan finds the row, a second after that: `recordVersion`        | loaded          | loading   | |
+ * | this process enqueued a delivery: `countEnqueue`                  | loading, loaded | loading   | `enqueues` + 1, `isComplete` is false |
+ * | the same, and the delivery came with it: `addDelivery`            | loading, loaded | unchanged | its id is added, `lastFoundMs` is now |
+ * | a read found fewer than its limit: `recordRead`                   | loading         | loaded    | `hasMoreDue` is false, `isComplete` is true |
+ * | the same, and `enqueues` rose during the read                     | loading         | loading   | `hasMoreDue` is false |
+ * | a read found as many as its limit: `recordRead`                   | loading         | loading   | `hasMoreDue` is true |
+ * | a read found a delivery: `addDelivery`                            | loading, loaded | unchanged | its id is added, `lastFoundMs` is now |
+ * | the delivery was picked and not sent: `dropDelivery`              | loading, loaded | loading   | its id is removed, `isComplete` is false |
+ * | the result of any attempt is stored: `countStored`                | any             | unchanged | `stored` + 1 |
+ * | that attempt was scheduled, not manual: `forgetDelivery`          | any             | unchanged | its id is removed |
+ * | paused, held, canceled, moved, or the shard lost: `startDraining` | any             | draining  | waiting deliveries are dropped |
+ * | no id is left                                                     | draining        | forgotten | |
+ * | no id is left, and nothing is due now in its row                  | loaded          | forgotten | |
  *
  * Forgotten: it is no longer in memory. Each counter closes a race:
  * - An enqueue during a read may be missed by the read: a read counts as complete only if `enqueues` is still what it was.
@@ -57,19 +57,19 @@ export interface HookQueue {
   readonly state: HookQueueState;
   /** The version of its row when that was last read, or when this process raised it. */
   readonly version: number;
-  /** When `version` first followed an enqueue of this process after the last read; monotonic. Undefined if it did not. */
+  /** `version` first followed an enqueue of this process after the last read at this time; monotonic. Undefined if it did not. */
   readonly followedSinceMs: number | undefined;
   /** Enqueues by this process while the hook queue is in memory. */
   readonly enqueues: number;
   /** Results that were stored while the hook queue is in memory, those of manual attempts too. */
   readonly stored: number;
-  /** When a delivery was last found for it; monotonic. */
+  /** A delivery was last found for it at this time; monotonic. */
   readonly lastFoundMs: number;
   /** Its deliveries in memory: those that wait, are being sent, or whose results are not committed. */
   readonly deliveryIds: ReadonlySet<number>;
   /** The last read found as many as its limit, so there are more that are due. */
   readonly hasMoreDue: boolean;
-  /** When this entry of the table was created. */
+  /** This entry of the table was created at this time. */
   readonly createdAtMs: number;
   /** All deliveries that were due at its last read are in memory, and all that this process enqueued after it. */
   readonly isComplete: boolean;
@@ -79,10 +79,15 @@ export interface HookQueue {
   readonly breaker: Breaker;
 }
 
-type MutableHookQueue = { -readonly [Field in keyof HookQueue]: HookQueue[Field] } & { deliveryIds: Set<number> };
+type WritableHookQueue = { -readonly [Field in keyof HookQueue]: HookQueue[Field] } & { deliveryIds: Set<number> };
+
+/** Hook queues are read-only outside this file. */
+function toWritable(hookQueue: HookQueue): WritableHookQueue {
+  return hookQueue as WritableHookQueue;
+}
 
 export function createHookQueue(row: DueHookQueue, nowMs: number): HookQueue {
-  const hookQueue: MutableHookQueue = {
+  const hookQueue: WritableHookQueue = {
     hookId: row.hook_id,
     ownerId: row.owner_id,
     origin: row.origin,
@@ -123,10 +128,10 @@ function readBreaker(row: DueHookQueue): Breaker {
 const READ_AGAIN_MS = 1000;
 
 /** Its row was read again. A later version means that something was enqueued or changed. */
-export function noteVersion(hookQueue: HookQueue, version: number, monotonicMs: number): void {
+export function recordVersion(hookQueue: HookQueue, version: number, monotonicMs: number): void {
   const { followedSinceMs = monotonicMs } = hookQueue;
   if (version <= hookQueue.version && monotonicMs - followedSinceMs < READ_AGAIN_MS) return;
-  (hookQueue as MutableHookQueue).version = Math.max(version, hookQueue.version);
+  toWritable(hookQueue).version = Math.max(version, hookQueue.version);
   load(hookQueue);
 }
 
@@ -136,66 +141,71 @@ export function noteVersion(hookQueue: HookQueue, version: number, monotonicMs: 
  */
 export function followVersion(hookQueue: HookQueue, version: number, monotonicMs: number): void {
   if (version !== hookQueue.version + 1) return;
-  (hookQueue as MutableHookQueue).version = version;
-  (hookQueue as MutableHookQueue).followedSinceMs ??= monotonicMs;
+  const writable = toWritable(hookQueue);
+  writable.version = version;
+  writable.followedSinceMs ??= monotonicMs;
 }
 
 /** Something was enqueued to it that is not in memory. */
 export function countEnqueue(hookQueue: HookQueue): void {
-  (hookQueue as MutableHookQueue).isComplete = false;
-  (hookQueue as MutableHookQueue).enqueues += 1;
+  const writable = toWritable(hookQueue);
+  writable.isComplete = false;
+  writable.enqueues += 1;
   load(hookQueue);
 }
 
 /** More deliveries have to be read for it. */
 function load(hookQueue: HookQueue): void {
-  if (hookQueue.state === 'loaded') (hookQueue as MutableHookQueue).state = 'loading';
+  if (hookQueue.state === 'loaded') toWritable(hookQueue).state = 'loading';
 }
 
 /** A read of its deliveries has ended, which began after `enqueues` enqueues. */
-export function noteRead(
+export function recordRead(
   hookQueue: HookQueue,
   read: { readonly hasMoreDue: boolean; readonly enqueues: number; readonly lastId: number },
 ): void {
   if (hookQueue.state === 'draining') return;
   const isLoaded = !read.hasMoreDue && read.enqueues === hookQueue.enqueues;
-  (hookQueue as MutableHookQueue).hasMoreDue = read.hasMoreDue;
-  (hookQueue as MutableHookQueue).isComplete = isLoaded;
-  (hookQueue as MutableHookQueue).lastReadId = Math.max(hookQueue.lastReadId, read.lastId);
-  if (isLoaded) (hookQueue as MutableHookQueue).followedSinceMs = undefined;
-  (hookQueue as MutableHookQueue).state = isLoaded ? 'loaded' : 'loading';
+  const writable = toWritable(hookQueue);
+  writable.hasMoreDue = read.hasMoreDue;
+  writable.isComplete = isLoaded;
+  writable.lastReadId = Math.max(hookQueue.lastReadId, read.lastId);
+  if (isLoaded) writable.followedSinceMs = undefined;
+  writable.state = isLoaded ? 'loaded' : 'loading';
 }
 
 /** Takes a delivery into memory. False if it is there already, or the hook queue drains. */
 export function addDelivery(hookQueue: HookQueue, deliveryId: number, monotonicMs: number): boolean {
   if (hookQueue.state === 'draining' || hookQueue.deliveryIds.has(deliveryId)) return false;
-  const { deliveryIds } = hookQueue as MutableHookQueue;
-  deliveryIds.add(deliveryId);
-  (hookQueue as MutableHookQueue).lastFoundMs = monotonicMs;
+  const writable = toWritable(hookQueue);
+  writable.deliveryIds.add(deliveryId);
+  writable.lastFoundMs = monotonicMs;
   return true;
 }
 
 /** The delivery was not sent, and is pending in its row. */
 export function dropDelivery(hookQueue: HookQueue, deliveryId: number): void {
-  (hookQueue as MutableHookQueue).isComplete = false;
-  (hookQueue as MutableHookQueue).deliveryIds.delete(deliveryId);
+  const writable = toWritable(hookQueue);
+  writable.isComplete = false;
+  writable.deliveryIds.delete(deliveryId);
   load(hookQueue);
 }
 
 /** The result of an attempt is stored. */
-export function noteStored(hookQueue: HookQueue): void {
-  (hookQueue as MutableHookQueue).stored += 1;
+export function countStored(hookQueue: HookQueue): void {
+  toWritable(hookQueue).stored += 1;
 }
 
 /** The result of the delivery's scheduled attempt is stored; the delivery leaves the memory. */
 export function forgetDelivery(hookQueue: HookQueue, deliveryId: number): void {
-  (hookQueue as MutableHookQueue).deliveryIds.delete(deliveryId);
+  toWritable(hookQueue).deliveryIds.delete(deliveryId);
 }
 
 /** Nothing more is loaded for it: it is paused, held, canceled or moved, or its shard belongs to another worker. */
 export function startDraining(hookQueue: HookQueue): void {
-  (hookQueue as MutableHookQueue).isComplete = false;
-  (hookQueue as MutableHookQueue).state = 'draining';
+  const writable = toWritable(hookQueue);
+  writable.isComplete = false;
+  writable.state = 'draining';
 }
 
 export function hasDrained({ state, deliveryIds }: HookQueue): boolean {
@@ -203,14 +213,14 @@ export function hasDrained({ state, deliveryIds }: HookQueue): boolean {
 }
 
 export function advanceHook(hookQueue: HookQueue, event: BreakerEvent, moment: BreakerMoment): void {
-  (hookQueue as MutableHookQueue).breaker = advanceBreaker(hookQueue.breaker, event, { ...moment, rules: HOOK_RULES });
+  toWritable(hookQueue).breaker = advanceBreaker(hookQueue.breaker, event, { ...moment, rules: HOOK_RULES });
 }
 
 /** Updates health and breaker. Returns whether the count of failures changed, which then has to be stored. */
-export function recordOfHook(hookQueue: HookQueue, outcome: Outcome, moment: BreakerMoment): boolean {
+export function recordHookOutcome(hookQueue: HookQueue, outcome: Outcome, moment: BreakerMoment): boolean {
   const { fails } = hookQueue.health;
   const { ofHook } = toBreakerEvents(outcome);
-  (hookQueue as MutableHookQueue).health = updateHealth(hookQueue.health, outcome, moment.nowMs);
+  toWritable(hookQueue).health = updateHealth(hookQueue.health, outcome, moment.nowMs);
   if (ofHook !== undefined) advanceHook(hookQueue, ofHook, moment);
   return hookQueue.health.fails !== fails;
 }

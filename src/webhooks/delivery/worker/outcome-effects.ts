@@ -1,5 +1,5 @@
 /**
- * What follows from the outcome of an attempt, and from a row that a scan found: breakers and the health of the hook change, the
+ * Applies the outcome of an attempt, and a row that a scan found: breakers and the health of the hook change, the
  * hook queue goes on, is paused or is disabled, and other hook queues of the origin are paused or woken. Each function updates the
  * table in memory and returns the changes that have to be stored.
  */
@@ -10,8 +10,8 @@ import { type Breaker, type BreakerEvent, type BreakerMoment, isPauseOver } from
 import { findDisableReason, GONE } from '../schedule/disable-failing-hook.ts';
 import type { OriginChange } from '../schedule/origin-breakers.ts';
 import { ORIGIN_RECONNECTED, type Pause } from '../schedule/pause-reason.ts';
-import { advanceHook, type HookQueue, recordOfHook } from './hook-queue.ts';
-import { drain, type HookQueueTable, listHookQueues, noteDue, takeMoment } from './hook-queue-table.ts';
+import { advanceHook, type HookQueue, recordHookOutcome } from './hook-queue.ts';
+import { drain, ensureHookQueue, type HookQueueTable, listHookQueues, takeMoment } from './hook-queue-table.ts';
 
 /** After a failed probe its hook waits this much longer, so that another hook of the origin makes the next one. */
 const NEXT_PROBE_MS = 1000;
@@ -22,7 +22,7 @@ const SUCCESS: BreakerEvent = { kind: 'success' };
 /** Takes the rows of a scan into memory. Hook queues that a breaker keeps back stay in their rows only. */
 export function takeDue(table: HookQueueTable, rows: readonly DueHookQueue[]): HookQueueChange[] {
   return rows.flatMap((row) => {
-    const hookQueue = noteDue(table, row);
+    const hookQueue = ensureHookQueue(table, row);
     if (hookQueue === undefined) return [];
     const isReconnected = row.pause_reason === ORIGIN_RECONNECTED;
     return [...(isReconnected ? recordProbeElsewhere(table, hookQueue) : []), ...pauseIfKeptBack(table, hookQueue)];
@@ -49,7 +49,7 @@ export function recordConnection(table: HookQueueTable, { origin, hookId }: Hook
 /** A scheduled attempt has ended. */
 export function recordOutcome(table: HookQueueTable, hookQueue: HookQueue, outcome: Outcome): HookQueueChange[] {
   const moment = takeMoment(table);
-  const hasHealthChanged = recordOfHook(hookQueue, outcome, moment);
+  const hasHealthChanged = recordHookOutcome(hookQueue, outcome, moment);
   const { ofOrigin } = toBreakerEvents(outcome);
   const origin = ofOrigin && table.origins.record(hookQueue.origin, ofOrigin, moment);
   const pause = findPause(table, hookQueue, moment.nowMs);
@@ -76,7 +76,7 @@ export function recordManualOutcome(
   if (hookQueue !== undefined) {
     const moment = takeMoment(table);
     advanceHook(hookQueue, BEGIN, beginProbe(ofHook, moment));
-    recordOfHook(hookQueue, outcome, moment);
+    recordHookOutcome(hookQueue, outcome, moment);
   }
   const changes = followOrigin(table, origin, ofOrigin && probeOrigin(table, origin, ofOrigin));
   table.scheduler.recheck(origin, hookId);

@@ -69,9 +69,9 @@ interface LeaseState {
   isFirst: boolean;
   isEnding: boolean;
   workers: number;
-  /** When each worker was first seen; monotonic. Those that were there before this one are seen since ever. */
+  /** Each worker was first seen at this time; monotonic. Those that were there before this one have −∞. */
   readonly seenSinceMs: Map<string, number>;
-  /** Until then other workers may give shards back, since the number of workers changed or this one had lost shards to them. */
+  /** Other workers may give shards back until then, since the number of workers changed or this one had lost shards to them. */
   sharingUntilMs: number;
 }
 
@@ -159,7 +159,7 @@ async function renewAndTake(state: LeaseState, world: Clocks): Promise<Shares> {
   const nowMs = world.nowMs();
   const expiresAtMs = nowMs + LEASE_MS;
   const { owned, workerIds, crashes } = await renewWorkerLease(store, { workerId, nowMs, expiresAtMs });
-  noteLost(state, owned);
+  recordLost(state, owned);
   const [left, kept] = partition(owned, ({ shard, epoch }) => leaving.get(shard) === epoch);
   state.leaving = new Map(left.map(({ shard, epoch }) => [shard, epoch]));
   state.epochs = new Map(kept.map(({ shard, epoch }) => [shard, epoch]));
@@ -176,8 +176,8 @@ async function renewAndTake(state: LeaseState, world: Clocks): Promise<Shares> {
   return shares;
 }
 
-/** Notes the shards whose leases had ended and which another worker has taken. It may have given them back by now. */
-function noteLost({ epochs, leaving, lost }: LeaseState, owned: readonly OwnedShard[]): void {
+/** Records the shards whose leases had ended and which another worker has taken. It may have given them back by now. */
+function recordLost({ epochs, leaving, lost }: LeaseState, owned: readonly OwnedShard[]): void {
   const epochOf = new Map(owned.map(({ shard, epoch }) => [shard, epoch]));
   for (const [shard, epoch] of [...epochs, ...leaving]) if (epochOf.get(shard) !== epoch) lost.add(shard);
 }

@@ -16,7 +16,7 @@ export function numberedPush(number: number) {
   return { ...event, after: number.toString(16).padStart(40, '0') };
 }
 
-export interface AnnouncingPrograms extends AsyncDisposable {
+export interface PublishingService extends AsyncDisposable {
   readonly programs: readonly Program[];
   readonly token: string;
   /** For commands beside them. */
@@ -27,7 +27,7 @@ export interface AnnouncingPrograms extends AsyncDisposable {
   call(method: string, path: string, json?: unknown): Promise<{ status: number; json: unknown }>;
 }
 
-export interface AnnouncingOptions {
+export interface PublishingOptions {
   readonly place: StorePlace;
   readonly processes: number;
   /** URLs of receivers; each gets a hook. */
@@ -39,7 +39,7 @@ export interface AnnouncingOptions {
   readonly createToken?: (environment: Readonly<Record<string, string>>) => Promise<string>;
 }
 
-export async function startAnnouncingPrograms(options: AnnouncingOptions): Promise<AnnouncingPrograms> {
+export async function startPublishingService(options: PublishingOptions): Promise<PublishingService> {
   await using undo = new AsyncDisposableStack();
   const { dataDir, databaseUrl } = options.place;
   undo.defer(() => rmSync(dataDir, { recursive: true, force: true }));
