@@ -5,19 +5,12 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Store } from '../../src/database/store.ts';
-import { realWorld } from '../../src/world.ts';
-import { type PublishingService, numberedPush } from './publishing-service.ts';
-import {
-  type Answer,
-  type Fields,
-  obtainCode,
-  obtainTokens,
-  registerApplication,
-  request,
-} from './authorization-server.ts';
-import { createCaller } from './load-caller.ts';
+import type { Answer } from './authorization-server.ts';
+import { numberedPush, type PublishingService } from './publishing-service.ts';
 import type { ReceivedRequest } from './receiver.ts';
+import { callUntilAnswered, post, RETRY_MS, shareNumbers } from './service-load-calls.ts';
 import { predictAll } from './service-load-predict.ts';
+import { exchangeAll, prepareExchanges, refreshAll } from './service-load-tokens.ts';
 import { findLosses } from './service-losses.ts';
 import type { Program } from './start-program.ts';
 
@@ -75,12 +68,8 @@ export interface LoadParts {
 const EVENT_CALLERS = 6;
 /** As many as two processes send at once: a backlog of a slow machine would delay the first delivery after a failover. */
 const MAX_UNDER_WAY = 512;
-const CHAINS = 24;
-const CODE_CALLERS = 2;
 const OBSERVATIONS_A_CALL = 40;
 const TARGET_MODELS = 4;
-const RETRY_MS = 100;
-const CALL_TIMEOUT_MS = 30_000;
 
 export async function createServiceLoad(parts: LoadParts): Promise<ServiceLoad> {
   const state = createState(parts);
@@ -135,68 +124,6 @@ function createState(parts: LoadParts) {
 }
 type State = ReturnType<typeof createState>;
 
-interface Exchanges {
-  readonly tokens: readonly string[];
-  readonly codes: readonly Fields[];
-}
-
-async function prepareExchanges({ store, programs, scale }: LoadParts): Promise<Exchanges> {
-  const at = { url: programs[0]!.httpUrl, store, world: realWorld };
-  const person = await createCaller(at);
-  const application = await registerApplication(at);
-  const { clientId, clientSecret } = application;
-  const tokens: string[] = [];
-  for (let chain = 0; chain < CHAINS; chain += 1)
-    tokens.push((await obtainTokens(at, person, application)).refresh_token);
-  const codes: Fields[] = [];
-  for (let made = 0; made < scale.codes; made += 1) {
-    const code = await obtainCode(at, person, { client_id: clientId });
-    codes.push({ grant_type: 'authorization_code', code, client_id: clientId, client_secret: clientSecret });
-  }
-  return { tokens, codes };
-}
-
-function nextUrl(state: State): string {
-  state.turn += 1;
-  return state.programs[state.turn % state.programs.length]!.httpUrl;
-}
-
-type FinalAnswer = Pick<Answer, 'status' | 'text'> & { readonly tries: number };
-
-/** Sends it to one process after the other until it is answered with anything but an outage. */
-async function callUntilAnswered(state: State, send: (url: string) => Promise<Answer>): Promise<FinalAnswer> {
-  for (let tries = 1; ; tries += 1) {
-    const call = send(nextUrl(state));
-    state.underWay.add(call);
-    const answer = await call
-      .catch((error: unknown) => describeFault(error))
-      .finally(() => state.underWay.delete(call));
-    if (typeof answer !== 'string' && answer.status !== 503) return { status: answer.status, text: answer.text, tries };
-    const what = typeof answer === 'string' ? answer : String(answer.status);
-    state.counts.repeated.set(what, (state.counts.repeated.get(what) ?? 0) + 1);
-    // As clients do between two tries: nothing tells them when the service is back.
-    await sleep(RETRY_MS);
-  }
-}
-
-function describeFault(error: unknown): string {
-  const cause = (error as { cause?: { code?: string } }).cause;
-  return cause?.code ?? (error as Error).name;
-}
-
-function post(url: string, body: string, headers: Readonly<Record<string, string>>): Promise<Answer> {
-  return request(url, { method: 'POST', body, headers, signal: AbortSignal.timeout(CALL_TIMEOUT_MS) });
-}
-
-/** One caller after the other takes the next number, until there are no more. */
-function shareNumbers(count: number, callers: number, call: (number: number) => Promise<void>): Promise<unknown> {
-  let next = 0;
-  const work = async (): Promise<void> => {
-    for (let number = next++; number < count; number = next++) await call(number);
-  };
-  return Promise.all(Array.from({ length: callers }, work));
-}
-
 function sendEvents(state: State): Promise<unknown> {
   const headers = { authorization: `Bearer ${state.service.token}`, 'content-type': 'application/json' };
   return shareNumbers(state.scale.events, EVENT_CALLERS, async (number) => {
@@ -235,49 +162,6 @@ function findFirstDelivery({ acceptedAtMs, receivedAtMs }: State, ms: number): n
 
 function findFirst(times: readonly number[]): number | undefined {
   return times.length === 0 ? undefined : times.reduce((one, other) => Math.min(one, other));
-}
-
-function postToken(url: string, fields: Fields): Promise<Answer> {
-  return post(`${url}/oauth/token`, new URLSearchParams(fields).toString(), {
-    'content-type': 'application/x-www-form-urlencoded',
-  });
-}
-
-/** One of this many refreshes goes to two processes at the same time: both must get the same successor. */
-const TWICE_EVERY = 10;
-
-async function refreshAll(state: State, tokens: readonly string[]): Promise<void> {
-  const chains = [...tokens];
-  await Promise.all(
-    chains.map(async (_, chain) => {
-      while (state.counts.refreshed < state.scale.refreshes) {
-        const fields = { grant_type: 'refresh_token', refresh_token: chains[chain]! };
-        const isTwice = state.counts.refreshed % TWICE_EVERY === 0;
-        const refresh = () => callUntilAnswered(state, (url) => postToken(url, fields));
-        const answers = await Promise.all(isTwice ? [refresh(), refresh()] : [refresh()]);
-        const texts = new Set(answers.map(({ text }) => text));
-        const [{ status, text }] = answers as [FinalAnswer];
-        if (status !== 200 || texts.size > 1)
-          return void state.failures.push(
-            `refresh: ${answers.map((each) => `${each.status} ${each.text}`).join(' | ')}`,
-          );
-        chains[chain] = (JSON.parse(text) as { refresh_token: string }).refresh_token;
-        state.counts.refreshed += 1;
-      }
-    }),
-  );
-}
-
-function exchangeAll(state: State, codes: readonly Fields[]): Promise<unknown> {
-  return shareNumbers(codes.length, CODE_CALLERS, async (number) => {
-    const fields = codes[number]!;
-    // All along the load, and not at its beginning.
-    while (state.counts.accepted < (state.scale.events * number) / codes.length) await sleep(RETRY_MS);
-    const { status, text, tries } = await callUntilAnswered(state, (url) => postToken(url, fields));
-    if (status === 200) state.counts.exchanged += 1;
-    else if (status === 400 && tries > 1) state.counts.spentUnanswered += 1;
-    else state.failures.push(`code: ${status} ${text}`);
-  });
 }
 
 function reportAll(state: State): Promise<unknown> {

@@ -1,0 +1,131 @@
+/** Few compressed messages are expanded at a time, and none for a call that may not be answered or has ended. */
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { after, test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
+import { gzipSync } from 'node:zlib';
+import { FlowClient } from '../../../test/support/flow-client.ts';
+import { ECHO_PATH, echoMethods, HELLO, SERVICE, startGrpcServer } from '../../../test/support/grpc-server.ts';
+import { DATA, frame, frameMessage, HEADERS, RST } from '../../../test/support/http2-frames.ts';
+import { MEBIBYTE, measureArrayBuffers, measureGrowth } from '../../../test/support/memory-growth.ts';
+import { Failure } from '../../errors.ts';
+import type { GrpcMethod } from '../call/service.ts';
+import { encodeHeaderBlock } from '../http2/header-block.ts';
+
+const MESSAGE_BYTES = 4 * MEBIBYTE;
+
+let readOnce = 0;
+const methods: readonly GrpcMethod[] = [
+  ...echoMethods,
+  { kind: 'unary', name: 'Count', handle: (request) => Buffer.from(String(request.length)) },
+  { kind: 'unary', name: 'Refuse', handle: (request) => request, check: refuse },
+  {
+    kind: 'client-stream',
+    name: 'ReadOne',
+    async handle(requests) {
+      await requests[Symbol.asyncIterator]().next();
+      readOnce += 1;
+      return await new Promise(() => {});
+    },
+  },
+];
+const running = await startGrpcServer(methods, { maxMessageBytes: MESSAGE_BYTES });
+const { port } = running.server;
+after(() => running[Symbol.asyncDispose]());
+
+function refuse(): undefined {
+  throw new Failure('unauthenticated', 'Cannot answer: the call needs a token');
+}
+
+/** The head of a call whose messages are compressed with gzip. */
+function open(streamId: number, method: string, timeout = '1H'): Buffer {
+  const head = encodeHeaderBlock([
+    [':method', 'POST'],
+    [':scheme', 'http'],
+    [':path', `/${SERVICE}/${method}`],
+    ['content-type', 'application/grpc'],
+    ['te', 'trailers'],
+    ['grpc-encoding', 'gzip'],
+    ['grpc-timeout', timeout],
+  ]);
+  return frame(HEADERS, 4, streamId, head);
+}
+
+async function checkOthersAreAnswered(): Promise<void> {
+  assert.equal(String(await running.client.unary(ECHO_PATH, HELLO)), 'hello');
+}
+
+test('a caller who may not call is refused before any of the request is there', async () => {
+  const client = await FlowClient.connect(port);
+  client.send(open(1, 'Refuse'));
+  await client.untilEnded(1);
+  assert.match(String(client.endOf(1)?.payload), /grpc-status.16/s);
+  client.socket.destroy();
+});
+
+test('compressed messages of calls that ended are not expanded', async () => {
+  const bomb = frameMessage(gzipSync(Buffer.alloc(MESSAGE_BYTES)), 1);
+  const client = await FlowClient.connect(port);
+  const growth = await measureGrowth(async () => {
+    for (let index = 0; index < 3000; index++) {
+      client.send(open(2 * index + 1, 'Later'));
+      await client.sendData(2 * index + 1, bomb);
+      client.send(frame(RST, 0, 2 * index + 1, Buffer.from('00000008', 'hex')));
+    }
+    await client.settle();
+    await checkOthersAreAnswered();
+  });
+  assert.equal(client.goAwayCode, undefined);
+  assert.ok(growth < 250, `${growth} MiB`);
+  client.socket.destroy();
+});
+
+test('messages that wait to be expanded are not kept when their deadline has passed', async () => {
+  const bomb = frameMessage(gzipSync(Buffer.alloc(MESSAGE_BYTES)), 1);
+  const blockers = await Promise.all(Array.from({ length: 60 }, () => FlowClient.connect(port)));
+  for (const blocker of blockers) blocker.send(open(1, 'Count'), frame(DATA, 1, 1, bomb));
+  const client = await FlowClient.connect(port);
+  const late = frameMessage(gzipSync(randomBytes(60_000)), 1);
+  const before = await measureArrayBuffers();
+  for (let round = 0; round < 100; round++) {
+    const ids = Array.from({ length: 20 }, (_, index) => 40 * round + 2 * index + 1);
+    for (const id of ids) {
+      client.send(open(id, 'EchoAll', '1m'));
+      await client.sendData(id, late);
+    }
+    await client.untilEnded(...ids);
+  }
+  const kept = (await measureArrayBuffers()) - before;
+  assert.ok(kept < 60, `${kept} MiB`);
+  for (const { socket } of [...blockers, client]) socket.destroy();
+});
+
+test('a call that goes on does not keep the message that was expanded for it', async () => {
+  const bomb = frameMessage(gzipSync(Buffer.alloc(MESSAGE_BYTES)), 1);
+  const client = await FlowClient.connect(port);
+  const before = await measureArrayBuffers();
+  for (let call = 0; call < 40; call++) {
+    client.send(open(2 * call + 1, 'ReadOne'));
+    await client.sendData(2 * call + 1, bomb, false);
+  }
+  while (readOnce < 40) await setImmediate();
+  const kept = (await measureArrayBuffers()) - before;
+  assert.ok(kept < 40, `${kept} MiB`);
+  client.socket.destroy();
+});
+
+test('many compressed messages at once are expanded a few at a time', async () => {
+  const bomb = frameMessage(gzipSync(Buffer.alloc(MESSAGE_BYTES)), 1);
+  const client = await FlowClient.connect(port);
+  const ids = Array.from({ length: 300 }, (_, index) => 2 * index + 1);
+  const growth = await measureGrowth(async () => {
+    for (const id of ids) {
+      client.send(open(id, 'Never'));
+      await client.sendData(id, bomb);
+    }
+    await client.settle();
+    await checkOthersAreAnswered();
+  });
+  assert.ok(growth < 250, `${growth} MiB`);
+  client.socket.destroy();
+});

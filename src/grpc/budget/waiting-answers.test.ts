@@ -1,0 +1,97 @@
+/** Answers that a client does not read are few in memory, and all arrive once it reads them. */
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+import { FlowClient } from '../../../test/support/flow-client.ts';
+import { ECHO_PATH, echoMethods, HELLO, SERVICE, startGrpcServer } from '../../../test/support/grpc-server.ts';
+import { block, DATA, frame, frameMessage, HEADERS, SETTINGS } from '../../../test/support/http2-frames.ts';
+import { MEBIBYTE, measureGrowth } from '../../../test/support/memory-growth.ts';
+import type { GrpcMethod } from '../call/service.ts';
+
+const MESSAGE_BYTES = 4 * MEBIBYTE;
+
+let streamed = 0;
+const methods: readonly GrpcMethod[] = [
+  ...echoMethods,
+  { kind: 'unary', name: 'Grow', handle: () => Buffer.alloc(3 * MEBIBYTE, 'x') },
+  {
+    kind: 'stream',
+    name: 'GrowAll',
+    async *handle(requests) {
+      for await (const _ of requests) {
+        streamed += 1;
+        yield Buffer.alloc(100_000, 'x');
+      }
+    },
+  },
+];
+const running = await startGrpcServer(methods, { maxMessageBytes: MESSAGE_BYTES });
+const { port } = running.server;
+after(() => running[Symbol.asyncDispose]());
+
+function open(streamId: number, method: string): Buffer {
+  return frame(HEADERS, 4, streamId, block(`/${SERVICE}/${method}`));
+}
+
+async function checkOthersAreAnswered(): Promise<void> {
+  assert.equal(String(await running.client.unary(ECHO_PATH, HELLO)), 'hello');
+}
+
+test('answers that wait for a window are few, and all arrive once it opens', async () => {
+  const client = await FlowClient.connect(port);
+  const ids = Array.from({ length: 200 }, (_, index) => 2 * index + 1);
+  const growth = await measureGrowth(async () => {
+    client.send(frame(SETTINGS, 0, 0, Buffer.from('000400000000', 'hex')));
+    for (const id of ids) client.send(open(id, 'Grow'), frame(DATA, 1, id, frameMessage(HELLO)));
+    await client.settle();
+    await checkOthersAreAnswered();
+  });
+  assert.ok(growth < 200, `${growth} MiB`);
+  assert.ok(!client.frames.some(({ type }) => type === DATA));
+  let received = 0;
+  client.socket.on('data', (chunk: Buffer) => {
+    received += chunk.length;
+  });
+  client.send(
+    frame(8, 0, 0, Buffer.from('7fff0000', 'hex')),
+    frame(SETTINGS, 0, 0, Buffer.from('00043fffffff', 'hex')),
+  );
+  await client.untilEnded(...ids.slice(0, 20));
+  for (const id of ids.slice(0, 20)) assert.match(String(client.endOf(id)?.payload), /grpc-status.0/s);
+  assert.ok(received > 20 * 3 * MEBIBYTE);
+  client.socket.destroy();
+});
+
+test('answers that wait are counted by the memory that they hold, which is more than their length', async () => {
+  // Five answers of 3 MiB would fit. Their blocks of 4 MiB do not.
+  const bufferBytes = 16 * MEBIBYTE;
+  await using small = await startGrpcServer(methods, { maxMessageBytes: MESSAGE_BYTES, bufferBytes });
+  const clients = await Promise.all(Array.from({ length: 5 }, () => FlowClient.connect(small.server.port)));
+  for (const client of clients) {
+    client.send(frame(SETTINGS, 0, 0, Buffer.from('000400000000', 'hex')));
+    client.send(open(1, 'Grow'), frame(DATA, 1, 1, frameMessage(HELLO)));
+    await client.settle();
+  }
+  await Promise.all(clients.map((client) => client.settle()));
+  const ended = clients.filter((client) => client.endOf(1) !== undefined);
+  assert.equal(ended.length, 2);
+  for (const client of ended) assert.match(String(client.endOf(1)?.payload), /grpc-status.8/s);
+  for (const { socket } of clients) socket.destroy();
+});
+
+test('a streaming method is not asked for more answers than a client reads', async () => {
+  streamed = 0;
+  const client = await FlowClient.connect(port);
+  client.send(
+    frame(SETTINGS, 0, 0, Buffer.from('00043fffffff', 'hex')),
+    frame(8, 0, 0, Buffer.from('3fffffff', 'hex')),
+  );
+  client.socket.pause();
+  client.send(open(1, 'GrowAll'));
+  client.sendAllowed(1, Buffer.concat(Array.from({ length: 4000 }, () => frameMessage(HELLO))), false);
+  const other = await FlowClient.connect(port);
+  for (let round = 0; round < 200; round++) await other.settle();
+  // 400 MB of answers, of which sockets take a few.
+  assert.ok(streamed > 0 && streamed < 1000, `${streamed} answers`);
+  client.socket.destroy();
+  other.socket.destroy();
+});

@@ -1,0 +1,25 @@
+/** How much memory a test process takes meanwhile, and keeps. */
+import { setImmediate } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+
+export const MEBIBYTE = 1_048_576;
+
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
+
+/** Returns by how many MiB the largest memory of the process so far has grown. */
+export async function measureGrowth(attack: () => Promise<void>): Promise<number> {
+  const before = process.resourceUsage().maxRSS;
+  await attack();
+  return (process.resourceUsage().maxRSS - before) / 1024;
+}
+
+/** Returns MiB without garbage: the second collection waits for what the first frees in another thread. */
+export async function measureArrayBuffers(): Promise<number> {
+  for (let round = 0; round < 2; round++) {
+    collectGarbage();
+    await setImmediate();
+  }
+  return process.memoryUsage().arrayBuffers / MEBIBYTE;
+}
