@@ -1,3 +1,4 @@
+/** Which logins and names people and organizations may have, and how their ids are made. */
 import { Failure } from '../../errors.ts';
 import type { World } from '../../world.ts';
 
@@ -38,6 +39,20 @@ export function isReadableName(name: string): boolean {
 
 export function hasHiddenCharacter(text: string): boolean {
   return HIDDEN.test(text.replaceAll(FLAGS, '').replaceAll(VARIANTS, '')) || !text.isWellFormed();
+}
+
+const MAX_NAME_LENGTH = 100;
+
+/** Throws `invalid` unless a person or an organization may be shown under this name, or is already. */
+export function checkName(name: string, storedName?: string): void {
+  if (name.trim() === '' || name.length > MAX_NAME_LENGTH)
+    throw new Failure('invalid', `Cannot save the profile: the name must be 1 to ${MAX_NAME_LENGTH} characters`, {
+      field: 'name',
+    });
+  if (name.trim() !== storedName && !isReadableName(name))
+    throw new Failure('invalid', 'Cannot save the profile: the name must be readable, without hidden characters', {
+      field: 'name',
+    });
 }
 
 /** Two logins that differ in case only are the same login. */

@@ -10,8 +10,7 @@ import {
 import { Failure } from '../../errors.ts';
 import type { World } from '../../world.ts';
 import { type AuditEvent, auditStatement } from './audit-store.ts';
-import { checkLogin, createOwnerId, loginKey } from './login.ts';
-import { checkProfile } from './user-store.ts';
+import { checkLogin, checkName, createOwnerId, loginKey } from './login.ts';
 
 export interface Organization {
   /** 24 hex digits, never that of a user. */
@@ -163,7 +162,7 @@ export async function createOrganization(
 ): Promise<Organization> {
   const { login, name, ownerId, audit } = organization;
   checkLogin(login);
-  checkProfile({ name, email: null });
+  checkName(name);
   const id = createOwnerId(world);
   const nowMs = world.nowMs();
   if ((await store.call(insertOrganizationOnce, { id, login, name, ownerId, audit, nowMs })) === 'taken')

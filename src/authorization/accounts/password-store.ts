@@ -1,10 +1,18 @@
-/** A new password. It raises the person's credential generation, which ends what was made before it (credential-validity-store.ts). */
-import { type BoundStatement, type Procedure, procedure, statement } from '../../database/store.ts';
+/**
+ * A new password raises the person's credential generation, which ends what was made before it (credential-validity-store.ts). A
+ * new hash of the same password ends nothing.
+ */
+import { type BoundStatement, type Procedure, procedure, type Store, statement } from '../../database/store.ts';
 
 const setPasswordSql = statement<{ id: string }>(
   'set-password',
   `UPDATE users SET password_hash = $2, password_changed_at_ms = $3, epoch = epoch + 1
    WHERE id = $1 AND epoch = COALESCE($4, epoch) AND is_admin = COALESCE($5, is_admin) RETURNING id`,
+);
+// The old hash is named, so that a new password set meanwhile is never undone by the rehash of the old one.
+const replacePasswordHashSql = statement(
+  'replace-password-hash',
+  'UPDATE users SET password_hash = $3 WHERE id = $1 AND password_hash = $2',
 );
 
 /**
@@ -40,3 +48,8 @@ export const changePasswordOnce: Procedure<PasswordChange, boolean> = procedure(
     return true;
   },
 );
+
+/** Stores the same password under newer parameters, unless it was changed meanwhile. */
+export async function rehashPassword(store: Store, userId: string, oldHash: string, newHash: string): Promise<void> {
+  await store.write(replacePasswordHashSql, [userId, oldHash, newHash]);
+}

@@ -11,6 +11,7 @@ import {
   setMember,
 } from './organization-store.ts';
 import { createOwners } from './owners.ts';
+import { rehashPassword } from './password-store.ts';
 import {
   changeProfile,
   createFirstUser,
@@ -22,7 +23,6 @@ import {
   hasUsers,
   listUsers,
   type NewUser,
-  rehashPassword,
 } from './user-store.ts';
 
 const ada: NewUser = {

@@ -6,7 +6,7 @@ import { type BoundStatement, type Procedure, procedure, type Store, statement }
 import { Failure } from '../../errors.ts';
 import type { World } from '../../world.ts';
 import { checkEmail, checkEmailFree, emailKey } from './email-store.ts';
-import { checkLogin, createOwnerId, isReadableName, loginKey } from './login.ts';
+import { checkLogin, checkName, createOwnerId, loginKey } from './login.ts';
 
 export interface User {
   /** 24 hex digits. */
@@ -21,13 +21,13 @@ export interface User {
   readonly disabledAtMs: number | null;
   /** Raised when everything that was made for the person before has to end (credential-validity-store.ts). */
   readonly credentialGeneration: number;
-  /** When the password was last set; null for a person without one (who signs in elsewhere or by passkey). */
+  /** The time when the password was last set; null for a person without one (who signs in elsewhere or by passkey). */
   readonly passwordChangedAtMs: number | null;
   /** Chosen for pages and mails; null without a choice. */
   readonly language: string | null;
   /** A token without all rights may have set a way in, so that all of them end when the person becomes an administrator. */
   readonly hasDelegatedAccess: boolean;
-  /** When an ordinary person last became an administrator; null for one who was created as an administrator. */
+  /** The time when an ordinary person last became an administrator; null for one who was created as an administrator. */
   readonly administratorSinceMs: number | null;
 }
 
@@ -87,11 +87,6 @@ const insertUserSql = statement(
    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
 );
 const raiseEpochSql = statement('raise-user-epoch', 'UPDATE users SET epoch = epoch + 1 WHERE id = $1');
-// The old hash is named, so that a new password set meanwhile is never undone by the rehash of the old one.
-const replacePasswordHashSql = statement(
-  'replace-password-hash',
-  'UPDATE users SET password_hash = $3 WHERE id = $1 AND password_hash = $2',
-);
 // A new address is not verified; the same one stays so.
 const updateProfileSql = statement<UserRow>(
   'update-profile',
@@ -264,24 +259,15 @@ async function create(store: Store, world: World, user: Omit<UserInsert, 'nowMs'
   };
 }
 
-const MAX_NAME_LENGTH = 100;
-
 interface Profile {
   readonly name: string;
   readonly email: string | null;
 }
 
 /** Throws `invalid` unless a person may be shown under this name, or is already, and written to at this address. */
-export function checkProfile(profile: Profile, storedName?: string): void {
-  if (profile.name.trim() === '' || profile.name.length > MAX_NAME_LENGTH)
-    throw new Failure('invalid', `Cannot save the profile: the name must be 1 to ${MAX_NAME_LENGTH} characters`, {
-      field: 'name',
-    });
-  if (profile.name.trim() !== storedName && !isReadableName(profile.name))
-    throw new Failure('invalid', 'Cannot save the profile: the name must be readable, without hidden characters', {
-      field: 'name',
-    });
-  if (profile.email !== null) checkEmail(profile.email);
+function checkProfile({ name, email }: Profile, storedName?: string): void {
+  checkName(name, storedName);
+  if (email !== null) checkEmail(email);
 }
 
 export async function changeProfile(store: Store, userId: string, profile: Profile): Promise<User | undefined> {
@@ -294,11 +280,6 @@ export async function changeProfile(store: Store, userId: string, profile: Profi
 /** Ends every session, and all that applications were given. */
 export function raiseCredentialGenerationStatement(userId: string): BoundStatement {
   return { statement: raiseEpochSql, parameters: [userId] };
-}
-
-/** Stores the same password under newer parameters, unless it was changed meanwhile. */
-export async function rehashPassword(store: Store, userId: string, oldHash: string, newHash: string): Promise<void> {
-  await store.write(replacePasswordHashSql, [userId, oldHash, newHash]);
 }
 
 export function disableUserStatement(userId: string, nowMs: number) {

@@ -5,7 +5,8 @@ import { createFormClient, readHidden } from '../../../test/support/form-client.
 import { addUser, openAs, PASSWORD, servePages, submitSignIn } from '../../../test/support/page-service.ts';
 import { statement } from '../../database/store.ts';
 import { listEvents } from '../accounts/audit-store.ts';
-import { disableUserStatement, findCredentials, rehashPassword } from '../accounts/user-store.ts';
+import { rehashPassword } from '../accounts/password-store.ts';
+import { disableUserStatement, findCredentials } from '../accounts/user-store.ts';
 import { createFlow } from './flow.ts';
 import { countHashes } from './password.ts';
 import { createSetupLink } from './setup-routes.ts';
