@@ -9,6 +9,7 @@ import { encodeGrpcMessage, encodeHeaderBlock } from '../http2/header-block.ts';
 import type { Headers } from '../http2/request-head.ts';
 import type { Http2Stream, StreamListener } from '../http2/stream.ts';
 import type { CountCall } from './call-metrics.ts';
+import { recordCallSpan } from './call-span.ts';
 import { ACCEPTED_ENCODINGS, type Decompressor, type PendingDecompression } from './decompressor.ts';
 import { readTimeoutMs } from './grpc-timeout.ts';
 import { isLoopbackAddress } from './loopback.ts';
@@ -16,7 +17,7 @@ import type { FramedMessage } from './message-reader.ts';
 import { MessageTimer } from './message-timer.ts';
 import { RequestBuffer } from './request-buffer.ts';
 import type { GrpcCall, GrpcMethod } from './service.ts';
-import { isExpected, isOurFault, StatusError, statusCodeOf, toStatus } from './status.ts';
+import { isExpected, StatusError, statusCodeOf, toStatus } from './status.ts';
 
 export interface Route {
   readonly path: string;
@@ -281,22 +282,17 @@ export class BaseCall implements GrpcCall, StreamListener {
     this.stopMessageTimer();
     this.#decompression?.cancel();
     this.onEnd();
-    this.dependencies.route.count(code);
-    if (this.dependencies.tracing !== undefined) this.#record(this.dependencies.tracing, code);
-    this.dependencies.onEnd(this);
-  }
-
-  #record(tracing: Tracing, code: number): void {
-    const { route, headers, world } = this.dependencies;
-    const traceparent = headers.get('traceparent');
-    tracing.record({
-      name: route.path.slice(1),
-      traceId: this.#traceId ?? traceIdOf(traceparent, world),
-      traceparent,
-      endedAtMs: world.nowMs(),
-      durationMs: world.monotonicMs() - this.#startedMs,
-      attributes: { 'rpc.system': 'grpc', 'rpc.grpc.status_code': code },
-      hasFailed: isOurFault(code),
-    });
+    const { route, headers, world, tracing, onEnd } = this.dependencies;
+    route.count(code);
+    if (tracing !== undefined)
+      recordCallSpan(tracing, {
+        path: route.path,
+        traceparent: headers.get('traceparent'),
+        traceId: this.#traceId,
+        startedMs: this.#startedMs,
+        code,
+        world,
+      });
+    onEnd(this);
   }
 }
