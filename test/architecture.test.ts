@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { test } from 'node:test';
-import { findTooLongFunctions, listFunctionLengths } from './support/function-lengths.ts';
+import { findEndlessFunctions, findTooLongFunctions, listFunctionLengths } from './support/function-lengths.ts';
 import {
   findBaseImportsAbove,
   findCrowdedModules,
@@ -99,11 +99,26 @@ for (const [rule, find, broken] of rules) {
   test(`the rule can fail: ${rule}`, () => assert.notEqual(find(broken).length, 0));
 }
 
+const functions = listFunctionLengths('src');
+
 test('nine of ten functions have at most 15 lines', () => {
-  const lengths = listFunctionLengths('src');
-  assert.ok(lengths.length > 5000);
-  assert.ok(lengths.every(({ lines }) => lines > 0));
-  assert.deepEqual(findTooLongFunctions(lengths), []);
+  assert.ok(functions.length > 5000);
+  assert.ok(functions.every(({ lines }) => lines > 0));
+  assert.deepEqual(findTooLongFunctions(functions), []);
+});
+
+test('no function has more than 60 lines', () => {
+  assert.deepEqual(findEndlessFunctions(functions), []);
+});
+
+test('the rule can fail: no function has more than 60 lines', () => {
+  assert.deepEqual(
+    findEndlessFunctions([
+      { at: 'a', lines: 61 },
+      { at: 'b', lines: 60 },
+    ]),
+    ['a has 61 lines'],
+  );
 });
 
 test('the rule can fail: nine of ten functions have at most 15 lines', () => {

@@ -13,6 +13,8 @@ export interface FunctionLength {
 /** Nine of ten functions have at most this many lines. */
 const MAX_LINES = 15;
 const MAX_LONG_SHARE = 0.1;
+/** No function has more; the linter refuses them too. */
+const MOST_LINES = 60;
 
 /** Tests, AssemblyScript and generated code. */
 const IGNORED = ['**/*.test.ts', '**/assembly/**', 'src/gen/**'];
@@ -52,4 +54,8 @@ export function findTooLongFunctions(lengths: readonly FunctionLength[]): string
   const long = lengths.filter(({ lines }) => lines > MAX_LINES).sort((one, other) => other.lines - one.lines);
   const tooMany = Math.ceil(long.length - MAX_LONG_SHARE * lengths.length);
   return long.slice(0, Math.max(0, tooMany)).map(({ at, lines }) => `${at} has ${lines} lines`);
+}
+
+export function findEndlessFunctions(lengths: readonly FunctionLength[]): string[] {
+  return lengths.filter(({ lines }) => lines > MOST_LINES).map(({ at, lines }) => `${at} has ${lines} lines`);
 }
