@@ -56,7 +56,7 @@ function renderMedia(texts: ReferenceTexts, type: string, { schema = {}, example
   )}`;
 }
 
-/** As it is sent: a form as its encoded fields, one after the other. */
+/** Renders a value as it is sent: a form as its encoded fields, one after the other. */
 function toText(type: string, value: unknown): string {
   if (typeof value === 'string') return value;
   if (!type.includes('urlencoded')) return JSON.stringify(value, null, 2);

@@ -1,4 +1,4 @@
-/** What the pages read of the OpenAPI document. */
+/** The pages read this of the OpenAPI document. */
 
 export interface SchemaNode {
   readonly $ref?: string;

@@ -57,7 +57,7 @@ export async function loadCommands(first: string | undefined): Promise<Command[]
   return (await Promise.all(loading)).map(markRequired);
 }
 
-/** In the help of a command and of all below it; commands that are made apart do not inherit it. */
+/** Marks required options in the help of a command and of all below it; commands that are made apart do not inherit it. */
 function markRequired(command: Command): Command {
   command.configureHelp({ ...command.configureHelp(), optionDescription: describeOption });
   for (const child of command.commands) markRequired(child);

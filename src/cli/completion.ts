@@ -15,7 +15,7 @@ export function createCompletionCommand(loadCommands: LoadCommands): Command {
     });
 }
 
-/** What may follow the words of a command. */
+/** These may follow the words of a command. */
 interface Words {
   /** The words before, as `model list`; empty at the start. */
   readonly path: string;

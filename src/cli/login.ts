@@ -11,7 +11,7 @@ import { Failure, isFailure } from '../errors.ts';
 import { readJsonAnswer, refuseUnreachable } from '../operations/call-service.ts';
 import { realWorld } from '../world.ts';
 
-/** To administer the service, and to publish events of any repository. */
+/** The scopes to administer the service, and to publish events of any repository. */
 const DEFAULT_SCOPE = 'all_user admin events:write';
 
 interface LoginOptions {
@@ -155,7 +155,7 @@ async function logout(given: string | undefined, { json }: { readonly json?: tru
     );
 }
 
-/** With a refresh token its access tokens end too. */
+/** Revokes a token. With a refresh token its access tokens end too. */
 async function revoke(url: string, token: string): Promise<boolean> {
   return await postForm(`${url}/oauth/revoke`, { token, client_id: CLIENT_ID }).then(
     ({ error }) => error === undefined,

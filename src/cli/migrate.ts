@@ -105,7 +105,7 @@ function describePlace({ dataDir, databaseUrl }: Place): string {
   return databaseUrl ?? dataDir;
 }
 
-/** With its schema brought up to date first, so that both have the same. */
+/** Opens a database and brings its schema up to date first, so that both have the same. */
 async function openTables(place: Place, access: 'read' | 'write'): Promise<TableConnection> {
   const log = createLog('warn');
   const store = await openStore({ ...place, poolSize: 1, migrations, log, world: realWorld, ifCopied: 'open' });

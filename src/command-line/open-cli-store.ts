@@ -10,11 +10,11 @@ import { createLog, type Log } from '../telemetry/log.ts';
 import { realWorld, type World } from '../world.ts';
 import { remark } from './output.ts';
 
-/** What a command works with: the same store as the service, whether that is up or down. */
+/** A command works with the same store as the service, whether that is up or down. */
 export interface CliStore {
   readonly store: Store;
   readonly config: Config;
-  /** With the database's time, which the service writes too. */
+  /** The clock is the database's, which the service writes too. */
   readonly world: World;
   readonly cipher: SecretCipher;
   /** Warnings and errors only: a command's own words go through `output.ts`. */

@@ -1,5 +1,5 @@
 /**
- * What a command about the administration speaks to: a running service when one is named or signed in to, otherwise the
+ * A command about the administration speaks to a running service when one is named or signed in to, otherwise to the
  * store of this machine. The same operations either way, and so the same output.
  */
 import { type Command, Option } from 'commander';
@@ -46,7 +46,7 @@ function addToken(command: Command): Command {
 
 export interface OperatorParts extends CliStoreOptions {
   readonly options: ServiceOptions;
-  /** What does the work on the store. */
+  /** Implements the operations on the store. */
   readonly implementOn: (cli: CliStore) => readonly Implementation[] | Promise<readonly Implementation[]>;
 }
 
@@ -91,7 +91,7 @@ async function findService(options: ServiceOptions): Promise<Service | undefined
 
 interface Located {
   readonly url: string;
-  /** By an option or the environment; otherwise it is the one of the last login. */
+  /** An option or the environment names the service; otherwise it is the one of the last login. */
   readonly isNamed: boolean;
 }
 

@@ -3,7 +3,7 @@ import { access, writeFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { describeError, Failure } from '../errors.ts';
 
-/** What a command prints is its answer and goes to standard output; progress and remarks go to standard error. */
+/** Prints the answer of a command to standard output; progress and remarks go to standard error. */
 export function print(text: string): void {
   clearProgress();
   process.stdout.write(`${escapeControls(text)}\n`);

@@ -11,10 +11,10 @@ const UNIT_MS: Readonly<Record<string, number>> = {
   w: 7 * 86_400_000,
 };
 
-/** In refusals of all options. */
+/** Refusals of all options say this. */
 export const DURATION_RULE = 'a duration such as 45m, 12h or 90d (units: ms, s, m, h, d, w)';
 const TIME_RULE = 'an ISO 8601 time with Z or an offset (2026-03-01T10:00:00Z) or a date in UTC (2026-03-01)';
-/** For the help of an option that takes a time in the past. */
+/** The help of an option that takes a time in the past shows these. */
 export const PAST_TIME_EXAMPLES = '1h (ago), 2026-03-01 or 2026-03-01T10:00:00Z';
 
 const PARTS = /(\d{1,9}(?:\.\d{1,9})?)(ms|[smhdw])/gy;
@@ -48,7 +48,7 @@ export function parsePastTime(text: string): string {
   return new Date(timeMs).toISOString();
 }
 
-/** When something ends that begins at `nowMs`, by the clock of the store. Infinity for `never`. */
+/** Returns when something ends that begins at `nowMs`, by the clock of the store. Infinity for `never`. */
 export type End = (nowMs: number) => number;
 
 /** Parses the value of an option that takes a time from now on, or how far away it is. */
@@ -69,14 +69,14 @@ export function parseTime(text: string): number {
 }
 
 interface DurationRange {
-  /** What a number without a unit means. */
+  /** A number without a unit is in this unit. */
   readonly bareUnit: 'ms' | 's' | 'h';
-  /** In this unit too. */
+  /** The limits are in this unit too. */
   readonly minimum: number;
   readonly maximum: number;
 }
 
-/** As decimals are written: also `.5`, `5.`, `+5` and `1e-3`. */
+/** A decimal number in any way of writing: also `.5`, `5.`, `+5` and `1e-3`. */
 const BARE_NUMBER = /^\+?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
 
 /** Parses the value of an option that takes a duration, or a number alone in the unit that the option has always had. */

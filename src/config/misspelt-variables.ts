@@ -8,7 +8,7 @@ export interface MisspeltVariable {
 }
 
 const MAX_EDITS = 2;
-/** In shorter names two edits reach names of other programs: `HOST`, `PORT`. */
+/** Shorter names are not compared: two edits of them reach names of other programs, `HOST` or `PORT`. */
 const MIN_LENGTH = 7;
 
 /** Variables that are no setting but nearly have the name of one. The environment also serves other programs, so these are hints. */

@@ -6,7 +6,7 @@ export interface Setting<T> {
   readonly about: string;
   /** Turns the text of a variable, or the value of a file, into the setting; its messages say what is allowed. */
   readonly schema: z.ZodType<T>;
-  /** As a person would write it; undefined when the setting is off or derived unless given. */
+  /** The default as a person would write it; undefined when the setting is off or derived unless given. */
   readonly fallback: string | undefined;
   readonly secret?: true;
 }

@@ -1,9 +1,9 @@
 import { type NetworkUse, NetworkUses } from './network-use.ts';
 
 export interface PlacedConnection {
-  /** As `enter` returned it. */
+  /** The network that `enter` returned. */
   readonly network: NetworkUse;
-  /** Since when it has nothing to do, on any clock that all connections share; undefined while it has. */
+  /** It has had nothing to do since this time, on any clock that all connections share; undefined while it has something. */
   readonly idleSince: number | undefined;
   /** It is not idle, but the server can do nothing for it before its client goes on. */
   readonly waitsForClient?: boolean;
@@ -28,7 +28,7 @@ export class ConnectionPlaces<Connection extends PlacedConnection> {
   readonly #maxConnections: number;
   readonly #networks = new NetworkUses();
   readonly #connections = new Map<Connection, string>();
-  /** Of the last search, the longest idle last. */
+  /** The result of the last search, the longest idle last. */
   #found: Idle<Connection>[] = [];
   /** The network that was searched last; undefined when all the largest were. */
   #searched: NetworkUse | undefined;

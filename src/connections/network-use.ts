@@ -1,10 +1,10 @@
 /**
- * What the connections of one network take together: an IPv4 address, an IPv6 /64, or the unix socket. Connections cost
+ * Counts what the connections of one network take together: an IPv4 address, an IPv6 /64, or the unix socket. Connections cost
  * an attacker nothing, addresses do, so what is scarce is divided among networks first.
  */
 export interface NetworkUse {
   connections: number;
-  /** For messages of gRPC that are larger than the first window of their stream. */
+  /** The bytes that are reserved for gRPC messages larger than the first window of their stream. */
   reservedBytes: number;
 }
 

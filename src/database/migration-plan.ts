@@ -35,7 +35,7 @@ export const listAppliedSql: Statement<AppliedMigration> = statement(
   'SELECT id, name, checksum FROM schema_migrations ORDER BY id',
 );
 
-/** In a database that no program with expansions has migrated, the table is missing. */
+/** The table is missing in a database that no program with expansions has migrated. */
 export const listExpansionsSql: Statement<AppliedMigration> = statement(
   'migration-list-expansions',
   'SELECT id, name, checksum FROM schema_expansions ORDER BY id',

@@ -39,5 +39,5 @@ export function createStoreMetrics(metrics: Metrics, engine: Engine): StoreMetri
   };
 }
 
-/** For commands, whose metrics are never scraped. */
+/** Commands use these, since their metrics are never scraped. */
 export const noStoreMetrics: StoreMetrics = { time: (work) => work() };

@@ -1,6 +1,6 @@
 import { Failure } from '../errors.ts';
 
-/** What a parameter or a column can be on both engines. Booleans are 0 or 1; times are epoch milliseconds. */
+/** A parameter or a column can have these types on both engines. Booleans are 0 or 1; times are epoch milliseconds. */
 export type SqlValue = string | number | null | Uint8Array;
 
 /** A row with its columns under their SQL names. Integers are numbers; a value beyond 2^53 throws. */
@@ -13,7 +13,7 @@ export type Row = Readonly<Record<string, SqlValue>>;
 export interface Statement<R extends object = Row> {
   readonly name: string;
   readonly text: string;
-  /** Only for the type checker: the shape of a row. */
+  /** The shape of a row, for the type checker only. */
   readonly row?: R;
 }
 
@@ -50,7 +50,7 @@ export interface BoundStatement {
   readonly parameters: readonly SqlValue[];
 }
 
-/** What a procedure may do inside its transaction. */
+/** A procedure may do this inside its transaction. */
 export interface Transaction {
   run<R extends object>(statement: Statement<R>, parameters: readonly SqlValue[]): Promise<R[]>;
   /** Several that do not depend on each other's rows, in their order: one round trip on PostgreSQL. */

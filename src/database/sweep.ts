@@ -16,7 +16,7 @@ export interface DatedTable {
   /** The columns of the primary key, since `ctid` and `rowid` are not portable. */
   readonly key: string;
   readonly time: string;
-  /** Only rows whose column `kind` has this value: for a table whose index begins with that column. */
+  /** Limits the sweep to rows whose column `kind` has this value: the index of the table begins with that column. */
   readonly kind?: string;
 }
 
@@ -46,7 +46,7 @@ export interface Sweeping extends SweepPace {
   readonly signal?: AbortSignal;
 }
 
-/** For a store that no other process uses. */
+/** The pace for a store that no other process uses. */
 export const SWEEP_AT_ONCE: Sweeping = {
   monotonicMs: () => 0,
   pause: async () => {},

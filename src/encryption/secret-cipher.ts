@@ -12,7 +12,7 @@ import type { World } from '../world.ts';
 export interface SecretCipher {
   /** Version and key id: the first bytes of every new ciphertext. Another prefix means a former key. */
   readonly keyPrefix: Uint8Array;
-  /** Of all keys, the current one first. */
+  /** The ids of all keys, the current one first. */
   readonly keyIds: readonly number[];
   /** `associatedData` names the row, for example `hook:123`. Decryption needs the same. */
   encrypt(secret: string | Uint8Array, associatedData: string): Uint8Array;

@@ -9,11 +9,11 @@
 import { IncomingMessage, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** As many parts of a body may have any size. */
+/** The first parts of a body, up to this number, may have any size. */
 const MAX_SMALL_PARTS = 1024;
-/** Of a chunk, on average, where there are more. */
+/** The least average length of a chunk in a body with more parts. */
 const MIN_BYTES = 64;
-/** Of a part: a read may end in the middle of a chunk. */
+/** The same of a part, which may be half a chunk: a read may end in the middle of one. */
 const MIN_PART_BYTES = MIN_BYTES / 2;
 
 /** Must be called for each request, before it is handled. */
@@ -69,9 +69,9 @@ const REFUSAL = [
 ].join('\r\n');
 
 interface ParsedSocket extends Socket {
-  /** Of Node; in no documentation. Without it, what was read is still parsed to its end. */
+  /** Node has this parser and does not document it. Without a pause it parses all that was read. */
   readonly parser?: { pause?(): void } | null;
-  /** Of Node; in no documentation: the answer that is written now, of several requests that came at once. */
+  /** Node has this and does not document it: the answer that is written now when several requests came at once. */
   readonly _httpMessage?: ServerResponse | null;
 }
 

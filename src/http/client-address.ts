@@ -50,7 +50,7 @@ const MAX_KNOWN_HOPS = 1000;
 /** The longest spelling of an IPv6 address without a zone. */
 const MAX_KNOWN_LENGTH = 45;
 
-/** To parse an address takes longer than most of what a request needs, and the same ones come again and again. */
+/** Remembers parsed addresses: parsing takes longer than most of what a request needs, and the same ones come again and again. */
 function createHopReader(trusted: readonly Cidr[]): ReadHop {
   const hops = new Map<string, Hop>();
   return (text) => {

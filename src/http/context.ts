@@ -2,7 +2,7 @@ import type { Language } from '../language/language.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { BodyEnv } from './body/limit-body.ts';
 
-/** What every HTTP handler finds in its context. */
+/** Every HTTP handler finds these values in its context. */
 export interface HttpEnv {
   Variables: BodyEnv['Variables'] & {
     /** 32 lower-case hex digits: the caller's `traceparent` when it sent one, else new. Also in the log line. */
@@ -10,7 +10,7 @@ export interface HttpEnv {
     log: Log;
     /** Where the request comes from, as far as the configured proxies are trusted. */
     clientAddress?: string;
-    /** What the signed-in person chose for the pages. */
+    /** The signed-in person chose this language for the pages. */
     preferredLanguage?: Language;
   };
 }

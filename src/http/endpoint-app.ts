@@ -1,5 +1,5 @@
 /**
- * What every listener does with a request: it is observed, its body bounded, its endpoint found, and a refusal worded as
+ * Every listener does this with a request: it is observed, its body bounded, its endpoint found, and a refusal worded as
  * the path wants it. A port of its own serves nothing but a list of endpoints.
  */
 import type { RequestListener } from 'node:http';
@@ -22,7 +22,7 @@ import type { ReplyStyle, RouteMount } from './mount.ts';
 import type { RequestObserver } from './observe-requests.ts';
 import { checkQuery } from './parser-limits.ts';
 
-/** What the mount of a path says of all requests below it. */
+/** The mount of a path decides this for all requests below it. */
 export type MountWords = Pick<RouteMount, 'errors' | 'respondPage' | 'maxBodyBytes'>;
 
 export interface BaseAppDependencies extends FastPathDependencies {
@@ -90,7 +90,7 @@ function createParameterReader(findEndpoint: FindEndpoint): (c: Context<HttpEnv>
   return ({ req }) => findEndpoint(req.method === 'HEAD' ? 'GET' : req.method, pathOf(req.url))?.parameter ?? '';
 }
 
-/** As it was sent, of an absolute URL. */
+/** Returns the path of an absolute URL. */
 function pathOf(url: string): string {
   return new URL(url).pathname;
 }

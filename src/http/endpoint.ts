@@ -24,7 +24,7 @@ export interface Endpoint {
 /** One request. */
 export interface Call {
   readonly method: string;
-  /** With its question mark; empty without a query. */
+  /** The query with its question mark; empty without one. */
   readonly query: string;
   /** The value of the `{name}` in the endpoint's path, as it was sent; empty when the path has none. */
   readonly parameter: string;
@@ -61,7 +61,7 @@ export function replyJson(value: unknown, headers: Readonly<Record<string, strin
   return { status: 200, headers: { 'Content-Type': 'application/json', ...headers }, body: JSON.stringify(value) };
 }
 
-/** What is known of a request once its endpoint is found. */
+/** These facts of a request are known once its endpoint is found. */
 export interface EndpointRequest {
   readonly parameter: string;
   readonly maxBodyBytes: number;

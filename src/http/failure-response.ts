@@ -53,7 +53,7 @@ const OAUTH_ERROR_OF: Record<FailureCode, string> = {
 
 type FailureContext = Context<HttpEnv>;
 
-/** What a refusal needs of its request. */
+/** A refusal needs only this of its request. */
 type Refused = Pick<Call, 'traceId' | 'log' | 'header'>;
 
 interface Refusal {
@@ -98,7 +98,7 @@ export function respondToError(
   return respondPage(failure, statusOf(failure), c);
 }
 
-/** For a caller who left before the end of the request: nothing of ours failed. */
+/** Returns the refusal of a caller who left before the end of the request: nothing of ours failed. */
 export function refuseCutOff(cause: unknown): Failure {
   return new Failure('invalid', 'Cannot read the request: its body ended early', {}, { cause });
 }

@@ -89,7 +89,7 @@ async function callEndpoint(endpoint: Endpoint, call: Call, maxBodyBytes: number
 }
 
 interface CallFacts extends Pick<Call, 'traceId' | 'clientAddress' | 'log'>, EndpointRequest {
-  /** What `setHeader` adds to. */
+  /** `setHeader` adds to these headers. */
   readonly preset: Record<string, string>;
   readonly body: Body;
 }
@@ -115,7 +115,7 @@ function createCall({ incoming, query }: Exchange, facts: CallFacts): Call {
   };
 }
 
-/** As the web's `text()` reads it: without a byte order mark. */
+/** Decodes as the web's `text()` does, without a byte order mark. */
 const decoder = new TextDecoder();
 
 /** Only cookies make a list, and they are not for endpoints. */
@@ -174,7 +174,7 @@ function createBody(incoming: IncomingMessage, open: OpenBody): Body {
   };
 }
 
-/** Of a request that was refused before its body was read. */
+/** Drops the body of a request that was refused before its body was read. */
 function discard(incoming: IncomingMessage, body: CountedBody): void {
   body.close();
   incoming.on('data', (chunk: Buffer) => takePart(incoming, body, chunk));

@@ -24,7 +24,7 @@ export interface HttpAppDependencies extends ObserverDependencies {
   readonly maxBodyBytes: number;
   /** Shared with other ports; one of its own unless given. */
   readonly bodyBudget?: BodyBudget;
-  /** What the description of the API says beside the routes. */
+  /** Adds to the description of the API what the routes do not say. */
   readonly completeApi?: CompleteApi;
   /** Pages that show the document. */
   readonly createReference?: (readApi: () => object) => OpenAPIHono<HttpEnv>;

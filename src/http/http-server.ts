@@ -26,7 +26,7 @@ export interface HttpServerOptions {
   readonly maxConnections?: number;
   /** Addresses or ranges of proxies, whose connections do not count as those of one network; none unless given. */
   readonly trustedProxies?: readonly string[];
-  /** For the head of a request, 10 s unless given, and for all of it, 30 s unless given. */
+  /** The head of a request may take this long (10 s unless given), and all of it `requestTimeoutMs` (30 s unless given). */
   readonly headTimeoutMs?: number;
   readonly requestTimeoutMs?: number;
 }
@@ -106,7 +106,7 @@ function describeListenError(cause: NodeJS.ErrnoException, host: string, port: n
 
 interface OpenConnections {
   readonly sockets: ReadonlySet<Socket>;
-  /** Of requests that are not answered yet. */
+  /** The answers of requests that are not answered yet. */
   readonly answers: ReadonlySet<ServerResponse>;
 }
 

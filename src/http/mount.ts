@@ -21,7 +21,7 @@ export interface RouteMount {
   readonly maxBodyBytes?: number | undefined;
   /** Beside the routes: what is called so often that it has a fast path. Never with the style `page`. */
   readonly endpoints?: readonly Endpoint[];
-  /** With `page`: how this area shows a refusal; a bare page unless given. */
+  /** Shows a refusal where `errors` is `page`; a bare page unless given. */
   readonly respondPage?: RespondPage;
 }
 

@@ -1,5 +1,5 @@
 /**
- * What is noted of every request, whichever way it takes: a trace id (the caller's when it sent one), one log line (never
+ * Records of every request, whichever way it takes: a trace id (the caller's when it sent one), one log line (never
  * the query: the API v5 permits secrets there), its duration, and a span when tracing is on.
  */
 import type { Socket } from 'node:net';

@@ -1,10 +1,10 @@
 /**
- * What a request may ask of a parser. Every field costs time and memory, and `new URLSearchParams('a&a&…')` takes
+ * Limits of what a request may ask of a parser. Every field costs time and memory, and `new URLSearchParams('a&a&…')` takes
  * quadratic time in Node 24, so size, number and depth are checked before anything is parsed.
  */
 import { Failure } from '../errors.ts';
 
-/** In a query or a form each; Node bounds the size of a query (16 KB for the whole head of a request). */
+/** A query or a form may have this many fields. Node bounds the size of a query (16 KB for the whole head of a request). */
 export const MAX_PAIRS = 256;
 export const JSON_MAX_DEPTH = 64;
 

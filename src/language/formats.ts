@@ -9,7 +9,7 @@ export interface Locale {
 
 export interface Formats {
   readonly count: (count: number) => string;
-  /** With enough digits to compare by. */
+  /** Shows enough digits to compare numbers by. */
   readonly number: (value: number) => string;
   readonly milliseconds: (ms: number) => string;
   /** How long, in the largest unit. */

@@ -1,4 +1,4 @@
-/** What areas need to send mail: the statement that makes a mail wait. */
+/** Areas send mail by a statement that makes the mail wait. */
 import type { BoundStatement, Store } from '../database/store.ts';
 import type { SecretCipher } from '../encryption/secret-cipher.ts';
 import { withSteadyClock } from '../steady-clock.ts';

@@ -16,7 +16,7 @@ export function blockBytesFor(bytes: number): number {
  * heap is marked, which stops the event loop for milliseconds. So blocks are used again.
  */
 export class BlockPool {
-  /** By the size of their blocks. */
+  /** The shelves by the size of their blocks. */
   readonly #shelves = new Map<number, Shelf>();
   #idleBytes = 0;
   #takes = 0;

@@ -77,7 +77,7 @@ export interface LastNotice {
   /** The state that was sent last. */
   readonly state: string;
   readonly sentAtMs: number;
-  /** When the state that was asked for was sent last. */
+  /** The state that was asked for was sent last at this time. */
   readonly sameStateAtMs: number | undefined;
 }
 
@@ -114,10 +114,10 @@ export interface NoticeRecord {
   readonly channel: ChannelName;
   readonly cause: string;
   readonly state: string;
-  /** When the state began. */
+  /** The state began at this time. */
   readonly sinceMs?: number | undefined;
   readonly nowMs: number;
-  /** In the past: if the same state of the cause was sent later than this, it has to wait. */
+  /** A time in the past: if the same state of the cause was sent later than this, it has to wait. */
   readonly quietUntilMs: number;
   /** Executed in the transaction of the record. */
   readonly statements: readonly BoundStatement[];
@@ -144,8 +144,8 @@ export async function listOpen(store: Store, channel: ChannelName, prefix: strin
 }
 
 /**
- * Of a channel that sends nothing now: the end of a trouble must not be sent where its beginning was not. Causes with this prefix
- * whose notice was sent until then.
+ * Forgets the open troubles of a channel that sends nothing now, since the end of a trouble must not be sent where its beginning was
+ * not: the causes with this prefix whose notice was sent until then.
  */
 export async function forgetOpen(
   store: Store,

@@ -1,4 +1,4 @@
-/** What notices say, in Chinese. */
+/** The texts of notices in Chinese. */
 import type { Texts } from '../language/texts.ts';
 import { explainFrameFailure } from '../pages/failures/failures-zh.ts';
 import type { noticeTexts } from './notice-texts.ts';

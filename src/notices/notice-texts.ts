@@ -1,4 +1,4 @@
-/** What notices say, in English. */
+/** The texts of notices in English. */
 export const noticeTexts = {
   /** The language of the mail, for its HTML. */
   language: 'en',

@@ -43,7 +43,7 @@ const QUIET_MS = 3_600_000;
  */
 const MAX_OF_AUDIENCE = 10;
 /**
- * For so long after its start, a process with another `NOTICE_REPOSITORY` than this one may still run beside it. Its records of
+ * After the start of this process, another with another `NOTICE_REPOSITORY` may still run beside it for this long. Its records of
  * notices are left as they are.
  */
 const SETTLE_MS = 600_000;

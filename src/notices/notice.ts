@@ -5,11 +5,11 @@ import type { NoticeTexts } from './texts.ts';
 export type Audience = { readonly kind: 'owner'; readonly ownerId: string } | { readonly kind: 'administrators' };
 
 export interface Notice {
-  /** What the notice is about, such as `hook:12`. */
+  /** The thing that the notice is about, such as `hook:12`. */
   readonly cause: string;
   /** The state of the cause. Another state is another notice, and each state is sent at most once an hour. */
   readonly state: string;
-  /** When the state began, if that is known. One that began after its last notice is another trouble, with a notice of its own. */
+  /** The state began at this time, if that is known. One that began after its last notice is another trouble, with a notice of its own. */
   readonly sinceMs?: number | undefined;
   readonly audience: Audience;
   /** The text in the language of a reader. */

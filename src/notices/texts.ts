@@ -1,4 +1,4 @@
-/** What notices say, in the language of each reader. */
+/** Chooses the texts of a notice by the language of each reader. */
 import { DEFAULT_LANGUAGE, findLanguage, type Language } from '../language/language.ts';
 import type { Texts } from '../language/texts.ts';
 import { noticeTexts as english } from './notice-texts.ts';

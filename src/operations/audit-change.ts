@@ -1,7 +1,7 @@
 import type { BoundStatement } from '../database/store.ts';
 import type { Actor } from './operation.ts';
 
-/** What areas other than authorization record in its audit log. */
+/** Areas other than authorization record these changes in its audit log. */
 export type ChangeKind =
   | 'model_promoted'
   | 'model_rolled_back'

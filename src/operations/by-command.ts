@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { hostname, userInfo } from 'node:os';
 import { readUserEnvironment } from '../config/config.ts';
 
-/** What Linux has for a process that no login began: one of a container, or of a service. */
+/** Linux gives this user id to a process that no login began: one of a container, or of a service. */
 const NO_LOGIN = '4294967295';
 const { sudoUser } = readUserEnvironment();
 const loginUser = readLoginUser();

@@ -3,7 +3,7 @@ import { Failure, type FailureCode } from '../errors.ts';
 import { type AnyOperation, listPathFields, OPERATIONS_PATH, sendsJson } from './operation.ts';
 
 export interface Service {
-  /** Without a slash at its end. */
+  /** The URL of the service, without a slash at its end. */
   readonly url: string;
   readonly token: string;
 }
@@ -36,12 +36,12 @@ export async function readJsonAnswer(url: string, response: Response): Promise<u
   });
 }
 
-/** For an answer that could not be read as JSON. */
+/** Returns the refusal of an answer that could not be read as JSON. */
 export function refuseAnswer(url: string, error: unknown): Failure {
   return error instanceof SyntaxError ? refuseOtherService(url) : refuseUnreachable(url, error);
 }
 
-/** For an address that answers, but not as this program does. */
+/** Returns the refusal of an address that answers, but not as this program does. */
 function refuseOtherService(url: string): Failure {
   return new Failure('unavailable', `${url} answered something else than a Trivet service: check the address`);
 }
@@ -84,7 +84,7 @@ export function refuseUnreachable(url: string, error: unknown): Failure {
   return new Failure('unavailable', `Cannot reach ${url}: ${explainTls(code, reason) ?? reason}`);
 }
 
-/** In place of what OpenSSL and Node say of it; undefined for other reasons. */
+/** Explains a failure of TLS in place of OpenSSL and Node; undefined for other reasons. */
 function explainTls(code: string, reason: string): string | undefined {
   if (code === 'ERR_SSL_WRONG_VERSION_NUMBER' || code === 'ERR_SSL_PACKET_LENGTH_TOO_LONG')
     return 'it does not speak https at this port';

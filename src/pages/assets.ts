@@ -17,7 +17,7 @@ const TYPES: readonly (readonly [ending: string, type: string])[] = [
 ];
 
 export const styleSheet = loadAsset(new URL('styles.css', import.meta.url));
-/** For every page; each works without. */
+/** Every page loads this script, and works without it. */
 export const pageScript = loadAsset(new URL('page.js', import.meta.url));
 export const icon = loadAsset(new URL('icon.svg', import.meta.url));
 
@@ -30,7 +30,7 @@ export function loadAsset(file: URL): Asset {
   return { path: `/assets/${digest}-${name}`, content, type };
 }
 
-/** Without comments, and without the white space that means nothing; that around a colon can part two selectors. */
+/** Removes comments, and white space that means nothing; that around a colon can part two selectors. */
 function shortenCss(source: string): string {
   return source
     .replace(/\/\*.*?\*\//gs, '')

@@ -122,9 +122,9 @@ export function renderDone(message: string | undefined): Html | '' {
 }
 
 export interface Question {
-  /** What the button does, as its text. */
+  /** The text of the button says what it does. */
   readonly label: string;
-  /** What the button acts on, for a screen reader that reads the button without the page around it. */
+  /** The button acts on this. A screen reader reads the button without the page around it. */
   readonly subject?: string | undefined;
   /** The question, with the consequence of the answer. */
   readonly question: string;
@@ -150,12 +150,12 @@ export function renderHidden(fields: Readonly<Record<string, string | undefined>
     .map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`);
 }
 
-/** To the minute, with the time zone. */
+/** Shows a time to the minute, with the time zone. */
 export function renderMoment(texts: FrameTexts, ms: number): Html {
   return html`<time datetime="${new Date(ms).toISOString()}">${texts.format.minute(ms)} ${texts.format.zone(ms)}</time>`;
 }
 
-/** To the second, where many things happen in a minute. */
+/** Shows a time to the second, where many things happen in a minute. */
 export function renderSecond(texts: FrameTexts, ms: number): Html {
   return html`<time datetime="${new Date(ms).toISOString()}">${texts.format.second(ms)} ${texts.format.zone(ms)}</time>`;
 }

@@ -17,7 +17,7 @@ export type Html = ReturnType<typeof html>;
 /** A tripod. */
 const MARK = html`<svg viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="2.3" stroke-linecap="round" aria-hidden="true"><path d="M3.5 7.5h17"/><path d="M7 7.5 4.5 19M12 7.5V19M17 7.5 19.5 19"/></svg>`;
 
-/** What the script writes on its buttons. */
+/** The script writes these texts on its buttons. */
 function renderScriptWords(texts: FrameTexts): Html {
   return html` data-label-copy="${texts.script.copy}" data-label-copied="${texts.script.copied}" data-label-download="${texts.script.download}" data-label-show="${texts.script.show}" data-label-hide="${texts.script.hide}"`;
 }
@@ -29,7 +29,7 @@ interface Frame {
   readonly script?: Pick<Asset, 'path'> | undefined;
   /** Also the one for every page: buttons that copy and show, and live pages. */
   readonly withPageScript?: boolean | undefined;
-  /** What this page needs beside the style sheet of all. */
+  /** This page needs these styles beside the style sheet of all. */
   readonly styles?: Pick<Asset, 'path'> | undefined;
   /** Goes on to this address by itself, at once: a delay would be a time limit (WCAG 2.2.1). */
   readonly refreshTo?: string | undefined;

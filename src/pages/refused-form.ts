@@ -1,5 +1,5 @@
 /**
- * What a form of a stranger shows when it is refused, on its way over a redirect: a reload must not post again. A stranger
+ * Carries what a refused form of a stranger shows over a redirect: a reload must not post again. A stranger
  * has no session that could keep it, so it travels in the query: encrypted, for one page, for one browser and for ten
  * minutes. A password never travels.
  */
@@ -22,7 +22,7 @@ export interface RefusedFormDependencies {
   readonly world: Pick<World, 'nowMs'>;
 }
 
-/** In the address of the page that shows a refusal. */
+/** The address of the page that shows a refusal has this parameter. */
 export const REFUSED_PARAMETER = 'refused';
 const LIFETIME_MS = 10 * 60_000;
 /** The most characters of a value, so that the address stays short. */

@@ -29,8 +29,8 @@ export interface RefusedPageDependencies extends RefusedFormDependencies {
 
 const PATH = '/refused';
 /**
- * Of a form from another site, in place of a refusal that only one browser is shown: anyone can make such an address for any
- * browser, so it names one of these texts, and shows nothing that was sent.
+ * Names the refusal of a form from another site, in place of an encrypted refusal, which only one browser is shown. Anyone can make
+ * such an address for any browser, so it names one of these texts, and shows nothing that was sent.
  */
 const OTHER_SITE = 'another-site';
 const STATUS_PREFIX = 'status-';

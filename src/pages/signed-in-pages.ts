@@ -20,11 +20,11 @@ export interface SessionGuard<V extends SignedInUser = SignedInUser> {
   readonly findSignedInUser: (c: Context<HttpEnv>) => Promise<V | undefined>;
   /** Throws `forbidden` unless the form came from a page of this session and of this site. */
   readonly checkForm: (c: Context<HttpEnv>, form: URLSearchParams) => void;
-  /** To the sign-in page, which leads back to `returnTo`, a path of this service. */
+  /** Redirects to the sign-in page, which leads back to `returnTo`, a path of this service. */
   readonly askToSignIn: (c: Context<HttpEnv>, returnTo: string) => Response;
   /** Answers a refusal: as a page, or with 303 to one for a form. */
   readonly respondRefusal: RespondPage;
-  /** What the navigation shows this person. */
+  /** Lists what the navigation shows this person. */
   readonly listSections: (person: SignedInUser, locale: Locale) => readonly NavigationSection[];
   /** Advice that protects the account better; undefined when nothing is missing. */
   readonly findAdvice: (person: Pick<SignedInUser, 'user'>, locale: Locale) => Promise<Advice | undefined>;
@@ -69,7 +69,7 @@ export interface SignedInPages<V extends SignedInUser = SignedInUser> {
   readonly form: (path: string, handle: (submission: Submission<V>) => Promise<Response>) => void;
 }
 
-/** Without `live`, a page that could be live is shown as it is. */
+/** Creates the pages of an area. Without `live`, a page that could be live is shown as it is. */
 export function createSignedInPages<V extends SignedInUser>(
   routes: OpenAPIHono<HttpEnv>,
   guard: SessionGuard<V>,

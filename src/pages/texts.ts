@@ -8,17 +8,17 @@ import { frameTexts as english } from './frame-texts.ts';
 import { frameTextsZh as chinese } from './frame-texts-zh.ts';
 import { readLocale } from './locale.ts';
 
-/** By language; the catalogue of each area contains it. */
+/** The texts of the frame by language. The catalogue of each area contains them. */
 export const frameCatalogue: Readonly<Record<Language, Texts<typeof english>>> = { en: english, 'zh-CN': chinese };
 
-/** What every page is written with. */
+/** Every page is written with these texts. */
 export type FrameTexts = Localized<Texts<typeof english>>;
 
 export function chooseFrameTexts(locale: Locale): FrameTexts {
   return localize(frameCatalogue, locale);
 }
 
-/** In the language and the time zone of this request. */
+/** Returns the texts in the language and the time zone of this request. */
 export function readFrameTexts(c: Context<HttpEnv>): FrameTexts {
   return chooseFrameTexts(readLocale(c));
 }

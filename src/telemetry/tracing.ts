@@ -8,11 +8,11 @@ import type { Log } from './log.ts';
 import { type Caller, readTraceparent } from './trace-id.ts';
 
 export interface EndedSpan {
-  /** With few values: `GET /api/v5/user`, `prediction.v1.PredictionService/Predict`; never anything a caller chose. */
+  /** The name has few values, `GET /api/v5/user` or `prediction.v1.PredictionService/Predict`; never anything a caller chose. */
   readonly name: string;
   /** The id that the log line of the same work has: 32 lower-case hex digits. */
   readonly traceId: string;
-  /** What the caller sent about its own span. */
+  /** The caller sent this about its own span. */
   readonly traceparent: string | undefined;
   readonly endedAtMs: number;
   readonly durationMs: number;

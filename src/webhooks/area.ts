@@ -53,7 +53,7 @@ export interface WebhooksDependencies {
 export interface WebhooksArea extends Area {
   readonly routes: readonly RouteMount[];
   readonly workers: readonly Worker[];
-  /** What the routes work with, for pages that show and change the same. */
+  /** The routes work with this, and so do pages that show and change the same. */
   readonly admin: ConsoleHooks;
   /** Notices to owners of webhooks; `pagesUrl` is where the pages are. */
   readonly createNotices: (pagesUrl: string) => NoticeSource;

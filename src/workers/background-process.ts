@@ -73,7 +73,7 @@ export interface AskLimit {
   readonly maxMs: number;
   /** The message of the refusal. */
   readonly describe: (seconds: number) => string;
-  /** What the refusal is about. */
+  /** The refusal is about this field. */
   readonly field?: string;
   /** Ends the order earlier. */
   readonly signal?: AbortSignal;

@@ -1,4 +1,4 @@
-/** What the routes of a signed-in person's account pages share. */
+/** The routes of a signed-in person's account pages share these parts. */
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { HttpEnv } from '../../http/context.ts';
 import {

@@ -53,7 +53,7 @@ export interface EventNames {
   readonly applications: ReadonlyMap<string, string>;
 }
 
-/** By client id. An application that was deleted has none. */
+/** Returns names by client id. An application that was deleted has none. */
 export async function findApplicationNames(
   store: AccountPages['context']['store'],
   events: readonly RecordedEvent[],

@@ -34,7 +34,7 @@ export function addProfileRoutes(pages: AccountPages): void {
   });
 }
 
-/** Only where the service sends mail. */
+/** Adds the form of notices, which exists only where the service sends mail. */
 function addNoticeForm({ context, form }: AccountPages): void {
   form('/account/notices', async ({ c, session, form }) => {
     const choice = form.has('notices') ? 'on' : 'off';

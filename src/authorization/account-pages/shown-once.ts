@@ -48,7 +48,7 @@ export async function takeKept(
 type Shown = Pick<Waiting, 'path' | 'texts'> & { readonly done?: string };
 
 export interface PreparedSecret {
-  /** To be stored in the transaction that makes the secret valid: no crash leaves a secret that was never shown. */
+  /** Must be stored in the transaction that makes the secret valid: no crash leaves a secret that was never shown. */
   readonly statement: BoundStatement;
   /** 303 to the page at `path`, which takes the texts with `takeOnce`. */
   readonly redirect: () => Response;
@@ -65,7 +65,7 @@ export function prepareSecret(
   return { statement, redirect: () => c.redirect(`${path}?${query.toString()}`, 303) };
 }
 
-/** For a secret that is stored already: if its page does not come, the person deletes it and makes another. */
+/** Shows a secret that is stored already: if its page does not come, the person deletes it and makes another. */
 export async function redirectWithSecret(
   context: SignInContext,
   request: PageRequest<Session>,

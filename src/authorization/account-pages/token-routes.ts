@@ -111,7 +111,7 @@ async function makeToken(
 interface TokensShown {
   readonly values: TokenValues;
   readonly secret?: string | undefined;
-  /** Of the repositories that the new token is limited to, those that its person does not reach. */
+  /** The repositories of the new token's list that its person does not reach. */
   readonly unknown?: readonly string[];
   readonly done?: string | undefined;
   readonly mistake?: Mistake | undefined;

@@ -75,7 +75,7 @@ export async function forgiveAttempt(store: Store, subjects: readonly AttemptSub
   );
 }
 
-/** For an attempt that was not checked: uncounts it, and forgets no earlier failure. */
+/** Uncounts an attempt that was not checked, and forgets no earlier failure. */
 export async function takeBackAttempt(store: Store, subjects: readonly AttemptSubject[]): Promise<void> {
   await store.writeAll(
     subjects.map(({ key, policy }) => ({ statement: forgiveOneSql, parameters: [key, policy.forgetOneMs] })),

@@ -143,7 +143,7 @@ export interface EventCursor {
 }
 
 export interface EventQuery {
-  /** Only events of this account; all when absent. */
+  /** Limits the list to events of this account; all accounts when absent. */
   readonly userId?: string | undefined;
   readonly before?: EventCursor | undefined;
   readonly limit: number;

@@ -55,7 +55,7 @@ export interface EmailVerification {
   readonly email: string;
   /** The address that the account had when it was decided to verify; if it has another one by now, nothing changes. */
   readonly seenEmail?: string | null;
-  /** Of the actor on whose word it is verified; a provider that verified it needs no rights. */
+  /** Whether the actor on whose word it is verified has all rights; a provider that verified it needs none. */
   readonly hasAllRights?: boolean;
   /** Committed with it. */
   readonly statements: readonly BoundStatement[];

@@ -21,7 +21,7 @@ export interface ThrottlePolicy {
   /** The same for an attempt from a network with few failures at the account (`suspiciousFrom`); `free` when absent. */
   readonly freeFromUnsuspiciousNetwork?: number;
   readonly longestWaitMs: number;
-  /** What a failure adds to the level, and the time after which it is forgotten. */
+  /** A failure raises the level by this, and is forgotten after this time. */
   readonly forgetOneMs: number;
 }
 
@@ -47,7 +47,7 @@ const ACCOUNT_AT_PREFIX_48: ThrottlePolicy = { free: 10, longestWaitMs: 15 * MIN
 /** Two mistypings do not make a network suspicious. */
 const SUSPICIOUS_NETWORK_FROM = 3;
 const SUSPICIOUS_PREFIX_48_FROM = 6;
-/** From all unsuspicious networks together: 1,000 failures at once and 720 a day. */
+/** All unsuspicious networks together may fail 1,000 times at once and 720 times a day. */
 const ACCOUNT: ThrottlePolicy = {
   free: 50,
   freeFromUnsuspiciousNetwork: 1000,

@@ -61,7 +61,7 @@ export async function listUpstreamAccounts(store: Store, userId: string): Promis
   return (await store.read(upstreamAccountsOfUserSql, [userId])).map(toAccount);
 }
 
-/** For a new person: fails, and the person with it, when that account is linked meanwhile. */
+/** Links the account of a new person. It fails, and the person with it, when that account is linked meanwhile. */
 export function linkNewUserStatement({ issuer, subject, userId, label, linkedAtMs }: UpstreamAccount): BoundStatement {
   return { statement: linkNewUserSql, parameters: [issuer, subject, userId, label, linkedAtMs] };
 }

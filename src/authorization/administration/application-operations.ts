@@ -215,7 +215,7 @@ async function register(
   return nameBothWays(application.clientId, clientSecret);
 }
 
-/** In the spelling of this API, and in that of OAuth, which earlier releases gave. */
+/** Names both in the spelling of this API, and in that of OAuth, which earlier releases gave. */
 function nameBothWays<Secret extends string | undefined>(clientId: string, clientSecret: Secret) {
   return { clientId, clientSecret, client_id: clientId, client_secret: clientSecret };
 }

@@ -70,7 +70,7 @@ export function implementAudit({ store }: PeopleDependencies): Implementation[] 
 }
 
 const READ_AT_ONCE = 500;
-/** So that a search that fits few events does not read years of them in one call. */
+/** The limit keeps a search that fits few events from reading years of them in one call. */
 const MAX_READ = 10_000;
 
 /** Newest first. Throws `not_found` for a login that no person has. */

@@ -21,7 +21,7 @@ export interface Invitation {
   readonly language?: InviterLanguage;
 }
 
-/** In which the mail is written to a person who chose no language; that of the inviting person's account unless given. */
+/** The language of the mail to a person who chose none; that of the inviting person's account unless given. */
 type InviterLanguage = string | undefined;
 
 /** An account without a way to sign in, and the link with which its person gets one. */
@@ -73,7 +73,7 @@ export interface LinkOrder {
   readonly language?: InviterLanguage;
 }
 
-/** For a person who has no password yet, this is the invitation again. */
+/** Orders a link to choose a password. A person who has none yet gets the invitation again. */
 export async function orderPasswordLink(
   dependencies: LinkDependencies,
   actor: Actor,

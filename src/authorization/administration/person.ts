@@ -1,4 +1,4 @@
-/** What every operation on people needs: whom it is about, whether the actor may, and what the audit log says of it. */
+/** Every operation on people needs this: whom it is about, whether the actor may, and what the audit log says of it. */
 import { z } from '@hono/zod-openapi';
 import type { BoundStatement, Store } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
@@ -81,12 +81,12 @@ function refuseUnknown(login: string): never {
   throw new Failure('not_found', `There is no person with the login "${login}"`);
 }
 
-/** With the account of an administrator, part of the rights would become all of them. */
+/** Throws unless the actor has all rights: with the account of an administrator, part of the rights would become all of them. */
 export function checkAllRights(actor: Actor): void {
   if (!actor.isAdmin) throw refuseScope('admin');
 }
 
-/** In the audit log, what is done on the store has no person as its actor. */
+/** Records an event. In the audit log, what is done on the store has no person as its actor. */
 export function recordStatement(event: AuditEvent, actor: Actor, nowMs: number): BoundStatement {
   const by = actor.userId === undefined ? BY_COMMAND : {};
   const details = { ...by, ...event.details };

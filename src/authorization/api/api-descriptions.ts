@@ -1,4 +1,4 @@
-/** What the OpenAPI document says of authorization: names of operations, meaning and examples of fields. */
+/** The OpenAPI document says this of authorization: names of operations, meaning and examples of fields. */
 import { type ApiDescriptions, requireToken, type Security } from '../../http/openapi/api-descriptions.ts';
 
 const USER = requireToken('all_user');

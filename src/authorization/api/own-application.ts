@@ -1,4 +1,4 @@
-/** What the routes of the caller's own OAuth applications share. */
+/** The routes of the caller's own OAuth applications share these parts. */
 import { type OpenAPIHono, z } from '@hono/zod-openapi';
 import { Failure } from '../../errors.ts';
 import { limitFields } from '../../http/body/limit-body.ts';

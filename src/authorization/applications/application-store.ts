@@ -26,7 +26,7 @@ export interface Application {
   readonly authenticatedRefresh: boolean;
   /** May ask about tokens of other applications. */
   readonly mayIntrospect: boolean;
-  /** When its secret last travelled in a query string, where logs can keep it. */
+  /** The time when its secret last travelled in a query string, where logs can keep it. */
   readonly secretInQueryAtMs: number | undefined;
   readonly disabledAtMs: number | undefined;
   readonly createdAtMs: number;

@@ -1,4 +1,4 @@
-/** What each scope allows, in a person's words. */
+/** Describes what each scope allows, in a person's words. */
 import type { Scope } from '../applications/scope.ts';
 
 export interface ScopeDescription {

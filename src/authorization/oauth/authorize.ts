@@ -105,8 +105,8 @@ function isSilent({ values }: AuthorizeQuery): boolean {
 }
 
 /**
- * Of the service, or registered by an administrator. An application from before its owner's promotion keeps the rights of one of an
- * ordinary person: another person with a way into the account may have registered it.
+ * Whether the application belongs to the service, or an administrator registered it. One from before its owner's promotion keeps the
+ * rights of an ordinary person's: another person with a way into the account may have registered it.
  */
 async function isOfAdministrator({ store }: AuthorizeDependencies, application: Application): Promise<boolean> {
   const { ownerId, createdAtMs } = application;

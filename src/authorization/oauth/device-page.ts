@@ -7,7 +7,7 @@ export interface DeviceView {
   readonly csrfToken: string;
   /** Where the form posts to, with `csrf_token` and `user_code`. */
   readonly action: string;
-  /** What stands in the field, for example from `verification_uri_complete`. */
+  /** The field has this value at first, for example from `verification_uri_complete`. */
   readonly userCode: string;
   readonly mistake?: Mistake | undefined;
 }

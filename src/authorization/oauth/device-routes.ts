@@ -133,7 +133,7 @@ async function readDecision(
 
 interface CodeEntry {
   readonly session: Session;
-  /** As the person typed it. */
+  /** The person typed it like this. */
   readonly userCode: string;
 }
 

@@ -11,7 +11,7 @@ interface ShownRequest {
 /** A page may lie open for an hour. */
 const PAGE_LIFETIME_MS = 3_600_000;
 
-/** What the person was asked, in a hidden field that only this service can read and only this session can send. */
+/** Encrypts what the person was asked for a hidden field that only this service can read and only this session can send. */
 export function encryptRequest(
   { cipher, world }: ProtocolDependencies,
   session: Session,

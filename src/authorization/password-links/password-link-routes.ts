@@ -30,7 +30,7 @@ import { renderChoosePage, renderForgotPage, renderMailOffPage, renderSentPage }
 const FORGOT = '/forgot-password';
 const CHOOSE = '/password';
 
-/** To be mounted at `/`, beside the sign-in. */
+/** Creates the routes, which must be mounted at `/`, beside the sign-in. */
 export function createPasswordLinkRoutes(context: SignInContext): OpenAPIHono<HttpEnv> {
   const routes = createPageRoutes(context.respondRefusal);
   routes.get(FORGOT, (c) => showForgot(c, context));
@@ -74,7 +74,7 @@ function refuseForgot(
   return redirectRefused(context, c, { page: FORGOT, browser: context.issueFormToken(c), refused });
 }
 
-/** Without an account, a link of no account is made and a mail without a recipient, which the worker drops: so the answer takes as long. */
+/** Sends the link. Without an account it makes a link of none and a mail to no one, which the worker drops: the answer takes as long. */
 async function sendLink(
   c: Context<HttpEnv>,
   context: SignInContext,

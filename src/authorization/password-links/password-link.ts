@@ -50,7 +50,7 @@ interface LinkContent {
 export interface PasswordLink {
   readonly url: string;
   readonly expiresAtMs: number;
-  /** What makes the link work; commits with what is recorded about it. */
+  /** Makes the link work; it commits with what is recorded about it. */
   readonly statement: BoundStatement;
 }
 

@@ -8,7 +8,7 @@ import { PEOPLE, pathOfPerson } from './people-view.ts';
 
 export type ChangeName = keyof Messages['changes'];
 
-/** What may be done with this account now, by this administrator. */
+/** Lists what this administrator may do with this account now. */
 export function listChanges(
   user: User,
   { administrator, hasTotp }: { readonly administrator: Pick<User, 'id'>; readonly hasTotp: boolean },

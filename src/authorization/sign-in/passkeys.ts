@@ -34,7 +34,7 @@ export interface Ceremony<Options> {
   readonly options: Options;
 }
 
-/** As the script of the page reads it. Its token is called `ticket` in forms, for pages that a former release served. */
+/** Returns what the script of the page reads. The token is called `ticket` in forms, for pages that a former release served. */
 export function toCeremonyJson<Options>({ challengeToken, options }: Ceremony<Options>) {
   return { ticket: challengeToken, options };
 }

@@ -24,7 +24,7 @@ export function markRequest(
   return Buffer.from(cipher.encrypt(String(world.nowMs()), markAssociatedData(request, browser))).toString('base64url');
 }
 
-/** When the person was sent to sign in; undefined unless the mark is for this request and browser, and recent. */
+/** Reads when the person was sent to sign in; undefined unless the mark is for this request and browser, and recent. */
 export function readMark(
   { cipher, world, cookies }: MarkDependencies,
   c: Context<HttpEnv>,

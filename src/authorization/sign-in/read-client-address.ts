@@ -1,4 +1,4 @@
-/** What a context holds of the client, in every environment that extends `HttpEnv`. */
+/** A context has this of the client, in every environment that extends `HttpEnv`. */
 interface ClientContext {
   get(key: 'clientAddress'): string | undefined;
 }

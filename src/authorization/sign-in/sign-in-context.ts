@@ -1,4 +1,4 @@
-/** What every way of signing in shares: who is signed in, forms that cannot be forged, and the one way to finish. */
+/** Every way of signing in shares this: who is signed in, forms that cannot be forged, and the one way to finish. */
 import type { Context } from 'hono';
 import type { BoundStatement, Store } from '../../database/store.ts';
 import type { SecretCipher } from '../../encryption/secret-cipher.ts';
@@ -70,7 +70,7 @@ export interface Proof {
   readonly user: User;
   readonly method: SignInMethod;
   readonly flow: Pick<Flow, 'returnTo'>;
-  /** What commits together with the session. */
+  /** These commit together with the session. */
   readonly statements?: readonly BoundStatement[];
 }
 

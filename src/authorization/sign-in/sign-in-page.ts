@@ -60,7 +60,7 @@ ${view.canUsePasskeys || view.upstream ? renderOtherWays(messages, view) : ''}
   });
 }
 
-/** Without mail an administrator makes the link; the page names that way, so that no one is left without one. */
+/** Shows the way to a new password. Without mail an administrator makes the link, and the page says that. */
 function renderForgotten({ forgot }: Messages, canMail: boolean): Html {
   if (!canMail) return html`<p class="small soft">${forgot.withoutMail}</p>`;
   return html`<p class="small"><a href="/forgot-password">${forgot.link}</a></p>`;

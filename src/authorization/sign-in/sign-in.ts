@@ -21,7 +21,7 @@ import { addUpstreamRoutes } from './upstream-routes.ts';
 export type { Session } from './sign-in-context.ts';
 
 export interface SignIn {
-  /** To be mounted at `/`. */
+  /** Must be mounted at `/`. */
   readonly routes: OpenAPIHono<HttpEnv>;
   readonly context: SignInContext;
   currentSession(c: Context<HttpEnv>): Promise<Session | undefined>;

@@ -15,7 +15,7 @@ export function createTotpSeed(world: World): string {
   return new Secret({ buffer: bytes.buffer }).base32;
 }
 
-/** What an authenticator app reads from the picture. */
+/** Formats the URI that an authenticator app reads from the picture. */
 export function formatTotpUri(seed: string, label: { readonly issuer: string; readonly login: string }): string {
   return new TOTP({ issuer: label.issuer, label: label.login, secret: seed, period: PERIOD_SECONDS }).toString();
 }

@@ -165,7 +165,7 @@ async function makeUser(
   ]);
 }
 
-/** What is shown of a name, or the login. */
+/** Returns the part of a name that is shown, or the login. */
 export function toName(text: string, login: string): string {
   // The cut may be within a character of two units.
   const name = text

@@ -35,7 +35,7 @@ export interface UpstreamPerson {
   readonly subject: string;
   readonly login: string | undefined;
   readonly name: string | undefined;
-  /** Only when the provider has verified it. */
+  /** The address, if the provider has verified it. */
   readonly email: string | undefined;
 }
 

@@ -27,7 +27,7 @@ export interface EndedTokensDependencies {
 export interface Ending {
   readonly reason: EndReason;
   readonly userId: string;
-  /** Only tokens of this application. */
+  /** Limits the change to tokens of this application. */
   readonly clientId?: string;
   readonly endsPersonal?: boolean;
 }

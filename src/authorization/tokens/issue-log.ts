@@ -13,9 +13,9 @@ export interface IssueLog {
 
 /** Disposed of before it is counted, it leaves the number of omitted events to a later one. */
 export interface IssueRecord extends Disposable {
-  /** What is to be stored together with the tokens; none where so many are stored already. */
+  /** These must be stored together with the tokens; none where so many events are stored already. */
   readonly statements: readonly BoundStatement[];
-  /** To be called once the tokens are stored: a refused request counts for nothing. */
+  /** Must be called once the tokens are stored: a refused request counts for nothing. */
   readonly count: () => void;
 }
 

@@ -30,7 +30,7 @@ export interface PersonalTokenForm {
   readonly expiresAtMs: number | undefined;
   /** The personal token that makes it: both end together. */
   readonly parentId?: string | undefined;
-  /** Of the person whose session makes it: it is not made once that session has ended by a new password. */
+  /** The generation of the session that makes it: no token is made once that session has ended by a new password. */
   readonly credentialGeneration?: number | undefined;
   readonly actorId?: string | undefined;
   readonly address?: string | undefined;
@@ -45,7 +45,7 @@ export interface NewPersonalToken {
   readonly token: PersonalToken;
   /** The token's text: it is here and nowhere else. */
   readonly secret: string;
-  /** Of the repositories that it is limited to, those that its person does not reach. */
+  /** The repositories of its list that its person does not reach. */
   readonly unknownRepositories: readonly string[];
 }
 

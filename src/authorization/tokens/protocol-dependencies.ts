@@ -10,7 +10,7 @@ import type { IssueLog } from './issue-log.ts';
 import type { SigningKeys } from './signing-keys.ts';
 import type { CountToken } from './token-metrics.ts';
 
-/** What every endpoint of the protocol is built from. */
+/** Every endpoint of the protocol is built from these. */
 export interface ProtocolDependencies {
   readonly store: Store;
   readonly world: World;

@@ -26,8 +26,8 @@ export function createRequireScope(verifyToken: VerifyToken): RequireScope {
 }
 
 /**
- * For what hands out access: an application that could make tokens or add secrets in its user's name would keep access
- * after the user took it back. Only a token that the user made passes. To be put behind `requireScope`.
+ * Guards routes that hand out access: an application that could make tokens or add secrets in its user's name would keep access
+ * after the user took it back. Only a token that the user made passes. It must stand behind `requireScope`.
  */
 export const requirePersonalToken = createMiddleware<IdentityEnv>(async (c, next) => {
   if (c.get('identity').tokenKind !== 'personal')

@@ -21,7 +21,7 @@ export interface SigningKey {
 export interface SigningKeys {
   /** The key that signs now. Creates the first key when the store has none. */
   findCurrent(): Promise<SigningKey>;
-  /** What the JWKS shows. */
+  /** Lists the keys that the JWKS shows. */
   listPublic(): Promise<JWK[]>;
   /** Makes the next key when the newest is old. */
   ensureFresh(): Promise<void>;

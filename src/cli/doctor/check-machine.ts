@@ -1,4 +1,4 @@
-/** What the service needs of its machine and its surroundings: ports, disk, certificate, proxies, callers. */
+/** Checks what the service needs of its machine and its surroundings: ports, disk, certificate, proxies, callers. */
 import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
@@ -117,7 +117,7 @@ function checkCallers({ server: { host }, prediction: { auth } }: Config): Check
   ];
 }
 
-/** Without settings, links name the port that the service listens at, which a container may publish as another one. */
+/** Checks the addresses in links. Without settings they name the port of the service, which a container may publish as another one. */
 function checkAddresses({ server: { host, httpPort, baseUrl, authUrl } }: Config): Check {
   const name = 'addresses';
   const absent = [baseUrl === undefined ? 'BASE_URL' : '', authUrl === undefined ? 'AUTH_URL' : ''].filter(Boolean);

@@ -43,7 +43,7 @@ function checkSchema({ engine, missing }: InspectedStore): Check {
   return warn('store', found, 'The service applies them when it starts, as every other command does');
 }
 
-/** In an older store a table may be missing. */
+/** Reports a check that throws: a table may be missing in an older store. */
 async function tryCheck(name: string, check: () => Promise<Check>): Promise<Check> {
   try {
     return await check();

@@ -3,7 +3,7 @@ export interface Check {
   readonly state: 'ok' | 'warn' | 'fail';
   readonly name: string;
   readonly found: string;
-  /** What to do; nothing for what is fine. */
+  /** Says what to do; absent if all is well. */
   readonly advice?: string | undefined;
 }
 

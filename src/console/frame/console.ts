@@ -1,4 +1,4 @@
-/** What every page of the console needs: the request of a signed-in person, the style, and the link to the page above. */
+/** Every page of the console needs the request of a signed-in person, the style, and the link to the page above. */
 import { html } from 'hono/html';
 import { isFailure } from '../../errors.ts';
 import { loadAsset } from '../../pages/assets.ts';

@@ -17,7 +17,7 @@ export interface CurvePoint {
 
 export interface CurveChart {
   readonly title: string;
-  /** What the chart shows, in words. */
+  /** Says in words what the chart shows. */
   readonly summary: string;
   /** Read out before the title where several charts have the same. */
   readonly group?: string;
@@ -29,7 +29,7 @@ export interface CurveChart {
   /** The axis of y begins at 0; chosen from the points when left out. A line leaves the chart above it. */
   readonly top?: number;
   readonly lines?: readonly CurveLine[];
-  /** What the dashed part of the curve is, for the legend. */
+  /** The legend names the dashed part of the curve so. */
   readonly extrapolated?: string;
 }
 

@@ -4,13 +4,13 @@ import type { Html } from '../../pages/layout.ts';
 
 export interface Tick {
   readonly value: number;
-  /** From the low end of the scale, 0, to the high one, 1. */
+  /** The place on the scale: 0 is its low end, 1 its high one. */
   readonly share: number;
 }
 
 /** The least distance of two ticks, so that their labels stay apart. */
 const MIN_SHARE = 0.08;
-/** In narrower distances only powers of ten are labelled on a phone. */
+/** If ticks are closer than this, only powers of ten are labelled on a phone. */
 const MIN_SHARE_OF_PHONE = 0.18;
 /** Ticks within a decade; the last ones leave out decades. */
 const SERIES = [

@@ -3,13 +3,13 @@ import type { Html } from '../../pages/layout.ts';
 import type { ConsoleTexts } from '../texts/texts.ts';
 
 export interface Table {
-  /** What the table lists, for screen readers. */
+  /** Tells screen readers what the table lists. */
   readonly label: string;
   readonly columns: readonly string[];
   readonly rows: readonly (readonly (string | Html)[])[];
   /** How many columns from the left hold text; the first is the header of its row. */
   readonly textColumns: number;
-  /** On a phone each row becomes a card, with the name of the column beside each value. */
+  /** Each row becomes a card on a phone, with the name of the column beside each value. */
   readonly hasCards?: true;
 }
 

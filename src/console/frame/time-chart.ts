@@ -21,9 +21,9 @@ export interface Series {
 
 export interface TimeChart {
   readonly title: string;
-  /** What the chart shows, in words. */
+  /** Says in words what the chart shows. */
   readonly summary: string;
-  /** When each column begins, oldest first. */
+  /** The times when columns begin, oldest first. */
   readonly moments: readonly number[];
   readonly series: readonly Series[];
   readonly unit?: string;
@@ -38,10 +38,10 @@ export interface TimeChart {
 export interface Mark {
   /** Its class in the style sheet. */
   readonly kind: string;
-  /** What marks of this kind are, for the legend. */
+  /** The legend names marks of this kind so. */
   readonly label: string;
   readonly atMs: number;
-  /** What happened, shown under the pointer. */
+  /** Says under the pointer what happened. */
   readonly title: string;
 }
 

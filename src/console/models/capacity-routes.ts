@@ -25,7 +25,7 @@ interface CapacityResult {
 
 interface CapacityPage {
   readonly model: ModelView;
-  /** By the names of fields. */
+  /** The values by the names of fields. */
   readonly values: Readonly<Record<string, string>>;
   readonly result: CapacityResult;
 }
@@ -44,7 +44,7 @@ export function addCapacityRoutes(
   });
 }
 
-/** Without any field there is only the form, and without a served version there is no answer. */
+/** Answers a form. Without any field there is only the form, and without a served version there is no answer. */
 async function answerForm(
   texts: ConsoleTexts,
   findCapacity: ModelAdmin['findCapacity'],
@@ -202,7 +202,7 @@ function renderServers(texts: ConsoleTexts, { capacity, servers }: CapacityView)
 ${renderTable(texts, { label: t.headroom, columns, rows, textColumns: 1 })}</section>`;
 }
 
-/** Below 0 the limits do not hold. */
+/** Formats how much room is left. Below 0 the limits do not hold. */
 function formatRoom(texts: ConsoleTexts, room: number): string {
   return room < 0 ? `−${texts.format.number(-room)}` : texts.format.number(room);
 }

@@ -24,7 +24,7 @@ export interface FoundCapacity {
   readonly requestsPerSecond: number;
   /** The mean of requests under way in the whole pool at that rate. */
   readonly concurrency: number;
-  /** What breaks above that rate; with `observed load` it is at least that. */
+  /** This limit breaks above that rate; with `observed load` the rate is at least that. */
   readonly limitedBy: 'ttft' | 'tpot' | 'observed load';
   /** Rates between which the limit breaks, where it stays about at the limit over many of them. */
   readonly plateau: { readonly fromRequestsPerSecond: number; readonly toRequestsPerSecond: number } | undefined;

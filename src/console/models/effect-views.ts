@@ -9,14 +9,14 @@ export interface EffectsView {
 
 export interface TargetEffectsView {
   readonly target: string;
-  /** In percent. */
+  /** The error in percent. */
   readonly mape: number;
   /** Permutation importance: by how many percentage points the error grows without the input. The largest first. */
   readonly importance: readonly { readonly field: string; readonly mapeAdded: number }[];
   readonly prices: readonly PriceView[];
 }
 
-/** In rising order of the value. */
+/** The points are in rising order of the value. */
 export interface PriceView {
   readonly field: string;
   readonly points: readonly { readonly value: number; readonly ms: number }[];

@@ -13,7 +13,7 @@ const HEIGHT = 300;
 const OPEN_FACTOR = 2;
 const FAINTEST = 0.12;
 
-/** In logarithms of milliseconds. */
+/** A range of logarithms of milliseconds. */
 interface Span {
   readonly low: number;
   readonly high: number;
@@ -34,7 +34,7 @@ ${foot}</div>
 <ul class="legend"><li>${renderKey('cell')}${t.cells}</li><li>${renderKey('baseline')}${t.equal}</li></ul></figure>`;
 }
 
-/** From a second on in seconds, as round as the value. */
+/** Formats a time, from a second on in seconds, as round as the value. */
 function formatTime({ format }: ConsoleTexts, ms: number): string {
   return ms < 1000 ? `${format.number(ms)} ms` : `${format.number(ms / 1000)} s`;
 }
@@ -92,7 +92,7 @@ function drawCells(texts: ConsoleTexts, { counts, edges, ratioEdges }: ErrorsByL
 const BAR_WIDTH = 100;
 const BAR_HEIGHT = 12;
 
-/** From a quarter to four times the prediction; the line in the middle is the prediction. */
+/** Draws a bar from a quarter to four times the prediction; the line in the middle is the prediction. */
 export function renderBar({ p10, median, p90 }: RangeErrors): Html {
   const x = (ratio: number) => round(clamp(0.5 + Math.log2(ratio) / 4) * BAR_WIDTH);
   return html`<svg class="ratio" viewBox="0 0 ${BAR_WIDTH} ${BAR_HEIGHT}" preserveAspectRatio="none" aria-hidden="true"><rect class="rest" width="${BAR_WIDTH}" height="${BAR_HEIGHT}"/><rect class="up" x="${x(p10)}" y="3" width="${round(Math.max(0.5, x(p90) - x(p10)))}" height="6"/><path class="line slow" d="M${x(median)} 0V${BAR_HEIGHT}"/><path class="axis" d="M${BAR_WIDTH / 2} 0V${BAR_HEIGHT}"/></svg>`;

@@ -10,7 +10,7 @@ export interface RangeErrors {
   readonly p90: number;
 }
 
-/** Only ranges with reports. */
+/** Returns only ranges with reports. */
 export function summarizeRanges({ counts, ratioEdges }: ErrorsByLoad): RangeErrors[] {
   return [...Map.groupBy(counts, ({ range }) => range)]
     .sort(([one], [other]) => one - other)

@@ -76,7 +76,7 @@ function findPart({ podType, server }: ErrorChoice): ErrorPart | undefined {
 
 interface ErrorPage {
   readonly choice: ErrorChoice;
-  /** What can be chosen. */
+  /** These parts can be chosen. */
   readonly parts: readonly ErrorPart[];
   readonly errors: ErrorsByAxis;
 }

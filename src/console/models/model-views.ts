@@ -1,4 +1,4 @@
-/** What the pages about models need. Names end in percent or milliseconds; all other numbers are plain counts. */
+/** The pages about models need these values. Names end in percent or milliseconds; all other numbers are plain counts. */
 import type { AccuracyCharts, Scores } from './accuracy-views.ts';
 import type { CapacityView } from './capacity-views.ts';
 import type { EffectsView } from './effect-views.ts';
@@ -7,7 +7,7 @@ import type { WhatIf } from './what-if-views.ts';
 export interface ModelAdmin {
   readonly readHealth: () => Promise<ModelHealth>;
   readonly listModels: () => Promise<readonly ModelEntry[]>;
-  /** As this process last scraped them; undefined if no servers are configured. */
+  /** Lists servers as this process last scraped them; undefined if none are configured. */
   readonly listScrapedServers: () => readonly ScrapedServerView[] | undefined;
   /** Throws `not_found` for an unknown name. */
   readonly readModel: (name: string) => Promise<ModelView>;
@@ -46,7 +46,7 @@ export interface ModelEntry {
   readonly servedVersion: number | undefined;
   /** The version that this process serves. */
   readonly servedId: string | undefined;
-  /** What the served version learned. */
+  /** The served version learned these values. */
   readonly learned: readonly LearnedView[];
   /** The rows that the served version was trained with. */
   readonly trainedRows: number | undefined;
@@ -174,7 +174,7 @@ export interface ModelHealthView {
 
 export interface TargetHealthView {
   readonly target: string;
-  /** On rows held out of its training; null if it was not trained here. */
+  /** The error on rows held out of its training; null if it was not trained here. */
   readonly heldOutMape: number | null;
   readonly nominalCoverage: number;
   /** Reported times of the last day. */

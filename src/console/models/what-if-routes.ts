@@ -38,7 +38,7 @@ export function addWhatIfRoutes(page: SignedInPages['page'], { readModel, whatIf
   });
 }
 
-/** Without any field, only the form is shown. */
+/** Predicts. Without any field, only the form is shown. */
 function predict(
   texts: ConsoleTexts,
   whatIf: WhatIf,
@@ -124,7 +124,7 @@ function renderTarget(texts: ConsoleTexts, target: WhatIfTarget, statistic: stri
   return html`<div class="chart stack"><h3>${t.predicted(name, texts.format.number(target.answerMs), t.statisticNames[statistic] ?? statistic)}</h3>${statistics}<p class="label">${t.madeOf(name)}</p>${parts}</div>`;
 }
 
-/** In the order in which they are calculated. */
+/** Lists the parts in the order in which they are calculated. */
 function listParts(texts: ConsoleTexts, { answerMs, explainedMs, explanation }: WhatIfTarget): [string, string][] {
   const t = texts.whatIf;
   const { physics, treeFactors, treeMilliseconds = {}, serverFactor } = explanation;

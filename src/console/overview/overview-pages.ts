@@ -14,7 +14,7 @@ export interface OverviewView {
   readonly advice: Advice | undefined;
   /** Absent in a process that does not serve webhooks. */
   readonly webhooks: WebhookOverview | undefined;
-  /** For administrators, where predictions are served. */
+  /** Administrators see this where predictions are served. */
   readonly health: ModelHealth | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** What needs attention, each with a link to its cause. */
+/** Shows what needs attention, each with a link to its cause. */
 import { html } from 'hono/html';
 import type { Html } from '../../pages/layout.ts';
 import { pathOfModel } from '../models/model-pages.ts';
@@ -18,7 +18,7 @@ interface Trouble {
   readonly tag: string;
   readonly shade: 'bad' | 'warn';
   readonly details: readonly string[];
-  /** What to do about it. */
+  /** Says what to do about it. */
   readonly advice: string;
 }
 

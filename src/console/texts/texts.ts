@@ -16,7 +16,7 @@ export function chooseTexts(locale: Locale): ConsoleTexts {
   return localize(catalogue, locale);
 }
 
-/** In the language and the time zone of this request. */
+/** Returns the texts in the language and the time zone of this request. */
 export function readTexts(c: Context<HttpEnv>): ConsoleTexts {
   return chooseTexts(readLocale(c));
 }

@@ -23,7 +23,7 @@ export const whatIfTexts = {
   title: 'What if',
   link: 'What if: predict for a request and a load',
   lead: 'The times that are predicted for a request on a server with this load, by the model that this process serves now. Nothing is recorded. An empty number is 0.',
-  /** What a field means, as the schema of the inputs says it. */
+  /** Says what a field means, as the schema of the inputs does. */
   meaning: (_name: string, english: string) => english,
   /** Terms of the physics and features of the trees, as the model names them. */
   partName: (name: string) => PARTS[name] ?? name,

@@ -1,5 +1,5 @@
 /**
- * What the webhook pages may read and do for the person who is signed in. `HookAdmin` opens a repository, that opens a hook, and a
+ * The webhook pages may read and do this for the person who is signed in. `HookAdmin` opens a repository, that opens a hook, and a
  * hook reads its deliveries. `src/webhooks/management/console-hooks.ts` implements it with the functions of the API.
  */
 
@@ -121,7 +121,7 @@ export interface DeliveryView {
   readonly id: number;
   readonly uuid: string;
   readonly event: string;
-  /** What the event is about; null in deliveries of an older program. */
+  /** The subject of the event; null in deliveries of an older program. */
   readonly subject: string | null;
   readonly state: string;
   readonly attempts: number;
@@ -179,9 +179,9 @@ export interface WebhookOverview {
   readonly totals: {
     readonly repositories: number;
     readonly hooks: number;
-    /** Because of failures. */
+    /** The service disabled them because of failures. */
     readonly disabled: number;
-    /** By their owners. */
+    /** Their owners switched them off. */
     readonly switchedOff: number;
     readonly failing: number;
     readonly paused: number;

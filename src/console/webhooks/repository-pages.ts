@@ -20,7 +20,7 @@ export function pathOfRepository({ owner, path }: Pick<RepositoryView, 'owner' |
 export interface OwnersView {
   readonly owners: readonly OwnerView[];
   readonly page: number;
-  /** Only this owner, page by page. */
+  /** The page shows only this owner, page by page. */
   readonly isAlone: boolean;
 }
 

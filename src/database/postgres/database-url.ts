@@ -1,4 +1,4 @@
-/** What of DATABASE_URL is not the driver's: several hosts, which of them to use, and whether statements are prepared. */
+/** Reads what the driver does not know of DATABASE_URL: several hosts, which of them to use, and whether statements are prepared. */
 import { Failure } from '../../errors.ts';
 
 export interface DatabaseHost {
@@ -7,7 +7,7 @@ export interface DatabaseHost {
 }
 
 export interface DatabaseUrl {
-  /** What the driver understands: with the first host alone. */
+  /** The part that the driver understands, with the first host alone. */
   readonly connectionString: string;
   /** The hosts, one of which accepts writes. Empty for a single host without `target_session_attrs`, where none is searched. */
   readonly hosts: readonly DatabaseHost[];

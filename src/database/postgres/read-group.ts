@@ -55,7 +55,7 @@ export function createReadGroup(readAll: (statements: readonly BoundStatement[])
   };
 }
 
-/** With its length, so that no two lists of parameters have one key. */
+/** Writes a value with its length, so that no two lists of parameters have one key. */
 function toKey(value: SqlValue): string {
   const text = value instanceof Uint8Array ? Buffer.from(value).toString('hex') : String(value);
   return `${typeof value} ${text.length} ${text}`;

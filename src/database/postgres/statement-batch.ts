@@ -36,7 +36,7 @@ interface BatchInput extends BatchOptions {
   readonly reject: (error: unknown) => void;
 }
 
-/** What the driver calls with the messages of the server that answer the batch. */
+/** The driver calls this with the messages of the server that answer the batch. */
 function createBatch({ statements, isPrepared, resolve, reject }: BatchInput) {
   const answers: StatementAnswer[] = [];
   let columns: readonly Column[] = [];
@@ -77,7 +77,7 @@ function createBatch({ statements, isPrepared, resolve, reject }: BatchInput) {
   };
 }
 
-/** What a batch needs of the driver's connection. */
+/** A batch needs this of the driver's connection. */
 interface Wire {
   readonly stream: { cork(): void; uncork(): void };
   /** The text of each statement that the server has prepared on this connection. */
@@ -116,7 +116,7 @@ function findColumns(wire: Wire): ColumnsByName {
   return found;
 }
 
-/** Without `known`, nothing is prepared under a name. */
+/** Sends the statements of a batch. Without `known`, nothing is prepared under a name. */
 function sendStatements(wire: Wire, statements: readonly BoundStatement[], known: ColumnsByName | undefined): void {
   const preparing = new Map<string, string>();
   wire.stream.cork();

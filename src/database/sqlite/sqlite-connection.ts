@@ -16,7 +16,7 @@ const PRAGMAS = `
   PRAGMA trusted_schema = OFF;
 `;
 
-/** In KiB. Large bodies fill both caches, so that both are memory of the process; the writer reads little. */
+/** The sizes are in KiB. Large bodies fill both caches, so that both are memory of the process; the writer reads little. */
 const PRAGMAS_OF = {
   read: 'PRAGMA cache_size = -24576; PRAGMA query_only = ON;',
   write: 'PRAGMA cache_size = -8192;',
@@ -96,7 +96,7 @@ const REMEDY_BY_CODE: Readonly<Record<number, string>> = {
   26: 'it is damaged, or a file of another program; restore a backup (made by "trivet backup")',
 };
 
-/** What SQLite says, and what to do about it. Primary result codes: https://sqlite.org/rescode.html */
+/** Says what SQLite says, and what to do about it. Primary result codes: https://sqlite.org/rescode.html */
 export function describeSqliteError(error: unknown): string {
   const remedy = REMEDY_BY_CODE[((error as { errcode?: number }).errcode ?? 0) & 0xff];
   return remedy === undefined ? describeError(error) : `${describeError(error)}; ${remedy}`;

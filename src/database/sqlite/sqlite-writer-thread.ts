@@ -139,7 +139,7 @@ async function commitBatch(batch: readonly QueuedWrite[]): Promise<WriterOutcome
   }
 }
 
-/** Without a savepoint, for which SQLite would copy every page that the write changes. */
+/** Commits one write without a savepoint, for which SQLite would copy every page that the write changes. */
 async function commitAlone(write: QueuedWrite): Promise<WriterOutcome> {
   try {
     control(BEGIN);

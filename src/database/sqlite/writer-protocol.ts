@@ -1,7 +1,7 @@
 import { Failure, type FailureCode, type FailureDetails } from '../../errors.ts';
 import type { SqlValue } from '../store.ts';
 
-/** What passes between a process and its SQLite writer thread. A statement's text goes over once, then only its number. */
+/** Messages between a process and its SQLite writer thread. A statement's text goes over once, then only its number. */
 
 export type WriterStatement = readonly [statement: number, parameters: readonly SqlValue[]];
 

@@ -13,7 +13,7 @@ import { checkNotCopied } from './copied-store.ts';
 import { databaseFileOf, hasDatabase, type StoreOptions } from './open-store.ts';
 
 export interface InspectedStore extends Pick<Store, 'engine' | 'read' | 'readCached'> {
-  /** In the order in which the service would apply them. */
+  /** The migrations that the service would apply, in its order. */
   readonly missing: readonly Migration[];
   [Symbol.asyncDispose](): Promise<void>;
 }

@@ -25,9 +25,9 @@ export interface StoreOptions {
   readonly databaseUrl?: string | undefined;
   readonly poolSize?: number;
   readonly migrations: readonly Migration[];
-  /** What happens where no database of this program is yet; it is created unless this says `refuse`. */
+  /** Creates the database where none of this program is yet, unless this says `refuse`. */
   readonly ifAbsent?: 'create' | 'refuse';
-  /** What happens where the embedded database was copied to another; refused unless this says `open`. */
+  /** Refuses an embedded database that was copied to another, unless this says `open`. */
   readonly ifCopied?: 'open' | 'refuse';
   readonly log: Log;
   readonly world: World;

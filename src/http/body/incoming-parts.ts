@@ -78,7 +78,7 @@ function endedEarly(): Error {
   return Object.assign(new Error('The connection ended before the body'), { code: 'ECONNRESET' });
 }
 
-/** For a request that did not come through a listener of ours. */
+/** Reads the body of a request that did not come through a listener of ours. */
 export function readWebParts(body: ReadableStream<Uint8Array>): BodyParts {
   const reader = body.getReader();
   return { next: async () => (await reader.read()).value };

@@ -3,10 +3,10 @@ import { Failure, isFailure } from '../../errors.ts';
 import { type BodyBudget, type CountedBody, isCounted } from './body-budget.ts';
 import { type BodyParts, type HeldRequest, readIncomingParts, readWebParts } from './incoming-parts.ts';
 
-/** For forms, and for the bodies of endpoints that read named fields. */
+/** The limit of forms, and of the bodies of endpoints that read named fields. */
 export const FORM_MAX_BYTES = 16 * 1024;
 
-/** What a handler finds in its context. */
+/** A handler finds these values in its context. */
 export interface BodyEnv {
   Variables: {
     /**
@@ -14,7 +14,7 @@ export interface BodyEnv {
      * has a bound of its own. Undefined for a small body, which is not counted.
      */
     releaseBody?: () => void;
-    /** For a handler that must read the body to know its sender. Undefined for a small body. */
+    /** A handler that must read the body to know its sender calls this. Undefined for a small body. */
     letBodyGiveWayFirst?: () => void;
   };
 }
@@ -109,7 +109,7 @@ export async function readBytes(request: HonoRequest, maxBytes: number): Promise
   return bytes;
 }
 
-/** For routes whose schema reads the body as named fields; behind the check of the caller. */
+/** Bounds the body of a route whose schema reads named fields. It stands behind the check of the caller. */
 export const limitFields: MiddlewareHandler = async (c, next) => {
   await readText(c.req, FORM_MAX_BYTES);
   await next();

@@ -1,4 +1,4 @@
-/** Of all bodies together; each reads 64 KiB. Many more, and all other calls wait for copies and for the collector. */
+/** All bodies together have this many reads of 64 KiB in a turn. With many more, other calls wait for copies and for the collector. */
 const READS_IN_A_TURN = 4;
 
 export interface ReadTurns {
@@ -12,7 +12,7 @@ export interface ReadTurns {
  * its bodies.
  */
 export function createReadTurns(): ReadTurns {
-  /** By network. The first one is the next. None is empty. */
+  /** The reads that wait, by network. The first network is the next, and none is empty. */
   const waiting = new Map<string, (() => void)[]>();
   let isScheduled = false;
 

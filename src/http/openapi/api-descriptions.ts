@@ -1,4 +1,4 @@
-/** What an area adds to the OpenAPI document of its routes: names, security, and the meaning of each field. */
+/** An area adds this to the OpenAPI document of its routes: names, security, and the meaning of each field. */
 
 /** A JSON value of the document. */
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
@@ -13,7 +13,7 @@ export interface OperationDescription {
 }
 
 export interface ApiDescriptions {
-  /** By method and path, `POST /oauth/token`. An operation that its own route describes is not here. */
+  /** The operations by method and path, `POST /oauth/token`. An operation that its own route describes is not here. */
   readonly operations: Readonly<Record<string, OperationDescription>>;
   /** Meaning of a field or parameter by `Schema.field`, `operationId.field`, `parent.field` or `field`; the first that exists holds. */
   readonly fields: Readonly<Record<string, string>>;

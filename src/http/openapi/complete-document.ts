@@ -53,7 +53,7 @@ function listOperations(document: Schema): NamedOperation[] {
   );
 }
 
-/** In the order in which a reader looks for them: what it is, who may call it, then the rest. */
+/** Orders the parts of an operation as a reader looks for them: what it is, who may call it, then the rest. */
 function completeOperation(
   { key, path, operation }: NamedOperation,
   schemas: Record<string, Schema>,

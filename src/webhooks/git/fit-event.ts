@@ -4,7 +4,7 @@ import { shorten } from '../events/event-limits.ts';
 
 type CommitInput = NonNullable<Extract<EventInput, { kind: 'push' }>['commits']>[number];
 
-/** Below the MiB of a request that the service takes unless it is configured otherwise. */
+/** The limit is below the MiB of a request that the service takes unless it is configured otherwise. */
 export const MAX_EVENT_BYTES = 900_000;
 
 /** The limits of each commit, tried one after the other: paths of each kind, and characters of the message. */

@@ -14,7 +14,7 @@ export interface PostReceiveOptions extends Pick<PushSource, 'actor' | 'pushOpti
   readonly gitDir: string;
   /** `owner/name` here. */
   readonly repository: string;
-  /** What git wrote to the hook: a line for every reference. */
+  /** Git wrote this to the hook: a line for every reference. */
   readonly input: Buffer;
   readonly send: SendEntry;
   /** Called when the spool cannot be written; the events are sent without it. */

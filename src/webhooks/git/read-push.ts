@@ -1,5 +1,5 @@
 /**
- * From the input of `post-receive` (old id, new id, reference) to events with real commits. The references have moved
+ * Turns the input of `post-receive` (old id, new id, reference) into events with real commits. The references have moved
  * already, so commits that are new to the repository are those that no reference outside this push reaches.
  *
  * What git has taken is published whatever it looks like: where a part cannot be read, the event goes out without it.
@@ -42,7 +42,7 @@ export function parseUpdates(input: Buffer): RefUpdate[] {
     .flatMap((match) => (match ? [{ before: match[1] ?? '', after: match[2] ?? '', ref: match[3] ?? '' }] : []));
 }
 
-/** In the order of the updates; references other than branches and tags are no events. */
+/** Returns events in the order of the updates; references other than branches and tags are no events. */
 export async function readPush(source: PushSource): Promise<EventInput[]> {
   const relevant = source.updates.filter(({ ref }) => /^refs\/(heads|tags)\//.test(ref));
   const reading = createReading(source, relevant);
@@ -140,7 +140,7 @@ async function isRewritten(git: RunGit, before: string, after: string): Promise<
 }
 
 /**
- * What branches and tags held before this push: those that it did not move, and the former ids of those that it did. What
+ * Lists what branches and tags held before this push: those that it did not move, and the former ids of those that it did. What
  * only another reference held was never published, and is new.
  */
 async function listOthers(git: RunGit, moved: readonly RefUpdate[]): Promise<readonly string[]> {

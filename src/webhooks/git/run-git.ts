@@ -7,7 +7,7 @@ const MAX_ERROR_BYTES = 4096;
 
 export interface GitCall {
   readonly argv: readonly string[];
-  /** For standard input: an argument list is bounded by the system, a list of references is not. */
+  /** Git reads this from standard input: an argument list is bounded by the system, a list of references is not. */
   readonly input?: string;
   /** Called with the output as it comes; false when it has had enough, which ends git. */
   readonly onOutput: (chunk: Buffer) => boolean;
@@ -66,7 +66,7 @@ export async function readGit(git: RunGit, argv: readonly string[], input?: stri
   return Buffer.concat(chunks).subarray(0, MAX_TEXT_BYTES).toString('utf8');
 }
 
-/** For questions that git answers with its exit code. */
+/** Asks a question that git answers with its exit code. */
 export async function askGit(git: RunGit, ...argv: readonly string[]): Promise<boolean> {
   try {
     await readGit(git, argv);

@@ -141,7 +141,7 @@ const LONGEST_TIMER_MS = 24 * 3_600_000;
 const SEND_TIMEOUT_MS = 30_000;
 
 export interface PatientOptions {
-  /** When to give up for now; the next push tries again. */
+  /** Gives up at this time for now; the next push tries again. */
   readonly untilMs: number;
   readonly world: Pick<World, 'nowMs' | 'sleep' | 'random'>;
 }

@@ -16,7 +16,7 @@ export interface HooksQuery {
   readonly limit: number;
 }
 
-/** In the order of their ids. */
+/** Lists all webhooks in the order of their ids. */
 export async function listAllHooks(
   store: Store,
   { afterId, repositoryId, state, limit }: HooksQuery,

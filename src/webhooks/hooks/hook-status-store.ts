@@ -56,9 +56,9 @@ const countHooksOfOwnerSql: Statement<HookCountsRow> = statement(
 
 export interface HookCounts {
   readonly hooks: number;
-  /** By the service, because of failures. */
+  /** The service disabled them because of failures. */
   readonly disabled: number;
-  /** By their owner. */
+  /** Their owner switched them off. */
   readonly switchedOff: number;
   /** Enabled, and not one attempt was accepted since some failed. */
   readonly failing: number;

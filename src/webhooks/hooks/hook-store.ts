@@ -121,7 +121,7 @@ export const insertHookWithin: Procedure<InsertInput, boolean> = procedure(
 export interface UpdateStatements {
   /** Changes of its hook queue. */
   readonly ofHookQueue: readonly BoundStatement[];
-  /** Only when the hook is changed or deleted. */
+  /** These commit only if the hook is changed or deleted. */
   readonly records: readonly BoundStatement[];
 }
 

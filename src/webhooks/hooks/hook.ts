@@ -51,7 +51,7 @@ export interface EncryptedSecrets {
 
 /** How long `webhook-signature` has a signature by a former key too. */
 const ROTATION_MS = 24 * 3600 * 1000;
-/** With more changes in that time the oldest former key ends sooner: each adds a signature to every request. */
+/** After more changes in that time the oldest former key ends sooner: each adds a signature to every request. */
 export const MAX_FORMER_KEYS = 9;
 
 export function hookAssociatedData(hookId: number): string {

@@ -1,4 +1,4 @@
-/** What the overview says of webhooks: which are in trouble, and what waits; of all owners, or of some. */
+/** The overview shows which webhooks are in trouble and what waits, of all owners or of some. */
 import { type Row, type Statement, type Store, statement } from '../../database/store.ts';
 import type { PauseReason } from '../delivery/schedule/pause-reason.ts';
 import { BY_OWNER } from './troubled-hooks-store.ts';
@@ -103,9 +103,9 @@ export type OwnerScope = readonly string[] | 'all';
 export interface HookTotals {
   readonly repositories: number;
   readonly hooks: number;
-  /** By the service, because of failures. */
+  /** The service disabled them because of failures. */
   readonly disabled: number;
-  /** By their owners. */
+  /** Their owners switched them off. */
   readonly switchedOff: number;
   /** Enabled, and no attempt was accepted since some failed. */
   readonly failing: number;

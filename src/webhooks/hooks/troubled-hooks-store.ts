@@ -1,7 +1,7 @@
 /** The webhooks that fail, or were disabled by the service. */
 import { type Row, type Store, statement } from '../../database/store.ts';
 
-/** As `hook-store.ts` records it. */
+/** `hook-store.ts` records this reason. */
 export const BY_OWNER = 'Switched off by its owner';
 
 interface TroubledRow extends Row {
@@ -42,7 +42,7 @@ export interface WatchedHook {
   readonly path: string;
   readonly isDisabled: boolean;
   readonly disabledReason: string | null;
-  /** When it was disabled, or since when it has failed. Undefined if it does neither. */
+  /** It was disabled at this time, or has failed since. Undefined if neither is true. */
   readonly troubledSinceMs: number | undefined;
   /** The receiver accepted the attempt whose response was stored last. */
   readonly isLastAccepted: boolean;

@@ -82,7 +82,7 @@ export interface NewEvent {
 }
 
 export interface StoredEvents {
-  /** For each event, the earlier event with its key; undefined if the event was stored. */
+  /** The earlier event with the key of each event; undefined if the event was stored. */
   readonly earlier: readonly (EarlierEvent | undefined)[];
   readonly versions: EnqueueVersions;
 }

@@ -41,7 +41,7 @@ export interface PreparedEvent {
 
 export interface TargetHooks {
   readonly hooks: readonly TargetHook[];
-  /** When the workers may send the deliveries; at once unless given. */
+  /** The workers may send the deliveries from this time on; at once unless given. */
   readonly dueAtMs?: number;
 }
 

@@ -44,7 +44,7 @@ export function createHookNotices(store: Store, { pagesUrl, noticeRepository }: 
   };
 }
 
-/** Without the path and the query of the URL: at chat services they are the secret, and several people read notices. */
+/** Leaves out the path and the query of the URL: at chat services they are the secret, and several people read notices. */
 function describeState(texts: NoticeTexts, hook: WatchedHook, state: 'failing' | 'disabled' | 'fine'): NoticeText {
   const place = `${hook.ownerLogin}/${hook.path}`;
   const { origin } = new URL(hook.url);

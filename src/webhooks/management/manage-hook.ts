@@ -180,7 +180,7 @@ export async function findHook(dependencies: Management, repository: Repository,
   );
 }
 
-/** With the ids that there are: the caller administers the repository, and may list them. */
+/** Names the ids that there are: the caller administers the repository, and may list them. */
 function refuseUnknownHook(id: number, repository: Repository, others: readonly StoredHook[]): Failure {
   const name = fullNameOf(repository);
   const details = { errorCode: 1003, errorCodeName: 'NOT_EXIST' };

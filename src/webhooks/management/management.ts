@@ -57,7 +57,7 @@ export function createManagement(given: Given): Management {
   return { ...given, intake, access: createRepositoryAccess(store, owners) };
 }
 
-/** For operations that send an attempt themselves, such as a test. */
+/** Operations that send an attempt themselves, such as a test, need these. */
 export interface SendingDependencies extends Management {
   readonly manual: Pick<ManualAttempts, 'test' | 'redeliver'>;
 }

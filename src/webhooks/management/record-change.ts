@@ -1,4 +1,4 @@
-/** What the audit log records of changes to repositories and webhooks: who changed what, never a password. */
+/** The audit log records who changed what of repositories and webhooks, never a password. */
 import type { BoundStatement } from '../../database/store.ts';
 import type { AuditChange, ChangeKind, RecordedChange } from '../../operations/audit-change.ts';
 import type { Actor } from '../../operations/operation.ts';

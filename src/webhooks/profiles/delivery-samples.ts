@@ -12,7 +12,7 @@ export interface DeliverySample {
   readonly profile: ProfileName;
   /** The headers of a webhook with the key `secret`, which signs; and those that one has alone that sends its password. */
   readonly headers: readonly SampleHeader[];
-  /** By the name of the golden pair. */
+  /** The bodies by the name of the golden pair. */
   readonly bodies: Readonly<Record<string, Json>>;
 }
 

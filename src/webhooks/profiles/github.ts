@@ -121,7 +121,7 @@ function renderNote(event: EventOf<'note'>, repository: Repository): object {
   }
 }
 
-/** To GitHub a pull request is an issue with a pull request. */
+/** Renders a pull request as GitHub does: as an issue with a pull request. */
 function renderIssueOfRequest(
   request: EventOf<'merge_request'>['merge_request'],
   repository: Repository,

@@ -29,7 +29,7 @@ interface RenderedCommit {
   readonly message: string;
 }
 
-/** What GitCode adds to GitLab's bodies. */
+/** GitCode adds these keys to GitLab's bodies. */
 const ADDED_KEYS = new Set([
   'produce_random_id',
   'uuid',
@@ -89,7 +89,7 @@ function renderNote({ target }: EventOf<'note'>, kept: Record<string, unknown>):
   return { ...noted, issue: { ...(kept.issue as object), author: renderPerson(target.issue.author) } };
 }
 
-/** What GitCode adds to the attributes of a merge request. */
+/** GitCode adds these attributes to those of a merge request. */
 const ADDED_ATTRIBUTES = new Set(['update_reason', 'act', 'act_desc', 'need_approve', 'tester_list', 'approver_list']);
 
 function renderMergeRequest(event: EventOf<'merge_request'>, kept: Record<string, unknown>): object {

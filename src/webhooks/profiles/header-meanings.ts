@@ -1,4 +1,4 @@
-/** What each header of a delivery holds, and what a receiver does with it: for references. */
+/** References say with this what each header of a delivery holds, and what a receiver does with it. */
 
 const ID = 'ID of the delivery, the same at every retry and redelivery.';
 const EVENT = 'Kind of the event. It decides how the body is read.';

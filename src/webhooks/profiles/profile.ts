@@ -3,7 +3,7 @@ import type { EventKind } from '../events/event-kind.ts';
 import type { EncryptionType, HookSecrets } from '../hooks/hook.ts';
 import type { Repository } from '../repositories/repository.ts';
 
-/** What a body is rendered from, beside its event. */
+/** A body is rendered from this, beside its event. */
 export interface RenderContext {
   readonly repository: Repository;
   readonly hookId: number;
@@ -20,7 +20,7 @@ export interface Attempt {
   readonly eventKind: EventKind;
   readonly deliveryUuid: string;
   readonly body: Uint8Array;
-  /** When this attempt is made. */
+  /** This attempt is made at this time. */
   readonly timestampMs: number;
 }
 
@@ -29,7 +29,7 @@ export interface Profile {
   /** The body, made once and stored; every attempt sends these bytes. Holds no secret. */
   render(event: Event, context: RenderContext): Uint8Array;
   headers(attempt: Attempt): Record<string, string>;
-  /** Only where a code host puts a password or a time into the body: the bytes as this attempt sends them. */
+  /** Returns the bytes as this attempt sends them, where a code host puts a password or a time into the body. */
   complete?(attempt: Attempt): Uint8Array;
 }
 

@@ -15,7 +15,7 @@ export interface RepositoriesQuery {
   readonly limit: number;
 }
 
-/** In the order of their ids. */
+/** Lists all repositories in the order of their ids. */
 export async function listAllRepositories(
   store: Store,
   { afterId, ownerId, limit }: RepositoriesQuery,

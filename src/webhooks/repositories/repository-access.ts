@@ -12,7 +12,7 @@ export interface RepositoryAccess {
   findAdministered(caller: Caller, owner: string, path: string): Promise<Repository>;
   /** A public repository is visible to all. */
   findVisible(caller: Caller, owner: string, path: string): Promise<Repository>;
-  /** For those that prove themselves otherwise, like a bridge or an operator on the command line. */
+  /** Finds a repository for callers that prove themselves otherwise, like a bridge or an operator on the command line. */
   find(owner: string, path: string): Promise<Repository>;
 }
 
@@ -74,7 +74,7 @@ function checkLimit({ repositories }: Caller, owner: string, path: string): void
     throw refuseLimited(repositories);
 }
 
-/** For what concerns no single repository. */
+/** Throws if the token is limited to repositories: the operation concerns no single one. */
 export function checkUnlimited({ repositories }: Pick<Identity, 'repositories'>): void {
   if (repositories !== undefined) throw refuseLimited(repositories);
 }

@@ -1,4 +1,4 @@
-/** What a grant of the token endpoint is: a function in a file of this folder, which `GRANTS` in ../token.ts lists. */
+/** A grant of the token endpoint is a function in a file of this folder, which `GRANTS` in ../token.ts lists. */
 import type { TokenAnswer } from '../../tokens/issue-tokens.ts';
 import type { ProtocolDependencies } from '../../tokens/protocol-dependencies.ts';
 import type { AuthenticatedClient } from '../protocol/client-authentication.ts';

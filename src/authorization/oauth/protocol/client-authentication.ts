@@ -13,7 +13,7 @@ import type { ProtocolDependencies } from '../../tokens/protocol-dependencies.ts
 import { createOAuthFailure, refuseClient } from './oauth-error.ts';
 import type { RequestParameters } from './parameters.ts';
 
-/** What the request says about its client, nothing of it proven. */
+/** The request says this about its client; nothing of it is proven. */
 export interface PresentedClient {
   readonly clientId: string | undefined;
   readonly secret: string | undefined;

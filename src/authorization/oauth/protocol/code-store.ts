@@ -18,7 +18,7 @@ export interface NewCode extends PersonOrigin {
   readonly expiresAtMs: number;
 }
 
-/** What an exchange is checked against. It never changes, so it may be read before the redemption. */
+/** An exchange is checked against these fields. They never change, so they may be read before the redemption. */
 export interface IssuedCode {
   readonly clientId: string;
   readonly userId: string;
@@ -144,7 +144,7 @@ export interface Redemption {
 }
 
 /**
- * To be called only once the client and the verifier were found right: a second redemption then means that the code was
+ * Must be called only once the client and the verifier were found right: a second redemption then means that the code was
  * stolen, and every token of the first dies (RFC 6749 §4.1.2).
  */
 export const redeemCode: Procedure<Redemption, 'redeemed' | 'refused'> = procedure(

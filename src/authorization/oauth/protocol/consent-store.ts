@@ -1,4 +1,4 @@
-/** What each user allows each application, until the user revokes it. */
+/** Consents: each user allows each application some scopes, until the user revokes them. */
 import { type Store, statement, type Transaction } from '../../../database/store.ts';
 import { auditStatement } from '../../accounts/audit-store.ts';
 import { formatScope, isWithin, readScopes, type Scope, uniteScopes } from '../../applications/scope.ts';
@@ -54,12 +54,12 @@ export interface AuthorizedApplication {
   readonly scopes: readonly Scope[];
   readonly firstAllowedAtMs: number;
   readonly lastAllowedAtMs: number;
-  /** When the application last got a token. */
+  /** The application last got a token at this time. */
   readonly lastUsedAtMs: number | undefined;
   readonly liveTokens: number;
 }
 
-/** What a user allows an application at the moment. */
+/** A user allows an application these scopes at the moment. */
 export interface Consent {
   readonly scopes: readonly Scope[];
   /** Codes and tokens name it, and die when it is gone (credential-validity-store.ts). */
@@ -78,7 +78,7 @@ export async function countPeople(store: Store, clientId: string, limit: number)
   return row?.people ?? 0;
 }
 
-/** What a person decided about one request. */
+/** A person decided this about one request. */
 export interface ConsentDecision {
   readonly userId: string;
   readonly clientId: string;
@@ -91,7 +91,7 @@ export interface ConsentDecision {
 }
 
 /**
- * Of what was asked the consent has what was kept, and nothing else; what was not asked stays as it was. A consent that
+ * The consent gets those of the requested scopes that were kept; scopes that were not requested stay as they were. A consent that
  * became smaller gets a new id, so that no earlier token holds more than the person allows now. Returns its id.
  */
 export async function saveConsentIn(transaction: Transaction, decision: ConsentDecision): Promise<string> {

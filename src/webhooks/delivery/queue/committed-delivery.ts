@@ -8,7 +8,7 @@ export interface CommittedDelivery {
   readonly hookId: number;
   /** The shard of its origin when it was committed. */
   readonly shard: number;
-  /** As a read returns it. Undefined for a large body, which the worker reads when it is its turn. */
+  /** The content as a read returns it. Undefined for a large body, which the worker reads when it is its turn. */
   readonly content: ContentRow | undefined;
 }
 

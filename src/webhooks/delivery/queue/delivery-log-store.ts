@@ -16,7 +16,7 @@ export interface LoggedDelivery {
   readonly attempted_at_ms: number | null;
   readonly event_id: number;
   readonly uuid: string;
-  /** What its event is about; null in a delivery of an older program. */
+  /** The subject of its event; null in a delivery of an older program. */
   readonly subject: string | null;
 }
 
@@ -86,7 +86,7 @@ export interface LogFilter {
   readonly subject?: string | undefined;
   readonly sinceMs: number;
   readonly untilMs: number;
-  /** Only smaller ids than the last of the page before. */
+  /** The page has only smaller ids than this, the last of the page before. */
   readonly beforeId: number;
   /** No smaller ids. */
   readonly fromId?: number | undefined;
@@ -114,7 +114,7 @@ export async function listDeliveries(store: Store, filter: LogFilter): Promise<L
   return found;
 }
 
-/** Without a filter the rows of a page follow one another. */
+/** Whether the log is filtered. Without a filter the rows of a page follow one another. */
 function isFiltered({ state, eventKind, status, uuid, subject, sinceMs, untilMs }: LogFilter): boolean {
   const isOfAnyTime = sinceMs === 0 && untilMs === Number.MAX_SAFE_INTEGER;
   return !isOfAnyTime || [state, eventKind, status, uuid, subject].some((wanted) => wanted !== undefined);

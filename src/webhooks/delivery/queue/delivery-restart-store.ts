@@ -159,7 +159,7 @@ export async function restartWaiting(store: Store, hookId: number, nowMs: number
   });
 }
 
-/** For a part of the log. */
+/** The statements that restart deliveries of a part of the log. */
 interface RestartStatements {
   /** The first that can be restarted. */
   readonly find: BoundStatement;
@@ -189,7 +189,7 @@ function endPauseStatement({ hookId, nowMs }: Restart): BoundStatement {
 }
 
 /**
- * What can be restarted is looked for by a read: a write that looked through a long log would hold up the writes of all owners.
+ * A read looks for what can be restarted: a write that looked through a long log would hold up the writes of all owners.
  * Each row is looked at once, since what was restarted may have failed again already.
  */
 async function restartWindow(

@@ -1,5 +1,5 @@
 /**
- * What the columns of a row of `deliveries` mean together while its state is `pending`. docs/how-it-works/delivery.md explains
+ * Reads what the columns of a row of `deliveries` mean together while its state is `pending`. docs/how-it-works/delivery.md explains
  * each of them.
  *
  * | lane  | attempts          | due       | state |
@@ -12,7 +12,7 @@
  */
 import type { Lane } from '../schedule/turn-tree.ts';
 
-/** As `lane` is stored. */
+/** The column `lane` stores these numbers. */
 export const LANE_NUMBERS = { first: 0, retry: 1 } as const satisfies Readonly<Record<Lane, number>>;
 
 export function toLane(stored: number): Lane {

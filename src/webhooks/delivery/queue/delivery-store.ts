@@ -27,7 +27,7 @@ export const isNeitherHeldNorCanceled = 'COALESCE(endpoint_queue.held_since_ms, 
 export const NEVER_MS = 8_640_000_000_000_000;
 
 export interface NewDelivery {
-  /** From `store.makeIds()`. */
+  /** The id comes from `store.makeIds()`. */
   readonly id: number;
   readonly hookId: number;
   readonly eventId: number;
@@ -207,7 +207,7 @@ const releaseHookQueueSql: Statement = statement(
    WHERE hook_id = $1 AND canceled_at_ms IS NULL`,
 );
 
-/** For a hook that was enabled, or changed so that it may work now: its held deliveries are pending again, its failures forgotten. */
+/** Releases a hook that was enabled, or changed so that it may work now: its held deliveries are pending, its failures forgotten. */
 export function releaseHookQueueStatement(hookId: number, nowMs: number): BoundStatement {
   return { statement: releaseHookQueueSql, parameters: [hookId, nowMs] };
 }
@@ -217,7 +217,7 @@ const moveHookQueueSql: Statement = statement(
   `UPDATE endpoint_queue SET origin = $2, shard = $3, version = version + 1 WHERE hook_id = $1`,
 );
 
-/** For a hook whose URL has another origin: the worker that owns the shard of that origin sends its deliveries. */
+/** Moves a hook whose URL has another origin: the worker that owns the shard of that origin sends its deliveries. */
 export function moveHookQueueStatement(hookId: number, origin: string): BoundStatement {
   return { statement: moveHookQueueSql, parameters: [hookId, origin, shardOf(origin)] };
 }
@@ -227,7 +227,7 @@ const cancelHookQueueSql: Statement = statement(
   `UPDATE endpoint_queue SET canceled_at_ms = $2, parked = 1, next_at_ms = $3, version = version + 1 WHERE hook_id = $1`,
 );
 
-/** For a deleted hook: nothing more is sent, and a sweep cancels its pending deliveries in batches. */
+/** Cancels a deleted hook: nothing more is sent, and a sweep cancels its pending deliveries in batches. */
 export function cancelHookQueueStatement(hookId: number, nowMs: number): BoundStatement {
   return { statement: cancelHookQueueSql, parameters: [hookId, nowMs, NEVER_MS] };
 }

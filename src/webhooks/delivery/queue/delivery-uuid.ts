@@ -27,7 +27,7 @@ export interface Period {
   readonly untilMs: number;
 }
 
-/** When a delivery of that UUID was created; all times for a UUID of another version, which old deliveries have. */
+/** Returns when a delivery of that UUID was created; all times for a UUID of another version, which old deliveries have. */
 export function periodOfUuid(uuid: string): Period {
   if (UUID.exec(uuid)?.[1] !== '7') return { sinceMs: 0, untilMs: Number.MAX_SAFE_INTEGER };
   const ms = Number.parseInt(uuid.slice(0, 8) + uuid.slice(9, 13), 16);

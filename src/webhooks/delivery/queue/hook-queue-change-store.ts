@@ -154,7 +154,7 @@ function listHealth(changes: readonly HookQueueChange[]): RowWork[] {
 /** A hook queue without anything due: it sleeps until its next retry, or until something is enqueued. */
 export interface Sleep {
   readonly hookId: number;
-  /** As the worker read it. If an enqueue has raised it, the hook queue stays awake. */
+  /** The version that the worker read. If an enqueue has raised it, the hook queue stays awake. */
   readonly version: number;
 }
 

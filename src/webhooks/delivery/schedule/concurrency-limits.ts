@@ -46,7 +46,7 @@ export interface SizedDelivery extends DeliveryOwner {
 
 export interface ConcurrencyOptions {
   readonly caps: Caps;
-  /** Below the caps where a breaker demands it; read at every choice. */
+  /** Limits below the caps, where a breaker demands them; they are read at every choice. */
   readonly limitsOfOrigin?: (origin: string) => OriginLimits;
   readonly allowedOfHook?: (hookId: number) => number;
 }

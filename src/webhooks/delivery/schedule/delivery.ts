@@ -32,7 +32,7 @@ export const HOLD_MS = 7 * 24 * 3600 * 1000;
 export const KEEP_LOG_MS = 30 * 24 * 3600 * 1000;
 export interface NextStep {
   readonly state: 'pending' | 'succeeded' | 'dead' | 'blocked';
-  /** When it is due, if it is pending. */
+  /** It is due at this time, if it is pending. */
   readonly dueAtMs?: number;
 }
 

@@ -13,9 +13,9 @@ import {
 const MAX_BREAKERS = 10_000;
 
 export interface OriginLimits {
-  /** Under way at once, of all owners together. */
+  /** All owners together may have this many attempts under way at once. */
   readonly total: number;
-  /** Under way at once, of one owner: so the ramp of an origin cannot be held by one owner's slow path. */
+  /** One owner may have this many: one owner's slow path cannot hold the ramp of an origin. */
   readonly ofOneOwner: number;
 }
 

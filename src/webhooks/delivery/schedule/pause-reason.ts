@@ -9,7 +9,7 @@ export type PauseReason = (typeof PAUSE_REASONS)[number];
 export const ORIGIN_RECONNECTED = 'reconnected';
 
 export interface Pause {
-  /** When the first of the pauses that follow each other began. */
+  /** The first of the pauses that follow each other began at this time. */
   readonly sinceMs: number;
   readonly untilMs: number;
   readonly reason: PauseReason;

@@ -1,4 +1,4 @@
-/** When a delivery that failed is tried again. */
+/** Decides when a delivery that failed is tried again. */
 
 const SECOND_MS = 1000;
 const MINUTE_MS = 60 * SECOND_MS;

@@ -5,7 +5,7 @@ import { PAUSE_REASONS, type PauseReason } from '../schedule/pause-reason.ts';
 
 export interface DeliveryMetrics {
   countAttempt(outcome: string, seconds: number): void;
-  /** From the commit of a delivery to its first attempt. */
+  /** Observes the time from the commit of a delivery to its first attempt. */
   observeDelay(seconds: number): void;
 }
 

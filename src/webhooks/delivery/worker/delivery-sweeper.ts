@@ -53,7 +53,7 @@ async function sweepAndLog({ store, world, log }: SweeperDependencies, sweeping:
   if (expired + canceled + deleted > 0) log.info({ expired, canceled, deleted }, 'Swept deliveries');
 }
 
-/** In this order: the row of a hook queue is deleted after its log. */
+/** The kinds are swept in this order: the row of a hook queue is deleted after its log. */
 const KINDS = ['expired', 'canceled', 'deleted', 'unusedContents', 'hookQueues', 'minutes'] as const;
 
 /** Sweeps once. Two processes may run it at once without harm; the lease only saves work. */
