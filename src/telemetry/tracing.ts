@@ -73,7 +73,7 @@ export async function openTracing(config: TracingConfig, log: Log): Promise<Trac
     },
     async [Symbol.asyncDispose]() {
       await provider.shutdown().catch((error: unknown) => {
-        log.warn({ reason: describeError(error) }, 'Failed to send the last spans of traces');
+        log.warn({ reason: describeError(error) }, 'Cannot send the last spans of traces');
       });
     },
   };

@@ -82,7 +82,7 @@ export function createAccuracyWorker(dependencies: AccuracyWorkerDependencies): 
     save,
     async stop() {
       await worker.stop();
-      await save().catch((err: unknown) => log.error({ err }, 'Failed to write the last figures of live accuracy'));
+      await save().catch((err: unknown) => log.error({ err }, 'Cannot write the last figures of live accuracy'));
     },
   };
 }

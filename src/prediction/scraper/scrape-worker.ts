@@ -119,7 +119,7 @@ function createServerScraper(dependencies: ScrapeWorkerDependencies) {
       server.atMs = startedMs;
       server.failure = undefined;
       scrapes.inc({ outcome: 'ok' });
-      if (failing.delete(server)) log.info({ server: server.names[0] }, 'Scrapes a server again');
+      if (failing.delete(server)) log.info({ server: server.names[0] }, 'Scraped a server again');
     } catch (error) {
       scrapes.inc({ outcome: 'failed' });
       server.failure = { reason: describeError(error), isAnswered: isFailure(error) };

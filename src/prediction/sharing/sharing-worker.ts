@@ -75,7 +75,7 @@ export function createSharingWorker(dependencies: SharingDependencies): SharingW
 
   async function round(): Promise<void> {
     if (await isCutOff()) {
-      log.warn({ sequence: learning.sequence }, 'Begins again with what other processes have learned');
+      log.warn({ sequence: learning.sequence }, 'Began again with what other processes have learned');
       await restore();
     }
     await applyNewRows();
@@ -95,7 +95,7 @@ export function createSharingWorker(dependencies: SharingDependencies): SharingW
         while (await learning.append()) await applyNewRows();
         await saver.save(0);
       };
-      await finish().catch((err: unknown) => log.error({ err }, 'Failed to save what was learned last'));
+      await finish().catch((err: unknown) => log.error({ err }, 'Cannot save what was learned last'));
     },
   };
 }

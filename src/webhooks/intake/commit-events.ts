@@ -53,7 +53,7 @@ function giveToWorker(
   try {
     onCommitted(committed, versions);
   } catch (error) {
-    log.error({ err: error }, 'Failed to give new deliveries to the worker; it reads them with its next scan');
+    log.error({ err: error }, 'Cannot give new deliveries to the worker; it reads them with its next scan');
   }
 }
 

@@ -55,7 +55,7 @@ export function createDeliveryMinutes({ store, world, log }: DeliveryMinutesDepe
     },
     async stop() {
       await worker.stop();
-      await write().catch((err: unknown) => log.error({ err }, 'Failed to store how deliveries did'));
+      await write().catch((err: unknown) => log.error({ err }, 'Cannot store how deliveries did'));
     },
   };
 }

@@ -178,7 +178,7 @@ async function sendCommitted(components: Components): Promise<void> {
   try {
     await beginAttempts(components, []);
   } catch (error) {
-    components.log.warn({ reason: describeError(error) }, 'Failed to send new deliveries; trying again');
+    components.log.warn({ reason: describeError(error) }, 'Cannot send new deliveries; trying again');
     components.signal.wake();
   }
 }
@@ -195,7 +195,7 @@ async function resendUnverified(
     log.warn({ origin, count }, 'A receiver sent a response without a request; sending affected deliveries again');
     scan.request();
   } catch (error) {
-    log.error({ err: error, origin }, 'Failed to requeue deliveries with unverified responses');
+    log.error({ err: error, origin }, 'Cannot requeue deliveries with unverified responses');
   }
 }
 
@@ -241,7 +241,7 @@ async function runLeaseLoop(components: Components, stopping: AbortSignal): Prom
       hasFailed = false;
     } catch (error) {
       // Logged once, not at each of the quick retries.
-      if (!hasFailed) log.warn({ reason: describeError(error) }, 'Failed to renew the leases of shards; trying again');
+      if (!hasFailed) log.warn({ reason: describeError(error) }, 'Cannot renew the leases of shards; trying again');
       hasFailed = true;
     }
     // A stop that came meanwhile hands shards over at once.

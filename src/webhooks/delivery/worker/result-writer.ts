@@ -144,7 +144,7 @@ async function storeBatch(dependencies: ResultWriterDependencies, state: WriterS
   try {
     await commitBatch(dependencies, batch, abandoning.signal);
   } catch (error) {
-    dependencies.log.error({ err: error }, 'Failed to store a batch of delivery results');
+    dependencies.log.error({ err: error }, 'Cannot store a batch of delivery results');
   }
   state.stored += batch.attemptResults.length;
   endFlushes(state);
@@ -224,7 +224,7 @@ async function storeUntilDone(
       await write(store);
       return;
     } catch (error) {
-      log.warn({ reason: describeError(error) }, 'Failed to store results of deliveries; trying again');
+      log.warn({ reason: describeError(error) }, 'Cannot store results of deliveries; trying again');
       await world.sleep(waitMs);
     }
   }
