@@ -48,6 +48,30 @@ forEachEngine('a sign-in beyond 100 sessions of a person ends the one that was u
   assert.ok(await findSession(store, ofOther.token, world.nowMs()));
 });
 
+const countSessionsSql = statement<{ total: number }>(
+  'test-count-sessions',
+  'SELECT COUNT(*) AS total FROM sessions WHERE user_id = $1',
+);
+
+forEachEngine('sign-ins at once, by two processes, leave no session too many', async (store, { openAnother }) => {
+  const user = await createAda(store);
+  const stores = [store, await openAnother()];
+  const signIns = Array.from({ length: MAX_SESSIONS + 60 }, (_, index) => openSession(stores[index % 2]!, user));
+  await Promise.all(signIns);
+  assert.deepEqual(await store.read(countSessionsSql, [user.id]), [{ total: MAX_SESSIONS }]);
+});
+
+forEachEngine('sessions from a clock that was ahead give way to those of a clock that is right', async (store) => {
+  const user = await createAda(store);
+  const ahead = { ...world, nowMs: () => world.nowMs() + 24 * HOUR_MS };
+  const signIn = { user, method: 'password', address: '192.0.2.1', userAgent: 'browser' } as const;
+  for (let count = 0; count < MAX_SESSIONS; count += 1) await createSession(store, ahead, signIn);
+  const [first, second] = [await openSession(store, user), await openSession(store, user)];
+  assert.ok(await findSession(store, first.token, world.nowMs()));
+  assert.ok(await findSession(store, second.token, world.nowMs()));
+  assert.deepEqual(await store.read(countSessionsSql, [user.id]), [{ total: MAX_SESSIONS }]);
+});
+
 forEachEngine('a session is found by its token only, and the table holds no token', async (store) => {
   const user = await createAda(store);
   const { id, token } = await openSession(store, user);

@@ -4,6 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import { type BoundStatement, type Store, statement } from '../../database/store.ts';
+import { MAX_SKEW_MS } from '../../steady-clock.ts';
 import type { World } from '../../world.ts';
 import { auditStatement } from './audit-store.ts';
 import { toUser, type User, type UserRow } from './user-store.ts';
@@ -81,11 +82,16 @@ const deleteOtherSessionsSql = statement<{ id: string }>(
   'delete-other-sessions',
   'DELETE FROM sessions WHERE user_id = $1 AND id <> $2 RETURNING id',
 );
-// Their number is bounded, not exact: two sign-ins at once may leave one more.
+// Sign-ins of one person wait for each other here: each counts the sessions that those before it have made.
+const lockPersonSql = statement('lock-person-of-session', 'UPDATE users SET epoch = epoch WHERE id = $1');
+// The new one stays. What a clock that was ahead has marked as seen goes first: until its time comes it would count as newer
+// than all that is made by a clock that is right.
 const deleteSurplusSessionsSql = statement(
   'delete-surplus-sessions',
   `DELETE FROM sessions WHERE user_id = $1 AND id IN (
-     SELECT id FROM sessions WHERE user_id = $1 ORDER BY last_seen_at_ms DESC, id LIMIT 1000 OFFSET $2) AND id <> $3`,
+     SELECT id FROM sessions WHERE user_id = $1
+     ORDER BY CASE WHEN id = $3 THEN 0 ELSE 1 END,
+       CASE WHEN last_seen_at_ms - ${MAX_SKEW_MS} > $4 THEN 0 ELSE last_seen_at_ms END DESC, id LIMIT 1000 OFFSET $2)`,
 );
 const keepSessionSql = statement(
   'keep-session',
@@ -120,11 +126,12 @@ export async function createSession(
   const { user, method, address } = session;
   const userAgent = session.userAgent.slice(0, 300);
   await store.writeAll([
+    { statement: lockPersonSql, parameters: [user.id] },
     {
       statement: insertSessionSql,
       parameters: [id, hashSessionToken(token), user.id, user.credentialGeneration, method, nowMs, address, userAgent],
     },
-    { statement: deleteSurplusSessionsSql, parameters: [user.id, MAX_SESSIONS, id] },
+    { statement: deleteSurplusSessionsSql, parameters: [user.id, MAX_SESSIONS, id, nowMs] },
     auditStatement({ kind: 'sign_in', userId: user.id, address, details: { method } }, nowMs),
     ...(session.statements ?? []),
   ]);
