@@ -30,3 +30,44 @@ forEachEngine('sweepEnded() sweeps every kind but the one that fails, which is c
   assert.deepEqual(text.match(/kind="(\w+)"\} 1$/m)?.[1], 'tickets');
   assert.equal(text.match(/\} 0$/gm)?.length, RETENTION_KINDS.length - 1);
 });
+
+const insertCodeSql = statement(
+  'test-insert-code',
+  `INSERT INTO authorization_codes (code_hash, client_id, user_id, user_epoch, grant_id, redirect_uri, scope, auth_time_ms,
+     issued_at_ms, expires_at_ms, failed_attempts, redeemed_at_ms, family_id)
+   VALUES ($1, 'app_1', 'ada', 0, 'consent', 'https://app.example.org/', 'all_user', 0, 0, $2, 0, $3, $4)`,
+);
+const insertFamilySql = statement(
+  'test-insert-family',
+  `INSERT INTO token_families (family_id, client_id, user_id, user_epoch, grant_id, scope, auth_time_ms, created_at_ms,
+     expires_at_ms) VALUES ('family', 'app_1', 'ada', 0, 'consent', 'all_user', 0, 0, $1)`,
+);
+const listCodesSql = statement<{ code_hash: Uint8Array }>(
+  'test-list-codes',
+  'SELECT code_hash FROM authorization_codes ORDER BY expires_at_ms',
+);
+
+forEachEngine('a code that was never used is deleted soon, one that was is known for a day', async (store) => {
+  const expiresAtMs = 1_000_000_000;
+  await store.write(insertFamilySql, [2 * expiresAtMs]);
+  const insert = (name: string, redeemed: readonly [atMs: number | null, familyId: string | null], afterMs = 0) =>
+    store.write(insertCodeSql, [Buffer.from(name), expiresAtMs + afterMs, ...redeemed]);
+  await insert('redeemed', [1, 'family']);
+  await insert('redeemed, its tokens are gone', [1, 'ended'], 1);
+  for (let count = 0; count < 50; count += 1) await insert(`never used ${count}`, [null, null], 2);
+  await insert('still valid', [null, null], 3_600_000);
+  const sweepAt = async (nowMs: number) => {
+    const swept = await sweepEnded(store, { nowMs, auditDays: 365 });
+    const left = await store.read(listCodesSql);
+    return {
+      swept: swept.uselessCodes + swept.codes,
+      left: left.map(({ code_hash }) => Buffer.from(code_hash).toString()),
+    };
+  };
+  // The clocks of two processes may differ by a minute.
+  assert.equal((await sweepAt(expiresAtMs + 59_000)).swept, 0);
+  assert.deepEqual(await sweepAt(expiresAtMs + 61_000), { swept: 51, left: ['redeemed', 'still valid'] });
+  assert.deepEqual((await sweepAt(expiresAtMs + 86_000_000)).left, ['redeemed', 'still valid']);
+  assert.deepEqual(await sweepAt(expiresAtMs + 86_400_000), { swept: 1, left: ['still valid'] });
+  assert.equal((await sweepAt(expiresAtMs + 3_600_000 + 86_400_000)).swept, 1);
+});

@@ -1,10 +1,13 @@
 /** How long authorization keeps what has ended, and its removal. */
 import { type Statement, type Store, statement } from '../../database/store.ts';
 import { deleteOldSql, repeatBatches, SWEEP_AT_ONCE, type Sweeping, sweepEach } from '../../database/sweep.ts';
+import { MAX_SKEW_MS } from '../../steady-clock.ts';
 import { SESSION_IDLE_MS } from '../accounts/session-store.ts';
 import { FORGET_AFTER_MS } from '../accounts/sign-in-throttle.ts';
 
 const DAY_MS = 86_400_000;
+/** The sweeper comes each minute, and waits ten while the clock is not trusted. */
+const SWEPT_AGAIN_MS = 20 * 60_000;
 
 // An access token of the last refresh outlives the end of its family, and is checked through it.
 const deleteFamiliesSql = statement(
@@ -14,6 +17,18 @@ const deleteFamiliesSql = statement(
        AND NOT EXISTS (SELECT 1 FROM access_tokens t WHERE t.family_id = f.family_id)
      ORDER BY f.expires_at_ms LIMIT $2)
    RETURNING family_id`,
+);
+
+// What was not redeemed is of no use once it has expired, and of what was redeemed only the tokens are that still can end. Only
+// codes that expired a short while ago are looked at: those that are kept for a day would be read again and again.
+const deleteUselessCodesSql = statement(
+  'sweep-useless-codes',
+  `DELETE FROM authorization_codes WHERE code_hash IN (
+     SELECT c.code_hash FROM authorization_codes c
+     WHERE c.expires_at_ms <= $1 AND c.expires_at_ms > $1 - ${SWEPT_AGAIN_MS}
+       AND (SELECT f.family_id FROM token_families f WHERE f.family_id = c.family_id) IS NULL
+     ORDER BY c.expires_at_ms LIMIT $2)
+   RETURNING code_hash`,
 );
 
 interface Retention {
@@ -41,6 +56,7 @@ const RETENTION = {
   auditEvents: { deleteSql: deleteOldSql({ table: 'audit_events', key: 'id', time: 'at_ms' }) },
   // Kept a day after its end, so that a code used a second time is detected and revokes its tokens.
   codes: expired('authorization_codes', 'code_hash', DAY_MS),
+  uselessCodes: { deleteSql: deleteUselessCodesSql, keptMs: MAX_SKEW_MS },
   accessTokens: expired('access_tokens', 'token_hash'),
   refreshTokens: expired('refresh_tokens', 'token_hash'),
   families: { deleteSql: deleteFamiliesSql, keptMs: 0 },
