@@ -119,6 +119,54 @@ test('the example of each kind of refusal is one that the service sends', () => 
   assert.deepEqual(bare, []);
 });
 
+const OAUTH_ERRORS_OF: Readonly<Record<string, RegExp>> = {
+  400: /^(invalid_grant|invalid_request|invalid_scope|unsupported_token_type)$/,
+  401: /^(invalid_client|invalid_token)$/,
+  403: /^insufficient_scope$/,
+  429: /^temporarily_unavailable$/,
+};
+const RPC_ERRORS_OF: Readonly<Record<string, readonly [code: number, name: string]>> = {
+  400: [3, 'invalid_argument'],
+  401: [16, 'unauthenticated'],
+  404: [5, 'not_found'],
+  413: [8, 'resource_exhausted'],
+  415: [3, 'invalid_argument'],
+  503: [14, 'unavailable'],
+};
+
+/** Whether a refusal may come with its status. */
+function fitsStatus(component: string, status: string, example: Node): boolean {
+  if (component === 'OAuthError') return OAUTH_ERRORS_OF[status]!.test(example.error);
+  if (component === 'RpcError') return RPC_ERRORS_OF[status]?.[1] === example.code;
+  if (component === 'RpcStatus') return RPC_ERRORS_OF[status]?.[0] === example.code;
+  return component !== 'Problem' || Number(status) === example.status;
+}
+
+test('the example of a refusal has the code that comes with its status', () => {
+  const refusals = operations.flatMap((operation) =>
+    listMedia(operation).flatMap(([place, { schema, example }]) => {
+      const status = /^[45]\d\d/.exec(place)?.[0];
+      const component = String(schema.$ref).split('/').at(-1)!;
+      return status === undefined ? [] : [{ key: `${operation.key} ${place}`, component, status, example }];
+    }),
+  );
+  assert.ok(refusals.length > 40);
+  const wrong = refusals.filter(({ component, status, example }) => !fitsStatus(component, status, example));
+  assert.deepEqual(
+    wrong.map(({ key }) => key),
+    [],
+  );
+  const tokens = refusals.filter(({ key }) => key.startsWith('POST /oauth/token'));
+  assert.deepEqual(
+    tokens.map(({ status, example }) => [status, example.error]),
+    [
+      ['400', 'invalid_grant'],
+      ['401', 'invalid_client'],
+      ['429', 'temporarily_unavailable'],
+    ],
+  );
+});
+
 test('each delivery shows the golden bodies of its profile', () => {
   const events = globSync('src/webhooks/profiles/fixtures/events/*.json');
   const profiles = ['gitcode', 'gitee', 'github', 'gitlab'];

@@ -157,6 +157,23 @@ export const authorizationDescriptions: ApiDescriptions = {
       error: 'invalid_scope',
       error_description: 'None of the scopes is known: scopes_supported of the metadata has all',
     },
+    'OAuthError.401': { error: 'invalid_client', error_description: 'Client authentication failed' },
+    'OAuthError.429': { error: 'temporarily_unavailable', error_description: 'Too many attempts, try again later' },
+    'issueToken.400': {
+      error: 'invalid_grant',
+      error_description:
+        'The grant is unknown, used, expired, revoked or was issued to another client, or redirect_uri or code_verifier does not belong to it',
+    },
+    'revokeToken.400': {
+      error: 'unsupported_token_type',
+      error_description: 'A personal token is revoked by its user',
+    },
+    'introspectToken.400': { error: 'invalid_request', error_description: 'The parameter token is missing' },
+    'readUserInfo.401': {
+      error: 'invalid_token',
+      error_description: '401, token is unknown, expired or revoked',
+    },
+    'readUserInfo.403': { error: 'insufficient_scope', error_description: 'The token needs the scope openid' },
     token_type_hint: 'access_token',
     client_secret: 'tvt_s_example',
     clientSecret: 'tvt_s_example',

@@ -94,7 +94,11 @@ const DOCUMENTS: readonly RouteDocument[] = [
     path: '/userinfo',
     summary: 'The subject of a token with the scope openid (OpenID Connect Core §5.3)',
     tags,
-    responses: { 200: { description: 'Claims', ...json(z.object({ sub: z.string() }).loose()) }, 401: refusals[401] },
+    responses: {
+      200: { description: 'Claims', ...json(z.object({ sub: z.string() }).loose()) },
+      401: { description: 'The token is missing or not valid (RFC 6750 §3.1)', ...json(errorSchema) },
+      403: { description: 'The token does not have the scope openid', ...json(errorSchema) },
+    },
   },
 ];
 

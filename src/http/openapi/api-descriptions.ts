@@ -17,7 +17,10 @@ export interface ApiDescriptions {
   readonly operations: Readonly<Record<string, OperationDescription>>;
   /** Meaning of a field or parameter by `Schema.field`, `operationId.field`, `parent.field` or `field`; the first that exists holds. */
   readonly fields: Readonly<Record<string, string>>;
-  /** Example values by the same keys, where the type alone gives none. */
+  /**
+   * Example values by the same keys, where the type alone gives none; those of answers with one status by `Schema.status` or
+   * `operationId.status`, such as `OAuthError.401`.
+   */
   readonly examples: Readonly<Record<string, Json>>;
   /** OpenAPI path items by name. Made when the document is first asked for. */
   readonly listWebhooks?: () => Readonly<Record<string, Json>>;

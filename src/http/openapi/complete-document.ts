@@ -78,17 +78,27 @@ function whole(owner: string): Place {
   return { owner, name: owner, parent: owner };
 }
 
+/** The example of an answer may depend on its status: `OAuthError.401`, or `issueToken.401` for one operation. */
+function findExampleOfStatus({ owner }: Place, schema: Schema, status: string, { findExample }: Finders) {
+  const component = String(schema.$ref ?? '')
+    .split('/')
+    .at(-1)!;
+  return component === '' ? undefined : findExample({ owner, parent: component, name: status });
+}
+
 function describeContent(operation: Schema, finders: Finders): void {
   const place = whole(operation.operationId);
   for (const parameter of operation.parameters ?? [])
     parameter.description ??= parameter.schema?.description ?? finders.findField({ ...place, name: parameter.name });
-  for (const holder of [operation.requestBody, ...Object.values(operation.responses as Record<string, Schema>)])
+  const request = ['request', operation.requestBody] as const;
+  for (const [status, holder] of [request, ...Object.entries(operation.responses as Record<string, Schema>)])
     for (const media of Object.values((holder?.content ?? {}) as Record<string, Schema>)) {
       describeFields(media.schema, place, finders);
       if (media.example === undefined && media.examples === undefined)
         media.example =
-          (holder === operation.requestBody ? finders.findExample(place) : undefined) ??
-          createExample(media.schema, place, finders);
+          (holder === operation.requestBody
+            ? finders.findExample(place)
+            : findExampleOfStatus(place, media.schema, status, finders)) ?? createExample(media.schema, place, finders);
     }
 }
 

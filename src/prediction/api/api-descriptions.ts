@@ -1,10 +1,12 @@
 /** What the OpenAPI document says of prediction: names of operations, meaning and examples of fields. */
+import type { FailureCode } from '../../errors.ts';
 import { type ApiDescriptions, requireToken, type Security } from '../../http/openapi/api-descriptions.ts';
 
 /** Callers of the same machine may need no token (`PREDICTION_AUTH`). */
 const PREDICT: Security = [...requireToken('predict'), {}];
 const OBSERVE: Security = [...requireToken('observe'), {}];
 const LLM_D = '/llm-d/{target_model}';
+const NO_TOKEN = 'Cannot answer: the call needs "authorization: Bearer <token>"';
 
 export const predictionDescriptions: ApiDescriptions = {
   operations: {
@@ -154,9 +156,63 @@ export const predictionDescriptions: ApiDescriptions = {
     errorMessage: 'span 0: spanId must be present',
     'RpcStatus.message': 'Cannot read the export: the body must be JSON',
     'LlmDError.detail': 'Nothing was learned yet about the model "llama-3-8b"',
+    'LlmDError.401': { detail: NO_TOKEN },
+    'LlmDError.413': { detail: 'Cannot read the request: its body must be at most 6291456 bytes' },
+    'LlmDError.415': {
+      detail: 'Cannot read the request: Content-Type must be application/json, got "text/plain"',
+    },
+    'LlmDError.422': {
+      detail: [{ loc: ['body', 'num_request_running'], msg: 'Field required', type: 'missing' }],
+    },
+    'RpcError.401': { code: 'unauthenticated', message: NO_TOKEN },
+    'RpcError.404': {
+      code: 'not_found',
+      message: 'Cannot predict: nothing was learned yet about target_model "llama-3-8b"',
+    },
+    'RpcError.415': {
+      code: 'invalid_argument',
+      message: 'Cannot read the request: Content-Type must be application/json or application/proto, got "text/plain"',
+    },
+    'RpcStatus.401': { code: 16, message: NO_TOKEN },
+    'RpcStatus.404': {
+      code: 5,
+      message:
+        'Cannot take traces: PREDICTION_TRACES_KV_CAPACITY_TOKENS must say how many tokens the KV cache of one server holds',
+    },
+    'RpcStatus.413': {
+      code: 8,
+      message: 'Cannot read the export: it must be at most 4194304 bytes expanded; lower send_batch_max_size',
+    },
+    'RpcStatus.415': {
+      code: 3,
+      message:
+        'Cannot read the export: Content-Type must be application/x-protobuf or application/json, got "text/plain"',
+    },
+    'RpcStatus.503': { code: 14, message: 'Cannot read the export: too many at once' },
+    'readCapacity.400': refuseCapacity(400, 'invalid', {
+      detail: 'Cannot find the capacity: ttft_ms, tpot_ms or both must give a limit',
+      field: 'ttft_ms',
+    }),
+    'readCapacity.401': refuseCapacity(401, 'unauthenticated', { detail: NO_TOKEN }),
+    'readCapacity.404': refuseCapacity(404, 'not_found', {
+      detail: 'Cannot find the capacity: no version of the model "llama-3-8b" is served',
+      field: 'model',
+    }),
+    'readCapacity.429': refuseCapacity(429, 'too_many', {
+      detail: 'Cannot find the capacity: another one is being found',
+    }),
+    'readCapacity.504': refuseCapacity(504, 'deadline', {
+      detail: 'Cannot find the capacity: it took longer than 120 s; name fewer servers',
+      field: 'servers',
+    }),
     training_server_url: '',
     'addTrainingDataForLlmD.message': 'Accepted 1 training samples.',
     'checkHealthForLlmD.status': 'ok',
     'checkReadyForLlmD.status': 'ready',
   },
 };
+
+function refuseCapacity(status: number, code: FailureCode, more: { readonly detail: string; readonly field?: string }) {
+  const title = code.replaceAll('_', ' ');
+  return { type: 'about:blank', title, status, ...more, code, traceId: '4bf92f3577b34da6a3ce929d0e0e4736' };
+}
