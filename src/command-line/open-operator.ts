@@ -7,7 +7,7 @@ import { readConfig, readUserEnvironment } from '../config/config.ts';
 import { hasDatabase } from '../database/startup/open-store.ts';
 import { Failure } from '../errors.ts';
 import { callOnStore, type Operator } from '../operations/call-on-store.ts';
-import { callService, type Service } from '../operations/call-service.ts';
+import { callService, readServiceTimeMs, type Service } from '../operations/call-service.ts';
 import { COMMAND_LINE, type Implementation } from '../operations/operation.ts';
 import { realWorld } from '../world.ts';
 import { readLogins, withLogin, writeLogins } from './logins.ts';
@@ -60,6 +60,7 @@ export async function openOperator({ options, implementOn, ifAbsent }: OperatorP
   return {
     call: (operation, input, file = new Uint8Array()) =>
       callOnStore(implementations, operation, { input, file, actor: COMMAND_LINE }),
+    readTimeMs: () => Promise.resolve(cli.world.nowMs()),
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   };
 }
@@ -73,6 +74,7 @@ function callServiceOnly(service: Service): Operator {
   return {
     call: async (operation, input, file) =>
       (await callService(service, { operation, input: input as Record<string, unknown>, file })) as never,
+    readTimeMs: () => readServiceTimeMs(service.url, realWorld),
     [Symbol.asyncDispose]: async () => {},
   };
 }

@@ -49,12 +49,19 @@ for (const [text, iso] of times)
     assert.equal(timeMs === undefined ? undefined : new Date(timeMs).toISOString(), iso);
   });
 
-test('parsePastTime() counts a duration back from now, and parseEnd() forward', (t) => {
-  t.mock.timers.enable({ apis: ['Date'], now: Date.UTC(2026, 2, 2) });
-  assert.equal(parsePastTime('1h'), '2026-03-01T23:00:00.000Z');
+test('parsePastTime() counts a duration back from the clock of who answers, and parseEnd() forward', async () => {
+  let reads = 0;
+  const clock = {
+    readTimeMs: () => {
+      reads += 1;
+      return Promise.resolve(Date.UTC(2026, 2, 2));
+    },
+  };
+  assert.equal(await parsePastTime('1h')(clock), '2026-03-01T23:00:00.000Z');
   assert.equal(parseEnd('90d')(1000), 1000 + 90 * DAY_MS);
-  assert.equal(parsePastTime('99999d'), '1970-01-01T00:00:00.000Z');
-  assert.equal(parsePastTime('2026-03-01'), '2026-03-01T00:00:00.000Z');
+  assert.equal(await parsePastTime('99999d')(clock), '1970-01-01T00:00:00.000Z');
+  assert.equal(await parsePastTime('2026-03-01')(clock), '2026-03-01T00:00:00.000Z');
+  assert.equal(reads, 2, 'a time that is given needs no clock');
   assert.equal(parseEnd('2999-01-01')(1000), Date.UTC(2999, 0, 1));
   assert.equal(parseEnd('never')(1000), Number.POSITIVE_INFINITY);
   assert.equal(parseTime('2026-03-01'), Date.UTC(2026, 2, 1));

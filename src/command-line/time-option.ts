@@ -1,6 +1,5 @@
 /** Times and durations in options: every command reads them here, so that all take the same and refuse alike. */
 import { InvalidArgumentError } from 'commander';
-import { realWorld } from '../world.ts';
 
 const UNIT_MS: Readonly<Record<string, number>> = {
   ms: 1,
@@ -40,11 +39,24 @@ export function readTime(text: string): number | undefined {
   return isReal && date !== '' && !Number.isNaN(timeMs) ? timeMs : undefined;
 }
 
-/** Parses the value of an option that takes a time up to now, or how long ago it was, into ISO 8601. */
-export function parsePastTime(text: string): string {
+/** The time of the store or the service that answers a command: it may differ from the machine's. */
+export interface AnswererClock {
+  readTimeMs(): Promise<number>;
+}
+
+/** A time up to now in ISO 8601, by the clock of who answers; that clock is read for `1h` only. */
+export type PastTime = (clock: AnswererClock) => Promise<string>;
+
+/** Parses the value of an option that takes a time up to now, or how long ago it was. */
+export function parsePastTime(text: string): PastTime {
   const agoMs = readDuration(text);
-  const timeMs = agoMs === undefined ? readTime(text) : Math.max(0, realWorld.nowMs() - agoMs);
+  if (agoMs !== undefined) return async (clock) => formatTime(Math.max(0, (await clock.readTimeMs()) - agoMs));
+  const timeMs = readTime(text);
   if (timeMs === undefined) throw refuse(`how long ago, as ${DURATION_RULE}, or ${TIME_RULE}`);
+  return async () => formatTime(timeMs);
+}
+
+function formatTime(timeMs: number): string {
   return new Date(timeMs).toISOString();
 }
 

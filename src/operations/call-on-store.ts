@@ -4,6 +4,8 @@ import type { AnyOperation, Implementation, InputOf, OperationContext, OutputOf 
 /** Calls operations: on the store, or on a running service. */
 export interface Operator {
   call<O extends AnyOperation>(operation: O, input: InputOf<O>, file?: Uint8Array): Promise<OutputOf<O>>;
+  /** Of the store or the service. */
+  readTimeMs(): Promise<number>;
   [Symbol.asyncDispose](): Promise<void>;
 }
 

@@ -1,5 +1,6 @@
 /** Calls an operation of a running service, and words its refusals for a person at the command line. */
 import { Failure, type FailureCode } from '../errors.ts';
+import type { World } from '../world.ts';
 import { type AnyOperation, listPathFields, OPERATIONS_PATH, sendsJson } from './operation.ts';
 
 export interface Service {
@@ -27,6 +28,19 @@ export async function callService(service: Service, { operation, input, file }: 
       throw refuseUnreachable(service.url, error);
     }),
   );
+}
+
+/** By the `Date` of an answer, to the second; the machine's own time where an answer has none. */
+export async function readServiceTimeMs(url: string, { nowMs }: Pick<World, 'nowMs'>): Promise<number> {
+  const response = await fetch(`${url}/healthz`, {
+    method: 'HEAD',
+    redirect: 'error',
+    signal: AbortSignal.timeout(TIMEOUT_MS),
+  }).catch((error: unknown) => {
+    throw refuseUnreachable(url, error);
+  });
+  const timeMs = Date.parse(response.headers.get('date') ?? '');
+  return Number.isNaN(timeMs) ? nowMs() : timeMs;
 }
 
 /** An answer that is no JSON is not of this program; any other failure is one of the connection. */

@@ -11,6 +11,7 @@ import { runTrivet } from '../support/run-trivet.ts';
 import { type Program, startProgram } from '../support/start-program.ts';
 
 const PASSWORD = 'correct horse battery';
+const SHIFT = new URL('../support/shifted-clock.ts', import.meta.url).href;
 const folder = mkdtempSync(join(tmpdir(), 'trivet-remote-'));
 after(() => rmSync(folder, { recursive: true }));
 
@@ -148,6 +149,10 @@ test('a person signs in by the device flow and administers the service from anot
     assert.equal(remote.stderr, `On ${program.httpUrl} (there is no store here)\n`);
     assert.equal(remote.stdout, local.stdout, command);
   }
+  // The events of the last hour are those of the service's hour.
+  const env = { ...client.env, NODE_OPTIONS: `--import ${SHIFT}`, TEST_CLOCK_AHEAD_MS: String(2 * 3_600_000) };
+  const lastHour = await runTrivet(['audit', '--since', '1h', '--kind', 'device_approved', '--json'], { env });
+  assert.match(lastHour.stdout, /"kind":"device_approved"/, lastHour.stderr);
   assert.equal(await client.trivet('model', 'promote', 'llama-8b@2'), 'llama-8b@2 is served now\n');
   assert.equal(
     await client.trivet('model', 'rollback', 'llama-8b'),

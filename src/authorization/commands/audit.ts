@@ -1,16 +1,18 @@
 /** `trivet audit`: the audit log, newest first. */
 import { Command, Option } from 'commander';
 import { printJson, printTable } from '../../command-line/output.ts';
-import { PAST_TIME_EXAMPLES, parsePastTime } from '../../command-line/time-option.ts';
+import { PAST_TIME_EXAMPLES, type PastTime, parsePastTime } from '../../command-line/time-option.ts';
 import { wholeNumber } from '../../command-line/whole-number.ts';
 import type { InputOf, OutputOf } from '../../operations/operation.ts';
 import { AUDIT_KINDS } from '../accounts/audit-store.ts';
 import { type AuditRow, searchAudit } from '../administration/audit-operations.ts';
 import { type AnswerOptions, addAnswerOptions, openAdministration } from './open-administration.ts';
 
-type Search = Pick<InputOf<typeof searchAudit>, 'user' | 'by' | 'kind' | 'repository' | 'hook' | 'since' | 'until'>;
+type Search = Pick<InputOf<typeof searchAudit>, 'user' | 'by' | 'kind' | 'repository' | 'hook'>;
 
 interface AuditOptions extends AnswerOptions, Search {
+  readonly since?: PastTime;
+  readonly until?: PastTime;
   readonly limit: number;
 }
 
@@ -31,9 +33,11 @@ export function createAuditCommand(): Command {
 const PAGE_SIZE = 200;
 
 async function audit({ limit, ...options }: AuditOptions): Promise<void> {
-  const { user, by, kind, repository, hook, since, until } = options;
-  const wanted = { user, by, kind, repository, hook, since, until };
+  const { user, by, kind, repository, hook } = options;
   await using operator = await openAdministration(options);
+  const since = await options.since?.(operator);
+  const until = await options.until?.(operator);
+  const wanted = { user, by, kind, repository, hook, since, until };
   const events: AuditRow[] = [];
   for (let before: string | null | undefined; before !== null && events.length < limit; ) {
     const search = { ...wanted, before, limit: Math.min(PAGE_SIZE, limit - events.length) };

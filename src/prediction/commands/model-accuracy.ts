@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { addServiceOptions } from '../../command-line/open-operator.ts';
 import { formatTable, print, printJson, remark } from '../../command-line/output.ts';
-import { PAST_TIME_EXAMPLES, parsePastTime } from '../../command-line/time-option.ts';
+import { PAST_TIME_EXAMPLES, type PastTime, parsePastTime } from '../../command-line/time-option.ts';
 import { readAccuracy } from '../administration/accuracy-operations.ts';
 import { formatModelId } from '../schema/model-name.ts';
 import type { OpenModels, OutputOptions } from './open-models.ts';
@@ -17,14 +17,15 @@ export function addAccuracyCommand(model: Command, open: OpenModels): void {
 }
 
 interface AccuracyOptions extends OutputOptions {
-  readonly since?: string;
+  readonly since?: PastTime;
   /** The value of `--server`. */
   readonly server?: string;
 }
 
 async function showAccuracy(open: OpenModels, model: string, options: AccuracyOptions): Promise<void> {
-  const { since, server, json } = options;
+  const { server, json } = options;
   await using operator = await open(options);
+  const since = await options.since?.(operator);
   const accuracy = await operator.call(readAccuracy, { model, since, server });
   if (json) return printJson(accuracy);
   if (accuracy.series.length === 0) return remark(`Nothing that "${model}" predicted was reported in this time`);

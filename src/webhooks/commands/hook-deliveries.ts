@@ -1,7 +1,7 @@
 /** Commands for the deliveries of a webhook: list and show them, test, send again. */
 import { type Command, Option } from 'commander';
 import { type Cell, formatTable, print, printJson, printTable, remark } from '../../command-line/output.ts';
-import { PAST_TIME_EXAMPLES, parsePastTime } from '../../command-line/time-option.ts';
+import { PAST_TIME_EXAMPLES, type PastTime, parsePastTime } from '../../command-line/time-option.ts';
 import { wholeNumber } from '../../command-line/whole-number.ts';
 import { Failure } from '../../errors.ts';
 import type { Operator } from '../../operations/call-on-store.ts';
@@ -112,8 +112,8 @@ interface DeliveriesOptions extends HookOptions {
   readonly delivery?: string;
   readonly state?: string;
   readonly event?: string;
-  readonly since?: string;
-  readonly until?: string;
+  readonly since?: PastTime;
+  readonly until?: PastTime;
   readonly status?: string;
   readonly subject?: string;
   readonly limit: number;
@@ -121,13 +121,16 @@ interface DeliveriesOptions extends HookOptions {
 
 async function showDeliveries(open: OpenWebhooks, text: string, id: string, options: DeliveriesOptions): Promise<void> {
   const reference = parseHookReference(text, id);
-  const { delivery, state, event, since, until, status, subject, limit } = options;
-  const filter = dropAbsent({ state, event, since, until, status_code: status, subject });
+  const { delivery, state, event, status, subject, limit } = options;
+  const asked = dropAbsent({ state, event, status_code: status, subject });
   // Checked here already, in the words of the option's own rule.
-  parseParameters(listParameters, filter, 'list the deliveries');
+  parseParameters(listParameters, asked, 'list the deliveries');
   await using operator = await open(options);
   if (delivery !== undefined)
     return printDelivery(await operator.call(showDelivery, { ...reference, delivery }), options);
+  const since = await options.since?.(operator);
+  const until = await options.until?.(operator);
+  const filter = dropAbsent({ ...asked, since, until });
   const deliveries = await readDeliveries(operator, reference, { filter, limit });
   if (options.json) {
     for (const one of deliveries) printJson(one);
@@ -241,13 +244,14 @@ async function sendWaiting(open: OpenWebhooks, text: string, id: string, options
 }
 
 interface ReplayOptions extends HookOptions {
-  readonly since: string;
+  readonly since: PastTime;
 }
 
 async function sendFailedAgain(open: OpenWebhooks, text: string, id: string, options: ReplayOptions): Promise<void> {
   const reference = parseHookReference(text, id);
-  const { since, json } = options;
+  const { json } = options;
   await using operator = await open(options);
+  const since = await options.since(operator);
   const answer = await operator.call(replayDeliveries, { ...reference, since });
   if (json) return printJson(answer);
   const { replayed } = answer;
