@@ -43,6 +43,64 @@ test('a refused form is shown once, to its own session; loaded again, the page i
   assert.equal((await client.get(location ?? '')).location, '/account');
 });
 
+/** What a form takes in a field that is not the one in question. */
+const RIGHT: Readonly<Record<string, string>> = {
+  login: 'eve',
+  name: 'Eve',
+  email: 'eve@example.org',
+  owner: 'ada',
+  days: '7',
+  scope: 'all_hook',
+  url: 'https://receiver.example.org/hook',
+  redirect_uri: 'https://ci.example.org/cb',
+};
+const WRONG = ['', 'x'.repeat(3000), '\u200b', '-1', 'ftp://[::1]/'];
+
+test('a refusal calls each field by its label, as it stands on the page', async (t) => {
+  await using receiver = await startReceiver();
+  const service = await startConsoleService({ PREDICTION_LEARNING: 'false' });
+  t.after(() => service[Symbol.asyncDispose]());
+  await service.addUser('ada', true);
+  await service.addUser('grace');
+  const client = await service.openAs('ada');
+  await fillConsole(service, client, receiver.url);
+  const refusals: string[] = [];
+  for (const { method, action, hidden, fields } of listFieldForms(await listPages(client)))
+    for (const field of fields)
+      for (const wrong of WRONG) {
+        const right = Object.fromEntries(fields.map((name) => [name, RIGHT[name] ?? '']));
+        const sent = { ...hidden, ...right, [field]: wrong };
+        const answer = await (method === 'post'
+          ? client.readOutcome(client.post(action, sent))
+          : client.get(`${action}?${new URLSearchParams(sent).toString()}`));
+        const refusal = /role="alert"[^>]*>([\s\S]*?)<\/div>/.exec(answer.body)?.[1];
+        if (refusal !== undefined) refusals.push(`${action} ${fields.join(',')}: ${refusal.replace(/<[^>]*>/g, ' ')}`);
+      }
+  assert.ok(refusals.length > 50, String(refusals.length));
+  const bare = refusals.filter((line) => {
+    const [, fields = '', refusal = ''] = /^\S+ (\S+): ([\s\S]*)$/.exec(line) ?? [];
+    const unquoted = refusal.replace(/&quot;.*?&quot;|“.*?”/g, '');
+    return fields
+      .split(',')
+      .some((name) => new RegExp(`(?<!the )\\b${name} must|\\bthis ${name}:|\\b${name}_|_${name}\\b`).test(unquoted));
+  });
+  assert.deepEqual([...new Set(bare)], []);
+});
+
+/** Forms with fields to fill in. */
+function listFieldForms(pages: ReadonlyMap<string, string>) {
+  const found = new Map<string, { method: string; action: string; hidden: Record<string, string>; fields: string[] }>();
+  for (const [page, body] of pages)
+    for (const [, method = '', action = page.split('?')[0]!, content = ''] of body.matchAll(
+      /<form method="(\w+)"(?: action="([^"]+)")?[^>]*>([\s\S]*?)<\/form>/g,
+    )) {
+      const names = [...content.matchAll(/<(?:input|textarea) id="field-[^"]*" name="([^"]+)"/g)];
+      const fields = names.map(([, name = '']) => name);
+      if (fields.length > 0) found.set(action, { method, action, hidden: readHidden(body, action), fields });
+    }
+  return [...found.values()];
+}
+
 async function fillConsole({ store }: ConsoleService, client: FormClient, url: string): Promise<void> {
   await client.submit('/webhooks/new', '/webhooks/new', { owner: 'ada', name: 'doors', description: '' });
   const hook = { url, encryption_type: '1', password: 'k3y', profile: 'gitcode', push_events: '1' };

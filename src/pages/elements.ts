@@ -111,8 +111,11 @@ export function renderFilterFold(texts: FrameTexts, form: Html, { isOpen }: { re
   return html`<details class="fold"${isOpen ? html` open` : ''}><summary>${texts.searchAndFilter}</summary>${form}</details>`;
 }
 
-/** A refusal of the whole form, read out at once, and first in the focus order; `labels` are those of the form's fields. */
-export function renderMistake(texts: FrameTexts, mistake: Mistake | undefined, labels: Labels = {}): Html | '' {
+/**
+ * A refusal of the whole form, read out at once, and first in the focus order. `labels`: those of all fields of the page that can be
+ * refused; `{}` for a page without such fields.
+ */
+export function renderMistake(texts: FrameTexts, mistake: Mistake | undefined, labels: Labels): Html | '' {
   if (mistake === undefined) return '';
   return html`<div class="notice bad" role="alert" tabindex="-1"${mistake.field ? '' : html` autofocus`}><strong>${texts.mistakes}${texts.marks.stop}</strong>${nameByLabel(mistake.message, labels)}</div>`;
 }

@@ -81,7 +81,8 @@ ${renderGrants(messages, view.values)}
 }
 
 function labelsOf({ applications: t }: Messages): Labels {
-  return { name: t.name, homepage: t.homepage, description: t.description, redirect_uri: t.redirectUris };
+  const { name, homepage, description, redirectUris: redirect_uri, abilities: grant_types } = t;
+  return { name, homepage, description, redirect_uri, grant_types };
 }
 
 function renderFields(messages: Messages, { values, mistake }: FormView): Html {

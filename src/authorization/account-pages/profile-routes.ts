@@ -67,7 +67,7 @@ async function showProfile(
   const { user, csrfToken } = session;
   const organizations = await listOrganizationsOfUser(store, user.id);
   const content = html`<div class="tight"><h1>${t.title}</h1><p class="soft">${t.lead}</p></div>
-${renderDone(findDone(c, { saved: t.saved, notices: messages.notices.saved }))}${renderMistake(messages, mistake)}
+${renderDone(findDone(c, { saved: t.saved, notices: messages.notices.saved }))}${renderMistake(messages, mistake, { name: t.name, email: t.email })}
 <section class="card stack">
 <dl class="facts"><dt>${t.login}</dt><dd>${user.login}</dd><dt>${t.since}</dt><dd>${messages.format.date(user.createdAtMs)}</dd>
 ${organizations.length === 0 ? '' : html`<dt>${t.organizations}</dt><dd>${organizations.map(({ login, role }) => `${login} (${t.roles[role]})`).join(', ')}</dd>`}</dl>

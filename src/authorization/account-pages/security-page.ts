@@ -8,6 +8,7 @@ import {
   renderMistake,
   renderQuestion,
 } from '../../pages/elements.ts';
+import type { Labels } from '../../pages/field-labels.ts';
 import type { Html } from '../../pages/layout.ts';
 import type { Passkey } from '../accounts/passkey-store.ts';
 import type { UpstreamAccount } from '../accounts/upstream-account-store.ts';
@@ -35,8 +36,13 @@ export type SecurityForm = 'password' | 'totp' | 'recovery' | 'passkeys' | 'upst
 export function renderSecurity(messages: Messages, view: SecurityView): Html {
   const t = messages.security;
   const { mistake } = view;
-  return html`<h1>${t.title}</h1>${renderDone(view.done)}${renderMistake(messages, mistake)}
+  return html`<h1>${t.title}</h1>${renderDone(view.done)}${renderMistake(messages, mistake, labelsOf(messages))}
 ${renderPassword(messages, view)}${renderTotp(messages, view)}${view.canUsePasskeys ? renderPasskeys(messages, view) : ''}${view.upstream ? renderUpstream(messages, view, view.upstream) : ''}`;
+}
+
+function labelsOf({ security: t }: Messages): Labels {
+  const { current, fresh: password, proveFirst, passkeyName: name } = t;
+  return { current, password, recovery_password: proveFirst, totp_password: proveFirst, name };
 }
 
 function mistakeOf({ mistake }: SecurityView, form: SecurityForm): Mistake | undefined {
@@ -152,7 +158,7 @@ export interface TotpView {
 
 export function renderTotpSetup(messages: Messages, view: TotpView): Html {
   const t = messages.security;
-  return html`<p class="small"><a href="/account/security">${t.title}</a></p><h1>${t.totpStart}</h1>${renderMistake(messages, view.mistake)}
+  return html`<p class="small"><a href="/account/security">${t.title}</a></p><h1>${t.totpStart}</h1>${renderMistake(messages, view.mistake, { code: t.totpConfirm })}
 <section class="card stack"><h2>${t.totpScan}</h2>${renderQrCode(view.uri, t.totpScan)}
 <p>${t.totpKey}${messages.marks.colon}<code class="secret" id="totp-key">${view.seed.replace(/(.{4})(?=.)/g, '$1 ')}</code></p>
 <p class="small"><a href="${view.uri}">${t.totpUri}</a></p>

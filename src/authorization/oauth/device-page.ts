@@ -17,7 +17,7 @@ export function renderDevicePage(messages: Messages, view: DeviceView): Html {
   const t = messages.device;
   const content = html`<div class="card stack">
 <h1>${t.title}</h1>
-${renderMistake(messages, view.mistake)}
+${renderMistake(messages, view.mistake, { user_code: t.code })}
 <p class="soft">${t.lead}</p>
 <form method="post" action="${view.action}" class="stack">
 ${renderCsrf(view.csrfToken)}

@@ -28,7 +28,7 @@ export function renderForgotPage(messages: Messages, { csrfToken, refused }: For
   const t = messages.forgot;
   return renderCard(messages, {
     title: t.title,
-    content: html`${renderMistake(messages, refused)}<p class="soft">${t.lead}</p>
+    content: html`${renderMistake(messages, refused, { who: t.who })}<p class="soft">${t.lead}</p>
 <form method="post" action="/forgot-password" class="stack">${renderCsrf(csrfToken)}
 ${renderField({ name: 'who', label: t.who, value: refused?.values?.who, autocomplete: 'username', hasFocus: !refused })}
 <button class="full">${t.submit}</button></form>
@@ -61,7 +61,7 @@ export function renderChoosePage(
   const isNew = link.purpose === 'invitation';
   return renderCard(messages, {
     title: t.title,
-    content: html`${renderMistake(messages, refused)}<p class="soft">${t.lead(link.user.login)}${isNew ? '' : ` ${t.ends}`}</p>
+    content: html`${renderMistake(messages, refused, { password: t.password })}<p class="soft">${t.lead(link.user.login)}${isNew ? '' : ` ${t.ends}`}</p>
 <form method="post" action="/password" class="stack">${renderCsrf(view.csrfToken)}${renderHidden({ token: view.token })}
 <input type="hidden" name="username" value="${link.user.login}" autocomplete="username">
 ${renderField({ name: 'password', label: t.password, hint: messages.setup.passwordHint, type: 'password', autocomplete: 'new-password', mistake: refused, hasFocus: !refused })}

@@ -36,23 +36,36 @@ export function formatAuditFilter(filter: AuditFilter, more: Readonly<Record<str
 
 export function renderAudit(messages: Messages, { events, names, filter, next, mistake }: AuditView): Html {
   const t = messages.activity;
-  return html`<div class="tight"><h1>${t.allTitle}</h1><p class="soft">${t.allLead}</p></div>${renderMistake(messages, mistake)}
+  return html`<div class="tight"><h1>${t.allTitle}</h1><p class="soft">${t.allLead}</p></div>${renderMistake(messages, mistake, labelsOf(messages))}
 ${renderFilterFold(messages, renderFilter(messages, filter), { isOpen: formatAuditFilter(filter) !== '' })}
 ${events.length === 0 ? html`<p class="empty">${t.noneFits}</p>` : html`<ul class="list">${events.map((event) => renderEvent(messages, event, names))}</ul>`}
 ${next === undefined ? '' : html`<p><a class="button plain" href="${next}">${t.more}</a></p>`}
 <p class="small">${messages.users.exportAs} <a href="${AUDIT}/export${formatAuditFilter(filter, { format: 'csv' })}">CSV</a>, <a href="${AUDIT}/export${formatAuditFilter(filter, { format: 'jsonl' })}">JSON lines</a></p>`;
 }
 
+function labelsOf({ activity: t, format: { timeZone } }: Messages) {
+  return {
+    user: t.account,
+    by: t.by,
+    kind: t.what,
+    repository: t.repository,
+    hook: t.hook,
+    since: t.since(timeZone),
+    until: t.until(timeZone),
+  };
+}
+
 function renderFilter(messages: Messages, filter: AuditFilter): Html {
   const t = messages.activity;
+  const labels = labelsOf(messages);
   const kinds = AUDIT_KINDS.map((value) => ({ value, label: messages.audit[value] }));
   return html`<form method="get" class="card stack"><div class="pair fields">
-${renderField({ name: 'user', label: t.account, value: filter.user, autocomplete: 'off', isOptional: true })}
-${renderField({ name: 'by', label: t.by, value: filter.by, autocomplete: 'off', isOptional: true })}
-${renderSelect({ name: 'kind', label: t.what, choices: [{ value: '', label: t.everything }, ...kinds], value: filter.kind })}
-${renderField({ name: 'repository', label: t.repository, value: filter.repository, autocomplete: 'off', isOptional: true })}
-${renderField({ name: 'hook', label: t.hook, value: filter.hook, autocomplete: 'off', isOptional: true })}
-${renderField({ name: 'since', label: t.since(messages.format.timeZone), type: 'datetime-local', value: filter.since, isOptional: true })}
-${renderField({ name: 'until', label: t.until(messages.format.timeZone), type: 'datetime-local', value: filter.until, isOptional: true })}
+${renderField({ name: 'user', label: labels.user, value: filter.user, autocomplete: 'off', isOptional: true })}
+${renderField({ name: 'by', label: labels.by, value: filter.by, autocomplete: 'off', isOptional: true })}
+${renderSelect({ name: 'kind', label: labels.kind, choices: [{ value: '', label: t.everything }, ...kinds], value: filter.kind })}
+${renderField({ name: 'repository', label: labels.repository, value: filter.repository, autocomplete: 'off', isOptional: true })}
+${renderField({ name: 'hook', label: labels.hook, value: filter.hook, autocomplete: 'off', isOptional: true })}
+${renderField({ name: 'since', label: labels.since, type: 'datetime-local', value: filter.since, isOptional: true })}
+${renderField({ name: 'until', label: labels.until, type: 'datetime-local', value: filter.until, isOptional: true })}
 </div><button class="plain">${messages.users.find}</button></form>`;
 }

@@ -10,6 +10,7 @@ import {
   renderMistake,
   renderSelect,
 } from '../../pages/elements.ts';
+import type { Labels } from '../../pages/field-labels.ts';
 import type { Html } from '../../pages/layout.ts';
 import type { PersonState, UserState } from '../administration/people-store.ts';
 import type { Messages } from '../messages/messages.ts';
@@ -55,12 +56,16 @@ export function renderPeople(messages: Messages, view: PeopleView): Html {
   const t = messages.users;
   const { people, next } = view;
   return html`<div class="tight"><h1>${t.title}</h1><p class="soft">${t.lead}</p></div>
-${renderDone(view.done)}${renderMistake(messages, view.mistake)}
+${renderDone(view.done)}${renderMistake(messages, view.mistake, labelsOf(messages))}
 ${renderFilterFold(messages, renderFilter(messages, view.filter), { isOpen: formatFilter(view.filter) !== '' })}
 ${people.length === 0 ? html`<p class="empty">${t.none}</p>` : html`<ul class="list">${people.map((user) => renderPerson(messages, user))}</ul>`}
 ${next === undefined ? '' : html`<p><a class="button plain" href="${next}">${t.more}</a></p>`}
 <p class="small">${t.exportAs} <a href="${PEOPLE}/export${formatFilter(view.filter, { format: 'csv' })}">CSV</a>, <a href="${PEOPLE}/export${formatFilter(view.filter, { format: 'jsonl' })}">JSON lines</a></p>
 ${renderNewPerson(messages, view)}${view.canMail ? renderTestMail(messages, view) : ''}`;
+}
+
+function labelsOf({ setup, users: t }: Messages): Labels {
+  return { login: setup.login, name: setup.name, email: setup.email, way: t.way, password: t.password };
 }
 
 function renderFilter(messages: Messages, { q, state }: PeopleFilter): Html {

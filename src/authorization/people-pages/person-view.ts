@@ -79,7 +79,7 @@ export interface ChangeView {
 export function renderChange(messages: Messages, { user, change, canMail, mistake, csrfToken }: ChangeView): Html {
   const t = messages.changes[change];
   const path = pathOfPerson(user.login);
-  return html`<p class="small"><a href="${path}">${user.login}</a></p><h1>${t.title(user.login)}</h1>${renderMistake(messages, mistake)}
+  return html`<p class="small"><a href="${path}">${user.login}</a></p><h1>${t.title(user.login)}</h1>${renderMistake(messages, mistake, { email: messages.person.email })}
 <section class="card stack"><p>${t.lead}</p>${change === 'make-admin' && user.hasDelegatedAccess ? html`<p>${messages.person.endsAccess}</p>` : ''}${change === 'verify-email' ? html`<p><strong>${user.email}</strong></p>` : ''}
 <form method="post" action="${path}/${change}" class="row">${renderCsrf(csrfToken)}${change === 'verify-email' ? html`<input type="hidden" name="email" value="${user.email}">` : ''}
 ${change === 'password-link' ? renderWays(messages, canMail) : html`<button class="${DANGERS.has(change) ? 'danger' : ''}">${t.submit}</button>`}

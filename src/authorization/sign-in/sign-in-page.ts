@@ -42,7 +42,7 @@ export function renderSignInPage(messages: Messages, view: SignInView): Html {
   const t = messages.signIn;
   const content = html`<div class="card stack">
 <h1>${t.title}</h1>
-${view.application === undefined ? '' : html`<p class="soft">${t.asks(view.application)}</p>`}${view.isEmpty ? html`<p class="notice">${t.empty}</p>` : ''}${renderDone(view.done)}${renderMistake(messages, view.mistake)}${view.current ? renderCurrent(messages, view.current, view.application) : ''}
+${view.application === undefined ? '' : html`<p class="soft">${t.asks(view.application)}</p>`}${view.isEmpty ? html`<p class="notice">${t.empty}</p>` : ''}${renderDone(view.done)}${renderMistake(messages, view.mistake, { login: t.login, password: t.password })}${view.current ? renderCurrent(messages, view.current, view.application) : ''}
 <form method="post" action="/sign-in" class="stack">
 ${renderCsrf(view.csrfToken)}${renderHidden(view.hidden)}
 ${renderField({ name: 'login', label: t.login, value: view.login, autocomplete: 'username webauthn', hasFocus: view.login === '' && !view.mistake })}
@@ -105,7 +105,7 @@ export function renderSecondStepPage(messages: Messages, view: SecondStepView): 
   const t = messages.secondStep;
   const content = html`<div class="card stack">
 <h1>${t.title}</h1>
-${renderMistake(messages, view.mistake)}
+${renderMistake(messages, view.mistake, { code: t.code })}
 <p class="soft">${t.lead}</p>
 <form method="post" action="/sign-in/second-step" class="stack">
 ${renderCsrf(view.csrfToken)}${renderHidden(view.hidden)}
@@ -132,7 +132,7 @@ export function renderSetupPage(messages: Messages, view: SetupView): Html {
   const content = html`<div class="card stack">
 <h1>${t.title}</h1>
 <p class="soft">${t.lead}</p>
-${renderMistake(messages, mistake)}
+${renderMistake(messages, mistake, { login: t.login, name: t.name, email: t.email, password: t.password })}
 <form method="post" action="/setup" class="stack">
 ${renderCsrf(view.csrfToken)}${renderHidden({ token: view.token })}
 ${renderField({ name: 'login', label: t.login, hint: t.loginHint, value: view.login, autocomplete: 'username', mistake, hasFocus: !mistake })}

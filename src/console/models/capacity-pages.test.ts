@@ -104,7 +104,7 @@ test('a field that cannot be used is named with what is allowed, and the form ke
     assert.ok(body.includes(`name="${field}" type="text" value="${value}"`));
   }
   const without = await client.get(`${PATH}&ttft_ms=&tpot_ms=`);
-  assert.match(readText(without.body), /ttft_ms, tpot_ms or both must give a limit/);
+  assert.match(readText(without.body), /“Limit of TTFT, ms”, “Limit of TPOT, ms” or both must give a limit/);
   const twice = await Promise.all([400, 500].map((ms) => client.get(QUESTION.replace('2000', `${ms}`))));
   assert.deepEqual(
     twice.map(({ status }) => status).sort((one, other) => one - other),

@@ -1,6 +1,7 @@
 /** The page of a model's capacity: a form whose fields are in the address, so that an answer can be linked. */
 import { html } from 'hono/html';
 import { type Mistake, renderField, renderHidden, renderMistake, renderMoment } from '../../pages/elements.ts';
+import { nameByLabel } from '../../pages/field-labels.ts';
 import type { Html } from '../../pages/layout.ts';
 import { readMistake, renderCrumbs, type SignedInPages, showView } from '../frame/console.ts';
 import { renderCurve } from '../frame/curve-chart.ts';
@@ -57,7 +58,9 @@ async function answerForm(
   try {
     return { answer: await findCapacity(model.name, given) };
   } catch (error) {
-    return { mistake: readMistake(texts, error) };
+    const mistake = readMistake(texts, error);
+    // A refusal may name several fields, and is shown at one of them too.
+    return { mistake: { ...mistake, message: nameByLabel(mistake.message, texts.whatIf.capacity.fields) } };
   }
 }
 

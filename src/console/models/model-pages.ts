@@ -69,7 +69,7 @@ export function renderModel(texts: ConsoleTexts, { model, done, mistake }: Model
   return html`${renderCrumbs(texts, [{ path: '/models', label: t.title }])}
 <div class="tight"><h1 class="url">${name} <span class="beside">${renderServed(texts, model)}</span></h1>
 <p class="soft">${describeRows(texts, model)}${lastTraining === undefined ? '' : html` · ${nameOutcome(texts, lastTraining.outcome)} ${renderMoment(texts, lastTraining.atMs)}`}</p></div>
-${renderDone(done)}${renderMistake(texts, mistake)}
+${renderDone(done)}${renderMistake(texts, mistake, {})}
 <p><a href="/models/what-if?${new URLSearchParams({ name }).toString()}">${texts.whatIf.link}</a></p>
 <p><a href="/models/effects?${new URLSearchParams({ name }).toString()}">${texts.whatIf.effects.link}</a></p>
 <p><a href="/models/capacity?${new URLSearchParams({ name }).toString()}">${texts.whatIf.capacity.link}</a></p>

@@ -152,8 +152,8 @@ export function writeFilter(filter: LogFilter, before?: number): string {
 
 function labelsOfFilter({ deliveries: t, format: { timeZone } }: ConsoleTexts): Labels {
   return {
-    q: t.search,
-    status: t.status,
+    status_code: t.status,
+    subject: t.search,
     state: t.state,
     event: t.event,
     since: t.since(timeZone),
@@ -203,7 +203,7 @@ export function renderDelivery(texts: ConsoleTexts, view: DeliveryPageView): Htm
   ];
   return html`${renderCrumbs(texts, crumbs)}
 <h1 class="capital">${nameEvent(texts, delivery.event)} <span class="url">${delivery.subject ?? ''}</span> ${renderLiveMark(texts)}</h1>
-${view.isTest ? renderTestResult(texts, delivery) : ''}${renderDone(view.done)}${renderMistake(texts, view.mistake)}
+${view.isTest ? renderTestResult(texts, delivery) : ''}${renderDone(view.done)}${renderMistake(texts, view.mistake, {})}
 <section class="card stack"><dl class="facts" data-part="facts"><dt>${t.state}</dt><dd>${renderState(texts, delivery)}</dd><dt>${t.made}</dt><dd>${renderTime(texts, delivery.created_at)}</dd>
 ${renderNextFact(texts, delivery)}
 <dt>${t.uuid}</dt><dd><code>${delivery.uuid}</code></dd><dt>${t.numberFact}</dt><dd><code>${delivery.id}</code></dd></dl>
