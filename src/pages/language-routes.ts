@@ -15,7 +15,11 @@ export interface LanguageSwitch {
   readonly storeChoice?: (c: Context<HttpEnv>, language: Language) => Promise<void>;
 }
 
-/** An unknown language changes nothing. */
+/**
+ * An unknown language changes nothing. The form has no token, since it is in the frame of every page, also of those for people who
+ * have no cookie yet. `checkOrigin` is enough for it: browsers say where a form comes from, and a forged one could do no more than
+ * show the pages in the other language. The way back is a path of this service, and the cookie that is set holds one of the two languages.
+ */
 export function addLanguageRoute(routes: OpenAPIHono<HttpEnv>, { baseUrl, storeChoice }: LanguageSwitch): void {
   routes.post(LANGUAGE_PATH, async (c) => {
     checkOrigin(c, baseUrl);
