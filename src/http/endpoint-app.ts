@@ -50,7 +50,7 @@ export function createBaseApp(dependencies: BaseAppDependencies): OpenAPIHono<Ht
     dependencies.maxBodyBytes;
   const app = new OpenAPIHono<HttpEnv>();
   app.use(traceRequests(observer, log));
-  app.use(limitQuery, limitBody({ findMaxBytes, readNetwork, budget: dependencies.bodyBudget, findIncoming }));
+  app.use(checkUrl, limitBody({ findMaxBytes, readNetwork, budget: dependencies.bodyBudget, findIncoming }));
   app.onError((error, c) => respondToError(error, styleOf(c.req.path), c));
   app.notFound((c) => respondToError(describeMissing(app, c), styleOf(c.req.path), c));
   return app;
@@ -113,10 +113,19 @@ function traceRequests(observer: RequestObserver, log: Log): MiddlewareHandler<H
   };
 }
 
-const limitQuery: MiddlewareHandler = async (c, next) => {
+const checkUrl: MiddlewareHandler = async (c, next) => {
+  checkNoUser(c.req.url);
   checkQuery(c.req.url);
   await next();
 };
+
+/** RFC 9110, section 4.2.4: what stands before an @ is there to mislead. A request of the web takes no such URL. */
+function checkNoUser(url: string): void {
+  if (!url.includes('@')) return;
+  const { username, password } = new URL(url);
+  if (username !== '' || password !== '')
+    throw new Failure('invalid', 'Cannot read the request: its URL must not name a user');
+}
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
 

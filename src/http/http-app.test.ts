@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { z } from '@hono/zod-openapi';
@@ -201,6 +202,16 @@ test('a taken port is refused with the variable to change', async () => {
     await assert.rejects(listenHttp({ host: '127.0.0.1', port }), /the port is taken; set HTTP_PORT/);
   });
 });
+
+for (const user of ['user@', 'user:password@', ':password@'])
+  test(`a URL that names a user (${user}) is refused with 400 (RFC 9110, section 4.2.4)`, async () => {
+    await withServer(async (url) => {
+      const { hostname, port } = new URL(url);
+      const socket = connect(Number(port), hostname);
+      socket.write(`GET http://${user}x/healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
+      assert.match(await text(socket), /^HTTP\/1.1 400 .*must not name a user/s);
+    });
+  });
 
 /** Sends the head of a request and the first bytes of its body, and leaves. */
 async function leaveEarly(url: string, path: string, framing: string): Promise<void> {

@@ -49,7 +49,6 @@ export function limitBody<Env extends BodyEnv>({
     const limited = limitStream(parts, maxBytes, open);
     try {
       const { method, headers } = req.raw;
-      // Throws for a URL with the name of a user.
       req.raw = new Request(req.url, { method, headers, body: limited.stream, duplex: 'half' });
       c.set('releaseBody', limited.release);
       c.set('letBodyGiveWayFirst', limited.giveWayFirst);
