@@ -44,6 +44,9 @@ export interface CallDependencies {
   readonly onEnd: (call: BaseCall) => void;
 }
 
+/** With its stream. */
+const WAITING_CALL_BYTES = 2048;
+
 const OK = statusCodeOf('OK');
 const CANCELLED = statusCodeOf('CANCELLED');
 
@@ -114,6 +117,10 @@ export class BaseCall implements GrpcCall, StreamListener {
 
   get isUnfinished(): boolean {
     return false;
+  }
+
+  get ownBytes(): number {
+    return WAITING_CALL_BYTES;
   }
 
   onData(_bytes: Buffer, _isLast: boolean): void {}

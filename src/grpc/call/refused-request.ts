@@ -7,6 +7,7 @@ import type { EndlessCall } from './endless-call.ts';
 const MAX_REQUEST_BYTES = 16_384;
 /** So is a request that takes longer: it would keep a stream and a connection occupied. */
 const MAX_REQUEST_MS = 3000;
+const WAITING_REQUEST_BYTES = 2048;
 const NOTHING = Buffer.alloc(0);
 
 export interface Refusal {
@@ -65,6 +66,10 @@ export class RefusedRequest implements StreamListener, EndlessCall {
 
   get isUnfinished(): boolean {
     return false;
+  }
+
+  get ownBytes(): number {
+    return WAITING_REQUEST_BYTES;
   }
 
   onData(bytes: Buffer, isLast: boolean): void {

@@ -9,6 +9,9 @@ import type { GrpcClientStreamMethod, GrpcStreamMethod } from './service.ts';
 const CALLER_LEFT = new Failure('unavailable', 'Cannot read on: the caller left');
 const CALL_ENDED = new Failure('unavailable', 'Cannot read on: the call has ended');
 
+/** With its stream, and with what a method keeps that waits for a message: generators and promises. */
+const WAITING_STREAM_BYTES = 6144;
+
 /** Messages in, one or more out. The caller may send as many bytes again as the method has used. */
 export class StreamingCall extends BaseCall implements EndlessCall {
   previous: EndlessCall | undefined;
@@ -23,6 +26,10 @@ export class StreamingCall extends BaseCall implements EndlessCall {
 
   override get isUnfinished(): boolean {
     return this.#wake !== undefined;
+  }
+
+  override get ownBytes(): number {
+    return WAITING_STREAM_BYTES;
   }
 
   override onData(bytes: Buffer, isLast: boolean): void {

@@ -16,9 +16,6 @@ import { ReceiveWindow } from './receive-window.ts';
 
 /** The share of the budget that the requests of one connection may take. */
 const MAX_REQUEST_SHARE = 0.25;
-/** The memory of a waiting call, besides its bytes. */
-const OPEN_CALL_BYTES = 2048;
-
 export interface ConnectionMemoryDependencies {
   readonly budget: MemoryBudget;
   readonly largeMessages: LargeMessages;
@@ -100,9 +97,9 @@ export class ConnectionMemory {
   }
 
   /** The call is not over in the read that it came with. May end it, when there is no room for it. */
-  openCall(call: CountedCall): void {
-    call.openBytes = OPEN_CALL_BYTES;
-    this.#openCalls.take(OPEN_CALL_BYTES);
+  openCall(call: CountedCall, bytes: number): void {
+    call.openBytes = bytes;
+    this.#openCalls.take(bytes);
   }
 
   endCall(call: CountedCall): void {

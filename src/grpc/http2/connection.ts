@@ -239,8 +239,9 @@ export class Http2Connection {
   }
 
   readonly #keepOpen = (stream: Http2Stream): void => {
-    this.memory.openCall(stream);
-    stream.listener?.onReadEnd();
+    const { listener } = stream;
+    this.memory.openCall(stream, listener?.ownBytes ?? 0);
+    listener?.onReadEnd();
   };
 
   #readPingAnswer(payload: Buffer): void {

@@ -11,6 +11,8 @@ import type { BlockedStream, SendWindows } from './send-windows.ts';
 export interface StreamListener {
   /** Whether the call can do nothing with what it keeps before more comes. */
   readonly isUnfinished: boolean;
+  /** The memory that the call itself takes while it waits. */
+  readonly ownBytes: number;
   /** Bytes of the request, and whether they are the last. The bytes stay as they are. */
   onData(bytes: Buffer, isLast: boolean): void;
   /** The read that the call came with is used up, and the call is not over. */
