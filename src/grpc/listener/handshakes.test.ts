@@ -5,12 +5,13 @@ import { mock, test } from 'node:test';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { createCertificate } from '../../../test/support/certificate.ts';
 import { echoMethods, startGrpcServer } from '../../../test/support/grpc-server.ts';
+import { recordHello } from '../../../test/support/tls-records.ts';
 
 /** The beginning of a ClientHello: more would have to come. */
 const BEGINNING_OF_HELLO = Buffer.from('160301020001000001fc0303', 'hex');
 
-async function dial(port: number): Promise<Socket> {
-  const socket = connect({ port, host: '127.0.0.1' }).on('error', () => {});
+async function dial(port: number, localAddress = '127.0.0.1'): Promise<Socket> {
+  const socket = connect({ port, host: '127.0.0.1', localAddress }).on('error', () => {});
   await once(socket, 'connect');
   return socket.resume();
 }
@@ -41,6 +42,24 @@ test('a TLS handshake ends ten seconds after its connection was accepted, whatev
   // Its handshake had ended in time; the last one is younger than the deadline of the preface.
   assert.equal(honest.at(-1)!.closed, false);
   for (const socket of honest) socket.destroy();
+});
+
+test('handshakes of a crowd that begin at once do not delay that of another network', async () => {
+  await using running = await startGrpcServer(echoMethods, { tls: createCertificate() });
+  const { port } = running.server;
+  const hello = await recordHello();
+  const crowd = await Promise.all(Array.from({ length: 50 }, () => dial(port)));
+  const other = await dial(port, '127.0.0.2');
+  const last = await dialTls(port);
+  const answered: Socket[] = [];
+  const answers = [...crowd, other].map(async (socket) => {
+    await once(socket, 'data');
+    answered.push(socket);
+  });
+  for (const socket of [...crowd, other]) socket.write(hello);
+  await Promise.all(answers);
+  assert.ok(answered.indexOf(other) <= 1, `answered as number ${answered.indexOf(other)}`);
+  for (const socket of [...answered, last]) socket.destroy();
 });
 
 test('a client that renegotiates TLS 1.2 is cut off (RFC 9113, section 9.2.1)', async () => {

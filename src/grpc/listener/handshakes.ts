@@ -1,14 +1,21 @@
-import type { Socket } from 'node:net';
-import type { Server } from 'node:tls';
+import type { Server, Socket } from 'node:net';
+import type { Server as TlsServer } from 'node:tls';
 import { ConnectionPlaces, type PlacedConnection } from '../../connections/connection-places.ts';
+import { createNetworkTurns } from '../../connections/network-turns.ts';
 import type { NetworkUse } from '../../connections/network-use.ts';
 import type { ReadNetwork } from '../../http/client-address.ts';
+import { awaitHello } from './client-hello.ts';
+import { RecordLimit } from './record-limit.ts';
 
 /** From the first byte of TCP on, whatever the client sends meanwhile. */
 const HANDSHAKE_MS = 10_000;
 
+/** In a turn of the event loop. Each signs, which takes 0.3 to 2 ms. */
+const BEGUN_IN_A_TURN = 1;
+
 /**
- * TLS connections whose handshake is under way. Each takes a file descriptor, until its deadline at most. Beyond the limit the oldest
+ * TLS connections whose handshake is under way. It begins once the first message of the client is whole, in the turn of its network: from
+ * then on OpenSSL works as soon as bytes come. Each takes a file descriptor, until its deadline at most. Beyond the limit the oldest
  * of the network with the most is closed: a real client needs only milliseconds.
  *
  * The deadline is ours: `handshakeTimeout` of Node 24 reports a timeout and leaves the connection of TCP open.
@@ -18,6 +25,8 @@ export class Handshakes {
   readonly #places: ConnectionPlaces<Handshake>;
   /** By the address and port of the client. */
   readonly #handshakes = new Map<string, Handshake>();
+  readonly #turns = createNetworkTurns(BEGUN_IN_A_TURN);
+  readonly #records = new RecordLimit();
   #count = 0;
 
   constructor(max: number, readNetwork: ReadNetwork) {
@@ -25,46 +34,60 @@ export class Handshakes {
     this.#places = new ConnectionPlaces(max);
   }
 
-  watch(server: Server): void {
-    server.on('connection', (socket) => this.#begin(socket));
-    server.on('secureConnection', (socket) => this.#end(nameOf(socket)));
+  /** Hands the connections of a listener to the server that speaks TLS with them. */
+  connect(listener: Server, server: TlsServer): void {
+    listener.on('connection', (raw) => this.#accept(raw, server));
+    server.on('secureConnection', (socket) => {
+      const raw = this.#end(nameOf(socket));
+      if (raw !== undefined) this.#records.watch({ raw, socket });
+    });
   }
 
   destroyAll(): void {
     for (const handshake of this.#handshakes.values()) handshake.evict();
   }
 
-  #begin(socket: Socket): void {
-    const network = this.#readNetwork(socket.remoteAddress);
+  #accept(raw: Socket, server: TlsServer): void {
+    raw.on('error', () => raw.destroy());
+    const network = this.#readNetwork(raw.remoteAddress);
     const use = this.#places.enter(network);
     if (use === undefined) {
-      socket.destroy();
+      raw.destroy();
       return;
     }
-    const name = nameOf(socket);
+    this.#add(raw, network, use);
+    const begin = (): void => void server.emit('connection', raw);
+    awaitHello(raw, () => this.#turns.wait(network, begin, () => raw.destroyed));
+  }
+
+  #add(raw: Socket, network: string, use: NetworkUse): void {
+    const name = nameOf(raw);
     this.#end(name);
     this.#count += 1;
-    const close = (): void => void socket.destroy();
+    const close = (): void => void raw.destroy();
     const deadline = setTimeout(close, HANDSHAKE_MS).unref();
-    const handshake = { network: use, idleSince: this.#count, evict: close, deadline };
+    const handshake = { raw, network: use, idleSince: this.#count, evict: close, deadline };
     this.#places.add(handshake, network);
     this.#handshakes.set(name, handshake);
-    socket.once('close', () => {
+    raw.once('close', () => {
       if (this.#handshakes.get(name) === handshake) this.#end(name);
     });
   }
 
-  #end(name: string): void {
+  /** Returns the connection below that of TLS. */
+  #end(name: string): Socket | undefined {
     const handshake = this.#handshakes.get(name);
-    if (handshake === undefined) return;
+    if (handshake === undefined) return undefined;
     this.#handshakes.delete(name);
     clearTimeout(handshake.deadline);
     this.#places.delete(handshake);
+    return handshake.raw;
   }
 }
 
 /** It may be closed at any time, and the oldest is the first. */
 interface Handshake extends PlacedConnection {
+  readonly raw: Socket;
   readonly network: NetworkUse;
   readonly idleSince: number;
   readonly deadline: NodeJS.Timeout;

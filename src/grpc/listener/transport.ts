@@ -1,5 +1,5 @@
 import { createServer, type Server, type Socket } from 'node:net';
-import { createServer as createTlsServer, Server as TlsServer } from 'node:tls';
+import { createServer as createTlsServer, type Server as TlsServer } from 'node:tls';
 import { ConnectionPlaces } from '../../connections/connection-places.ts';
 import { describeError, Failure } from '../../errors.ts';
 import { createNetworkReader, type ReadNetwork } from '../../http/client-address.ts';
@@ -70,6 +70,8 @@ export class Transport {
   readonly #decompressor: Decompressor;
   readonly #memory: MemoryBudget;
   readonly #largeMessages: LargeMessages;
+  /** Does the handshakes, and listens nowhere itself. */
+  #tlsServer: TlsServer | undefined;
   #isDraining = false;
 
   constructor(dependencies: TransportDependencies) {
@@ -90,8 +92,7 @@ export class Transport {
     const isUnixSocket = 'path' in at;
     const accept = (socket: Socket): void => this.#accept(socket, isUnixSocket);
     const tls = isUnixSocket ? undefined : at.tls;
-    const server =
-      tls === undefined ? createServer(accept) : createTlsListener({ tls, handshakes: this.#handshakes, accept });
+    const server = tls === undefined ? createServer(accept) : this.#createTlsListener(tls, accept);
     await new Promise<void>((resolve, reject) => {
       const where = isUnixSocket ? at.path : `${at.host}:${at.port}`;
       server.once('error', (error) =>
@@ -105,9 +106,16 @@ export class Transport {
     return address === null || typeof address === 'string' ? 0 : address.port;
   }
 
+  #createTlsListener(tls: TlsOptions, accept: (socket: Socket) => void): Server {
+    const listener = createServer();
+    this.#tlsServer = createHandshakeServer(tls, accept);
+    this.#handshakes.connect(listener, this.#tlsServer);
+    return listener;
+  }
+
   /** For connections from now on; those there are go on. */
   renewTls(tls: TlsOptions): void {
-    for (const server of this.#servers) if (server instanceof TlsServer) server.setSecureContext(toContext(tls));
+    this.#tlsServer?.setSecureContext(toContext(tls));
   }
 
   /** Takes no new connections, ends streams, and resolves when the last call is over, or cut at the deadline. */
@@ -207,26 +215,19 @@ function describeListenError(error: NodeJS.ErrnoException): string {
 
 const HANDSHAKES_PER_CONNECTION = 0.25;
 
-interface TlsListenerDependencies {
-  readonly tls: TlsOptions;
-  readonly handshakes: Handshakes;
-  readonly accept: (socket: Socket) => void;
-}
-
-function createTlsListener({ tls, handshakes, accept }: TlsListenerDependencies): Server {
+/** Calls back with each connection whose handshake is done. */
+function createHandshakeServer(tls: TlsOptions, accept: (socket: Socket) => void): TlsServer {
   const isMutual = tls.ca !== undefined;
   const rules = {
     requestCert: isMutual,
     rejectUnauthorized: isMutual,
     ALPNProtocols: ['h2'],
   };
-  const server = createTlsServer({ ...toContext(tls), ...rules }, (socket) => {
+  return createTlsServer({ ...toContext(tls), ...rules }, (socket) => {
     // RFC 9113, section 9.2.1.
     socket.disableRenegotiation();
     accept(socket);
   });
-  handshakes.watch(server);
-  return server;
 }
 
 function toContext(tls: TlsOptions): TlsOptions & { readonly minVersion: 'TLSv1.2' } {

@@ -9,12 +9,12 @@
  * Bytes are copied into blocks of a pool, and those of a dropped body are used again: under attack hundreds of megabytes a
  * second arrive, and as garbage they would take as much memory again as the budget.
  */
+import { createNetworkTurns } from '../../connections/network-turns.ts';
 import { Failure } from '../../errors.ts';
 import { BlockPool, blockBytesFor } from '../../memory/block-pool.ts';
 import { ByteQueue } from '../../memory/byte-queue.ts';
 import { freeMemory } from '../../memory/free-memory.ts';
 import type { CountGarbage } from '../../memory/garbage.ts';
-import { createReadTurns } from './read-turns.ts';
 
 export interface BodyBudget {
   /** Counts one body of this network from now on. `giveWay` is called at most once: then its bytes are dropped. */
@@ -41,6 +41,12 @@ const NETWORK_SHARE = 0.5;
 /** Smaller bodies are not counted: one on each possible connection takes as much as 16 large ones together. */
 const SMALL_BYTES = 16 * 1024;
 
+/**
+ * Of all bodies together, in a turn of the event loop; each reads 64 KiB. Of hundreds of bodies it would be tens of megabytes, and all
+ * other calls would wait for copies and for the collector.
+ */
+const READS_IN_A_TURN = 4;
+
 /** Undefined as length: the body comes in chunks. */
 export function isCounted(contentLength: string | undefined): boolean {
   return contentLength === undefined || Number(contentLength) > SMALL_BYTES;
@@ -59,7 +65,7 @@ export function createBodyBudget({ maxBytes = MAX_BYTES, countGarbage }: BodyBud
   /** The oldest first. */
   const arriving = new Set<OpenBody>();
   const networks = createNetworks();
-  const turns = createReadTurns();
+  const turns = createNetworkTurns(READS_IN_A_TURN);
 
   function count(body: OpenBody, heldBytes: number): void {
     const change = heldBytes - body.heldBytes;
