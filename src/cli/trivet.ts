@@ -8,11 +8,13 @@ import { remark } from '../command-line/output.ts';
 import { describeError, isFailure, isSystemError } from '../errors.ts';
 import { loadCommands } from './commands.ts';
 
+const VERSION_FLAG = '--version';
+
 async function createProgram(first: string | undefined): Promise<Command> {
   const manifest = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
   const { version, description } = JSON.parse(manifest) as { version: string; description: string };
   const program = new Command('trivet').description(description).version(version);
-  for (const command of await loadCommands(first)) program.addCommand(command);
+  if (first !== VERSION_FLAG) for (const command of await loadCommands(first)) program.addCommand(command);
   return refuseAlike(program);
 }
 
@@ -45,7 +47,7 @@ async function runTrivet(argv: readonly string[]): Promise<number> {
 function readWords(argv: readonly string[]): readonly string[] {
   const [first, ...rest] = argv;
   if (first === 'help') return [...rest, '--help'];
-  return first === '-v' ? ['--version'] : argv;
+  return first === '-v' || first === '-V' ? [VERSION_FLAG] : argv;
 }
 
 /**

@@ -14,14 +14,15 @@ const MIN_LENGTH = 7;
 /** Variables that are no setting but nearly have the name of one. The environment also serves other programs, so these are hints. */
 export function findMisspeltVariables(environment: Environment): MisspeltVariable[] {
   const known = Object.values(settings).flatMap((section) => Object.values(section).map((setting) => setting.env));
-  const names = Object.keys(environment).filter((name) => name.length >= MIN_LENGTH && !known.includes(name));
+  const all = new Set(known);
+  const names = Object.keys(environment).filter((name) => name.length >= MIN_LENGTH && !all.has(name));
   return names.flatMap((variable) => {
     const meant = known.find((name) => name.length >= MIN_LENGTH && countEdits(variable, name) <= MAX_EDITS);
     return meant === undefined ? [] : [{ variable, meant }];
   });
 }
 
-/** Levenshtein distance: insertions, deletions and substitutions from one text to the other. */
+/** Levenshtein distance: insertions, deletions and substitutions from one text to the other; beyond `MAX_EDITS` any larger number. */
 function countEdits(one: string, other: string): number {
   if (Math.abs(one.length - other.length) > MAX_EDITS) return MAX_EDITS + 1;
   let row = Array.from({ length: other.length + 1 }, (_, column) => column);
@@ -32,6 +33,8 @@ function countEdits(one: string, other: string): number {
       next.push(Math.min(replaced, row[column]! + 1, next[column - 1]! + 1));
     }
     row = next;
+    // The distance is at least the least number of a row: the first letters of most names show that they are others.
+    if (Math.min(...row) > MAX_EDITS) return MAX_EDITS + 1;
   }
   return row[other.length]!;
 }

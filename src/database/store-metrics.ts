@@ -38,6 +38,3 @@ export function createStoreMetrics(metrics: Metrics, engine: Engine): StoreMetri
     },
   };
 }
-
-/** Commands use these, since their metrics are never scraped. */
-export const noStoreMetrics: StoreMetrics = { time: (work) => work() };

@@ -7,13 +7,10 @@ import type { World } from '../../world.ts';
 import type { Engine } from '../engine.ts';
 import { createIdSource, createStripeTable } from '../id-source.ts';
 import { checkParameters, isReadOnly } from '../portable-sql.ts';
-import { hasMigrations, migratePostgres } from '../postgres/migrate-postgres.ts';
-import { openPostgresEngine } from '../postgres/postgres-engine.ts';
-import { checkPostgresServer } from '../postgres/postgres-server.ts';
 import { migrateSqlite } from '../sqlite/migrate-sqlite.ts';
 import { openSqliteEngine } from '../sqlite/sqlite-engine.ts';
 import type { BoundStatement, Migration, Row, SqlValue, Statement, Store, WriteOptions } from '../store.ts';
-import { createStoreMetrics, noStoreMetrics } from '../store-metrics.ts';
+import type { StoreMetrics } from '../store-metrics.ts';
 import { createTopicWatcher, markChangedStatement } from '../topics.ts';
 import { checkNotCopied } from './copied-store.ts';
 import { ensureDataDir } from './data-dir.ts';
@@ -50,7 +47,13 @@ export function hasDatabase(dataDir: string): boolean {
 export async function openStore(options: StoreOptions): Promise<Store> {
   const engine =
     options.databaseUrl === undefined ? openSqlite(options) : await openPostgres(options.databaseUrl, options);
-  return createStore(engine, options);
+  return createStore(engine, options, await openStoreMetrics(engine, options.metrics));
+}
+
+/** Commands have no metrics, since no server scrapes them, and do not load what counts. */
+async function openStoreMetrics(engine: Engine, metrics: Metrics | undefined): Promise<StoreMetrics> {
+  if (metrics === undefined) return { time: (work) => work() };
+  return (await import('../store-metrics.ts')).createStoreMetrics(metrics, engine);
 }
 
 function openSqlite({ dataDir, migrations, ifAbsent, ifCopied, log, world }: StoreOptions): Engine {
@@ -72,10 +75,14 @@ function createDatabaseFile(path: string): void {
   }
 }
 
+/** What speaks with PostgreSQL is loaded by the programs that use it: the others start sooner. */
 async function openPostgres(
   databaseUrl: string,
   { poolSize = 10, migrations, ifAbsent, log, world }: StoreOptions,
 ): Promise<Engine> {
+  const { hasMigrations, migratePostgres } = await import('../postgres/migrate-postgres.ts');
+  const { openPostgresEngine } = await import('../postgres/postgres-engine.ts');
+  const { checkPostgresServer } = await import('../postgres/postgres-server.ts');
   const engine = openPostgresEngine({ databaseUrl, poolSize, log, world });
   try {
     await checkPostgresServer(engine.pool, log);
@@ -106,8 +113,7 @@ function describe(error: unknown): string {
   return message || code || String(error);
 }
 
-function createStore(engine: Engine, { log, metrics, world }: StoreOptions): Store {
-  const { time } = metrics === undefined ? noStoreMetrics : createStoreMetrics(metrics, engine);
+function createStore(engine: Engine, { log, world }: StoreOptions, { time }: StoreMetrics): Store {
   const topics = createTopicWatcher(engine, log);
   const ids = createIdSource(createStripeTable(engine), world);
   const checkRead = createReadCheck();

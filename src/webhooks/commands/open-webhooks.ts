@@ -6,13 +6,9 @@ import { Failure } from '../../errors.ts';
 import type { Owners } from '../../identity.ts';
 import type { AuditChange } from '../../operations/audit-change.ts';
 import type { Operator } from '../../operations/call-on-store.ts';
-import { createMetrics } from '../../telemetry/metrics.ts';
 import { type AddressGuard, createAddressGuard, type ExplainedRefusal } from '../addresses/address-guard.ts';
 import type { HookDependencies } from '../administration/implement-hooks.ts';
 import { implementWebhooks } from '../administration/implement-webhooks.ts';
-import { readAuthorities } from '../delivery/send/delivery-authorities.ts';
-import { createDeliveryMinutes } from '../delivery/statistics/delivery-minutes-worker.ts';
-import { createDeliveryWorker, type DeliveryWorker } from '../delivery/worker/delivery-worker.ts';
 import { createManagement, type SendingDependencies } from '../management/management.ts';
 
 /** Repositories, webhooks and events: of a running service, or of the store of this machine, service up or down. */
@@ -51,30 +47,15 @@ function createManagementOnStore(cli: CliStore, others: OtherAreas): SendingDepe
     wakeDeliveries: () => {},
     takeCommitted: () => {},
   });
-  return { ...management, manual: createManualOnStore(cli, guard) };
+  return { ...management, manual: sendOnStore(cli, guard) };
 }
 
-/** Attempts that this command makes itself, with a worker that ends with them. */
-function createManualOnStore(cli: CliStore, guard: AddressGuard): SendingDependencies['manual'] {
-  const withWorker = async <T>(work: (worker: DeliveryWorker) => Promise<T>): Promise<T> => {
-    const ca = readAuthorities(cli.config.webhooks.caFile);
-    const minutes = createDeliveryMinutes(cli);
-    const worker = createDeliveryWorker({ ...cli, metrics: createMetrics(), guard, ca, onAttempt: minutes.count });
-    try {
-      return await work(worker);
-    } finally {
-      await worker.stop();
-      await minutes.stop();
-    }
-  };
+/** What sends is loaded by the commands that send: it is a third of what a command about webhooks would load. */
+function sendOnStore(cli: CliStore, guard: AddressGuard): SendingDependencies['manual'] {
+  const load = async () => (await import('./attempts-on-store.ts')).createAttemptsOnStore(cli, guard);
   return {
-    test: (deliveryId, deadlineMs) => withWorker(({ manual }) => manual.test(deliveryId, deadlineMs)),
-    redeliver: (hookId, deliveryId) =>
-      withWorker(async ({ manual }) => {
-        const redelivery = await manual.redeliver(hookId, deliveryId);
-        const report = await redelivery?.attempt;
-        return redelivery && { attempt: Promise.resolve(report) };
-      }),
+    test: async (deliveryId, deadlineMs) => await (await load()).test(deliveryId, deadlineMs),
+    redeliver: async (hookId, deliveryId) => await (await load()).redeliver(hookId, deliveryId),
   };
 }
 

@@ -1,0 +1,38 @@
+/** A command loads only what it needs: to load is most of the time that a short command takes. */
+import assert from 'node:assert/strict';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { runTrivet } from '../../test/support/run-trivet.ts';
+
+const LIST_MODULES = new URL('../../test/support/list-modules.ts', import.meta.url).href;
+const folder = mkdtempSync(join(tmpdir(), 'trivet-modules-'));
+after(() => rmSync(folder, { recursive: true }));
+
+async function listLoaded(...argv: string[]): Promise<string[]> {
+  const file = join(folder, 'modules');
+  const env = { TRIVET_DATA_DIR: folder, NODE_OPTIONS: `--import ${LIST_MODULES}`, TEST_MODULES_FILE: file };
+  const { code, stderr } = await runTrivet(argv, { env });
+  assert.equal(code, 0, stderr);
+  return readFileSync(file, 'utf8').split('\n');
+}
+
+const packagesOf = (urls: readonly string[]): Set<string> =>
+  new Set(urls.flatMap((url) => /\/node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url)?.[1] ?? []));
+
+for (const flag of ['--version', '-v', '-V'])
+  test(`trivet ${flag} loads no command`, async () => {
+    assert.deepEqual(packagesOf(await listLoaded(flag)), new Set(['commander']));
+  });
+
+test('a command about webhooks on SQLite loads nothing that sends, counts or speaks with PostgreSQL', async () => {
+  await listLoaded('user', 'create', '--login', 'ada', '--name', 'Ada');
+  await listLoaded('repo', 'create', 'ada/doors');
+  const packages = packagesOf(await listLoaded('hook', 'list', 'ada/doors'));
+  assert.ok(packages.has('zod'), 'it was looked at');
+  assert.deepEqual(
+    ['undici', 'pg', 'prom-client'].filter((name) => packages.has(name)),
+    [],
+  );
+});
