@@ -1,6 +1,8 @@
 /** A simulated pool that is observed to learn its capacity, and then held against the answer. */
+
 import { type LatencyLimits, quantileOf } from '../../src/prediction/capacity/search-rates.ts';
 import type { LatencyModel } from '../../src/prediction/model/model.ts';
+import { fillMetrics } from '../../src/prediction/schema/input-fields.ts';
 import type { Observation } from '../../src/prediction/schema/observation.ts';
 import { appendObservation, createObservationTable } from '../../src/prediction/schema/observation-table.ts';
 import { createRandom } from '../../src/prediction/simulator/random-draws.ts';
@@ -82,7 +84,7 @@ function createLeastUnderWay(): RoutingPolicy {
 
 function toObservation({ candidate, outcome, ttftMs, tpotMs }: SimulatedObservation, originMs: number): Observation {
   const { server, underWay: _, sentSinceScrape: __, ...metrics } = candidate;
-  const input = { podType: '', hbmUtilization: 0, ...metrics, serverIp: server };
+  const input = { podType: '', ...fillMetrics(() => 0), ...metrics, serverIp: server };
   const { outputTokens } = outcome.request;
   return { targetModel: 'm', input, atMs: originMs + outcome.dispatchedMs, ttftMs, tpotMs, outputTokens };
 }

@@ -13,11 +13,11 @@ export interface EvaluateFileOrder {
   readonly path: string;
   readonly format: Format | undefined;
   readonly protocol: Protocol;
-  /** Only rows of this target model; all when undefined. */
+  /** Limits the rows to those of this target model; all when undefined. */
   readonly model: string | undefined;
-  /** For logs of requests and benchmarks: tokens that the KV cache of one server holds. */
+  /** The tokens that the KV cache of one server holds; logs of requests and benchmarks do not say it. */
   readonly kvCapacityTokens: number | undefined;
-  /** For benchmarks: the server that was measured. */
+  /** The server that a benchmark measured. */
   readonly server: string | undefined;
   readonly holdOut: readonly string[] | undefined;
   readonly age: Age | undefined;
@@ -39,7 +39,7 @@ export interface Evaluation {
   readonly protocol: Protocol;
   readonly ttft: AccuracyJson;
   readonly tpot: AccuracyJson;
-  /** By lengths as `2-3`; absent where no length is known. */
+  /** The errors by lengths as `2-3`; absent where no length is known. */
   readonly tpot_by_output_tokens?: Readonly<Record<string, AccuracyJson>> | undefined;
 }
 
@@ -81,7 +81,7 @@ export async function evaluateFile(order: EvaluateFileOrder): Promise<FileEvalua
   };
 }
 
-/** Without the path, which is that of a copy of the file. */
+/** Describes them without the path, which is that of a copy of the file. */
 function describeLeftOut({ rows, reason, firstAt }: Refusals, path: string): LeftOutRows {
   return { rows, reason, first_at: firstAt.slice(`${path}:`.length) };
 }

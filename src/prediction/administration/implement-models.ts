@@ -1,4 +1,4 @@
-/** What the operations on models do. */
+/** Implements the operations on models. */
 import { Failure } from '../../errors.ts';
 import { type Implementation, implement, type OperationContext } from '../../operations/operation.ts';
 import { parseAge } from '../evaluation/stale-metrics.ts';
@@ -107,7 +107,7 @@ async function listPage(dependencies: ModelOperationsDependencies, { model, serv
   return { versions, next: rest.length > limit ? (versions.at(-1)?.id ?? null) : null };
 }
 
-/** In the order of the list: by name, the newest version first. */
+/** Whether a version comes later in the list, which goes by name, the newest version first. */
 function isBehind(one: ModelVersion, { name, version = 0 }: ParsedId): boolean {
   return one.name === name ? one.version < version : Buffer.compare(Buffer.from(one.name), Buffer.from(name)) > 0;
 }

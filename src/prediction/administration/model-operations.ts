@@ -1,4 +1,4 @@
-/** What can be asked about models, and changed, over the administration API and by command. */
+/** Describes what can be asked about models, and changed, over the administration API and by command. */
 import { z } from '@hono/zod-openapi';
 import { describeOperation } from '../../operations/operation.ts';
 import { pageLimit } from '../../operations/paging.ts';

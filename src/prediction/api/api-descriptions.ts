@@ -1,4 +1,4 @@
-/** What the OpenAPI document says of prediction: names of operations, meaning and examples of fields. */
+/** The OpenAPI document says this of prediction: names of operations, meaning and examples of fields. */
 import type { FailureCode } from '../../errors.ts';
 import { type ApiDescriptions, requireToken, type Security } from '../../http/openapi/api-descriptions.ts';
 

@@ -9,7 +9,7 @@ import { readContentType, refuseContentType, requireHttpCaller } from './predict
 import { readBytes, readJson, splitLines } from './rpc-body.ts';
 import { describeReportBatch } from './rpc-openapi.ts';
 
-/** To be mounted at `/observation.v1.ObservationService`, with errors in the style `rpc`. */
+/** Must be mounted at `/observation.v1.ObservationService`, with errors in the style `rpc`. */
 export function createObservationRoutes(service: ObservationService, rule: CallerRule): OpenAPIHono<HttpEnv> {
   const routes = createRoutes();
   describeReportBatch(routes);

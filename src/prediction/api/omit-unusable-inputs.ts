@@ -1,4 +1,4 @@
-/** What a Predict call does with an input that has a negative number, an infinity or NaN. A report with one is refused. */
+/** A Predict call leaves out an input that has a negative number, an infinity or NaN. A report with one is refused. */
 import type { PredictColumns } from '../schema/columns.ts';
 import { isUsableNumber } from '../schema/input-fields.ts';
 

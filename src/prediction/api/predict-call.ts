@@ -5,7 +5,7 @@ import type { PredictColumns } from '../schema/columns.ts';
 /** Most inputs of one call. */
 export const MAX_INPUTS = 4096;
 
-/** What an answer says beside its outputs. */
+/** An answer says this beside its outputs. */
 export interface PredictSummary {
   readonly targetModel: string;
   readonly modelVersion: string;

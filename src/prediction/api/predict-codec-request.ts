@@ -17,7 +17,7 @@ const POD_TYPE = 0x12;
 const SERVER_IP = 0x62;
 /** Tags of fields up to number 15 have one byte. */
 const TAGS_OF_A_BYTE = 0x80;
-/** From this many distinct pod types on, a map is faster than a search of the list. */
+/** A map is faster than a search of the list from this many distinct pod types on. */
 const MANY_POD_TYPES = 8;
 
 /** Decodes requests, one after another, into columns that it reuses. Not for two calls at the same time. */
@@ -32,10 +32,10 @@ export class PredictRequestDecoder {
   /** Where the distinct pod types of this call lie in its bytes. */
   readonly #podTypeStarts = new Int32Array(MAX_INPUTS);
   readonly #podTypeLengths = new Int32Array(MAX_INPUTS);
-  /** By name, filled only when there are many. */
+  /** The indexes by name, filled only when there are many. */
   #podTypeIndexes = new Map<string, number>();
   readonly #modelCache = new TextCache();
-  /** By index: clients name the same ones in the same order. */
+  /** The caches by index: clients name the same pod types in the same order. */
   readonly #podTypeCaches = Array.from({ length: MANY_POD_TYPES }, () => new TextCache());
 
   /** `columns` must have room for `MAX_INPUTS`. */
@@ -62,7 +62,7 @@ export class PredictRequestDecoder {
   }
 
   /**
-   * What nearly all fields are, text and numbers of usual size, is read with all that is needed in variables, which takes
+   * Text and numbers of usual size, which nearly all fields are, are read with all that is needed in variables, which takes
    * two thirds of the time; cut into functions it would not. Long numbers, unknown fields and whatever is wrong are left
    * to the reader.
    */

@@ -15,7 +15,7 @@ import type { PredictionService } from './prediction-service.ts';
 import { readBytes, readJson } from './rpc-body.ts';
 import { describePredict } from './rpc-openapi.ts';
 
-/** To be mounted at `/prediction.v1.PredictionService`, with errors in the style `rpc`. */
+/** Must be mounted at `/prediction.v1.PredictionService`, with errors in the style `rpc`. */
 export function createPredictRoutes(service: PredictionService, rule: CallerRule): OpenAPIHono<HttpEnv> {
   const routes = createRoutes();
   describePredict(routes);

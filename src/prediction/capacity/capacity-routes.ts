@@ -51,7 +51,7 @@ const route = createRoute({
   },
 });
 
-/** To be mounted at `/prediction`, with errors in the style `problem`. */
+/** Must be mounted at `/prediction`, with errors in the style `problem`. */
 export function createCapacityRoutes({ rule, ask }: CapacityRouteDependencies): OpenAPIHono<HttpEnv> {
   const routes = createRoutes();
   routes.use(requireHttpCaller(rule, 'predict'));

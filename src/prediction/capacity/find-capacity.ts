@@ -22,8 +22,8 @@ export interface Capacity {
   /** The mean of requests under way in the whole pool at that rate. */
   readonly concurrency: number;
   /**
-   * What prevents a higher rate: a limit that breaks, or the highest load in the samples. With `observed load` the capacity may be
-   * higher, but no sample shows what requests cost at higher loads.
+   * Says what prevents a higher rate: a limit that breaks, or the highest load in the samples. With `observed load` the capacity may
+   * be higher, but no sample shows what requests cost at higher loads.
    */
   readonly limitedBy: LimitedBy;
   /** Present where the quantile stays near the limit over many rates, so that the limit breaks somewhere in this range. */

@@ -11,7 +11,7 @@ import type { QueueServer } from './simulate-queue.ts';
 const PROMPTS = 32;
 const RANKS = [0.1, 0.3, 0.5, 0.7, 0.9, 0.97] as const;
 
-/** Without a higher load in the samples, times are extrapolated as far as this beyond the highest. */
+/** Times are extrapolated this far beyond the highest load of the samples. */
 const EXTRAPOLATED = 2;
 
 type LoadedServer = Pick<QueueServer, 'name' | 'load' | 'tpot' | 'requests'>;

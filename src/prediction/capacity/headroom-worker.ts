@@ -52,7 +52,7 @@ interface ServerHeadroom {
   readonly targetModel: string;
   readonly server: string;
   readonly capacity: number;
-  /** From the newest sample. */
+  /** The newest sample reported this. */
   readonly reported: { readonly underWay: number; readonly atMs: number };
 }
 

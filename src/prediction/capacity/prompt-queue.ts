@@ -6,7 +6,7 @@
 export interface PromptQueue {
   /** Adds a prompt that arrives now. Returns its tokens if it takes no time of its own, else 0. */
   add(nowMs: number, prompt: QueuedPrompt): number;
-  /** When all prompts that arrived so far are computed. */
+  /** Returns when all prompts that arrived so far are computed. */
   busyUntilMs(): number;
   /** How many tokens are computed in a millisecond, from now until a prompt arrives or has its first token. */
   readPace(nowMs: number): number;
@@ -22,7 +22,7 @@ export interface ComputedPrompt extends QueuedPrompt {
   readonly startMs: number;
 }
 
-/** When a prompt is computed that arrives now at a server that is busy with others until `busyUntilMs`. */
+/** Returns when a prompt is computed that arrives now at a server that is busy with others until `busyUntilMs`. */
 export function computePrompt(nowMs: number, busyUntilMs: number, prompt: QueuedPrompt): ComputedPrompt {
   return { ...prompt, startMs: Math.max(nowMs, busyUntilMs) };
 }

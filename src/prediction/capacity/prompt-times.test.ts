@@ -1,21 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { fillMetrics } from '../schema/input-fields.ts';
 import type { Observation } from '../schema/observation.ts';
 import { createRandom } from '../simulator/random-draws.ts';
 import { collectPromptTimes } from './prompt-times.ts';
 
-const INPUT = {
-  podType: '',
-  serverIp: 's',
-  prefixCacheScore: 0,
-  numRequestWaiting: 0,
-  numRequestRunning: 4,
-  kvCacheUsage: 0,
-  inflightTokens: 0,
-  hbmUtilization: 0,
-  aiCoreUtilization: 0,
-  bandwidthUtilization: 0,
-};
+const INPUT = { ...fillMetrics(() => 0), podType: '', serverIp: 's', numRequestRunning: 4 };
 
 /** Two prompts arrive together: the first takes 10 ms and a millisecond for each 10 tokens, the second waits for it. */
 function listSamples(waiting = 0): Observation[] {

@@ -28,7 +28,7 @@ export interface MetPrompt {
 const MIN_PROMPTS = 40;
 /** Prompts in a range of n; all ranges have about this many. */
 const RANGE_SAMPLES = 200;
-/** In a range, one of this many prompts is drawn, those with the nearest numbers of tokens. */
+/** One of this many prompts of a range is drawn, those with the nearest numbers of tokens. */
 const NEIGHBOURS = 10;
 /** At least this share of a mean time does not depend on tokens. */
 const LEAST_BASE = 0.1;

@@ -77,7 +77,7 @@ async function find({ place, ...order }: CapacityOrder & CapacityPlace): Promise
   return { version, ...computeCapacity({ model, samples }, order) };
 }
 
-/** What a model has learned, and the samples that show its servers under load. */
+/** The model of a target, and the samples that show its servers under load. */
 export interface CapacitySource {
   readonly model: LatencyModel;
   readonly samples: readonly Observation[];

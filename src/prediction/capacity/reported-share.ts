@@ -9,7 +9,7 @@ import { countUnderWay } from './load-curve.ts';
 const NEARLY_ALL = 0.7;
 const LEAST = 0.01;
 
-/** By Little's law: the time that the sampled requests were under way, divided by the integral of all requests under way. */
+/** Divides the time that the sampled requests were under way by the integral of all requests under way, as Little's law has it. */
 export function measureReportedShare(samples: readonly Observation[], outputTokens: number): number {
   const stays = samples.map(({ ttftMs = 0, tpotMs = 0, outputTokens: own }) => ttftMs + (own || outputTokens) * tpotMs);
   const sum = stays.reduce((total, stay) => total + stay, 0);

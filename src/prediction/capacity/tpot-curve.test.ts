@@ -1,20 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { fillMetrics } from '../schema/input-fields.ts';
 import type { Observation } from '../schema/observation.ts';
 import { createRandom } from '../simulator/random-draws.ts';
 import { fitTpotCurve } from './tpot-curve.ts';
 
-const INPUT = {
-  podType: '',
-  serverIp: 's',
-  prefixCacheScore: 0,
-  numRequestWaiting: 0,
-  kvCacheUsage: 0,
-  inflightTokens: 0,
-  hbmUtilization: 0,
-  aiCoreUtilization: 0,
-  bandwidthUtilization: 0,
-};
+const INPUT = { ...fillMetrics(() => 0), podType: '', serverIp: 's' };
 
 /** A server with 10 ms a token at 8 requests under way, from which each prompt token takes 0.05 ms. */
 function listSamples(outputTokens: number | undefined): Observation[] {

@@ -7,7 +7,7 @@ export interface Answer {
   readonly observedMs: number;
   /** The median that would have been served. */
   readonly predictedMs: number;
-  /** What nine of ten such requests should stay below. */
+  /** Nine of ten such requests should stay below this. */
   readonly p90Ms: number;
 }
 

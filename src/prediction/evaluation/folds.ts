@@ -21,7 +21,7 @@ export const FOLDS_OF: Readonly<Record<FoldedProtocol, (table: ObservationTable)
 
 /** The first 70 % of each run, and the rest; a source without runs is one run. */
 export interface TimeSplit extends Fold {
-  /** When the first row of the rest of this run was asked. */
+  /** Returns when the first row of the rest of this run was requested. */
   readonly cutMsOfRun: (run: number) => number;
 }
 

@@ -19,7 +19,7 @@ import type { Answer, Answers } from './accuracy.ts';
 
 const ROWS_AT_ONCE = 1024;
 
-/** What this model, as it is, answers for these rows. */
+/** Writes what this model, as it is, answers for these rows. */
 export function answerRows(model: LatencyModel, table: ObservationTable, rows: readonly number[], answers: Answers) {
   const answerer = createRowAnswerer(model, ROWS_AT_ONCE);
   for (let from = 0; from < rows.length; from += ROWS_AT_ONCE)

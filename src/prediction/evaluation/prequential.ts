@@ -16,7 +16,10 @@ import type { Answers } from './accuracy.ts';
 import { createKnownAt, type KnownAt, type Reporting } from './report-times.ts';
 
 const REFIT_EVERY = 100;
-/** In long recordings, the share of new rows after which the model is refitted: the cost of a refit grows with the rows, and 100 more of 100,000 change nothing. */
+/**
+ * The share of new rows after which the model of a long recording is refitted: the cost of a refit grows with the rows, and 100 more
+ * of 100,000 change nothing.
+ */
 const REFIT_SHARE = 0.02;
 /** A service that starts without a model learns its first ones earlier. */
 const FIRST_REFITS = [30, 60];

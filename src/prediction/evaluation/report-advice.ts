@@ -1,4 +1,4 @@
-/** What to do next, as it follows from the figures of an evaluation. */
+/** Says what to do next, as it follows from the figures of an evaluation. */
 import { type ObservationTable, PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';
 import { type Answer, measureAccuracy } from './accuracy.ts';
 import { listLengths } from './answer-lengths.ts';
@@ -19,7 +19,7 @@ interface Evaluated extends Evaluation {
 
 type Rule = (evaluated: Evaluated, target: PredictionTarget, compared: Compared) => Advice | undefined;
 
-/** With fewer rows, the figure of one server or load varies by chance. */
+/** The figure of one server or load varies by chance with fewer rows. */
 const FEW_ROWS = 1000;
 const LOW_COVERAGE = 85;
 const HIGH_COVERAGE = 97;

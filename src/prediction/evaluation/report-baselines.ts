@@ -1,4 +1,4 @@
-/** What the errors of a model stand beside: answers that need no learning. */
+/** The errors of a model stand beside those of answers that need no learning. */
 import { createPriorModel, type LatencyModel } from '../model/model.ts';
 import {
   type ObservationTable,
@@ -12,9 +12,9 @@ import { answerRows } from './offline-answers.ts';
 export interface Baselines {
   /** The median of all rows for every request, and their 90th percentile. It is computed from the test rows, which flatters it. */
   readonly median: Answers;
-  /** What a service answers for a model that it has learned nothing of. */
+  /** A service answers this for a model that it has learned nothing of. */
   readonly prior: Answers;
-  /** What the served version answers by itself, without the reports after its training. It may have been trained on the test rows. */
+  /** The served version answers this by itself, without the reports after its training. It may have been trained on the test rows. */
   readonly served?: Answers | undefined;
 }
 

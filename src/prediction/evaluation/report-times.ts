@@ -1,4 +1,4 @@
-/** When a service receives a report: at once, or late, in batches or incompletely, as callers send it. */
+/** Decides when a service receives a report: at once, or late, in batches or incompletely, as callers send it. */
 import { replayHistory } from '../history/replay-history.ts';
 import { HISTORY_COLUMNS } from '../schema/columns.ts';
 import { type ObservationTable, type PredictionTarget, selectRows } from '../schema/observation-table.ts';
@@ -14,7 +14,7 @@ export interface Reporting {
 
 export const PROMPT_REPORTING: Reporting = { delayMs: 0, batchMs: 0, lostShare: 0 };
 
-/** When a target of a row was known; infinity for never, and -Infinity when the source has no times. */
+/** Returns when a target of a row was known; infinity for never, and -Infinity when the source has no times. */
 export type KnownAt = (row: number, target: PredictionTarget) => number;
 
 /** Tokens that a request is taken to have generated when its end is not known. */

@@ -212,4 +212,4 @@ function plotOverTime(answered: readonly Answer[]): Plot {
   };
 }
 
-/** What the plots and tables of a page need; other pages may use it too. */
+/** The plots and tables of a page need this; other pages may use it too. */

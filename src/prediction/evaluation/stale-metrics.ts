@@ -1,4 +1,4 @@
-/** What a caller would have sent whose metrics of servers are old: scraped seldom, or late. */
+/** Computes what a caller would have sent whose metrics of servers are old: scraped seldom, or late. */
 import { METRICS } from '../schema/input-fields.ts';
 import { type ObservationTable, selectRows } from '../schema/observation-table.ts';
 
@@ -33,7 +33,7 @@ export function ageMetrics(table: ObservationTable, inTime: readonly number[], a
   return aged;
 }
 
-/** For each of the rows of one server, in the order of time: the row whose metrics are known at its time. */
+/** Finds, for each of the rows of one server in the order of time, the row whose metrics are known at its time. */
 function findSeen(table: ObservationTable, rows: readonly number[], age: Age): number[] {
   if ('rows' in age) return rows.map((_, i) => rows[Math.max(0, i - age.rows)]!);
   let seen = 0;

@@ -1,4 +1,4 @@
-/** What the fields of a record are called: ours as in the proto file or in its JSON, or those of llm-d's training rows. */
+/** Names of the fields of a record: ours as in the proto file or in its JSON, or those of llm-d's training rows. */
 import { METRIC_FIELDS } from '../schema/columns.ts';
 
 export type FieldNames = 'trivet' | 'llm-d';
@@ -51,7 +51,7 @@ export function renameFields(text: string, names: FieldNames): string {
   return renamed;
 }
 
-/** What was sent to ReportBatch as a whole observation, or to Predict as an input, reads like a row. */
+/** Reads a whole observation of ReportBatch, or an input of Predict, like a row. */
 export function toOwnNames(record: RawRecord): RawRecord {
   const flat = isRecord(record.observation) ? flattenObservation(record.observation) : record;
   if (!Object.keys(flat).some((name) => OWN_NAME_OF_CAMEL.has(name))) return flat;

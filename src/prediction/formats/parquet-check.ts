@@ -1,5 +1,5 @@
 /**
- * What a Parquet file declares, held against what it has, before the library believes it: the library makes room for
+ * Holds what a Parquet file declares against what it has, before the library believes it: the library makes room for
  * whatever number it reads. Only files named on the command line come here.
  */
 import type { AsyncBuffer, ColumnMetaData, FileMetaData, PageHeader, RowGroup, SchemaElement } from 'hyparquet';

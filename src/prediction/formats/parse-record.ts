@@ -116,7 +116,7 @@ function toNumber(value: unknown): number | undefined {
   return typeof value === 'string' && value.trim() !== '' ? Number(value) : Number.NaN;
 }
 
-/** As seconds since the epoch this is 2001, as milliseconds 12 January 1970: smaller numbers count from another start. */
+/** The first second is in 2001, and as milliseconds 12 January 1970: smaller numbers count from another start. */
 const FIRST_SECOND = 1e9;
 /** Numbers from `FIRST_SECOND` to this are seconds, as some exporters write: as milliseconds it would still be 1973. */
 const FIRST_MILLISECOND = 1e11;

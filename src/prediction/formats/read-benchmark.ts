@@ -9,7 +9,7 @@ export interface BenchmarkOptions {
   readonly format: BenchmarkFormat;
   /** The file, which is the name of its run too. */
   readonly path: string;
-  /** As `--server` names it. */
+  /** The server as `--server` names it. */
   readonly server: string | undefined;
 }
 

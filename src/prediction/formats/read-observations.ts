@@ -27,7 +27,7 @@ export interface ReadOptions {
   readonly kvCapacityTokens?: number | undefined;
   /** The server that a benchmark measured. */
   readonly server?: string | undefined;
-  /** What `-` reads. */
+  /** The file name `-` reads this. */
   readonly stdin: AsyncIterable<Uint8Array>;
   /** Is called for each field of each row that nothing is made of. */
   readonly onIgnoredField?: (name: string) => void;

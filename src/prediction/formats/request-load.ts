@@ -1,5 +1,5 @@
 /**
- * What a server looked like when each request started, worked out from the requests that had been sent to it. Only
+ * Works out the load of a server when each request started from the requests that had been sent to it. Only
  * what had happened by then counts: earlier starts, and first tokens and the lengths of ended requests up to the same
  * instant. Changing anything that happens later changes nothing here. O(n log n).
  */

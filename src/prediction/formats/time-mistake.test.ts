@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { simulatePool } from '../../../test/support/simulated-pool.ts';
+import { fillMetrics } from '../schema/input-fields.ts';
 import type { Observation } from '../schema/observation.ts';
 import { appendObservation, createObservationTable, type ObservationTable } from '../schema/observation-table.ts';
 import { GPUS } from '../simulator/step-time.ts';
@@ -19,7 +20,7 @@ function record({ requestsPerSecondEach, startMs = 1.7e12, stretch = 1 }: Record
   const options = { gpus: [medium, medium], seed: requestsPerSecondEach, durationMs: 40_000, requestsPerSecondEach };
   return simulatePool(options).map(({ candidate, outcome, ttftMs, tpotMs }) => {
     const { server, underWay: _, sentSinceScrape: __, ...metrics } = candidate;
-    const input = { ...metrics, podType: '', hbmUtilization: 0, serverIp: server };
+    const input = { ...fillMetrics(() => 0), ...metrics, podType: '', serverIp: server };
     return { targetModel: 'm', input, atMs: startMs + stretch * outcome.dispatchedMs, ttftMs, tpotMs };
   });
 }

@@ -26,7 +26,7 @@ export function findTimeMistakes(table: ObservationTable): string[] {
 
 interface TimedServer {
   readonly name: string;
-  /** In the order of time, in milliseconds since the first. */
+  /** Times in their order, in milliseconds since the first. */
   readonly atMs: readonly number[];
   /** Requests that each found waiting or running. */
   readonly underWay: readonly number[];
@@ -36,7 +36,7 @@ interface TimedServer {
   readonly gapMs: number;
 }
 
-/** With fewer rows, the result is chance. */
+/** The result is chance with fewer rows. */
 const MIN_ROWS = 50;
 
 /** The servers of each run with enough rows, without the rows that have no time. */
@@ -86,7 +86,7 @@ function isMixed({ atMs, underWay, stayMs }: TimedServer): boolean {
 /** A log may be a sample of the requests, but hardly only one of this many. */
 const STRETCHED_BY = 100;
 
-/** By Little's law, requests under way are those that start while one stays. */
+/** Compares by Little's law: requests under way are those that start while one stays. */
 function isStretched({ underWay, stayMs, gapMs }: TimedServer): boolean {
   return stayMs > 0 && gapMs * meanOf(underWay) > STRETCHED_BY * stayMs;
 }

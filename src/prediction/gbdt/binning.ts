@@ -91,7 +91,7 @@ function fitEdges(column: Float32Array, maxBins: number): Float32Array {
   return Float32Array.from(edges);
 }
 
-/** In rising order, without NaN, which sorts to either end. */
+/** Sorts numbers in rising order, without NaN, which sorts to either end. */
 function sortNumbers(column: Float32Array): Float32Array {
   const sorted = decodeKeys(sortKeys(createKeys(column)));
   let [start, end] = [0, sorted.length];

@@ -6,7 +6,7 @@ export interface Evaluator {
   readonly kernel: 'wasm' | 'plain';
   /** The most rows that one call takes: the number that was asked for, or more. */
   readonly capacity: number;
-  /** To be filled by the caller, one column after the other: row `i` of feature `f` is `values[f * capacity + i]`. */
+  /** The caller fills this, one column after the other: row `i` of feature `f` is `values[f * capacity + i]`. */
   readonly values: Float32Array;
   /** One array for each forest, filled by `evaluate`, valid until its next call. */
   readonly outputs: readonly Float64Array[];

@@ -10,7 +10,7 @@ export interface ReferenceLevel {
 
 export interface ReferenceTree {
   readonly levels: readonly ReferenceLevel[];
-  /** By the digits of a row, the first level first, "" for a tree without levels. */
+  /** Values by the digits of a row, the first level first, "" for a tree without levels. */
   readonly values: ReadonlyMap<string, number>;
 }
 

@@ -1,7 +1,7 @@
 import { findBin } from './binning.ts';
 import { type Forest, LEAVES, MAX_DEPTH, NEVER } from './tree.ts';
 
-/** What moved a prediction away from the average one; `expectation` and all contributions sum to the prediction. */
+/** Says what moved a prediction away from the average one; `expectation` and all contributions sum to the prediction. */
 export interface Explanation {
   readonly expectation: number;
   /** One for each feature. */
@@ -66,7 +66,7 @@ interface Coalition {
   readonly levels: readonly Level[];
   readonly covers: Float64Array;
   readonly leaves: Int16Array;
-  /** By level: whether its feature is in the coalition. */
+  /** Whether the feature of each level is in the coalition. */
   readonly isFixed: readonly boolean[];
 }
 

@@ -1,4 +1,4 @@
-/** What we use of WebAssembly; TypeScript's own description comes only with that of browsers. */
+/** Declares what we use of WebAssembly; TypeScript's own description comes only with that of browsers. */
 declare namespace WebAssembly {
   class Module {
     constructor(bytes: Uint8Array);

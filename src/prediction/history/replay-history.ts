@@ -12,10 +12,10 @@ export interface ReplayedRequest {
   readonly tokens: number;
 }
 
-/** When what happened to a request at a time was reported; infinity for never. */
+/** Returns when an event of a request was reported; infinity for never. */
 export type ReportedAt = (eventMs: number, request: number) => number;
 
-/** For each request, in their order, the history of its server as it was known then: values in the order of `HISTORY_COLUMNS`. */
+/** Returns the history of each request's server as it was known then, in their order: values in the order of `HISTORY_COLUMNS`. */
 export function replayHistory(
   requests: readonly ReplayedRequest[],
   reportedAt: ReportedAt = (eventMs) => eventMs,

@@ -1,5 +1,5 @@
 /**
- * What the events of one server say of its past: when it last gave a first token, how far apart these come, and what
+ * Follows what the events of one server say of its past: when it last gave a first token, how far apart these come, and what
  * waits. A few numbers, moved by each event; every one counts as missing beyond an age, so that lost or late reports
  * do not look like an idle or a stalled server. It also remembers what was known lately, since a dispatch that is
  * reported late must be explained by what was known when it was asked.
@@ -43,7 +43,7 @@ interface WaitingRequest {
 
 /** The history of a server at one moment; NaN stands for an event that has not happened. */
 interface Known {
-  /** From when on it was known. */
+  /** It was known from this time on. */
   sinceMs: number;
   firstTokenMs: number;
   gapMs: number;
@@ -158,7 +158,7 @@ function recordFirstToken(known: Known, atMs: number): void {
   known.gapMs = Number.isNaN(known.gapMs) ? sinceMs : known.gapMs + GAP_WEIGHT * (sinceMs - known.gapMs);
 }
 
-/** In the order of `HISTORY_COLUMNS`. */
+/** Writes the history in the order of `HISTORY_COLUMNS`. */
 function describe(known: Known, nowMs: number, into: Float64Array): void {
   const sinceFirstTokenMs = nowMs - known.firstTokenMs;
   const isPaced = sinceFirstTokenMs <= MAX_AGE_MS;

@@ -127,7 +127,7 @@ export function createTrainer(dependencies: TrainerDependencies): Trainer {
   };
 }
 
-/** When each model is trained: by the number of its fresh rows, by time, and on request after an alarm. */
+/** Decides when each model is trained: by the number of its fresh rows, by time, and on request after an alarm. */
 function createTrainingSchedule({ world, refitRows, refitSeconds }: TrainerDependencies) {
   const requested = new Set<string>();
   /** Until this time an alarm starts no training. */

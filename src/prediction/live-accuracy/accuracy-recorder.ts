@@ -1,5 +1,5 @@
 /**
- * What this process adds to the live accuracy: sums of periods, in memory until they are written. A row of the store
+ * Keeps what this process adds to the live accuracy: sums of periods, in memory until they are written. A row of the store
  * belongs to one process and holds its whole sums of a period, so writing it again changes nothing. Bounded, since callers
  * name models, pod types and servers as they like: beyond the bounds, new names are not kept apart until the next period.
  */
@@ -50,7 +50,7 @@ export interface CountCell {
 
 export interface AccuracyRecorder {
   observe(row: AnsweredRow): void;
-  /** By pod type, and by server. */
+  /** The sums by pod type, and by server. */
   readonly sums: readonly ChangedCells<SumsCell>[];
   readonly counts: readonly ChangedCells<CountCell>[];
   /** Forgets periods that are long over. */

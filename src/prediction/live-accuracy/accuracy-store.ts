@@ -76,7 +76,7 @@ const saveCountsSql = multiRowInsert(
   `ON CONFLICT (${PART_COUNTS_KEY.join(', ')}) DO UPDATE SET times = excluded.times`,
 );
 
-/** In one transaction. The rows hold whole sums, so they may be written again after an answer was lost. */
+/** Saves sums in one transaction. The rows hold whole sums, so they may be written again after an answer was lost. */
 export async function saveAccuracySums(store: Store, process: string, cells: readonly SumsCell[]): Promise<void> {
   const rows = cells.map(({ targetModel, startMs, kind, part, target, version, lastMs, sums }) => ({
     target_model: targetModel,
@@ -93,7 +93,7 @@ export async function saveAccuracySums(store: Store, process: string, cells: rea
   await store.writeAll(bindRowsExactly(saveSumsSql, rows));
 }
 
-/** In one transaction, like the sums. */
+/** Saves counts in one transaction, like the sums. */
 export async function saveErrorCounts(store: Store, process: string, cells: readonly CountCell[]): Promise<void> {
   const rows = cells.map(({ targetModel, startMs, range, ...cell }) => ({
     target_model: targetModel,

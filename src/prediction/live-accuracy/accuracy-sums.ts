@@ -31,7 +31,7 @@ const ERROR = SIZE + 1;
 const MISS_MS = SIZE + 2;
 const OBSERVED_MS = SIZE + 3;
 
-/** In the order of `SUM_COLUMNS`. */
+/** The sums in the order of `SUM_COLUMNS`. */
 export type AccuracySums = Float64Array;
 
 export function createSums(): AccuracySums {

@@ -60,7 +60,7 @@ export async function readPodTypeAccuracy(
   });
 }
 
-/** By part, and the targets of a part in their order. */
+/** Groups sums by part, with the targets of a part in their order. */
 function groupByPart(parts: readonly PartSums[]): PartSums[][] {
   const position = ({ target }: PartSums) => PREDICTION_TARGETS.indexOf(target);
   const groups = [...Map.groupBy(parts, ({ part, target }) => `${target} ${part}`).values()];
@@ -115,7 +115,7 @@ export async function readVersionAccuracy(store: Store, nowMs: number): Promise<
 }
 
 export interface AccuracyPoint {
-  /** When its step begins. */
+  /** The step begins at this time. */
   readonly startMs: number;
   /** The version that predicted, 0 is the prior; −1 for a server, of which versions are not kept apart. */
   readonly version: number;
@@ -166,7 +166,7 @@ export interface ErrorsByLoad {
   readonly edges: readonly number[];
   /** The limits between the ranges of observed divided by predicted time. */
   readonly ratioEdges: readonly number[];
-  /** Only those with times. */
+  /** The counts of those with times. */
   readonly counts: readonly ErrorCount[];
 }
 

@@ -10,7 +10,7 @@ export interface AskedRows {
   /** The target model that answers. */
   readonly targetModel: string;
   readonly rows: readonly PredictionRow[];
-  /** What every item ends with. */
+  /** Every item ends with this. */
   readonly itemEnd: string;
 }
 

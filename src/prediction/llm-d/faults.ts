@@ -1,11 +1,11 @@
-/** What is wrong with a body, in the words of FastAPI: a list of places, texts and types. */
+/** Says what is wrong with a body in the words of FastAPI: a list of places, texts and types. */
 import { Failure } from '../../errors.ts';
 
 export interface Fault {
-  /** From `body` down to the field. */
+  /** The path from `body` down to the field. */
   readonly loc: readonly (string | number)[];
   readonly msg: string;
-  /** As pydantic 2 names it. */
+  /** The type as pydantic 2 names it. */
   readonly type: string;
 }
 

@@ -36,9 +36,9 @@ export interface LlmDDependencies {
 type Answer = (call: Call, targetModel: string) => Promise<Reply>;
 
 export interface LlmDEndpoints {
-  /** Below a path that names the target model. */
+  /** The endpoints below a path that names the target model. */
   readonly byModel: readonly Endpoint[];
-  /** For one target model, at the root. */
+  /** Returns the endpoints of one target model, at the root. */
   ofModel(targetModel: string): readonly Endpoint[];
 }
 

@@ -1,9 +1,14 @@
+import { fillMetrics } from '../schema/input-fields.ts';
 import type { ObservedInput } from '../schema/observation-event.ts';
 import type { PredictionRow } from './read-rows.ts';
 
-/** A row in our own words. llm-d counts the tokens of both phases apart; a server works on all of them. */
+/** Values of the metrics that llm-d does not send. */
+const UNKNOWN = fillMetrics(() => 0);
+
+/** Reads a row in our own words. llm-d counts the tokens of both phases apart; a server works on all of them. */
 export function toInput(row: PredictionRow): ObservedInput {
   return {
+    ...UNKNOWN,
     podType: row.podType,
     inputTokenLength: row.inputTokenLength,
     prefixCacheScore: row.prefixCacheScore,
@@ -11,9 +16,6 @@ export function toInput(row: PredictionRow): ObservedInput {
     numRequestRunning: row.numRequestRunning,
     kvCacheUsage: row.kvCacheUsage,
     inflightTokens: row.prefillTokensInFlight + row.decodeTokensInFlight,
-    hbmUtilization: 0,
-    aiCoreUtilization: 0,
-    bandwidthUtilization: 0,
     serverIp: row.endpoint,
   };
 }

@@ -1,4 +1,4 @@
-/** What is served for a target model, for the endpoints that show it. */
+/** Tells endpoints what is served for a target model. */
 
 import type { World } from '../../world.ts';
 import { PRIOR_ID } from '../model/model.ts';
@@ -25,7 +25,7 @@ export type ReadReadiness = (targetModel: string) => ModelReadiness;
 /** Callers may ask for any name. */
 const MAX_MODELS = 10_000;
 
-/** When a version was first seen to answer stands for when it was loaded: clients of llm-d only display it. */
+/** A version counts as loaded when it was first seen to answer: clients of llm-d only display the time. */
 export function createReadinessReader({ predictor, unknownModel, world }: ReadinessDependencies): ReadReadiness {
   const loadedById = new Map<string, Date>();
   const readLoaded = (id: string): Date => {

@@ -19,7 +19,7 @@ export interface Estimate {
   readonly highMs: number;
 }
 
-/** What all items of an answer have in common, as the end of each. */
+/** Writes what all items of an answer have in common, as the end of each. */
 export function writeItemEnd(objective: Objective, predictedAt: Date, lastModelLoad: Date | undefined): string {
   const common = {
     predicted_at: predictedAt.toISOString(),
@@ -47,7 +47,7 @@ function uncertaintyOf({ lowMs, highMs }: Estimate): number {
   return round((highMs - lowMs) / DEVIATIONS_WITHIN_BOUNDS);
 }
 
-/** To microseconds: more digits say nothing and make the answer half as long again. */
+/** Rounds to microseconds: more digits say nothing and make the answer half as long again. */
 function round(ms: number): number {
   return Math.round(ms * 1000) / 1000;
 }

@@ -18,7 +18,7 @@ import {
 export type PredictionRow = RowOf<typeof PREDICTION_FIELDS>;
 export type TrainingRow = RowOf<typeof TRAINING_FIELDS>;
 
-/** What the servers of the field take. */
+/** The servers of the field take this many. */
 export const MAX_ROWS = 10_000;
 /** About a millisecond of work. */
 export const ROWS_A_TURN = 256;

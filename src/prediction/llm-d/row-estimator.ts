@@ -18,7 +18,7 @@ export interface Estimates {
   readonly readTpot: (row: number) => Estimate;
 }
 
-/** For the first `columns.count` rows; their prefix scores are gone afterwards. */
+/** Estimates the first `columns.count` rows; their prefix scores are gone afterwards. */
 export type EstimateRows = (targetModel: string, columns: PredictColumns) => Estimates;
 
 export function createRowEstimator({ predictor, objective }: RowEstimatorDependencies): EstimateRows {

@@ -11,7 +11,7 @@ type Read<T> = T | Omit<Fault, 'loc'>;
 
 export interface RowField<T> {
   readonly name: string;
-  /** For a field that is not there; undefined where it must be. */
+  /** The value of a field that is not there; undefined where it must be. */
   readonly absent: T | undefined;
   readonly read: (value: unknown) => Read<T>;
 }

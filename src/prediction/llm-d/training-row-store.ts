@@ -72,7 +72,7 @@ const endToEndModelsSql = statement<{ target_model: string }>(
   `SELECT target_model FROM llm_d_models WHERE measures = 'end-to-end' ORDER BY updated_at_ms DESC LIMIT $1`,
 );
 
-/** What the transaction needs to know of the rows of a batch. */
+/** The transaction needs this of the rows of a batch. */
 export interface BatchTimes {
   readonly rows: number;
   /** Whether a row has a TPOT. */

@@ -19,7 +19,7 @@ export interface Calibration {
   readonly rows: number;
 }
 
-/** What a model may answer with. p10 is only a lower bound beside one of these. */
+/** A model may answer with one of these. p10 is only a lower bound beside one of them. */
 export type Statistic = Exclude<AnswerStatistic, 'p10'>;
 export const STATISTICS: readonly Statistic[] = ['p50', 'mean', 'p90', 'p95', 'p99'];
 const LEVEL_OF = { p50: 0.5, p90: 0.9, p95: 0.95, p99: 0.99 } as const;
@@ -78,7 +78,7 @@ export function findBucket(edges: Float64Array, predicted: number): number {
   return bucket;
 }
 
-/** What to add to the logarithm of a prediction to answer with this statistic. The prediction itself is the median. */
+/** Returns what to add to the logarithm of a prediction to answer with this statistic. The prediction itself is the median. */
 export function statisticOffset(
   { edges, logMeans, quantiles }: Calibration,
   { target, statistic }: { readonly target: PredictionTarget; readonly statistic: Statistic },

@@ -4,7 +4,7 @@ import type { Statistic } from './calibration.ts';
 import type { ImportedTrees } from './imported-trees.ts';
 import type { LatencyModel, LearningParameters, SlotModels, TimeModel, Validation } from './model.ts';
 
-/** What one target of one slot learned, in words and numbers that can be printed. */
+/** Summarizes what one target of one slot learned, in words and numbers that can be printed. */
 export interface TargetSummary {
   /** `all` for the whole model. */
   readonly podType: string;
@@ -15,12 +15,12 @@ export interface TargetSummary {
   readonly validation: Validation | undefined;
   /** Milliseconds a unit of each term that counts. */
   readonly physics: Readonly<Record<string, number>>;
-  /** What was imported in place of physics and trees of ours. */
+  /** This was imported in place of physics and trees of ours. */
   readonly imported?: {
     readonly library: string;
     readonly transform: string;
     readonly unit: string;
-    /** By the file's names, what each feature is here. */
+    /** Maps the file's names of features to those of this program, or to constants. */
     readonly features: Readonly<Record<string, string | number>>;
   };
 }

@@ -14,11 +14,11 @@ export interface PredictionExplanation {
   /** Milliseconds that each term adds. */
   readonly physics: Readonly<Record<string, number>>;
   /**
-   * What the trees multiply every prediction with (`level`), what makes physics rise more slowly for them (`base`), and
+   * The factors that the trees multiply every prediction with (`level`), what makes physics rise more slowly for them (`base`), and
    * what each feature multiplies this one with (Shapley values).
    */
   readonly treeFactors: Readonly<Record<string, number>>;
-  /** For imported trees that add up times: their base value, and what each feature adds (Shapley values). */
+  /** The base value of imported trees that add up times, and what each feature adds (Shapley values). */
   readonly treeMilliseconds?: Readonly<Record<string, number>>;
   /** The factor of the server's offset: how many times slower than its pool it was in the training samples. */
   readonly serverFactor: number;

@@ -55,7 +55,7 @@ const TTFT_SIGNS: Readonly<Partial<Record<(typeof FEATURE_NAMES)[number], 1 | -1
   running_minus_waiting: -1,
 };
 
-/** What the trees of a target must respect: one sign a feature, as `BoostOptions.monotone`, and what they must not use. */
+/** Returns what the trees of a target must respect: one sign a feature, as `BoostOptions.monotone`, and what they must not use. */
 export function constrainTrees(target: PredictionTarget): {
   readonly monotone: readonly number[];
   readonly unused: readonly number[];

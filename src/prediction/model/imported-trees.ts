@@ -18,7 +18,7 @@ export type TimeUnit = keyof typeof MS_OF_UNIT;
 export const TIME_UNITS: readonly TimeUnit[] = ['ms', 's'];
 
 export interface FeatureSource {
-  /** As the file calls it. */
+  /** The file calls it so. */
   readonly name: string;
   /** A name of INPUT_FEATURE_NAMES, or a constant value. */
   readonly from: string | number;

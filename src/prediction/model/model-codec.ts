@@ -127,7 +127,7 @@ export function decodeModel(file: Uint8Array): LatencyModel {
 
 interface OpenedFile {
   readonly header: ModelHeader;
-  /** What stands between the header and the checksum. */
+  /** The bytes between the header and the checksum. */
   readonly rest: Buffer;
 }
 

@@ -48,7 +48,7 @@ export interface Validation {
 /** A slot: the models of one pod type, or of all pod types together; a target without observations is absent. */
 export type SlotModels = Partial<Readonly<Record<PredictionTarget, TimeModel>>>;
 
-/** By what a model was learned: the same rows and parameters give the same model. */
+/** A model was learned with these parameters: the same rows and parameters give the same model. */
 export type LearningParameters = Omit<BoostOptions, 'kernel' | 'base' | 'monotone' | 'unused'>;
 
 export interface LatencyModel {
@@ -57,7 +57,7 @@ export interface LatencyModel {
   readonly statistic: Statistic;
   /** Undefined when nothing of it was learned here. */
   readonly parameters?: LearningParameters;
-  /** By pod type, as `normalizePodType` writes it. */
+  /** The slots by pod type, as `normalizePodType` writes it. */
   readonly slots: ReadonlyMap<string, SlotModels>;
   /** Learned from the rows of every pod type. */
   readonly whole: SlotModels;
@@ -88,7 +88,7 @@ export function createTargetPrior(target: PredictionTarget): TimeModel {
   };
 }
 
-/** What answers for a pod type: its own model, else the whole model's, else the prior. */
+/** Finds the model that answers for a pod type: its own, else the whole model's, else the prior. */
 export function findTimeModel(model: LatencyModel, podType: string, target: PredictionTarget): TimeModel {
   return model.slots.get(normalizePodType(podType))?.[target] ?? model.whole[target] ?? PRIORS[target];
 }

@@ -12,9 +12,9 @@ import { normalizePodType } from '../schema/pod-type.ts';
 import { median } from './calibration.ts';
 
 export interface ServerOffsets {
-  /** By `server_ip`. */
+  /** The offsets of servers by `server_ip`. */
   readonly servers: ReadonlyMap<string, number>;
-  /** By the last part of a `server_ip` like `run/server`, where several servers share it. Model files call them `kinds`. */
+  /** Offsets by the last part of a `server_ip` like `run/server`, where several servers share it. Model files call them `kinds`. */
   readonly serverNames: ReadonlyMap<string, number>;
   readonly podTypes: ReadonlyMap<string, number>;
 }

@@ -13,7 +13,7 @@ import { NO_OFFSETS, type ServerOffsets } from './server-offsets.ts';
 
 /** One target's estimates, row by row. The arrays are valid until the next call of the evaluator. */
 export interface TargetEstimates {
-  /** By physics alone, in milliseconds. */
+  /** The estimate of physics alone, in milliseconds. */
   readonly physicsMs: Float64Array;
   /** The logarithm of the factor by which the trees multiply it, as far as they are believed. */
   readonly treeLogs: Float64Array;
@@ -158,7 +158,7 @@ function estimateTarget(
   for (let i = 0; i < count; i++) treeLogs[i]! += forestShare * Math.log(1 + treeBaseMs / physicsMs[i]!);
 }
 
-/** What a model estimates for one row. */
+/** A model estimates this for one row. */
 export interface Estimate {
   readonly physicsMs: number;
   readonly treeLog: number;

@@ -107,7 +107,7 @@ const ROWS_TOGETHER = 1000;
 /** They are learned in parts of this many: of a report of hundreds, the experts of the later part know that a server has become slow. */
 const ROWS_A_PART = 32;
 
-/** Of each row: what was forecast before the report, and before its part of it was known. */
+/** The forecasts of each row before the report, and before its part of it was known. */
 interface PartForecasts {
   readonly before: readonly (Forecast | undefined)[];
   readonly late: readonly (Forecast | undefined)[];

@@ -68,13 +68,13 @@ export interface ObservedTime {
   readonly outputTokens?: number | undefined;
 }
 
-/** What was predicted for one request before its times were observed, with all that learning from them needs. */
+/** The forecast for one request before its times were observed, with all that learning from them needs. */
 export interface Forecast {
   readonly key: ServerKey;
   readonly podType: string;
   /** The id of the model that predicted. */
   readonly modelId: string;
-  /** In the order of MODEL_COLUMNS; a missing value is negative. */
+  /** Values in the order of MODEL_COLUMNS; a missing one is negative. */
   readonly metrics: readonly number[];
   readonly ttft: TargetForecast;
   readonly tpot: TargetForecast;

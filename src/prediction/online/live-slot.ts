@@ -21,7 +21,7 @@ export interface LiveSlot {
 }
 
 export interface LiveSlotOptions {
-  /** As `normalizePodType` writes it. */
+  /** The pod type as `normalizePodType` writes it. */
   readonly podType: string;
   readonly tracker: ResidualTracker;
 }

@@ -5,7 +5,7 @@ import type { ServerKey } from './residual-tracker.ts';
 export interface RecentRow {
   readonly key: ServerKey;
   readonly podType: string;
-  /** In the order of MODEL_COLUMNS. */
+  /** Values in the order of MODEL_COLUMNS. */
   readonly metrics: readonly number[];
   readonly target: PredictionTarget;
   readonly observedMs: number;

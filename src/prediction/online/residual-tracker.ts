@@ -14,7 +14,7 @@ import type { Batch } from './slot-batch.ts';
 const SIGNALS = ['ttft-physics', 'ttft-trees', 'tpot-physics', 'tpot-trees'] as const;
 const SIGNAL_COUNT = SIGNALS.length;
 
-/** What an expert begins with, before a mean of residuals is added. */
+/** An expert begins with this, before a mean of residuals is added. */
 export type ResidualBase = 'physics' | 'trees';
 
 /** The signal of the residuals of one target and base. Positions in the arrays of means follow from it alone. */
@@ -22,7 +22,7 @@ export function signalOf(target: PredictionTarget, base: ResidualBase): number {
   return SIGNALS.indexOf(`${target}-${base}`);
 }
 
-/** By `Speed`: a fast mean of about 5 events and a slow one of about 30. */
+/** The decays by `Speed`: a fast mean of about 5 events and a slow one of about 30. */
 const DECAYS = [0.8, 0.97] as const;
 const SPEED_COUNT = DECAYS.length;
 const SLOW = 1;

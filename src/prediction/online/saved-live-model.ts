@@ -1,5 +1,5 @@
 /**
- * What a live model has learned from reports, saved for a restart and restored. These interfaces are the stored JSON. Older
+ * Saves what a live model has learned from reports for a restart, and restores it. These interfaces are the stored JSON. Older
  * and newer processes read each other's state, so some fields keep a name that the code does not use any more (`state`, `selector`,
  * `trust`, `excessesMs`, `lateness`); the comment at the field has the present one.
  */
@@ -60,7 +60,7 @@ interface SavedRow extends Omit<RecentRow, 'key' | 'metrics'> {
   readonly metrics: readonly (number | null)[];
 }
 
-/** What a live model learned from reports. Slots are found by the keys under which they were saved. */
+/** A live model learned this from reports. Slots are found by the keys under which they were saved. */
 export interface LiveModelState {
   readonly podTypes: readonly string[];
   readonly tracker: ResidualTracker;

@@ -7,7 +7,7 @@ import { readSlowResidual } from './residual-tracker.ts';
 import type { SavedServer } from './saved-live-model.ts';
 
 const MIN_WEIGHT = 10;
-/** As a logarithm: 25 % slower, or 20 % faster. */
+/** The least shift as a logarithm: 25 % slower, or 20 % faster. */
 const LEAST_SHIFT = Math.log(1.25);
 /** Further servers are left out, because a page must not delay calls. */
 const MAX_SERVERS = 2000;

@@ -9,7 +9,7 @@ import type { ResidualTracker } from './residual-tracker.ts';
 
 export interface SlotTable {
   readonly model: LatencyModel;
-  /** By the keys under which they are saved. */
+  /** The slots by the keys under which they are saved. */
   readonly slots: ReadonlyMap<string, LiveSlot>;
   /** The slot that answers for this pod type, with room for `count` rows. */
   find(podType: string, count: number): LiveSlot;

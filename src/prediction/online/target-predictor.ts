@@ -65,7 +65,7 @@ export interface TargetPredictor {
 
 export interface TargetPredictorOptions {
   readonly tracker: ResidualTracker;
-  /** As `normalizePodType` writes it. */
+  /** The pod type as `normalizePodType` writes it. */
   readonly podType: string;
   readonly initial: TimeModel;
 }

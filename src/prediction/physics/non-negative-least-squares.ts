@@ -51,7 +51,7 @@ export function solveNonNegative(equations: NormalEquations): Float64Array {
   return solution.map((value, column) => (lengths[column]! > 0 ? value / lengths[column]! : 0));
 }
 
-/** To columns of unit length, so that tokens squared and ratios compare; also fills the upper half. */
+/** Scales to columns of unit length, so that tokens squared and ratios compare; also fills the upper half. */
 function scaleColumns({ size, gram, moment }: NormalEquations): {
   readonly gram: Float64Array;
   readonly moment: Float64Array;

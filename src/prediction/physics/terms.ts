@@ -1,4 +1,4 @@
-/** What a step of a server waits for, as terms that only ever add time: rising with load by construction. */
+/** Describes what a step of a server waits for, as terms that only ever add time: rising with load by construction. */
 
 /** Load as columns; `PredictColumns` is one. */
 export interface LoadColumns {

@@ -20,7 +20,7 @@ import {
 import { listModelVersions, type ModelVersion, readModelFile } from './model-store.ts';
 
 const MAX_ROWS = 2000;
-/** With fewer rows from which neither version has learned, the newest rows of all are compared instead. */
+/** The newest rows of all are compared if there are fewer rows than this from which neither version has learned. */
 const MIN_UNSEEN_ROWS = 100;
 
 export interface ComparedScores {

@@ -56,7 +56,7 @@ export function createConsoleModels(dependencies: ConsoleModelsDependencies) {
       };
     },
     compare: (name: string, version: number, other: number) => compareVersions(store, { name, version, other }),
-    /** What charts of a model show, up to 30 days back. */
+    /** Charts of a model show this, up to 30 days back. */
     charts: {
       readAccuracyOverTime: (query: SeriesQuery) => readAccuracyOverTime(store, query),
       readServerOverTime: (query: SeriesQuery, server: string) => readServerOverTime(store, query, server),
@@ -91,7 +91,7 @@ function toActor({ id, login }: Administrator): Actor {
   return { userId: id, login, isAdmin: true };
 }
 
-/** As a rollback finds it: promotions that stand and whose version still exists. */
+/** Finds the version as a rollback does: promotions that stand and whose version still exists. */
 function findPrevious(
   versions: readonly ModelVersion[],
   promotions: readonly { readonly version: number; readonly undoneAtMs: number | null }[],

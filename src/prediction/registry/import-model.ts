@@ -27,7 +27,7 @@ export function detectModelFile(file: Uint8Array): ModelFileKind {
 export interface ImportOrder {
   readonly kind: Exclude<ModelFileKind, 'trivet'>;
   readonly text: string;
-  /** What the file's features are here, by the file's names; those left out are found by their own name. */
+  /** Maps the file's names of features to ours; those left out are found by their own name. */
   readonly features: ReadonlyMap<string, string>;
   readonly transform: Transform;
   readonly unit: TimeUnit;

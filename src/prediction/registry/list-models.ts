@@ -35,7 +35,7 @@ export async function listModels({ store, world, predictor }: ConsoleModelsDepen
       name,
       versionCount: own.length,
       servedVersion: promoted?.version,
-      /** What this process answers with; it follows a promotion within a second. */
+      /** This process answers with this version; it follows a promotion within a second. */
       servedId: servedHere.get(name),
       learned: promoted === undefined ? [] : describeVersion(promoted).learned,
       trainedRows: promoted === undefined ? undefined : countTrainedRows(promoted),

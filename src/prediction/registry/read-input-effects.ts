@@ -10,7 +10,7 @@ import { listModelVersions, readModelFile } from './model-store.ts';
 
 /** The most samples: about a second of processor time, in parts. */
 const MAX_ROWS = 300;
-/** With fewer samples, importances vary by chance. */
+/** Importances vary by chance with fewer samples. */
 const MIN_ROWS = 50;
 const LIFETIME_MS = 3_600_000;
 

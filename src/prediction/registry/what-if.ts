@@ -18,7 +18,7 @@ const SHOWN_STATISTICS: readonly AnswerStatistic[] = ['mean', 'p10', 'p50', 'p90
 
 export interface WhatIfTarget {
   readonly target: PredictionTarget;
-  /** What callers of Predict get. */
+  /** Callers of Predict get this. */
   readonly answerMs: number;
   readonly statistics: readonly { readonly name: AnswerStatistic; readonly ms: number }[];
   readonly explanation: PredictionExplanation;

@@ -60,7 +60,7 @@ export const MODEL_COLUMNS = [...METRIC_COLUMNS, ...HISTORY_COLUMNS] as const;
 /** `METRIC_COLUMNS` as the proto file spells them. */
 export const METRIC_FIELDS: readonly MetricName[] = METRICS.map(({ name }) => name);
 
-/** What a predictor answers for the same rows, in milliseconds. Entries behind the last row mean nothing. */
+/** A predictor answers this for the same rows, in milliseconds. Entries behind the last row mean nothing. */
 export interface PredictedColumns {
   ttftMs: Float64Array;
   tpotMs: Float64Array;

@@ -5,7 +5,7 @@
  * as in proto3; where all numbers of the load are 0, the scraper fills in what it read from the server (`scraper/scraper.ts`).
  */
 interface FieldDescription {
-  /** As the proto file, tables and files spell it; code and JSON spell it in camel case. */
+  /** The name as the proto file, tables and files spell it; code and JSON spell it in camel case. */
   readonly name: string;
   /** The field number in PredictInput. */
   readonly number: number;
@@ -133,7 +133,7 @@ export interface Metric extends FieldDescription {
   readonly kind: 'int32' | 'double';
 }
 
-/** In the order of their field numbers. */
+/** The metrics in the order of their field numbers. */
 export const METRICS: readonly Metric[] = INPUT_FIELDS.filter(isMetric).map((field) => ({
   ...field,
   column: toCamelCase(field.name) as MetricColumn,

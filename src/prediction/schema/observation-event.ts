@@ -42,7 +42,7 @@ export interface WholeObservation {
   readonly targetModel: string;
   readonly input: ObservedInput;
   readonly atMs: number;
-  /** As of a dispatch. */
+  /** The history of the server at the dispatch. */
   readonly history?: ArrayLike<number> | undefined;
   readonly ttftMs: number | undefined;
   readonly tpotMs: number | undefined;

@@ -21,7 +21,7 @@ export interface ObservationTable extends MetricColumns {
   model: Uint16Array;
   /** Index into `runs`. */
   run: Uint16Array;
-  /** When the request ended; NaN when it is not known. */
+  /** The end of the request; NaN when it is not known. */
   endMs: Float64Array;
   /** NaN when the source has no times. */
   atMs: Float64Array;

@@ -13,7 +13,7 @@ export interface Observation {
   readonly tpotMs: number | undefined;
   /** How long the answer was; unknown when undefined or 0. */
   readonly outputTokens?: number | undefined;
-  /** When the request ended and its TPOT was known; estimated when undefined. */
+  /** The request ended and its TPOT was known at this time; estimated when undefined. */
   readonly endMs?: number;
   /** The history of the server as it was known when the request was sent, in the order of `HISTORY_COLUMNS`; missing when undefined. */
   readonly history?: ArrayLike<number> | undefined;

@@ -47,7 +47,7 @@ export function createServerScraper({ timeoutMs, findAddresses }: ServerScraperO
   };
 }
 
-/** What a socket asks for the addresses of a name. It never asks a resolver, which may hang. */
+/** A socket asks this for the addresses of a name. It never asks a resolver, which may hang. */
 function createLookup(findAddresses: (host: string) => readonly string[]): LookupFunction {
   return (host, { all }, answer) => {
     const found = findAddresses(host).map((address) => ({ address, family: isIP(address) }));

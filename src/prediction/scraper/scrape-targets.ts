@@ -15,7 +15,7 @@ export interface ScrapeTarget {
   readonly url: URL | undefined;
   /** The host of the list, for the header of the request. */
   readonly host: string;
-  /** What callers may call it; the first is shown. */
+  /** Callers may call it by these names; the first is shown. */
   readonly names: readonly string[];
 }
 

@@ -14,7 +14,7 @@ export interface ScrapedServer {
   /** The first is shown. */
   readonly names: readonly string[];
   load: ScrapedLoad | undefined;
-  /** When the last good scrape began, by a clock that never steps back. */
+  /** The last good scrape began at this time, by a clock that never steps back. */
   atMs: number;
   /** The failure of the last scrape; undefined if it succeeded, and before the first. */
   failure: ScrapeFailure | undefined;
@@ -49,7 +49,7 @@ export interface ScrapedLoads {
   /** The same for the candidate of a report. */
   fillInput(input: ObservedInput, nowMs: number): FilledInput;
   listServers(nowMs: number): ScrapedServerView[];
-  /** What the server has waiting and running; undefined unless its numbers are fresh. */
+  /** Returns how many requests wait and run; undefined unless the numbers are fresh. */
   readUnderWay(server: string, nowMs: number): number | undefined;
 }
 

@@ -2,7 +2,7 @@
 export interface EventQueue<T> {
   push(atMs: number, event: T): void;
   pop(): { readonly atMs: number; readonly event: T } | undefined;
-  /** When the next event is due; undefined when the queue is empty. */
+  /** Returns when the next event is due; undefined when the queue is empty. */
   nextMs(): number | undefined;
 }
 

@@ -8,7 +8,7 @@ import type { SimulatedServer } from './server.ts';
 import type { RoutingPolicy } from './simulate.ts';
 import type { SimulatedRequest } from './workload.ts';
 
-/** What sending a request to a server costs, in milliseconds. */
+/** The cost of sending a request to a server, in milliseconds. */
 export interface TrueCost {
   /** Milliseconds from now to the last token of the request. */
   readonly ownMs: number;
@@ -72,7 +72,7 @@ function chooseByCost(
   };
 }
 
-/** When each request that is there would end, the new one among them. */
+/** Returns when each request that is there would end, the new one among them. */
 function runOut(server: SimulatedServer, request: SimulatedRequest, nowMs: number): EndById {
   const copy = server.fork();
   copy.submit(request, nowMs);

@@ -12,7 +12,7 @@ export interface PrefixCache {
   countMatching(blocks: readonly number[]): number;
   /** Takes the room for these blocks and `ownTokens` more; false, and nothing taken, when there is not enough. */
   acquire(blocks: readonly number[], ownTokens: number): boolean;
-  /** Only the first `computedTokens` of the blocks hold anything that is worth remembering. */
+  /** Releases blocks, of which only the first `computedTokens` tokens are worth remembering. */
   release(blocks: readonly number[], ownTokens: number, computedTokens: number): void;
   /** The same content, going its own way from now on. */
   fork(): PrefixCache;
@@ -25,7 +25,7 @@ export function createPrefixCache(capacityTokens: number, blockTokens: number): 
 interface Content {
   readonly capacityTokens: number;
   readonly blockTokens: number;
-  /** In use: not evictable. */
+  /** Blocks that are in use cannot be evicted. */
   readonly usersByBlock: Map<number, number>;
   /** Free but remembered, in order of last use. */
   readonly idle: Set<number>;

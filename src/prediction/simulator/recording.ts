@@ -1,7 +1,7 @@
 /** How a simulated request is written down: as the lines that real recordings have. */
 import type { SimulatedObservation } from './simulate.ts';
 
-/** When a simulation begins without a start of its own: a recording has times of day, as a real one. */
+/** A simulation without a start of its own begins here: a recording has times of day, as a real one. */
 export const DEFAULT_START = '2026-01-01T00:00:00.000Z';
 
 /** Our own observation line: the candidate as the gateway saw it, and what happened then. */

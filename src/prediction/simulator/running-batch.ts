@@ -3,7 +3,7 @@ import type { PrefixCache } from './prefix-cache.ts';
 import type { StepLoad } from './step-time.ts';
 import type { SimulatedRequest } from './workload.ts';
 
-/** What became of a request, as the server's client saw it. */
+/** The outcome of a request, as the server's client saw it. */
 export interface Outcome {
   readonly request: SimulatedRequest;
   readonly dispatchedMs: number;

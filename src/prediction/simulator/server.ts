@@ -28,11 +28,11 @@ export interface ServerOptions {
   readonly blockTokens: number;
 }
 
-/** What a metrics scrape of the server would show. */
+/** A metrics scrape of the server would show this. */
 export interface ServerMetrics {
   readonly waiting: number;
   readonly running: number;
-  /** In [0, 1]. */
+  /** The usage is in [0, 1]. */
   readonly kvCacheUsage: number;
   /** Prompt tokens not yet computed and context tokens of what decodes. */
   readonly inflightTokens: number;
@@ -46,7 +46,7 @@ export interface SimulatedServer {
   /** Starts a step if there is work; the time at which it ends, or undefined when idle. */
   beginStep(nowMs: number): number | undefined;
   endStep(nowMs: number): StepResult;
-  /** When the step under way ends; undefined between steps. */
+  /** Returns when the step under way ends; undefined between steps. */
   stepEndsMs(): number | undefined;
   metrics(): ServerMetrics;
   /** Share of the prompt's blocks that its cache holds now, in [0, 1]. */

@@ -131,7 +131,7 @@ interface Pool {
   /** The candidate that each request under way was sent to, by the request's id. */
   readonly chosen: Map<number, Candidate>;
   readonly observations: SimulatedObservation[];
-  /** By server: prompt tokens under way, requests under way, requests sent. */
+  /** Counts by server: prompt tokens under way, requests under way, requests sent. */
   readonly inflight: number[];
   readonly underWay: number[];
   readonly sent: number[];

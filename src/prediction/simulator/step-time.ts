@@ -3,7 +3,7 @@
  * sequence through the model together.
  */
 
-/** What one step computes. Tokens are counted once per step, contexts are summed over sequences. */
+/** The work of one step. Tokens are counted once per step, contexts are summed over sequences. */
 export interface StepLoad {
   readonly prefillTokens: number;
   /** Σ over prefilled tokens of the context each attends to; what attention over a prompt costs. */

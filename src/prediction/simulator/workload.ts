@@ -1,4 +1,4 @@
-/** What arrives, and when: Poisson, bursts, or a recorded trace. */
+/** Decides what arrives, and when: Poisson, bursts, or a recorded trace. */
 import { drawExponential, drawLogNormal, type Random } from './random-draws.ts';
 
 export interface SimulatedRequest {

@@ -53,7 +53,7 @@ const deleteOverSql = statement(
 );
 const countSpansSql = statement<{ count: number }>('waiting-span-count', 'SELECT COUNT(*) AS count FROM waiting_spans');
 
-/** In one transaction: all of them are durable when it resolves, or none is stored. */
+/** Stores spans in one transaction: all of them are durable when it resolves, or none is stored. */
 export async function storeSpans(store: Store, spans: readonly WaitingSpan[]): Promise<void> {
   await store.writeAll(
     spans.map((span) => ({

@@ -22,7 +22,7 @@ export interface TraceRouteDependencies {
   readonly world: Pick<World, 'nowMs'>;
 }
 
-/** To be mounted at `/v1`, with errors in the style `otlp`: collectors may send their metrics and logs to the same place. */
+/** Must be mounted at `/v1`, with errors in the style `otlp`: collectors may send their metrics and logs to the same place. */
 export function createTraceRoutes({ rule, queue, world }: TraceRouteDependencies): OpenAPIHono<HttpEnv> {
   const routes = createRoutes();
   describeTraces(routes);

@@ -46,7 +46,7 @@ export const DEFAULT_TRAINING: TrainParameters = {
 const MIN_SLOT_ROWS = 50;
 /** Fewer rows than this leave physics alone. */
 const MIN_FOREST_ROWS = 40;
-/** With more rows than this, the model that was validated is kept, instead of learning once more from all rows. */
+/** The model that was validated is kept if there are more rows than this, instead of learning once more from all rows. */
 const MAX_REFIT_ROWS = 30_000;
 /** Training of trees stops after this many without a gain on held-out rows. */
 const PATIENCE = 40;
@@ -196,7 +196,7 @@ interface Layers {
   readonly forest: Forest;
 }
 
-/** With held-out rows, trees are added only as long as these are predicted better. */
+/** Fits physics and trees. With held-out rows, trees are added only as long as these are predicted better. */
 function fitLayers(
   target: PredictionTarget,
   samples: Samples,

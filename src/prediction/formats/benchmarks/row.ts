@@ -82,7 +82,7 @@ export function isFields(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** What names the measured server in a record. */
+/** Returns the fields that name the measured server in a record. */
 export function nameServer({ run, server }: BenchmarkContext): Pick<RequestRecord, 'run' | 'server' | 'server_ip'> {
   return { run, server, server_ip: server };
 }

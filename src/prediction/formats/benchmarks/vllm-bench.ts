@@ -74,7 +74,7 @@ const DATE = /^(\d{4})(\d{2})(\d{2})-(\d{2})(\d{2})(\d{2})$/;
 /** A smaller start is not a time since the epoch, in seconds. */
 const FIRST_EPOCH_SECONDS = 1e8;
 
-/** What turns a start into milliseconds since the epoch; 0 when the starts are that, or the document has no date. */
+/** Returns what turns a start into milliseconds since the epoch; 0 when the starts are that, or the document has no date. */
 function findOrigin(result: Fields): number {
   const starts = (result.start_times as unknown[]).filter((start) => typeof start === 'number');
   const first = starts.reduce((least, start) => Math.min(least, start), Number.POSITIVE_INFINITY);

@@ -1,4 +1,4 @@
-/** What vLLM says about a request in its span (`--otlp-traces-endpoint`). Times in attributes are seconds. */
+/** Reads what vLLM says about a request in its span (`--otlp-traces-endpoint`). Times in attributes are seconds. */
 import type { Attributes, Span } from './span.ts';
 
 /** A request-level record, as `formats/request-log.ts` reads it, without its run. */
@@ -64,7 +64,7 @@ function isNumber(attributes: Attributes, name: string): boolean {
   return typeof value === 'number' && Number.isFinite(value);
 }
 
-/** With its port, where the resource names one. */
+/** Finds the server, with its port where the resource names one. */
 function findServer(resource: Attributes): string {
   const name = SERVER_ATTRIBUTES.find((candidate) => Boolean(resource.get(candidate)));
   if (name === undefined) return '';

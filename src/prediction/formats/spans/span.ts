@@ -3,14 +3,14 @@ export type AttributeValue = string | number | boolean;
 export type Attributes = ReadonlyMap<string, AttributeValue>;
 
 export interface Span {
-  /** In hexadecimal digits; both may be empty. */
+  /** The ids have hexadecimal digits; both may be empty. */
   readonly traceId: string;
   readonly spanId: string;
   /** Milliseconds since the epoch. */
   readonly startMs: number;
   readonly isFailed: boolean;
   readonly attributes: Attributes;
-  /** What sent the span: the attributes of its resource. */
+  /** The attributes of the resource that sent the span. */
   readonly resource: Attributes;
 }
 

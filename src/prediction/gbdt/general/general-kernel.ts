@@ -61,7 +61,7 @@ function countBelow(cuts: Float64Array, value: number): number {
 }
 
 interface Layout {
-  /** By tree. */
+  /** The roots by tree. */
   readonly roots: Int32Array;
   readonly depths: Int32Array;
   /** By node: where the ranks of its feature begin, the rank of its threshold, and its left child; the right child is the next node. */

@@ -12,14 +12,14 @@ export interface GeneralForest {
   readonly precision: 'single' | 'double';
   /** The first node of each tree. */
   readonly roots: Int32Array;
-  /** By node: the feature it asks, or -1 for a leaf. */
+  /** The feature that each node compares, or -1 for a leaf. */
   readonly features: Int32Array;
-  /** By node: values at or below go left; the value of a leaf. */
+  /** The threshold of each node: values at or below go left. Of a leaf, its value. */
   readonly thresholds: Float64Array;
   readonly left: Int32Array;
   readonly right: Int32Array;
   readonly missing: Uint8Array;
-  /** By node: the weight of the training rows that came by; what expectations are taken over. */
+  /** The weight of the training rows that came by each node; expectations are taken over it. */
   readonly covers: Float64Array;
 }
 

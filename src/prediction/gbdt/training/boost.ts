@@ -41,7 +41,7 @@ export interface BoostOptions {
   /** Features that no tree may split by. */
   readonly unused?: readonly number[];
   readonly seed: number;
-  /** What the first prediction is; the best constant when left out. */
+  /** The first prediction; the best constant when left out. */
   readonly base?: number;
   /** Both give the same forest; `wasm` falls back to `plain` where the machine cannot. */
   readonly kernel: 'wasm' | 'plain';

@@ -270,7 +270,7 @@ function splitPartition({ kernel, layout }: Growth, { from, to, starts }: Move, 
   return next;
 }
 
-/** Only the smaller child of each pair is summed; its sibling is what remains of the parent. */
+/** Sums only the smaller child of each pair; its sibling is what remains of the parent. */
 function buildChildren(
   growth: Growth,
   rows: { readonly area: WorkArea; readonly starts: readonly number[] },

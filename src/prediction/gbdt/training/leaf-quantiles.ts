@@ -13,7 +13,7 @@ const DIGITS = 1 << DIGIT_BITS;
 const KEY_BITS = 32;
 
 /**
- * For every leaf, the smallest residual (as a 32-bit float) that has at least `level` of the leaf's weight at or
+ * Finds, for every leaf, the smallest residual (as a 32-bit float) that has at least `level` of the leaf's weight at or
  * below it; 0 for leaves without weight. By radix selection: four passes over the rows find the four bytes of all
  * leaves' answers together, the highest first, without sorting or grouping.
  */
@@ -33,7 +33,7 @@ export function selectLeafQuantiles(rows: LeafRows, level: number): Float64Array
   return Float64Array.from(decodeKeys(prefixes), (value, leaf) => (missing![leaf] === EMPTY ? 0 : value));
 }
 
-/** In place of the missing weight of a leaf that has none. */
+/** Stands for the missing weight of a leaf that has none. */
 const EMPTY = -1;
 
 interface Digit {

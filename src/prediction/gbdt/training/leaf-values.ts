@@ -32,7 +32,7 @@ interface LeafTable {
   readonly covers: Float64Array;
 }
 
-/** For every leaf, the constant that minimises the loss of its residuals. */
+/** Finds, for every leaf, the constant that minimises the loss of its residuals. */
 function fitEachLeaf(rows: LeafRows, loss: Loss): LeafTable {
   switch (loss.kind) {
     case 'squared':

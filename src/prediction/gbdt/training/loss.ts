@@ -1,4 +1,4 @@
-/** What the forest minimises. A residual is target − prediction; gradients here point downhill (they are −∂loss/∂prediction). */
+/** The forest minimises this. A residual is target − prediction; gradients here point downhill (they are −∂loss/∂prediction). */
 export type Loss =
   | { readonly kind: 'squared' }
   | { readonly kind: 'absolute' }
@@ -31,7 +31,7 @@ export function computeGradients(
   }
 }
 
-/** As Math.sign, without the branch that random signs would have mispredicted half of the time. */
+/** Returns what Math.sign does, without the branch that random signs would have mispredicted half of the time. */
 function signOf(value: number): number {
   return value / (Math.abs(value) + 1e-300);
 }

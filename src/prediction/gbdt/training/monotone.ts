@@ -24,7 +24,7 @@ export function projectMonotone(levels: TreeLevels, monotone: Int8Array, { value
   for (const leaf of order) values[leaf] = (rising[leaf]! - falling[leaf]!) / 2;
 }
 
-/** For each leaf, those that differ from it in one constrained digit only and must not have a higher value. */
+/** Lists, for each leaf, those that differ from it in one constrained digit only and must not have a higher value. */
 function listLowerLeaves(levels: TreeLevels, monotone: Int8Array): number[][] {
   const depth = levels.features.length;
   const reachable = Array.from({ length: 1 << depth }, (_, leaf) => isReachable(levels, leaf));

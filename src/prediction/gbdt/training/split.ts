@@ -1,7 +1,7 @@
 /** Searches the split of a tree level with the largest gain, under monotone constraints. */
 import type { HistogramLayout } from './histogram.ts';
 
-/** What a split must respect; weights are in the units of the quantised weights. */
+/** A split must respect this; weights are in the units of the quantised weights. */
 export interface SplitRule {
   readonly l2: number;
   readonly minChildWeight: number;

@@ -56,7 +56,7 @@ export const COVERAGE_DECAY = 0.99;
 export const MIN_LEVEL = 0.02;
 /** Above it every quantile would be the largest residual of the window, one stalled request. */
 export const MAX_LEVEL = 0.995;
-/** With fewer residuals than this, the quantiles that the model measured in training are better. */
+/** The quantiles that the model measured in training are better than those of fewer residuals than this. */
 export const MIN_RESIDUALS = 20;
 /** The window is sorted again after this many events, and a larger one after a hundredth of its size. */
 const REFRESH_EVERY = 8;
@@ -169,7 +169,7 @@ export function createAdaptiveQuantiles(readFeedbackDelay: () => number = () => 
   };
 }
 
-/** What the misses have moved, one number for each of `QUANTILE_LEVELS`. */
+/** The misses have moved these, one number for each of `QUANTILE_LEVELS`. */
 interface Adapted {
   readonly levels: Float64Array;
   readonly coverages: Float64Array;

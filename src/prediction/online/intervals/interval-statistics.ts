@@ -10,7 +10,7 @@ import type { ServerQuantiles } from './server-quantiles.ts';
 /** The statistic of each of `QUANTILE_LEVELS`. */
 const STATISTIC_OF: readonly AnswerStatistic[] = ['p50', 'p90', 'p95', 'p99'];
 
-/** What the statistics of a slot are computed from. */
+/** The statistics of a slot are computed from this. */
 export interface IntervalState extends IntervalScale {
   /** The scale, whose quantiles may be replaced by those of recent residuals. */
   readonly learnedQuantiles: Float64Array;
@@ -19,7 +19,7 @@ export interface IntervalState extends IntervalScale {
   readonly maxShift: number;
   /** A quantile exceeds its prediction by at most this, or by the learned quantile if that is more. */
   readonly maxExcessMs: number;
-  /** From the slot's recent residuals, in units of the spread; undefined while they are few. */
+  /** The quantile of the slot's recent residuals, in units of the spread; undefined while they are few. */
   readonly lowerQuantile: number | undefined;
   readonly ofServers: ServerQuantiles;
   /** The median is shifted by this logarithm at most. */
@@ -165,9 +165,9 @@ export interface PredictedInterval {
   readonly mixtureMs: number;
   /** The spread of the training's residuals at this load, a logarithm. */
   readonly spread: number;
-  /** In units of the spread: one quantile for each of `QUANTILE_LEVELS`. */
+  /** One quantile for each of `QUANTILE_LEVELS`, in units of the spread. */
   readonly quantiles: readonly number[];
-  /** From recent residuals alone, without floors and caps; the same as `quantiles` while residuals are few. */
+  /** The quantiles of recent residuals alone, without floors and caps; the same as `quantiles` while residuals are few. */
   readonly recentQuantiles: readonly number[];
   /** The median is shifted by this logarithm at most. */
   readonly maxMedianShift: number;

@@ -106,7 +106,7 @@ interface PredictedTime {
   readonly leastMs: number;
 }
 
-/** In units of the spread: one for each of `QUANTILE_LEVELS`. */
+/** Returns quantiles in units of the spread, one for each of `QUANTILE_LEVELS`. */
 function predictQuantiles(state: IntervalState, { mixtureMs, spread, corrections, leastMs }: PredictedTime): number[] {
   const least = Math.log(Math.max(medianFactor(state, corrections), leastMs / mixtureMs));
   return QUANTILE_LEVELS.map((_, level) => {

@@ -19,7 +19,7 @@ const DELAY_POWER = 1.5;
 const NONE = new Float64Array(QUANTILE_LEVELS.length);
 
 export interface ServerQuantiles {
-  /** What to add to the slot's quantiles, one for each of `QUANTILE_LEVELS`; zeros for -1, an unknown server. */
+  /** Returns what to add to the slot's quantiles, one for each of `QUANTILE_LEVELS`; zeros for -1, an unknown server. */
   correctionsOf(server: number): Float64Array;
   /**
    * `predicted` are the quantiles that were predicted for the server's request, one for each level. `eventsMeanwhile` is how many
