@@ -1,5 +1,5 @@
 /** Inviting people, and links with which they choose a new password. */
-import type { Store } from '../../database/store.ts';
+import type { BoundStatement, Store } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 import type { Actor } from '../../operations/operation.ts';
 import { changeAccessOnce } from '../accounts/access-store.ts';
@@ -24,17 +24,16 @@ export interface Invitation {
 /** The language of the mail to a person who chose none; that of the inviting person's account unless given. */
 type InviterLanguage = string | undefined;
 
-/** An account without a way to sign in, and the link with which its person gets one. */
+/** Creates an account without a way to sign in, and the link with which its person gets one. */
 export async function invitePerson(
   dependencies: LinkDependencies,
   actor: Actor,
-  { login, name, email, sendsMail, language: given }: Invitation,
+  invitation: Invitation,
 ): Promise<PasswordLink> {
+  checkInvitation(dependencies, invitation);
   const { store, world } = dependencies;
-  if (sendsMail && email === null)
-    throw new Failure('invalid', 'Cannot send the invitation: it needs an email address', { field: 'email' });
-  checkMail(dependencies, { email, sendsMail });
-  const language = given ?? (await findLanguageOf(store, actor));
+  const { login, name, email, sendsMail } = invitation;
+  const language = invitation.language ?? (await findLanguageOf(store, actor));
   const person = {
     login,
     name,
@@ -50,12 +49,7 @@ export async function invitePerson(
     created.resolve(link);
     return [
       link.statement,
-      recordStatement({ kind: 'user_created', userId: id }, actor, world.nowMs()),
-      recordStatement(
-        { kind: 'user_invited', userId: id, details: { sent: describeWay(sendsMail) } },
-        actor,
-        world.nowMs(),
-      ),
+      ...recordInvitation(actor, { userId: id, sendsMail }, world.nowMs()),
       ...listMailStatements(dependencies, {
         link,
         to: { name, login, email, language },
@@ -65,6 +59,23 @@ export async function invitePerson(
     ];
   });
   return await created.promise;
+}
+
+function checkInvitation(dependencies: LinkDependencies, { email, sendsMail }: Invitation): void {
+  if (sendsMail && email === null)
+    throw new Failure('invalid', 'Cannot send the invitation: it needs an email address', { field: 'email' });
+  checkMail(dependencies, { email, sendsMail });
+}
+
+function recordInvitation(
+  actor: Actor,
+  { userId, sendsMail }: { readonly userId: string; readonly sendsMail: boolean },
+  nowMs: number,
+): BoundStatement[] {
+  return [
+    recordStatement({ kind: 'user_created', userId }, actor, nowMs),
+    recordStatement({ kind: 'user_invited', userId, details: { sent: describeWay(sendsMail) } }, actor, nowMs),
+  ];
 }
 
 export interface LinkOrder {
