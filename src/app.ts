@@ -45,14 +45,14 @@ export interface App {
   readonly httpUrl: string;
   /** `host:port`, as a client on this machine reaches it. */
   readonly grpcAddress: string;
-  /** What to print once the program is up: where it listens, and where the first account is made. */
+  /** The program prints this once it is up: where it listens, and where the first account is made. */
   readonly banner: string;
   readonly log: Log;
   /** Stops in order: no new work, work under way ends, workers stop, the store closes. */
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** What a process has beside its configuration. */
+/** A process has this beside its configuration. */
 export interface Surroundings {
   readonly world: World;
   /** Called with the bytes outside the heap that are garbage soon. */
@@ -94,7 +94,7 @@ export async function startApp(config: Config, given: Partial<Surroundings> = {}
   };
 }
 
-/** What every area builds on: logs, metrics, the store, and the HTTP port, which is bound first since areas name its address. */
+/** Opens what every area builds on: logs, metrics, the store, and the HTTP port, which is bound first since areas name its address. */
 async function openBase(config: Config, world: World, undo: AsyncDisposableStack) {
   const log = createLog(config.log.level, openLogOutput(config.log.format));
   const metrics = createMetrics();

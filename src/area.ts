@@ -7,7 +7,7 @@ import type { Worker } from './workers/worker.ts';
 /** One area of the service: what it serves over HTTP, over gRPC, and what it does in the background. */
 export interface Area {
   readonly routes?: readonly RouteMount[];
-  /** What the OpenAPI document says of the routes beside what they say of themselves. */
+  /** The OpenAPI document says this of the routes beside what they say of themselves. */
   readonly apiDescriptions?: ApiDescriptions;
   readonly services?: readonly GrpcService[];
   readonly workers?: readonly Worker[];
@@ -16,7 +16,7 @@ export interface Area {
 }
 
 export interface OwnPort {
-  /** As the banner calls it. */
+  /** The name that the banner shows. */
   readonly name: string;
   /** 0 takes any free one. */
   readonly port: number;

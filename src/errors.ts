@@ -11,7 +11,7 @@ export type FailureCode =
   | 'deadline'
   | 'internal';
 
-/** What a refusal may carry beside its text: which field was wrong, how long to wait, and data an edge renders. */
+/** A refusal may carry this beside its text: which field was wrong, how long to wait, and data an edge renders. */
 export interface FailureDetails {
   readonly field?: string;
   readonly retryAfterSeconds?: number;

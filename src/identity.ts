@@ -27,7 +27,7 @@ export interface Owner {
   readonly name: string;
 }
 
-/** What other areas may ask about people and organizations. */
+/** Other areas may ask this about people and organizations. */
 export interface Owners {
   findOwner(login: string): Promise<Owner | undefined>;
   /** The owner itself, an owner of the organization, or an administrator of the service. */

@@ -2,7 +2,7 @@
 import { Failure } from './errors.ts';
 import type { Identity } from './identity.ts';
 
-/** What a token may do for which its person must administer the service at the moment of the call. */
+/** The scopes for which a token's person must administer the service at the moment of the call. */
 export const ADMINISTRATOR_SCOPES = [
   'admin',
   'admin:people',

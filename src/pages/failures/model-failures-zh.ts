@@ -1,4 +1,4 @@
-/** What refusals about models say in Chinese. */
+/** The Chinese of refusals about models. */
 import type { Phrase } from '../../language/explain.ts';
 
 export const MODEL_PHRASES_ZH: readonly Phrase[] = [

@@ -65,9 +65,9 @@ export interface QueueOutcome {
   /** In rising order. */
   readonly ttftMs: Float64Array;
   readonly tpotMs: Float64Array;
-  /** By server, in their order: the mean of its requests under way at an arrival. */
+  /** The mean of each server's requests under way at an arrival, in the order of the servers. */
   readonly meanUnderWay: readonly number[];
-  /** By server: the share of the requests that it got. */
+  /** The share of the requests that each server got. */
   readonly shares: readonly number[];
 }
 
@@ -99,7 +99,7 @@ export function simulateQueue(pool: QueuePool, run: QueueRun): QueueOutcome | un
   return fleet.counts.some((count) => count > 0) ? undefined : recorder.finish();
 }
 
-/** What a request meets at the server that it goes to. */
+/** A request meets this at the server that it goes to. */
 interface MetServer {
   readonly nowMs: number;
   readonly underWay: number;
@@ -140,7 +140,7 @@ function chooseLeast(counts: Int32Array, random: Random): number {
 }
 
 interface Fleet {
-  /** Of each server, the requests under way. */
+  /** The requests under way of each server. */
   readonly counts: Int32Array;
   /** Moves on the servers for which something ends or begins until then. */
   advance(nowMs: number): void;
@@ -199,7 +199,7 @@ interface RunningServer {
 
 function openServer({ tpot }: QueueServer, recorder: Pick<Recorder, 'addTpot'>): RunningServer {
   const waiting: EventQueue<Answer> = createEventQueue();
-  /** By the virtual time at which they end. */
+  /** The answers in the order of the virtual time at which they end. */
   const answering: EventQueue<Answer> = createEventQueue();
   let count = 0;
   let atMs = 0;

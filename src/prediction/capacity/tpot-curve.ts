@@ -24,7 +24,7 @@ export interface TpotCurve {
   paceAt(underWay: number, promptTokensPerMs: number): number;
   /** Tokens that each answer loses to prompt tokens that take no time of their own. */
   countDelayed(underWay: number, promptTokens: number): number;
-  /** What was observed at about this many requests under way. */
+  /** The observations at about this many requests under way. */
   near(underWay: number): ObservedNear;
 }
 

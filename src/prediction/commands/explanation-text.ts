@@ -6,7 +6,7 @@ export interface ExplainedAnswer extends Readonly<Record<PredictionTarget, numbe
   readonly serverIp: string;
 }
 
-/** What each prediction is made of, for people. */
+/** Shows people what each prediction is made of. */
 export function formatExplanation(
   answer: ExplainedAnswer,
   explanations: Readonly<Record<PredictionTarget, PredictionExplanation>>,

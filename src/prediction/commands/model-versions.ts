@@ -182,7 +182,7 @@ function nameAsWords(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 }
 
-/** What is empty is left out. */
+/** Leaves out what is empty. */
 function listFacts(facts: Facts): Cell[][] {
   return Object.entries(facts)
     .map(([name, value]) => [

@@ -12,7 +12,7 @@ export function createFormatOption(formats: readonly string[] = FORMATS): Option
   return new Option('--format <name>', 'what the input is; detected when left out').choices(formats);
 }
 
-/** What logs of requests and files of benchmarks need. */
+/** Logs of requests and files of benchmarks need this. */
 export function createKvCapacityOption(): Option {
   return new Option(
     '--kv-capacity-tokens <tokens>',
@@ -24,7 +24,7 @@ export function createKvCapacityOption(): Option {
   });
 }
 
-/** What files of benchmarks need. */
+/** Files of benchmarks need this. */
 export function createServerOption(): Option {
   return new Option('--server <name>', 'for benchmarks: the server that was measured, as callers name it in server_ip');
 }

@@ -9,7 +9,7 @@ import { listPromotedModels, readModelFile } from '../registry/model-store.ts';
 export interface ServedModel {
   /** Undefined while nothing is served under this name. */
   readonly model: LatencyModel | undefined;
-  /** What a call with a name that is not served gets: an answer of the prior, or a refusal. */
+  /** A call with a name that is not served gets this: an answer of the prior, or a refusal. */
   readonly unknownModel: 'prior' | 'reject';
 }
 

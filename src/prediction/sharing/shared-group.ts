@@ -16,14 +16,14 @@ import {
   type SumGroup,
 } from './sum-groups.ts';
 
-/** What the events of one process add to one group. */
+/** The events of one process add this to one group. */
 export interface GroupEntry extends AddedEvents {
   readonly name: GroupName;
   readonly sums: Float32Array;
   readonly residuals: Residuals | undefined;
 }
 
-/** What the events of one process add to a model. Means of residuals count for this version of it only. */
+/** The events of one process add this to a model. Means of residuals count for this version of it only. */
 export interface ModelEntries {
   readonly version: string;
   readonly entries: readonly GroupEntry[];

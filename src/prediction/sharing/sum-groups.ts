@@ -146,7 +146,7 @@ export interface EventCount {
   readonly certainty: number;
 }
 
-/** What a number of events adds to a group: the b of each sum. */
+/** A number of events adds this to a group: the b of each sum. */
 export interface AddedEvents extends EventCount {
   readonly sums: Float64Array | Float32Array;
 }

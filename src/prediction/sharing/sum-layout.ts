@@ -97,7 +97,7 @@ export function joinExperts(saved: SavedExperts | undefined) {
   return { losses: saved?.losses ?? EXPERTS.map(() => 0), lossCount: [saved?.count ?? 0] };
 }
 
-/** What the sums of a slot say of its quantiles. */
+/** The sums of a slot say this of its quantiles. */
 export function readQuantiles(sums: ArrayLike<number>) {
   return {
     levels: SLOT_SUMS.read(sums, 'levels'),

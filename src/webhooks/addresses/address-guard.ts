@@ -46,7 +46,7 @@ export interface NameResolver {
   resolve6(name: string): Promise<string[]>;
 }
 
-/** What the operator's log says about a refusal, and the caller does not see. */
+/** The operator's log says this about a refusal, and the caller does not see it. */
 export interface ExplainedRefusal {
   readonly cause: RefusalCause | 'no answer';
   /** With the port; empty when the URL could not be read. */

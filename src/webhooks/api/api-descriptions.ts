@@ -1,4 +1,4 @@
-/** What the OpenAPI document says of webhooks: names of operations, meaning and examples of fields, and the deliveries. */
+/** The OpenAPI document says this of webhooks: names of operations, meaning and examples of fields, and the deliveries. */
 import { type ApiDescriptions, requireToken } from '../../http/openapi/api-descriptions.ts';
 import { describeDeliveries, readFixture } from '../profiles/delivery-samples.ts';
 

@@ -1,4 +1,4 @@
-/** What the descriptions of several routes share. */
+/** The descriptions of several routes share these parts. */
 import { type OpenAPIHono, z } from '@hono/zod-openapi';
 
 export const repositoryPath = z.object({

@@ -102,7 +102,7 @@ function findSystemUser(): string {
   }
 }
 
-/** What `git push -o` was given: git hands it to hooks in numbered variables. */
+/** Reads what `git push -o` was given: git hands it to hooks in numbered variables. */
 async function readPushOptions(): Promise<string[]> {
   const environment = (await import('../../config/config.ts')).readEnvironment();
   const count = Math.min(Number(environment.GIT_PUSH_OPTION_COUNT ?? 0) || 0, LIMITS.pushOptions);

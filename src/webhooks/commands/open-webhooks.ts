@@ -88,7 +88,7 @@ export function parseRepositoryName(text: string): RepositoryName {
   throw new Failure('invalid', `Cannot find the repository: it must be OWNER/NAME, got "${text}"`);
 }
 
-/** By the words of a command: `owner/name` and the number of a webhook of it. */
+/** Finds a webhook by the words of a command: `owner/name` and the number of a webhook of it. */
 export function parseHookReference(repository: string, id: string) {
   parseRepositoryName(repository);
   return { repository, id: parseId(id) };

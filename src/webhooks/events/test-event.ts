@@ -1,4 +1,4 @@
-/** What a test of a webhook sends: an event of a kind that it is subscribed to, or a notice of the service. */
+/** A test of a webhook sends an event of a kind that it is subscribed to, or a notice of the service. */
 import { EVENT_KINDS, type EventKind } from './event-kind.ts';
 
 export const TEST_EVENTS = [...EVENT_KINDS, 'notice'] as const;

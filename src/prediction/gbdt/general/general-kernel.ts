@@ -64,7 +64,7 @@ interface Layout {
   /** The roots by tree. */
   readonly roots: Int32Array;
   readonly depths: Int32Array;
-  /** By node: where the ranks of its feature begin, the rank of its threshold, and its left child; the right child is the next node. */
+  /** Where the ranks of each node's feature begin, the rank of its threshold, and its left child; the right child is the next node. */
   readonly columns: Int32Array;
   readonly cutRanks: Int32Array;
   readonly left: Int32Array;

@@ -186,7 +186,7 @@ function createAdapted(): Adapted {
 }
 
 interface LimitedLevels extends Pick<Adapted, 'levels' | 'corrections'> {
-  /** As `limitLevel` takes it. */
+  /** The range that `limitLevel` takes. */
   readonly range: number;
 }
 
@@ -238,7 +238,7 @@ function moveCoverages(coverages: Float64Array, predicted: readonly number[], re
 interface ObservedMiss {
   readonly residual: number;
   readonly meanDelay: number;
-  /** As `limitLevel` takes it. */
+  /** The range that `limitLevel` takes. */
   readonly range: number;
 }
 
