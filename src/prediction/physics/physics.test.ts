@@ -183,3 +183,41 @@ test('fitPhysics() for tpot does not take a queue for a longer step, once prompt
     assert.ok(factor > 0.7 && factor < 2, `row ${i}: ${predicted[i]}, truth ${value}`);
   });
 });
+
+/** A server whose oldest request has waited for a second, with these gaps between its first tokens. */
+function describeQueue(gaps: readonly number[]): LoadColumns {
+  const fill = (value: number) => gaps.map(() => value);
+  return {
+    inputTokenLength: fill(500),
+    prefixCacheScore: fill(0),
+    numRequestWaiting: fill(50),
+    numRequestRunning: fill(8),
+    kvCacheUsage: fill(0.3),
+    inflightTokens: fill(30_000),
+    firstTokenGapMs: gaps,
+    oldestWaitingMs: fill(1000),
+  };
+}
+
+test('the prior of tpot takes first tokens that come slowly from a queue for long steps', () => {
+  const [slow, fast, unknown, missing] = predict(
+    createPriorPhysics('tpot'),
+    describeQueue([120, 20, Number.NaN, -1]),
+  ) as unknown as [number, number, number, number];
+  assert.ok(slow > fast + 15 && fast > unknown, `${slow}, ${fast}, ${unknown}`);
+  assert.equal(missing, unknown);
+  const idle = { ...describeQueue([120, Number.NaN]), oldestWaitingMs: [0, 0] };
+  const [afterQueue, unheardOf] = predict(createPriorPhysics('tpot'), idle);
+  assert.equal(afterQueue, unheardOf);
+});
+
+test('fitPhysics() for tpot learns from the gaps between first tokens only where it is asked to', () => {
+  const load = describeQueue(Array.from({ length: 60 }, (_, i) => 20 + 2 * i));
+  const observed = Array.from(load.firstTokenGapMs!, (gapMs) => 20 + 0.5 * gapMs);
+  const asked = describeQueue([20, 140, Number.NaN]);
+  const [fast, slow] = predict(fitPhysics('tpot', load, observed, { fitsHistory: true }), asked);
+  assert.ok(slow! / fast! > 2, `${fast}, ${slow}`);
+  const [trainedFast, trainedSlow, trainedUnknown] = predict(fitPhysics('tpot', load, observed), asked);
+  assert.equal(trainedFast, trainedUnknown);
+  assert.equal(trainedSlow, trainedUnknown);
+});
