@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { TOTP } from 'otpauth';
+import type { CDPSession } from 'playwright-core';
 import { findReasonToSkipPages } from '../../../test/support/browser.ts';
 import { fillSignIn, readText, signIn, useBrowser } from '../../../test/support/browser-pages.ts';
 import { addUser, PASSWORD, startPageService } from '../../../test/support/page-service.ts';
@@ -131,22 +132,50 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
     assert.equal(await page.locator('.list > li').count(), 1);
   });
 
+  test('a passkey that cannot be added or used says why: known already, a form that is too old, a second click', async (t) => {
+    await using service = await startPageService({ hostname: 'localhost' });
+    await addUser(service, 'ada');
+    const page = await browser.openPage(t);
+    const cdp = await page.context().newCDPSession(page);
+    const authenticatorId = await addAuthenticator(cdp);
+    await signIn(page, service.url);
+    for (const name of ['Laptop', 'Laptop again']) {
+      await page.goto(`${service.url}/account/security`);
+      await page.getByLabel('Name of the new passkey').fill(name);
+      await page.click('text=Add a passkey');
+      if (name === 'Laptop') await page.waitForURL(/done=saved/);
+    }
+    await page.locator('[data-known]').waitFor();
+    assert.match(await readText(page, '[data-known]'), /has a passkey of your account already/);
+    assert.equal(await page.locator('[data-failure]').isVisible(), false);
+
+    await page.click('text=Sign out');
+    await page.context().clearCookies({ name: 'trivet_form' });
+    await page.click('text=Sign in with a passkey');
+    await page.waitForURL(/\/refused\?/);
+    assert.match(await readText(page), /This form is too old/);
+
+    await page.goto(`${service.url}/sign-in`);
+    // The browser goes on asking until a person is there.
+    await cdp.send('WebAuthn.setAutomaticPresenceSimulation', { authenticatorId, enabled: false });
+    let requests = 0;
+    page.on('request', (request) => {
+      if (request.url().endsWith('/passkey/options')) requests += 1;
+    });
+    const asked = page.waitForResponse(/passkey\/options/);
+    await page.click('text=Sign in with a passkey');
+    await asked;
+    await page.click('text=Sign in with a passkey');
+    assert.equal(await page.locator('[data-failure]').isVisible(), false);
+    assert.equal(requests, 1);
+  });
+
   test('a passkey is added, signs in without a password, and is removed', async (t) => {
     await using service = await startPageService({ hostname: 'localhost' });
     await addUser(service, 'ada');
     const page = await browser.openPage(t);
     const cdp = await page.context().newCDPSession(page);
-    await cdp.send('WebAuthn.enable');
-    await cdp.send('WebAuthn.addVirtualAuthenticator', {
-      options: {
-        protocol: 'ctap2',
-        transport: 'internal',
-        hasResidentKey: true,
-        hasUserVerification: true,
-        isUserVerified: true,
-        automaticPresenceSimulation: true,
-      },
-    });
+    await addAuthenticator(cdp);
     await signIn(page, service.url);
     await page.goto(`${service.url}/account/security`);
     await page.getByLabel('Name of the new passkey').fill('Laptop');
@@ -168,3 +197,19 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
     await page.waitForSelector('text=The passkey was not accepted');
   });
 });
+
+/** As one in the machine, whose person is always there and known. */
+async function addAuthenticator(cdp: CDPSession): Promise<string> {
+  await cdp.send('WebAuthn.enable');
+  const { authenticatorId } = await cdp.send('WebAuthn.addVirtualAuthenticator', {
+    options: {
+      protocol: 'ctap2',
+      transport: 'internal',
+      hasResidentKey: true,
+      hasUserVerification: true,
+      isUserVerified: true,
+      automaticPresenceSimulation: true,
+    },
+  });
+  return authenticatorId;
+}

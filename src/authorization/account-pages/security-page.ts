@@ -113,7 +113,7 @@ function renderNewPasskey(messages: Messages, csrfToken: string): Html {
   return html`<form method="post" action="/account/security/passkeys" data-passkey="create" data-options="/account/security/passkeys/options" class="stack" hidden>
 ${renderCsrf(csrfToken)}<input type="hidden" name="ticket"><input type="hidden" name="credential">
 ${renderField({ name: 'name', label: t.passkeyName, value: t.passkeyDefaultName, autocomplete: 'off' })}
-<button class="plain">${t.passkeyAdd}</button><p class="wrong" role="alert" data-failure hidden>${t.passkeyFailed}</p></form>
+<button class="plain">${t.passkeyAdd}</button><p class="wrong" role="alert" data-failure hidden>${t.passkeyFailed}</p><p class="wrong" role="alert" data-known hidden>${t.passkeyKnown}</p></form>
 <noscript><p class="small soft">${t.passkeyNeedsScript}</p></noscript>`;
 }
 

@@ -83,6 +83,7 @@ export const accountMessagesZh: Texts<typeof accountMessages> = {
     passkeyAdd: '添加通行密钥',
     passkeyNeedsScript: '添加通行密钥需要浏览器启用脚本。',
     passkeyFailed: '无法添加通行密钥，请重试。',
+    passkeyKnown: '此设备或密钥已有您账号的通行密钥。',
     passkeySignInAgain: '请重新登录后再添加通行密钥',
     passkeyUsed: (date) => `上次使用于 ${date}`,
     passkeyAdded: (date) => `添加于 ${date}`,

@@ -87,6 +87,7 @@ export const accountMessages = {
     passkeyAdd: 'Add a passkey',
     passkeyNeedsScript: 'Adding a passkey needs a browser with scripts turned on.',
     passkeyFailed: 'The passkey could not be added. Try again.',
+    passkeyKnown: 'This device or key has a passkey of your account already.',
     passkeySignInAgain: 'Sign in again to add a passkey',
     passkeyUsed: (date: string) => `last used ${date}`,
     passkeyAdded: (date: string) => `Added ${date}`,

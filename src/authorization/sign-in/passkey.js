@@ -12,6 +12,11 @@ const decodeIds = (list = []) => list.map((item) => ({ ...item, id: decode(item.
 async function fetchOptions(form) {
   const body = new URLSearchParams({ csrf_token: form.elements.csrf_token.value });
   const response = await fetch(form.dataset.options, { method: 'POST', body });
+  // The form is too old, the session has ended, or it was too often: the page behind the redirect says which.
+  if (response.redirected) {
+    location.assign(response.url);
+    return undefined;
+  }
   if (!response.ok) throw new Error(`options: ${response.status}`);
   return response.json();
 }
@@ -59,21 +64,31 @@ const ceremonies = {
   },
 };
 
+let isAsking = false;
+
 async function submit(form) {
-  const failure = form.querySelector('[data-failure]');
-  failure.hidden = true;
+  // A second request would end the one that the browser is asking about.
+  if (isAsking) return;
+  isAsking = true;
+  for (const note of form.querySelectorAll('[role="alert"]')) note.hidden = true;
   try {
-    const { ticket, options } = await fetchOptions(form);
-    const credential = await ceremonies[form.dataset.passkey](options);
-    form.elements.ticket.value = ticket;
+    const asked = await fetchOptions(form);
+    if (asked === undefined) return;
+    const credential = await ceremonies[form.dataset.passkey](asked.options);
+    form.elements.ticket.value = asked.ticket;
     form.elements.credential.value = JSON.stringify(credential);
     form.submit();
-  } catch {
-    failure.hidden = false;
+  } catch (error) {
+    const known = error.name === 'InvalidStateError' && form.querySelector('[data-known]');
+    (known || form.querySelector('[data-failure]')).hidden = false;
+  } finally {
+    isAsking = false;
   }
 }
 
-if (window.PublicKeyCredential) {
+// Browsers know no passkeys of an IP address, whatever name the service has.
+const isAddress = /^[\d.]+$|^\[/.test(location.hostname);
+if (window.PublicKeyCredential && !isAddress) {
   for (const form of document.querySelectorAll('form[data-passkey]')) {
     form.hidden = false;
     const parent = form.closest('[data-other-ways]');
