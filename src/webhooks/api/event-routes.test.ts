@@ -87,6 +87,27 @@ withServer('of many publications under one key at once, one is made', async (ser
   assert.deepEqual(await count(store), [1, 1]);
 });
 
+forEachEngine('an event with a new key is stored in one round trip to the database', async (store) => {
+  const procedures: string[] = [];
+  const counting: Store = {
+    ...store,
+    call: (procedure, input) => {
+      procedures.push(procedure.name);
+      return store.call(procedure, input);
+    },
+  };
+  await using server = await startManagement(counting);
+  await server.call('POST', '/user/repos', { json: { name: 'doors' } });
+  await server.call('POST', HOOKS, { json: { url: 'http://127.0.0.1:9001/' } });
+  const publish = (key: string) => server.call('POST', EVENTS, { json: push, headers: { 'idempotency-key': key } });
+  procedures.length = 0;
+  await Promise.all([publish('k-5'), publish('k-6')]);
+  assert.deepEqual(procedures, []);
+  await Promise.all([publish('k-6'), publish('k-7')]);
+  assert.ok(procedures.some((name) => name === 'commitEvents'));
+  assert.deepEqual(await count(store), [3, 3]);
+});
+
 forEachEngine('an event whose ids are taken gets others, and never a conflict', async (store) => {
   await using server = await startManagement(store);
   await server.call('POST', '/user/repos', { json: { name: 'doors' } });

@@ -1,5 +1,6 @@
 /** Prepares and stores as many submitted events as fit into one commit. */
 import type { Store } from '../../database/store.ts';
+import { isFailure } from '../../errors.ts';
 import type { CommittedDelivery } from '../delivery/queue/committed-delivery.ts';
 import type { EnqueueVersions, NewDelivery } from '../delivery/queue/delivery-store.ts';
 import { listSubscribedHooks } from '../hooks/target-hook-store.ts';
@@ -57,9 +58,20 @@ function giveToWorker(
   }
 }
 
+/** Nearly every key is new: only after one was taken is it decided for each event. */
 async function storeEvents(store: Store, events: readonly NewEvent[]): Promise<StoredEvents> {
-  const hasKeys = events.some(({ key }) => key !== undefined);
-  return hasKeys ? await store.call(commitEvents, events.map(detachBodies)) : await insertEvents(store, events);
+  try {
+    return await insertEvents(store, events);
+  } catch (error) {
+    const hasKeys = events.some(({ key }) => key !== undefined);
+    if (!hasKeys || !isDuplicate(error)) throw error;
+    return await store.call(commitEvents, events.map(detachBodies));
+  }
+}
+
+/** The store has a key or an id already. */
+export function isDuplicate(error: unknown): boolean {
+  return isFailure(error) && error.details.isDuplicate === true;
 }
 
 /** A small Buffer is a view on a shared pool, all of which would be cloned with the input of the procedure. */

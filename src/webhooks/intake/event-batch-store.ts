@@ -24,6 +24,13 @@ const insertEventsSql = multiRowInsert('insert-events', 'events', {
   content: 'text',
   created_at_ms: 'int',
 });
+const insertKeysSql = multiRowInsert('insert-event-keys', 'event_keys', {
+  repository_id: 'int',
+  idempotency_key: 'text',
+  fingerprint: 'text',
+  answer: 'text',
+  expires_at_ms: 'int',
+});
 // One statement decides which event gets the key: a key of an earlier event stays until it expires, and is then taken over. The
 // statement waits for another transaction that is storing the same key.
 const reserveKeySql = statement<{ answer: string }>(
@@ -101,9 +108,20 @@ export const commitEvents: Procedure<readonly NewEvent[], StoredEvents> = condit
   },
 );
 
-/** The same for events without keys: no statement depends on the result of another. */
+/**
+ * The same in one round trip: no statement depends on the result of another. If any of the keys or ids is taken, perhaps by an
+ * event that has expired, nothing is stored, and it throws `conflict` with `isDuplicate`.
+ */
 export async function insertEvents(store: Store, events: readonly NewEvent[]): Promise<StoredEvents> {
-  const answers = await store.writeAll(eventStatements(events), { inOneTrip: true });
+  const keys = listKeys(events).map(({ event, key }) => ({
+    repository_id: event.repositoryId,
+    idempotency_key: key.key,
+    fingerprint: key.fingerprint,
+    answer: key.answer,
+    expires_at_ms: key.expiresAtMs,
+  }));
+  const statements = [...bindRowsExactly(insertKeysSql, keys), ...eventStatements(events)];
+  const answers = await store.writeAll(statements, { inOneTrip: true });
   return { earlier: [], versions: readEnqueueVersions(answers) };
 }
 
@@ -124,10 +142,7 @@ async function reserveKeys(
   events: readonly NewEvent[],
 ): Promise<ReadonlyMap<NewEvent, EarlierEvent>> {
   const earlier = new Map<NewEvent, EarlierEvent>();
-  const requests = events.flatMap((event) => (event.key === undefined ? [] : [{ event, key: event.key }]));
-  // A stable sort: of two events with one key, the first to arrive gets it.
-  requests.sort((a, b) => a.event.repositoryId - b.event.repositoryId || compare(a.key.key, b.key.key));
-  let open: readonly KeyRequest[] = requests;
+  let open: readonly KeyRequest[] = listKeys(events);
   for (let tries = 0; tries < MAX_TRIES && open.length > 0; tries += 1) {
     const reserved = await transaction.runAll(open.map(reserveStatement));
     const refused = open.filter((_, index) => reserved[index]!.length === 0);
@@ -138,6 +153,12 @@ async function reserveKeys(
   }
   if (open.length > 0) throw refuseKeyInUse();
   return earlier;
+}
+
+/** In the order in which they are locked. A stable sort: of two events with one key, the first to arrive gets it. */
+function listKeys(events: readonly NewEvent[]): readonly KeyRequest[] {
+  const requests = events.flatMap((event) => (event.key === undefined ? [] : [{ event, key: event.key }]));
+  return requests.sort((a, b) => a.event.repositoryId - b.event.repositoryId || compare(a.key.key, b.key.key));
 }
 
 function compare(one: string, other: string): number {

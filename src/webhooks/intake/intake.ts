@@ -6,10 +6,10 @@
  * deliveries like any other. An event with an idempotency key that an earlier event has is not stored: its sender gets the
  * earlier receipt if both events are the same, and is refused otherwise.
  */
-import { Failure, isFailure } from '../../errors.ts';
+import { Failure } from '../../errors.ts';
 import type { Repository } from '../repositories/repository.ts';
 import { refuseDeleted } from '../repositories/repository-access.ts';
-import { commitPrepared, MAX_BYTES } from './commit-events.ts';
+import { commitPrepared, isDuplicate, MAX_BYTES } from './commit-events.ts';
 import type { EventReceipt } from './event-receipt.ts';
 import { createGroupCommit } from './group-commit.ts';
 import type { IntakeDependencies, PendingEvent, StoreOutcome } from './pending-event.ts';
@@ -92,10 +92,6 @@ async function retryWithNewIds<Result>(work: () => Promise<Result>): Promise<Res
 function refuseTakenIds(cause: unknown): Failure {
   const message = 'Cannot publish the event right now: its ids are taken';
   return new Failure('unavailable', message, { retryAfterSeconds: 1 }, { cause });
-}
-
-function isDuplicate(error: unknown): boolean {
-  return isFailure(error) && error.details.isDuplicate === true;
 }
 
 function toReceipt(outcome: StoreOutcome, { content, incoming: { idempotencyKey } }: PendingEvent): EventReceipt {
