@@ -32,6 +32,19 @@ test("the stored result of a manual attempt leaves the worker's own attempt of t
   assert.deepEqual([hookQueue.deliveryIds.size, table.uncommitted], [1, 0]);
 });
 
+test('a hook queue whose hook has moved to another origin makes room for that of the new origin', () => {
+  const table = createHookQueueTable(realWorld);
+  const hookQueue = ensureHookQueue(table, DUE)!;
+  for (const id of [7, 8]) admit(table, hookQueue, { hook_id: 1, id, lane: 0, body_bytes: 10 });
+  assert.equal(pickJobs(table).length, 2);
+  const moved = makeDueRow({ hook_id: 1, origin: 'https://new.example', version: 2 });
+  assert.equal(ensureHookQueue(table, moved), undefined, 'deliveries to the old origin are under way');
+  for (const deliveryId of [7, 8]) markStored(table, [{ hookId: 1, deliveryId, epoch: 1 }], []);
+  assert.equal(ensureHookQueue(table, moved)?.origin, 'https://new.example');
+  const back = makeDueRow({ hook_id: 1, version: 3 });
+  assert.equal(ensureHookQueue(table, back)?.origin, DUE.origin, 'nothing is under way');
+});
+
 for (const [title, hookQueues, afterMs, sleeps] of [
   ['stays awake for a while after its last delivery', 256, LINGER_MS - 1, false],
   ['sleeps when nothing more has come', 256, LINGER_MS, true],

@@ -81,15 +81,18 @@ export function isNews({ hookQueues }: HookQueueTable, { hook_id, version }: Due
   return found === undefined || found.version < version;
 }
 
-/** Finds or creates the hook queue of a due row. Undefined while the one in memory drains, or has another origin. */
-export function ensureHookQueue({ hookQueues, world }: HookQueueTable, row: DueHookQueue): HookQueue | undefined {
+/** Finds or creates the hook queue of a due row. Undefined while the one in memory drains, as does one of the origin that the hook had before. */
+export function ensureHookQueue(table: HookQueueTable, row: DueHookQueue): HookQueue | undefined {
+  const { hookQueues, world } = table;
+  const known = hookQueues.get(row.hook_id);
+  if (known !== undefined && known.origin !== row.origin) drain(table, known);
   const found = hookQueues.get(row.hook_id);
   if (found === undefined || hasDrained(found)) {
     const hookQueue = createHookQueue(row, world.nowMs());
     hookQueues.set(row.hook_id, hookQueue);
     return hookQueue;
   }
-  if (found.state === 'draining' || found.origin !== row.origin) return undefined;
+  if (found.state === 'draining') return undefined;
   recordVersion(found, row.version, world.monotonicMs());
   return found;
 }
