@@ -3,7 +3,7 @@
  * SQLite and PostgreSQL (started here, with fsync), deliveries to a receiver under way meanwhile.
  *
  * `node bench/intake.ts [--json] [--only sqlite,postgres] [--processes 1,2] [--hooks 1,4] [--callers 1,4,16,32,64]
- * [--events 1000]`
+ * [--events 1000] [--before FOLDER] [--turns 2]`. With `--before`, the program of another checkout takes turns with this one.
  */
 import { mkdtempSync, readFileSync } from 'node:fs';
 import { cpus, release, tmpdir } from 'node:os';
@@ -25,6 +25,8 @@ const { values: flags } = readBenchFlags({
     hooks: { type: 'string', default: '1,4' },
     callers: { type: 'string', default: '1,4,16,32,64' },
     events: { type: 'string', default: '1000' },
+    before: { type: 'string' },
+    turns: { type: 'string', default: '1' },
   },
 });
 const readList = (text: string) => text.split(',').map(Number);
@@ -49,8 +51,17 @@ interface Result extends Figures {
   readonly hooks: number;
 }
 
+/** A turn of one program: so many events with so many callers. */
+interface Turn {
+  readonly tookMs: readonly number[];
+  readonly accepted: number;
+  readonly seconds: number;
+  readonly serviceMs: number;
+  readonly databaseMs: number;
+}
+
 /** The number of callers; each sends its next event when the last one is answered. */
-async function measure(service: PublishingService, callers: number, count: number): Promise<Figures> {
+async function takeTurn(service: PublishingService, callers: number, count: number): Promise<Turn> {
   const pools = service.programs.map(({ httpUrl }) => new Pool(httpUrl, { connections: callers }));
   const path = new URL(service.eventsUrl(0)).pathname;
   const headers = { authorization: `Bearer ${service.token}`, 'content-type': 'application/json' };
@@ -69,49 +80,85 @@ async function measure(service: PublishingService, callers: number, count: numbe
       if (response.statusCode !== 202) refused += 1;
     }
   };
-  const readMicros = startStopwatch(service.programs.map(({ pid }) => pid));
-  const readDatabaseMicros = startStopwatch(databasePids);
+  const readServiceMs = startStopwatch(service.programs.map(({ pid }) => pid));
+  const readDatabaseMs = startStopwatch(databasePids);
   const startMs = performance.now();
   await Promise.all(Array.from({ length: callers }, (_, index) => runCaller(index)));
   const seconds = (performance.now() - startMs) / 1000;
   await Promise.all(pools.map((pool) => pool.close()));
-  const sorted = tookMs.toSorted((a, b) => a - b);
+  return { tookMs, accepted: count - refused, seconds, serviceMs: readServiceMs(), databaseMs: readDatabaseMs() };
+}
+
+/** Milliseconds of processor time since now, of all these processes. */
+function startStopwatch(pids: readonly number[]): () => number {
+  const read = () => pids.reduce((sum, pid) => sum + readCpuMs(pid), 0);
+  const startMs = read();
+  return () => read() - startMs;
+}
+
+function summarize(turns: readonly Turn[], callers: number): Figures {
+  const sum = (read: (turn: Turn) => number) => turns.reduce((total, turn) => total + read(turn), 0);
+  const sorted = turns.flatMap(({ tookMs }) => tookMs).toSorted((a, b) => a - b);
   const at = (share: number) => round(sorted[Math.floor(sorted.length * share)] ?? Number.NaN);
-  const accepted = count - refused;
+  const accepted = sum((turn) => turn.accepted);
   return {
     callers,
-    acceptedPerSecond: Math.round(accepted / seconds),
-    refused,
+    acceptedPerSecond: Math.round(accepted / sum(({ seconds }) => seconds)),
+    refused: sorted.length - accepted,
     p50Ms: at(0.5),
     p99Ms: at(0.99),
-    serviceMicros: readMicros(accepted),
-    databaseMicros: readDatabaseMicros(accepted),
+    serviceMicros: Math.round((sum(({ serviceMs }) => serviceMs) * 1000) / accepted),
+    databaseMicros: Math.round((sum(({ databaseMs }) => databaseMs) * 1000) / accepted),
   };
 }
 
-/** Microseconds of processor time since now, of all these processes, for one of `count`. */
-function startStopwatch(pids: readonly number[]): (count: number) => number {
-  const read = () => pids.reduce((sum, pid) => sum + readCpuMs(pid), 0);
-  const startMs = read();
-  return (count) => Math.round(((read() - startMs) * 1000) / count);
+interface Place extends AsyncDisposable {
+  readonly name: string;
+  /** Begins with an empty queue. */
+  takeTurn(callers: number, count: number): Promise<Turn>;
 }
 
-async function measurePlace(engine: string, processes: number, hooks: number): Promise<Result[]> {
+async function openPlace(engine: string, folder: string | undefined, size: Size): Promise<Place> {
+  await using undo = new AsyncDisposableStack();
   const receiver = await startReceiver();
-  const urls = receiver.ports.slice(0, hooks).map((port) => `http://127.0.0.1:${port}/`);
-  await using service = await startPublishingService({ place: await createPlace(engine), processes, urls });
-  const { refused } = await measure(service, 8, WARM_UP_EVENTS);
-  let accepted = WARM_UP_EVENTS - refused;
+  undo.defer(() => receiver.stop());
+  const urls = receiver.ports.slice(0, size.hooks).map((port) => `http://127.0.0.1:${port}/`);
+  const place = await createPlace(engine);
+  const service = undo.use(await startPublishingService({ place, processes: size.processes, urls, folder }));
+  let accepted = 0;
+  const owned = undo.move();
+  return {
+    name: folder === undefined ? engine : `${engine}, before`,
+    takeTurn: async (callers, count) => {
+      await receiver.waitFor(accepted * size.hooks);
+      const turn = await takeTurn(service, callers, count);
+      accepted += turn.accepted;
+      return turn;
+    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+interface Size {
+  readonly processes: number;
+  readonly hooks: number;
+}
+
+async function measurePlaces(engine: string, size: Size): Promise<Result[]> {
+  await using opened = new AsyncDisposableStack();
+  const places: Place[] = [];
+  for (const folder of flags.before === undefined ? [undefined] : [flags.before, undefined])
+    places.push(opened.use(await openPlace(engine, folder, size)));
+  for (const place of places) await place.takeTurn(8, WARM_UP_EVENTS);
   const results: Result[] = [];
   for (const callers of readList(flags.callers)) {
-    // Each begins with an empty queue.
-    await receiver.waitFor(accepted * hooks);
-    const figures = await measure(service, callers, events);
-    accepted += events - figures.refused;
-    results.push({ engine, processes, hooks, ...figures });
+    const turns = new Map<Place, Turn[]>(places.map((place) => [place, []]));
+    for (let count = 0; count < Number(flags.turns); count += 1)
+      // The first of a turn is the last of the next.
+      for (const place of count % 2 === 0 ? places : places.toReversed())
+        turns.get(place)?.push(await place.takeTurn(callers, events));
+    for (const [{ name }, some] of turns) results.push({ engine: name, ...size, ...summarize(some, callers) });
   }
-  await receiver.waitFor(accepted * hooks);
-  receiver.stop();
   return results;
 }
 
@@ -139,7 +186,7 @@ for (const engine of flags.only.split(','))
     if (engine === 'sqlite' && processes > 1) continue;
     for (const hooks of readList(flags.hooks)) {
       process.stderr.write(`${engine}, ${processes} processes, ${hooks} hooks\n`);
-      results.push(...(await measurePlace(engine, processes, hooks)));
+      results.push(...(await measurePlaces(engine, { processes, hooks })));
     }
   }
 await cluster?.stop();

@@ -5,13 +5,15 @@
  * `node bench/webhooks.ts [--json] [--run drain,slow,steady,backlog]
  * [--only trivet-postgres,trivet-sqlite,pg-boss,bullmq] [--count 10000] [--pending 1000000] [--seconds 20]`
  *
- * `node bench/webhooks.ts --steady 500 [--only trivet-sqlite] [--seconds 20] [--processes 1] [--before FOLDER]` measures the real program
- * instead: that many events a second over HTTP, each with one delivery. With `--before`, the program of another checkout takes turns with it.
+ * `node bench/webhooks.ts --steady 500 [--only trivet-sqlite] [--seconds 20] [--processes 1] [--before FOLDER] [--floor]` measures the real
+ * program instead: that many events a second over HTTP, each with one delivery. With `--before`, the program of another checkout takes
+ * turns with it, with `--floor` a service that does the least that is possible with an event.
  */
 import { cpus, release } from 'node:os';
 import { formatTable } from '../src/command-line/output.ts';
 import { readBenchFlags } from './support/bench-flags.ts';
 import { measureFrontDoors } from './webhooks/front-door.ts';
+import type { TargetPlace } from './webhooks/front-door-targets.ts';
 import { measureDrain, measureSteady, round } from './webhooks/measure.ts';
 import { closePlaces, ENGINES, type EngineTitle, withPlace } from './webhooks/places.ts';
 
@@ -26,6 +28,7 @@ const { values: flags } = readBenchFlags({
     steady: { type: 'string' },
     processes: { type: 'string', default: '1' },
     before: { type: 'string' },
+    floor: { type: 'boolean', default: false },
   },
 });
 const count = Number(flags.count);
@@ -105,15 +108,20 @@ async function measureAll(): Promise<Result[]> {
 
 async function measurePrograms(engines: readonly EngineTitle[]): Promise<Result[]> {
   const run = `front door, ${perSecond}/s`;
-  const folders = [...(flags.before === undefined ? [] : [flags.before]), process.cwd()];
+  const places: [name: string, place: TargetPlace][] = [['', { folder: process.cwd() }]];
+  if (flags.before !== undefined) places.unshift([', before', { folder: flags.before }]);
+  if (flags.floor) places.push([', floor', 'floor']);
   const results: Result[] = [];
   for (const engine of engines.filter((one) => one.startsWith('trivet'))) {
     process.stderr.write(`${run}: ${engine}\n`);
-    const figures = await measureFrontDoors(engine, { perSecond, seconds, processes }, folders);
-    for (const [index, one] of figures.entries()) {
-      const isBefore = index < figures.length - 1;
-      results.push({ run, engine: isBefore ? `${engine}, before` : engine, ...one } as unknown as Result);
-    }
+    const options = { perSecond, seconds, processes };
+    const figures = await measureFrontDoors(
+      engine,
+      options,
+      places.map(([, place]) => place),
+    );
+    for (const [index, one] of figures.entries())
+      results.push({ run, engine: `${engine}${places[index]![0]}`, ...one } as unknown as Result);
   }
   return results;
 }

@@ -1,0 +1,59 @@
+/** Sends events at a fixed rate, whatever the answers take, on kept connections: those of a code host that has been sending for a while. */
+import { Pool } from 'undici';
+import { numberedPush } from '../../test/support/publishing-service.ts';
+
+const CONNECTIONS = 64;
+
+export interface Post {
+  /** Of its delivery, if it has one. */
+  readonly uuid: string | undefined;
+  /** Milliseconds after the first post of the same call. */
+  readonly sinceStartMs: number;
+  readonly postedAtMs: number;
+  /** When the head of the answer was here. */
+  readonly answeredAtMs: number;
+}
+
+export interface EventSender {
+  /** Returns the accepted posts once all are answered. */
+  post(paths: readonly string[], perSecond: number, seconds: number): Promise<Post[]>;
+  close(): Promise<void>;
+}
+
+/** Events of one repository go to each of the URLs in turn. */
+export function createEventSender(urls: readonly string[], token: string): EventSender {
+  const pools = urls.map((url) => new Pool(url, { connections: CONNECTIONS / urls.length }));
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+  const postOne = async (
+    path: string,
+    number: number,
+    turn: number,
+  ): Promise<Omit<Post, 'sinceStartMs'> | undefined> => {
+    const body = JSON.stringify(numberedPush(number));
+    const postedAtMs = readClock();
+    const response = await pools[turn % pools.length]!.request({ method: 'POST', path, headers, body });
+    const answeredAtMs = readClock();
+    const answer = (await response.body.json()) as { deliveries?: { uuid: string }[] };
+    if (response.statusCode !== 202) return undefined;
+    return { uuid: answer.deliveries?.[0]?.uuid, postedAtMs, answeredAtMs };
+  };
+  return {
+    post: async (paths, perSecond, seconds) => {
+      const waiting: ReturnType<typeof postOne>[] = [];
+      const startMs = readClock();
+      while (waiting.length < perSecond * seconds) {
+        const due = Math.min(perSecond * seconds, Math.ceil(((readClock() - startMs) / 1000) * perSecond));
+        for (let number = waiting.length; number < due; number += 1)
+          waiting.push(postOne(paths[number % paths.length]!, number, Math.floor(number / paths.length)));
+        await new Promise((resolve) => setTimeout(resolve, 1));
+      }
+      const answered = (await Promise.all(waiting)).filter((one) => one !== undefined);
+      return answered.map((one) => ({ ...one, sinceStartMs: one.postedAtMs - startMs }));
+    },
+    close: async () => void (await Promise.all(pools.map((pool) => pool.close()))),
+  };
+}
+
+function readClock(): number {
+  return performance.timeOrigin + performance.now();
+}
