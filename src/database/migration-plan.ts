@@ -1,9 +1,8 @@
+/** Which migrations are still to run, and which databases this program must leave alone. */
 import { createHash } from 'node:crypto';
 import { Failure } from '../errors.ts';
 import { LEASE_TABLE } from './leases.ts';
 import { type BoundStatement, type Migration, type Row, type Statement, statement } from './store.ts';
-
-/** Which migrations are still to run, and which databases this program must leave alone. */
 
 export interface AppliedMigration {
   readonly id: number;
@@ -12,8 +11,8 @@ export interface AppliedMigration {
 }
 
 /**
- * Created before any migration, by the first process to start. Expansions are recorded apart: programs older than this
- * table do not see them, so they run on beside them too.
+ * Created before any migration, by the first process to start. Expansions only add, so older programs run on beside them. They
+ * have a table of their own, since an older program refuses a migration in `schema_migrations` that it does not know.
  */
 export const FOUNDATION: readonly string[] = [
   describeRecord('schema_migrations'),
@@ -62,7 +61,7 @@ export function checksumOf(migration: Migration): string {
   return createHash('sha256').update(migration.statements.join(';\n')).digest('hex');
 }
 
-/** A migration that a database has. */
+/** The migrations that a database has. */
 export interface AppliedMigrations {
   /** Every program on the database must know these. */
   readonly required: readonly AppliedMigration[];

@@ -245,7 +245,7 @@ export function setIntrospectionStatement(clientId: string, mayIntrospect: 0 | 1
   return { statement: setIntrospectionSql, parameters: [clientId, mayIntrospect] };
 }
 
-/** `null` enables it again. Its tokens stop at once, and live again with it. */
+/** `null` enables it again. Its tokens stop at once, and work again when it is enabled. */
 export function setApplicationDisabledStatement(clientId: string, disabledAtMs: number | null): BoundStatement {
   return { statement: setDisabledSql, parameters: [clientId, disabledAtMs] };
 }

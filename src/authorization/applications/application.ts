@@ -55,7 +55,7 @@ export interface NewApplication {
   readonly owner?: { readonly id: string | undefined };
 }
 
-/** Throws `invalid` with the field for what an application may not be, `conflict` when the owner has too many. */
+/** Throws `invalid` with the field that breaks a rule, `conflict` when the owner has too many. */
 export async function createApplication(
   store: Store,
   world: World,
@@ -146,7 +146,7 @@ export async function removeSecret(
     throw new Failure('conflict', 'Cannot remove the secret: it is the last one, add another first');
 }
 
-/** All its tokens stop at once; they live again when it is enabled. */
+/** All its tokens stop at once; they work again when it is enabled. */
 export async function setApplicationDisabled(
   store: Store,
   world: World,

@@ -1,6 +1,7 @@
 import { type Store, statement } from '../../database/store.ts';
 
-// A row, since consents and tokens belong to one; not by a migration, since older programs may serve beside this one.
+// Consents and tokens refer to an application, so the command line needs a row. It is inserted at the start and not by a
+// migration, so that older programs may serve beside this one.
 const registerClientSql = statement(
   'register-command-line-client',
   `INSERT INTO applications (client_id, name, owner_id, homepage, description, is_public, redirect_uris, grant_types,

@@ -39,7 +39,7 @@ function checkScheme(uri: string, url: URL, isPublic: boolean): void {
 }
 
 /**
- * URL parsing takes `https:host/path` and `https:///host/path`, numbers for IP addresses and escapes in hosts, but not every
+ * URL parsing accepts `https:host/path` and `https:///host/path`, numbers for IP addresses and escapes in hosts, but not every
  * reader of a redirect URI does: what a person reads must be what a browser opens.
  */
 function checkAuthority(uri: string, url: URL): void {
@@ -75,7 +75,7 @@ export function isLoopbackIp(uri: string): boolean {
   return LOOPBACK_IP.test(uri);
 }
 
-/** RFC 6749 §4.1.2: the query of the registered URI is kept; a parameter of ours takes the place of its namesake. */
+/** RFC 6749 §4.1.2: the query of the registered URI is kept; a parameter of ours replaces one of the same name. */
 export function addToQuery(uri: string, parameters: Readonly<Record<string, string | undefined>>): string {
   const [base = '', query = ''] = splitOnce(uri, '?');
   const added = Object.entries(parameters).filter((entry): entry is [string, string] => entry[1] !== undefined);

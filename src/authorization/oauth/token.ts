@@ -84,6 +84,7 @@ async function runGrant(dependencies: ProtocolDependencies, grant: Grant, exchan
   try {
     return await grant(dependencies, exchange);
   } catch (error) {
+    // Limits the guessing of codes and tokens; what succeeds is not limited.
     if (isFailure(error) && error.details.oauthError === 'invalid_grant')
       dependencies.limits.checkAndCount('grant', subject);
     throw error;

@@ -11,9 +11,9 @@ export interface IssueLog {
   prepare(event: IssuedTokens): IssueRecord;
 }
 
-/** Disposed of before it is counted, it leaves the number of omitted events to a later one. */
+/** If it is disposed of before `count` is called, a later record reports the omitted events. */
 export interface IssueRecord extends Disposable {
-  /** These must be stored together with the tokens; none where so many events are stored already. */
+  /** These must be stored together with the tokens; empty when enough events are stored already. */
   readonly statements: readonly BoundStatement[];
   /** Must be called once the tokens are stored: a refused request counts for nothing. */
   readonly count: () => void;

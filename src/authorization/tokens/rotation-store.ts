@@ -45,7 +45,7 @@ interface RefreshRow {
   readonly grant_types: string;
 }
 
-// Whatever stops a family stops it here: revoked, application gone or disabled, or its condition does not hold.
+// Whatever stops a family stops it here: revoked, application gone or disabled, or its person or consent is no longer valid.
 const liveRefreshSql = statement<RefreshRow>(
   'live-refresh-token',
   `SELECT r.family_id, r.generation, r.expires_at_ms, r.rotated_at_ms, r.successor_seed, f.client_id, f.scope,

@@ -47,7 +47,7 @@ export function createSigningKeys({ store, cipher, world }: KeyDependencies): Si
 
   async function ensureFresh(): Promise<void> {
     const nowMs = world.nowMs();
-    // A key from the future was made while the clock was ahead, and does not delay the next one; or the clock is behind now.
+    // Keys dated ahead would delay the rotation, so they are ignored. If all are, the clock is behind: the newest is used.
     const keys = await listSigningKeys(store, nowMs);
     const newest = keys.findLast((key) => key.createdAtMs <= nowMs + MAX_SKEW_MS) ?? keys.at(-1);
     if (newest !== undefined && newest.createdAtMs + ROTATE_AFTER_MS > nowMs) return;

@@ -16,11 +16,11 @@ export const MAX_OWN_TOKENS = 10_000;
  */
 export const ACCESS_TOKENS_KEPT = 64;
 
-/** One of so many calls deletes what the calls before it left over: to look for it in each would cost more than the call. */
+/** One of so many calls, drawn at random, deletes the surplus tokens of those before it: a search in each would cost more than the call. */
 const CALLS_TOGETHER = 16;
 const DELETED_AT_ONCE = 1000;
 
-export function isTurnToDelete(world: Pick<World, 'random'>): boolean {
+export function drawsDeletion(world: Pick<World, 'random'>): boolean {
   return world.random() * CALLS_TOGETHER < 1;
 }
 

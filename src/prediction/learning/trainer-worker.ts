@@ -38,7 +38,7 @@ export interface TrainerDependencies {
 }
 
 export interface Trainer extends Worker {
-  /** Learns this model again soon, but never most of the time: its errors have moved. */
+  /** Trains this model soon, since its errors have drifted. A pause after each training keeps it from taking most of the time. */
   requestTraining(targetModel: string): void;
   /** A time of this model was reported here. */
   countObserved(targetModel: string): void;
@@ -219,7 +219,7 @@ function createReportedModels() {
       counts.set(targetModel, count);
       if (counts.size > MAX_REPORTED) counts.delete(counts.keys().next().value!);
     },
-    /** Those that have been reported often since they were forgotten last, the first ones. */
+    /** Those with enough reports since they were last checked; at most as many as are checked at once. */
     listOften(): string[] {
       const often = [...counts].filter(([, count]) => count >= MIN_FRESH_ROWS).slice(0, REPORTED_AT_ONCE);
       return often.map(([targetModel]) => targetModel);

@@ -8,7 +8,7 @@ import type { Metrics } from '../../telemetry/metrics.ts';
 import type { World } from '../../world.ts';
 import type { PredictionTarget } from '../schema/observation-table.ts';
 import { listNewestPodTypeSums, listNewestServerSums, type PartSums } from './accuracy-read-store.ts';
-import { countTimes, createSums, type LiveScores, mergeSums, toScores } from './accuracy-sums.ts';
+import { countObservations, createSums, type LiveScores, mergeSums, toScores } from './accuracy-sums.ts';
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
@@ -127,7 +127,7 @@ function takeEnough(periods: readonly PartSums[]): ScoredPart[] {
     const taken = podTypes.get(key);
     if (taken === undefined && podTypes.size === MAX_POD_TYPES) continue;
     const sum = taken ?? { ...period, sums: createSums() };
-    if (countTimes(sum.sums) < ENOUGH_TIMES) mergeSums(sum.sums, period.sums);
+    if (countObservations(sum.sums) < ENOUGH_TIMES) mergeSums(sum.sums, period.sums);
     podTypes.set(key, sum);
   }
   return [...podTypes.values()].flatMap(toScoredPart);

@@ -94,8 +94,8 @@ export interface AccuracyRange {
 /** A step longer than any range: everything is in one step. */
 const ONE_STEP = Number.MAX_SAFE_INTEGER;
 
-async function readSums(store: Store, of: Statement<SumsRow>, parameters: readonly SqlValue[]): Promise<PartSums[]> {
-  return (await store.read(of, parameters)).map(toPartSums);
+async function readSums(store: Store, sql: Statement<SumsRow>, parameters: readonly SqlValue[]): Promise<PartSums[]> {
+  return (await store.read(sql, parameters)).map(toPartSums);
 }
 
 function toParameters({ targetModel, fromMs, stepMs }: AccuracyRange): SqlValue[] {
@@ -186,7 +186,7 @@ export async function listErrorCounts(
   store: Store,
   { targetModel, target, axis, version, part, fromMs }: CountsRange,
 ): Promise<ErrorCount[]> {
-  const parameters = [targetModel, fromMs - HOUR_MS, target, axis];
+  const parameters = [targetModel, toFirstStart(fromMs), target, axis];
   const rows =
     part === undefined
       ? await store.read(countsOfAllSql, [...parameters, version ?? null])
@@ -194,10 +194,15 @@ export async function listErrorCounts(
   return rows.map(({ range, ratio, times }) => ({ range: Number(range), ratio: Number(ratio), times: Number(times) }));
 }
 
+/** Errors are counted by the hour: a period that began up to an hour before holds later ones too. */
+function toFirstStart(fromMs: number): number {
+  return fromMs - HOUR_MS;
+}
+
 /** The pod types and servers that have stored errors. */
 export async function listErrorParts(
   store: Store,
   { targetModel, target, fromMs }: Pick<CountsRange, 'targetModel' | 'target' | 'fromMs'>,
 ): Promise<ErrorPart[]> {
-  return await store.read(countedPartsSql, [targetModel, fromMs - HOUR_MS, target]);
+  return await store.read(countedPartsSql, [targetModel, toFirstStart(fromMs), target]);
 }

@@ -1,11 +1,12 @@
 /**
  * Keeps what this process adds to the live accuracy: sums of periods, in memory until they are written. A row of the store
  * belongs to one process and holds its whole sums of a period, so writing it again changes nothing. Bounded, since callers
- * name models, pod types and servers as they like: beyond the bounds, new names are not kept apart until the next period.
+ * name models, pod types and servers as they like: beyond the bounds, reports of new names are not
+ * counted until the next period.
  */
 import type { PredictionTarget } from '../schema/observation-table.ts';
 import { normalizePodType } from '../schema/pod-type.ts';
-import { type AccuracySums, addTime, createSums } from './accuracy-sums.ts';
+import { type AccuracySums, addObservation, createSums } from './accuracy-sums.ts';
 import type { AnsweredRow } from './answered-row.ts';
 import { findAxisRanges, findRatio, RATIO_EDGES } from './error-bins.ts';
 
@@ -16,6 +17,8 @@ export const COUNTS_MINUTES = 60;
 const WRITTEN_UNTIL_MS = 30 * MINUTE_MS;
 const MAX_SUMS = 4096;
 const MAX_COUNTS = 20_000;
+/** More than any axis has. */
+const MAX_RANGES = 64;
 
 /** Sums over servers, by pod type; and over pod types and versions, by server. */
 export type SumsKind = 'pod type' | 'server';
@@ -34,7 +37,7 @@ export interface SumsCell {
   readonly sums: AccuracySums;
 }
 
-/** How many times had this error in this range of an axis. */
+/** How many observations had this error in this range of an axis. */
 export interface CountCell {
   readonly targetModel: string;
   readonly startMs: number;
@@ -75,17 +78,17 @@ export function createAccuracyRecorder(): AccuracyRecorder {
     });
     if (cell === undefined) return;
     cell.lastMs = nowMs;
-    addTime(cell.sums, row);
+    addObservation(cell.sums, row);
   }
 
   function countError(row: AnsweredRow, kind: SumsKind, axes: readonly number[]): void {
     const { targetModel, target, nowMs } = row;
     const { part, version } = findPart(row, kind);
     const ratio = findRatio(row);
-    const of = `${targetModel}\n${part}\n${target}${version}\n`;
+    const prefix = `${targetModel}\n${part}\n${target}${version}\n`;
     for (const [axis, range] of axes.entries()) {
-      const position = (axis * 64 + range) * (RATIO_EDGES.length + 1) + ratio;
-      const cell = counts[kind].open(nowMs, of + position, (startMs) => {
+      const position = (axis * MAX_RANGES + range) * (RATIO_EDGES.length + 1) + ratio;
+      const cell = counts[kind].open(nowMs, prefix + position, (startMs) => {
         return { targetModel, startMs, kind, part, target, version, axis, range, ratio, times: 0 };
       });
       if (cell !== undefined) cell.times++;
@@ -125,7 +128,7 @@ export interface ChangedCells<Cell> {
 }
 
 interface Periods<Cell> extends ChangedCells<Cell> {
-  /** The cell with this key in the period of a moment, which is about to change; undefined when there are too many. */
+  /** The cell of this key in the period of `nowMs`, marked as changed. Undefined when the period is full. */
   open(nowMs: number, key: string, create: (startMs: number) => Cell): Cell | undefined;
   forgetPast(nowMs: number): void;
 }

@@ -28,9 +28,9 @@ export async function forgetAccuracy(
   nowMs: number,
   sweeping: Sweeping = SWEEP_AT_ONCE,
 ): Promise<Record<Kind, number>> {
-  const lastMs = nowMs - KEEP_ACCURACY_MS - 1;
+  const untilMs = nowMs - KEEP_ACCURACY_MS - 1;
   const sweeps = Object.entries<Statement>(DELETES).map(([kind, deleteSql]) => {
-    const batch = async (limit: number) => (await store.write(deleteSql, [lastMs, limit])).length;
+    const batch = async (limit: number) => (await store.write(deleteSql, [untilMs, limit])).length;
     return [kind, () => repeatBatches(sweeping, batch)] as const;
   });
   return await sweepEach(sweeping, Object.fromEntries(sweeps) as Record<Kind, () => Promise<number>>);

@@ -114,9 +114,9 @@ interface MergeRule {
   readonly kind?: SumsKind;
   readonly fromMinutes: number;
   readonly toMinutes: number;
-  /** How long ago the longer period ended. Longer than a process may still write the shorter one. */
+  /** The wait after the end of the longer period. By then no process writes the shorter ones. */
   readonly afterMs: number;
-  /** Rows of one model in one longer period; those with the fewest times are left out. */
+  /** Rows of one model in one longer period; those with the fewest observations are left out. */
   readonly maximumOfModel: number;
   /** Rows of all models in one longer period. Models divide it evenly: one with many rows leaves out none of another. */
   readonly maximum: number;
@@ -145,8 +145,8 @@ const MERGE_RULES: readonly MergeRule[] = [
       { table: 'error_counts', kind: 'server' },
       { table: 'accuracy_counts' },
     ] as const
-  ).map((of) => ({
-    ...of,
+  ).map((rows) => ({
+    ...rows,
     fromMinutes: COUNTS_MINUTES,
     toMinutes: QUARTER_DAY,
     afterMs: HOUR_MS,
@@ -166,7 +166,7 @@ interface MergedTable {
   readonly key: readonly string[];
   /** How each other column of several rows becomes one. */
   readonly aggregates: Readonly<Record<string, 'SUM' | 'MAX'>>;
-  /** A further condition, on the parameter after those. */
+  /** A further condition. Its parameter is the last one: $7 of the merge, renumbered for the other statements. */
   readonly condition: string;
 }
 
@@ -176,8 +176,8 @@ interface MergedTable {
  */
 function createMergeStatements({ name, key, aggregates, condition }: MergedTable): MergeStatements {
   const values = Object.entries(aggregates);
-  const set = (key: string, combine: string) =>
-    combine === 'SUM' ? `${name}.${key} + excluded.${key}` : `excluded.${key}`;
+  const set = (column: string, combine: string) =>
+    combine === 'SUM' ? `${name}.${column} + excluded.${column}` : `excluded.${column}`;
   const selected = key.map((column) =>
     column === 'start_ms' ? 'CAST($2 AS BIGINT)' : column === 'minutes' ? 'CAST($4 AS BIGINT)' : column,
   );

@@ -1,5 +1,5 @@
 /**
- * How well a set of times was predicted, as sums that merge by addition: over minutes, processes, pod types. The sizes of
+ * How well a set of observations was predicted, as sums that merge by addition: over minutes, processes, pod types. The sizes of
  * the errors are counted between fixed edges, from which their median is interpolated.
  */
 import type { AnsweredRow } from './answered-row.ts';
@@ -38,7 +38,7 @@ export function createSums(): AccuracySums {
   return new Float64Array(SUM_COLUMNS.length);
 }
 
-export function addTime(sums: AccuracySums, { predictedMs, p90Ms, observedMs }: AnsweredRow): void {
+export function addObservation(sums: AccuracySums, { predictedMs, p90Ms, observedMs }: AnsweredRow): void {
   const error = (predictedMs - observedMs) / observedMs;
   const size = Math.abs(error);
   sums[TIMES]!++;
@@ -61,7 +61,7 @@ export function mergeSums(into: AccuracySums, more: AccuracySums): void {
   for (let at = 0; at < into.length; at++) into[at]! += more[at]!;
 }
 
-export function countTimes(sums: AccuracySums): number {
+export function countObservations(sums: AccuracySums): number {
   return sums[TIMES]!;
 }
 
@@ -78,7 +78,7 @@ export interface LiveScores {
   readonly p90Coverage: number;
 }
 
-/** Undefined without any time. */
+/** Undefined without observations. */
 export function toScores(sums: AccuracySums): LiveScores | undefined {
   const rows = sums[TIMES]!;
   if (rows === 0) return undefined;

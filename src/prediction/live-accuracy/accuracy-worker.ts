@@ -44,8 +44,8 @@ export function createAccuracyWorker(dependencies: AccuracyWorkerDependencies): 
   const process = world.uuid();
   const onFailure = createSweepFailures(dependencies, NAME, ACCURACY_KINDS);
   const recorder = createAccuracyRecorder();
-  const isCountsDue = createInterval(world, COUNTS_EVERY_MS);
-  const isMergeDue = createInterval(world, MERGE_EVERY_MS);
+  const isCountsDue = createDueCheck(world, COUNTS_EVERY_MS);
+  const isMergeDue = createDueCheck(world, MERGE_EVERY_MS);
 
   async function saveSums(): Promise<void> {
     for (const changed of recorder.sums)
@@ -103,7 +103,7 @@ async function saveSome<Cell>(
 }
 
 /** A function that is true at the first call, and then once in this time. */
-function createInterval(world: Pick<World, 'monotonicMs'>, everyMs: number): () => boolean {
+function createDueCheck(world: Pick<World, 'monotonicMs'>, everyMs: number): () => boolean {
   let lastMs = Number.NEGATIVE_INFINITY;
   return () => {
     const nowMs = world.monotonicMs();

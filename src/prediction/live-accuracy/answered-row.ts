@@ -8,11 +8,11 @@ export interface AnsweredRow {
   readonly podType: string;
   readonly server: string;
   readonly target: PredictionTarget;
-  /** The median that was forecast when the dispatch was reported; without that report, before the rows of its part of a report were learned. */
+  /** The median that was predicted when the dispatch was reported; without that report, just before the batch with this row was learned. */
   readonly predictedMs: number;
   readonly p90Ms: number;
   readonly observedMs: number;
   readonly nowMs: number;
-  /** The numbers that the request was asked with, in the order of `MODEL_COLUMNS`. */
+  /** The inputs of the prediction, in the order of `MODEL_COLUMNS`. */
   readonly metrics: readonly number[];
 }

@@ -8,7 +8,7 @@ import type { Store } from '../../database/store.ts';
 import { realWorld } from '../../world.ts';
 import { measureAccuracy } from '../evaluation/accuracy.ts';
 import { registerAccuracyMetrics } from './accuracy-metrics.ts';
-import { addTime, createSums, mergeSums, toScores } from './accuracy-sums.ts';
+import { addObservation, createSums, mergeSums, toScores } from './accuracy-sums.ts';
 import type { AnsweredRow } from './answered-row.ts';
 import {
   readAccuracyOverTime,
@@ -36,7 +36,7 @@ function makeRows(count: number): AnsweredRow[] {
 test('scores are those of the evaluation, however the rows are divided into sums', () => {
   const rows = makeRows(200);
   const parts = [createSums(), createSums()];
-  for (const [i, row] of rows.entries()) addTime(parts[i % 3 === 0 ? 0 : 1]!, row);
+  for (const [i, row] of rows.entries()) addObservation(parts[i % 3 === 0 ? 0 : 1]!, row);
   const sums = createSums();
   for (const part of parts) mergeSums(sums, part);
   const expected = measureAccuracy(rows.map((row, i) => ({ row: i, ...row })))!;

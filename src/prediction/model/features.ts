@@ -17,8 +17,8 @@ export const INPUT_FEATURE_NAMES = [
 ] as const;
 
 /**
- * Names are part of the model file; a model is served only while each of its features is still computed here. By
- * the offsets of servers (`server_…_level`, their name in files) the trees learn that load slows some kinds of servers more.
+ * Names are part of the model file; a model is served only while each of its features is still computed here. From
+ * the offsets of servers (`server_…_level` in files) the trees learn that load slows some kinds of servers more.
  */
 export const FEATURE_NAMES = [
   ...INPUT_FEATURE_NAMES,
@@ -108,7 +108,7 @@ export function computeFeatures(columns: MetricColumns, values: Float32Array | F
 /** Stands for a missing value of the history: smaller than any value. */
 export const MISSING_HISTORY = -1;
 
-// A loop inside a loop is compiled while it runs, and left again after each column: the inner one is its own function.
+// V8 leaves the optimized code of a nested loop after each column. As a function of its own, the inner loop stays optimized.
 function copyHistory(columns: MetricColumns, values: Float32Array | Float64Array, stride: number): void {
   for (let h = 0; h < HISTORY_COLUMNS.length; h++) {
     const place = { at: (FIRST_HISTORY + h) * stride, count: columns.count };

@@ -180,11 +180,11 @@ function restoreModel({ header, rest }: OpenedFile): LatencyModel {
   const [whole, ...others] = slots;
   const named = others.map(([podType, slot]): [string, SlotModels] => [podType ?? '', slot]);
   const { id, statistic, parameters } = header;
-  const learnedBy = parameters === undefined ? {} : { parameters };
-  return { id, statistic, ...learnedBy, whole: whole![1], slots: new Map(named) };
+  const withParameters = parameters === undefined ? {} : { parameters };
+  return { id, statistic, ...withParameters, whole: whole![1], slots: new Map(named) };
 }
 
-/** The same forests of one binning with each feature where this program computes it; it may compute more. */
+/** The same forests, which share one binning, with the features at the positions of this program. It may compute more features. */
 function placeFeatures(forests: Forest[], names: readonly string[]): Forest[] {
   const { edges } = forests[0]?.binning ?? { edges: [] };
   if (forests.length > 0 && edges.length !== names.length)

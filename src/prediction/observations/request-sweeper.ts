@@ -44,8 +44,8 @@ export function createRequestSweeper(dependencies: RequestSweeperDependencies): 
 
 /** Exported for its test. `onIncomplete` is called with the number of requests that were never completed. */
 export function createRequestSweep(store: Store, onIncomplete: (count: number) => void) {
-  // Complete requests of before are deleted, and an event gives a request the time of the event. So what is left of
-  // before stays incomplete, and is not read again until it is old.
+  // What was complete before this time is deleted. What is left there is incomplete, and an event that completes it gives it
+  // the event's time. So each sweep starts here, and reads the incomplete ones only once they are old.
   let sweptUntilMs = 0;
   return async (nowMs: number, sweeping: Sweeping) => {
     const completeBeforeMs = nowMs - COMPLETE_MS;

@@ -24,8 +24,8 @@ const LEAST_COVERAGE =
   4 * Math.sqrt((EXPECTED_COVERAGE * (1 - EXPECTED_COVERAGE) * COVERAGE_STEP) / (2 - COVERAGE_STEP));
 
 /**
- * Whether a time stayed below its p90, or above it by no more than the tolerance. Requests that are under way together are
- * missed together. Where errors are of 1 %, 16 of them that take 1 % longer than their p90 are not worth a refit either.
+ * Whether a time stayed below its p90, or above it by no more than the tolerance. Requests that are under way together miss
+ * together: without the tolerance, 16 of them that take 1 % longer than their p90 would raise an alarm where errors are of 1 %.
  */
 export function isNearlyCovered(observedMs: number, p90Ms: number): boolean {
   return observedMs <= p90Ms * Math.exp(TOLERANCE);

@@ -34,7 +34,7 @@ export interface VettedAddress {
   readonly addresses: readonly string[];
 }
 
-/** `forbidden` is final, `unresolved` may be another time: the name did not answer. */
+/** `forbidden` is final, `unresolved` may succeed later: the name did not resolve. */
 export type Vetting =
   | { readonly kind: 'allowed'; readonly target: VettedAddress }
   | TargetRefusal

@@ -8,7 +8,7 @@ import {
   toNewRefresh,
 } from '../../tokens/issue-tokens.ts';
 import type { ProtocolDependencies } from '../../tokens/protocol-dependencies.ts';
-import { isTurnToDelete } from '../../tokens/surplus-tokens-store.ts';
+import { drawsDeletion } from '../../tokens/surplus-tokens-store.ts';
 import { countCodeFailure, findCode, type IssuedCode, redeemCode } from '../protocol/code-store.ts';
 import { createIdToken } from '../protocol/id-token.ts';
 import { refuseGrant } from '../protocol/oauth-error.ts';
@@ -40,7 +40,7 @@ export const exchangeCode: Grant = async (dependencies, exchange) => {
     familyExpiresAtMs: computeFamilyEnd(dependencies, nowMs),
     tokens: { access, refresh: canRefresh ? toNewRefresh(dependencies, pair.refreshToken, nowMs) : undefined },
     audit: issue.statements,
-    isTurnToDelete: isTurnToDelete(dependencies.world),
+    deletesSurplus: drawsDeletion(dependencies.world),
     address,
   });
   if (outcome === 'refused') throw refuseGrant();

@@ -1,7 +1,7 @@
 /** RFC 6749 §4.4: an application acts for itself. It owns nothing here; its token serves machine-to-machine calls. */
 import { DEFAULT_SCOPE, formatScope, isOfPerson, readRequestedScopes, type Scope } from '../../applications/scope.ts';
 import { createTokenPair, formatTokenAnswer, toNewAccess } from '../../tokens/issue-tokens.ts';
-import { deleteSurplusOwnTokensStatements, isTurnToDelete } from '../../tokens/surplus-tokens-store.ts';
+import { deleteSurplusOwnTokensStatements, drawsDeletion } from '../../tokens/surplus-tokens-store.ts';
 import { insertFamilyStatements } from '../../tokens/token-store.ts';
 import { createOAuthFailure, refuseClient } from '../protocol/oauth-error.ts';
 import type { Exchange, Grant } from './grant.ts';
@@ -27,7 +27,7 @@ export const grantToClient: Grant = async (dependencies, exchange) => {
   await dependencies.store.writeAll([
     ...insertFamilyStatements(family, { access }),
     ...issue.statements,
-    ...(isTurnToDelete(dependencies.world) ? deleteSurplusOwnTokensStatements(family) : []),
+    ...(drawsDeletion(dependencies.world) ? deleteSurplusOwnTokensStatements(family) : []),
   ]);
   issue.count();
   return formatTokenAnswer({ accessToken, scope, issuedAtMs: nowMs, expiresAtMs: access.expiresAtMs });

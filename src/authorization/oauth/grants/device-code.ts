@@ -8,7 +8,7 @@ import {
   toNewAccess,
   toNewRefresh,
 } from '../../tokens/issue-tokens.ts';
-import { isTurnToDelete } from '../../tokens/surplus-tokens-store.ts';
+import { drawsDeletion } from '../../tokens/surplus-tokens-store.ts';
 import { pollDevice, SLOW_DOWN_SECONDS } from '../protocol/device-store.ts';
 import { createIdToken } from '../protocol/id-token.ts';
 import { createOAuthFailure, refuseGrant } from '../protocol/oauth-error.ts';
@@ -38,7 +38,7 @@ export const exchangeDeviceCode: Grant = async (dependencies, exchange) => {
     familyId: dependencies.world.uuid(),
     familyExpiresAtMs: computeFamilyEnd(dependencies, nowMs),
     tokens: { access, refresh: canRefresh ? toNewRefresh(dependencies, pair.refreshToken, nowMs) : undefined },
-    isTurnToDelete: isTurnToDelete(dependencies.world),
+    deletesSurplus: drawsDeletion(dependencies.world),
     address,
   });
   if (outcome.kind === 'invalid_grant') throw refuseGrant();

@@ -58,7 +58,10 @@ export const refreshTokens: Grant = async (dependencies, exchange) => {
   }
 };
 
-/** An unknown name is wider than anything that was granted; scope names of other code hosts mean what they did at the start. */
+/**
+ * An unknown name is wider than anything that was granted. Scope names of other code hosts are translated as in the
+ * authorization request.
+ */
 function readAskedScopes({ values }: Exchange): readonly Scope[] | undefined {
   const text = values.get('scope');
   if (text === undefined) return undefined;

@@ -57,7 +57,7 @@ const countFailureSql = statement(
   'count-code-failure',
   'UPDATE authorization_codes SET failed_attempts = failed_attempts + 1 WHERE code_hash = $1',
 );
-// A code from the future was issued while the clock was wrong, and would outlive its time by as much.
+// A code from the future was issued while the clock was wrong, and would be valid for too long.
 const redeemSql = statement<{
   user_id: string;
   user_epoch: number;
@@ -137,9 +137,9 @@ export interface Redemption {
   readonly familyId: string;
   readonly familyExpiresAtMs: number;
   readonly tokens: NewTokens;
-  /** None where so many are recorded already. */
+  /** Empty when the audit log has enough of these events (`issue-log.ts`). */
   readonly audit: readonly BoundStatement[];
-  readonly isTurnToDelete: boolean;
+  readonly deletesSurplus: boolean;
   readonly address: string | undefined;
 }
 
@@ -169,7 +169,7 @@ export const redeemCode: Procedure<Redemption, 'redeemed' | 'refused'> = procedu
       expiresAtMs: input.familyExpiresAtMs,
     };
     await transaction.runAll([...insertFamilyStatements(family, input.tokens), ...input.audit]);
-    if (input.isTurnToDelete) await deleteSurplusFamilies(transaction, { ...family, userId: code.user_id });
+    if (input.deletesSurplus) await deleteSurplusFamilies(transaction, { ...family, userId: code.user_id });
     return 'redeemed';
   },
 );

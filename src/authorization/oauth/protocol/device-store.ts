@@ -117,7 +117,7 @@ export interface DevicePoll {
   readonly familyId: string;
   readonly familyExpiresAtMs: number;
   readonly tokens: NewTokens;
-  readonly isTurnToDelete: boolean;
+  readonly deletesSurplus: boolean;
   readonly address: string;
 }
 
@@ -185,7 +185,7 @@ export const pollDevice: Procedure<DevicePoll, DevicePollOutcome> = procedure(
       ...insertFamilyStatements(family, poll.tokens),
       auditStatement({ kind: 'token_issued', userId, clientId, address, details }, nowMs),
     ]);
-    if (poll.isTurnToDelete) await deleteSurplusFamilies(transaction, { ...family, userId });
+    if (poll.deletesSurplus) await deleteSurplusFamilies(transaction, { ...family, userId });
     return { kind: 'redeemed', userId, scope: row.scope, authTimeMs };
   },
 );

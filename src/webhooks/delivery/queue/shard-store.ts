@@ -78,7 +78,7 @@ export async function renewWorkerLease(
       { statement: registerSql, parameters: [workerId, expiresAtMs] },
       { statement: renewSql, parameters: [workerId, expiresAtMs] },
     ],
-    // A process that stops before its commit would keep the rows locked, and other workers wait for those whose leases end.
+    // A process that dies before the commit would keep rows locked that other workers wait for.
     { inOneTrip: true },
   );
   const entries = await store.read(listWorkersSql, [nowMs - CRASHED_FOR_MS, expiresAtMs + MAX_CLOCK_SKEW_MS]);

@@ -1,5 +1,5 @@
 /**
- * The outcome of an attempt, and the event that it is for two breakers: that of the hook and that of its origin.
+ * The outcome of an attempt, and what it means to two circuit breakers: that of the hook and that of its origin.
  *
  * A response comes from one path, so it says something about that hook alone, whatever its status: many owners may have hooks
  * at one Jenkins or one gateway, and no response to one of them may stop another. Only what happens before a request is
@@ -55,7 +55,10 @@ export function toBreakerEvents(outcome: Outcome): BreakerEvents {
   return (EVENTS_OF[outcome.kind] as (outcome: Outcome) => BreakerEvents)(outcome);
 }
 
-/** RFC 6585 §4: 429 is about this sender's rate, so the wait counts at once. With any other status it counts once most fail. */
+/**
+ * RFC 6585 §4: 429 is about this sender's rate, so the wait counts at once. With any other status it counts only when this
+ * failure opens the breaker.
+ */
 function toRefusalEvent({ status, retryAfterMs = 0 }: Extract<Outcome, { kind: 'refused' }>): BreakerEvent {
   if (retryAfterMs === 0) return FAILURE;
   return { kind: status === 429 ? 'rate_limited' : 'failure', retryAfterMs };

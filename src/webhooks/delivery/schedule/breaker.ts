@@ -40,7 +40,7 @@ export interface Breaker {
   readonly attempts: number;
   /** How often it opened for failures since it was last closed: each time the pause doubles. */
   readonly openings: number;
-  /** It first opened at this time since it was last closed. */
+  /** When it first opened since it was last closed. */
   readonly sinceMs: number;
   readonly untilMs: number;
   /** The pause is as long as `Retry-After` says, not as planned. */

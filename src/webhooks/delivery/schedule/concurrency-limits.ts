@@ -1,11 +1,11 @@
 /**
  * How many deliveries may be sent at the same time: of the worker, an owner, an origin, one owner at an origin, and a hook.
  *
- * Where owners share (the worker, an origin) an owner may take no more than what is still free, besides its own cap. So
- * one owner that takes all it can leaves half to others, and n such owners leave 1/(n + 1) of the cap free (the dynamic
+ * Where owners share (the worker, an origin) an owner may have at most as many under way as places are free, besides its own
+ * cap. So one owner that takes all it can leaves half to others, and n such owners leave 1/(n + 1) of the cap free (the dynamic
  * threshold of Choudhury and Hahne, 1998, with α = 1). Example: at an origin (16)
  * five owners, one after the other, get 8, 4, 2, 1 and 1. It is full then, and the next free place goes to an owner that has
- * none. To fill a worker takes thirteen owners.
+ * none. It takes thirteen owners to fill a worker.
  *
  * Large bodies share the worker's memory by the same rule, in bytes. Small ones do not count, so they never wait for
  * large ones.

@@ -9,7 +9,7 @@ import {
   ORIGIN_RULES,
 } from './breaker.ts';
 
-/** More breakers that are not closed are forgotten, oldest first: a tenant can name as many origins as it likes. */
+/** At most this many breakers that are not closed are kept, the newest: a tenant can name as many origins as it likes. */
 const MAX_BREAKERS = 10_000;
 
 export interface OriginLimits {

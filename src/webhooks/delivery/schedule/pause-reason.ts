@@ -3,8 +3,8 @@ export const PAUSE_REASONS = ['failures', 'no_connection', 'retry_after'] as con
 export type PauseReason = (typeof PAUSE_REASONS)[number];
 
 /**
- * Stored in the column of the reason when a pause for `no_connection` has ended early, because another process could connect to
- * the origin. The worker that reads the row counts that as an answered probe of its own breaker. Never shown.
+ * Stored in the column of the reason when a pause for `no_connection` has ended early: another process could connect to the
+ * origin. The worker that reads the row counts that as an answered probe of its own breaker. Never shown.
  */
 export const ORIGIN_RECONNECTED = 'reconnected';
 

@@ -32,8 +32,8 @@ export interface RetryMoment {
 }
 
 /**
- * The wait before the next attempt, or undefined after the last. A longer wait that the receiver asks for is followed, up to
- * twice the planned wait and to an hour more than it.
+ * The wait before the next attempt, or undefined after the last. A longer wait that the receiver asks for is followed, but it
+ * adds at most an hour and at most doubles the planned wait.
  */
 export function planRetryMs({ attempt, random, retryAfterMs = 0 }: RetryMoment): number | undefined {
   const delayMs = DELAYS_MS[attempt - 1];

@@ -119,7 +119,7 @@ export interface PickContext<J> {
 /** Takes the next job below the node. */
 export function pick<J extends Job>(node: Node<J>, context: PickContext<J>): J | undefined {
   if (node.level === 'hook') return node.jobs.shift();
-  // The walk goes on to children that are moved to the end meanwhile: that turns the ring.
+  // A Set also visits children that are moved to its end meanwhile: that rotates the ring.
   for (const child of node.ring) {
     const obstacle = context.findObstacle(child);
     if (obstacle !== undefined) {

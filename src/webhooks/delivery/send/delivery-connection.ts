@@ -31,12 +31,12 @@ export interface Connection {
   readonly remoteAddress: string;
   readonly opened: OpenSocket['timings'];
   /** Ids of the deliveries that it carried, the last one last. */
-  readonly carried: number[];
+  readonly deliveryIds: number[];
   isClosed: boolean;
   /** It may be used again from then on. */
   restedAtMs: number;
   /** A request is written and waits for its response, or for the rest of it. */
-  isAsked: boolean;
+  awaitsResponse: boolean;
   /** Called before a request is written. */
   readonly expectResponse: () => void;
 }
@@ -109,36 +109,36 @@ async function open(state: PoolState, target: VettedAddress, deadline: AttemptDe
     socket,
     remoteAddress: socket.remoteAddress ?? '',
     opened: timings,
-    carried: [],
+    deliveryIds: [],
     isClosed: false,
     restedAtMs: 0,
-    isAsked: true,
+    awaitsResponse: true,
     expectResponse: tolerateContinue(socket),
   };
   connection.client.on('disconnect', (_, __, error) => {
-    if (!connection.isAsked && isUnrequestedResponse(error)) distrust(state, connection);
+    if (!connection.awaitsResponse && isUnrequestedResponse(error)) distrust(state, connection);
     discard(state, connection);
   });
   state.all.add(connection);
   return connection;
 }
 
-function distrust({ misbehaving, options }: PoolState, { origin, carried }: Connection): void {
+function distrust({ misbehaving, options }: PoolState, { origin, deliveryIds }: Connection): void {
   if (misbehaving.size >= MAX_MISBEHAVING_ORIGINS) misbehaving.clear();
   misbehaving.add(origin);
   // The first response on a connection can only have been its own.
-  const doubtful = carried.slice(1);
+  const doubtful = deliveryIds.slice(1);
   if (doubtful.length > 0) options.onDoubt(doubtful, origin);
 }
 
 function release(state: PoolState, connection: Connection): void {
-  const { origin, carried } = connection;
+  const { origin, deliveryIds } = connection;
   if (!isUsable(connection) || state.misbehaving.has(origin)) {
     discard(state, connection);
     return;
   }
   // Not used again, but read until it closes by itself.
-  if (carried.length >= MAX_USES) return;
+  if (deliveryIds.length >= MAX_USES) return;
   connection.restedAtMs = state.options.monotonicMs() + REST_MS;
   const list = state.idle.get(origin) ?? [];
   state.idle.set(origin, list);

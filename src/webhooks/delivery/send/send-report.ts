@@ -32,7 +32,7 @@ export interface SendReport {
 export interface Progress {
   dns: number | null;
   connection: Connection | undefined;
-  isKept: boolean;
+  isReused: boolean;
   firstByte: number | null;
   status: number;
   headers: Record<string, string | string[]>;
@@ -46,7 +46,7 @@ export function createProgress(): Progress {
   return {
     dns: null,
     connection: undefined,
-    isKept: false,
+    isReused: false,
     firstByte: null,
     status: 0,
     headers: {},
@@ -89,8 +89,8 @@ export function reportBlocked(progress: Progress, totalMs: number): SendReport {
 }
 
 function report(outcome: Outcome, reason: string | null, progress: Progress, totalMs: number): SendReport {
-  const { connection, isKept } = progress;
-  const opened = isKept ? undefined : connection?.opened;
+  const { connection, isReused } = progress;
+  const opened = isReused ? undefined : connection?.opened;
   return {
     outcome,
     status: progress.status,

@@ -40,6 +40,7 @@ export interface SenderOptions {
   readonly guard: AddressGuard;
   readonly nowMs: () => number;
   readonly monotonicMs: () => number;
+  /** Reports deliveries whose responses may have belonged to other requests. */
   readonly onDoubt?: (deliveryIds: readonly number[], origin: string) => void;
   readonly ca?: readonly string[] | undefined;
 }
@@ -124,8 +125,8 @@ async function exchange(request: SendRequest, target: VettedAddress, state: Exch
   progress.connection = undefined;
   const connection = await pool.acquire(target, deadline);
   progress.connection = connection;
-  progress.isKept = connection.carried.length > 0;
-  if (!progress.isKept) request.onConnected?.();
+  progress.isReused = connection.deliveryIds.length > 0;
+  if (!progress.isReused) request.onConnected?.();
   try {
     await readResponse(request, target, connection, state);
     // After an early response the operating system may still send the rest of the body from this memory.
@@ -145,9 +146,9 @@ function isWritten({ socket }: Connection): boolean {
 }
 
 /** The receiver closed a kept connection before or just as it was used again, which is not a response. */
-function wasClosedMeanwhile(error: unknown, { isAsked }: Connection, { isKept, status }: Progress): boolean {
-  if (!isKept || status !== 0) return false;
-  if (!isAsked) return true;
+function wasClosedMeanwhile(error: unknown, { awaitsResponse }: Connection, { isReused, status }: Progress): boolean {
+  if (!isReused || status !== 0) return false;
+  if (!awaitsResponse) return true;
   const code = (error as NodeJS.ErrnoException).code;
   return error instanceof errors.SocketError || code === 'ECONNRESET' || code === 'EPIPE';
 }
@@ -161,12 +162,12 @@ function readResponse(
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const reader = createResponseReader(state, {
     onStart: () => {
-      connection.carried.push(request.deliveryId);
-      connection.isAsked = true;
+      connection.deliveryIds.push(request.deliveryId);
+      connection.awaitsResponse = true;
       connection.expectResponse();
     },
     onEnd: () => {
-      connection.isAsked = false;
+      connection.awaitsResponse = false;
       resolve();
     },
     onError: reject,
