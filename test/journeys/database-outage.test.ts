@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { test } from 'node:test';
+import pg from 'pg';
 import { realWorld } from '../../src/world.ts';
 import {
   type Answer,
@@ -19,6 +20,8 @@ import {
 } from '../support/authorization-server.ts';
 import { findReasonToSkip, openTestStore } from '../support/engines.ts';
 import { createTestDatabase, type PostgresCluster, startPostgresCluster } from '../support/postgres-cluster.ts';
+import { numberedPush, startPublishingService } from '../support/publishing-service.ts';
+import { startReceiver } from '../support/receiver.ts';
 import { createDataDir, type Program, startProgram } from '../support/start-program.ts';
 import { waitUntil } from '../support/wait-until.ts';
 
@@ -65,7 +68,7 @@ function assertPlatformOutage(answer: Answer): void {
   assert.equal(typeof answer.json.trace_id, 'string');
 }
 
-function predict({ url }: AuthorizationEndpoint): Promise<Answer> {
+function predict({ url }: Pick<AuthorizationEndpoint, 'url'>): Promise<Answer> {
   return request(`${url}/prediction.v1.PredictionService/Predict`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
@@ -128,4 +131,57 @@ test('SIGTERM while PostgreSQL is frozen ends the program all the same', options
     await waiting;
     cluster.thaw();
   }),
+);
+
+test(
+  'while PostgreSQL is read-only, events are refused with 503, reads and predictions go on, and it recovers',
+  options,
+  async () => {
+    await using undo = new AsyncDisposableStack();
+    const cluster = await startPostgresCluster();
+    undo.defer(() => cluster.stop());
+    const place = { dataDir: createDataDir(), databaseUrl: await createTestDatabase(cluster.socketDir, 'read_only') };
+    const receiver = undo.use(await startReceiver());
+    const environment = { LOG_LEVEL: 'warn' };
+    const service = undo.use(await startPublishingService({ place, processes: 1, urls: [receiver.url], environment }));
+    const [program] = service.programs;
+    const admin = new pg.Client(place.databaseUrl);
+    await admin.connect();
+    undo.defer(() => admin.end());
+    const setReadOnly = async (value: 'on' | 'off'): Promise<void> => {
+      await admin.query(`ALTER SYSTEM SET default_transaction_read_only = ${value}`);
+      await admin.query('SELECT pg_reload_conf()');
+    };
+    let sent = 0;
+    const publish = (): Promise<Answer> => {
+      sent += 1;
+      return request(service.eventsUrl(0), {
+        method: 'POST',
+        headers: { authorization: `Bearer ${service.token}`, 'content-type': 'application/json' },
+        body: JSON.stringify(numberedPush(sent)),
+      });
+    };
+    assert.equal((await publish()).status, 202);
+
+    await setReadOnly('on');
+    // Connections read the configuration again some time after that.
+    const refused = await waitUntil(async () => {
+      const answer = await publish();
+      return answer.status !== 202 && answer;
+    });
+    assertPlatformOutage(refused);
+    assert.match(refused.text, /it accepts no writes/);
+    assert.ok(Number(refused.headers.get('retry-after')) > 0, 'Retry-After');
+    const url = program!.httpUrl;
+    assert.equal((await service.call('GET', '/api/v5/repos/grace/doors/hooks')).status, 200);
+    assert.equal((await predict({ url })).status, 200);
+    assert.equal((await request(`${url}/readyz`)).status, 200, 'it serves what it can');
+    assert.match(program!.log(), /PostgreSQL accepts no writes/);
+
+    await setReadOnly('off');
+    await waitUntil(async () => (await publish()).status === 202);
+    await receiver.waitFor(2);
+    assert.match(program!.log(), /PostgreSQL accepts writes again/);
+    assert.equal(await program!.stop(), 0);
+  },
 );

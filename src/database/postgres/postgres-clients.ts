@@ -6,7 +6,7 @@ import { type PostgresWatch, refuseWhileAway } from './postgres-watch.ts';
 import { retryWhile } from './retry-while.ts';
 
 /** Waits before a lost connection is tried again. Together they outlast a quick restart of the server. */
-const RECONNECT_DELAYS_MS = [20, 100, 400, 1_000, 2_500];
+export const RECONNECT_DELAYS_MS = [20, 100, 400, 1_000, 2_500];
 
 export interface PostgresClients {
   /** Does the work on a connection of its own. A lost connection is not returned to the pool. */

@@ -6,22 +6,15 @@ import type { Engine } from '../engine.ts';
 import { createInFlight } from '../in-flight.ts';
 import { checkParameters } from '../portable-sql.ts';
 import { runProcedure } from '../procedure-run.ts';
-import { createSerialByName } from '../serial-by-name.ts';
 import type { BoundStatement, Isolation, Procedure, Row } from '../store.ts';
-import { createPostgresClients, type PostgresClients } from './postgres-clients.ts';
-import {
-  isConnectionLost,
-  isRefusedUndone,
-  isRetryable,
-  openPostgresConnections,
-  wasLeftUnreplicated,
-} from './postgres-pool.ts';
+import { createPostgresClients } from './postgres-clients.ts';
+import { isConnectionLost, isRefusedUndone, openPostgresConnections, wasLeftUnreplicated } from './postgres-pool.ts';
 import { createPostgresWatch, type PostgresWatch } from './postgres-watch.ts';
 import { createReadGroup } from './read-group.ts';
-import { retryWhile } from './retry-while.ts';
 import { createServerClock, type ServerClock } from './server-clock.ts';
 import { runBatch, type StatementAnswer } from './statement-batch.ts';
 import { waitForTurnStatement } from './transaction-turn.ts';
+import { createTransactions } from './transactions.ts';
 
 export interface PostgresOptions {
   readonly databaseUrl: string;
@@ -34,9 +27,6 @@ export interface PostgresOptions {
 
 /** How long the end of a program waits for a server to take leave; all that mattered is stored by then. */
 const LEAVE_MS = 2_000;
-/** How often a transaction is tried again after a conflict. One of two in conflict commits, so this ends; all waits are 12 s on average. */
-const MAX_CONFLICTS = 100;
-const MAX_CONFLICT_DELAY_MS = 250;
 const DEFAULT_MAX_WAITING = 20_000;
 
 export interface PostgresEngine extends Engine {
@@ -63,7 +53,7 @@ export function openPostgresEngine(options: PostgresOptions): PostgresEngine {
   const readAll = (statements: readonly BoundStatement[]): Promise<Row[][]> =>
     begin(() => clients.retryLost(() => clients.use(async (client) => (await run(client, statements)).map(rowsOf))));
   const readGroup = createReadGroup(readAll);
-  const { transact, transactInTurn } = createTransactions(clients, world);
+  const { transact, transactInTurn } = createTransactions({ clients, world, log });
 
   return {
     name: 'postgres',
@@ -99,26 +89,6 @@ const CLOCK = 'SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS 
 async function askClock(pool: pg.Pool): Promise<number> {
   const { rows } = await pool.query<{ now_ms: number }>(CLOCK);
   return rows[0]?.now_ms ?? Number.NaN;
-}
-
-type Work<Result> = (client: pg.PoolClient) => Promise<Result>;
-
-function createTransactions(clients: PostgresClients, world: World) {
-  // Calls of one procedure that conflict would continue to do so: after the first conflict they run one after the other.
-  const serial = createSerialByName();
-  // Sent again only when it is certain that nothing was stored.
-  const transact = <Result>(work: Work<Result>): Promise<Result> =>
-    retryWhile(isUndone, listConflictDelays(world), world, () => clients.use(work));
-  const transactInTurn = async <Result>(name: string, work: Work<Result>): Promise<Result> => {
-    if (!serial.isBusy(name))
-      try {
-        return await clients.use(work);
-      } catch (error) {
-        if (!isUndone(error)) throw error;
-      }
-    return await serial.run(name, () => transact(work));
-  };
-  return { transact, transactInTurn };
 }
 
 /** Runs statements of the program in one round trip. */
@@ -245,15 +215,4 @@ async function guardOutcome<Result>(client: pg.PoolClient, work: () => Promise<R
 function unknownOutcome(reason: string, cause?: unknown): Failure {
   const details = { isUnknown: true, retryAfterSeconds: 1 };
   return new Failure('unavailable', `The outcome of the write is unknown: ${reason}`, details, { cause });
-}
-
-/** The server said that it undid everything, or the connection broke before the commit was sent. */
-function isUndone(error: unknown): boolean {
-  return isRetryable(error) || (isConnectionLost(error) && (error as Failure).details?.isUnknown !== true);
-}
-
-/** Growing, and different for each, so that those who collided do not collide again. */
-function* listConflictDelays(world: World): Generator<number> {
-  for (let attempt = 0; attempt < MAX_CONFLICTS; attempt += 1)
-    yield world.random() * Math.min(MAX_CONFLICT_DELAY_MS, 2 ** attempt * 2);
 }

@@ -126,22 +126,24 @@ export function isRetryable(error: unknown): boolean {
 /** The connection is gone or could not be had: the server stops, starts or is out of connections, or the network broke. */
 export function isConnectionLost(error: unknown): boolean {
   const { code, message } = causeOf(error);
-  if (isRefusedByStandby(error)) return true;
-  if (code !== undefined) return /^(08...|53300|57P0[1-5]|25P03|25006|E[A-Z_]+)$/.test(code);
+  if (isReadOnlyRefusal(error)) return true;
+  if (code !== undefined) return /^(08...|53300|57P0[1-5]|25P03|E[A-Z_]+)$/.test(code);
   return /^(Connection terminated|timeout expired|Client (has encountered|was closed))/.test(message ?? '');
 }
 
 /** The server refused before it did anything: it is a standby, or has no connection to spare. */
 export function isRefusedUndone(error: unknown): boolean {
-  return isRefusedByStandby(error) || ['25006', '53300', '57P03'].includes(causeOf(error).code ?? '');
+  return isReadOnlyRefusal(error) || ['53300', '57P03'].includes(causeOf(error).code ?? '');
 }
 
 /**
- * Some time after its promotion was announced a server may still be a standby. It refuses a serializable transaction with a
- * code of its own, which it also has for other refusals, by one of these functions; its messages may be translated.
+ * The server accepts no writes: it is set so, or is a standby, which it may still be some time after its promotion was announced. A
+ * standby refuses a serializable transaction with a code of its own, which it also has for other refusals, by one of these functions;
+ * its messages may be translated.
  */
-function isRefusedByStandby(error: unknown): boolean {
+export function isReadOnlyRefusal(error: unknown): boolean {
   const { code, routine = '' } = causeOf(error);
+  if (code === '25006') return true;
   return code === '0A000' && ['call_enum_check_hook', 'GetSerializableTransactionSnapshot'].includes(routine);
 }
 

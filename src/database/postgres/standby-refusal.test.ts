@@ -18,12 +18,13 @@ test('a serializable transaction that a standby refuses is sent again until the 
   undo.defer(() => cluster.stop());
   const databaseUrl = await createTestDatabase(cluster.socketDir, 'standby');
   let onSleep = (): void => {};
+  let promoted: Promise<unknown> | undefined;
+  // The pause that the store makes between two tries is as long as the promotion takes.
   const world: World = {
     ...realWorld,
-    sleep: (ms, signal) => {
+    sleep: async () => {
       onSleep();
-      // The pause that the store makes between two tries.
-      return realWorld.sleep(ms, signal);
+      await promoted;
     },
   };
   const options = { migrations: [...migrations, noteMigration], world };
@@ -39,12 +40,15 @@ test('a serializable transaction that a standby refuses is sent again until the 
   undo.defer(() => admin.end());
   await assert.rejects(admin.query('BEGIN ISOLATION LEVEL SERIALIZABLE'), { code: '0A000' });
 
+  const hasPromoted = Promise.withResolvers<void>();
+  promoted = hasPromoted.promise;
   const hasWaited = new Promise<void>((resolve) => {
     onSleep = resolve;
   });
   const inserted = store.call(insertWithinLimit, { id: 'one', limit: 1 });
   await Promise.race([hasWaited, inserted]);
   await admin.query('SELECT pg_promote()');
+  hasPromoted.resolve();
   assert.deepEqual(await inserted, { isInserted: true });
   assert.equal((await store.read(findNoteSql, ['one'])).length, 1);
 });

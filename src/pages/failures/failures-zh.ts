@@ -22,6 +22,7 @@ export const PHRASES_ZH: readonly Phrase[] = [
   ['Cannot store a text: it must not contain the character NUL', '文本不能包含 NUL 字符。'],
   ['Cannot use the database right now', '数据库暂时不可用，请稍后重试。'],
   ['Cannot use the database right now: it does not answer', '数据库暂时没有响应，请稍后重试。'],
+  ['Cannot use the database right now: it accepts no writes', '数据库目前只读，不能写入，请稍后重试。'],
   ['Cannot use the database: it took too long', '数据库响应超时，请稍后重试。'],
   ['Cannot use the database: too many calls are waiting', '等待数据库的请求过多，请稍后重试。'],
   ['Cannot use the database: it is closed', '数据库连接已关闭：服务正在停止。'],

@@ -1,0 +1,116 @@
+/**
+ * How often a transaction is sent, and when. It is sent again only when it is certain that nothing of it was stored: after a conflict
+ * often, since one of two in conflict commits; after a lost connection or the refusal of a server that accepts no writes only as
+ * long as a failover behind a proxy takes. When the server still refuses then, it counts as read-only: until it accepts writes again
+ * every transaction is refused at once. Reads are sent all the time.
+ */
+import type pg from 'pg';
+import { Failure } from '../../errors.ts';
+import type { Log } from '../../telemetry/log.ts';
+import type { World } from '../../world.ts';
+import { createSerialByName } from '../serial-by-name.ts';
+import { type PostgresClients, RECONNECT_DELAYS_MS } from './postgres-clients.ts';
+import { isConnectionLost, isReadOnlyRefusal, isRetryable } from './postgres-pool.ts';
+import { checkWritable } from './primary-finder.ts';
+import { retryWhile } from './retry-while.ts';
+
+/** One of two in conflict commits, so this ends; all waits are 12 s on average. */
+const MAX_CONFLICTS = 100;
+const MAX_CONFLICT_DELAY_MS = 250;
+/** How soon a transaction may ask a read-only server again whether it accepts writes. */
+const LOOK_EVERY_MS = 500;
+
+type Work<Result> = (client: pg.PoolClient) => Promise<Result>;
+
+export interface Transactions {
+  readonly transact: <Result>(work: Work<Result>) => Promise<Result>;
+  /** Transactions of one name that conflict would continue to do so: after the first conflict they run one after the other. */
+  readonly transactInTurn: <Result>(name: string, work: Work<Result>) => Promise<Result>;
+}
+
+export interface TransactionsDependencies {
+  readonly clients: PostgresClients;
+  readonly world: World;
+  readonly log: Log;
+}
+
+export function createTransactions({ clients, world, log }: TransactionsDependencies): Transactions {
+  const serial = createSerialByName();
+  const writability = createWritability(world, log);
+  const send = <Result>(work: Work<Result>): Promise<Result> =>
+    retryWhile(isRetryable, listConflictDelays(world), world, () => clients.use(work));
+  const sendWhileLost = <Result>(work: Work<Result>): Promise<Result> =>
+    retryWhile(isLostUndone, RECONNECT_DELAYS_MS, world, () => send(work));
+  const sendOnceWritable = <Result>(work: Work<Result>): Promise<Result> => {
+    writability.checkTurn();
+    return send(async (client) => {
+      await checkWritable(client);
+      writability.record(true);
+      return await work(client);
+    });
+  };
+
+  const transact = async <Result>(work: Work<Result>): Promise<Result> => {
+    try {
+      return await (writability.isReadOnly ? sendOnceWritable(work) : sendWhileLost(work));
+    } catch (error) {
+      if (!isReadOnlyRefusal(error)) throw error;
+      writability.record(false);
+      throw refuseWrite(error);
+    }
+  };
+  const transactInTurn = async <Result>(name: string, work: Work<Result>): Promise<Result> => {
+    if (!serial.isBusy(name) && !writability.isReadOnly)
+      try {
+        return await clients.use(work);
+      } catch (error) {
+        if (!isRetryable(error) && !isLostUndone(error)) throw error;
+      }
+    return await serial.run(name, () => transact(work));
+  };
+  return { transact, transactInTurn };
+}
+
+/** Whether the server accepts writes, as far as the last transactions have shown. */
+interface Writability {
+  readonly isReadOnly: boolean;
+  /** Throws `unavailable` while it is too early to ask a read-only server again. */
+  checkTurn(): void;
+  record(isWritable: boolean): void;
+}
+
+function createWritability(world: Pick<World, 'monotonicMs'>, log: Log): Writability {
+  let isReadOnly = false;
+  let askedMs = 0;
+  return {
+    get isReadOnly() {
+      return isReadOnly;
+    },
+    checkTurn: () => {
+      if (world.monotonicMs() - askedMs < LOOK_EVERY_MS) throw refuseWrite();
+      askedMs = world.monotonicMs();
+    },
+    record: (isWritable) => {
+      if (isWritable && isReadOnly) log.warn('PostgreSQL accepts writes again');
+      if (!isWritable && !isReadOnly) log.error('PostgreSQL accepts no writes: it is read-only or a standby');
+      isReadOnly = !isWritable;
+      askedMs = world.monotonicMs();
+    },
+  };
+}
+
+function refuseWrite(cause?: unknown): Failure {
+  const message = 'Cannot use the database right now: it accepts no writes';
+  return new Failure('unavailable', message, { retryAfterSeconds: 1 }, { cause });
+}
+
+/** The connection broke before the commit was sent, or the server refused before it did anything. */
+function isLostUndone(error: unknown): boolean {
+  return isConnectionLost(error) && (error as Failure).details?.isUnknown !== true;
+}
+
+/** Growing, and different for each, so that those who collided do not collide again. */
+function* listConflictDelays(world: World): Generator<number> {
+  for (let attempt = 0; attempt < MAX_CONFLICTS; attempt += 1)
+    yield world.random() * Math.min(MAX_CONFLICT_DELAY_MS, 2 ** attempt * 2);
+}
