@@ -1,7 +1,7 @@
 /** A worker that delivers from a store to receivers on this machine, and what its hooks and hook queues come to. */
 import { type Statement, type Store, statement } from '../../src/database/store.ts';
 import { createSecretCipher } from '../../src/encryption/secret-cipher.ts';
-import { createLog } from '../../src/telemetry/log.ts';
+import { createLog, type Log } from '../../src/telemetry/log.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { createAddressGuard } from '../../src/webhooks/addresses/address-guard.ts';
 import { createDeliveryWorker, type DeliveryWorker } from '../../src/webhooks/delivery/worker/delivery-worker.ts';
@@ -17,11 +17,12 @@ export function createTestWorker(
   store: Store,
   allowCidrs: readonly string[] = ['127.0.0.0/8'],
   world: World = realWorld,
+  log: Log = createLog('warn'),
 ): TestWorker {
   const worker = createDeliveryWorker({
     store,
     world,
-    log: createLog('warn'),
+    log,
     metrics: createMetrics(),
     cipher: testCipher,
     guard: createAddressGuard({ allowCidrs }),
@@ -29,8 +30,8 @@ export function createTestWorker(
   return { ...worker, [Symbol.asyncDispose]: () => worker.stop() };
 }
 
-export function startTestWorker(store: Store, allowCidrs?: readonly string[], world?: World): TestWorker {
-  const worker = createTestWorker(store, allowCidrs, world);
+export function startTestWorker(store: Store, allowCidrs?: readonly string[], world?: World, log?: Log): TestWorker {
+  const worker = createTestWorker(store, allowCidrs, world, log);
   worker.start();
   return worker;
 }

@@ -27,6 +27,7 @@ import { beginAttempts, runDispatchCycle } from './dispatch-cycle.ts';
 import { createDueScan } from './due-scan.ts';
 import { dropDelivery } from './hook-queue.ts';
 import { createHookQueueTable, drain, type HookQueueTable, listHookQueues, recordEnqueue } from './hook-queue-table.ts';
+import { createLapseLog } from './lease-lapse-log.ts';
 import { createManualAttempts, type ManualAttempts } from './manual-attempts.ts';
 import { createResultWriter } from './result-writer.ts';
 import { createShardLeases, RENEW_AGAIN_MS, RENEW_EVERY_MS } from './shard-leases.ts';
@@ -202,6 +203,7 @@ async function resendUnverified(
 async function runDispatchLoop(components: Components, stopping: AbortSignal): Promise<void> {
   const { world, log, signal, scan, table, leases } = components;
   const pace = createPace(world);
+  const recordLeases = createLapseLog({ world, log });
   while (!stopping.aborted) {
     await pace(table.scheduler.waiting > 0 ? BUSY_CYCLE_EVERY_MS : CYCLE_EVERY_MS);
     signal.clear();
@@ -211,6 +213,7 @@ async function runDispatchLoop(components: Components, stopping: AbortSignal): P
       log.warn({ reason: describeError(error) }, 'A dispatch cycle of deliveries failed');
       await world.sleep(POLL_MS);
     }
+    recordLeases(leases.areHeld());
     // While the leases have lapsed no scan is made, however long it is due.
     if (!stopping.aborted) await signal.wait(leases.areHeld() ? Math.min(POLL_MS, scan.waitMs()) : POLL_MS);
   }

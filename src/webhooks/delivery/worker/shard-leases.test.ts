@@ -4,6 +4,7 @@ import { startTestWorker } from '../../../../test/support/delivery-worker.ts';
 import { forEachEngine } from '../../../../test/support/engines.ts';
 import { startReceiver } from '../../../../test/support/receiver.ts';
 import type { Store } from '../../../database/store.ts';
+import { createLog } from '../../../telemetry/log.ts';
 import { realWorld } from '../../../world.ts';
 import { renewWorkerLease, takeShards } from '../queue/shard-store.ts';
 import { createShardLeases, RENEW_AGAIN_MS, RENEW_EVERY_MS, type ShardLeases } from './shard-leases.ts';
@@ -73,7 +74,9 @@ forEachEngine(
       if (refusals === 2) refuse();
       throw new Error('The database is away');
     };
-    await using worker = startTestWorker({ ...store, writeAll }, undefined, world);
+    const lines: string[] = [];
+    const log = createLog('warn', { write: (line) => lines.push((JSON.parse(line) as { msg: string }).msg) });
+    await using worker = startTestWorker({ ...store, writeAll }, undefined, world, log);
     // Also when the test fails, since the worker waits for its attempts when it stops.
     using _end = { [Symbol.dispose]: answer };
     await enqueueTestDelivery(store, { hookId: 1, url });
@@ -86,6 +89,11 @@ forEachEngine(
     await enqueueTestDelivery(store, { hookId: 1, url });
     worker.wake();
     await receiver.waitFor(2);
+    const ofLeases = lines.filter((line) => line.startsWith('The leases'));
+    assert.deepEqual(ofLeases, [
+      'The leases of shards lapsed before they were renewed; no delivery is sent until they are',
+      'The leases of shards are renewed; deliveries go on',
+    ]);
   },
 );
 
