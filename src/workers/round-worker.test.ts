@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { Writable } from 'node:stream';
 import { test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { Failure } from '../errors.ts';
 import { createLog } from '../telemetry/log.ts';
 import { realWorld } from '../world.ts';
 import { createRoundWorker } from './round-worker.ts';
@@ -63,6 +64,32 @@ test('a round that throws is reported with the name of its worker, and the next 
   assert.deepEqual(
     { level, worker, message: err.message },
     { level: 'error', worker: 'sweeper', message: 'the disk is full' },
+  );
+});
+
+test('rounds that fail while something is away are one warning, and their end is reported', async () => {
+  const { promise: fourth, resolve } = Promise.withResolvers<void>();
+  let rounds = 0;
+  const { work, lines } = createWork(async () => {
+    rounds += 1;
+    if (rounds < 3) throw new Failure('unavailable', 'Cannot use the database right now');
+    if (rounds === 4) resolve();
+  });
+  work.start();
+  await fourth;
+  await work.stop();
+  const logged = lines.map((line) => JSON.parse(line) as Record<string, string>);
+  assert.deepEqual(
+    logged.map(({ level, worker, reason, msg }) => ({ level, worker, reason, msg })),
+    [
+      {
+        level: 'warn',
+        worker: 'sweeper',
+        reason: 'Cannot use the database right now',
+        msg: 'A round of a background worker failed; the next ones try again',
+      },
+      { level: 'info', worker: 'sweeper', reason: undefined, msg: 'A background worker goes on' },
+    ],
   );
 });
 

@@ -1,4 +1,5 @@
 /** A worker that repeats one task with a rest between the rounds, until it is stopped. */
+import { describeError, isFailure } from '../errors.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { World } from '../world.ts';
 import type { Worker } from './worker.ts';
@@ -8,7 +9,10 @@ export interface RoundWork {
   readonly restMs: number;
   readonly world: World;
   readonly log: Log;
-  /** Ends soon after the signal. A round that throws is logged, and the next one follows as usual. */
+  /**
+   * Ends soon after the signal. A round that throws is logged, and the next one follows as usual. Rounds that fail one after the other
+   * with `unavailable`, as when the database is away, are logged once, and so is their end.
+   */
   readonly round: (signal: AbortSignal) => Promise<unknown>;
 }
 
@@ -16,13 +20,26 @@ export function createRoundWorker({ name, restMs, world, log, round }: RoundWork
   const stopping = new AbortController();
   const { signal } = stopping;
   let running: Promise<void> | undefined;
+  let isOut = false;
+
+  function report(err: unknown): void {
+    if (!isFailure(err) || err.code !== 'unavailable') {
+      log.error({ err, worker: name }, 'A round of a background worker failed');
+      return;
+    }
+    const reason = describeError(err);
+    if (!isOut) log.warn({ reason, worker: name }, 'A round of a background worker failed; the next ones try again');
+    isOut = true;
+  }
 
   async function run(): Promise<void> {
     while (!signal.aborted) {
       try {
         await round(signal);
+        if (isOut) log.info({ worker: name }, 'A background worker goes on');
+        isOut = false;
       } catch (err) {
-        if (!signal.aborted) log.error({ err, worker: name }, 'A round of a background worker failed');
+        if (!signal.aborted) report(err);
       }
       await world.sleep(restMs, signal).catch(() => {});
     }

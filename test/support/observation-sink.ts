@@ -11,7 +11,7 @@ import type {
   WholeObservation,
 } from '../../src/prediction/schema/observation-event.ts';
 import { createSharingWorker } from '../../src/prediction/sharing/sharing-worker.ts';
-import { createLog } from '../../src/telemetry/log.ts';
+import { createLog, type Log } from '../../src/telemetry/log.ts';
 import { observePool } from './observed-pool.ts';
 import { createStillWorld } from './still-world.ts';
 
@@ -35,12 +35,13 @@ export function openSink(
   store: Store,
   predictor: SwappablePredictor = createPredictor(),
   onObserved: (targetModel: string) => void = () => {},
+  log: Log = createLog('silent'),
 ) {
   const drifted: string[] = [];
   const answered: AnsweredRow[] = [];
   const world = createStillWorld();
   const metrics = new Registry();
-  const sharing = createSharingWorker({ store, world, log: createLog('silent'), metrics, predictor });
+  const sharing = createSharingWorker({ store, world, log, metrics, predictor });
   const sink = createObservationSink({
     store,
     world,

@@ -3,6 +3,7 @@
  * this process has learned to the log once a second, and saves the agreed state for a restart (`state-saver.ts`).
  */
 import type { Store } from '../../database/store.ts';
+import { describeError, isFailure } from '../../errors.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import { createRoundWorker } from '../../workers/round-worker.ts';
@@ -11,7 +12,7 @@ import type { World } from '../../world.ts';
 import type { Forecast } from '../online/live-model.ts';
 import type { SwappablePredictor } from '../online/predictor.ts';
 import { listLiveStates } from './live-state-store.ts';
-import { createSharedLearning, type TimeToLearn } from './shared-learning.ts';
+import { createSharedLearning, type SharedLearning, type TimeToLearn } from './shared-learning.ts';
 import { readLogEnds } from './shared-log-store.ts';
 import { createSharingMetrics } from './sharing-metrics.ts';
 import { createStateSaver } from './state-saver.ts';
@@ -41,6 +42,7 @@ export function createSharingWorker(dependencies: SharingDependencies): SharingW
   const measure = createSharingMetrics(dependencies.metrics, learning);
   const saver = createStateSaver(dependencies, learning);
   let appendedMs = Number.NEGATIVE_INFINITY;
+  const appendOrWarn = createAppend(log);
 
   async function restore(): Promise<void> {
     const { first } = await readLogEnds(store);
@@ -68,7 +70,7 @@ export function createSharingWorker(dependencies: SharingDependencies): SharingW
 
   async function append(): Promise<void> {
     if (world.monotonicMs() - appendedMs < APPEND_EVERY_MS) return;
-    if (!(await learning.append())) return;
+    if (!(await appendOrWarn(learning))) return;
     appendedMs = world.monotonicMs();
     await applyNewRows();
   }
@@ -97,5 +99,24 @@ export function createSharingWorker(dependencies: SharingDependencies): SharingW
       };
       await finish().catch((err: unknown) => log.error({ err }, 'Cannot save what was learned last'));
     },
+  };
+}
+
+/** Returns a function that appends a row. One whose append broke is kept, and the next round appends it: twice it is never stored. */
+function createAppend(log: Log): (learning: SharedLearning) => Promise<boolean> {
+  let isBroken = false;
+  return async (learning) => {
+    try {
+      const hasAppended = await learning.append();
+      isBroken = false;
+      return hasAppended;
+    } catch (error) {
+      if (!isFailure(error) || error.code !== 'unavailable') throw error;
+      const reason = describeError(error);
+      if (!isBroken)
+        log.warn({ reason }, 'Failed to share what was learned; it is kept, and the next rounds try again');
+      isBroken = true;
+      return false;
+    }
   };
 }
