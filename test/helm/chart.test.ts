@@ -107,6 +107,28 @@ test('OpenShift chooses every user and group', { skip }, () => {
   assert.doesNotMatch(text, /runAsUser|runAsGroup|fsGroup/);
 });
 
+test('several gateways with a sidecar are spread, and a drain ends one at a time', { skip }, () => {
+  const resources = listResources(renderWith('sidecar: { replicas: 3 }', 'sidecar'));
+  checkResources(resources);
+  assert.ok(resources.some(({ kind }) => kind === 'PodDisruptionBudget'));
+});
+
+test('a start may take as long as the migrations of an upgrade', { skip }, () => {
+  for (const example of ['postgresql', 'sidecar']) {
+    const text = JSON.stringify(listResources(renderWith('startupSeconds: 7200', example)));
+    assert.match(text, /"startupProbe":\{[^}]*\},"periodSeconds":1,"failureThreshold":7200\}/);
+  }
+});
+
+test('the notes warn of what is lost and of who is kept out', { skip }, () => {
+  const notes = (values: string, example?: string) => renderWith(values, example).files['templates/NOTES.txt'] ?? '';
+  assert.match(notes('{}'), /in the volume that an uninstall keeps/);
+  assert.match(notes('persistence: { enabled: false }'), /are lost with the pod/);
+  const closed = 'networkPolicy: { enabled: true }';
+  assert.match(notes(closed, 'embedded'), /networkPolicy\.httpFrom is empty/);
+  assert.doesNotMatch(notes('{}', 'parts'), /httpFrom is empty/);
+});
+
 test('whole numbers stay whole, also large ones', { skip }, () => {
   const { files } = renderer.render(findExample('postgresql'));
   assert.match(files['templates/deployment.yaml'] ?? '', /name: GRPC_BUFFER_BYTES\n\s+value: "67108864"/);
@@ -122,6 +144,12 @@ const refused: readonly (readonly [title: string, values: string, message: RegEx
   ['no component at all', 'components: { all: { enabled: false } }', /nothing is enabled/],
   ['llm-d without a model', 'llmD: { enabled: true }', /llmD\.model must name/],
   ['an ingress without a host', 'ingress: { enabled: true }', /ingress\.host must be set/],
+  ['a stop that would be cut off', 'preStopSeconds: 20', /terminationGracePeriodSeconds must be more than 35/],
+  [
+    'a stop that a setting makes too long',
+    'settings: { STOP_TIMEOUT_MS: 60000 }',
+    /terminationGracePeriodSeconds must be more than 65/,
+  ],
   ['a sidecar without a gateway', 'sidecar: { enabled: true }', /sidecar\.gateway\.image must name/],
 ];
 

@@ -25,6 +25,10 @@
 {{- fail "llmD.model must name the target model of the port" -}}
 {{- end -}}
 {{- end -}}
+{{- $stopSeconds := add (int .Values.preStopSeconds) (div (int (default 15000 .Values.settings.STOP_TIMEOUT_MS)) 1000) -}}
+{{- if le (int .Values.terminationGracePeriodSeconds) (int $stopSeconds) -}}
+{{- fail (printf "terminationGracePeriodSeconds must be more than %d: preStopSeconds and STOP_TIMEOUT_MS, or a stop is cut off" (int $stopSeconds)) -}}
+{{- end -}}
 {{- if and .Values.ingress.enabled (not .Values.ingress.host) -}}
 {{- fail "ingress.host must be set" -}}
 {{- end -}}

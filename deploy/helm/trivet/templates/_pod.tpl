@@ -48,7 +48,7 @@ capabilities: { drop: [ALL] }
 startupProbe:
   httpGet: { path: /healthz, port: {{ .port }} }
   periodSeconds: 1
-  failureThreshold: 300
+  failureThreshold: {{ .startupSeconds }}
 livenessProbe:
   httpGet: { path: /healthz, port: {{ .port }} }
   periodSeconds: 10
