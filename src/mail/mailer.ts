@@ -1,16 +1,10 @@
 /** Areas send mail by a statement that makes the mail wait. */
-import type { BoundStatement, Store } from '../database/store.ts';
+import type { Config } from '../config/config.ts';
+import type { BoundStatement } from '../database/store.ts';
 import type { SecretCipher } from '../encryption/secret-cipher.ts';
-import { withSteadyClock } from '../steady-clock.ts';
-import type { Log } from '../telemetry/log.ts';
-import type { Metrics } from '../telemetry/metrics.ts';
-import type { Worker } from '../workers/worker.ts';
 import type { World } from '../world.ts';
 import type { Mail } from './mail.ts';
-import { createMailMetrics } from './mail-metrics.ts';
 import { insertMailStatement, mailAssociatedData } from './mail-store.ts';
-import { createMailWorker } from './mail-worker.ts';
-import type { Smtp } from './smtp.ts';
 
 export interface Mailer {
   /** Put it into the unit that causes the mail. `lifetimeMs`: how long it is worth sending, two days by default. */
@@ -30,24 +24,7 @@ export function createMailer({ cipher, world }: { readonly cipher: SecretCipher;
   };
 }
 
-export interface MailDependencies {
-  readonly store: Store;
-  readonly cipher: SecretCipher;
-  readonly world: World;
-  readonly log: Log;
-  readonly metrics: Metrics;
-  /** Undefined: mail is off. */
-  readonly smtp: Smtp | undefined;
-}
-
-/** The mailer of this process and its worker; undefined while mail is off. */
-export function createMail({
-  smtp,
-  metrics,
-  ...rest
-}: MailDependencies): { readonly mailer: Mailer; readonly worker: Worker } | undefined {
-  if (smtp === undefined) return undefined;
-  const dependencies = { ...rest, world: withSteadyClock(rest.world) };
-  const count = createMailMetrics(metrics, rest.store);
-  return { mailer: createMailer(dependencies), worker: createMailWorker({ ...dependencies, smtp, count }) };
+/** Whether a server is set. */
+export function isMailOn({ host, from }: Config['mail']): boolean {
+  return host !== undefined && from !== undefined;
 }

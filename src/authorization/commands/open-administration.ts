@@ -1,8 +1,7 @@
 import type { Command } from 'commander';
 import type { CliStore, CliStoreOptions } from '../../command-line/open-cli-store.ts';
 import { addServiceOptions, openOperator, type ServiceOptions } from '../../command-line/open-operator.ts';
-import { createMailer } from '../../mail/mailer.ts';
-import { openSmtp } from '../../mail/smtp.ts';
+import { createMailer, isMailOn } from '../../mail/mailer.ts';
 import type { Operator } from '../../operations/call-on-store.ts';
 import { implementAdministration } from '../administration/administration.ts';
 
@@ -19,7 +18,7 @@ export function openAdministration(options: ServiceOptions, { ifAbsent }: CliSto
 /** Links lead to where a service with the same settings is; its mails wait in the store until it sends them. */
 function toDependencies({ store, world, cipher, config: { server, mail } }: CliStore) {
   const baseUrl = server.authUrl ?? `http://${server.host}:${server.httpPort}`;
-  return { store, world, cipher, baseUrl, mailer: openSmtp(mail) && createMailer({ cipher, world }) };
+  return { store, world, cipher, baseUrl, mailer: isMailOn(mail) ? createMailer({ cipher, world }) : undefined };
 }
 
 /** Options of every command that prints an answer: the service to use, and JSON. */
