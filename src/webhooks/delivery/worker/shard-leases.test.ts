@@ -99,11 +99,12 @@ forEachEngine(
 
 forEachEngine('the owner of shards stops three seconds before another worker can take them', async (store) => {
   const clock = { aheadMs: 0 };
-  const [startMs, startMonotonicMs] = [realWorld.nowMs(), realWorld.monotonicMs()];
+  // Whole milliseconds: sums with the fractions of a monotonic clock are rounded.
+  const startMs = realWorld.nowMs();
   const world = {
     ...realWorld,
     nowMs: () => startMs + clock.aheadMs,
-    monotonicMs: () => startMonotonicMs + clock.aheadMs,
+    monotonicMs: () => startMs + clock.aheadMs,
   };
   const leases = createShardLeases(store, world);
   await leases.renew(() => false);
@@ -124,11 +125,12 @@ const ALL_SHARDS = Array.from({ length: 256 }, (_, shard) => shard);
 /** Two workers whose clock stands still until a test moves it. The embedded store belongs to one process. */
 function createTwo(store: Store) {
   const clock = { aheadMs: 0 };
-  const [startMs, startMonotonicMs] = [realWorld.nowMs(), realWorld.monotonicMs()];
+  // Whole milliseconds: sums with the fractions of a monotonic clock are rounded.
+  const startMs = realWorld.nowMs();
   const world = {
     ...realWorld,
     nowMs: () => startMs + clock.aheadMs,
-    monotonicMs: () => startMonotonicMs + clock.aheadMs,
+    monotonicMs: () => startMs + clock.aheadMs,
   };
   const create = () => createShardLeases(store, world);
   return { clock, world, create, first: create(), joining: create() };
