@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { test } from 'node:test';
 import { Registry } from 'prom-client';
 import { forEachEngine } from '../../../test/support/engines.ts';
 import { observePool } from '../../../test/support/observed-pool.ts';
@@ -7,6 +8,7 @@ import { createPredictor } from '../online/predictor.ts';
 import { createPredictColumns, HISTORY_COLUMNS } from '../schema/columns.ts';
 import type { DispatchedEvent, FirstTokenEvent } from '../schema/observation-event.ts';
 import { createObservationSink } from './observation-sink.ts';
+import { readHistoryAsOf } from './remembered-requests.ts';
 import { listSamples } from './sample-store.ts';
 
 const [{ input: pooled }] = observePool({ rows: 1 }) as [ReturnType<typeof observePool>[number]];
@@ -68,6 +70,21 @@ forEachEngine('a sample keeps what was known of its server when it was asked', a
     sinceDispatchMs: 150,
     sinceEarlierDispatchMs: 250,
   });
+});
+
+test('an event gets the history of its server without memory outside the heap', () => {
+  const predictor = createPredictor({ nowMs: () => 2000 });
+  const { servers, histories } = predictor.live('m');
+  const history = histories.ensure(servers.ensure(Buffer.from(input.serverIp)));
+  history.begin(1000);
+  history.dispatch('a', { atMs: 1000, tokens: 750 });
+  const events = ['b', 'c'].map((requestId) => readHistoryAsOf(predictor, dispatched(requestId, 1500)));
+  assert.notEqual((events[0] as DispatchedEvent).history, (events[1] as DispatchedEvent).history);
+  for (const event of events) {
+    const read = (event as DispatchedEvent).history!;
+    assert.ok(Array.isArray(read), 'a typed array has a buffer outside the heap in each thread that it comes to');
+    assert.equal(read[HISTORY_COLUMNS.indexOf('sinceDispatchMs')], 500);
+  }
 });
 
 forEachEngine(

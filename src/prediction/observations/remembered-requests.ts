@@ -67,6 +67,9 @@ export function createRememberedRequests(predictor: SwappablePredictor): Remembe
   };
 }
 
+/** Overwritten for each event. */
+const asOf = new Float64Array(HISTORY_SIZE);
+
 /** The event with what was known of its server's past when the request was sent; others as they are. */
 export function readHistoryAsOf(predictor: SwappablePredictor, event: ObservationEvent): ObservationEvent {
   if (!('input' in event) || event.history !== undefined) return event;
@@ -74,9 +77,9 @@ export function readHistoryAsOf(predictor: SwappablePredictor, event: Observatio
   const address = Buffer.from(event.input.serverIp);
   const known = histories.find(servers.find(address, 0, address.length));
   if (known === undefined) return event;
-  const history = new Float64Array(HISTORY_SIZE);
-  known.readAsOf(event.atMs, history);
-  return { ...event, history };
+  known.readAsOf(event.atMs, asOf);
+  // A typed array that goes to another thread gets memory outside the heap, here and there, which each collection has to sweep.
+  return { ...event, history: Array.from(asOf) };
 }
 
 function moveByObservation(predictor: SwappablePredictor, event: WholeObservation, knownMs: number): void {
