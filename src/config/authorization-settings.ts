@@ -1,3 +1,4 @@
+/** Settings of authorization: lifetimes, how long the audit log is kept, the upstream provider. */
 import { choice, integer, optional, setting, text } from './setting.ts';
 
 export const authorizationSettings = {
@@ -28,8 +29,7 @@ export const authorizationSettings = {
   }),
   refreshGraceSeconds: setting({
     env: 'REFRESH_GRACE_SECONDS',
-    about:
-      'How long a refresh token that was used answers once more with the same tokens, in seconds: an answer can get lost.',
+    about: 'For how many seconds a used refresh token still returns the same new tokens, in case the answer was lost.',
     schema: integer(0, 600),
     fallback: '30',
   }),
@@ -46,7 +46,7 @@ export const authorizationSettings = {
   }),
   upstreamName: setting({
     env: 'UPSTREAM_NAME',
-    about: 'How the pages call that provider.',
+    about: 'What the pages call that provider.',
     schema: text,
     fallback: 'your company account',
   }),

@@ -91,7 +91,7 @@ function checkUnchanged(row: AppliedMigration, migration: Migration | undefined)
   if (migration !== undefined && checksumOf(migration) !== row.checksum)
     throw new Failure(
       'conflict',
-      `Cannot open the database: the migration "${titleOf(row)}" was another one when it ran there`,
+      `Cannot open the database: the migration "${titleOf(row)}" has changed since it ran there (checksums differ)`,
     );
 }
 

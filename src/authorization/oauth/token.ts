@@ -76,7 +76,7 @@ async function findClient(
   const { clientId } = presented;
   if (clientId !== undefined) return authenticateClient(dependencies, { ...presented, clientId }, source.address);
   if (presented.secret === undefined) return undefined;
-  throw createOAuthFailure('invalid_request', 'A client_secret without a client_id says nothing');
+  throw createOAuthFailure('invalid_request', 'client_secret was sent without client_id');
 }
 
 async function runGrant(dependencies: ProtocolDependencies, grant: Grant, exchange: Exchange) {

@@ -64,7 +64,7 @@ forEachEngine(
     const changed = { ...noteMigration, statements: ['CREATE TABLE note (id {TEXT} NOT NULL PRIMARY KEY)'] };
     await assert.rejects(openAnother({ migrations: [...migrations, changed] }), {
       code: 'conflict',
-      message: /"1000-note" was another one when it ran there/,
+      message: /"1000-note" has changed since it ran there/,
     });
   },
   { migrations: known },

@@ -1,3 +1,4 @@
+/** Opens the store, SQLite or PostgreSQL, and runs the migrations that are still to run. */
 import { closeSync, existsSync, openSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { Failure } from '../../errors.ts';

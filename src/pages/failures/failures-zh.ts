@@ -211,7 +211,7 @@ export const PHRASES_ZH: readonly Phrase[] = [
   ['Webhook not found: {} has no {}, it has {}', 'Webhook 不存在：{1} 没有 {2}，只有 {3}。'],
   ['Delivery not found: the webhook has no delivery {}', '投递不存在：此 Webhook 没有投递 {1}。'],
   ['The receiver answered 410 Gone', '接收端返回 410 Gone'],
-  ['Nothing but failure since {}, in {} attempts', '自 {1} 起连续失败，共 {2} 次尝试'],
+  ['All {} attempts since {} have failed', '自 {2} 起的 {1} 次尝试全部失败'],
   ['Cannot use this url: it must not contain a user name or a password', '地址不能包含用户名或密码。'],
   ['Cannot use this url: it must not contain a fragment (#)', '地址不能包含片段（#）。'],
   [

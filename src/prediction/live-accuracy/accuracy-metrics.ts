@@ -27,7 +27,7 @@ const HELP = {
   mape: 'Mean error of predictions, relative to the observed time.',
   mdape: 'Median error of predictions, relative to the observed time.',
   wape: 'Sum of the errors of predictions divided by the sum of observed times.',
-  bias: 'Mean of what predictions were too long by, relative to the observed time.',
+  bias: 'Mean of (predicted - observed) / observed; above 0 when predictions are too long.',
   p90_coverage: 'Share of observed times that were not above the predicted p90.',
 } as const;
 
@@ -64,7 +64,7 @@ export function registerAccuracyMetrics({ store, metrics, world }: AccuracyMetri
   for (const [score, readScore] of Object.entries(SCORES) as [Score, (scores: LiveScores) => number][]) {
     new Gauge({
       name: `trivet_prediction_${score}_ratio`,
-      help: `${HELP[score]} Of all processes, over the newest whole periods of five minutes with ${ENOUGH_TIMES} times.`,
+      help: `${HELP[score]} Over all processes, from the newest five-minute periods that together hold ${ENOUGH_TIMES} observations.`,
       labelNames: ['model', 'pod_type', 'target'],
       registers,
       async collect() {
@@ -76,7 +76,7 @@ export function registerAccuracyMetrics({ store, metrics, world }: AccuracyMetri
     });
     new Gauge({
       name: `trivet_prediction_server_${score}_ratio`,
-      help: `${HELP[score]} Of all processes, of a server in the last half hour.`,
+      help: `${HELP[score]} Over all processes, of one server in the last half hour.`,
       labelNames: ['model', 'server', 'target'],
       registers,
       async collect() {

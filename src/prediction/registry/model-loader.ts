@@ -74,7 +74,10 @@ function createSynchronizer({ store, predictor, log, metrics }: ModelLoaderOptio
       loaded.set(name, promoted);
       log.info({ model: model.id }, 'Serving a model');
     } catch (error) {
-      log.error({ err: error, model: formatModelId(name, version) }, 'Cannot load a promoted model');
+      log.error(
+        { err: error, model: formatModelId(name, version) },
+        'Cannot load a promoted model; the version before, or the prior, stays in service',
+      );
     }
   }
 

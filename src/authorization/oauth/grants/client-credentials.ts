@@ -41,7 +41,7 @@ function readScope({ values }: Exchange): readonly Scope[] {
   if (scopes.length === 0)
     throw createOAuthFailure(
       'invalid_scope',
-      'None of the scopes is known, or one that a client may have without a person',
+      'None of the requested scopes may be granted to a client without a person',
     );
   return scopes;
 }

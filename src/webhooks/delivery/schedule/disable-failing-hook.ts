@@ -25,5 +25,5 @@ export function findDisableReason(health: HookHealth, outcome: Outcome, nowMs: n
   if (outcome.kind === 'gone') return GONE;
   if (health.fails < DISABLE_AFTER_FAILS || health.failingSinceMs === null) return undefined;
   if (nowMs - health.failingSinceMs < DISABLE_AFTER_MS) return undefined;
-  return `Nothing but failure since ${new Date(health.failingSinceMs).toISOString()}, in ${health.fails} attempts`;
+  return `All ${health.fails} attempts since ${new Date(health.failingSinceMs).toISOString()} have failed`;
 }
