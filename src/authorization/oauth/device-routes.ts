@@ -19,7 +19,13 @@ import { parseUserCode } from './device.ts';
 import { renderDeviceDonePage, renderDevicePage } from './device-page.ts';
 import { decryptRequest, encryptRequest } from './encrypted-request.ts';
 import { findConsent } from './protocol/consent-store.ts';
-import { approveDeviceOnce, denyDeviceOnce, findPendingDevice, type PendingDevice } from './protocol/device-store.ts';
+import {
+  approveDeviceOnce,
+  denyDeviceOnce,
+  findDeviceDecision,
+  findPendingDevice,
+  type PendingDevice,
+} from './protocol/device-store.ts';
 
 interface DeviceDependencies extends ProtocolDependencies {
   readonly signIn: SignIn;
@@ -204,8 +210,17 @@ async function decide(dependencies: DeviceDependencies, c: Context<HttpEnv>, dec
   await requireApplication(dependencies, decision.device);
   const isAllowed = decision.kept.length > 0;
   const answer = isAllowed ? approve : deny;
-  if (!(await answer(dependencies, decision, clientAddress(c)))) throw refuseCode();
-  return c.redirect(`${PATH}?done=${isAllowed ? 'approved' : 'denied'}`, 303);
+  const isDecidedNow = await answer(dependencies, decision, clientAddress(c));
+  // A second click posts the form twice: it leads to what the first one decided.
+  const decided = isAllowed ? 'approved' : 'denied';
+  const outcome = isDecidedNow ? decided : await findOwnDecision(dependencies, decision);
+  if (outcome === undefined) throw refuseCode();
+  return c.redirect(`${PATH}?done=${outcome}`, 303);
+}
+
+function findOwnDecision({ store, world }: DeviceDependencies, { session, device }: Decision) {
+  const { userCode } = device;
+  return findDeviceDecision(store, { userCode, userId: session.user.id, nowMs: world.nowMs() });
 }
 
 /** False if the device was decided on meanwhile. */

@@ -180,6 +180,28 @@ const device: Case[] = [
     },
   ],
   [
+    'a second click on Allow leads to what the first one decided, and tells another person nothing',
+    async (bench) => {
+      const { server } = bench;
+      const { person, codes, poll } = await prepare(bench);
+      const userCode = String(codes.user_code);
+      const [shown, forOther] = [await type(bench, person, userCode), await createPerson(server)];
+      const shownToOther = await type(bench, forOther, userCode);
+      const send = (decision: 'allow' | 'deny') =>
+        decide(server, person.cookie, { page: shown.text, decision, path: '/device' });
+      for (const decision of ['allow', 'allow', 'deny'] as const)
+        assert.equal((await send(decision)).headers.get('location'), '/device?done=approved');
+      const other = await decide(server, forOther.cookie, {
+        page: shownToOther.text,
+        decision: 'deny',
+        path: '/device',
+      });
+      assert.match(other.text, /unknown or has expired/);
+      assert.equal((await poll()).status, 200);
+      assert.equal((await send('allow')).headers.get('location'), '/device?done=approved');
+    },
+  ],
+  [
     'D08 guesses of user codes are limited with 429 (§5.1)',
     async (bench) => {
       const { person } = await prepare(bench);

@@ -44,6 +44,11 @@ const denyDeviceSql = statement<{ client_id: string }>(
    WHERE user_code = $1 AND state = 'pending' AND expires_at_ms > $2 RETURNING client_id`,
 );
 
+const deviceDecisionSql = statement<{ state: DeviceRow['state'] }>(
+  'device-decision',
+  'SELECT state FROM device_codes WHERE user_code = $1 AND user_id = $2 AND expires_at_ms > $3',
+);
+
 /** Whether the user code was free. */
 export async function insertDeviceCode(store: Store, code: NewDeviceCode): Promise<boolean> {
   const { deviceHash, userCode, clientId, scope, intervalSeconds, issuedAtMs, expiresAtMs } = code;
@@ -66,6 +71,16 @@ export async function findPendingDevice(
 ): Promise<PendingDevice | undefined> {
   const [row] = await store.read(pendingDeviceSql, [userCode, nowMs]);
   return row && { userCode: row.user_code, clientId: row.client_id, scope: row.scope };
+}
+
+/** What this person decided about a device; undefined if they did not decide, or it has expired. */
+export async function findDeviceDecision(
+  store: Store,
+  { userCode, userId, nowMs }: { readonly userCode: string; readonly userId: string; readonly nowMs: number },
+): Promise<'approved' | 'denied' | undefined> {
+  const [row] = await store.read(deviceDecisionSql, [userCode, userId, nowMs]);
+  if (row === undefined || row.state === 'pending') return undefined;
+  return row.state === 'denied' ? 'denied' : 'approved';
 }
 
 export interface DeviceApproval {
