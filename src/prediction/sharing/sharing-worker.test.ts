@@ -38,7 +38,7 @@ forEachEngine('a row whose append breaks is one warning, and is appended later',
       {
         level: 'warn',
         reason: 'The outcome of the write is unknown',
-        msg: 'Failed to share what was learned; it is kept, and the next rounds try again',
+        msg: 'Cannot share what was learned; it is kept, and the next rounds try again',
       },
     ],
   );

@@ -113,8 +113,7 @@ function createAppend(log: Log): (learning: SharedLearning) => Promise<boolean> 
     } catch (error) {
       if (!isFailure(error) || error.code !== 'unavailable') throw error;
       const reason = describeError(error);
-      if (!isBroken)
-        log.warn({ reason }, 'Failed to share what was learned; it is kept, and the next rounds try again');
+      if (!isBroken) log.warn({ reason }, 'Cannot share what was learned; it is kept, and the next rounds try again');
       isBroken = true;
       return false;
     }
