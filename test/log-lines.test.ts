@@ -1,6 +1,6 @@
 /**
  * Log lines have one form: a sentence that begins with a capital and has no full stop. Values stand in the fields beside it, so that
- * every line of a kind has the same text. What went wrong begins with "Cannot", as the messages of errors do.
+ * every line of a kind has the same text. What the program could not do begins with "Cannot", as the messages of errors do.
  */
 import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';

@@ -82,7 +82,7 @@ test('a form is refused with the labels of its fields, and keeps what was typed'
   const { client } = await startHookPages(t);
   const cases = [
     [{ url: '' }, 'Cannot create the webhook: “Address” must not be blank'],
-    [{ url: 'http://10.0.0.1/' }, 'Cannot use this url: it must not be a private or reserved address'],
+    [{ url: 'http://10.0.0.1/' }, '“Address” must not be a private or reserved address'],
     [
       { url: 'http://127.0.0.1:9/', profile: 'bitbucket' },
       '“Format of the deliveries” must be one of gitcode, gitee, github, gitlab',
