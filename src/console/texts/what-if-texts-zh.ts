@@ -28,7 +28,6 @@ const PARTS: Readonly<Record<string, string>> = {
   'waiting, levelling off': '等待中的请求（渐趋饱和）',
   'in-flight tokens, levelling off': '在途 Token 数（渐趋饱和）',
   'running, levelling off': '运行中的请求（渐趋饱和）',
-  'gap of first tokens': '首 Token 之间的时间（有队列时）',
   level: '树的基准',
   base: '树的常数项',
   others: '其他',

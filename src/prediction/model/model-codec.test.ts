@@ -33,26 +33,6 @@ test('decodeModel() reads a file of format 1, whose trees correct physics itself
   assert.deepEqual(decoded.forest, ttft!.forest);
 });
 
-/** The file as a program would have written it that knew no term of this name. */
-function writeWithoutTerm(written: LatencyModel, term: string): Uint8Array {
-  const file = Buffer.from(encodeModel(written));
-  const end = 16 + file.readUInt32LE(12);
-  const header = JSON.parse(file.toString('utf8', 16, end));
-  assert.ok(term in header.slots[0].targets.tpot.physics.coefficients);
-  delete header.slots[0].targets.tpot.physics.coefficients[term];
-  const text = Buffer.from(JSON.stringify(header));
-  const start = Buffer.from(file.subarray(0, 16));
-  start.writeUInt32LE(text.length, 12);
-  const content = Buffer.concat([start, text, file.subarray(end, -32)]);
-  return Buffer.concat([content, createHash('sha256').update(content).digest()]);
-}
-
-test('decodeModel() reads a model from before a term of physics was added, and it predicts the same', () => {
-  const decoded = decodeModel(writeWithoutTerm(model, 'gap of first tokens'));
-  assert.deepEqual(decoded.whole.tpot!.physics, model.whole.tpot!.physics);
-  assert.equal(decoded.whole.tpot!.physics.coefficients.at(-1), 0);
-});
-
 /** The file as a program without the history of servers would have written it. */
 function writeWithoutHistory(written: LatencyModel): Uint8Array {
   const kept = FEATURE_NAMES.filter((_, feature) => !HISTORY_FEATURES.includes(feature));

@@ -62,28 +62,3 @@ test('the first times to the first token fit the prior of TTFT alone', () => {
   assert.notEqual(live.model.whole.ttft, ttft);
   assert.equal(live.model.whole.tpot, tpot);
 });
-
-/** The forecast time per token behind 50 waiting requests, on a server with this gap between first tokens. */
-function forecastTpot(live: LiveModel, gapMs: number) {
-  const columns = describeLoad(50);
-  columns.firstTokenGapMs[0] = gapMs;
-  columns.oldestWaitingMs[0] = 1000;
-  return live.forecast(columns, '', SERVER);
-}
-
-test('before the first time per token, first tokens say how long the steps of a server with a queue are', () => {
-  const live = createLiveModel(createPriorModel());
-  const slow = forecastTpot(live, 140).tpot.medianMs;
-  const unknown = forecastTpot(live, Number.NaN).tpot.medianMs;
-  assert.ok(slow > 1.3 * unknown, `${slow}, ${unknown}`);
-});
-
-test('a prior that is fitted to the first times per token still follows the gaps between first tokens', () => {
-  const live = createLiveModel(createPriorModel());
-  const gaps = Array.from({ length: 64 }, (_, i) => 20 + 2 * i);
-  for (const [gapMs, forecast] of gaps.map((gap) => [gap, forecastTpot(live, gap)] as const))
-    live.observe(forecast, 'tpot', { observedMs: 20 + 0.5 * gapMs });
-  const { medianMs: fast } = forecastTpot(live, 20).tpot;
-  const { medianMs: slow } = forecastTpot(live, 140).tpot;
-  assert.ok(slow / fast > 1.7, `${fast}, ${slow}`);
-});

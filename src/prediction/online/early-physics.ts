@@ -72,7 +72,7 @@ function fitPrior(target: PredictionTarget, rows: readonly RecentRow[]): TimeMod
   const observed = Float64Array.from(rows, ({ observedMs }) => observedMs);
   if (rows.length < LEAST_ROWS) return prior;
   if (rows.length < SURE_ROWS && !isTooSlow(prior, load, observed)) return prior;
-  return { ...prior, physics: fitPhysics(target, load, observed, { fitsHistory: true }) };
+  return { ...prior, physics: fitPhysics(target, load, observed) };
 }
 
 function isTooSlow({ physics }: TimeModel, load: MetricColumns, observed: Float64Array): boolean {

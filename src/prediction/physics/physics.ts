@@ -31,11 +31,6 @@ export interface FitPhysicsOptions {
   readonly weights?: ArrayLike<number>;
   /** The prior counts as this many observations. */
   readonly priorWeight?: number;
-  /**
-   * Also fits the term of the server's history, whose price is 0 otherwise. Only for use before there are trees: a model of
-   * many rows does without, and would predict too little where reports are missing.
-   */
-  readonly fitsHistory?: boolean;
   /** The fit starts from these coefficients and takes this many re-weightings. */
   readonly start?: { readonly coefficients: Float64Array; readonly rounds: number };
 }
@@ -64,9 +59,7 @@ export function fitPhysics(
   observedMs: ArrayLike<number>,
   options: FitPhysicsOptions = {},
 ): PhysicsModel {
-  const fitted =
-    options.fitsHistory === true ? load : { ...load, firstTokenGapMs: undefined, oldestWaitingMs: undefined };
-  const listed = listRows(target, fitted, observedMs, options.weights);
+  const listed = listRows(target, load, observedMs, options.weights);
   const prior = scalePrior(target, listed, options.priorWeight ?? PRIOR_WEIGHT);
   const data = listed.filter((row) => isPossible(row, prior.coefficients));
   const rows = [...data, ...prior.rows];

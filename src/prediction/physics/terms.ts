@@ -8,13 +8,7 @@ export interface LoadColumns {
   readonly numRequestRunning: ArrayLike<number>;
   readonly kvCacheUsage: ArrayLike<number>;
   readonly inflightTokens: ArrayLike<number>;
-  /** The history of the server (`HISTORY_COLUMNS`), where reports say it; missing values are NaN or negative. */
-  readonly firstTokenGapMs?: ArrayLike<number> | undefined;
-  readonly oldestWaitingMs?: ArrayLike<number> | undefined;
 }
-
-/** The columns that are always there. */
-type MetricName = Exclude<keyof LoadColumns, 'firstTokenGapMs' | 'oldestWaitingMs'>;
 
 export type PhysicsTarget = 'ttft' | 'tpot';
 
@@ -35,7 +29,7 @@ const constant: AddTerm = (_load, price, sums, count) => {
   for (let row = 0; row < count; row++) sums[row]! += price;
 };
 const column =
-  (name: MetricName): AddTerm =>
+  (name: keyof LoadColumns): AddTerm =>
   (load, price, sums, count) => {
     const values = load[name];
     for (let row = 0; row < count; row++) sums[row]! += price * values[row]!;
@@ -53,7 +47,7 @@ const effectiveTokens: AddTerm = ({ inputTokenLength, prefixCacheScore }, price,
  * more of them wait without making it longer, and TPOT no longer rises with the queue.
  */
 const levellingOff =
-  (name: MetricName, half: number): AddTerm =>
+  (name: keyof LoadColumns, half: number): AddTerm =>
   (load, price, sums, count) => {
     const values = load[name];
     for (let row = 0; row < count; row++) sums[row]! += price * (values[row]! / (values[row]! + half));
@@ -63,31 +57,10 @@ const levellingOff =
  * computed, those of a long queue are not.
  */
 const settingIn =
-  (name: MetricName, half: number): AddTerm =>
+  (name: keyof LoadColumns, half: number): AddTerm =>
   (load, price, sums, count) => {
     const values = load[name];
     for (let row = 0; row < count; row++) sums[row]! += price * (values[row]! * (values[row]! / (values[row]! + half)));
-  };
-/** A step of a mid-size model takes no longer: first tokens that are further apart wait for memory, or for several steps of a long prompt. */
-const LONGEST_STEP_MS = 150;
-/**
- * While prompts wait, each step of a server ends with first tokens, so the gap between them is the length of a step; they come
- * before the first time per token is known. Half of it counts with `half` requests that wait, since a shorter queue is soon served.
- * An idle server has long gaps too: a gap counts as one between steps (0 to 1) when the oldest request waits for longer than it.
- */
-const stepBehindQueue =
-  (half: number): AddTerm =>
-  ({ firstTokenGapMs, oldestWaitingMs, numRequestWaiting }, price, sums, count) => {
-    if (firstTokenGapMs === undefined || oldestWaitingMs === undefined || price === 0) return;
-    for (let row = 0; row < count; row++) {
-      const gapMs = firstTokenGapMs[row]!;
-      const waitedMs = oldestWaitingMs[row]!;
-      // Missing, or nothing waits.
-      if (!(gapMs >= 0 && waitedMs > 0)) continue;
-      const waiting = numRequestWaiting[row]!;
-      const queued = (waitedMs ** 2 / (waitedMs ** 2 + gapMs ** 2)) * (waiting / (waiting + half));
-      sums[row]! += price * queued * Math.min(LONGEST_STEP_MS, gapMs);
-    }
   };
 const length = column('inputTokenLength');
 const waiting = column('numRequestWaiting');
@@ -118,8 +91,6 @@ const TERMS: Readonly<Record<PhysicsTarget, readonly Term[]>> = {
     { name: 'waiting, levelling off', prior: 3, add: levellingOff('numRequestWaiting', 1) },
     { name: 'in-flight tokens, levelling off', prior: 3, add: levellingOff('inflightTokens', 8192) },
     { name: 'running, levelling off', prior: 3, add: levellingOff('numRequestRunning', 16) },
-    // Far below 1: steps are short again once the queue is served, and a long answer has most of its tokens then.
-    { name: 'gap of first tokens', prior: 0.2, add: stepBehindQueue(5) },
   ],
 };
 

@@ -166,7 +166,7 @@ function trainTarget(
 ): TimeModel {
   const rows = samples.table.count;
   if (rows < MIN_FOREST_ROWS) {
-    const physics = fitPhysics(target, samples.table, samples.observed, { fitsHistory: true });
+    const physics = fitPhysics(target, samples.table, samples.observed);
     const calibration = calibrate(predictPhysics(physics, samples), samples.observed);
     const layers = { offsets: NO_OFFSETS, physics, forest: undefined, treeBaseMs: 0, forestShare: 0 };
     return { rows, ...layers, calibration, validation: undefined };
