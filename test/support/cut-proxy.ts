@@ -10,6 +10,8 @@ export interface CutProxy {
   cut(): void;
   /** As if the process of the client stood still once it had sent this statement: nothing more of its connection comes to the server. */
   stallAfter(statementName: string): void;
+  /** Ends a connection when this text is sent on it to the server, which does not get it. */
+  cutAt(text: string): void;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
@@ -18,9 +20,11 @@ export async function startCutProxy(databaseUrl: string): Promise<CutProxy> {
   const socketPath = join(searchParams.get('host')!, '.s.PGSQL.5432');
   const sockets = new Set<Socket>();
   let lastStatement: string | undefined;
+  let lastText: string | undefined;
   const forward = (incoming: Socket, outgoing: Socket): void => {
     let isStalled = false;
     incoming.on('data', (chunk) => {
+      if (lastText !== undefined && chunk.includes(lastText)) return void incoming.destroy();
       if (!isStalled) outgoing.write(chunk);
       isStalled ||= lastStatement !== undefined && chunk.includes(lastStatement);
     });
@@ -54,6 +58,9 @@ export async function startCutProxy(databaseUrl: string): Promise<CutProxy> {
     cut,
     stallAfter: (statementName) => {
       lastStatement = statementName;
+    },
+    cutAt: (text) => {
+      lastText = text;
     },
     async [Symbol.asyncDispose]() {
       cut();

@@ -13,12 +13,18 @@ export interface PostgresClients {
   use<Result>(work: (client: pg.PoolClient) => Promise<Result>): Promise<Result>;
   /** Does the work again while its connection is lost: for work that changes nothing. */
   retryLost<Result>(work: () => Promise<Result>): Promise<Result>;
+  /**
+   * Asks on a new connection whether the server accepts writes, and rejects with a read-only refusal if not. If so, the connections
+   * of the pool that are older than the answer are closed when their turn comes: each may lead to a server that refuses.
+   */
+  checkWritable(): Promise<void>;
 }
 
 export interface PostgresClientsOptions {
   readonly pool: pg.Pool;
   /** Whether a connection leads to the primary; one that does not is closed, not used. */
   readonly isCurrent: (client: pg.PoolClient) => boolean;
+  readonly askWritable: () => Promise<void>;
   readonly watch: PostgresWatch;
   readonly world: World;
   /** Calls that may wait for a connection; one more is refused. */
@@ -26,7 +32,10 @@ export interface PostgresClientsOptions {
 }
 
 export function createPostgresClients(options: PostgresClientsOptions): PostgresClients {
-  const { pool, isCurrent, watch, world, maxWaiting } = options;
+  const { pool, isCurrent, askWritable, watch, world, maxWaiting } = options;
+  /** Connections that were opened since the server was last found to accept writes again. */
+  let fresh = new WeakSet<pg.PoolClient>();
+  pool.on('connect', (client) => fresh.add(client));
   const retryLost = <Result>(work: () => Promise<Result>): Promise<Result> =>
     retryWhile(isConnectionLost, RECONNECT_DELAYS_MS, world, work);
 
@@ -37,7 +46,7 @@ export function createPostgresClients(options: PostgresClientsOptions): Postgres
     const client = await pool.connect().catch((error: unknown) => {
       throw translatePostgresError(error, 'connect');
     });
-    if (isCurrent(client)) return client;
+    if (isCurrent(client) && fresh.has(client)) return client;
     client.release(true);
     return await connect();
   };
@@ -52,6 +61,13 @@ export function createPostgresClients(options: PostgresClientsOptions): Postgres
 
   return {
     retryLost,
+    async checkWritable() {
+      watch.checkPresent();
+      await askWritable().catch((error: unknown) => {
+        throw translatePostgresError(error, 'look for writes');
+      });
+      fresh = new WeakSet();
+    },
     async use(work) {
       const client = await reconnect();
       let isLost = false;

@@ -36,9 +36,9 @@ export interface PostgresEngine extends Engine {
 
 export function openPostgresEngine(options: PostgresOptions): PostgresEngine {
   const { databaseUrl, poolSize, log, world, maxWaiting = DEFAULT_MAX_WAITING } = options;
-  const { pool, ask, isCurrent, isPrepared } = openPostgresConnections(databaseUrl, poolSize, log);
+  const { pool, ask, askWritable, isCurrent, isPrepared } = openPostgresConnections(databaseUrl, poolSize, log);
   const watch = createPostgresWatch({ ask, isCurrent, log, world });
-  const clients = createPostgresClients({ pool, isCurrent, watch, world, maxWaiting });
+  const clients = createPostgresClients({ pool, isCurrent, askWritable, watch, world, maxWaiting });
   const clock = createServerClock({ askMs: () => askClock(pool), world, log });
   const run: Runner = (client, statements) => runBatch(client, statements, { isPrepared });
   // A pool that is ended forgets the calls that wait for a connection, so it is ended after them.

@@ -22,6 +22,8 @@ export interface PostgresConnections {
   readonly isPrepared: boolean;
   /** Connects, asks for nothing in particular and ends; with several hosts, looks for the one that accepts writes. */
   readonly ask: () => Promise<void>;
+  /** The same, and rejects with a read-only refusal unless the server accepts writes. */
+  readonly askWritable: () => Promise<void>;
   /** Whether a connection leads to the host that is the primary now, as far as known. */
   readonly isCurrent: (client: pg.ClientBase) => boolean;
 }
@@ -39,6 +41,7 @@ export function openPostgresConnections(databaseUrl: string, poolSize: number, l
     pool,
     isPrepared,
     ask: async () => void (await (finder === undefined ? ask(config) : finder.search())),
+    askWritable: async () => void (await (finder === undefined ? ask(config, checkWritable) : finder.search())),
     isCurrent: (client) => finder?.isCurrent(client as pg.Client) ?? true,
   };
 }
@@ -55,15 +58,19 @@ function describeConnection(connectionString: string): pg.ClientConfig {
   };
 }
 
-async function ask(config: pg.ClientConfig): Promise<void> {
-  const client = new pg.Client(config);
+async function ask(config: pg.ClientConfig, question: (client: pg.Client) => Promise<unknown> = ping): Promise<void> {
+  const client = new pg.Client({ ...config, query_timeout: CONNECT_TIMEOUT_MS });
   client.on('error', () => {});
   try {
     await client.connect();
-    await client.query('SELECT 1');
+    await question(client);
   } finally {
     void client.end().catch(() => {});
   }
+}
+
+function ping(client: pg.Client): Promise<unknown> {
+  return client.query('SELECT 1');
 }
 
 /** The pool makes its connections of a class: this one connects to the primary, wherever that is at the time. */
@@ -128,7 +135,9 @@ export function isConnectionLost(error: unknown): boolean {
   const { code, message } = causeOf(error);
   if (isReadOnlyRefusal(error)) return true;
   if (code !== undefined) return /^(08...|53300|57P0[1-5]|25P03|E[A-Z_]+)$/.test(code);
-  return /^(Connection terminated|timeout expired|Client (has encountered|was closed))/.test(message ?? '');
+  return /^(Connection terminated|timeout expired|Query read timeout|Client (has encountered|was closed))/.test(
+    message ?? '',
+  );
 }
 
 /** The server refused before it did anything: it is a standby, or has no connection to spare. */

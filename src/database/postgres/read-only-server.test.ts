@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import pg from 'pg';
+import { startCutProxy } from '../../../test/support/cut-proxy.ts';
 import { findReasonToSkip, openTestStore } from '../../../test/support/engines.ts';
 import { findNoteSql, insertNoteSql, insertWithinLimit, noteMigration } from '../../../test/support/note-store.ts';
 import {
@@ -15,6 +16,7 @@ import { createLog } from '../../telemetry/log.ts';
 import { realWorld, type World } from '../../world.ts';
 import { migrations } from '../migrations/list.ts';
 import type { Store } from '../store.ts';
+import { RECONNECT_DELAYS_MS } from './postgres-clients.ts';
 
 const skip = findReasonToSkip('postgres');
 
@@ -22,6 +24,8 @@ const skip = findReasonToSkip('postgres');
 let cluster: PostgresCluster;
 let admin: pg.Client;
 let store: Store;
+let databaseUrl: string;
+let options: Parameters<typeof openTestStore>[1];
 const lines: string[] = [];
 const waits: number[] = [];
 const clock = { aheadMs: 0 };
@@ -29,14 +33,17 @@ const clock = { aheadMs: 0 };
 before(async () => {
   if (skip) return;
   cluster = await startPostgresCluster();
-  const databaseUrl = await createTestDatabase(cluster.socketDir, 'read_only');
+  databaseUrl = await createTestDatabase(cluster.socketDir, 'read_only');
   const world: World = {
     ...realWorld,
     monotonicMs: () => realWorld.monotonicMs() + clock.aheadMs,
-    sleep: async (ms) => void waits.push(ms),
+    // Other waits, as those for an answer of the server, take their time.
+    sleep: async (ms, signal) =>
+      RECONNECT_DELAYS_MS.includes(ms) ? void waits.push(ms) : await realWorld.sleep(ms, signal),
   };
   const log = createLog('warn', { write: (line) => lines.push(line) });
-  store = await openTestStore({ dataDir: '', databaseUrl }, { migrations: [...migrations, noteMigration], world, log });
+  options = { migrations: [...migrations, noteMigration], world, log };
+  store = await openTestStore({ dataDir: '', databaseUrl }, options);
   admin = new pg.Client(databaseUrl);
   await admin.connect();
 });
@@ -101,4 +108,55 @@ test('writes are refused after a few tries, then at once, and accepted again; re
   });
   await store.call(insertWithinLimit, { id: 'two', limit: 99 });
   assert.equal(countLines('PostgreSQL accepts writes again'), 1);
+});
+
+/** Of new sessions alone: those that are open stay as they are, as connections to a former primary do. */
+async function setNewSessionsReadOnly(isReadOnly: boolean): Promise<void> {
+  await admin.query(`ALTER ROLE postgres SET default_transaction_read_only = ${isReadOnly ? 'on' : 'off'}`);
+}
+
+const endOtherSessions = () =>
+  admin.query(
+    `SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> $1`,
+    [(admin as unknown as { processID: number }).processID],
+  );
+
+/** Resolves once writes are refused at once. */
+async function refuseWrites(insert: () => Promise<unknown>): Promise<void> {
+  await setNewSessionsReadOnly(true);
+  await endOtherSessions();
+  await waitUntil(async () => {
+    const refusal = await catchRefusal(insert);
+    return refusal?.message === 'Cannot use the database right now: it accepts no writes' && waits.length === 0;
+  });
+}
+
+test('once a new connection accepts writes, those opened before are used no more', { skip }, async () => {
+  const insert = (id: string) => store.write(insertNoteSql, [id, 2]);
+  await refuseWrites(() => insert('refused'));
+  // As many at a time as the pool has connections; all of them refuse writes, and will do so.
+  await Promise.all(Array.from({ length: 50 }, () => store.read(findNoteSql, ['first'])));
+  await setNewSessionsReadOnly(false);
+  clock.aheadMs += 500;
+  assert.equal(await catchRefusal(() => insert('after')), undefined);
+  const writes = await Promise.all(
+    Array.from({ length: 20 }, (_, index) => catchRefusal(() => insert(`after-${index}`))),
+  );
+  assert.deepEqual(
+    writes.filter((refusal) => refusal !== undefined),
+    [],
+  );
+  assert.deepEqual(waits, [], 'none was sent again');
+});
+
+test('a connection that breaks while it is asked for writes is no error of the program', { skip }, async () => {
+  await using proxy = await startCutProxy(databaseUrl);
+  await using proxied = await openTestStore({ dataDir: '', databaseUrl: proxy.databaseUrl }, options);
+  const insert = () => proxied.write(insertNoteSql, ['broken', 3]);
+  await refuseWrites(insert);
+  proxy.cutAt('transaction_read_only');
+  clock.aheadMs += 500;
+  const refusal = await catchRefusal(insert);
+  assert.deepEqual([refusal?.code, refusal?.details], ['unavailable', { retryAfterSeconds: 1 }]);
+  await setNewSessionsReadOnly(false);
 });

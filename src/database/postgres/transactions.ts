@@ -1,8 +1,9 @@
 /**
  * How often a transaction is sent, and when. It is sent again only when it is certain that nothing of it was stored: after a conflict
  * often, since one of two in conflict commits; after a lost connection or the refusal of a server that accepts no writes only as
- * long as a failover behind a proxy takes. When the server still refuses then, it counts as read-only: until it accepts writes again
- * every transaction is refused at once. Reads are sent all the time.
+ * long as a failover behind a proxy takes. When the server still refuses then, it counts as read-only: until a new connection to it
+ * accepts writes every transaction is refused at once. Reads are sent all the time. With several hosts a new connection to a server
+ * that is read-only fails by itself, so that one counts as away instead.
  */
 import type pg from 'pg';
 import { Failure } from '../../errors.ts';
@@ -11,7 +12,6 @@ import type { World } from '../../world.ts';
 import { createSerialByName } from '../serial-by-name.ts';
 import { type PostgresClients, RECONNECT_DELAYS_MS } from './postgres-clients.ts';
 import { isConnectionLost, isReadOnlyRefusal, isRetryable } from './postgres-pool.ts';
-import { checkWritable } from './primary-finder.ts';
 import { retryWhile } from './retry-while.ts';
 
 /** One of two in conflict commits, so this ends; all waits are 12 s on average. */
@@ -41,13 +41,11 @@ export function createTransactions({ clients, world, log }: TransactionsDependen
     retryWhile(isRetryable, listConflictDelays(world), world, () => clients.use(work));
   const sendWhileLost = <Result>(work: Work<Result>): Promise<Result> =>
     retryWhile(isLostUndone, RECONNECT_DELAYS_MS, world, () => send(work));
-  const sendOnceWritable = <Result>(work: Work<Result>): Promise<Result> => {
+  const sendOnceWritable = async <Result>(work: Work<Result>): Promise<Result> => {
     writability.checkTurn();
-    return send(async (client) => {
-      await checkWritable(client);
-      writability.record(true);
-      return await work(client);
-    });
+    await clients.checkWritable();
+    writability.record(true);
+    return await sendWhileLost(work);
   };
 
   const transact = async <Result>(work: Work<Result>): Promise<Result> => {
