@@ -20,6 +20,7 @@ import { createWakeSignal } from './wake-signal.ts';
 function createWriter(store: Store, failures = 0) {
   const transactions: string[][] = [];
   const requests: string[] = [];
+  const lines: string[] = [];
   const writeAll: Store['writeAll'] = async (steps, options) => {
     transactions.push(steps.map((step) => step.statement.name));
     if (transactions.length <= failures) throw new Error('The database is away');
@@ -28,13 +29,13 @@ function createWriter(store: Store, failures = 0) {
   const writer = createResultWriter({
     store: { ...store, writeAll },
     world: realWorld,
-    log: createLog('silent'),
+    log: createLog('warn', { write: (line) => lines.push((JSON.parse(line) as { msg: string }).msg) }),
     workerId: 'worker-1',
     table: createHookQueueTable(realWorld),
     scan: { request: () => requests.push('scan') },
     signal: createWakeSignal(),
   });
-  return { writer, transactions, requests };
+  return { writer, transactions, requests, lines };
 }
 
 const REPORT = { status: 500, reason: null, responseBody: Buffer.from('') } as unknown as SendReport;
@@ -48,11 +49,15 @@ forEachEngine('results that come together are stored in one transaction', async 
   assert.deepEqual(transactions, [['endpoint-cancel', 'endpoint-cancel']]);
 });
 
-forEachEngine('a transaction that fails is stored again as it is', async (store) => {
-  const { writer, transactions } = createWriter(store, 2);
+forEachEngine('a transaction that fails is stored again as it is, and its failures are logged once', async (store) => {
+  const { writer, transactions, lines } = createWriter(store, 2);
   writer.add({ changes: [change(1)] });
   await writer.flush();
   assert.deepEqual(transactions, [['endpoint-cancel'], ['endpoint-cancel'], ['endpoint-cancel']]);
+  assert.deepEqual(lines, [
+    'Cannot store results of deliveries; trying again',
+    'Results of deliveries are stored again',
+  ]);
 });
 
 forEachEngine('a flush stores what was added before it, and does not wait for what comes after', async (store) => {

@@ -219,12 +219,16 @@ async function storeUntilDone(
   write: (store: Store) => Promise<unknown>,
   abandoned: AbortSignal,
 ): Promise<void> {
+  let hasFailed = false;
   for (let waitMs = RETRY_MS; !abandoned.aborted; waitMs = Math.min(waitMs * 2, MAX_RETRY_MS)) {
     try {
       await write(store);
+      if (hasFailed) log.warn('Results of deliveries are stored again');
       return;
     } catch (error) {
-      log.warn({ reason: describeError(error) }, 'Cannot store results of deliveries; trying again');
+      // Logged once, not at each retry of an outage.
+      if (!hasFailed) log.warn({ reason: describeError(error) }, 'Cannot store results of deliveries; trying again');
+      hasFailed = true;
       await world.sleep(waitMs);
     }
   }

@@ -75,7 +75,13 @@ forEachEngine(
       throw new Error('The database is away');
     };
     const lines: string[] = [];
-    const log = createLog('warn', { write: (line) => lines.push((JSON.parse(line) as { msg: string }).msg) });
+    const { promise: hasLapsed, resolve: reportLapse } = Promise.withResolvers<void>();
+    const write = (line: string): void => {
+      const { msg } = JSON.parse(line) as { msg: string };
+      lines.push(msg);
+      if (msg.startsWith('The leases of shards lapsed')) reportLapse();
+    };
+    const log = createLog('warn', { write });
     await using worker = startTestWorker({ ...store, writeAll }, undefined, world, log);
     // Also when the test fails, since the worker waits for its attempts when it stops.
     using _end = { [Symbol.dispose]: answer };
@@ -84,7 +90,7 @@ forEachEngine(
     await receiver.waitFor(1);
     isAway = true;
     clock.aheadMs += 13_000;
-    await isRefused;
+    await Promise.all([isRefused, hasLapsed]);
     isAway = false;
     await enqueueTestDelivery(store, { hookId: 1, url });
     worker.wake();
