@@ -117,6 +117,7 @@ test('a start may take as long as the migrations of an upgrade', { skip }, () =>
   for (const example of ['postgresql', 'sidecar']) {
     const text = JSON.stringify(listResources(renderWith('startupSeconds: 7200', example)));
     assert.match(text, /"startupProbe":\{[^}]*\},"periodSeconds":1,"failureThreshold":7200\}/);
+    assert.match(text, /"progressDeadlineSeconds":7260/, 'a rollout that waits for them has not failed');
   }
 });
 
@@ -144,17 +145,34 @@ const refused: readonly (readonly [title: string, values: string, message: RegEx
   ['no component at all', 'components: { all: { enabled: false } }', /nothing is enabled/],
   ['llm-d without a model', 'llmD: { enabled: true }', /llmD\.model must name/],
   ['an ingress without a host', 'ingress: { enabled: true }', /ingress\.host must be set/],
-  ['a stop that would be cut off', 'preStopSeconds: 20', /terminationGracePeriodSeconds must be more than 35/],
+  ['a stop that would be cut off', 'preStopSeconds: 20', /terminationGracePeriodSeconds must be more than 40/],
   [
     'a stop that a setting makes too long',
     'settings: { STOP_TIMEOUT_MS: 60000 }',
     /terminationGracePeriodSeconds must be more than 65/,
+  ],
+  [
+    'a stop that a setting of one component makes too long',
+    'components: { all: { settings: { STOP_TIMEOUT_MS: 40000 } } }',
+    /components\.all: terminationGracePeriodSeconds must be more than 45/,
+  ],
+  [
+    'a stop that a setting of the sidecar makes too long',
+    'sidecar: { enabled: true, gateway: { image: a }, settings: { STOP_TIMEOUT_MS: 40000 } }',
+    /sidecar: terminationGracePeriodSeconds must be more than 40/,
   ],
   ['a sidecar without a gateway', 'sidecar: { enabled: true }', /sidecar\.gateway\.image must name/],
 ];
 
 for (const [title, values, message] of refused)
   test(`the chart refuses ${title}`, { skip }, () => assert.throws(() => renderWith(values), message));
+
+test('a stop that waits for no call needs no time for that', { skip }, () => {
+  const values = 'settings: { STOP_TIMEOUT_MS: 0 }\nterminationGracePeriodSeconds: 6';
+  const parts = 'components: { all: { parts: [authorization] } }';
+  assert.ok(listResources(renderWith(`${values}\n${parts}`)).length > 0);
+  assert.throws(() => renderWith(values), /must be more than 25/, 'attempts of deliveries take their time');
+});
 
 for (const values of [
   'replicaCount: 2',
@@ -180,7 +198,7 @@ const mistakes: readonly (readonly [right: string, wrong: string, mistake: RegEx
   [
     'terminationGracePeriodSeconds: 30',
     'terminationGracePeriodSeconds: 20',
-    /may be killed while it stops, after 20 s/,
+    /may be killed while it stops, after 25 s/,
   ],
   [
     'httpGet: { path: /readyz, port: http }',

@@ -30,8 +30,9 @@ interface DeploymentSpec {
   readonly template: { readonly metadata: { readonly labels: Labels }; readonly spec: Pod };
 }
 
-/** The default of STOP_TIMEOUT_MS, in seconds. */
+/** The default of STOP_TIMEOUT_MS, in seconds; attempts of deliveries take longer. */
 const STOP_SECONDS = 15;
+const DELIVERY_STOP_SECONDS = 20;
 
 type Rule = (resources: readonly Resource[], settings: ReadonlySet<string>) => string[];
 
@@ -75,7 +76,9 @@ function checkContainer({ name, securityContext, volumeMounts = [] }: Container,
 
 function checkOwnContainer(container: Container, pod: Pod, settings: ReadonlySet<string>): (string | false)[] {
   const { env = [], ports = [], resources, securityContext, lifecycle } = container;
-  const stopSeconds = (lifecycle?.preStop?.sleep?.seconds ?? 0) + STOP_SECONDS;
+  const delivers = env.some(({ name, value = '' }) => name === 'PARTS' && value.split(',').includes('webhooks'));
+  const workSeconds = delivers ? DELIVERY_STOP_SECONDS : STOP_SECONDS;
+  const stopSeconds = (lifecycle?.preStop?.sleep?.seconds ?? 0) + workSeconds;
   const isSidecar = !pod.containers.includes(container);
   const probes = isSidecar ? ['startup', 'liveness'] : ['startup', 'liveness', 'readiness'];
   const names = env.map((variable) => variable.name);

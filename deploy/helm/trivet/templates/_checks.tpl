@@ -25,14 +25,30 @@
 {{- fail "llmD.model must name the target model of the port" -}}
 {{- end -}}
 {{- end -}}
-{{- $stopSeconds := add (int .Values.preStopSeconds) (div (int (default 15000 .Values.settings.STOP_TIMEOUT_MS)) 1000) -}}
-{{- if le (int .Values.terminationGracePeriodSeconds) (int $stopSeconds) -}}
-{{- fail (printf "terminationGracePeriodSeconds must be more than %d: preStopSeconds and STOP_TIMEOUT_MS, or a stop is cut off" (int $stopSeconds)) -}}
+{{- range $components -}}
+{{- $stop := dict "key" (printf "components.%s" .key) "preStop" $.Values.preStopSeconds "settings" .settings "delivers" (has "webhooks" .parts) -}}
+{{- include "trivet.checkStop" (set $stop "root" $) -}}
+{{- end -}}
+{{- if .Values.sidecar.enabled -}}
+{{- include "trivet.checkStop" (dict "root" . "key" "sidecar" "preStop" 0 "settings" .Values.sidecar.settings "delivers" false) -}}
 {{- end -}}
 {{- if and .Values.ingress.enabled (not .Values.ingress.host) -}}
 {{- fail "ingress.host must be set" -}}
 {{- end -}}
 {{- if and .Values.sidecar.enabled (not .Values.sidecar.gateway.image) -}}
 {{- fail "sidecar.gateway.image must name the image of your gateway" -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* Calls under way may take STOP_TIMEOUT_MS, and attempts of deliveries, with the storing of their results, 20 s at the same time. */ -}}
+{{- define "trivet.checkStop" -}}
+{{- $settings := mergeOverwrite (dict "STOP_TIMEOUT_MS" 15000) (deepCopy .root.Values.settings) (deepCopy .settings) -}}
+{{- $work := divf (float64 $settings.STOP_TIMEOUT_MS) 1000 | ceil | int -}}
+{{- if .delivers -}}
+{{- $work = max $work 20 -}}
+{{- end -}}
+{{- $seconds := add (int .preStop) (int $work) -}}
+{{- if le (int .root.Values.terminationGracePeriodSeconds) (int $seconds) -}}
+{{- fail (printf "%s: terminationGracePeriodSeconds must be more than %d, or a stop is cut off: preStopSeconds, and then STOP_TIMEOUT_MS, at least 20 s with the part webhooks" .key (int $seconds)) -}}
 {{- end -}}
 {{- end -}}
