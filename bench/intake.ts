@@ -114,7 +114,7 @@ function summarize(turns: readonly Turn[], callers: number): Figures {
 
 interface Place extends AsyncDisposable {
   readonly name: string;
-  /** Begins with an empty queue. */
+  /** Ends with an empty queue, so that the next turn, perhaps of the other program, has the machine to itself. */
   takeTurn(callers: number, count: number): Promise<Turn>;
 }
 
@@ -130,9 +130,9 @@ async function openPlace(engine: string, folder: string | undefined, size: Size)
   return {
     name: folder === undefined ? engine : `${engine}, before`,
     takeTurn: async (callers, count) => {
-      await receiver.waitFor(accepted * size.hooks);
       const turn = await takeTurn(service, callers, count);
       accepted += turn.accepted;
+      await receiver.waitFor(accepted * size.hooks);
       return turn;
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),

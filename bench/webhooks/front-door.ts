@@ -4,7 +4,7 @@
  * a delivery is separate from that of its event, and both are of the same minutes of a machine and of a process. Programs of
  * several checkouts and the floor take turns.
  */
-import { setPriority } from 'node:os';
+import { getPriority, setPriority } from 'node:os';
 import { createEventSender, type Post } from './event-sender.ts';
 import { openTarget, type Target, type TargetPlace } from './front-door-targets.ts';
 import { type MachineFigures, watchMachine } from './machine.ts';
@@ -80,6 +80,7 @@ export async function measureFrontDoors(
 /** Gives this process and the receivers a higher priority, which takes the right to do so. */
 function goFirst(targets: readonly Target[]): Disposable {
   const pids = [process.pid, ...targets.map(({ receiver }) => receiver.pid)];
+  const before = getPriority();
   try {
     for (const pid of pids) setPriority(pid, PRIORITY_OF_OTHERS);
   } catch {
@@ -87,7 +88,11 @@ function goFirst(targets: readonly Target[]): Disposable {
       'The sender and the receivers have the priority of the program: run as root to give them a higher one\n',
     );
   }
-  return { [Symbol.dispose]: () => setPriority(0) };
+  return {
+    [Symbol.dispose]: () => {
+      if (getPriority() !== before) setPriority(before);
+    },
+  };
 }
 
 interface FrontDoor {
