@@ -1,7 +1,7 @@
 /**
  * `npm run test:fleet:processes`, with `-- --kills 10`, `--rate 200`, `--processes 3`: several processes of the service on one
  * PostgreSQL get events at a steady rate; one after the other is killed with `kill -9` and started again. Counts the deliveries that
- * were lost and those that came twice. Needs Debian's postgresql.
+ * were lost and those that came twice. Ends soon when the service does not recover. Needs Debian's postgresql.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
@@ -18,12 +18,20 @@ const { values } = parseArgs({
   },
 });
 
+if (!(Number(values.processes) >= 2))
+  throw new Error('--processes must be at least 2: one takes the calls while another is killed');
+
 /** Each has a webhook at a receiver of its own, so that every process has some of them. */
 const REPOSITORIES = 24;
 const RETRY_MS = 100;
 const CALL_TIMEOUT_MS = 30_000;
 const LOOK_EVERY_MS = 20;
-const CAUGHT_UP_WITHIN_MS = 180_000;
+/** For an event to be accepted, and for those that were accepted before a moment to be delivered. */
+const RECOVERED_WITHIN_MS = 180_000;
+/** What a sender sends again: 408 is the answer to a call that a stop or an outage has made too late. */
+const PASSING_STATUSES = [408, 503];
+/** A process has sent no more deliveries without a stored result, and each of them may come again. */
+const MAX_TWICE_PER_KILL = 256;
 /** Before the first kill, and after the last delivery: a second one would come within the length of a lease. */
 const QUIET_MS = 20_000;
 
@@ -35,7 +43,8 @@ interface Scene {
   /** By the number of the event, the id of each delivery that came. */
   readonly received: Map<number, string[]>;
   readonly repeated: Map<string, number>;
-  readonly refused: string[];
+  /** What went wrong; it ends the run. */
+  readonly failures: string[];
   lastReceivedMs: number;
 }
 
@@ -59,7 +68,8 @@ async function sendEvent(scene: Scene, number: number): Promise<void> {
     'content-type': 'application/json',
     'idempotency-key': `event-${number}`,
   };
-  for (let tries = 0; ; tries += 1) {
+  const startMs = performance.now();
+  for (let tries = 0; scene.failures.length === 0; tries += 1) {
     const program = scene.programs[(number + tries) % scene.programs.length]!;
     const answer = await fetch(`${program.httpUrl}/api/v5/repos/grace/r${number % REPOSITORIES}/events`, {
       method: 'POST',
@@ -72,8 +82,13 @@ async function sendEvent(scene: Scene, number: number): Promise<void> {
       return void scene.acceptedAtMs.set(number, performance.now());
     }
     const what = typeof answer === 'string' ? answer : String(answer.status);
-    if (typeof answer !== 'string' && answer.status !== 503)
-      return void scene.refused.push(`event ${number}: ${what} ${await answer.text()}`);
+    const text = typeof answer === 'string' ? '' : await answer.text().catch(() => '');
+    if (typeof answer !== 'string' && !PASSING_STATUSES.includes(answer.status))
+      return void scene.failures.push(`event ${number} was refused: ${what} ${text}`);
+    if (performance.now() - startMs > RECOVERED_WITHIN_MS)
+      return void scene.failures.push(
+        `event ${number} was not accepted within ${RECOVERED_WITHIN_MS / 1000} s; the last of ${tries + 1} answers: ${what} ${text}`,
+      );
     scene.repeated.set(what, (scene.repeated.get(what) ?? 0) + 1);
     // As senders do between two tries: nothing tells them when the service is back.
     await sleep(RETRY_MS);
@@ -84,7 +99,7 @@ async function sendEvent(scene: Scene, number: number): Promise<void> {
 async function sendSteadily(scene: Scene, rate: number, isEnding: AbortSignal): Promise<void> {
   const calls = new Set<Promise<void>>();
   const startMs = performance.now();
-  for (let sent = 0; !isEnding.aborted; ) {
+  for (let sent = 0; !isEnding.aborted && scene.failures.length === 0; ) {
     for (; sent < ((performance.now() - startMs) * rate) / 1000; sent += 1) {
       const call = sendEvent(scene, sent + 1).finally(() => calls.delete(call));
       calls.add(call);
@@ -103,7 +118,11 @@ function listMissing({ acceptedAtMs, received }: Scene): number[] {
 async function waitUntilCaughtUp(scene: Scene): Promise<number> {
   const startMs = performance.now();
   let missing = listMissing(scene);
-  while (missing.length > 0 && performance.now() - startMs < CAUGHT_UP_WITHIN_MS) {
+  while (missing.length > 0 && scene.failures.length === 0) {
+    if (performance.now() - startMs > RECOVERED_WITHIN_MS)
+      scene.failures.push(
+        `${missing.length} accepted events were not delivered within ${RECOVERED_WITHIN_MS / 1000} s`,
+      );
     missing = missing.filter((number) => !scene.received.has(number));
     // The receivers count; they have no event.
     await sleep(LOOK_EVERY_MS);
@@ -158,7 +177,7 @@ scene = {
   acceptedAtMs: new Map(),
   received: new Map(),
   repeated: new Map(),
-  refused: [],
+  failures: [],
   lastReceivedMs: 0,
 };
 undo.defer(async () => void (await Promise.all(scene!.programs.map((program) => program.kill()))));
@@ -168,21 +187,25 @@ const ending = new AbortController();
 const sending = sendSteadily(scene, Number(values.rate), ending.signal);
 // Every process has its part of the receivers by then.
 await sleep(QUIET_MS);
-for (let turn = 0; turn < Number(values.kills); turn += 1) await killOne(scene, turn);
+const kills = Number(values.kills);
+for (let turn = 0; turn < kills && scene.failures.length === 0; turn += 1) await killOne(scene, turn);
 ending.abort();
 await sending;
 await waitUntilCaughtUp(scene);
 // What may still come a second time.
-while (performance.now() - scene.lastReceivedMs < QUIET_MS) await sleep(RETRY_MS);
+while (scene.failures.length === 0 && performance.now() - scene.lastReceivedMs < QUIET_MS) await sleep(RETRY_MS);
 const lost = listMissing(scene);
 const twice = countTwice(scene);
 const repeated = [...scene.repeated].map(([what, count]) => `${what} × ${count}`).join(', ');
-for (const refusal of scene.refused.slice(0, 20)) print(`FAILED: ${refusal}`);
+for (const failure of scene.failures.slice(0, 20)) print(`FAILED: ${failure}`);
 print(
-  `${values.kills} kills at ${values.rate} events/s: ${scene.acceptedAtMs.size} accepted, ${lost.length} lost, ` +
-    `${twice.deliveries} deliveries twice, ${twice.events} events under two ids, ${scene.refused.length} refused; sent again: ${repeated || 'none'}`,
+  `${kills} kills at ${values.rate} events/s: ${scene.acceptedAtMs.size} accepted, ${lost.length} lost, ` +
+    `${twice.deliveries} deliveries twice, ${twice.events} events under two ids, ${scene.failures.length} failures; sent again: ${repeated || 'none'}`,
 );
 const codes = await Promise.all(scene.programs.map((program) => program.stop()));
 print(`the processes ended with ${codes.join(', ')}`);
-const isGood = lost.length + twice.events + scene.refused.length === 0 && codes.every((code) => code === 0);
+const isGood =
+  lost.length + twice.events + scene.failures.length === 0 &&
+  twice.deliveries <= MAX_TWICE_PER_KILL * kills &&
+  codes.every((code) => code === 0);
 process.exitCode = isGood ? 0 : 1;
