@@ -4,12 +4,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after } from 'node:test';
 
+const KEYS = { ec: ['ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1'], rsa: ['rsa:2048'] } as const;
+
 /** A certificate for localhost that signs itself; its files go when the tests of the file are over. */
-export function createCertificate(): { certFile: string; keyFile: string } {
+export function createCertificate(kind: keyof typeof KEYS = 'ec'): { certFile: string; keyFile: string } {
   const folder = mkdtempSync(join(tmpdir(), 'trivet-grpc-'));
   after(() => rmSync(folder, { recursive: true }));
   const files = { certFile: join(folder, 'cert.pem'), keyFile: join(folder, 'key.pem') };
-  const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-keyout', files.keyFile];
+  const key = ['-newkey', ...KEYS[kind], '-nodes', '-keyout', files.keyFile];
   execFileSync('openssl', ['req', '-x509', ...key, '-out', files.certFile, '-subj', '/CN=localhost'], {
     stdio: 'pipe',
   });

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { mock, test } from 'node:test';
 import { recordHello } from '../../../test/support/tls-records.ts';
 import { ClientHello } from './client-hello.ts';
 
@@ -23,21 +23,53 @@ for (const [how, bytes] of [
 ] as const)
   test(`a hello in ${how} is whole with its last byte`, () => {
     const reader = new ClientHello();
-    for (let at = 0; at < bytes.length - 1; at++) assert.equal(reader.add(bytes.subarray(at, at + 1)), false);
-    assert.equal(reader.add(bytes.subarray(-1)), true);
+    for (let at = 0; at < bytes.length - 1; at++) assert.equal(reader.add(bytes.subarray(at, at + 1)), 'more');
+    assert.equal(reader.add(bytes.subarray(-1)), 'whole');
     assert.deepEqual(reader.bytes, bytes);
   });
 
-test('what is no hello is not waited for', () => {
-  assert.equal(new ClientHello().add(Buffer.from('GET / HTTP/1.1\r\n')), true);
+test('what is no hello is refused', () => {
+  assert.equal(new ClientHello().add(Buffer.from('GET / HTTP/1.1\r\n')), 'refuse');
   const alert = Buffer.of(21, 3, 1, 0, 2, 1, 0);
-  assert.equal(new ClientHello().add(Buffer.concat([cut(100).subarray(0, 105), alert])), true);
+  assert.equal(new ClientHello().add(Buffer.concat([cut(100).subarray(0, 105), alert])), 'refuse');
 });
 
-test('a hello that does not end is waited for until it has 16 KiB', () => {
+test('a hello that does not end is refused once it has 16 KiB', () => {
   const endless = new ClientHello();
   const head = Buffer.of(22, 3, 1, 0x3f, 0xff, 1, 1, 0, 0);
-  assert.equal(endless.add(head), false);
-  assert.equal(endless.add(Buffer.alloc(16_384 - head.length - 1, 22)), false);
-  assert.equal(endless.add(Buffer.of(22)), true);
+  assert.equal(endless.add(head), 'more');
+  assert.equal(endless.add(Buffer.alloc(16_384 - head.length - 1, 22)), 'more');
+  assert.equal(endless.add(Buffer.of(22)), 'refuse');
+});
+
+test('a message that is whole is waited for to the end of its record, which OpenSSL waits for', () => {
+  const reader = new ClientHello();
+  assert.equal(reader.add(Buffer.of(22, 3, 1, 0, 6, 1, 0, 0, 1, 0)), 'more');
+  assert.equal(reader.add(Buffer.of(0)), 'whole');
+});
+
+/** Calls back, and returns how many bytes were copied meanwhile. */
+function countCopied(run: () => void): number {
+  const concat = mock.method(Buffer, 'concat');
+  run();
+  concat.mock.restore();
+  return concat.mock.calls.reduce((sum, { result }) => sum + (result?.length ?? 0), 0);
+}
+
+test('64 KiB of records of a byte are not copied', () => {
+  const record = Buffer.of(22, 3, 1, 0, 1, 255);
+  const records = Buffer.alloc(65_536, record);
+  assert.equal(
+    countCopied(() => assert.equal(new ClientHello().add(records), 'refuse')),
+    0,
+  );
+});
+
+test('16 KiB that come byte by byte are copied some hundred times', () => {
+  const endless = new ClientHello();
+  endless.add(Buffer.of(22, 3, 1, 0x3f, 0xff, 1, 1, 0, 0));
+  const copied = countCopied(() => {
+    for (let count = 0; count < 16_000; count++) assert.equal(endless.add(Buffer.of(22)), 'more');
+  });
+  assert.ok(copied < 300 * 16_384, `${copied} bytes`);
 });

@@ -5,55 +5,81 @@ const RECORD_HEAD_BYTES = 5;
 const MESSAGE_HEAD_BYTES = 4;
 /** Those of real clients have less than 4 KiB. */
 const MAX_BYTES = 16_384;
+/** More than these become one: a part of a byte takes hundreds. */
+const MAX_PARTS = 64;
 
-/** Calls back once the first message of a TLS client is whole, or it cannot be one. Its bytes stay to be read. */
+/** Calls back once the first message of a TLS client is whole. Its bytes stay to be read. What cannot be one closes the socket. */
 export function awaitHello(socket: Socket, goOn: () => void): void {
   const hello = new ClientHello();
   const read = (): void => {
     const part = socket.read() as Buffer | null;
-    if (part === null || !hello.add(part)) return;
+    const found = part === null ? 'more' : hello.add(part);
+    if (found === 'more') return;
     socket.off('readable', read);
+    if (found === 'refuse') {
+      socket.destroy();
+      return;
+    }
     socket.unshift(hello.bytes);
     goOn();
   };
   socket.on('readable', read);
 }
 
-/** ClientHello (RFC 8446, section 4.1.2), which may come in several records. */
+/** ClientHello (RFC 8446, section 4.1.2), which may come in several records. Of all that comes, at most 16 KiB are looked at. */
 export class ClientHello {
-  bytes: Buffer = Buffer.alloc(0);
-  /** Where the next record begins. */
-  #next = 0;
-  #message: Buffer = Buffer.alloc(0);
+  #parts: Buffer[] = [];
+  /** How many were looked at. */
+  #count = 0;
+  /** Of the record under way. */
+  #headBytes = 0;
+  #contentBytesLeft = 0;
+  #messageBytes = 0;
+  /** Known once the first four bytes of the message have come. */
+  #messageLength = 0;
 
-  /** Returns whether nothing is to wait for. */
-  add(part: Buffer): boolean {
-    this.bytes = Buffer.concat([this.bytes, part]);
-    while (this.#hasRecord) this.#readRecord();
-    return this.#isOther || this.#isWhole || this.bytes.length >= MAX_BYTES;
+  get bytes(): Buffer {
+    return Buffer.concat(this.#parts);
   }
 
-  get #isOther(): boolean {
-    return this.bytes.length > this.#next && this.bytes[this.#next] !== HANDSHAKE;
+  /** `more` has to come before the message is whole. Not to be called after another answer. */
+  add(part: Buffer): 'whole' | 'more' | 'refuse' {
+    this.#parts.push(part);
+    if (this.#parts.length > MAX_PARTS) this.#parts = [this.bytes];
+    const end = Math.min(part.length, MAX_BYTES - this.#count);
+    for (let at = 0; at < end; at++) {
+      const byte = part[at]!;
+      if (this.#headBytes === 0 && byte !== HANDSHAKE) return 'refuse';
+      this.#read(byte);
+      if (this.#isWhole) return 'whole';
+    }
+    this.#count += end;
+    return this.#count < MAX_BYTES ? 'more' : 'refuse';
   }
 
-  get #hasRecord(): boolean {
-    const length = this.bytes.length - this.#next;
-    return length >= RECORD_HEAD_BYTES && !this.#isOther && length >= this.#recordBytes;
+  #read(byte: number): void {
+    if (this.#headBytes < RECORD_HEAD_BYTES) this.#readHead(byte);
+    else this.#readContent(byte);
+    if (this.#headBytes === RECORD_HEAD_BYTES && this.#contentBytesLeft === 0) this.#headBytes = 0;
   }
 
-  get #recordBytes(): number {
-    return RECORD_HEAD_BYTES + this.bytes.readUInt16BE(this.#next + 3);
+  /** Type, version, and the length in two bytes. */
+  #readHead(byte: number): void {
+    this.#headBytes += 1;
+    if (this.#headBytes > 3) this.#contentBytesLeft = (this.#contentBytesLeft << 8) | byte;
   }
 
-  #readRecord(): void {
-    const end = this.#next + this.#recordBytes;
-    this.#message = Buffer.concat([this.#message, this.bytes.subarray(this.#next + RECORD_HEAD_BYTES, end)]);
-    this.#next = end;
+  /** Of the message, the first byte is its type, and the next three its length. */
+  #readContent(byte: number): void {
+    this.#contentBytesLeft -= 1;
+    this.#messageBytes += 1;
+    if (this.#messageBytes > 1 && this.#messageBytes <= MESSAGE_HEAD_BYTES)
+      this.#messageLength = (this.#messageLength << 8) | byte;
   }
 
+  /** OpenSSL reads whole records. */
   get #isWhole(): boolean {
-    const message = this.#message;
-    return message.length >= MESSAGE_HEAD_BYTES && message.length >= MESSAGE_HEAD_BYTES + message.readUIntBE(1, 3);
+    if (this.#headBytes > 0 || this.#messageBytes < MESSAGE_HEAD_BYTES) return false;
+    return this.#messageBytes >= MESSAGE_HEAD_BYTES + this.#messageLength;
   }
 }

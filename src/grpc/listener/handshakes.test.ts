@@ -73,3 +73,65 @@ test('a client that renegotiates TLS 1.2 is cut off (RFC 9113, section 9.2.1)', 
   await closed;
   assert.equal(running.logged.length, 0);
 });
+
+/** Two connections from one port of the client: one to each of two addresses of the server. */
+async function dialTwice(port: number): Promise<Socket[]> {
+  const first = await dial(port);
+  const second = connect({ port, host: '127.0.0.2', localAddress: '127.0.0.1', localPort: first.localPort! });
+  await once(second.on('error', () => {}), 'connect');
+  return [first, second.resume()];
+}
+
+const ANY_ADDRESS = { skip: process.platform !== 'linux' && '127.0.0.2 is an address of Linux alone' };
+
+test('handshakes from one port of a client to two addresses each have their deadline', ANY_ADDRESS, async (t) => {
+  await using running = await startGrpcServer(echoMethods, { tls: createCertificate(), host: '0.0.0.0' });
+  const { port } = running.server;
+  mock.timers.enable({ apis: ['setTimeout'] });
+  t.after(() => mock.timers.reset());
+  const sockets = await dialTwice(port);
+  const last = await dialTls(port);
+  const closed = sockets.map((socket) => once(socket, 'close'));
+  mock.timers.tick(10_000);
+  await Promise.all(closed);
+  last.destroy();
+});
+
+test('a drain ends handshakes from one port of a client to two addresses', ANY_ADDRESS, async () => {
+  await using running = await startGrpcServer(echoMethods, { tls: createCertificate(), host: '0.0.0.0' });
+  const { server } = running;
+  const sockets = await dialTwice(server.port);
+  const last = await dialTls(server.port);
+  const closed = sockets.map((socket) => once(socket, 'close'));
+  last.destroy();
+  await Promise.all([...closed, server.drain(60_000)]);
+});
+
+test('what does not begin as TLS is cut off without an answer', async () => {
+  await using running = await startGrpcServer(echoMethods, { tls: createCertificate() });
+  const plain = connect(running.server.port, '127.0.0.1').on('error', () => {});
+  const answers: Buffer[] = [];
+  plain.on('data', (part) => answers.push(part));
+  plain.write('GET / HTTP/1.1\r\n\r\n');
+  await once(plain, 'close');
+  assert.equal(answers.length, 0);
+});
+
+for (const [cipher, isTaken] of [
+  ['AES128-GCM-SHA256', false],
+  ['ECDHE-RSA-AES128-SHA256', false],
+  ['ECDHE-RSA-AES128-GCM-SHA256', true],
+  ['ECDHE-RSA-CHACHA20-POLY1305', true],
+] as const)
+  test(`TLS 1.2 with ${cipher} is ${isTaken ? 'taken' : 'refused'} (RFC 9113, section 9.2.2)`, async () => {
+    await using running = await startGrpcServer(echoMethods, { tls: createCertificate('rsa') });
+    const host = { host: '127.0.0.1', rejectUnauthorized: false, ALPNProtocols: ['h2'] };
+    const options = { maxVersion: 'TLSv1.2', ciphers: cipher } as const;
+    const socket = connectTls({ port: running.server.port, ...host, ...options });
+    const connected = once(socket, 'secureConnect').then(
+      () => true,
+      () => false,
+    );
+    assert.equal(await connected, isTaken);
+    socket.destroy();
+  });

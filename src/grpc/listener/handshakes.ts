@@ -23,8 +23,10 @@ const BEGUN_IN_A_TURN = 1;
 export class Handshakes {
   readonly #readNetwork: ReadNetwork;
   readonly #places: ConnectionPlaces<Handshake>;
-  /** By the address and port of the client. */
-  readonly #handshakes = new Map<string, Handshake>();
+  /** All that were accepted and are not handed over. */
+  readonly #handshakes = new Set<Handshake>();
+  /** By both addresses and ports: a client may use one port of its own for several addresses of ours. */
+  readonly #byName = new Map<string, Handshake>();
   readonly #turns = createNetworkTurns(BEGUN_IN_A_TURN);
   readonly #records = new RecordLimit();
   #count = 0;
@@ -38,13 +40,15 @@ export class Handshakes {
   connect(listener: Server, server: TlsServer): void {
     listener.on('connection', (raw) => this.#accept(raw, server));
     server.on('secureConnection', (socket) => {
-      const raw = this.#end(nameOf(socket));
-      if (raw !== undefined) this.#records.watch({ raw, socket });
+      const handshake = this.#byName.get(nameOf(socket));
+      if (handshake === undefined) return;
+      this.#end(handshake);
+      this.#records.watch({ raw: handshake.raw, socket });
     });
   }
 
   destroyAll(): void {
-    for (const handshake of this.#handshakes.values()) handshake.evict();
+    for (const handshake of this.#handshakes) handshake.evict();
   }
 
   #accept(raw: Socket, server: TlsServer): void {
@@ -61,32 +65,27 @@ export class Handshakes {
   }
 
   #add(raw: Socket, network: string, use: NetworkUse): void {
-    const name = nameOf(raw);
-    this.#end(name);
     this.#count += 1;
     const close = (): void => void raw.destroy();
     const deadline = setTimeout(close, HANDSHAKE_MS).unref();
-    const handshake = { raw, network: use, idleSince: this.#count, evict: close, deadline };
+    const handshake = { name: nameOf(raw), raw, network: use, idleSince: this.#count, evict: close, deadline };
     this.#places.add(handshake, network);
-    this.#handshakes.set(name, handshake);
-    raw.once('close', () => {
-      if (this.#handshakes.get(name) === handshake) this.#end(name);
-    });
+    this.#handshakes.add(handshake);
+    this.#byName.set(handshake.name, handshake);
+    raw.once('close', () => this.#end(handshake));
   }
 
-  /** Returns the connection below that of TLS. */
-  #end(name: string): Socket | undefined {
-    const handshake = this.#handshakes.get(name);
-    if (handshake === undefined) return undefined;
-    this.#handshakes.delete(name);
+  #end(handshake: Handshake): void {
+    if (!this.#handshakes.delete(handshake)) return;
+    if (this.#byName.get(handshake.name) === handshake) this.#byName.delete(handshake.name);
     clearTimeout(handshake.deadline);
     this.#places.delete(handshake);
-    return handshake.raw;
   }
 }
 
 /** It may be closed at any time, and the oldest is the first. */
 interface Handshake extends PlacedConnection {
+  readonly name: string;
   readonly raw: Socket;
   readonly network: NetworkUse;
   readonly idleSince: number;
@@ -94,5 +93,6 @@ interface Handshake extends PlacedConnection {
 }
 
 function nameOf(socket: Socket): string {
-  return `${socket.remoteAddress} ${socket.remotePort}`;
+  const { remoteAddress, remotePort, localAddress, localPort } = socket;
+  return `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`;
 }

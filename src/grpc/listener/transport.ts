@@ -1,5 +1,5 @@
 import { createServer, type Server, type Socket } from 'node:net';
-import { createServer as createTlsServer, type Server as TlsServer } from 'node:tls';
+import { createServer as createTlsServer, type SecureContextOptions, type Server as TlsServer } from 'node:tls';
 import { ConnectionPlaces } from '../../connections/connection-places.ts';
 import { describeError, Failure } from '../../errors.ts';
 import { createNetworkReader, type ReadNetwork } from '../../http/client-address.ts';
@@ -126,6 +126,7 @@ export class Transport {
     for (const call of this.#endless.list()) call.stop();
     for (const connection of this.#connections) connection.drain();
     const cut = setTimeout(() => {
+      this.#handshakes.destroyAll();
       for (const connection of this.#connections) void connection.cut();
     }, deadlineMs);
     await Promise.all(closed);
@@ -230,8 +231,15 @@ function createHandshakeServer(tls: TlsOptions, accept: (socket: Socket) => void
   });
 }
 
-function toContext(tls: TlsOptions): TlsOptions & { readonly minVersion: 'TLSv1.2' } {
-  return { ...tls, minVersion: 'TLSv1.2' };
+/**
+ * Those of TLS 1.3, and of TLS 1.2 those that HTTP/2 allows (RFC 9113, section 9.2.2): with others, the key of the certificate works with
+ * the second message of the client, which waits for no turn.
+ */
+const CIPHERS =
+  'TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256:TLS_AES_128_GCM_SHA256:ECDHE+AESGCM:ECDHE+CHACHA20';
+
+function toContext(tls: TlsOptions): SecureContextOptions {
+  return { ...tls, minVersion: 'TLSv1.2', ciphers: CIPHERS };
 }
 
 function encodeUnimplemented(path: string): Buffer {
