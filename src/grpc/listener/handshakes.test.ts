@@ -78,7 +78,10 @@ test('a client that renegotiates TLS 1.2 is cut off (RFC 9113, section 9.2.1)', 
 async function dialTwice(port: number): Promise<Socket[]> {
   const first = await dial(port);
   const second = connect({ port, host: '127.0.0.2', localAddress: '127.0.0.1', localPort: first.localPort! });
-  await once(second.on('error', () => {}), 'connect');
+  await once(
+    second.on('error', () => {}),
+    'connect',
+  );
   return [first, second.resume()];
 }
 
