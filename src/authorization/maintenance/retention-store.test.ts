@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict';
-import { forEachEngine } from '../../../test/support/engines.ts';
+import { rmSync } from 'node:fs';
+import { test } from 'node:test';
+import pg from 'pg';
+import { createStorePlace, findReasonToSkip, forEachEngine, openTestStore } from '../../../test/support/engines.ts';
 import { createStillWorld } from '../../../test/support/still-world.ts';
+import { waitUntil } from '../../../test/support/wait-until.ts';
 import { statement } from '../../database/store.ts';
 import { createSweeping } from '../../database/sweep.ts';
 import { createLog } from '../../telemetry/log.ts';
@@ -70,4 +74,23 @@ forEachEngine('a code that was never used is deleted soon, one that was is known
   assert.deepEqual((await sweepAt(expiresAtMs + 86_000_000)).left, ['redeemed', 'still valid']);
   assert.deepEqual(await sweepAt(expiresAtMs + 86_400_000), { swept: 1, left: ['still valid'] });
   assert.equal((await sweepAt(expiresAtMs + 3_600_000 + 86_400_000)).swept, 1);
+});
+
+test('a code is kept when the sweep has waited for its exchange', { skip: findReasonToSkip('postgres') }, async () => {
+  const place = await createStorePlace('postgres');
+  await using store = await openTestStore(place);
+  await store.write(insertCodeSql, [Buffer.from('code'), 1_000_000_000, null, null]);
+  const [exchange, watcher] = [new pg.Client(place.databaseUrl), new pg.Client(place.databaseUrl)];
+  await Promise.all([exchange.connect(), watcher.connect()]);
+  const { rows } = await exchange.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
+  await exchange.query('BEGIN');
+  await exchange.query("UPDATE authorization_codes SET redeemed_at_ms = 1, family_id = 'family'");
+  const sweeping = sweepEnded(store, { nowMs: 1_000_061_000, auditDays: 365 });
+  const blocked = 'SELECT pid FROM pg_stat_activity WHERE $1::int = ANY(pg_blocking_pids(pid))';
+  await waitUntil(async () => (await watcher.query(blocked, [rows[0]!.pid])).rows[0]);
+  await exchange.query('COMMIT');
+  assert.equal((await sweeping).uselessCodes, 0);
+  assert.equal((await store.read(listCodesSql)).length, 1);
+  await Promise.all([exchange.end(), watcher.end()]);
+  rmSync(place.dataDir, { recursive: true, force: true });
 });

@@ -20,11 +20,12 @@ const deleteFamiliesSql = statement(
 );
 
 // What was not redeemed is of no use once it has expired, and of what was redeemed only the tokens are that still can end. Only
-// codes that expired a short while ago are looked at: those that are kept for a day would be read again and again.
+// codes that expired a short while ago are looked at: those that are kept for a day would be read again and again. `family_id` is compared
+// again, since PostgreSQL may wait here for an exchange, which sets it.
 const deleteUselessCodesSql = statement(
   'sweep-useless-codes',
-  `DELETE FROM authorization_codes WHERE code_hash IN (
-     SELECT c.code_hash FROM authorization_codes c
+  `DELETE FROM authorization_codes WHERE (code_hash, coalesce(family_id, '')) IN (
+     SELECT c.code_hash, coalesce(c.family_id, '') FROM authorization_codes c
      WHERE c.expires_at_ms <= $1 AND c.expires_at_ms > $1 - ${SWEPT_AGAIN_MS}
        AND (SELECT f.family_id FROM token_families f WHERE f.family_id = c.family_id) IS NULL
      ORDER BY c.expires_at_ms LIMIT $2)
