@@ -7,14 +7,16 @@ import { after, test } from 'node:test';
 import { runTrivet } from '../../test/support/run-trivet.ts';
 
 const LIST_MODULES = new URL('../../test/support/list-modules.ts', import.meta.url).href;
-const folder = mkdtempSync(join(tmpdir(), 'trivet-modules-'));
-after(() => rmSync(folder, { recursive: true }));
-
-async function listLoaded(...argv: string[]): Promise<string[]> {
+/** With a new data folder, in which commands have run before. */
+async function listLoaded(command: string, before: readonly string[] = []): Promise<string[]> {
+  const folder = mkdtempSync(join(tmpdir(), 'trivet-modules-'));
+  after(() => rmSync(folder, { recursive: true }));
   const file = join(folder, 'modules');
   const env = { TRIVET_DATA_DIR: folder, NODE_OPTIONS: `--import ${LIST_MODULES}`, TEST_MODULES_FILE: file };
-  const { code, stderr } = await runTrivet(argv, { env });
-  assert.equal(code, 0, stderr);
+  for (const each of [...before, command]) {
+    const { code, stderr } = await runTrivet(each.split(' '), { env });
+    assert.equal(code, 0, stderr);
+  }
   return readFileSync(file, 'utf8').split('\n');
 }
 
@@ -26,15 +28,18 @@ for (const flag of ['--version', '-v', '-V'])
     assert.deepEqual(packagesOf(await listLoaded(flag)), new Set(['commander']));
   });
 
-for (const command of [
-  'user create --login ada --name Ada',
-  'repo create ada/doors',
-  'hook list ada/doors',
-  'app list',
-  'audit --limit 3',
-])
+const createAda = 'user create --login ada --name Ada';
+const createDoors = 'repo create ada/doors';
+
+for (const [command, before] of [
+  [createAda, []],
+  [createDoors, [createAda]],
+  ['hook list ada/doors', [createAda, createDoors]],
+  ['app list', [createAda]],
+  ['audit --limit 3', [createAda]],
+] as const)
   test(`trivet ${command} loads nothing that sends, counts or speaks with PostgreSQL`, async () => {
-    const packages = packagesOf(await listLoaded(...command.split(' ')));
+    const packages = packagesOf(await listLoaded(command, before));
     assert.ok(packages.has('zod'), 'it was looked at');
     const needless = ['undici', 'pg', 'prom-client', 'nodemailer'];
     assert.deepEqual(

@@ -25,6 +25,8 @@ export function createMailer({ cipher, world }: { readonly cipher: SecretCipher;
 }
 
 /** Whether a server is set. */
-export function isMailOn({ host, from }: Config['mail']): boolean {
-  return host !== undefined && from !== undefined;
+export function isMailOn(
+  config: Config['mail'],
+): config is Config['mail'] & { readonly host: string; readonly from: string } {
+  return config.host !== undefined && config.from !== undefined;
 }

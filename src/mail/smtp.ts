@@ -4,6 +4,7 @@ import { createTransport } from 'nodemailer';
 import type { Config } from '../config/config.ts';
 import { describeError, Failure } from '../errors.ts';
 import { type Mail, renderMail } from './mail.ts';
+import { isMailOn } from './mailer.ts';
 
 export type MailConfig = Config['mail'];
 
@@ -20,8 +21,8 @@ const SILENCE_MS = 20_000;
 
 /** Undefined: no server is set, mail is off. */
 export function openSmtp(config: MailConfig): Smtp | undefined {
+  if (!isMailOn(config)) return undefined;
   const { host, from } = config;
-  if (host === undefined || from === undefined) return undefined;
   const transport = createTransport(toOptions(config, host));
   const domain = /@([^\s>]+)>?$/.exec(from)?.[1] ?? 'localhost';
   return {
