@@ -67,7 +67,7 @@ const ceremonies = {
 let isAsking = false;
 
 async function submit(form) {
-  // A second request would end the one that the browser is asking about.
+  // A second request would end the one that the browser is asking about, or the page that is on its way.
   if (isAsking) return;
   isAsking = true;
   for (const note of form.querySelectorAll('[role="alert"]')) note.hidden = true;
@@ -81,10 +81,14 @@ async function submit(form) {
   } catch (error) {
     const known = error.name === 'InvalidStateError' && form.querySelector('[data-known]');
     (known || form.querySelector('[data-failure]')).hidden = false;
-  } finally {
     isAsking = false;
   }
 }
+
+// The page comes back from the memory of the browser as it was left.
+addEventListener('pageshow', (event) => {
+  if (event.persisted) isAsking = false;
+});
 
 // Browsers know no passkeys of an IP address, whatever name the service has.
 const isAddress = /^[\d.]+$|^\[/.test(location.hostname);
