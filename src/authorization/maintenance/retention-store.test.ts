@@ -6,7 +6,7 @@ import { createStorePlace, findReasonToSkip, forEachEngine, openTestStore } from
 import { createStillWorld } from '../../../test/support/still-world.ts';
 import { waitUntil } from '../../../test/support/wait-until.ts';
 import { statement } from '../../database/store.ts';
-import { createSweeping } from '../../database/sweep.ts';
+import { createSweeping, SWEEP_AT_ONCE, SWEEP_BATCH } from '../../database/sweep.ts';
 import { createLog } from '../../telemetry/log.ts';
 import { createMetrics } from '../../telemetry/metrics.ts';
 import { createSweepFailures } from '../../workers/sweep-failures.ts';
@@ -93,4 +93,24 @@ test('a code is kept when the sweep has waited for its exchange', { skip: findRe
   assert.equal((await store.read(listCodesSql)).length, 1);
   await Promise.all([exchange.end(), watcher.end()]);
   rmSync(place.dataDir, { recursive: true, force: true });
+});
+
+const countAccessSql = statement<{ count: number }>('test-count-access', 'SELECT COUNT(*) AS count FROM access_tokens');
+const insertEndingAccessSql = statement(
+  'test-insert-access',
+  'INSERT INTO access_tokens (token_hash, family_id, scope, issued_at_ms, expires_at_ms) VALUES ($1, $2, $3, 0, $4)',
+);
+
+forEachEngine('S13 expired rows go in bounded batches, and what lives stays', async (store) => {
+  const statements = Array.from({ length: SWEEP_BATCH + 10 }, (_, i) => ({
+    statement: insertEndingAccessSql,
+    parameters: [Buffer.from(`token ${i}`), 'family', 'all_user', i < SWEEP_BATCH + 5 ? 1 : 1000],
+  }));
+  await store.writeAll(statements);
+  const count = async () => (await store.read(countAccessSql))[0]?.count;
+  const left: (number | undefined)[] = [];
+  const pause = async () => void left.push(await count());
+  const { accessTokens } = await sweepEnded(store, { nowMs: 500, auditDays: 365 }, { ...SWEEP_AT_ONCE, pause });
+  assert.equal(accessTokens, SWEEP_BATCH + 5);
+  assert.deepEqual([...left, await count()], [478, 414, 286, 30, 5]);
 });

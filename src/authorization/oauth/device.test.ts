@@ -1,4 +1,4 @@
-/** Device codes (RFC 8628), identity tokens (OpenID Connect Core), and what the sweeper removes. */
+/** Device codes (RFC 8628) and identity tokens (OpenID Connect Core). */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose';
@@ -17,14 +17,7 @@ import {
   type SignedIn,
 } from '../../../test/support/authorization-server.ts';
 import { type Bench, type Case, checkConformance } from '../../../test/support/conformance.ts';
-import { forEachEngine } from '../../../test/support/engines.ts';
-import { statement } from '../../database/store.ts';
-import { SWEEP_AT_ONCE, SWEEP_BATCH } from '../../database/sweep.ts';
-import { createSecretCipher } from '../../encryption/secret-cipher.ts';
-import { realWorld, type World } from '../../world.ts';
 import { disableUserStatement } from '../accounts/user-store.ts';
-import { sweepEnded } from '../maintenance/retention-store.ts';
-import { createSigningKeys } from '../tokens/signing-keys.ts';
 import { parseUserCode } from './device.ts';
 import { computeTokenHash } from './protocol/id-token.ts';
 
@@ -273,47 +266,6 @@ const openid: Case[] = [
 
 checkConformance('device codes', device);
 checkConformance('OpenID Connect', openid);
-
-forEachEngine(
-  'M08 a new key signs after it was published for a while, and the old one stays published',
-  async (store) => {
-    let nowMs = Date.UTC(2026, 0, 1);
-    const world: World = { ...realWorld, nowMs: () => nowMs, monotonicMs: () => nowMs };
-    const keys = createSigningKeys({ store, world, cipher: createSecretCipher([new Uint8Array(32)], world) });
-    const day = 86_400_000;
-    const first = await keys.findCurrent();
-    nowMs += 31 * day;
-    await keys.ensureFresh();
-    assert.equal((await keys.listPublic()).length, 2);
-    assert.equal((await keys.findCurrent()).kid, first.kid, 'not yet');
-    nowMs += 11 * 60_000;
-    const second = await keys.findCurrent();
-    assert.notEqual(second.kid, first.kid);
-    assert.ok((await keys.listPublic()).some((key) => key.kid === first.kid));
-    nowMs += 30 * day;
-    assert.ok(!(await keys.listPublic()).some((key) => key.kid === first.kid));
-  },
-);
-
-const countAccessSql = statement<{ count: number }>('test-count-access', 'SELECT COUNT(*) AS count FROM access_tokens');
-const insertAccessSql = statement(
-  'test-insert-access',
-  'INSERT INTO access_tokens (token_hash, family_id, scope, issued_at_ms, expires_at_ms) VALUES ($1, $2, $3, 0, $4)',
-);
-
-forEachEngine('S13 expired rows go in bounded batches, and what lives stays', async (store) => {
-  const statements = Array.from({ length: SWEEP_BATCH + 10 }, (_, i) => ({
-    statement: insertAccessSql,
-    parameters: [Buffer.from(`token ${i}`), 'family', 'all_user', i < SWEEP_BATCH + 5 ? 1 : 1000],
-  }));
-  await store.writeAll(statements);
-  const count = async () => (await store.read(countAccessSql))[0]?.count;
-  const left: (number | undefined)[] = [];
-  const pause = async () => void left.push(await count());
-  const { accessTokens } = await sweepEnded(store, { nowMs: 500, auditDays: 365 }, { ...SWEEP_AT_ONCE, pause });
-  assert.equal(accessTokens, SWEEP_BATCH + 5);
-  assert.deepEqual([...left, await count()], [478, 414, 286, 30, 5]);
-});
 
 test('a user code is read as a person types it', () => {
   assert.equal(parseUserCode(' bcdf-ghjk '), 'BCDFGHJK');

@@ -54,3 +54,23 @@ forEachEngine(
     for (const each of [first, ahead, { kid }]) assert.ok(published.includes(each.kid));
   },
 );
+
+forEachEngine(
+  'M08 a new key signs after it was published for a while, and the old one stays published',
+  async (store) => {
+    let nowMs = Date.UTC(2026, 0, 1);
+    const world: World = { ...realWorld, nowMs: () => nowMs, monotonicMs: () => nowMs };
+    const keys = createSigningKeys({ store, world, cipher: createSecretCipher([new Uint8Array(32)], world) });
+    const first = await keys.findCurrent();
+    nowMs += 31 * DAY_MS;
+    await keys.ensureFresh();
+    assert.equal((await keys.listPublic()).length, 2);
+    assert.equal((await keys.findCurrent()).kid, first.kid, 'not yet');
+    nowMs += 11 * 60_000;
+    const second = await keys.findCurrent();
+    assert.notEqual(second.kid, first.kid);
+    assert.ok((await keys.listPublic()).some((key) => key.kid === first.kid));
+    nowMs += 30 * DAY_MS;
+    assert.ok(!(await keys.listPublic()).some((key) => key.kid === first.kid));
+  },
+);
