@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { type ConsoleService, startConsoleService } from '../../test/support/console-service.ts';
 import { type FormClient, readHidden } from '../../test/support/form-client.ts';
 import { saveTestVersion } from '../../test/support/model-versions.ts';
@@ -10,13 +10,7 @@ import { promoteModel } from '../prediction/registry/model-store.ts';
 const NOT_WALKED = ['/sign-out', '/account/security/passkeys/options'];
 
 test('no form of the console answers with a page: each leads on with 303, be it refused or not', async (t) => {
-  await using receiver = await startReceiver();
-  const service = await startConsoleService({ PREDICTION_LEARNING: 'false' });
-  t.after(() => service[Symbol.asyncDispose]());
-  await service.addUser('ada', true);
-  await service.addUser('grace');
-  const client = await service.openAs('ada');
-  await fillConsole(service, client, receiver.url);
+  const client = await openFilledConsole(t);
   const pages = await listPages(client);
   const forms = listForms(pages).filter(({ action }) => !NOT_WALKED.includes(action));
   const kinds = new Set(forms.map(({ action }) => action.replace(/app_[\w-]+|\d+/g, '*')));
@@ -57,13 +51,7 @@ const RIGHT: Readonly<Record<string, string>> = {
 const WRONG = ['', 'x'.repeat(3000), '\u200b', '-1', 'ftp://[::1]/'];
 
 test('a refusal calls each field by its label, as it stands on the page', async (t) => {
-  await using receiver = await startReceiver();
-  const service = await startConsoleService({ PREDICTION_LEARNING: 'false' });
-  t.after(() => service[Symbol.asyncDispose]());
-  await service.addUser('ada', true);
-  await service.addUser('grace');
-  const client = await service.openAs('ada');
-  await fillConsole(service, client, receiver.url);
+  const client = await openFilledConsole(t);
   const refusals: string[] = [];
   for (const { method, action, hidden, fields } of listFieldForms(await listPages(client)))
     for (const field of fields)
@@ -99,6 +87,19 @@ function listFieldForms(pages: ReadonlyMap<string, string>) {
       if (fields.length > 0) found.set(action, { method, action, hidden: readHidden(body, action), fields });
     }
   return [...found.values()];
+}
+
+/** An administrator's client of a console with something on each kind of page, and with a second person. */
+async function openFilledConsole(t: TestContext): Promise<FormClient> {
+  const receiver = await startReceiver();
+  t.after(() => receiver[Symbol.asyncDispose]());
+  const service = await startConsoleService({ PREDICTION_LEARNING: 'false' });
+  t.after(() => service[Symbol.asyncDispose]());
+  await service.addUser('ada', true);
+  await service.addUser('grace');
+  const client = await service.openAs('ada');
+  await fillConsole(service, client, receiver.url);
+  return client;
 }
 
 async function fillConsole({ store }: ConsoleService, client: FormClient, url: string): Promise<void> {

@@ -1,5 +1,5 @@
 /** A gRPC server of ours on a real port, with methods that a test brings. */
-
+import assert from 'node:assert/strict';
 import type { GrpcCall, GrpcMethod } from '../../src/grpc/call/service.ts';
 import { type GrpcServer, type GrpcServerDependencies, openGrpcServer } from '../../src/grpc/listener/server.ts';
 import { createLog } from '../../src/telemetry/log.ts';
@@ -17,6 +17,11 @@ export interface RunningGrpc extends AsyncDisposable {
   readonly client: RawClient;
   readonly logged: Record<string, unknown>[];
   readonly metrics: Metrics;
+}
+
+/** The server has time and memory for others: a call on a connection of its own succeeds. */
+export async function checkOthersAreAnswered({ client }: Pick<RunningGrpc, 'client'>): Promise<void> {
+  assert.equal(String(await client.unary(ECHO_PATH, HELLO)), 'hello');
 }
 
 export async function startGrpcServer(

@@ -23,3 +23,13 @@ export async function measureArrayBuffers(): Promise<number> {
   }
   return process.memoryUsage().arrayBuffers / MEBIBYTE;
 }
+
+/** Opens what `open` opens twice, and returns the bytes of the heap that the second one keeps, with both. */
+export async function measureHeapOf<Opened>(open: () => Promise<Opened>): Promise<readonly [number, ...Opened[]]> {
+  const first = await open();
+  collectGarbage();
+  const before = process.memoryUsage().heapUsed;
+  const second = await open();
+  collectGarbage();
+  return [process.memoryUsage().heapUsed - before, first, second];
+}

@@ -6,7 +6,7 @@ import { FlowClient } from '../../../test/support/flow-client.ts';
 import { serialize } from '../../../test/support/grpc-client.ts';
 import { echo, SERVICE, startGrpcServer } from '../../../test/support/grpc-server.ts';
 import { block, DATA, frame, frameMessage, HEADERS } from '../../../test/support/http2-frames.ts';
-import { openCollector } from '../../memory/garbage.ts';
+import { measureHeapOf } from '../../../test/support/memory-growth.ts';
 
 const health = protobuf.loadSync('proto/grpc/health/v1/health.proto');
 const healthRequest = health.lookupType('grpc.health.v1.HealthCheckRequest');
@@ -74,7 +74,6 @@ const MAX_BYTES_PER_WATCH = 2600;
 
 test('a health watch that waits keeps little memory', async () => {
   await using running = await startGrpcServer([echo]);
-  const { collectAll } = openCollector();
   const open = async (): Promise<FlowClient> => {
     const client = await FlowClient.connect(running.server.port);
     for (let id = 1; id < 2 * WATCHES; id += 2)
@@ -87,12 +86,8 @@ test('a health watch that waits keeps little memory', async () => {
     client.frames.length = 0;
     return client;
   };
-  const first = await open();
-  collectAll();
-  const before = process.memoryUsage().heapUsed;
-  const second = await open();
-  collectAll();
-  const bytes = (process.memoryUsage().heapUsed - before) / WATCHES;
+  const [kept, ...clients] = await measureHeapOf(open);
+  const bytes = kept / WATCHES;
   assert.ok(bytes < MAX_BYTES_PER_WATCH, `${bytes} bytes a watch`);
-  for (const { socket } of [first, second]) socket.destroy();
+  for (const { socket } of clients) socket.destroy();
 });

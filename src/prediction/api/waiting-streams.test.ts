@@ -5,10 +5,10 @@ import { test } from 'node:test';
 import { FlowClient } from '../../../test/support/flow-client.ts';
 import { startGrpcServer } from '../../../test/support/grpc-server.ts';
 import { DATA, frame, frameMessage, HEADERS, WINDOW_UPDATE } from '../../../test/support/http2-frames.ts';
+import { measureHeapOf } from '../../../test/support/memory-growth.ts';
 import { StreamingCall } from '../../grpc/call/streaming-call.ts';
 import { encodeHeaderBlock } from '../../grpc/http2/header-block.ts';
 import { createReflection } from '../../grpc/services/reflection.ts';
-import { openCollector } from '../../memory/garbage.ts';
 import { realWorld } from '../../world.ts';
 import { createObservationService } from './observation-service.ts';
 
@@ -23,7 +23,6 @@ for (const { method, message } of [
 ])
   test(`a stream of ${method.name} that waits keeps no more than it counts for`, async () => {
     await using running = await startGrpcServer([method]);
-    const { collectAll } = openCollector();
     const head = encodeHeaderBlock([
       [':method', 'POST'],
       [':scheme', 'http'],
@@ -44,15 +43,14 @@ for (const { method, message } of [
       client.frames.length = 0;
       return client;
     };
-    const first = await open();
-    collectAll();
-    const before = process.memoryUsage().heapUsed;
-    const second = await open();
-    collectAll();
-    const bytes = (process.memoryUsage().heapUsed - before) / STREAMS;
+    const [kept, ...clients] = await measureHeapOf(open);
+    const bytes = kept / STREAMS;
     const counted = StreamingCall.prototype.ownBytes;
     assert.ok(bytes < counted, `${bytes} bytes a stream, ${counted} counted`);
     assert.ok(bytes > counted / 4, `${bytes} bytes a stream, ${counted} counted`);
-    assert.deepEqual([first.isClosed, second.isClosed], [false, false]);
-    for (const { socket } of [first, second]) socket.destroy();
+    assert.deepEqual(
+      clients.map(({ isClosed }) => isClosed),
+      [false, false],
+    );
+    for (const { socket } of clients) socket.destroy();
   });
