@@ -23,10 +23,16 @@ async function start(
   return { service, client, hook: (made.location ?? '').replace('?done=created', '') };
 }
 
+const EVENTS = { accept: 'text/event-stream' };
+
+function formatCookies({ jar }: FormClient): string {
+  return [...jar].map(([name, value]) => `${name}=${value}`).join('; ');
+}
+
 /** The names and data of the events of a page, as they come. */
 async function follow({ url }: ConsoleService, client: FormClient, path: string) {
-  const cookie = [...client.jar].map(([name, value]) => `${name}=${value}`).join('; ');
-  const response = await fetch(url + path, { headers: { cookie, accept: 'text/event-stream' }, redirect: 'manual' });
+  const headers = { cookie: formatCookies(client), ...EVENTS };
+  const response = await fetch(url + path, { headers, redirect: 'manual' });
   return { response, events: readEvents(response) };
 }
 
@@ -73,6 +79,8 @@ test('a person has four such pages: the oldest ends for a fifth', async (t) => {
     const { events } = await follow(service, client, '/');
     assert.equal((await events.next()).value?.name, 'page');
     streams.push(events);
+    const head = await fetch(service.url, { method: 'HEAD', headers: { cookie: formatCookies(client), ...EVENTS } });
+    assert.equal(head.status, 405, 'HEAD opens none');
   }
   assert.equal((await streams[0]!.next()).value?.name, 'end');
   for (const events of streams.slice(1)) await events.return(undefined);

@@ -1,5 +1,5 @@
 import type { OpenAPIHono } from '@hono/zod-openapi';
-import type { Context } from 'hono';
+import type { Context, MiddlewareHandler } from 'hono';
 import { Failure, isFailure } from '../errors.ts';
 import { FORM_MAX_BYTES, readText } from '../http/body/limit-body.ts';
 import type { HttpEnv } from '../http/context.ts';
@@ -41,6 +41,13 @@ export function showRefusal(c: Context<HttpEnv>, { message, status, traceId }: P
   const page = renderErrorPage(texts, { title: status === 404 ? texts.error.notFound : undefined, message, traceId });
   return respondPage(c, page, { status: status as PageOptions['status'] });
 }
+
+/**
+ * HEAD is safe (RFC 9110 §9.2.1), and routes of GET answer it. A GET that does something once, as issuing a code or showing a
+ * secret, must not do it for the preview of a link: HEAD is answered as a method that the page does not have.
+ */
+export const refuseHead: MiddlewareHandler<HttpEnv> = async (c, next) =>
+  c.req.method === 'HEAD' ? c.notFound() : await next();
 
 /** The fields of a posted form. Throws `invalid` for any other kind of body. */
 export async function readForm(c: Context<HttpEnv>): Promise<URLSearchParams> {

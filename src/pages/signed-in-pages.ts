@@ -90,6 +90,8 @@ export function createSignedInPages<V extends SignedInUser>(
       const session = await guard.findSignedInUser(c);
       const { pathname, search } = new URL(c.req.url);
       if (session === undefined) return guard.askToSignIn(c, pathname + search);
+      // A page may show a secret once, or be followed: HEAD would take the one, and never end the other.
+      if (c.req.method === 'HEAD') return c.notFound();
       if (streams !== undefined && c.req.header('accept') === 'text/event-stream')
         return streams.open(session.user.id, () => renderAgain(guard, c, { openRequest, handle }));
       const request = openRequest(c, session);

@@ -12,6 +12,7 @@ export interface Answer {
 export interface FormClient {
   readonly jar: Map<string, string>;
   get(path: string): Promise<Answer>;
+  head(path: string): Promise<Answer>;
   /** Posts exactly these fields. */
   post(path: string, fields: Fields, headers?: Readonly<Record<string, string>>): Promise<Answer>;
   /** Opens `page`, takes the hidden fields of its form that posts to `action`, adds `fields`, and sends it. */
@@ -46,6 +47,7 @@ export function createFormClient(baseUrl: string, jar = new Map<string, string>(
   return {
     jar,
     get,
+    head: (path) => send(path, { method: 'HEAD' }),
     post,
     async readRefusal(answer) {
       const given = await answer;

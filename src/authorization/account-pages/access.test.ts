@@ -156,6 +156,7 @@ test('a form that makes a secret answers by redirect; the page shows it once, to
       assert.equal(foreign.status, 200);
       assert.doesNotMatch(foreign.body, /tvt_[sp]_\w/);
     }
+    assert.equal((await client.head(location)).status, 405, 'HEAD takes no secret');
     const shown = await client.get(location);
     assert.match(shown.body, /tvt_[sp]_\w{49}/, action);
     assert.match(shown.headers.get('cache-control') ?? '', /no-store/);

@@ -9,7 +9,7 @@ import type { HttpEnv } from '../../http/context.ts';
 import type { RouteMount } from '../../http/mount.ts';
 import { renderLeavePage } from '../../pages/notice-pages.ts';
 import { respondPage } from '../../pages/page-response.ts';
-import { createPageRoutes, readForm } from '../../pages/page-routes.ts';
+import { createPageRoutes, readForm, refuseHead } from '../../pages/page-routes.ts';
 import { findUserById } from '../accounts/user-store.ts';
 import { type Application, findApplication } from '../applications/application-store.ts';
 import { isLoopbackIp, isPrivateScheme } from '../applications/redirect-uri.ts';
@@ -49,9 +49,9 @@ export function createAuthorizeMount(dependencies: AuthorizeDependencies): Route
   const { respondRefusal } = dependencies.signIn.context;
   const routes = createPageRoutes(respondRefusal);
   describeAuthorize(routes);
-  routes.get('/', (c) => beginAuthorization(dependencies, c));
+  routes.get('/', refuseHead, (c) => beginAuthorization(dependencies, c));
   routes.post('/', (c) => postAuthorization(dependencies, c));
-  routes.get(CONTINUE_PATH, (c) => showWaitingAnswer(dependencies, c));
+  routes.get(CONTINUE_PATH, refuseHead, (c) => showWaitingAnswer(dependencies, c));
   return { path: AUTHORIZE_PATH, errors: 'page', routes, respondPage: respondRefusal };
 }
 

@@ -2,6 +2,7 @@ import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import { Failure, isFailure } from '../../errors.ts';
 import type { HttpEnv } from '../../http/context.ts';
+import { refuseHead } from '../../pages/page-routes.ts';
 import { addWayInOnce } from '../accounts/access-store.ts';
 import { checkAttempt, forgiveAttempt } from '../accounts/attempt-store.ts';
 import { auditStatement } from '../accounts/audit-store.ts';
@@ -56,8 +57,8 @@ export function addUpstreamRoutes(
   context: SignInContext,
   provider: UpstreamProvider,
 ): void {
-  routes.get('/sign-in/upstream', (c) => goToProvider(c, context, provider));
-  routes.get(UPSTREAM_CALLBACK, (c) => finishUpstream(c, context, provider));
+  routes.get('/sign-in/upstream', refuseHead, (c) => goToProvider(c, context, provider));
+  routes.get(UPSTREAM_CALLBACK, refuseHead, (c) => finishUpstream(c, context, provider));
 }
 
 async function goToProvider(

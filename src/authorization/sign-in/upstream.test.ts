@@ -138,6 +138,18 @@ test('the way back is good once, and only in the browser that began', async (t) 
   assert.equal((await client.get(used)).status, 403, 'used');
 });
 
+test('HEAD begins no sign-in, and leaves the way back to the browser', async (t) => {
+  const service = await start(t, 'open');
+  const client = createFormClient(service.url);
+  const begun = await client.head('/sign-in/upstream');
+  assert.deepEqual([begun.status, begun.headers.get('allow'), begun.cookies], [405, 'GET', []]);
+  const { location } = await client.get('/sign-in/upstream');
+  const back = (await passProvider(location!, 'grace')).slice(service.url.length);
+  assert.equal((await client.head(back)).status, 405);
+  assert.equal((await client.get(back)).status, 303);
+  assert.equal((await client.get('/account')).status, 200);
+});
+
 test('a forged answer of the provider leads back to the sign-in page', async (t) => {
   const service = await start(t, 'open');
   const client = createFormClient(service.url);
