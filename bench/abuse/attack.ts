@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { encodeHeaderBlock } from '../../src/grpc/http2/header-block.ts';
+import { encodeHeaderBlock } from '../../src/grpc/hpack/hpack-encoder.ts';
 import { FlowClient } from '../../test/support/flow-client.ts';
 import { BEGINNING, frame, HEADERS } from '../../test/support/http2-frames.ts';
 

@@ -1,7 +1,7 @@
 /** One rule of RFC 9113 or RFC 7541: frames of a client, and what a server must do about them. */
 import assert from 'node:assert/strict';
-import { encodeHeaderBlock } from '../../src/grpc/http2/header-block.ts';
-import { HpackDecoder } from '../../src/grpc/http2/hpack-decoder.ts';
+import { HpackDecoder } from '../../src/grpc/hpack/hpack-decoder.ts';
+import { encodeHeaderBlock } from '../../src/grpc/hpack/hpack-encoder.ts';
 import { ECHO_PATH, HELLO, SERVICE } from '../support/grpc-server.ts';
 import { DATA, frame, frameMessage, GOAWAY, HEADERS, PING, type RawFrame, RST } from '../support/http2-frames.ts';
 

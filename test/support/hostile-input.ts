@@ -10,7 +10,7 @@ import { readClient } from '../../src/authorization/oauth/protocol/client-authen
 import { parseReturnTo } from '../../src/authorization/sign-in/return-to.ts';
 import { refusalOf } from '../../src/grpc/call/refused-request.ts';
 import { checkToken } from '../../src/grpc/call/require-caller.ts';
-import { HpackDecoder } from '../../src/grpc/http2/hpack-decoder.ts';
+import { HpackDecoder } from '../../src/grpc/hpack/hpack-decoder.ts';
 import { FORM_MAX_BYTES } from '../../src/http/body/limit-body.ts';
 import { parseJsonObject } from '../../src/http/body-fields.ts';
 import { createAddressReader } from '../../src/http/client-address.ts';

@@ -1,7 +1,7 @@
 /** HTTP/2 by hand: bytes that a good client sends, and those that none should. */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { encodeHeaderBlock } from '../../src/grpc/http2/header-block.ts';
+import { encodeHeaderBlock } from '../../src/grpc/hpack/hpack-encoder.ts';
 import { ECHO_PATH } from './grpc-server.ts';
 
 export interface RawFrame {

@@ -10,7 +10,7 @@ import { DATA, frame, frameMessage, HEADERS, RST } from '../../../test/support/h
 import { MEBIBYTE, measureArrayBuffers, measureGrowth } from '../../../test/support/memory-growth.ts';
 import { Failure } from '../../errors.ts';
 import type { GrpcMethod } from '../call/service.ts';
-import { encodeHeaderBlock } from '../http2/header-block.ts';
+import { encodeHeaderBlock } from '../hpack/hpack-encoder.ts';
 
 const MESSAGE_BYTES = 4 * MEBIBYTE;
 

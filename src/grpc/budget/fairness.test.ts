@@ -19,7 +19,7 @@ import {
 } from '../../../test/support/http2-frames.ts';
 import { realWorld } from '../../world.ts';
 import type { GrpcMethod } from '../call/service.ts';
-import { encodeHeaderBlock } from '../http2/header-block.ts';
+import { encodeHeaderBlock } from '../hpack/hpack-encoder.ts';
 
 const MEBIBYTE = 1_048_576;
 const LIMITS = { maxMessageBytes: 4 * MEBIBYTE };

@@ -5,29 +5,30 @@ import { traceIdOf } from '../../telemetry/trace-id.ts';
 import type { Tracing } from '../../telemetry/tracing.ts';
 import type { World } from '../../world.ts';
 import { COST, costOfBytes } from '../budget/turns.ts';
-import { encodeGrpcMessage, encodeHeaderBlock } from '../http2/header-block.ts';
 import type { Headers } from '../http2/request-head.ts';
-import type { Http2Stream, StreamListener } from '../http2/stream.ts';
+import type { Http2Stream } from '../http2/stream.ts';
+import type { StreamListener } from '../http2/stream-listener.ts';
+import type { Decompressor, PendingDecompression } from '../protocol/decompressor.ts';
+import { readTimeoutMs } from '../protocol/grpc-timeout.ts';
+import type { FramedMessage } from '../protocol/message-reader.ts';
+import {
+  encodeFailureResponse,
+  encodeFailureTrailers,
+  OK_TRAILERS,
+  RESPONSE_HEADERS,
+} from '../protocol/response-headers.ts';
+import { isExpected, StatusError, statusCodeOf, toStatus } from '../protocol/status.ts';
 import type { CountCall } from './call-metrics.ts';
 import { recordCallSpan } from './call-span.ts';
-import { ACCEPTED_ENCODINGS, type Decompressor, type PendingDecompression } from './decompressor.ts';
-import { readTimeoutMs } from './grpc-timeout.ts';
-import { isLoopbackAddress } from './loopback.ts';
-import type { FramedMessage } from './message-reader.ts';
 import { MessageTimer } from './message-timer.ts';
+import { isLocalPeer, type Peer } from './peer.ts';
 import { RequestBuffer } from './request-buffer.ts';
 import type { GrpcCall, GrpcMethod } from './service.ts';
-import { isExpected, StatusError, statusCodeOf, toStatus } from './status.ts';
 
 export interface Route {
   readonly path: string;
   readonly method: GrpcMethod;
   readonly count: CountCall;
-}
-
-export interface Peer {
-  readonly isUnixSocket: boolean;
-  readonly address: string | undefined;
 }
 
 export interface CallDependencies {
@@ -49,11 +50,6 @@ const WAITING_CALL_BYTES = 2048;
 
 const OK = statusCodeOf('OK');
 const CANCELLED = statusCodeOf('CANCELLED');
-
-export const CONTENT_TYPE = ['content-type', 'application/grpc'] as const;
-const ACCEPT_ENCODING = ['grpc-accept-encoding', ACCEPTED_ENCODINGS] as const;
-const RESPONSE_HEADERS = encodeHeaderBlock([[':status', '200'], CONTENT_TYPE, ACCEPT_ENCODING]);
-const OK_TRAILERS = encodeHeaderBlock([['grpc-status', '0']]);
 
 /** The common part of unary and streaming calls: the caller, the deadline, and how a call ends. */
 export class BaseCall implements GrpcCall, StreamListener {
@@ -92,7 +88,7 @@ export class BaseCall implements GrpcCall, StreamListener {
   }
 
   get isLoopback(): boolean {
-    return this.dependencies.peer.isUnixSocket || isLoopbackAddress(this.dependencies.peer.address);
+    return isLocalPeer(this.dependencies.peer);
   }
 
   get signal(): AbortSignal {
@@ -270,12 +266,9 @@ export class BaseCall implements GrpcCall, StreamListener {
     const status = toStatus(error, traceId);
     if (!isExpected(error)) log.error({ err: error, traceId, path: route.path }, 'A call failed unexpectedly');
     this.#end(status.code);
-    const trailers: [string, string][] = [['grpc-status', String(status.code)]];
-    if (status.details !== '') trailers.push(['grpc-message', encodeGrpcMessage(status.details)]);
     stream.dropWaiting();
-    if (status.retryAfterMs !== undefined) trailers.push(['grpc-retry-pushback-ms', String(status.retryAfterMs)]);
-    if (this.#areHeadersSent) stream.sendTrailers(encodeHeaderBlock(trailers));
-    else stream.sendHeaders(encodeHeaderBlock([[':status', '200'], CONTENT_TYPE, ACCEPT_ENCODING, ...trailers]), true);
+    if (this.#areHeadersSent) stream.sendTrailers(encodeFailureTrailers(status));
+    else stream.sendHeaders(encodeFailureResponse(status), true);
     stream.connection.flush();
   }
 

@@ -1,6 +1,6 @@
 import { Counter } from 'prom-client';
 import type { Metrics } from '../../telemetry/metrics.ts';
-import { statusNameOf } from './status.ts';
+import { statusNameOf } from '../protocol/status.ts';
 
 /** Counts the calls of one method by status code. */
 export type CountCall = (code: number) => void;

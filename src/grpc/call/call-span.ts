@@ -1,7 +1,7 @@
 import { traceIdOf } from '../../telemetry/trace-id.ts';
 import type { Tracing } from '../../telemetry/tracing.ts';
 import type { World } from '../../world.ts';
-import { isOurFault } from './status.ts';
+import { isOurFault } from '../protocol/status.ts';
 
 export interface EndedCall {
   /** The path of the method, with its slash. */

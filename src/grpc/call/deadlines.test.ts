@@ -4,7 +4,7 @@ import { after, mock, test } from 'node:test';
 import { FlowClient } from '../../../test/support/flow-client.ts';
 import { ECHO_PATH, echoMethods, HELLO, SERVICE, startGrpcServer } from '../../../test/support/grpc-server.ts';
 import { block, DATA, frame, frameMessage, HEADERS, SETTINGS } from '../../../test/support/http2-frames.ts';
-import { encodeHeaderBlock } from '../http2/header-block.ts';
+import { encodeHeaderBlock } from '../hpack/hpack-encoder.ts';
 
 const running = await startGrpcServer(echoMethods);
 const { port } = running.server;

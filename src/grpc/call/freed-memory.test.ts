@@ -13,7 +13,7 @@ import {
   SETTINGS,
   WINDOW_UPDATE,
 } from '../../../test/support/http2-frames.ts';
-import { encodeHeaderBlock } from '../http2/header-block.ts';
+import { encodeHeaderBlock } from '../hpack/hpack-encoder.ts';
 import type { GrpcMethod } from './service.ts';
 
 const MESSAGE_BYTES = 4_194_304;

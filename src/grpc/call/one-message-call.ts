@@ -1,9 +1,9 @@
 import { freeMemory } from '../../memory/free-memory.ts';
 import type { QueuedCall } from '../budget/call-queue.ts';
 import { costOfBytes } from '../budget/turns.ts';
+import { type FramedMessage, readWholeMessage } from '../protocol/message-reader.ts';
+import { StatusError } from '../protocol/status.ts';
 import { BaseCall } from './base-call.ts';
-import { type FramedMessage, readWholeMessage } from './message-reader.ts';
-import { StatusError } from './status.ts';
 
 /** A call whose request is one message. It starts once that is whole: in the read that it came with, when it came in one piece. */
 export abstract class OneMessageCall extends BaseCall {

@@ -1,6 +1,7 @@
-import { encodeHeaderBlock } from '../http2/header-block.ts';
+import { encodeHeaderBlock } from '../hpack/hpack-encoder.ts';
 import type { Headers } from '../http2/request-head.ts';
-import type { Http2Stream, StreamListener } from '../http2/stream.ts';
+import type { Http2Stream } from '../http2/stream.ts';
+import type { StreamListener } from '../http2/stream-listener.ts';
 import type { EndlessCall } from './endless-call.ts';
 
 /** A longer request is reset (RFC 9113 §8.1): its rest would be read for nothing. */

@@ -1,8 +1,8 @@
 import type { MemoryReservation } from '../budget/large-messages.ts';
-import { STREAM_WINDOW } from '../http2/frames.ts';
+import { STREAM_WINDOW } from '../frames/frames.ts';
 import type { Http2Stream } from '../http2/stream.ts';
-import { type FramedMessage, MESSAGE_HEAD_BYTES, MessageSplitter } from './message-reader.ts';
-import { StatusError } from './status.ts';
+import { type FramedMessage, MESSAGE_HEAD_BYTES, MessageSplitter } from '../protocol/message-reader.ts';
+import { StatusError } from '../protocol/status.ts';
 
 export interface RequestBufferOptions {
   readonly stream: Http2Stream;

@@ -1,8 +1,8 @@
 import { Failure } from '../../errors.ts';
 import { COST, costOfBytes } from '../budget/turns.ts';
+import { type FramedMessage, MESSAGE_HEAD_BYTES } from '../protocol/message-reader.ts';
 import { BaseCall } from './base-call.ts';
 import type { EndlessCall } from './endless-call.ts';
-import { type FramedMessage, MESSAGE_HEAD_BYTES } from './message-reader.ts';
 import type { GrpcClientStreamMethod, GrpcStreamMethod } from './service.ts';
 
 // Made once: a thousand calls end with their connection.

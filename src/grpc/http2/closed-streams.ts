@@ -2,7 +2,7 @@
  * What frames mean on streams that are over (RFC 9113 §5.1, §5.1.1). Most are errors. But a client may have sent frames
  * before it read that we reset the stream: these are dropped.
  */
-import { ConnectionError, ERROR } from './frames.ts';
+import { ConnectionError, ERROR } from '../frames/frames.ts';
 
 /** Streams that we reset and whose client may not know yet. Beyond them, older streams get the benefit of the doubt. */
 const MAX_RESET = 2048;

@@ -3,31 +3,31 @@
  * client beyond their end. Frames are read in place; what they cause goes out in one write when the read is used up.
  *
  * Its parts: what frames mean (`incoming-frames.ts`), which streams there are (`stream-table.ts`), what may be sent
- * (`send-windows.ts`) and kept (`connection-memory.ts`), and how it ends (`../budget/closing.ts`).
+ * (`send-windows.ts`) and kept (`connection-memory.ts`), and how it ends (`drain.ts`, `../budget/closing.ts`).
  */
 import type { Socket } from 'node:net';
 import type { NetworkUse } from '../../connections/network-use.ts';
 import type { CountGarbage } from '../../memory/garbage.ts';
-import { BufferPool } from '../budget/buffer-pool.ts';
+import type { BufferPool } from '../budget/buffer-pool.ts';
 import { endSocket, endSocketAfterFault, endSocketSoon } from '../budget/closing.ts';
 import type { LargeMessages } from '../budget/large-messages.ts';
 import type { MemoryBudget } from '../budget/memory-budget.ts';
 import { ReadQueue } from '../budget/read-queue.ts';
 import { Share, type Turns } from '../budget/turns.ts';
+import { FrameReader } from '../frames/frame-reader.ts';
+import { FrameWriter } from '../frames/frame-writer.ts';
+import { ConnectionError, ERROR, FRAME } from '../frames/frames.ts';
+import { HeaderListTooLargeError, HpackError } from '../hpack/hpack-decoder.ts';
 import { ConnectionMemory } from './connection-memory.ts';
 import { ControlFrameLimit } from './control-frame-limit.ts';
-import { FrameReader } from './frame-reader.ts';
-import { FrameWriter } from './frame-writer.ts';
-import { ConnectionError, DEFAULT_WINDOW, ERROR, FRAME, MAX_WINDOW, SETTING, STREAM_WINDOW } from './frames.ts';
-import { MAX_HEADER_BLOCK_BYTES } from './header-assembler.ts';
-import { HpackError } from './hpack-decoder.ts';
+import { Drain } from './drain.ts';
+import { GREETING } from './greeting.ts';
 import { IncomingFrames, type NewStream } from './incoming-frames.ts';
 import { Keepalive } from './keepalive.ts';
-import { CONNECTION_WINDOW } from './receive-window.ts';
 import type { Headers } from './request-head.ts';
 import { SendWindows } from './send-windows.ts';
 import { Http2Stream } from './stream.ts';
-import { MAX_STREAMS, StreamTable } from './stream-table.ts';
+import { StreamTable } from './stream-table.ts';
 
 export interface ConnectionOptions {
   readonly monotonicMs: () => number;
@@ -46,11 +46,6 @@ export interface ConnectionOptions {
 
 /** A client that has not begun by then is not waited for. */
 const PREFACE_MS = 10_000;
-/** A client that does not answer the ping of a drain is not waited for. */
-const DRAIN_PING_MS = 1000;
-const DRAIN_REQUEST_MS = 3000;
-const GREETING = encodeGreeting();
-const PING_OF_DRAIN = Buffer.from('drainnow');
 const PING_OF_KEEPALIVE = Buffer.from('areyouon');
 
 export class Http2Connection {
@@ -66,8 +61,7 @@ export class Http2Connection {
   readonly #reads: ReadQueue;
   readonly #keepalive: Keepalive;
   readonly #prefaceTimer: NodeJS.Timeout;
-  #drainTimer: NodeJS.Timeout | undefined;
-  #isEnding = false;
+  readonly #drain: Drain;
   #willFlush = false;
 
   constructor(socket: Socket, options: ConnectionOptions) {
@@ -78,6 +72,7 @@ export class Http2Connection {
     this.#streams = new StreamTable(options.monotonicMs);
     this.share = new Share(options.turns, () => this.#reads.readOn());
     this.memory = this.#createMemory();
+    this.#drain = this.#createDrain();
     this.#reads = this.#createReads();
     this.#keepalive = new Keepalive(
       () => this.#ping(PING_OF_KEEPALIVE),
@@ -132,9 +127,18 @@ export class Http2Connection {
       openStream: (stream) => this.#openStream(stream),
       onSettings: () => clearTimeout(this.#prefaceTimer),
       onPingAnswer: (payload) => this.#readPingAnswer(payload),
-      onGoAway: () => {
-        this.#isEnding = true;
-      },
+      onGoAway: () => this.#drain.receiveGoAway(),
+    });
+  }
+
+  #createDrain(): Drain {
+    return new Drain({
+      socket: this.socket,
+      writer: this.writer,
+      streams: this.#streams,
+      sendPing: (payload) => this.#ping(payload),
+      flush: () => this.flush(),
+      endSoon: () => this.#endSoon(),
     });
   }
 
@@ -163,7 +167,7 @@ export class Http2Connection {
     if (this.#reads.isUsing || this.writer.length === 0 || !this.socket.writable) return;
     // A client that does not read its answers is not read either, or they would fill the memory.
     if (!this.writer.sendTo(this.socket)) this.socket.pause();
-    if (this.#isEnding && this.#streams.size === 0) endSocket(this.socket);
+    if (this.#drain.isEnding && this.#streams.size === 0) endSocket(this.socket);
   }
 
   /** The same, once what is ready in this turn of the event loop was written: answers of many streams go out in one write. */
@@ -184,20 +188,12 @@ export class Http2Connection {
     this.memory.endCall(stream);
     if (!this.#reads.isUsing) this.#streams.markIdle();
     this.sendWindows.forget(stream);
-    if (this.#isEnding && this.#streams.size === 0) this.#endSoon();
+    if (this.#drain.isEnding && this.#streams.size === 0) this.#endSoon();
   }
 
   /** Asks the client for no more calls; the connection ends with its last one. */
   drain(): void {
-    if (this.#isEnding || this.socket.destroyed) return;
-    if (!this.#reader.hasPreface) {
-      this.#finishDrain();
-      return;
-    }
-    // Calls may be on their way: they are taken until the ping is back, by when the client knows.
-    this.writer.goAway(MAX_WINDOW, ERROR.none);
-    this.#ping(PING_OF_DRAIN);
-    this.#drainTimer = setTimeout(() => this.#finishDrain(), DRAIN_PING_MS).unref();
+    this.#drain.begin(this.#reader.hasPreface);
   }
 
   /** Stops waiting: the calls under way fail, and their callers get the reason before the connection ends. */
@@ -235,7 +231,7 @@ export class Http2Connection {
   #endRead(): void {
     this.#streams.endRead(this.#keepOpen);
     this.flush();
-    if (this.#isEnding && this.#streams.size === 0) this.#endSoon();
+    if (this.#drain.isEnding && this.#streams.size === 0) this.#endSoon();
   }
 
   readonly #keepOpen = (stream: Http2Stream): void => {
@@ -246,19 +242,7 @@ export class Http2Connection {
 
   #readPingAnswer(payload: Buffer): void {
     this.#keepalive.hearAnswer();
-    if (payload.equals(PING_OF_DRAIN)) this.#finishDrain();
-  }
-
-  /** The client has seen that we go: what it opened until now is answered, and nothing after. */
-  #finishDrain(): void {
-    clearTimeout(this.#drainTimer);
-    if (this.#isEnding || this.socket.destroyed) return;
-    this.#streams.refuseMore();
-    this.writer.goAway(this.#streams.closed.lastId, ERROR.none);
-    this.#isEnding = true;
-    if (this.#streams.size === 0) this.#endSoon();
-    else this.flush();
-    this.#drainTimer = setTimeout(() => this.#streams.cutUnfinished(), DRAIN_REQUEST_MS).unref();
+    this.#drain.receivePingAnswer(payload);
   }
 
   /** Reports an error that ends the connection, and ends it. */
@@ -277,6 +261,7 @@ export class Http2Connection {
   #toErrorCode(error: unknown): number {
     if (error instanceof ConnectionError) return error.code;
     if (error instanceof HpackError) return ERROR.compression;
+    if (error instanceof HeaderListTooLargeError) return ERROR.enhanceYourCalm;
     this.#options.onFault(error);
     return ERROR.internal;
   }
@@ -290,7 +275,7 @@ export class Http2Connection {
     this.#keepalive.stop();
     this.#reads.stop();
     clearTimeout(this.#prefaceTimer);
-    clearTimeout(this.#drainTimer);
+    this.#drain.stop();
     this.#dropStreams();
     this.#options.onClosed(this);
   }
@@ -299,16 +284,4 @@ export class Http2Connection {
     this.sendWindows.clear();
     void this.#streams.endAll(this.share, (stream) => stream.receiveReset());
   }
-}
-
-/** Encoded once: a client that opens many connections and says nothing should cost little. */
-function encodeGreeting(): Buffer {
-  const writer = new FrameWriter(new BufferPool());
-  writer.settings([
-    [SETTING.maxConcurrentStreams, MAX_STREAMS],
-    [SETTING.initialWindowSize, STREAM_WINDOW],
-    [SETTING.maxHeaderListSize, MAX_HEADER_BLOCK_BYTES],
-  ]);
-  writer.windowUpdate(0, CONNECTION_WINDOW - DEFAULT_WINDOW);
-  return writer.copy();
 }

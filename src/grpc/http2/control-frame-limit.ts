@@ -1,4 +1,4 @@
-import { ConnectionError, ERROR } from './frames.ts';
+import { ConnectionError, ERROR } from '../frames/frames.ts';
 
 /** Frames a second that cost work and bring no call forward. */
 const MAX_PER_SECOND = 5000;

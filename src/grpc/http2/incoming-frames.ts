@@ -1,7 +1,5 @@
 /** Handles the frames of a client: those of requests, and those that control streams and the connection (RFC 9113 §6). */
 import { COST, costOfBytes, type Share } from '../budget/turns.ts';
-import type { ControlFrameLimit } from './control-frame-limit.ts';
-import type { Field } from './fields.ts';
 import {
   checkGoAway,
   checkPing,
@@ -10,12 +8,14 @@ import {
   readSettings,
   readWindowIncrement,
   withoutPadding,
-} from './frame-payloads.ts';
-import type { Frame } from './frame-reader.ts';
-import type { FrameWriter } from './frame-writer.ts';
-import { ConnectionError, ERROR, FLAG, FRAME } from './frames.ts';
-import { HeaderAssembler, type HeaderBlock } from './header-assembler.ts';
-import { HpackDecoder } from './hpack-decoder.ts';
+} from '../frames/frame-payloads.ts';
+import type { Frame } from '../frames/frame-reader.ts';
+import type { FrameWriter } from '../frames/frame-writer.ts';
+import { ConnectionError, ERROR, FLAG, FRAME } from '../frames/frames.ts';
+import { HeaderAssembler, type HeaderBlock } from '../frames/header-assembler.ts';
+import type { Field } from '../hpack/fields.ts';
+import { HpackDecoder } from '../hpack/hpack-decoder.ts';
+import type { ControlFrameLimit } from './control-frame-limit.ts';
 import type { ReceiveWindow } from './receive-window.ts';
 import { areTrailersMalformed, type Headers, RequestHeadReader } from './request-head.ts';
 import type { SendWindows } from './send-windows.ts';

@@ -1,4 +1,4 @@
-import { ConnectionError, ERROR } from './frames.ts';
+import { ConnectionError, ERROR } from '../frames/frames.ts';
 
 /** How many bytes a client may send on a connection before any of them is used. */
 export const CONNECTION_WINDOW = 4_194_304;

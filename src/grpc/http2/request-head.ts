@@ -1,5 +1,5 @@
 /** The header section of a request, and what makes it malformed (RFC 9113 §8.1.1, §8.2, §8.3). */
-import type { Field } from './fields.ts';
+import type { Field } from '../hpack/fields.ts';
 
 export type Headers = ReadonlyMap<string, string>;
 

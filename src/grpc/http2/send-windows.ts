@@ -1,5 +1,12 @@
 import { type Linked, LinkedQueue } from '../budget/linked-queue.ts';
-import { ConnectionError, DEFAULT_MAX_FRAME_BYTES, DEFAULT_WINDOW, ERROR, MAX_WINDOW, SETTING } from './frames.ts';
+import {
+  ConnectionError,
+  DEFAULT_MAX_FRAME_BYTES,
+  DEFAULT_WINDOW,
+  ERROR,
+  MAX_WINDOW,
+  SETTING,
+} from '../frames/frames.ts';
 
 /** A stream with bytes that wait for the window of the connection. */
 export interface BlockedStream extends Linked<BlockedStream> {

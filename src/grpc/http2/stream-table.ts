@@ -1,7 +1,7 @@
 import { IdTable } from '../budget/id-table.ts';
 import { COST, type Share } from '../budget/turns.ts';
+import { MAX_WINDOW } from '../frames/frames.ts';
 import { ClosedStreams } from './closed-streams.ts';
-import { MAX_WINDOW } from './frames.ts';
 import type { Http2Stream } from './stream.ts';
 
 export const MAX_STREAMS = 1024;

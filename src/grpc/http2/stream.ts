@@ -1,29 +1,13 @@
 import type { NetworkUse } from '../../connections/network-use.ts';
-import { ByteQueue } from '../../memory/byte-queue.ts';
+import type { ByteQueue } from '../../memory/byte-queue.ts';
 import type { Share } from '../budget/turns.ts';
+import type { FrameWriter } from '../frames/frame-writer.ts';
+import { ConnectionError, ERROR, FLAG, FRAME, MAX_WINDOW, STREAM_WINDOW } from '../frames/frames.ts';
 import type { ConnectionMemory, CountedCall } from './connection-memory.ts';
 import type { ControlFrameLimit } from './control-frame-limit.ts';
-import type { FrameWriter } from './frame-writer.ts';
-import { ConnectionError, ERROR, FLAG, FRAME, MAX_WINDOW, STREAM_WINDOW } from './frames.ts';
 import type { BlockedStream, SendWindows } from './send-windows.ts';
-
-/** Who takes what arrives on a stream. */
-export interface StreamListener {
-  /** Whether the call can do nothing with what it keeps before more comes. */
-  readonly isUnfinished: boolean;
-  /** The memory that the call itself takes while it waits. */
-  readonly ownBytes: number;
-  /** Bytes of the request, and whether they are the last. The bytes stay as they are. */
-  onData(bytes: Buffer, isLast: boolean): void;
-  /** The read that the call came with is used up, and the call is not over. */
-  onReadEnd(): void;
-  /** The client left, or the connection is gone. */
-  onReset(): void;
-  /** The server ends and can wait no longer. */
-  onCut(): void;
-  /** The call keeps more memory than there is. */
-  onShed(): void;
-}
+import type { StreamListener } from './stream-listener.ts';
+import { WaitingData } from './waiting-data.ts';
 
 /** What a stream and its call need of their connection. */
 export interface StreamConnection {
@@ -63,13 +47,9 @@ export class Http2Stream implements BlockedStream, CountedCall {
   #contentLeft: number | undefined;
   #isLocalEnded = false;
   #isReset = false;
-  /** Data that found a window closed, and the trailers after it. Made when it is needed. */
-  #waiting: ByteQueue | undefined;
-  #waitingTrailers: Buffer | undefined;
-  /** How much of that memory the connection has counted. */
-  #countedBytes = 0;
+  /** Made when data finds a window closed. */
+  #waiting: WaitingData | undefined;
   #keptBytes = 0;
-  #onSent: (() => void) | undefined;
 
   constructor(dependencies: {
     readonly connection: StreamConnection;
@@ -93,17 +73,12 @@ export class Http2Stream implements BlockedStream, CountedCall {
 
   /** Whether data of the answer waits for a window. */
   get isWaiting(): boolean {
-    return this.#waiting !== undefined && this.#waiting.length > 0;
+    return this.#waiting !== undefined && this.#waiting.bytes.length > 0;
   }
 
   /** The bytes of the call itself, of its request, and of its answer while that waits for a window. */
   get keptBytes(): number {
-    return this.openBytes + this.#keptBytes + this.#heldBytes;
-  }
-
-  /** The memory of what waits: a block stays whole until its last byte is sent. */
-  get #heldBytes(): number {
-    return this.#waiting?.heldBytes ?? 0;
+    return this.openBytes + this.#keptBytes + (this.#waiting?.bytes.heldBytes ?? 0);
   }
 
   /** Bytes of the request are kept: the connection grants as many less. */
@@ -195,45 +170,44 @@ export class Http2Stream implements BlockedStream, CountedCall {
       this.#connection.controlFrames.countDataFrame();
       return;
     }
-    this.#waiting ??= new ByteQueue(this.#connection.memory.blocks);
-    this.#waiting.push(head);
-    this.#waiting.push(body);
+    this.#waiting ??= new WaitingData(this.#connection.memory.blocks);
+    this.#waiting.bytes.push(head);
+    this.#waiting.bytes.push(body);
     this.sendMore();
   }
 
   /** The end of the answer, after all data. */
   sendTrailers(block: Buffer): void {
-    if (!this.isWaiting) this.sendHeaders(block, true);
-    else this.#waitingTrailers = block;
+    if (this.#waiting === undefined || !this.isWaiting) this.sendHeaders(block, true);
+    else this.#waiting.trailers = block;
   }
 
   /** Resolves when all data is on its way, or never will be. */
   whenSent(): Promise<void> {
-    if (!this.isWaiting || this.#isReset) return Promise.resolve();
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#onSent = resolve;
-    return promise;
+    if (this.#waiting === undefined || !this.isWaiting || this.#isReset) return Promise.resolve();
+    return this.#waiting.whenSent();
   }
 
   /** As much of what waits as the windows allow. */
   sendMore(): void {
-    this.#sendWaiting();
-    if (!this.isWaiting) this.#finishSending();
-    this.#countWaiting();
+    const waiting = this.#waiting;
+    if (waiting === undefined) return;
+    this.#sendWaiting(waiting.bytes);
+    if (!this.isWaiting) this.#finishSending(waiting);
+    this.#countWaiting(waiting);
   }
 
   /** Gives up what waits: the answer ends without it. */
   dropWaiting(): void {
-    if (!this.isWaiting) return;
-    this.#waiting?.clear();
-    this.#waitingTrailers = undefined;
-    this.#finishSending();
-    this.#countWaiting();
+    const waiting = this.#waiting;
+    if (waiting === undefined || !this.isWaiting) return;
+    waiting.clear();
+    this.#finishSending(waiting);
+    this.#countWaiting(waiting);
   }
 
-  #sendWaiting(): void {
-    const waiting = this.#waiting;
-    while (waiting !== undefined && waiting.length > 0) {
+  #sendWaiting(waiting: ByteQueue): void {
+    while (waiting.length > 0) {
       const { sendWindows, writer } = this.#connection;
       const length = Math.min(waiting.length, sendWindows.maxFrameBytes, this.#sendWindow, sendWindows.left);
       if (length <= 0) {
@@ -248,17 +222,14 @@ export class Http2Stream implements BlockedStream, CountedCall {
     }
   }
 
-  #finishSending(): void {
-    this.#onSent?.();
-    this.#onSent = undefined;
-    if (this.#waitingTrailers !== undefined) this.sendHeaders(this.#waitingTrailers, true);
+  #finishSending(waiting: WaitingData): void {
+    waiting.reportSent();
+    if (waiting.trailers !== undefined) this.sendHeaders(waiting.trailers, true);
   }
 
   /** May end this very call, when it is the largest and there is no room for it. */
-  #countWaiting(): void {
-    const change = this.#heldBytes - this.#countedBytes;
-    this.#countedBytes = this.#heldBytes;
-    this.#connection.memory.countWaiting(change);
+  #countWaiting(waiting: WaitingData): void {
+    this.#connection.memory.countWaiting(waiting.takeChange());
   }
 
   /** §6.9: a window that the client grows by nothing is an error of this stream alone. */
@@ -306,7 +277,7 @@ export class Http2Stream implements BlockedStream, CountedCall {
 
   #endLocal(): void {
     this.#isLocalEnded = true;
-    this.#waitingTrailers = undefined;
+    if (this.#waiting !== undefined) this.#waiting.trailers = undefined;
     if (this.#isRemoteEnded) {
       this.#connection.forget(this);
       return;

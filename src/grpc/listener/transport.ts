@@ -12,20 +12,21 @@ import { LargeMessages } from '../budget/large-messages.ts';
 import { LinkedQueue } from '../budget/linked-queue.ts';
 import { MemoryBudget } from '../budget/memory-budget.ts';
 import { Turns } from '../budget/turns.ts';
-import { type BaseCall, type CallDependencies, CONTENT_TYPE, type Peer, type Route } from '../call/base-call.ts';
+import type { BaseCall, CallDependencies, Route } from '../call/base-call.ts';
 import { CallHeadReader } from '../call/call-head.ts';
-import { Decompressor } from '../call/decompressor.ts';
 import type { EndlessCall } from '../call/endless-call.ts';
+import type { Peer } from '../call/peer.ts';
 import { type Refusal, RefusedRequest } from '../call/refused-request.ts';
 import type { GrpcMethod } from '../call/service.ts';
-import { statusCodeOf } from '../call/status.ts';
 import { StreamingCall } from '../call/streaming-call.ts';
 import { UnaryCall } from '../call/unary-call.ts';
 import { WatchCall } from '../call/watch-call.ts';
 import { Http2Connection } from '../http2/connection.ts';
-import { encodeGrpcMessage, encodeHeaderBlock } from '../http2/header-block.ts';
 import type { Headers } from '../http2/request-head.ts';
 import type { Http2Stream } from '../http2/stream.ts';
+import { Decompressor } from '../protocol/decompressor.ts';
+import { encodeFailureResponse } from '../protocol/response-headers.ts';
+import { statusCodeOf } from '../protocol/status.ts';
 import { Handshakes } from './handshakes.ts';
 import type { TlsOptions } from './tls-files.ts';
 
@@ -243,11 +244,6 @@ function toContext(tls: TlsOptions): SecureContextOptions {
 }
 
 function encodeUnimplemented(path: string): Buffer {
-  const message = `Cannot answer: there is no method ${path.slice(0, 200)}`;
-  return encodeHeaderBlock([
-    [':status', '200'],
-    CONTENT_TYPE,
-    ['grpc-status', String(statusCodeOf('UNIMPLEMENTED'))],
-    ['grpc-message', encodeGrpcMessage(message)],
-  ]);
+  const details = `Cannot answer: there is no method ${path.slice(0, 200)}`;
+  return encodeFailureResponse({ code: statusCodeOf('UNIMPLEMENTED'), details });
 }

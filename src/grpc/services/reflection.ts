@@ -1,8 +1,8 @@
 import { Failure, isFailure } from '../../errors.ts';
 import type { GrpcService } from '../call/service.ts';
-import { statusCodeOf, statusNameOfFailure } from '../call/status.ts';
 import { WireReader } from '../protobuf/wire-reader.ts';
 import { WireWriter } from '../protobuf/wire-writer.ts';
+import { statusCodeOf, statusNameOfFailure } from '../protocol/status.ts';
 import { type ProtoFile, parseDescriptorSet } from './descriptors.ts';
 
 /** The two versions differ in their package only: the messages are the same on the wire. */

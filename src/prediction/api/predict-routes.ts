@@ -6,7 +6,7 @@ import { getConnInfo } from '@hono/node-server/conninfo';
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context, MiddlewareHandler } from 'hono';
 import { Failure } from '../../errors.ts';
-import { isLoopbackAddress } from '../../grpc/call/loopback.ts';
+import { isLoopbackAddress } from '../../grpc/call/peer.ts';
 import { type CallerRule, checkToken, needsToken } from '../../grpc/call/require-caller.ts';
 import type { HttpEnv } from '../../http/context.ts';
 import { createRoutes } from '../../http/routes.ts';

@@ -7,7 +7,7 @@ import { startGrpcServer } from '../../../test/support/grpc-server.ts';
 import { DATA, frame, frameMessage, HEADERS, WINDOW_UPDATE } from '../../../test/support/http2-frames.ts';
 import { measureHeapOf } from '../../../test/support/memory-growth.ts';
 import { StreamingCall } from '../../grpc/call/streaming-call.ts';
-import { encodeHeaderBlock } from '../../grpc/http2/header-block.ts';
+import { encodeHeaderBlock } from '../../grpc/hpack/hpack-encoder.ts';
 import { createReflection } from '../../grpc/services/reflection.ts';
 import { realWorld } from '../../world.ts';
 import { createObservationService } from './observation-service.ts';

@@ -4,7 +4,7 @@
  * target model can stand in front of them.
  */
 import { Failure } from '../../errors.ts';
-import { isLoopbackAddress } from '../../grpc/call/loopback.ts';
+import { isLoopbackAddress } from '../../grpc/call/peer.ts';
 import { type CallerRule, checkToken, needsToken } from '../../grpc/call/require-caller.ts';
 import { type Call, type Endpoint, type Reply, replyJson } from '../../http/endpoint.ts';
 import type { NarrowScope } from '../../scopes.ts';

@@ -1,6 +1,6 @@
 /** RFC 9113 §3, §4 and §5.4 to §5.5: how a connection begins, and frames as such. */
 
-import { encodeHeaderBlock } from '../../../src/grpc/http2/header-block.ts';
+import { encodeHeaderBlock } from '../../../src/grpc/hpack/hpack-encoder.ts';
 import {
   CONTINUATION,
   DATA,

@@ -1,5 +1,5 @@
 /** RFC 9113 §6: each type of frame. */
-import { encodeHeaderBlock } from '../../../src/grpc/http2/header-block.ts';
+import { encodeHeaderBlock } from '../../../src/grpc/hpack/hpack-encoder.ts';
 import {
   CONTINUATION,
   frame,

@@ -1,6 +1,5 @@
 /** RFC 7541: header blocks of one connection, in their order. */
 import { createField, type Field } from './fields.ts';
-import { ConnectionError, ERROR } from './frames.ts';
 import { decodeHuffman } from './huffman.ts';
 
 /** Appendix A. Names that share a value of "" are written as one list. */
@@ -41,6 +40,9 @@ const MAX_LIST_BYTES = 32_768;
 
 /** A compression error (RFC 9113 §4.3), which ends the connection. */
 export class HpackError extends Error {}
+
+/** A client sends more headers than our settings allow, which ends the connection too. */
+export class HeaderListTooLargeError extends Error {}
 
 export class HpackDecoder {
   /** Newest first. */
@@ -85,7 +87,7 @@ export class HpackDecoder {
       if (!isReference) areOnlyReferences = false;
       listBytes += sizeOf(field);
       // Not a fault of the encoding: RFC 9113 §10.5.1.
-      if (listBytes > MAX_LIST_BYTES) throw new ConnectionError(ERROR.enhanceYourCalm, 'the headers are too large');
+      if (listBytes > MAX_LIST_BYTES) throw new HeaderListTooLargeError('the headers are too large');
       fields.push(field);
     }
     return areOnlyReferences;

@@ -25,10 +25,3 @@ function encodeInteger(value: number): Buffer {
   bytes.push(rest);
   return Buffer.from(bytes);
 }
-
-/** A text as `grpc-message` carries it: percent-encoded bytes outside of printable ASCII. */
-export function encodeGrpcMessage(text: string): string {
-  return text.replace(/[^\x20-\x24\x26-\x7e]+/g, (part) =>
-    [...Buffer.from(part, 'utf8')].map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`).join(''),
-  );
-}

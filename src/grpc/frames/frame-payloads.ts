@@ -1,6 +1,6 @@
 /**
  * What the payloads of frames say, and what is wrong with them by themselves (RFC 9113 §6). What they mean to a connection
- * is in connection.ts.
+ * is in `http2/incoming-frames.ts`.
  */
 import { ConnectionError, DEFAULT_MAX_FRAME_BYTES, ERROR, FLAG, MAX_WINDOW, SETTING } from './frames.ts';
 

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import type { Field } from './fields.ts';
-import { encodeHeaderBlock } from './header-block.ts';
 import { HpackDecoder, HpackError } from './hpack-decoder.ts';
+import { encodeHeaderBlock } from './hpack-encoder.ts';
 
 function decode(decoder: HpackDecoder, hex: string): Record<string, string> {
   return toRecord(decoder.decode(Buffer.from(hex.replaceAll(' ', ''), 'hex')));

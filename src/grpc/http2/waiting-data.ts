@@ -1,0 +1,39 @@
+import type { BlockPool } from '../../memory/block-pool.ts';
+import { ByteQueue } from '../../memory/byte-queue.ts';
+
+/** Keeps data of an answer that found a window closed, and the trailers after it, until they are sent or given up. */
+export class WaitingData {
+  readonly bytes: ByteQueue;
+  /** The end of the answer; undefined while the call may send more data. */
+  trailers: Buffer | undefined;
+  /** How much of the memory the connection has counted. */
+  #countedBytes = 0;
+  #onSent: (() => void) | undefined;
+
+  constructor(blocks: BlockPool) {
+    this.bytes = new ByteQueue(blocks);
+  }
+
+  /** How much more memory is held than at the last call of this function. A block stays whole until its last byte is sent. */
+  takeChange(): number {
+    const change = this.bytes.heldBytes - this.#countedBytes;
+    this.#countedBytes = this.bytes.heldBytes;
+    return change;
+  }
+
+  clear(): void {
+    this.bytes.clear();
+    this.trailers = undefined;
+  }
+
+  whenSent(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#onSent = resolve;
+    return promise;
+  }
+
+  reportSent(): void {
+    this.#onSent?.();
+    this.#onSent = undefined;
+  }
+}
