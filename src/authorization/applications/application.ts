@@ -195,8 +195,8 @@ function toApplication(
   };
 }
 
-/** A stored name or description from before hidden characters were refused may stay. */
-function checkForm(form: ApplicationForm, stored?: Pick<Application, 'name' | 'description'>): void {
+/** What is stored from before a rule may stay: a name or description with hidden characters, a redirect URI. */
+function checkForm(form: ApplicationForm, stored?: Pick<Application, 'name' | 'description' | 'redirectUris'>): void {
   const name = form.name.trim();
   if (name === '' || name.length > 100) throw refuse('name', 'must be 1 to 100 characters');
   if (name !== stored?.name && !isReadableName(name))
@@ -210,7 +210,7 @@ function checkForm(form: ApplicationForm, stored?: Pick<Application, 'name' | 'd
   checkGrants(form);
   if (form.redirectUris.length > MAX_REDIRECT_URIS)
     throw refuse('redirect_uri', `must be at most ${MAX_REDIRECT_URIS} URIs`);
-  for (const uri of form.redirectUris) checkRegistrableUri(uri, form);
+  for (const uri of form.redirectUris) if (!stored?.redirectUris.includes(uri)) checkRegistrableUri(uri, form);
 }
 
 function checkGrants({ grantTypes = DEFAULT_GRANTS, isPublic, redirectUris }: ApplicationForm): void {

@@ -9,6 +9,14 @@ import {
   request,
 } from '../../../test/support/authorization-server.ts';
 import { type Case, checkConformance } from '../../../test/support/conformance.ts';
+import { statement } from '../../database/store.ts';
+import { updateApplication } from './application.ts';
+import { findApplication } from './application-store.ts';
+
+const setRedirectUrisSql = statement(
+  'set-redirect-uris',
+  'UPDATE applications SET redirect_uris = $2 WHERE client_id = $1',
+);
 
 const cases: Case[] = [
   [
@@ -88,16 +96,32 @@ const cases: Case[] = [
     },
   ],
   [
-    'a scheme is read whatever its case, so that HTTPS is no private scheme (RFC 3986 §3.1)',
+    'a scheme or a host in capitals cannot be registered: many clients write it in lower case, which never matches',
     async (bench) => {
-      await assert.rejects(
-        registerApplication(bench.server, { redirectUris: ['HTTP://client.example/cb'] }),
-        /use https/,
-      );
+      for (const uri of ['HTTPS://client.example/cb', 'https://Client.Example/cb', 'HTTP://LOCALHOST:3000/cb'])
+        await assert.rejects(registerApplication(bench.server, { redirectUris: [uri] }), {
+          message: `Cannot register the redirect URI: it must have its scheme and host in lower case, as in "${uri.toLowerCase()}", got "${uri}"`,
+        });
+      const redirectUris = ['COM.example.app:/cb'];
+      const privateScheme = registerApplication(bench.server, { redirectUris, isPublic: true });
+      await assert.rejects(privateScheme, /"com\.example\.app:\/cb"/);
+      await registerApplication(bench.server, { redirectUris: ['https://client.example/Cb?Q=%3A'] });
+    },
+  ],
+  [
+    'a redirect URI from before capitals were refused stays, and is compared as it is (RFC 3986 §3.1, §6.2.1)',
+    async (bench) => {
+      const { server } = bench;
+      const { cookie, fields, clientId } = await prepareRequest(bench);
       const redirectUris = ['HTTPS://Client.example:443/cb'];
-      const { cookie, fields } = await prepareRequest(bench, { redirectUris });
-      const page = await authorize(bench.server, cookie, fields);
-      const answer = await decide(bench.server, cookie, { page: page.text, decision: 'allow' });
+      await server.store.write(setRedirectUrisSql, [clientId, JSON.stringify(redirectUris)]);
+      const application = (await findApplication(server.store, clientId))!;
+      const form = { ...application, name: 'Renamed' };
+      await updateApplication(server.store, server.world, { application, form, actor: { userId: undefined } });
+      const asked = { ...fields, redirect_uri: redirectUris[0]! };
+      assertShown(await authorize(server, cookie, { ...asked, redirect_uri: redirectUris[0]!.toLowerCase() }));
+      const page = await authorize(server, cookie, asked);
+      const answer = await decide(server, cookie, { page: page.text, decision: 'allow' });
       assert.equal(answer.status, 303);
       assert.ok(answer.headers.get('location')?.startsWith(`${redirectUris[0]}?code=`));
     },

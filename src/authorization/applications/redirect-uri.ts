@@ -24,6 +24,7 @@ export function checkRegistrableUri(uri: string, { isPublic }: RedirectUriPolicy
   if (/(^|\/)\.\.?(\/|$)/.test(uri.split('?')[0] ?? '') || /%2e/i.test(uri))
     throw refuse(uri, 'have no "." or ".." segments');
   checkScheme(uri, url, isPublic);
+  checkLowerCase(uri);
 }
 
 function checkScheme(uri: string, url: URL, isPublic: boolean): void {
@@ -47,6 +48,16 @@ function checkAuthority(uri: string, url: URL): void {
   const defaultPort = url.protocol === 'https:' ? ':443' : ':80';
   if (written !== url.host && written !== url.host + defaultPort)
     throw refuse(uri, `have the host as browsers read it, "//${url.host}", after its scheme`);
+}
+
+/**
+ * RFC 3986 §6.2.2.1: scheme and host are the same in any case, but a requested URI is compared letter for letter, and libraries
+ * of clients write both in lower case: it would never match.
+ */
+function checkLowerCase(uri: string): void {
+  const [origin = ''] = /^[^:]+:(\/\/[^/?]*)?/.exec(uri) ?? [];
+  const lower = origin.toLowerCase() + uri.slice(origin.length);
+  if (uri !== lower) throw refuse(uri, `have its scheme and host in lower case, as in "${lower.slice(0, 200)}"`);
 }
 
 function refuse(uri: string, rule: string): Failure {

@@ -123,6 +123,10 @@ export const PHRASES_ZH: readonly Phrase[] = [
     '回调地址“{2}”无效：主机部分必须写成浏览器识别的形式“{1}”。',
   ],
   [
+    'Cannot register the redirect URI: it must have its scheme and host in lower case, as in "{}", got "{}"',
+    '回调地址“{2}”无效：协议和主机必须小写，即“{1}”。',
+  ],
+  [
     'Cannot create the token: a person has at most {} that have not expired; revoke one first',
     '每个用户最多 {1} 个未过期的令牌：请先撤销一个。',
   ],
