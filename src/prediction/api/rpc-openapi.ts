@@ -75,17 +75,16 @@ const reportSchema = z
   })
   .openapi('ReportResponse');
 
-const errors = Object.fromEntries(
-  [
-    [400, 'The request cannot be read, or breaks a rule'],
-    [401, 'A token is needed'],
-    [404, 'Nothing was learned about the model, and the configuration refuses such'],
-    [415, 'The content type is another one'],
-  ].map(([status, description]) => [
-    status,
-    { description: String(description), content: { 'application/json': { schema: rpcErrorSchema } } },
-  ]),
-);
+function describeError(description: string) {
+  return { description, content: { 'application/json': { schema: rpcErrorSchema } } };
+}
+
+const errors = {
+  400: describeError('The request cannot be read, or breaks a rule'),
+  401: describeError('A token is needed'),
+  415: describeError('The content type is another one'),
+};
+const unknownModel = describeError('Nothing was learned about the model, and the configuration refuses such');
 const tags = ['Prediction'];
 
 export function describePredict(routes: OpenAPIHono<HttpEnv>): void {
@@ -98,6 +97,7 @@ export function describePredict(routes: OpenAPIHono<HttpEnv>): void {
     responses: {
       200: { description: 'The predictions', content: { 'application/json': { schema: responseSchema } } },
       ...errors,
+      404: unknownModel,
     },
   });
 }
