@@ -1,3 +1,4 @@
+/** Limits the number of connections, and decides which connection gives up its place when all are taken. */
 import { type NetworkUse, NetworkUses } from './network-use.ts';
 
 export interface PlacedConnection {

@@ -1,3 +1,5 @@
+/** Runs costly work for few clients in each turn of the event loop, with turns among networks. */
+
 export interface NetworkTurns {
   /** Calls back in a later turn of the event loop, when it is this network's turn. One that has gone by then is passed over. */
   wait(network: string, goOn: () => void, hasGone?: () => boolean): void;
@@ -8,7 +10,7 @@ export interface NetworkTurns {
  * other calls go on in between. Networks have turns, and in each network those that wait.
  */
 export function createNetworkTurns(inATurn: number): NetworkTurns {
-  /** Those that wait, by network. The first network is the next, and none is empty. */
+  /** The clients that wait, by network. The first network is the next, and none is empty. */
   const waiting = new Map<string, Waiter[]>();
   let isScheduled = false;
 
@@ -29,7 +31,7 @@ export function createNetworkTurns(inATurn: number): NetworkTurns {
   }
 
   function run(): void {
-    // What waits again has its turn later.
+    // A client that waits again has its turn later.
     const next = Array.from({ length: inATurn }, takeNext);
     isScheduled = false;
     if (waiting.size > 0) schedule();

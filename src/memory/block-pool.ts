@@ -1,3 +1,4 @@
+/** Reuses blocks of memory outside the heap, and limits how many bytes idle ones have. */
 import { freeMemory } from './free-memory.ts';
 
 /** The most bytes that idle blocks may have together. */

@@ -1,3 +1,4 @@
+/** Collects bytes that wait for the rest of their message in a block of their own, so that they keep no whole read alive. */
 import type { BlockPool } from './block-pool.ts';
 
 const NOTHING = Buffer.alloc(0);

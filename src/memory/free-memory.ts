@@ -1,7 +1,8 @@
 /**
- * Frees the memory of bytes at once. As garbage it would count for V8 until a collection finds it, and when 64 MB of it have
- * gathered, the whole heap is marked, which stops the event loop for milliseconds. Nothing may use the memory afterwards: all
- * views of it are empty then. Returns false, and frees nothing, when other bytes may share the memory.
+ * Frees the memory of a buffer at once, before a garbage collection finds it. As garbage it would count for V8 until a
+ * collection finds it, and when 64 MB of it have gathered, the whole heap is marked, which stops the event loop for
+ * milliseconds. Nothing may use the memory afterwards: all views of it are empty then. Returns false, and frees nothing, when
+ * other bytes may share the memory.
  */
 export function freeMemory(bytes: Uint8Array): boolean {
   const { buffer } = bytes;

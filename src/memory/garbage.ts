@@ -1,3 +1,4 @@
+/** Starts a collection of the young generation after every 16 MiB that sockets have read, to avoid long pauses. */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 

@@ -1,3 +1,5 @@
+/** Reuses the buffers into which frames are written, and keeps no large one idle. */
+
 const FIRST_BYTES = 16_384;
 /** Larger buffers are not kept: one large answer must not hold its memory for good. */
 const MAX_KEPT_BYTES = 262_144;

@@ -1,3 +1,4 @@
+/** Delays calls of a connection that cannot start at once because running calls and waiting answers keep too much memory. */
 import { type Linked, LinkedQueue } from './linked-queue.ts';
 import { COST, type Share } from './turns.ts';
 

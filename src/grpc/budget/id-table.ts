@@ -1,3 +1,5 @@
+/** Stores the calls or streams of a connection by id in a hash table that leaves nothing in old memory. */
+
 const FIRST_SLOTS = 16;
 /** A table with more slots than this is replaced by a small one once it is empty. */
 const MAX_EMPTY_SLOTS = 256;

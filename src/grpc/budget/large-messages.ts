@@ -1,7 +1,7 @@
 /**
- * Reserves memory for messages that do not fit into the first window of their stream: only a message with a reservation
- * is granted a larger window. The others wait. The next one belongs to the network with the least reserved memory, and
- * in it to the connection with the least, so that a client with many messages does not pass a client with one.
+ * Reserves memory for large messages: only a message with a reservation gets a larger window, and the others wait. The others
+ * wait. The next one belongs to the network with the least reserved memory, and in it to the connection with the least, so that
+ * a client with many messages does not pass a client with one.
  */
 
 import type { NetworkUse } from '../../connections/network-use.ts';

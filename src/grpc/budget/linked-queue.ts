@@ -1,3 +1,5 @@
+/** Implements a doubly linked queue from which any entry is removed in constant time. */
+
 /** The fields that a queue sets in its entries. An entry is in one queue at a time. */
 export interface Linked<T> {
   previous: T | undefined;

@@ -1,8 +1,8 @@
 /**
- * One budget for the bytes that the transport keeps: requests that are not used yet, and answers that wait for a window. When
- * it is exceeded, calls of the network with the largest bytes × time are ended until there is room again, so that callers with
- * few bytes, or with many bytes for a moment, are not affected. Size alone would be wrong: many connections that keep a little for
- * ever would push out a connection that holds a large request for some milliseconds.
+ * Limits the bytes that all gRPC connections keep, and sheds calls of the network that keeps most when the limit is exceeded.
+ * When it is exceeded, calls of the network with the largest bytes × time are ended until there is room again, so that callers
+ * with few bytes, or with many bytes for a moment, are not affected. Size alone would be wrong: many connections that keep a
+ * little for ever would push out a connection that holds a large request for some milliseconds.
  */
 
 import type { NetworkUse } from '../../connections/network-use.ts';

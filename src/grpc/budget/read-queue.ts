@@ -1,3 +1,4 @@
+/** Holds what a socket has read and its connection has not used, and pauses the socket while its client does not read. */
 import type { Socket } from 'node:net';
 import { freeMemory, hasOwnMemory } from '../../memory/free-memory.ts';
 import type { CountGarbage } from '../../memory/garbage.ts';

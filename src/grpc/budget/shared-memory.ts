@@ -1,8 +1,9 @@
+/** Counts once the memory that several messages of one read share. */
 import type { MemoryAccount } from './memory-budget.ts';
 
 interface Held {
   readonly memory: ArrayBufferLike;
-  /** As it was counted: memory that was freed since then has no length. */
+  /** The length when it was counted: memory that was freed since then has none. */
   readonly bytes: number;
   users: number;
 }

@@ -1,11 +1,12 @@
 /**
- * Fair shares of the event loop. A socket may deliver megabytes in one turn of the loop, and a connection that always has calls
- * would make all others wait. So a connection works until its share is spent, and continues after all others had their shares.
+ * Divides the event loop fairly among connections: each works until its share of the turn is spent. A socket may deliver
+ * megabytes in one turn of the loop, and a connection that always has calls would make all others wait. So a connection works
+ * until its share is spent, and continues after all others had their shares.
  */
 
 /** Costs are measured in units of about a microsecond of work. */
 const MAX_SHARE = 600;
-/** With many connections that wait, each has a smaller share, so that all of them together do not take longer. */
+/** When many connections wait, each has a smaller share, so that all of them together do not take longer. */
 const TURN = 2400;
 /**
  * After this much work of all connections in a turn, connections that work much wait for the next turn, and are first in it: a

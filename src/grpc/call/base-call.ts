@@ -1,4 +1,7 @@
-/** gRPC on one HTTP/2 stream: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md */
+/**
+ * Implements what unary and streaming calls share: the deadline, cancellation, status and end of a gRPC call.
+ * The protocol: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md
+ */
 import { Failure } from '../../errors.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { traceIdOf } from '../../telemetry/trace-id.ts';
@@ -45,7 +48,7 @@ export interface CallDependencies {
   readonly onEnd: (call: BaseCall) => void;
 }
 
-/** With its stream. */
+/** The memory of a call that waits, its stream included. */
 const WAITING_CALL_BYTES = 2048;
 
 const OK = statusCodeOf('OK');
@@ -64,7 +67,7 @@ export class BaseCall implements GrpcCall, StreamListener {
   #deadline: NodeJS.Timeout | undefined;
   /** Made when it is needed. */
   #messageTimer: MessageTimer | undefined;
-  /** Of the message that is being expanded. */
+  /** The message that is being expanded. */
   #decompression: PendingDecompression | undefined;
   readonly #startedMs: number;
   #traceId: string | undefined;

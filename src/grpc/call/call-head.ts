@@ -1,7 +1,8 @@
+/** Reads path and content type from the head of a request, once for all calls with the same head. */
 import type { Headers } from '../http2/request-head.ts';
 import { type Refusal, refusalOf } from './refused-request.ts';
 
-/** What the head of a request asks for. */
+/** The path that a request asks for, or why it is refused. */
 export interface CallHead {
   readonly path: string;
   /** Set for a request that is not gRPC. */

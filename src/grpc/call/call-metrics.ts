@@ -1,3 +1,4 @@
+/** Counts the calls of one method by status code. */
 import { Counter } from 'prom-client';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import { statusNameOf } from '../protocol/status.ts';

@@ -1,3 +1,4 @@
+/** Records the OpenTelemetry span of a gRPC call that has ended. */
 import { traceIdOf } from '../../telemetry/trace-id.ts';
 import type { Tracing } from '../../telemetry/tracing.ts';
 import type { World } from '../../world.ts';
@@ -9,7 +10,7 @@ export interface EndedCall {
   readonly traceparent: string | undefined;
   /** Undefined if none was needed before. */
   readonly traceId: string | undefined;
-  /** By the monotonic clock. */
+  /** A time of the monotonic clock. */
   readonly startedMs: number;
   /** The gRPC status code. */
   readonly code: number;

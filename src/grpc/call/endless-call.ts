@@ -1,3 +1,4 @@
+/** Declares the calls that may never end, which a drain ends early. */
 import type { Linked } from '../budget/linked-queue.ts';
 
 /** Streams that may never end; a drain ends them early. */

@@ -1,3 +1,4 @@
+/** Ends a call whose message does not become whole in time, whatever its deadline. */
 import { Failure } from '../../errors.ts';
 
 /** How long one message may take, whatever the deadline of the call: an unfinished message must not occupy memory for long. */

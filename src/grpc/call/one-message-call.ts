@@ -1,3 +1,4 @@
+/** Collects the one message of a request, waits for its memory, and starts the call. */
 import { freeMemory } from '../../memory/free-memory.ts';
 import type { QueuedCall } from '../budget/call-queue.ts';
 import { costOfBytes } from '../budget/turns.ts';

@@ -1,3 +1,4 @@
+/** Refuses a request that is not gRPC with 405 or 415, and bounds how much of it is read. */
 import { encodeHeaderBlock } from '../hpack/hpack-encoder.ts';
 import type { Headers } from '../http2/request-head.ts';
 import type { Http2Stream } from '../http2/stream.ts';

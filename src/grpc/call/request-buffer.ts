@@ -1,3 +1,4 @@
+/** Buffers the bytes of a request until its message is whole, within the memory budget. */
 import type { MemoryReservation } from '../budget/large-messages.ts';
 import { STREAM_WINDOW } from '../frames/frames.ts';
 import type { Http2Stream } from '../http2/stream.ts';

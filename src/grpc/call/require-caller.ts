@@ -1,3 +1,4 @@
+/** Decides which gRPC callers need a bearer token, and refuses with UNAUTHENTICATED or PERMISSION_DENIED. */
 import { Failure } from '../../errors.ts';
 import type { VerifyToken } from '../../identity.ts';
 import { type NarrowScope, permits, refuseScope } from '../../scopes.ts';
@@ -41,7 +42,7 @@ async function verifyShownToken(verifyToken: VerifyToken, token: string, scope: 
   if (!permits(identity, scope)) throw refuseScope(scope);
 }
 
-/** The same service for those only who may call it. Callers that need no token are still answered in the same turn. */
+/** Returns the service with a check of its callers. Callers that need no token are still answered in the same turn. */
 export function requireCaller(rule: CallerRule, scope: NarrowScope): (service: GrpcService) => GrpcService {
   if (rule.mode === 'off') return (service) => service;
   const check = (call: GrpcCall): Promise<void> | undefined => {

@@ -1,4 +1,6 @@
-/** What a handler may know of the call it answers. */
+/** Declares what a gRPC service is: its methods of four kinds, and what a method knows of its call. */
+
+/** The facts of a call that its method may use. */
 export interface GrpcCall {
   /** Lower-case metadata value, or undefined. */
   metadata(name: string): string | undefined;

@@ -1,3 +1,4 @@
+/** Runs a call whose client sends many messages: reads them one by one, and stops reading while the method is busy. */
 import { Failure } from '../../errors.ts';
 import { COST, costOfBytes } from '../budget/turns.ts';
 import { type FramedMessage, MESSAGE_HEAD_BYTES } from '../protocol/message-reader.ts';
@@ -9,7 +10,7 @@ import type { GrpcClientStreamMethod, GrpcStreamMethod } from './service.ts';
 const CALLER_LEFT = new Failure('unavailable', 'Cannot read on: the caller left');
 const CALL_ENDED = new Failure('unavailable', 'Cannot read on: the call has ended');
 
-/** With its stream, and with what a method keeps that waits for a message: generators and promises. */
+/** The memory of a call that waits: its stream, and the generators and promises of its method. */
 const WAITING_STREAM_BYTES = 6144;
 
 /** Messages in, one or more out. The caller may send as many bytes again as the method has used. */
@@ -132,7 +133,7 @@ export class StreamingCall extends BaseCall implements EndlessCall {
 
   protected override onEnd(): void {
     this.#failure ??= CALL_ENDED;
-    // What came before the caller left is still used.
+    // The method still gets the messages that came before the caller left.
     if (!this.#isReset) this.dropRequest();
     this.#wake?.();
   }

@@ -1,3 +1,4 @@
+/** Runs a call of one message and one answer, in the same turn of the event loop if the method is synchronous. */
 import type { CallDependencies } from './base-call.ts';
 import { OneMessageCall } from './one-message-call.ts';
 import type { GrpcUnaryMethod } from './service.ts';

@@ -1,3 +1,4 @@
+/** Runs a call of one message and many answers, such as a health watch, of which a client may open thousands. */
 import { COST } from '../budget/turns.ts';
 import type { CallDependencies } from './base-call.ts';
 import type { EndlessCall } from './endless-call.ts';

@@ -1,6 +1,6 @@
 /**
- * What the payloads of frames say, and what is wrong with them by themselves (RFC 9113 §6). What they mean to a connection
- * is in `http2/incoming-frames.ts`.
+ * Checks the payload of each type of HTTP/2 frame by itself: padding, length, settings, priority (RFC 9113 §6). What they mean
+ * to a connection is in `http2/incoming-frames.ts`.
  */
 import { ConnectionError, DEFAULT_MAX_FRAME_BYTES, ERROR, FLAG, MAX_WINDOW, SETTING } from './frames.ts';
 
@@ -40,7 +40,7 @@ export function checkGoAway(streamId: number, payload: Buffer): void {
   if (payload.length < 8) throw new ConnectionError(ERROR.frameSize, 'going away has 8 bytes at least');
 }
 
-/** Those that are known are in their range. Undefined when it only acknowledges ours. */
+/** Returns settings, and throws when a known one is out of its range. Returns undefined when the frame only acknowledges ours. */
 export function readSettings(flags: number, streamId: number, payload: Buffer): readonly Setting[] | undefined {
   if (streamId !== 0) throw new ConnectionError(ERROR.protocol, 'settings belong to the connection');
   if ((flags & FLAG.ack) !== 0) {

@@ -1,3 +1,4 @@
+/** Cuts what a client sends into HTTP/2 frames, after the preface, and refuses frames that are too large. */
 import { ConnectionError, DEFAULT_MAX_FRAME_BYTES, ERROR, FRAME_HEAD_BYTES, MAX_WINDOW, PREFACE } from './frames.ts';
 
 export interface Frame {

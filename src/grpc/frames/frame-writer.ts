@@ -1,3 +1,4 @@
+/** Writes the HTTP/2 frames of many calls into one buffer, so that they are sent in one write. */
 import type { Writable } from 'node:stream';
 import type { BufferPool } from '../budget/buffer-pool.ts';
 import { FRAME, FRAME_HEAD_BYTES } from './frames.ts';

@@ -1,3 +1,5 @@
+/** Defines the types, flags, error codes, settings and sizes of HTTP/2 frames (RFC 9113). */
+
 /** RFC 9113: types, flags, error codes and sizes of frames. */
 export const FRAME = {
   data: 0,
@@ -39,7 +41,7 @@ export const SETTING = {
 export const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
 export const FRAME_HEAD_BYTES = 9;
 export const DEFAULT_WINDOW = 65_535;
-/** What a client may send on a stream before we grant more; our settings announce it. */
+/** A client may send this many bytes on a stream before we grant more; our settings announce it. */
 export const STREAM_WINDOW = 262_144;
 export const DEFAULT_MAX_FRAME_BYTES = 16_384;
 export const MAX_WINDOW = 0x7fff_ffff;

@@ -1,3 +1,4 @@
+/** Joins a header block from HEADERS and its CONTINUATION frames, and limits its size. */
 import { checkDependency } from './frame-payloads.ts';
 import { ConnectionError, ERROR, FLAG } from './frames.ts';
 

@@ -1,3 +1,5 @@
+/** Checks the name and value of one header field (RFC 9113 §8.2). */
+
 /** A line of a header or trailer section, and what RFC 9113 says of it by itself. */
 export interface Field {
   readonly name: string;

@@ -1,3 +1,5 @@
+/** Decodes the compressed header blocks of a connection in their order (HPACK, RFC 7541), and limits their size. */
+
 /** RFC 7541: header blocks of one connection, in their order. */
 import { createField, type Field } from './fields.ts';
 import { decodeHuffman } from './huffman.ts';

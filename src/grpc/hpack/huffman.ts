@@ -1,3 +1,5 @@
+/** Decodes strings in the Huffman code of HPACK (RFC 7541, appendix B). */
+
 /** Bits of the code of each byte, and last of the end of a string: RFC 7541, appendix B. The code is canonical. */
 const CODE_LENGTHS = [
   13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 30, 28, 28, 28, 28, 28, 28,

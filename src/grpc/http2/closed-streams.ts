@@ -1,6 +1,6 @@
 /**
- * What frames mean on streams that are over (RFC 9113 §5.1, §5.1.1). Most are errors. But a client may have sent frames
- * before it read that we reset the stream: these are dropped.
+ * Decides what a frame on a stream that is over means: an error, or a late frame that is dropped (RFC 9113 §5.1). Most are
+ * errors. But a client may have sent frames before it read that we reset the stream: these are dropped.
  */
 import { ConnectionError, ERROR } from '../frames/frames.ts';
 

@@ -1,4 +1,4 @@
-/** The bytes that a connection keeps, and the windows that its client gets because of them. */
+/** Counts the bytes that a connection keeps, and grants its client windows accordingly. */
 
 import type { NetworkUse } from '../../connections/network-use.ts';
 import type { BlockPool } from '../../memory/block-pool.ts';

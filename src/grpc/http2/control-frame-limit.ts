@@ -1,3 +1,4 @@
+/** Ends a connection that floods: resets (rapid reset), pings, settings, empty data, window updates. */
 import { ConnectionError, ERROR } from '../frames/frames.ts';
 
 /** Frames a second that cost work and bring no call forward. */

@@ -1,4 +1,4 @@
-/** Drains a connection that the server closes: GOAWAY, a ping so that calls on their way still arrive, GOAWAY with the last call (RFC 9113 §6.8). */
+/** Drains a connection on shutdown: GOAWAY, a ping so that calls on their way still arrive, GOAWAY with the last call (RFC 9113 §6.8). */
 import type { Socket } from 'node:net';
 import type { FrameWriter } from '../frames/frame-writer.ts';
 import { ERROR, MAX_WINDOW } from '../frames/frames.ts';

@@ -1,4 +1,4 @@
-/** Encodes the settings and the window that every connection announces first: the limits of streams, headers and data in flight. */
+/** Encodes the settings and the window that every connection announces first: limits of streams, headers and data in flight. */
 import { BufferPool } from '../budget/buffer-pool.ts';
 import { FrameWriter } from '../frames/frame-writer.ts';
 import { DEFAULT_WINDOW, SETTING, STREAM_WINDOW } from '../frames/frames.ts';

@@ -1,4 +1,4 @@
-/** Handles the frames of a client: those of requests, and those that control streams and the connection (RFC 9113 §6). */
+/** Handles each frame of a client: requests, and the frames that control streams and the connection (RFC 9113 §6). */
 import { COST, costOfBytes, type Share } from '../budget/turns.ts';
 import {
   checkGoAway,
@@ -193,7 +193,7 @@ export class IncomingFrames {
     controlFrames.count(1 + (settings?.length ?? 0));
     onSettings();
     if (settings === undefined) return;
-    // Of entries that set the same, the last counts (§6.5.3): a change of the window walks over all streams.
+    // The last of several entries for one setting counts (§6.5.3). A change of the window walks over all streams.
     for (const [setting, value] of new Map(settings)) this.#changeWindows(sendWindows.applySetting(setting, value));
     writer.frame(FRAME.settings, FLAG.ack, 0);
     sendWindows.sendBlocked();

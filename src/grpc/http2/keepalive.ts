@@ -1,3 +1,5 @@
+/** Closes a connection that does not answer a keepalive ping. */
+
 const EVERY_MS = 60_000;
 
 /**

@@ -1,3 +1,4 @@
+/** Decides how many bytes a client may send on a connection, by what is used and by the memory there is. */
 import { ConnectionError, ERROR } from '../frames/frames.ts';
 
 /** How many bytes a client may send on a connection before any of them is used. */

@@ -1,4 +1,4 @@
-/** The header section of a request, and what makes it malformed (RFC 9113 §8.1.1, §8.2, §8.3). */
+/** Reads the headers of a request, and decides whether they are malformed (RFC 9113 §8.1.1, §8.2, §8.3). */
 import type { Field } from '../hpack/fields.ts';
 
 export type Headers = ReadonlyMap<string, string>;

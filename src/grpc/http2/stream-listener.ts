@@ -1,4 +1,4 @@
-/** The events of a stream that its call receives: data, the end of the read, a reset, too little memory. */
+/** Declares the events of a stream that its call receives: data, the end of the read, a reset, too little memory. */
 export interface StreamListener {
   /** Whether the call can do nothing with what it keeps before more comes. */
   readonly isUnfinished: boolean;

@@ -1,3 +1,4 @@
+/** Lists the open streams of a connection, limits their number, and ends the one that keeps most. */
 import { IdTable } from '../budget/id-table.ts';
 import { COST, type Share } from '../budget/turns.ts';
 import { MAX_WINDOW } from '../frames/frames.ts';
@@ -11,7 +12,7 @@ export class StreamTable {
   readonly closed = new ClosedStreams();
   readonly #monotonicMs: () => number;
   readonly #streams = new IdTable<Http2Stream>();
-  /** Those that came with this read. */
+  /** The streams that came with this read. */
   #newStreams: Http2Stream[] = [];
   /** Streams above this are refused. */
   #maxId = MAX_WINDOW;
@@ -98,7 +99,7 @@ export class StreamTable {
     this.#findLargest(true)?.listener?.onShed();
   }
 
-  /** Of those that keep as much, the oldest. Undefined when none keeps anything. */
+  /** Returns the oldest of the calls that keep most, or undefined when none keeps anything. */
   #findLargest(isOfUnfinished: boolean): Http2Stream | undefined {
     let largest: Http2Stream | undefined;
     let most = 1;

@@ -1,3 +1,4 @@
+/** Runs one stream: receives the data of its request, and sends its answer within the windows. */
 import type { NetworkUse } from '../../connections/network-use.ts';
 import type { ByteQueue } from '../../memory/byte-queue.ts';
 import type { Share } from '../budget/turns.ts';
@@ -9,7 +10,7 @@ import type { BlockedStream, SendWindows } from './send-windows.ts';
 import type { StreamListener } from './stream-listener.ts';
 import { WaitingData } from './waiting-data.ts';
 
-/** What a stream and its call need of their connection. */
+/** The parts of a connection that its streams and calls use. */
 export interface StreamConnection {
   readonly share: Share;
   readonly network: NetworkUse;
@@ -37,7 +38,7 @@ export class Http2Stream implements BlockedStream, CountedCall {
   next: BlockedStream | undefined;
   readonly #connection: StreamConnection;
   listener: StreamListener | undefined;
-  /** What the connection counts for the call itself, once it outlives the read that it came with. */
+  /** Bytes that the connection counts for the call itself, once it outlives the read that it came with. */
   openBytes = 0;
   #sendWindow: number;
   #receiveWindow = STREAM_WINDOW;
@@ -188,7 +189,7 @@ export class Http2Stream implements BlockedStream, CountedCall {
     return this.#waiting.whenSent();
   }
 
-  /** As much of what waits as the windows allow. */
+  /** Sends as much of the waiting data as the windows allow. */
   sendMore(): void {
     const waiting = this.#waiting;
     if (waiting === undefined) return;

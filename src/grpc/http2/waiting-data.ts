@@ -1,3 +1,4 @@
+/** Keeps data of an answer that found a window closed, and the trailers after it, until they are sent or given up. */
 import type { BlockPool } from '../../memory/block-pool.ts';
 import { ByteQueue } from '../../memory/byte-queue.ts';
 

@@ -1,9 +1,10 @@
+/** Waits until the first message of a TLS client is whole, and closes sockets that send something else. */
 import type { Socket } from 'node:net';
 
 const HANDSHAKE = 22;
 const RECORD_HEAD_BYTES = 5;
 const MESSAGE_HEAD_BYTES = 4;
-/** Those of real clients have less than 4 KiB. */
+/** First messages of real clients have less than 4 KiB. */
 const MAX_BYTES = 16_384;
 /** More than these become one: a part of a byte takes hundreds. */
 const MAX_PARTS = 64;
@@ -31,7 +32,7 @@ export class ClientHello {
   #parts: Buffer[] = [];
   /** How many were looked at. */
   #count = 0;
-  /** Of the record under way. */
+  /** The bytes of the record under way. */
   #headBytes = 0;
   #contentBytesLeft = 0;
   #messageBytes = 0;
@@ -69,7 +70,7 @@ export class ClientHello {
     if (this.#headBytes > 3) this.#contentBytesLeft = (this.#contentBytesLeft << 8) | byte;
   }
 
-  /** Of the message, the first byte is its type, and the next three its length. */
+  /** The first byte of the message is its type, and the next three are its length. */
   #readContent(byte: number): void {
     this.#contentBytesLeft -= 1;
     this.#messageBytes += 1;

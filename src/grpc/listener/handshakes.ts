@@ -1,3 +1,4 @@
+/** Limits TLS handshakes under way: their number, their time, and how many begin in a turn of the event loop. */
 import type { Server, Socket } from 'node:net';
 import type { Server as TlsServer } from 'node:tls';
 import { ConnectionPlaces, type PlacedConnection } from '../../connections/connection-places.ts';
@@ -7,10 +8,10 @@ import type { ReadNetwork } from '../../http/client-address.ts';
 import { awaitHello } from './client-hello.ts';
 import { RecordLimit } from './record-limit.ts';
 
-/** From the first byte of TCP on, whatever the client sends meanwhile. */
+/** A handshake has this long from the first byte of TCP on, whatever the client sends meanwhile. */
 const HANDSHAKE_MS = 10_000;
 
-/** In a turn of the event loop. Each signs, which takes 0.3 to 2 ms. */
+/** Handshakes that begin in a turn of the event loop. Each signs, which takes 0.3 to 2 ms. */
 const BEGUN_IN_A_TURN = 1;
 
 /**
@@ -25,7 +26,7 @@ export class Handshakes {
   readonly #places: ConnectionPlaces<Handshake>;
   /** All that were accepted and are not handed over. */
   readonly #handshakes = new Set<Handshake>();
-  /** By both addresses and ports: a client may use one port of its own for several addresses of ours. */
+  /** The key is both addresses and ports: a client may use one port of its own for several addresses of ours. */
   readonly #byName = new Map<string, Handshake>();
   readonly #turns = createNetworkTurns(BEGUN_IN_A_TURN);
   readonly #records = new RecordLimit();

@@ -1,5 +1,7 @@
+/** Ends TLS connections that are busy with records without content, such as floods of key updates. */
+
 const CHECK_MS = 100;
-/** What a record of TLS has beside its content at most, without padding: its head, its type, and what authenticates it. */
+/** The most bytes that a TLS record has beside its content, without padding: its head, its type, its authentication tag. */
 const RECORD_OVERHEAD_BYTES = 22;
 /** Bytes of records without content, in a second: 5,000 records. */
 const MAX_PER_SECOND = 5000 * 27;
@@ -19,7 +21,7 @@ export class RecordLimit {
   readonly #connections = new Map<TlsConnection, Read>();
   #timer: NodeJS.Timeout | undefined;
 
-  /** From the end of the handshake on. */
+  /** Must be called at the end of the handshake. */
   watch(connection: TlsConnection): void {
     this.#connections.set(connection, readOf(connection, 0));
     this.#timer ??= setInterval(() => this.check(), CHECK_MS).unref();
@@ -45,11 +47,11 @@ export class RecordLimit {
   }
 }
 
-/** What a connection had read when it was looked at. */
+/** The bytes that a connection had read at the last check. */
 interface Read {
   readonly bytes: number;
   readonly contentBytes: number;
-  /** Of records without content, lately. */
+  /** The recent bytes of records without content. */
   readonly emptyBytes: number;
 }
 

@@ -1,6 +1,6 @@
 /**
- * The gRPC listener: services over raw message bytes, health, and reflection when asked for. The transport under it is
- * ours (`http2/`), because a general HTTP/2 server costs ten times what a prediction does.
+ * Opens the gRPC listener with its services, health and reflection, and drains it on shutdown. The transport under it is ours
+ * (`http2/`), because a general HTTP/2 server costs ten times what a prediction does.
  */
 import { chmodSync } from 'node:fs';
 import { describeError } from '../../errors.ts';
@@ -49,7 +49,7 @@ export interface GrpcServerDependencies {
 
 export interface GrpcServer {
   readonly port: number;
-  /** What `grpc.health.v1.Health` says. It starts as not serving. */
+  /** The answer of `grpc.health.v1.Health`. It starts as not serving. */
   setServing(isServing: boolean): void;
   /** Takes no new calls, ends streams, waits for calls under way and cuts what is left at the deadline. May be called twice. */
   drain(deadlineMs: number): Promise<void>;

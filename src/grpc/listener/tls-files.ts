@@ -1,4 +1,4 @@
-/** The certificate of the listener, read again when its files change: certificates are renewed more often than programs. */
+/** Reads the certificate and key of the listener, and reads them again when the files change. */
 import { readFileSync, unwatchFile, watchFile } from 'node:fs';
 import { createSecureContext } from 'node:tls';
 import { describeError, Failure } from '../../errors.ts';
@@ -13,7 +13,7 @@ export interface TlsFiles {
 export interface TlsOptions {
   readonly cert: Buffer;
   readonly key: Buffer;
-  /** With it, clients must show a certificate that it signed. */
+  /** If it is set, clients must show a certificate that it signed. */
   readonly ca?: Buffer;
 }
 
@@ -56,7 +56,7 @@ function readPem(file: string): Buffer {
   }
 }
 
-/** By looking at the files, not at their folder: Kubernetes swaps links. Ends with the function that it returns. */
+/** Watches the files, not their folder: Kubernetes swaps links. The function that it returns ends the watch. */
 export function watchTls(files: TlsFiles, everyMs: number, onChange: () => void): () => void {
   const paths = Object.values(files);
   for (const path of paths) watchFile(path, { interval: everyMs, persistent: false }, onChange);

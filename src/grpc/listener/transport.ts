@@ -1,3 +1,4 @@
+/** Accepts connections on TCP, TLS or a Unix socket, limits them, and routes each request to its method. */
 import { createServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer, type SecureContextOptions, type Server as TlsServer } from 'node:tls';
 import { ConnectionPlaces } from '../../connections/connection-places.ts';

@@ -1,3 +1,4 @@
+/** Prepares the path for a listener: removes a socket file that no process listens on any more. */
 import { existsSync, rmSync, statSync } from 'node:fs';
 import { connect } from 'node:net';
 import { Failure } from '../../errors.ts';

@@ -1,4 +1,4 @@
-/** The JSON mapping of proto3, as far as scalars go: https://protobuf.dev/programming-guides/json/ */
+/** Reads scalars by the JSON mapping of proto3: https://protobuf.dev/programming-guides/json/. */
 import { Failure } from '../../errors.ts';
 
 /** The members of a message; null and absent mean all defaults. */

@@ -1,3 +1,4 @@
+/** Reads the protobuf wire format in place, as strictly as the official parsers. */
 import { isUtf8 } from 'node:buffer';
 import { Failure } from '../../errors.ts';
 

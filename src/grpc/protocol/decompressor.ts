@@ -1,3 +1,4 @@
+/** Expands gzip and deflate messages, few at a time, and refuses what becomes too large (decompression bombs). */
 import { promisify } from 'node:util';
 import { gunzip, inflate } from 'node:zlib';
 import type { CountGarbage } from '../../memory/garbage.ts';
@@ -6,7 +7,7 @@ import { DecompressionTurns, type MessageOwner } from './decompression-turns.ts'
 import { StatusError } from './status.ts';
 
 /**
- * At a time: each takes a thread of the pool that SQLite and the file system use too, and memory for its result. Of them one may be
+ * The messages that are expanded at a time. Each takes a thread of the pool that SQLite and the file system use too, and memory for its result. Of them one may be
  * large: two would take a core each for milliseconds.
  */
 const MAX_RUNNING = 2;

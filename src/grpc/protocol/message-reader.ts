@@ -1,3 +1,4 @@
+/** Cuts the bytes of a request into gRPC messages: a flag, four bytes of length, the message. */
 import type { BlockPool } from '../../memory/block-pool.ts';
 import { ByteQueue } from '../../memory/byte-queue.ts';
 import { StatusError } from './status.ts';

@@ -1,3 +1,4 @@
+/** Maps errors to gRPC status codes and messages, and decides which are faults of the service. */
 import { type FailureCode, isFailure } from '../../errors.ts';
 
 /** A refusal in words that only gRPC has, for example UNIMPLEMENTED. Its message is safe to show. It records no stack. */
@@ -74,7 +75,7 @@ export function statusNameOfFailure(code: FailureCode): GrpcStatusName {
   return STATUS_OF[code];
 }
 
-/** What the caller is shown of an error: the text of a refusal; of any other error only the trace id to look it up by. */
+/** Returns what the caller may see of an error: the text of a refusal, or the trace id of any other error. */
 export function toStatus(error: unknown, traceId: string): GrpcStatus {
   if (error instanceof StatusError) return { code: statusCodeOf(error.status), details: error.message };
   if (!isFailure(error) || error.code === 'internal')

@@ -1,3 +1,4 @@
+/** Parses compiled `.proto` files into the services and messages that reflection lists. */
 import { WireReader } from '../protobuf/wire-reader.ts';
 
 /** A compiled `.proto` file: its bytes as compiled, and what the file declares. */

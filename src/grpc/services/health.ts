@@ -1,3 +1,4 @@
+/** Serves `grpc.health.v1`: whether each service is ready, once or as a watch. */
 import { Failure } from '../../errors.ts';
 import type { GrpcService } from '../call/service.ts';
 import { WireReader } from '../protobuf/wire-reader.ts';

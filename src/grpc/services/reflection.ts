@@ -1,3 +1,4 @@
+/** Serves gRPC reflection, by which clients such as grpcurl list services and messages. */
 import { Failure, isFailure } from '../../errors.ts';
 import type { GrpcService } from '../call/service.ts';
 import { WireReader } from '../protobuf/wire-reader.ts';
