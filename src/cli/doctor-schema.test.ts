@@ -1,9 +1,10 @@
 /** `trivet doctor` and `trivet config` look at a store as it is: they create nothing and apply no migration. */
 import assert from 'node:assert/strict';
-import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import pg from 'pg';
 import {
   createStorePlace,
   engines,
@@ -12,6 +13,7 @@ import {
   type StorePlace,
 } from '../../test/support/engines.ts';
 import { findFreePort } from '../../test/support/free-port.ts';
+import { createTestDatabase, startPostgresCluster } from '../../test/support/postgres-cluster.ts';
 import { runTrivet } from '../../test/support/run-trivet.ts';
 import { migrations } from '../database/migrations/list.ts';
 import { statement } from '../database/store.ts';
@@ -27,13 +29,13 @@ async function readEnvironment({ dataDir, databaseUrl }: StorePlace): Promise<Re
   return { TRIVET_DATA_DIR: dataDir, ...ports, ...(databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl }) };
 }
 
-async function findStoreCheck(env: Record<string, string>): Promise<Check | undefined> {
+async function findStoreCheck(env: Record<string, string>, wanted = 'store'): Promise<Check | undefined> {
   const { stdout } = await runTrivet(['doctor', '--json'], { env });
   const checks = stdout
     .trim()
     .split('\n')
     .map((line) => JSON.parse(line) as Check);
-  return checks.find(({ name }) => name === 'store');
+  return checks.find(({ name }) => name === wanted);
 }
 
 for (const engine of engines)
@@ -67,6 +69,34 @@ for (const engine of engines)
     assert.match(newer?.found ?? '', /newer than this program, which does not know the migration "900000-future"/);
     rmSync(place.dataDir, { recursive: true, force: true });
   });
+
+test('doctor finds a PostgreSQL that takes no writes', { skip: findReasonToSkip('postgres') }, async () => {
+  const cluster = await startPostgresCluster();
+  try {
+    const databaseUrl = await createTestDatabase(cluster.socketDir, 'read_only');
+    await (await openTestStore({ dataDir: '', databaseUrl }, { migrations }))[Symbol.asyncDispose]();
+    const env = await readEnvironment({ dataDir: '', databaseUrl });
+    const examine = () => findStoreCheck(env, 'writes');
+    assert.equal(await examine(), undefined);
+
+    const admin = new pg.Client(databaseUrl);
+    await admin.connect();
+    await admin.query('ALTER ROLE postgres SET default_transaction_read_only = on');
+    await admin.end();
+    const readOnly = await examine();
+    assert.equal(readOnly?.state, 'fail');
+    assert.match(readOnly.found, /takes no writes: default_transaction_read_only is on$/);
+
+    await cluster.kill();
+    const standbySignal = join(cluster.socketDir, 'data', 'standby.signal');
+    writeFileSync(standbySignal, '');
+    chmodSync(standbySignal, 0o666);
+    await cluster.start();
+    assert.match((await examine())?.found ?? '', /takes no writes: it is a standby$/);
+  } finally {
+    await cluster.stop();
+  }
+});
 
 test('doctor and config make no folder', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'trivet-looking-'));

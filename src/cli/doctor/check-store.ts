@@ -22,6 +22,7 @@ export async function checkStore({ store: place, webhooks, mail }: Config, world
     }
     return [
       checkSchema(store),
+      ...checkWritable(store),
       await tryCheck('keys', () => checkKeys(store, place, world)),
       await tryCheck('clock', () => checkClock(store, world)),
       await tryCheck('accounts', () => checkFirstAccount(store)),
@@ -41,6 +42,23 @@ function checkSchema({ engine, missing }: InspectedStore): Check {
   const names = missing.map(({ id, name }) => `${id}-${name}`).join(', ');
   const found = `${engine} answers, ${missing.length} of ${migrations.length} migrations are missing: ${names}`;
   return warn('store', found, 'The service applies them when it starts, as every other command does');
+}
+
+const READ_ONLY = {
+  standby: fail(
+    'writes',
+    'PostgreSQL takes no writes: it is a standby',
+    'Name the primary in DATABASE_URL, or all hosts of the cluster, and the service finds it',
+  ),
+  'read-only': fail(
+    'writes',
+    'PostgreSQL takes no writes: default_transaction_read_only is on',
+    "Find where it is set: SELECT source, sourcefile FROM pg_settings WHERE name = 'default_transaction_read_only'",
+  ),
+};
+
+function checkWritable({ readOnlyReason }: InspectedStore): Check[] {
+  return readOnlyReason === undefined ? [] : [READ_ONLY[readOnlyReason]];
 }
 
 /** Reports a check that throws: a table may be missing in an older store. */

@@ -5,7 +5,7 @@ import { type AppliedMigrations, planMigrations } from '../migration-plan.ts';
 import { checkParameters } from '../portable-sql.ts';
 import { listPostgresMigrations } from '../postgres/migrate-postgres.ts';
 import { openPostgresEngine } from '../postgres/postgres-engine.ts';
-import { checkPostgresServer } from '../postgres/postgres-server.ts';
+import { checkPostgresServer, findReadOnlyReason } from '../postgres/postgres-server.ts';
 import { listSqliteMigrations } from '../sqlite/migrate-sqlite.ts';
 import { openSqliteConnection } from '../sqlite/sqlite-connection.ts';
 import type { Migration, Row, SqlValue, Statement, Store } from '../store.ts';
@@ -15,6 +15,8 @@ import { databaseFileOf, hasDatabase, type StoreOptions } from './open-store.ts'
 export interface InspectedStore extends Pick<Store, 'engine' | 'read' | 'readCached'> {
   /** The migrations that the service would apply, in its order. */
   readonly missing: readonly Migration[];
+  /** Why the server of the database takes no writes; undefined if it does, and for SQLite. */
+  readonly readOnlyReason: 'standby' | 'read-only' | undefined;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
@@ -34,7 +36,8 @@ export async function inspectStore(options: InspectOptions): Promise<InspectedSt
     }
     const missing = planMigrations(options.migrations, found.applied);
     const read = createReader(found);
-    return { engine: found.engine, read, readCached: read, missing, [Symbol.asyncDispose]: found.close };
+    const { engine, readOnlyReason } = found;
+    return { engine, read, readCached: read, missing, readOnlyReason, [Symbol.asyncDispose]: found.close };
   } catch (error) {
     await found.close();
     throw error;
@@ -44,6 +47,7 @@ export async function inspectStore(options: InspectOptions): Promise<InspectedSt
 interface Found {
   readonly engine: Store['engine'];
   readonly applied: AppliedMigrations;
+  readonly readOnlyReason?: InspectedStore['readOnlyReason'];
   readonly run: (statement: Statement<object>, parameters: readonly SqlValue[]) => Row[] | Promise<Row[]>;
   readonly close: () => Promise<void>;
 }
@@ -67,7 +71,9 @@ async function inspectPostgres({ databaseUrl = '', log, world }: InspectOptions)
   try {
     await checkPostgresServer(engine.pool, log);
     const applied = await listPostgresMigrations(engine.pool);
-    return { engine: 'postgres', applied, run: (...bound) => engine.read(...bound), close: () => engine.close() };
+    const readOnlyReason = await findReadOnlyReason(engine.pool);
+    const run: Found['run'] = (...bound) => engine.read(...bound);
+    return { engine: 'postgres', applied, readOnlyReason, run, close: () => engine.close() };
   } catch (error) {
     await engine.close();
     throw error;
