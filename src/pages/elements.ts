@@ -16,6 +16,8 @@ export interface Field {
   readonly hint?: string | undefined;
   readonly type?: 'text' | 'password' | 'email' | 'url' | 'datetime-local' | undefined;
   readonly value?: string | undefined;
+  /** The browser takes no more characters; for a field that is read only after a step that cannot be taken back. */
+  readonly maxLength?: number | undefined;
   readonly autocomplete?: string | undefined;
   readonly inputMode?: 'numeric' | undefined;
   readonly className?: string | undefined;
@@ -31,7 +33,7 @@ export function renderField(field: Field): Html {
     ({ id, isWrong, described }) =>
       html`<input id="${id}" name="${field.name}" type="${field.type ?? 'text'}" value="${field.value ?? ''}"${
         field.autocomplete ? html` autocomplete="${field.autocomplete}"` : ''
-      }${field.inputMode ? html` inputmode="${field.inputMode}"` : ''}${
+      }${field.maxLength ? html` maxlength="${field.maxLength}"` : ''}${field.inputMode ? html` inputmode="${field.inputMode}"` : ''}${
         field.className ? html` class="${field.className}"` : ''
       }${described}${isWrong ? html` aria-invalid="true"` : ''}${field.isOptional ? '' : html` required`}${
         field.hasFocus || isWrong ? html` autofocus` : ''

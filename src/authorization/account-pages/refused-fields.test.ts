@@ -2,6 +2,21 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { addUser, openAs, servePages } from '../../../test/support/page-service.ts';
 
+test('a name of a passkey that is too long, or hides characters, is refused and not cut', async (t) => {
+  const service = await servePages(t, { hostname: 'localhost' });
+  await addUser(service, 'ada');
+  const client = await openAs(service, 'ada');
+  const path = '/account/security';
+  assert.match((await client.get(path)).body, /<input id="field-name" name="name"[^>]* maxlength="60"/);
+  const name = async (text: string) =>
+    (await client.readRefusal(client.submit(path, `${path}/passkeys`, { name: text }))).body;
+  assert.match(await name('x'.repeat(61)), /Cannot add the passkey: its name must be at most 60 characters\./);
+  assert.match(await name('my\u202ekey'), /its name must be readable, without hidden characters\./);
+  assert.match(await name('x'.repeat(60)), /The passkey was not accepted/, 'no authenticator has answered');
+  client.jar.set('trivet_language', 'zh-CN');
+  assert.match(await name('x'.repeat(61)), /通行密钥的名称最多 60 个字符。/);
+});
+
 test('a refused form says the label of the field, in the language of the reader, on top and at the field', async (t) => {
   const service = await servePages(t);
   await addUser(service, 'ada');

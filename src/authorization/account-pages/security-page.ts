@@ -14,6 +14,7 @@ import type { Passkey } from '../accounts/passkey-store.ts';
 import type { UpstreamAccount } from '../accounts/upstream-account-store.ts';
 import type { User } from '../accounts/user-store.ts';
 import type { Messages } from '../messages/messages.ts';
+import { MAX_PASSKEY_NAME_LENGTH } from '../sign-in/passkeys.ts';
 import { renderQrCode } from './qr-code.ts';
 
 /** Everything the page shows. At most one of its forms carries a mistake. */
@@ -112,7 +113,7 @@ function renderNewPasskey(messages: Messages, csrfToken: string): Html {
   const t = messages.security;
   return html`<form method="post" action="/account/security/passkeys" data-passkey="create" data-options="/account/security/passkeys/options" class="stack" hidden>
 ${renderCsrf(csrfToken)}<input type="hidden" name="ticket"><input type="hidden" name="credential">
-${renderField({ name: 'name', label: t.passkeyName, value: t.passkeyDefaultName, autocomplete: 'off' })}
+${renderField({ name: 'name', label: t.passkeyName, value: t.passkeyDefaultName, maxLength: MAX_PASSKEY_NAME_LENGTH, autocomplete: 'off' })}
 <button class="plain">${t.passkeyAdd}</button><p class="wrong" role="alert" data-failure hidden>${t.passkeyFailed}</p><p class="wrong" role="alert" data-known hidden>${t.passkeyKnown}</p></form>
 <noscript><p class="small soft">${t.passkeyNeedsScript}</p></noscript>`;
 }

@@ -14,7 +14,13 @@ import { listUpstreamAccounts } from '../accounts/upstream-account-store.ts';
 import { findCredentials } from '../accounts/user-store.ts';
 import { readMessages } from '../messages/messages.ts';
 import { passkeyScript } from '../sign-in/passkey-script.ts';
-import { beginRegistration, canUsePasskeys, finishRegistration, toCeremonyJson } from '../sign-in/passkeys.ts';
+import {
+  beginRegistration,
+  canUsePasskeys,
+  checkPasskeyName,
+  finishRegistration,
+  toCeremonyJson,
+} from '../sign-in/passkeys.ts';
 import { checkHashPlace, checkNewPassword, hashPassword, isPassword } from '../sign-in/password.ts';
 import { clientAddress } from '../sign-in/read-client-address.ts';
 import { prepareEndedCount } from '../tokens/ended-tokens-store.ts';
@@ -152,12 +158,13 @@ async function addPasskey(context: Context, submission: Submission): Promise<Res
   const messages = readMessages(submission.c);
   const again = askToSignInAgain(submission, context, SECURITY);
   if (again !== undefined) return again;
-  const name = readField(submission.form, 'name').trim().slice(0, 60) || messages.security.passkeyDefaultName;
+  const name = readField(submission.form, 'name').trim() || messages.security.passkeyDefaultName;
   const answer = {
     challengeToken: readField(submission.form, 'ticket'),
     credential: readField(submission.form, 'credential'),
   };
   try {
+    checkPasskeyName(name);
     await finishRegistration(context, { user: submission.session.user, name, answer });
   } catch (error) {
     const mistake = { ...toMistake(messages, error), field: undefined, form: 'passkeys' } as const;

@@ -8,6 +8,7 @@ import { Failure } from '../../errors.ts';
 import { parseJson } from '../../http/parser-limits.ts';
 import { addWayInOnce } from '../accounts/access-store.ts';
 import { auditStatement } from '../accounts/audit-store.ts';
+import { isReadableName } from '../accounts/login.ts';
 import { issueOneTimeToken, redeemOneTimeToken } from '../accounts/one-time-token-store.ts';
 import {
   findPasskey,
@@ -78,6 +79,19 @@ export async function beginRegistration(context: SignInContext, user: User) {
     lifetimeMs: CHALLENGE_MS,
   });
   return { challengeToken, options } satisfies Ceremony<typeof options>;
+}
+
+export const MAX_PASSKEY_NAME_LENGTH = 60;
+
+/** Throws `invalid` unless a passkey may be called this. */
+export function checkPasskeyName(name: string): void {
+  if (name.length > MAX_PASSKEY_NAME_LENGTH)
+    throw new Failure(
+      'invalid',
+      `Cannot add the passkey: its name must be at most ${MAX_PASSKEY_NAME_LENGTH} characters`,
+    );
+  if (!isReadableName(name))
+    throw new Failure('invalid', 'Cannot add the passkey: its name must be readable, without hidden characters');
 }
 
 /** Throws `invalid` for an answer that is not what was asked, or not from here. */

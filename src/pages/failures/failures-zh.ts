@@ -61,6 +61,11 @@ export const PHRASES_ZH: readonly Phrase[] = [
   ['Too many attempts: try again in {} seconds', '尝试次数过多：请在 {1} 秒后重试。'],
   ['Too many attempts, try again later', '尝试次数过多，请稍后重试。'],
   ['The passkey was not accepted', '通行密钥未被接受。'],
+  ['Cannot add the passkey: its name must be at most {} characters', '通行密钥的名称最多 {1} 个字符。'],
+  [
+    'Cannot add the passkey: its name must be readable, without hidden characters',
+    '通行密钥的名称必须可读，不能含有隐藏字符。',
+  ],
   ['Cannot add a passkey: the sign-in is too long ago', '登录时间过久，无法添加通行密钥。'],
   ['Cannot make recovery codes: the authenticator app is off', '身份验证器应用未开启，无法生成恢复代码。'],
   ['{} did not let you in', '{1} 拒绝了登录。'],
