@@ -1,4 +1,4 @@
-/** The composition root: every part and every link, in order of construction. */
+/** Builds the program: every part and every link between areas, in order of construction. */
 import { readFileSync } from 'node:fs';
 import { createReferenceRoutes } from './api-reference/reference-routes.ts';
 import type { Area, OwnPort } from './area.ts';

@@ -1,3 +1,4 @@
+/** Declares what an area offers the program: routes, gRPC services, workers and ports of its own. */
 import type { GrpcService } from './grpc/call/service.ts';
 import type { Endpoint } from './http/endpoint.ts';
 import type { ReplyStyle, RouteMount } from './http/mount.ts';

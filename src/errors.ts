@@ -1,4 +1,7 @@
-/** The closed set of ways a request can be refused. Every edge (HTTP, gRPC, command line) has a total table over it. */
+/**
+ * Defines `Failure` and the closed set of ways to refuse a request, which each edge maps to its own errors. Every edge (HTTP,
+ * gRPC, command line) has a total table over it.
+ */
 export type FailureCode =
   | 'invalid'
   | 'unauthenticated'

@@ -1,3 +1,5 @@
+/** Declares who a bearer token speaks for, and who owns a repository or application. */
+
 /** Who a bearer token speaks for. */
 export interface Identity {
   readonly userId: string;

@@ -1,3 +1,4 @@
+/** Limits what may be open at a time to a part of the files and sockets that the system allows (`ulimit -n`). */
 import { readFileSync } from 'node:fs';
 
 /** How many files and sockets the system lets this process have; undefined where it does not say. */

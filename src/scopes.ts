@@ -1,4 +1,7 @@
-/** Narrow scopes, for machines: each allows one kind of work and nothing else. What they allow, and the refusal that names them. */
+/**
+ * Decides what the narrow scopes for machines allow, and refuses calls beyond them with 403. What they allow, and the refusal
+ * that names them.
+ */
 import { Failure } from './errors.ts';
 import type { Identity } from './identity.ts';
 

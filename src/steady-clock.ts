@@ -1,3 +1,4 @@
+/** Follows the clock of the machine but not its jumps, so that a wrong clock ends no token, lease or retry early. */
 import type { World } from './world.ts';
 
 /** Corrections below this are followed at once: clocks are slewed all the time. */

@@ -1,3 +1,4 @@
+/** Supplies time, randomness and ids, which tests replace to hold them still. */
 import { randomBytes, randomFillSync, randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 

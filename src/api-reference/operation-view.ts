@@ -1,6 +1,6 @@
 /**
- * One operation: closed it is a line, open everything that the document says of it. The id stands inside, so that a browser
- * opens the entry that a link leads to.
+ * Renders one operation of the API: a line that opens to its parameters, bodies and answers. The id stands inside, so that a
+ * browser opens the entry that a link leads to.
  */
 import { html } from 'hono/html';
 import type { Html } from '../pages/layout.ts';

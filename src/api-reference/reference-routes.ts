@@ -1,6 +1,6 @@
 /**
- * `/docs/api`: the OpenAPI document as pages that work without a script and load nothing from elsewhere. Each page is made once,
- * in each language, since the document never changes while the process runs.
+ * Serves `/docs/api`: the OpenAPI document as pages that need no script. Each page is made once, in each language, since the
+ * document never changes while the process runs.
  */
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import { html } from 'hono/html';

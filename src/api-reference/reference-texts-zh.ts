@@ -1,3 +1,4 @@
+/** Lists the Chinese texts of the pages that describe the API. */
 import type { Texts } from '../language/texts.ts';
 import { frameTextsZh } from '../pages/frame-texts-zh.ts';
 import type { referenceTexts } from './reference-texts.ts';

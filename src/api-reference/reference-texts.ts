@@ -1,4 +1,4 @@
-/** The English texts of the pages that describe the API. What the document says stays English. */
+/** Lists the English texts of the pages that describe the API. What the document says stays English. */
 import { frameTexts } from '../pages/frame-texts.ts';
 
 export const referenceTexts = {

@@ -1,4 +1,4 @@
-/** A schema as a list of fields. References lead to the schema's own entry. */
+/** Renders a schema of the API as a list of fields. References lead to the schema's own entry. */
 import { html } from 'hono/html';
 import type { Html } from '../pages/layout.ts';
 import type { SchemaNode } from './reference-document.ts';

@@ -1,4 +1,4 @@
-/** The texts of the pages that describe the API, in the language of the reader. */
+/** Chooses the texts of the API pages by the language of the reader. */
 import type { Context } from 'hono';
 import type { HttpEnv } from '../http/context.ts';
 import type { Language } from '../language/language.ts';

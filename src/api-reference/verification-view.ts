@@ -1,4 +1,4 @@
-/** How a receiver is sure of the sender: the programs that the tests run, in six languages. */
+/** Renders the programs with which a receiver verifies deliveries, in six languages. */
 import { readFileSync } from 'node:fs';
 import { html } from 'hono/html';
 import type { Html } from '../pages/layout.ts';

@@ -1,3 +1,4 @@
+/** Runs `trivet backup`: copies the store into a file. */
 import { join } from 'node:path';
 import { Command } from 'commander';
 import { print, printJson, remark } from '../command-line/output.ts';

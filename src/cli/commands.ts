@@ -1,3 +1,4 @@
+/** Lists the commands, loads each when it is called, and hands an area's commands what they need of other areas. */
 import { type Command, Help, type Option } from 'commander';
 import type { AuditChange } from '../operations/audit-change.ts';
 import type { OpenWebhooks } from '../webhooks/commands/open-webhooks.ts';

@@ -1,4 +1,4 @@
-/** `trivet completion`: what a shell completes, made of the commands there are. */
+/** Runs `trivet completion`: prints the completion script of a shell. */
 import { Argument, Command } from 'commander';
 import { print } from '../command-line/output.ts';
 

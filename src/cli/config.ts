@@ -1,4 +1,4 @@
-/** `trivet config`: the settings in effect here, and where each comes from. */
+/** Runs `trivet config`: prints the settings in effect and where each comes from. */
 import { Command } from 'commander';
 import { formatTable, print, printJson } from '../command-line/output.ts';
 import { explainConfig, readConfig } from '../config/config.ts';

@@ -1,3 +1,4 @@
+/** Runs `trivet demo`: shows predictions and webhooks in a few minutes, with a service of its own. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

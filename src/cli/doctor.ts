@@ -1,4 +1,4 @@
-/** `trivet doctor`: looks at the settings, the store and the machine, and says what to do. */
+/** Runs `trivet doctor`: checks the settings, the store and the machine, and says what to do. */
 import { Command } from 'commander';
 import { print, printJson } from '../command-line/output.ts';
 import { readConfig, readEnvironment } from '../config/config.ts';

@@ -1,4 +1,4 @@
-/** `trivet login`: a token for a running service, by the device flow (RFC 8628) or from standard input. */
+/** Runs `trivet login`: gets a token for a running service, by the device flow (RFC 8628) or from standard input. */
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';

@@ -1,3 +1,4 @@
+/** Runs `trivet migrate`: copies a store between SQLite and PostgreSQL. */
 import { existsSync } from 'node:fs';
 import { Command } from 'commander';
 import { createProgress, formatTable, print, printJson, remark } from '../command-line/output.ts';

@@ -1,3 +1,4 @@
+/** Runs `trivet serve`: starts the service. */
 import { Command } from 'commander';
 
 export function createServeCommand(): Command {

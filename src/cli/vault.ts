@@ -1,4 +1,4 @@
-/** `trivet vault`: the keys that encrypt stored secrets. */
+/** Runs `trivet vault`: encrypts stored secrets again after their key was rotated. */
 import { Command } from 'commander';
 import { ENCRYPTED_IN_AUTHORIZATION } from '../authorization/maintenance/authorization-secrets-store.ts';
 import { type CliStore, openCliStore } from '../command-line/open-cli-store.ts';

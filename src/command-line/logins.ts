@@ -1,6 +1,6 @@
 /**
- * `trivet login` keeps a token for each service, in a file that only its person can read. As `gh` does, the file is in
- * the person's configuration folder (`$XDG_CONFIG_HOME/trivet/hosts.json`).
+ * Stores the logins of `trivet login`, one for each service, in a file that only its person can read. As `gh` does, the file is
+ * in the person's configuration folder (`$XDG_CONFIG_HOME/trivet/hosts.json`).
  */
 import { chmod, mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,3 +1,4 @@
+/** Opens the store for a command, whether the service is up or down. */
 import { resolve } from 'node:path';
 import { type Config, readConfig } from '../config/config.ts';
 import { migrations } from '../database/migrations/list.ts';

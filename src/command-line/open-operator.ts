@@ -1,6 +1,6 @@
 /**
- * A command about the administration speaks to a running service when one is named or signed in to, otherwise to the
- * store of this machine. The same operations either way, and so the same output.
+ * Decides whether an administration command uses a running service or the store of this machine. The same operations either way,
+ * and so the same output.
  */
 import { type Command, Option } from 'commander';
 import { readConfig, readUserEnvironment } from '../config/config.ts';

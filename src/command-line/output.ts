@@ -1,3 +1,4 @@
+/** Prints results to standard output and remarks to standard error, and formats tables. */
 import { constants, readFileSync } from 'node:fs';
 import { access, writeFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';

@@ -1,4 +1,4 @@
-/** A login's access token ends after some days; its refresh token gets the next (RFC 6749 §6). */
+/** Refreshes the access token of a login before it ends (RFC 6749 §6). */
 import { Failure } from '../errors.ts';
 import { refuseAnswer } from '../operations/call-service.ts';
 import type { Login } from './logins.ts';

@@ -1,3 +1,4 @@
+/** Checks the address of a service that a command names: tokens travel over https only, or to this machine. */
 import { Failure } from '../errors.ts';
 
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;

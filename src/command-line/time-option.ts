@@ -1,4 +1,4 @@
-/** Times and durations in options: every command reads them here, so that all take the same and refuse alike. */
+/** Parses times and durations in the options of commands. */
 import { InvalidArgumentError } from 'commander';
 
 const UNIT_MS: Readonly<Record<string, number>> = {

@@ -1,5 +1,5 @@
 /**
- * Environment and file → one typed, frozen configuration. The only reader of `process.env`.
+ * Reads environment and file into one frozen configuration, and reports every mistake at once. The only reader of `process.env`.
  * A variable wins over the file, the file over the default; every mistake is reported at once, under its own name.
  */
 import { existsSync, readFileSync } from 'node:fs';

@@ -1,3 +1,4 @@
+/** Lists the settings of mail: the SMTP server, its password, the sender. */
 import { choice, integer, optional, setting, text } from './setting.ts';
 
 export const mailSettings = {

@@ -1,3 +1,4 @@
+/** Finds environment variables that look like a misspelt setting. */
 import type { Environment } from './config.ts';
 import { settings } from './settings.ts';
 

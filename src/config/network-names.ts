@@ -1,4 +1,4 @@
-/** Checks of addresses, address ranges and host name patterns in settings. */
+/** Checks addresses, address ranges and host name patterns in settings. */
 import { isIP } from 'node:net';
 
 /** `*` alone, `*.` and a name, or a name. */

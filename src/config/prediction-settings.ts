@@ -1,3 +1,4 @@
+/** Lists the settings of prediction: callers, unknown models, training, scraping, headroom, traces, llm-d. */
 import { choice, flag, integer, optional, setting, text } from './setting.ts';
 
 export const predictionSettings = {

@@ -1,4 +1,4 @@
-/** Settings of the process: listeners, store, log and traces. */
+/** Lists the settings of the process: listeners, TLS, limits, store, log and traces. */
 import { z } from 'zod';
 import { isAddressOrCidr } from './network-names.ts';
 import { choice, fileMode, flag, httpOrigin, httpUrl, integer, key, list, optional, setting, text } from './setting.ts';

@@ -1,3 +1,4 @@
+/** Declares a setting (variable, meaning, parser, default), and the parsers of its values. */
 import { z } from 'zod';
 
 /** One setting: its environment variable, its meaning, its parser and its default. */

@@ -1,3 +1,4 @@
+/** Collects the settings of all sections, from which the reference is generated. */
 import { authorizationSettings } from './authorization-settings.ts';
 import { mailSettings } from './mail-settings.ts';
 import { predictionSettings } from './prediction-settings.ts';

@@ -1,3 +1,4 @@
+/** Lists the settings of webhooks: allowed addresses and hosts, repositories of an owner, the repository of notices. */
 import { z } from 'zod';
 import { isCidr, isNamePattern } from './network-names.ts';
 import { integer, list, optional, setting, text } from './setting.ts';

@@ -1,3 +1,4 @@
+/** Writes a file so that it exists whole or not at all, even after a power cut. */
 import { closeSync, fsyncSync, linkSync, openSync, rmSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
 

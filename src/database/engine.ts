@@ -1,3 +1,4 @@
+/** Declares the functions that SQLite and PostgreSQL implement differently. */
 import type { EngineName } from './portable-sql.ts';
 import type { BoundStatement, Procedure, Row, SqlValue, Statement, WriteOptions } from './store.ts';
 

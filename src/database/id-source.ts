@@ -1,4 +1,4 @@
-/** Reserves ranges of ids for this process in the database, a few seconds ahead, and hands them out (a hi/lo generator). */
+/** Reserves ranges of row ids for this process in the database, and hands them out (a hi/lo generator). */
 import { Failure } from '../errors.ts';
 import type { World } from '../world.ts';
 import type { Engine } from './engine.ts';

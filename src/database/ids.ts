@@ -1,6 +1,6 @@
 /**
- * Ids of rows: positive integers below 2^53 that rise with time, and that no two processes ever make twice, whatever
- * their clocks do ([decision](../../docs/decisions/0009-ids.md)).
+ * Defines row ids: integers below 2^53 that rise with time and that no two processes ever make twice.
+ * Why they have this form: [decision](../../docs/decisions/0009-ids.md).
  *
  * An id is 41 bits of milliseconds, 7 bits of a stripe, and 5 bits that count. A process reserves a range of ids in the
  * database: one stripe over a span of milliseconds. Ranges never overlap, and a process makes each id of its range once. So with a

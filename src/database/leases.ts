@@ -1,3 +1,4 @@
+/** Acquires, renews and releases leases in a table: one owner at a time, with an epoch as fencing token. */
 import type { World } from '../world.ts';
 import { type Row, type Statement, type Store, statement } from './store.ts';
 

@@ -1,4 +1,4 @@
-/** Which migrations are still to run, and which databases this program must leave alone. */
+/** Decides which migrations are still to run, and refuses a store that is newer than the program. */
 import { createHash } from 'node:crypto';
 import { Failure } from '../errors.ts';
 import { LEASE_TABLE } from './leases.ts';

@@ -1,3 +1,4 @@
+/** Translates the few differences between SQLite and PostgreSQL: types in DDL, parameters, read-only checks. */
 import { Failure } from '../errors.ts';
 import type { SqlValue } from './store.ts';
 

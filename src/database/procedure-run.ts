@@ -1,3 +1,4 @@
+/** Runs a registered procedure: a transaction that reads before it writes. */
 import { Failure } from '../errors.ts';
 import type { BoundStatement, Procedure, Row, Transaction } from './store.ts';
 

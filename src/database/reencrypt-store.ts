@@ -1,7 +1,7 @@
 /**
- * Encrypts with the current key what is stored under a former one, so that the former key can be removed. Batches are
- * small and follow the primary key, so that nothing waits for them. A row is replaced only while it still holds what was
- * read, and the next run skips what is done. So it may run beside the service, be killed at any moment, and run again.
+ * Encrypts again with the current key, batch by batch, what is stored under a former key (key rotation). Batches are small and
+ * follow the primary key, so that nothing waits for them. A row is replaced only while it still holds what was read, and the
+ * next run skips what is done. So it may run beside the service, be killed at any moment, and run again.
  */
 import type { SecretCipher } from '../encryption/secret-cipher.ts';
 import { nameStatement, type Row, type SqlValue, type Statement, type Store, statement } from './store.ts';

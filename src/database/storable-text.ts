@@ -1,4 +1,4 @@
-/** Why not every store keeps this text as it is; undefined when each does. */
+/** Finds characters that not every store keeps, such as NUL, before a text is stored. */
 export function findTextFault(text: string): string | undefined {
   // PostgreSQL has no NUL in a text.
   if (text.includes('\0')) return 'must not contain the character NUL';

@@ -1,3 +1,4 @@
+/** Gives all processes the time of the database's server, whatever their machines' clocks are. */
 import type { World } from '../world.ts';
 import type { Store } from './store.ts';
 

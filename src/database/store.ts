@@ -1,3 +1,4 @@
+/** Declares the store: statements, reads, writes, procedures, and the errors they throw. */
 import { Failure } from '../errors.ts';
 
 /** A parameter or a column can have these types on both engines. Booleans are 0 or 1; times are epoch milliseconds. */

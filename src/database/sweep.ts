@@ -1,4 +1,4 @@
-/** Deleting rows past their time a batch at a time: a million old rows must not hold up the writes of others. */
+/** Deletes rows past their time in batches, so that a million old rows do not delay the writes of others. */
 import type { World } from '../world.ts';
 import { nameStatement, type Statement, statement } from './store.ts';
 

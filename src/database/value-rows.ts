@@ -1,3 +1,4 @@
+/** Builds multi-row INSERT and VALUES statements with parameters, for both engines. */
 import { type BoundStatement, type SqlValue, type Statement, statement } from './store.ts';
 
 /**

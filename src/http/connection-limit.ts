@@ -1,3 +1,4 @@
+/** Limits the HTTP connections of the server, and divides them among networks. */
 import type { Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { ConnectionPlaces, type PlacedConnection } from '../connections/connection-places.ts';

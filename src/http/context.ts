@@ -1,3 +1,4 @@
+/** Declares the values that every HTTP handler finds in its context. */
 import type { Language } from '../language/language.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { BodyEnv } from './body/limit-body.ts';

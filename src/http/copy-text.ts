@@ -1,5 +1,5 @@
 /**
- * A part of a text keeps all of it in memory, in V8 from 13 characters on. What stays longer than the request that it came
+ * Copies a part of a text, so that it does not keep the whole request in memory. What stays longer than the request that it came
  * with is copied.
  */
 export function copyText(text: string): string {

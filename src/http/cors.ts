@@ -1,4 +1,4 @@
-/** CORS for what reads no cookie: scripts of any origin may call it and read the answer. */
+/** Allows scripts of any origin to call endpoints that read no cookie (CORS). */
 import { createMiddleware } from 'hono/factory';
 import type { HttpEnv } from './context.ts';
 

@@ -1,6 +1,6 @@
 /**
- * Every listener does this with a request: it is observed, its body bounded, its endpoint found, and a refusal worded as
- * the path wants it. A port of its own serves nothing but a list of endpoints.
+ * Serves a list of endpoints: observes each request, bounds its body, and words its refusal. A port of its own serves nothing
+ * but a list of endpoints.
  */
 import type { RequestListener } from 'node:http';
 import { getRequestListener, type HttpBindings } from '@hono/node-server';

@@ -1,7 +1,7 @@
 /**
- * An endpoint that clients call all the time, written against the little of a request that it needs. `http-app.ts` mounts
- * it twice: among the routes of Hono, which know all of HTTP, and on the fast path (`fast-path.ts`), straight on Node's
- * request and answer. It does not know which way it was called, so that both answer the same.
+ * Declares an endpoint that clients call often, served on the fast path and among the routes of Hono. `http-app.ts` mounts it
+ * twice: among the routes of Hono, which know all of HTTP, and on the fast path (`fast-path.ts`), straight on Node's request and
+ * answer. It does not know which way it was called, so that both answer the same.
  */
 import type { Context } from 'hono';
 import type { Log } from '../telemetry/log.ts';

@@ -1,4 +1,4 @@
-/** Six renderers of the same `Failure`, and a plain page; which one speaks is decided where a path is mounted. */
+/** Maps each `Failure` to its HTTP status and to the error body of the mount: RFC 9457, API v5, OAuth, Connect, OTLP. */
 import type { HttpBindings } from '@hono/node-server';
 import type { Context } from 'hono';
 import { html } from 'hono/html';

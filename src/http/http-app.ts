@@ -1,6 +1,6 @@
 /**
- * Puts what is mounted together: every request is observed, its body bounded, and a refusal worded as the mount wants it
- * that it happens under. Endpoints that are called all the time have a fast path beside the routes.
+ * Assembles the HTTP application: tracing, body limits, mounts, their error styles, and the fast path. Endpoints that are called
+ * all the time have a fast path beside the routes.
  */
 import type { RequestListener } from 'node:http';
 import type { HttpBindings } from '@hono/node-server';

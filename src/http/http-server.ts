@@ -1,3 +1,4 @@
+/** Listens on the HTTP port with limits on time, headers and connections, and drains it on shutdown. */
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';

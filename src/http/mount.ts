@@ -1,3 +1,4 @@
+/** Declares how a path is mounted: its routes, its limits, and the style of its errors. */
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import type { Failure } from '../errors.ts';

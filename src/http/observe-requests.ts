@@ -1,7 +1,4 @@
-/**
- * Records of every request, whichever way it takes: a trace id (the caller's when it sent one), one log line (never
- * the query: the API v5 permits secrets there), its duration, and a span when tracing is on.
- */
+/** Records every request: its trace id, one log line without the query, its duration, and its span. */
 import type { Socket } from 'node:net';
 import { Histogram } from 'prom-client';
 import type { Log } from '../telemetry/log.ts';

@@ -1,3 +1,4 @@
+/** Writes the paging headers of a list: totals, and links to the first, previous, next and last page. */
 import type { Context } from 'hono';
 
 export interface Page {

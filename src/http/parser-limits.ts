@@ -1,6 +1,7 @@
 /**
- * Limits of what a request may ask of a parser. Every field costs time and memory, and `new URLSearchParams('a&a&…')` takes
- * quadratic time in Node 24, so size, number and depth are checked before anything is parsed.
+ * Limits size, number and depth of what JSON, form and query parsers read, before they read it. Every field costs time and
+ * memory, and `new URLSearchParams('a&a&…')` takes quadratic time in Node 24, so size, number and depth are checked before
+ * anything is parsed.
  */
 import { Failure } from '../errors.ts';
 

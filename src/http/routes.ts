@@ -1,3 +1,4 @@
+/** Creates routes whose schemas refuse invalid input with the name of the field. */
 import { OpenAPIHono } from '@hono/zod-openapi';
 import type { Env } from 'hono';
 import type { z } from 'zod';

@@ -1,3 +1,4 @@
+/** Declares the context of a request whose bearer token was checked. */
 import type { MiddlewareHandler } from 'hono';
 import type { Identity } from '../identity.ts';
 import type { HttpEnv } from './context.ts';

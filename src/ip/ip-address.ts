@@ -1,4 +1,4 @@
-/** IP addresses and ranges in CIDR notation, and the address in a URL. */
+/** Parses IP addresses and ranges in CIDR notation, and reads the address in a URL. */
 import ipaddr from 'ipaddr.js';
 
 export type IpAddress = ipaddr.IPv4 | ipaddr.IPv6;

@@ -1,6 +1,7 @@
 /**
- * Translates the error messages that a page shows. Messages are made in English, since the API, the log and the command line
- * show them too. A catalogue has a phrase for each message that a person can meet; without one the message stays English.
+ * Translates English error messages for pages, by the phrases of a catalogue. Messages are made in English, since the API, the
+ * log and the command line show them too. A catalogue has a phrase for each message that a person can meet; without one the
+ * message stays English.
  */
 
 /** A message with `{}` for each part that changes, and its translation with `{1}`, `{2}`, … for them. */

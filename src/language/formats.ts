@@ -1,4 +1,4 @@
-/** Numbers, counts, dates and durations, in the language and the time zone of the reader. */
+/** Formats numbers, dates and durations by the language and time zone of the reader. */
 import type { Language } from './language.ts';
 
 export interface Locale {

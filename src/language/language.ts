@@ -1,4 +1,4 @@
-/** The languages of the pages and mails, and which of them a request asks for. The API, logs and commands are English. */
+/** Lists the languages of pages and mails, and chooses one for a request. The API, logs and commands are English. */
 import { parseAccept } from 'hono/utils/accept';
 
 /** Language tags (BCP 47), as `<html lang>` and `Intl` take them. The first is the default. */

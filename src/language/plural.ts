@@ -1,4 +1,4 @@
-/** Counts with their noun, by the plural rules of a language (CLDR, as `Intl.PluralRules` knows them). */
+/** Formats counts with their noun, by the plural rules of a language. */
 import { formatsOf } from './formats.ts';
 
 const english = formatsOf({ language: 'en', timeZone: 'UTC' });

@@ -1,4 +1,4 @@
-/** The mailer of the service, and the worker that sends what waits. Commands only make mails wait, and do not load this. */
+/** Creates the mailer of the service and the worker that sends waiting mails. Commands only make mails wait, and do not load this. */
 import type { Store } from '../database/store.ts';
 import type { SecretCipher } from '../encryption/secret-cipher.ts';
 import { withSteadyClock } from '../steady-clock.ts';

@@ -1,3 +1,4 @@
+/** Counts mails by what became of them: sent, deferred, refused, expired. */
 import { Counter, Gauge } from 'prom-client';
 import type { Store } from '../database/store.ts';
 import type { Metrics } from '../telemetry/metrics.ts';

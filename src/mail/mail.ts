@@ -1,4 +1,4 @@
-/** A mail to one person, as plain text and as simple HTML. */
+/** Renders a mail to one person as plain text and as simple HTML. */
 import { html } from 'hono/html';
 
 export interface Mail {

@@ -1,4 +1,4 @@
-/** Areas send mail by a statement that makes the mail wait. */
+/** Makes the statement by which an area queues a mail in its own transaction. */
 import type { Config } from '../config/config.ts';
 import type { BoundStatement } from '../database/store.ts';
 import type { SecretCipher } from '../encryption/secret-cipher.ts';

@@ -1,4 +1,4 @@
-/** The SMTP server of the settings, by nodemailer. */
+/** Sends a mail through the SMTP server of the settings, with TLS and its timeouts. */
 import { readFileSync } from 'node:fs';
 import { createTransport } from 'nodemailer';
 import type { Config } from '../config/config.ts';

@@ -1,4 +1,4 @@
-/** Notices to administrators when the disk of the data folder is almost full, and when it has room again. */
+/** Raises a notice to administrators when the disk of the data folder is almost full, and when it has room again. */
 import { statfs } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import type { Notice, NoticeSource } from './notice.ts';

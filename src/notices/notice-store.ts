@@ -1,7 +1,7 @@
 /**
- * The last notice about each cause, and when each state of it was last sent. A mail is queued in the transaction of its record,
- * so one process sends it. An event is published before its record, perhaps by several processes: its idempotency key makes
- * these one event.
+ * Stores the last notice of each cause, so that each kind is sent at most once an hour by one process. A mail is queued in the
+ * transaction of its record, so one process sends it. An event is published before its record, perhaps by several processes: its
+ * idempotency key makes these one event.
  */
 import {
   type BoundStatement,

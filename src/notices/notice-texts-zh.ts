@@ -1,4 +1,4 @@
-/** The texts of notices in Chinese. */
+/** Lists the Chinese texts of notices. */
 import type { Texts } from '../language/texts.ts';
 import { explainFrameFailure } from '../pages/failures/failures-zh.ts';
 import type { noticeTexts } from './notice-texts.ts';

@@ -1,4 +1,4 @@
-/** The texts of notices in English. */
+/** Lists the English texts of notices. */
 export const noticeTexts = {
   /** The language of the mail, for its HTML. */
   language: 'en',

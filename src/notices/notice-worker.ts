@@ -1,4 +1,7 @@
-/** Sends notices by mail, and publishes them as events. Every process looks for troubles; records in the store keep a notice from being sent twice. */
+/**
+ * Looks for troubles, and sends each notice by mail and as an event at most once. Every process looks for troubles; records in
+ * the store keep a notice from being sent twice.
+ */
 import type { BoundStatement, Store } from '../database/store.ts';
 import { isFailure } from '../errors.ts';
 import type { Mailer } from '../mail/mailer.ts';

@@ -1,4 +1,4 @@
-/** Notices that people receive without asking, when something that belongs to them needs attention. */
+/** Declares a notice: its cause, its state, its readers and its text. */
 import type { Mail } from '../mail/mail.ts';
 import type { NoticeTexts } from './texts.ts';
 

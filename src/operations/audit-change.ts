@@ -1,3 +1,4 @@
+/** Declares the changes that areas other than authorization record in its audit log. */
 import type { BoundStatement } from '../database/store.ts';
 import type { Actor } from './operation.ts';
 

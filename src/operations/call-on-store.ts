@@ -1,3 +1,4 @@
+/** Calls an operation directly on the store, without a running service. */
 import { describeInvalid } from '../http/routes.ts';
 import type { AnyOperation, Implementation, InputOf, OperationContext, OutputOf } from './operation.ts';
 

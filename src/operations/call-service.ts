@@ -1,4 +1,4 @@
-/** Calls an operation of a running service, and words its refusals for a person at the command line. */
+/** Calls an operation of a running service over HTTP, and words its refusals for the command line. */
 import { Failure, type FailureCode } from '../errors.ts';
 import type { World } from '../world.ts';
 import { type AnyOperation, listPathFields, OPERATIONS_PATH, sendsJson } from './operation.ts';

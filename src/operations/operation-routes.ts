@@ -1,4 +1,4 @@
-/** Operations over HTTP: the caller's scope first, then the input by its schema. Refusals are RFC 9457 problems. */
+/** Serves operations over HTTP: checks the caller's scope, then the input by its schema. Refusals are RFC 9457 problems. */
 import { type OpenAPIHono, z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import type { RouteMount } from '../http/mount.ts';

@@ -1,6 +1,6 @@
 /**
- * An operation of the administration: described once, and then served over HTTP, called by commands on the store, and called
- * by commands over the network. Names of models may be any text, so they travel in the query or in the body, never in the path.
+ * Declares an operation of the administration, which HTTP and commands serve alike. Names of models may be any text, so they
+ * travel in the query or in the body, never in the path.
  */
 import type { z } from '@hono/zod-openapi';
 import type { NarrowScope } from '../scopes.ts';

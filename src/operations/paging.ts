@@ -1,4 +1,4 @@
-/** Input and answer of an operation that lists page by page: `after` takes the `next` of the page before. */
+/** Declares input and answer of an operation that lists page by page. */
 import { z } from '@hono/zod-openapi';
 
 const AFTER = 'Where the page before ended: its `next`';

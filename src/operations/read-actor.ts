@@ -1,3 +1,4 @@
+/** Reads who calls an operation, after the check of the scope. */
 import type { Context } from 'hono';
 import type { IdentityEnv } from '../http/scope-middleware.ts';
 import type { Actor } from './operation.ts';

@@ -1,4 +1,4 @@
-/** The few files that pages load: named by their digest, so that a browser keeps them for good. */
+/** Loads style sheets, scripts and icons of pages, and names them by digest for caching. */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { OpenAPIHono } from '@hono/zod-openapi';

@@ -1,4 +1,4 @@
-/** The small pieces that pages are made of. */
+/** Renders the small pieces of pages: fields, buttons, lists, hints, mistakes. */
 import { html } from 'hono/html';
 import { type Labels, nameByLabel } from './field-labels.ts';
 import type { Html } from './layout.ts';

@@ -1,4 +1,4 @@
-/** Rows as a file that a browser saves, read and sent a page at a time: neither here nor in the store are all of them held. */
+/** Sends rows as a CSV or JSON file page by page, without holding all of them in memory. */
 import type { Context } from 'hono';
 import type { HttpEnv } from '../http/context.ts';
 

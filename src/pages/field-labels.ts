@@ -1,4 +1,4 @@
-/** The labels of a form's fields, by the names that the API has for them. */
+/** Finds the labels of a form's fields by their names in the API. */
 export type Labels = Readonly<Record<string, string>>;
 
 /** A refusal with the label of its field: the API says `url must not be blank`, the page “Address” must not be blank. */

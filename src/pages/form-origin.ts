@@ -1,6 +1,6 @@
 /**
- * Where a form was sent from. A browser always sends `Origin` with a cross-site post; our own pages send it too, because
- * their referrer policy is `same-origin`.
+ * Refuses a form that another site sent (CSRF), by the `Origin` header. A browser always sends `Origin` with a cross-site post;
+ * our own pages send it too, because their referrer policy is `same-origin`.
  */
 import type { Context } from 'hono';
 import { Failure } from '../errors.ts';

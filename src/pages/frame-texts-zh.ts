@@ -1,4 +1,4 @@
-/** The Chinese texts of the frame. The glossary in docs/reference/glossary-zh.md has the words. */
+/** Lists the Chinese texts of the frame of every page. The glossary in docs/reference/glossary-zh.md has the words. */
 import type { Texts } from '../language/texts.ts';
 import { explainFrameFailure } from './failures/failures-zh.ts';
 import type { frameTexts } from './frame-texts.ts';

@@ -1,4 +1,4 @@
-/** The English texts of the frame of every page. Each area has the texts of its own pages. */
+/** Lists the English texts of the frame of every page. Each area has the texts of its own pages. */
 export const frameTexts = {
   languages: 'Language',
   product: 'Trivet',

@@ -1,4 +1,4 @@
-/** The switch between languages: a form in the frame of every page, which works without script and before the sign-in. */
+/** Serves the form by which a reader switches the language of the pages. */
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import type { HttpEnv } from '../http/context.ts';

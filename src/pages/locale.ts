@@ -1,6 +1,6 @@
 /**
- * The language and the time zone of a request: what was chosen in this browser, then what the signed-in person chose
- * elsewhere, then what the browser asks for. The time zone comes from the script of the pages; without it times are in UTC.
+ * Decides the language and time zone of a request: this browser, then the person, then its headers. The time zone comes from the
+ * script of the pages; without it times are in UTC.
  */
 import type { Context } from 'hono';
 import { getCookie, setCookie } from 'hono/cookie';

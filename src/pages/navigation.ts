@@ -1,4 +1,4 @@
-/** Where the console leads, in the navigation of every page. */
+/** Declares the entries of the console's navigation. */
 export interface NavigationEntry {
   readonly path: string;
   readonly label: string;

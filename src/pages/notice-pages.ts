@@ -1,4 +1,4 @@
-/** Pages that end or interrupt a way: refusals, and going on to an address that a redirect cannot reach. */
+/** Renders pages that end or interrupt a way: refusals, and going on to another address. */
 import { html } from 'hono/html';
 import { type Html, renderFocusPage } from './layout.ts';
 import type { FrameTexts } from './texts.ts';

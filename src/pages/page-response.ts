@@ -1,4 +1,4 @@
-/** Sends a page under the strictest policy that lets it work. */
+/** Sends a page with its content security policy and other headers. */
 import type { Context } from 'hono';
 import type { HttpEnv } from '../http/context.ts';
 import type { Html } from './layout.ts';

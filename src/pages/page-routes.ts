@@ -1,3 +1,4 @@
+/** Creates routes whose refusals are pages for a person. */
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context, MiddlewareHandler } from 'hono';
 import { Failure, isFailure } from '../errors.ts';

@@ -1,6 +1,6 @@
 /**
- * A form that was refused before its own page could say why: it was sent from another site, or what it named is gone. The
- * answer is 303 to a page that shows the refusal, so that a reload posts nothing again.
+ * Shows the refusal of a form on a page of its own after a redirect, so that a reload posts nothing. The answer is 303 to a page
+ * that shows the refusal, so that a reload posts nothing again.
  */
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context } from 'hono';

@@ -1,4 +1,4 @@
-/** The frame that every signed-in page is built in: who it is, forms that are theirs, and answers in the console. */
+/** Builds every signed-in page: who it is, forms that are theirs, and answers in the console. */
 
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context } from 'hono';

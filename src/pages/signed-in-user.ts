@@ -1,4 +1,4 @@
-/** A signed-in person, as every page needs them. */
+/** Declares a signed-in person, as every page needs them. */
 export interface SignedInUser {
   /** The id of the session. */
   readonly id: string;

@@ -1,4 +1,4 @@
-/** The texts of the frame, in the language of the reader. */
+/** Chooses the texts of the frame by the language of the reader. */
 import type { Context } from 'hono';
 import type { HttpEnv } from '../http/context.ts';
 import type { Locale } from '../language/formats.ts';

@@ -1,3 +1,5 @@
+/** Limits how many values a metric label may have; further names share one value. */
+
 /** Stands for every name beyond the limit. */
 const OTHERS = '(others)';
 

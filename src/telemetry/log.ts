@@ -1,3 +1,4 @@
+/** Writes structured log lines to standard error as JSON or text, and drops lines when their reader is too slow. */
 import { type DestinationStream, type Logger, pino } from 'pino';
 import { toReadableLine } from './readable-log.ts';
 

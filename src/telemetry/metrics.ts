@@ -1,3 +1,4 @@
+/** Creates the registry of metrics that `/metrics` serves (Prometheus). */
 import { collectDefaultMetrics, Registry } from 'prom-client';
 
 /** One registry per program, handed to the parts that count something; served at `/metrics`. */

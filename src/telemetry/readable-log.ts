@@ -1,4 +1,4 @@
-/** Lines of the log as a person reads them on a terminal: time of day, level, text and fields; a stack on lines of its own. */
+/** Formats a log line for a person at a terminal: time, level, text and fields. */
 import { styleText } from 'node:util';
 
 type Style = Parameters<typeof styleText>[0];

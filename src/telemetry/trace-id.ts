@@ -1,4 +1,4 @@
-/** W3C Trace Context, level 2: https://www.w3.org/TR/trace-context/ */
+/** Reads the trace id of a caller (`traceparent`), or makes one (W3C Trace Context). */
 import type { World } from '../world.ts';
 
 /** The span of the caller that asked for the work. */

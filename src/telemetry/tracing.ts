@@ -1,6 +1,6 @@
 /**
- * Spans of what others asked for, sent to an OpenTelemetry collector (OTLP over HTTP) when one is configured. A span is
- * handed over when its work has ended, so that untraced work costs one comparison with `undefined`.
+ * Sends spans of requests and calls to an OpenTelemetry collector (OTLP over HTTP) when one is configured. A span is handed over
+ * when its work has ended, so that untraced work costs one comparison with `undefined`.
  */
 import type { DiagLogger, SpanContext, Tracer } from '@opentelemetry/api';
 import { describeError } from '../errors.ts';

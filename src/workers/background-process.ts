@@ -1,6 +1,7 @@
 /**
- * Long computations in a process of their own, at a low priority. A thread of this process would at times wait for the
- * processor while it holds a lock that all threads share (on the memory map above all), and the serving thread would wait too.
+ * Runs long computations in a child process of low priority, with a time limit for each. A thread of this process would at times
+ * wait for the processor while it holds a lock that all threads share (on the memory map above all), and the serving thread
+ * would wait too.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import type { Socket } from 'node:net';

@@ -1,4 +1,4 @@
-/** A round worker of which one process at a time does the work. The lease saves work: the rounds of two must do no harm. */
+/** Runs a repeated task in only one process at a time, by a lease in the store. The lease saves work: the rounds of two must do no harm. */
 import { runUnderLease } from '../database/leases.ts';
 import type { Store } from '../database/store.ts';
 import { createRoundWorker, type RoundWork } from './round-worker.ts';

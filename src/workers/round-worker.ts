@@ -1,4 +1,4 @@
-/** A worker that repeats one task with a rest between the rounds, until it is stopped. */
+/** Repeats one task with a rest between the rounds, until it is stopped; a round that throws is reported. */
 import { describeError, isFailure } from '../errors.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { World } from '../world.ts';

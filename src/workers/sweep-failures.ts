@@ -1,4 +1,4 @@
-/** Failures of sweeps: logged, and counted for alerts. */
+/** Logs failures of sweeps, and counts them for alerts. */
 import { Counter } from 'prom-client';
 import type { Sweeping } from '../database/sweep.ts';
 import type { Log } from '../telemetry/log.ts';

@@ -1,4 +1,4 @@
-/** A gateway in small: asks over gRPC how long each candidate server would take, with the published proto. */
+/** Acts as a small gateway in the demo: asks over gRPC how long each candidate server would take. */
 import { fileURLToPath } from 'node:url';
 import { Client, credentials } from '@grpc/grpc-js';
 import { loadSync, type MethodDefinition } from '@grpc/proto-loader';

@@ -1,3 +1,4 @@
+/** Shows predictions in the demo: a gateway asks for four candidate servers. */
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { formatTable, print } from '../../command-line/output.ts';

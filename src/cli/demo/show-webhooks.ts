@@ -1,3 +1,4 @@
+/** Shows in the demo how a push becomes signed deliveries. */
 import { randomBytes } from 'node:crypto';
 import { existsSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';

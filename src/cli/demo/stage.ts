@@ -1,4 +1,4 @@
-/** Where the demonstration plays: the running service, and a way to run the commands that a user would type. */
+/** Runs the service of the demo, and the commands that a user would type. */
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Readable } from 'node:stream';

@@ -1,4 +1,4 @@
-/** Checks what the service needs of its machine and its surroundings: ports, disk, certificate, proxies, callers. */
+/** Checks ports, disk, certificate, proxies and callers for `trivet doctor`. */
 import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-/** The mail server of the settings: reachable, encrypted as it must be, and the password right. */
+/** Checks the mail server for `trivet doctor`: reachable, encrypted, its password right. */
 import type { Config } from '../../config/config.ts';
 import { describeError } from '../../errors.ts';
 import { openSmtp } from '../../mail/smtp.ts';

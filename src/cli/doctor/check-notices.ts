@@ -1,4 +1,4 @@
-/** The repository of NOTICE_REPOSITORY: its owners read of the webhooks of all owners, so administrators alone may own it. */
+/** Checks for `trivet doctor` that administrators alone own the repository of NOTICE_REPOSITORY. */
 import { findOrganizationByLogin, listMembers } from '../../authorization/accounts/organization-store.ts';
 import { findUserById, findUserByLogin, type User } from '../../authorization/accounts/user-store.ts';
 import { listRecipients } from '../../authorization/administration/recipients-store.ts';

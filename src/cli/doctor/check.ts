@@ -1,3 +1,5 @@
+/** Declares one result of `trivet doctor`: what was checked, whether it is good, and what to do. */
+
 /** One thing that `trivet doctor` looked at. */
 export interface Check {
   readonly state: 'ok' | 'warn' | 'fail';

@@ -1,4 +1,4 @@
-/** Every page of the console needs the request of a signed-in person, the style, and the link to the page above. */
+/** Decides which sections and pages of the console a person sees, and frames each page. */
 import { html } from 'hono/html';
 import { isFailure } from '../../errors.ts';
 import { loadAsset } from '../../pages/assets.ts';

@@ -1,4 +1,4 @@
-/** A chart of one quantity against another, drawn on the server like the charts over time: axes with values around an SVG that stretches. */
+/** Renders a chart of one quantity against another as SVG. */
 import { html } from 'hono/html';
 import type { Html } from '../../pages/layout.ts';
 import type { ConsoleTexts } from '../texts/texts.ts';

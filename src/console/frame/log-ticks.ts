@@ -1,4 +1,4 @@
-/** Round values on a logarithmic scale, and their labels: HTML has no place at a share of a width without a style of its own. */
+/** Chooses round values on a logarithmic scale, and renders their labels. */
 import { html } from 'hono/html';
 import type { Html } from '../../pages/layout.ts';
 

@@ -1,3 +1,4 @@
+/** Renders a table of a console page. */
 import { html } from 'hono/html';
 import type { Html } from '../../pages/layout.ts';
 import type { ConsoleTexts } from '../texts/texts.ts';

@@ -1,7 +1,4 @@
-/**
- * Charts over time, drawn on the server: an SVG that stretches, with its axes and their values around it as text, so that
- * they stay readable on a phone. What a chart shows is said in its label too.
- */
+/** Renders charts over time as SVG, with axes and labels as text. What a chart shows is said in its label too. */
 
 import { html } from 'hono/html';
 import type { Html } from '../../pages/layout.ts';

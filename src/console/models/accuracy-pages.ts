@@ -1,4 +1,4 @@
-/** Error and coverage of a model over time, by pod type and server, with versions and drift alarms marked. */
+/** Renders the page of a model's error and coverage over time, with versions and drift alarms. */
 import { html } from 'hono/html';
 import { renderHidden, renderMoment, renderSelect } from '../../pages/elements.ts';
 import type { Html } from '../../pages/layout.ts';

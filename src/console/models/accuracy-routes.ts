@@ -1,4 +1,4 @@
-/** The page of a model's accuracy over time, as its query chooses. */
+/** Serves the page of a model's accuracy over time. */
 import type { World } from '../../world.ts';
 import { type PageRequest, type SignedInPages, showView } from '../frame/console.ts';
 import { readTexts } from '../texts/texts.ts';

@@ -1,4 +1,4 @@
-/** Turns points and events from the store into one value for each step of a chart or table. */
+/** Groups points from the store into one value for each step of an accuracy chart. */
 import type { Steps } from './accuracy-choice.ts';
 import type { AccuracyPoint, TargetName } from './accuracy-views.ts';
 import type { ModelView } from './model-views.ts';

@@ -1,4 +1,4 @@
-/** The accuracy of a model over the last 30 days. */
+/** Declares the values that the pages of accuracy and errors show. */
 
 export interface Scores {
   readonly rows: number;

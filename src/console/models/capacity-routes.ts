@@ -1,4 +1,4 @@
-/** The page of a model's capacity: a form whose fields are in the address, so that an answer can be linked. */
+/** Serves the page of a model's capacity: a form whose fields are in the address. */
 import { html } from 'hono/html';
 import { type Mistake, renderField, renderHidden, renderMistake, renderMoment } from '../../pages/elements.ts';
 import { nameByLabel } from '../../pages/field-labels.ts';

@@ -1,3 +1,5 @@
+/** Declares the values that the capacity page shows. */
+
 /** How many requests the servers of a model can take while limits of latency hold. */
 
 export interface CapacityView {

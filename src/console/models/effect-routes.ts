@@ -1,4 +1,4 @@
-/** The page of the inputs of a model: which matter most, and how each changes the prediction. */
+/** Serves the page of input effects: which inputs matter most, and how each changes the prediction. */
 import { html } from 'hono/html';
 import { renderMoment } from '../../pages/elements.ts';
 import type { Html } from '../../pages/layout.ts';

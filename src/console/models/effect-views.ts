@@ -1,3 +1,5 @@
+/** Declares the values that the page of input effects shows. */
+
 /** How the inputs affect the predictions of the served version. */
 
 export interface EffectsView {

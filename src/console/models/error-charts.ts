@@ -1,4 +1,4 @@
-/** A heat map of observed against predicted times, and the errors in one range of the load as a bar. */
+/** Renders a heat map of observed against predicted times, and error bars by load. */
 import { html } from 'hono/html';
 import type { Html } from '../../pages/layout.ts';
 

@@ -1,4 +1,4 @@
-/** Quantiles of observed divided by predicted time, from counts in ranges. */
+/** Computes quantiles of observed divided by predicted time from counts in ranges. */
 import type { ErrorsByLoad } from './accuracy-views.ts';
 
 export interface RangeErrors {

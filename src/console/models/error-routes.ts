@@ -1,4 +1,4 @@
-/** The page of predicted and observed times of a model, and its errors by load. */
+/** Serves the page of predicted and observed times of a model, and its errors by load. */
 import { html } from 'hono/html';
 import { renderHidden, renderSelect } from '../../pages/elements.ts';
 import type { Html } from '../../pages/layout.ts';

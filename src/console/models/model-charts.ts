@@ -1,4 +1,4 @@
-/** The accuracy of a model in tables with small charts: by pod type and hour, by server, and the loads of its samples. */
+/** Renders tables with small charts: accuracy by pod type and hour, servers, loads of samples. */
 import { html } from 'hono/html';
 import { renderMoment } from '../../pages/elements.ts';
 import type { Html } from '../../pages/layout.ts';

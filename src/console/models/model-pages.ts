@@ -1,3 +1,4 @@
+/** Renders the pages of models: the list, one model with its versions, and promotion. */
 import { html } from 'hono/html';
 import {
   type Mistake,

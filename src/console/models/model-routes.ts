@@ -1,6 +1,6 @@
 /**
- * Pages of models: versions, the served one and its accuracy, promoting and rolling back. For administrators only, since the
- * served version concerns all callers. Names of models may be any text, so they are in the query, not in the path.
+ * Serves the pages of models, where administrators promote versions and roll back. For administrators only, since the served
+ * version concerns all callers. Names of models may be any text, so they are in the query, not in the path.
  */
 import { Failure, isFailure } from '../../errors.ts';
 import type { Mistake } from '../../pages/elements.ts';

@@ -1,3 +1,5 @@
+/** Declares what the pages of models read and may change. */
+
 /** The pages about models need these values. Names end in percent or milliseconds; all other numbers are plain counts. */
 import type { AccuracyCharts, Scores } from './accuracy-views.ts';
 import type { CapacityView } from './capacity-views.ts';

@@ -1,4 +1,4 @@
-/** The servers that are scraped for their load; those whose numbers cannot be used come first. */
+/** Renders the servers that are scraped for their load, unusable ones first. */
 import { html } from 'hono/html';
 import type { Html } from '../../pages/layout.ts';
 import { renderTable } from '../frame/table.ts';

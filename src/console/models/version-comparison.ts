@@ -1,4 +1,4 @@
-/** Two versions that predicted the same samples: their errors, the difference and how sure it is. */
+/** Renders two versions that predicted the same samples: errors, difference, certainty. */
 import { html } from 'hono/html';
 import { renderMoment } from '../../pages/elements.ts';
 import type { Html } from '../../pages/layout.ts';

@@ -1,4 +1,4 @@
-/** What-if predictions: a form whose fields are in the query, so that an answer can be linked. */
+/** Serves what-if predictions: a form for a request and a load, whose answer can be linked. */
 import { html } from 'hono/html';
 import { type Mistake, renderField, renderHidden, renderMistake } from '../../pages/elements.ts';
 import type { Html } from '../../pages/layout.ts';

@@ -1,3 +1,5 @@
+/** Declares the values that the what-if page shows. */
+
 /** The prediction for a request and a load that a person types. */
 
 export interface WhatIf {

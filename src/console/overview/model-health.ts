@@ -1,4 +1,4 @@
-/** Models with their live error and coverage beside the held-out ones of their training. */
+/** Renders models with their live error and coverage beside the held-out ones. */
 import { html } from 'hono/html';
 import type { Html } from '../../pages/layout.ts';
 import { renderTable } from '../frame/table.ts';

@@ -1,3 +1,4 @@
+/** Renders the overview: webhooks, models, troubles and next steps. */
 import { html } from 'hono/html';
 import type { Html } from '../../pages/layout.ts';
 import type { Advice } from '../../pages/signed-in-pages.ts';

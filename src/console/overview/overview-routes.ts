@@ -1,4 +1,4 @@
-/** The first page: what runs here, what is in trouble, and what to do next. Everyone sees their own, administrators all. */
+/** Serves the overview, the first page: everyone sees their own, administrators see all. Everyone sees their own, administrators all. */
 import { readLocale } from '../../pages/locale.ts';
 import type { SessionGuard } from '../../pages/signed-in-pages.ts';
 import { callerOf, type SignedInPages, showView } from '../frame/console.ts';

@@ -1,4 +1,4 @@
-/** Shows what needs attention, each with a link to its cause. */
+/** Decides what needs attention on the overview, and links each trouble to its cause. */
 import { html } from 'hono/html';
 import type { Html } from '../../pages/layout.ts';
 import { pathOfModel } from '../models/model-pages.ts';

@@ -1,3 +1,4 @@
+/** Lists the Chinese texts of the page of a model's accuracy over time. */
 import { formatCount } from '../../language/plural.ts';
 import type { Texts } from '../../language/texts.ts';
 import type { accuracyTexts } from './accuracy-texts.ts';

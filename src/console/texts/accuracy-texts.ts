@@ -1,4 +1,4 @@
-/** Texts of the page that shows the accuracy of a model over time. */
+/** Lists the English texts of the page of a model's accuracy over time. */
 import { formatCount, plural } from '../../language/plural.ts';
 
 export const accuracyTexts = {

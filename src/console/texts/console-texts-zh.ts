@@ -1,4 +1,4 @@
-/** Every Chinese text of the console's own pages. */
+/** Collects every Chinese text of the console's own pages. */
 import type { Texts } from '../../language/texts.ts';
 import { frameTextsZh } from '../../pages/frame-texts-zh.ts';
 import { accuracyTextsZh } from './accuracy-texts-zh.ts';

@@ -1,4 +1,4 @@
-/** Every English text of the console's own pages. */
+/** Collects every English text of the console's own pages. */
 import { frameTexts } from '../../pages/frame-texts.ts';
 import { accuracyTexts } from './accuracy-texts.ts';
 import { deliveryTexts } from './delivery-texts.ts';

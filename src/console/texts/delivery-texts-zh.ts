@@ -1,3 +1,4 @@
+/** Lists the Chinese texts of the pages about deliveries. */
 import type { Texts } from '../../language/texts.ts';
 import type { deliveryTexts } from './delivery-texts.ts';
 

@@ -1,4 +1,4 @@
-/** Texts of the pages about deliveries. */
+/** Lists the English texts of the pages about deliveries. */
 import { plural } from '../../language/plural.ts';
 
 export const deliveryTexts = {

@@ -1,3 +1,4 @@
+/** Lists the Chinese texts of the page of predicted and observed times. */
 import { formatCount } from '../../language/plural.ts';
 import type { Texts } from '../../language/texts.ts';
 import type { errorTexts } from './error-texts.ts';

@@ -1,4 +1,4 @@
-/** Texts of the page that shows predicted against observed times, and errors by load. */
+/** Lists the English texts of the page of predicted and observed times. */
 import { plural } from '../../language/plural.ts';
 
 export const errorTexts = {

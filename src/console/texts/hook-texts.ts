@@ -1,4 +1,4 @@
-/** Texts of the pages about webhooks. */
+/** Lists the English texts of the pages about webhooks. */
 import { formatCount, plural } from '../../language/plural.ts';
 
 function countWaiting(count: number): string {

@@ -1,3 +1,4 @@
+/** Lists the Chinese texts of the pages about models. */
 import { formatCount } from '../../language/plural.ts';
 import type { Texts } from '../../language/texts.ts';
 import type { modelTexts } from './model-texts.ts';

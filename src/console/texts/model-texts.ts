@@ -1,4 +1,4 @@
-/** Texts of the pages about models. */
+/** Lists the English texts of the pages about models. */
 import { formatCount, plural } from '../../language/plural.ts';
 
 export const modelTexts = {

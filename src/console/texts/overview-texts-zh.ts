@@ -1,3 +1,4 @@
+/** Lists the Chinese texts of the overview. */
 import { formatCount } from '../../language/plural.ts';
 import type { Texts } from '../../language/texts.ts';
 import type { overviewTexts } from './overview-texts.ts';

@@ -1,4 +1,4 @@
-/** Texts of the first page. */
+/** Lists the English texts of the overview. */
 import { formatCount, plural } from '../../language/plural.ts';
 
 export const overviewTexts = {

@@ -1,3 +1,4 @@
+/** Lists the Chinese texts of the pages about repositories. */
 import type { Texts } from '../../language/texts.ts';
 import type { repositoryTexts } from './repository-texts.ts';
 

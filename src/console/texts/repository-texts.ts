@@ -1,4 +1,4 @@
-/** Texts of the pages about repositories. */
+/** Lists the English texts of the pages about repositories. */
 import { formatCount, plural } from '../../language/plural.ts';
 
 export const repositoryTexts = {

@@ -1,3 +1,4 @@
+/** Lists the Chinese texts of the what-if and capacity pages. */
 import type { Texts } from '../../language/texts.ts';
 import type { whatIfTexts } from './what-if-texts.ts';
 

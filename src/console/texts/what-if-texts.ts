@@ -1,4 +1,4 @@
-/** Texts of the page that predicts for a request and a load that a person types. */
+/** Lists the English texts of the what-if and capacity pages. */
 import { plural } from '../../language/plural.ts';
 
 /** Features of the trees that are no inputs. */

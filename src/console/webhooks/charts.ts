@@ -1,4 +1,7 @@
-/** Small static charts in SVG. What they show is said in words beside them or in their label. */
+/**
+ * Renders small charts of deliveries: attempts of a day, and how long responses took. What they show is said in words beside
+ * them or in their label.
+ */
 import { html } from 'hono/html';
 import type { Html } from '../../pages/layout.ts';
 

@@ -1,3 +1,4 @@
+/** Renders the pages of the delivery log: its filter, its list, one delivery with every attempt. */
 import { html } from 'hono/html';
 import {
   type Mistake,

@@ -1,4 +1,4 @@
-/** The delivery log of a hook, one delivery with every attempt, and sending it again. */
+/** Serves the delivery log of a webhook, and sends deliveries again (redelivery). */
 import type { Mistake } from '../../pages/elements.ts';
 import { findDone } from '../../pages/signed-in-pages.ts';
 import {

@@ -1,3 +1,4 @@
+/** Renders the pages of a repository's webhooks and of one webhook. */
 import { html } from 'hono/html';
 import {
   type Mistake,

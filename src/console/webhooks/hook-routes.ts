@@ -1,4 +1,4 @@
-/** The pages of a repository's webhooks: list, create, change, test, switch on and off, rotate the key, delete. */
+/** Serves the pages of webhooks: create, change, test, enable, disable, rotate the secret, delete. */
 
 import type { Mistake } from '../../pages/elements.ts';
 import { readField } from '../../pages/page-routes.ts';

@@ -1,3 +1,5 @@
+/** Declares what the pages of webhooks read and may change for the signed-in person. */
+
 /**
  * The webhook pages may read and do this for the person who is signed in. `HookAdmin` opens a repository, that opens a hook, and a
  * hook reads its deliveries. `src/webhooks/management/console-hooks.ts` implements it with the functions of the API.

@@ -1,3 +1,4 @@
+/** Renders the pages of owners and their repositories. */
 import { html } from 'hono/html';
 import {
   type Mistake,

@@ -1,4 +1,4 @@
-/** The repositories of a person and of organizations that the person owns; each leads to its webhooks. */
+/** Serves the pages of repositories, which lead to their webhooks. */
 
 import type { Mistake } from '../../pages/elements.ts';
 import { readField } from '../../pages/page-routes.ts';

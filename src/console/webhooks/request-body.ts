@@ -1,4 +1,4 @@
-/** The body of a delivery to read and to copy, and the request as a command. */
+/** Renders the body of a delivery, and its request as a curl command. */
 import { html } from 'hono/html';
 import type { Html } from '../../pages/layout.ts';
 import type { ConsoleTexts } from '../texts/texts.ts';

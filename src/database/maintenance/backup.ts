@@ -1,3 +1,4 @@
+/** Copies a SQLite store into a file while the service runs (`trivet backup`). */
 import { closeSync, existsSync, fsyncSync, linkSync, openSync, rmSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';

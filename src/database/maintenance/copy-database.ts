@@ -1,3 +1,4 @@
+/** Copies every table of one database into another in one transaction (`trivet migrate`). */
 import { Failure } from '../../errors.ts';
 import type { SqlValue } from '../store.ts';
 import type { TableShape } from './schema.ts';

@@ -1,3 +1,4 @@
+/** Reads and writes whole tables on either engine in one transaction. */
 import { DatabaseSync } from 'node:sqlite';
 import type pg from 'pg';
 import type { Log } from '../../telemetry/log.ts';

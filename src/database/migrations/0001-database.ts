@@ -1,3 +1,4 @@
+/** Creates the tables of the database mechanism itself: topics of changes, and canaries of encryption keys. */
 import type { Migration } from '../store.ts';
 
 /** What the database mechanism itself needs; the leases are made earlier, since a migration needs one. */

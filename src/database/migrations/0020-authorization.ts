@@ -1,3 +1,4 @@
+/** Creates the tables of OAuth: applications, codes, tokens, device codes, signing keys. */
 import type { Migration } from '../store.ts';
 
 export const authorization: Migration = {

@@ -1,3 +1,4 @@
+/** Adds to each credential the person and the grant that it depends on. */
 import type { Migration } from '../store.ts';
 
 /**

@@ -1,3 +1,4 @@
+/** Adds the parent and the repository limit of personal access tokens. */
 import type { Migration } from '../store.ts';
 
 /** The personal token that made a personal token: both end together. */

@@ -1,3 +1,4 @@
+/** Adds the verified email address, which only one person may have. */
 import type { Migration } from '../store.ts';
 
 /** The address in lower case, once it is verified. A unique index keeps it from being verified for another person. */

@@ -1,3 +1,4 @@
+/** Creates the tables of people, organizations, sessions, passkeys, attempts and the audit log. */
 import type { Migration } from '../store.ts';
 
 export const accounts: Migration = {

@@ -1,3 +1,4 @@
+/** Creates the tables of repositories and webhooks. */
 import type { Migration } from '../store.ts';
 
 export const hooks: Migration = {

@@ -1,3 +1,4 @@
+/** Creates the tables of events, deliveries, attempts, and a queue for each hook (`endpoint_queue`). */
 import type { Migration } from '../store.ts';
 
 /**

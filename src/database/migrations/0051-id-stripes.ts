@@ -1,3 +1,4 @@
+/** Creates the table of the row ids that processes have claimed. */
 import { ID_EPOCH_MS, IDS_PER_MS, STRIPE_COUNT } from '../ids.ts';
 import type { Migration } from '../store.ts';
 

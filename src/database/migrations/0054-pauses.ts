@@ -1,3 +1,4 @@
+/** Adds why a hook queue is paused, since when, and how often its breaker opened. */
 import type { Migration } from '../store.ts';
 
 /** Stores why a hook queue is paused, since when, and how often its breaker opened. Until now its row had only the end of the pause. */

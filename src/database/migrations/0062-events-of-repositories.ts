@@ -1,3 +1,4 @@
+/** Adds a foreign key from events to repositories, and deletes events without one. */
 import type { Migration } from '../store.ts';
 
 /**

@@ -1,3 +1,4 @@
+/** Creates the table that counts attempts by hook and minute, for the overview. */
 import type { Migration } from '../store.ts';
 
 /**

@@ -1,3 +1,4 @@
+/** Lists every migration in the order in which they run; a new one goes to the end. */
 import type { Migration } from '../store.ts';
 import { database } from './0001-database.ts';
 import { authorization } from './0020-authorization.ts';

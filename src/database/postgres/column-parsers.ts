@@ -1,3 +1,5 @@
+/** Converts PostgreSQL's text values into the types that both engines return. */
+
 export type Parser = (value: string) => unknown;
 
 const PARSERS: Readonly<Record<number, Parser>> = {

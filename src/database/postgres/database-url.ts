@@ -1,4 +1,4 @@
-/** Reads what the driver does not know of DATABASE_URL: several hosts, which of them to use, and whether statements are prepared. */
+/** Parses DATABASE_URL beyond what the driver reads: several hosts, which of them to use, prepared statements. */
 import { Failure } from '../../errors.ts';
 
 export interface DatabaseHost {

@@ -1,3 +1,4 @@
+/** Runs the pending migrations on PostgreSQL, in one process at a time. */
 import type pg from 'pg';
 import { describeError, Failure } from '../../errors.ts';
 import type { Log } from '../../telemetry/log.ts';

@@ -1,3 +1,4 @@
+/** Opens client connections to PostgreSQL, and tries again after delays when the server is away. */
 import type pg from 'pg';
 import { Failure } from '../../errors.ts';
 import type { World } from '../../world.ts';

@@ -1,3 +1,4 @@
+/** Implements the store on PostgreSQL: grouped reads, transactions and procedures. */
 import type pg from 'pg';
 import { Failure } from '../../errors.ts';
 import type { Log } from '../../telemetry/log.ts';

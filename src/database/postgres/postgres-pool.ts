@@ -1,3 +1,4 @@
+/** Runs the pool of PostgreSQL connections, and decides which errors mean a lost connection. */
 import pg from 'pg';
 import { Failure } from '../../errors.ts';
 import type { Log } from '../../telemetry/log.ts';

@@ -1,3 +1,4 @@
+/** Refuses a PostgreSQL server with a wrong encoding or version, and warns about settings that may lose commits. */
 import type pg from 'pg';
 import { Failure } from '../../errors.ts';
 import type { Log } from '../../telemetry/log.ts';

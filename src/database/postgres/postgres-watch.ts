@@ -1,8 +1,8 @@
 /**
- * Distinguishes a slow server from a lost one: refusing, frozen, or behind a network that swallows packets. In the
- * last two cases connections stay open and nothing answers, so that a query would wait for ever. When a query has waited
- * long, a connection of the watch's own asks whether the server answers; if not, all queries that wait fail. Until the server
- * answers again every call is refused at once, and no call queues for it.
+ * Distinguishes a slow PostgreSQL server from a lost one, so that queries do not hang. In the last two cases connections stay
+ * open and nothing answers, so that a query would wait for ever. When a query has waited long, a connection of the watch's own
+ * asks whether the server answers; if not, all queries that wait fail. Until the server answers again every call is refused at
+ * once, and no call queues for it.
  */
 import type pg from 'pg';
 import { Failure } from '../../errors.ts';

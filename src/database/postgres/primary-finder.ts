@@ -1,6 +1,6 @@
 /**
- * Finds the host that accepts writes among several. A new connection goes to the host that was found last, without a
- * search; when it is refused there, or is read-only, the next one asks all hosts at the same time and takes the first
+ * Finds the PostgreSQL host that accepts writes among several (failover). A new connection goes to the host that was found last,
+ * without a search; when it is refused there, or is read-only, the next one asks all hosts at the same time and takes the first
  * that accepts writes.
  */
 import pg from 'pg';

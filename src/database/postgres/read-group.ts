@@ -1,6 +1,6 @@
 /**
- * Reads of rows that nearly every request needs: those that requests ask for in the same turn of the event loop share a
- * round trip, and equal ones an answer. A read is sent after all that wait for it have asked, so it shows what was committed before.
+ * Groups reads of the same turn of the event loop into one round trip to PostgreSQL. A read is sent after all that wait for it
+ * have asked, so it shows what was committed before.
  */
 import type { BoundStatement, Row, SqlValue, Statement } from '../store.ts';
 

@@ -1,3 +1,4 @@
+/** Repeats work after each delay while its error is transient. */
 import type { World } from '../../world.ts';
 
 /** Does the work again after each delay while its error is transient; the last error is thrown. */

@@ -1,6 +1,6 @@
 /**
- * The clock of the database's server, as far as it differs from this machine's. Processes on one database compare times
- * that others wrote: with clocks apart, each would see the other's leases as ended and its retries as due.
+ * Measures how far the clock of the database's server differs from this machine's. Processes on one database compare times that
+ * others wrote: with clocks apart, each would see the other's leases as ended and its retries as due.
  */
 import type { Log } from '../../telemetry/log.ts';
 import type { World } from '../../world.ts';

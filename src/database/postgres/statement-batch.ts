@@ -1,6 +1,6 @@
 /**
- * Several statements in one message to the server and one answer. A round trip wakes two processes, which costs more than
- * most statements do. The server runs the statements in order, and skips the rest after one that failed.
+ * Sends several statements to PostgreSQL in one message, and reads their answers. A round trip wakes two processes, which costs
+ * more than most statements do. The server runs the statements in order, and skips the rest after one that failed.
  */
 import type pg from 'pg';
 import type { Failure } from '../../errors.ts';

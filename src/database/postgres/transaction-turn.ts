@@ -1,3 +1,4 @@
+/** Makes PostgreSQL transactions of one kind wait for each other, by an advisory lock. */
 import { createHash } from 'node:crypto';
 import type { BoundStatement } from '../store.ts';
 

@@ -1,3 +1,4 @@
+/** Runs the pending migrations on SQLite. */
 import { describeError, Failure } from '../../errors.ts';
 import type { Log } from '../../telemetry/log.ts';
 import {

@@ -1,3 +1,4 @@
+/** Opens a SQLite connection with its settings for durability, and translates its errors. */
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
 import { describeError, Failure } from '../../errors.ts';
 import { toSqliteParameters } from '../portable-sql.ts';

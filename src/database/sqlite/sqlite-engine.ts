@@ -1,3 +1,4 @@
+/** Implements the store on SQLite: reads in process, writes through the writer thread. */
 import { Failure } from '../../errors.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Engine } from '../engine.ts';

@@ -1,7 +1,8 @@
 /**
- * The one writer of a process. A transaction takes every write that waits when it begins: each in its own savepoint (a
- * write alone needs none), with one commit, and so one flush of the disk, for all. Only then are they answered. A write
- * that fails takes no other with it; a commit that fails rejects all of its writes.
+ * Writes to SQLite in a thread: one transaction takes every waiting write, with one flush of the disk (group commit). A
+ * transaction takes every write that waits when it begins: each in its own savepoint (a write alone needs none), with one
+ * commit, and so one flush of the disk, for all. Only then are they answered. A write that fails takes no other with it; a
+ * commit that fails rejects all of its writes.
  */
 import { type MessagePort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { Failure } from '../../errors.ts';

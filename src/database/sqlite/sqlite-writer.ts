@@ -1,3 +1,4 @@
+/** Queues writes for the SQLite writer thread, refuses them when too many wait (503), and restarts the thread when it ends. */
 import { Failure } from '../../errors.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { BoundStatement, Procedure, Row, SqlValue } from '../store.ts';

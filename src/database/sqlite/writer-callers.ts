@@ -1,3 +1,4 @@
+/** Keeps the callers that wait for an answer of the writer thread, and fails them when it ends. */
 import type { Failure } from '../../errors.ts';
 import { fromWireError, type WriterOutcome } from './writer-protocol.ts';
 

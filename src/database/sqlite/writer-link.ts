@@ -1,3 +1,4 @@
+/** Starts the SQLite writer thread, and opens the channel to it. */
 import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from 'node:worker_threads';
 import type { Statement } from '../store.ts';
 import type { WriterThreadData } from './sqlite-writer-thread.ts';

@@ -1,3 +1,4 @@
+/** Declares the messages between a process and its SQLite writer thread. */
 import { Failure, type FailureCode, type FailureDetails } from '../../errors.ts';
 import type { SqlValue } from '../store.ts';
 

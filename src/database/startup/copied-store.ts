@@ -1,5 +1,5 @@
 /**
- * After its rows were copied to PostgreSQL an embedded store is old. A service that is started without DATABASE_URL would
+ * Refuses to serve a SQLite store whose rows were copied to PostgreSQL. A service that is started without DATABASE_URL would
  * serve it silently, so a file beside it refuses that until a person decides.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';

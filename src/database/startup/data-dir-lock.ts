@@ -1,3 +1,4 @@
+/** Locks the data folder, so that two programs never serve from it. */
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';

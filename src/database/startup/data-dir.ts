@@ -1,3 +1,4 @@
+/** Creates the data folder with safe permissions, and refuses network file systems. */
 import { accessSync, constants, existsSync, mkdirSync, statfsSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { describeError, Failure } from '../../errors.ts';

@@ -1,3 +1,4 @@
+/** Reads the keys that encrypt stored secrets, creates the first one, and refuses a store of another key. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createSecretCipher, type SecretCipher } from '../../encryption/secret-cipher.ts';

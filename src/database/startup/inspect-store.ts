@@ -1,4 +1,4 @@
-/** Looks at a store as it is: nothing is created, migrated or recorded, and processes that use it go on. */
+/** Opens a store without changing it, for `trivet doctor`. */
 import type { Log } from '../../telemetry/log.ts';
 import type { World } from '../../world.ts';
 import { type AppliedMigrations, planMigrations } from '../migration-plan.ts';

@@ -1,6 +1,6 @@
 /**
- * A budget of memory for the bodies of all requests. Bytes are counted as they arrive, not as a client announces them. When the
- * budget is used up, an unfinished body is dropped, in this order:
+ * Limits the memory of unread request bodies, and decides which body is dropped when it is used up (413, 503). Bytes are counted
+ * as they arrive, not as a client announces them. When the budget is used up, an unfinished body is dropped, in this order:
  * 1. of a network that has more than half of the budget while others need room, so that no network keeps out the others;
  * 2. of a sender who is not known yet, or strangers would keep out callers whose bodies take long to arrive;
  * 3. of the network that has most.

@@ -1,3 +1,4 @@
+/** Reads a request body part by part, and can hold it until there is memory. */
 import type { IncomingMessage } from 'node:http';
 
 /** A request that can be held: nothing more of it is read until it goes on. */

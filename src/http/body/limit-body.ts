@@ -1,3 +1,4 @@
+/** Refuses a request body that is larger than its endpoint allows (413), and reads the others within the memory budget. */
 import type { Context, HonoRequest, MiddlewareHandler } from 'hono';
 import { Failure, isFailure } from '../../errors.ts';
 import { type BodyBudget, type CountedBody, isCounted } from './body-budget.ts';

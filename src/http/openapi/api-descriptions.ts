@@ -1,4 +1,4 @@
-/** An area adds this to the OpenAPI document of its routes: names, security, and the meaning of each field. */
+/** Declares what an area adds to the OpenAPI document of its routes: names, security, meanings of fields. */
 
 /** A JSON value of the document. */
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };

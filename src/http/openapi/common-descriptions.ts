@@ -1,4 +1,4 @@
-/** Fields that mean the same in every area. */
+/** Describes the fields that mean the same in the OpenAPI document of every area. */
 import type { ApiDescriptions } from './api-descriptions.ts';
 
 export const commonDescriptions: ApiDescriptions = {

@@ -1,6 +1,6 @@
 /**
- * Completes the OpenAPI document that the routes give: names and security of operations, the answers to refused calls, the
- * meaning of each field, examples, servers and deliveries. What a route says of itself stays as it is.
+ * Completes the OpenAPI document of the routes: names, security, answers to refused calls, examples, servers. What a route says
+ * of itself stays as it is.
  */
 import type { ErrorStyle } from '../mount.ts';
 import type { ApiDescriptions, Json } from './api-descriptions.ts';

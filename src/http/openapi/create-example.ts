@@ -1,4 +1,4 @@
-/** An example value of a JSON Schema: its own example, else the area's, else one made of its type. */
+/** Makes an example value of a JSON Schema for the OpenAPI document. */
 import type { Json } from './api-descriptions.ts';
 import type { FindWord, Place } from './find-description.ts';
 

@@ -1,4 +1,4 @@
-/** The body of a refusal in each style, for operations that do not describe their own. */
+/** Describes the body of a refusal in each error style for the OpenAPI document. */
 import type { ErrorStyle } from '../mount.ts';
 import type { Json } from './api-descriptions.ts';
 

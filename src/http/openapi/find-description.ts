@@ -1,4 +1,4 @@
-/** Descriptions and examples of the fields of the OpenAPI document, by the place of a field. */
+/** Finds the description and example of a field of the OpenAPI document by its place. */
 
 /** Where a schema stands in the document. */
 export interface Place {

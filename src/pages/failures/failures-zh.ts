@@ -1,4 +1,4 @@
-/** The Chinese of refusals of the rules. A test finds phrases whose English is no longer in the program. */
+/** Translates refusals into Chinese. A test finds phrases whose English is no longer in the program. */
 import { createExplainer, type Phrase } from '../../language/explain.ts';
 import { MODEL_PHRASES_ZH } from './model-failures-zh.ts';
 

@@ -1,4 +1,4 @@
-/** The Chinese of refusals about models. */
+/** Translates refusals about models into Chinese. */
 import type { Phrase } from '../../language/explain.ts';
 
 export const MODEL_PHRASES_ZH: readonly Phrase[] = [

@@ -1,3 +1,4 @@
+/** Creates the table of mails that wait to be sent. */
 import type { Migration } from '../../store.ts';
 
 /** Mails that wait to be sent. */

@@ -1,3 +1,4 @@
+/** Adds the language that a person chose for pages and mails. */
 import type { Migration } from '../../store.ts';
 
 /** The language that a person chose for pages and mails; null without a choice. */

@@ -1,3 +1,4 @@
+/** Adds whether a token without all rights may have set a way into an account. */
 import type { Migration } from '../../store.ts';
 
 /**

@@ -1,3 +1,4 @@
+/** Creates the table of notices that were published as events. */
 import type { Migration } from '../../store.ts';
 
 /**

@@ -1,3 +1,4 @@
+/** Adds when a person became an administrator, so that older applications gain no rights. */
 import type { Migration } from '../../store.ts';
 
 /**

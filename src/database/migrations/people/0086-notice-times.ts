@@ -1,3 +1,4 @@
+/** Adds when each state of a notice's cause was last sent. */
 import type { Migration } from '../../store.ts';
 
 /**

@@ -1,3 +1,4 @@
+/** Creates the tables of prediction: model versions, promotions, requests, samples. */
 import type { Migration } from '../../store.ts';
 
 export const prediction: Migration = {

@@ -1,3 +1,4 @@
+/** Creates the tables for rows of llm-d whose times are not yet understood. */
 import type { Migration } from '../../store.ts';
 
 /** Rows of llm-d's training wire that wait until it is known what their times measure. */

@@ -1,3 +1,4 @@
+/** Creates the table of requests from traces that wait for overlapping requests to end. */
 import type { Migration } from '../../store.ts';
 
 /** Requests from traces: they wait until the requests that overlap them have ended, and then count as their load. */

@@ -1,3 +1,4 @@
+/** Adds the history of a server, and the tokens of an answer, to samples. */
 import type { Migration } from '../../store.ts';
 
 /** What was known of a server's past when a request was asked; null is missing, as in every sample of before. */

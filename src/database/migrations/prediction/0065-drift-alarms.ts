@@ -1,3 +1,4 @@
+/** Creates the table of drift alarms, one row for a model and hour. */
 import type { Migration } from '../../store.ts';
 
 /** When a model was found not to fit, an hour a row: a model that drifts alarms again and again. */

@@ -1,3 +1,4 @@
+/** Creates the log and its clock, by which processes share what they learned. */
 import type { Migration } from '../../store.ts';
 
 export const sharedLearning: Migration = {

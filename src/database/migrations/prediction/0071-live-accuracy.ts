@@ -1,3 +1,4 @@
+/** Creates the tables of live accuracy: errors and coverage of served predictions by period. */
 import type { Migration } from '../../store.ts';
 
 /** How well answers were, kept for 30 days: sums of periods that each process writes, and that are merged later. */

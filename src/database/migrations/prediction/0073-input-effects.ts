@@ -1,3 +1,4 @@
+/** Creates the table of effects of inputs, one row for a model. */
 import type { Migration } from '../../store.ts';
 
 /** What the inputs of each served version do to its predictions, as one process computed it for all: one row a model. */

@@ -1,3 +1,4 @@
+/** Creates the table of errors by load, for each pod type and server. */
 import type { Migration } from '../../store.ts';
 
 /** Errors by load as in `accuracy_counts`, kept apart by pod type and by server. */

@@ -1,3 +1,4 @@
+/** Adds an index for the errors of one model by part and axis. */
 import type { Migration } from '../../store.ts';
 
 /** The errors of one model are read for one kind of part and one axis. */
