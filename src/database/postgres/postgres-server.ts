@@ -14,13 +14,13 @@ interface ServerSettings {
 const SETTINGS = `SELECT current_setting('server_version_num') AS version, current_setting('server_encoding') AS encoding,
   current_setting('synchronous_commit', true) AS synchronous_commit, current_setting('fsync', true) AS fsync`;
 
-const READ_ONLY = `SELECT pg_is_in_recovery() AS is_standby, current_setting('transaction_read_only') = 'on' AS is_read_only`;
+const READ_ONLY = `SELECT CASE WHEN pg_is_in_recovery() THEN 'standby'
+  WHEN current_setting('transaction_read_only') = 'on' THEN 'read-only' END AS reason`;
 
 /** Why this server takes no writes; undefined if it does. On a standby every transaction is read-only. */
 export async function findReadOnlyReason(pool: Pick<pg.Pool, 'query'>): Promise<'standby' | 'read-only' | undefined> {
-  const { rows } = await pool.query<{ is_standby: boolean; is_read_only: boolean }>(READ_ONLY);
-  if (rows[0]?.is_standby === true) return 'standby';
-  return rows[0]?.is_read_only === true ? 'read-only' : undefined;
+  const { rows } = await pool.query<{ reason: 'standby' | 'read-only' | null }>(READ_ONLY);
+  return rows[0]?.reason ?? undefined;
 }
 
 const OLDEST = 150_000;
