@@ -1,4 +1,4 @@
-/** Authorization: OAuth 2.0 for applications, sign-in and pages for people, and the check of every bearer token. */
+/** Builds the authorization area: OAuth 2.0 for applications, sign-in and pages for people, the check of every token. */
 import type { Area } from '../area.ts';
 import type { Config } from '../config/config.ts';
 import type { Store } from '../database/store.ts';

@@ -1,6 +1,6 @@
 /**
- * Decides whether an administration command uses a running service or the store of this machine. The same operations either way,
- * and so the same output.
+ * Decides whether an administration command uses a running service or the store of this machine. It uses the service when one is
+ * named or signed in to. The same operations either way, and so the same output.
  */
 import { type Command, Option } from 'commander';
 import { readConfig, readUserEnvironment } from '../config/config.ts';

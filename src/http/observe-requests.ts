@@ -1,4 +1,7 @@
-/** Records every request: its trace id, one log line without the query, its duration, and its span. */
+/**
+ * Records every request: its trace id, one log line without the query, its duration, and its span. The query is left out because
+ * the API v5 permits secrets there.
+ */
 import type { Socket } from 'node:net';
 import { Histogram } from 'prom-client';
 import type { Log } from '../telemetry/log.ts';

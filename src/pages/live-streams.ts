@@ -1,7 +1,7 @@
 /**
- * Sends a page again when its content changes, as server-sent events. It costs one page a round, so the streams are few: some
- * for each person, and a bound for all. A stream ends when its person is signed out, when its reader does not read, and when the
- * service stops.
+ * Sends a page again when its content changes, as server-sent events. The page is rendered again every few seconds. It costs one
+ * page a round, so the streams are few: some for each person, and a bound for all. A stream ends when its person is signed out,
+ * when its reader does not read, and when the service stops.
  */
 import { createHash } from 'node:crypto';
 import type { Worker } from '../workers/worker.ts';

@@ -1,4 +1,4 @@
-/** Webhooks: repositories and their hooks, the intake of events, and the delivery of events to hooks. */
+/** Builds the webhooks area: repositories and their hooks, the intake of events, and their delivery. */
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Area } from '../area.ts';
 import type { Config } from '../config/config.ts';

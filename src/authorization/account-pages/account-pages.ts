@@ -1,4 +1,4 @@
-/** The routes of a signed-in person's account pages share these parts. */
+/** Creates the parts that the routes of account pages share: the signed-in person, forms, answers. */
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { HttpEnv } from '../../http/context.ts';
 import {

@@ -1,3 +1,4 @@
+/** Serves the page on which a person sees their own audit log. */
 import { html } from 'hono/html';
 import { Failure } from '../../errors.ts';
 import { renderMoment } from '../../pages/elements.ts';

@@ -1,4 +1,4 @@
-/** The next step that would protect an account better. */
+/** Chooses the next step that would protect an account better. */
 import type { Advice } from '../../pages/signed-in-pages.ts';
 import { listPasskeys } from '../accounts/passkey-store.ts';
 import { countRecoveryCodes, hasTotp } from '../accounts/totp-store.ts';

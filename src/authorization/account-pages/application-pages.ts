@@ -1,3 +1,4 @@
+/** Renders the pages of a person's OAuth applications: list, form, secrets. */
 import { html } from 'hono/html';
 import {
   type Mistake,

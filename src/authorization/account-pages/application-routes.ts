@@ -1,4 +1,4 @@
-/** A person's own OAuth applications: register, change, add and remove secrets, delete. */
+/** Serves the pages of a person's OAuth applications: register, change, rotate secrets, delete. */
 import type { Context } from 'hono';
 import { Failure } from '../../errors.ts';
 import type { HttpEnv } from '../../http/context.ts';

@@ -1,4 +1,4 @@
-/** The language that a person chose. */
+/** Stores the language that a person chose. */
 import { type BoundStatement, statement } from '../../database/store.ts';
 import type { Language } from '../../language/language.ts';
 

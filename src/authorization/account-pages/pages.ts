@@ -1,4 +1,4 @@
-/** Every page for signed-in people, and the assets that pages load. */
+/** Collects every page for signed-in people, and the assets that pages load. */
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { HttpEnv } from '../../http/context.ts';
 import { addAssetRoutes, icon, pageScript, styleSheet } from '../../pages/assets.ts';

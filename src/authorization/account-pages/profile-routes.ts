@@ -1,3 +1,4 @@
+/** Serves the page of a person's profile: name, address, notices. */
 import { html } from 'hono/html';
 import { type Mistake, renderCheck, renderCsrf, renderDone, renderField, renderMistake } from '../../pages/elements.ts';
 import type { Html } from '../../pages/layout.ts';

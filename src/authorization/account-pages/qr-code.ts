@@ -1,3 +1,4 @@
+/** Renders a QR code as SVG, for the set-up of an authenticator app. */
 import { html } from 'hono/html';
 import qrcode from 'qrcode-generator';
 import type { Html } from '../../pages/layout.ts';

@@ -1,3 +1,4 @@
+/** Renders the security page of an account: password, second step, passkeys, linked accounts. */
 import { html } from 'hono/html';
 import {
   type Mistake,

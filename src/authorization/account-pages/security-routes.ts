@@ -1,4 +1,7 @@
-/** Password, second step, passkeys and linked accounts. Every action that adds a way to sign in requires a recent sign-in. */
+/**
+ * Serves the security page: change the password, add and remove passkeys and other ways to sign in. Every action that adds a way
+ * to sign in requires a recent sign-in.
+ */
 import type { BoundStatement } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 import { readField, toMistake } from '../../pages/page-routes.ts';

@@ -1,4 +1,4 @@
-/** Lets signed-in people in to the pages, and chooses what the navigation shows. */
+/** Lets signed-in people in to the pages, sends others to the sign-in, and chooses the navigation. */
 import type { Context } from 'hono';
 import type { SecretCipher } from '../../encryption/secret-cipher.ts';
 import type { HttpEnv } from '../../http/context.ts';

@@ -1,3 +1,4 @@
+/** Lists a person's sessions and the applications that act for them, and ends them. */
 import { html } from 'hono/html';
 import { renderBadge, renderDone, renderMoment, renderQuestion } from '../../pages/elements.ts';
 import type { Html } from '../../pages/layout.ts';

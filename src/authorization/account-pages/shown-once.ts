@@ -1,6 +1,6 @@
 /**
- * A new secret on its way from the form that made it to the page that shows it: over a redirect, so that a reload makes no
- * second one. It waits encrypted behind a one-time token for its session and its page, and is gone once it was shown.
+ * Carries a new secret encrypted over a redirect to the page that shows it once. A reload of that page makes no second secret.
+ * It waits encrypted behind a one-time token for its session and its page, and is gone once it was shown.
  */
 
 import type { BoundStatement } from '../../database/store.ts';

@@ -1,3 +1,4 @@
+/** Serves the pages of a person's personal access tokens: create, show once, revoke. */
 import { html } from 'hono/html';
 import {
   type Mistake,

@@ -1,3 +1,4 @@
+/** Serves the pages that turn the second step on and off, and make recovery codes. */
 import { Failure } from '../../errors.ts';
 import type { Mistake } from '../../pages/elements.ts';
 import { readField, toMistake } from '../../pages/page-routes.ts';

@@ -1,3 +1,4 @@
+/** Serves the pages that link an account to an upstream provider, and remove the link. */
 import { renderGoOnPage } from '../../pages/notice-pages.ts';
 import { respondPage } from '../../pages/page-response.ts';
 import { auditStatement } from '../accounts/audit-store.ts';

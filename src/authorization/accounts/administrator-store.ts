@@ -1,4 +1,4 @@
-/** Taking rights away: a service keeps at least one administrator who can sign in. */
+/** Decides whether rights may be taken away: a service keeps one administrator who can sign in. */
 import { type Procedure, procedure, type Store, statement } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 import { checkRole, type PersonChange } from './access-store.ts';

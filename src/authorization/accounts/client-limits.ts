@@ -1,9 +1,9 @@
 /**
- * Limits of OAuth clients, and of people who type a user code; those of passwords are in sign-in-throttle.ts. How often a
- * client at an address may send a wrong secret, or begin something that leaves a row, before it has to wait. A client with
- * the right secret never waits. A client's limit at one address does not count for the same client elsewhere, or any stranger
- * could lock it out. The counts are kept in this process: N processes allow N times as much, which is still far too little to
- * guess a 256-bit secret.
+ * Limits how often OAuth clients may send a wrong secret or begin something, and people may type user codes (429). How often a
+ * client at an address may send a wrong secret, or begin something that leaves a row, before it has to wait. A client with the
+ * right secret never waits. A client's limit at one address does not count for the same client elsewhere, or any stranger could
+ * lock it out. The counts are kept in this process: N processes allow N times as much, which is still far too little to guess a
+ * 256-bit secret.
  */
 import { Failure } from '../../errors.ts';
 import { copyText } from '../../http/copy-text.ts';

@@ -1,7 +1,8 @@
 /**
- * SQL that tells whether a code, a device code or a token of an application is still valid. It is checked at every use, so no statement
- * has to find and end these credentials when the answer changes, and a change that commits meanwhile cannot be missed. Sessions
- * depend on the credential generation alone (session-store.ts). Personal tokens survive a new password. A credential is valid while
+ * Decides in SQL whether a code, device code or token is still valid: person, consent, credential generation. It is checked at
+ * every use, so no statement has to find and end these credentials when the answer changes, and a change that commits meanwhile
+ * cannot be missed. Sessions depend on the credential generation alone (session-store.ts). Personal tokens survive a new
+ * password. A credential is valid while
  *  - the person is not disabled, and the person's credential generation (`epoch`) is still the one under which the
  *    credential was made. A new password and a reset of the second step raise it;
  *  - the person's consent to the application is still the same (`grant_id`). Withdrawing a consent removes it; allowing

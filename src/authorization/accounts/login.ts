@@ -1,4 +1,4 @@
-/** Which logins and names people and organizations may have, and how their ids are made. */
+/** Decides which logins and names people and organizations may have. */
 import { Failure } from '../../errors.ts';
 import type { World } from '../../world.ts';
 

@@ -1,9 +1,8 @@
 /**
- * One-time tokens: short-lived secrets that are redeemed once (the set-up link, the second step of a sign-in, the challenge of
- * a passkey, a sign-in under way at an upstream provider, a secret to show once, an answer on its way to a client, a password
- * link). A token is found under its own kind only. The table has its hash, and its content encrypted with that hash as associated
- * data, so a copy of the table reveals nothing and signs in no one. A former name of these tokens stays in the table `tickets`, in what is
- * hashed and encrypted, and in the forms of passkeys.
+ * Stores secrets that are redeemed once (set-up link, second step, passkey challenge), with their lifetimes. A token is found
+ * under its own kind only. The table has its hash, and its content encrypted with that hash as associated data, so a copy of the
+ * table reveals nothing and signs in no one. A former name of these tokens stays in the table `tickets`, in what is hashed and
+ * encrypted, and in the forms of passkeys.
  */
 import { createHash } from 'node:crypto';
 import { type BoundStatement, type Store, statement } from '../../database/store.ts';

@@ -1,4 +1,4 @@
-/** Organizations: owners of repositories that several people administer. Their logins share the people's name space. */
+/** Stores organizations and their members, and keeps one owner in each. Their logins share the people's name space. */
 import {
   type BoundStatement,
   conditionalProcedure,

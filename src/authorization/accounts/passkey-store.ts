@@ -1,4 +1,4 @@
-/** Passkeys: public keys of authenticators, with the counter that shows a copied one. */
+/** Stores passkeys, and refuses one whose counter shows a copy. */
 import { type BoundStatement, type Store, statement } from '../../database/store.ts';
 
 export interface Passkey {

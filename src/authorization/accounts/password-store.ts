@@ -1,7 +1,4 @@
-/**
- * A new password raises the person's credential generation, which ends what was made before it (credential-validity-store.ts). A
- * new hash of the same password ends nothing.
- */
+/** Stores a new password, which ends the sessions and tokens that were made before it. A new hash of the same password ends nothing. */
 import { type BoundStatement, type Procedure, procedure, type Store, statement } from '../../database/store.ts';
 
 const setPasswordSql = statement<{ id: string }>(

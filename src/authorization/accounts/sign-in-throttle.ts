@@ -1,6 +1,6 @@
 /**
- * Throttles sign-ins: how long the next attempt has to wait after failed ones (NIST SP 800-63B §5.2.2). What a person meets
- * after so many wrong passwords is a table in docs/how-it-works/authorization.md ("Wrong passwords").
+ * Decides how long the next sign-in has to wait after failed ones (NIST SP 800-63B §5.2.2). What a person meets after so many
+ * wrong passwords is a table in docs/how-it-works/authorization.md ("Wrong passwords").
  *
  * Failures are counted in leaky buckets: each failure adds `forgetOneMs` to the level of a bucket, and the level falls by a
  * millisecond each millisecond. One attempt counts in several buckets: the account at this network, the account from all

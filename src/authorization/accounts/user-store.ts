@@ -1,6 +1,6 @@
 /**
- * People. Their logins share one name space with organizations (table `logins`), so that the first segment of a
- * repository's path names exactly one owner. Password hashes leave this file only through `findCredentials`.
+ * Stores people and their password hashes. Their logins share one name space with organizations (table `logins`), so that the
+ * first segment of a repository's path names exactly one owner. Password hashes leave this file only through `findCredentials`.
  */
 import { type BoundStatement, type Procedure, procedure, type Store, statement } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';

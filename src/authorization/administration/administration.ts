@@ -1,4 +1,4 @@
-/** All operations on people, organizations, applications and the audit log, and how other areas record theirs. */
+/** Collects all operations on people, organizations, applications and the audit log. */
 import type { AuditChange } from '../../operations/audit-change.ts';
 import type { Implementation } from '../../operations/operation.ts';
 import type { LinkDependencies } from '../password-links/password-link.ts';

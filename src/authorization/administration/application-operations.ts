@@ -1,4 +1,4 @@
-/** OAuth applications of all owners over the administration API and by command. */
+/** Implements the operations on OAuth applications of all owners. */
 import { z } from '@hono/zod-openapi';
 import type { Store } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';

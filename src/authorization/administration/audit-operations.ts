@@ -1,4 +1,4 @@
-/** The audit log over the administration API and by command. */
+/** Implements the search of the audit log: filters, pages, who may read it. */
 import { z } from '@hono/zod-openapi';
 import type { Store } from '../../database/store.ts';
 import { BY_COMMAND } from '../../operations/by-command.ts';

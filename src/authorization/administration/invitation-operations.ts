@@ -1,4 +1,4 @@
-/** Links with which people choose a password, over the administration API and by command: invitations, and new passwords. */
+/** Implements the operations that invite people and send links for new passwords. */
 import { z } from '@hono/zod-openapi';
 import type { Actor } from '../../operations/operation.ts';
 import { describeOperation, type Implementation, implement } from '../../operations/operation.ts';

@@ -1,4 +1,4 @@
-/** Inviting people, and links with which they choose a new password. */
+/** Creates accounts with an invitation by mail, and links with which people choose a new password. */
 import type { BoundStatement, Store } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 import type { Actor } from '../../operations/operation.ts';

@@ -1,4 +1,4 @@
-/** Creating and changing accounts: the rules, shared by the pages, the administration API and the command line. */
+/** Creates, changes and disables accounts: the rules for pages, API and commands. */
 import type { BoundStatement } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 import type { Actor } from '../../operations/operation.ts';

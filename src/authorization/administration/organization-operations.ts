@@ -1,4 +1,4 @@
-/** Organizations and their members over the administration API and by command. */
+/** Implements the operations on organizations and their members. */
 import { z } from '@hono/zod-openapi';
 import { Failure } from '../../errors.ts';
 import { type Actor, describeOperation, type Implementation, implement } from '../../operations/operation.ts';

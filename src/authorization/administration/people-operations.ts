@@ -1,4 +1,4 @@
-/** People over the administration API and by command. */
+/** Implements the operations on people: list, create, disable, enable, reset. */
 import { z } from '@hono/zod-openapi';
 import { describeOperation, type Implementation, implement } from '../../operations/operation.ts';
 import { textPage } from '../../operations/paging.ts';

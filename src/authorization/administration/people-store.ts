@@ -1,4 +1,4 @@
-/** Searching people, in the order of their logins. */
+/** Searches people in the order of their logins. */
 import { type Store, statement } from '../../database/store.ts';
 import { loginKey } from '../accounts/login.ts';
 import { toUser, USER_COLUMNS, type User, type UserRow } from '../accounts/user-store.ts';

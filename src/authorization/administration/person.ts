@@ -1,4 +1,4 @@
-/** Every operation on people needs this: whom it is about, whether the actor may, and what the audit log says of it. */
+/** Finds the person of an operation, and decides whether the actor may change them. */
 import { z } from '@hono/zod-openapi';
 import type { BoundStatement, Store } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';

@@ -1,4 +1,4 @@
-/** Who gets notices: people with a verified address who are not disabled and have not switched notices off. */
+/** Decides who gets notices: people with a verified address who have not switched them off. */
 import { type BoundStatement, type Store, statement } from '../../database/store.ts';
 import type { Audience, Recipient } from '../../notices/notice.ts';
 

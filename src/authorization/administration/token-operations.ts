@@ -1,4 +1,4 @@
-/** Personal access tokens of all people over the administration API and by command: for the case that one is lost. */
+/** Implements the operations that list and revoke personal access tokens of all people, such as a leaked one. */
 import { z } from '@hono/zod-openapi';
 import { describeOperation, type Implementation, implement } from '../../operations/operation.ts';
 import { revokePersonalToken } from '../tokens/personal-token.ts';

@@ -1,4 +1,4 @@
-/** The OpenAPI document says this of authorization: names of operations, meaning and examples of fields. */
+/** Describes authorization in the OpenAPI document: operations, fields, examples. */
 import { type ApiDescriptions, requireToken, type Security } from '../../http/openapi/api-descriptions.ts';
 
 const USER = requireToken('all_user');

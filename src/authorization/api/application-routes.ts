@@ -1,4 +1,4 @@
-/** `/api/v5/user/applications`: the OAuth applications that the caller registered. */
+/** Serves `/api/v5/user/applications`: the OAuth applications that the caller registered. */
 import { z } from '@hono/zod-openapi';
 import { Failure } from '../../errors.ts';
 import type { Identity } from '../../identity.ts';

@@ -1,4 +1,4 @@
-/** `/api/v5/user/applications/{client_id}/secrets`: a second secret, and the removal of one of two. */
+/** Serves `/api/v5/user/applications/{client_id}/secrets`: adds a second secret, removes one of two. */
 import { z } from '@hono/zod-openapi';
 import { addSecret, removeSecret } from '../applications/application.ts';
 import { clientAddress } from '../sign-in/read-client-address.ts';

@@ -1,4 +1,4 @@
-/** Pages of the lists under `/api/v5/user`: the parameters and headers of every other list of the API. */
+/** Cuts the lists under `/api/v5/user` into pages. */
 import { z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import { type Page, setPageHeaders } from '../../http/page-headers.ts';

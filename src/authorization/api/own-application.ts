@@ -1,4 +1,4 @@
-/** The routes of the caller's own OAuth applications share these parts. */
+/** Finds an application of the caller for the routes of `/api/v5/user/applications`. */
 import { type OpenAPIHono, z } from '@hono/zod-openapi';
 import { Failure } from '../../errors.ts';
 import { limitFields } from '../../http/body/limit-body.ts';

@@ -1,4 +1,4 @@
-/** `/api/v5/user/access_tokens`: the caller's personal access tokens. */
+/** Serves `/api/v5/user/access_tokens`: creates, lists and revokes the caller's personal access tokens. */
 import { type OpenAPIHono, z } from '@hono/zod-openapi';
 import { Failure } from '../../errors.ts';
 import { limitFields } from '../../http/body/limit-body.ts';

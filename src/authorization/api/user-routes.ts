@@ -1,4 +1,4 @@
-/** `GET /api/v5/user` with GitCode's fields, and the caller's personal tokens and applications. */
+/** Serves `GET /api/v5/user` with GitCode's fields, and mounts the caller's tokens and applications. */
 import { z } from '@hono/zod-openapi';
 import { Failure } from '../../errors.ts';
 import { type Call, type Endpoint, type Reply, replyJson } from '../../http/endpoint.ts';

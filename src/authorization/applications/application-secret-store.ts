@@ -1,4 +1,4 @@
-/** The secrets of applications, kept as SHA-256; two may live at once. */
+/** Stores the secrets of applications as SHA-256, two at a time at most (rotation). */
 import {
   type BoundStatement,
   conditionalProcedure,

@@ -1,4 +1,4 @@
-/** OAuth applications, and what a client is authenticated against. */
+/** Stores OAuth applications, and finds the client that a request is authenticated against. */
 import {
   type BoundStatement,
   type Procedure,

@@ -1,4 +1,4 @@
-/** Creating and changing OAuth applications: the rules, shared by the pages, the API and the command line. */
+/** Creates and changes OAuth applications: the rules for names, grants, redirects and secrets. */
 import type { Store } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 import { BY_COMMAND } from '../../operations/by-command.ts';

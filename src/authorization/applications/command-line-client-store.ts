@@ -1,3 +1,4 @@
+/** Creates the application of the command line, which `trivet login` uses. */
 import { type Store, statement } from '../../database/store.ts';
 
 // Consents and tokens refer to an application, so the command line needs a row. It is inserted at the start and not by a

@@ -1,4 +1,4 @@
-/** Which redirect URIs may be registered, and when a requested one is a registered one (RFC 9700 §2.1, RFC 8252 §7). */
+/** Decides which redirect URIs may be registered, and whether a requested one matches (RFC 9700 §2.1, RFC 8252 §7). */
 import { Failure } from '../../errors.ts';
 
 export interface RedirectUriPolicy {

@@ -1,3 +1,4 @@
+/** Lists the scopes, and decides which of them an application or person may be granted. */
 import { isAdministratorScope, NARROW_SCOPES } from '../../scopes.ts';
 
 /**

@@ -1,4 +1,4 @@
-/** `trivet app`: OAuth applications, for operators: on the store, whether the service is up or down, or at a running service. */
+/** Runs `trivet app`: OAuth applications, on the store or at a running service. */
 import { Command, Option } from 'commander';
 import { print, printJson, printTable, remark } from '../../command-line/output.ts';
 import { wholeNumber } from '../../command-line/whole-number.ts';

@@ -1,4 +1,4 @@
-/** `trivet audit`: the audit log, newest first. */
+/** Runs `trivet audit`: prints the audit log, newest first. */
 import { Command, Option } from 'commander';
 import { printJson, printTable } from '../../command-line/output.ts';
 import { PAST_TIME_EXAMPLES, type PastTime, parsePastTime } from '../../command-line/time-option.ts';

@@ -1,3 +1,4 @@
+/** Opens the administration for a command, on the store or at a running service. */
 import type { Command } from 'commander';
 import type { CliStore, CliStoreOptions } from '../../command-line/open-cli-store.ts';
 import { addServiceOptions, openOperator, type ServiceOptions } from '../../command-line/open-operator.ts';

@@ -1,4 +1,4 @@
-/** `trivet org`: organizations, which own repositories that several people administer. */
+/** Runs `trivet org`: organizations and their members. */
 import { Command, Option } from 'commander';
 import { print, printJson, printTable } from '../../command-line/output.ts';
 import type { OutputOf } from '../../operations/operation.ts';

@@ -1,4 +1,4 @@
-/** `trivet user`: people, for operators: on the store, whether the service is up or down, or at a running service. */
+/** Runs `trivet user`: creates, invites, disables and resets people. */
 import { text } from 'node:stream/consumers';
 import { Command, Option } from 'commander';
 import { formatTable, print, printJson, remark } from '../../command-line/output.ts';

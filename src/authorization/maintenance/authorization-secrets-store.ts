@@ -1,4 +1,4 @@
-/** Where authorization keeps encrypted secrets, for a change of the key. */
+/** Lists the encrypted columns of authorization, for a change of the key. */
 import { createEncryptedColumn } from '../../database/reencrypt-store.ts';
 import { type OneTimeTokenKind, oneTimeTokenAssociatedData } from '../accounts/one-time-token-store.ts';
 import { seedAssociatedData } from '../accounts/totp-store.ts';

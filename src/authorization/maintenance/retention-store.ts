@@ -1,4 +1,4 @@
-/** How long authorization keeps what has ended, and its removal. */
+/** Decides how long expired sessions, codes, tokens and audit events are kept, and deletes them. */
 import { type Statement, type Store, statement } from '../../database/store.ts';
 import { deleteOldSql, repeatBatches, SWEEP_AT_ONCE, type Sweeping, sweepEach } from '../../database/sweep.ts';
 import { MAX_SKEW_MS } from '../../steady-clock.ts';

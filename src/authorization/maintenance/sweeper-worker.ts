@@ -1,4 +1,4 @@
-/** One process at a time removes what has expired and renews the signing keys. */
+/** Runs the sweep of expired rows and the rotation of signing keys, in one process at a time. */
 
 import { createSweeping } from '../../database/sweep.ts';
 import type { IsClockTrusted } from '../../steady-clock.ts';

@@ -1,3 +1,4 @@
+/** Lists the Chinese messages of account pages and of administrators. */
 import type { Texts } from '../../language/texts.ts';
 import type { accountMessages } from './account-messages.ts';
 

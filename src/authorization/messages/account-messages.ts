@@ -1,4 +1,4 @@
-/** Messages of the pages of a signed-in person, and of administrators. */
+/** Lists the English messages of account pages and of administrators. */
 import { plural } from '../../language/plural.ts';
 
 export const accountMessages = {

@@ -1,4 +1,4 @@
-/** Every Chinese message of these pages. */
+/** Collects every Chinese message of authorization. */
 import type { Texts } from '../../language/texts.ts';
 import { frameTextsZh } from '../../pages/frame-texts-zh.ts';
 import { accountMessagesZh } from './account-messages-zh.ts';

@@ -1,4 +1,4 @@
-/** Every English message of these pages. */
+/** Collects every English message of authorization. */
 import { frameTexts } from '../../pages/frame-texts.ts';
 import { accountMessages } from './account-messages.ts';
 import { audit, methods } from './audit-messages.ts';

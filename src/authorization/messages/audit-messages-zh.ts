@@ -1,3 +1,4 @@
+/** Names the events of the audit log and the ways to sign in, in Chinese. */
 import type { audit, methods } from './audit-messages.ts';
 
 export const auditZh: typeof audit = {

@@ -1,4 +1,4 @@
-/** The events of the audit log and the ways to sign in, named for people. */
+/** Names the events of the audit log and the ways to sign in, in English. */
 import type { AuditKind } from '../accounts/audit-store.ts';
 import type { SignInMethod } from '../accounts/session-store.ts';
 

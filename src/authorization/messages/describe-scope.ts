@@ -1,4 +1,4 @@
-/** A scope as a person sees it: its words, and how much it can do. */
+/** Describes a scope for the consent page: its words, and how much it can do. */
 import type { Scope } from '../applications/scope.ts';
 import type { Messages } from './messages.ts';
 import type { ScopeDescription } from './scope-descriptions.ts';

@@ -1,3 +1,4 @@
+/** Writes the Chinese mails of authorization. */
 import type { mailMessages } from './mail-messages.ts';
 
 export const mailMessagesZh: typeof mailMessages = {

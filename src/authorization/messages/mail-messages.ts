@@ -1,4 +1,4 @@
-/** The English mails of this area: subject and text, without their recipient. */
+/** Writes the English mails of authorization. */
 import type { Mail } from '../../mail/mail.ts';
 
 export interface MailFacts {

@@ -1,4 +1,4 @@
-/** The mails of this area, in the language that their reader chose. */
+/** Chooses the language of a mail by its reader. */
 import { DEFAULT_LANGUAGE, findLanguage, type Language } from '../../language/language.ts';
 import type { Mail } from '../../mail/mail.ts';
 import { mailMessages as english, type MailFacts } from './mail-messages.ts';

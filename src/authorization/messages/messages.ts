@@ -1,4 +1,4 @@
-/** The messages of these pages, in the language of the reader. */
+/** Chooses the messages of authorization by the language of the reader. */
 import type { Context } from 'hono';
 import type { HttpEnv } from '../../http/context.ts';
 import type { Locale } from '../../language/formats.ts';

@@ -1,3 +1,4 @@
+/** Lists the Chinese messages of the pages about people, and of password links. */
 import type { Texts } from '../../language/texts.ts';
 import type { peopleMessages } from './people-messages.ts';
 

@@ -1,4 +1,4 @@
-/** Messages of the pages about people, for administrators, and of the pages that a link to choose a password leads to. */
+/** Lists the English messages of the pages about people, and of password links. */
 import { plural } from '../../language/plural.ts';
 
 export const peopleMessages = {

@@ -1,3 +1,4 @@
+/** Describes each scope in Chinese. */
 import type { scopes } from './scope-descriptions.ts';
 
 export const scopesZh: typeof scopes = {

@@ -1,4 +1,4 @@
-/** Describes what each scope allows, in a person's words. */
+/** Describes each scope in English. */
 import type { Scope } from '../applications/scope.ts';
 
 export interface ScopeDescription {

@@ -1,3 +1,4 @@
+/** Lists the Chinese messages of sign-in, second step, set-up, consent and devices. */
 import type { Texts } from '../../language/texts.ts';
 import type { signInMessages } from './sign-in-messages.ts';
 

@@ -1,4 +1,4 @@
-/** Messages of the pages on the way to a session or a grant: sign-in, second step, setup, consent, devices. */
+/** Lists the English messages of sign-in, second step, set-up, consent and devices. */
 import { plural } from '../../language/plural.ts';
 
 export const signInMessages = {

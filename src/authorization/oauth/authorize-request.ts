@@ -1,6 +1,6 @@
 /**
- * An authorization request (RFC 6749 §4.1.1) in two steps: first who asks and where the answer may go, whose refusals a
- * person is shown and nothing is redirected (§4.1.2.1); then everything else, whose refusals go back to the client.
+ * Checks an authorization request: client and redirect URI first, then everything else (RFC 6749 §4.1.1). A person is shown
+ * refusals of the first step, and nothing is redirected (§4.1.2.1); those of the second go back to the client.
  */
 import { Failure } from '../../errors.ts';
 import type { Application } from '../applications/application-store.ts';

@@ -1,7 +1,7 @@
 /**
- * `/oauth/authorize`: check the request, know the user, ask for what is new, answer by redirect with `iss` (RFC 9207).
- * The request that a person saw comes back with the form, encrypted and bound to the session, so that nothing can be swapped
- * between the page and the answer; who asks and where to is checked again all the same.
+ * Serves `/oauth/authorize`: checks the request, asks the user for consent, answers by redirect. The request that a person saw
+ * comes back with the form, encrypted and bound to the session, so that nothing can be swapped between the page and the answer;
+ * who asks and where to is checked again all the same.
  */
 
 import type { Context } from 'hono';

@@ -1,4 +1,4 @@
-/** The answers of `/oauth/authorize` to the client, by way of the browser: RFC 6749 §4.1.2, with `iss` (RFC 9207). */
+/** Redirects the browser to the client with a code or an error, and with `iss` (RFC 6749 §4.1.2, RFC 9207). */
 
 import type { Context } from 'hono';
 import { isFailure } from '../../errors.ts';

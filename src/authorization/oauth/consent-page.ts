@@ -1,4 +1,4 @@
-/** The page that asks: who wants in, what for, and where the answer goes. Both answers weigh the same. */
+/** Renders the consent page: who asks, for what, and where the answer goes. Both answers weigh the same. */
 import { html } from 'hono/html';
 import { renderBadge, renderCsrf, renderHidden } from '../../pages/elements.ts';
 import { type Html, renderFocusPage } from '../../pages/layout.ts';

@@ -1,3 +1,4 @@
+/** Renders the page on which the user of a device types its code. */
 import { html } from 'hono/html';
 import { type Mistake, renderCsrf, renderField, renderMistake } from '../../pages/elements.ts';
 import { type Html, renderFocusPage } from '../../pages/layout.ts';

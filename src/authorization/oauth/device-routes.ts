@@ -1,4 +1,4 @@
-/** RFC 8628 §3.3, the user's side: type the code, see who asks for what, decide. */
+/** Serves the page `/device`: type the code, see who asks for what, decide (RFC 8628 §3.3). */
 import type { Context } from 'hono';
 import { Failure, isFailure } from '../../errors.ts';
 import type { HttpEnv } from '../../http/context.ts';

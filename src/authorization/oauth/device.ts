@@ -1,4 +1,4 @@
-/** RFC 8628: a device without a browser asks for a pair of codes; its user types the short one on the page /device. */
+/** Answers a device that asks for a pair of codes (RFC 8628 §3.1), and parses user codes. */
 import { Failure } from '../../errors.ts';
 import { networkOf, prefix48Of } from '../../http/client-address.ts';
 import { type Call, type Reply, replyJson } from '../../http/endpoint.ts';

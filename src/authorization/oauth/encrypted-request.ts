@@ -1,4 +1,4 @@
-/** The request that a page asks about, encrypted in a hidden field of its form. */
+/** Encrypts the authorization request in a hidden field of the consent form, so that it cannot be changed. */
 import { Failure } from '../../errors.ts';
 import type { Session } from '../sign-in/sign-in-context.ts';
 import type { ProtocolDependencies } from '../tokens/protocol-dependencies.ts';

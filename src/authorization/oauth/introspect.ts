@@ -1,6 +1,7 @@
 /**
- * RFC 7662. An application may ask about its own tokens; one with the role "may introspect" (a resource server), and a
- * personal token with the scope `admin`, about all. Whatever else is asked gets `{"active":false}` and nothing more (§2.2).
+ * Answers token introspection (RFC 7662), and decides who may ask about which tokens. An application may ask about its own
+ * tokens; one with the role "may introspect" (a resource server), and a personal token with the scope `admin`, about all.
+ * Whatever else is asked gets `{"active":false}` and nothing more (§2.2).
  */
 import { type Call, type Reply, replyJson } from '../../http/endpoint.ts';
 import { hashSecret, isSecretOf } from '../accounts/secret-text.ts';

@@ -1,4 +1,4 @@
-/** RFC 8414 and OpenID Connect Discovery: what is true of this server, for clients that configure themselves. */
+/** Describes this server for clients that configure themselves (RFC 8414, OpenID Connect Discovery). */
 
 import { SCOPES } from '../applications/scope.ts';
 import { ID_TOKEN_ALGORITHM } from './protocol/id-token.ts';

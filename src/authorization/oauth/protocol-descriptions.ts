@@ -1,4 +1,7 @@
-/** The protocol endpoints in the OpenAPI document. They read their parameters themselves: the specifications are lenient where schemas are not. */
+/**
+ * Describes the protocol endpoints in the OpenAPI document. They read their parameters themselves: the specifications are
+ * lenient where schemas are not.
+ */
 import { type OpenAPIHono, z } from '@hono/zod-openapi';
 import type { HttpEnv } from '../../http/context.ts';
 

@@ -1,4 +1,7 @@
-/** RFC 7009. The answer is the same for a revoked token, an unknown token, and a token of another client. */
+/**
+ * Answers token revocation (RFC 7009), in the same way for unknown tokens. The answer is the same for a revoked token, an
+ * unknown token, and a token of another client.
+ */
 import { type Call, type Reply, replyJson } from '../../http/endpoint.ts';
 import { hashSecret, isSecretOf } from '../accounts/secret-text.ts';
 import type { ProtocolDependencies } from '../tokens/protocol-dependencies.ts';

@@ -1,4 +1,7 @@
-/** OpenID Connect Core §5.3. `openid` alone names the subject; `all_user` adds the profile. */
+/**
+ * Answers `/oauth/userinfo` with the claims that the scopes allow (OpenID Connect Core §5.3). `openid` alone names the subject;
+ * `all_user` adds the profile.
+ */
 import { type Call, type Reply, replyJson } from '../../http/endpoint.ts';
 import { findUserById } from '../accounts/user-store.ts';
 import type { ProtocolDependencies } from '../tokens/protocol-dependencies.ts';

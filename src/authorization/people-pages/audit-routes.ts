@@ -1,4 +1,4 @@
-/** The audit log of all accounts, for administrators: filters that stay in the address, and an export of what fits. */
+/** Serves the audit log of all accounts for administrators, with filters and an export. */
 import type { Context } from 'hono';
 import { isFailure } from '../../errors.ts';
 import type { HttpEnv } from '../../http/context.ts';

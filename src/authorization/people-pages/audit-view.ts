@@ -1,3 +1,4 @@
+/** Renders the audit log and its filters. */
 import { html } from 'hono/html';
 import { type Mistake, renderField, renderFilterFold, renderMistake, renderSelect } from '../../pages/elements.ts';
 import type { Html } from '../../pages/layout.ts';

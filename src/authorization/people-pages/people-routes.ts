@@ -1,4 +1,4 @@
-/** All people with an account, for administrators: search, export, new accounts and invitations. */
+/** Serves the list of people for administrators: search, export, new accounts, invitations. */
 import type { Context } from 'hono';
 import type { HttpEnv } from '../../http/context.ts';
 import type { Mistake } from '../../pages/elements.ts';

@@ -1,3 +1,4 @@
+/** Renders the list of people and the forms for new accounts. */
 import { html } from 'hono/html';
 import {
   type Mistake,

@@ -1,4 +1,7 @@
-/** One person, for administrators. Each change asks first; those that give a way in need a recent sign-in. */
+/**
+ * Serves the page of one person for administrators, who may disable, reset and change them. Each change asks first; those that
+ * give a way in need a recent sign-in.
+ */
 import { Failure } from '../../errors.ts';
 import type { Actor } from '../../operations/operation.ts';
 import type { Mistake } from '../../pages/elements.ts';

@@ -1,3 +1,4 @@
+/** Renders the page of one person and the changes that it offers. */
 import { html } from 'hono/html';
 import { type Mistake, renderCsrf, renderDone, renderMistake } from '../../pages/elements.ts';
 import type { Html } from '../../pages/layout.ts';

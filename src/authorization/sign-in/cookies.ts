@@ -1,7 +1,7 @@
 /**
- * The cookies of the pages. Over https their names carry the `__Host-` prefix, so that no sibling host and no plain
- * connection can plant one; a service on plain http (loopback, a lab) cannot have it, since the prefix demands
- * `Secure`, and uses the bare names.
+ * Reads and sets the cookies of the pages, and checks the tokens of their forms (CSRF). Over https their names carry the
+ * `__Host-` prefix, so that no sibling host and no plain connection can plant one; a service on plain http (loopback, a lab)
+ * cannot have it, since the prefix demands `Secure`, and uses the bare names.
  */
 import { createHash } from 'node:crypto';
 import type { Context } from 'hono';

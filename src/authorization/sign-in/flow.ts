@@ -1,6 +1,6 @@
 /**
- * Where a sign-in leads, carried from page to page in hidden fields. One field permits redirects to a client after the
- * form (see `form-action`). It is encrypted with the path as associated data, so only this service can make it.
+ * Carries where a sign-in leads from page to page, in an encrypted hidden field. One field permits redirects to a client after
+ * the form (see `form-action`). It is encrypted with the path as associated data, so only this service can make it.
  */
 import type { SecretCipher } from '../../encryption/secret-cipher.ts';
 import { parseReturnTo } from './return-to.ts';

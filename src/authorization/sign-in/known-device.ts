@@ -1,6 +1,7 @@
 /**
- * Browsers in which people signed in before. The cookie is encrypted, names the accounts, and signs no one in: a browser
- * with it still needs the password, and only does not wait for the failures of strangers (sign-in-throttle.ts).
+ * Recognises browsers in which people signed in before, which do not wait for others' failed attempts. The cookie is encrypted,
+ * names the accounts, and signs no one in: a browser with it still needs the password, and only does not wait for the failures
+ * of strangers (sign-in-throttle.ts).
  */
 import type { Context } from 'hono';
 import type { SecretCipher } from '../../encryption/secret-cipher.ts';

@@ -1,3 +1,4 @@
+/** Serves the sign-in with a passkey: a challenge, and its answer as a form. */
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import type { HttpEnv } from '../../http/context.ts';

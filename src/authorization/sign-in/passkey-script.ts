@@ -1,3 +1,4 @@
+/** Names the script that speaks with the browser's passkeys. */
 import { loadAsset } from '../../pages/assets.ts';
 
 /** Speaks with the browser's passkeys; a page that has it works without. */

@@ -1,7 +1,7 @@
 /**
- * Hashing a password takes a thread and 19 MiB for some 25 ms, and anyone may ask for it. So few are hashed at a time and
- * few wait. The queue is round robin by caller; when it is full, the longest caller queue drops its newest entry. Every
- * other turn goes to callers that are authenticated (a session) or known (a device that signed in before).
+ * Limits how many passwords are hashed at a time, with turns among callers; refuses when too many wait (503). So few are hashed
+ * at a time and few wait. The queue is round robin by caller; when it is full, the longest caller queue drops its newest entry.
+ * Every other turn goes to callers that are authenticated (a session) or known (a device that signed in before).
  */
 import { availableParallelism } from 'node:os';
 import { Failure, isFailure } from '../../errors.ts';

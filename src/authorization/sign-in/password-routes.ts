@@ -1,4 +1,4 @@
-/** The sign-in page and its form: login and password, then the second step if the person has one; signing out. */
+/** Serves the sign-in form with login and password, asks for the second step, and signs out. */
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import { networkOf } from '../../http/client-address.ts';

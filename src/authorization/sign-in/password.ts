@@ -1,3 +1,4 @@
+/** Decides which passwords are allowed, and hashes and verifies them (Argon2id). */
 import { hash, type Options, parseOptions, verify } from '@node-rs/argon2';
 import { Failure } from '../../errors.ts';
 import { createHashQueue, type HashCaller } from './password-hash-queue.ts';

@@ -1,6 +1,6 @@
 /**
- * An authorization request that sends its person to sign in first (`prompt=login`, `max_age`) must know it again when
- * they come back, or it would send them for ever. The mark it takes along says when that was. It is good for this very
+ * Marks an authorization request that asked for a new sign-in (`prompt=login`), so that it asks once. Without the mark, the
+ * request would send its person to sign in for ever. The mark it takes along says when that was. It is good for this very
  * request, in the browser that was sent, once, and for an hour: the mark of another browser, or an older one, skips no sign-in.
  */
 import { createHash } from 'node:crypto';

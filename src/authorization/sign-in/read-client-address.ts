@@ -1,4 +1,4 @@
-/** A context has this of the client, in every environment that extends `HttpEnv`. */
+/** Reads the client's address from the context of a request. */
 interface ClientContext {
   get(key: 'clientAddress'): string | undefined;
 }

@@ -1,6 +1,6 @@
 /**
- * The second step: digits of an authenticator app, or a recovery code. Between the steps the person is not signed in; the
- * browser holds a one-time token that is valid for ten minutes, for one person, and for nothing but this step.
+ * Serves the second step of a sign-in: the code of an authenticator app, or a recovery code. Between the steps the person is not
+ * signed in; the browser holds a one-time token that is valid for ten minutes, for one person, and for nothing but this step.
  */
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context } from 'hono';

@@ -1,4 +1,4 @@
-/** The first start: no account exists, so a one-time link in the service's output lets the operator create the first. */
+/** Serves the first start: the one-time link with which the operator creates the first account. */
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import { Failure } from '../../errors.ts';

@@ -1,3 +1,4 @@
+/** Renders the pages of sign-in, second step and set-up. */
 import { html } from 'hono/html';
 import {
   type Mistake,

@@ -1,4 +1,4 @@
-/** Signing in and out: passwords with a second step, passkeys, an upstream provider, and the set-up of a fresh service. */
+/** Assembles the ways to sign in: passwords, passkeys, an upstream provider, the first account. */
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import type { HttpEnv } from '../../http/context.ts';

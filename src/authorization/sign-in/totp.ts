@@ -1,4 +1,4 @@
-/** The second step: one-time passwords by time (TOTP, RFC 6238), and recovery codes. */
+/** Computes one-time passwords by time and their window (TOTP, RFC 6238), and makes recovery codes. */
 import { Secret, TOTP } from 'otpauth';
 import type { World } from '../../world.ts';
 

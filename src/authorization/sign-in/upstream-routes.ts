@@ -1,3 +1,4 @@
+/** Serves the sign-in at an upstream OpenID provider, its callback, and accounts that it creates. */
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import { Failure, isFailure } from '../../errors.ts';

@@ -1,6 +1,7 @@
 /**
- * An OpenID provider that people may sign in with too. We are its client: authorization code, PKCE, state and nonce.
- * Which account there is whom here is decided by the link alone, never by an email address, which its owner may not own.
+ * Speaks with the upstream OpenID provider: code flow, PKCE, state, nonce. We are its client: authorization code, PKCE, state
+ * and nonce. Which account there is whom here is decided by the link alone, never by an email address, which its owner may not
+ * own.
  */
 import {
   allowInsecureRequests,

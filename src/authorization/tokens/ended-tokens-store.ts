@@ -1,6 +1,7 @@
 /**
- * Tokens that end with something else, for the metrics. Nothing marks them: each use checks the condition of its credential
- * (credential-validity-store.ts). So those that are valid are counted just before the change that ends them.
+ * Counts tokens that ended with something else (a password, a consent, a person), for the metrics. Nothing marks them: each use
+ * checks the condition of its credential (credential-validity-store.ts). So those that are valid are counted just before the
+ * change that ends them.
  */
 import { type Store, statement } from '../../database/store.ts';
 import type { World } from '../../world.ts';

@@ -1,4 +1,4 @@
-/** Makes tokens, and words the answer that carries them. */
+/** Makes a pair of access and refresh token with their lifetimes, and the JSON answer that carries them. */
 import { hash } from 'node:crypto';
 import type { World } from '../../world.ts';
 import { createSecret, hashSecret } from '../accounts/secret-text.ts';

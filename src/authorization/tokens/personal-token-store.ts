@@ -1,4 +1,4 @@
-/** Personal access tokens: made by their user, shown once, stored as a digest. */
+/** Stores personal access tokens as digests, and finds the live ones. */
 import { type BoundStatement, type Procedure, procedure, type Store, statement } from '../../database/store.ts';
 import { MAX_SKEW_MS } from '../../steady-clock.ts';
 import { type Access, checkRole } from '../accounts/access-store.ts';

@@ -1,4 +1,4 @@
-/** Personal access tokens: the rules, shared by the pages, the API and the command line. */
+/** Creates and revokes personal access tokens: names, scopes, expiry, limit to repositories. */
 import type { Store } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 import type { FindUnknownRepositories } from '../../identity.ts';

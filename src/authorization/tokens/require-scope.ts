@@ -1,7 +1,8 @@
 /**
- * RFC 6750 for the resource API. A token may come as `Authorization: Bearer`, `Authorization: token`, `PRIVATE-TOKEN`, or
- * as the parameter `access_token` in the query, a form or JSON (GitCode's clients). §2 lets a client use one of these ways;
- * some send the same token in two, which says nothing else than one of them would. Different tokens are refused.
+ * Reads the bearer token of a request, refuses with 401 or 403, and checks its scope (RFC 6750). A token may come as
+ * `Authorization: Bearer`, `Authorization: token`, `PRIVATE-TOKEN`, or as the parameter `access_token` in the query, a form or
+ * JSON (GitCode's clients). §2 lets a client use one of these ways; some send the same token in two, which says nothing else
+ * than one of them would. Different tokens are refused.
  */
 import type { Context } from 'hono';
 import { createMiddleware } from 'hono/factory';

@@ -1,5 +1,6 @@
 /**
- * The rotation of refresh tokens. What is guaranteed, under any number of processes and through a crash at any point:
+ * Rotates refresh tokens: one successor each; an old one used again revokes its family, but for a lost answer. What is
+ * guaranteed, under any number of processes and through a crash at any point:
  *  - a refresh token has at most one successor: rotation is one conditional UPDATE, and (family, generation) is unique;
  *  - within the grace a rotated token answers with the same successor again, until the successor was refreshed with. The
  *    successor is not stored: the row has a seed, and only the seed and the old token together yield it;

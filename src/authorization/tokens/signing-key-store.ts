@@ -1,4 +1,4 @@
-/** Keys that sign identity tokens: the public half in clear, the private half encrypted. */
+/** Stores the keys that sign identity tokens, the private half encrypted. */
 import { type Store, statement } from '../../database/store.ts';
 
 export interface StoredKey {

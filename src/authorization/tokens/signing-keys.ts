@@ -1,7 +1,7 @@
 /**
- * The keys behind the JWKS. A key is published a while before it signs and long after, so that no client ever meets a
- * token whose key it cannot find: created → published → signs (after 10 minutes, or at once when there is no other) →
- * followed by the next after 30 days → published 30 days more.
+ * Decides when a signing key is created, published (JWKS), used and retired. A key is published a while before it signs and long
+ * after, so that no client ever meets a token whose key it cannot find: created → published → signs (after 10 minutes, or at
+ * once when there is no other) → followed by the next after 30 days → published 30 days more.
  */
 import { createPrivateKey, generateKeyPair as generateKeyPairCallback, type KeyObject } from 'node:crypto';
 import { promisify } from 'node:util';

@@ -1,6 +1,6 @@
 /**
- * Bounds of the rows that one client can make the store keep: a client that asks for tokens without end, by mistake or on
- * purpose, makes its own oldest tokens end, and no row of others. Few honest clients come near the bounds.
+ * Ends the oldest tokens of a client that asks for too many, so that rows are bounded. It ends no row of other clients. Few
+ * honest clients come near the bounds.
  */
 import { type BoundStatement, statement, type Transaction } from '../../database/store.ts';
 import { MAX_SKEW_MS } from '../../steady-clock.ts';

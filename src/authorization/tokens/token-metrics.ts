@@ -1,3 +1,4 @@
+/** Counts issued, refused and ended tokens by grant and reason. */
 import { Counter } from 'prom-client';
 import type { VerifyToken } from '../../identity.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';

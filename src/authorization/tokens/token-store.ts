@@ -1,5 +1,5 @@
 /**
- * Access and refresh tokens, and the families they belong to. Only digests are stored.
+ * Stores access and refresh tokens as digests, and the families that are revoked together. Only digests are stored.
  *
  * A family: all tokens that came of one authorization of a user (RFC 6749 calls it a grant); refresh tokens are its generations (rotation-store.ts).
  */

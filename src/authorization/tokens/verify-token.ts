@@ -1,6 +1,7 @@
 /**
- * Whom a bearer token speaks for. Every check reads the token's row and the rows that it depends on. They come from the
- * read cache only if nothing was committed since they were read (`store.readCached`): a revocation shows on the next call.
+ * Decides whom a bearer token speaks for, and refuses revoked and expired ones at once. Every check reads the token's row and
+ * the rows that it depends on. They come from the read cache only if nothing was committed since they were read
+ * (`store.readCached`): a revocation shows on the next call.
  */
 import type { Identity, VerifyToken } from '../../identity.ts';
 import { isAdministratorScope } from '../../scopes.ts';

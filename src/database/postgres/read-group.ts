@@ -1,6 +1,6 @@
 /**
- * Groups reads of the same turn of the event loop into one round trip to PostgreSQL. A read is sent after all that wait for it
- * have asked, so it shows what was committed before.
+ * Groups reads of the same turn of the event loop into one round trip to PostgreSQL. Equal reads share an answer. A read is sent
+ * after all that wait for it have asked, so it shows what was committed before.
  */
 import type { BoundStatement, Row, SqlValue, Statement } from '../store.ts';
 

@@ -1,6 +1,7 @@
 /**
- * Runs one HTTP/2 connection of the server: reads its frames, opens its streams, flushes its answers (RFC 9113). Frames are read
- * in place; what they cause goes out in one write when the read is used up.
+ * Runs one HTTP/2 connection of the server: reads its frames, opens its streams, flushes its answers (RFC 9113). It has what
+ * gRPC needs: no push, no priorities, no trailers from the client beyond their end. Frames are read in place; what they cause
+ * goes out in one write when the read is used up.
  *
  * Its parts: what frames mean (`incoming-frames.ts`), which streams there are (`stream-table.ts`), what may be sent
  * (`send-windows.ts`) and kept (`connection-memory.ts`), and how it ends (`drain.ts`, `../budget/closing.ts`).

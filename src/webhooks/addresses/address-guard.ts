@@ -1,8 +1,9 @@
 /**
- * Keeps deliveries out of private networks. A target is vetted when a hook is written and again at every attempt: its
- * text by `destination-url.ts`, then its name is resolved here, every answer must be public (`address-rules.ts`), and the connection is made to
- * the address that was vetted, never to the name. So there is no moment between check and connection in which DNS could
- * answer again, and a literal address, for which Node calls no `lookup`, takes the same path.
+ * Refuses delivery targets in private networks (SSRF, DNS rebinding), when a hook is written and at every attempt. A target is
+ * vetted when a hook is written and again at every attempt: its text by `destination-url.ts`, then its name is resolved here,
+ * every answer must be public (`address-rules.ts`), and the connection is made to the address that was vetted, never to the
+ * name. So there is no moment between check and connection in which DNS could answer again, and a literal address, for which
+ * Node calls no `lookup`, takes the same path.
  */
 import { Resolver } from 'node:dns/promises';
 import { isIP } from 'node:net';

@@ -1,4 +1,4 @@
-/** Which IP addresses a delivery may go to, as rules over values: public ones, and those that the configuration allows. */
+/** Decides which IP addresses a delivery may go to: public ones, and those that the configuration allows. */
 import ipaddr from 'ipaddr.js';
 import { type Cidr, type IpAddress, isInRanges, parseCidrs } from '../../ip/ip-address.ts';
 

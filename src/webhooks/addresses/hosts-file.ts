@@ -1,6 +1,6 @@
 /**
- * Names that the operator of this machine wrote down (`extra_hosts` of Compose, `hostAliases` of Kubernetes). Read here and
- * not by the system's resolver, which blocks a thread for every name and has no time limit of ours.
+ * Reads the names that the operator wrote into the hosts file of this machine. Read here and not by the system's resolver, which
+ * blocks a thread for every name and has no time limit of ours.
  */
 import { readFileSync, statSync } from 'node:fs';
 import { isIP } from 'node:net';

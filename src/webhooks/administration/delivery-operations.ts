@@ -1,4 +1,4 @@
-/** Deliveries of all webhooks over the administration API and by command: what became of them, a test, and sending again. */
+/** Declares the operations on deliveries of all webhooks: list, show, test, redeliver, replay. */
 import { z } from '@hono/zod-openapi';
 import { describeOperation } from '../../operations/operation.ts';
 import { DELIVERY_STATES } from '../delivery/schedule/delivery.ts';

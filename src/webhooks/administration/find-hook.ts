@@ -1,4 +1,4 @@
-/** How operations name repositories and webhooks. */
+/** Finds the repository or webhook that an operation names, for any owner. */
 import { Failure } from '../../errors.ts';
 import { findHookById, type StoredHook } from '../hooks/hook-store.ts';
 import { findHook } from '../management/manage-hook.ts';

@@ -1,4 +1,4 @@
-/** Webhooks of all repositories over the administration API and by command; over the network without their passwords. */
+/** Declares the operations on webhooks of all repositories, without their secrets over the network. */
 import { z } from '@hono/zod-openapi';
 import { describeOperation } from '../../operations/operation.ts';
 import { idPage } from '../../operations/paging.ts';

@@ -1,4 +1,4 @@
-/** Implements the operations on repositories of all owners. */
+/** Implements the operations on repositories of all owners, and publishes events for them. */
 import { Failure } from '../../errors.ts';
 import type { Owner } from '../../identity.ts';
 import { type Actor, type Implementation, implement, type OutputOf } from '../../operations/operation.ts';

@@ -1,4 +1,4 @@
-/** All operations on repositories, webhooks, deliveries and events. */
+/** Collects all operations on repositories, webhooks, deliveries and events. */
 import type { Implementation } from '../../operations/operation.ts';
 import type { SendingDependencies } from '../management/management.ts';
 import { implementDeliveries } from './implement-deliveries.ts';

@@ -1,4 +1,4 @@
-/** Repositories of all owners over the administration API and by command, and events that are published for them. */
+/** Declares the operations on repositories of all owners, and on events published for them. */
 import { z } from '@hono/zod-openapi';
 import { describeOperation } from '../../operations/operation.ts';
 import { idPage } from '../../operations/paging.ts';

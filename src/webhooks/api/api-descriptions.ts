@@ -1,4 +1,4 @@
-/** The OpenAPI document says this of webhooks: names of operations, meaning and examples of fields, and the deliveries. */
+/** Describes webhooks in the OpenAPI document: operations, fields, examples, deliveries. */
 import { type ApiDescriptions, requireToken } from '../../http/openapi/api-descriptions.ts';
 import { describeDeliveries, readFixture } from '../profiles/delivery-samples.ts';
 

@@ -1,4 +1,4 @@
-/** The descriptions of several routes share these parts. */
+/** Builds the parts that descriptions of several routes share. */
 import { type OpenAPIHono, z } from '@hono/zod-openapi';
 
 export const repositoryPath = z.object({

@@ -1,4 +1,4 @@
-/** The secrets with which other code hosts prove their webhooks to us, one a repository and host. */
+/** Serves the secrets with which GitHub, GitLab and Gitea sign the webhooks that come in. */
 import { type OpenAPIHono, z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import { Failure } from '../../errors.ts';

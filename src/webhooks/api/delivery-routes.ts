@@ -1,4 +1,4 @@
-/** The delivery log of a hook, and sending again. */
+/** Serves the delivery log of a hook, redelivery and replay. */
 import { type OpenAPIHono, z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import { createRoutes } from '../../http/routes.ts';

@@ -1,4 +1,4 @@
-/** Publishing over HTTP: one event in our words with a token, or a webhook of another code host with its secret. */
+/** Accepts published events over HTTP (202), and webhooks of other code hosts with their secret. */
 import { type OpenAPIHono, z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import { Failure } from '../../errors.ts';

@@ -1,3 +1,4 @@
+/** Describes the webhook endpoints in the OpenAPI document. */
 import { z } from '@hono/zod-openapi';
 import { hookJson, updatedHookJson } from '../management/hook-json.ts';
 import { hookChangeParameters, newHookParameters } from '../management/manage-hook.ts';

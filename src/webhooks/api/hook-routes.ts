@@ -1,4 +1,4 @@
-/** The six webhook endpoints of GitCode's API v5. */
+/** Serves the six webhook endpoints of GitCode's API v5: list, create, show, change, delete, test. */
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import { setPageHeaders } from '../../http/page-headers.ts';

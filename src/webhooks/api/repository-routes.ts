@@ -1,3 +1,4 @@
+/** Serves repositories under `/api/v5`: create, show, list, delete. */
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import { z } from '@hono/zod-openapi';
 import { Failure } from '../../errors.ts';

@@ -1,3 +1,4 @@
+/** Declares a bridge from another code host, and checks the HMAC signature of what it sends. */
 import { createHmac } from 'node:crypto';
 import type { EventInput } from '../events/event.ts';
 import { parseTime } from '../events/event-limits.ts';

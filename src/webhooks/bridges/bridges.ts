@@ -1,3 +1,4 @@
+/** Recognises which code host sent a webhook, and translates it into our event. */
 import { Failure } from '../../errors.ts';
 import type { EventInput } from '../events/event.ts';
 import type { Bridge, Json, ReadHeader } from './bridge.ts';

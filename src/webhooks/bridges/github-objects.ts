@@ -1,3 +1,4 @@
+/** Translates the objects in GitHub's payloads: people, commits, issues, pull requests. */
 import type { EventInput } from '../events/event.ts';
 import { compact, type Json, toTime } from './bridge.ts';
 

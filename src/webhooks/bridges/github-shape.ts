@@ -1,4 +1,4 @@
-/** GitHub's payloads, which Gitea and Forgejo follow with small differences. */
+/** Translates GitHub's payloads, which Gitea and Forgejo follow with small differences. */
 import type { EventInput } from '../events/event.ts';
 import { MAX_LISTED_COMMITS } from '../events/event-limits.ts';
 import { compact, type Json, toTime } from './bridge.ts';

@@ -1,3 +1,4 @@
+/** Recognises and translates webhooks of GitHub. */
 import { type Bridge, verifyHexHmac } from './bridge.ts';
 import { translateGithubShape } from './github-shape.ts';
 

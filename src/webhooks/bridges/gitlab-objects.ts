@@ -1,3 +1,4 @@
+/** Translates the objects in GitLab's payloads: people, commits, issues, merge requests. */
 import type { EventInput } from '../events/event.ts';
 import { compact, type Json, toTime } from './bridge.ts';
 

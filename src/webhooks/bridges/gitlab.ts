@@ -1,3 +1,4 @@
+/** Recognises and translates webhooks of GitLab. */
 import { createHmac } from 'node:crypto';
 import type { EventInput } from '../events/event.ts';
 import { MAX_LISTED_COMMITS } from '../events/event-limits.ts';

@@ -5,7 +5,7 @@ import { readAuthorities } from '../delivery/send/delivery-authorities.ts';
 import { createDeliveryMinutes } from '../delivery/statistics/delivery-minutes-worker.ts';
 import { createDeliveryWorker, type DeliveryWorker } from '../delivery/worker/delivery-worker.ts';
 
-/** Attempts that a command makes itself, with a worker that ends with them. */
+/** Makes the attempts of a command in its own process, with a worker that ends with them. */
 export function createAttemptsOnStore(cli: CliStore, guard: AddressGuard): DeliveryWorker['manual'] {
   const withWorker = async <T>(work: (worker: DeliveryWorker) => Promise<T>): Promise<T> => {
     const ca = readAuthorities(cli.config.webhooks.caFile);

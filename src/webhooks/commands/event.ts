@@ -1,4 +1,4 @@
-/** `trivet event`: publish events, for trying receivers and for scripts; on the store or at a running service. */
+/** Runs `trivet event`: publishes events on the store or at a running service. */
 import { Command } from 'commander';
 import { addServiceOptions, type ServiceOptions } from '../../command-line/open-operator.ts';
 import { print, printJson, readNamedFile } from '../../command-line/output.ts';

@@ -1,4 +1,4 @@
-/** `trivet hook all`: webhooks by their id alone, whatever repository they belong to. */
+/** Runs `trivet hook all`: webhooks of all repositories by their id alone. */
 import { type Command, Option } from 'commander';
 import { addServiceOptions } from '../../command-line/open-operator.ts';
 import { formatTable, print, printJson, remark } from '../../command-line/output.ts';

@@ -1,3 +1,4 @@
+/** Adds a subcommand of `trivet hook` with the options that all of them have. */
 import type { Command } from 'commander';
 import {
   addServiceOptions,

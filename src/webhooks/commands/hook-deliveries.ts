@@ -1,4 +1,4 @@
-/** Commands for the deliveries of a webhook: list and show them, test, send again. */
+/** Runs `trivet hook` for deliveries: list, show, test, redeliver, replay. */
 import { type Command, Option } from 'commander';
 import { type Cell, formatTable, print, printJson, printTable, remark } from '../../command-line/output.ts';
 import { PAST_TIME_EXAMPLES, type PastTime, parsePastTime } from '../../command-line/time-option.ts';

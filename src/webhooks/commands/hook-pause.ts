@@ -1,4 +1,4 @@
-/** The pause of a webhook, in words. */
+/** Describes the pause of a webhook for the terminal. */
 import type { AnyHook } from '../administration/hook-operations.ts';
 import type { PauseReason } from '../delivery/schedule/pause-reason.ts';
 

@@ -1,4 +1,4 @@
-/** Tables of webhooks with their status: those of a repository, and those of all. */
+/** Prints webhooks with their status, of one repository or of all. */
 import type { Command } from 'commander';
 import { type Cell, formatTable, print, printJson, printTable, remark } from '../../command-line/output.ts';
 import type { Operator } from '../../operations/call-on-store.ts';

@@ -1,4 +1,4 @@
-/** `trivet hook`: webhooks of a repository, on the store or at a running service. */
+/** Runs `trivet hook`: creates, changes, enables and deletes webhooks of a repository. */
 import { Command } from 'commander';
 import { print, printJson, remark } from '../../command-line/output.ts';
 import { Failure } from '../../errors.ts';

@@ -1,4 +1,4 @@
-/** `trivet listen`: a receiver for trying webhooks, which checks every proof it is given and shows what came. */
+/** Runs `trivet listen`: a receiver that verifies every signature and shows what came. */
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
 import {

@@ -1,3 +1,4 @@
+/** Opens repositories, webhooks and events for a command, of a running service or of the store. */
 import type { CliStore } from '../../command-line/open-cli-store.ts';
 import { openOperator, type ServiceOptions } from '../../command-line/open-operator.ts';
 import { remark } from '../../command-line/output.ts';

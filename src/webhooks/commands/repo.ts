@@ -1,4 +1,4 @@
-/** `trivet repo`: repositories that own webhooks, on the store or at a running service. */
+/** Runs `trivet repo`: creates, lists and deletes repositories. */
 import { Command } from 'commander';
 import { addServiceOptions, type ServiceOptions } from '../../command-line/open-operator.ts';
 import { formatTable, print, printJson, remark } from '../../command-line/output.ts';

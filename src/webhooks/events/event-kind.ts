@@ -1,4 +1,4 @@
-/** The five kinds of event, in the order of GitCode's documentation, with the flag that subscribes a hook to each. */
+/** Lists the five kinds of event, with the flag that subscribes a hook to each. */
 export const FLAG_OF = {
   push: 'push_events',
   tag_push: 'tag_push_events',

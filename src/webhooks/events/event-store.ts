@@ -1,3 +1,4 @@
+/** Deletes old events and idempotency keys. */
 import type { Store } from '../../database/store.ts';
 import { deleteOldSql, repeatBatches, type Sweeping } from '../../database/sweep.ts';
 

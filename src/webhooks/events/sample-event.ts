@@ -1,4 +1,4 @@
-/** Sample events to try a receiver with: complete, plausible, without real people. */
+/** Creates sample events to try a receiver with. */
 import { createHash } from 'node:crypto';
 import { type Event, type EventInput, eventSchema } from './event.ts';
 import type { EventKind } from './event-kind.ts';

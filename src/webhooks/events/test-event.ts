@@ -1,4 +1,4 @@
-/** A test of a webhook sends an event of a kind that it is subscribed to, or a notice of the service. */
+/** Chooses the event that tests a webhook, among the kinds that it is subscribed to. */
 import { EVENT_KINDS, type EventKind } from './event-kind.ts';
 
 export const TEST_EVENTS = [...EVENT_KINDS, 'notice'] as const;

@@ -1,3 +1,4 @@
+/** Sends an event from git to the service, and decides from its answer whether to send it again later. */
 import type { EventInput } from '../events/event.ts';
 import { KEY_USED } from '../intake/prepare-event.ts';
 import { fitEvent } from './fit-event.ts';

@@ -1,4 +1,4 @@
-/** The `post-receive` hook of git: turns a push into events, writes them to the spool and sends them. */
+/** Handles the `post-receive` hook of git: turns a push into events, spools them and sends them. */
 import { describeError, Failure } from '../../errors.ts';
 import type { World } from '../../world.ts';
 import { fitEvent } from './fit-event.ts';

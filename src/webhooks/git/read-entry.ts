@@ -1,6 +1,7 @@
 /**
- * Reads one file of the spool. Other programs and other users of the machine may have put files there, so it follows no
- * link, waits for no pipe, reads no more than an entry can have, and checks what it has read.
+ * Reads one file of the spool, and refuses links, pipes and files that are too large. Other programs and other users of the
+ * machine may have put files there, so it follows no link, waits for no pipe, reads no more than an entry can have, and checks
+ * what it has read.
  */
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { isSystemError } from '../../errors.ts';

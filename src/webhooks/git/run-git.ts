@@ -1,3 +1,4 @@
+/** Runs git with a limit on time and output. */
 import { spawn } from 'node:child_process';
 import { Failure } from '../../errors.ts';
 

@@ -1,4 +1,4 @@
-/** Sends the events of the spool to the service, those of a repository in order. */
+/** Sends the spooled events of each repository in order, and tries again while the service is away. */
 import { describeError } from '../../errors.ts';
 import type { World } from '../../world.ts';
 import type { SendEntry, SendOutcome } from './http-sender.ts';

@@ -1,3 +1,4 @@
+/** Locks a spool, so that only one process sends it. */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';

@@ -1,8 +1,8 @@
 /**
- * Events that wait to be sent, one file each in a folder beside the repository's objects. A file is written under another
- * name, flushed and renamed, so there are whole ones only. Names rise with time, so order survives a crash; then comes
- * something random, so that two pushes at once never write one file, and a digest of the repository's name, so that the
- * entries of a repository can be passed over without being read.
+ * Stores events that wait to be sent, one file each beside the repository, so that a crash loses none. A file is written under
+ * another name, flushed and renamed, so there are whole ones only. Names rise with time, so order survives a crash; then comes
+ * something random, so that two pushes at once never write one file, and a digest of the repository's name, so that the entries
+ * of a repository can be passed over without being read.
  */
 import { hash } from 'node:crypto';
 import { mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';

@@ -1,4 +1,4 @@
-/** Webhooks of all repositories, for administrators. */
+/** Lists webhooks of all repositories, for administrators. */
 import { type Store, statement } from '../../database/store.ts';
 import { HOOK_COLUMNS, type HookRow, type StoredHook, toHook } from './hook-store.ts';
 

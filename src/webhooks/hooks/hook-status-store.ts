@@ -1,4 +1,4 @@
-/** The status of hooks for pages and the API: what waits, why it is held back, since when it only fails, and the last day. */
+/** Reads the status of hooks: what waits, why it is held back, since when it fails, the last day. */
 import { type Row, type Statement, type Store, statement } from '../../database/store.ts';
 import { findRowBehind, listNewestFirst } from '../delivery/log/log-windows-store.ts';
 import type { Pause, PauseReason } from '../delivery/schedule/pause-reason.ts';

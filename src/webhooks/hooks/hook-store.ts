@@ -1,3 +1,4 @@
+/** Stores webhooks: inserts, changes, disables, deletes and finds them. */
 import {
   type BoundStatement,
   conditionalProcedure,

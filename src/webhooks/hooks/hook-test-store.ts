@@ -1,4 +1,4 @@
-/** How many tests of webhooks each person has made in an hour. */
+/** Counts the tests of webhooks that each person has made in an hour. */
 import { type Store, statement } from '../../database/store.ts';
 import { deleteOldSql, repeatBatches, type Sweeping } from '../../database/sweep.ts';
 

@@ -1,4 +1,4 @@
-/** A webhook: its settings, the rules for them, and its keys, current and former. */
+/** Defines a webhook and the rules for its settings and secrets, and how long a former secret still signs. */
 import type { SecretCipher } from '../../encryption/secret-cipher.ts';
 import type { EventKind } from '../events/event-kind.ts';
 

@@ -1,4 +1,4 @@
-/** The overview shows which webhooks are in trouble and what waits, of all owners or of some. */
+/** Counts for the overview which webhooks are in trouble and what waits. */
 import { type Row, type Statement, type Store, statement } from '../../database/store.ts';
 import type { PauseReason } from '../delivery/schedule/pause-reason.ts';
 import { BY_OWNER } from './troubled-hooks-store.ts';

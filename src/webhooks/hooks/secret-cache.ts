@@ -1,6 +1,6 @@
 /**
- * The secrets of hooks that are being delivered to, decrypted once: decrypting a secret and preparing its key costs as
- * much as the rest of a signature. A changed ciphertext is noticed, since every delivery reads it again.
+ * Caches the decrypted secrets of hooks, and notices a changed one. Decrypting a secret and preparing its key costs as much as
+ * the rest of a signature. A changed ciphertext is noticed, since every delivery reads it again.
  */
 import type { SecretCipher } from '../../encryption/secret-cipher.ts';
 import { decryptSecrets, type EncryptedSecrets, type HookSecrets } from './hook.ts';

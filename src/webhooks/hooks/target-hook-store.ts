@@ -1,4 +1,4 @@
-/** The hooks that get a delivery of an event. Every event reads them, so only the columns that its deliveries need. */
+/** Decides which hooks get an event, by their subscriptions. Every event reads them, so only the columns that its deliveries need. */
 import { type Store, statement } from '../../database/store.ts';
 import type { EventKind } from '../events/event-kind.ts';
 import type { EncryptedSecrets, EncryptionType, Hook, ProfileName } from './hook.ts';

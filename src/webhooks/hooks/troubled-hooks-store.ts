@@ -1,4 +1,4 @@
-/** The webhooks that fail, or were disabled by the service. */
+/** Lists the webhooks that fail, or that the service has disabled. */
 import { type Row, type Store, statement } from '../../database/store.ts';
 
 /** `hook-store.ts` records this reason. */

@@ -1,3 +1,4 @@
+/** Stores the encrypted secrets of bridges, one for each repository and code host. */
 import {
   type BoundStatement,
   conditionalProcedure,

@@ -1,4 +1,4 @@
-/** Stores events with their idempotency keys and deliveries: several events in one transaction. */
+/** Stores events with their idempotency keys and deliveries in one transaction. */
 import {
   type BoundStatement,
   conditionalProcedure,

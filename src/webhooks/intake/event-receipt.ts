@@ -1,3 +1,4 @@
+/** Declares the answer to the sender of an event: its id and its deliveries. */
 import { z } from '@hono/zod-openapi';
 
 /** The answer to the sender of an event: its id and its deliveries. */

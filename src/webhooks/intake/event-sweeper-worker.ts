@@ -1,4 +1,4 @@
-/** Deletes, a few times an hour, events and idempotency keys past their retention. */
+/** Runs the sweep of events and idempotency keys past their retention. */
 import type { Store } from '../../database/store.ts';
 import { createSweeping, SWEEP_AT_ONCE, type Sweeping, sweepEach } from '../../database/sweep.ts';
 import type { SteadyWorld } from '../../steady-clock.ts';

@@ -1,6 +1,6 @@
 /**
- * Group commit: items that arrive while a commit is under way go into the next one together. Callers share the cost of a
- * commit, and items of one process that change the same rows do not wait for each other's transactions.
+ * Groups items that arrive while a commit is under way into the next commit. Callers share the cost of a commit, and items of
+ * one process that change the same rows do not wait for each other's transactions.
  */
 import { Failure, isFailure } from '../../errors.ts';
 

@@ -1,6 +1,7 @@
 /**
- * Accepts every event that is published: by the API, a command, git, a bridge or a test. An event and one delivery for each hook that subscribes to its kind commit together, before the
- * sender gets its receipt: the statements are in `event-batch-store.ts`. Events that arrive while a commit is under way share the next one (`group-commit.ts`).
+ * Accepts every published event, and refuses more when too many wait (503). An event and one delivery for each hook that
+ * subscribes to its kind commit together, before the sender gets its receipt: the statements are in `event-batch-store.ts`.
+ * Events that arrive while a commit is under way share the next one (`group-commit.ts`).
  *
  * An event whose bodies are larger than a commit (`MAX_BYTES`) first stores its bodies in parts, and then commits with its
  * deliveries like any other. An event with an idempotency key that an earlier event has is not stored: its sender gets the

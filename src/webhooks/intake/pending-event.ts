@@ -1,4 +1,4 @@
-/** An event from its arrival to its commit, and how the attempt to store it can end. */
+/** Declares an event between its arrival and its commit, and how storing it can end. */
 import type { Store } from '../../database/store.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { World } from '../../world.ts';

@@ -1,4 +1,7 @@
-/** Makes the rows of an event and its deliveries. The bodies are rendered here, once; every attempt sends the stored bytes. */
+/**
+ * Makes the rows of an event and its deliveries, renders bodies once, and checks its idempotency key. The bodies are rendered
+ * here, once; every attempt sends the stored bytes.
+ */
 
 import { createHash } from 'node:crypto';
 import { setImmediate as letOthersWork } from 'node:timers/promises';

@@ -6,7 +6,7 @@ import type { GroupCommit } from './group-commit.ts';
 import type { IntakeDependencies, PendingEvent, StoreOutcome } from './pending-event.ts';
 import { prepareEvent } from './prepare-event.ts';
 
-/** Stores the bodies of a large event part by part, with commits of other events in between, and then the event itself. */
+/** Stores the bodies of a large event part by part, so that other events commit in between. */
 export async function storeInParts(
   { store, world }: IntakeDependencies,
   pendingEvent: PendingEvent,

@@ -1,6 +1,6 @@
 /**
- * Repositories, hooks and deliveries for the console, by the same functions as the API. A repository has to be opened first, which
- * checks that the caller administers it; only an opened repository opens hooks.
+ * Opens repositories, hooks and deliveries for the console, and checks that the caller administers them. A repository has to be
+ * opened first, which checks that the caller administers it; only an opened repository opens hooks.
  */
 import { Failure, isFailure } from '../../errors.ts';
 import type { Identity, Owner } from '../../identity.ts';

@@ -1,3 +1,4 @@
+/** Writes deliveries and attempts as JSON for API, console and commands. */
 import { z } from '@hono/zod-openapi';
 import type { AttemptDetail } from '../delivery/queue/attempt-record.ts';
 import { decodeText } from '../delivery/queue/attempt-record.ts';

@@ -1,3 +1,4 @@
+/** Writes a webhook as JSON: GitCode's fields, and then our own. */
 import { z } from '@hono/zod-openapi';
 import type { SecretCipher } from '../../encryption/secret-cipher.ts';
 import { PAUSE_REASONS, type Pause } from '../delivery/schedule/pause-reason.ts';

@@ -1,4 +1,4 @@
-/** Notices to the owner of a webhook: it fails, is disabled, works again. */
+/** Decides when the owner of a webhook receives a notice: it fails, is disabled, works again. */
 import type { Store } from '../../database/store.ts';
 import type { Notice, NoticeSource, NoticeText } from '../../notices/notice.ts';
 import type { NoticeTexts } from '../../notices/texts.ts';

@@ -1,4 +1,4 @@
-/** The delivery log as the API and the console show it, and sending again. */
+/** Lists the delivery log, redelivers, replays, and sends now what waits behind a pause. */
 import { z } from '@hono/zod-openapi';
 import { Failure } from '../../errors.ts';
 import { decodeText } from '../delivery/queue/attempt-record.ts';

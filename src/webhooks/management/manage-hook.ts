@@ -1,4 +1,4 @@
-/** Creating and changing hooks: rules first, then one transaction. */
+/** Creates, changes and deletes hooks, and decides what becomes of their waiting deliveries. */
 import { z } from '@hono/zod-openapi';
 import { Failure } from '../../errors.ts';
 import type { Actor } from '../../operations/operation.ts';

@@ -1,4 +1,4 @@
-/** Everything that manages repositories, hooks and events works with; built once, by the area or by a command. */
+/** Creates once what manages repositories, hooks and events, for the area or a command. */
 import type { Store } from '../../database/store.ts';
 import type { SecretCipher } from '../../encryption/secret-cipher.ts';
 import type { RequireScope } from '../../http/scope-middleware.ts';

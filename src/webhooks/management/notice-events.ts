@@ -1,6 +1,7 @@
 /**
- * Notices of the service as events of a repository: an issue is opened when something needs attention, and closed when it is
- * over. So the webhooks of that repository receive them like any event: in the format of their platform, signed, retried and logged.
+ * Publishes notices of the service as events of a repository, to its webhooks. An issue is opened when something needs
+ * attention, and closed when it is over. So the webhooks of that repository receive them like any event: in the format of their
+ * platform, signed, retried and logged.
  */
 import { createHash } from 'node:crypto';
 import { isFailure } from '../../errors.ts';

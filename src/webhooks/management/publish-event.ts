@@ -1,4 +1,4 @@
-/** Stores an event with its deliveries, which the workers of this process then send. */
+/** Publishes an event or a test of it, and wakes the workers of this process. */
 import type { StoredHook } from '../hooks/hook-store.ts';
 import type { EventReceipt } from '../intake/event-receipt.ts';
 import type { IncomingEvent } from '../intake/prepare-event.ts';

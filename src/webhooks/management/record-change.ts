@@ -1,4 +1,4 @@
-/** The audit log records who changed what of repositories and webhooks, never a password. */
+/** Records in the audit log who changed what of repositories and webhooks, never a secret. */
 import type { BoundStatement } from '../../database/store.ts';
 import type { AuditChange, ChangeKind, RecordedChange } from '../../operations/audit-change.ts';
 import type { Actor } from '../../operations/operation.ts';

@@ -1,4 +1,4 @@
-/** Sends a test event to one webhook. */
+/** Sends a test event to one webhook, and limits how many tests a person makes (429). */
 import { z } from '@hono/zod-openapi';
 import { Failure } from '../../errors.ts';
 import type { Actor } from '../../operations/operation.ts';

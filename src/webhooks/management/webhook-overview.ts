@@ -1,4 +1,4 @@
-/** The state of webhooks for the first page: an administrator of the service sees all of them, others their own. */
+/** Reads the state of webhooks for the overview, of all owners or of one. */
 import type { Identity } from '../../identity.ts';
 import { DURATION_EDGES_MS, listDeliveryMinutes, minuteOf } from '../delivery/statistics/delivery-minute-store.ts';
 import {

@@ -1,3 +1,4 @@
+/** Formats times, ids and numbers as GitCode writes them in bodies. */
 import { createHash } from 'node:crypto';
 import { clampSeconds } from '../events/event-limits.ts';
 

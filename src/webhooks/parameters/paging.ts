@@ -1,3 +1,4 @@
+/** Reads the page and its size from the parameters of a list. */
 import { z } from '@hono/zod-openapi';
 import type { Page } from '../../http/page-headers.ts';
 import { integerParameter, type Parameters, parseParameters } from './parameters.ts';

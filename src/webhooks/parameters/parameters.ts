@@ -1,4 +1,4 @@
-/** GitCode takes parameters from the query, a form or JSON alike: here they become one record before any schema. */
+/** Reads the parameters of an API call from query, form or JSON, and names the invalid one. */
 
 import { z } from '@hono/zod-openapi';
 import type { Context } from 'hono';

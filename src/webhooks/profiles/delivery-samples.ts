@@ -1,4 +1,4 @@
-/** Each kind of event as each profile sends it, from the golden pairs that the tests compare: for references. */
+/** Collects each kind of event as each platform sends it, for references. */
 import { globSync, readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import type { Json } from '../../http/openapi/api-descriptions.ts';

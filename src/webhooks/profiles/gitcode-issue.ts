@@ -1,3 +1,4 @@
+/** Renders an issue event in GitCode's body. */
 import type { EventOf, Issue, Person } from '../events/event.ts';
 import { randomHexOf, withOffset } from '../parameters/json-body.ts';
 import type { Repository } from '../repositories/repository.ts';

@@ -1,3 +1,4 @@
+/** Renders a merge request event in GitCode's body. */
 import type { EventOf, MergeRequest } from '../events/event.ts';
 import { randomHexOf, withOffset } from '../parameters/json-body.ts';
 import type { Repository } from '../repositories/repository.ts';

@@ -1,3 +1,4 @@
+/** Renders a comment in GitCode's body. */
 import { createHash } from 'node:crypto';
 import type { EventOf } from '../events/event.ts';
 import { asUuid, randomHexOf, withOffset } from '../parameters/json-body.ts';

@@ -1,3 +1,4 @@
+/** Renders projects, people, commits and changes for GitCode's bodies. */
 import type { Commit, Person } from '../events/event.ts';
 import { toUtcSeconds } from '../parameters/json-body.ts';
 import { fullNameOf, type Repository } from '../repositories/repository.ts';

@@ -1,4 +1,4 @@
-/** Deliveries as GitCode sends them: bodies of GitLab's shape, a signature of GitHub's. */
+/** Renders deliveries as GitCode sends them: headers, bodies of GitLab's shape, a signature of GitHub's. */
 import type { Event, ReferenceEvent } from '../events/event.ts';
 import { countCommits, isZeroSha, listCommits, shortRef } from '../events/event.ts';
 import type { EventKind } from '../events/event-kind.ts';

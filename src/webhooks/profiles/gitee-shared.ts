@@ -1,3 +1,4 @@
+/** Renders users, repositories, commits and issues for Gitee's bodies. */
 import type { Commit, Issue, MergeRequest, Person } from '../events/event.ts';
 import { toOffsetTime, withOffset } from '../parameters/json-body.ts';
 import { fullNameOf, type Repository } from '../repositories/repository.ts';

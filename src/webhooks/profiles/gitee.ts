@@ -1,6 +1,6 @@
 /**
- * Deliveries as Gitee sends them: another shape of body, a signature over the time, and both repeated inside the body.
- * The stored body leaves these three fields out; every attempt appends its own.
+ * Renders deliveries as Gitee sends them, with a signature over the time in headers and body. The stored body leaves these three
+ * fields out; every attempt appends its own.
  */
 import type { Event, EventOf, ReferenceEvent } from '../events/event.ts';
 import { countCommits, isZeroSha, listCommits } from '../events/event.ts';

@@ -1,3 +1,4 @@
+/** Renders users, repositories, commits and pull requests for GitHub's bodies. */
 import type { Commit, EventOf, Issue, MergeRequest, Person } from '../events/event.ts';
 import { fullNameOf, type Repository } from '../repositories/repository.ts';
 

@@ -1,4 +1,4 @@
-/** Deliveries as GitHub sends them, for receivers that know only those. */
+/** Renders deliveries as GitHub sends them: headers, bodies, `X-Hub-Signature-256`. */
 import type { Event, EventOf, ReferenceEvent } from '../events/event.ts';
 import { isZeroSha, listCommits, shortRef } from '../events/event.ts';
 import { toBytes } from '../parameters/json-body.ts';

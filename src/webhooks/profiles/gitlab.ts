@@ -1,4 +1,7 @@
-/** Deliveries as GitLab sends them. Its bodies are those of GitCode with `title` on commits and without a tail. */
+/**
+ * Renders deliveries as GitLab sends them, with `X-Gitlab-Token`. Its bodies are those of GitCode with `title` on commits and
+ * without a tail.
+ */
 import type { Event, EventOf, Person } from '../events/event.ts';
 import { EVENT_HEADER_OF, gitcode } from './gitcode.ts';
 import { renderBasicProject, renderPerson } from './gitcode-shared.ts';

@@ -1,4 +1,4 @@
-/** References say with this what each header of a delivery holds, and what a receiver does with it. */
+/** Describes for references what each header of a delivery holds. */
 
 const ID = 'ID of the delivery, the same at every retry and redelivery.';
 const EVENT = 'Kind of the event. It decides how the body is read.';

@@ -1,3 +1,4 @@
+/** Declares a profile: how headers and body of a delivery are written for one platform. */
 import type { Event } from '../events/event.ts';
 import type { EventKind } from '../events/event-kind.ts';
 import type { EncryptionType, HookSecrets } from '../hooks/hook.ts';

@@ -1,4 +1,4 @@
-/** Chooses how the headers and the body of an attempt are written: by the platform that the receiver expects. */
+/** Chooses how a delivery is written, by the platform that its receiver expects. */
 import type { ProfileName } from '../hooks/hook.ts';
 import { gitcode } from './gitcode.ts';
 import { gitee } from './gitee.ts';

@@ -1,4 +1,4 @@
-/** Signs deliveries: with HMAC as GitHub and Gitee do, and by the Standard Webhooks specification. */
+/** Signs deliveries with HMAC as GitHub and Gitee do, and by the Standard Webhooks specification. */
 import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
 import type { HookSecrets } from '../hooks/hook.ts';
 import type { Attempt } from './profile.ts';

@@ -1,3 +1,4 @@
+/** Finds the repository that a merge request comes from, such as a fork. */
 import type { MergeRequest } from '../events/event.ts';
 import type { Repository } from '../repositories/repository.ts';
 

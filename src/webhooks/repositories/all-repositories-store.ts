@@ -1,4 +1,4 @@
-/** Repositories of all owners, for administrators. */
+/** Lists repositories of all owners, for administrators. */
 import { type Store, statement } from '../../database/store.ts';
 import type { Repository } from './repository.ts';
 import { COLUMNS, fromRow, type RepositoryRow } from './repository-store.ts';

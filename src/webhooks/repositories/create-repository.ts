@@ -1,3 +1,4 @@
+/** Creates a repository: its name, its owner, and how many an owner may have. */
 import { z } from '@hono/zod-openapi';
 import type { Store } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';

@@ -1,3 +1,4 @@
+/** Numbers repositories and hooks: takes the next of the small ids that clients see. */
 import { type Store, statement } from '../../database/store.ts';
 
 const takeNumberSql = statement<{ value: number }>(

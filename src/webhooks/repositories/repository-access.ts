@@ -1,4 +1,4 @@
-/** Who may see and who may administer a repository, with GitCode's error texts. */
+/** Decides who may see and who may administer a repository (403, 404), with GitCode's error texts. */
 import type { Store } from '../../database/store.ts';
 import { Failure, isFailure, isOrphan } from '../../errors.ts';
 import type { FindUnknownRepositories, Identity, Owner, Owners } from '../../identity.ts';

@@ -1,3 +1,4 @@
+/** Writes a repository as JSON in GitCode's format. */
 import { z } from '@hono/zod-openapi';
 import { toOffsetTime } from '../parameters/json-body.ts';
 import { fullNameOf, type Repository } from './repository.ts';

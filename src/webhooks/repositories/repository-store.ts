@@ -1,3 +1,4 @@
+/** Stores repositories: inserts, removes, lists and finds them. */
 import {
   type BoundStatement,
   conditionalProcedure,

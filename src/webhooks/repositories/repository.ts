@@ -1,4 +1,4 @@
-/** A repository that owns hooks. It lives on some code host; this service stands beside it. */
+/** Defines a repository that owns hooks, and its full name. It lives on some code host; this service stands beside it. */
 export interface Repository {
   readonly id: number;
   readonly ownerKind: 'user' | 'organization';

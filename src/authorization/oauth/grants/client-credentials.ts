@@ -1,4 +1,7 @@
-/** RFC 6749 §4.4: an application acts for itself. It owns nothing here; its token serves machine-to-machine calls. */
+/**
+ * Grants tokens to an application that acts for itself (RFC 6749 §4.4). It owns nothing here; its token serves
+ * machine-to-machine calls.
+ */
 import { DEFAULT_SCOPE, formatScope, isOfPerson, readRequestedScopes, type Scope } from '../../applications/scope.ts';
 import { createTokenPair, formatTokenAnswer, toNewAccess } from '../../tokens/issue-tokens.ts';
 import { deleteSurplusOwnTokensStatements, drawsDeletion } from '../../tokens/surplus-tokens-store.ts';

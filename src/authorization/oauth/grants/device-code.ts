@@ -1,4 +1,4 @@
-/** RFC 8628 §3.4: a device asks whether its user has decided. */
+/** Answers a device that asks whether its user has decided: pending, slow down, denied, tokens (RFC 8628 §3.4). */
 
 import { hashSecret, isSecretOf } from '../../accounts/secret-text.ts';
 import {

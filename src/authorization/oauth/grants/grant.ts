@@ -1,3 +1,5 @@
+/** Declares a grant of the token endpoint: a function from request to answer. */
+
 /** A grant of the token endpoint is a function in a file of this folder, which `GRANTS` in ../token.ts lists. */
 import type { TokenAnswer } from '../../tokens/issue-tokens.ts';
 import type { ProtocolDependencies } from '../../tokens/protocol-dependencies.ts';

@@ -1,6 +1,6 @@
 /**
- * RFC 6749 §6 with rotation (RFC 9700 §4.14.2). GitCode's clients send the token alone; credentials that are sent
- * are checked, before the token is touched.
+ * Exchanges a refresh token for new tokens, with rotation (RFC 6749 §6, RFC 9700 §4.14.2). GitCode's clients send the token
+ * alone; credentials that are sent are checked, before the token is touched.
  */
 
 import { hashSecret, isSecretOf } from '../../accounts/secret-text.ts';

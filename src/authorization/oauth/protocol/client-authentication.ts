@@ -1,4 +1,7 @@
-/** RFC 6749 §2.3: who the client is. A failed authentication touches neither code nor token. */
+/**
+ * Authenticates the client of a request by Basic, form or JSON credentials (RFC 6749 §2.3, `invalid_client`). A failed
+ * authentication touches neither code nor token.
+ */
 import { Buffer } from 'node:buffer';
 import { auditStatement } from '../../accounts/audit-store.ts';
 import { hashSecret, isSameHash } from '../../accounts/secret-text.ts';

@@ -1,4 +1,7 @@
-/** Authorization codes. A code is redeemed by one conditional UPDATE, in the transaction that makes its tokens. */
+/**
+ * Stores authorization codes, and redeems each once in the transaction that makes its tokens. A code is redeemed by one
+ * conditional UPDATE, in the transaction that makes its tokens.
+ */
 import { type BoundStatement, type Procedure, procedure, type Store, statement } from '../../../database/store.ts';
 import { MAX_SKEW_MS } from '../../../steady-clock.ts';
 import { existsStillValid } from '../../accounts/credential-validity-store.ts';

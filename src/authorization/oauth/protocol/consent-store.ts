@@ -1,4 +1,4 @@
-/** Consents: each user allows each application some scopes, until the user revokes them. */
+/** Stores which scopes each user allows each application, until the user revokes them. */
 import { type Store, statement, type Transaction } from '../../../database/store.ts';
 import { auditStatement } from '../../accounts/audit-store.ts';
 import { formatScope, isWithin, readScopes, type Scope, uniteScopes } from '../../applications/scope.ts';

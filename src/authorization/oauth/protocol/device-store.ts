@@ -1,4 +1,4 @@
-/** Device codes (RFC 8628): `pending` → `approved` or `denied` by the user, then redeemed once. */
+/** Stores device codes: pending, approved or denied by the user, redeemed once (RFC 8628). */
 import { type BoundStatement, type Procedure, procedure, type Store, statement } from '../../../database/store.ts';
 import { MAX_SKEW_MS } from '../../../steady-clock.ts';
 import { auditStatement } from '../../accounts/audit-store.ts';

@@ -1,4 +1,4 @@
-/** OpenID Connect Core §2: who signed in, for one client. */
+/** Signs the identity token of a client: who signed in, when, for whom (OpenID Connect Core §2). */
 import { hash } from 'node:crypto';
 import { SignJWT } from 'jose';
 import type { ProtocolDependencies } from '../../tokens/protocol-dependencies.ts';

@@ -1,4 +1,4 @@
-/** The refusals of RFC 6749 §5.2, RFC 7009, RFC 8628 and OpenID Connect, as failures that the `oauth` style renders. */
+/** Makes the error answers of OAuth: `invalid_grant`, `invalid_scope` and others (RFC 6749 §5.2). */
 import { Failure, type FailureCode } from '../../../errors.ts';
 
 export type OAuthErrorCode =

@@ -1,6 +1,6 @@
 /**
- * The parameters of a request to a protocol endpoint: from the query (GitCode's clients), a form (RFC 6749) or a JSON body.
- * Each name once; an empty value counts as absent (RFC 6749 §3.1, §3.2); unknown names are ignored.
+ * Reads the parameters of a protocol request, each name once (RFC 6749 §3.1, §3.2). Each name once; an empty value counts as
+ * absent (RFC 6749 §3.1, §3.2); unknown names are ignored.
  */
 import { isFailure } from '../../../errors.ts';
 import type { Call } from '../../../http/endpoint.ts';

@@ -1,4 +1,4 @@
-/** RFC 7636 with `S256` alone: `plain` protects nothing once the request has leaked (RFC 9700 §2.1.1). */
+/** Checks the code verifier of PKCE, with `S256` alone (RFC 7636). */
 import { hash } from 'node:crypto';
 import { isSameText } from '../../accounts/secret-text.ts';
 

@@ -1,4 +1,4 @@
-/** The record of an attempt in the delivery log, and the last response that the hook shows. */
+/** Makes the record of an attempt in the delivery log, and the last response that the hook shows. */
 
 import type { SendReport } from '../send/send-report.ts';
 import type { AttemptRecord } from './attempt-result-store.ts';

@@ -1,4 +1,4 @@
-/** A delivery that this process has just committed, with all that its first attempt needs: the worker need not read it. */
+/** Declares a delivery that this process has just committed, with all that its first attempt needs. */
 import type { TargetHook } from '../../hooks/target-hook-store.ts';
 import { isLarge } from '../schedule/concurrency-limits.ts';
 import type { ContentRow } from './delivery-queue-store.ts';

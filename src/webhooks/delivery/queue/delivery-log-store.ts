@@ -1,4 +1,4 @@
-/** Reads the delivery log. */
+/** Lists and finds deliveries and their attempts in the log. */
 import { type Statement, type Store, statement } from '../../../database/store.ts';
 import type { EventKind } from '../../events/event-kind.ts';
 import { findRowBehind, type LogRange, listNewestFirst } from '../log/log-windows-store.ts';

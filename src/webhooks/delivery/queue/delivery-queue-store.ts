@@ -1,7 +1,4 @@
-/**
- * Reads of a worker, many rows at once: the hook queues that are due in its shards, the first few deliveries of each, and
- * their contents.
- */
+/** Reads what is due for a worker: hook queues of its shards, their first deliveries and contents. */
 import { type BoundStatement, type Statement, type Store, statement } from '../../../database/store.ts';
 import { bindRows, multiRowStatement } from '../../../database/value-rows.ts';
 import type { EventKind } from '../../events/event-kind.ts';

@@ -1,6 +1,7 @@
 /**
- * Restarts deliveries that have ended, or that wait for a retry or behind a pause. A manual attempt reserves its delivery; if
- * it stores no result in time, the workers send it. What their columns mean while they wait is in delivery-state.ts.
+ * Restarts deliveries for a redelivery, a replay or a test, and reserves them for a manual attempt. A manual attempt reserves
+ * its delivery; if it stores no result in time, the workers send it. What their columns mean while they wait is in
+ * delivery-state.ts.
  */
 import { type BoundStatement, type Row, type Statement, type Store, statement } from '../../../database/store.ts';
 import { bindRows, multiRowStatement } from '../../../database/value-rows.ts';

@@ -1,6 +1,6 @@
 /**
- * Reads what the columns of a row of `deliveries` mean together while its state is `pending`. docs/how-it-works/delivery.md explains
- * each of them.
+ * Reads what the columns of a pending delivery mean together: new, requested, reserved, retrying. docs/how-it-works/delivery.md
+ * explains each of them.
  *
  * | lane  | attempts          | due       | state |
  * |-------|-------------------|-----------|-------|

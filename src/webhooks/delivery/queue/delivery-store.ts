@@ -1,6 +1,6 @@
 /**
- * Makes, holds, moves and cancels deliveries: statements for the caller's own transaction. A transaction locks rows of
- * `endpoint_queue` in ascending order of hook ids and before those of `hooks`, so that no two wait for each other.
+ * Creates, holds, moves and cancels deliveries in the transaction of the caller. A transaction locks rows of `endpoint_queue` in
+ * ascending order of hook ids and before those of `hooks`, so that no two wait for each other.
  *
  * Names of tables and statements are older than the words of the code: `endpoint` is a hook queue, `parked` is paused, `settle`
  * stores results. Each hook has a queue: a row in `endpoint_queue` with the time when something is due next, and its deliveries in order of

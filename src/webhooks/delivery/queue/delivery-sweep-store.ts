@@ -1,4 +1,4 @@
-/** Ends and deletes old deliveries, a bounded number of rows a statement, so that no sweep delays deliveries. */
+/** Expires held deliveries and deletes old ones, a bounded number in each statement. */
 import {
   conditionalProcedure,
   nameStatement,

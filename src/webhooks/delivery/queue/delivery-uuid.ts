@@ -1,6 +1,6 @@
 /**
- * The UUID by which a receiver knows a delivery: RFC 9562 version 7, milliseconds and 74 random bits. The time in it lets
- * the log find a delivery by its UUID without an index, which would cost every delivery another page written.
+ * Creates the UUID of a delivery, the same at every attempt, by which a receiver finds duplicates. The time in it lets the log
+ * find a delivery by its UUID without an index, which would cost every delivery another page written.
  */
 
 export function createDeliveryUuid(nowMs: number, random: Uint8Array): string {

@@ -1,6 +1,6 @@
 /**
- * The changes of hook queues and hooks that follow from attempts, and the statements that store them. Every statement names its
- * rows and may run twice, so a transaction that failed is repeated unchanged.
+ * Stores how attempts changed hooks and their queues: pause, breaker, health, disabled. Every statement names its rows and may
+ * run twice, so a transaction that failed is repeated unchanged.
  */
 import { type BoundStatement, type Statement, statement } from '../../../database/store.ts';
 import { bindRows, type MultiRowStatement, multiRowStatement, type ValueRow } from '../../../database/value-rows.ts';

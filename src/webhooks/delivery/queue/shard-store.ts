@@ -1,6 +1,6 @@
 /**
- * Which worker owns which of the 256 shards of destinations: leases, so that other workers take the shards of a dead worker
- * once its leases have ended. The epoch rises with every change of owner and fences late writes of the old owner.
+ * Leases the 256 shards of destinations to workers, and moves those of a dead worker (failover). The epoch rises with every
+ * change of owner and fences late writes of the old owner.
  */
 import { MAX_CLOCK_SKEW_MS } from '../../../database/leases.ts';
 import { type Statement, type Store, statement } from '../../../database/store.ts';

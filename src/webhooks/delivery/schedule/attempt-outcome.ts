@@ -1,5 +1,5 @@
 /**
- * The outcome of an attempt, and what it means to two circuit breakers: that of the hook and that of its origin.
+ * Decides what a response means: accepted, failed, or no answer; and what it tells the circuit breakers.
  *
  * A response comes from one path, so it says something about that hook alone, whatever its status: many owners may have hooks
  * at one Jenkins or one gateway, and no response to one of them may stop another. Only what happens before a request is

@@ -1,7 +1,7 @@
 /**
- * A circuit breaker: stops sending to a receiver that is down, and starts again step by step. The same machine serves a hook
- * and an origin; what counts as a success and a failure for each is in `attempt-outcome.ts`. Values only: no clock, no input or
- * output.
+ * Implements the circuit breaker that pauses a failing hook or origin, by failures or `Retry-After` with 429 and 503. The same
+ * machine serves a hook and an origin; what counts as a success and a failure for each is in `attempt-outcome.ts`. Values only:
+ * no clock, no input or output.
  *
  * A breaker judges a share of failures, not failures in a row: a receiver with one bad server of five fails five times in
  * a row every few seconds at 150 deliveries a second, and it is not down. For the same reason one failure on the ramp

@@ -1,5 +1,5 @@
 /**
- * How many deliveries may be sent at the same time: of the worker, an owner, an origin, one owner at an origin, and a hook.
+ * Limits deliveries under way: of the worker, an owner, an origin, an owner at an origin, and a hook.
  *
  * Where owners share (the worker, an origin) an owner may have at most as many under way as places are free, besides its own
  * cap. So one owner that takes all it can leaves half to others, and n such owners leave 1/(n + 1) of the cap free (the dynamic

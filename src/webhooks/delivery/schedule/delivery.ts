@@ -1,5 +1,5 @@
 /**
- * The states of a delivery, and the next state after an attempt; no clock, no input or output.
+ * Defines the states of a delivery, and decides the next one after an attempt: succeeded, pending, dead, blocked.
  *
  * A delivery is sent at least once. After a crash, or when the lease of its shard ends during an attempt, another worker may
  * send it again, with the same UUID.

@@ -1,4 +1,4 @@
-/** A hook is disabled after 410 Gone, or after a number of failed attempts in a row over several days. */
+/** Disables a hook after 410 Gone, or after many failed attempts in a row over several days. */
 import type { Outcome } from './attempt-outcome.ts';
 
 /** A hook is disabled after this many failed attempts in a row that reach over this time. */

@@ -1,4 +1,7 @@
-/** The breakers of the origins that a worker sends to. Memory only: a new process learns them from its attempts. */
+/**
+ * Keeps the circuit breakers of the origins that a worker sends to, in memory. Memory only: a new process learns them from its
+ * attempts.
+ */
 import {
   advanceBreaker,
   allowedAttempts,

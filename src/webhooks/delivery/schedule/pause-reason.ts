@@ -1,4 +1,4 @@
-/** Why nothing is sent to a hook for a while; as stored and as the API shows it. */
+/** Lists why nothing is sent to a hook for a while, as stored and as the API shows it. */
 export const PAUSE_REASONS = ['failures', 'no_connection', 'retry_after'] as const;
 export type PauseReason = (typeof PAUSE_REASONS)[number];
 

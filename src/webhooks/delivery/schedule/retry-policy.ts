@@ -1,4 +1,4 @@
-/** Decides when a delivery that failed is tried again. */
+/** Decides when a failed delivery is tried again, and after how many attempts it is given up (backoff, `Retry-After`). */
 
 const SECOND_MS = 1000;
 const MINUTE_MS = 60 * SECOND_MS;

@@ -1,7 +1,7 @@
 /**
- * Whose delivery is next: turns over owner → destination origin → hook (`turn-tree.ts`), with a limit on what is under way
- * at each level (`concurrency-limits.ts`), so that neither a loud owner nor a slow receiver takes the worker from the others. First
- * attempts go before retries, which have every fifth turn and never hold more than three quarters of the worker. Large
+ * Decides whose delivery is sent next, so that neither a loud owner nor a slow receiver delays others (fairness). Turns go over
+ * owner → destination origin → hook (`turn-tree.ts`), with a limit on what is under way at each level (`concurrency-limits.ts`).
+ * First attempts go before retries, which have every fifth turn and never hold more than three quarters of the worker. Large
  * bodies under way have a budget of bytes, so that the memory of a worker does not depend on what it is asked to send.
  *
  * No clock, no input or output.

@@ -1,6 +1,6 @@
 /**
- * Deficit round robin (Shreedhar and Varghese, 1995) over a tree of owner → origin → hook. A node at its limit is skipped:
- * taken out of its ring, and put back when a place for it may have become free. So a choice costs the same with ten
+ * Takes turns over a tree of owner, origin and hook by deficit round robin (Shreedhar and Varghese, 1995). A node at its limit
+ * is skipped: taken out of its ring, and put back when a place for it may have become free. So a choice costs the same with ten
  * hook queues and with ten thousand.
  */
 import type { SizedDelivery } from './concurrency-limits.ts';

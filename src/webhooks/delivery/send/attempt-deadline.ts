@@ -1,3 +1,5 @@
+/** Ends an attempt at its deadline (timeout), however slowly bytes arrive. */
+
 export class DeadlinePassed extends Error {}
 
 /** The end of the time of an attempt, whose stages wait for it one after the other. An `AbortSignal` for each attempt costs more. */

@@ -1,5 +1,5 @@
 /**
- * Connections that are kept for the next delivery to the same origin, one undici client each.
+ * Pools connections to origins (keep-alive), and closes one whose responses may be out of step.
  *
  * HTTP/1.1 does not number responses. When a receiver answers twice, its second response looks like the response to the next
  * request, and a delivery that was refused would count as accepted. Against that:

@@ -1,4 +1,4 @@
-/** Opens the socket of a delivery to a vetted address, and checks the peer's address once it is connected. */
+/** Opens the socket of a delivery to a vetted address, with TLS, and checks the connected peer. */
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { type ConnectionOptions, connect as connectTls, createSecureContext, type SecureContext } from 'node:tls';
 import { hostOf } from '../../../ip/ip-address.ts';

@@ -1,4 +1,4 @@
-/** The progress of an attempt, and the report of its end. */
+/** Describes how an attempt went: its phases, its response, its error, and how much of the body is kept. */
 import { errors } from 'undici';
 import { type Outcome, toOutcome } from '../schedule/attempt-outcome.ts';
 import { parseRetryAfterMs } from '../schedule/retry-policy.ts';

@@ -1,3 +1,4 @@
+/** Tolerates unexpected 100 Continue responses, at which the HTTP client would close the connection. */
 import type { Socket } from 'node:net';
 
 /**

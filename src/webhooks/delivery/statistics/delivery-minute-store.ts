@@ -1,4 +1,4 @@
-/** Counts of attempts and their outcomes, by hook and minute: each process adds its sums, the overview reads them. */
+/** Stores counts of attempts and their outcomes by hook and minute. */
 import { type Row, type Statement, type Store, statement } from '../../../database/store.ts';
 import { deleteOldSql, repeatBatches, type Sweeping } from '../../../database/sweep.ts';
 import { bindRows, multiRowStatement } from '../../../database/value-rows.ts';

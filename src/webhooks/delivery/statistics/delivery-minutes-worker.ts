@@ -1,6 +1,6 @@
 /**
- * Counts the attempts of this process by hook and minute, and adds the counts to the store every two seconds: a row for
- * each attempt would double the writes of a delivery. A process that is killed loses the counts of these seconds, and no delivery.
+ * Counts the attempts of this process, and adds the counts to the store every two seconds. A row for each attempt would double
+ * the writes of a delivery. A process that is killed loses the counts of these seconds, and no delivery.
  */
 import type { Store } from '../../../database/store.ts';
 import type { Log } from '../../../telemetry/log.ts';

@@ -1,4 +1,4 @@
-/** One attempt: signs and sends the stored delivery, and describes its result. */
+/** Makes one attempt: signs and sends the stored delivery, and plans its result. */
 import { releaseBytes } from '../../../database/release-bytes.ts';
 import type { Log } from '../../../telemetry/log.ts';
 import type { World } from '../../../world.ts';

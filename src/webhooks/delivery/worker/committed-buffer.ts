@@ -1,6 +1,7 @@
 /**
- * Deliveries that this process has just committed go to the worker's memory without a read, if everything else that is due in
- * their hook queue is there. A read takes a large part of the processor time of a delivery, and on PostgreSQL a round trip.
+ * Hands a delivery that was just committed to the worker of this process without a read. It does so if everything else that is
+ * due in the hook queue is in memory. A read takes a large part of the processor time of a delivery, and on PostgreSQL a round
+ * trip.
  *
  * Their contents are kept for the next pick only. A delivery that waits longer is read when it is its turn, with its hook as it
  * is then.

@@ -1,3 +1,4 @@
+/** Counts deliveries, attempts, durations and waiting hook queues for Prometheus. */
 import { Counter, Gauge, Histogram } from 'prom-client';
 import type { Metrics } from '../../../telemetry/metrics.ts';
 import type { Breaker } from '../schedule/breaker.ts';

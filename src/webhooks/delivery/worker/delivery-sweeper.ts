@@ -1,7 +1,4 @@
-/**
- * Expires held deliveries, cancels those of deleted hooks, deletes the log after its time, and corrects times that a wrong
- * clock wrote; one process at a time.
- */
+/** Runs the sweep of deliveries in one process: expires held ones, deletes old ones, corrects wrong due times. */
 import { idAtMs } from '../../../database/ids.ts';
 import type { Store } from '../../../database/store.ts';
 import { createSweeping, SWEEP_AT_ONCE, type Sweeping, sweepEach } from '../../../database/sweep.ts';

@@ -1,8 +1,8 @@
 /**
- * The worker that sends deliveries: a loop of dispatch cycles for as long as there is work, a loop that renews the leases of
- * its shards, and a stop that loses nothing. A cycle begins when something was enqueued that is not in memory, when an attempt
- * has ended or its result is stored and more waits, and a few times a second, which is when retries and enqueues of other
- * processes are seen. Deliveries that this process has just committed are sent without a cycle.
+ * Runs the loop of dispatch cycles and the loop that renews shard leases, and stops without losing a delivery. A cycle begins
+ * when something was enqueued that is not in memory, when an attempt has ended or its result is stored and more waits, and a few
+ * times a second, which is when retries and enqueues of other processes are seen. Deliveries that this process has just
+ * committed are sent without a cycle.
  */
 
 import { createInFlight } from '../../../database/in-flight.ts';

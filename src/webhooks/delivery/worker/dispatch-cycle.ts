@@ -1,7 +1,6 @@
 /**
- * One dispatch cycle, in four stages, each with few statements for all its hook queues: scan which hook queues are due, admit the
- * first deliveries of each to memory, pick those whose turn it is and read their contents, and send. The results of the stages go
- * to the result writer, the one loop that commits.
+ * Runs one dispatch cycle in four stages: scan, admit, pick, send. The results of the stages go to the result writer, the one
+ * loop that commits.
  *
  * At most 256 deliveries (the worker's cap) are sent without a stored result, so a crash repeats at most these.
  */

@@ -1,7 +1,6 @@
 /**
- * The queue of one hook in a worker's memory: the deliveries that wait or are being sent, the hook's health, and its breaker.
- * Its row is in the table `endpoint_queue`, whose columns docs/how-it-works/delivery.md explains. Only the functions of this file
- * change it.
+ * Keeps the queue of one hook in memory: deliveries that wait or are being sent, health, breaker. Its row is in the table
+ * `endpoint_queue`, whose columns docs/how-it-works/delivery.md explains. Only the functions of this file change it.
  *
  * | event                                                             | state before    | after     | what else changes |
  * |-------------------------------------------------------------------|-----------------|-----------|-------------------|

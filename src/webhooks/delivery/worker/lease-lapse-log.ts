@@ -1,3 +1,4 @@
+/** Logs when the leases of shards have lapsed, since nothing is sent then, and when they are held again. */
 import type { Log } from '../../../telemetry/log.ts';
 import type { World } from '../../../world.ts';
 

@@ -1,7 +1,7 @@
 /**
- * Attempts that a person requests (test, redelivery). This process makes them at once, even if another worker owns the shard, or
- * the hook queue is paused: one attempt does no harm, and shows whether the receiver works again. The result is stored like any
- * other. A success ends the pause, and a failure does not lengthen it.
+ * Makes attempts that a person requests (test, redelivery) at once, even if the hook is paused. This process makes them at once,
+ * even if another worker owns the shard, or the hook queue is paused: one attempt does no harm, and shows whether the receiver
+ * works again. The result is stored like any other. A success ends the pause, and a failure does not lengthen it.
  */
 import { createInFlight, type InFlight } from '../../../database/in-flight.ts';
 import type { Store } from '../../../database/store.ts';

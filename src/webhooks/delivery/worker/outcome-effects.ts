@@ -1,7 +1,6 @@
 /**
- * Applies the outcome of an attempt, and a row that a scan found: breakers and the health of the hook change, the
- * hook queue goes on, is paused or is disabled, and other hook queues of the origin are paused or woken. Each function updates the
- * table in memory and returns the changes that have to be stored.
+ * Applies the outcome of an attempt: the hook goes on, is paused or is disabled, and others of its origin with it. Each function
+ * updates the table in memory and returns the changes that have to be stored.
  */
 import type { DueHookQueue } from '../queue/delivery-queue-store.ts';
 import type { HookQueueChange } from '../queue/hook-queue-change-store.ts';

@@ -1,4 +1,4 @@
-/** Results that wait to be stored, and the statements of the transaction that stores a batch of them. */
+/** Collects results that wait to be stored, and builds the transaction that stores a batch of them. */
 import type { BoundStatement } from '../../../database/store.ts';
 import { describeResponse } from '../queue/attempt-record.ts';
 import { type AttemptResult, attemptResultStatements } from '../queue/attempt-result-store.ts';
