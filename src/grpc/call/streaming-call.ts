@@ -72,36 +72,41 @@ export class StreamingCall extends BaseCall implements EndlessCall {
       .finally(() => this.dropRequest());
   }
 
+  /** Promises only where something is waited for: each would be garbage of every message. */
   async #next(): Promise<IteratorResult<Uint8Array>> {
+    this.#finishMessage();
+    let message = this.#take();
+    for (; message === undefined; message = this.#take()) {
+      if (this.#failure !== undefined) throw this.#failure;
+      if (this.#isLast || this.#isStopped) return { done: true, value: undefined };
+      await this.#waitForMore();
+      this.#wake = undefined;
+    }
+    this.stopMessageTimer();
+    this.#inUse = MESSAGE_HEAD_BYTES + message.bytes.length;
+    const turn = this.dependencies.stream.connection.share.take(COST.message + costOfBytes(message.bytes.length));
+    if (turn !== undefined) await turn;
+    return { done: false, value: message.isCompressed ? await this.#expand(message) : message.bytes };
+  }
+
+  /** The method has used the message before. */
+  #finishMessage(): void {
     this.release(this.#inUse);
     this.#inUse = 0;
     this.recycleMessage();
-    const message = await this.#waitForMessage();
-    if (message === undefined) return { done: true, value: undefined };
-    this.#inUse = MESSAGE_HEAD_BYTES + message.bytes.length;
-    const { share } = this.dependencies.stream.connection;
-    await share.take(COST.message + costOfBytes(message.bytes.length));
-    const value = await this.decompress(message);
-    if (message.isCompressed) share.spend(costOfBytes(value.length));
-    return { done: false, value };
   }
 
-  /** The next message, or undefined at the end. */
-  async #waitForMessage(): Promise<FramedMessage | undefined> {
-    for (;;) {
-      const message = this.#take();
-      if (message !== undefined) {
-        this.stopMessageTimer();
-        return message;
-      }
-      if (this.#failure !== undefined) throw this.#failure;
-      if (this.#isLast || this.#isStopped) return undefined;
-      this.reserveRoom();
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve;
-      });
-      this.#wake = undefined;
-    }
+  #waitForMore(): Promise<void> {
+    this.reserveRoom();
+    return new Promise((resolve) => {
+      this.#wake = resolve;
+    });
+  }
+
+  async #expand(message: FramedMessage): Promise<Buffer> {
+    const bytes = await this.decompress(message);
+    this.dependencies.stream.connection.share.spend(costOfBytes(bytes.length));
+    return bytes;
   }
 
   #take(): FramedMessage | undefined {
