@@ -15,7 +15,7 @@ import { MAX_TREES } from '../src/prediction/gbdt/forest-format.ts';
 import { GENERAL_LIMITS } from '../src/prediction/gbdt/general/general-tree.ts';
 import { MAX_POD_TYPE_MODELS } from '../src/prediction/model/model-header.ts';
 import { MAX_NAME_BYTES } from '../src/prediction/observations/event-draft.ts';
-import { MAX_EVENTS } from '../src/prediction/observations/event-queue-share.ts';
+import { MAX_EVENTS } from '../src/prediction/observations/event-queue.ts';
 import { MAX_COUNT } from '../src/prediction/schema/input-fields.ts';
 import { MAX_MS, MIN_OBSERVED_MS } from '../src/prediction/schema/milliseconds.ts';
 import { MAX_HOOKS } from '../src/webhooks/management/manage-hook.ts';

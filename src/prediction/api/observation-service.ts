@@ -5,7 +5,7 @@ import { decodeEvent, encodeReportResponse, splitBatch } from '../observations/e
 import type { EventDraft } from '../observations/event-draft.ts';
 import { EventIntake, type ReportSummary } from '../observations/event-intake.ts';
 import { readJsonEvent } from '../observations/event-json.ts';
-import { EventQueueShare } from '../observations/event-queue-share.ts';
+import { EventQueue } from '../observations/event-queue.ts';
 import type { ObservationSink } from '../schema/observation-event.ts';
 import { parseJsonText } from './rpc-body.ts';
 
@@ -28,8 +28,8 @@ export interface ObservationService {
 const MAX_EVENTS = 10_000;
 
 export function createObservationService({ sink, world }: ObservationServiceDependencies): ObservationService {
-  const queueShare = new EventQueueShare();
-  const createIntake = (): EventIntake => new EventIntake({ sink, queueShare, nowMs: world.nowMs });
+  const queue = new EventQueue(sink);
+  const createIntake = (): EventIntake => new EventIntake({ queue, nowMs: world.nowMs });
 
   const reportAll = async <T>(events: readonly T[], read: (event: T) => EventDraft): Promise<ReportSummary> => {
     if (events.length > MAX_EVENTS) throw tooManyEvents();

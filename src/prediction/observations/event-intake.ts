@@ -1,8 +1,7 @@
 /** Accepts the events of one report and refuses wrong ones one by one; `observation-store.ts` joins the events of a request. */
 import { isFailure } from '../../errors.ts';
-import type { ObservationEvent, ObservationSink } from '../schema/observation-event.ts';
 import { checkDraft, type EventDraft } from './event-draft.ts';
-import type { EventQueueShare } from './event-queue-share.ts';
+import type { EventLane, EventQueue, EventReport, ReportedEvent } from './event-queue.ts';
 
 /** The answer to a report. */
 export interface ReportSummary {
@@ -19,96 +18,95 @@ export interface Refusal {
 }
 
 export interface EventIntakeDependencies {
-  readonly sink: ObservationSink;
-  readonly queueShare: EventQueueShare;
+  readonly queue: EventQueue;
   readonly nowMs: () => number;
 }
 
 const MAX_REFUSALS = 100;
 
-interface Accepted {
-  readonly index: number;
-  readonly event: ObservationEvent;
-}
-
-/**
- * Batches the events of one report; `observation-store.ts` joins them. An event goes to the sink at once when none is being stored; those that come
- * meanwhile go together: a single event does not wait, and many share one commit.
- */
-export class EventIntake {
+/** The events of one report, which are stored together with those of others. */
+export class EventIntake implements EventReport {
   readonly #dependencies: EventIntakeDependencies;
-  #waiting: Accepted[] = [];
-  #underWay: Promise<void> | undefined;
+  readonly #lane: EventLane;
   #failure: unknown;
   #count = 0;
+  /** Events that are not stored yet. */
+  #pending = 0;
   #accepted = 0;
   #refused = 0;
-  #refusals: Refusal[] = [];
+  readonly #refusals: Refusal[] = [];
+  #onSettled: (() => void) | undefined;
 
   constructor(dependencies: EventIntakeDependencies) {
     this.#dependencies = dependencies;
+    this.#lane = dependencies.queue.openLane();
   }
 
-  /** `read` makes the draft, and may throw a failure: then that is why the event is refused. */
+  get hasFailed(): boolean {
+    return this.#failure !== undefined;
+  }
+
+  /**
+   * Reads and takes an event once there is a place for it. `read` makes the draft, and may throw a failure: then that is why the event
+   * is refused.
+   */
   async take(read: () => EventDraft): Promise<void> {
+    const { queue } = this.#dependencies;
     const index = this.#count;
     this.#count += 1;
-    let draft: EventDraft | undefined;
-    try {
-      draft = read();
-      this.#waiting.push({ index, event: checkDraft(draft, this.#dependencies.nowMs()) });
-    } catch (error) {
-      if (!isFailure(error)) throw error;
-      this.#refuse({ index, requestId: draft?.requestId.slice(0, 256) ?? '', reason: describe(error.message) });
-      return;
-    }
-    if (this.#underWay === undefined) this.#underWay = this.#sendWaiting();
-    else if (this.#waiting.length >= this.#dependencies.queueShare.share) await this.#underWay;
+    await queue.takePlace();
+    if (!this.hasFailed && this.#add(index, read)) return;
+    queue.leave(1);
     this.#throwIfFailed();
   }
 
   /** Resolves once every accepted event is durable. */
   async finish(): Promise<ReportSummary> {
-    await this.#underWay;
+    if (this.#pending > 0 && !this.hasFailed)
+      await new Promise<void>((resolve) => {
+        this.#onSettled = resolve;
+      });
     this.#throwIfFailed();
-    this.#orderRefusals();
     return { accepted: this.#accepted, refused: this.#refused, refusals: this.#refusals };
   }
 
-  async #sendWaiting(): Promise<void> {
-    const { queueShare } = this.#dependencies;
-    queueShare.enter();
-    // What comes in the same turn goes along.
-    await Promise.resolve();
+  settle({ index, event: { requestId } }: ReportedEvent, refusal: string | undefined): void {
+    if (refusal === undefined) this.#accepted += 1;
+    else this.#refuse({ index, requestId, reason: refusal });
+    this.#pending -= 1;
+    if (this.#pending === 0) this.#onSettled?.();
+  }
+
+  fail(error: unknown): void {
+    this.#failure ??= error;
+    this.#onSettled?.();
+  }
+
+  /** Returns false when the event is refused. */
+  #add(index: number, read: () => EventDraft): boolean {
+    let draft: EventDraft | undefined;
     try {
-      while (this.#waiting.length > 0) await this.#send(this.#waiting.splice(0, queueShare.share));
+      draft = read();
+      const event = checkDraft(draft, this.#dependencies.nowMs());
+      this.#pending += 1;
+      this.#lane.add({ report: this, index, event });
+      return true;
     } catch (error) {
-      this.#failure = error;
-      this.#waiting = [];
-    } finally {
-      queueShare.leave();
-      this.#underWay = undefined;
+      if (!isFailure(error)) throw error;
+      this.#refuse({ index, requestId: draft?.requestId.slice(0, 256) ?? '', reason: describe(error.message) });
+      return false;
     }
   }
 
-  async #send(batch: readonly Accepted[]): Promise<void> {
-    const { accepted, refusals } = await this.#dependencies.sink.report(batch.map(({ event }) => event));
-    this.#accepted += accepted;
-    for (const { index, reason } of refusals) {
-      const refused = batch[index];
-      if (refused !== undefined) this.#refuse({ index: refused.index, requestId: refused.event.requestId, reason });
-    }
-  }
-
+  /** What the sink refuses comes later than what was refused at the door. */
   #refuse(refusal: Refusal): void {
     this.#refused += 1;
-    this.#refusals.push(refusal);
-    // What the sink refuses comes later than what was refused at the door.
-    if (this.#refusals.length > 2 * MAX_REFUSALS) this.#orderRefusals();
-  }
-
-  #orderRefusals(): void {
-    this.#refusals = this.#refusals.toSorted((left, right) => left.index - right.index).slice(0, MAX_REFUSALS);
+    const refusals = this.#refusals;
+    let position = refusals.length;
+    while (position > 0 && refusals[position - 1]!.index > refusal.index) position -= 1;
+    if (position === MAX_REFUSALS) return;
+    refusals.splice(position, 0, refusal);
+    if (refusals.length > MAX_REFUSALS) refusals.pop();
   }
 
   #throwIfFailed(): void {

@@ -1,55 +1,149 @@
-/** However many streams report, few events wait for their commit, and each report gets its share. */
+/** However many reports come, few of their events are in memory, in few commits, and each report gets its turn. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { NOW_MS } from '../../../test/support/observation-events.ts';
-import type { ObservationSink } from '../schema/observation-event.ts';
-import { createDraft } from './event-draft.ts';
+import type { ObservationEvent } from '../schema/observation-event.ts';
+import { createDraft, type EventDraft } from './event-draft.ts';
 import { EventIntake } from './event-intake.ts';
-import { EventQueueShare } from './event-queue-share.ts';
+import { EventQueue, MAX_EVENTS } from './event-queue.ts';
 
-test('take() waits when the events of all reports take the room, and goes on after a commit', async () => {
-  const commits: (() => void)[] = [];
-  const sink: ObservationSink = {
-    report: async (events) => {
-      await new Promise<void>((resolve) => commits.push(resolve));
-      return { accepted: events.length, refusals: [] };
-    },
+interface Commit {
+  readonly events: readonly ObservationEvent[];
+  readonly end: () => void;
+  readonly fail: (error: Error) => void;
+}
+
+/** A sink whose commits a test ends, in front of it intakes that share a queue. */
+function createIntakes(count: number) {
+  const commits: Commit[] = [];
+  const report = async (events: readonly ObservationEvent[]) => {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    commits.push({ events, end: resolve, fail: reject });
+    await promise;
+    return { accepted: events.length, refusals: [] };
   };
-  const queueShare = new EventQueueShare();
-  const intakes = Array.from({ length: 64 }, () => new EventIntake({ sink, queueShare, nowMs: () => NOW_MS }));
-  let taken = 0;
-  const read = () => ({ ...createDraft('finished'), requestId: `r${taken}` });
-  const sent = intakes.map(async (intake) => {
-    for (let event = 0; event < 100; event++) {
-      await intake.take(read);
-      taken += 1;
-    }
-    return intake.finish();
-  });
+  const queue = new EventQueue({ report });
+  const intakes = Array.from({ length: count }, () => new EventIntake({ queue, nowMs: () => NOW_MS }));
+  return { intakes, commits };
+}
+
+function draft(requestId: string): EventDraft {
+  return { ...createDraft('finished'), requestId };
+}
+
+async function send(intake: EventIntake, name: string, events: number, onRead: (name: string) => void = () => {}) {
+  for (let index = 0; index < events; index++)
+    await intake.take(() => {
+      onRead(name);
+      return draft(`${name}-${index}`);
+    });
+  return intake.finish();
+}
+
+test('no more events are read than have a place, and all are stored in the end', async () => {
+  const { intakes, commits } = createIntakes(64);
+  let read = 0;
+  let stored = 0;
   let isDone = false;
+  const sent = intakes.map((intake, number) => send(intake, String(number), 100, () => read++));
   const finished = Promise.all(sent).finally(() => {
     isDone = true;
   });
-  let before = 0;
   while (!isDone) {
-    await new Promise((resolve) => setImmediate(resolve));
-    assert.ok(taken - before <= 2 * 512 + 2 * intakes.length, `${taken - before} events between two commits`);
-    before = taken;
-    for (const commit of commits.splice(0)) commit();
+    await nextTurn();
+    assert.ok(read - stored <= MAX_EVENTS, `${read - stored} events`);
+    for (const { events, end } of commits.splice(0)) {
+      stored += events.length;
+      end();
+    }
   }
-  const summaries = await finished;
   assert.deepEqual(
-    summaries.map(({ accepted }) => accepted),
+    (await finished).map(({ accepted }) => accepted),
     intakes.map(() => 100),
   );
 });
 
-test('share is all of the room for one report, and a part of it for each of many', () => {
-  const queueShare = new EventQueueShare();
-  queueShare.enter();
-  assert.equal(queueShare.share, 512);
-  for (let report = 1; report < 128; report++) queueShare.enter();
-  assert.equal(queueShare.share, 4);
-  for (let report = 0; report < 127; report++) queueShare.leave();
-  assert.equal(queueShare.share, 512);
+test('events of many reports share commits', async () => {
+  const { intakes, commits } = createIntakes(200);
+  const sent = intakes.map((intake, number) => send(intake, String(number), 1));
+  await nextTurn();
+  assert.ok(commits.length <= 4, `${commits.length} commits`);
+  assert.equal(commits.flatMap(({ events }) => events).length, 200);
+  for (const { end } of commits) end();
+  await Promise.all(sent);
 });
+
+test('a report that takes all places leaves the next ones to those that wait', async () => {
+  const { intakes, commits } = createIntakes(11);
+  const read: string[] = [];
+  const start = (intake: EventIntake, number: number) =>
+    send(intake, String(number), number === 0 ? 2 * MAX_EVENTS : 1, (name) => read.push(name));
+  const greedy = start(intakes[0]!, 0);
+  await nextTurn();
+  assert.equal(read.length, MAX_EVENTS);
+  const others = intakes.slice(1).map((intake, index) => start(intake, index + 1));
+  await nextTurn();
+  // The first commit has the first event only, and leaves one place: it is that of the next event of the same report.
+  for (let commit = 0; commit < 2; commit++) {
+    commits.shift()!.end();
+    await nextTurn();
+  }
+  assert.deepEqual(
+    read.slice(MAX_EVENTS + 1, MAX_EVENTS + 11),
+    intakes.slice(1).map((_, index) => String(index + 1)),
+  );
+  await endAll(commits, Promise.all([greedy, ...others]));
+});
+
+test('events of a report are stored one commit after the other, whichever ends first', async () => {
+  const { intakes, commits } = createIntakes(12);
+  const underWay = new Set<string>();
+  const stored = new Map<string, number>();
+  const finished = Promise.all(intakes.map((intake, number) => send(intake, String(number), 60)));
+  let isDone = false;
+  void finished.then(() => {
+    isDone = true;
+  });
+  while (!isDone) {
+    await nextTurn();
+    const { events, end } = commits.pop() ?? { events: [], end: () => {} };
+    for (const { events: others } of commits)
+      for (const { requestId } of others) underWay.add(requestId.split('-')[0]!);
+    for (const { requestId } of events) {
+      const [name = '', index] = requestId.split('-');
+      assert.ok(!underWay.has(name), `report ${name} is in two commits`);
+      assert.equal(Number(index), stored.get(name) ?? 0);
+      stored.set(name, Number(index) + 1);
+    }
+    underWay.clear();
+    end();
+  }
+});
+
+test('a commit that fails fails its reports, of which nothing more is stored, and no others', async () => {
+  const { intakes, commits } = createIntakes(8);
+  const outcomes = Promise.allSettled(intakes.map((intake, number) => send(intake, String(number), MAX_EVENTS)));
+  await nextTurn();
+  const [first] = commits.splice(0, 1);
+  const failed = new Set(first!.events.map(({ requestId }) => requestId.split('-')[0]!));
+  assert.ok(failed.size < intakes.length);
+  first!.fail(new Error('The store is away'));
+  await nextTurn();
+  for (const { events } of commits)
+    for (const { requestId } of events) assert.ok(!failed.has(requestId.split('-')[0]!), requestId);
+  await endAll(commits, outcomes);
+  for (const [number, outcome] of (await outcomes).entries())
+    assert.equal(outcome.status, failed.has(String(number)) ? 'rejected' : 'fulfilled', `report ${number}`);
+});
+
+async function endAll(commits: Commit[], finished: Promise<unknown>): Promise<void> {
+  let isDone = false;
+  void finished.then(() => {
+    isDone = true;
+  });
+  while (!isDone) {
+    for (const { end } of commits.splice(0)) end();
+    await nextTurn();
+  }
+}

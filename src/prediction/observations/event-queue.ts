@@ -1,22 +1,109 @@
-/** Events of all reports that may wait for their commit. More would fill the memory, and each garbage collection would copy them. */
-export const MAX_EVENTS = 512;
-const MIN_PER_REPORT = 2;
+/**
+ * Stores the events of all reports together: few events are in memory and few transactions under way, however many streams report.
+ * An event that finds no place waits as the bytes that came, and those are bounded by the windows of the transport.
+ */
+import type { ObservationEvent, ObservationSink } from '../schema/observation-event.ts';
 
-/** Divides the events that may wait for their commit evenly among the reports that have any under way. */
-export class EventQueueShare {
-  #reports = 0;
+/** Events of all reports that were read and are not stored yet. More would fill the memory, and each garbage collection would copy them. */
+export const MAX_EVENTS = 256;
+/** So that others are read while these are stored. */
+const MAX_BATCH = MAX_EVENTS / 2;
+/** Transactions at a time. On PostgreSQL each statement is a round trip, so that a single one would be slow. */
+const LANES = 4;
 
-  /** How many events one report may have waiting while those before them are committed. */
-  get share(): number {
-    return Math.max(MIN_PER_REPORT, Math.floor(MAX_EVENTS / Math.max(1, this.#reports)));
+/** An event and the report to which it belongs. */
+export interface ReportedEvent {
+  readonly report: EventReport;
+  readonly index: number;
+  readonly event: ObservationEvent;
+}
+
+/** What learns what became of its events. */
+export interface EventReport {
+  readonly hasFailed: boolean;
+  /** The event is durable, or was refused for this reason. */
+  settle(reported: ReportedEvent, refusal: string | undefined): void;
+  fail(error: unknown): void;
+}
+
+export class EventQueue {
+  readonly #lanes: readonly EventLane[];
+  #places = MAX_EVENTS;
+  /** In the order in which they came. */
+  readonly #waiting: (() => void)[] = [];
+  #opened = 0;
+
+  constructor(sink: ObservationSink) {
+    this.#lanes = Array.from({ length: LANES }, () => new EventLane(sink, (places) => this.leave(places)));
   }
 
-  /** A report has events under way. */
-  enter(): void {
-    this.#reports += 1;
+  /** The lane of a new report. All events of a report go one way, since they are learned from in their order. */
+  openLane(): EventLane {
+    this.#opened += 1;
+    return this.#lanes[this.#opened % LANES]!;
   }
 
-  leave(): void {
-    this.#reports -= 1;
+  /** A place for one event; undefined when it is there at once. */
+  takePlace(): Promise<void> | undefined {
+    if (this.#places === 0) return new Promise((resolve) => this.#waiting.push(resolve));
+    this.#places -= 1;
+    return undefined;
+  }
+
+  /** Gives places to those that wait longest. */
+  leave(places: number): void {
+    this.#places += places;
+    const next = this.#waiting.splice(0, this.#places);
+    this.#places -= next.length;
+    for (const goOn of next) goOn();
+  }
+}
+
+/** Stores the events that came while those before them were stored. */
+export class EventLane {
+  readonly #sink: ObservationSink;
+  readonly #leave: (places: number) => void;
+  #waiting: ReportedEvent[] = [];
+  #isStoring = false;
+
+  constructor(sink: ObservationSink, leave: (places: number) => void) {
+    this.#sink = sink;
+    this.#leave = leave;
+  }
+
+  /** The event must have a place, which it leaves once it is stored. */
+  add(reported: ReportedEvent): void {
+    this.#waiting.push(reported);
+    if (!this.#isStoring) void this.#storeWaiting();
+  }
+
+  async #storeWaiting(): Promise<void> {
+    this.#isStoring = true;
+    // What comes in the same turn goes along.
+    await Promise.resolve();
+    while (this.#waiting.length > 0) await this.#store(this.#waiting.splice(0, MAX_BATCH));
+    this.#isStoring = false;
+  }
+
+  async #store(batch: readonly ReportedEvent[]): Promise<void> {
+    try {
+      const { refusals } = await this.#sink.report(batch.map(({ event }) => event));
+      let next = 0;
+      for (const [position, reported] of batch.entries()) {
+        const refusal = refusals[next]?.index === position ? refusals[next++] : undefined;
+        reported.report.settle(reported, refusal?.reason);
+      }
+    } catch (error) {
+      this.#fail(batch, error);
+    }
+    this.#leave(batch.length);
+  }
+
+  /** What follows in the reports of the batch must not be stored without it. */
+  #fail(batch: readonly ReportedEvent[], error: unknown): void {
+    for (const { report } of batch) report.fail(error);
+    const waiting = this.#waiting;
+    this.#waiting = waiting.filter(({ report }) => !report.hasFailed);
+    this.#leave(waiting.length - this.#waiting.length);
   }
 }

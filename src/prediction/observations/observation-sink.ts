@@ -99,9 +99,9 @@ interface LearnableRow {
 }
 
 /**
- * Rows of one report were under way together: none of their predictions knew the times of the others. If each were forecast
+ * Rows that are stored together were under way together: none of their predictions knew the times of the others. If each were forecast
  * after the row before it was learned, the error and the coverage that are shown would be those of predictions that no caller
- * was given, and intervals would move as fast as if each time were known before the next request. A longer report counts as several.
+ * was given, and intervals would move as fast as if each time were known before the next request. More rows count as several reports.
  */
 const ROWS_TOGETHER = 1000;
 /** They are learned in parts of this many: of a report of hundreds, the experts of the later part know that a server has become slow. */
