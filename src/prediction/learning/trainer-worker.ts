@@ -211,11 +211,14 @@ const REPORTED_AT_ONCE = 64;
  */
 function createReportedModels() {
   const counts = new Map<string, number>();
+  let newest: string | undefined;
   return {
     /** The model that was reported longest ago is forgotten when there are too many. */
     count(targetModel: string): void {
       const count = (counts.get(targetModel) ?? 0) + 1;
-      counts.delete(targetModel);
+      // Moves it to the end, where the newest is already: each change of a Map leaves a hole, and holes make it copy itself.
+      if (targetModel !== newest) counts.delete(targetModel);
+      newest = targetModel;
       counts.set(targetModel, count);
       if (counts.size > MAX_REPORTED) counts.delete(counts.keys().next().value!);
     },

@@ -36,8 +36,10 @@ export function createDraft(kind: EventDraft['kind']): EventDraft {
   };
 }
 
+const EMPTY_INPUT: InputDraft = { podType: '', ...fillMetrics(() => 0), serverIp: '' };
+
 export function createInputDraft(): InputDraft {
-  return { podType: '', ...fillMetrics(() => 0), serverIp: '' };
+  return { ...EMPTY_INPUT };
 }
 
 /** The most bytes of a text, because samples and the state of servers keep it. */

@@ -126,15 +126,19 @@ function forecastByTrained(
   return predictor.hasModel(observation.targetModel) ? forecastRequest(predictor, observation) : undefined;
 }
 
+/** Overwritten for each request: a forecast keeps nothing of it. */
+const requestColumns = createPredictColumns(1);
+requestColumns.count = 1;
+
 function forecastRequest(
   predictor: ObservationSinkDependencies['predictor'],
   { targetModel, input, history }: DispatchedInput,
 ): Forecast {
-  const columns = createPredictColumns(1);
-  columns.count = 1;
-  for (const name of METRIC_COLUMNS) columns[name][0] = input[name];
-  for (const [h, name] of HISTORY_COLUMNS.entries()) columns[name][0] = history?.[h] ?? Number.NaN;
-  return predictor.live(targetModel).forecast(columns, input.podType, Buffer.from(input.serverIp));
+  for (const name of METRIC_COLUMNS) requestColumns[name][0] = input[name];
+  HISTORY_COLUMNS.forEach((name, h) => {
+    requestColumns[name][0] = history?.[h] ?? Number.NaN;
+  });
+  return predictor.live(targetModel).forecast(requestColumns, input.podType, Buffer.from(input.serverIp));
 }
 
 /** An event with its position in the report. */
@@ -188,13 +192,13 @@ function listTimes({ ttftMs, tpotMs, outputTokens }: Observation): ReportedTime[
 
 /** Events of gRPC and JSON were checked as they were read; those that are made in this program come here as they are. */
 function findImpossible(event: ObservationEvent): string | undefined {
-  const times = {
-    ttft_millis: 'ttftMs' in event ? event.ttftMs : undefined,
-    tpot_millis: 'tpotMs' in event ? event.tpotMs : undefined,
-  };
-  for (const [name, value] of Object.entries(times)) {
-    const fault = value === undefined ? undefined : findTimeFault(value);
-    if (fault !== undefined) return `${name} ${fault}, got ${value}`;
-  }
-  return undefined;
+  return (
+    describeFault('ttft_millis', 'ttftMs' in event ? event.ttftMs : undefined) ??
+    describeFault('tpot_millis', 'tpotMs' in event ? event.tpotMs : undefined)
+  );
+}
+
+function describeFault(name: string, value: number | undefined): string | undefined {
+  const fault = value === undefined ? undefined : findTimeFault(value);
+  return fault === undefined ? undefined : `${name} ${fault}, got ${value}`;
 }

@@ -6,6 +6,7 @@
 import { HISTORY_SIZE } from '../history/server-history.ts';
 import type { Forecast } from '../online/live-model.ts';
 import type { SwappablePredictor } from '../online/predictor.ts';
+import { HISTORY_COLUMNS } from '../schema/columns.ts';
 import type {
   DispatchedEvent,
   ObservationEvent,
@@ -79,7 +80,7 @@ export function readHistoryAsOf(predictor: SwappablePredictor, event: Observatio
   if (known === undefined) return event;
   known.readAsOf(event.atMs, asOf);
   // A typed array that goes to another thread gets memory outside the heap, here and there, which each collection has to sweep.
-  return { ...event, history: Array.from(asOf) };
+  return { ...event, history: HISTORY_COLUMNS.map((_, h) => asOf[h]!) };
 }
 
 function moveByObservation(predictor: SwappablePredictor, event: WholeObservation, knownMs: number): void {

@@ -28,6 +28,8 @@ function replayPart(table: SlotTable, rows: readonly RecentRow[], columns: Predi
 
 function fillMetrics(columns: PredictColumns, rows: readonly RecentRow[]): void {
   columns.count = rows.length;
-  for (const [i, { metrics }] of rows.entries())
-    for (const [m, name] of MODEL_COLUMNS.entries()) columns[name][i] = metrics[m]!;
+  for (let m = 0; m < MODEL_COLUMNS.length; m++) {
+    const column = columns[MODEL_COLUMNS[m]!];
+    for (let i = 0; i < rows.length; i++) column[i] = rows[i]!.metrics[m]!;
+  }
 }

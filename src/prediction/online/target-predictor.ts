@@ -203,10 +203,7 @@ function describeForecast(
   const mixtureMs = mixture.timesMs[0]!;
   const logPhysics = Math.log(physicsMs) + offset;
   const logTrees = logPhysics + treeLog;
-  const expertLogs = Array.from(
-    mixture.expertLogFactors.subarray(0, EXPERT_COUNT),
-    (logFactor) => logPhysics + logFactor,
-  );
+  const expertLogs = EXPERTS.map((_, expert) => logPhysics + mixture.expertLogFactors[expert]!);
   const medianMs = quantileMs('p50', mixtureMs, interval);
   return { logPhysics, logTrees, expertLogs, mixtureMs, medianMs, interval, queueBound };
 }

@@ -38,10 +38,17 @@ export function createRollingMaximum(): RollingMaximum {
       window[count % MAXIMUM_WINDOW] = value;
       count++;
       if (count < MIN_RESIDUALS) return;
-      // Scans the window only when the maximum itself drops out of it.
+      // Scans the window only when the maximum itself drops out of it: at each value when all are the same.
       if (count === MIN_RESIDUALS || dropped === maximum)
-        maximum = Math.max(0, ...window.subarray(0, Math.min(count, MAXIMUM_WINDOW)));
+        maximum = findMaximum(window, Math.min(count, MAXIMUM_WINDOW));
       else maximum = Math.max(maximum, value);
     },
   };
+}
+
+/** Spread arguments would be an object for each value. */
+function findMaximum(values: Float64Array, count: number): number {
+  let maximum = 0;
+  for (let i = 0; i < count; i++) maximum = Math.max(maximum, values[i]!);
+  return maximum;
 }
