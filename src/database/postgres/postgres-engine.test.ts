@@ -14,6 +14,7 @@ import {
   type PostgresCluster,
   startPostgresCluster,
 } from '../../../test/support/postgres-cluster.ts';
+import { waitUntil } from '../../../test/support/wait-until.ts';
 import type { Failure } from '../../errors.ts';
 import { createLog } from '../../telemetry/log.ts';
 import { realWorld } from '../../world.ts';
@@ -64,6 +65,19 @@ test('reads and writes go on after the server has ended every connection', { ski
     [1, 1, 1],
   );
   await store.write(insertNoteSql, ['after', 1]);
+});
+
+test('a lost idle connection is logged in one short line, without the state of the driver', { skip }, async () => {
+  const lines: string[] = [];
+  const log = createLog('warn', { write: (line) => lines.push(line) });
+  await using logged = await openTestStore({ dataDir: '', databaseUrl }, { ...options, log });
+  await logged.read(findNoteSql, ['before']);
+  await endOtherConnections();
+  const findLine = () => lines.find((line) => line.includes('A connection to PostgreSQL was lost'));
+  await waitUntil(() => findLine() !== undefined);
+  const { reason } = JSON.parse(findLine()!) as { readonly reason: string };
+  assert.match(reason, /terminating connection due to administrator command/);
+  assert.ok(findLine()!.length < 300, findLine());
 });
 
 test('a connection that is lost in a transaction fails the caller alone', { skip }, async () => {

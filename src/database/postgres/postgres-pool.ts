@@ -1,6 +1,6 @@
 /** Runs the pool of PostgreSQL connections, and decides which errors mean a lost connection. */
 import pg from 'pg';
-import { Failure } from '../../errors.ts';
+import { describeError, Failure } from '../../errors.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { findParser } from './column-parsers.ts';
 import { parseDatabaseUrl } from './database-url.ts';
@@ -36,7 +36,8 @@ export function openPostgresConnections(databaseUrl: string, poolSize: number, l
   const finder = hosts.length === 0 ? undefined : createPrimaryFinder(hosts, config);
   const Client = finder === undefined ? pg.Client : createPrimaryClient(finder);
   const pool = new pg.Pool({ ...config, max: poolSize, Client });
-  pool.on('error', (error) => log.warn({ err: error }, 'A connection to PostgreSQL was lost'));
+  // The driver adds the whole state of the connection to the error.
+  pool.on('error', (error) => log.warn({ reason: describeError(error) }, 'A connection to PostgreSQL was lost'));
   pool.on('connect', listenTo);
   return {
     pool,
