@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { parseAllDocuments } from 'yaml';
+import { parse, parseAllDocuments } from 'yaml';
 import { settings } from '../src/config/settings.ts';
 import { findMistakes, type Resource } from './support/kubernetes-schemas.ts';
 
@@ -31,6 +31,15 @@ for (const file of manifests)
 
 for (const file of manifests)
   test(`the variables in ${file} are settings`, () => assert.deepEqual(findUnknown(readFileSync(file, 'utf8')), []));
+
+test('containers have as long for a stop as pods have', () => {
+  const { terminationGracePeriodSeconds: seconds } = parse(readFileSync('deploy/helm/trivet/values.yaml', 'utf8')) as {
+    readonly terminationGracePeriodSeconds: number;
+  };
+  assert.match(readFileSync('deploy/compose.yaml', 'utf8'), new RegExp(`stop_grace_period: ${seconds}s\n`));
+  const guide = readFileSync('docs/how-to/install-with-docker.md', 'utf8');
+  assert.match(guide, new RegExp(`docker stop --time ${seconds} `));
+});
 
 test('a variable that is not a setting is found', () => {
   assert.deepEqual(findUnknown('- { name: LLM_D_PROT, value: "8000" }'), ['LLM_D_PROT']);
