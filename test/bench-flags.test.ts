@@ -26,6 +26,13 @@ test('readBenchFlags() prints the comment at the head of the bench for --help', 
   );
 });
 
+for (const program of ['test/fleet/main.ts', 'test/fleet/process-kills.ts'])
+  test(`${program} prints its options for --help`, () => {
+    const { status, stdout, stderr } = spawnSync(process.execPath, [program, '--help'], { encoding: 'utf8' });
+    assert.deepEqual([status, stderr], [0, '']);
+    assert.match(stdout, /`npm run test:fleet[^`]*`, with[\s\S]+Needs Debian's/);
+  });
+
 for (const [title, args, reason] of [
   ['a flag that it does not know', ['--rows', '3'], "unknown option '--rows'"],
   ['a flag without its value', ['--processes'], "option '--processes <value>' argument missing"],

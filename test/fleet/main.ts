@@ -1,13 +1,17 @@
 /**
- * `npm run test:fleet`, with `-- --route haproxy` or `pgbouncer`, `--runs 20`, `--short`, `--blows kill,freeze`,
- * `--standby-retry 500ms`.
+ * Kills the primary of three PostgreSQL servers under load: `npm run test:fleet`, with these options after `--`:
+ *   --route hosts|haproxy|pgbouncer  how the service reaches the primary (hosts)
+ *   --short                          a tenth of the load, and one kill
+ *   --blows kill,freeze              what happens to the primary, one after the other (kill,kill; with --short kill)
+ *   --runs 20                        runs, one after the other (1)
+ *   --standby-retry 500ms            PostgreSQL's wal_retrieve_retry_interval (5s)
  * Needs Debian's patroni, etcd-server, haproxy, pgbouncer and postgresql.
  */
-import { parseArgs } from 'node:util';
+import { readBenchFlags } from '../../bench/support/bench-flags.ts';
 import { type Blow, type FailoverReport, FULL_SCALE, formatSeconds, runFailover, SHORT_SCALE } from './failover.ts';
 import { ROUTES, type Route } from './patroni-fleet.ts';
 
-const { values } = parseArgs({
+const { values } = readBenchFlags({
   options: {
     route: { type: 'string', default: 'hosts' },
     runs: { type: 'string', default: '1' },
@@ -17,16 +21,19 @@ const { values } = parseArgs({
   },
 });
 
+function refuse(reason: string): never {
+  process.stderr.write(`Cannot run the test: ${reason}\n`);
+  process.exit(2);
+}
+
 function readRoute(text: string): Route {
   const route = ROUTES.find((known) => known === text);
-  if (route === undefined) throw new Error(`--route must be one of ${ROUTES.join(', ')}`);
-  return route;
+  return route ?? refuse(`--route must be one of ${ROUTES.join(', ')}`);
 }
 
 function readBlows(text: string): Blow[] {
   return text.split(',').map((blow) => {
-    if (blow !== 'kill' && blow !== 'freeze') throw new Error('--blows must be a list of kill and freeze');
-    return blow;
+    return blow === 'kill' || blow === 'freeze' ? blow : refuse('--blows must be a list of kill and freeze');
   });
 }
 

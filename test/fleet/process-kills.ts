@@ -4,13 +4,13 @@
  * were lost and those that came twice. Ends soon when the service does not recover. Needs Debian's postgresql.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
+import { readBenchFlags } from '../../bench/support/bench-flags.ts';
 import { createTestDatabase, startPostgresCluster } from '../support/postgres-cluster.ts';
 import { numberedPush, type PublishingService, startPublishingService } from '../support/publishing-service.ts';
 import { type ReceivedRequest, startReceivers } from '../support/receiver.ts';
 import { createDataDir, type Program, startProgram } from '../support/start-program.ts';
 
-const { values } = parseArgs({
+const { values } = readBenchFlags({
   options: {
     kills: { type: 'string', default: '10' },
     rate: { type: 'string', default: '200' },

@@ -1,8 +1,17 @@
 /** The token requests of a service load: chains of refreshes, and codes that are exchanged once. */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { MAX_FAMILIES } from '../../src/authorization/tokens/surplus-tokens-store.ts';
 import type { Store } from '../../src/database/store.ts';
 import { realWorld } from '../../src/world.ts';
-import { type Answer, type Fields, obtainCode, obtainTokens, registerApplication } from './authorization-server.ts';
+import {
+  type Answer,
+  type AuthorizationEndpoint,
+  type Fields,
+  obtainCode,
+  obtainTokens,
+  registerApplication,
+  type SignedIn,
+} from './authorization-server.ts';
 import { createCaller } from './load-caller.ts';
 import {
   type CallLoad,
@@ -41,16 +50,24 @@ export async function prepareExchanges({
   const at = { url: programs[0]!.httpUrl, store, world: realWorld };
   const person = await createCaller(at);
   const application = await registerApplication(at);
-  const { clientId, clientSecret } = application;
   const tokens: string[] = [];
   for (let chain = 0; chain < CHAINS; chain += 1)
     tokens.push((await obtainTokens(at, person, application)).refresh_token);
   const codes: Fields[] = [];
-  for (let made = 0; made < scale.codes; made += 1) {
+  while (codes.length < scale.codes)
+    codes.push(...(await obtainCodes(at, person, Math.min(scale.codes - codes.length, MAX_FAMILIES))));
+  return { tokens, codes };
+}
+
+/** For an application of their own: the service ends the oldest sign-ins of a person with one that has more than `MAX_FAMILIES`. */
+async function obtainCodes(at: AuthorizationEndpoint, person: SignedIn, count: number): Promise<Fields[]> {
+  const { clientId, clientSecret } = await registerApplication(at);
+  const codes: Fields[] = [];
+  for (let made = 0; made < count; made += 1) {
     const code = await obtainCode(at, person, { client_id: clientId });
     codes.push({ grant_type: 'authorization_code', code, client_id: clientId, client_secret: clientSecret });
   }
-  return { tokens, codes };
+  return codes;
 }
 
 function postToken(url: string, fields: Fields): Promise<Answer> {
