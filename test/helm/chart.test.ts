@@ -1,5 +1,5 @@
 /**
- * The chart, rendered with Go's template engine and Sprig as Helm uses them; Helm itself is in no registry of the gate. Each resource is
+ * The chart, rendered with Go's template engine and Sprig as Helm uses them; helm.test.ts compares that with Helm itself. Each resource is
  * held against the schemas of Kubernetes, and against what an operator expects of it.
  */
 import assert from 'node:assert/strict';
