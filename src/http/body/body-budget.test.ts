@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createBodyBudget } from './body-budget.ts';
 
-/** A body of this length fills a block, which is counted. */
-const BLOCK = 65_536 + 64;
+/** A body of this length fills its pages, which are counted. */
+const BLOCK = 65_536;
 
 function openBodies(maxBlocks: number) {
   const budget = createBodyBudget({ maxBytes: maxBlocks * BLOCK });
@@ -115,7 +115,7 @@ test('a body larger than all the room arrives while it is alone', () => {
   assert.deepEqual(gone, ['large unavailable']);
 });
 
-test('the block of a body that gave way is used again, and that of a body that arrived is not', () => {
+test('the memory of a body that gave way is used again, and that of a body that arrived is not', () => {
   const counted: number[] = [];
   const budget = createBodyBudget({ maxBytes: 1, countGarbage: (bytes) => counted.push(bytes) });
   const whole = budget.open('one', () => {});

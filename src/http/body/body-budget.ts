@@ -6,15 +6,14 @@
  * 3. of the network that has most.
  * Of these, the one that began first is dropped: a client that sends without a pause has finished long before.
  *
- * Bytes are copied into blocks of a pool, and those of a dropped body are used again: under attack hundreds of megabytes a
+ * Bytes are copied into pages, which are used again once their body is whole or dropped: under attack hundreds of megabytes a
  * second arrive, and as garbage they would take as much memory again as the budget.
  */
 import { createNetworkTurns } from '../../connections/network-turns.ts';
 import { Failure } from '../../errors.ts';
-import { BlockPool, blockBytesFor } from '../../memory/block-pool.ts';
-import { ByteQueue } from '../../memory/byte-queue.ts';
 import { freeMemory } from '../../memory/free-memory.ts';
 import type { CountGarbage } from '../../memory/garbage.ts';
+import { PagedBytes, PagePool } from './body-pages.ts';
 
 export interface BodyBudget {
   /** Counts one body of this network from now on. `giveWay` is called at most once: then its bytes are dropped. */
@@ -34,8 +33,8 @@ export interface CountedBody {
   close(): void;
 }
 
-/** 8 bodies of 8 MiB, each as much as 10,000 rows of llm-d, with the blocks that they arrive in. */
-const MAX_BYTES = 8 * blockBytesFor(8 * 1024 * 1024);
+/** 8 bodies of 8 MiB, each as much as 10,000 rows of llm-d. */
+const MAX_BYTES = 8 * 8 * 1024 * 1024;
 /** The part that one network may have while others need room. */
 const NETWORK_SHARE = 0.5;
 /** Smaller bodies are not counted: one on each possible connection takes as much as 16 large ones together. */
@@ -60,7 +59,7 @@ export interface BodyBudgetOptions {
 
 /** A body larger than the whole budget is accepted while no other body arrives. */
 export function createBodyBudget({ maxBytes = MAX_BYTES, countGarbage }: BodyBudgetOptions = {}): BodyBudget {
-  const pool = new BlockPool();
+  const pool = new PagePool();
   let usedBytes = 0;
   /** The oldest first. */
   const arriving = new Set<OpenBody>();
@@ -100,7 +99,7 @@ export function createBodyBudget({ maxBytes = MAX_BYTES, countGarbage }: BodyBud
 
   return {
     open(networkName, giveWay) {
-      const kept = { network: networks.enter(networkName), bytes: new ByteQueue(pool), heldBytes: 0 };
+      const kept = { network: networks.enter(networkName), bytes: new PagedBytes(pool), heldBytes: 0 };
       const body: OpenBody = { ...kept, isOpen: true, givesWayFirst: false, giveWay };
       arriving.add(body);
       return {
@@ -114,7 +113,7 @@ export function createBodyBudget({ maxBytes = MAX_BYTES, countGarbage }: BodyBud
         },
         complete() {
           arriving.delete(body);
-          return body.bytes.take(body.bytes.length);
+          return body.bytes.take();
         },
         close: () => drop(body),
       };
@@ -148,8 +147,8 @@ function createNetworks() {
 
 interface OpenBody {
   readonly network: NetworkBodies;
-  readonly bytes: ByteQueue;
-  /** The budget counts the memory of its block, which is larger than what has arrived. */
+  readonly bytes: PagedBytes;
+  /** The budget counts the memory of its pages, which is larger than what has arrived; of a whole body still. */
   heldBytes: number;
   isOpen: boolean;
   givesWayFirst: boolean;
