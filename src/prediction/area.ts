@@ -1,4 +1,4 @@
-/** Prediction: answers Predict from the promoted models, takes reports, learns from them, keeps up with promotions. */
+/** Builds the prediction area: answers Predict from promoted models, takes reports, learns from them. */
 
 import type { Area, OwnPort } from '../area.ts';
 import type { Config } from '../config/config.ts';

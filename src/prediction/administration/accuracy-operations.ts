@@ -1,4 +1,4 @@
-/** How well versions predict: beside each other, and over time. */
+/** Declares the operations that compare versions and show accuracy over time. */
 import { z } from '@hono/zod-openapi';
 import { describeOperation } from '../../operations/operation.ts';
 import { PREDICTION_TARGETS } from '../schema/observation-table.ts';

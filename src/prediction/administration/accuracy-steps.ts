@@ -1,4 +1,4 @@
-/** The accuracy of a model in steps as long as the store keeps them apart for that time. */
+/** Cuts the live accuracy of a model into steps as long as the store keeps them apart. */
 import type { Store } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 import type { OutputOf } from '../../operations/operation.ts';

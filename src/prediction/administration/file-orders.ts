@@ -1,4 +1,7 @@
-/** Requests to the process that reads files, and its answers. A failure is a value, since an error thrown in another process would lose its code. */
+/**
+ * Declares the requests to the process that reads files, and its answers. A failure is a value, since an error thrown in another
+ * process would lose its code.
+ */
 import { type FailureCode, isFailure } from '../../errors.ts';
 import { type EvaluateFileOrder, evaluateFile, type FileEvaluation } from './evaluate-file.ts';
 import { type ImportedFile, type ImportFileOrder, readImportedFile } from './import-file.ts';

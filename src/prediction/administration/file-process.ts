@@ -1,4 +1,4 @@
-/** The process in which files from callers are read: seconds of computation, which would hold up every call. */
+/** Runs the process in which files from callers are read, so that no call waits for it. */
 import { answerOrders } from '../../workers/background-process.ts';
 import type { FileAnswer, FileOrder } from './file-orders.ts';
 

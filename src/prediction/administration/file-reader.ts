@@ -1,4 +1,4 @@
-/** Where files are read: here, for a command, or in a process of their own, for a service that must go on answering. */
+/** Decides where files are read: in this process for a command, in a process of their own for a service. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-/** Implements the operations on models. */
+/** Implements the operations on models: list, show, promote, roll back, import, export, evaluate. */
 import { Failure } from '../../errors.ts';
 import { type Implementation, implement, type OperationContext } from '../../operations/operation.ts';
 import { parseAge } from '../evaluation/stale-metrics.ts';

@@ -1,4 +1,7 @@
-/** A file with a model becomes what is kept of it. Takes up to seconds: a service does it in a process of its own. */
+/**
+ * Reads an uploaded model file, of XGBoost, LightGBM or our own, into what is stored. Takes up to seconds: a service does it in
+ * a process of its own.
+ */
 import { Failure } from '../../errors.ts';
 import type { Statistic } from '../model/calibration.ts';
 import type { TimeUnit, Transform } from '../model/imported-trees.ts';

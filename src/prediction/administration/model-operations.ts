@@ -1,4 +1,4 @@
-/** Describes what can be asked about models, and changed, over the administration API and by command. */
+/** Declares the operations on models for the administration API and commands. */
 import { z } from '@hono/zod-openapi';
 import { describeOperation } from '../../operations/operation.ts';
 import { pageLimit } from '../../operations/paging.ts';

@@ -1,4 +1,4 @@
-/** The OpenAPI document says this of prediction: names of operations, meaning and examples of fields. */
+/** Describes prediction in the OpenAPI document: operations, fields, examples. */
 import type { FailureCode } from '../../errors.ts';
 import { type ApiDescriptions, requireToken, type Security } from '../../http/openapi/api-descriptions.ts';
 

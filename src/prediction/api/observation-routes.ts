@@ -1,4 +1,4 @@
-/** Reports over plain HTTP: JSON lines for logs, or a batch as JSON or as bytes. */
+/** Serves reports over HTTP: JSON lines, or a batch as JSON or bytes. */
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { CallerRule } from '../../grpc/call/require-caller.ts';
 import type { HttpEnv } from '../../http/context.ts';

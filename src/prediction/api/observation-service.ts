@@ -1,3 +1,4 @@
+/** Serves reports over gRPC, as a stream or a batch, and hands their events to the sink. */
 import { Failure } from '../../errors.ts';
 import type { GrpcService } from '../../grpc/call/service.ts';
 import type { World } from '../../world.ts';

@@ -1,4 +1,4 @@
-/** A Predict call leaves out an input that has a negative number, an infinity or NaN. A report with one is refused. */
+/** Leaves inputs with a negative, infinite or NaN number out of a Predict call, and counts them. A report with one is refused. */
 import type { PredictColumns } from '../schema/columns.ts';
 import { isUsableNumber } from '../schema/input-fields.ts';
 

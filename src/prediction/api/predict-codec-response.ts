@@ -1,5 +1,5 @@
 /**
- * A PredictResponse as bytes, written straight from columns. Fields that have their default are left out, as the
+ * Encodes a PredictResponse from columns straight into bytes (the hot path). Fields that have their default are left out, as the
  * official encoders do: the bytes are the same as theirs.
  */
 import type { PredictColumns, PredictedColumns } from '../schema/columns.ts';

@@ -1,4 +1,4 @@
-/** Predict in the JSON mapping of proto3: the same columns, filled from and turned into plain values. */
+/** Reads and writes Predict in the JSON mapping of proto3. */
 import {
   readJsonArray,
   readJsonDouble,

@@ -1,6 +1,6 @@
 /**
- * Predict over plain HTTP, for callers without gRPC: JSON, or the same bytes as gRPC. This is the unary part of the
- * Connect protocol, so its clients work too.
+ * Serves Predict over HTTP: JSON, or the same bytes as gRPC (the Connect protocol). This is the unary part of the Connect
+ * protocol, so its clients work too.
  */
 import { getConnInfo } from '@hono/node-server/conninfo';
 import type { OpenAPIHono } from '@hono/zod-openapi';

@@ -1,4 +1,4 @@
-/** The service `Predict`, which gRPC and JSON share: from a decoded call to its answer. */
+/** Answers a decoded Predict call for gRPC and HTTP, and refuses unknown models. */
 import { Histogram } from 'prom-client';
 import { Failure } from '../../errors.ts';
 import type { GrpcService } from '../../grpc/call/service.ts';

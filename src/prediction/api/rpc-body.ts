@@ -1,4 +1,4 @@
-/** Bodies of calls over plain HTTP, as the Connect protocol and the JSON mapping of proto3 have them. */
+/** Reads bodies of calls over HTTP, as the Connect protocol and the JSON mapping of proto3 define them. */
 import { isUtf8 } from 'node:buffer';
 import type { Context } from 'hono';
 import { Failure } from '../../errors.ts';

@@ -1,3 +1,4 @@
+/** Caches decoded short texts, such as names of models, so that the hot path makes no string. */
 import type { WireReader } from '../../grpc/protobuf/wire-reader.ts';
 
 /** Longer texts are decoded each time and not kept. */

@@ -1,4 +1,4 @@
-/** Capacities for the API and for pages: each is found in a process of its own, one at a time. */
+/** Queues requests for a capacity, which are computed one at a time in a process of its own. */
 import { Failure } from '../../errors.ts';
 import { askWithin, createBackgroundProcess } from '../../workers/background-process.ts';
 import type { CapacityAnswer, CapacityFound, CapacityOrder, CapacityPlace } from './read-capacity.ts';

@@ -1,4 +1,4 @@
-/** The capacity for pages: a form as texts, and the answer with the load of each server now. */
+/** Answers the capacity form of the console, with the load of each server now. */
 import { Failure } from '../../errors.ts';
 import type { World } from '../../world.ts';
 import type { AskCapacity } from './ask-capacity.ts';

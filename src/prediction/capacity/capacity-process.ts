@@ -1,4 +1,4 @@
-/** The process that computes capacities: it takes seconds, during which the service could answer no call. */
+/** Runs the process that computes capacities, so that no call waits for it. */
 import { answerOrders } from '../../workers/background-process.ts';
 import type { CapacityAnswer, CapacityOrder, CapacityPlace } from './read-capacity.ts';
 

@@ -1,4 +1,4 @@
-/** The query of `GET /prediction/capacity`: a parameter that is missing, wrong, unknown or given twice is refused by its name. */
+/** Parses the query of `GET /prediction/capacity`, and names the wrong parameter. */
 import { z } from '@hono/zod-openapi';
 import { Failure } from '../../errors.ts';
 import { describeRange, LIMIT_RANGES, type NumberRange, readNumberIn } from './limit-ranges.ts';

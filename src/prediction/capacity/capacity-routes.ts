@@ -1,4 +1,4 @@
-/** `GET /prediction/capacity`: what `trivet model capacity` answers, for programs. */
+/** Serves `GET /prediction/capacity`: the highest request rate within limits of latency. */
 import { createRoute, type OpenAPIHono, z } from '@hono/zod-openapi';
 import type { CallerRule } from '../../grpc/call/require-caller.ts';
 import type { HttpEnv } from '../../http/context.ts';

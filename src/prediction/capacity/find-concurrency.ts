@@ -1,7 +1,7 @@
 /**
- * How many requests a server can have under way while limits hold: the largest n at which two quantiles stay below their limits,
- * that of the predicted TTFT T(x, L(n)) over prompts x at the load L(n), and that of the TPOT f · P(n). No arrivals are simulated,
- * so it costs milliseconds, and can be repeated while the server serves.
+ * Finds how many requests a server can have under way while limits of TTFT and TPOT hold. It is the largest n at which two
+ * quantiles stay below their limits, that of the predicted TTFT T(x, L(n)) over prompts x at the load L(n), and that of the TPOT
+ * f · P(n). No arrivals are simulated, so it costs milliseconds, and can be repeated while the server serves.
  */
 import { type LatencyLimits, quantileOf } from './search-rates.ts';
 import type { ServiceModel } from './service-model.ts';

@@ -1,4 +1,4 @@
-/** How many more requests each server can take, as metrics for autoscalers: computed regularly, and read at each scrape. */
+/** Computes regularly how many more requests each server can take, as metrics for autoscalers. */
 import { setImmediate as yieldToCalls } from 'node:timers/promises';
 import { Gauge } from 'prom-client';
 import type { Store } from '../../database/store.ts';

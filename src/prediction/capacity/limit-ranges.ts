@@ -1,4 +1,4 @@
-/** Ranges of the numbers in a request for a capacity, over HTTP and on the command line. */
+/** Defines the ranges of the numbers in a request for a capacity. */
 
 export interface NumberRange {
   readonly minimum: number;

@@ -1,7 +1,7 @@
 /**
- * The metrics of a server with n requests under way, learned from samples. Only n is simulated. How n divides into waiting and
- * running, and how much cache and how many tokens it takes, depends on the server and on how the gateway counts, and the
- * samples reflect both.
+ * Learns from samples how waiting, running, cache and tokens of a server follow from its requests under way. Only n is
+ * simulated. How n divides into waiting and running, and how much cache and how many tokens it takes, depends on the server and
+ * on how the gateway counts, and the samples reflect both.
  */
 import type { ObservedInput } from '../schema/observation-event.ts';
 

@@ -1,4 +1,4 @@
-/** Means over a span of time of what the samples of a server show one after the other. */
+/** Computes means over time of the loads that the samples of a server show. */
 import type { Observation } from '../schema/observation.ts';
 import { countUnderWay } from './load-curve.ts';
 import { computePrompt } from './prompt-queue.ts';

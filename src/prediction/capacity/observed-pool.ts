@@ -1,4 +1,4 @@
-/** A pool as its samples show it: its servers, their latencies under load, and the requests that they get. */
+/** Derives a pool from samples: its servers, their latencies under load, and the requests that they get. */
 import { Failure } from '../../errors.ts';
 import type { LatencyModel } from '../model/model.ts';
 import type { Observation } from '../schema/observation.ts';

@@ -1,10 +1,10 @@
 /**
- * How long a server takes to compute a prompt, learned from first tokens. Prompts are computed in the order of arrival,
- * so prompt i begins at its arrival t_i, or at the newest first token before it, and ends with its own first token F_i:
- *   S_i = max(0, F_i − max(t_i, F_1, …, F_{i−1})).
- * With S in place of TTFT the wait is not observed but follows, as in the recursion of Lindley (1952): F of a new prompt
- * is max(t, F of the prompts before) + S. A wait that is drawn from observed ones adds its own variance to a queue that
- * has it already, and says nothing of queues longer than those that were observed. `simulate-queue.ts` has a table of symbols.
+ * Learns from first tokens how long a server takes to compute a prompt. Prompts are computed in the order of arrival, so prompt
+ * i begins at its arrival t_i, or at the newest first token before it, and ends with its own first token F_i: S_i = max(0, F_i −
+ * max(t_i, F_1, …, F_{i−1})). With S in place of TTFT the wait is not observed but follows, as in the recursion of Lindley
+ * (1952): F of a new prompt is max(t, F of the prompts before) + S. A wait that is drawn from observed ones adds its own
+ * variance to a queue that has it already, and says nothing of queues longer than those that were observed. `simulate-queue.ts`
+ * has a table of symbols.
  */
 import type { Observation } from '../schema/observation.ts';
 import type { Random } from '../simulator/random-draws.ts';

@@ -1,4 +1,4 @@
-/** The capacity of the servers of a model, from the served version and the samples of a store. */
+/** Computes the capacity of a model's servers from the served version and stored samples. */
 import { migrations } from '../../database/migrations/list.ts';
 import { openStore, type StoreOptions } from '../../database/startup/open-store.ts';
 import { Failure, type FailureCode, type FailureDetails, isFailure } from '../../errors.ts';

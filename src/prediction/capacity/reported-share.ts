@@ -1,6 +1,6 @@
 /**
- * The share of a server's requests that was reported. Metrics count all requests under way, and samples exist only for those that
- * a gateway reported, so more requests arrived at the server than there are samples.
+ * Estimates the share of a server's requests that was reported. Metrics count all requests under way, and samples exist only for
+ * those that a gateway reported, so more requests arrived at the server than there are samples.
  */
 import type { Observation } from '../schema/observation.ts';
 import { countUnderWay } from './load-curve.ts';

@@ -1,4 +1,4 @@
-/** Finds rates at which a pool breaks its limits, by simulating one rate after the other with the same random numbers. */
+/** Searches rates at which a pool breaks its limits, by simulating them with the same random numbers. */
 import { Failure } from '../../errors.ts';
 import { createRandom } from '../simulator/random-draws.ts';
 import { type QueueOutcome, type QueuePool, simulateQueue } from './simulate-queue.ts';

@@ -1,4 +1,4 @@
-/** The distribution of the TTFT of one request at one server: the model's median, scattered by its residuals. */
+/** Draws the TTFT of one request at one server: the model's median, scattered by its residuals. */
 import { type Calibration, findBucket, LEVELS } from '../model/calibration.ts';
 import { findTimeModel, type LatencyModel } from '../model/model.ts';
 import { createLiveModel } from '../online/live-model.ts';

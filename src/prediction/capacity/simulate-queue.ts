@@ -1,5 +1,5 @@
 /**
- * Simulates a pool under Poisson arrivals, whose servers have the latencies that were learned from samples.
+ * Simulates a pool under Poisson arrivals with latencies that were learned from samples.
  *
  * | symbol   | meaning                                                        | unit      | in the code |
  * |----------|----------------------------------------------------------------|-----------|-------------|

@@ -1,5 +1,5 @@
 /**
- * How long a token takes at a server with n requests under way, learned from samples. `simulate-queue.ts` has a table of symbols.
+ * Learns from samples how long a token takes at a server with n requests under way. `simulate-queue.ts` has a table of symbols.
  *
  * A prediction says what a request meets that arrives at load n. During its answer the load returns towards its mean, so
  * a prediction at a high n is lower than the time per token while n stays that high: the regression dilution of a noisy

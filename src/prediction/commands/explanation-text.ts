@@ -1,3 +1,4 @@
+/** Prints what each prediction is made of (`--explain`). */
 import type { PredictionExplanation } from '../model/explain.ts';
 import { PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';
 

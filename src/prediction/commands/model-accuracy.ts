@@ -1,3 +1,4 @@
+/** Runs `trivet model accuracy`: prints the live accuracy of a model over time. */
 import type { Command } from 'commander';
 import { addServiceOptions } from '../../command-line/open-operator.ts';
 import { formatTable, print, printJson, remark } from '../../command-line/output.ts';

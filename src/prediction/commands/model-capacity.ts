@@ -1,3 +1,4 @@
+/** Runs `trivet model capacity`: prints the highest request rate within limits of latency. */
 import { Command, InvalidArgumentError } from 'commander';
 import { type CliStore, openCliStore } from '../../command-line/open-cli-store.ts';
 import { formatTable, print, printJson, remark } from '../../command-line/output.ts';

@@ -1,3 +1,4 @@
+/** Runs `trivet model evaluate`: evaluates models on files of observations, and writes a report. */
 import { readFile } from 'node:fs/promises';
 import { buffer } from 'node:stream/consumers';
 import { Command, InvalidArgumentError, Option } from 'commander';

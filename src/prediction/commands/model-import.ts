@@ -1,3 +1,4 @@
+/** Runs `trivet model import`: stores a model file as a version. */
 import { createReadStream } from 'node:fs';
 import { Command, Option } from 'commander';
 import { addServiceOptions, type ServiceOptions } from '../../command-line/open-operator.ts';

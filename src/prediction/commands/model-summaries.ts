@@ -1,3 +1,4 @@
+/** Prints what a model learned: its physics, its trees, its errors. */
 import { formatTable } from '../../command-line/output.ts';
 import type { TargetSummary } from '../model/describe-model.ts';
 

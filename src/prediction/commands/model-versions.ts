@@ -1,3 +1,4 @@
+/** Runs `trivet model list`, `show` and `compare`. */
 import type { Command } from 'commander';
 import { addServiceOptions } from '../../command-line/open-operator.ts';
 import { type Cell, formatTable, print, printJson, remark } from '../../command-line/output.ts';

@@ -1,3 +1,4 @@
+/** Collects the subcommands of `trivet model`, and runs `promote`, `rollback` and `export`. */
 import { Command } from 'commander';
 import { addServiceOptions } from '../../command-line/open-operator.ts';
 import { print, printJson, remark, writeOutput } from '../../command-line/output.ts';

@@ -1,3 +1,4 @@
+/** Runs `trivet observe`: stores observations of files as samples. */
 import { Command } from 'commander';
 import { type CliStore, openCliStore } from '../../command-line/open-cli-store.ts';
 import { createProgress, print, printJson } from '../../command-line/output.ts';

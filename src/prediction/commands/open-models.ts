@@ -1,3 +1,4 @@
+/** Opens models for a command, of a running service or of the store of this machine. */
 import type { CliStoreOptions } from '../../command-line/open-cli-store.ts';
 import { openOperator, type ServiceOptions } from '../../command-line/open-operator.ts';
 import type { AuditChange } from '../../operations/audit-change.ts';

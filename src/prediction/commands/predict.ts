@@ -1,3 +1,4 @@
+/** Runs `trivet predict`: predicts the rows of a file with the served version. */
 import { Command } from 'commander';
 import { type Cell, formatTable, print, printJson, remark } from '../../command-line/output.ts';
 import { Failure } from '../../errors.ts';

@@ -1,3 +1,4 @@
+/** Reads a recorded trace of requests for `trivet simulate`. */
 import { readNamedFile } from '../../command-line/output.ts';
 import { Failure } from '../../errors.ts';
 import type { TraceLine } from '../simulator/workload.ts';

@@ -1,3 +1,4 @@
+/** Declares the options for files of rows, and reports which rows and fields were not used. */
 import { InvalidArgumentError, Option } from 'commander';
 import { formatTable, remark } from '../../command-line/output.ts';
 import { Failure } from '../../errors.ts';

@@ -1,3 +1,4 @@
+/** Runs `trivet simulate`: simulates a pool and a routing policy, and writes recordings. */
 import { once } from 'node:events';
 import { createWriteStream } from 'node:fs';
 import { Command, InvalidArgumentError, Option } from 'commander';

@@ -1,4 +1,4 @@
-/** The server options of `trivet simulate`: their number, their speed, and when a server changes its speed. */
+/** Parses the servers of `trivet simulate`: their number, their speed, and when it changes. */
 import { existsSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { InvalidArgumentError } from 'commander';

@@ -1,3 +1,4 @@
+/** Measures accuracy: errors and coverage of predictions against observed times. */
 import type { PredictionTarget } from '../schema/observation-table.ts';
 
 /** A prediction of one target for one row, and the observed time. Times in milliseconds. */

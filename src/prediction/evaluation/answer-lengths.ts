@@ -1,3 +1,4 @@
+/** Measures accuracy by the number of output tokens. */
 import type { ObservationTable } from '../schema/observation-table.ts';
 import { type Accuracy, type Answer, measureAccuracy } from './accuracy.ts';
 

@@ -1,3 +1,4 @@
+/** Computes the confidence interval of a mean error (circular block bootstrap, Politis & Romano 1992). */
 import { createRandom } from '../simulator/random-draws.ts';
 
 const DRAWS = 300;

@@ -1,4 +1,4 @@
-/** Which rows each protocol trains on, and which it tests. */
+/** Splits rows into those that a protocol trains on and those that it tests (held-out rows). */
 import { Failure } from '../../errors.ts';
 import type { ObservationTable } from '../schema/observation-table.ts';
 import { createRandom } from '../simulator/random-draws.ts';

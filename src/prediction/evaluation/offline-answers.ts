@@ -1,3 +1,4 @@
+/** Predicts rows with a model as it is, without learning between them. */
 import { findTimeModel, type LatencyModel, type TimeModel } from '../model/model.ts';
 import { readRowOffsets } from '../model/server-offsets.ts';
 import {

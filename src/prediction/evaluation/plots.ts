@@ -1,4 +1,4 @@
-/** Plots as SVG text, coloured by the page's CSS variables so that they follow its light or dark theme. */
+/** Renders plots of the report as SVG. */
 
 export interface Point {
   readonly x: number;

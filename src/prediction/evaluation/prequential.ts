@@ -1,3 +1,4 @@
+/** Predicts each row from the rows before it, then learns from it (prequential evaluation). */
 import { createPriorModel } from '../model/model.ts';
 import { createLiveModel, type Forecast, type LiveModel } from '../online/live-model.ts';
 import { forecastP90Ms } from '../online/target-predictor.ts';

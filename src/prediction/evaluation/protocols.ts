@@ -1,6 +1,6 @@
 /**
- * How a model is evaluated: each protocol answers another question. In none has a model been trained on its test rows, nor, where
- * order matters, on anything that came after them.
+ * Runs an evaluation by its protocol: random, time, prequential, or leaving out loads, servers or runs. In none has a model been
+ * trained on its test rows, nor, where order matters, on anything that came after them.
  */
 import { Failure } from '../../errors.ts';
 import { createLiveModel } from '../online/live-model.ts';

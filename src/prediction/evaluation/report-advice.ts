@@ -1,4 +1,4 @@
-/** Says what to do next, as it follows from the figures of an evaluation. */
+/** Decides what the report advises next, from the figures of an evaluation. */
 import { type ObservationTable, PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';
 import { type Answer, measureAccuracy } from './accuracy.ts';
 import { listLengths } from './answer-lengths.ts';

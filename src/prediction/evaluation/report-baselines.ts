@@ -1,4 +1,4 @@
-/** The errors of a model stand beside those of answers that need no learning. */
+/** Computes the errors of answers that need no learning, as baselines. */
 import { createPriorModel, type LatencyModel } from '../model/model.ts';
 import {
   type ObservationTable,

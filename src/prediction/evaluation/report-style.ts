@@ -1,4 +1,4 @@
-/** How a report looks: light and dark, from 320 px up, without a table that has to be scrolled. */
+/** Styles the report: light and dark, from 320 px up. */
 export const PAGE_STYLE = `
 :root{color-scheme:light dark;--page:#fff;--ink:#1b1f24;--soft:#5b6570;--grid:#e3e7eb;--card:#f7f8fa;--series-1:#2563c9;--series-2:#c2540a}
 @media (prefers-color-scheme:dark){:root{--page:#14171b;--ink:#e7eaee;--soft:#9aa5b1;--grid:#2b3138;--card:#1b1f25;--series-1:#6ea8ff;--series-2:#ffab6b}}

@@ -1,4 +1,4 @@
-/** Errors as tables: of all test rows, and of each server, pod type and run where there are several. Baselines stand beside them. */
+/** Renders the errors of an evaluation as tables, by server, pod type and run. Baselines stand beside them. */
 import { type ObservationTable, PREDICTION_TARGETS } from '../schema/observation-table.ts';
 import type { Accuracy, Answers } from './accuracy.ts';
 import { listLengths } from './answer-lengths.ts';

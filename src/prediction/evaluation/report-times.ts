@@ -1,4 +1,4 @@
-/** Decides when a service receives a report: at once, or late, in batches or incompletely, as callers send it. */
+/** Decides when a simulated service receives a report: at once, late, in batches or incompletely. */
 import { replayHistory } from '../history/replay-history.ts';
 import { HISTORY_COLUMNS } from '../schema/columns.ts';
 import { type ObservationTable, type PredictionTarget, selectRows } from '../schema/observation-table.ts';

@@ -1,4 +1,4 @@
-/** One self-contained page about an evaluation: no script, nothing loaded, light and dark. */
+/** Renders the report of an evaluation as one self-contained HTML page. */
 import type { LatencyModel } from '../model/model.ts';
 import { type ObservationTable, PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';
 import { type Answer, type Answers, measureAccuracy } from './accuracy.ts';

@@ -1,4 +1,4 @@
-/** Computes what a caller would have sent whose metrics of servers are old: scraped seldom, or late. */
+/** Computes what a caller would have sent whose metrics of servers are old. */
 import { METRICS } from '../schema/input-fields.ts';
 import { type ObservationTable, selectRows } from '../schema/observation-table.ts';
 

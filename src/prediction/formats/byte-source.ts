@@ -1,4 +1,4 @@
-/** The bytes of a file or of standard input, whose first ones can be looked at before they are read. */
+/** Opens a file or standard input, and lets its first bytes be inspected before they are read. */
 import { createReadStream } from 'node:fs';
 import { describeError, Failure } from '../../errors.ts';
 

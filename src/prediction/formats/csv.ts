@@ -1,4 +1,4 @@
-/** CSV as RFC 4180 writes it: a header line, commas, fields in double quotes where needed. */
+/** Parses CSV (RFC 4180) with a header line. */
 import { Failure } from '../../errors.ts';
 import type { RawRecord } from './field-names.ts';
 import type { Line } from './lines.ts';

@@ -1,4 +1,4 @@
-/** Which format a text has, by its first 64 KiB. */
+/** Detects the format of a text by its first 64 KiB. */
 import { Failure } from '../../errors.ts';
 import { BENCHMARK_FORMATS, BENCHMARKS, type BenchmarkFormat } from './benchmarks/benchmarks.ts';
 import { splitFields } from './csv.ts';

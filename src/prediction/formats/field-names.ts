@@ -1,4 +1,4 @@
-/** Names of the fields of a record: ours as in the proto file or in its JSON, or those of llm-d's training rows. */
+/** Maps names of fields in a record to ours: from the proto file, its JSON, or llm-d's training rows. */
 import { METRIC_FIELDS } from '../schema/columns.ts';
 
 export type FieldNames = 'trivet' | 'llm-d';

@@ -1,3 +1,4 @@
+/** Splits a stream of bytes into numbered lines, and limits their length. */
 import { Failure } from '../../errors.ts';
 
 /** One line without its end, numbered from 1. */

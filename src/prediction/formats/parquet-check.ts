@@ -1,5 +1,5 @@
 /**
- * Holds what a Parquet file declares against what it has, before the library believes it: the library makes room for
+ * Refuses a Parquet file that declares more than it has, before the library reserves memory for it. The library makes room for
  * whatever number it reads. Only files named on the command line come here.
  */
 import type { AsyncBuffer, ColumnMetaData, FileMetaData, PageHeader, RowGroup, SchemaElement } from 'hyparquet';

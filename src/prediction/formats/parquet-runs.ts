@@ -1,4 +1,4 @@
-/** Run lengths of a Parquet page: the library writes as many values as a run claims, whatever the page has. */
+/** Refuses a Parquet page whose run lengths claim more values than it may have. */
 import type { PageHeader } from 'hyparquet';
 
 export interface RunRules {

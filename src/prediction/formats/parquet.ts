@@ -1,3 +1,4 @@
+/** Reads the rows of a Parquet file in groups, within limits of memory. */
 import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from 'node:zlib';
 import {
   type AsyncBuffer,

@@ -1,4 +1,4 @@
-/** One record of any source, by the field names it carries: ours, or those of llm-d's training rows. */
+/** Parses one record of any source into an observation, and names what is wrong with it. */
 
 import { findTextFault } from '../../database/storable-text.ts';
 import { fillMetrics } from '../schema/input-fields.ts';

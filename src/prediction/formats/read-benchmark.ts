@@ -1,4 +1,4 @@
-/** The rows of a benchmark's file, from its bytes: a bounded JSON document, JSON lines or CSV. */
+/** Reads the rows of a benchmark's file, from a JSON document, JSON lines or CSV. */
 import { Failure } from '../../errors.ts';
 import { isNestedDeeperThan } from '../../http/parser-limits.ts';
 import { BENCHMARKS, type BenchmarkFormat } from './benchmarks/benchmarks.ts';

@@ -1,4 +1,4 @@
-/** Observations out of files and streams, row by row. A row that cannot be used comes with its line and the reason. */
+/** Reads observations from files and streams, row by row, with the line and reason of each refused row. */
 import { Failure } from '../../errors.ts';
 import { BENCHMARK_FORMATS, type BenchmarkFormat, toFileWords } from './benchmarks/benchmarks.ts';
 import { type ByteSource, openBytes } from './byte-source.ts';

@@ -1,3 +1,4 @@
+/** Reads rows into a table of observations, and counts refused rows and ignored fields. */
 import type { Observation } from '../schema/observation.ts';
 import { appendObservation, createObservationTable, type ObservationTable } from '../schema/observation-table.ts';
 import { KNOWN_FIELDS } from './field-names.ts';

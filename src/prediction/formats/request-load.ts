@@ -1,7 +1,7 @@
 /**
- * Works out the load of a server when each request started from the requests that had been sent to it. Only
- * what had happened by then counts: earlier starts, and first tokens and the lengths of ended requests up to the same
- * instant. Changing anything that happens later changes nothing here. O(n log n).
+ * Reconstructs the load of a server at the start of each request from the other requests of a log. Only what had happened by
+ * then counts: earlier starts, and first tokens and the lengths of ended requests up to the same instant. Changing anything that
+ * happens later changes nothing here. O(n log n).
  */
 import { type LoggedRequest, tpotOf } from './request-log.ts';
 

@@ -1,5 +1,5 @@
 /**
- * Request-level logs: one line a request, with when it started, gave its first token and ended. They carry no load;
+ * Parses one line of a request log: when a request started, gave its first token and ended. They carry no load;
  * `request-load.ts` works out what each server looked like from the other requests of the same recording.
  */
 

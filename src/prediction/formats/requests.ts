@@ -1,7 +1,7 @@
 /**
- * Request-level logs: when each request started, had its first token and ended, without the load of its server. The
- * load at a start is reconstructed from what had happened by then on the same server of the same run, never from what
- * came after: a request under way counts by its age, not by its end.
+ * Reads a request log, and turns its requests into observations with their reconstructed load. The load at a start is
+ * reconstructed from what had happened by then on the same server of the same run, never from what came after: a request under
+ * way counts by its age, not by its end.
  */
 import { type ReplayedRequest, replayHistory } from '../history/replay-history.ts';
 import { fillMetrics } from '../schema/input-fields.ts';

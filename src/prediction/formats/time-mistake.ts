@@ -1,6 +1,6 @@
 /**
- * Times of day that contradict the load beside them: recordings whose times overlap, so that each seems to have the
- * load of the others, and times in another unit, so that requests seem never to be under way together. What is learned
+ * Finds times of day that contradict the load beside them: overlapping recordings, a wrong unit. In overlapping recordings, each
+ * request seems to have the load of the others; in another unit, requests seem never to be under way together. What is learned
  * of a server's past, and the capacity, would be wrong without a word.
  */
 import type { ObservationTable } from '../schema/observation-table.ts';

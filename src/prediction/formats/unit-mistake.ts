@@ -1,4 +1,4 @@
-/** Times in another unit than milliseconds: everything would be learned all the same, and answered a thousand times off. */
+/** Finds times in another unit than milliseconds, such as seconds. */
 import { median } from '../model/calibration.ts';
 import { type ObservationTable, observedTimes, type PredictionTarget, rowsWith } from '../schema/observation-table.ts';
 

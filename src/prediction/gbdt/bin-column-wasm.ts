@@ -1,3 +1,4 @@
+/** Bins whole columns of values with the WebAssembly kernel. */
 import { findKernelModule, planMemory } from './kernel.ts';
 
 /** The search of evaluate.wasm over whole columns, in pieces. */

@@ -1,3 +1,4 @@
+/** Turns feature values into bytes by cut points, the same in training and serving. */
 import { createColumnBinner } from './bin-column-wasm.ts';
 import { createKeys, decodeKeys, sortKeys } from './float-keys.ts';
 

@@ -1,3 +1,4 @@
+/** Sums forests over rows with the WebAssembly kernel, 16 rows at a time. */
 import { type BinExports, EDGE_TABLE_FLOATS, writeEdgeTable } from './bin-column-wasm.ts';
 import type { Evaluator } from './evaluator.ts';
 import { findKernelModule, planMemory } from './kernel.ts';

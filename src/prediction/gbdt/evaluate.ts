@@ -1,4 +1,4 @@
-/** Creates the evaluator of forests: the WebAssembly kernel, or the plain one where that cannot run. */
+/** Chooses the evaluator of forests: the WebAssembly kernel, or the plain one where that cannot run. */
 import { findBin } from './binning.ts';
 import { createWasmEvaluator } from './evaluate-wasm.ts';
 import type { Evaluator } from './evaluator.ts';

@@ -1,6 +1,6 @@
 /**
- * Sums forests over rows. The forests share one binning: values are turned into bytes once, whatever the number of
- * forests. Every kernel gives the same sums, to the last bit, since leaves are whole numbers.
+ * Declares an evaluator, which sums forests over rows. The forests share one binning: values are turned into bytes once,
+ * whatever the number of forests. Every kernel gives the same sums, to the last bit, since leaves are whole numbers.
  */
 export interface Evaluator {
   readonly kernel: 'wasm' | 'plain';

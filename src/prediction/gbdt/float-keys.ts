@@ -1,4 +1,4 @@
-/** 32-bit floats as whole numbers of the same order, for radix methods: negative ones have all bits turned, others the sign bit. */
+/** Maps 32-bit floats to whole numbers of the same order, and sorts them by radix. */
 
 const SIGN = 0x8000_0000;
 

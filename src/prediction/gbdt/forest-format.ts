@@ -1,3 +1,4 @@
+/** Encodes forests as bytes with a checksum, and refuses files that it does not know. */
 import { createHash } from 'node:crypto';
 import type { Binning } from './binning.ts';
 import { MAX_BINS } from './binning.ts';

@@ -1,3 +1,4 @@
+/** Loads the compiled WebAssembly kernels, and plans their memory. */
 import { readFileSync } from 'node:fs';
 
 /** Compiled WebAssembly modules, made by `npm run generate:wasm` from the AssemblyScript beside them. */

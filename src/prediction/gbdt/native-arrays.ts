@@ -1,4 +1,4 @@
-/** Whole typed arrays from and to little-endian bytes: a service reads them between two calls. */
+/** Converts typed arrays from and to little-endian bytes. */
 
 const IS_LITTLE_ENDIAN = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1;
 

@@ -1,4 +1,4 @@
-/** A seeded stream of numbers in 0 … 1 (mulberry32): small, and the same everywhere. */
+/** Draws seeded random numbers for training: samples of rows, coin tosses (mulberry32). */
 export function createRandom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {

@@ -1,6 +1,7 @@
 /**
- * Boosting of symmetric trees as slow and plain as it can be said: real values, every cut tried, every sum taken
- * again for each node, recursion instead of tables. Nothing serves with it; tests compare the fast engine with it.
+ * Trains symmetric trees slowly and plainly, for tests to compare the fast implementation with. It has real values, every cut
+ * tried, every sum taken again for each node, recursion instead of tables. Nothing serves with it; tests compare the fast engine
+ * with it.
  */
 
 export interface ReferenceLevel {

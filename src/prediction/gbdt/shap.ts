@@ -1,3 +1,4 @@
+/** Explains a prediction by Shapley values: what moved it away from the average (TreeSHAP). */
 import { findBin } from './binning.ts';
 import { type Forest, LEAVES, MAX_DEPTH, NEVER } from './tree.ts';
 

@@ -1,3 +1,4 @@
+/** Defines a symmetric tree and its forest: levels, thresholds, leaves. */
 import type { Binning } from './binning.ts';
 
 /** Levels of a symmetric tree: what one 64-entry table of leaves holds. Shallower trees end in levels that never split. */

@@ -1,4 +1,4 @@
-/** Declares what we use of WebAssembly; TypeScript's own description comes only with that of browsers. */
+/** Declares the types of WebAssembly that we use. */
 declare namespace WebAssembly {
   class Module {
     constructor(bytes: Uint8Array);

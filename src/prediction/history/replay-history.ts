@@ -1,6 +1,6 @@
 /**
- * The history of each request of a log, as a gateway would have known it when it sent the request: by the events that
- * had been reported by then, never by later ones. O(n log n).
+ * Replays a log to give each request the history of its server as known when it was sent. Only events that had been reported by
+ * then count, never later ones. O(n log n).
  */
 import { createServerHistory, HISTORY_SIZE, type ServerHistory } from './server-history.ts';
 

@@ -1,4 +1,4 @@
-/** The histories of all servers of one target model, by the numbers of a server index. */
+/** Keeps the histories of all servers of one target model. */
 import { HISTORY_COLUMNS } from '../schema/columns.ts';
 import type { MetricColumns } from '../schema/observation-table.ts';
 import type { ServerIndex } from '../schema/server-index.ts';

@@ -1,8 +1,7 @@
 /**
- * Follows what the events of one server say of its past: when it last gave a first token, how far apart these come, and what
- * waits. A few numbers, moved by each event; every one counts as missing beyond an age, so that lost or late reports
- * do not look like an idle or a stalled server. It also remembers what was known lately, since a dispatch that is
- * reported late must be explained by what was known when it was asked.
+ * Follows the past of one server: its last first token, gaps between them, what waits. A few numbers, moved by each event; every
+ * one counts as missing beyond an age, so that lost or late reports do not look like an idle or a stalled server. It also
+ * remembers what was known lately, since a dispatch that is reported late must be explained by what was known when it was asked.
  */
 import { HISTORY_COLUMNS } from '../schema/columns.ts';
 

@@ -1,4 +1,4 @@
-/** A new model replaces the served one only if it predicts the newest rows better; neither was trained on these. */
+/** Decides whether a new model replaces the served one: it must predict the newest rows better. */
 import type { Answers } from '../evaluation/accuracy.ts';
 import { answerRows } from '../evaluation/offline-answers.ts';
 import { createPriorModel, type LatencyModel } from '../model/model.ts';

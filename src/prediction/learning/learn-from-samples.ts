@@ -1,4 +1,4 @@
-/** Reads the samples of a model, holds a new one against the served one, and answers with the winner. */
+/** Trains a challenger from stored samples, tests it against the served version, and returns the winner. */
 import { migrations } from '../../database/migrations/list.ts';
 import { openStore, type StoreOptions } from '../../database/startup/open-store.ts';
 import type { Store } from '../../database/store.ts';

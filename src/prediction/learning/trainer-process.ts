@@ -1,4 +1,4 @@
-/** The process in which models are learned. Until the first of them, it costs next to nothing. */
+/** Runs the process in which models are trained. Until the first of them, it costs next to nothing. */
 import { answerOrders } from '../../workers/background-process.ts';
 import type { TrainingAnswer, TrainingOrder } from './learn-from-samples.ts';
 

@@ -1,7 +1,7 @@
 /**
- * Learns again when enough was observed, when time has passed or when the model drifts, whichever process observed it.
- * One process at a time has a model trained (a lease), in a child process of low priority. Every process serves the version that
- * is published.
+ * Decides when a model is trained again: enough new samples, time passed, or drift; one process at a time (retrain). One process
+ * at a time has a model trained (a lease), in a child process of low priority. Every process serves the version that is
+ * published.
  */
 import { setImmediate as yieldToCalls } from 'node:timers/promises';
 import { Counter } from 'prom-client';

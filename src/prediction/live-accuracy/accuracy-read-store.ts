@@ -1,4 +1,4 @@
-/** Reading the live accuracy: rows of all processes and lengths of periods, added up. */
+/** Reads the live accuracy: rows of all processes and periods, added up. */
 import { type Row, type SqlValue, type Statement, type Store, statement } from '../../database/store.ts';
 import type { PredictionTarget } from '../schema/observation-table.ts';
 import { EVERY_VERSION, type SumsKind } from './accuracy-recorder.ts';

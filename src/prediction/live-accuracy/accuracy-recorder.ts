@@ -1,8 +1,7 @@
 /**
- * Keeps what this process adds to the live accuracy: sums of periods, in memory until they are written. A row of the store
- * belongs to one process and holds its whole sums of a period, so writing it again changes nothing. Bounded, since callers
- * name models, pod types and servers as they like: beyond the bounds, reports of new names are not
- * counted until the next period.
+ * Collects in memory what this process adds to the live accuracy, until it is written. A row of the store belongs to one process
+ * and holds its whole sums of a period, so writing it again changes nothing. Bounded, since callers name models, pod types and
+ * servers as they like: beyond the bounds, reports of new names are not counted until the next period.
  */
 import type { PredictionTarget } from '../schema/observation-table.ts';
 import { normalizePodType } from '../schema/pod-type.ts';

@@ -1,4 +1,4 @@
-/** How long the live accuracy is kept, and its removal. */
+/** Decides how long the live accuracy is kept, and deletes older rows. */
 import type { Statement, Store } from '../../database/store.ts';
 import { deleteOldSql, repeatBatches, SWEEP_AT_ONCE, type Sweeping, sweepEach } from '../../database/sweep.ts';
 import type { SumsKind } from './accuracy-recorder.ts';

@@ -1,4 +1,4 @@
-/** Writing the live accuracy: what one process adds, and merging it into longer periods. */
+/** Writes the live accuracy of this process, and merges it into longer periods. */
 import {
   nameStatement,
   procedure,

@@ -1,6 +1,6 @@
 /**
- * How well a set of observations was predicted, as sums that merge by addition: over minutes, processes, pod types. The sizes of
- * the errors are counted between fixed edges, from which their median is interpolated.
+ * Defines accuracy as sums that merge by addition: over minutes, processes, pod types. The sizes of the errors are counted
+ * between fixed edges, from which their median is interpolated.
  */
 import type { AnsweredRow } from './answered-row.ts';
 

@@ -1,7 +1,4 @@
-/**
- * Keeps the live accuracy in the store: every two seconds what this process adds, so that every process reads the same;
- * and merges what is past.
- */
+/** Runs the loop that writes the live accuracy every two seconds and merges past periods. Every process therefore reads the same. */
 import type { Store } from '../../database/store.ts';
 import { createSweeping } from '../../database/sweep.ts';
 import type { IsClockTrusted } from '../../steady-clock.ts';

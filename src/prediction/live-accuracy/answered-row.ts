@@ -1,3 +1,4 @@
+/** Declares a prediction beside the time that was observed. */
 import type { PredictionTarget } from '../schema/observation-table.ts';
 
 /** A prediction beside the time that was observed. */

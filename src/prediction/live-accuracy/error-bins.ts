@@ -1,6 +1,6 @@
 /**
- * Errors by load, as a histogram of two dimensions for each axis: in which range the load was, and how the observed time
- * compared with the predicted one. The axis `predicted_ms` gives the chart of predicted against observed times.
+ * Counts errors by load, as a histogram of two dimensions for each axis. An axis says in which range the load was, and how the
+ * observed time compared with the predicted one. The axis `predicted_ms` gives the chart of predicted against observed times.
  */
 import { METRIC_FIELDS } from '../schema/columns.ts';
 import type { MetricName } from '../schema/input-fields.ts';

@@ -1,7 +1,7 @@
 /**
- * The live accuracy for those who show it: pages, the administration API, commands and metrics. All of it comes from the
- * store, so every process shows the same, seconds after the reports. A *part* of a model is one of its pod types or one of its
- * servers. Pages show the last 24 hours (`ACCURACY_HOURS`); the formulas of the errors are in `accuracy-sums.ts`.
+ * Reads the live accuracy in the form that pages, API, commands and metrics show. All of it comes from the store, so every
+ * process shows the same, seconds after the reports. A *part* of a model is one of its pod types or one of its servers. Pages
+ * show the last 24 hours (`ACCURACY_HOURS`); the formulas of the errors are in `accuracy-sums.ts`.
  */
 import type { Store } from '../../database/store.ts';
 import { PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';

@@ -1,4 +1,4 @@
-/** Predicts the rows of a call, in slices between which other calls are answered. */
+/** Predicts the rows of a call in slices, between which other calls are answered. */
 import { setImmediate as yieldToCalls } from 'node:timers/promises';
 import { createPredictColumns, METRIC_COLUMNS, type PredictColumns } from '../schema/columns.ts';
 import { toInput } from './load-input.ts';

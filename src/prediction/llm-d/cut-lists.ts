@@ -1,7 +1,7 @@
 /**
- * Cuts the text of a JSON object into parts of the lists that are its members, and a skeleton: the text without the
- * items of these lists. Each list has its number in the skeleton. The text is JSON exactly if the skeleton and all parts
- * are; kinds of brackets are not checked here.
+ * Cuts a large JSON text into parts of its lists and a skeleton, so that it can be parsed in pieces. The skeleton is the text
+ * without the items of these lists. Each list has its number in the skeleton. The text is JSON exactly if the skeleton and all
+ * parts are; kinds of brackets are not checked here.
  */
 import { Failure } from '../../errors.ts';
 import { findStringEnd, JSON_MAX_DEPTH, refuseNesting } from '../../http/parser-limits.ts';

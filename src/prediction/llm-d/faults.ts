@@ -1,4 +1,4 @@
-/** Says what is wrong with a body in the words of FastAPI: a list of places, texts and types. */
+/** Words what is wrong with a body as FastAPI does (422). */
 import { Failure } from '../../errors.ts';
 
 export interface Fault {

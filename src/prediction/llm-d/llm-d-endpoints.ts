@@ -1,7 +1,7 @@
 /**
- * The HTTP interface that llm-d's router, the Gateway API Inference Extension and KServe expect of a latency predictor:
- * their prediction server and their training server in one. The router concatenates these paths to a base URL, so the
- * target model can stand in front of them.
+ * Serves the HTTP interface that llm-d, the Gateway API Inference Extension and KServe expect of a predictor. It is their
+ * prediction server and their training server in one. The router concatenates these paths to a base URL, so the target model can
+ * stand in front of them.
  */
 import { Failure } from '../../errors.ts';
 import { isLoopbackAddress } from '../../grpc/call/peer.ts';

@@ -1,4 +1,4 @@
-/** The routes of this wire in the OpenAPI document. Their bodies are read by `read-rows.ts`, not by these schemas. */
+/** Describes llm-d's interface in the OpenAPI document. Their bodies are read by `read-rows.ts`, not by these schemas. */
 import { type OpenAPIHono, z } from '@hono/zod-openapi';
 import type { HttpEnv } from '../../http/context.ts';
 import { createRoutes } from '../../http/routes.ts';

@@ -1,3 +1,4 @@
+/** Converts a row of llm-d into our input fields. */
 import { fillMetrics } from '../schema/input-fields.ts';
 import type { ObservedInput } from '../schema/observation-event.ts';
 import type { PredictionRow } from './read-rows.ts';

@@ -1,4 +1,4 @@
-/** Which target models have clients that do not stream, as every process knows it: those are answered end-to-end times. */
+/** Tracks which target models have clients that do not stream, and so get end-to-end times. */
 import type { Store } from '../../database/store.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Worker } from '../../workers/worker.ts';

@@ -1,4 +1,4 @@
-/** Tells endpoints what is served for a target model. */
+/** Tells llm-d's endpoints whether a model is ready and which version is served. */
 
 import type { World } from '../../world.ts';
 import { PRIOR_ID } from '../model/model.ts';

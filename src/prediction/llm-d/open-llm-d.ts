@@ -1,4 +1,4 @@
-/** The parts of llm-d's interface, put together. */
+/** Assembles the parts of llm-d's interface. */
 import { Histogram } from 'prom-client';
 import { checkStoreReady } from '../../database/startup/check-ready.ts';
 import type { Store } from '../../database/store.ts';

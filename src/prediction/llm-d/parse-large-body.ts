@@ -1,5 +1,5 @@
 /**
- * The JSON of a body of some MiB, parsed in parts between which other calls are answered. `JSON.parse` cannot pause, and
+ * Parses a large JSON body in parts, between which other calls are answered. `JSON.parse` cannot pause, and
  * 6 MiB take it up to seconds: 500,000 keys of one object do. So the lists of the body are cut between their items, and
  * each part is parsed alone.
  */

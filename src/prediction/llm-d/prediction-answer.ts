@@ -1,4 +1,4 @@
-/** Predictions as JSON of llm-d's interface: the fields of an item in their order, built as text because calls are many. */
+/** Writes predictions as the JSON of llm-d's interface. */
 
 /** The statistic of answered times that the operator chose: a quantile, or the mean. */
 export interface Objective {

@@ -1,3 +1,4 @@
+/** Reads the body of rows, and limits its size (413). */
 import { Failure } from '../../errors.ts';
 import type { Call } from '../../http/endpoint.ts';
 

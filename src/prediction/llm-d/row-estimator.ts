@@ -1,5 +1,5 @@
 /**
- * Both times of each row, as the chosen statistic and with bounds.
+ * Predicts both times of each row of llm-d, as the chosen statistic and with bounds.
  *
  * TPOT rows of this wire are learned without their prefix score: the routers send 0 in its place. So TPOT is asked without
  * it too, or what was learned of long uncached prompts would be said of cached ones.

@@ -1,6 +1,6 @@
 /**
- * The fields of the rows that llm-d's router, the Gateway API Inference Extension and KServe send, and how each is read:
- * as pydantic reads them, numbers as text included. Fields that are not here are ignored.
+ * Defines the fields of llm-d's rows, and reads each as pydantic does. Numbers as text are read too. Fields that are not here
+ * are ignored.
  */
 import { Buffer } from 'node:buffer';
 import { findTextFault } from '../../database/storable-text.ts';

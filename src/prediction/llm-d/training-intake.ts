@@ -1,6 +1,6 @@
 /**
- * Takes a batch of training rows: durable as a whole before the answer, then the live state learns from it. What its times
- * measure is decided in `training-row-store.ts`.
+ * Stores a batch of llm-d's training rows before it answers, then learns from it. What its times measure is decided in
+ * `training-row-store.ts`.
  */
 import { setImmediate as yieldToCalls } from 'node:timers/promises';
 import type { Store } from '../../database/store.ts';

@@ -1,5 +1,5 @@
 /**
- * Training rows become samples, a whole batch in one transaction or none of it.
+ * Stores training rows as samples, and decides whether their times are TTFT or end-to-end.
  *
  * llm-d's interface calls two different times "actual_ttft_ms": the time to the first token, and, from a client that does not
  * stream, the end-to-end time. No row says which it is; only a client that streams ever sends TPOT rows. So a row without

@@ -1,6 +1,6 @@
 /**
- * Split-conformal quantiles: how far observed times were from predicted ones on rows the model had not learned from,
- * as logarithms, apart for low, middle and high predictions because errors grow and shrink with the load.
+ * Computes how far observed times were from predicted ones on held-out rows (split-conformal quantiles). The distances are
+ * logarithms, apart for low, middle and high predictions because errors grow and shrink with the load.
  */
 
 import type { AnswerStatistic } from '../schema/columns.ts';

@@ -1,3 +1,4 @@
+/** Summarizes what one target of one slot learned, in words and numbers. */
 import { listTermNames } from '../physics/terms.ts';
 import { PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';
 import type { Statistic } from './calibration.ts';

@@ -1,4 +1,4 @@
-/** One candidate as columns, and what both its predictions are made of. */
+/** Explains both predictions of one candidate. */
 import { createPredictColumns, METRIC_COLUMNS, type PredictColumns } from '../schema/columns.ts';
 import type { ObservedInput } from '../schema/observation-event.ts';
 import { PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';

@@ -1,4 +1,4 @@
-/** Why a prediction is what it is: the physics' terms in milliseconds, then the factors by which trees and server moved it. */
+/** Explains a prediction: terms of the physics in milliseconds, factors of trees and server. */
 
 import { explainGeneralRow } from '../gbdt/general/general-shap.ts';
 import { explainRow } from '../gbdt/shap.ts';

@@ -1,7 +1,7 @@
 /**
- * Every feature, computed in this one place for training and for serving: whatever the model learned from is what it
- * is asked with. Values lie feature by feature: feature `f` of row `i` is `values[f * stride + i]`, in 32-bit floats
- * because that is what trees are learned from and evaluated on.
+ * Computes every feature from the input fields, for training and serving alike. The model is asked with the same features that
+ * it learned from. Values lie feature by feature: feature `f` of row `i` is `values[f * stride + i]`, in 32-bit floats because
+ * that is what trees are learned from and evaluated on.
  */
 import { HISTORY_COLUMNS, HISTORY_FIELDS, METRIC_COLUMNS, METRIC_FIELDS } from '../schema/columns.ts';
 import type { MetricColumns, PredictionTarget } from '../schema/observation-table.ts';

@@ -1,6 +1,6 @@
 /**
- * Trees that another library trained: how their features are had from an input, and how what they say becomes
- * milliseconds. Values are compared in the precision of that library, so that answers are its own to the last digits.
+ * Evaluates trees of another library: their features from an input, their output in milliseconds. Values are compared in the
+ * precision of that library, so that answers are its own to the last digits.
  */
 
 import { createGeneralKernel } from '../gbdt/general/general-kernel.ts';

@@ -1,5 +1,5 @@
 /**
- * A model as one file: the same bytes in the database, in an export and between processes.
+ * Encodes a model as one file with a checksum, and decodes it.
  *
  *   "TRVMODEL" · format version (u32) · length of the header (u32) · header (JSON, UTF-8) · of each slot the forests, as
  *   `gbdt/forest-format.ts` writes them, and imported trees, as `gbdt/general-format.ts` does · SHA-256 of everything before it (32 bytes); numbers little endian

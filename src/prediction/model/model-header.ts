@@ -1,4 +1,4 @@
-/** The header of a model file: what it may say. A file with a right checksum may still come from a stranger. */
+/** Checks the header of a model file, which may come from a stranger. A file with a right checksum may still come from a stranger. */
 import { z } from 'zod';
 import { LEVELS, STATISTICS } from './calibration.ts';
 import { FEATURE_NAMES, isInputFeature } from './features.ts';

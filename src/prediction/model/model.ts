@@ -1,6 +1,6 @@
 /**
- * A learned model: for each pod type and target, physics, trees on the logarithm of what physics missed, and how far
- * off they were. Immutable values; `slot-evaluator.ts` computes with them.
+ * Defines a trained model: for each pod type and target, physics, trees, calibration. The trees fit the logarithm of what
+ * physics missed. Immutable values; `slot-evaluator.ts` computes with them.
  */
 
 import type { BoostOptions } from '../gbdt/training/boost.ts';

@@ -1,4 +1,4 @@
-/** Computes with the two target models of a slot: features once, bins once when the trees share them. */
+/** Computes both targets of one slot: features once, bins once, physics and trees. */
 
 import { createEvaluator } from '../gbdt/evaluate.ts';
 import type { Evaluator } from '../gbdt/evaluator.ts';

@@ -1,4 +1,4 @@
-/** Stores when models were found not to fit. */
+/** Stores drift alarms, and lists those of a period. */
 import { type BoundStatement, type Row, type Statement, type Store, statement } from '../../database/store.ts';
 import { deleteOldSql, repeatBatches, SWEEP_AT_ONCE, type SweepPace } from '../../database/sweep.ts';
 import type { DriftCause } from '../online/drift.ts';

@@ -1,6 +1,6 @@
 /**
- * Stores drift alarms soon after they were raised, and deletes them after their retention (`drift-alarm-store.ts`). An alarm is an
- * event and has no end: notices show those of the last hour (`drift-notices.ts`).
+ * Writes drift alarms to the store, and deletes old ones. An alarm is an event and has no end: notices show those of the last
+ * hour (`drift-notices.ts`).
  */
 import type { Store } from '../../database/store.ts';
 import { createSweeping, sweepEach } from '../../database/sweep.ts';

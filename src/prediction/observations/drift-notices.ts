@@ -1,4 +1,4 @@
-/** Notices to administrators: a model drifts, and an hour without another alarm. */
+/** Raises a notice to administrators when a model drifts, and when an hour passed without another alarm. */
 import type { Store } from '../../database/store.ts';
 import type { Notice, NoticeSource } from '../../notices/notice.ts';
 import { listDriftAlarmHours, listDriftAlarms } from './drift-alarm-store.ts';

@@ -1,4 +1,4 @@
-/** Watches each target of each model for drift: for errors that have moved, and for a p90 that does not hold. */
+/** Watches each target of each model for drift, and raises the alarm. */
 import { Counter } from 'prom-client';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import { createDriftDetector, type DriftCause, type DriftDetector, isNearlyCovered } from '../online/drift.ts';

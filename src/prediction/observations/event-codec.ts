@@ -1,4 +1,4 @@
-/** The bytes of `observation.v1` events, and of the answer to them. */
+/** Decodes the bytes of reported events, and encodes the answer to them. */
 import { Failure } from '../../errors.ts';
 import { WireReader } from '../../grpc/protobuf/wire-reader.ts';
 import { WireWriter } from '../../grpc/protobuf/wire-writer.ts';

@@ -1,3 +1,4 @@
+/** Checks a reported event: its fields, its times, its numbers. */
 import { findTextFault } from '../../database/storable-text.ts';
 import { Failure } from '../../errors.ts';
 import { type BrokenBound, fillMetrics, findBrokenBound, MAX_COUNT } from '../schema/input-fields.ts';

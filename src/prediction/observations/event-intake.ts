@@ -1,4 +1,4 @@
-/** Accepts the events of one report and refuses wrong ones one by one; `observation-store.ts` joins the events of a request. */
+/** Accepts the events of one report, and refuses wrong ones one by one. */
 import { isFailure } from '../../errors.ts';
 import { checkDraft, type EventDraft } from './event-draft.ts';
 import type { EventLane, EventQueue, EventReport, ReportedEvent } from './event-queue.ts';

@@ -1,4 +1,4 @@
-/** Events in the JSON mapping of proto3. */
+/** Reads reported events in the JSON mapping of proto3. */
 import { Failure } from '../../errors.ts';
 import {
   readJsonArray,

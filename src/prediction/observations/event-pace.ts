@@ -1,4 +1,4 @@
-/** Yields to calls between events, so that learning from one large report delays no prediction. */
+/** Yields to calls between events, so that learning from a large report delays no prediction. */
 
 /** Microseconds of work, about, in each turn of the event loop. */
 const MAX_COST = 300;

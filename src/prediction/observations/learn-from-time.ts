@@ -1,4 +1,4 @@
-/** Learns from an observed time: updates the live state of the model, its live accuracy and its drift detector. */
+/** Learns from one observed time: live state, live accuracy, drift. */
 import { Counter } from 'prom-client';
 import { createLabelLimit } from '../../telemetry/label-limit.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';

@@ -1,8 +1,8 @@
 /**
- * Takes reported events: joins and stores them first, then the live state learns from them. An observed time is compared with a
- * forecast that is made here when the dispatch is reported, or, without that report, before the first row of the same report is learned.
- * Without a trained model it is made when the row itself is learned. It is not compared with the answer of a Predict call, which has no
- * ID of a request.
+ * Takes reported events: joins and stores them first, then learns from them. An observed time is compared with a forecast that
+ * is made here when the dispatch is reported, or, without that report, before the first row of the same report is learned.
+ * Without a trained model it is made when the row itself is learned. It is not compared with the answer of a Predict call, which
+ * has no ID of a request.
  */
 import type { Store } from '../../database/store.ts';
 import type { Forecast } from '../online/live-model.ts';

@@ -1,7 +1,7 @@
 /**
- * The requests under way, as the service knows them: what was forecast at the dispatch, and the events that move the
- * histories of their servers. A late report enters a history with the time at which it
- * happened. A first token that comes before its dispatch is left out of the history; the join in the store still has it.
+ * Remembers requests under way: their forecasts, and the events that move the histories of servers. A late report enters a
+ * history with the time at which it happened. A first token that comes before its dispatch is left out of the history; the join
+ * in the store still has it.
  */
 import { HISTORY_SIZE } from '../history/server-history.ts';
 import type { Forecast } from '../online/live-model.ts';

@@ -1,3 +1,4 @@
+/** Chooses the forecast by which a row of a long report is judged. */
 import type { Forecast } from '../online/live-model.ts';
 import type { TargetForecast } from '../online/target-predictor.ts';
 import type { PredictionTarget } from '../schema/observation-table.ts';

@@ -1,6 +1,6 @@
 /**
- * Forgets requests: complete ones after ten minutes, in which a repetition of an event is recognised, and the others after
- * an hour without an event.
+ * Decides when a request is forgotten: ten minutes after it is complete, or an hour without an event. Within the ten minutes a
+ * repeated event is recognised.
  */
 import { Counter } from 'prom-client';
 import type { Store } from '../../database/store.ts';

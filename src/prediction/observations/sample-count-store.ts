@@ -1,6 +1,6 @@
 /**
- * Counts of samples by model: which models have samples, and how many no training has seen yet. Every query is an index
- * lookup or a page of models, because it runs in a thread that serves calls.
+ * Counts samples by model, and those that no training has seen yet. Every query is an index lookup or a page of models, because
+ * it runs in a thread that serves calls.
  */
 import { setImmediate as yieldToCalls } from 'node:timers/promises';
 import { type Store, statement } from '../../database/store.ts';

@@ -1,6 +1,6 @@
 /**
- * Keeps the samples of each model within bounds, whether or not a model learns from them: the newest, and of older ones
- * some of every load of every server. Without it, a process that only collects would fill its disk.
+ * Limits the stored samples of each model: the newest, and some of every load of every server. It does so whether or not a model
+ * learns from them. Without it, a process that only collects would fill its disk.
  */
 import { Gauge } from 'prom-client';
 import type { Store } from '../../database/store.ts';

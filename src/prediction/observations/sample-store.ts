@@ -1,7 +1,7 @@
 /**
- * Observed requests as the trainer reads them. Rows are only appended; now and then a model's are thinned: the newest
- * stay. An older row stays only if it is among the newest of its server in its load class, and among the newest of that class
- * when its servers take turns (`SAMPLE_LIMITS`). So a busy server or a common load cannot push out what is rare.
+ * Stores samples, and thins old ones. Rows are only appended; now and then a model's are thinned: the newest stay. An older row
+ * stays only if it is among the newest of its server in its load class, and among the newest of that class when its servers take
+ * turns (`SAMPLE_LIMITS`). So a busy server or a common load cannot push out what is rare.
  */
 import {
   type BoundStatement,

@@ -1,7 +1,7 @@
 /**
- * Detects drift: the errors of a model have changed, or its p90 loses coverage. Page–Hinkley (Page 1954) sums the deviations
- * of the errors from their running mean beyond a tolerance, and raises an alarm when a sum has risen far above its minimum.
- * Coverage is a decayed mean of about the last 100 events.
+ * Detects drift of a model: its errors have changed, or its p90 loses coverage (Page–Hinkley). Page–Hinkley (Page 1954) sums the
+ * deviations of the errors from their running mean beyond a tolerance, and raises an alarm when a sum has risen far above its
+ * minimum. Coverage is a decayed mean of about the last 100 events.
  */
 export interface DriftDetector {
   /** The reason if this event raises an alarm; the detector then starts again. `isCovered`: as `isNearlyCovered` says. */

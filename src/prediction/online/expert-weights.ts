@@ -1,8 +1,8 @@
 /**
- * Layer 4 of docs/how-it-works/prediction.md: weighs the experts (prediction with expert advice). Each predicts the logarithm
- * of a time, and a lower loss lately gives a higher weight, so the mixture is never much worse than the best expert. Each
- * server has its own weights, shrunk to those of the slot while it has few events: a server that has become slower is
- * predicted best by its recent residuals, even if the model is still right at the others.
+ * Weighs the experts by their recent losses (prediction with expert advice). Each predicts the logarithm of a time, and a lower
+ * loss lately gives a higher weight, so the mixture is never much worse than the best expert. Each server has its own weights,
+ * shrunk to those of the slot while it has few events: a server that has become slower is predicted best by its recent
+ * residuals, even if the model is still right at the others.
  */
 
 import { EXPERT_COUNT } from './experts.ts';

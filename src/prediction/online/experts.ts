@@ -1,4 +1,4 @@
-/** Which decayed mean of the residuals an expert adds: 0 is the fast one, 1 the slow one. */
+/** Lists the experts, each of which adds a decayed mean of residuals. */
 export type Speed = 0 | 1;
 
 /** One way to predict a time: physics or trees, with a mean of recent residuals added or without. */

@@ -1,7 +1,7 @@
 /**
- * A target model as it is served: the trained model, adjusted by the times that were reported later. A call is answered
- * synchronously; a reported time updates the state in a few microseconds. A new version replaces the trained model between
- * two calls and keeps what was learned about servers.
+ * Serves a target model: the trained model, adjusted by reported times. A call is answered synchronously; a reported time
+ * updates the state in a few microseconds. A new version replaces the trained model between two calls and keeps what was learned
+ * about servers.
  */
 
 import { realWorld, type World } from '../../world.ts';

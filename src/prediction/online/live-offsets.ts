@@ -1,3 +1,4 @@
+/** Looks up the offset of a server by its number. */
 import { readServerOffset, type ServerOffsets } from '../model/server-offsets.ts';
 import type { ServerIndex } from '../schema/server-index.ts';
 

@@ -1,4 +1,4 @@
-/** Predicts for one pod type: the evaluator of the learned model, and a predictor for each target that follows the servers. */
+/** Predicts for one pod type: evaluator of the trained model, and a predictor for each target. */
 import { findTimeModel, type LatencyModel } from '../model/model.ts';
 import { createSlotEvaluator, type SlotEstimates, type SlotEvaluator } from '../model/slot-evaluator.ts';
 import type { MetricColumns } from '../schema/observation-table.ts';

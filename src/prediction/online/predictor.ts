@@ -1,6 +1,6 @@
 /**
- * Answers each call from the promoted version of the target model that it names. A new version is swapped in between two
- * calls, so no call waits or is answered by two versions.
+ * Answers each call from the promoted version of its target model, and swaps versions between two calls. No call waits or is
+ * answered by two versions.
  */
 import { setImmediate as yieldToCalls } from 'node:timers/promises';
 import { realWorld, type World } from '../../world.ts';

@@ -1,3 +1,4 @@
+/** Keeps the last observed times with their metrics, for a replay. */
 import type { PredictionTarget } from '../schema/observation-table.ts';
 import type { ServerKey } from './residual-tracker.ts';
 

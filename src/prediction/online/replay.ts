@@ -1,4 +1,4 @@
-/** Replays the last observed times through a new model: the residuals of servers were relative to the model before it. */
+/** Replays the last observed times through a new version, whose residuals start again. */
 import { readEstimate, type SlotEstimates } from '../model/slot-evaluator.ts';
 import { createPredictColumns, MODEL_COLUMNS, type PredictColumns } from '../schema/columns.ts';
 import { FIRST_CAPACITY, type LiveSlot } from './live-slot.ts';

@@ -1,8 +1,7 @@
 /**
- * Layer 3 of docs/how-it-works/prediction.md, whose table of words defines offset, residual and correction. For each server:
- * decayed means of its residuals, log(observed / predicted), which say how far off the model has been there lately. The mean of
- * a server with few events is shrunk to the mean of its pod type, and that to the mean of the whole model. One event costs a
- * few additions.
+ * Tracks for each server decayed means of its residuals, log(observed / predicted). The means say how far off the model has been
+ * there lately. The mean of a server with few events is shrunk to the mean of its pod type, and that to the mean of the whole
+ * model. One event costs a few additions.
  */
 
 import type { PredictionTarget } from '../schema/observation-table.ts';

@@ -1,4 +1,4 @@
-/** Looks up the servers and slots of a call, and selects the rows of it that one slot answers. */
+/** Looks up the servers and slots of a call, and selects the rows that one slot answers. */
 import type { PredictColumns } from '../schema/columns.ts';
 import type { ServerIndex } from '../schema/server-index.ts';
 import type { LiveSlot } from './live-slot.ts';

@@ -1,6 +1,6 @@
 /**
- * Saves what a live model has learned from reports for a restart, and restores it. These interfaces are the stored JSON. Older
- * and newer processes read each other's state, so some fields keep a name that the code does not use any more (`state`, `selector`,
+ * Saves what a live model has learned for a restart, and restores it. These interfaces are the stored JSON. Older and newer
+ * processes read each other's state, so some fields keep a name that the code does not use any more (`state`, `selector`,
  * `trust`, `excessesMs`, `lateness`); the comment at the field has the present one.
  */
 

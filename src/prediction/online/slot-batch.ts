@@ -1,3 +1,4 @@
+/** Declares the rows of a call that one slot answers. */
 import { EXPERT_COUNT } from './experts.ts';
 import { createStalledQueueBounds, type StalledQueueBounds } from './stalled-queue-bounds.ts';
 

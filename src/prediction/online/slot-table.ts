@@ -1,4 +1,4 @@
-/** The slots of a live model, opened when a call first needs them, and the swap of the learned model behind them. */
+/** Opens slots when a call first needs them, and swaps the trained model behind them. */
 import type { LatencyModel } from '../model/model.ts';
 import type { SlotEvaluator } from '../model/slot-evaluator.ts';
 import { normalizePodType } from '../schema/pod-type.ts';

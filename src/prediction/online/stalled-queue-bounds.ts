@@ -1,7 +1,8 @@
 /**
- * Lower bounds of TTFT from a stalled queue: a request that joins it now hardly gets its first token sooner than the requests
- * before it. Requests that have waited longer than predicted are known misses (censored observations), so no prediction and no
- * quantile may stay below these bounds. `stalled-queue-check.ts` stops using them where they prove wrong.
+ * Computes lower bounds of TTFT from a stalled queue, whose requests have waited longer than predicted. A request that joins the
+ * queue now hardly gets its first token sooner than the requests before it. Requests that have waited longer than predicted are
+ * known misses (censored observations), so no prediction and no quantile may stay below these bounds. `stalled-queue-check.ts`
+ * stops using them where they prove wrong.
  */
 import type { MetricColumns } from '../schema/observation-table.ts';
 

@@ -1,5 +1,5 @@
 /**
- * Predicts one target (TTFT or TPOT) of one slot from the model's estimates and from the reports after its training: mixes the experts
+ * Predicts one target (TTFT or TPOT) of one slot from the model's estimates and later reports. It mixes the experts
  * (`expert-weights.ts`), adds server offsets, raises TTFT to the bound of a stalled queue, and computes the interval around it
  * (`intervals/`). Layers 3 and 4 of docs/how-it-works/prediction.md. Each step loops over all rows of a batch, since calls for
  * each row would cost several times the arithmetic.

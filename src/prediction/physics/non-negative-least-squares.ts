@@ -1,3 +1,5 @@
+/** Solves least squares with coefficients that are not negative. */
+
 /** A least-squares problem by its normal equations: `gram` is AᵀWA, row by row, and `moment` is AᵀWb. */
 export interface NormalEquations {
   readonly size: number;

@@ -1,4 +1,4 @@
-/** The physics model: TTFT and TPOT as sums of terms, and the fit of their coefficients. */
+/** Defines TTFT and TPOT as sums of physical terms, and fits their coefficients. */
 import {
   addEquation,
   createNormalEquations,

@@ -1,4 +1,4 @@
-/** Describes what a step of a server waits for, as terms that only ever add time: rising with load by construction. */
+/** Defines the terms of the physics, which only add time as load rises, and their priors. */
 
 /** Load as columns; `PredictColumns` is one. */
 export interface LoadColumns {

@@ -1,6 +1,6 @@
 /**
- * Two versions beside each other: both predict the same newest samples, each by itself, without what servers have shown
- * since. So the difference is that of the versions, and not of the times in which they served.
+ * Compares two versions on the same newest samples, without what servers have shown since. So the difference is that of the
+ * versions, and not of the times in which they served.
  */
 import type { Store } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';

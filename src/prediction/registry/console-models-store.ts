@@ -1,4 +1,4 @@
-/** Reads what people look at beside the versions: what was served when and why, and which loads were observed. */
+/** Reads for the console what was served when and why, and which loads were observed. */
 import { type Store, statement } from '../../database/store.ts';
 
 /** More would keep a serving thread from its calls for longer than a few milliseconds. */

@@ -1,4 +1,4 @@
-/** Models for the console: versions and where they came from, what is served, and how it does here and now. */
+/** Shows models to the console: versions, what is served, how accurate it is. */
 import { Failure } from '../../errors.ts';
 import type { Actor } from '../../operations/operation.ts';
 import {

@@ -1,4 +1,4 @@
-/** A model of XGBoost or LightGBM becomes one target of one of our models. */
+/** Turns a model of XGBoost or LightGBM into one target of one of our models. */
 import { Failure } from '../../errors.ts';
 import type { ImportedForest } from '../formats/imported-forest.ts';
 import { parseLightgbmText } from '../formats/lightgbm-text.ts';

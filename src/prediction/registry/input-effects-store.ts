@@ -1,4 +1,4 @@
-/** Stored effects of inputs: every process shows the same, and they are computed once an hour for each version. */
+/** Stores effects of inputs, computed once an hour for each version. */
 import { type Store, statement } from '../../database/store.ts';
 import type { InputEffects } from './input-effects.ts';
 

@@ -1,5 +1,5 @@
 /**
- * Measures what the inputs of a version do to its predictions, on the newest samples of its model. Two questions:
+ * Measures which inputs matter (permutation importance) and how each changes the prediction. Two questions:
  *
  * - Which inputs matter? Permutation importance (Breiman 2001): how much the mean error grows when the values of one input are
  *   shuffled among the rows. Not the gain of the trees: physics has no gain, and one input is in several features.

@@ -1,4 +1,4 @@
-/** Lists the models that have a version, samples or answers, for the console. */
+/** Lists the models that have a version, samples or answers. */
 import type { Store } from '../../database/store.ts';
 import type { AuditChange } from '../../operations/audit-change.ts';
 import type { World } from '../../world.ts';

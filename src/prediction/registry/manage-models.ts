@@ -1,4 +1,4 @@
-/** Changing which versions there are and which is served: shared by the pages, the administration API and the command line. */
+/** Promotes versions, rolls back, and stores imported ones, for pages, API and commands. */
 import type { Store } from '../../database/store.ts';
 import type { AuditChange } from '../../operations/audit-change.ts';
 import type { Actor } from '../../operations/operation.ts';

@@ -1,4 +1,7 @@
-/** How accurate the served models are, for the first page: live errors beside those of training, drift, and slower or faster servers. */
+/**
+ * Reads how accurate the served models are, for the overview: errors, drift, slower servers. The live errors stand beside those
+ * of training.
+ */
 import type { LiveScores } from '../live-accuracy/accuracy-sums.ts';
 import { readVersionAccuracy } from '../live-accuracy/read-accuracy.ts';
 import { listDriftAlarms } from '../observations/drift-alarm-store.ts';

@@ -1,4 +1,4 @@
-/** Keeps the predictor in step with the promotions in the store, whichever process makes them. */
+/** Loads the promoted version into the predictor, whichever process promoted it. */
 import { Gauge } from 'prom-client';
 import type { Store } from '../../database/store.ts';
 import type { Log } from '../../telemetry/log.ts';

@@ -1,4 +1,4 @@
-/** Model versions: immutable files with their lineage, and which of them is served under each name. */
+/** Stores model versions as immutable files, and which of them is served (promotion, rollback). */
 import { type BoundStatement, type Procedure, procedure, type Store, statement } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 

@@ -1,4 +1,4 @@
-/** A learned model becomes a version of its name in the store, and is served when it is promoted. */
+/** Stores a trained model as a version, and promotes it. */
 import type { BoundStatement, Store } from '../../database/store.ts';
 import {
   describeModel,

@@ -1,4 +1,4 @@
-/** The effects of the inputs of the served version: from the store, or computed now from the newest samples. */
+/** Reads the effects of inputs from the store, or computes them now. */
 import type { Store } from '../../database/store.ts';
 import type { World } from '../../world.ts';
 import { decodeModel } from '../model/model-codec.ts';

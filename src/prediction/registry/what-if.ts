@@ -1,4 +1,4 @@
-/** The prediction for a request and a load that a person typed, and what it is made of. */
+/** Predicts for a request and a load that a person typed, and explains it. */
 import { findTextFault } from '../../database/storable-text.ts';
 import { Failure } from '../../errors.ts';
 import type { PredictionExplanation } from '../model/explain.ts';

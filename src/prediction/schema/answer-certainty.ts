@@ -1,3 +1,4 @@
+/** Decides how much an observed TPOT counts, by the length of the answer. */
 import type { PredictionTarget } from './observation-table.ts';
 
 /** The time per token of an answer with this many tokens after the first is half as certain as that of a very long one. */

@@ -1,3 +1,4 @@
+/** Defines one Predict call as columns of numbers, which decoders fill and features read. */
 import {
   type CamelCase,
   fillMetrics,

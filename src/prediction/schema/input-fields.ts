@@ -1,8 +1,9 @@
 /**
- * The fields of a PredictInput: the one list that decoders, JSON, reports before they are checked, SQL columns, features, the OpenAPI
- * document, the reference and refusals loop over. A new number needs a line here, a line in the proto file, and a
- * migration that adds its column to `samples`; docs/decisions/0012-input-fields.md has all steps. A number that is not sent is 0,
- * as in proto3; where all numbers of the load are 0, the scraper fills in what it read from the server (`scraper/scraper.ts`).
+ * Lists the input fields with name, range and unit, over which decoders, SQL, API and refusals loop. Reports before they are
+ * checked, the OpenAPI document and the reference loop over it too. A new number needs a line here, a line in the proto file,
+ * and a migration that adds its column to `samples`; docs/decisions/0012-input-fields.md has all steps. A number that is not
+ * sent is 0, as in proto3; where all numbers of the load are 0, the scraper fills in what it read from the server
+ * (`scraper/scraper.ts`).
  */
 interface FieldDescription {
   /** The name as the proto file, tables and files spell it; code and JSON spell it in camel case. */

@@ -1,4 +1,4 @@
-/** No prediction is below this: a time is never zero, and ratios are taken of it. */
+/** Decides which observed times are usable, and bounds predictions. */
 const MIN_MS = 0.01;
 
 /** A day: what a load beyond all numbers is answered with. */

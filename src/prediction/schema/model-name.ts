@@ -1,3 +1,4 @@
+/** Checks names of models, and formats the id of a version (`qwen3-32b@17`). */
 import { Failure } from '../../errors.ts';
 
 /** `qwen3-32b@17`: the id of the version that predicted, as it is in an answer. */

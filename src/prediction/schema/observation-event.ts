@@ -1,4 +1,4 @@
-/** The events of `observation.v1`, which report requests that were served, without their encoding. */
+/** Declares the events that report a served request: dispatched, first token, finished. */
 import type { MetricColumn } from './input-fields.ts';
 
 /** The candidate as it was when it was chosen: a `PredictInput` without its `input_id`. */

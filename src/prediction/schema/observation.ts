@@ -1,3 +1,4 @@
+/** Defines an observation: a served request with its load and times, and finds mistakes in it. */
 import { findBrokenBound, MAX_COUNT } from './input-fields.ts';
 import { findTimeFault } from './milliseconds.ts';
 import type { ObservedInput } from './observation-event.ts';

@@ -1,4 +1,4 @@
-/** `aggregate` is the long name of the empty pod type. */
+/** Normalizes the names of pod types (prefill, decode, aggregate). */
 export function normalizePodType(podType: string): string {
   return podType === 'aggregate' ? '' : podType;
 }

@@ -1,3 +1,4 @@
+/** Numbers server addresses by their bytes, and forgets those that were not used for long. */
 import { randomInt } from 'node:crypto';
 
 /**

@@ -1,4 +1,4 @@
-/** The load of a server in the metrics that it exposes: the gauges of vLLM, SGLang, TensorRT-LLM and llama.cpp. */
+/** Parses the load of a server from the metrics of vLLM, SGLang, TensorRT-LLM and llama.cpp. */
 import { Failure } from '../../errors.ts';
 import { MAX_COUNT } from '../schema/input-fields.ts';
 

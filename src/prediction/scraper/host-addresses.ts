@@ -1,7 +1,4 @@
-/**
- * The addresses of the names on the list, looked up in the background: scrapes never wait for a resolver that hangs. What
- * was found last stays while the resolver fails.
- */
+/** Resolves the host names of scraped servers in the background (DNS). What was found last stays while the resolver fails. */
 import { lookup } from 'node:dns/promises';
 import type { Log } from '../../telemetry/log.ts';
 import type { World } from '../../world.ts';

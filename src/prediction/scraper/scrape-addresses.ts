@@ -1,6 +1,7 @@
 /**
- * Where a scrape may go. The list is the operator's, and inference servers are on this machine or in a private network, so
- * these addresses are allowed. Those that no server has are refused: a name that someone else controls could lead there.
+ * Decides which addresses a scrape may reach. The list is the operator's, and inference servers are on this machine or in a
+ * private network, so these addresses are allowed. Those that no server has are refused: a name that someone else controls could
+ * lead there.
  */
 import ipaddr from 'ipaddr.js';
 import { isInRanges, parseCidrs } from '../../ip/ip-address.ts';

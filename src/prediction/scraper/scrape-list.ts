@@ -1,4 +1,4 @@
-/** Which servers are scraped, as an operator writes it: `URL` or `NAME=URL`, with commas or line ends between them. */
+/** Parses the operator's list of servers to scrape. */
 import { isIP } from 'node:net';
 import { Failure } from '../../errors.ts';
 import { hostOf } from '../../ip/ip-address.ts';

@@ -1,4 +1,4 @@
-/** One request for the metrics of a server, within bounds of time and bytes. Redirects are not followed. */
+/** Requests the metrics of one server, with limits of time and bytes. Redirects are not followed. */
 import { isIP, type LookupFunction } from 'node:net';
 import { Agent, request } from 'undici';
 import { Failure } from '../../errors.ts';

@@ -1,6 +1,6 @@
 /**
- * The servers to scrape now: the list, read again when its file changes, with the addresses of its hosts. A host of several
- * addresses, as a headless service of Kubernetes has, is several servers unless the list gives it one name.
+ * Decides which servers are scraped now: the list and the addresses of its hosts. A host of several addresses, as a headless
+ * service of Kubernetes has, is several servers unless the list gives it one name.
  */
 import { open, stat } from 'node:fs/promises';
 import { isIP } from 'node:net';

@@ -1,4 +1,4 @@
-/** Asks every server of the list for its metrics at an interval, and keeps what it last said. */
+/** Runs the loop that scrapes every server of the list. */
 import { Counter, Gauge } from 'prom-client';
 import { describeError, isFailure } from '../../errors.ts';
 import { createLabelLimit } from '../../telemetry/label-limit.ts';

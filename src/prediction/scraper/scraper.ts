@@ -1,4 +1,4 @@
-/** Loads of servers that the service asks for by itself, so that callers need not send them. */
+/** Assembles scraping: the list, the loop, and the loads that calls use. */
 import { Counter } from 'prom-client';
 import type { Log } from '../../telemetry/log.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';

@@ -1,6 +1,6 @@
 /**
- * The format of a row of the log, which has what one process learned in a second: a JSON header with names and lengths, then the
- * sums as 32-bit floats. The writer applies the rounded values of the row too, so that all processes have the same sums.
+ * Encodes a row of the log, which has what one process learned in a second. A row is a JSON header with names and lengths, then
+ * the sums as 32-bit floats. The writer applies the rounded values of the row too, so that all processes have the same sums.
  */
 import { PREDICTION_TARGETS } from '../schema/observation-table.ts';
 import type { GroupEntry, ModelEntries } from './shared-group.ts';

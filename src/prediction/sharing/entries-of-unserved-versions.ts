@@ -1,3 +1,4 @@
+/** Holds what was learned about a version that this process does not serve yet. */
 import type { World } from '../../world.ts';
 import type { ModelEntries } from './shared-group.ts';
 import { isMeans } from './sum-groups.ts';

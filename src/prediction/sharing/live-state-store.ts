@@ -1,4 +1,4 @@
-/** Stores the live state of models for a restart: a line of JSON, and one more for each server. */
+/** Stores the live state of models for a restart. */
 import { setImmediate as yieldToCalls } from 'node:timers/promises';
 import { type BoundStatement, type Store, statement } from '../../database/store.ts';
 import { SHARED_NAME } from '../online/predictor.ts';

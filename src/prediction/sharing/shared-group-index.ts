@@ -1,4 +1,4 @@
-/** Finds the shared groups of one live model: by name, and by the event that changes them. A group is added when it first changes. */
+/** Finds the shared groups of one live model by name or event. A group is added when it first changes. */
 import type { LearningState, LiveModel } from '../online/live-model.ts';
 import type { ServerKey } from '../online/residual-tracker.ts';
 import type { PredictionTarget } from '../schema/observation-table.ts';

@@ -1,7 +1,7 @@
 /**
- * One group of sums that several processes change: the base, on which all processes agree, and on top of it the events of this
- * process that are not in the base yet. Both together are served. docs/how-it-works/prediction.md ("Many processes as one") has
- * an example with numbers.
+ * Merges one group of sums: the base that all processes agree on, and this process's own events. The events on top are those
+ * that are not in the base yet. Both together are served. docs/how-it-works/prediction.md ("Many processes as one") has an
+ * example with numbers.
  */
 import {
   type AddedEvents,

@@ -1,7 +1,4 @@
-/**
- * Exchanges what processes have learned from reports, for all models: applies the rows of the log in their order, and appends a
- * row of this process, at most once a second.
- */
+/** Exchanges what processes have learned, by applying and appending rows of the log. It appends at most one row a second. */
 import { setImmediate as yieldToCalls } from 'node:timers/promises';
 import type { Store } from '../../database/store.ts';
 import type { World } from '../../world.ts';

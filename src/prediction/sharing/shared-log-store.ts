@@ -1,6 +1,6 @@
 /**
- * The log of what processes have learned: one row a process and second at most, in the order of its commits. A writer
- * holds the row of the clock until its commit, so that no row becomes visible after a later one.
+ * Stores the log of what processes have learned, in the order of its commits. A writer holds the row of the clock until its
+ * commit, so that no row becomes visible after a later one.
  */
 import { type BoundStatement, type SqlValue, type Store, statement } from '../../database/store.ts';
 import { SWEEP_BATCH } from '../../database/sweep.ts';

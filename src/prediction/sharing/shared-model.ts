@@ -1,7 +1,7 @@
 /**
- * One live model that several processes change, as groups of sums (`shared-group.ts`). `take` returns what this process has
- * observed and the others do not know. `apply` changes the bases by the entries of a row, in the same order in all processes, and
- * keeps on top what is in no row yet. Calls to Predict are not involved: they read what is served.
+ * Shares one live model among processes, as groups of sums. `take` returns what this process has observed and the others do not
+ * know. `apply` changes the bases by the entries of a row, in the same order in all processes, and keeps on top what is in no
+ * row yet. Calls to Predict are not involved: they read what is served.
  */
 import type { World } from '../../world.ts';
 import type { LiveModel } from '../online/live-model.ts';

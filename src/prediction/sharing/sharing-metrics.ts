@@ -1,4 +1,4 @@
-/** Metrics of what processes share. */
+/** Exposes the progress of sharing as metrics: rows, bytes, delay, pending groups. */
 import { Counter, Gauge, Histogram } from 'prom-client';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import type { AppliedRow, SharedLearning } from './shared-learning.ts';

@@ -1,6 +1,7 @@
 /**
- * Keeps the live models of all processes in step: applies what other processes have learned several times a second, appends what
- * this process has learned to the log once a second, and saves the agreed state for a restart (`state-saver.ts`).
+ * Runs the loop that keeps the live models of all processes in step. It applies what other processes have learned several times
+ * a second, appends what this process has learned to the log once a second, and saves the agreed state for a restart
+ * (`state-saver.ts`).
  */
 import type { Store } from '../../database/store.ts';
 import { describeError, isFailure } from '../../errors.ts';

@@ -1,4 +1,4 @@
-/** Saves the agreed state for a restart, and deletes the rows of the log that it makes unnecessary. */
+/** Saves the agreed state for a restart, and deletes the rows of the log that it replaces. */
 import type { Store } from '../../database/store.ts';
 import { MAX_SKEW_MS } from '../../steady-clock.ts';
 import type { World } from '../../world.ts';

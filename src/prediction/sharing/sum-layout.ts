@@ -1,6 +1,6 @@
 /**
- * The sums in the vector of a group: their order, how they decay, and their limits. Saved states and rows of the log have the same
- * order. `online/residual-tracker.ts` has the order of the means of residuals.
+ * Defines the order, decay and limits of the sums in a group. Saved states and rows of the log have the same order.
+ * `online/residual-tracker.ts` has the order of the means of residuals.
  */
 import { LOSS_DECAY, type SavedExperts } from '../online/expert-weights.ts';
 import { EXPERT_COUNT, EXPERTS } from '../online/experts.ts';

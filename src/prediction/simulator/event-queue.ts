@@ -1,4 +1,4 @@
-/** A binary heap by time; what is due at the same time comes out in the order it went in. */
+/** Orders the events of a simulation by time, in a binary heap. */
 export interface EventQueue<T> {
   push(atMs: number, event: T): void;
   pop(): { readonly atMs: number; readonly event: T } | undefined;

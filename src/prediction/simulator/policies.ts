@@ -1,4 +1,4 @@
-/** Routing policies that need no model. */
+/** Routes without a model: round robin, least requests, load and prefix. */
 import type { Candidate, RoutingPolicy } from './simulate.ts';
 
 export function createRoundRobin(): RoutingPolicy {

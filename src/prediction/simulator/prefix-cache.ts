@@ -1,7 +1,7 @@
 /**
- * The key-value memory of one server: blocks of a prompt are shared by requests with the same beginning, unshared
- * tokens belong to one request, and unused blocks stay as cache until their room is needed (least recently
- * used first), as in vLLM's automatic prefix caching.
+ * Simulates the KV cache of one server, whose blocks are shared by equal prompt beginnings. Unshared tokens belong to one
+ * request, and unused blocks stay as cache until their room is needed (least recently used first), as in vLLM's automatic prefix
+ * caching.
  */
 
 export interface PrefixCache {

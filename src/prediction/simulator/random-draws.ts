@@ -1,4 +1,4 @@
-/** A small seeded generator (mulberry32), so that a simulation can be run again exactly. */
+/** Draws seeded random numbers for a simulation: exponential, log-normal. */
 export type Random = () => number;
 
 export function createRandom(seed: number): Random {

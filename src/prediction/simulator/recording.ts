@@ -1,4 +1,4 @@
-/** How a simulated request is written down: as the lines that real recordings have. */
+/** Writes a simulated request as the lines that real recordings have. */
 import type { SimulatedObservation } from './simulate.ts';
 
 /** A simulation without a start of its own begins here: a recording has times of day, as a real one. */

@@ -1,4 +1,4 @@
-/** The sequences of a simulated server: what a step runs for each, preemption, and what a step completes. */
+/** Simulates the running sequences of a server: what a step runs, preempts and completes. */
 import type { PrefixCache } from './prefix-cache.ts';
 import type { StepLoad } from './step-time.ts';
 import type { SimulatedRequest } from './workload.ts';

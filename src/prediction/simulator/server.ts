@@ -1,7 +1,7 @@
 /**
- * A vLLM-like server: continuous batching with a token budget a step, chunked prefill, decoding first, a block prefix
- * cache, and preemption by recomputation of the newest sequence when the memory is full.
- * After Kwon et al. 2023 (PagedAttention) and Agrawal et al. 2024 (Sarathi-Serve).
+ * Simulates a vLLM-like server: continuous batching, chunked prefill, prefix cache, preemption. A step has a token budget and
+ * runs decoding first; when the memory is full, the newest sequence is preempted and computed again. After Kwon et al. 2023
+ * (PagedAttention) and Agrawal et al. 2024 (Sarathi-Serve).
  */
 
 import { createPrefixCache } from './prefix-cache.ts';

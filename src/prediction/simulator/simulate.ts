@@ -1,7 +1,7 @@
 /**
- * The discrete-event loop: requests arrive at a gateway, a policy routes each by what the gateway can know then (metrics
- * scraped some time ago, its own count of tokens in flight, the prefix index), servers step, and everything that
- * happened is handed to the policy at its time, as a live predictor would receive it.
+ * Runs the simulation event by event: arrivals, routing, steps of servers. A policy routes by what a gateway can know then
+ * (metrics scraped some time ago, its own count of tokens in flight, the prefix index), and everything that happened is handed
+ * to it at its time, as a live predictor would receive it.
  */
 
 import { createEventQueue, type EventQueue } from './event-queue.ts';

@@ -1,7 +1,6 @@
 /**
- * Step times from measured tables, as profilers of serving engines write them: the time of each layer's operators by
- * tokens in the step, of attention by chunk, context and sequences, and of the output head by sequences. One layer is
- * measured; a model repeats it.
+ * Times a step from tables that profilers measured. The tables have the time of each layer's operators by tokens in the step, of
+ * attention by chunk, context and sequences, and of the output head by sequences. One layer is measured; a model repeats it.
  */
 import { Failure } from '../../errors.ts';
 import type { StepTimer } from './step-time.ts';

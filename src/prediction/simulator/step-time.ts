@@ -1,5 +1,5 @@
 /**
- * How long one step of a serving engine takes. A step runs chunks of prompts (prefill) and one token of every decoding
+ * Computes how long one step of a serving engine takes. A step runs chunks of prompts (prefill) and one token of every decoding
  * sequence through the model together.
  */
 

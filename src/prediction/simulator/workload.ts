@@ -1,4 +1,4 @@
-/** Decides what arrives, and when: Poisson, bursts, or a recorded trace. */
+/** Generates the requests of a simulation: Poisson, bursts, or a recorded trace. */
 import { drawExponential, drawLogNormal, type Random } from './random-draws.ts';
 
 export interface SimulatedRequest {

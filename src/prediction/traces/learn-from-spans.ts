@@ -1,7 +1,7 @@
 /**
- * Requests of traces on their way to observations. A span is exported when its request has ended, and the load at its
- * start is made by requests that may end much later. So spans are durable at once and wait: a request is learned when
- * those that were under way at its start have had the time to end.
+ * Turns requests of traces into observations once the requests that overlap them have ended. A span is exported when its request
+ * has ended, and the load at its start is made by requests that may end much later. So spans are durable at once and wait: a
+ * request is learned when those that were under way at its start have had the time to end.
  */
 import { Counter, Gauge } from 'prom-client';
 import type { Store } from '../../database/store.ts';

@@ -1,4 +1,4 @@
-/** Which spans of an export can be learned from, and why the others cannot. */
+/** Decides which spans of an export can be learned from, and why others cannot. */
 import { findTextFault } from '../../database/storable-text.ts';
 import { findRequestMistake } from '../formats/request-log.ts';
 import { parseRequestSpan, SERVER_MISSING } from '../formats/spans/request-span.ts';

@@ -1,4 +1,4 @@
-/** Requests out of spans, until the load at their start is known. */
+/** Stores requests from spans until the load at their start is known. */
 import type { BoundStatement, Store } from '../../database/store.ts';
 import { statement } from '../../database/store.ts';
 import { repeatBatches, type SweepPace } from '../../database/sweep.ts';

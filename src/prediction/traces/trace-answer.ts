@@ -1,4 +1,4 @@
-/** The answer of OTLP/HTTP, in the encoding of the request: `ExportTraceServiceResponse`. */
+/** Writes the answer of OTLP/HTTP, with the number of rejected spans. */
 import { WireWriter } from '../../grpc/protobuf/wire-writer.ts';
 import type { AcceptedSpans } from './learnable-spans.ts';
 import type { TraceEncoding } from './trace-body.ts';

@@ -1,4 +1,4 @@
-/** The body of an OTLP/HTTP export: expanded within bounds, and read as its content type says. */
+/** Reads the body of an OTLP/HTTP export, decompressed within limits. */
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 import type { Context } from 'hono';

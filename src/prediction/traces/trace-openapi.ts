@@ -1,4 +1,4 @@
-/** `POST /v1/traces` in the OpenAPI document. */
+/** Describes `POST /v1/traces` in the OpenAPI document. */
 import { type OpenAPIHono, z } from '@hono/zod-openapi';
 import type { HttpEnv } from '../../http/context.ts';
 

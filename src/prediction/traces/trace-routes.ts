@@ -1,6 +1,6 @@
 /**
- * `POST /v1/traces` as the OTLP/HTTP exporter of an OpenTelemetry collector calls it. Spans of vLLM become observations;
- * all others are passed over, so that a collector may send all that it has.
+ * Serves `POST /v1/traces` for the OTLP/HTTP exporter of a collector. Spans of vLLM become observations; all others are passed
+ * over, so that a collector may send all that it has.
  */
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import { Failure } from '../../errors.ts';

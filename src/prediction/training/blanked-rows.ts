@@ -1,6 +1,6 @@
 /**
- * Reports can be missing: some rows are learned twice, once with what was known of their server's past and once without,
- * so that the trees answer well either way.
+ * Repeats some rows without the history of their server, so that trees answer well when reports are missing. These rows are
+ * learned twice: once with what was known of their server's past and once without.
  */
 import type { TrainingSet } from '../gbdt/training/boost.ts';
 import { HISTORY_FEATURES } from '../model/features.ts';

@@ -1,4 +1,4 @@
-/** Rows of one target with their features: what physics and trees are fitted to. */
+/** Computes the features of the rows that physics and trees are fitted to. */
 import { computeFeatures, FEATURE_COUNT, type FeatureMatrix, OFFSET_FEATURES } from '../model/features.ts';
 import type { SlotOffsets } from '../model/model.ts';
 import { readRowOffsets } from '../model/server-offsets.ts';

@@ -1,4 +1,4 @@
-/** Learns a model from a table of observations. Pure: same rows and parameters, same model. */
+/** Trains a model on a table of observations, pod type by pod type; the same rows give the same model. */
 
 import { type Binning, binRows, fitBinning } from '../gbdt/binning.ts';
 import { createEvaluator } from '../gbdt/evaluate.ts';

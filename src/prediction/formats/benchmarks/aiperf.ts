@@ -1,4 +1,4 @@
-/** `profile_export.jsonl` of AIPerf and GenAI-Perf: one request a line, each metric with its unit. */
+/** Reads `profile_export.jsonl` of AIPerf and GenAI-Perf. */
 import {
   type BenchmarkContext,
   type BenchmarkRow,

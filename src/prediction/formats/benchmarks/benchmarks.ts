@@ -1,4 +1,4 @@
-/** The files of benchmarks and traces that request-level records are read from: how each is detected and read. */
+/** Lists the formats of benchmarks and traces, and detects which one a file has. */
 import { isAiperf, readAiperf } from './aiperf.ts';
 import { isGuidellm, readGuidellm } from './guidellm.ts';
 import { isInferencePerf, readInferencePerf } from './inference-perf.ts';

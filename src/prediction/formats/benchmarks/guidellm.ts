@@ -1,4 +1,4 @@
-/** GuideLLM's JSON report: `benchmarks[].requests.successful[]`. Times are seconds since the epoch. */
+/** Reads GuideLLM's JSON report. Times are seconds since the epoch. */
 import { Failure } from '../../../errors.ts';
 import {
   type BenchmarkContext,

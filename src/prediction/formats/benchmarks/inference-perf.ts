@@ -1,4 +1,4 @@
-/** inference-perf's `per_request_lifecycle_metrics.json` (`report.request_lifecycle.per_request: true`). Times are seconds. */
+/** Reads inference-perf's `per_request_lifecycle_metrics.json`. Times are seconds. */
 import {
   type BenchmarkContext,
   type BenchmarkRow,

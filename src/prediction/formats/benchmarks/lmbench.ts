@@ -1,4 +1,4 @@
-/** The CSV of LMBench and fmperf: one request a row, times in seconds. */
+/** Reads the CSV of LMBench and fmperf. */
 import {
   type BenchmarkContext,
   type BenchmarkRow,

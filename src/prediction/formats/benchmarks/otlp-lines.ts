@@ -1,4 +1,4 @@
-/** Spans of vLLM as an OpenTelemetry collector's file exporter writes them: one `ExportTraceServiceRequest` in JSON a line. */
+/** Reads spans of vLLM from the file of an OpenTelemetry collector, one export in JSON on each line. */
 import { isFailure } from '../../../errors.ts';
 import { isOtlpJson, readOtlpJson } from '../spans/otlp-json.ts';
 import { parseRequestSpan, SERVER_MISSING } from '../spans/request-span.ts';

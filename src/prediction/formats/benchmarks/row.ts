@@ -1,4 +1,4 @@
-/** Maps the file of a benchmark to records of requests, and reads the fields of a row. */
+/** Reads the fields of one row of a benchmark into a record of a request. */
 import { Failure, isFailure } from '../../../errors.ts';
 
 export type Fields = Readonly<Record<string, unknown>>;

@@ -1,6 +1,6 @@
 /**
- * `vllm bench serve --save-result --save-detailed`: one JSON document with parallel arrays, one entry a request. Times
- * are seconds; starts are on a clock of the process, so the first is put at the document's `date`.
+ * Reads the JSON of `vllm bench serve --save-result --save-detailed`. Times are seconds; starts are on a clock of the process,
+ * so the first is put at the document's `date`.
  */
 import { Failure } from '../../../errors.ts';
 import {

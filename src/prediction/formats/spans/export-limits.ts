@@ -1,3 +1,4 @@
+/** Limits the number of parts of an OTLP export. */
 import { Failure } from '../../../errors.ts';
 
 /** The most parts of an export; one of 4 MiB with spans of the usual size has fewer. */

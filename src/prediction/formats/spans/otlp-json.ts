@@ -1,4 +1,4 @@
-/** `ExportTraceServiceRequest` in OTLP/JSON: 64-bit integers are strings or numbers, ids are hexadecimal. */
+/** Reads an OTLP export of spans in JSON. */
 import { Failure } from '../../../errors.ts';
 import { checkParts } from './export-limits.ts';
 import { type Attributes, type AttributeValue, type Span, STATUS_ERROR } from './span.ts';

@@ -1,4 +1,4 @@
-/** `ExportTraceServiceRequest` in protobuf. Field numbers are those of opentelemetry/proto/trace/v1/trace.proto. */
+/** Reads an OTLP export of spans in protobuf. Field numbers are those of opentelemetry/proto/trace/v1/trace.proto. */
 import { WireReader } from '../../../grpc/protobuf/wire-reader.ts';
 import { checkParts } from './export-limits.ts';
 import { type Attributes, type AttributeValue, type Span, STATUS_ERROR } from './span.ts';

@@ -1,4 +1,4 @@
-/** Reads what vLLM says about a request in its span (`--otlp-traces-endpoint`). Times in attributes are seconds. */
+/** Reads what vLLM says about a request in its span: times, tokens, model. Times in attributes are seconds. */
 import type { Attributes, Span } from './span.ts';
 
 /** A request-level record, as `formats/request-log.ts` reads it, without its run. */

@@ -1,3 +1,5 @@
+/** Declares the parts of a span that say how a request went. */
+
 /** A span of a trace, as OTLP carries it in JSON or protobuf: the parts that say how a request went. */
 export type AttributeValue = string | number | boolean;
 export type Attributes = ReadonlyMap<string, AttributeValue>;

@@ -1,3 +1,5 @@
+/** Evaluates forests in AssemblyScript, compiled to evaluate.wasm. */
+
 // AssemblyScript. The layout of the memory is made by ../evaluate-wasm.ts; every address is a multiple of 16.
 
 /** Bytes of one feature's cut points: 16 coarse ones (each the last of its 16), then all 256, padded with infinity. */

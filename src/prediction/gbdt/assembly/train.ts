@@ -1,3 +1,5 @@
+/** Builds histograms and scans splits in AssemblyScript, compiled to train.wasm. */
+
 // AssemblyScript. The memory is laid out by ../grow-tree-wasm.ts; the plain twin of all this is ../grow-tree.ts.
 //
 // An entry of a histogram is one 64-bit number, (sum of gradients << C) + sum of weights, C being `shift`: one

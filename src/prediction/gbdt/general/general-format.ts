@@ -1,3 +1,4 @@
+/** Encodes a forest of any shape as bytes, and decodes it. */
 import { copyNative, toLittleEndian } from '../native-arrays.ts';
 import { checkForest, type GeneralForest } from './general-tree.ts';
 

@@ -1,3 +1,4 @@
+/** Evaluates trees of any shape fast: values become ranks, steps become whole numbers. */
 import { evaluateGeneralForest, type GeneralForest, type GeneralRows, MISSING_ZERO } from './general-tree.ts';
 
 /**

@@ -1,3 +1,4 @@
+/** Explains a prediction of trees of any shape by exact Shapley values (TreeSHAP, Lundberg et al. 2020). */
 import type { Explanation } from '../shap.ts';
 import { type GeneralForest, goesLeft } from './general-tree.ts';
 

@@ -1,3 +1,4 @@
+/** Grows symmetric trees with the WebAssembly kernel, the same trees as `grow-tree.ts`. */
 import type { BinnedRows } from '../binning.ts';
 import { findKernelModule, planMemory } from '../kernel.ts';
 import { MAX_DEPTH } from '../tree.ts';

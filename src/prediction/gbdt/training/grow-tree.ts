@@ -1,3 +1,4 @@
+/** Grows symmetric trees level by level on binned rows, in plain TypeScript. */
 import type { BinnedRows } from '../binning.ts';
 import type { TreeLevels } from '../tree.ts';
 import { buildHistogram, createLayout, type HistogramLayout, subtractHistogram } from './histogram.ts';

@@ -1,3 +1,4 @@
+/** Sums quantised gradients and weights by bin, and subtracts a sibling's histogram. */
 import { type Binning, countBins } from '../binning.ts';
 
 /**

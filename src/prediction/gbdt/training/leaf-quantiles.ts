@@ -1,3 +1,4 @@
+/** Selects a quantile of the residuals in each leaf. */
 import { createKeys, decodeKeys } from '../float-keys.ts';
 import { LEAVES } from '../tree.ts';
 

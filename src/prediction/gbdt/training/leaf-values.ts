@@ -1,3 +1,4 @@
+/** Fits the values of leaves by the loss, under monotone constraints. */
 import { type FittedTree, LEAVES, type TreeLevels } from '../tree.ts';
 import { type LeafRows, selectLeafQuantiles } from './leaf-quantiles.ts';
 import { clip, type Loss } from './loss.ts';

@@ -1,4 +1,7 @@
-/** The forest minimises this. A residual is target − prediction; gradients here point downhill (they are −∂loss/∂prediction). */
+/**
+ * Defines the losses that a forest minimises, and their gradients. A residual is target − prediction; gradients here point
+ * downhill (they are −∂loss/∂prediction).
+ */
 export type Loss =
   | { readonly kind: 'squared' }
   | { readonly kind: 'absolute' }

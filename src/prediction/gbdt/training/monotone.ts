@@ -1,3 +1,4 @@
+/** Projects leaf values onto monotone constraints. */
 import type { TreeLevels } from '../tree.ts';
 
 /** Leaf values, and how much each counts. */

@@ -1,6 +1,6 @@
 /**
- * Gradients and weights as whole numbers. Their sums are exact in any order, which makes histograms of the plain and
- * of the WebAssembly kernel equal to the last bit, and lets one 64-bit addition carry both sums.
+ * Rounds gradients and weights to whole numbers, so that sums are exact in any order. Histograms of the plain and of the
+ * WebAssembly kernel are therefore equal to the last bit, and one 64-bit addition carries both sums.
  */
 
 const WEIGHT_LEVELS = 255;

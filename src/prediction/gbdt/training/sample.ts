@@ -1,3 +1,4 @@
+/** Draws the rows of one tree. */
 import { tossCoins } from '../random.ts';
 
 /** The rows of one tree. */

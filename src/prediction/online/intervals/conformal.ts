@@ -1,9 +1,9 @@
 /**
- * Quantiles that keep their coverage while servers drift: adaptive conformal inference (Gibbs & Candès 2021). The scaled
- * residuals of the last events give the quantile. Its level moves a little after each event, up when the observed time
- * was above the predicted quantile, down when it was below, so that in the long run the stated share stays below.
- * A scaled residual is log(observed / predicted) divided by the spread that the training measured at that load. Step 3 of
- * `prediction-intervals.ts`. In this file "residual" means a scaled one.
+ * Adapts quantile levels so that p90 keeps its coverage while servers drift (Gibbs & Candès 2021). The scaled residuals of the
+ * last events give the quantile. Its level moves a little after each event, up when the observed time was above the predicted
+ * quantile, down when it was below, so that in the long run the stated share stays below. A scaled residual is log(observed /
+ * predicted) divided by the spread that the training measured at that load. Step 3 of `prediction-intervals.ts`. In this file
+ * "residual" means a scaled one.
  */
 import { conformalQuantile } from '../../model/calibration.ts';
 import { createDelayMean } from './delay-mean.ts';

@@ -1,7 +1,7 @@
 /**
- * The mean feedback delay of many events, by which the steps of levels and corrections are divided. One size of step for all events
- * of a time: when more requests are under way, more of them are missed. If each step were divided by the delay of its own
- * event, a miss in a surge would count less than a covered request of a calm hour, and quantiles would stay too low.
+ * Averages the feedback delay of events, by which the steps of quantile levels are divided. One size of step for all events of a
+ * time: when more requests are under way, more of them are missed. If each step were divided by the delay of its own event, a
+ * miss in a surge would count less than a covered request of a calm hour, and quantiles would stay too low.
  */
 export interface DelayMean {
   /** Adds the delay of an event, and returns the mean with it. */

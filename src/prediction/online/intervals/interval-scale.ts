@@ -1,3 +1,4 @@
+/** Measures the spread of predictions, in which quantiles are expressed. */
 import { type Buckets, type Calibration, describeBuckets, LEVELS, median } from '../../model/calibration.ts';
 import { QUANTILE_LEVELS, type QuantileLevel } from './conformal.ts';
 

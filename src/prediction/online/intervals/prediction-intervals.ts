@@ -1,6 +1,6 @@
 /**
- * The distribution of the observed time around the mixture of the experts, from which every statistic is computed. How the p90
- * of a prediction of m milliseconds is made (p95 and p99 likewise):
+ * Computes the distribution of the observed time around a prediction. How the p90 of a prediction of m milliseconds is made (p95
+ * and p99 likewise):
  *   1. Spread. m falls into a bucket of predicted times. On held-out rows the training measured the spread of the bucket, half the
  *      distance between the p10 and the p90 of its residuals log(observed / predicted) (`interval-scale.ts`).
  *   2. Learned quantile: the p90 of the same residuals, divided by the spread.

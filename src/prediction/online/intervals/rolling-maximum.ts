@@ -1,6 +1,7 @@
 /**
- * The largest of the newest values: of residuals log(observed / predicted), or of excesses observed - predicted in milliseconds.
- * It bounds the predicted quantiles: rescaling a low-variance residual to a high-variance load can exceed every latency observed.
+ * Tracks the largest of the newest residuals, which bounds the predicted quantiles. The values are residuals log(observed /
+ * predicted), or excesses observed - predicted in milliseconds. It bounds the predicted quantiles: rescaling a low-variance
+ * residual to a high-variance load can exceed every latency observed.
  */
 import { MIN_RESIDUALS } from './conformal.ts';
 
