@@ -2,13 +2,14 @@
  * Writes the files that are made from the code: `docs/reference/configuration.md` from the settings, `docs/reference/openapi.json`
  * from the routes, `docs/reference/events.md` from the golden bodies of deliveries, the table of inputs in
  * `docs/reference/prediction-api.md` from the input fields, the programs of the event catalogue's page from
- * `docs/how-to/verify-deliveries.md`, and the types of the API for its test. With `--check` it writes
+ * `docs/how-to/verify-deliveries.md`, the pages of source files in `docs/how-it-works/files`, and the types of the API for its test. With `--check` it writes
  * nothing and fails when one differs.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { describeApiTypes } from './describe-api-types.ts';
 import { describeConfiguration } from './describe-configuration.ts';
 import { describeEvents } from './describe-events.ts';
+import { describeFiles } from './describe-files.ts';
 import { describeInputs } from './describe-inputs.ts';
 import { describeVerification } from './describe-verification.ts';
 import { readOpenApi } from './read-openapi.ts';
@@ -16,6 +17,7 @@ import { readOpenApi } from './read-openapi.ts';
 const isCheck = process.argv.includes('--check');
 const openApi = await readOpenApi();
 const generated: Readonly<Record<string, string>> = {
+  ...describeFiles(),
   'docs/reference/configuration.md': describeConfiguration(),
   'docs/reference/events.md': describeEvents(),
   'docs/reference/openapi.json': openApi,

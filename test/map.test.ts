@@ -2,10 +2,12 @@ import assert from 'node:assert/strict';
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { test } from 'node:test';
+import { listSourceFiles, readFirstSentence, type SourceFile } from '../scripts/list-source-files.ts';
 
 /**
  * The map in docs/how-it-works/architecture.md has a line for each module under src/, and no line for another. The files that its
- * tables name exist below the folder of their heading, and each begins with a sentence about itself.
+ * tables name exist below the folder of their heading. Every source file begins with a sentence by which a stranger can choose it: the
+ * pages in docs/how-it-works/files/ list these sentences.
  */
 
 const MAP = readFileSync('docs/how-it-works/architecture.md', 'utf8');
@@ -77,27 +79,6 @@ function findMissingFiles(text: string): string[] {
   return listNamedFiles(text).flatMap(({ name, paths }) => (paths.length === 0 ? [name] : []));
 }
 
-/** Files whose text has no comment before the imports or right after them. */
-function findSilentFiles(text: string, read: (path: string) => string): string[] {
-  const paths = new Set(listNamedFiles(text).flatMap((file) => file.paths));
-  return [...paths].filter((path) => !dropImports(read(path)).startsWith('/**'));
-}
-
-function dropImports(text: string): string {
-  return text.replaceAll(/^import[\s\S]*?;\n/gm, '').trimStart();
-}
-
-test('each file that the map names begins with a sentence', () => {
-  assert.deepEqual(
-    findSilentFiles(MAP, (path) => readFileSync(path, 'utf8')),
-    [],
-  );
-});
-
-test('a file without a sentence is found', () => {
-  assert.ok(findSilentFiles(MAP, () => "import a from 'a';\n\nconst LIMIT = 1;\n").includes('src/errors.ts'));
-});
-
 test('the files that the map names exist', () => {
   assert.deepEqual(findMissingFiles(MAP), []);
 });
@@ -105,4 +86,69 @@ test('the files that the map names exist', () => {
 test('a file that does not exist is found', () => {
   const moved = MAP.replace('`delivery/schedule/retry-policy.ts`', '`delivery/queue/retry-policy.ts`');
   assert.deepEqual(findMissingFiles(moved), ['delivery/queue/retry-policy.ts']);
+});
+
+const MAX_SENTENCE_LENGTH = 140;
+/** A verb in the third person, with the file as its subject: "Decides", "Reads". */
+const OPENING_VERB = /^[A-Z][a-z]+s,? /;
+
+function findPoorSentences(files: readonly SourceFile[]): string[] {
+  return files.flatMap(({ path, sentence }) => {
+    if (sentence === undefined) return [`${path} does not begin with a comment`];
+    if (!sentence.endsWith('.')) return [`${path} begins with a sentence without a period`];
+    if (sentence.length > MAX_SENTENCE_LENGTH)
+      return [`${path} begins with a sentence of ${sentence.length} characters`];
+    return OPENING_VERB.test(sentence) ? [] : [`${path} begins with a sentence that does not open with a verb`];
+  });
+}
+
+/** Pairs of one module where all words of one sentence are in the other too: it could stand for both files. */
+function findAlikeSentences(files: readonly SourceFile[]): string[] {
+  const listed = files.map((file) => ({ ...file, words: listWords(file.sentence ?? '') }));
+  return [...Map.groupBy(listed, (file) => file.module).values()].flatMap((own) =>
+    own.flatMap((file) =>
+      own
+        .filter((other) => other.path !== file.path && file.words.isSubsetOf(other.words))
+        .map((other) => `${file.path} says no more than ${other.path}`),
+    ),
+  );
+}
+
+function listWords(sentence: string): Set<string> {
+  return new Set(sentence.toLowerCase().match(/[\p{L}\p{N}]+/gu));
+}
+
+test('each source file begins with a sentence that opens with a verb', () => {
+  assert.deepEqual(findPoorSentences(listSourceFiles()), []);
+});
+
+test('no sentence of a file could stand for another file of its module', () => {
+  assert.deepEqual(findAlikeSentences(listSourceFiles()), []);
+});
+
+test('a file with a poor sentence is found', () => {
+  const begin = (text: string): SourceFile => ({
+    path: 'src/a/b.ts',
+    module: 'src/a',
+    sentence: readFirstSentence(text),
+  });
+  const cases: [text: string, mistake: string | undefined][] = [
+    ['/** Reads a file. More of it. */\nimport a from "a";\n', undefined],
+    ['import {\n  a,\n} from "a";\n\n/**\n * Reads a\n * file.\n */', undefined],
+    ["import a from 'a';\n\nconst LIMIT = 1;\n/** Reads a file. */", 'src/a/b.ts does not begin with a comment'],
+    ['/** Reads a file */', 'src/a/b.ts begins with a sentence without a period'],
+    [`/** Reads ${'a'.repeat(140)}. */`, 'src/a/b.ts begins with a sentence of 147 characters'],
+    ['/** The reading of a file. */', 'src/a/b.ts begins with a sentence that does not open with a verb'],
+  ];
+  for (const [text, mistake] of cases)
+    assert.deepEqual(findPoorSentences([begin(text)]), mistake === undefined ? [] : [mistake], text);
+});
+
+test('sentences that could be exchanged are found within a module', () => {
+  const list = (...sentences: string[]): SourceFile[] =>
+    sentences.map((sentence, index) => ({ path: `src/a/${index}.ts`, module: 'src/a', sentence }));
+  assert.deepEqual(findAlikeSentences(list('Reads hooks.', 'Reads hooks of an owner.')), [
+    'src/a/0.ts says no more than src/a/1.ts',
+  ]);
+  assert.deepEqual(findAlikeSentences(list('Reads hooks of a person.', 'Reads hooks of an owner.')), []);
 });

@@ -1,4 +1,4 @@
-/** Recognises and translates webhooks of GitHub. */
+/** Recognises webhooks of GitHub, checks `X-Hub-Signature-256`, and translates them. */
 import { type Bridge, verifyHexHmac } from './bridge.ts';
 import { translateGithubShape } from './github-shape.ts';
 
