@@ -6,7 +6,7 @@ export interface Identity {
   readonly login: string;
   /** The person administers the service, and the token has the scope `admin`. */
   readonly isAdmin: boolean;
-  /** Those that count now: what is for administrators is left out once the person is no administrator. */
+  /** The scopes that count now: those for administrators are left out once the person is no administrator. */
   readonly scopes: readonly string[];
   /** `owner/name` in lower case: the token reaches these repositories and no others. Undefined without such a limit. */
   readonly repositories?: readonly string[] | undefined;

@@ -11,7 +11,7 @@ export function readMaxOpenFiles(): number | undefined {
   }
 }
 
-/** At most that share of the open files: a listener must leave some to the others, to the store and to what we call. */
+/** Returns at most this share of the open files: a listener must leave some to the other listeners, the store and outgoing connections. */
 export function capByOpenFiles(connections: number, share: number, maxOpenFiles = readMaxOpenFiles()): number {
   if (maxOpenFiles === undefined) return connections;
   return Math.max(1, Math.min(connections, Math.floor(share * maxOpenFiles)));

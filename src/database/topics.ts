@@ -56,7 +56,7 @@ export function createTopicWatcher(engine: Engine, log: Log): TopicWatcher {
       const mayHaveChanged = engine.mayHaveChanged();
       if (isUncertain || mayHaveChanged) compare((await engine.read(listVersionsSql, [])) as never);
     } catch (error) {
-      // Once an outage: it looks several times a second.
+      // Logged once an outage: the watch reads several times a second.
       if (!isUncertain) log.warn({ err: error }, 'Cannot look for changes made by other processes');
       isUncertain = true;
     } finally {

@@ -1,4 +1,4 @@
-/** Maps each `Failure` to its HTTP status and to the error body of the mount: RFC 9457, API v5, OAuth, Connect, OTLP. */
+/** Maps each `Failure` to its HTTP status, `Retry-After` and error body: RFC 9457, API v5, OAuth, Connect, OTLP. */
 import type { HttpBindings } from '@hono/node-server';
 import type { Context } from 'hono';
 import { html } from 'hono/html';

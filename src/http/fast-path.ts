@@ -126,7 +126,7 @@ function readHeader(value: string | string[] | undefined): string | undefined {
 interface Body {
   /** Its bytes, no more than its declared length, since Node reads no more. They are received once. */
   readonly read: (maxBytes: number) => Promise<Buffer>;
-  /** Once it is no longer needed. */
+  /** Must be called once it is no longer needed. */
   readonly close: () => void;
 }
 
@@ -142,7 +142,7 @@ function createBody(incoming: IncomingMessage, open: OpenBody): Body {
       // Its events are past, so nothing below would ever be called.
       if (incoming.destroyed) return reject(refuseCutOff(incoming.errored));
       const chunks: Buffer[] = [];
-      // What comes after the refusal is read and dropped, so that the client reads its answer.
+      // Bytes after the refusal are read and dropped, so that the client reads its answer.
       if (isLarge) counted = open(reject);
       incoming.on('data', (chunk: Buffer) => {
         if (counted === undefined) chunks.push(chunk);

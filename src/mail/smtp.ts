@@ -55,7 +55,7 @@ function toOptions({ port, security, user, password, caFile }: MailConfig, host:
     connectionTimeout: CONNECT_MS,
     greetingTimeout: CONNECT_MS,
     socketTimeout: SILENCE_MS,
-    // What a mail says is never read from a file or an address.
+    // The content of a mail is never read from a file or an address.
     disableFileAccess: true,
     disableUrlAccess: true,
     ...(user === undefined ? {} : { auth: { user, pass: password ?? '' } }),

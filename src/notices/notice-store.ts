@@ -30,7 +30,7 @@ interface Statements {
 
 function createStatements(table: string, times: string): Statements {
   return {
-    // Of two processes, the second waits for the row and then finds the state recorded. Each state has an hour of its own: the end
+    // The second of two processes waits for the row and then finds the state recorded. Each state has an hour of its own: the end
     // of a trouble does not wait for the hour of its beginning. A time in the future was written by a wrong clock.
     // The same state is another trouble if it began after $5.
     record: statement(

@@ -5,12 +5,12 @@ import type { AnyOperation, Implementation, InputOf, OperationContext, OutputOf 
 /** Calls operations: on the store, or on a running service. */
 export interface Operator {
   call<O extends AnyOperation>(operation: O, input: InputOf<O>, file?: Uint8Array): Promise<OutputOf<O>>;
-  /** Of the store or the service. */
+  /** The time of the store or the service. */
   readTimeMs(): Promise<number>;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** The same work as behind the API, in this process. */
+/** Does the same work as behind the API, in this process. */
 export async function callOnStore<O extends AnyOperation>(
   implementations: readonly Implementation[],
   operation: O,

@@ -30,7 +30,7 @@ export async function callService(service: Service, { operation, input, file }: 
   );
 }
 
-/** By the `Date` of an answer, to the second; the machine's own time where an answer has none. */
+/** Reads the `Date` of an answer, to the second, or the machine's own time where an answer has none. */
 export async function readServiceTimeMs(url: string, { nowMs }: Pick<World, 'nowMs'>): Promise<number> {
   const response = await fetch(`${url}/healthz`, {
     method: 'HEAD',

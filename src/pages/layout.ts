@@ -28,7 +28,7 @@ interface Frame {
   readonly body: Html;
   /** A module of ours that improves the page; it works without. */
   readonly script?: Pick<Asset, 'path'> | undefined;
-  /** Also the one for every page: buttons that copy and show, and live pages. */
+  /** Whether the page also has the script for every page: buttons that copy and show, and live pages. */
   readonly withPageScript?: boolean | undefined;
   /** This page needs these styles beside the style sheet of all. */
   readonly styles?: Pick<Asset, 'path'> | undefined;

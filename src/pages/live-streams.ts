@@ -71,7 +71,7 @@ const HEADERS = {
   'Content-Type': 'text/event-stream; charset=utf-8',
   'Cache-Control': 'no-store',
   'X-Content-Type-Options': 'nosniff',
-  // So that a stop does not wait for the connection to be used again.
+  // A stop then does not wait for the connection to be used again.
   Connection: 'close',
   // nginx would collect the events.
   'X-Accel-Buffering': 'no',

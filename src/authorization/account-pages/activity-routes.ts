@@ -73,7 +73,7 @@ export function renderEvent(messages: Messages, event: RecordedEvent, { logins, 
     application ? `${application} (${clientId})` : clientId,
     event.address === '-' ? undefined : event.address,
   ].filter((fact) => fact !== undefined);
-  // As the log has them: it is English, like the log of the service.
+  // The names are those of the log, which is English, like the log of the service.
   const recorded = Object.entries(details).map(([name, value]) => `${name.replaceAll('_', ' ')}: ${value}`);
   const mark = WARNING_KINDS.has(event.kind) ? 'warn' : '';
   return html`<li class="item"><div><p><strong>${messages.audit[event.kind]}</strong>${mark ? html` <span class="tag warn">!</span>` : ''}</p>

@@ -72,7 +72,7 @@ export type AuditKind = (typeof AUDIT_KINDS)[number];
 
 export interface AuditEvent {
   readonly kind: AuditKind;
-  /** Whose account it touches. */
+  /** The person whose account it touches. */
   readonly userId?: string | undefined;
   /** The actor, when it is another person. */
   readonly actorId?: string | undefined;

@@ -1,7 +1,7 @@
 /**
- * Serves `/oauth/authorize`: checks the request, asks the user for consent, answers by redirect. The request that a person saw
- * comes back with the form, encrypted and bound to the session, so that nothing can be swapped between the page and the answer;
- * who asks and where to is checked again all the same.
+ * Serves `/oauth/authorize`: checks the request, asks for consent to what is new, answers by redirect. The request that a person
+ * saw comes back with the form, encrypted and bound to the session, so that nothing can be swapped between the page and the
+ * answer; who asks and where to is checked again all the same.
  */
 
 import type { Context } from 'hono';
@@ -91,7 +91,7 @@ async function refuseRequest(
   const url = formatRefusal(dependencies, refusal);
   if ((await dependencies.signIn.currentSession(c)) !== undefined) return redirectWithRefusal(dependencies, c, refusal);
   if (!isSilent(query)) {
-    // What is too long for the way over the sign-in page is shown here.
+    // A request that is too long for the way over the sign-in page is refused on this page.
     checkRequestSize(query);
     return redirectToSignIn(dependencies, c, { redirectUri, query, isAgain: false });
   }

@@ -15,7 +15,7 @@ import { refuseClient } from './protocol/oauth-error.ts';
 import { type RequestParameters, readParameters, requireParameter } from './protocol/parameters.ts';
 import { UNCACHED } from './token.ts';
 
-/** Whose tokens the caller may see. */
+/** The caller, and whether it may see all tokens or those of one client. */
 interface Asker {
   readonly clientId: string | undefined;
   readonly seesAll: boolean;

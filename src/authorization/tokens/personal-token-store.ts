@@ -71,7 +71,7 @@ const lockOwnerSql = statement<{ id: string }>(
   'lock-owner-of-personal-token',
   'UPDATE users SET epoch = epoch WHERE id = $1 AND epoch = COALESCE($2, epoch) RETURNING id',
 );
-// With all that it made, and all that these made.
+// Deletes a token with all that it made, and all that these made.
 const deletePersonalTokenSql = statement<{ token_id: string }>(
   'delete-personal-token',
   `WITH RECURSIVE ended (token_id) AS (
@@ -85,7 +85,7 @@ const deletePersonalTokensSql = statement(
 );
 const markUsedSql = statement(
   'mark-personal-token-used',
-  // Of many calls at once that found the time old, one writes. A time ahead was written by a wrong clock. PostgreSQL would
+  // One of many calls at once that found the time old writes it. A time ahead was written by a wrong clock. PostgreSQL would
   // take $2 for a 32-bit number beside a sum with a constant.
   `UPDATE personal_tokens SET last_used_at_ms = $2
    WHERE token_id = $1 AND (COALESCE(last_used_at_ms, 0) <= $3 OR last_used_at_ms - ${MAX_SKEW_MS} > $2)`,

@@ -42,7 +42,7 @@ interface KeyDependencies {
 }
 
 export function createSigningKeys({ store, cipher, world }: KeyDependencies): SigningKeys {
-  // By the monotonic clock: a time of a clock that was ahead would keep the key until then.
+  // The time is of the monotonic clock: a time of a clock that was ahead would keep the key until then.
   let cached: { readonly key: SigningKey; readonly untilMs: number } | undefined;
 
   async function ensureFresh(): Promise<void> {

@@ -19,7 +19,7 @@ export interface NewToken {
   readonly expiresAtMs: number;
 }
 
-/** Whose the tokens are, and the condition under which they are valid (credential-validity-store.ts). */
+/** The person of the tokens, and the condition under which they are valid (credential-validity-store.ts). */
 export interface PersonOrigin {
   readonly userId: string;
   readonly credentialGeneration: number;

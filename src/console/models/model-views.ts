@@ -52,7 +52,7 @@ export interface ModelEntry {
   readonly learned: readonly LearnedView[];
   /** The rows that the served version was trained with. */
   readonly trainedRows: number | undefined;
-  /** Those that gateways have reported. */
+  /** The number of samples that gateways have reported. */
   readonly samples: number;
   readonly lastTraining: { readonly atMs: number; readonly outcome: string } | undefined;
 }
@@ -151,7 +151,7 @@ export interface LoadView {
 }
 
 export interface ModelHealth {
-  /** Those that are served or have the most samples, at most as many as a page shows. */
+  /** The models that are served or have the most samples, at most as many as a page shows. */
   readonly models: readonly ModelHealthView[];
   readonly modelCount: number;
   readonly nowMs: number;

@@ -15,7 +15,7 @@ import type { WhatIf, WhatIfAnswer, WhatIfField, WhatIfTarget } from './what-if-
 interface WhatIfPage {
   readonly name: string;
   readonly fields: readonly WhatIfField[];
-  /** Those that reported in the last 24 hours. */
+  /** The servers that reported in the last 24 hours. */
   readonly servers: readonly string[];
   /** The texts by the names of their fields. */
   readonly values: Readonly<Record<string, string>>;

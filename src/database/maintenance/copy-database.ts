@@ -25,7 +25,7 @@ const LEASES = 'leases';
 export async function copyDatabase({ source, target, tables, report }: CopyOptions): Promise<CopiedTable[]> {
   const copied = tables.filter((table) => !NOT_COPIED.includes(table.name));
   for (const table of copied) await checkUnused(target, table);
-  // What the migrations put there comes from the source, as it is now. Children first.
+  // Rows that the migrations put there are deleted: the source has them as they are now. Children go first.
   for (const table of copied.toReversed()) await target.run(`DELETE FROM ${table.name}`, []);
   const results: CopiedTable[] = [];
   for (const table of copied) results.push({ table: table.name, rows: await copyTable(source, target, table, report) });

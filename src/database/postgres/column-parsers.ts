@@ -10,7 +10,7 @@ const PARSERS: Readonly<Record<number, Parser>> = {
   23: Number,
   700: Number,
   701: Number,
-  // What SUM and AVG of integers are.
+  // The type of SUM and AVG of integers.
   1700: Number,
 };
 

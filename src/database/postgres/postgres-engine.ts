@@ -197,7 +197,7 @@ async function commit(run: Runner, client: pg.PoolClient): Promise<void> {
 }
 
 function checkCommitted(answer: StatementAnswer | undefined): void {
-  // What a COMMIT answers in a transaction that had failed.
+  // A COMMIT answers this in a transaction that had failed.
   if (answer?.command === 'ROLLBACK') throw new Failure('internal', 'Cannot commit: the transaction had failed');
 }
 

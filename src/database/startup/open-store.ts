@@ -76,7 +76,7 @@ function createDatabaseFile(path: string): void {
   }
 }
 
-/** What speaks with PostgreSQL is loaded by the programs that use it: the others start sooner. */
+/** The PostgreSQL client is loaded only by programs that use it: the others start sooner. */
 async function openPostgres(
   databaseUrl: string,
   { poolSize = 10, migrations, ifAbsent, log, world }: StoreOptions,

@@ -101,7 +101,7 @@ export async function readText(request: HonoRequest, maxBytes: number): Promise<
   return text;
 }
 
-/** The same as bytes. */
+/** Reads the body as bytes. */
 export async function readBytes(request: HonoRequest, maxBytes: number): Promise<ArrayBuffer> {
   boundRead(request, maxBytes);
   const bytes = await request.arrayBuffer();
@@ -156,7 +156,7 @@ function limitStream(parts: BodyParts, maxBytes: number, openBody: (giveWay: Giv
     controller = own;
   };
 
-  /** Once the request was answered. */
+  /** Must be called once the request was answered. */
   function close(): void {
     body.close();
     void discardRest(parts, body);

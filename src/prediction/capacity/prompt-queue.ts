@@ -31,7 +31,7 @@ export function computePrompt(nowMs: number, busyUntilMs: number, prompt: Queued
 /** `nowMs` must not decrease from call to call, nor `firstTokenMs`: a server computes prompts in the order of arrival. */
 export function createPromptQueue(): PromptQueue {
   let waiting: ComputedPrompt[] = [];
-  /** Those before it are computed. */
+  /** The prompts before it are computed. */
   let head = 0;
   let busyUntilMs = Number.NEGATIVE_INFINITY;
 

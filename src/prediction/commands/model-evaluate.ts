@@ -140,7 +140,7 @@ function checkAge(text: string): string {
   );
 }
 
-/** But for what the arithmetic of 1.1 s leaves. */
+/** Allows for the rounding error of numbers such as 1.1 s. */
 function isWhole(ms: number): boolean {
   return Math.abs(ms - Math.round(ms)) < 1e-6;
 }

@@ -64,7 +64,7 @@ async function rollBackModel(open: OpenModels, model: string, options: OutputOpt
   await printComparison(operator, id, from);
 }
 
-/** Also when it cannot be made: the version is served all the same. */
+/** Does not throw when the comparison cannot be made: the version is served all the same. */
 async function printComparison(operator: Operator, id: string, from: string): Promise<void> {
   try {
     const comparison = await operator.call(compareTwoVersions, { id, with: String(parseId(from).version) });

@@ -25,7 +25,7 @@ const MAX_VARINT_BYTES = 10;
 /** A decimal of 38 digits, or a UUID. */
 const MAX_FIXED_BYTES = 16;
 
-/** Those in which a value can take far more than its bytes are not read: a text that repeats the one before. */
+/** Encodings in which a value can take far more than its bytes are not read: a text that repeats the one before. */
 const ENCODINGS: ReadonlySet<string | undefined> = new Set([
   'PLAIN',
   'PLAIN_DICTIONARY',

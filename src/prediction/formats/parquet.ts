@@ -28,7 +28,7 @@ const MAX_PIECES = 16;
 
 type Decompress = (input: Uint8Array, outputLength: number) => Uint8Array;
 
-/** Those of the runtime end where more comes out than there may be; those of the library for formats that it lacks. */
+/** The decompressors of the runtime end where more comes out than there may be; the library has those for formats that the runtime lacks. */
 const compressors: Readonly<Record<string, Decompress>> = bound({
   ...knownCompressors,
   GZIP: (input, maxOutputLength) => gunzipSync(input, { maxOutputLength }),

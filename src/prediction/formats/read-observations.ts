@@ -90,7 +90,7 @@ function isBenchmark(format: Format | 'json'): format is BenchmarkFormat {
   return (BENCHMARK_FORMATS as readonly string[]).includes(format);
 }
 
-/** Also of a format that is to be detected: most files are tables. */
+/** Returns true also for a format that is to be detected: most files are tables. */
 export function isTableFormat(format: Format | undefined): boolean {
   return format === undefined || (TABLE_FORMATS as readonly string[]).includes(format);
 }

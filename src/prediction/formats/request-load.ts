@@ -64,7 +64,7 @@ function createServerLoad(originMs: number) {
   let firstTokenSumMs = 0;
   let tpotMs: number | undefined;
 
-  /** At the mean output length of the requests that ended here lately: the lengths of running requests are unknown. */
+  /** Assumes the mean output length of the requests that ended here lately: the lengths of running requests are unknown. */
   function estimateGenerated(nowMs: number): number {
     if (tpotMs === undefined) return running;
     return running + Math.max(0, running * (nowMs - originMs) - firstTokenSumMs) / tpotMs;

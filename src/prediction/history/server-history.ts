@@ -188,7 +188,7 @@ function createPast() {
     /** `known` was all that was known until `untilMs`. */
     keep(known: Known, untilMs: number): void {
       const last = moments[(count - 1) % KEPT_MOMENTS];
-      // What soon changes again is left out: the moment before it stands for both, as if reports had come a little later.
+      // A moment that soon changes again is left out: the one before it stands for both, as if reports had come a little later.
       if (last !== undefined && untilMs - last.sinceMs < MOMENT_MS) return;
       const moment = moments[count % KEPT_MOMENTS];
       if (moment === undefined) moments[count % KEPT_MOMENTS] = { ...known };

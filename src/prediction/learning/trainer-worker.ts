@@ -222,7 +222,7 @@ function createReportedModels() {
       counts.set(targetModel, count);
       if (counts.size > MAX_REPORTED) counts.delete(counts.keys().next().value!);
     },
-    /** Those with enough reports since they were last checked; at most as many as are checked at once. */
+    /** The models with enough reports since they were last checked, at most as many as are checked at once. */
     listOften(): string[] {
       const often = [...counts].filter(([, count]) => count >= MIN_FRESH_ROWS).slice(0, REPORTED_AT_ONCE);
       return often.map(([targetModel]) => targetModel);

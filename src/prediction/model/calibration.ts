@@ -89,7 +89,7 @@ export function statisticOffset(
   const buckets = describeBuckets(edges);
   if (statistic === 'mean') return findShift(buckets, predicted, (bucket) => logMeans[bucket]!);
   const level = LEVELS.indexOf(LEVEL_OF[statistic]);
-  // Never below the median, which is the prediction itself.
+  // A high quantile is never below the median, which is the prediction itself.
   return findShift(buckets, predicted, (bucket) => Math.max(0, quantiles[bucket * LEVELS.length + level]!));
 }
 

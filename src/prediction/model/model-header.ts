@@ -79,7 +79,7 @@ const target = z.object({
   treeBaseMs: notNegative.optional(),
   forestShare: notNegative.max(1),
   calibration,
-  // Only shown, so a model without it is as good.
+  // It is only shown, so a model without it is as good.
   validation: z.object({ rows: count, mape: finite, mdape: finite }).nullable().catch(null),
   imported: imported.optional(),
 });

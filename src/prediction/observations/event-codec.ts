@@ -93,7 +93,7 @@ export function decodeEvent(bytes: Uint8Array): EventDraft {
       reader.skip(tag);
       continue;
     }
-    // Of a oneof, the last member wins; the same one again is merged.
+    // The last member of a oneof wins; a repeated one is merged.
     if (draft?.kind !== event.kind) draft = withDefaults(createDraft(event.kind));
     readFields(reader, event.fields, draft);
   }

@@ -98,7 +98,7 @@ export class EventIntake implements EventReport {
     }
   }
 
-  /** What the sink refuses comes later than what was refused at the door. */
+  /** The refusals of the sink come after those of the checks here. */
   #refuse(refusal: Refusal): void {
     this.#refused += 1;
     const refusals = this.#refusals;

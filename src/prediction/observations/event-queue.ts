@@ -1,12 +1,12 @@
 /**
- * Stores the events of all reports together: few events are in memory and few transactions under way, however many streams report.
+ * Queues the events of all reports for their commits: few events in memory and few transactions, however many streams report.
  * An event that finds no place waits as the bytes that came, and those are bounded by the windows of the transport.
  */
 import type { ObservationEvent, ObservationSink } from '../schema/observation-event.ts';
 
 /** Events of all reports that were read and are not stored yet. More would fill the memory, and each garbage collection would copy them. */
 export const MAX_EVENTS = 256;
-/** So that others are read while these are stored. */
+/** Other events are read while these are stored. */
 const MAX_BATCH = MAX_EVENTS / 2;
 /** Transactions at a time. On PostgreSQL each statement is a round trip, so that a single one would be slow. */
 const LANES = 4;
@@ -18,7 +18,7 @@ export interface ReportedEvent {
   readonly event: ObservationEvent;
 }
 
-/** What learns what became of its events. */
+/** The report that learns what became of its events. */
 export interface EventReport {
   readonly hasFailed: boolean;
   /** The event is durable, or was refused for this reason. */
@@ -79,7 +79,7 @@ export class EventLane {
 
   async #storeWaiting(): Promise<void> {
     this.#isStoring = true;
-    // What comes in the same turn goes along.
+    // Events that come in the same turn join the batch.
     await Promise.resolve();
     while (this.#waiting.length > 0) await this.#store(this.#waiting.splice(0, MAX_BATCH));
     this.#isStoring = false;
@@ -99,7 +99,7 @@ export class EventLane {
     this.#leave(batch.length);
   }
 
-  /** What follows in the reports of the batch must not be stored without it. */
+  /** Later events of the reports in the batch must not be stored without it. */
   #fail(batch: readonly ReportedEvent[], error: unknown): void {
     for (const { report } of batch) report.fail(error);
     const waiting = this.#waiting;

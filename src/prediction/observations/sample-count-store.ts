@@ -15,7 +15,7 @@ const sampledModelsSql = statement<{ target_model: string }>(
   'sample-models',
   `${SAMPLED_MODELS} SELECT target_model FROM sampled WHERE target_model IS NOT NULL ORDER BY target_model`,
 );
-// Only what is fresh is counted: a join would look at every sample that is kept, every two seconds, in a serving thread.
+// Only fresh samples are counted: a join would read every kept sample, every two seconds, in a serving thread.
 const countByModelSql = statement<{
   target_model: string;
   fresh: number;

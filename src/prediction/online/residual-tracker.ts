@@ -92,7 +92,7 @@ export interface ResidualTracker {
   writeTarget(owner: MeansOwner, target: PredictionTarget, values: Float64Array): void;
 }
 
-/** Whose means: those of a server or a pod type, by its number, or of the whole model. */
+/** The owner of the means: a server or a pod type, by its number, or the whole model. */
 export interface MeansOwner {
   readonly kind: 'server' | 'podType' | 'model';
   readonly number: number;

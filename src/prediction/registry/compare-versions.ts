@@ -123,7 +123,7 @@ async function readNewestSamples(store: Store, name: string): Promise<NewestSamp
   return { table, ids };
 }
 
-/** Those that neither has learned from, if they are enough. */
+/** Returns the samples that neither version has learned from, if they are enough. */
 function chooseRows(ids: readonly number[], lastLearned: number): number[] {
   const all = [...ids.keys()];
   const unseen = all.filter((row) => ids[row]! > lastLearned);

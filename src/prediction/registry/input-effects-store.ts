@@ -6,7 +6,7 @@ const findEffectsSql = statement<{ made_at_ms: number; content: string }>(
   'input-effects-find',
   'SELECT made_at_ms, content FROM input_effects WHERE target_model = $1 AND version = $2 AND made_at_ms BETWEEN $3 AND $4',
 );
-// Of two processes that computed at the same time, the result from later samples stays.
+// When two processes computed at the same time, the result from later samples stays.
 const keepEffectsSql = statement(
   'input-effects-keep',
   `INSERT INTO input_effects (target_model, version, made_at_ms, content) VALUES ($1, $2, $3, $4)

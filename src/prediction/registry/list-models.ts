@@ -39,7 +39,7 @@ export async function listModels({ store, world, predictor }: ConsoleModelsDepen
       servedId: servedHere.get(name),
       learned: promoted === undefined ? [] : describeVersion(promoted).learned,
       trainedRows: promoted === undefined ? undefined : countTrainedRows(promoted),
-      /** Those that were reported to the service and are kept. */
+      /** The samples that were reported to the service and are kept. */
       samples: samples.get(name) ?? 0,
       lastTraining: trainings.get(name),
     };

@@ -67,7 +67,7 @@ const listPromotedSql = statement<{ name: string; version: number; checksum: str
   `SELECT v.name, v.version, v.checksum, m.promoted_at_ms FROM models m
    JOIN model_versions v ON v.name = m.name AND v.version = m.promoted_version ORDER BY v.name`,
 );
-// What is served already is not promoted again: a rollback would lead from it to itself.
+// A served version is not promoted again: a rollback would lead from it to itself.
 const setPromotedSql = statement<{ version: number }>(
   'model-set-promoted',
   `UPDATE models SET promoted_version = $2, promoted_at_ms = $3

@@ -18,7 +18,7 @@ export interface ServerIndex {
 }
 
 export function createServerIndex(capacity: number): ServerIndex {
-  // At most half full, so that probes are short.
+  // The table is at most half full, so that probes are short.
   const slotCount = 2 ** Math.ceil(Math.log2(2 * capacity));
   const slots = new Int32Array(slotCount).fill(-1);
   const addresses: (Uint8Array | undefined)[] = Array.from({ length: capacity });

@@ -11,7 +11,7 @@ const saveStateSql = statement(
    SET saved_at_ms = excluded.saved_at_ms, sequence = excluded.sequence, content = excluded.content
    WHERE live_states.sequence <= excluded.sequence`,
 );
-// As many as have a live model of their own, and the one that the others share.
+// Lists as many states as there are models with a live model of their own, and the one that the others share.
 const listStatesSql = statement<{ target_model: string; sequence: number; content: string }>(
   'live-state-list',
   `SELECT target_model, sequence, content FROM live_states

@@ -38,7 +38,7 @@ export interface TimeToLearn {
 export interface AppliedRow {
   readonly isOwn: boolean;
   readonly bytes: number;
-  /** From the first of its events until this process applied the row, by the clocks of two processes. */
+  /** The time from the first of its events until this process applied the row, by the clocks of two processes. */
   readonly delayMs: number;
   readonly targetModels: readonly string[];
   /** Why the row, or the rest of it, was passed over. */
@@ -68,7 +68,7 @@ export function createSharedLearning({ store, world, predictor }: SharedLearning
 
   async function apply(row: LogRow): Promise<AppliedRow> {
     const applied = await applyRow({ models, world }, row, row.process === outgoing.process);
-    // Also after a failure: no process could go on, or start, behind a row that it cannot read.
+    // The row counts as applied after a failure too: no process could go on, or start, behind a row that it cannot read.
     sequence = row.sequence;
     return applied;
   }

@@ -77,7 +77,7 @@ export function scheduleStep(batch: Batch, limits: BatchLimits): void {
 function scheduleRunning(batch: Batch, budget: number): number {
   const { running } = batch;
   let left = budget;
-  // By position: making room takes the newest ones out, at the end.
+  // The loop counts positions: making room takes the newest sequences out, at the end.
   for (let i = 0; i < running.length; i++) {
     const sequence = running[i]!;
     const remaining = targetTokens(sequence) - sequence.computedTokens;

@@ -22,7 +22,7 @@ export interface Candidate {
   readonly bandwidthUtilization: number;
   /** Requests that the gateway has sent there and that have not ended: counted by itself, so never old. */
   readonly underWay: number;
-  /** Those among them that the metrics cannot show yet. */
+  /** The requests among them that the metrics cannot show yet. */
   readonly sentSinceScrape: number;
 }
 
@@ -80,7 +80,7 @@ export function simulate(options: SimulationOptions): SimulatedObservation[] {
   return next.value;
 }
 
-/** The same with a policy that must be waited for. */
+/** Simulates with a policy whose choice must be awaited. */
 export async function simulateRemotely(options: SimulationOptions<RemotePolicy>): Promise<SimulatedObservation[]> {
   const run = runEvents(options);
   let next = run.next(0);

@@ -62,7 +62,7 @@ export function createSpanQueue(dependencies: SpanQueueDependencies): SpanQueue 
 
   async function learn(due: readonly WaitingSpan[]): Promise<void> {
     const events = toEvents(due, await listContext(store, due), dependencies.kvCapacityTokens);
-    // What was learned before a crash is refused here by its request id.
+    // A request that was learned before a crash is refused here by its id.
     const { accepted } = await sink.report(events);
     await markSpansLearned(
       store,
@@ -103,7 +103,7 @@ export function createSpanQueue(dependencies: SpanQueueDependencies): SpanQueue 
   };
 }
 
-/** Those due, and all that were under way or had ended shortly before one of them started. */
+/** Returns the requests that are due, and all that were under way or had ended shortly before one of them started. */
 async function listContext(store: Store, due: readonly WaitingSpan[]): Promise<WaitingSpan[]> {
   const context = await listSpansUnderWay(store, {
     fromMs: due[0]!.startMs - KEPT_AFTER_END_MS,

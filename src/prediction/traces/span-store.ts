@@ -35,7 +35,7 @@ const dueSpansSql = statement<SpanRow>(
   'waiting-span-due',
   `SELECT ${COLUMNS} FROM waiting_spans WHERE is_learned = 0 AND start_ms <= $1 ORDER BY start_ms LIMIT $2`,
 );
-// By the index of the ends: few have ended later than the oldest start that is to be learned.
+// The query uses the index of the ends: few requests have ended later than the oldest start that is to be learned.
 const spansUnderWaySql = statement<SpanRow>(
   'waiting-span-under-way',
   `SELECT ${COLUMNS} FROM waiting_spans WHERE end_ms >= $1 AND start_ms <= $2 ORDER BY end_ms LIMIT $3`,
@@ -73,7 +73,7 @@ export async function storeSpans(store: Store, spans: readonly WaitingSpan[]): P
   );
 }
 
-/** Those that are to be learned and started by then, the oldest first. */
+/** Returns the requests that are to be learned and had started by then, the oldest first. */
 export async function listDueSpans(store: Store, startedByMs: number, limit: number): Promise<WaitingSpan[]> {
   return (await store.read(dueSpansSql, [startedByMs, limit])).map(toSpan);
 }

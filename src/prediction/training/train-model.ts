@@ -176,7 +176,7 @@ function trainTarget(
   const predicted = predictWith(partial, forestShare, heldOut);
   const calibration = calibrate(predicted, heldOut.observed);
   const validation = validate(predicted, heldOut.observed);
-  // As many trees as improved the held-out rows, and a tenth more, since all rows are more rows.
+  // The forest gets as many trees as improved the held-out rows, and a tenth more, since all rows are more rows.
   const trees = { ...settings.trees, trees: Math.max(1, Math.round(1.1 * partial.forest.treeCount)) };
   const layers = settings.keepsPartialFit ? partial : fitLayers(target, samples, { ...settings, trees });
   return { rows, ...layers, forestShare, calibration, validation };

@@ -50,7 +50,7 @@ export interface NameResolver {
 /** The operator's log says this about a refusal, and the caller does not see it. */
 export interface ExplainedRefusal {
   readonly cause: RefusalCause | 'no answer';
-  /** With the port; empty when the URL could not be read. */
+  /** The host with its port; empty when the URL could not be read. */
   readonly host: string;
   readonly reason: string;
 }

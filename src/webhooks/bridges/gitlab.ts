@@ -15,7 +15,7 @@ export const gitlab: Bridge = {
     isSigned(request.header)
       ? verifyStandard(secret, request)
       : isSameSignature(secret, Buffer.from(request.header('x-gitlab-token') ?? '')),
-  // Of a signed delivery only the signed id counts: a stranger who saw it could send it again under another one.
+  // Only the signed id of a signed delivery counts: a stranger who saw it could send it again under another one.
   deliveryId: (header) =>
     isSigned(header) ? header('webhook-id') : (header('idempotency-key') ?? header('x-gitlab-webhook-uuid')),
   translate: (_, payload) => TRANSLATE_OF.get(payload.object_kind)?.(payload),

@@ -51,7 +51,7 @@ function createManagementOnStore(cli: CliStore, others: OtherAreas): SendingDepe
   return { ...management, manual: sendOnStore(cli, guard) };
 }
 
-/** What sends is loaded by the commands that send: it is a third of what a command about webhooks would load. */
+/** The sender is loaded only by commands that send: it is a third of what a command about webhooks would load. */
 function sendOnStore(cli: CliStore, guard: AddressGuard): SendingDependencies['manual'] {
   const load = async () => (await import('./attempts-on-store.ts')).createAttemptsOnStore(cli, guard);
   return {
@@ -69,7 +69,7 @@ function explainRefusal({ host, cause, reason }: ExplainedRefusal): void {
 
 const FOR_BOTH = 'for the service and for commands';
 
-/** Only what a setting can change. */
+/** The refusals that a setting can lift, and which one. */
 const ADVICE_OF: Readonly<Partial<Record<ExplainedRefusal['cause'], string>>> = {
   localhost: `Write 127.0.0.1 instead, and set WEBHOOK_ALLOW_CIDRS=127.0.0.0/8 ${FOR_BOTH}.`,
   'private name': `To reach names of your own network, set WEBHOOK_ALLOW_CIDRS and WEBHOOK_ALLOW_HOSTS ${FOR_BOTH}.`,

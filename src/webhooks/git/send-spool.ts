@@ -52,7 +52,7 @@ export async function sendSpool(spool: Spool, send: SendEntry, signal: AbortSign
 }
 
 async function sendAll(round: Round): Promise<void> {
-  // What came in while sending is listed by the next pass.
+  // Events that came in while sending are listed by the next pass.
   for (let files = listSendable(round); files.length > 0; files = listSendable(round))
     for (const file of files) {
       if (isBehindAnother(round, file)) continue;

@@ -59,7 +59,7 @@ const listTroubledSql: Statement<TroubledRow> = statement(
    LIMIT ${LISTED_HOOKS}`,
 );
 
-// Of all owners without a join, which a planner could turn into a look through the whole log.
+// All owners are read without a join, which a planner could turn into a scan of the whole log.
 const countBacklogOfAllSql: Statement<{ count: number }> = statement(
   'overview-backlog-of-all',
   `SELECT COUNT(*) AS count FROM (SELECT 1 FROM deliveries WHERE state = 'pending' LIMIT $1) AS waiting`,

@@ -33,7 +33,7 @@ function subscribedBy(flag: string) {
   );
 }
 
-/** Those that subscribe to this kind, with the disabled ones, whose deliveries are held. */
+/** Lists the hooks that subscribe to this kind, with the disabled ones, whose deliveries are held. */
 export async function listSubscribedHooks(store: Store, repositoryId: number, kind: EventKind): Promise<TargetHook[]> {
   return (await store.readCached(hooksWantingSql[kind], [repositoryId])).map(toTarget);
 }

@@ -50,7 +50,7 @@ export interface WatchedHook {
 
 const PAGE_SIZE = 500;
 
-/** Those that have failed since `failingUntilMs` or longer. */
+/** Lists the webhooks that have failed since `failingUntilMs` or longer. */
 export async function listTroubledSince(store: Store, failingUntilMs: number): Promise<WatchedHook[]> {
   const found: WatchedHook[] = [];
   for (let after = 0; ; ) {

@@ -198,7 +198,7 @@ async function describeHook(dependencies: SendingDependencies, stored: StoredHoo
     hookQueue,
     lastDay,
     isChartCut: lastDay.reduce((sum, hour) => sum + hour.succeeded + hour.failed + hour.waiting, 0) >= CHART_LIMIT,
-    /** Those that sign too, and until when the last of them does. */
+    /** The number of former secrets that still sign, and until when the last of them does. */
     formerKeys: former.length,
     formerKeyUntilMs: former.length === 0 ? null : Math.max(...former.map(({ untilMs }) => untilMs)),
   };

@@ -134,7 +134,7 @@ interface SecretUse {
 
 const HOUR_MS = 3_600_000;
 
-/** At most once an hour and not awaited: what the owner sees must not cost a write in every exchange. */
+/** The time is written at most once an hour and not awaited: what the owner sees must not cost a write in every exchange. */
 function recordSecretUse(
   dependencies: ProtocolDependencies,
   { credentials, slot, isInQuery, address }: SecretUse,

@@ -73,7 +73,7 @@ export async function findPendingDevice(
   return row && { userCode: row.user_code, clientId: row.client_id, scope: row.scope };
 }
 
-/** What this person decided about a device; undefined if they did not decide, or it has expired. */
+/** Finds the decision of this person about a device; undefined if they did not decide, or it has expired. */
 export async function findDeviceDecision(
   store: Store,
   { userCode, userId, nowMs }: { readonly userCode: string; readonly userId: string; readonly nowMs: number },

@@ -9,7 +9,7 @@ import { createOAuthFailure, refuseRepeatedParameter } from './oauth-error.ts';
 
 export interface RequestParameters {
   readonly values: ReadonlyMap<string, string>;
-  /** Those that came in the query, where a log can keep them. */
+  /** The parameters that came in the query, where a log can keep them. */
   readonly inQuery: ReadonlySet<string>;
 }
 

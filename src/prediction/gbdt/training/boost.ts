@@ -153,7 +153,7 @@ function createRules(featureCount: number, weightScale: number, options: BoostOp
     leaf: { loss, l2, learningRate, monotone },
     nextSplitRule: (random) => ({
       l2: Math.max(l2 / weightScale, 1e-9),
-      // At least one unit: a side without rows is no side.
+      // The limit is at least one unit: a side without rows is no side.
       minChildWeight: Math.max(options.minChildWeight / weightScale, 1),
       monotone,
       allowed: drawFeatures(random),

@@ -87,7 +87,7 @@ function raiseToLeast({ count, rows }: MixedRows, leastMs: Float64Array, timesMs
   }
 }
 
-/** Never above the median. The p10 has no correction for each server: it is that of the slot. */
+/** Fills p10 values that are never above the median. The p10 has no correction for each server: it is that of the slot. */
 function fillLowerBounds(
   state: IntervalState,
   { count, rows, servers, mixtureMs }: MixedRows,

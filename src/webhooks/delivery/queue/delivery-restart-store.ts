@@ -9,7 +9,7 @@ import { type LogRange, listOldestFirst } from '../log/log-windows-store.ts';
 import { ORIGIN_RECONNECTED } from '../schedule/pause-reason.ts';
 import { IS_NEW, IS_REQUESTED, isReserved, LANE_NUMBERS, setRequested, setReserved } from './delivery-state.ts';
 
-// Of two reservations at once, one waits for the row and finds it reserved.
+// When two reservations come at once, one waits for the row and finds it reserved.
 const restartReservedSql: Statement<{ id: number }> = statement(
   'delivery-restart-taken',
   `UPDATE deliveries SET ${setReserved('$3')}
@@ -28,7 +28,7 @@ const stillThereSql: Statement<{ id: number }> = statement(
   `SELECT id FROM deliveries WHERE hook_id = $1 AND id = $2 AND state <> 'canceled'`,
 );
 
-// Only a new delivery: a second attempt finds it reserved.
+// It reserves only a new delivery: a second attempt finds it reserved.
 const reserveTestSql: Statement<{ id: number; hook_id: number }> = statement(
   'delivery-claim',
   `UPDATE deliveries SET due_at_ms = $2, lane = ${LANE_NUMBERS.retry} WHERE ${IS_NEW} AND id = $1

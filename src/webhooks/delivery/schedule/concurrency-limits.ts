@@ -109,7 +109,7 @@ export function createConcurrencyLimits({
   };
 }
 
-/** Never below one: the last place is for an owner that has none. */
+/** The share is never below one: the last place is for an owner that has none. */
 function fairLimit(cap: number, free: number): number {
   return Math.min(cap, Math.max(1, free));
 }
