@@ -1,7 +1,7 @@
 /**
- * Sends the mails that wait, and decides when a mail is tried again and when it is given up. Every process may do so: an attempt
- * is counted before it begins and decides who sends. A mail is sent twice only when its process dies after the server has taken
- * it and before its row is gone, or the database is away for ten minutes between the two.
+ * Sends the mails that wait, and decides when a failed one is retried and when it is given up. Every process may do so: an
+ * attempt is counted before it begins and decides who sends. A mail is sent twice only when its process dies after the server
+ * has taken it and before its row is gone, or the database is away for ten minutes between the two.
  */
 import type { Store } from '../database/store.ts';
 import type { SecretCipher } from '../encryption/secret-cipher.ts';

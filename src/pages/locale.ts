@@ -1,6 +1,6 @@
 /**
- * Decides the language and time zone of a request: this browser, then the person, then its headers. The time zone comes from the
- * script of the pages; without it times are in UTC.
+ * Decides the language and time zone of a page: chosen in this browser, by the person, or by `Accept-Language`. The time zone
+ * comes from the script of the pages; without it times are in UTC.
  */
 import type { Context } from 'hono';
 import { getCookie, setCookie } from 'hono/cookie';

@@ -1,4 +1,4 @@
-/** Decides whether rights may be taken away: a service keeps one administrator who can sign in. */
+/** Refuses to remove, disable or demote the last administrator who can sign in. */
 import { type Procedure, procedure, type Store, statement } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 import { checkRole, type PersonChange } from './access-store.ts';

@@ -1,8 +1,8 @@
 /**
- * Creates and checks links with which a person chooses a password: lifetimes, and what ends them. A link is a one-time token of
- * one person and one credential generation: a new password, wherever it was set, makes all earlier links invalid, so each works
- * once. A link for an ordinary person ends when the person becomes an administrator: who made it, or read it on its way, may
- * have fewer rights than the account has now.
+ * Creates and checks links for invitations and password resets: when they expire, and what ends them sooner. A link is a
+ * one-time token of one person and one credential generation: a new password, wherever it was set, makes all earlier links
+ * invalid, so each works once. A link for an ordinary person ends when the person becomes an administrator: who made it, or read
+ * it on its way, may have fewer rights than the account has now.
  */
 import type { BoundStatement } from '../../database/store.ts';
 import type { Mailer } from '../../mail/mailer.ts';

@@ -1,4 +1,4 @@
-/** Checks for `/readyz` that the database answers in time. */
+/** Checks for the readiness probe (`/readyz`) that the database answers in time. */
 import { Failure } from '../../errors.ts';
 import { type Store, statement } from '../store.ts';
 

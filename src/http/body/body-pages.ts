@@ -1,5 +1,5 @@
 /**
- * Memory for bodies that arrive: pages that are kept and used again. They are shared memory, though no other thread gets any, because
+ * Keeps pages of memory for bodies that arrive, and uses them again. They are shared memory, though no other thread gets any, because
  * V8 does not count it. Of counted memory 64 MiB, dead or alive, make V8 mark the whole heap, which stops the event loop for
  * milliseconds. A page that was dropped would stay until a collection, and nothing would bring one about: so none is.
  */

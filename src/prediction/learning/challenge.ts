@@ -1,4 +1,4 @@
-/** Decides whether a new model replaces the served one: it must predict the newest rows better. */
+/** Decides whether a new model is promoted: it must predict the newest rows better than the served one. */
 import type { Answers } from '../evaluation/accuracy.ts';
 import { answerRows } from '../evaluation/offline-answers.ts';
 import { createPriorModel, type LatencyModel } from '../model/model.ts';

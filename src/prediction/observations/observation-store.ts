@@ -1,6 +1,6 @@
 /**
- * Joins the events of a request, in whatever order and however often they come (duplicate reports). The join and the samples
- * that come of it commit together: an event that was acknowledged is never lost, and one that is repeated changes nothing.
+ * Joins the events of a request in whatever order they come; an event that is reported twice changes nothing. The join and the
+ * samples that come of it commit together, so an event that was acknowledged is never lost.
  */
 import { conditionalProcedure, type Procedure, type Store, statement, type Transaction } from '../../database/store.ts';
 import { repeatBatches, SWEEP_AT_ONCE, type SweepPace } from '../../database/sweep.ts';

@@ -1,6 +1,6 @@
 /**
- * Limits the stored samples of each model: the newest, and some of every load of every server. It does so whether or not a model
- * learns from them. Without it, a process that only collects would fill its disk.
+ * Decides which samples of a model are deleted when there are too many: old ones, but some of every load stay. It does so
+ * whether or not a model learns from them. Without it, a process that only collects would fill its disk.
  */
 import { Gauge } from 'prom-client';
 import type { Store } from '../../database/store.ts';

@@ -1,4 +1,4 @@
-/** Recognises webhooks of GitHub, checks `X-Hub-Signature-256`, and translates them. */
+/** Recognises incoming webhooks of GitHub, verifies `X-Hub-Signature-256`, and translates them. */
 import { type Bridge, verifyHexHmac } from './bridge.ts';
 import { translateGithubShape } from './github-shape.ts';
 

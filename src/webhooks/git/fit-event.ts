@@ -1,4 +1,4 @@
-/** Shortens a push until its event fits into one request. */
+/** Shortens a push that is too large for one request: fewer paths, shorter messages, no commits in the end. */
 import type { EventInput } from '../events/event.ts';
 import { shorten } from '../events/event-limits.ts';
 

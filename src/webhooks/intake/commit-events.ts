@@ -1,4 +1,4 @@
-/** Commits as many submitted events as fit into one transaction, and answers duplicates with the first receipt. */
+/** Commits many submitted events in one transaction, and answers a repeated idempotency key with the first receipt. */
 import type { Store } from '../../database/store.ts';
 import { isFailure } from '../../errors.ts';
 import type { CommittedDelivery } from '../delivery/queue/committed-delivery.ts';

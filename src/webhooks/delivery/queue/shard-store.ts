@@ -1,6 +1,6 @@
 /**
- * Leases the 256 shards of destinations to workers, and moves those of a dead worker (failover). The epoch rises with every
- * change of owner and fences late writes of the old owner.
+ * Leases the 256 shards of destinations to workers; when a worker crashes, others take over its shards (failover). The epoch
+ * rises with every change of owner and fences late writes of the old owner.
  */
 import { MAX_CLOCK_SKEW_MS } from '../../../database/leases.ts';
 import { type Statement, type Store, statement } from '../../../database/store.ts';
