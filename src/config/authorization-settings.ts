@@ -1,4 +1,4 @@
-/** Lists the settings of authorization: lifetimes, retention of the audit log, the upstream provider. */
+/** Lists the settings of authorization: lifetimes of tokens and codes, retention of the audit log, the upstream provider. */
 import { choice, integer, optional, setting, text } from './setting.ts';
 
 export const authorizationSettings = {

@@ -1,5 +1,5 @@
 /**
- * Limits size, number and depth of what JSON, form and query parsers read, before they read it. Every field costs time and
+ * Limits size, number and nesting of what JSON, form and query parsers read, before they read it. Every field costs time and
  * memory, and `new URLSearchParams('a&a&…')` takes quadratic time in Node 24, so size, number and depth are checked before
  * anything is parsed.
  */

@@ -1,4 +1,4 @@
-/** Limits how many values a metric label may have; further names share one value. */
+/** Limits how many values a metric label may have (cardinality); further names share one value. */
 
 /** Stands for every name beyond the limit. */
 const OTHERS = '(others)';

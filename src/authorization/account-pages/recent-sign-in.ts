@@ -1,4 +1,4 @@
-/** Decides whether a sign-in is recent enough for a dangerous change, and asks to sign in again. */
+/** Decides whether a sign-in is recent enough (30 minutes) to add a way to sign in, and asks to sign in again. */
 import type { Session, SignInContext } from '../sign-in/sign-in-context.ts';
 import type { PageRequest } from './account-pages.ts';
 import { askToSignIn } from './session-guard.ts';

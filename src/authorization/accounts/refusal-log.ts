@@ -1,8 +1,7 @@
 /**
- * Records refusals in the audit log that need no credential, a limited number an hour. Only a limited number an hour is written,
- * from one network and from all, so that no caller fills the table; the next event that is written says how many were not.
- * Whether the account or the application exists makes no difference, or the time of an answer would reveal it. Kept in this
- * process: N processes write N times as many.
+ * Records refusals that need no credential in the audit log, a limited number an hour, so that no caller floods it. The limits
+ * are of one network and of all; the next event that is written says how many were not. Whether the account or the application
+ * exists makes no difference, or the time of an answer would reveal it. Kept in this process: N processes write N times as many.
  */
 import type { Store } from '../../database/store.ts';
 import { networkOf, prefix48Of } from '../../http/client-address.ts';

@@ -1,4 +1,4 @@
-/** Serves the first start: the one-time link with which the operator creates the first account. */
+/** Serves the first start: the one-time link with which the operator creates the first administrator. */
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import { Failure } from '../../errors.ts';

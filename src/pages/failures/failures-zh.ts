@@ -1,4 +1,4 @@
-/** Translates the refusals of accounts, webhooks, forms and pages into Chinese. */
+/** Translates the error messages of accounts, webhooks, forms and pages into Chinese. */
 import { createExplainer, type Phrase } from '../../language/explain.ts';
 import { MODEL_PHRASES_ZH } from './model-failures-zh.ts';
 

@@ -1,4 +1,4 @@
-/** Translates refusals about models into Chinese. */
+/** Translates the error messages about models into Chinese. */
 import type { Phrase } from '../../language/explain.ts';
 
 export const MODEL_PHRASES_ZH: readonly Phrase[] = [

@@ -1,4 +1,4 @@
-/** Limits a Predict call to 4,096 inputs, and adds their rows in any encoding. */
+/** Limits a Predict call to 4,096 inputs (candidate servers), and adds their rows in any encoding. */
 import { Failure } from '../../errors.ts';
 import type { PredictColumns } from '../schema/columns.ts';
 

@@ -1,4 +1,4 @@
-/** Checks a reported event: its fields, its times, its numbers. */
+/** Checks a reported event: missing fields, times in the future, unusable numbers. */
 import { findTextFault } from '../../database/storable-text.ts';
 import { Failure } from '../../errors.ts';
 import { type BrokenBound, fillMetrics, findBrokenBound, MAX_COUNT } from '../schema/input-fields.ts';

@@ -1,4 +1,4 @@
-/** Stores a trained model as a version, and promotes it. */
+/** Stores a trained model as a version, promotes it, and deletes versions beyond the number that is kept. */
 import type { BoundStatement, Store } from '../../database/store.ts';
 import {
   describeModel,

@@ -1,5 +1,5 @@
 /**
- * Fills the load of a row from the last scrape of its server, unless it is too old.
+ * Fills the load of a row from the last scrape of its server, and ignores a stale one.
  *
  * Proto3 cannot distinguish a 0 from an absent number. So a row whose waiting, running, KV cache use and tokens in flight are all
  * 0 counts as a row without a load, and gets the scraped one. A gateway with its own counts sends all zeros only for a server that

@@ -1,6 +1,6 @@
 /**
- * Exchanges an authorization code for tokens (RFC 6749 §4.1.3, PKCE); a code used twice revokes its tokens. `redirect_uri` may
- * be left out (GitCode's clients do); when sent it must be right.
+ * Exchanges an authorization code for tokens: checks client, redirect URI and PKCE verifier (RFC 6749 §4.1.3). `redirect_uri`
+ * may be left out (GitCode's clients do); when sent it must be right.
  */
 import { hashSecret, isSecretOf } from '../../accounts/secret-text.ts';
 import {

@@ -1,5 +1,5 @@
 /**
- * Stores authorization codes, and redeems each once in the transaction that makes its tokens. A code is redeemed by one
+ * Stores authorization codes and redeems each once; a code used twice revokes the tokens that it gave. A code is redeemed by one
  * conditional UPDATE, in the transaction that makes its tokens.
  */
 import { type BoundStatement, type Procedure, procedure, type Store, statement } from '../../../database/store.ts';

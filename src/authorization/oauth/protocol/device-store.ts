@@ -1,4 +1,4 @@
-/** Stores device codes: pending, approved or denied by the user, redeemed once (RFC 8628). */
+/** Stores device codes (RFC 8628): decided by the user, redeemed once, polled no faster than `slow_down` allows. */
 import { type BoundStatement, type Procedure, procedure, type Store, statement } from '../../../database/store.ts';
 import { MAX_SKEW_MS } from '../../../steady-clock.ts';
 import { auditStatement } from '../../accounts/audit-store.ts';

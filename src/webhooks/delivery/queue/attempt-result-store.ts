@@ -1,8 +1,8 @@
 /**
- * Stores results of attempts in batches, each only if the worker still owns the shard (fencing). Two fences guard each result:
- * the worker must still own the shard (owner and epoch), and the delivery must still have the due time that the worker read
- * (`due_at_ms`, which every result and every redelivery changes). The attempt of a result that fails a fence was still made: it
- * is counted and logged, and changes nothing else.
+ * Stores results of attempts in batches; a late result of a worker that lost its lease changes nothing (fencing). Two fences
+ * guard each result: the worker must still own the shard (owner and epoch), and the delivery must still have the due time that
+ * the worker read (`due_at_ms`, which every result and every redelivery changes). The attempt of a result that fails a fence was
+ * still made: it is counted and logged, and changes nothing else.
  */
 import type { BoundStatement } from '../../../database/store.ts';
 import { bindRows, multiRowStatement } from '../../../database/value-rows.ts';
