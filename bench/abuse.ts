@@ -94,7 +94,7 @@ function describe(row: Measured): string[] {
   return [attack, auth, failures, ...ms, ratio.toFixed(1), peakRssMb.toFixed(0), ...shares, missed];
 }
 
-/** Whether p99 is all that was missed. */
+/** Returns true if the attack missed the limit of p99 and no other. */
 function isNoisePossible(row: Measured): boolean {
   return findMisses(row).every((miss) => miss === 'p99') && row.ratio > row.maxRatio;
 }

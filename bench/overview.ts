@@ -48,7 +48,7 @@ const FILL = [
 async function fill(store: Store): Promise<void> {
   for (const [index, text] of FILL.entries())
     await store.write(statement(`bench_fill_${index}`, text), text.includes('$1') ? [Buffer.from('{}')] : []);
-  // As PostgreSQL does by itself, within a minute.
+  // PostgreSQL does this by itself within a minute.
   await store.write(statement('bench-analyze', 'ANALYZE'));
 }
 

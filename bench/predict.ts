@@ -40,7 +40,7 @@ const { values: flags } = readBenchFlags({
     'cpu-prof': { type: 'boolean', default: false },
     // Further flags of Node for the servers.
     node: { type: 'string', default: '' },
-    // As in bin/trivet.js.
+    // The same flags as in bin/trivet.js.
     'semi-space': { type: 'string', default: '2' },
   },
 });

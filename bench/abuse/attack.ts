@@ -1,4 +1,4 @@
-/** What attacks are made of: connections that send raw bytes, and open again when the server ends them. */
+/** Builds attacks from connections that send raw bytes and open again when the server ends them. */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';

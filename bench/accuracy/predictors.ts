@@ -1,4 +1,4 @@
-/** What each predictor answers for the rows of a cell: ours, our physics alone, and the peers. */
+/** Predicts the rows of a cell with each predictor: ours, our physics alone, and the peers. */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type * as Accuracy from '../../src/prediction/evaluation/accuracy.ts';

@@ -1,4 +1,4 @@
-/** What stands in for a server of the protocol where only the way to it is measured: one answer to everything. */
+/** Stands in for a server of the protocol where only the way to it is measured: it gives one answer to everything. */
 import { serveParent } from './protocol.ts';
 
 export const FLOOR_ANSWER = {

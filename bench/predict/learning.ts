@@ -1,4 +1,4 @@
-/** What the service does when it learns: samples in a store, refits in a thread, and versions swapped in. */
+/** Learns as the service does: it stores samples, refits in a thread and swaps versions in. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-/** What a server under load says of itself: it measures from the message `begin` to the message `end`, and is idle otherwise. */
+/** A server under load measures itself from the message `begin` to the message `end`, and is idle otherwise. */
 import { existsSync, readFileSync } from 'node:fs';
 import { PerformanceObserver, performance } from 'node:perf_hooks';
 

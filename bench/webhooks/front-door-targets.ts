@@ -1,4 +1,4 @@
-/** What events are sent to: the real program of a checkout, or the floor. Each has its own database and its own receiver. */
+/** Starts the target of events: the real program of a checkout, or the floor. Each has its own database and its own receiver. */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';

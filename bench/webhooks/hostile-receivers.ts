@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { createServer as createTlsServer } from 'node:tls';
 import { gzipSync } from 'node:zlib';
 
-/** What the process says once all of them listen. */
+/** The process sends this message once all receivers listen. */
 export interface HostileReceivers {
   readonly kind: 'listening';
   readonly urlByKind: Readonly<Record<string, string>>;

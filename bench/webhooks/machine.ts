@@ -1,4 +1,4 @@
-/** What the machine did meanwhile: figures of two runs can be compared only if these are alike. */
+/** Records the load of the machine during a run: figures of two runs can be compared only if their loads are alike. */
 import { readFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { readCpuMs } from './processes.ts';

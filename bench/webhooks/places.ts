@@ -18,7 +18,7 @@ export interface Place {
   readonly stop: () => void;
 }
 
-// What a new installation has; the tests' server is smaller.
+// A new installation has these settings; the server of the tests is smaller.
 const POSTGRES_DEFAULTS = ['-cshared_buffers=128MB', '-cmax_wal_size=1GB'];
 
 let cluster: PostgresCluster | undefined;

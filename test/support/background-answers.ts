@@ -1,4 +1,4 @@
-/** What `createBackgroundProcess` is tried with: answers, refuses, dies or continues, as requested. */
+/** The tests of `createBackgroundProcess` run this process: it answers, refuses, dies or continues, as requested. */
 import { getPriority } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { answerOrders } from '../../src/workers/background-process.ts';

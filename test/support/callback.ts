@@ -1,4 +1,4 @@
-/** Where a client waits for the answer of the authorization endpoint. */
+/** A client waits here for the answer of the authorization endpoint. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 

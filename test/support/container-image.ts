@@ -6,9 +6,9 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { createUserEnvironment } from './run-npm.ts';
 
-/** What the runtime needs, as a distroless image of C++ has it: neither a shell nor a package manager. */
+/** The runtime needs these packages of a distroless image for C++, which has neither a shell nor a package manager. */
 const RUNTIME_PACKAGES = 'base-files,libstdc++6,netbase,tzdata';
-/** What the build stage calls beside npm. */
+/** The build stage calls these programs beside npm. */
 const APPLETS = ['sh', 'env', 'mkdir', 'mv', 'rm', 'sed', 'ln'];
 /** The revision in the labels of the image. */
 export const TEST_REVISION = '0123456789abcdef';

@@ -8,7 +8,7 @@ import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 
-/** What an image says about how to start it. */
+/** An image declares with these fields how to start it. */
 export interface ImageConfig {
   readonly User: string;
   readonly WorkingDir: string;
@@ -20,7 +20,7 @@ export interface ImageConfig {
 }
 
 interface ContainerOptions {
-  /** Where the files of the image are. */
+  /** The folder with the files of the image. */
   readonly root: string;
   readonly config: ImageConfig;
   /** `uid:gid`. */
@@ -38,7 +38,7 @@ export interface Container {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** As container engines set it. */
+/** Container engines set the same value. */
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 /** Only the volumes for data and temporary files can be written; that for data by those who may write to its folder in the image. */

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 /** A way to a PostgreSQL server that breaks: what was sent to the server stays sent, and its answer is lost. */
 export interface CutProxy {
-  /** Of the same database, through the proxy. */
+  /** The URL leads to the same database through the proxy. */
   readonly databaseUrl: string;
   /** Ends the connections of now. New ones are taken. */
   cut(): void;

@@ -37,7 +37,7 @@ export const SILENCE: Outcome = { kind: 'unreachable', reason: 'response timeout
 export const NO_CONNECTION: Outcome = { kind: 'unreachable', reason: 'connection refused', stage: 'connect' };
 
 const FETCH = 64;
-/** How long a connection takes. */
+/** A connection takes this long. */
 const CONNECT_MS = 1;
 const ATTEMPT_MS = 15_000;
 

@@ -28,7 +28,7 @@ export function readServiceEngine(): TestEngine {
 export interface EngineContext {
   readonly engine: TestEngine;
   readonly t: TestContext;
-  /** Where the database is, for another process or another `openStore`. */
+  /** Another process or another `openStore` finds the database here. */
   readonly place: StorePlace;
   /** Another store on the same database, as another process has it. Closed with the test. */
   readonly openAnother: (overrides?: Partial<StoreOptions>) => Promise<Store>;

@@ -69,7 +69,7 @@ export class FlowClient {
     this.socket.write(Buffer.concat(parts));
   }
 
-  /** As much as the windows allow now; returns what is left. */
+  /** Sends the bytes that the windows allow now, and returns the rest. */
   sendAllowed(streamId: number, bytes: Buffer, isLast = true): Buffer {
     let rest = bytes;
     for (;;) {

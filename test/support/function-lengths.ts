@@ -1,4 +1,4 @@
-/** How many lines the functions of the program have, counted by the linter: without blank lines and comments, with what is nested. */
+/** Counts the lines of the functions with the linter: without blank lines and comments, with nested functions. */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

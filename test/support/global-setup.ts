@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { makeMemoryFolder } from './data-folder.ts';
 import { findPostgresBinaries, type PostgresCluster, startPostgresCluster } from './postgres-cluster.ts';
 
-/** What all files of a run share: `node --test --test-global-setup=test/support/global-setup.ts`. */
+/** All files of a run share these parts: `node --test --test-global-setup=test/support/global-setup.ts`. */
 
 let cluster: PostgresCluster | undefined;
 let compileCacheDir: string | undefined;

@@ -38,7 +38,7 @@ export function readFrames(bytes: Buffer): RawFrame[] {
   return frames;
 }
 
-/** What a connection begins with. */
+/** A client begins a connection with these bytes. */
 export const BEGINNING = [PREFACE, frame(SETTINGS, 0, 0)];
 
 /** A message as gRPC puts it into a stream. */

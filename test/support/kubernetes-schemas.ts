@@ -34,7 +34,7 @@ export interface Resource {
   readonly spec?: unknown;
 }
 
-/** What is wrong with a resource; undefined when no schema for its kind is here. */
+/** Returns the mistakes of a resource, or undefined if no schema for its kind is here. */
 export function findMistakes(resource: Resource): readonly string[] | undefined {
   const known = KINDS.find(({ apiVersion, kind }) => apiVersion === resource.apiVersion && kind === resource.kind);
   if (known === undefined) return undefined;

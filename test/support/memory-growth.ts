@@ -1,4 +1,4 @@
-/** How much memory a test process takes meanwhile, and keeps. */
+/** Measures the memory that a test process takes during some work, and keeps. */
 import { setImmediate } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';

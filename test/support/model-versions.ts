@@ -25,7 +25,7 @@ export async function saveTestVersion(store: Store, name: string, source: object
   return version;
 }
 
-/** As a gateway would, over HTTP. */
+/** Reports rows over HTTP, as a gateway does. */
 export async function reportTestRows(url: string, targetModel: string, count: number): Promise<void> {
   const lines = rows.slice(0, count).map(({ input, ttftMs, tpotMs }, index) =>
     JSON.stringify({

@@ -9,7 +9,7 @@ export interface SourceFile {
 }
 
 const AREAS = ['prediction', 'authorization', 'webhooks', 'console'];
-/** What everything may import, and what imports nothing else. */
+/** Every file may import these files, and they import only each other. */
 const BASE = ['errors', 'world', 'identity', 'scopes', 'steady-clock', 'open-files'].map((name) => `src/${name}.ts`);
 const TOP = ['src/app.ts', 'src/main.ts'];
 const MAX_FILES = 20;

@@ -1,4 +1,4 @@
-/** What every OAuth client's journey needs: the running program, an account, a real browser and an address to call back. */
+/** Starts the parts that the journey of every OAuth client needs: the program, an account, a real browser and a callback address. */
 import assert from 'node:assert/strict';
 import type { Page } from 'playwright-core';
 import { launchBrowser, openPage } from './browser.ts';
@@ -19,7 +19,7 @@ export interface OAuthJourney {
   readonly page: Page;
   /** `trivet app create` with these options; it calls back at `callback` unless they say where. */
   register(...options: string[]): Promise<ClientCredentials>;
-  /** What the person does: signs in when asked, presses Allow when asked, ends where the client waits. */
+  /** Acts as the person: signs in when asked, presses Allow when asked, and ends where the client waits. */
   approve(url: string): Promise<void>;
   approveAndReturn(url: string): Promise<URL>;
   [Symbol.asyncDispose](): Promise<void>;

@@ -1,4 +1,4 @@
-/** What a piece of work leaves in the old generation of the heap, where only a collection of the whole heap finds garbage. */
+/** Measures what a piece of work leaves in the old generation of the heap, where only a collection of the whole heap finds garbage. */
 import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 

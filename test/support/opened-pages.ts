@@ -1,4 +1,4 @@
-/** Which pages the tests with a real browser open: the paths of their routes, by the file of the test. */
+/** Lists the pages that the tests with a real browser open: the paths of their routes, by the file of the test. */
 import assert from 'node:assert/strict';
 import { relative } from 'node:path';
 import { after } from 'node:test';

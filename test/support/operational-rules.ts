@@ -1,4 +1,4 @@
-/** What an operator checks in the manifests of a release: references that lead nowhere, rights that are too wide, work that is lost. */
+/** Checks the manifests of a release as an operator does: references that lead nowhere, rights that are too wide, work that is lost. */
 import type { Resource } from './kubernetes-schemas.ts';
 
 interface Container {

@@ -32,7 +32,7 @@ export interface PageService {
   readonly world: StillWorld;
   readonly cipher: SecretCipher;
   readonly signIn: SignIn;
-  /** What was logged so far. */
+  /** Returns the log so far. */
   readonly log: () => string;
   [Symbol.asyncDispose](): Promise<void>;
 }

@@ -33,7 +33,7 @@ export interface PublishingOptions {
   /** URLs of receivers; each gets a hook. */
   readonly urls: readonly string[];
   readonly environment?: Readonly<Record<string, string>>;
-  /** Where the program is; this repository unless given. */
+  /** The folder of the program; this repository unless given. */
   readonly folder?: string | undefined;
   /** Makes the person and the token once the programs run, where today's code does not know the schema of theirs. */
   readonly createToken?: (environment: Readonly<Record<string, string>>) => Promise<string>;

@@ -11,7 +11,7 @@ import { text } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
 import { runTrivet } from './run-trivet.ts';
 
-/** What git names where there is no commit. */
+/** Git uses this name where there is no commit. */
 export const ZERO = '0'.repeat(40);
 
 export interface PublishedEvent {

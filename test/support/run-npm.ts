@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { delimiter } from 'node:path';
 
-/** What npm sets for its scripts about the folder they run in; settings such as the registry or its authority stay. */
+/** npm sets these variables for its scripts about the folder they run in; settings such as the registry or its authority stay. */
 const OF_THIS_RUN =
   /^npm_(package|lifecycle|command|execpath|node_execpath|config_((local_|global_)?prefix|call|package)$)/;
 

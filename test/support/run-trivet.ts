@@ -13,7 +13,7 @@ export async function runTrivet(
   options: {
     readonly env?: Readonly<Record<string, string>>;
     readonly input?: string;
-    /** Where the program is; this repository unless given. */
+    /** The folder of the program; this repository unless given. */
     readonly folder?: string | undefined;
   } = {},
 ): Promise<TrivetRun> {

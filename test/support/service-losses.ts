@@ -2,7 +2,7 @@
 import { type Store, statement } from '../../src/database/store.ts';
 
 export interface Acknowledged {
-  /** By the number of the event. */
+  /** The key is the number of the event. */
   readonly acceptedAtMs: ReadonlyMap<number, number>;
   /** For each hook, by the number of the event. */
   readonly receivedAtMs: readonly ReadonlyMap<number, number>[];
@@ -26,7 +26,7 @@ const halfRedeemedCodesSql = statement<{ count: number }>(
              WHERE NOT EXISTS (SELECT 1 FROM authorization_codes c WHERE c.family_id = f.family_id)) AS count`,
 );
 
-/** What was acknowledged and is not there. */
+/** Lists what was acknowledged and is not there. */
 export async function findLosses(state: Acknowledged, store: Store): Promise<string[]> {
   const losses: string[] = [];
   for (const [hook, received] of state.receivedAtMs.entries())

@@ -11,7 +11,7 @@ export interface SimulatedPoolOptions {
   readonly seed: number;
   readonly durationMs: number;
   readonly requestsPerSecondEach: number;
-  /** What happens to a server at a time. */
+  /** A change of a server at a given time. */
   readonly change?: { readonly atMs: number; readonly apply: (servers: readonly SimulatedServer[]) => void };
 }
 

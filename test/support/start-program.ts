@@ -10,7 +10,7 @@ export interface Program {
   readonly grpcAddress: string;
   readonly dataDir: string;
   readonly pid: number;
-  /** What it has written so far: its banner (standard output) and its log (standard error). */
+  /** The program has written this so far: its banner (standard output) and its log (standard error). */
   readonly output: () => string;
   readonly log: () => string;
   /** SIGTERM; resolves with the exit code once it has stopped. */

@@ -18,7 +18,7 @@ interface Setting {
 }
 
 export interface TestSender extends Sender, AsyncDisposable {
-  /** As if connections had rested for long enough to be used again. */
+  /** Acts as if connections had rested for long enough to be used again. */
   letRest(): void;
 }
 

@@ -1,4 +1,4 @@
-/** Which texts of a catalogue the source of the pages uses, found in its text: by their path, by an alias, or all of a group. */
+/** Finds the texts of a catalogue that the source of the pages uses: by their path, by an alias, or all of a group. */
 
 /** The paths of all texts: `hooks.states.working`. */
 export function listTextPaths(catalogue: object, prefix = ''): string[] {

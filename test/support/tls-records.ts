@@ -5,7 +5,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 
-/** What a client of Node begins with. */
+/** Records the bytes with which a client of Node begins. */
 export async function recordHello(): Promise<Buffer> {
   const listener = createServer().listen(0, '127.0.0.1');
   await once(listener, 'listening');
