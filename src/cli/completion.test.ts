@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
+import { execFile, execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
+import { promisify } from 'node:util';
+import { skipWithout } from '../../test/support/client-tools.ts';
 import { runTrivet } from '../../test/support/run-trivet.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'trivet-completion-'));
@@ -29,11 +31,55 @@ test('bash completes commands, commands below them, and options', async () => {
   assert.deepEqual(complete(script, 'trivet user create --login ada --pass'), ['--password-stdin']);
   assert.deepEqual(complete(script, 'trivet user list --ur'), ['--url']);
   assert.deepEqual(complete(script, 'trivet user list --serv'), ['--service']);
+  assert.deepEqual(complete(script, 'trivet completion z'), ['zsh']);
   assert.ok(complete(script, 'trivet ').includes('doctor'));
 });
 
-test('zsh and fish get scripts of their own, another shell is refused', async () => {
-  assert.match((await runTrivet(['completion', 'zsh'])).stdout, /^autoload -U \+X bashcompinit/);
-  assert.match((await runTrivet(['completion', 'fish'])).stdout, /complete -c trivet .*promote/);
+/** A zsh at a terminal gets the line and a tab; resolves with what it shows once that has the completed line. */
+async function completeInZsh(script: string, line: string, completed: string): Promise<string> {
+  const program = `zmodload zsh/zpty
+    zpty shell 'TERM=dumb PS1= zsh -f -i'
+    zpty -w shell 'unsetopt zle_bracketed_paste; autoload -Uz compinit; compinit -D -u; source ${script}; echo "is ready"'
+    zpty -r shell shown '*is ready*is ready*'
+    zpty -w -n shell '${line}'$'\\t'
+    zpty -r shell shown '*${completed}*'
+    zpty -d shell
+    print -r -- "$shown"`;
+  return (await promisify(execFile)('zsh', ['-f', '-c', program], { timeout: 60_000 })).stdout;
+}
+
+const ZSH_LINES = [
+  ['trivet mod', 'trivet model '],
+  ['trivet model pro', 'trivet model promote '],
+  ['trivet hook all en', 'trivet hook all enable '],
+  ['trivet user create --login ada --pass', 'trivet user create --login ada --password-stdin '],
+  ['trivet completion fi', 'trivet completion fish '],
+] as const;
+
+test('zsh completes commands, commands below them, options and values', {
+  skip: skipWithout('zsh', ['zsh', '--version']),
+}, async () => {
+  const script = join(folder, 'trivet.zsh');
+  writeFileSync(script, (await runTrivet(['completion', 'zsh'])).stdout);
+  for (const [line, completed] of ZSH_LINES)
+    assert.ok((await completeInZsh(script, line, completed)).includes(completed), line);
+});
+
+test('fish completes commands, commands below them, options and values', {
+  skip: skipWithout('fish', ['fish', '--version']),
+}, async () => {
+  const script = join(folder, 'trivet.fish');
+  writeFileSync(script, (await runTrivet(['completion', 'fish'])).stdout);
+  const offer = (line: string) =>
+    execFileSync('fish', ['-c', `source ${script}; complete -C '${line}'`], { encoding: 'utf8', cwd: folder })
+      .trim()
+      .split('\n');
+  assert.deepEqual(offer('trivet mod'), ['model']);
+  assert.deepEqual(offer('trivet model pro'), ['promote']);
+  assert.deepEqual(offer('trivet user create --login ada --pass'), ['--password-stdin']);
+  assert.deepEqual(offer('trivet completion fi'), ['fish']);
+});
+
+test('another shell is refused', async () => {
   assert.equal((await runTrivet(['completion', 'tcsh'])).code, 2);
 });

@@ -20,6 +20,7 @@ interface Words {
   /** The words before, as `model list`; empty at the start. */
   readonly path: string;
   readonly commands: readonly string[];
+  /** With the values that its arguments can have. */
   readonly options: readonly string[];
 }
 
@@ -29,37 +30,55 @@ function listWords(path: string, commands: readonly Command[], options: readonly
     const names = command.options
       .flatMap(({ short, long }) => [short, long])
       .filter((name) => name?.startsWith('--') === true) as string[];
-    return listWords(`${path} ${command.name()}`.trim(), command.commands, [...names, '--help']);
+    const values = command.registeredArguments.flatMap(({ argChoices }) => argChoices ?? []);
+    return listWords(`${path} ${command.name()}`.trim(), command.commands, [...values, ...names, '--help']);
   });
   return [{ path, commands: commands.map((command) => command.name()), options }, ...below];
 }
 
 const SCRIPT_OF: Readonly<Record<Shell, (words: readonly Words[]) => string>> = {
   bash: writeBash,
-  zsh: (words) => `autoload -U +X bashcompinit && bashcompinit\n${writeBash(words)}`,
+  zsh: writeZsh,
   fish: writeFish,
 };
 
-/** Words that are no command, such as names and values of options, leave the path as it is. */
 function writeBash(words: readonly Words[]): string {
-  const cases = words.map(
-    ({ path, commands, options }) => `    "${path}") words="${[...commands, ...options].join(' ')}" ;;`,
-  );
-  const paths = words.filter(({ path }) => path !== '').map(({ path }) => `"${path}"`);
   return `_trivet() {
-  local path="" next word words=""
-  for word in "\${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-    next="\${path:+$path }$word"
-    case "$next" in
-      ${paths.join('|')}) path="$next" ;;
-    esac
-  done
-  case "$path" in
-${cases.join('\n')}
-  esac
-  COMPREPLY=($(compgen -W "$words" -- "\${COMP_WORDS[COMP_CWORD]}"))
+${writeSearch(words, 'COMP_WORDS[@]:1:COMP_CWORD-1')}
+  COMPREPLY=($(compgen -W "$found" -- "\${COMP_WORDS[COMP_CWORD]}"))
 }
 complete -o default -F _trivet trivet`;
+}
+
+/** Where nothing fits, file names are completed, as bash does. */
+function writeZsh(words: readonly Words[]): string {
+  return `(( $+functions[compdef] )) || { autoload -Uz compinit && compinit }
+_trivet() {
+${writeSearch(words, '(@)words[2,CURRENT-1]')}
+  compadd -- \${=found} || _files
+}
+compdef _trivet trivet`;
+}
+
+/**
+ * Sets `found` to what may follow the words before, in the syntax that bash and zsh share. Words that are no command, such as names and
+ * values of options, leave the command as it is. In zsh, `path` and `words` are variables of the shell.
+ */
+function writeSearch(words: readonly Words[], wordsBefore: string): string {
+  const commands = words.filter(({ path }) => path !== '').map(({ path }) => `"${path}"`);
+  const cases = words.map(
+    ({ path, commands: below, options }) => `    "${path}") found="${[...below, ...options].join(' ')}" ;;`,
+  );
+  return `  local command="" next word found=""
+  for word in "\${${wordsBefore}}"; do
+    next="\${command:+$command }$word"
+    case "$next" in
+      ${commands.join('|')}) command="$next" ;;
+    esac
+  done
+  case "$command" in
+${cases.join('\n')}
+  esac`;
 }
 
 function writeFish(words: readonly Words[]): string {
