@@ -79,7 +79,8 @@ export function addEndpoint(app: OpenAPIHono<HttpEnv>, mounted: MountedEndpoint,
 /** The fast path first, then the routes. */
 export function createListener(app: OpenAPIHono<HttpEnv>, dependencies: FastPathDependencies): RequestListener {
   const takeFastPath = createFastPath(dependencies);
-  const takeFallback = getRequestListener(app.fetch);
+  // HTTP/1.0 needs no Host, and health checks of proxies and monitors send none.
+  const takeFallback = getRequestListener(app.fetch, { hostname: 'localhost' });
   return (incoming, outgoing) => {
     if (!takeFastPath(incoming, outgoing)) void takeFallback(incoming, outgoing);
   };

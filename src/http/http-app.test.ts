@@ -213,6 +213,16 @@ for (const user of ['user@', 'user:password@', ':password@'])
     });
   });
 
+for (const path of ['/healthz', '/own/busy'])
+  test(`a request of HTTP/1.0 without Host is answered as any other: ${path}`, async () => {
+    await withServer(async (url) => {
+      const { hostname, port } = new URL(url);
+      const socket = connect(Number(port), hostname);
+      socket.write(`GET ${path} HTTP/1.0\r\n\r\n`);
+      assert.match(await text(socket), path === '/healthz' ? /^HTTP\/1.1 200 / : /^HTTP\/1.1 429 /);
+    });
+  });
+
 /** Sends the head of a request and the first bytes of its body, and leaves. */
 async function leaveEarly(url: string, path: string, framing: string): Promise<void> {
   const { hostname, port } = new URL(url);
