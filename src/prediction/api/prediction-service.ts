@@ -1,7 +1,7 @@
 /** Answers a decoded Predict call for gRPC and HTTP, and refuses unknown models. */
-import { Histogram } from 'prom-client';
 import { Failure } from '../../errors.ts';
 import type { GrpcService } from '../../grpc/call/service.ts';
+import { CallHistogram } from '../../telemetry/call-histogram.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import type { World } from '../../world.ts';
 import { createPredictColumns, type PredictColumns, type PredictedColumns, type Predictor } from '../schema/columns.ts';
@@ -87,11 +87,11 @@ function answer(
 
 /** `trivet_predict_duration_seconds`, without labels: they would cost more than the rest of the measurement. */
 function createDurationObserver({ metrics, world }: PredictionServiceDependencies): (startedMs: number) => void {
-  const seconds = new Histogram({
+  const seconds = new CallHistogram({
     name: 'trivet_predict_duration_seconds',
     help: 'Time to decode, answer and encode one Predict call, transport not included.',
     buckets: [0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1],
     registers: [metrics],
   });
-  return (startedMs) => seconds.observe((world.monotonicMs() - startedMs) / 1000);
+  return (startedMs) => seconds.count((world.monotonicMs() - startedMs) / 1000);
 }

@@ -1,0 +1,48 @@
+/** Counts values that come thousands of times a second into the buckets of a Prometheus histogram. */
+import { Histogram, type HistogramConfiguration } from 'prom-client';
+
+type Configuration = HistogramConfiguration<never> & { readonly buckets: number[] };
+
+/**
+ * A histogram without labels for what happens thousands of times a second. That of prom-client finds the bucket of each value by
+ * the text of its bound, which takes a microsecond or two. Here a value takes a search and three additions, and the buckets are
+ * described on each scrape.
+ */
+export class CallHistogram extends Histogram<never> {
+  readonly #configuration: Configuration;
+  /** The values up to each bound and above the one before; at last those above all bounds. */
+  readonly #counts: Float64Array;
+  #sum = 0;
+
+  constructor(configuration: Configuration) {
+    super(configuration);
+    this.#configuration = configuration;
+    this.#counts = new Float64Array(configuration.buckets.length + 1);
+  }
+
+  count(value: number): void {
+    const { buckets } = this.#configuration;
+    let bucket = 0;
+    while (bucket < buckets.length && value > buckets[bucket]!) bucket += 1;
+    this.#counts[bucket]! += 1;
+    this.#sum += value;
+  }
+
+  /** The registry calls this for text, and `get` calls it for JSON. */
+  async getForPromString() {
+    const { name, help, aggregator = 'sum' } = this.#configuration;
+    return { name, help, type: 'histogram', aggregator, values: this.#listValues() };
+  }
+
+  #listValues() {
+    const { name, buckets } = this.#configuration;
+    let total = 0;
+    const totals = Array.from(this.#counts, (count, bucket) => {
+      total += count;
+      return { metricName: `${name}_bucket`, labels: { le: buckets[bucket] ?? '+Inf' }, value: total };
+    });
+    const sum = { metricName: `${name}_sum`, labels: {}, value: this.#sum };
+    const count = { metricName: `${name}_count`, labels: {}, value: total };
+    return [...totals, sum, count].map((value) => ({ ...value, sharedLabels: {} }));
+  }
+}
