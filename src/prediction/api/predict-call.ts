@@ -21,7 +21,8 @@ export function tooManyInputs(): Failure {
 export function startColumns(columns: PredictColumns, source: Uint8Array): void {
   columns.count = 0;
   columns.source = source;
-  columns.podTypes.length = 0;
+  // Not by `length = 0`, for which V8 leaves its compiled code.
+  while (columns.podTypes.length > 0) columns.podTypes.pop();
 }
 
 /** Adds a row, as it is when its message says nothing, and returns its index. */

@@ -30,7 +30,7 @@ export function createServerHistories(index: ServerIndex): ServerHistories {
     fill(columns, servers, nowMs) {
       // The arrays once a call: to look one up by its name for every row costs more than what is read.
       const into = HISTORY_COLUMNS.map((name) => columns[name]);
-      for (const column of into) column.fill(Number.NaN, 0, columns.count);
+      for (const column of into) clearColumn(column, columns.count);
       if (histories.length === 0) return;
       for (let row = 0; row < columns.count; row++) {
         const history = find(servers[row]!);
@@ -40,4 +40,9 @@ export function createServerHistories(index: ServerIndex): ServerHistories {
       }
     },
   };
+}
+
+/** A loop: for the rows of a call, `fill` takes longer to begin than to fill. */
+function clearColumn(column: Float64Array, count: number): void {
+  for (let row = 0; row < count; row++) column[row] = Number.NaN;
 }

@@ -85,14 +85,16 @@ export const FEATURE_COUNT = FEATURE_NAMES.length;
 /** Fills what the input says of the first `columns.count` rows; the offsets of their servers are for the caller to fill. */
 export function computeFeatures(columns: MetricColumns, values: Float32Array | Float64Array, stride: number): void {
   copyRaw(columns, values, stride);
-  const { count } = columns;
+  // The arrays once a call: V8 looks them up for every row where calls and tables of several kinds were seen.
+  const { count, inputTokenLength, prefixCacheScore, numRequestWaiting, numRequestRunning } = columns;
+  const { kvCacheUsage, inflightTokens } = columns;
   const derived = FIRST_DERIVED * stride;
   for (let i = 0; i < count; i++) {
-    const length = columns.inputTokenLength[i]!;
-    const waiting = columns.numRequestWaiting[i]!;
-    const running = columns.numRequestRunning[i]!;
-    const inflight = columns.inflightTokens[i]!;
-    const effective = (1 - Math.min(1, columns.prefixCacheScore[i]!)) * length;
+    const length = inputTokenLength[i]!;
+    const waiting = numRequestWaiting[i]!;
+    const running = numRequestRunning[i]!;
+    const inflight = inflightTokens[i]!;
+    const effective = (1 - Math.min(1, prefixCacheScore[i]!)) * length;
     const at = derived + i;
     // The prompt tokens that must really be computed, alone and behind what is under way already.
     values[at] = effective;
@@ -100,7 +102,7 @@ export function computeFeatures(columns: MetricColumns, values: Float32Array | F
     values[at + 2 * stride] = inflight / (waiting + running + 1);
     // Some servers count waiting requests among the running ones: the difference is the batch.
     values[at + 3 * stride] = running - waiting;
-    values[at + 4 * stride] = columns.kvCacheUsage[i]! / (running + 1);
+    values[at + 4 * stride] = kvCacheUsage[i]! / (running + 1);
   }
   copyHistory(columns, values, stride);
 }

@@ -35,8 +35,7 @@ export function createCallResolver({ table, podTypes, index }: CallResolverOptio
     resolve(columns) {
       // A call without rows may have no pod type.
       const podTypeCount = Math.max(1, columns.podTypes.length);
-      slots.length = podTypeCount;
-      numbers.length = podTypeCount;
+      if (slots.length > podTypeCount) slots.length = podTypeCount;
       for (let podType = 0; podType < podTypeCount; podType++) {
         const name = columns.podTypes[podType] ?? '';
         slots[podType] = table.find(name, columns.count);

@@ -116,7 +116,9 @@ export function sumTerms(
 ): void {
   sums.fill(0, 0, count);
   const terms = TERMS[target];
-  for (let term = 0; term < terms.length; term++) terms[term]!.add(load, prices[term]!, sums, count);
+  // The fit leaves many terms without a price.
+  for (let term = 0; term < terms.length; term++)
+    if (prices[term] !== 0) terms[term]!.add(load, prices[term]!, sums, count);
 }
 
 /** The terms of the first `count` rows, one column a term. */
