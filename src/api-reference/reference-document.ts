@@ -1,7 +1,5 @@
 /** Declares the parts of the OpenAPI document that the pages read. */
 
-/** The pages read this of the OpenAPI document. */
-
 export interface SchemaNode {
   readonly $ref?: string;
   readonly type?: string | readonly string[];

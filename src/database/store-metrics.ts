@@ -1,4 +1,4 @@
-/** Counts transactions, their durations and their conflicts in the store. */
+/** Measures how long writes take until they are durable, and counts calls that wait for the store. */
 import { Gauge, Histogram } from 'prom-client';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { Engine } from './engine.ts';

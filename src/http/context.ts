@@ -3,7 +3,6 @@ import type { Language } from '../language/language.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { BodyEnv } from './body/limit-body.ts';
 
-/** Every HTTP handler finds these values in its context. */
 export interface HttpEnv {
   Variables: BodyEnv['Variables'] & {
     /** 32 lower-case hex digits: the caller's `traceparent` when it sent one, else new. Also in the log line. */

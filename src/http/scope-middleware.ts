@@ -3,7 +3,6 @@ import type { MiddlewareHandler } from 'hono';
 import type { Identity } from '../identity.ts';
 import type { HttpEnv } from './context.ts';
 
-/** The context of a request whose bearer token was checked. */
 export interface IdentityEnv extends HttpEnv {
   Variables: HttpEnv['Variables'] & { identity: Identity };
 }

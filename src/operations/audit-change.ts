@@ -2,7 +2,6 @@
 import type { BoundStatement } from '../database/store.ts';
 import type { Actor } from './operation.ts';
 
-/** Areas other than authorization record these changes in its audit log. */
 export type ChangeKind =
   | 'model_promoted'
   | 'model_rolled_back'

@@ -10,7 +10,6 @@ import type { AccountPages, PageRequest } from './account-pages.ts';
 
 const PAGE_SIZE = 50;
 
-/** The audit log of a person's own account. */
 export function addActivityRoutes({ context, page }: AccountPages): void {
   page('/account/activity', (request) => showEvents(context, request));
 }

@@ -13,7 +13,6 @@ import { clientAddress } from '../sign-in/read-client-address.ts';
 import { prepareEndedCount } from '../tokens/ended-tokens-store.ts';
 import type { AccountPages } from './account-pages.ts';
 
-/** Lists a person's sessions and the applications that act for them, and ends them. */
 export function addSessionRoutes(pages: AccountPages): void {
   addSessions(pages);
   addAuthorizations(pages);

@@ -1,4 +1,4 @@
-/** Stores verified email addresses, each of one person at most. At most one person has a given verified address. */
+/** Stores verified email addresses, each of one person at most. */
 import {
   type BoundStatement,
   type Procedure,

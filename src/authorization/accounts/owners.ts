@@ -1,4 +1,4 @@
-/** Tells other areas about people and organizations: who owns a login, who may act for it. */
+/** Tells other areas who owns a login, and who may administer for its owner. */
 import type { Store } from '../../database/store.ts';
 import type { Owner, Owners } from '../../identity.ts';
 import { findMemberRole, findOrganizationByLogin, listOrganizationsOfUser } from './organization-store.ts';

@@ -1,4 +1,4 @@
-/** Serves `POST /oauth/token`: authenticates the client and finds the grant, each a file in grants/. Each grant is a file in grants/. */
+/** Serves `POST /oauth/token`: authenticates the client and finds the grant, each a file in grants/. */
 import { type Failure, isFailure } from '../../errors.ts';
 import { type Call, type Reply, replyJson } from '../../http/endpoint.ts';
 import type { GrantType } from '../applications/application-store.ts';

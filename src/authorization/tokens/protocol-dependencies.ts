@@ -11,7 +11,6 @@ import type { IssueLog } from './issue-log.ts';
 import type { SigningKeys } from './signing-keys.ts';
 import type { CountToken } from './token-metrics.ts';
 
-/** Every endpoint of the protocol is built from these. */
 export interface ProtocolDependencies {
   readonly store: Store;
   readonly world: World;

@@ -1,4 +1,4 @@
-/** Reads tables and columns of a schema, to compare two stores before a copy. */
+/** Lists the tables that the migrations make, each after those it refers to, for a copy. */
 import { DatabaseSync } from 'node:sqlite';
 import { FOUNDATION } from '../migration-plan.ts';
 import { renderDdl } from '../portable-sql.ts';

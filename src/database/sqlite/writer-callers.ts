@@ -2,7 +2,6 @@
 import type { Failure } from '../../errors.ts';
 import { fromWireError, type WriterOutcome } from './writer-protocol.ts';
 
-/** The callers that wait for an answer of the writer thread. */
 export interface WriterCallers {
   /** Registers a caller, then sends its write under the id. */
   add<Result>(bytes: number, send: (id: number) => void): Promise<Result>;

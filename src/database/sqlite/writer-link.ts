@@ -10,7 +10,6 @@ import {
   type WriterRequest,
 } from './writer-protocol.ts';
 
-/** The writer thread, and the channel to it. */
 export interface WriterLink {
   /** Returns the number of a statement, by which the thread knows it. */
   define(statement: Statement<object>): number;

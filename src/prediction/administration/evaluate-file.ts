@@ -1,4 +1,4 @@
-/** Evaluates how well the observations of files can be predicted, in minutes of computation. Takes up to minutes. */
+/** Evaluates how well the observations of files can be predicted, in minutes of computation. */
 import { Failure } from '../../errors.ts';
 import { type Accuracy, measureAccuracy } from '../evaluation/accuracy.ts';
 import { measureByLength } from '../evaluation/answer-lengths.ts';

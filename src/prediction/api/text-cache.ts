@@ -1,4 +1,4 @@
-/** Caches decoded short texts, such as names of models, so that the hot path makes no string. */
+/** Caches the last short text that was decoded, such as the name of a model, so that the hot path makes no string. */
 import type { WireReader } from '../../grpc/protobuf/wire-reader.ts';
 
 /** Longer texts are decoded each time and not kept. */

@@ -1,4 +1,4 @@
-/** Queues requests for a capacity, which are computed one at a time in a process of its own. */
+/** Finds a capacity in a process of its own, with a time limit, and refuses another meanwhile (429). */
 import { Failure } from '../../errors.ts';
 import { askWithin, createBackgroundProcess } from '../../workers/background-process.ts';
 import type { CapacityAnswer, CapacityFound, CapacityOrder, CapacityPlace } from './read-capacity.ts';

@@ -1,4 +1,4 @@
-/** Computes means over time of the loads that the samples of a server show. */
+/** Computes means over a span of time from samples: the pace of prompt tokens, and the load of a server. */
 import type { Observation } from '../schema/observation.ts';
 import { countUnderWay } from './load-curve.ts';
 import { computePrompt } from './prompt-queue.ts';

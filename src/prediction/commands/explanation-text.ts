@@ -7,7 +7,6 @@ export interface ExplainedAnswer extends Readonly<Record<PredictionTarget, numbe
   readonly serverIp: string;
 }
 
-/** Shows people what each prediction is made of. */
 export function formatExplanation(
   answer: ExplainedAnswer,
   explanations: Readonly<Record<PredictionTarget, PredictionExplanation>>,

@@ -2,7 +2,6 @@
 import { formatTable } from '../../command-line/output.ts';
 import type { TargetSummary } from '../model/describe-model.ts';
 
-/** Shows people what a model learned. */
 export function formatSummaries(summaries: readonly TargetSummary[]): string {
   const table = formatTable(
     ['pod type', 'target', 'rows', 'trees', 'held-out rows', 'MAPE %', 'MdAPE %'],

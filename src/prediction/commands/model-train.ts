@@ -1,4 +1,4 @@
-/** Runs `trivet model train`: trains a version from files or stored samples. */
+/** Runs `trivet model train`: trains a version on files of observations, stores it and serves it. */
 import { Command, Option } from 'commander';
 import { openCliStore } from '../../command-line/open-cli-store.ts';
 import { createProgress, print, printJson } from '../../command-line/output.ts';

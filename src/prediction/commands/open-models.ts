@@ -10,7 +10,6 @@ export interface OutputOptions extends ServiceOptions {
   readonly json?: boolean;
 }
 
-/** Models: of a running service, or of the store of this machine. */
 export type OpenModels = (options: ServiceOptions, store?: CliStoreOptions) => Promise<Operator>;
 
 /** The record in the audit log comes from another area. */

@@ -1,6 +1,5 @@
 /** Declares a model of another library after its import. */
 
-/** A model of another library after its import. */
 import { Failure } from '../../errors.ts';
 import { createGeneralForest, type GeneralForest, type GeneralForestInput } from '../gbdt/general/general-tree.ts';
 

@@ -1,7 +1,6 @@
 /** Declares a prediction beside the time that was observed. */
 import type { PredictionTarget } from '../schema/observation-table.ts';
 
-/** A prediction beside the time that was observed. */
 export interface AnsweredRow {
   readonly targetModel: string;
   /** The version that predicted; 0 is the prior. */

@@ -1,6 +1,6 @@
 /**
- * Reads the rows of a body, and refuses all of them with every fault of every row. One row that is wrong refuses all of them,
- * with every fault of every row. Large bodies are read in parts between which other calls are answered.
+ * Reads the rows of a body, and refuses all of them with every fault of every row. Large bodies are read in parts between which
+ * other calls are answered.
  */
 import { isAscii, isUtf8 } from 'node:buffer';
 import { setImmediate as yieldToCalls } from 'node:timers/promises';

@@ -5,7 +5,6 @@ import type { Statistic } from './calibration.ts';
 import type { ImportedTrees } from './imported-trees.ts';
 import type { LatencyModel, LearningParameters, SlotModels, TimeModel, Validation } from './model.ts';
 
-/** Summarizes what one target of one slot learned, in words and numbers that can be printed. */
 export interface TargetSummary {
   /** `all` for the whole model. */
   readonly podType: string;

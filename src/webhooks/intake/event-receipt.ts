@@ -1,7 +1,6 @@
 /** Declares the answer to the sender of an event: its id and its deliveries. */
 import { z } from '@hono/zod-openapi';
 
-/** The answer to the sender of an event: its id and its deliveries. */
 export const eventReceiptFields = {
   id: z.int(),
   kind: z.string(),

@@ -6,7 +6,6 @@ import { decryptSecrets, PROFILE_NAMES } from '../hooks/hook.ts';
 import type { StoredHook } from '../hooks/hook-store.ts';
 import { toOffsetTime } from '../parameters/json-body.ts';
 
-/** GitCode's fields, and then our own. */
 export const hookJson = z
   .object({
     id: z.int(),

@@ -1,7 +1,6 @@
 /** Creates the table of mails that wait to be sent. */
 import type { Migration } from '../../store.ts';
 
-/** Mails that wait to be sent. */
 export const mails: Migration = {
   id: 80,
   name: 'mails',

@@ -1,7 +1,6 @@
 /** Creates the table of the last notice of each cause, and of who wants none. */
 import type { Migration } from '../../store.ts';
 
-/** The last notice of each cause, and who wants no notices. */
 export const notices: Migration = {
   id: 81,
   name: 'notices',

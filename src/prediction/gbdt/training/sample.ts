@@ -1,7 +1,6 @@
 /** Draws the rows of one tree. */
 import { tossCoins } from '../random.ts';
 
-/** The rows of one tree. */
 export interface Sample {
   /** The weight of every row; 0 for those that are left out. */
   readonly weights: Float64Array;

@@ -1,4 +1,4 @@
-/** Measures the spread of predictions, in which quantiles are expressed. */
+/** Measures how widely observed times scatter around predictions, in buckets of predicted times. */
 import { type Buckets, type Calibration, describeBuckets, LEVELS, median } from '../../model/calibration.ts';
 import { QUANTILE_LEVELS, type QuantileLevel } from './conformal.ts';
 

@@ -1,4 +1,4 @@
-/** Counts deliveries, attempts, durations and waiting hook queues for Prometheus. */
+/** Exposes metrics of deliveries: attempts, durations, delays, pending and paused ones, breakers. */
 import { Counter, Gauge, Histogram } from 'prom-client';
 import type { Metrics } from '../../../telemetry/metrics.ts';
 import type { Breaker } from '../schedule/breaker.ts';
