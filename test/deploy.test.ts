@@ -1,4 +1,4 @@
-/** What the manifests set exists: a misspelt variable would be ignored in silence. */
+/** Each variable that the manifests set exists: a misspelt one would be ignored in silence. */
 import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';

@@ -1,4 +1,4 @@
-/** What `--help` shows fits a terminal and can be typed. */
+/** The output of `--help` fits a terminal, and its commands can be typed. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Command, Option } from 'commander';
@@ -15,7 +15,7 @@ function listOptions(command: Command, above = 'trivet'): ShownOption[] {
   return [...own, ...command.commands.flatMap((child) => listOptions(child, title))];
 }
 
-/** What stands behind "default:" in the help of an option that takes a value. */
+/** Returns the text behind "default:" in the help of an option that takes a value. */
 function showDefault({ defaultValue, defaultValueDescription }: Option): string {
   return defaultValueDescription ?? String(defaultValue);
 }

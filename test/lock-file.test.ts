@@ -16,7 +16,7 @@ const lock = JSON.parse(readFileSync('package-lock.json', 'utf8')) as {
 };
 const installed = Object.entries(lock.packages).filter(([path]) => path !== '');
 
-/** Where Node would look for a package that the one at `path` asks for. */
+/** Returns true if the lock file has the package at a place where Node looks for it from `path`. */
 function isLocked(path: string, name: string): boolean {
   const folders = path
     .split('/node_modules/')
@@ -42,7 +42,7 @@ test('package-lock.json pins the content of every package, and names no registry
   );
 });
 
-/** Whether a range such as `^18.19.0 || >=20.6.0` has a version of Node 20; by its major numbers alone. */
+/** Returns true if a range such as `^18.19.0 || >=20.6.0` has a version of Node 20; compares major numbers alone. */
 function allowsNode20(range: string): boolean {
   return range.split('||').some((alternative) =>
     alternative

@@ -11,7 +11,7 @@ import { runTrivet } from '../../test/support/run-trivet.ts';
 const folder = mkdtempSync(join(tmpdir(), 'trivet-completion-'));
 after(() => rmSync(folder, { recursive: true }));
 
-/** What bash offers at the end of a line. */
+/** Returns the words that bash offers at the end of a line. */
 function complete(script: string, line: string): string[] {
   const words = line
     .split(' ')

@@ -51,7 +51,7 @@ const refused: [title: string, request: string, answer: RegExp][] = [
   ['TLS', `\u0016\u0003\u0001\u0002\u0000\u0001\u0000`, /^HTTP\/1\.1 400 /],
 ];
 
-/** What the server answers, and the paths that it handled. */
+/** Returns the answer of the server, and the paths that it handled. */
 async function send(request: string) {
   const http = await listenHttp({ host: '127.0.0.1', port: 0 });
   const paths: string[] = [];

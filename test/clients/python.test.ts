@@ -27,7 +27,7 @@ function run(
 
 before(async () => {
   if (skip !== false) return;
-  // As in a clone, where proto/ lies two folders above.
+  // The folders lie as in a clone, where proto/ is two folders above.
   cpSync('clients/python', sources, { recursive: true });
   cpSync('proto', join(folder, 'proto'), { recursive: true });
   await run(['./generate.sh']);

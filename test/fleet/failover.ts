@@ -10,7 +10,7 @@ import { createServiceLoad, type LoadCounts, type LoadScale, type ServiceLoad } 
 import { createDataDir } from '../support/start-program.ts';
 import { type FleetOptions, type PatroniFleet, startPatroniFleet } from './patroni-fleet.ts';
 
-/** What happens to the primary: `kill -9`, or SIGSTOP, which leaves its connections open. */
+/** The primary fails by `kill -9`, or by SIGSTOP, which leaves its connections open. */
 export type Blow = 'kill' | 'freeze';
 
 export interface FailoverOptions extends FleetOptions {
@@ -43,7 +43,7 @@ export interface FailoverReport {
 }
 
 export const FULL_SCALE: LoadScale = { events: 5_000, refreshes: 5_000, observations: 20_000, codes: 200 };
-/** What the gate runs. */
+/** The gate runs at this scale. */
 export const SHORT_SCALE: LoadScale = { events: 500, refreshes: 500, observations: 2_000, codes: 20 };
 
 export const HOOKS = 4;

@@ -43,7 +43,7 @@ interface Scene {
   /** By the number of the event, the id of each delivery that came. */
   readonly received: Map<number, string[]>;
   readonly repeated: Map<string, number>;
-  /** What went wrong; it ends the run. */
+  /** Any failure ends the run. */
   readonly failures: string[];
   lastReceivedMs: number;
 }
@@ -61,7 +61,7 @@ function receive(scene: Scene, { headers, body }: ReceivedRequest): void {
   scene.lastReceivedMs = performance.now();
 }
 
-/** As a sender does: an event that was not answered is sent again, to another process, with its key. */
+/** Sends an event that was not answered again, to another process, with its key, as a sender does. */
 async function sendEvent(scene: Scene, number: number): Promise<void> {
   const headers = {
     authorization: `Bearer ${scene.service.token}`,

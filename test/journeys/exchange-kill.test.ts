@@ -35,7 +35,7 @@ const halfDoneSql = statement<{ count: number }>(
                 OR NOT EXISTS (SELECT 1 FROM refresh_tokens r WHERE r.family_id = f.family_id)) AS count`,
 );
 
-/** What each exchange sends. */
+/** Creates the fields that each exchange sends. */
 async function createExchanges(place: StorePlace): Promise<Fields[]> {
   await using store = await openTestStore(place);
   await using server = await startAuthorizationServer(store, { environment });

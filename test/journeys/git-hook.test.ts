@@ -1,4 +1,4 @@
-/** What real pushes publish, through the real hook. */
+/** Real pushes publish events through the real hook. */
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-/** What happens to a push when the service is away, slow, or does not want it: nothing is refused, nothing is lost. */
+/** When the service is away, slow, or does not want a push, no push is refused and none is lost. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-/** Which scope allows which operation, with the real program: a table, on both engines. */
+/** Each operation needs its scope, by a table; with the real program, on both engines. */
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { test } from 'node:test';
@@ -12,7 +12,7 @@ interface Operation {
   readonly method: string;
   readonly path: string;
   readonly body?: unknown;
-  /** What the refusal names. */
+  /** The refusal names this scope. */
   readonly needs: string;
   /** Other scopes that allow it. */
   readonly also?: readonly string[];

@@ -9,7 +9,7 @@ import { createStorePlace, findReasonToSkip } from '../support/engines.ts';
 import { runTrivet } from '../support/run-trivet.ts';
 import { createDataDir, type ProgramEnvironment, startProgram } from '../support/start-program.ts';
 
-/** What a person reads when the program cannot start: one line that names the place and the remedy, and no stack. */
+/** A program that cannot start prints one line that names the place and the remedy, and no stack. */
 
 async function readRefusal(environment: ProgramEnvironment, dataDir?: string): Promise<string> {
   const error = await startProgram(environment, dataDir).then(

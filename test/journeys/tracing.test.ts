@@ -17,7 +17,7 @@ interface Span {
   readonly attributes: readonly { readonly key: string; readonly value: Readonly<Record<string, unknown>> }[];
 }
 
-/** What an OpenTelemetry collector takes: OTLP as JSON over HTTP. */
+/** Stands in for an OpenTelemetry collector, which takes OTLP as JSON over HTTP. */
 async function startCollector() {
   const spans: Span[] = [];
   const services = new Set<unknown>();

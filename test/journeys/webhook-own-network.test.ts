@@ -1,4 +1,4 @@
-/** What only the server's configuration opens: names of one's own network, and certificates of an authority of one's own. */
+/** Only the server's configuration allows private host names and certificates of a private authority. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

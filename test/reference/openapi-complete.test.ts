@@ -32,7 +32,7 @@ function listMedia({ item }: Operation): [place: string, media: Node][] {
   );
 }
 
-/** What an operation lacks. */
+/** Lists what an operation lacks. */
 function findGaps(operation: Operation): string[] {
   const { item } = operation;
   const missing = ['operationId', 'summary', 'tags', 'security'].filter((name) => item[name] === undefined);
@@ -147,7 +147,7 @@ const RPC_ERRORS_OF: Readonly<Record<string, readonly [code: number, name: strin
   503: [14, 'unavailable'],
 };
 
-/** Whether a refusal may come with its status. */
+/** Returns true if a refusal may come with its status. */
 function fitsStatus(component: string, status: string, example: Node): boolean {
   if (component === 'OAuthError') return OAUTH_ERRORS_OF[status]!.test(example.error);
   if (component === 'RpcError') return RPC_ERRORS_OF[status]?.[1] === example.code;

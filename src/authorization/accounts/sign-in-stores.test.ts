@@ -1,4 +1,4 @@
-/** What people sign in with beside their password: codes, passkeys, accounts at providers. */
+/** People sign in with codes, passkeys and accounts at providers beside their password. */
 import assert from 'node:assert/strict';
 import { forEachEngine } from '../../../test/support/engines.ts';
 import { createStillWorld } from '../../../test/support/still-world.ts';

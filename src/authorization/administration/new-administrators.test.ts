@@ -1,4 +1,4 @@
-/** What a token without all rights set in an account does not let its holder into the account of an administrator. */
+/** A new administrator's account loses the ways to sign in that a token without all rights has set. */
 import assert from 'node:assert/strict';
 import { forEachEngine } from '../../../test/support/engines.ts';
 import { addUser } from '../../../test/support/page-service.ts';

@@ -1,4 +1,4 @@
-/** What people do by API with their own tokens and applications. */
+/** People manage their own tokens and applications by API. */
 import assert from 'node:assert/strict';
 import {
   basic,

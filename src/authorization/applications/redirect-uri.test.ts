@@ -1,4 +1,4 @@
-/** Where an answer may go: RFC 6749 §3.1.2, RFC 8252 §7 and RFC 9700 §2.1. */
+/** An answer goes to a registered address only: RFC 6749 §3.1.2, RFC 8252 §7 and RFC 9700 §2.1. */
 import assert from 'node:assert/strict';
 import { assertShown, PKCE, prepareRequest, without } from '../../../test/support/authorization-requests.ts';
 import {

@@ -1,4 +1,4 @@
-/** What an administrator's role gives to tokens: nothing, unless the scope `admin` was asked for, shown and chosen. */
+/** An administrator's role gives nothing to tokens, unless the scope `admin` was asked for, shown and chosen. */
 import assert from 'node:assert/strict';
 import {
   type Answer,

@@ -1,4 +1,4 @@
-/** What a caller who proves nothing can make the database keep, in rows. */
+/** A caller without credentials can make the database keep a bounded number of rows. */
 import assert from 'node:assert/strict';
 import {
   type AuthorizationServer,

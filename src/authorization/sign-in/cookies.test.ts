@@ -1,4 +1,4 @@
-/** What cookies and forms of pages carry, so that no other site speaks for a browser. */
+/** Cookies and forms of pages carry values that keep other sites from acting for a browser. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createFormClient, readHidden } from '../../../test/support/form-client.ts';

@@ -1,4 +1,4 @@
-/** How often the most frequent calls query SQLite while no commit happens. */
+/** Counts how often the most frequent calls query SQLite while no commit happens. */
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { StatementSync } from 'node:sqlite';

@@ -1,4 +1,4 @@
-/** What one client can make the database keep, however often it asks for tokens. */
+/** One client can make the database keep a bounded number of rows, however often it asks for tokens. */
 import assert from 'node:assert/strict';
 import {
   type AuthorizationServer,

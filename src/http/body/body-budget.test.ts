@@ -1,4 +1,4 @@
-/** Which bodies give way when they fill the room that all have together. */
+/** When bodies fill the room that they share, some of them give way. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createBodyBudget } from './body-budget.ts';

@@ -1,4 +1,4 @@
-/** What the learned model says about capacity, held against the simulator that the model learned from. */
+/** The capacity of the learned model agrees with the simulator that the model learned from. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createLearnedPool } from '../../../test/support/capacity-check.ts';

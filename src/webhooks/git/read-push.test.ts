@@ -20,7 +20,7 @@ const ZERO = '0'.repeat(40);
 const ACTOR = { username: 'grace', name: 'Grace' };
 const PUSH = { git, actor: ACTOR, pushOptions: [], onGap: () => {} };
 
-/** As the hook and then the service read it: throws when the service would refuse it. */
+/** Reads a push as the hook and then the service do; throws if the service would refuse it. */
 async function publish(after: string, ref = 'refs/heads/main', run: RunGit = git) {
   const gaps: string[] = [];
   const source = { ...PUSH, git: run, onGap: (reason: string) => gaps.push(reason) };

@@ -1,4 +1,4 @@
-/** Which keys sign a delivery after changes of the key; with real requests, on both engines. */
+/** Changes of the key decide which keys sign a delivery; with real requests, on both engines. */
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
 import { createTestWorker } from '../../../test/support/delivery-worker.ts';

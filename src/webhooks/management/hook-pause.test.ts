@@ -1,4 +1,4 @@
-/** What the API shows of a hook queue to which nothing is sent for a while. */
+/** The API shows why and how long nothing is sent to a hook. */
 import assert from 'node:assert/strict';
 import { enqueueTestDelivery, waitForDelivery } from '../../../test/support/deliveries-store.ts';
 import { createTestWorker, startTestWorker, waitForHookQueue } from '../../../test/support/delivery-worker.ts';

@@ -1,4 +1,4 @@
-/** What an update changes and what it leaves. */
+/** An update changes the given fields and leaves the others. */
 import assert from 'node:assert/strict';
 import { checkRefusal, HOOKS, withDoors } from '../../../test/support/webhook-management.ts';
 import { statement } from '../../database/store.ts';

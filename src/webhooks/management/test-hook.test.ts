@@ -1,4 +1,4 @@
-/** Which event a test of a webhook sends, over the API of GitCode. */
+/** A test of a webhook sends an event, over the API of GitCode. */
 import assert from 'node:assert/strict';
 import { forEachEngine } from '../../../test/support/engines.ts';
 import { HOOKS, type ManagementServer, startManagement, withDoors } from '../../../test/support/webhook-management.ts';

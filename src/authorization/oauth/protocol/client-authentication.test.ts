@@ -1,4 +1,4 @@
-/** How a client says who it is: RFC 6749 §2.3. */
+/** A client authenticates itself: RFC 6749 §2.3. */
 import assert from 'node:assert/strict';
 import { request as httpRequest } from 'node:http';
 import { without } from '../../../../test/support/authorization-requests.ts';

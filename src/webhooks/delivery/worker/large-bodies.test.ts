@@ -1,4 +1,4 @@
-/** What large bodies take of a worker's memory, with real sockets, on both engines. */
+/** Large bodies take a bounded part of a worker's memory; with real sockets, on both engines. */
 import assert from 'node:assert/strict';
 import { enqueueTestDelivery, insertTestHook, waitForDelivery } from '../../../../test/support/deliveries-store.ts';
 import { startTestWorker } from '../../../../test/support/delivery-worker.ts';
