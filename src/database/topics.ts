@@ -1,4 +1,4 @@
-/** Notifies a process within a second that another process changed what it caches. */
+/** Notifies a process within a second that another process changed what it caches (cache invalidation). */
 import type { Log } from '../telemetry/log.ts';
 import type { Engine } from './engine.ts';
 import { type BoundStatement, type Row, type Statement, statement } from './store.ts';

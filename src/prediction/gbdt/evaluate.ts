@@ -1,4 +1,4 @@
-/** Chooses the evaluator of forests: the WebAssembly kernel, or the plain one where that cannot run. */
+/** Chooses the evaluator of forests: the WebAssembly kernel, or the plain fallback where SIMD is missing. */
 import { findBin } from './binning.ts';
 import { createWasmEvaluator } from './evaluate-wasm.ts';
 import type { Evaluator } from './evaluator.ts';

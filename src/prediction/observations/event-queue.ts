@@ -1,6 +1,6 @@
 /**
- * Queues the events of all reports for their commits: few events in memory and few transactions, however many streams report.
- * An event that finds no place waits as the bytes that came, and those are bounded by the windows of the transport.
+ * Queues events of all reports for commits in batches, and lets senders wait when it is full (backpressure). An event that finds
+ * no place waits as the bytes that came, and those are bounded by the windows of the transport.
  */
 import type { ObservationEvent, ObservationSink } from '../schema/observation-event.ts';
 

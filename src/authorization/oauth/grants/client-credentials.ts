@@ -1,6 +1,6 @@
 /**
- * Grants tokens to an application that acts for itself (RFC 6749 §4.4). It owns nothing here; its token serves
- * machine-to-machine calls.
+ * Grants tokens to an application that acts for itself, machine to machine (RFC 6749 §4.4). It owns nothing here; its token
+ * serves machine-to-machine calls.
  */
 import { DEFAULT_SCOPE, formatScope, isOfPerson, readRequestedScopes, type Scope } from '../../applications/scope.ts';
 import { createTokenPair, formatTokenAnswer, toNewAccess } from '../../tokens/issue-tokens.ts';

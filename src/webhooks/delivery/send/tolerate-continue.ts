@@ -1,4 +1,4 @@
-/** Tolerates unexpected 100 Continue responses, at which the HTTP client would close the connection. */
+/** Tolerates unexpected interim responses (1xx), at which the HTTP client would close the connection. */
 import type { Socket } from 'node:net';
 
 /**
