@@ -25,15 +25,15 @@ import {
   type PredictionTarget,
 } from '../src/prediction/schema/observation-table.ts';
 import { DEFAULT_TRAINING } from '../src/prediction/training/train-model.ts';
-import { connectRaw, type RawClient } from '../test/support/grpc-client.ts';
+import { connectRaw, type RawClient } from '../test/support/grpc/grpc-client.ts';
 import {
   decodeMessage,
   encodeMessage,
   messageType,
   PredictRequest,
   PredictResponse,
-} from '../test/support/proto-messages.ts';
-import { startProgram } from '../test/support/start-program.ts';
+} from '../test/support/grpc/proto-messages.ts';
+import { startProgram } from '../test/support/programs/start-program.ts';
 import { readBenchFlags } from './support/bench-flags.ts';
 
 const { values: flags } = readBenchFlags({

@@ -9,7 +9,13 @@ import { isFailure } from '../src/errors.ts';
 import { findCapacity } from '../src/prediction/capacity/find-capacity.ts';
 import { createObservedPool } from '../src/prediction/capacity/observed-pool.ts';
 import { type LatencyLimits, quantileOf } from '../src/prediction/capacity/search-rates.ts';
-import { findGpu, learnPool, MEAN_OUTPUT_TOKENS, RECORDINGS, runPool } from '../test/support/capacity-pool.ts';
+import {
+  findGpu,
+  learnPool,
+  MEAN_OUTPUT_TOKENS,
+  RECORDINGS,
+  runPool,
+} from '../test/support/prediction/capacity-pool.ts';
 import { readBenchFlags } from './support/bench-flags.ts';
 
 const { values: flags } = readBenchFlags({

@@ -10,8 +10,14 @@ import { openStore } from '../src/database/startup/open-store.ts';
 import type { Store } from '../src/database/store.ts';
 import { createLog } from '../src/telemetry/log.ts';
 import { realWorld } from '../src/world.ts';
-import { findNoteSql, insertNoteSql, insertPair, noteMigration, takeNoteSql } from '../test/support/note-store.ts';
-import { createTestDatabase, startPostgresCluster } from '../test/support/postgres-cluster.ts';
+import {
+  findNoteSql,
+  insertNoteSql,
+  insertPair,
+  noteMigration,
+  takeNoteSql,
+} from '../test/support/store/note-store.ts';
+import { createTestDatabase, startPostgresCluster } from '../test/support/store/postgres-cluster.ts';
 import { readBenchFlags } from './support/bench-flags.ts';
 
 const { values: flags } = readBenchFlags({

@@ -18,7 +18,7 @@ import { createAddressGuard } from '../src/webhooks/addresses/address-guard.ts';
 import { createSender } from '../src/webhooks/delivery/send/send.ts';
 import { createSampleEvent } from '../src/webhooks/events/sample-event.ts';
 import { realWorld } from '../src/world.ts';
-import { createDataDir, type Program, startProgram } from '../test/support/start-program.ts';
+import { createDataDir, type Program, startProgram } from '../test/support/programs/start-program.ts';
 import { readBenchFlags } from './support/bench-flags.ts';
 import type { HostileReceivers } from './webhooks/hostile-receivers.ts';
 import { round } from './webhooks/measure.ts';

@@ -10,9 +10,17 @@ import { cpus, release, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Pool } from 'undici';
 import { formatTable } from '../src/command-line/output.ts';
-import type { StorePlace } from '../test/support/engines.ts';
-import { createTestDatabase, type PostgresCluster, startPostgresCluster } from '../test/support/postgres-cluster.ts';
-import { numberedPush, type PublishingService, startPublishingService } from '../test/support/publishing-service.ts';
+import type { StorePlace } from '../test/support/store/engines.ts';
+import {
+  createTestDatabase,
+  type PostgresCluster,
+  startPostgresCluster,
+} from '../test/support/store/postgres-cluster.ts';
+import {
+  numberedPush,
+  type PublishingService,
+  startPublishingService,
+} from '../test/support/webhooks/publishing-service.ts';
 import { readBenchFlags } from './support/bench-flags.ts';
 import { round } from './webhooks/measure.ts';
 import { readCpuMs, startReceiver } from './webhooks/processes.ts';

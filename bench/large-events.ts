@@ -13,9 +13,13 @@ import { createPersonalToken } from '../src/authorization/tokens/personal-token.
 import { formatTable } from '../src/command-line/output.ts';
 import { createSampleEvent } from '../src/webhooks/events/sample-event.ts';
 import { realWorld } from '../src/world.ts';
-import { openTestStore, type StorePlace } from '../test/support/engines.ts';
-import { createTestDatabase, type PostgresCluster, startPostgresCluster } from '../test/support/postgres-cluster.ts';
-import { createDataDir, type Program, startProgram } from '../test/support/start-program.ts';
+import { createDataDir, type Program, startProgram } from '../test/support/programs/start-program.ts';
+import { openTestStore, type StorePlace } from '../test/support/store/engines.ts';
+import {
+  createTestDatabase,
+  type PostgresCluster,
+  startPostgresCluster,
+} from '../test/support/store/postgres-cluster.ts';
 import { readBenchFlags } from './support/bench-flags.ts';
 import type { Attack } from './webhooks/large-events-roles.ts';
 import { round } from './webhooks/measure.ts';

@@ -12,7 +12,7 @@ import {
   findOldestWaiting,
   listTroubledHooks,
 } from '../src/webhooks/hooks/overview-store.ts';
-import { createStorePlace, engines, openTestStore, type TestEngine } from '../test/support/engines.ts';
+import { createStorePlace, engines, openTestStore, type TestEngine } from '../test/support/store/engines.ts';
 import { readBenchFlags } from './support/bench-flags.ts';
 
 const HOOKS = 1000;

@@ -8,7 +8,7 @@
  * misses is measured up to three times. Native code counts too; `test/linear-work.test.ts` counts the work of our own.
  */
 import { formatTable } from '../src/command-line/output.ts';
-import { hostileInputs, settle } from '../test/support/hostile-input.ts';
+import { hostileInputs, settle } from '../test/support/rules/hostile-input.ts';
 import { openHostileRequests } from './parsers/hostile-requests.ts';
 import { readBenchFlags } from './support/bench-flags.ts';
 

@@ -7,10 +7,10 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { observePool } from '../test/support/observed-pool.ts';
-import { createTestDatabase, startPostgresCluster } from '../test/support/postgres-cluster.ts';
-import { converge, publishTestModel, report, startPredictors } from '../test/support/predictor-programs.ts';
-import { createDataDir, type Program } from '../test/support/start-program.ts';
+import { observePool } from '../test/support/prediction/observed-pool.ts';
+import { converge, publishTestModel, report, startPredictors } from '../test/support/prediction/predictor-programs.ts';
+import { createDataDir, type Program } from '../test/support/programs/start-program.ts';
+import { createTestDatabase, startPostgresCluster } from '../test/support/store/postgres-cluster.ts';
 import { readBenchFlags } from './support/bench-flags.ts';
 
 const { values: flags } = readBenchFlags({

@@ -7,13 +7,13 @@ import {
   DURATION_EDGES_MS,
   minuteOf,
 } from '../src/webhooks/delivery/statistics/delivery-minute-store.ts';
-import { launchBrowser } from '../test/support/browser.ts';
-import { fillSignIn } from '../test/support/browser-pages.ts';
-import { type ConsoleService, startConsoleService } from '../test/support/console-service.ts';
-import type { FormClient } from '../test/support/form-client.ts';
-import { reportTestRows, saveTestVersion } from '../test/support/model-versions.ts';
-import { startReceiver } from '../test/support/receiver.ts';
-import { waitUntil } from '../test/support/wait-until.ts';
+import { waitUntil } from '../test/support/basics/wait-until.ts';
+import type { FormClient } from '../test/support/network/form-client.ts';
+import { startReceiver } from '../test/support/network/receiver.ts';
+import { launchBrowser } from '../test/support/pages/browser.ts';
+import { fillSignIn } from '../test/support/pages/browser-pages.ts';
+import { type ConsoleService, startConsoleService } from '../test/support/pages/console-service.ts';
+import { reportTestRows, saveTestVersion } from '../test/support/prediction/model-versions.ts';
 
 const PICTURE = 'docs/images/console.png';
 const MODEL = 'qwen3-32b-instruct';

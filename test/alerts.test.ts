@@ -6,9 +6,9 @@ import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from '
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { findFreePort } from './support/free-port.ts';
-import { startProgram } from './support/start-program.ts';
-import { waitUntil } from './support/wait-until.ts';
+import { findFreePort } from './support/basics/free-port.ts';
+import { waitUntil } from './support/basics/wait-until.ts';
+import { startProgram } from './support/programs/start-program.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'trivet-alerts-'));
 after(() => rmSync(folder, { recursive: true }));

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { test } from 'node:test';
-import { findEndlessFunctions, findTooLongFunctions, listFunctionLengths } from './support/function-lengths.ts';
+import { findEndlessFunctions, findTooLongFunctions, listFunctionLengths } from './support/rules/function-lengths.ts';
 import {
   findBaseImportsAbove,
   findCrowdedModules,
@@ -10,19 +10,26 @@ import {
   findImportCycles,
   findImportsIntoAreas,
   findImportsOfOtherAreas,
+  findImportsOfTests,
   findImpureMathematics,
   findMechanismImportsOfAreas,
   findReadersOfTheEnvironment,
   findSqlOutsideStores,
   findStatementsNamedOtherwise,
   type SourceFile,
-} from './support/modules.ts';
+} from './support/rules/modules.ts';
 
 /** The import rules of docs/how-it-works/architecture.md, executed; and each of them broken by a made-up program, to see that it can fail. */
 
-const program = globSync('src/**/*.ts')
-  .filter((path) => !/\.test\.ts$|\.d\.ts$|\/assembly\//.test(path))
-  .map((path) => readSource(path, readFileSync(path, 'utf8')));
+const program = readSources('src/**/*.ts');
+/** Tests and benchmarks have rooms as the program has modules; the files of tests themselves are apart. */
+const everything = [...program, ...readSources('test/**/*.ts'), ...readSources('bench/**/*.ts')];
+
+function readSources(pattern: string): SourceFile[] {
+  return globSync(pattern)
+    .filter((path) => !/\.test\.ts$|\.d\.ts$|\/assembly\//.test(path))
+    .map((path) => readSource(path, readFileSync(path, 'utf8')));
+}
 
 function readSource(path: string, text: string): SourceFile {
   const specifiers = [...text.matchAll(/(?:from|import)\s*\(?\s*'([^']+)'/g)].map((match) => match[1] ?? '');
@@ -41,9 +48,12 @@ function imagine(...lines: readonly string[]): SourceFile[] {
   });
 }
 
-const crowd = Array.from({ length: 21 }, (_, index) => `src/http/part-${index}.ts`);
+const crowd = (folder: string) => Array.from({ length: 21 }, (_, index) => `${folder}/part-${index}.ts`);
 
-const rules: [rule: string, find: (files: readonly SourceFile[]) => unknown[], broken: readonly SourceFile[]][] = [
+type Rule = readonly [rule: string, find: (files: readonly SourceFile[]) => unknown[], broken: readonly SourceFile[]];
+
+/** The rules that tests and benchmarks keep too. */
+const rulesOfRooms: readonly Rule[] = [
   [
     'no two modules import each other, directly or through others',
     findImportCycles,
@@ -54,11 +64,34 @@ const rules: [rule: string, find: (files: readonly SourceFile[]) => unknown[], b
     ),
   ],
   [
+    'no two rooms of tests and benchmarks import each other',
+    findImportCycles,
+    imagine(
+      'test/support/store/a.ts: test/support/grpc/b.ts',
+      'test/support/grpc/b.ts: bench/predict/c.ts',
+      'bench/predict/c.ts: test/support/store/d.ts',
+    ),
+  ],
+  [
     'no two files import each other, directly or through others',
     findFileCycles,
     imagine('src/http/a.ts: src/http/b.ts', 'src/http/b.ts: src/http/a.ts'),
   ],
-  ['a module has at most 20 source files', findCrowdedModules, imagine(...crowd)],
+  ['a module has at most 20 source files', findCrowdedModules, imagine(...crowd('src/http'))],
+  [
+    'a room of tests has at most 20 files beside its tests',
+    findCrowdedModules,
+    imagine(...crowd('test/support/store')),
+  ],
+  ['a room of benchmarks has at most 20 files', findCrowdedModules, imagine(...crowd('bench'))],
+  [
+    'the program imports no test and no benchmark',
+    findImportsOfTests,
+    imagine('src/http/a.ts: test/support/store/b.ts'),
+  ],
+];
+
+const rules: readonly Rule[] = [
   ['no area imports another', findImportsOfOtherAreas, imagine('src/webhooks/api/a.ts: src/authorization/tokens/b.ts')],
   [
     'app.ts and main.ts import the area.ts of an area, cli/ whatever it starts, and nothing else an area',
@@ -94,8 +127,14 @@ test('the rules look at the whole program', () => {
   assert.ok(program.some((file) => file.imports.includes('src/errors.ts')));
 });
 
-for (const [rule, find, broken] of rules) {
-  test(rule, () => assert.deepEqual(find(program), []));
+test('the rules of rooms look at tests and benchmarks', () => {
+  assert.ok(everything.some((file) => file.imports.includes('test/support/store/engines.ts')));
+  assert.ok(everything.some((file) => file.path.startsWith('bench/')));
+});
+
+for (const [rule, find, broken] of [...rulesOfRooms, ...rules]) {
+  const files = rulesOfRooms.some(([one]) => one === rule) ? everything : program;
+  test(rule, () => assert.deepEqual(find(files), []));
   test(`the rule can fail: ${rule}`, () => assert.notEqual(find(broken).length, 0));
 }
 

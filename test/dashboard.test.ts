@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { observePool } from './support/observed-pool.ts';
-import { type Program, startProgram } from './support/start-program.ts';
-import { waitUntil } from './support/wait-until.ts';
+import { waitUntil } from './support/basics/wait-until.ts';
+import { observePool } from './support/prediction/observed-pool.ts';
+import { type Program, startProgram } from './support/programs/start-program.ts';
 
 interface Dashboard {
   readonly panels: readonly {

@@ -4,7 +4,7 @@ import { globSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { parse, parseAllDocuments } from 'yaml';
 import { settings } from '../src/config/settings.ts';
-import { findMistakes, type Resource } from './support/kubernetes-schemas.ts';
+import { findMistakes, type Resource } from './support/deploy/kubernetes-schemas.ts';
 
 /** Variables of the programs beside us. */
 const OTHERS = new Set(['PREDICTION_SERVER_URL', 'TRAINING_SERVER_URL']);

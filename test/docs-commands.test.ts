@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import type { Command } from 'commander';
 import { loadCommands } from '../src/cli/commands.ts';
-import { listPages } from './support/pages.ts';
+import { listPages } from './support/rules/pages.ts';
 
 const FILES = listPages();
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { test } from 'node:test';
-import { listPages } from './support/pages.ts';
+import { listPages } from './support/rules/pages.ts';
 
 const withoutCode = (text: string): string => text.replaceAll(/```[\s\S]*?```/g, '');
 

@@ -4,8 +4,8 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { countWork } from './support/count-work.ts';
-import { hostileInputs, settle } from './support/hostile-input.ts';
+import { countWork } from './support/rules/count-work.ts';
+import { hostileInputs, settle } from './support/rules/hostile-input.ts';
 
 /** Counting is slow, and what grows faster than the input shows long before. */
 const MAX_BYTES = 65_536;

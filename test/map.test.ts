@@ -58,6 +58,34 @@ test('a module without a line, and a line without a module, are found', () => {
   assert.deepEqual(findMistakes(without), ['prediction/sharing has no line', 'prediction/lending does not exist']);
 });
 
+/** The rooms of tests and benchmarks: folders with files beside tests. */
+const rooms = new Set(
+  globSync(['test/*/**/*.ts', 'bench/**/*.ts'])
+    .filter((path) => !path.endsWith('.test.ts') && !path.includes('/fixtures/'))
+    .map(dirname),
+);
+
+function findRoomMistakes(text: string): string[] {
+  const listed = [...text.matchAll(/^\| `((?:test|bench)[\w/-]*)\/` \|/gm)].map(([, room = '']) => room);
+  return [
+    ...[...rooms].filter((room) => !listed.includes(room)).map((room) => `${room} has no line`),
+    ...listed.filter((room) => !existsSync(room)).map((room) => `${room} does not exist`),
+  ];
+}
+
+const CONTRIBUTING = readFileSync('CONTRIBUTING.md', 'utf8');
+
+test('CONTRIBUTING.md has a line for each room of tests and benchmarks', () => {
+  assert.ok(rooms.has('test/support/store') && rooms.has('bench'));
+  assert.deepEqual(findRoomMistakes(CONTRIBUTING), []);
+});
+
+test('a room without a line, and a line without a room, are found', () => {
+  const without = CONTRIBUTING.replace('`test/support/store/`', '`test/support/shop/`');
+  const mistakes = ['test/support/store has no line', 'test/support/shop does not exist'];
+  assert.deepEqual(findRoomMistakes(without), mistakes);
+});
+
 interface NamedFile {
   readonly name: string;
   /** Paths of the files with this name; none when there is no such file. */

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { migrations } from '../src/database/migrations/list.ts';
-import { findBreaks } from './support/expansion-rules.ts';
+import { findBreaks } from './support/rules/expansion-rules.ts';
 
 /** The schema when the rule was made: no program that is older than these can run beside it. */
 const FIRST_SCHEMA = [1, 10, 20, 21, 22, 23, 30, 40, 50, 51, 54, 61];

@@ -6,9 +6,9 @@ import { createReferenceRoutes } from '../src/api-reference/reference-routes.ts'
 import { createConsoleArea } from '../src/console/area.ts';
 import type { HookAdmin } from '../src/console/webhooks/hook-views.ts';
 import type { RouteMount } from '../src/http/mount.ts';
-import { startAuthorizationServer } from './support/authorization-server.ts';
-import { createStorePlace, openTestStore } from './support/engines.ts';
-import { matchPath, OPENED_PAGES, UNOPENED_PAGES } from './support/opened-pages.ts';
+import { startAuthorizationServer } from './support/authorization/authorization-server.ts';
+import { matchPath, OPENED_PAGES, UNOPENED_PAGES } from './support/rules/opened-pages.ts';
+import { createStorePlace, openTestStore } from './support/store/engines.ts';
 
 type ModelAdmin = NonNullable<Parameters<typeof createConsoleArea>[0]['modelAdmin']>;
 
@@ -42,7 +42,7 @@ test('every page is opened by a test with a browser, or has a reason why not', a
   assert.deepEqual(
     routes.filter((path) => !openedPaths.has(path) && !unopened.has(path)),
     [],
-    'open the page in a test that looks for flaws, and list it in test/support/opened-pages.ts',
+    'open the page in a test that looks for flaws, and list it in test/support/rules/opened-pages.ts',
   );
   assert.deepEqual(
     [...openedPaths, ...unopened.keys()].filter((path) => !routes.includes(path)),

@@ -1,9 +1,9 @@
-/** Code, tests and pages avoid the words of `support/words-to-avoid.ts`. */
+/** Code, tests and pages avoid the words of `support/rules/words-to-avoid.ts`. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { WORDS_TO_AVOID } from './support/words-to-avoid.ts';
+import { WORDS_TO_AVOID } from './support/rules/words-to-avoid.ts';
 
 const KINDS = /\.(ts|md|proto|go|yaml|toml|css)$/;
 /** Texts of others, and this list itself. */

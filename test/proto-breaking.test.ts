@@ -5,7 +5,7 @@ import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } f
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { after, test } from 'node:test';
-import { writeContractProto } from './support/contract-messages.ts';
+import { writeContractProto } from './support/rules/contract-messages.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'trivet-proto-'));
 after(() => rmSync(folder, { recursive: true }));

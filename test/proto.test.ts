@@ -3,8 +3,8 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import type { Field } from 'protobufjs';
-import { CONTRACT_MESSAGES } from './support/contract-messages.ts';
-import { messageType } from './support/proto-messages.ts';
+import { messageType } from './support/grpc/proto-messages.ts';
+import { CONTRACT_MESSAGES } from './support/rules/contract-messages.ts';
 
 function describe(field: Field): string {
   const name = field.name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);

@@ -8,7 +8,7 @@ import { dirname, join, resolve } from 'node:path';
 import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
-import { waitUntil } from './support/wait-until.ts';
+import { waitUntil } from './support/basics/wait-until.ts';
 
 const SCRIPT = resolve('scripts/test.ts');
 

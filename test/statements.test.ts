@@ -7,7 +7,7 @@ import pg from 'pg';
 import { toSqliteParameters } from '../src/database/portable-sql.ts';
 import { databaseFileOf } from '../src/database/startup/open-store.ts';
 import { listStatements, type Statement } from '../src/database/store.ts';
-import { createStorePlace, findReasonToSkip, openTestStore } from './support/engines.ts';
+import { createStorePlace, findReasonToSkip, openTestStore } from './support/store/engines.ts';
 
 /**
  * Every statement of the program, on both engines: it must be understood, and its columns must have the same names.

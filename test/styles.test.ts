@@ -1,5 +1,5 @@
 /**
- * What the checks of pages in a browser rely on (support/browser.ts, support/page-flaws.ts): in dark they look at colours alone, at
+ * What the checks of pages in a browser rely on (support/pages/browser.ts, support/pages/page-flaws.ts): in dark they look at colours alone, at
  * 375 px at what may have moved since 320 px, and in Chinese at no colours of the dark scheme.
  */
 import assert from 'node:assert/strict';

@@ -15,7 +15,7 @@ import { noticeTextsZh } from '../src/notices/notice-texts-zh.ts';
 import { explainFrameFailure, PHRASES_ZH } from '../src/pages/failures/failures-zh.ts';
 import { frameTexts } from '../src/pages/frame-texts.ts';
 import { frameTextsZh } from '../src/pages/frame-texts-zh.ts';
-import { findUnusedTexts, listTextPaths, listUsedPaths } from './support/text-uses.ts';
+import { findUnusedTexts, listTextPaths, listUsedPaths } from './support/rules/text-uses.ts';
 
 interface Catalogue {
   readonly name: string;
@@ -94,7 +94,7 @@ test('every test of pages looks at them in both languages', () => {
     /\bfindFlaws\b.*from '/.test(readFileSync(path, 'utf8')),
   );
   // The report of an evaluation is in English alone.
-  assert.deepEqual(files.sort(), ['src/prediction/evaluation/report.test.ts', 'test/support/page-flaws.ts']);
+  assert.deepEqual(files.sort(), ['src/prediction/evaluation/report.test.ts', 'test/support/pages/page-flaws.ts']);
 });
 
 test('a text that nothing uses is found', () => {

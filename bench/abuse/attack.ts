@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { encodeHeaderBlock } from '../../src/grpc/hpack/hpack-encoder.ts';
-import { FlowClient } from '../../test/support/flow-client.ts';
-import { BEGINNING, frame, HEADERS } from '../../test/support/http2-frames.ts';
+import { FlowClient } from '../../test/support/grpc/flow-client.ts';
+import { BEGINNING, frame, HEADERS } from '../../test/support/grpc/http2-frames.ts';
 
 export interface Target {
   readonly grpcPort: number;

@@ -1,7 +1,7 @@
 /** Connections that hold a place, that come and go, or that speak something else. */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { frame, PING, PREFACE, SETTINGS } from '../../test/support/http2-frames.ts';
+import { frame, PING, PREFACE, SETTINGS } from '../../test/support/grpc/http2-frames.ts';
 import { type Attack, crowd, dial, forever, grpcPortOf, httpPortOf, send, type Target } from './attack.ts';
 
 const beginning = Buffer.concat([Buffer.from(PREFACE), frame(SETTINGS, 0, 0)]);

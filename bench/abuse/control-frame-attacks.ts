@@ -10,7 +10,7 @@ import {
   RST,
   SETTINGS,
   WINDOW_UPDATE,
-} from '../../test/support/http2-frames.ts';
+} from '../../test/support/grpc/http2-frames.ts';
 import {
   type Attack,
   callFlood,

@@ -1,7 +1,7 @@
 /** A client that behaves: a call every few milliseconds, on a schedule, and a look at the health of HTTP now and then. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { connectRaw } from '../../test/support/grpc-client.ts';
-import type { Program } from '../../test/support/start-program.ts';
+import { connectRaw } from '../../test/support/grpc/grpc-client.ts';
+import type { Program } from '../../test/support/programs/start-program.ts';
 import { createRequest } from '../predict/messages.ts';
 import { PREDICT } from './attack.ts';
 

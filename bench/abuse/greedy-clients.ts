@@ -1,7 +1,7 @@
 /** Clients that break no rule and want all there is. */
-import { FlowClient } from '../../test/support/flow-client.ts';
-import { frameMessage } from '../../test/support/http2-frames.ts';
-import { EVENTS, EventMessage } from '../../test/support/observation-events.ts';
+import { FlowClient } from '../../test/support/grpc/flow-client.ts';
+import { frameMessage } from '../../test/support/grpc/http2-frames.ts';
+import { EVENTS, EventMessage } from '../../test/support/prediction/observation-events.ts';
 import { openConnection } from '../predict/grpc-load.ts';
 import { createRequest } from '../predict/messages.ts';
 import { type Attack, open, PREDICT, REPORT, type Target } from './attack.ts';

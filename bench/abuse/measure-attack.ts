@@ -7,7 +7,7 @@ import { migrations } from '../../src/database/migrations/list.ts';
 import { openStore } from '../../src/database/startup/open-store.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { realWorld } from '../../src/world.ts';
-import { type Program, startProgram } from '../../test/support/start-program.ts';
+import { type Program, startProgram } from '../../test/support/programs/start-program.ts';
 import type { Attack } from './attack.ts';
 import { connectGoodClient, type Experience } from './good-client.ts';
 

@@ -1,7 +1,7 @@
 /** Clients that make the server keep bytes: of requests that do not end, and of answers that are not read. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { deflateSync, gzipSync } from 'node:zlib';
-import type { FlowClient } from '../../test/support/flow-client.ts';
+import type { FlowClient } from '../../test/support/grpc/flow-client.ts';
 import {
   CONTINUATION,
   DATA,
@@ -11,7 +11,7 @@ import {
   RST,
   SETTINGS,
   WINDOW_UPDATE,
-} from '../../test/support/http2-frames.ts';
+} from '../../test/support/grpc/http2-frames.ts';
 import { createRequest } from '../predict/messages.ts';
 import {
   type Attack,

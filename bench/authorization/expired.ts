@@ -14,8 +14,12 @@ import type { Store } from '../../src/database/store.ts';
 import { SWEEP_AT_ONCE } from '../../src/database/sweep.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { realWorld } from '../../src/world.ts';
-import { giveConsent } from '../../test/support/give-consent.ts';
-import { createTestDatabase, findPostgresBinaries, startPostgresCluster } from '../../test/support/postgres-cluster.ts';
+import { giveConsent } from '../../test/support/authorization/give-consent.ts';
+import {
+  createTestDatabase,
+  findPostgresBinaries,
+  startPostgresCluster,
+} from '../../test/support/store/postgres-cluster.ts';
 
 /** More than the read cache holds, so that every look-up reads. */
 const LIVE = 20_000;

@@ -17,8 +17,8 @@ import {
   createPerson,
   registerApplication,
   startAuthorizationServer,
-} from '../../test/support/authorization-server.ts';
-import { giveConsent } from '../../test/support/give-consent.ts';
+} from '../../test/support/authorization/authorization-server.ts';
+import { giveConsent } from '../../test/support/authorization/give-consent.ts';
 import { type Kind, serveParent } from './protocol.ts';
 
 const dataDir = mkdtempSync(join(process.argv[2] ?? tmpdir(), 'trivet-bench-'));

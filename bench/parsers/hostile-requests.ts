@@ -1,8 +1,8 @@
 /** Hostile heads and bodies through sockets of the real program, and the processor time that they take there. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { connectRaw } from '../../test/support/grpc-client.ts';
-import { type Program, startProgram } from '../../test/support/start-program.ts';
+import { connectRaw } from '../../test/support/grpc/grpc-client.ts';
+import { type Program, startProgram } from '../../test/support/programs/start-program.ts';
 
 export interface HostileRequest {
   readonly name: string;

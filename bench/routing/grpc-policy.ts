@@ -4,15 +4,15 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { RemotePolicy } from '../../src/prediction/simulator/simulate.ts';
-import { connectRaw } from '../../test/support/grpc-client.ts';
+import { connectRaw } from '../../test/support/grpc/grpc-client.ts';
 import {
   decodeMessage,
   encodeMessage,
   messageType,
   PredictRequest,
   PredictResponse,
-} from '../../test/support/proto-messages.ts';
-import { createDataDir, startProgram } from '../../test/support/start-program.ts';
+} from '../../test/support/grpc/proto-messages.ts';
+import { createDataDir, startProgram } from '../../test/support/programs/start-program.ts';
 import {
   createServerPicker,
   describeInput,

@@ -21,7 +21,7 @@ import {
   enqueueTestDelivery,
   insertTestHook,
   type TestDelivery,
-} from '../../test/support/deliveries-store.ts';
+} from '../../test/support/webhooks/deliveries-store.ts';
 
 export interface EngineOptions {
   readonly kind: 'trivet' | 'pg-boss' | 'bullmq';

@@ -1,6 +1,6 @@
 /** Sends events at a fixed rate, whatever the answers take, on kept connections: those of a code host that has been sending for a while. */
 import { Pool } from 'undici';
-import { numberedPush } from '../../test/support/publishing-service.ts';
+import { numberedPush } from '../../test/support/webhooks/publishing-service.ts';
 
 const CONNECTIONS = 64;
 

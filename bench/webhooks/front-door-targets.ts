@@ -2,8 +2,8 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { type PublishingService, startPublishingService } from '../../test/support/publishing-service.ts';
-import { NODE_FLAGS } from '../../test/support/start-program.ts';
+import { NODE_FLAGS } from '../../test/support/programs/start-program.ts';
+import { type PublishingService, startPublishingService } from '../../test/support/webhooks/publishing-service.ts';
 import type { FloorCommand } from './floor-server.ts';
 import { type EngineTitle, openPlace } from './places.ts';
 import { type Receiver, startReceiver } from './processes.ts';

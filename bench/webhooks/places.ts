@@ -4,7 +4,11 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createTestDatabase, type PostgresCluster, startPostgresCluster } from '../../test/support/postgres-cluster.ts';
+import {
+  createTestDatabase,
+  type PostgresCluster,
+  startPostgresCluster,
+} from '../../test/support/store/postgres-cluster.ts';
 import type { EngineOptions } from './engine.ts';
 
 export const ENGINES = ['trivet-postgres', 'trivet-sqlite', 'pg-boss', 'bullmq'] as const;

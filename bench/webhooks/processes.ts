@@ -2,7 +2,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { NODE_FLAGS } from '../../test/support/start-program.ts';
+import { NODE_FLAGS } from '../../test/support/programs/start-program.ts';
 import type { BenchHook, EngineCommand } from './engine.ts';
 import type { Place } from './places.ts';
 import type { Arrival, ReceiverCommand } from './receiver.ts';

@@ -8,7 +8,7 @@ import { type Store, statement } from '../../src/database/store.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { shardOf } from '../../src/webhooks/delivery/queue/delivery-store.ts';
 import { realWorld } from '../../src/world.ts';
-import { insertTestHook } from '../../test/support/deliveries-store.ts';
+import { insertTestHook } from '../../test/support/webhooks/deliveries-store.ts';
 import type { BenchHook, EngineOptions } from './engine.ts';
 
 const DEAD_ENDPOINTS = 300;

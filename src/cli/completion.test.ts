@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { promisify } from 'node:util';
-import { skipWithout } from '../../test/support/client-tools.ts';
-import { runTrivet } from '../../test/support/run-trivet.ts';
+import { skipWithout } from '../../test/support/basics/client-tools.ts';
+import { runTrivet } from '../../test/support/programs/run-trivet.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'trivet-completion-'));
 after(() => rmSync(folder, { recursive: true }));

@@ -5,16 +5,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import pg from 'pg';
+import { findFreePort } from '../../test/support/basics/free-port.ts';
+import { runTrivet } from '../../test/support/programs/run-trivet.ts';
 import {
   createStorePlace,
   engines,
   findReasonToSkip,
   openTestStore,
   type StorePlace,
-} from '../../test/support/engines.ts';
-import { findFreePort } from '../../test/support/free-port.ts';
-import { createTestDatabase, startPostgresCluster } from '../../test/support/postgres-cluster.ts';
-import { runTrivet } from '../../test/support/run-trivet.ts';
+} from '../../test/support/store/engines.ts';
+import { createTestDatabase, startPostgresCluster } from '../../test/support/store/postgres-cluster.ts';
 import { migrations } from '../database/migrations/list.ts';
 import { statement } from '../database/store.ts';
 import type { Check } from './doctor/check.ts';

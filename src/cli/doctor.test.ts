@@ -6,8 +6,8 @@ import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { findFreePort } from '../../test/support/free-port.ts';
-import { runTrivet } from '../../test/support/run-trivet.ts';
+import { findFreePort } from '../../test/support/basics/free-port.ts';
+import { runTrivet } from '../../test/support/programs/run-trivet.ts';
 import type { Check } from './doctor/check.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'trivet-doctor-'));

@@ -4,9 +4,9 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { runTrivet } from '../../test/support/run-trivet.ts';
+import { runTrivet } from '../../test/support/programs/run-trivet.ts';
 
-const LIST_MODULES = new URL('../../test/support/list-modules.ts', import.meta.url).href;
+const LIST_MODULES = new URL('../../test/support/rules/list-modules.ts', import.meta.url).href;
 /** With a new data folder, in which commands have run before. */
 async function listLoaded(command: string, before: readonly string[] = []): Promise<string[]> {
   const folder = mkdtempSync(join(tmpdir(), 'trivet-modules-'));

@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { runTrivet } from '../../test/support/run-trivet.ts';
+import { runTrivet } from '../../test/support/programs/run-trivet.ts';
 
 /** A service whose connection breaks when it is asked for the person. */
 function answer(request: IncomingMessage, response: ServerResponse): void {

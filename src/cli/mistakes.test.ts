@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { runTrivet } from '../../test/support/run-trivet.ts';
+import { runTrivet } from '../../test/support/programs/run-trivet.ts';
 import { readEnvironment } from '../config/config.ts';
 
 const dataDir = mkdtempSync(join(tmpdir(), 'trivet-mistakes-'));

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { findReasonToSkipPages } from '../../test/support/browser.ts';
-import { readText, signIn, useBrowser } from '../../test/support/browser-pages.ts';
-import { type ConsoleService, startConsoleService } from '../../test/support/console-service.ts';
-import { recordTestAccuracy } from '../../test/support/model-accuracy.ts';
-import { reportTestRows, saveTestVersion } from '../../test/support/model-versions.ts';
-import { findPageFlaws } from '../../test/support/page-flaws.ts';
-import { type Receiver, startReceiver } from '../../test/support/receiver.ts';
+import { type Receiver, startReceiver } from '../../test/support/network/receiver.ts';
+import { findReasonToSkipPages } from '../../test/support/pages/browser.ts';
+import { readText, signIn, useBrowser } from '../../test/support/pages/browser-pages.ts';
+import { type ConsoleService, startConsoleService } from '../../test/support/pages/console-service.ts';
+import { findPageFlaws } from '../../test/support/pages/page-flaws.ts';
+import { recordTestAccuracy } from '../../test/support/prediction/model-accuracy.ts';
+import { reportTestRows, saveTestVersion } from '../../test/support/prediction/model-versions.ts';
 import { promoteModel } from '../prediction/registry/model-store.ts';
 
 /** What people, servers and models brought. */

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { type ConsoleService, startConsoleService } from '../../test/support/console-service.ts';
-import { type FormClient, readHidden } from '../../test/support/form-client.ts';
-import { saveTestVersion } from '../../test/support/model-versions.ts';
-import { startReceiver } from '../../test/support/receiver.ts';
+import { type FormClient, readHidden } from '../../test/support/network/form-client.ts';
+import { startReceiver } from '../../test/support/network/receiver.ts';
+import { type ConsoleService, startConsoleService } from '../../test/support/pages/console-service.ts';
+import { saveTestVersion } from '../../test/support/prediction/model-versions.ts';
 import { promoteModel } from '../prediction/registry/model-store.ts';
 
 /** Signing out ends the walk; the options of a passkey are read by a script, not shown. */

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { findReasonToSkipPages } from '../../test/support/browser.ts';
-import { signIn, useBrowser } from '../../test/support/browser-pages.ts';
-import { type ConsoleService, readCsrf, startConsoleService } from '../../test/support/console-service.ts';
-import type { FormClient } from '../../test/support/form-client.ts';
-import { type Answer, startReceiver } from '../../test/support/receiver.ts';
+import type { FormClient } from '../../test/support/network/form-client.ts';
+import { type Answer, startReceiver } from '../../test/support/network/receiver.ts';
+import { findReasonToSkipPages } from '../../test/support/pages/browser.ts';
+import { signIn, useBrowser } from '../../test/support/pages/browser-pages.ts';
+import { type ConsoleService, readCsrf, startConsoleService } from '../../test/support/pages/console-service.ts';
 
 const FORM = { encryption_type: '1', password: 'k3y', profile: 'gitcode', push_events: '1' };
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { forEachEngine } from '../../test/support/engines.ts';
-import { createStillWorld } from '../../test/support/still-world.ts';
+import { createStillWorld } from '../../test/support/basics/still-world.ts';
+import { forEachEngine } from '../../test/support/store/engines.ts';
 import { createIdSource, RANGE_MS, reserveStripe, type Stripe, type StripeTable } from './id-source.ts';
 import { createIdMaker, ID_EPOCH_MS, IDS_PER_STRIPE_MS, type IdRange, idAtMs, STRIPE_COUNT } from './ids.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { forEachEngine } from '../../test/support/engines.ts';
-import { createStillWorld } from '../../test/support/still-world.ts';
-import { waitUntil } from '../../test/support/wait-until.ts';
+import { createStillWorld } from '../../test/support/basics/still-world.ts';
+import { waitUntil } from '../../test/support/basics/wait-until.ts';
+import { forEachEngine } from '../../test/support/store/engines.ts';
 import { realWorld } from '../world.ts';
 import { acquireLease, releaseLease, renewLease, runUnderLease } from './leases.ts';
 import { statement } from './store.ts';

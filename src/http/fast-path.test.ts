@@ -4,7 +4,7 @@ import { type IncomingHttpHeaders, request } from 'node:http';
 import { connect } from 'node:net';
 import { text as readText } from 'node:stream/consumers';
 import { test } from 'node:test';
-import { waitUntil } from '../../test/support/wait-until.ts';
+import { waitUntil } from '../../test/support/basics/wait-until.ts';
 import { Failure } from '../errors.ts';
 import { createLog } from '../telemetry/log.ts';
 import { createMetrics, type Metrics } from '../telemetry/metrics.ts';

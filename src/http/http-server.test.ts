@@ -4,7 +4,7 @@ import type { ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
-import { waitUntil } from '../../test/support/wait-until.ts';
+import { waitUntil } from '../../test/support/basics/wait-until.ts';
 import { type HttpServer, listenHttp } from './http-server.ts';
 
 const REQUEST = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';

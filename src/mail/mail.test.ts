@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
-import { createCertificate } from '../../test/support/certificate.ts';
-import { forEachEngine } from '../../test/support/engines.ts';
-import { findReasonToSkipMail, startSmtpServer } from '../../test/support/smtp-server.ts';
-import { createStillWorld } from '../../test/support/still-world.ts';
+import { createCertificate } from '../../test/support/basics/certificate.ts';
+import { createStillWorld } from '../../test/support/basics/still-world.ts';
+import { findReasonToSkipMail, startSmtpServer } from '../../test/support/mail/smtp-server.ts';
+import { forEachEngine } from '../../test/support/store/engines.ts';
 import { parseConfig } from '../config/config.ts';
 import type { Store } from '../database/store.ts';
 import { createSecretCipher } from '../encryption/secret-cipher.ts';

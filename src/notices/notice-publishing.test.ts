@@ -1,8 +1,15 @@
 import assert from 'node:assert/strict';
-import { insertTestHook } from '../../test/support/deliveries-store.ts';
-import { forEachEngine } from '../../test/support/engines.ts';
-import { addVerified, answerSql, disableSql, failSql, hookSources, watch } from '../../test/support/notice-watch.ts';
-import { createStillWorld } from '../../test/support/still-world.ts';
+import { createStillWorld } from '../../test/support/basics/still-world.ts';
+import {
+  addVerified,
+  answerSql,
+  disableSql,
+  failSql,
+  hookSources,
+  watch,
+} from '../../test/support/mail/notice-watch.ts';
+import { forEachEngine } from '../../test/support/store/engines.ts';
+import { insertTestHook } from '../../test/support/webhooks/deliveries-store.ts';
 import { migrations } from '../database/migrations/list.ts';
 import { type Store, statement } from '../database/store.ts';
 import { createLog } from '../telemetry/log.ts';

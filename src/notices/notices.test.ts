@@ -1,7 +1,14 @@
 import assert from 'node:assert/strict';
-import { insertTestHook } from '../../test/support/deliveries-store.ts';
-import { forEachEngine } from '../../test/support/engines.ts';
-import { addVerified, answerSql, disableSql, failSql, hookSources, watch } from '../../test/support/notice-watch.ts';
+import {
+  addVerified,
+  answerSql,
+  disableSql,
+  failSql,
+  hookSources,
+  watch,
+} from '../../test/support/mail/notice-watch.ts';
+import { forEachEngine } from '../../test/support/store/engines.ts';
+import { insertTestHook } from '../../test/support/webhooks/deliveries-store.ts';
 import { setLanguageStatement } from '../authorization/account-pages/language-store.ts';
 import { switchNoticesStatement } from '../authorization/administration/recipients-store.ts';
 import { type Store, statement } from '../database/store.ts';

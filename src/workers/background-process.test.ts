@@ -5,11 +5,11 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { getPriority, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { TestAnswer, TestOrder } from '../../test/support/background-answers.ts';
-import { waitUntil } from '../../test/support/wait-until.ts';
+import type { TestAnswer, TestOrder } from '../../test/support/basics/background-answers.ts';
+import { waitUntil } from '../../test/support/basics/wait-until.ts';
 import { askWithin, createBackgroundProcess } from './background-process.ts';
 
-const MODULE = new URL('../../test/support/background-answers.ts', import.meta.url);
+const MODULE = new URL('../../test/support/basics/background-answers.ts', import.meta.url);
 const never = new AbortController().signal;
 
 function open() {

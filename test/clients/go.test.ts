@@ -4,8 +4,8 @@ import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { runTool, skipWithout } from '../support/client-tools.ts';
-import { createDataDir, startProgram } from '../support/start-program.ts';
+import { runTool, skipWithout } from '../support/basics/client-tools.ts';
+import { createDataDir, startProgram } from '../support/programs/start-program.ts';
 
 const skip = skipWithout(
   'golang-go golang-google-grpc-dev golang-github-golang-protobuf-1-5-dev protoc-gen-go protoc-gen-go-grpc protobuf-compiler',

@@ -4,8 +4,8 @@ import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { runTool, skipWithout } from '../support/client-tools.ts';
-import { createDataDir, startProgram } from '../support/start-program.ts';
+import { runTool, skipWithout } from '../support/basics/client-tools.ts';
+import { createDataDir, startProgram } from '../support/programs/start-program.ts';
 
 const PYTHON = '/usr/bin/python3';
 const skip = skipWithout(

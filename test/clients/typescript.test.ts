@@ -8,8 +8,8 @@ import { connectGrpc } from '../../clients/typescript/grpc-client.ts';
 import { connectHttp } from '../../clients/typescript/http-client.ts';
 import { createLoad } from '../../clients/typescript/load.ts';
 import { createRouter } from '../../clients/typescript/router.ts';
-import { runTool } from '../support/client-tools.ts';
-import { createDataDir, startProgram } from '../support/start-program.ts';
+import { runTool } from '../support/basics/client-tools.ts';
+import { createDataDir, startProgram } from '../support/programs/start-program.ts';
 
 const POOL = ['10.0.0.1', '10.0.0.2'];
 

@@ -3,7 +3,7 @@
  * `node crash-writer.ts <data folder> <database url or ''> <prefix of the ids> <file>`.
  */
 import { openSync, writeSync } from 'node:fs';
-import { insertNoteSql, insertPair } from '../support/note-store.ts';
+import { insertNoteSql, insertPair } from '../support/store/note-store.ts';
 import { openNoteStore } from './open-note-store.ts';
 
 const [dataDir = '', databaseUrl = '', prefix = '', file = ''] = process.argv.slice(2);

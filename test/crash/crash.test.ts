@@ -4,9 +4,9 @@ import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Store } from '../../src/database/store.ts';
 import type { Failure } from '../../src/errors.ts';
-import { createStorePlace, engines, findReasonToSkip } from '../support/engines.ts';
-import { insertNoteSql, insertPair } from '../support/note-store.ts';
-import { createTestDatabase, startPostgresCluster } from '../support/postgres-cluster.ts';
+import { createStorePlace, engines, findReasonToSkip } from '../support/store/engines.ts';
+import { insertNoteSql, insertPair } from '../support/store/note-store.ts';
+import { createTestDatabase, startPostgresCluster } from '../support/store/postgres-cluster.ts';
 import { checkStored, writeUntilKilled } from './crash.ts';
 import { openNoteStore } from './open-note-store.ts';
 

@@ -5,8 +5,8 @@ import { readFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Store } from '../../src/database/store.ts';
-import type { StorePlace } from '../support/engines.ts';
-import { listNotesSql } from '../support/note-store.ts';
+import type { StorePlace } from '../support/store/engines.ts';
+import { listNotesSql } from '../support/store/note-store.ts';
 
 const WRITER = fileURLToPath(new URL('./crash-writer.ts', import.meta.url));
 

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { createStorePlace } from '../support/engines.ts';
+import { createStorePlace } from '../support/store/engines.ts';
 import { checkStored, writeUntilKilled } from './crash.ts';
 import { openNoteStore } from './open-note-store.ts';
 

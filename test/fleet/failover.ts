@@ -3,11 +3,11 @@
  * nothing redeemed twice, deliveries go on soon after another server was promoted, and Predict never fails.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { openTestStore } from '../support/engines.ts';
-import { startPublishingService } from '../support/publishing-service.ts';
-import { startReceivers } from '../support/receiver.ts';
-import { createServiceLoad, type LoadCounts, type LoadScale, type ServiceLoad } from '../support/service-load.ts';
-import { createDataDir } from '../support/start-program.ts';
+import { createServiceLoad, type LoadCounts, type LoadScale, type ServiceLoad } from '../support/load/service-load.ts';
+import { startReceivers } from '../support/network/receiver.ts';
+import { createDataDir } from '../support/programs/start-program.ts';
+import { openTestStore } from '../support/store/engines.ts';
+import { startPublishingService } from '../support/webhooks/publishing-service.ts';
 import { type FleetOptions, type PatroniFleet, startPatroniFleet } from './patroni-fleet.ts';
 
 /** The primary fails by `kill -9`, or by SIGSTOP, which leaves its connections open. */

@@ -8,8 +8,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { findFreePorts } from '../support/free-port.ts';
-import { type Account, findAccount, findPostgresBinaries } from '../support/postgres-cluster.ts';
+import { findFreePorts } from '../support/basics/free-port.ts';
+import { type Account, findAccount, findPostgresBinaries } from '../support/store/postgres-cluster.ts';
 import { describeHaproxy, describePatroni, describePgbouncer, type NodePlace } from './fleet-configuration.ts';
 
 /** How a program reaches the primary. */

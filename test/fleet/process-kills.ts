@@ -5,10 +5,14 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readBenchFlags } from '../../bench/support/bench-flags.ts';
-import { createTestDatabase, startPostgresCluster } from '../support/postgres-cluster.ts';
-import { numberedPush, type PublishingService, startPublishingService } from '../support/publishing-service.ts';
-import { type ReceivedRequest, startReceivers } from '../support/receiver.ts';
-import { createDataDir, type Program, startProgram } from '../support/start-program.ts';
+import { type ReceivedRequest, startReceivers } from '../support/network/receiver.ts';
+import { createDataDir, type Program, startProgram } from '../support/programs/start-program.ts';
+import { createTestDatabase, startPostgresCluster } from '../support/store/postgres-cluster.ts';
+import {
+  numberedPush,
+  type PublishingService,
+  startPublishingService,
+} from '../support/webhooks/publishing-service.ts';
 
 const { values } = readBenchFlags({
   options: {

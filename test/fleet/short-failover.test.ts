@@ -1,7 +1,7 @@
 /** The short form of `npm run test:fleet`: a tenth of its load, one kill, and the interval that docs/how-to/use-postgresql.md advises. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { skipWithout } from '../support/client-tools.ts';
+import { skipWithout } from '../support/basics/client-tools.ts';
 import { HOOKS, runFailover, SHORT_SCALE } from './failover.ts';
 
 const skip = skipWithout('patroni python3-etcd etcd-server', ['patroni', '--version'], ['etcd', '--version']);

@@ -13,9 +13,9 @@ import { parseAllDocuments } from 'yaml';
 import { buildRenderer, CHART, findExample, type RenderedChart, type Renderer } from '../../scripts/helm/chart.ts';
 import { renderManifests } from '../../scripts/helm/manifests.ts';
 import { settings } from '../../src/config/settings.ts';
-import { skipWithout } from '../support/client-tools.ts';
-import { findMistakes, type Resource } from '../support/kubernetes-schemas.ts';
-import { findOperationalMistakes } from '../support/operational-rules.ts';
+import { skipWithout } from '../support/basics/client-tools.ts';
+import { findMistakes, type Resource } from '../support/deploy/kubernetes-schemas.ts';
+import { findOperationalMistakes } from '../support/deploy/operational-rules.ts';
 
 const skip = skipWithout(
   'golang-go golang-github-masterminds-sprig-dev golang-k8s-sigs-yaml-dev',

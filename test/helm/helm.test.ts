@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { parseAllDocuments } from 'yaml';
 import { buildRenderer, CHART, findExample, type Renderer } from '../../scripts/helm/chart.ts';
-import { type Helm, openHelm, helmSkip as skip } from '../support/helm-program.ts';
+import { type Helm, openHelm, helmSkip as skip } from '../support/deploy/helm-program.ts';
 
 const EXAMPLES = ['embedded', 'postgresql', 'parts', 'sidecar', 'llm-d', 'openshift', 'kustomize'];
 

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parse } from 'yaml';
 import { buildRenderer, findExample } from '../../scripts/helm/chart.ts';
-import { skipWithout } from '../support/client-tools.ts';
-import { startProgram } from '../support/start-program.ts';
+import { skipWithout } from '../support/basics/client-tools.ts';
+import { startProgram } from '../support/programs/start-program.ts';
 
 const skip = skipWithout(
   'golang-go golang-github-masterminds-sprig-dev golang-k8s-sigs-yaml-dev',

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { HpackDecoder } from '../../src/grpc/hpack/hpack-decoder.ts';
 import { encodeHeaderBlock } from '../../src/grpc/hpack/hpack-encoder.ts';
-import { ECHO_PATH, HELLO, SERVICE } from '../support/grpc-server.ts';
-import { DATA, frame, frameMessage, GOAWAY, HEADERS, PING, type RawFrame, RST } from '../support/http2-frames.ts';
+import { ECHO_PATH, HELLO, SERVICE } from '../support/grpc/grpc-server.ts';
+import { DATA, frame, frameMessage, GOAWAY, HEADERS, PING, type RawFrame, RST } from '../support/grpc/http2-frames.ts';
 
 type FieldPair = readonly [name: string, value: string];
 

@@ -7,11 +7,11 @@ import { existsSync, globSync, mkdtempSync, readFileSync, rmSync, statSync } fro
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { skipWithout } from '../support/client-tools.ts';
-import { type Container, type ImageConfig, startContainer } from '../support/container.ts';
-import { buildBases, buildTrivetImage, openImageStore, TEST_REVISION } from '../support/container-image.ts';
-import { findFreePort } from '../support/free-port.ts';
-import { connectRaw } from '../support/grpc-client.ts';
+import { skipWithout } from '../support/basics/client-tools.ts';
+import { findFreePort } from '../support/basics/free-port.ts';
+import { type Container, type ImageConfig, startContainer } from '../support/deploy/container.ts';
+import { buildBases, buildTrivetImage, openImageStore, TEST_REVISION } from '../support/deploy/container-image.ts';
+import { connectRaw } from '../support/grpc/grpc-client.ts';
 
 const skip =
   (process.getuid?.() !== 0 && 'makes mounts and namespaces: only root may') ||

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { test } from 'node:test';
-import { createFormClient } from '../support/form-client.ts';
-import { runTrivet } from '../support/run-trivet.ts';
-import { createDataDir, startProgram } from '../support/start-program.ts';
+import { createFormClient } from '../support/network/form-client.ts';
+import { runTrivet } from '../support/programs/run-trivet.ts';
+import { createDataDir, startProgram } from '../support/programs/start-program.ts';
 
 const PASSWORD = 'correct horse battery';
 

@@ -4,11 +4,11 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { type Answered, checkProblems, checkScopes, type Sent, send } from '../support/administration-checks.ts';
-import { createStorePlace, engines, findReasonToSkip, type StorePlace } from '../support/engines.ts';
-import { startReceiver } from '../support/receiver.ts';
-import { runTrivet } from '../support/run-trivet.ts';
-import { type Program, startProgram } from '../support/start-program.ts';
+import { type Answered, checkProblems, checkScopes, type Sent, send } from '../support/api/administration-checks.ts';
+import { startReceiver } from '../support/network/receiver.ts';
+import { runTrivet } from '../support/programs/run-trivet.ts';
+import { type Program, startProgram } from '../support/programs/start-program.ts';
+import { createStorePlace, engines, findReasonToSkip, type StorePlace } from '../support/store/engines.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'trivet-administration-'));
 after(() => rmSync(folder, { recursive: true }));

@@ -1,9 +1,9 @@
 /** An administrator's tokens and the webhooks of others, with the real program. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createFormClient, readHidden } from '../support/form-client.ts';
-import { runTrivet } from '../support/run-trivet.ts';
-import { startProgram } from '../support/start-program.ts';
+import { createFormClient, readHidden } from '../support/network/form-client.ts';
+import { runTrivet } from '../support/programs/run-trivet.ts';
+import { startProgram } from '../support/programs/start-program.ts';
 
 const PASSWORD = 'correct horse battery';
 const CALLBACK = 'https://client.example/callback';

@@ -1,7 +1,7 @@
 /** No cache on the path may store an answer to a token, and serve it to a client without a token. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { HOOKS, useWebhookJourney } from '../support/webhook-journey.ts';
+import { HOOKS, useWebhookJourney } from '../support/webhooks/webhook-journey.ts';
 
 const journey = useWebhookJourney();
 

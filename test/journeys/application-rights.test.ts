@@ -1,8 +1,8 @@
 /** The token that an application gets for itself, with the real program. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { runTrivet } from '../support/run-trivet.ts';
-import { startProgram } from '../support/start-program.ts';
+import { runTrivet } from '../support/programs/run-trivet.ts';
+import { startProgram } from '../support/programs/start-program.ts';
 
 test('an application makes no repository for a person whose login is its client id', async () => {
   await using program = await startProgram();

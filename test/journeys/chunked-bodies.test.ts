@@ -5,7 +5,7 @@ import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { createSampleEvent } from '../../src/webhooks/events/sample-event.ts';
-import { PATIENTLY, useWebhookJourney } from '../support/webhook-journey.ts';
+import { PATIENTLY, useWebhookJourney } from '../support/webhooks/webhook-journey.ts';
 
 const journey = useWebhookJourney();
 const EVENTS = '/api/v5/repos/grace/doors/events';

@@ -7,8 +7,8 @@ import { tmpdir } from 'node:os';
 import { delimiter, join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { test } from 'node:test';
-import { findReasonToSkipPages } from '../support/browser.ts';
-import { startOAuthJourney } from '../support/oauth-journey.ts';
+import { startOAuthJourney } from '../support/authorization/oauth-journey.ts';
+import { findReasonToSkipPages } from '../support/pages/browser.ts';
 
 const SHOWN_CALLBACK = 'http://127.0.0.1:9000/callback';
 

@@ -1,5 +1,5 @@
 /** The tests of the console once more, on PostgreSQL. */
-import { runOnPostgres } from '../support/on-postgres.ts';
+import { runOnPostgres } from '../support/store/on-postgres.ts';
 
 await runOnPostgres([
   'console/console-pages',

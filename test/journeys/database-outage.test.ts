@@ -17,13 +17,13 @@ import {
   refresh,
   registerApplication,
   request,
-} from '../support/authorization-server.ts';
-import { findReasonToSkip, openTestStore } from '../support/engines.ts';
-import { createTestDatabase, type PostgresCluster, startPostgresCluster } from '../support/postgres-cluster.ts';
-import { numberedPush, startPublishingService } from '../support/publishing-service.ts';
-import { startReceiver } from '../support/receiver.ts';
-import { createDataDir, type Program, startProgram } from '../support/start-program.ts';
-import { waitUntil } from '../support/wait-until.ts';
+} from '../support/authorization/authorization-server.ts';
+import { waitUntil } from '../support/basics/wait-until.ts';
+import { startReceiver } from '../support/network/receiver.ts';
+import { createDataDir, type Program, startProgram } from '../support/programs/start-program.ts';
+import { findReasonToSkip, openTestStore } from '../support/store/engines.ts';
+import { createTestDatabase, type PostgresCluster, startPostgresCluster } from '../support/store/postgres-cluster.ts';
+import { numberedPush, startPublishingService } from '../support/webhooks/publishing-service.ts';
 
 const AWAY_MS = process.env.TRIVET_LONG === '1' ? 30_000 : 0;
 const options = { skip: findReasonToSkip('postgres'), timeout: 240_000 };

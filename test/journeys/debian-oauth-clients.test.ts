@@ -8,9 +8,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { after, before, suite, type TestContext, test } from 'node:test';
-import { findReasonToSkipPages } from '../support/browser.ts';
-import { listenForCallback } from '../support/callback.ts';
-import { type OAuthJourney, startOAuthJourney } from '../support/oauth-journey.ts';
+import { type OAuthJourney, startOAuthJourney } from '../support/authorization/oauth-journey.ts';
+import { listenForCallback } from '../support/network/callback.ts';
+import { findReasonToSkipPages } from '../support/pages/browser.ts';
 
 /** Debian's packages: python3-authlib, python3-requests-oauthlib. Another python3 in the path would not have them. */
 const PYTHON = '/usr/bin/python3';

@@ -6,11 +6,11 @@ import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { test } from 'node:test';
 import { type Store, statement } from '../../src/database/store.ts';
-import { enqueueTestDelivery, insertTestHook } from '../support/deliveries-store.ts';
-import { createStorePlace, findReasonToSkip, openTestStore } from '../support/engines.ts';
-import { type Receiver, startReceiver } from '../support/receiver.ts';
-import { type Program, startProgram } from '../support/start-program.ts';
-import { waitUntil } from '../support/wait-until.ts';
+import { waitUntil } from '../support/basics/wait-until.ts';
+import { type Receiver, startReceiver } from '../support/network/receiver.ts';
+import { type Program, startProgram } from '../support/programs/start-program.ts';
+import { createStorePlace, findReasonToSkip, openTestStore } from '../support/store/engines.ts';
+import { enqueueTestDelivery, insertTestHook } from '../support/webhooks/deliveries-store.ts';
 
 /** As many destinations, so that both processes have some. */
 const RECEIVERS = 24;

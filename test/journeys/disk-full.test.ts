@@ -12,10 +12,10 @@ import {
   obtainTokens,
   refresh,
   registerApplication,
-} from '../support/authorization-server.ts';
-import { openTestStore } from '../support/engines.ts';
-import { createDataDir, startProgram } from '../support/start-program.ts';
-import { waitUntil } from '../support/wait-until.ts';
+} from '../support/authorization/authorization-server.ts';
+import { waitUntil } from '../support/basics/wait-until.ts';
+import { createDataDir, startProgram } from '../support/programs/start-program.ts';
+import { openTestStore } from '../support/store/engines.ts';
 
 /** A small disk of our own, which only root may have; undefined where it is not allowed. */
 function mountSmallDisk(t: TestContext): string | undefined {

@@ -10,10 +10,10 @@ import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { test } from 'node:test';
-import { findFreePort } from '../support/free-port.ts';
-import { listPages } from '../support/pages.ts';
-import { listShellBlocks, listShownOutputs, type ShellBlock } from '../support/shell-blocks.ts';
-import { type Program, startProgram } from '../support/start-program.ts';
+import { findFreePort } from '../support/basics/free-port.ts';
+import { type Program, startProgram } from '../support/programs/start-program.ts';
+import { listPages } from '../support/rules/pages.ts';
+import { listShellBlocks, listShownOutputs, type ShellBlock } from '../support/rules/shell-blocks.ts';
 
 const SIGN_UP = "printf 'a long password' | trivet user create --login ada --name Ada --password-stdin";
 const MAKE_REPOSITORY = `trivet user create --login grace --name Grace >/dev/null

@@ -3,13 +3,23 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Store, statement } from '../../src/database/store.ts';
 import { sweepDeliveries } from '../../src/webhooks/delivery/worker/delivery-sweeper.ts';
-import { createStorePlace, engines, findReasonToSkip, openTestStore, type TestEngine } from '../support/engines.ts';
-import { createTestDatabase, startPostgresCluster } from '../support/postgres-cluster.ts';
-import { numberedPush, type PublishingService, startPublishingService } from '../support/publishing-service.ts';
-import { type Receiver, startReceiver } from '../support/receiver.ts';
-import { runTrivet } from '../support/run-trivet.ts';
-import { createDataDir } from '../support/start-program.ts';
-import { waitUntil } from '../support/wait-until.ts';
+import { waitUntil } from '../support/basics/wait-until.ts';
+import { type Receiver, startReceiver } from '../support/network/receiver.ts';
+import { runTrivet } from '../support/programs/run-trivet.ts';
+import { createDataDir } from '../support/programs/start-program.ts';
+import {
+  createStorePlace,
+  engines,
+  findReasonToSkip,
+  openTestStore,
+  type TestEngine,
+} from '../support/store/engines.ts';
+import { createTestDatabase, startPostgresCluster } from '../support/store/postgres-cluster.ts';
+import {
+  numberedPush,
+  type PublishingService,
+  startPublishingService,
+} from '../support/webhooks/publishing-service.ts';
 
 const CALLERS = 64;
 const PATIENTLY = { timeout: 180_000 };

@@ -15,9 +15,9 @@ import {
   postForm,
   registerApplication,
   startAuthorizationServer,
-} from '../support/authorization-server.ts';
-import { createStorePlace, openTestStore, type StorePlace } from '../support/engines.ts';
-import { type Program, startProgram } from '../support/start-program.ts';
+} from '../support/authorization/authorization-server.ts';
+import { type Program, startProgram } from '../support/programs/start-program.ts';
+import { createStorePlace, openTestStore, type StorePlace } from '../support/store/engines.ts';
 
 const LIVES = process.env.TRIVET_LONG === '1' ? 20 : 2;
 const CODES_A_LIFE = 60;

@@ -6,11 +6,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { findReasonToSkipPages, launchBrowser, openPage } from '../support/browser.ts';
-import { listenForCallback } from '../support/callback.ts';
-import { startReceiver } from '../support/receiver.ts';
-import { runTrivet } from '../support/run-trivet.ts';
-import { type Program, startProgram } from '../support/start-program.ts';
+import { listenForCallback } from '../support/network/callback.ts';
+import { startReceiver } from '../support/network/receiver.ts';
+import { findReasonToSkipPages, launchBrowser, openPage } from '../support/pages/browser.ts';
+import { runTrivet } from '../support/programs/run-trivet.ts';
+import { type Program, startProgram } from '../support/programs/start-program.ts';
 
 async function setUp(page: Page, program: Program): Promise<void> {
   await page.goto(/http\S+\/setup\?token=\S+/.exec(program.output())?.[0] ?? '');

@@ -7,9 +7,9 @@ import { rmSync } from 'node:fs';
 import { after, before, test } from 'node:test';
 import protobuf from 'protobufjs';
 import { listSamples } from '../../src/prediction/observations/sample-store.ts';
-import { openTestStore } from '../support/engines.ts';
-import { createRouterRow, createTpotEntry } from '../support/llm-d-router.ts';
-import { createDataDir, type Program, startProgram } from '../support/start-program.ts';
+import { createRouterRow, createTpotEntry } from '../support/prediction/llm-d-router.ts';
+import { createDataDir, type Program, startProgram } from '../support/programs/start-program.ts';
+import { openTestStore } from '../support/store/engines.ts';
 
 const dataDir = createDataDir();
 let program: Program;

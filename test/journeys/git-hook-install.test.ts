@@ -4,8 +4,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { preparePushes } from '../support/pushed-repository.ts';
-import { runTrivet } from '../support/run-trivet.ts';
+import { runTrivet } from '../support/programs/run-trivet.ts';
+import { preparePushes } from '../support/webhooks/pushed-repository.ts';
 
 test('the hook is not installed over another one', async (t) => {
   const { bare, work } = await preparePushes(t);

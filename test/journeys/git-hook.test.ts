@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { eventSchema } from '../../src/webhooks/events/event.ts';
 import type { CommitInput } from '../../src/webhooks/git/read-commits.ts';
-import { preparePushes, ZERO } from '../support/pushed-repository.ts';
+import { preparePushes, ZERO } from '../support/webhooks/pushed-repository.ts';
 
 test('a push of a new branch publishes its commits with what they touched', async (t) => {
   const { commit, push, git, intake, waiting } = await preparePushes(t);

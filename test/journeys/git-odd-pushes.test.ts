@@ -4,11 +4,11 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { preparePushes } from '../support/pushed-repository.ts';
-import { type CommitParts, createRawObjects, describeRawCommit } from '../support/raw-objects.ts';
-import { startReceiver } from '../support/receiver.ts';
-import { runTrivet } from '../support/run-trivet.ts';
-import { PATIENTLY, useWebhookJourney } from '../support/webhook-journey.ts';
+import { startReceiver } from '../support/network/receiver.ts';
+import { runTrivet } from '../support/programs/run-trivet.ts';
+import { preparePushes } from '../support/webhooks/pushed-repository.ts';
+import { type CommitParts, createRawObjects, describeRawCommit } from '../support/webhooks/raw-objects.ts';
+import { PATIENTLY, useWebhookJourney } from '../support/webhooks/webhook-journey.ts';
 
 const journey = useWebhookJourney();
 

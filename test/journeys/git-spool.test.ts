@@ -4,9 +4,9 @@ import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { preparePushes, startIntake } from '../support/pushed-repository.ts';
-import { runTrivet } from '../support/run-trivet.ts';
-import { waitUntil } from '../support/wait-until.ts';
+import { waitUntil } from '../support/basics/wait-until.ts';
+import { runTrivet } from '../support/programs/run-trivet.ts';
+import { preparePushes, startIntake } from '../support/webhooks/pushed-repository.ts';
 
 test('with the service down nothing is refused or lost, and the next push sends all of it in order', async (t) => {
   const { commit, push, intake, waiting } = await preparePushes(t);

@@ -5,8 +5,8 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
-import { globalInstallSkip, openInstallations, testGlobalInstall } from '../support/global-install.ts';
-import { createUserEnvironment } from '../support/run-npm.ts';
+import { globalInstallSkip, openInstallations, testGlobalInstall } from '../support/deploy/global-install.ts';
+import { createUserEnvironment } from '../support/deploy/run-npm.ts';
 
 const NODE = '20.20.2';
 const installations = openInstallations();

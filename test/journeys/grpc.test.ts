@@ -4,7 +4,7 @@ import { cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { startProgram } from '../support/start-program.ts';
+import { startProgram } from '../support/programs/start-program.ts';
 
 /** Debian's packages: python3-grpcio python3-protobuf protobuf-compiler. Another python3 in the path would not have them. */
 const PYTHON = '/usr/bin/python3';

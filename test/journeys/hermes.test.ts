@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import protobuf from 'protobufjs';
-import { connectRaw } from '../support/grpc-client.ts';
-import { decodeMessage, encodeMessage, PredictRequest, PredictResponse } from '../support/proto-messages.ts';
-import { createDataDir, startProgram } from '../support/start-program.ts';
+import { connectRaw } from '../support/grpc/grpc-client.ts';
+import { decodeMessage, encodeMessage, PredictRequest, PredictResponse } from '../support/grpc/proto-messages.ts';
+import { createDataDir, startProgram } from '../support/programs/start-program.ts';
 
 const SERVICE = 'hermes.prediction.v1.PredictionService';
 const REQUEST = { targetModel: 'qwen3-32b', inputs: [{ inputId: 7, serverIp: '10.0.0.1', inputTokenLength: 900 }] };

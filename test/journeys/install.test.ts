@@ -4,8 +4,8 @@ import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
-import { runNpm } from '../support/run-npm.ts';
-import { createDataDir, startProgram } from '../support/start-program.ts';
+import { runNpm } from '../support/deploy/run-npm.ts';
+import { createDataDir, startProgram } from '../support/programs/start-program.ts';
 
 /** The steps of deploy/Dockerfile, in a folder instead of an image: each npm installs what the program then runs on. */
 

@@ -8,11 +8,11 @@ import { type Store, statement } from '../../src/database/store.ts';
 import { KEEP_LOG_MS } from '../../src/webhooks/delivery/schedule/delivery.ts';
 import { sweepDeliveries } from '../../src/webhooks/delivery/worker/delivery-sweeper.ts';
 import { realWorld } from '../../src/world.ts';
-import { createStorePlace, engines, findReasonToSkip, openTestStore } from '../support/engines.ts';
-import { numberedPush, startPublishingService } from '../support/publishing-service.ts';
-import { startReceiver } from '../support/receiver.ts';
-import { startProgram } from '../support/start-program.ts';
-import { waitUntil } from '../support/wait-until.ts';
+import { waitUntil } from '../support/basics/wait-until.ts';
+import { startReceiver } from '../support/network/receiver.ts';
+import { startProgram } from '../support/programs/start-program.ts';
+import { createStorePlace, engines, findReasonToSkip, openTestStore } from '../support/store/engines.ts';
+import { numberedPush, startPublishingService } from '../support/webhooks/publishing-service.ts';
 
 const HOOKS = 40;
 const DAY_MS = 86_400_000;

@@ -13,9 +13,9 @@ import { type Statement, type Store, statement } from '../../src/database/store.
 import { decodeModel } from '../../src/prediction/model/model-codec.ts';
 import { listModelVersions, readModelFile } from '../../src/prediction/registry/model-store.ts';
 import { createRandom } from '../../src/prediction/simulator/random-draws.ts';
-import { createStorePlace, openTestStore, type StorePlace } from '../support/engines.ts';
-import { type Program, startProgram } from '../support/start-program.ts';
-import { waitUntil } from '../support/wait-until.ts';
+import { waitUntil } from '../support/basics/wait-until.ts';
+import { type Program, startProgram } from '../support/programs/start-program.ts';
+import { createStorePlace, openTestStore, type StorePlace } from '../support/store/engines.ts';
 
 const LIVES = process.env.TRIVET_LONG === '1' ? 40 : 5;
 /** A model that is killed while it is learned rests until its lease has run out: others take its place. */

@@ -7,7 +7,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { after, before, test } from 'node:test';
-import { type Program, startProgram } from '../support/start-program.ts';
+import { type Program, startProgram } from '../support/programs/start-program.ts';
 
 let program: Program;
 before(async () => {

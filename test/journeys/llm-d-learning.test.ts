@@ -9,7 +9,7 @@ import { createRandom } from '../../src/prediction/simulator/random-draws.ts';
 import { type Candidate, type RemotePolicy, simulateRemotely } from '../../src/prediction/simulator/simulate.ts';
 import { GPUS } from '../../src/prediction/simulator/step-time.ts';
 import { createWorkload } from '../../src/prediction/simulator/workload.ts';
-import { waitForTraining } from '../support/llm-d-program.ts';
+import { waitForTraining } from '../support/prediction/llm-d-program.ts';
 import {
   createRouter,
   createRouterRow,
@@ -17,9 +17,9 @@ import {
   createTtftEntry,
   type RouterPrediction,
   type RouterRow,
-} from '../support/llm-d-router.ts';
-import { createServers } from '../support/simulated-pool.ts';
-import { startProgram } from '../support/start-program.ts';
+} from '../support/prediction/llm-d-router.ts';
+import { createServers } from '../support/prediction/simulated-pool.ts';
+import { startProgram } from '../support/programs/start-program.ts';
 
 const SERVERS = 4;
 const ROWS = 3000;

@@ -5,9 +5,9 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { waitForTraining } from '../support/llm-d-program.ts';
-import { createRouter, createRouterRow, type RouterEntry } from '../support/llm-d-router.ts';
-import { startProgram } from '../support/start-program.ts';
+import { waitForTraining } from '../support/prediction/llm-d-program.ts';
+import { createRouter, createRouterRow, type RouterEntry } from '../support/prediction/llm-d-router.ts';
+import { startProgram } from '../support/programs/start-program.ts';
 
 const ROWS_LEARNED = 3000;
 const ROWS_A_CALL = 10;

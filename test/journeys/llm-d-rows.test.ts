@@ -4,10 +4,22 @@ import { rmSync } from 'node:fs';
 import { test } from 'node:test';
 import { nameEndToEnd } from '../../src/prediction/llm-d/training-row-store.ts';
 import { listSamples } from '../../src/prediction/observations/sample-store.ts';
-import { createStorePlace, engines, findReasonToSkip, openTestStore, type StorePlace } from '../support/engines.ts';
-import { ENVIRONMENT, entriesOf, findUrl, rowsFrom } from '../support/llm-d-program.ts';
-import { createRouter, createRouterRow, createTtftEntry, postJson, postStrict } from '../support/llm-d-router.ts';
-import { startProgram } from '../support/start-program.ts';
+import { ENVIRONMENT, entriesOf, findUrl, rowsFrom } from '../support/prediction/llm-d-program.ts';
+import {
+  createRouter,
+  createRouterRow,
+  createTtftEntry,
+  postJson,
+  postStrict,
+} from '../support/prediction/llm-d-router.ts';
+import { startProgram } from '../support/programs/start-program.ts';
+import {
+  createStorePlace,
+  engines,
+  findReasonToSkip,
+  openTestStore,
+  type StorePlace,
+} from '../support/store/engines.ts';
 
 test('end-to-end times of a router that does not stream are answered to it, and leave TTFT as it was', async () => {
   await using program = await startProgram(ENVIRONMENT);

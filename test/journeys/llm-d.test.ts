@@ -1,10 +1,10 @@
 /** The predictor interface of llm-d against the real program, spoken to as its router does. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { findFreePort } from '../support/free-port.ts';
-import { ENVIRONMENT, entriesOf, findUrl, rowsFrom } from '../support/llm-d-program.ts';
-import { createRouter, createRouterRow, postJson, postStrict } from '../support/llm-d-router.ts';
-import { type Program, startProgram } from '../support/start-program.ts';
+import { findFreePort } from '../support/basics/free-port.ts';
+import { ENVIRONMENT, entriesOf, findUrl, rowsFrom } from '../support/prediction/llm-d-program.ts';
+import { createRouter, createRouterRow, postJson, postStrict } from '../support/prediction/llm-d-router.ts';
+import { type Program, startProgram } from '../support/programs/start-program.ts';
 
 let program: Program;
 /** The root of the port of its own. */

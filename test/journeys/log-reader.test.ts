@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { rmSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { test } from 'node:test';
-import { createDataDir } from '../support/start-program.ts';
+import { createDataDir } from '../support/programs/start-program.ts';
 
 /** A log line is some 300 bytes, and a pipe holds 64 KiB. */
 const REQUESTS = 3_000;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
-import { startProgram } from '../support/start-program.ts';
+import { startProgram } from '../support/programs/start-program.ts';
 
 const MODELS = 20_000;
 const EVENTS_AT_ONCE = 4000;

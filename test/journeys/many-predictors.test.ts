@@ -4,9 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { findReasonToSkip } from '../support/engines.ts';
-import { observePool } from '../support/observed-pool.ts';
-import { createTestDatabase, startPostgresCluster } from '../support/postgres-cluster.ts';
+import { observePool } from '../support/prediction/observed-pool.ts';
 import {
   converge,
   predict,
@@ -14,8 +12,10 @@ import {
   readMetrics,
   report,
   startPredictors,
-} from '../support/predictor-programs.ts';
-import { createDataDir, type Program } from '../support/start-program.ts';
+} from '../support/prediction/predictor-programs.ts';
+import { createDataDir, type Program } from '../support/programs/start-program.ts';
+import { findReasonToSkip } from '../support/store/engines.ts';
+import { createTestDatabase, startPostgresCluster } from '../support/store/postgres-cluster.ts';
 
 const SLOWED = [1, 2, 1];
 const options = { skip: findReasonToSkip('postgres'), timeout: 280_000 };

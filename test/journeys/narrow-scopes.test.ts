@@ -3,10 +3,10 @@ import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { test } from 'node:test';
 import { status as grpcStatus } from '@grpc/grpc-js';
-import { createStorePlace, engines, findReasonToSkip, type StorePlace } from '../support/engines.ts';
-import { connectRaw } from '../support/grpc-client.ts';
-import { runTrivet } from '../support/run-trivet.ts';
-import { startProgram } from '../support/start-program.ts';
+import { connectRaw } from '../support/grpc/grpc-client.ts';
+import { runTrivet } from '../support/programs/run-trivet.ts';
+import { startProgram } from '../support/programs/start-program.ts';
+import { createStorePlace, engines, findReasonToSkip, type StorePlace } from '../support/store/engines.ts';
 
 interface Operation {
   readonly method: string;

@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { signBody } from '../../src/webhooks/profiles/signature.ts';
-import { startReceiver } from '../support/receiver.ts';
-import { runTrivet } from '../support/run-trivet.ts';
-import { findReasonToSkipMail, startSmtpServer } from '../support/smtp-server.ts';
-import { createDataDir, startProgram } from '../support/start-program.ts';
+import { findReasonToSkipMail, startSmtpServer } from '../support/mail/smtp-server.ts';
+import { startReceiver } from '../support/network/receiver.ts';
+import { runTrivet } from '../support/programs/run-trivet.ts';
+import { createDataDir, startProgram } from '../support/programs/start-program.ts';
 
 const KEY = 'sesame';
 const NOTICES = { NOTICE_REPOSITORY: 'ada/notices' };

@@ -8,8 +8,8 @@ import * as openid from 'openid-client';
 import passport from 'passport';
 import OAuth2Strategy from 'passport-oauth2';
 import { AuthorizationCode } from 'simple-oauth2';
-import { findReasonToSkipPages } from '../support/browser.ts';
-import { type OAuthJourney, startOAuthJourney } from '../support/oauth-journey.ts';
+import { type OAuthJourney, startOAuthJourney } from '../support/authorization/oauth-journey.ts';
+import { findReasonToSkipPages } from '../support/pages/browser.ts';
 
 suite('OAuth clients', { skip: findReasonToSkipPages() }, () => {
   let journey: OAuthJourney;

@@ -1,5 +1,5 @@
 /** The tests of the pages of accounts, and of their forms, once more on PostgreSQL. */
-import { runOnPostgres } from '../support/on-postgres.ts';
+import { runOnPostgres } from '../support/store/on-postgres.ts';
 
 await runOnPostgres([
   'authorization/sign-in/cookies',

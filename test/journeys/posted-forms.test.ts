@@ -4,11 +4,11 @@ import { before, test } from 'node:test';
 import { createApplication } from '../../src/authorization/applications/application.ts';
 import { createConsoleArea } from '../../src/console/area.ts';
 import { realWorld } from '../../src/world.ts';
-import { PKCE } from '../support/authorization-requests.ts';
-import { startAuthorizationServer } from '../support/authorization-server.ts';
-import { type ConsoleService, readCsrf, startConsoleService } from '../support/console-service.ts';
-import { createStorePlace, openTestStore } from '../support/engines.ts';
-import { type Answer, createFormClient, type FormClient } from '../support/form-client.ts';
+import { PKCE } from '../support/authorization/authorization-requests.ts';
+import { startAuthorizationServer } from '../support/authorization/authorization-server.ts';
+import { type Answer, createFormClient, type FormClient } from '../support/network/form-client.ts';
+import { type ConsoleService, readCsrf, startConsoleService } from '../support/pages/console-service.ts';
+import { createStorePlace, openTestStore } from '../support/store/engines.ts';
 
 const UPSTREAM = { UPSTREAM_ISSUER: 'http://127.0.0.1:9', UPSTREAM_CLIENT_ID: 'trivet' };
 /** A script reads these, so that they answer with JSON; their refusals are pages all the same. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { runTrivet } from '../support/run-trivet.ts';
-import { createDataDir, startProgram } from '../support/start-program.ts';
+import { runTrivet } from '../support/programs/run-trivet.ts';
+import { createDataDir, startProgram } from '../support/programs/start-program.ts';
 
 test('the program starts, answers its probes, and stops on SIGTERM with exit code 0', async () => {
   await using program = await startProgram();

@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import type { ServerResponse } from 'node:http';
 import { test } from 'node:test';
-import { createStorePlace, engines, findReasonToSkip } from '../support/engines.ts';
-import { numberedPush, startPublishingService } from '../support/publishing-service.ts';
-import { startReceiver } from '../support/receiver.ts';
-import { waitUntil } from '../support/wait-until.ts';
+import { waitUntil } from '../support/basics/wait-until.ts';
+import { startReceiver } from '../support/network/receiver.ts';
+import { createStorePlace, engines, findReasonToSkip } from '../support/store/engines.ts';
+import { numberedPush, startPublishingService } from '../support/webhooks/publishing-service.ts';
 
 const AT_ONCE = 16;
 

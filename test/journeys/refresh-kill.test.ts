@@ -12,10 +12,10 @@ import {
   postForm,
   registerApplication,
   startAuthorizationServer,
-} from '../support/authorization-server.ts';
-import { createStorePlace, openTestStore, type StorePlace } from '../support/engines.ts';
-import { type Program, startProgram } from '../support/start-program.ts';
-import { waitUntil } from '../support/wait-until.ts';
+} from '../support/authorization/authorization-server.ts';
+import { waitUntil } from '../support/basics/wait-until.ts';
+import { type Program, startProgram } from '../support/programs/start-program.ts';
+import { createStorePlace, openTestStore, type StorePlace } from '../support/store/engines.ts';
 
 const REFRESHES = Number(process.env.TRIVET_TEST_REFRESHES ?? 300);
 const FAMILIES = 16;

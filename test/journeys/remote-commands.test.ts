@@ -5,13 +5,13 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { createFormClient, readHidden } from '../support/form-client.ts';
-import { findFreePort } from '../support/free-port.ts';
-import { runTrivet } from '../support/run-trivet.ts';
-import { type Program, startProgram } from '../support/start-program.ts';
+import { findFreePort } from '../support/basics/free-port.ts';
+import { createFormClient, readHidden } from '../support/network/form-client.ts';
+import { runTrivet } from '../support/programs/run-trivet.ts';
+import { type Program, startProgram } from '../support/programs/start-program.ts';
 
 const PASSWORD = 'correct horse battery';
-const SHIFT = new URL('../support/shifted-clock.ts', import.meta.url).href;
+const SHIFT = new URL('../support/basics/shifted-clock.ts', import.meta.url).href;
 const folder = mkdtempSync(join(tmpdir(), 'trivet-remote-'));
 after(() => rmSync(folder, { recursive: true }));
 

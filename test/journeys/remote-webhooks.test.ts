@@ -4,11 +4,11 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { createStorePlace, engines, findReasonToSkip, type TestEngine } from '../support/engines.ts';
-import { findFreePort } from '../support/free-port.ts';
-import { startReceiver } from '../support/receiver.ts';
-import { runTrivet, type TrivetRun } from '../support/run-trivet.ts';
-import { type Program, startProgram } from '../support/start-program.ts';
+import { findFreePort } from '../support/basics/free-port.ts';
+import { startReceiver } from '../support/network/receiver.ts';
+import { runTrivet, type TrivetRun } from '../support/programs/run-trivet.ts';
+import { type Program, startProgram } from '../support/programs/start-program.ts';
+import { createStorePlace, engines, findReasonToSkip, type TestEngine } from '../support/store/engines.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'trivet-remote-webhooks-'));
 const programs = new AsyncDisposableStack();

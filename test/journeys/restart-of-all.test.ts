@@ -7,8 +7,8 @@ import { test } from 'node:test';
 import type { Store } from '../../src/database/store.ts';
 import { readVersionAccuracy } from '../../src/prediction/live-accuracy/read-accuracy.ts';
 import { realWorld } from '../../src/world.ts';
-import { createStorePlace, engines, findReasonToSkip, openTestStore } from '../support/engines.ts';
-import { observePool } from '../support/observed-pool.ts';
+import { waitUntil } from '../support/basics/wait-until.ts';
+import { observePool } from '../support/prediction/observed-pool.ts';
 import {
   converge,
   environment,
@@ -17,10 +17,10 @@ import {
   readMetrics,
   report,
   startPredictors,
-} from '../support/predictor-programs.ts';
-import { runTrivet } from '../support/run-trivet.ts';
-import type { Program } from '../support/start-program.ts';
-import { waitUntil } from '../support/wait-until.ts';
+} from '../support/prediction/predictor-programs.ts';
+import { runTrivet } from '../support/programs/run-trivet.ts';
+import type { Program } from '../support/programs/start-program.ts';
+import { createStorePlace, engines, findReasonToSkip, openTestStore } from '../support/store/engines.ts';
 
 const ROUNDS = 6;
 const ROWS = 30;

@@ -5,16 +5,16 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { migrations } from '../../src/database/migrations/list.ts';
-import { request } from '../support/authorization-server.ts';
-import { createStorePlace, findReasonToSkip, openTestStore } from '../support/engines.ts';
-import { observePool } from '../support/observed-pool.ts';
-import { startPublishingService } from '../support/publishing-service.ts';
-import { startReceivers } from '../support/receiver.ts';
-import { checkOutReleasedProgram, type ReleasedProgram } from '../support/released-program.ts';
-import { runTrivet } from '../support/run-trivet.ts';
-import { createServiceLoad, type ServiceLoad } from '../support/service-load.ts';
-import { type Program, startProgram } from '../support/start-program.ts';
-import { waitUntil } from '../support/wait-until.ts';
+import { request } from '../support/authorization/authorization-server.ts';
+import { waitUntil } from '../support/basics/wait-until.ts';
+import { checkOutReleasedProgram, type ReleasedProgram } from '../support/deploy/released-program.ts';
+import { createServiceLoad, type ServiceLoad } from '../support/load/service-load.ts';
+import { startReceivers } from '../support/network/receiver.ts';
+import { observePool } from '../support/prediction/observed-pool.ts';
+import { runTrivet } from '../support/programs/run-trivet.ts';
+import { type Program, startProgram } from '../support/programs/start-program.ts';
+import { createStorePlace, findReasonToSkip, openTestStore } from '../support/store/engines.ts';
+import { startPublishingService } from '../support/webhooks/publishing-service.ts';
 
 const skip = findReasonToSkip('postgres');
 const HOOKS = 2;

@@ -6,9 +6,9 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { findReasonToSkipPages } from '../support/browser.ts';
-import { findFreePort } from '../support/free-port.ts';
-import { type OAuthJourney, startOAuthJourney } from '../support/oauth-journey.ts';
+import { type OAuthJourney, startOAuthJourney } from '../support/authorization/oauth-journey.ts';
+import { findFreePort } from '../support/basics/free-port.ts';
+import { findReasonToSkipPages } from '../support/pages/browser.ts';
 
 const SAMPLES: readonly (readonly [language: string, file: string, command: string])[] = [
   ['js', 'app.mjs', process.execPath],

@@ -5,9 +5,9 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { createStorePlace, findReasonToSkip } from '../support/engines.ts';
-import { runTrivet } from '../support/run-trivet.ts';
-import { createDataDir, type ProgramEnvironment, startProgram } from '../support/start-program.ts';
+import { runTrivet } from '../support/programs/run-trivet.ts';
+import { createDataDir, type ProgramEnvironment, startProgram } from '../support/programs/start-program.ts';
+import { createStorePlace, findReasonToSkip } from '../support/store/engines.ts';
 
 /** A program that cannot start prints one line that names the place and the remedy, and no stack. */
 

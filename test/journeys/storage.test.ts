@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { createStorePlace, findReasonToSkip } from '../support/engines.ts';
-import { runTrivet } from '../support/run-trivet.ts';
-import { createDataDir, startProgram } from '../support/start-program.ts';
+import { runTrivet } from '../support/programs/run-trivet.ts';
+import { createDataDir, startProgram } from '../support/programs/start-program.ts';
+import { createStorePlace, findReasonToSkip } from '../support/store/engines.ts';
 
 test('a second service on the same folder is refused, and names the folder and the first', async () => {
   await using program = await startProgram();

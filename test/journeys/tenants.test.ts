@@ -14,11 +14,11 @@ import { type Store, statement } from '../../src/database/store.ts';
 import { isAdministratorScope } from '../../src/scopes.ts';
 import { createSampleEvent } from '../../src/webhooks/events/sample-event.ts';
 import { realWorld } from '../../src/world.ts';
-import { createStorePlace, engines, findReasonToSkip, openTestStore } from '../support/engines.ts';
-import { createFormClient, type FormClient } from '../support/form-client.ts';
-import { startReceiver } from '../support/receiver.ts';
-import { startProgram } from '../support/start-program.ts';
-import { waitUntil } from '../support/wait-until.ts';
+import { waitUntil } from '../support/basics/wait-until.ts';
+import { createFormClient, type FormClient } from '../support/network/form-client.ts';
+import { startReceiver } from '../support/network/receiver.ts';
+import { startProgram } from '../support/programs/start-program.ts';
+import { createStorePlace, engines, findReasonToSkip, openTestStore } from '../support/store/engines.ts';
 
 const MARKER = 'Zephyr';
 const PASSWORD = 'correct horse battery staple';

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import protobuf from 'protobufjs';
-import { type Program, startProgram } from '../support/start-program.ts';
-import { waitUntil } from '../support/wait-until.ts';
+import { waitUntil } from '../support/basics/wait-until.ts';
+import { type Program, startProgram } from '../support/programs/start-program.ts';
 
 /** The part of opentelemetry/proto that spans of requests use; fields beside it are sent too. */
 const PROTO = `syntax = "proto3";

@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
-import { connectRaw } from '../support/grpc-client.ts';
-import { startProgram } from '../support/start-program.ts';
+import { connectRaw } from '../support/grpc/grpc-client.ts';
+import { startProgram } from '../support/programs/start-program.ts';
 
 interface Span {
   readonly name: string;

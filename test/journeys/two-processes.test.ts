@@ -20,9 +20,9 @@ import {
   refresh,
   registerApplication,
   type SignedIn,
-} from '../support/authorization-server.ts';
-import { createStorePlace, findReasonToSkip, openTestStore } from '../support/engines.ts';
-import { startProgram } from '../support/start-program.ts';
+} from '../support/authorization/authorization-server.ts';
+import { startProgram } from '../support/programs/start-program.ts';
+import { createStorePlace, findReasonToSkip, openTestStore } from '../support/store/engines.ts';
 
 const ROUNDS = process.env.TRIVET_LONG === '1' ? 100 : 3;
 const AT_ONCE = 50;

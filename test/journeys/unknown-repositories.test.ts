@@ -5,9 +5,9 @@ import { createPersonalToken } from '../../src/authorization/tokens/personal-tok
 import { listPersonalTokens } from '../../src/authorization/tokens/personal-token-store.ts';
 import { statement } from '../../src/database/store.ts';
 import { realWorld } from '../../src/world.ts';
-import { startConsoleService } from '../support/console-service.ts';
-import { runTrivet } from '../support/run-trivet.ts';
-import { createDataDir } from '../support/start-program.ts';
+import { startConsoleService } from '../support/pages/console-service.ts';
+import { runTrivet } from '../support/programs/run-trivet.ts';
+import { createDataDir } from '../support/programs/start-program.ts';
 
 const TOKENS = '/account/tokens';
 

@@ -8,9 +8,9 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { createSampleEvent } from '../../src/webhooks/events/sample-event.ts';
 import { signBody } from '../../src/webhooks/profiles/signature.ts';
-import { findFreePort } from '../support/free-port.ts';
-import { type Receiver, startReceiver } from '../support/receiver.ts';
-import { HOOKS, PATIENTLY, useWebhookJourney } from '../support/webhook-journey.ts';
+import { findFreePort } from '../support/basics/free-port.ts';
+import { type Receiver, startReceiver } from '../support/network/receiver.ts';
+import { HOOKS, PATIENTLY, useWebhookJourney } from '../support/webhooks/webhook-journey.ts';
 
 const journey = useWebhookJourney();
 const push = createSampleEvent('push', { username: 'grace', name: 'Grace' }, 'main', Date.UTC(2026, 0, 1));

@@ -7,8 +7,8 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { startProgram } from '../support/start-program.ts';
-import { HOOKS, PATIENTLY, useWebhookJourney } from '../support/webhook-journey.ts';
+import { startProgram } from '../support/programs/start-program.ts';
+import { HOOKS, PATIENTLY, useWebhookJourney } from '../support/webhooks/webhook-journey.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'trivet-authority-'));
 after(() => rmSync(folder, { recursive: true, force: true }));

@@ -10,12 +10,12 @@ import { openStore } from '../../src/database/startup/open-store.ts';
 import { type Store, statement } from '../../src/database/store.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { realWorld } from '../../src/world.ts';
-import { enqueueTestDelivery, insertTestHook } from '../support/deliveries-store.ts';
-import { createStorePlace, engines, findReasonToSkip, type StorePlace } from '../support/engines.ts';
-import { createTestDatabase, type PostgresCluster, startPostgresCluster } from '../support/postgres-cluster.ts';
-import { type Receiver, startReceiver } from '../support/receiver.ts';
-import { createDataDir, type Program, startProgram } from '../support/start-program.ts';
-import { waitUntil } from '../support/wait-until.ts';
+import { waitUntil } from '../support/basics/wait-until.ts';
+import { type Receiver, startReceiver } from '../support/network/receiver.ts';
+import { createDataDir, type Program, startProgram } from '../support/programs/start-program.ts';
+import { createStorePlace, engines, findReasonToSkip, type StorePlace } from '../support/store/engines.ts';
+import { createTestDatabase, type PostgresCluster, startPostgresCluster } from '../support/store/postgres-cluster.ts';
+import { enqueueTestDelivery, insertTestHook } from '../support/webhooks/deliveries-store.ts';
 
 const isLong = process.env.TRIVET_LONG === '1';
 const KILLS = isLong ? 20 : 2;

@@ -1,6 +1,6 @@
 /** The tests of webhooks, of forbidden addresses and of a clock that jumps once more, on PostgreSQL. */
 import { test } from 'node:test';
-import { findReasonToSkip } from '../support/engines.ts';
+import { findReasonToSkip } from '../support/store/engines.ts';
 
 process.env.TRIVET_TEST_ENGINE = 'postgres';
 const reason = findReasonToSkip('postgres');

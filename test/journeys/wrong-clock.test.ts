@@ -5,17 +5,17 @@ import { listEvents } from '../../src/authorization/accounts/audit-store.ts';
 import { createUser } from '../../src/authorization/accounts/user-store.ts';
 import { type Store, statement } from '../../src/database/store.ts';
 import { realWorld } from '../../src/world.ts';
-import { createStorePlace, engines, findReasonToSkip, openTestStore } from '../support/engines.ts';
-import { numberedPush, startPublishingService } from '../support/publishing-service.ts';
-import { startReceiver } from '../support/receiver.ts';
-import { runTrivet } from '../support/run-trivet.ts';
-import { startProgram } from '../support/start-program.ts';
-import { waitUntil } from '../support/wait-until.ts';
+import { waitUntil } from '../support/basics/wait-until.ts';
+import { startReceiver } from '../support/network/receiver.ts';
+import { runTrivet } from '../support/programs/run-trivet.ts';
+import { startProgram } from '../support/programs/start-program.ts';
+import { createStorePlace, engines, findReasonToSkip, openTestStore } from '../support/store/engines.ts';
+import { numberedPush, startPublishingService } from '../support/webhooks/publishing-service.ts';
 
 const SECOND_MS = 1000;
 const HOUR_MS = 3_600_000;
 const DAY_MS = 86_400_000;
-const SHIFT = new URL('../support/shifted-clock.ts', import.meta.url).href;
+const SHIFT = new URL('../support/basics/shifted-clock.ts', import.meta.url).href;
 
 for (const engine of engines)
   test(`a retry that was planned by a clock a day ahead follows soon after the clock is right (${engine})`, {

@@ -7,9 +7,9 @@ import { after, before, describe, test } from 'node:test';
 import type { Page } from 'playwright-core';
 import { type App, startApp } from '../../src/app.ts';
 import { parseConfig } from '../../src/config/config.ts';
-import { findReasonToSkipPages } from '../support/browser.ts';
-import { useBrowser } from '../support/browser-pages.ts';
-import { findPageFlaws } from '../support/page-flaws.ts';
+import { findReasonToSkipPages } from '../support/pages/browser.ts';
+import { useBrowser } from '../support/pages/browser-pages.ts';
+import { findPageFlaws } from '../support/pages/page-flaws.ts';
 
 interface OpenApi {
   readonly webhooks: Readonly<

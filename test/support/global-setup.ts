@@ -1,8 +1,8 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { makeMemoryFolder } from './data-folder.ts';
-import { findPostgresBinaries, type PostgresCluster, startPostgresCluster } from './postgres-cluster.ts';
+import { makeMemoryFolder } from './basics/data-folder.ts';
+import { findPostgresBinaries, type PostgresCluster, startPostgresCluster } from './store/postgres-cluster.ts';
 
 /** All files of a run share these parts: `node --test --test-global-setup=test/support/global-setup.ts`. */
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type FormClient, readHidden } from '../../../test/support/form-client.ts';
-import { giveConsent } from '../../../test/support/give-consent.ts';
-import { addUser, openAs, PASSWORD, type PageService, servePages } from '../../../test/support/page-service.ts';
+import { giveConsent } from '../../../test/support/authorization/give-consent.ts';
+import { type FormClient, readHidden } from '../../../test/support/network/form-client.ts';
+import { addUser, openAs, PASSWORD, type PageService, servePages } from '../../../test/support/pages/page-service.ts';
 import { listEvents } from '../accounts/audit-store.ts';
 import { listSessions } from '../accounts/session-store.ts';
 import { findUserByLogin } from '../accounts/user-store.ts';

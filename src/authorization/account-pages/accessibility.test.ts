@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { TOTP } from 'otpauth';
-import { findReasonToSkipPages } from '../../../test/support/browser.ts';
-import { fillSignIn, signIn, useBrowser } from '../../../test/support/browser-pages.ts';
-import { giveConsent } from '../../../test/support/give-consent.ts';
-import { findPageFlaws, findShownFlaws, PAGE_LANGUAGES, speakTo } from '../../../test/support/page-flaws.ts';
-import { addUser, type PageService, startPageService } from '../../../test/support/page-service.ts';
+import { giveConsent } from '../../../test/support/authorization/give-consent.ts';
+import { findReasonToSkipPages } from '../../../test/support/pages/browser.ts';
+import { fillSignIn, signIn, useBrowser } from '../../../test/support/pages/browser-pages.ts';
+import { findPageFlaws, findShownFlaws, PAGE_LANGUAGES, speakTo } from '../../../test/support/pages/page-flaws.ts';
+import { addUser, type PageService, startPageService } from '../../../test/support/pages/page-service.ts';
 import type { User } from '../accounts/user-store.ts';
 import { createApplication } from '../applications/application.ts';
 import { createPasswordLink } from '../password-links/password-link.ts';

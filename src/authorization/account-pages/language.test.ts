@@ -1,9 +1,9 @@
 /** The language of the pages: what decides it, the switch, and that it stays when a form is refused. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { findReasonToSkipPages } from '../../../test/support/browser.ts';
-import { readText, signIn, useBrowser } from '../../../test/support/browser-pages.ts';
-import { addUser, openAs, type PageService, startPageService } from '../../../test/support/page-service.ts';
+import { findReasonToSkipPages } from '../../../test/support/pages/browser.ts';
+import { readText, signIn, useBrowser } from '../../../test/support/pages/browser-pages.ts';
+import { addUser, openAs, type PageService, startPageService } from '../../../test/support/pages/page-service.ts';
 import { setLanguageStatement } from './language-store.ts';
 
 const CHINESE = 'zh-CN,zh;q=0.9,en;q=0.8';

@@ -3,9 +3,9 @@ import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { TOTP } from 'otpauth';
 import type { CDPSession } from 'playwright-core';
-import { findReasonToSkipPages } from '../../../test/support/browser.ts';
-import { fillSignIn, readText, signIn, useBrowser } from '../../../test/support/browser-pages.ts';
-import { addUser, PASSWORD, startPageService } from '../../../test/support/page-service.ts';
+import { findReasonToSkipPages } from '../../../test/support/pages/browser.ts';
+import { fillSignIn, readText, signIn, useBrowser } from '../../../test/support/pages/browser-pages.ts';
+import { addUser, PASSWORD, startPageService } from '../../../test/support/pages/page-service.ts';
 import { styleSheet } from '../../pages/assets.ts';
 
 test('the style sheet is one file below 10 kB as it is sent', async () => {

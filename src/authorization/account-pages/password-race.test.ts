@@ -1,8 +1,8 @@
 /** A new password against what other sessions of the same person began before it and commit after it. */
 import assert from 'node:assert/strict';
-import { createPerson, type SignedIn, signIn } from '../../../test/support/authorization-server.ts';
-import { type Bench, checkConformance } from '../../../test/support/conformance.ts';
-import { createFormClient, type FormClient } from '../../../test/support/form-client.ts';
+import { createPerson, type SignedIn, signIn } from '../../../test/support/authorization/authorization-server.ts';
+import { type Bench, checkConformance } from '../../../test/support/authorization/conformance.ts';
+import { createFormClient, type FormClient } from '../../../test/support/network/form-client.ts';
 import { listPersonalTokens } from '../tokens/personal-token-store.ts';
 
 const ROUNDS = 3;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { addUser, openAs, servePages } from '../../../test/support/page-service.ts';
+import { addUser, openAs, servePages } from '../../../test/support/pages/page-service.ts';
 
 test('a name of a passkey that is too long, or hides characters, is refused and not cut', async (t) => {
   const service = await servePages(t, { hostname: 'localhost' });

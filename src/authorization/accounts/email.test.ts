@@ -6,10 +6,10 @@ import {
   registerApplication,
   request,
   type SignedIn,
-} from '../../../test/support/authorization-server.ts';
-import { type Bench, type Case, checkConformance } from '../../../test/support/conformance.ts';
-import { createFormClient } from '../../../test/support/form-client.ts';
-import { runTrivet } from '../../../test/support/run-trivet.ts';
+} from '../../../test/support/authorization/authorization-server.ts';
+import { type Bench, type Case, checkConformance } from '../../../test/support/authorization/conformance.ts';
+import { createFormClient } from '../../../test/support/network/form-client.ts';
+import { runTrivet } from '../../../test/support/programs/run-trivet.ts';
 import { createUser } from './user-store.ts';
 
 async function readEmails({ server }: Bench, person: SignedIn) {

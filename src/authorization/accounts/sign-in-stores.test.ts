@@ -1,7 +1,7 @@
 /** People sign in with codes, passkeys and accounts at providers beside their password. */
 import assert from 'node:assert/strict';
-import { forEachEngine } from '../../../test/support/engines.ts';
-import { createStillWorld } from '../../../test/support/still-world.ts';
+import { createStillWorld } from '../../../test/support/basics/still-world.ts';
+import { forEachEngine } from '../../../test/support/store/engines.ts';
 import { type Store, statement } from '../../database/store.ts';
 import { createSecretCipher } from '../../encryption/secret-cipher.ts';
 import {

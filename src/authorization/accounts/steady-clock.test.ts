@@ -10,10 +10,10 @@ import {
   postForm,
   registerApplication,
   signIn,
-} from '../../../test/support/authorization-server.ts';
-import { type Bench, type Case, checkConformance } from '../../../test/support/conformance.ts';
-import { createFormClient } from '../../../test/support/form-client.ts';
-import { createStillWorld } from '../../../test/support/still-world.ts';
+} from '../../../test/support/authorization/authorization-server.ts';
+import { type Bench, type Case, checkConformance } from '../../../test/support/authorization/conformance.ts';
+import { createStillWorld } from '../../../test/support/basics/still-world.ts';
+import { createFormClient } from '../../../test/support/network/form-client.ts';
 import { createSecretCipher } from '../../encryption/secret-cipher.ts';
 import { withSteadyClock } from '../../steady-clock.ts';
 import { hashPassword } from '../sign-in/password.ts';

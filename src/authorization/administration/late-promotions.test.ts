@@ -3,10 +3,10 @@
  * transaction checks again.
  */
 import assert from 'node:assert/strict';
-import { forEachEngine } from '../../../test/support/engines.ts';
-import { hasCode } from '../../../test/support/note-store.ts';
-import { addUser } from '../../../test/support/page-service.ts';
-import { createStillWorld } from '../../../test/support/still-world.ts';
+import { createStillWorld } from '../../../test/support/basics/still-world.ts';
+import { addUser } from '../../../test/support/pages/page-service.ts';
+import { forEachEngine } from '../../../test/support/store/engines.ts';
+import { hasCode } from '../../../test/support/store/note-store.ts';
 import type { Store } from '../../database/store.ts';
 import { createSecretCipher } from '../../encryption/secret-cipher.ts';
 import { type Actor, COMMAND_LINE } from '../../operations/operation.ts';

@@ -1,8 +1,8 @@
 /** A new administrator's account loses the ways to sign in that a token without all rights has set. */
 import assert from 'node:assert/strict';
-import { forEachEngine } from '../../../test/support/engines.ts';
-import { addUser } from '../../../test/support/page-service.ts';
-import { createStillWorld } from '../../../test/support/still-world.ts';
+import { createStillWorld } from '../../../test/support/basics/still-world.ts';
+import { addUser } from '../../../test/support/pages/page-service.ts';
+import { forEachEngine } from '../../../test/support/store/engines.ts';
 import type { Store } from '../../database/store.ts';
 import { createSecretCipher } from '../../encryption/secret-cipher.ts';
 import { isFailure } from '../../errors.ts';

@@ -8,9 +8,14 @@ import {
   registerApplication,
   request,
   type SignedIn,
-} from '../../../test/support/authorization-server.ts';
-import { type Bench, type Case, checkConformance, prepareTokens } from '../../../test/support/conformance.ts';
-import { waitUntil } from '../../../test/support/wait-until.ts';
+} from '../../../test/support/authorization/authorization-server.ts';
+import {
+  type Bench,
+  type Case,
+  checkConformance,
+  prepareTokens,
+} from '../../../test/support/authorization/conformance.ts';
+import { waitUntil } from '../../../test/support/basics/wait-until.ts';
 import { isSecretOf } from '../accounts/secret-text.ts';
 import { createPersonalToken, revokePersonalToken } from '../tokens/personal-token.ts';
 

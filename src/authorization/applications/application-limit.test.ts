@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { forEachEngine } from '../../../test/support/engines.ts';
-import { hasCode } from '../../../test/support/note-store.ts';
-import { createStillWorld } from '../../../test/support/still-world.ts';
+import { createStillWorld } from '../../../test/support/basics/still-world.ts';
+import { forEachEngine } from '../../../test/support/store/engines.ts';
+import { hasCode } from '../../../test/support/store/note-store.ts';
 import { createUser } from '../accounts/user-store.ts';
 import { createApplication, deleteApplication, updateApplication } from './application.ts';
 import { listApplications, MAX_APPLICATIONS } from './application-store.ts';

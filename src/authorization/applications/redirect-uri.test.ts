@@ -1,14 +1,19 @@
 /** An answer goes to a registered address only: RFC 6749 §3.1.2, RFC 8252 §7 and RFC 9700 §2.1. */
 import assert from 'node:assert/strict';
-import { assertShown, PKCE, prepareRequest, without } from '../../../test/support/authorization-requests.ts';
+import {
+  assertShown,
+  PKCE,
+  prepareRequest,
+  without,
+} from '../../../test/support/authorization/authorization-requests.ts';
 import {
   authorize,
   decide,
   readRedirect,
   registerApplication,
   request,
-} from '../../../test/support/authorization-server.ts';
-import { type Case, checkConformance } from '../../../test/support/conformance.ts';
+} from '../../../test/support/authorization/authorization-server.ts';
+import { type Case, checkConformance } from '../../../test/support/authorization/conformance.ts';
 import { statement } from '../../database/store.ts';
 import { updateApplication } from './application.ts';
 import { findApplication } from './application-store.ts';

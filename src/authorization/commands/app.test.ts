@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { hostname, userInfo } from 'node:os';
 import { test } from 'node:test';
-import { runTrivet } from '../../../test/support/run-trivet.ts';
-import { createDataDir } from '../../../test/support/start-program.ts';
+import { runTrivet } from '../../../test/support/programs/run-trivet.ts';
+import { createDataDir } from '../../../test/support/programs/start-program.ts';
 
 test('trivet app and trivet token register, change and revoke on the store directly', async () => {
   const dataDir = createDataDir();

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { test } from 'node:test';
-import { runTrivet } from '../../../test/support/run-trivet.ts';
-import { createDataDir } from '../../../test/support/start-program.ts';
+import { runTrivet } from '../../../test/support/programs/run-trivet.ts';
+import { createDataDir } from '../../../test/support/programs/start-program.ts';
 
 test('trivet user says who is invited, and has no way to sign in yet', async (t) => {
   const dataDir = createDataDir();

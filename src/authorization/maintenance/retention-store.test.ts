@@ -2,9 +2,14 @@ import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { test } from 'node:test';
 import pg from 'pg';
-import { createStorePlace, findReasonToSkip, forEachEngine, openTestStore } from '../../../test/support/engines.ts';
-import { createStillWorld } from '../../../test/support/still-world.ts';
-import { waitUntil } from '../../../test/support/wait-until.ts';
+import { createStillWorld } from '../../../test/support/basics/still-world.ts';
+import { waitUntil } from '../../../test/support/basics/wait-until.ts';
+import {
+  createStorePlace,
+  findReasonToSkip,
+  forEachEngine,
+  openTestStore,
+} from '../../../test/support/store/engines.ts';
 import { statement } from '../../database/store.ts';
 import { createSweeping, SWEEP_AT_ONCE, SWEEP_BATCH } from '../../database/sweep.ts';
 import { createLog } from '../../telemetry/log.ts';

@@ -13,8 +13,8 @@ import {
   request,
   type SignedIn,
   signIn,
-} from '../../../test/support/authorization-server.ts';
-import { type Bench, type Case, checkConformance } from '../../../test/support/conformance.ts';
+} from '../../../test/support/authorization/authorization-server.ts';
+import { type Bench, type Case, checkConformance } from '../../../test/support/authorization/conformance.ts';
 import { COMMAND_LINE } from '../../operations/operation.ts';
 import { createUser, setAdminStatement } from '../accounts/user-store.ts';
 import { setAdministrator } from '../administration/manage-people.ts';

@@ -1,6 +1,10 @@
 /** What `/oauth/authorize` refuses, who gets the refusal, and what it carries over the sign-in page. */
 import assert from 'node:assert/strict';
-import { assertRedirectedError, assertShown, prepareRequest } from '../../../test/support/authorization-requests.ts';
+import {
+  assertRedirectedError,
+  assertShown,
+  prepareRequest,
+} from '../../../test/support/authorization/authorization-requests.ts';
 import {
   type Answer,
   type AuthorizationServer,
@@ -14,8 +18,8 @@ import {
   registerApplication,
   request,
   signIn,
-} from '../../../test/support/authorization-server.ts';
-import { type Case, checkConformance } from '../../../test/support/conformance.ts';
+} from '../../../test/support/authorization/authorization-server.ts';
+import { type Case, checkConformance } from '../../../test/support/authorization/conformance.ts';
 import { COMMAND_LINE } from '../../operations/operation.ts';
 import { createUser } from '../accounts/user-store.ts';
 import { setAdministrator } from '../administration/manage-people.ts';

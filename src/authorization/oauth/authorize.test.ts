@@ -5,7 +5,7 @@ import {
   assertShown,
   prepareRequest,
   without,
-} from '../../../test/support/authorization-requests.ts';
+} from '../../../test/support/authorization/authorization-requests.ts';
 import {
   type Answer,
   authorize,
@@ -18,8 +18,8 @@ import {
   readRedirect,
   request,
   signIn,
-} from '../../../test/support/authorization-server.ts';
-import { type Case, checkConformance } from '../../../test/support/conformance.ts';
+} from '../../../test/support/authorization/authorization-server.ts';
+import { type Case, checkConformance } from '../../../test/support/authorization/conformance.ts';
 
 /** What the browser keeps that was sent to sign in. */
 function readAgainCookie(answer: Answer): string {

@@ -2,12 +2,15 @@ import assert from 'node:assert/strict';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
-import { registerApplication, startAuthorizationServer } from '../../../test/support/authorization-server.ts';
-import { findReasonToSkipPages } from '../../../test/support/browser.ts';
-import { fillSignIn, readText, signIn, useBrowser } from '../../../test/support/browser-pages.ts';
-import { createStorePlace, openTestStore } from '../../../test/support/engines.ts';
-import { findPageFlaws, findShownFlaws, speakTo } from '../../../test/support/page-flaws.ts';
-import { addUser, PASSWORD } from '../../../test/support/page-service.ts';
+import {
+  registerApplication,
+  startAuthorizationServer,
+} from '../../../test/support/authorization/authorization-server.ts';
+import { findReasonToSkipPages } from '../../../test/support/pages/browser.ts';
+import { fillSignIn, readText, signIn, useBrowser } from '../../../test/support/pages/browser-pages.ts';
+import { findPageFlaws, findShownFlaws, speakTo } from '../../../test/support/pages/page-flaws.ts';
+import { addUser, PASSWORD } from '../../../test/support/pages/page-service.ts';
+import { createStorePlace, openTestStore } from '../../../test/support/store/engines.ts';
 
 /** What people brought. */
 const CONTENT = ['ada', 'Harbour', 'CI', 'client', 'example'];

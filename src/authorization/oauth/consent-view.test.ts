@@ -6,7 +6,7 @@ import {
   PKCE,
   prepareRequest,
   without,
-} from '../../../test/support/authorization-requests.ts';
+} from '../../../test/support/authorization/authorization-requests.ts';
 import {
   authorize,
   createPerson,
@@ -19,8 +19,8 @@ import {
   readHidden,
   readRedirect,
   request,
-} from '../../../test/support/authorization-server.ts';
-import { type Case, checkConformance } from '../../../test/support/conformance.ts';
+} from '../../../test/support/authorization/authorization-server.ts';
+import { type Case, checkConformance } from '../../../test/support/authorization/conformance.ts';
 import { setLanguageStatement } from '../account-pages/language-store.ts';
 import { listEvents } from '../accounts/audit-store.ts';
 import { deleteApplication, setApplicationDisabled } from '../applications/application.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { forEachEngine } from '../../../test/support/engines.ts';
+import { forEachEngine } from '../../../test/support/store/engines.ts';
 import { credentialOrigins } from '../../database/migrations/0021-credential-origins.ts';
 import { migrations } from '../../database/migrations/list.ts';
 import { statement } from '../../database/store.ts';

@@ -13,8 +13,8 @@ import {
   readRedirect,
   request,
   signIn,
-} from '../../../test/support/authorization-server.ts';
-import { type Case, checkConformance } from '../../../test/support/conformance.ts';
+} from '../../../test/support/authorization/authorization-server.ts';
+import { type Case, checkConformance } from '../../../test/support/authorization/conformance.ts';
 import {
   type CredentialScene,
   KINDS,
@@ -23,8 +23,8 @@ import {
   openBrowser,
   prepareCredentials,
   SCOPE,
-} from '../../../test/support/credential-scene.ts';
-import { runTrivet } from '../../../test/support/run-trivet.ts';
+} from '../../../test/support/authorization/credential-scene.ts';
+import { runTrivet } from '../../../test/support/programs/run-trivet.ts';
 import { setPasswordStatement } from '../accounts/password-store.ts';
 import { createUser } from '../accounts/user-store.ts';
 import { setEmail } from '../administration/manage-people.ts';

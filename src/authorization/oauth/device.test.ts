@@ -15,8 +15,8 @@ import {
   registerApplication,
   request,
   type SignedIn,
-} from '../../../test/support/authorization-server.ts';
-import { type Bench, type Case, checkConformance } from '../../../test/support/conformance.ts';
+} from '../../../test/support/authorization/authorization-server.ts';
+import { type Bench, type Case, checkConformance } from '../../../test/support/authorization/conformance.ts';
 import { disableUserStatement } from '../accounts/user-store.ts';
 import { parseUserCode } from './device.ts';
 import { computeTokenHash } from './protocol/id-token.ts';

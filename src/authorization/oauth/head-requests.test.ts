@@ -1,8 +1,8 @@
 /** HEAD is safe (RFC 9110 §9.2.1): previews of links and monitors send it. It does nothing that GET does once. */
 import assert from 'node:assert/strict';
-import { PKCE, prepareRequest } from '../../../test/support/authorization-requests.ts';
-import { authorize, decide, obtainCode, request } from '../../../test/support/authorization-server.ts';
-import { type Case, checkConformance } from '../../../test/support/conformance.ts';
+import { PKCE, prepareRequest } from '../../../test/support/authorization/authorization-requests.ts';
+import { authorize, decide, obtainCode, request } from '../../../test/support/authorization/authorization-server.ts';
+import { type Case, checkConformance } from '../../../test/support/authorization/conformance.ts';
 import { statement } from '../../database/store.ts';
 
 const codesSql = statement<{ readonly n: number }>(

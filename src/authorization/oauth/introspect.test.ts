@@ -1,7 +1,13 @@
 /** Introspection: RFC 7662. */
 import assert from 'node:assert/strict';
-import { basic, postForm, refresh, registerApplication, request } from '../../../test/support/authorization-server.ts';
-import { type Case, checkConformance, prepareTokens } from '../../../test/support/conformance.ts';
+import {
+  basic,
+  postForm,
+  refresh,
+  registerApplication,
+  request,
+} from '../../../test/support/authorization/authorization-server.ts';
+import { type Case, checkConformance, prepareTokens } from '../../../test/support/authorization/conformance.ts';
 import { realWorld } from '../../world.ts';
 import { createSecret } from '../accounts/secret-text.ts';
 import { disableUserStatement } from '../accounts/user-store.ts';

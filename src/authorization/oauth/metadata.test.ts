@@ -1,7 +1,7 @@
 /** Metadata: RFC 8414 and RFC 9728. */
 import assert from 'node:assert/strict';
-import { postForm, request } from '../../../test/support/authorization-server.ts';
-import { type Case, checkConformance } from '../../../test/support/conformance.ts';
+import { postForm, request } from '../../../test/support/authorization/authorization-server.ts';
+import { type Case, checkConformance } from '../../../test/support/authorization/conformance.ts';
 
 const cases: Case[] = [
   [

@@ -9,8 +9,13 @@ import {
   obtainTokens,
   refresh,
   registerApplication,
-} from '../../../test/support/authorization-server.ts';
-import { type Bench, type Case, checkConformance, prepareTokens } from '../../../test/support/conformance.ts';
+} from '../../../test/support/authorization/authorization-server.ts';
+import {
+  type Bench,
+  type Case,
+  checkConformance,
+  prepareTokens,
+} from '../../../test/support/authorization/conformance.ts';
 import { realWorld } from '../../world.ts';
 import { listEvents } from '../accounts/audit-store.ts';
 import { setPasswordStatement } from '../accounts/password-store.ts';

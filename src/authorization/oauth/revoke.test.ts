@@ -10,9 +10,9 @@ import {
   registerApplication,
   request,
   startAuthorizationServer,
-} from '../../../test/support/authorization-server.ts';
-import { type Case, checkConformance, prepareTokens } from '../../../test/support/conformance.ts';
-import { createStorePlace, openTestStore } from '../../../test/support/engines.ts';
+} from '../../../test/support/authorization/authorization-server.ts';
+import { type Case, checkConformance, prepareTokens } from '../../../test/support/authorization/conformance.ts';
+import { createStorePlace, openTestStore } from '../../../test/support/store/engines.ts';
 import type { Store } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 import { realWorld } from '../../world.ts';

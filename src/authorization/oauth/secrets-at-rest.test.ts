@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { obtainCode, refresh } from '../../../test/support/authorization-server.ts';
-import { type Case, checkConformance, prepareTokens } from '../../../test/support/conformance.ts';
+import { obtainCode, refresh } from '../../../test/support/authorization/authorization-server.ts';
+import { type Case, checkConformance, prepareTokens } from '../../../test/support/authorization/conformance.ts';
 import { type Store, statement } from '../../database/store.ts';
 import { createPersonalToken } from '../tokens/personal-token.ts';
 

@@ -1,7 +1,7 @@
 /** The token endpoint: RFC 6749 §3.2 and §5. Titles begin with the id of the case and say the rule. */
 import assert from 'node:assert/strict';
 import { request as httpRequest } from 'node:http';
-import { without } from '../../../test/support/authorization-requests.ts';
+import { without } from '../../../test/support/authorization/authorization-requests.ts';
 import {
   callApi,
   type Fields,
@@ -10,8 +10,8 @@ import {
   refresh,
   registerApplication,
   request,
-} from '../../../test/support/authorization-server.ts';
-import { type Case, checkConformance, prepareExchange } from '../../../test/support/conformance.ts';
+} from '../../../test/support/authorization/authorization-server.ts';
+import { type Case, checkConformance, prepareExchange } from '../../../test/support/authorization/conformance.ts';
 import { createPersonalToken } from '../tokens/personal-token.ts';
 
 /** The status for a body of this length, of which nothing is sent: who refuses it need not read it. */

@@ -6,10 +6,10 @@ import {
   postForm,
   registerApplication,
   startAuthorizationServer,
-} from '../../../test/support/authorization-server.ts';
-import { forEachEngine } from '../../../test/support/engines.ts';
-import { createFormClient } from '../../../test/support/form-client.ts';
-import { createStillWorld } from '../../../test/support/still-world.ts';
+} from '../../../test/support/authorization/authorization-server.ts';
+import { createStillWorld } from '../../../test/support/basics/still-world.ts';
+import { createFormClient } from '../../../test/support/network/form-client.ts';
+import { forEachEngine } from '../../../test/support/store/engines.ts';
 import { type Store, statement } from '../../database/store.ts';
 import { auditStatement, listEvents } from '../accounts/audit-store.ts';
 import { createRefusalLog, REFUSALS_AN_HOUR } from '../accounts/refusal-log.ts';

@@ -1,10 +1,10 @@
 /** Mails and links that an administrator has made. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { createFormClient } from '../../../test/support/form-client.ts';
-import { addVerifiedUser, readPasswordLink, useMailServer } from '../../../test/support/mail-server.ts';
-import { addUser, openAs, PASSWORD, servePages, submitSignIn } from '../../../test/support/page-service.ts';
-import { findReasonToSkipMail } from '../../../test/support/smtp-server.ts';
+import { addVerifiedUser, readPasswordLink, useMailServer } from '../../../test/support/mail/mail-server.ts';
+import { findReasonToSkipMail } from '../../../test/support/mail/smtp-server.ts';
+import { createFormClient } from '../../../test/support/network/form-client.ts';
+import { addUser, openAs, PASSWORD, servePages, submitSignIn } from '../../../test/support/pages/page-service.ts';
 import { createMailer } from '../../mail/mailer.ts';
 import { COMMAND_LINE } from '../../operations/operation.ts';
 import { setLanguageStatement } from '../account-pages/language-store.ts';

@@ -1,10 +1,16 @@
 /** People who forgot their password. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { createFormClient } from '../../../test/support/form-client.ts';
-import { addVerifiedUser, readPasswordLink, useMailServer } from '../../../test/support/mail-server.ts';
-import { addUser, openAs, type PageService, servePages, submitSignIn } from '../../../test/support/page-service.ts';
-import { findReasonToSkipMail } from '../../../test/support/smtp-server.ts';
+import { addVerifiedUser, readPasswordLink, useMailServer } from '../../../test/support/mail/mail-server.ts';
+import { findReasonToSkipMail } from '../../../test/support/mail/smtp-server.ts';
+import { createFormClient } from '../../../test/support/network/form-client.ts';
+import {
+  addUser,
+  openAs,
+  type PageService,
+  servePages,
+  submitSignIn,
+} from '../../../test/support/pages/page-service.ts';
 import { setLanguageStatement } from '../account-pages/language-store.ts';
 import { listEvents } from '../accounts/audit-store.ts';
 import { disableUserStatement } from '../accounts/user-store.ts';

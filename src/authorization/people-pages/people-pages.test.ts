@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { forEachEngine } from '../../../test/support/engines.ts';
-import { createFormClient } from '../../../test/support/form-client.ts';
-import { addUser, openAs, type PageService, servePages } from '../../../test/support/page-service.ts';
-import { createStillWorld } from '../../../test/support/still-world.ts';
+import { createStillWorld } from '../../../test/support/basics/still-world.ts';
+import { createFormClient } from '../../../test/support/network/form-client.ts';
+import { addUser, openAs, type PageService, servePages } from '../../../test/support/pages/page-service.ts';
+import { forEachEngine } from '../../../test/support/store/engines.ts';
 import { COMMAND_LINE } from '../../operations/operation.ts';
 import { auditStatement, listEvents } from '../accounts/audit-store.ts';
 import { confirmTotpStatement, hasTotp, offerTotpSeed } from '../accounts/totp-store.ts';

@@ -1,8 +1,8 @@
 /** Cookies and forms of pages carry values that keep other sites from acting for a browser. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createFormClient, readHidden } from '../../../test/support/form-client.ts';
-import { addUser, openAs, PASSWORD, servePages } from '../../../test/support/page-service.ts';
+import { createFormClient, readHidden } from '../../../test/support/network/form-client.ts';
+import { addUser, openAs, PASSWORD, servePages } from '../../../test/support/pages/page-service.ts';
 import { allMessages } from '../messages/all-messages.ts';
 
 test('S05 over https every cookie is __Host-, Secure, HttpOnly and Lax', async (t) => {

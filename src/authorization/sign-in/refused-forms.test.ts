@@ -1,10 +1,16 @@
 /** Forms of strangers that are refused: the page behind the redirect says why, to this browser alone, and nothing is posted twice. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { findReasonToSkipPages } from '../../../test/support/browser.ts';
-import { fillSignIn, readText, useBrowser } from '../../../test/support/browser-pages.ts';
-import { createFormClient, readHidden } from '../../../test/support/form-client.ts';
-import { addUser, PASSWORD, servePages, startPageService, submitSignIn } from '../../../test/support/page-service.ts';
+import { createFormClient, readHidden } from '../../../test/support/network/form-client.ts';
+import { findReasonToSkipPages } from '../../../test/support/pages/browser.ts';
+import { fillSignIn, readText, useBrowser } from '../../../test/support/pages/browser-pages.ts';
+import {
+  addUser,
+  PASSWORD,
+  servePages,
+  startPageService,
+  submitSignIn,
+} from '../../../test/support/pages/page-service.ts';
 
 const WRONG = /Wrong login or password/;
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { TOTP } from 'otpauth';
-import { createFormClient, type FormClient, readHidden } from '../../../test/support/form-client.ts';
+import { createFormClient, type FormClient, readHidden } from '../../../test/support/network/form-client.ts';
 import {
   addUser,
   openAs,
@@ -9,7 +9,7 @@ import {
   type PageService,
   servePages,
   submitSignIn,
-} from '../../../test/support/page-service.ts';
+} from '../../../test/support/pages/page-service.ts';
 import { statement } from '../../database/store.ts';
 
 test('with an authenticator app the password alone does not sign in', async (t) => {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { hash } from '@node-rs/argon2';
-import { createFormClient, readHidden } from '../../../test/support/form-client.ts';
-import { addUser, openAs, PASSWORD, servePages, submitSignIn } from '../../../test/support/page-service.ts';
+import { createFormClient, readHidden } from '../../../test/support/network/form-client.ts';
+import { addUser, openAs, PASSWORD, servePages, submitSignIn } from '../../../test/support/pages/page-service.ts';
 import { statement } from '../../database/store.ts';
 import { listEvents } from '../accounts/audit-store.ts';
 import { rehashPassword } from '../accounts/password-store.ts';

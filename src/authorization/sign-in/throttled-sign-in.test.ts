@@ -1,8 +1,11 @@
 /** Strangers who guess a password must not lock its owner out, and must not guess without end. */
 import assert from 'node:assert/strict';
-import { type AuthorizationServer, startAuthorizationServer } from '../../../test/support/authorization-server.ts';
-import { forEachEngine } from '../../../test/support/engines.ts';
-import { createFormClient, type FormClient } from '../../../test/support/form-client.ts';
+import {
+  type AuthorizationServer,
+  startAuthorizationServer,
+} from '../../../test/support/authorization/authorization-server.ts';
+import { createFormClient, type FormClient } from '../../../test/support/network/form-client.ts';
+import { forEachEngine } from '../../../test/support/store/engines.ts';
 import type { Store } from '../../database/store.ts';
 import { isFailure } from '../../errors.ts';
 import { checkAttempt, forgiveAttempt } from '../accounts/attempt-store.ts';

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { callApi, postForm, request } from '../../../test/support/authorization-server.ts';
-import { type Case, checkConformance, prepareTokens } from '../../../test/support/conformance.ts';
+import { callApi, postForm, request } from '../../../test/support/authorization/authorization-server.ts';
+import { type Case, checkConformance, prepareTokens } from '../../../test/support/authorization/conformance.ts';
 import { createSecret } from '../accounts/secret-text.ts';
 import { createPersonalToken, revokePersonalToken } from './personal-token.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { forEachEngine } from '../../../test/support/engines.ts';
-import { hasCode } from '../../../test/support/note-store.ts';
-import { createStillWorld } from '../../../test/support/still-world.ts';
+import { createStillWorld } from '../../../test/support/basics/still-world.ts';
+import { forEachEngine } from '../../../test/support/store/engines.ts';
+import { hasCode } from '../../../test/support/store/note-store.ts';
 import { Failure } from '../../errors.ts';
 import { createUser } from '../accounts/user-store.ts';
 import { createPersonalToken, revokePersonalToken } from './personal-token.ts';

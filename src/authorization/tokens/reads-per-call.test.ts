@@ -9,9 +9,9 @@ import {
   createPerson,
   postForm,
   startAuthorizationServer,
-} from '../../../test/support/authorization-server.ts';
-import { prepareTokens } from '../../../test/support/conformance.ts';
-import { createStorePlace, openTestStore } from '../../../test/support/engines.ts';
+} from '../../../test/support/authorization/authorization-server.ts';
+import { prepareTokens } from '../../../test/support/authorization/conformance.ts';
+import { createStorePlace, openTestStore } from '../../../test/support/store/engines.ts';
 import { createPersonalToken } from './personal-token.ts';
 
 /** Makes one call. */

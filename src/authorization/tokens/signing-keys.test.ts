@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { forEachEngine } from '../../../test/support/engines.ts';
+import { forEachEngine } from '../../../test/support/store/engines.ts';
 import { createSecretCipher } from '../../encryption/secret-cipher.ts';
 import { realWorld, type World } from '../../world.ts';
 import { sweepEnded } from '../maintenance/retention-store.ts';

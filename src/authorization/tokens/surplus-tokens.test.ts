@@ -9,8 +9,8 @@ import {
   refresh,
   registerApplication,
   startAuthorizationServer,
-} from '../../../test/support/authorization-server.ts';
-import { forEachEngine } from '../../../test/support/engines.ts';
+} from '../../../test/support/authorization/authorization-server.ts';
+import { forEachEngine } from '../../../test/support/store/engines.ts';
 import { type Store, statement } from '../../database/store.ts';
 import { listEvents } from '../accounts/audit-store.ts';
 import { ISSUES_AN_HOUR } from './issue-log.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { callApi, obtainTokens, postForm, refresh } from '../../../test/support/authorization-server.ts';
-import { type Case, checkConformance, prepareTokens } from '../../../test/support/conformance.ts';
-import { createFormClient } from '../../../test/support/form-client.ts';
+import { callApi, obtainTokens, postForm, refresh } from '../../../test/support/authorization/authorization-server.ts';
+import { type Case, checkConformance, prepareTokens } from '../../../test/support/authorization/conformance.ts';
+import { createFormClient } from '../../../test/support/network/form-client.ts';
 import { COMMAND_LINE } from '../../operations/operation.ts';
 import { createSecret } from '../accounts/secret-text.ts';
 import { createSession } from '../accounts/session-store.ts';

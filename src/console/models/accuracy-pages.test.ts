@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { type ConsoleService, startConsoleService } from '../../../test/support/console-service.ts';
-import type { FormClient } from '../../../test/support/form-client.ts';
-import { recordTestAccuracy } from '../../../test/support/model-accuracy.ts';
-import { saveTestVersion } from '../../../test/support/model-versions.ts';
+import type { FormClient } from '../../../test/support/network/form-client.ts';
+import { type ConsoleService, startConsoleService } from '../../../test/support/pages/console-service.ts';
+import { recordTestAccuracy } from '../../../test/support/prediction/model-accuracy.ts';
+import { saveTestVersion } from '../../../test/support/prediction/model-versions.ts';
 import { promoteModel } from '../../prediction/registry/model-store.ts';
 import { listSteps } from './accuracy-choice.ts';
 import { tabulateSteps } from './accuracy-steps.ts';

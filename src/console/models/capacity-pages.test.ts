@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { findReasonToSkipPages } from '../../../test/support/browser.ts';
-import { savePictures, signIn, useBrowser } from '../../../test/support/browser-pages.ts';
-import { startConsoleService } from '../../../test/support/console-service.ts';
-import { reportTestRows, saveTestVersion } from '../../../test/support/model-versions.ts';
-import { findPageFlaws } from '../../../test/support/page-flaws.ts';
-import { waitUntil } from '../../../test/support/wait-until.ts';
+import { waitUntil } from '../../../test/support/basics/wait-until.ts';
+import { findReasonToSkipPages } from '../../../test/support/pages/browser.ts';
+import { savePictures, signIn, useBrowser } from '../../../test/support/pages/browser-pages.ts';
+import { startConsoleService } from '../../../test/support/pages/console-service.ts';
+import { findPageFlaws } from '../../../test/support/pages/page-flaws.ts';
+import { reportTestRows, saveTestVersion } from '../../../test/support/prediction/model-versions.ts';
 import { promoteModel } from '../../prediction/registry/model-store.ts';
 
 /** What people brought. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { startConsoleService } from '../../../test/support/console-service.ts';
-import { recordTestAccuracy } from '../../../test/support/model-accuracy.ts';
+import { startConsoleService } from '../../../test/support/pages/console-service.ts';
+import { recordTestAccuracy } from '../../../test/support/prediction/model-accuracy.ts';
 import { shareBetween, summarizeRanges } from './error-ranges.ts';
 
 test('predicted and observed times show as cells, and errors by load as quantiles', async (t) => {

@@ -3,10 +3,10 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
-import { type ConsoleService, readCsrf, startConsoleService } from '../../../test/support/console-service.ts';
-import type { FormClient } from '../../../test/support/form-client.ts';
-import { reportTestRows, saveTestVersion } from '../../../test/support/model-versions.ts';
-import { waitUntil } from '../../../test/support/wait-until.ts';
+import { waitUntil } from '../../../test/support/basics/wait-until.ts';
+import type { FormClient } from '../../../test/support/network/form-client.ts';
+import { type ConsoleService, readCsrf, startConsoleService } from '../../../test/support/pages/console-service.ts';
+import { reportTestRows, saveTestVersion } from '../../../test/support/prediction/model-versions.ts';
 
 interface Stage {
   readonly service: ConsoleService;

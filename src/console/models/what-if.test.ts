@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { startConsoleService } from '../../../test/support/console-service.ts';
-import { saveTestVersion } from '../../../test/support/model-versions.ts';
-import { waitUntil } from '../../../test/support/wait-until.ts';
+import { waitUntil } from '../../../test/support/basics/wait-until.ts';
+import { startConsoleService } from '../../../test/support/pages/console-service.ts';
+import { saveTestVersion } from '../../../test/support/prediction/model-versions.ts';
 import { FEATURE_NAMES } from '../../prediction/model/features.ts';
 import { promoteModel } from '../../prediction/registry/model-store.ts';
 import { chooseTexts } from '../texts/texts.ts';

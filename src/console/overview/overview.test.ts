@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type ConsoleService, startConsoleService } from '../../../test/support/console-service.ts';
-import type { FormClient } from '../../../test/support/form-client.ts';
-import { reportTestRows, saveTestVersion } from '../../../test/support/model-versions.ts';
-import { startReceiver } from '../../../test/support/receiver.ts';
-import { waitUntil } from '../../../test/support/wait-until.ts';
+import { waitUntil } from '../../../test/support/basics/wait-until.ts';
+import type { FormClient } from '../../../test/support/network/form-client.ts';
+import { startReceiver } from '../../../test/support/network/receiver.ts';
+import { type ConsoleService, startConsoleService } from '../../../test/support/pages/console-service.ts';
+import { reportTestRows, saveTestVersion } from '../../../test/support/prediction/model-versions.ts';
 import { promoteModel } from '../../prediction/registry/model-store.ts';
 import { chooseTexts } from '../texts/texts.ts';
 import { listTroubles } from './troubles.ts';

@@ -1,7 +1,7 @@
 /** The log of a webhook on its pages: found, filtered, and sent again. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Answer } from '../../../test/support/form-client.ts';
+import type { Answer } from '../../../test/support/network/form-client.ts';
 import {
   createHook,
   pressButton,
@@ -9,7 +9,7 @@ import {
   startHookPages,
   textOf,
   waitForText,
-} from '../../../test/support/hook-pages.ts';
+} from '../../../test/support/pages/hook-pages.ts';
 
 test('what failed is seen with its reason, found by filters, and sent again', async (t) => {
   let status = 410;

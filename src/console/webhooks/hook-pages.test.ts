@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { readCsrf, startConsoleService } from '../../../test/support/console-service.ts';
-import { enqueueTestDelivery } from '../../../test/support/deliveries-store.ts';
+import { readCsrf, startConsoleService } from '../../../test/support/pages/console-service.ts';
 import {
   createHook,
   FORM,
@@ -10,7 +9,8 @@ import {
   startHookPages,
   textOf,
   waitForText,
-} from '../../../test/support/hook-pages.ts';
+} from '../../../test/support/pages/hook-pages.ts';
+import { enqueueTestDelivery } from '../../../test/support/webhooks/deliveries-store.ts';
 
 test('a webhook is made, tested, changed, given another key and none, switched off and on, and deleted', async (t) => {
   const { service, client, receiver } = await startHookPages(t);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { test } from 'node:test';
-import { startReceiver } from '../../../test/support/receiver.ts';
+import { startReceiver } from '../../../test/support/network/receiver.ts';
 import type { DeliveryDetail } from './hook-views.ts';
 import { writeCurl } from './request-body.ts';
 

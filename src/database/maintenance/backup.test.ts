@@ -3,8 +3,8 @@ import { copyFileSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { createStorePlace, openTestStore } from '../../../test/support/engines.ts';
-import { insertPair, listNotesSql, noteMigration } from '../../../test/support/note-store.ts';
+import { createStorePlace, openTestStore } from '../../../test/support/store/engines.ts';
+import { insertPair, listNotesSql, noteMigration } from '../../../test/support/store/note-store.ts';
 import { migrations } from '../migrations/list.ts';
 import { databaseFileOf } from '../startup/open-store.ts';
 import type { Store } from '../store.ts';

@@ -7,14 +7,14 @@ import {
   openTestStore,
   type StorePlace,
   type TestEngine,
-} from '../../../test/support/engines.ts';
+} from '../../../test/support/store/engines.ts';
 import {
   findNoteSql,
   insertFullNoteSql,
   insertNoteSql,
   listNotesSql,
   noteMigration,
-} from '../../../test/support/note-store.ts';
+} from '../../../test/support/store/note-store.ts';
 import { createLog } from '../../telemetry/log.ts';
 import { acquireLease } from '../leases.ts';
 import { migrations } from '../migrations/list.ts';

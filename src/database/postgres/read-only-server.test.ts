@@ -2,15 +2,20 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import pg from 'pg';
-import { startCutProxy } from '../../../test/support/cut-proxy.ts';
-import { findReasonToSkip, openTestStore } from '../../../test/support/engines.ts';
-import { findNoteSql, insertNoteSql, insertWithinLimit, noteMigration } from '../../../test/support/note-store.ts';
+import { waitUntil } from '../../../test/support/basics/wait-until.ts';
+import { startCutProxy } from '../../../test/support/network/cut-proxy.ts';
+import { findReasonToSkip, openTestStore } from '../../../test/support/store/engines.ts';
+import {
+  findNoteSql,
+  insertNoteSql,
+  insertWithinLimit,
+  noteMigration,
+} from '../../../test/support/store/note-store.ts';
 import {
   createTestDatabase,
   type PostgresCluster,
   startPostgresCluster,
-} from '../../../test/support/postgres-cluster.ts';
-import { waitUntil } from '../../../test/support/wait-until.ts';
+} from '../../../test/support/store/postgres-cluster.ts';
 import type { Failure } from '../../errors.ts';
 import { createLog } from '../../telemetry/log.ts';
 import { realWorld, type World } from '../../world.ts';

@@ -4,9 +4,9 @@ import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import pg from 'pg';
-import { findReasonToSkip, openTestStore } from '../../../test/support/engines.ts';
-import { findNoteSql, insertWithinLimit, noteMigration } from '../../../test/support/note-store.ts';
-import { createTestDatabase, startPostgresCluster } from '../../../test/support/postgres-cluster.ts';
+import { findReasonToSkip, openTestStore } from '../../../test/support/store/engines.ts';
+import { findNoteSql, insertWithinLimit, noteMigration } from '../../../test/support/store/note-store.ts';
+import { createTestDatabase, startPostgresCluster } from '../../../test/support/store/postgres-cluster.ts';
 import { realWorld, type World } from '../../world.ts';
 import { migrations } from '../migrations/list.ts';
 

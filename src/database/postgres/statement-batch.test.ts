@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import pg from 'pg';
-import { findReasonToSkip } from '../../../test/support/engines.ts';
-import { type PostgresCluster, startPostgresCluster } from '../../../test/support/postgres-cluster.ts';
+import { findReasonToSkip } from '../../../test/support/store/engines.ts';
+import { type PostgresCluster, startPostgresCluster } from '../../../test/support/store/postgres-cluster.ts';
 import type { Failure } from '../../errors.ts';
 import type { BoundStatement, SqlValue } from '../store.ts';
 import { findParser } from './column-parsers.ts';

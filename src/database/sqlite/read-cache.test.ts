@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { test } from 'node:test';
-import { createStorePlace, forEachEngine } from '../../../test/support/engines.ts';
-import { findNoteSql, insertFullNoteSql, noteMigration } from '../../../test/support/note-store.ts';
+import { createStorePlace, forEachEngine } from '../../../test/support/store/engines.ts';
+import { findNoteSql, insertFullNoteSql, noteMigration } from '../../../test/support/store/note-store.ts';
 import { migrations } from '../migrations/list.ts';
 import { type SqlValue, statement } from '../store.ts';
 import { createReadCache, type ReadCache } from './read-cache.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createStorePlace, openTestStore } from '../../../test/support/engines.ts';
+import { createStorePlace, openTestStore } from '../../../test/support/store/engines.ts';
 import {
   insertAndAnswerFunction,
   insertAndExit,
@@ -13,7 +13,7 @@ import {
   insertPair,
   listNotesSql,
   noteMigration,
-} from '../../../test/support/note-store.ts';
+} from '../../../test/support/store/note-store.ts';
 import { createLog } from '../../telemetry/log.ts';
 import { migrations } from '../migrations/list.ts';
 import { databaseFileOf } from '../startup/open-store.ts';

@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { forEachEngine } from '../../../test/support/engines.ts';
+import { forEachEngine } from '../../../test/support/store/engines.ts';
 import { createSecretCipher } from '../../encryption/secret-cipher.ts';
 import { realWorld } from '../../world.ts';
 import { migrations } from '../migrations/list.ts';

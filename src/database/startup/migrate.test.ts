@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { forEachEngine } from '../../../test/support/engines.ts';
-import { insertNoteSql, listNotesSql, noteMigration } from '../../../test/support/note-store.ts';
+import { forEachEngine } from '../../../test/support/store/engines.ts';
+import { insertNoteSql, listNotesSql, noteMigration } from '../../../test/support/store/note-store.ts';
 import type { Failure } from '../../errors.ts';
 import { migrations } from '../migrations/list.ts';
 import type { Migration } from '../store.ts';

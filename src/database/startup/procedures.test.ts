@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createStorePlace, forEachEngine, openTestStore } from '../../../test/support/engines.ts';
+import { createStorePlace, forEachEngine, openTestStore } from '../../../test/support/store/engines.ts';
 import {
   hasCode,
   insertAndBreak,
@@ -13,7 +13,7 @@ import {
   listIds,
   noteMigration,
   takeNoteOnce,
-} from '../../../test/support/note-store.ts';
+} from '../../../test/support/store/note-store.ts';
 import { migrations } from '../migrations/list.ts';
 
 const options = { migrations: [...migrations, noteMigration] };

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Registry } from 'prom-client';
-import { forEachEngine } from '../../../test/support/engines.ts';
+import { waitUntil } from '../../../test/support/basics/wait-until.ts';
+import { forEachEngine } from '../../../test/support/store/engines.ts';
 import {
   findNoteSql,
   hasCode,
@@ -12,8 +13,7 @@ import {
   listNotesSql,
   noteMigration,
   takeNoteSql,
-} from '../../../test/support/note-store.ts';
-import { waitUntil } from '../../../test/support/wait-until.ts';
+} from '../../../test/support/store/note-store.ts';
 import { migrations } from '../migrations/list.ts';
 import { type Statement, statement } from '../store.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { mock, test } from 'node:test';
-import { openSocketPair } from '../../../test/support/socket-pair.ts';
+import { openSocketPair } from '../../../test/support/network/socket-pair.ts';
 import { endSocket, endSocketAfterFault, endSocketSoon } from './closing.ts';
 
 for (const end of [endSocket, endSocketSoon, endSocketAfterFault])

@@ -4,10 +4,15 @@ import { randomBytes } from 'node:crypto';
 import { after, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
-import { FlowClient } from '../../../test/support/flow-client.ts';
-import { checkOthersAreAnswered, echoMethods, SERVICE, startGrpcServer } from '../../../test/support/grpc-server.ts';
-import { DATA, frame, frameMessage, HEADERS, RST } from '../../../test/support/http2-frames.ts';
-import { MEBIBYTE, measureArrayBuffers, measureGrowth } from '../../../test/support/memory-growth.ts';
+import { MEBIBYTE, measureArrayBuffers, measureGrowth } from '../../../test/support/basics/memory-growth.ts';
+import { FlowClient } from '../../../test/support/grpc/flow-client.ts';
+import {
+  checkOthersAreAnswered,
+  echoMethods,
+  SERVICE,
+  startGrpcServer,
+} from '../../../test/support/grpc/grpc-server.ts';
+import { DATA, frame, frameMessage, HEADERS, RST } from '../../../test/support/grpc/http2-frames.ts';
 import { Failure } from '../../errors.ts';
 import type { GrpcMethod } from '../call/service.ts';
 import { encodeHeaderBlock } from '../hpack/hpack-encoder.ts';

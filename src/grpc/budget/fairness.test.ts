@@ -5,8 +5,8 @@ import { setImmediate } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { gzipSync } from 'node:zlib';
-import { FlowClient } from '../../../test/support/flow-client.ts';
-import { echoMethods, HELLO, SERVICE, startGrpcServer } from '../../../test/support/grpc-server.ts';
+import { FlowClient } from '../../../test/support/grpc/flow-client.ts';
+import { echoMethods, HELLO, SERVICE, startGrpcServer } from '../../../test/support/grpc/grpc-server.ts';
 import {
   block,
   DATA,
@@ -16,7 +16,7 @@ import {
   RST,
   SETTINGS,
   WINDOW_UPDATE,
-} from '../../../test/support/http2-frames.ts';
+} from '../../../test/support/grpc/http2-frames.ts';
 import { realWorld } from '../../world.ts';
 import type { GrpcMethod } from '../call/service.ts';
 import { encodeHeaderBlock } from '../hpack/hpack-encoder.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { openSocketPair } from '../../../test/support/socket-pair.ts';
+import { openSocketPair } from '../../../test/support/network/socket-pair.ts';
 import { ReadQueue } from './read-queue.ts';
 import { Share, Turns } from './turns.ts';
 

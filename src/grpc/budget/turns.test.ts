@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { FlowClient } from '../../../test/support/flow-client.ts';
-import { SERVICE, startGrpcServer } from '../../../test/support/grpc-server.ts';
-import { block, DATA, frame, frameMessage, HEADERS, WINDOW_UPDATE } from '../../../test/support/http2-frames.ts';
+import { FlowClient } from '../../../test/support/grpc/flow-client.ts';
+import { SERVICE, startGrpcServer } from '../../../test/support/grpc/grpc-server.ts';
+import { block, DATA, frame, frameMessage, HEADERS, WINDOW_UPDATE } from '../../../test/support/grpc/http2-frames.ts';
 import type { GrpcMethod } from '../call/service.ts';
 
 const MANY = 10_000;

@@ -1,16 +1,16 @@
 /** Answers that a client does not read are few in memory, and all arrive once it reads them. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { FlowClient } from '../../../test/support/flow-client.ts';
+import { MEBIBYTE, measureGrowth } from '../../../test/support/basics/memory-growth.ts';
+import { FlowClient } from '../../../test/support/grpc/flow-client.ts';
 import {
   checkOthersAreAnswered,
   echoMethods,
   HELLO,
   SERVICE,
   startGrpcServer,
-} from '../../../test/support/grpc-server.ts';
-import { block, DATA, frame, frameMessage, HEADERS, SETTINGS } from '../../../test/support/http2-frames.ts';
-import { MEBIBYTE, measureGrowth } from '../../../test/support/memory-growth.ts';
+} from '../../../test/support/grpc/grpc-server.ts';
+import { block, DATA, frame, frameMessage, HEADERS, SETTINGS } from '../../../test/support/grpc/http2-frames.ts';
 import type { GrpcMethod } from '../call/service.ts';
 
 const MESSAGE_BYTES = 4 * MEBIBYTE;

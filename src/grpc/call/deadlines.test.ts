@@ -1,9 +1,9 @@
 /** A deadline counts from the first headers, and ends whatever the call waits for. */
 import assert from 'node:assert/strict';
 import { after, mock, test } from 'node:test';
-import { FlowClient } from '../../../test/support/flow-client.ts';
-import { ECHO_PATH, echoMethods, HELLO, SERVICE, startGrpcServer } from '../../../test/support/grpc-server.ts';
-import { block, DATA, frame, frameMessage, HEADERS, SETTINGS } from '../../../test/support/http2-frames.ts';
+import { FlowClient } from '../../../test/support/grpc/flow-client.ts';
+import { ECHO_PATH, echoMethods, HELLO, SERVICE, startGrpcServer } from '../../../test/support/grpc/grpc-server.ts';
+import { block, DATA, frame, frameMessage, HEADERS, SETTINGS } from '../../../test/support/grpc/http2-frames.ts';
 import { encodeHeaderBlock } from '../hpack/hpack-encoder.ts';
 
 const running = await startGrpcServer(echoMethods);

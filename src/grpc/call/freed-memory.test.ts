@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import { FlowClient } from '../../../test/support/flow-client.ts';
-import { HELLO, SERVICE, startGrpcServer } from '../../../test/support/grpc-server.ts';
+import { FlowClient } from '../../../test/support/grpc/flow-client.ts';
+import { HELLO, SERVICE, startGrpcServer } from '../../../test/support/grpc/grpc-server.ts';
 import {
   block,
   DATA,
@@ -12,7 +12,7 @@ import {
   HEADERS,
   SETTINGS,
   WINDOW_UPDATE,
-} from '../../../test/support/http2-frames.ts';
+} from '../../../test/support/grpc/http2-frames.ts';
 import { encodeHeaderBlock } from '../hpack/hpack-encoder.ts';
 import type { GrpcMethod } from './service.ts';
 

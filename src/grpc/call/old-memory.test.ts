@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { after, test } from 'node:test';
 import { Worker } from 'node:worker_threads';
-import { ECHO_PATH, echoMethods, HELLO, SERVICE, startGrpcServer } from '../../../test/support/grpc-server.ts';
-import { measureOldBytes } from '../../../test/support/old-memory.ts';
+import { measureOldBytes } from '../../../test/support/basics/old-memory.ts';
+import { ECHO_PATH, echoMethods, HELLO, SERVICE, startGrpcServer } from '../../../test/support/grpc/grpc-server.ts';
 import type { GrpcMethod } from './service.ts';
 
 const CALLS = 10_000;
@@ -33,7 +33,7 @@ const cases: [what: string, path: string, inFlight: number][] = [
 for (const [what, path, inFlight] of cases)
   test(`${what} leave nothing in old memory`, async () => {
     const target = { host: '127.0.0.1', port: running.server.port, path, message: HELLO };
-    const caller = new Worker(new URL('../../../test/support/repeat-call.ts', import.meta.url), {
+    const caller = new Worker(new URL('../../../test/support/grpc/repeat-call.ts', import.meta.url), {
       workerData: { target, inFlight },
     });
     const bytes = await measureOldBytes(async () => {

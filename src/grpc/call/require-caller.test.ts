@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { status } from '@grpc/grpc-js';
-import { ECHO_PATH, echo, HELLO, SERVICE, startGrpcServer, unary } from '../../../test/support/grpc-server.ts';
+import { ECHO_PATH, echo, HELLO, SERVICE, startGrpcServer, unary } from '../../../test/support/grpc/grpc-server.ts';
 import { requireCaller } from './require-caller.ts';
 import type { GrpcMethod } from './service.ts';
 

@@ -1,9 +1,9 @@
 /** A call that mostly waits, and may be the largest when its first answer finds no room. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { FlowClient } from '../../../test/support/flow-client.ts';
-import { SERVICE, startGrpcServer } from '../../../test/support/grpc-server.ts';
-import { block, DATA, frame, frameMessage, HEADERS, SETTINGS } from '../../../test/support/http2-frames.ts';
+import { FlowClient } from '../../../test/support/grpc/flow-client.ts';
+import { SERVICE, startGrpcServer } from '../../../test/support/grpc/grpc-server.ts';
+import { block, DATA, frame, frameMessage, HEADERS, SETTINGS } from '../../../test/support/grpc/http2-frames.ts';
 import type { GrpcWatchMethod } from './service.ts';
 
 /** SETTINGS_INITIAL_WINDOW_SIZE of 0: no answer may be sent. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { Writable } from 'node:stream';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { frame } from '../../../test/support/http2-frames.ts';
+import { frame } from '../../../test/support/grpc/http2-frames.ts';
 import { BufferPool } from '../budget/buffer-pool.ts';
 import { FrameWriter } from './frame-writer.ts';
 import { FRAME } from './frames.ts';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import fc from 'fast-check';
-import { ECHO_PATH, echoMethods, HELLO, SERVICE, startGrpcServer } from '../../../test/support/grpc-server.ts';
+import { ECHO_PATH, echoMethods, HELLO, SERVICE, startGrpcServer } from '../../../test/support/grpc/grpc-server.ts';
 import {
   BEGINNING,
   block,
@@ -19,7 +19,7 @@ import {
   SETTINGS,
   talk,
   WINDOW_UPDATE,
-} from '../../../test/support/http2-frames.ts';
+} from '../../../test/support/grpc/http2-frames.ts';
 
 const running = await startGrpcServer(echoMethods);
 const { port } = running.server;

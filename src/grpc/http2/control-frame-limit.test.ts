@@ -1,8 +1,8 @@
 /** Frames that cost work and bring no call forward are counted, whatever their kind. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { FlowClient } from '../../../test/support/flow-client.ts';
-import { ECHO_PATH, echoMethods, HELLO, SERVICE, startGrpcServer } from '../../../test/support/grpc-server.ts';
+import { FlowClient } from '../../../test/support/grpc/flow-client.ts';
+import { ECHO_PATH, echoMethods, HELLO, SERVICE, startGrpcServer } from '../../../test/support/grpc/grpc-server.ts';
 import {
   block,
   DATA,
@@ -13,7 +13,7 @@ import {
   PRIORITY,
   SETTINGS,
   WINDOW_UPDATE,
-} from '../../../test/support/http2-frames.ts';
+} from '../../../test/support/grpc/http2-frames.ts';
 
 const ENHANCE_YOUR_CALM = 11;
 const MORE_THAN_ALLOWED = 6000;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { mock, test } from 'node:test';
-import { recordHello } from '../../../test/support/tls-records.ts';
+import { recordHello } from '../../../test/support/network/tls-records.ts';
 import { ClientHello } from './client-hello.ts';
 
 const hello = await recordHello();

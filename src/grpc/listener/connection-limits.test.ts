@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { connect, type Socket } from 'node:net';
 import { afterEach, mock, test } from 'node:test';
-import { FlowClient } from '../../../test/support/flow-client.ts';
-import { ECHO_PATH, echoMethods, HELLO, SERVICE, startGrpcServer } from '../../../test/support/grpc-server.ts';
-import { block, frame, frameMessage, HEADERS, PING } from '../../../test/support/http2-frames.ts';
+import { FlowClient } from '../../../test/support/grpc/flow-client.ts';
+import { ECHO_PATH, echoMethods, HELLO, SERVICE, startGrpcServer } from '../../../test/support/grpc/grpc-server.ts';
+import { block, frame, frameMessage, HEADERS, PING } from '../../../test/support/grpc/http2-frames.ts';
 import { Keepalive } from '../http2/keepalive.ts';
 
 const NONE = 0;

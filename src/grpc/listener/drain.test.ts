@@ -4,9 +4,16 @@ import { connect as connectHttp2 } from 'node:http2';
 import { connect } from 'node:net';
 import { test } from 'node:test';
 import { status } from '@grpc/grpc-js';
-import { serialize } from '../../../test/support/grpc-client.ts';
-import { ECHO_PATH, echoMethods, HELLO, SERVICE, startGrpcServer, unary } from '../../../test/support/grpc-server.ts';
-import { BEGINNING } from '../../../test/support/http2-frames.ts';
+import { serialize } from '../../../test/support/grpc/grpc-client.ts';
+import {
+  ECHO_PATH,
+  echoMethods,
+  HELLO,
+  SERVICE,
+  startGrpcServer,
+  unary,
+} from '../../../test/support/grpc/grpc-server.ts';
+import { BEGINNING } from '../../../test/support/grpc/http2-frames.ts';
 import type { GrpcMethod } from '../call/service.ts';
 
 test('a drain ends streams early, so that what was taken is answered', async () => {

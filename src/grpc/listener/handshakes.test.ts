@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { mock, test } from 'node:test';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
-import { createCertificate } from '../../../test/support/certificate.ts';
-import { echoMethods, startGrpcServer } from '../../../test/support/grpc-server.ts';
-import { recordHello } from '../../../test/support/tls-records.ts';
+import { createCertificate } from '../../../test/support/basics/certificate.ts';
+import { echoMethods, startGrpcServer } from '../../../test/support/grpc/grpc-server.ts';
+import { recordHello } from '../../../test/support/network/tls-records.ts';
 
 /** The beginning of a ClientHello: more would have to come. */
 const BEGINNING_OF_HELLO = Buffer.from('160301020001000001fc0303', 'hex');

@@ -4,10 +4,10 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { mock, test } from 'node:test';
 import { connect as connectTls } from 'node:tls';
-import { createCertificate } from '../../../test/support/certificate.ts';
-import { FlowClient } from '../../../test/support/flow-client.ts';
-import { echoMethods, HELLO, SERVICE, startGrpcServer } from '../../../test/support/grpc-server.ts';
-import { BEGINNING, block, DATA, frame, frameMessage, HEADERS, talk } from '../../../test/support/http2-frames.ts';
+import { createCertificate } from '../../../test/support/basics/certificate.ts';
+import { FlowClient } from '../../../test/support/grpc/flow-client.ts';
+import { echoMethods, HELLO, SERVICE, startGrpcServer } from '../../../test/support/grpc/grpc-server.ts';
+import { BEGINNING, block, DATA, frame, frameMessage, HEADERS, talk } from '../../../test/support/grpc/http2-frames.ts';
 
 const ATTACKER = '127.0.0.66';
 const never = frame(HEADERS, 4, 1, block(`/${SERVICE}/Never`));

@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { mock, test } from 'node:test';
-import { createCertificate } from '../../../test/support/certificate.ts';
-import { echoMethods, startGrpcServer } from '../../../test/support/grpc-server.ts';
-import { BEGINNING, frame, PING } from '../../../test/support/http2-frames.ts';
-import { connectRecordClient, type RecordClient } from '../../../test/support/tls-records.ts';
+import { createCertificate } from '../../../test/support/basics/certificate.ts';
+import { echoMethods, startGrpcServer } from '../../../test/support/grpc/grpc-server.ts';
+import { BEGINNING, frame, PING } from '../../../test/support/grpc/http2-frames.ts';
+import { connectRecordClient, type RecordClient } from '../../../test/support/network/tls-records.ts';
 import { RecordLimit } from './record-limit.ts';
 
 const KEY_UPDATE_BYTES = 27;

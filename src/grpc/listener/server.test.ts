@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:net';
 import { test } from 'node:test';
 import { status } from '@grpc/grpc-js';
-import { serialize } from '../../../test/support/grpc-client.ts';
-import { ECHO_PATH, echo, HELLO, SERVICE, startGrpcServer, unary } from '../../../test/support/grpc-server.ts';
+import { serialize } from '../../../test/support/grpc/grpc-client.ts';
+import { ECHO_PATH, echo, HELLO, SERVICE, startGrpcServer, unary } from '../../../test/support/grpc/grpc-server.ts';
 import { Failure, type FailureCode } from '../../errors.ts';
 import type { GrpcMethod } from '../call/service.ts';
 

@@ -4,8 +4,8 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { test } from 'node:test';
 import { connect as connectTls } from 'node:tls';
-import { createCertificate } from '../../../test/support/certificate.ts';
-import { SERVICE, startGrpcServer } from '../../../test/support/grpc-server.ts';
+import { createCertificate } from '../../../test/support/basics/certificate.ts';
+import { SERVICE, startGrpcServer } from '../../../test/support/grpc/grpc-server.ts';
 import {
   BEGINNING,
   block,
@@ -15,7 +15,7 @@ import {
   HEADERS,
   SETTINGS,
   WINDOW_UPDATE,
-} from '../../../test/support/http2-frames.ts';
+} from '../../../test/support/grpc/http2-frames.ts';
 import type { GrpcMethod } from '../call/service.ts';
 
 /** So large that a read brings in few: their answers are one write, of a size that is used again. */

@@ -4,9 +4,9 @@ import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from '
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { connectRaw } from '../../../test/support/grpc-client.ts';
-import { ECHO_PATH, echo, HELLO, startGrpcServer } from '../../../test/support/grpc-server.ts';
-import { waitUntil } from '../../../test/support/wait-until.ts';
+import { waitUntil } from '../../../test/support/basics/wait-until.ts';
+import { connectRaw } from '../../../test/support/grpc/grpc-client.ts';
+import { ECHO_PATH, echo, HELLO, startGrpcServer } from '../../../test/support/grpc/grpc-server.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'trivet-grpc-'));
 after(() => rmSync(folder, { recursive: true }));

@@ -5,8 +5,8 @@ import { connect as connectHttp2 } from 'node:http2';
 import { after, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
-import { echoMethods, SERVICE, startGrpcServer } from '../../../test/support/grpc-server.ts';
-import { frameMessage } from '../../../test/support/http2-frames.ts';
+import { echoMethods, SERVICE, startGrpcServer } from '../../../test/support/grpc/grpc-server.ts';
+import { frameMessage } from '../../../test/support/grpc/http2-frames.ts';
 
 const running = await startGrpcServer(
   [

@@ -4,8 +4,8 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { connectRaw } from '../../../test/support/grpc-client.ts';
-import { ECHO_PATH, HELLO, startGrpcServer, unary } from '../../../test/support/grpc-server.ts';
+import { connectRaw } from '../../../test/support/grpc/grpc-client.ts';
+import { ECHO_PATH, HELLO, startGrpcServer, unary } from '../../../test/support/grpc/grpc-server.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'trivet-grpc-'));
 after(() => rmSync(folder, { recursive: true }));

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { status } from '@grpc/grpc-js';
 import protobuf from 'protobufjs';
-import { FlowClient } from '../../../test/support/flow-client.ts';
-import { serialize } from '../../../test/support/grpc-client.ts';
-import { echo, SERVICE, startGrpcServer } from '../../../test/support/grpc-server.ts';
-import { block, DATA, frame, frameMessage, HEADERS } from '../../../test/support/http2-frames.ts';
-import { measureHeapOf } from '../../../test/support/memory-growth.ts';
+import { measureHeapOf } from '../../../test/support/basics/memory-growth.ts';
+import { FlowClient } from '../../../test/support/grpc/flow-client.ts';
+import { serialize } from '../../../test/support/grpc/grpc-client.ts';
+import { echo, SERVICE, startGrpcServer } from '../../../test/support/grpc/grpc-server.ts';
+import { block, DATA, frame, frameMessage, HEADERS } from '../../../test/support/grpc/http2-frames.ts';
 
 const health = protobuf.loadSync('proto/grpc/health/v1/health.proto');
 const healthRequest = health.lookupType('grpc.health.v1.HealthCheckRequest');

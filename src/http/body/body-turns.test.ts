@@ -73,7 +73,7 @@ test('many large bodies are read in turns, few in a turn of the event loop', asy
     ],
   });
   http.serve(app);
-  const sender = new Worker(new URL('../../../test/support/send-bodies.ts', import.meta.url), {
+  const sender = new Worker(new URL('../../../test/support/network/send-bodies.ts', import.meta.url), {
     workerData: { port: http.port, count: BODIES, bytes: SENT },
   });
   const [answered] = (await once(sender, 'message')) as [number];

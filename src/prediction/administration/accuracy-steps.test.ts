@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { forEachEngine } from '../../../test/support/engines.ts';
-import { recordTestAccuracy } from '../../../test/support/model-accuracy.ts';
+import { recordTestAccuracy } from '../../../test/support/prediction/model-accuracy.ts';
+import { forEachEngine } from '../../../test/support/store/engines.ts';
 import { readAccuracy } from './accuracy-operations.ts';
 import { readSteps } from './accuracy-steps.ts';
 

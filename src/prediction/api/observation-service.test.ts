@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { status } from '@grpc/grpc-js';
-import { serialize } from '../../../test/support/grpc-client.ts';
-import { EVENTS, EventMessage, EXPECTED, toJson } from '../../../test/support/observation-events.ts';
+import { serialize } from '../../../test/support/grpc/grpc-client.ts';
+import { encodeMessage } from '../../../test/support/grpc/proto-messages.ts';
+import { EVENTS, EventMessage, EXPECTED, toJson } from '../../../test/support/prediction/observation-events.ts';
 import {
   BatchMessage,
   decodeReport,
@@ -10,8 +11,7 @@ import {
   STREAM_PATH,
   startObservationServer,
   takeAll,
-} from '../../../test/support/observation-server.ts';
-import { encodeMessage } from '../../../test/support/proto-messages.ts';
+} from '../../../test/support/prediction/observation-server.ts';
 import { Failure } from '../../errors.ts';
 import type { ObservationEvent } from '../schema/observation-event.ts';
 

@@ -1,8 +1,8 @@
 /** `Predict` leaves nothing in old memory, or the whole heap would be collected several times a second under load. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { measureOldBytes } from '../../../test/support/old-memory.ts';
-import { encodeMessage, PredictRequest } from '../../../test/support/proto-messages.ts';
+import { measureOldBytes } from '../../../test/support/basics/old-memory.ts';
+import { encodeMessage, PredictRequest } from '../../../test/support/grpc/proto-messages.ts';
 import { createMetrics } from '../../telemetry/metrics.ts';
 import { realWorld } from '../../world.ts';
 import { createPredictor } from '../online/predictor.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { decodeMessage, encodeMessage, PredictRequest } from '../../../test/support/proto-messages.ts';
-import { int32, number, text } from '../../../test/support/wire-values.ts';
+import { decodeMessage, encodeMessage, PredictRequest } from '../../../test/support/grpc/proto-messages.ts';
+import { int32, number, text } from '../../../test/support/grpc/wire-values.ts';
 import { describeError, isFailure } from '../../errors.ts';
 import { createPredictColumns, METRIC_COLUMNS, type PredictColumns } from '../schema/columns.ts';
 import { MAX_INPUTS } from './predict-call.ts';

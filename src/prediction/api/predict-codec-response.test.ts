@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { decodeMessage, encodeMessage, PredictResponse } from '../../../test/support/proto-messages.ts';
-import { int32, number, text } from '../../../test/support/wire-values.ts';
+import { decodeMessage, encodeMessage, PredictResponse } from '../../../test/support/grpc/proto-messages.ts';
+import { int32, number, text } from '../../../test/support/grpc/wire-values.ts';
 import { createPredictColumns } from '../schema/columns.ts';
 import { addRow, MAX_INPUTS, startColumns } from './predict-call.ts';
 import { PredictResponseEncoder } from './predict-codec-response.ts';

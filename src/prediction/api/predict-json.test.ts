@@ -2,8 +2,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import { PATH, type PredictAnswer, usePredictServers } from '../../../test/support/predict-servers.ts';
-import { decodeMessage, encodeMessage, PredictRequest, PredictResponse } from '../../../test/support/proto-messages.ts';
+import {
+  decodeMessage,
+  encodeMessage,
+  PredictRequest,
+  PredictResponse,
+} from '../../../test/support/grpc/proto-messages.ts';
+import { PATH, type PredictAnswer, usePredictServers } from '../../../test/support/prediction/predict-servers.ts';
 
 const servers = usePredictServers();
 

@@ -1,9 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { status } from '@grpc/grpc-js';
-import type { RawClient } from '../../../test/support/grpc-client.ts';
-import { PATH, type PredictAnswer, usePredictServers } from '../../../test/support/predict-servers.ts';
-import { decodeMessage, encodeMessage, PredictRequest, PredictResponse } from '../../../test/support/proto-messages.ts';
+import type { RawClient } from '../../../test/support/grpc/grpc-client.ts';
+import {
+  decodeMessage,
+  encodeMessage,
+  PredictRequest,
+  PredictResponse,
+} from '../../../test/support/grpc/proto-messages.ts';
+import { PATH, type PredictAnswer, usePredictServers } from '../../../test/support/prediction/predict-servers.ts';
 
 const servers = usePredictServers();
 

@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { FlowClient } from '../../../test/support/flow-client.ts';
-import { startGrpcServer } from '../../../test/support/grpc-server.ts';
-import { DATA, frame, frameMessage, HEADERS, WINDOW_UPDATE } from '../../../test/support/http2-frames.ts';
-import { measureHeapOf } from '../../../test/support/memory-growth.ts';
+import { measureHeapOf } from '../../../test/support/basics/memory-growth.ts';
+import { FlowClient } from '../../../test/support/grpc/flow-client.ts';
+import { startGrpcServer } from '../../../test/support/grpc/grpc-server.ts';
+import { DATA, frame, frameMessage, HEADERS, WINDOW_UPDATE } from '../../../test/support/grpc/http2-frames.ts';
 import { StreamingCall } from '../../grpc/call/streaming-call.ts';
 import { encodeHeaderBlock } from '../../grpc/hpack/hpack-encoder.ts';
 import { createReflection } from '../../grpc/services/reflection.ts';

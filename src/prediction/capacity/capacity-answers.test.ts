@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import { OpenAPIHono } from '@hono/zod-openapi';
-import { observePool, tabulate } from '../../../test/support/observed-pool.ts';
+import { observePool, tabulate } from '../../../test/support/prediction/observed-pool.ts';
 import type { HttpEnv } from '../../http/context.ts';
 import { respondToError } from '../../http/failure-response.ts';
 import { createLog } from '../../telemetry/log.ts';

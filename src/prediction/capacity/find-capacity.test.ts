@@ -1,14 +1,14 @@
 /** The capacity of the learned model agrees with the simulator that the model learned from. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createLearnedPool } from '../../../test/support/capacity-check.ts';
+import { createLearnedPool } from '../../../test/support/prediction/capacity-check.ts';
 import {
   findGpu,
   type LearnedPool,
   learnPool,
   MEAN_OUTPUT_TOKENS,
   measureUse,
-} from '../../../test/support/capacity-pool.ts';
+} from '../../../test/support/prediction/capacity-pool.ts';
 import { createRandom } from '../simulator/random-draws.ts';
 import type { Gpu } from '../simulator/step-time.ts';
 import { findCapacity, makeRising } from './find-capacity.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { Registry } from 'prom-client';
-import { forEachEngine } from '../../../test/support/engines.ts';
-import { observePool, tabulate } from '../../../test/support/observed-pool.ts';
-import { createStillWorld } from '../../../test/support/still-world.ts';
+import { createStillWorld } from '../../../test/support/basics/still-world.ts';
+import { observePool, tabulate } from '../../../test/support/prediction/observed-pool.ts';
+import { forEachEngine } from '../../../test/support/store/engines.ts';
 import type { Store } from '../../database/store.ts';
 import { createLog } from '../../telemetry/log.ts';
 import { insertSampleStatement } from '../observations/sample-store.ts';

@@ -1,8 +1,8 @@
 /** The method against a pool whose smallest server gets a tenth of the requests. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { checkAnswer, createLearnedPool } from '../../../test/support/capacity-check.ts';
-import { findGpu, learnPool, measureUse, RECORDINGS } from '../../../test/support/capacity-pool.ts';
+import { checkAnswer, createLearnedPool } from '../../../test/support/prediction/capacity-check.ts';
+import { findGpu, learnPool, measureUse, RECORDINGS } from '../../../test/support/prediction/capacity-pool.ts';
 import { findCapacity } from './find-capacity.ts';
 import type { LatencyLimits } from './search-rates.ts';
 import type { QueuePool } from './simulate-queue.ts';

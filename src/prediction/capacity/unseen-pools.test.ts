@@ -1,7 +1,7 @@
 /** The method against pools, limits and seeds that it was not made with. */
 import { test } from 'node:test';
-import { checkAnswer, createLearnedPool } from '../../../test/support/capacity-check.ts';
-import { findGpu, learnPool, RECORDINGS } from '../../../test/support/capacity-pool.ts';
+import { checkAnswer, createLearnedPool } from '../../../test/support/prediction/capacity-check.ts';
+import { findGpu, learnPool, RECORDINGS } from '../../../test/support/prediction/capacity-pool.ts';
 import type { Gpu } from '../simulator/step-time.ts';
 import type { LatencyLimits } from './search-rates.ts';
 

@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { runTrivet } from '../../../test/support/run-trivet.ts';
+import { runTrivet } from '../../../test/support/programs/run-trivet.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'trivet-capacity-'));
 after(() => rmSync(folder, { recursive: true }));

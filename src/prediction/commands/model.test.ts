@@ -3,9 +3,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { createEmptyStore } from '../../../test/support/engines.ts';
-import { observePool } from '../../../test/support/observed-pool.ts';
-import { runTrivet } from '../../../test/support/run-trivet.ts';
+import { observePool } from '../../../test/support/prediction/observed-pool.ts';
+import { runTrivet } from '../../../test/support/programs/run-trivet.ts';
+import { createEmptyStore } from '../../../test/support/store/engines.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'trivet-model-'));
 after(() => rmSync(folder, { recursive: true }));

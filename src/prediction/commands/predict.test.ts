@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { createEmptyStore } from '../../../test/support/engines.ts';
-import { runTrivet } from '../../../test/support/run-trivet.ts';
+import { runTrivet } from '../../../test/support/programs/run-trivet.ts';
+import { createEmptyStore } from '../../../test/support/store/engines.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'trivet-predict-'));
 after(() => rmSync(folder, { recursive: true }));

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { simulatePool } from '../../../test/support/simulated-pool.ts';
+import { simulatePool } from '../../../test/support/prediction/simulated-pool.ts';
 import { createLiveModel } from '../online/live-model.ts';
 import { fillMetrics } from '../schema/input-fields.ts';
 import {

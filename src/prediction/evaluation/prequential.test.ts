@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { observePool, tabulate } from '../../../test/support/observed-pool.ts';
+import { observePool, tabulate } from '../../../test/support/prediction/observed-pool.ts';
 import { createPriorModel } from '../model/model.ts';
 import { createLiveModel } from '../online/live-model.ts';
 import type { Observation } from '../schema/observation.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Browser } from 'playwright-core';
-import { findFlaws, findReasonToSkipPages, launchBrowser } from '../../../test/support/browser.ts';
+import { findFlaws, findReasonToSkipPages, launchBrowser } from '../../../test/support/pages/browser.ts';
 import { createPriorModel, type LatencyModel } from '../model/model.ts';
 import { fillMetrics } from '../schema/input-fields.ts';
 import { appendObservation, createObservationTable } from '../schema/observation-table.ts';

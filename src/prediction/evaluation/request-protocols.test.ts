@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { Readable } from 'node:stream';
 import { test } from 'node:test';
-import { simulatePool } from '../../../test/support/simulated-pool.ts';
+import { simulatePool } from '../../../test/support/prediction/simulated-pool.ts';
 import { readTable } from '../formats/read-table.ts';
 import { type ObservationTable, selectRows } from '../schema/observation-table.ts';
 import { toRequestLine } from '../simulator/recording.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { Readable } from 'node:stream';
 import { test } from 'node:test';
-import { simulatePool } from '../../../test/support/simulated-pool.ts';
+import { simulatePool } from '../../../test/support/prediction/simulated-pool.ts';
 import { readTable } from '../formats/read-table.ts';
 import { DEFAULT_START, toObservationLine } from '../simulator/recording.ts';
 import { GPUS } from '../simulator/step-time.ts';

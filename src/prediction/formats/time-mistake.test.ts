@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { simulatePool } from '../../../test/support/simulated-pool.ts';
+import { simulatePool } from '../../../test/support/prediction/simulated-pool.ts';
 import { fillMetrics } from '../schema/input-fields.ts';
 import type { Observation } from '../schema/observation.ts';
 import { appendObservation, createObservationTable, type ObservationTable } from '../schema/observation-table.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { observePool, tabulate } from '../../../test/support/observed-pool.ts';
+import { observePool, tabulate } from '../../../test/support/prediction/observed-pool.ts';
 import type { ObservationTable } from '../schema/observation-table.ts';
 import { findUnitMistake } from './unit-mistake.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { forEachEngine } from '../../../test/support/engines.ts';
-import { saveTestVersion } from '../../../test/support/model-versions.ts';
-import { observePool } from '../../../test/support/observed-pool.ts';
+import { saveTestVersion } from '../../../test/support/prediction/model-versions.ts';
+import { observePool } from '../../../test/support/prediction/observed-pool.ts';
+import { forEachEngine } from '../../../test/support/store/engines.ts';
 import { insertSampleStatement } from '../observations/sample-store.ts';
 import { promoteModel, readModelFile, saveModelVersion, takeVersionNumber } from '../registry/model-store.ts';
 import { learnFromSamples } from './learn-from-samples.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { Registry } from 'prom-client';
-import { forEachEngine, type StorePlace } from '../../../test/support/engines.ts';
-import { openSink, reportRows, whole } from '../../../test/support/observation-sink.ts';
-import { observePool } from '../../../test/support/observed-pool.ts';
+import { openSink, reportRows, whole } from '../../../test/support/prediction/observation-sink.ts';
+import { observePool } from '../../../test/support/prediction/observed-pool.ts';
+import { forEachEngine, type StorePlace } from '../../../test/support/store/engines.ts';
 import type { Store } from '../../database/store.ts';
 import { createLog } from '../../telemetry/log.ts';
 import { listFreshSamples } from '../observations/sample-count-store.ts';

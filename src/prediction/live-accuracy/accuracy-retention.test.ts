@@ -1,10 +1,10 @@
 /** Periods that are over: how their sums are merged, and when they are forgotten. */
 import assert from 'node:assert/strict';
 import { Registry } from 'prom-client';
-import { createTestAccuracyWorker } from '../../../test/support/accuracy-worker.ts';
-import { ANSWERED_ROW } from '../../../test/support/answered-row.ts';
-import { forEachEngine } from '../../../test/support/engines.ts';
-import { createStillWorld } from '../../../test/support/still-world.ts';
+import { createStillWorld } from '../../../test/support/basics/still-world.ts';
+import { createTestAccuracyWorker } from '../../../test/support/prediction/accuracy-worker.ts';
+import { ANSWERED_ROW } from '../../../test/support/prediction/answered-row.ts';
+import { forEachEngine } from '../../../test/support/store/engines.ts';
 import { type Store, statement } from '../../database/store.ts';
 import { SWEEP_BATCH } from '../../database/sweep.ts';
 import { createLog } from '../../telemetry/log.ts';

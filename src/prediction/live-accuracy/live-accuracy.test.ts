@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Registry } from 'prom-client';
-import { createTestAccuracyWorker } from '../../../test/support/accuracy-worker.ts';
-import { ANSWERED_ROW } from '../../../test/support/answered-row.ts';
-import { forEachEngine } from '../../../test/support/engines.ts';
+import { createTestAccuracyWorker } from '../../../test/support/prediction/accuracy-worker.ts';
+import { ANSWERED_ROW } from '../../../test/support/prediction/answered-row.ts';
+import { forEachEngine } from '../../../test/support/store/engines.ts';
 import type { Store } from '../../database/store.ts';
 import { realWorld } from '../../world.ts';
 import { measureAccuracy } from '../evaluation/accuracy.ts';

@@ -1,7 +1,7 @@
 /** A body of 10,000 rows leaves the event loop after each group of rows, so that other calls are answered meanwhile. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { forEachEngine } from '../../../test/support/engines.ts';
+import { forEachEngine } from '../../../test/support/store/engines.ts';
 import { isFailure } from '../../errors.ts';
 import { realWorld } from '../../world.ts';
 import { CHARACTERS_A_PART } from './cut-lists.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { observePool, tabulate } from '../../../test/support/observed-pool.ts';
+import { observePool, tabulate } from '../../../test/support/prediction/observed-pool.ts';
 import { createPredictor } from '../online/predictor.ts';
 import { type AnswerStatistic, createPredictColumns, METRIC_COLUMNS } from '../schema/columns.ts';
 import { trainModel } from '../training/train-model.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { observePool, tabulate } from '../../../test/support/observed-pool.ts';
+import { observePool, tabulate } from '../../../test/support/prediction/observed-pool.ts';
 import { createLiveModel } from '../online/live-model.ts';
 import { importTrees, placeImported } from '../registry/import-model.ts';
 import { createPredictColumns, METRIC_COLUMNS } from '../schema/columns.ts';

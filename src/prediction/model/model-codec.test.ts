@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
-import { observePool, tabulate } from '../../../test/support/observed-pool.ts';
+import { observePool, tabulate } from '../../../test/support/prediction/observed-pool.ts';
 import { encodeForests } from '../gbdt/forest-format.ts';
 import { PREDICTION_TARGETS } from '../schema/observation-table.ts';
 import { trainModel } from '../training/train-model.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { forEachEngine } from '../../../test/support/engines.ts';
+import { forEachEngine } from '../../../test/support/store/engines.ts';
 import type { Store } from '../../database/store.ts';
 import { SWEEP_BATCH } from '../../database/sweep.ts';
 import { addAlarmsStatements, forgetDriftAlarms, listDriftAlarms } from './drift-alarm-store.ts';

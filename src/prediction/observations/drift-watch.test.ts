@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { forEachEngine } from '../../../test/support/engines.ts';
-import { openSink, reportRows } from '../../../test/support/observation-sink.ts';
-import { observePool, tabulate } from '../../../test/support/observed-pool.ts';
+import { openSink, reportRows } from '../../../test/support/prediction/observation-sink.ts';
+import { observePool, tabulate } from '../../../test/support/prediction/observed-pool.ts';
+import { forEachEngine } from '../../../test/support/store/engines.ts';
 import { trainModel } from '../training/train-model.ts';
 
 const rows = observePool({ rows: 400 });

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { EVENTS, EventMessage } from '../../../test/support/observation-events.ts';
-import { encodeMessage } from '../../../test/support/proto-messages.ts';
+import { encodeMessage } from '../../../test/support/grpc/proto-messages.ts';
+import { EVENTS, EventMessage } from '../../../test/support/prediction/observation-events.ts';
 import { isFailure } from '../../errors.ts';
 import { decodeEvent } from './event-codec.ts';
 import { readJsonEvent } from './event-json.ts';

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { status } from '@grpc/grpc-js';
-import { EVENTS, EventMessage, input, toJson } from '../../../test/support/observation-events.ts';
+import { encodeMessage } from '../../../test/support/grpc/proto-messages.ts';
+import { EVENTS, EventMessage, input, toJson } from '../../../test/support/prediction/observation-events.ts';
 import {
   BATCH_PATH,
   decodeReport,
   STREAM_PATH,
   startObservationServer,
-} from '../../../test/support/observation-server.ts';
-import { encodeMessage } from '../../../test/support/proto-messages.ts';
+} from '../../../test/support/prediction/observation-server.ts';
 
 const server = await startObservationServer();
 after(() => server[Symbol.asyncDispose]());

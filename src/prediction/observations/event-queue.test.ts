@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { NOW_MS } from '../../../test/support/observation-events.ts';
+import { NOW_MS } from '../../../test/support/prediction/observation-events.ts';
 import type { ObservationEvent } from '../schema/observation-event.ts';
 import { createDraft, type EventDraft } from './event-draft.ts';
 import { EventIntake } from './event-intake.ts';

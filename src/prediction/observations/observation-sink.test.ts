@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { Registry } from 'prom-client';
-import { forEachEngine } from '../../../test/support/engines.ts';
 import {
   dispatched,
   finished,
@@ -9,8 +8,9 @@ import {
   openSink,
   reportRows,
   whole,
-} from '../../../test/support/observation-sink.ts';
-import { observePool, tabulate } from '../../../test/support/observed-pool.ts';
+} from '../../../test/support/prediction/observation-sink.ts';
+import { observePool, tabulate } from '../../../test/support/prediction/observed-pool.ts';
+import { forEachEngine } from '../../../test/support/store/engines.ts';
 import { type Store, statement } from '../../database/store.ts';
 import { SWEEP_AT_ONCE } from '../../database/sweep.ts';
 import { createLog } from '../../telemetry/log.ts';

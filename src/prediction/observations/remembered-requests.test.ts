@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Registry } from 'prom-client';
-import { forEachEngine } from '../../../test/support/engines.ts';
-import { observePool } from '../../../test/support/observed-pool.ts';
+import { observePool } from '../../../test/support/prediction/observed-pool.ts';
+import { forEachEngine } from '../../../test/support/store/engines.ts';
 import type { Store } from '../../database/store.ts';
 import { createPredictor } from '../online/predictor.ts';
 import { createPredictColumns, HISTORY_COLUMNS } from '../schema/columns.ts';

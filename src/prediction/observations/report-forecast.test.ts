@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { input } from '../../../test/support/observation-sink.ts';
+import { input } from '../../../test/support/prediction/observation-sink.ts';
 import { createPriorModel } from '../model/model.ts';
 import { createLiveModel, type LiveModel } from '../online/live-model.ts';
 import { createPredictColumns, METRIC_COLUMNS } from '../schema/columns.ts';

@@ -1,8 +1,8 @@
 /** Which samples there are, and which stay. */
 import assert from 'node:assert/strict';
 import { Registry } from 'prom-client';
-import { forEachEngine } from '../../../test/support/engines.ts';
-import { input, openSink, whole } from '../../../test/support/observation-sink.ts';
+import { input, openSink, whole } from '../../../test/support/prediction/observation-sink.ts';
+import { forEachEngine } from '../../../test/support/store/engines.ts';
 import { createLog } from '../../telemetry/log.ts';
 import type { WholeObservation } from '../schema/observation-event.ts';
 import { type FreshSamplesPage, listFreshSamples, listSampledModels } from './sample-count-store.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { observePool, tabulate } from '../../../test/support/observed-pool.ts';
+import { observePool, tabulate } from '../../../test/support/prediction/observed-pool.ts';
 import { type AnswerStatistic, createPredictColumns, METRIC_COLUMNS, type PredictColumns } from '../schema/columns.ts';
 import type { Observation } from '../schema/observation.ts';
 import { PREDICTION_TARGETS } from '../schema/observation-table.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { observePool, tabulate } from '../../../test/support/observed-pool.ts';
+import { observePool, tabulate } from '../../../test/support/prediction/observed-pool.ts';
 import { measureAccuracy } from '../evaluation/accuracy.ts';
 import { evaluate } from '../evaluation/protocols.ts';
 import { createPriorModel, type LatencyModel } from '../model/model.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { observePool, tabulate } from '../../../test/support/observed-pool.ts';
+import { observePool, tabulate } from '../../../test/support/prediction/observed-pool.ts';
 import type { Statistic } from '../model/calibration.ts';
 import { createPredictColumns, METRIC_COLUMNS } from '../schema/columns.ts';
 import type { Observation } from '../schema/observation.ts';

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Registry } from 'prom-client';
-import { auditChange } from '../../../test/support/audited-changes.ts';
-import { forEachEngine } from '../../../test/support/engines.ts';
-import { observePool, tabulate } from '../../../test/support/observed-pool.ts';
-import { createStillWorld } from '../../../test/support/still-world.ts';
+import { auditChange } from '../../../test/support/basics/audited-changes.ts';
+import { createStillWorld } from '../../../test/support/basics/still-world.ts';
+import { observePool, tabulate } from '../../../test/support/prediction/observed-pool.ts';
+import { forEachEngine } from '../../../test/support/store/engines.ts';
 import type { Store } from '../../database/store.ts';
 import { isFailure } from '../../errors.ts';
 import { createLog } from '../../telemetry/log.ts';

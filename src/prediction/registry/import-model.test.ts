@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { observePool, tabulate } from '../../../test/support/observed-pool.ts';
+import { observePool, tabulate } from '../../../test/support/prediction/observed-pool.ts';
 import { challengeChampion } from '../learning/challenge.ts';
 import { createPriorModel, findTimeModel, type LatencyModel } from '../model/model.ts';
 import { decodeModel, encodeModel } from '../model/model-codec.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { forEachEngine } from '../../../test/support/engines.ts';
-import { encodeMessage, messageType, PredictRequest } from '../../../test/support/proto-messages.ts';
+import { encodeMessage, messageType, PredictRequest } from '../../../test/support/grpc/proto-messages.ts';
+import { forEachEngine } from '../../../test/support/store/engines.ts';
 import { MAX_INPUTS } from '../api/predict-call.ts';
 import { PredictRequestDecoder } from '../api/predict-codec-request.ts';
 import { readJsonRequest } from '../api/predict-json.ts';

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { Registry } from 'prom-client';
-import { waitUntil } from '../../../test/support/wait-until.ts';
+import { waitUntil } from '../../../test/support/basics/wait-until.ts';
 import { createLog } from '../../telemetry/log.ts';
 import { realWorld, type World } from '../../world.ts';
 import { createPredictColumns } from '../schema/columns.ts';

@@ -1,9 +1,9 @@
 /** A pool of processes predicts about as well as one process that gets all reports, also while a server slows down. */
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
-import { forEachEngine } from '../../../test/support/engines.ts';
-import { observePool, tabulate } from '../../../test/support/observed-pool.ts';
-import { openSharingProcess, type SharingProcess } from '../../../test/support/sharing-processes.ts';
+import { observePool, tabulate } from '../../../test/support/prediction/observed-pool.ts';
+import { openSharingProcess, type SharingProcess } from '../../../test/support/prediction/sharing-processes.ts';
+import { forEachEngine } from '../../../test/support/store/engines.ts';
 import type { Observation } from '../schema/observation.ts';
 import { DEFAULT_TRAINING, trainModel } from '../training/train-model.ts';
 

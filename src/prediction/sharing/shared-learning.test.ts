@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { forEachEngine } from '../../../test/support/engines.ts';
-import { observePool, tabulate } from '../../../test/support/observed-pool.ts';
-import { openSharingProcess, type SharingProcess } from '../../../test/support/sharing-processes.ts';
+import { observePool, tabulate } from '../../../test/support/prediction/observed-pool.ts';
+import { openSharingProcess, type SharingProcess } from '../../../test/support/prediction/sharing-processes.ts';
+import { forEachEngine } from '../../../test/support/store/engines.ts';
 import type { Store } from '../../database/store.ts';
 import { createPriorModel } from '../model/model.ts';
 import { createLiveModel } from '../online/live-model.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { startCutProxy } from '../../../test/support/cut-proxy.ts';
-import { forEachEngine } from '../../../test/support/engines.ts';
-import { waitUntil } from '../../../test/support/wait-until.ts';
+import { waitUntil } from '../../../test/support/basics/wait-until.ts';
+import { startCutProxy } from '../../../test/support/network/cut-proxy.ts';
+import { forEachEngine } from '../../../test/support/store/engines.ts';
 import { SWEEP_BATCH } from '../../database/sweep.ts';
 import { appendToLog, deleteLogRows, listLogRows, readLogEnds } from './shared-log-store.ts';
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { forEachEngine } from '../../../test/support/engines.ts';
-import { observePool } from '../../../test/support/observed-pool.ts';
-import { openSharingProcess } from '../../../test/support/sharing-processes.ts';
-import { createStillWorld } from '../../../test/support/still-world.ts';
+import { createStillWorld } from '../../../test/support/basics/still-world.ts';
+import { observePool } from '../../../test/support/prediction/observed-pool.ts';
+import { openSharingProcess } from '../../../test/support/prediction/sharing-processes.ts';
+import { forEachEngine } from '../../../test/support/store/engines.ts';
 import { listSavedStates } from './live-state-store.ts';
 import { createStateSaver } from './state-saver.ts';
 

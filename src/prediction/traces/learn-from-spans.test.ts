@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { Registry } from 'prom-client';
-import { forEachEngine } from '../../../test/support/engines.ts';
-import { createStillWorld } from '../../../test/support/still-world.ts';
+import { createStillWorld } from '../../../test/support/basics/still-world.ts';
+import { forEachEngine } from '../../../test/support/store/engines.ts';
 import type { Store } from '../../database/store.ts';
 import { createLog } from '../../telemetry/log.ts';
 import type { Attributes, Span } from '../formats/spans/span.ts';

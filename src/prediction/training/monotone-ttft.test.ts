@@ -1,10 +1,15 @@
 /** Candidates are compared by TTFT: whatever was learned, more work ahead of a request never predicts an earlier first token. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { connectRaw, type RawClient } from '../../../test/support/grpc-client.ts';
-import { observePool, tabulate } from '../../../test/support/observed-pool.ts';
-import { decodeMessage, encodeMessage, PredictRequest, PredictResponse } from '../../../test/support/proto-messages.ts';
-import { simulatePool } from '../../../test/support/simulated-pool.ts';
+import { connectRaw, type RawClient } from '../../../test/support/grpc/grpc-client.ts';
+import {
+  decodeMessage,
+  encodeMessage,
+  PredictRequest,
+  PredictResponse,
+} from '../../../test/support/grpc/proto-messages.ts';
+import { observePool, tabulate } from '../../../test/support/prediction/observed-pool.ts';
+import { simulatePool } from '../../../test/support/prediction/simulated-pool.ts';
 import { openGrpcServer } from '../../grpc/listener/server.ts';
 import { createLog } from '../../telemetry/log.ts';
 import { createMetrics } from '../../telemetry/metrics.ts';

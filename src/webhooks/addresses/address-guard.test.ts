@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { FORBIDDEN_TARGETS } from '../../../test/support/forbidden-targets.ts';
+import { FORBIDDEN_TARGETS } from '../../../test/support/webhooks/forbidden-targets.ts';
 import { isFailure } from '../../errors.ts';
 import { createAddressGuard, type ExplainedRefusal, type NameResolver } from './address-guard.ts';
 

@@ -11,8 +11,8 @@ import {
   NOON,
   setStatusSql,
   withHook,
-} from '../../../test/support/hook-log.ts';
-import type { Answer } from '../../../test/support/webhook-management.ts';
+} from '../../../test/support/webhooks/hook-log.ts';
+import type { Answer } from '../../../test/support/webhooks/webhook-management.ts';
 import { createSampleEvent } from '../events/sample-event.ts';
 
 withHook('the log is read page by page, the newest first', async (scene) => {

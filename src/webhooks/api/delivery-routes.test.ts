@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { waitForDelivery } from '../../../test/support/deliveries-store.ts';
+import { waitForDelivery } from '../../../test/support/webhooks/deliveries-store.ts';
 import {
   addPast,
   checkRefusal,
@@ -9,7 +9,7 @@ import {
   SECRET,
   setUrlSql,
   withHook,
-} from '../../../test/support/hook-log.ts';
+} from '../../../test/support/webhooks/hook-log.ts';
 import { statement } from '../../database/store.ts';
 import { realWorld } from '../../world.ts';
 

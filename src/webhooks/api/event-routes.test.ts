@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { forEachEngine } from '../../../test/support/engines.ts';
-import { type ManagementServer, startManagement } from '../../../test/support/webhook-management.ts';
+import { forEachEngine } from '../../../test/support/store/engines.ts';
+import { type ManagementServer, startManagement } from '../../../test/support/webhooks/webhook-management.ts';
 import { type Store, statement } from '../../database/store.ts';
 import { realWorld } from '../../world.ts';
 import { EVENT_KINDS, FLAG_OF } from '../events/event-kind.ts';

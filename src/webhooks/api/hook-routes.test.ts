@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { forEachEngine } from '../../../test/support/engines.ts';
-import { checkRefusal, HOOKS, startManagement, withDoors } from '../../../test/support/webhook-management.ts';
+import { forEachEngine } from '../../../test/support/store/engines.ts';
+import { checkRefusal, HOOKS, startManagement, withDoors } from '../../../test/support/webhooks/webhook-management.ts';
 import { statement } from '../../database/store.ts';
 import { realWorld } from '../../world.ts';
 

@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { test } from 'node:test';
-import { enqueueTestDelivery } from '../../../test/support/deliveries-store.ts';
-import { startTestWorker, waitForHookQueue } from '../../../test/support/delivery-worker.ts';
-import { createStorePlace, openTestStore } from '../../../test/support/engines.ts';
-import { startReceiver } from '../../../test/support/receiver.ts';
-import { runTrivet } from '../../../test/support/run-trivet.ts';
+import { startReceiver } from '../../../test/support/network/receiver.ts';
+import { runTrivet } from '../../../test/support/programs/run-trivet.ts';
+import { createStorePlace, openTestStore } from '../../../test/support/store/engines.ts';
+import { enqueueTestDelivery } from '../../../test/support/webhooks/deliveries-store.ts';
+import { startTestWorker, waitForHookQueue } from '../../../test/support/webhooks/delivery-worker.ts';
 
 test('a paused webhook says since when, until when, why, and what ends the pause', async () => {
   const place = await createStorePlace('sqlite');

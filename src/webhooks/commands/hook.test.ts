@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, test } from 'node:test';
-import { startReceiver } from '../../../test/support/receiver.ts';
-import { runTrivet } from '../../../test/support/run-trivet.ts';
+import { startReceiver } from '../../../test/support/network/receiver.ts';
+import { runTrivet } from '../../../test/support/programs/run-trivet.ts';
 import { checkProof } from './listen.ts';
 
 const dataDir = mkdtempSync(join(tmpdir(), 'trivet-hook-'));

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import fc from 'fast-check';
-import { createRawObjects } from '../../../test/support/raw-objects.ts';
+import { createRawObjects } from '../../../test/support/webhooks/raw-objects.ts';
 import { type Event, eventSchema } from '../events/event.ts';
 import { fitEvent, MAX_EVENT_BYTES } from './fit-event.ts';
 import { readPush } from './read-push.ts';

@@ -13,8 +13,8 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { startReceiver } from '../../../test/support/receiver.ts';
-import { createStillWorld } from '../../../test/support/still-world.ts';
+import { createStillWorld } from '../../../test/support/basics/still-world.ts';
+import { startReceiver } from '../../../test/support/network/receiver.ts';
 import { createSampleEvent } from '../events/sample-event.ts';
 import { createHttpSender, type SendEntry } from './http-sender.ts';
 import { sendPatiently, sendSpool } from './send-spool.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { fillTestLog } from '../../../test/support/deliveries-store.ts';
-import { forEachEngine } from '../../../test/support/engines.ts';
+import { forEachEngine } from '../../../test/support/store/engines.ts';
+import { fillTestLog } from '../../../test/support/webhooks/deliveries-store.ts';
 import { WINDOW_ROWS } from '../delivery/log/log-windows-store.ts';
 import { CHART_LIMIT, readLastDay } from './hook-status-store.ts';
 

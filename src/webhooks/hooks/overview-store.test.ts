@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { enqueueTestDelivery, insertTestHook } from '../../../test/support/deliveries-store.ts';
-import { forEachEngine } from '../../../test/support/engines.ts';
+import { forEachEngine } from '../../../test/support/store/engines.ts';
+import { enqueueTestDelivery, insertTestHook } from '../../../test/support/webhooks/deliveries-store.ts';
 import { statement } from '../../database/store.ts';
 import { SWEEP_AT_ONCE } from '../../database/sweep.ts';
 import { holdHookQueueStatement } from '../delivery/queue/delivery-store.ts';

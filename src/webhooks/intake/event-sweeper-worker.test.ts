@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { insertTestHook } from '../../../test/support/deliveries-store.ts';
-import { forEachEngine } from '../../../test/support/engines.ts';
-import { startManagement } from '../../../test/support/webhook-management.ts';
+import { forEachEngine } from '../../../test/support/store/engines.ts';
+import { insertTestHook } from '../../../test/support/webhooks/deliveries-store.ts';
+import { startManagement } from '../../../test/support/webhooks/webhook-management.ts';
 import { statement } from '../../database/store.ts';
 import { SWEEP_AT_ONCE, SWEEP_BATCH } from '../../database/sweep.ts';
 import { realWorld } from '../../world.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { forEachEngine } from '../../../test/support/engines.ts';
-import { startManagement } from '../../../test/support/webhook-management.ts';
+import { forEachEngine } from '../../../test/support/store/engines.ts';
+import { startManagement } from '../../../test/support/webhooks/webhook-management.ts';
 import { type Store, statement } from '../../database/store.ts';
 import { SWEEP_AT_ONCE } from '../../database/sweep.ts';
 import { type BodyBudget, createBodyBudget } from '../../http/body/body-budget.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { forEachEngine } from '../../../test/support/engines.ts';
-import { createStillWorld } from '../../../test/support/still-world.ts';
-import { type ManagementServer, startManagement } from '../../../test/support/webhook-management.ts';
+import { createStillWorld } from '../../../test/support/basics/still-world.ts';
+import { forEachEngine } from '../../../test/support/store/engines.ts';
+import { type ManagementServer, startManagement } from '../../../test/support/webhooks/webhook-management.ts';
 import { type Store, statement } from '../../database/store.ts';
 import { isFailure } from '../../errors.ts';
 import { enqueueStatements } from '../delivery/queue/delivery-store.ts';

@@ -1,10 +1,10 @@
 /** Changes of the key decide which keys sign a delivery; with real requests, on both engines. */
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
-import { createTestWorker } from '../../../test/support/delivery-worker.ts';
-import { forEachEngine } from '../../../test/support/engines.ts';
-import { type ReceivedRequest, startReceiver } from '../../../test/support/receiver.ts';
-import { type ManagementServer, startManagement } from '../../../test/support/webhook-management.ts';
+import { type ReceivedRequest, startReceiver } from '../../../test/support/network/receiver.ts';
+import { forEachEngine } from '../../../test/support/store/engines.ts';
+import { createTestWorker } from '../../../test/support/webhooks/delivery-worker.ts';
+import { type ManagementServer, startManagement } from '../../../test/support/webhooks/webhook-management.ts';
 import type { Store } from '../../database/store.ts';
 import { realWorld } from '../../world.ts';
 

@@ -1,12 +1,12 @@
 /** The API shows why and how long nothing is sent to a hook. */
 import assert from 'node:assert/strict';
-import { enqueueTestDelivery, waitForDelivery } from '../../../test/support/deliveries-store.ts';
-import { createTestWorker, startTestWorker, waitForHookQueue } from '../../../test/support/delivery-worker.ts';
-import { forEachEngine } from '../../../test/support/engines.ts';
-import { findFreePort } from '../../../test/support/free-port.ts';
-import { startReceiver } from '../../../test/support/receiver.ts';
-import { waitUntil } from '../../../test/support/wait-until.ts';
-import { type ManagementServer, startManagement } from '../../../test/support/webhook-management.ts';
+import { findFreePort } from '../../../test/support/basics/free-port.ts';
+import { waitUntil } from '../../../test/support/basics/wait-until.ts';
+import { startReceiver } from '../../../test/support/network/receiver.ts';
+import { forEachEngine } from '../../../test/support/store/engines.ts';
+import { enqueueTestDelivery, waitForDelivery } from '../../../test/support/webhooks/deliveries-store.ts';
+import { createTestWorker, startTestWorker, waitForHookQueue } from '../../../test/support/webhooks/delivery-worker.ts';
+import { type ManagementServer, startManagement } from '../../../test/support/webhooks/webhook-management.ts';
 import type { Store } from '../../database/store.ts';
 import { realWorld, type World } from '../../world.ts';
 import { countPauses } from '../hooks/hook-status-store.ts';

@@ -1,6 +1,6 @@
 /** An update changes the given fields and leaves the others. */
 import assert from 'node:assert/strict';
-import { checkRefusal, HOOKS, withDoors } from '../../../test/support/webhook-management.ts';
+import { checkRefusal, HOOKS, withDoors } from '../../../test/support/webhooks/webhook-management.ts';
 import { statement } from '../../database/store.ts';
 
 const URL_1 = 'http://127.0.0.1:9001/hook';

@@ -1,7 +1,12 @@
 /** A test of a webhook sends an event, over the API of GitCode. */
 import assert from 'node:assert/strict';
-import { forEachEngine } from '../../../test/support/engines.ts';
-import { HOOKS, type ManagementServer, startManagement, withDoors } from '../../../test/support/webhook-management.ts';
+import { forEachEngine } from '../../../test/support/store/engines.ts';
+import {
+  HOOKS,
+  type ManagementServer,
+  startManagement,
+  withDoors,
+} from '../../../test/support/webhooks/webhook-management.ts';
 import { statement } from '../../database/store.ts';
 
 const URL_1 = 'http://127.0.0.1:8001/hook';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { test } from 'node:test';
-import { context, createAttempt, TIMESTAMP_MS } from '../../../test/support/delivery-attempt.ts';
+import { context, createAttempt, TIMESTAMP_MS } from '../../../test/support/webhooks/delivery-attempt.ts';
 import { type Event, type EventInput, eventSchema } from '../events/event.ts';
 import { createSampleEvent } from '../events/sample-event.ts';
 import { PROFILE_NAMES, type ProfileName } from '../hooks/hook.ts';

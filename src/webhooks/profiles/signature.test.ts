@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Webhook } from 'standardwebhooks';
-import { context, createAttempt, TIMESTAMP_MS } from '../../../test/support/delivery-attempt.ts';
+import { context, createAttempt, TIMESTAMP_MS } from '../../../test/support/webhooks/delivery-attempt.ts';
 import { EVENT_KINDS, type EventKind } from '../events/event-kind.ts';
 import { createSampleEvent } from '../events/sample-event.ts';
 import { PROFILE_NAMES, type ProfileName } from '../hooks/hook.ts';

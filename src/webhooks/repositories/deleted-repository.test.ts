@@ -1,6 +1,6 @@
 /** What reaches a repository that is deleted at that moment. */
 import assert from 'node:assert/strict';
-import { withDoors } from '../../../test/support/webhook-management.ts';
+import { withDoors } from '../../../test/support/webhooks/webhook-management.ts';
 import { statement } from '../../database/store.ts';
 import { COMMAND_LINE } from '../../operations/operation.ts';
 import { createSampleEvent } from '../events/sample-event.ts';

@@ -13,7 +13,7 @@ import {
   RST,
   SETTINGS,
   WINDOW_UPDATE,
-} from '../../support/http2-frames.ts';
+} from '../../support/grpc/http2-frames.ts';
 import {
   ACK,
   answered,

@@ -12,7 +12,7 @@ import {
   RST,
   SETTINGS,
   WINDOW_UPDATE,
-} from '../../support/http2-frames.ts';
+} from '../../support/grpc/http2-frames.ts';
 import {
   ACK,
   answered,

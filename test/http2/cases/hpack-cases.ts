@@ -1,6 +1,6 @@
 /** RFC 7541: field blocks as a connection sees them. What they decode to is in hpack-decoder.test.ts. */
 import { encodeHeaderBlock } from '../../../src/grpc/hpack/hpack-encoder.ts';
-import { frame, HEADERS } from '../../support/http2-frames.ts';
+import { frame, HEADERS } from '../../support/grpc/http2-frames.ts';
 import { answered, CALL, connectionError, data, END_HEADERS, END_STREAM, type Http2Case, hex } from '../http2-case.ts';
 
 const block = encodeHeaderBlock(CALL);

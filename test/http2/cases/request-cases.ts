@@ -1,6 +1,6 @@
 /** RFC 9113 §8: heads, contents and trailers of requests. */
 import assert from 'node:assert/strict';
-import { DATA, frame, PING, SETTINGS, WINDOW_UPDATE } from '../../support/http2-frames.ts';
+import { DATA, frame, PING, SETTINGS, WINDOW_UPDATE } from '../../support/grpc/http2-frames.ts';
 import {
   answered,
   CALL,

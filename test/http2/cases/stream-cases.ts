@@ -1,7 +1,7 @@
 /** RFC 9113 §5.1 to §5.3: states and identifiers of streams. */
 
 import { encodeHeaderBlock } from '../../../src/grpc/hpack/hpack-encoder.ts';
-import { CONTINUATION, frame, HEADERS, PING, PRIORITY, RST, WINDOW_UPDATE } from '../../support/http2-frames.ts';
+import { CONTINUATION, frame, HEADERS, PING, PRIORITY, RST, WINDOW_UPDATE } from '../../support/grpc/http2-frames.ts';
 import {
   answered,
   CALL,

@@ -1,6 +1,6 @@
 /** Every operation of the administration on people, organizations and applications. */
 
-import { read } from '../../support/api-client.ts';
+import { read } from '../../support/api/api-client.ts';
 import type { Calls } from './calls.ts';
 
 const API = '/api/admin/v1';

@@ -1,5 +1,5 @@
 /** Every operation of OAuth, and of the signed-in person on tokens and applications. */
-import { read } from '../../support/api-client.ts';
+import { read } from '../../support/api/api-client.ts';
 import type { Calls } from './calls.ts';
 
 const CALLBACK = 'https://client.example/callback';

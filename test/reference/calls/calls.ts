@@ -1,5 +1,5 @@
-import type { ApiClient } from '../../support/api-client.ts';
-import type { FormClient } from '../../support/form-client.ts';
+import type { ApiClient } from '../../support/api/api-client.ts';
+import type { FormClient } from '../../support/network/form-client.ts';
 
 /** What every list of calls works on: the real program, an administrator named root, and the model `m` with two versions. */
 export interface Calls extends Pick<ApiClient, 'api'> {

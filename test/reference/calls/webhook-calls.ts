@@ -1,5 +1,5 @@
 /** Every operation on repositories, webhooks, bridges, deliveries and events: of their owner, and of administrators. */
-import { read } from '../../support/api-client.ts';
+import { read } from '../../support/api/api-client.ts';
 import type { Calls } from './calls.ts';
 
 const API = '/api/admin/v1';

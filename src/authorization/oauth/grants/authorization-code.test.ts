@@ -7,8 +7,8 @@ import {
   postForm,
   refresh,
   registerApplication,
-} from '../../../../test/support/authorization-server.ts';
-import { type Case, checkConformance, prepareExchange } from '../../../../test/support/conformance.ts';
+} from '../../../../test/support/authorization/authorization-server.ts';
+import { type Case, checkConformance, prepareExchange } from '../../../../test/support/authorization/conformance.ts';
 import { createSecret } from '../../accounts/secret-text.ts';
 import { disableUserStatement, enableUserStatement } from '../../accounts/user-store.ts';
 

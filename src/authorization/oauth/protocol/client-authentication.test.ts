@@ -1,9 +1,9 @@
 /** A client authenticates itself: RFC 6749 §2.3. */
 import assert from 'node:assert/strict';
 import { request as httpRequest } from 'node:http';
-import { without } from '../../../../test/support/authorization-requests.ts';
-import { basic, type Fields, postForm, request } from '../../../../test/support/authorization-server.ts';
-import { type Case, checkConformance, prepareExchange } from '../../../../test/support/conformance.ts';
+import { without } from '../../../../test/support/authorization/authorization-requests.ts';
+import { basic, type Fields, postForm, request } from '../../../../test/support/authorization/authorization-server.ts';
+import { type Case, checkConformance, prepareExchange } from '../../../../test/support/authorization/conformance.ts';
 
 /** The status for a form that comes from another address of this machine. */
 function postFrom(localAddress: string, url: string, fields: Fields): Promise<number | undefined> {

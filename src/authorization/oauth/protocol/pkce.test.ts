@@ -7,7 +7,7 @@ import {
   PKCE,
   prepareRequest,
   VERIFIER,
-} from '../../../../test/support/authorization-requests.ts';
+} from '../../../../test/support/authorization/authorization-requests.ts';
 import {
   type Answer,
   authorize,
@@ -15,8 +15,8 @@ import {
   type Fields,
   obtainCode,
   postForm,
-} from '../../../../test/support/authorization-server.ts';
-import { type Bench, type Case, checkConformance } from '../../../../test/support/conformance.ts';
+} from '../../../../test/support/authorization/authorization-server.ts';
+import { type Bench, type Case, checkConformance } from '../../../../test/support/authorization/conformance.ts';
 
 async function exchange({ server }: Bench, fields: Fields): Promise<Answer> {
   return postForm(`${server.url}/oauth/token`, { grant_type: 'authorization_code', ...fields });

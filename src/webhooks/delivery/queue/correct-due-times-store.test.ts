@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { forEachEngine } from '../../../../test/support/engines.ts';
+import { forEachEngine } from '../../../../test/support/store/engines.ts';
 import { type Store, statement } from '../../../database/store.ts';
 import { correctTimes } from '../worker/delivery-sweeper.ts';
 import { correctDueMs } from './correct-due-times-store.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { enqueueTestDelivery, fillTestLog, readDelivery } from '../../../../test/support/deliveries-store.ts';
-import { forEachEngine } from '../../../../test/support/engines.ts';
+import { forEachEngine } from '../../../../test/support/store/engines.ts';
+import { enqueueTestDelivery, fillTestLog, readDelivery } from '../../../../test/support/webhooks/deliveries-store.ts';
 import { type Store, statement } from '../../../database/store.ts';
 import { readHold } from '../../hooks/hook-status-store.ts';
 import { WINDOW_ROWS } from '../log/log-windows-store.ts';

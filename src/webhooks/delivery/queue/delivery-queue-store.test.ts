@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { takeAllShards } from '../../../../test/support/deliveries-store.ts';
-import { enqueue, NOW, ORIGIN, OWNER, readDue, result } from '../../../../test/support/delivery-queue.ts';
-import { forEachEngine } from '../../../../test/support/engines.ts';
+import { forEachEngine } from '../../../../test/support/store/engines.ts';
+import { takeAllShards } from '../../../../test/support/webhooks/deliveries-store.ts';
+import { enqueue, NOW, ORIGIN, OWNER, readDue, result } from '../../../../test/support/webhooks/delivery-queue.ts';
 import { statement } from '../../../database/store.ts';
 import { attemptResultStatements } from './attempt-result-store.ts';
 import { readContents, readSmallWaiting, readWaiting, SMALL_READ } from './delivery-queue-store.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { takeAllShards } from '../../../../test/support/deliveries-store.ts';
-import { enqueue, NOW, ORIGIN, OWNER, readDue } from '../../../../test/support/delivery-queue.ts';
-import { forEachEngine } from '../../../../test/support/engines.ts';
+import { forEachEngine } from '../../../../test/support/store/engines.ts';
+import { takeAllShards } from '../../../../test/support/webhooks/deliveries-store.ts';
+import { enqueue, NOW, ORIGIN, OWNER, readDue } from '../../../../test/support/webhooks/delivery-queue.ts';
 import type { PauseReason } from '../schedule/pause-reason.ts';
 import { recoverHookQueueStatement, restart, wakeOrigin } from './delivery-restart-store.ts';
 import {

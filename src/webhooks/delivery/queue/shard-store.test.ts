@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { startCutProxy } from '../../../../test/support/cut-proxy.ts';
-import { takeAllShards } from '../../../../test/support/deliveries-store.ts';
-import { forEachEngine } from '../../../../test/support/engines.ts';
-import { waitUntil } from '../../../../test/support/wait-until.ts';
+import { waitUntil } from '../../../../test/support/basics/wait-until.ts';
+import { startCutProxy } from '../../../../test/support/network/cut-proxy.ts';
+import { forEachEngine } from '../../../../test/support/store/engines.ts';
+import { takeAllShards } from '../../../../test/support/webhooks/deliveries-store.ts';
 import { forgetWorkers, releaseShards, renewWorkerLease, takeShards } from './shard-store.ts';
 
 const NOW = 1_000_000;

@@ -10,7 +10,7 @@ import {
   OK,
   SILENCE,
   type SimulatedHook,
-} from '../../../../test/support/delivery-simulation.ts';
+} from '../../../../test/support/webhooks/delivery-simulation.ts';
 import type { Outcome } from './attempt-outcome.ts';
 
 const SHARED = 'https://gateway.example.com';

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { test } from 'node:test';
-import { onRequest, startRawReceiver } from '../../../../test/support/raw-receiver.ts';
-import { answerWith, deliveryTo, OK, openSender } from '../../../../test/support/test-sender.ts';
+import { onRequest, startRawReceiver } from '../../../../test/support/network/raw-receiver.ts';
+import { answerWith, deliveryTo, OK, openSender } from '../../../../test/support/webhooks/test-sender.ts';
 
 const FAILED = 'HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n';
 

@@ -3,11 +3,11 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { startDnsServer } from '../../../../test/support/dns-server.ts';
-import { FORBIDDEN_TARGETS } from '../../../../test/support/forbidden-targets.ts';
-import { startRawReceiver } from '../../../../test/support/raw-receiver.ts';
-import { startReceiver } from '../../../../test/support/receiver.ts';
-import { deliveryTo, openSender } from '../../../../test/support/test-sender.ts';
+import { startDnsServer } from '../../../../test/support/network/dns-server.ts';
+import { startRawReceiver } from '../../../../test/support/network/raw-receiver.ts';
+import { startReceiver } from '../../../../test/support/network/receiver.ts';
+import { FORBIDDEN_TARGETS } from '../../../../test/support/webhooks/forbidden-targets.ts';
+import { deliveryTo, openSender } from '../../../../test/support/webhooks/test-sender.ts';
 
 for (const [why, url] of FORBIDDEN_TARGETS)
   test(`send() blocks ${why}: ${JSON.stringify(url)}`, async () => {

@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { test } from 'node:test';
 import { Worker } from 'node:worker_threads';
-import { deliveryTo, openSender } from '../../../../test/support/test-sender.ts';
+import { deliveryTo, openSender } from '../../../../test/support/webhooks/test-sender.ts';
 
 const DEADLINE_MS = 200;
 
 test('an attempt whose response arrived while the process did not run is accepted, although its deadline has passed', async () => {
   const word = new Int32Array(new SharedArrayBuffer(4));
-  const receiver = new Worker(new URL('../../../../test/support/late-receiver.ts', import.meta.url), {
+  const receiver = new Worker(new URL('../../../../test/support/network/late-receiver.ts', import.meta.url), {
     workerData: word.buffer,
   });
   try {

@@ -1,9 +1,9 @@
 /** When the memory of a body may be freed: once the receiver has answered and all of it has left this process. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { startRawReceiver } from '../../../../test/support/raw-receiver.ts';
-import { startReceiver } from '../../../../test/support/receiver.ts';
-import { deliveryTo, OK, openSender } from '../../../../test/support/test-sender.ts';
+import { startRawReceiver } from '../../../../test/support/network/raw-receiver.ts';
+import { startReceiver } from '../../../../test/support/network/receiver.ts';
+import { deliveryTo, OK, openSender } from '../../../../test/support/webhooks/test-sender.ts';
 import { releaseBytes } from '../../../database/release-bytes.ts';
 
 const BODY_BYTES = 8_388_608;

@@ -6,8 +6,8 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { startDnsServer } from '../../../../test/support/dns-server.ts';
-import { deliveryTo, openSender } from '../../../../test/support/test-sender.ts';
+import { startDnsServer } from '../../../../test/support/network/dns-server.ts';
+import { deliveryTo, openSender } from '../../../../test/support/webhooks/test-sender.ts';
 import type { SendReport } from './send-report.ts';
 
 const certificates = mkdtempSync(join(tmpdir(), 'trivet-tls-'));

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import type { Socket } from 'node:net';
 import { test } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import { findFreePort } from '../../../../test/support/free-port.ts';
-import { onRequest } from '../../../../test/support/raw-receiver.ts';
-import { startReceiver } from '../../../../test/support/receiver.ts';
-import { answerWith, deliveryTo, openSender, sendTo } from '../../../../test/support/test-sender.ts';
+import { findFreePort } from '../../../../test/support/basics/free-port.ts';
+import { onRequest } from '../../../../test/support/network/raw-receiver.ts';
+import { startReceiver } from '../../../../test/support/network/receiver.ts';
+import { answerWith, deliveryTo, openSender, sendTo } from '../../../../test/support/webhooks/test-sender.ts';
 import type { SendReport } from './send-report.ts';
 
 test('an accepted delivery reports status, headers, body, address and times', async () => {

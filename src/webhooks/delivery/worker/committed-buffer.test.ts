@@ -1,11 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { commitTestDelivery, enqueueTestDelivery, insertTestHook } from '../../../../test/support/deliveries-store.ts';
-import { startTestWorker } from '../../../../test/support/delivery-worker.ts';
-import { makeDueRow } from '../../../../test/support/due-hook-queue.ts';
-import { forEachEngine } from '../../../../test/support/engines.ts';
-import { startReceiver } from '../../../../test/support/receiver.ts';
-import { createStillWorld, type StillWorld } from '../../../../test/support/still-world.ts';
+import { createStillWorld, type StillWorld } from '../../../../test/support/basics/still-world.ts';
+import { startReceiver } from '../../../../test/support/network/receiver.ts';
+import { forEachEngine } from '../../../../test/support/store/engines.ts';
+import {
+  commitTestDelivery,
+  enqueueTestDelivery,
+  insertTestHook,
+} from '../../../../test/support/webhooks/deliveries-store.ts';
+import { startTestWorker } from '../../../../test/support/webhooks/delivery-worker.ts';
+import { makeDueRow } from '../../../../test/support/webhooks/due-hook-queue.ts';
 import { createInFlight } from '../../../database/in-flight.ts';
 import type { Store } from '../../../database/store.ts';
 import { findHookById } from '../../hooks/hook-store.ts';

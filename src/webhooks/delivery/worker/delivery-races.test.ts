@@ -4,17 +4,17 @@
  * delays, not the order in which the system runs them. TRIVET_LONG=1 tries many seeds.
  */
 import assert from 'node:assert/strict';
+import { type Receiver, startReceiver } from '../../../../test/support/network/receiver.ts';
+import { type EngineContext, forEachEngine } from '../../../../test/support/store/engines.ts';
 import {
   type CommittedTestDelivery,
   commitTestDelivery,
   enqueueTestDelivery,
   insertTestHook,
   readDelivery,
-} from '../../../../test/support/deliveries-store.ts';
-import { createRandom } from '../../../../test/support/delivery-simulation.ts';
-import { startTestWorker, type TestWorker } from '../../../../test/support/delivery-worker.ts';
-import { type EngineContext, forEachEngine } from '../../../../test/support/engines.ts';
-import { type Receiver, startReceiver } from '../../../../test/support/receiver.ts';
+} from '../../../../test/support/webhooks/deliveries-store.ts';
+import { createRandom } from '../../../../test/support/webhooks/delivery-simulation.ts';
+import { startTestWorker, type TestWorker } from '../../../../test/support/webhooks/delivery-worker.ts';
 import { type Statement, type Store, statement } from '../../../database/store.ts';
 import { isFailure } from '../../../errors.ts';
 import { realWorld, type World } from '../../../world.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { enqueueTestDelivery } from '../../../../test/support/deliveries-store.ts';
-import { forEachEngine } from '../../../../test/support/engines.ts';
-import { waitUntil } from '../../../../test/support/wait-until.ts';
+import { waitUntil } from '../../../../test/support/basics/wait-until.ts';
+import { forEachEngine } from '../../../../test/support/store/engines.ts';
+import { enqueueTestDelivery } from '../../../../test/support/webhooks/deliveries-store.ts';
 import { statement } from '../../../database/store.ts';
 import { createLog } from '../../../telemetry/log.ts';
 import { createMetrics } from '../../../telemetry/metrics.ts';

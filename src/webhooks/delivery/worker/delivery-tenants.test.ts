@@ -1,17 +1,17 @@
 /** Owners beside each other, and receivers that fail now and then: with real sockets, on both engines. */
 import assert from 'node:assert/strict';
 import type { ServerResponse } from 'node:http';
+import { findFreePort } from '../../../../test/support/basics/free-port.ts';
+import { type ReceivedRequest, startReceiver } from '../../../../test/support/network/receiver.ts';
+import { forEachEngine } from '../../../../test/support/store/engines.ts';
 import {
   enqueueTestDelivery,
   insertTestHook,
   readDelivery,
   waitForDelivery,
-} from '../../../../test/support/deliveries-store.ts';
-import { createRandom } from '../../../../test/support/delivery-simulation.ts';
-import { startTestWorker, waitForHookQueue } from '../../../../test/support/delivery-worker.ts';
-import { forEachEngine } from '../../../../test/support/engines.ts';
-import { findFreePort } from '../../../../test/support/free-port.ts';
-import { type ReceivedRequest, startReceiver } from '../../../../test/support/receiver.ts';
+} from '../../../../test/support/webhooks/deliveries-store.ts';
+import { createRandom } from '../../../../test/support/webhooks/delivery-simulation.ts';
+import { startTestWorker, waitForHookQueue } from '../../../../test/support/webhooks/delivery-worker.ts';
 import { type Store, statement } from '../../../database/store.ts';
 import { realWorld } from '../../../world.ts';
 import { moveHookQueueStatement, releaseHookQueueStatement } from '../queue/delivery-store.ts';

@@ -1,25 +1,25 @@
 import assert from 'node:assert/strict';
 import type { Socket } from 'node:net';
+import { findFreePort } from '../../../../test/support/basics/free-port.ts';
+import { waitUntil } from '../../../../test/support/basics/wait-until.ts';
+import { onRequest, startRawReceiver } from '../../../../test/support/network/raw-receiver.ts';
+import { startReceiver } from '../../../../test/support/network/receiver.ts';
+import { forEachEngine } from '../../../../test/support/store/engines.ts';
 import {
   enqueueTestDelivery,
   insertTestHook,
   readAttempts,
   readDelivery,
   waitForDelivery,
-} from '../../../../test/support/deliveries-store.ts';
+} from '../../../../test/support/webhooks/deliveries-store.ts';
 import {
   createTestWorker,
   startTestWorker,
   testCipher,
   waitForHook,
   waitForHookQueue,
-} from '../../../../test/support/delivery-worker.ts';
-import { forEachEngine } from '../../../../test/support/engines.ts';
-import { FORBIDDEN_TARGETS } from '../../../../test/support/forbidden-targets.ts';
-import { findFreePort } from '../../../../test/support/free-port.ts';
-import { onRequest, startRawReceiver } from '../../../../test/support/raw-receiver.ts';
-import { startReceiver } from '../../../../test/support/receiver.ts';
-import { waitUntil } from '../../../../test/support/wait-until.ts';
+} from '../../../../test/support/webhooks/delivery-worker.ts';
+import { FORBIDDEN_TARGETS } from '../../../../test/support/webhooks/forbidden-targets.ts';
 import { type Store, statement } from '../../../database/store.ts';
 import { realWorld } from '../../../world.ts';
 import { hookAssociatedData } from '../../hooks/hook.ts';

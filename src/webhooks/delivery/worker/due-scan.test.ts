@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createStillWorld } from '../../../../test/support/still-world.ts';
+import { createStillWorld } from '../../../../test/support/basics/still-world.ts';
 import type { Store } from '../../../database/store.ts';
 import { createDueScan } from './due-scan.ts';
 import { createWakeSignal } from './wake-signal.ts';

@@ -1,15 +1,15 @@
 /** A hook queue is held, put to rest and woken while others change it at the same time. */
 import assert from 'node:assert/strict';
+import { waitUntil } from '../../../../test/support/basics/wait-until.ts';
+import { startReceiver } from '../../../../test/support/network/receiver.ts';
+import { forEachEngine } from '../../../../test/support/store/engines.ts';
 import {
   enqueueTestDelivery,
   insertTestHook,
   readDelivery,
   waitForDelivery,
-} from '../../../../test/support/deliveries-store.ts';
-import { startTestWorker, waitForHookQueue } from '../../../../test/support/delivery-worker.ts';
-import { forEachEngine } from '../../../../test/support/engines.ts';
-import { startReceiver } from '../../../../test/support/receiver.ts';
-import { waitUntil } from '../../../../test/support/wait-until.ts';
+} from '../../../../test/support/webhooks/deliveries-store.ts';
+import { startTestWorker, waitForHookQueue } from '../../../../test/support/webhooks/delivery-worker.ts';
 import { type Store, statement } from '../../../database/store.ts';
 import { realWorld } from '../../../world.ts';
 import { NEVER_MS, releaseHookQueueStatement } from '../queue/delivery-store.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { makeDueRow } from '../../../../test/support/due-hook-queue.ts';
+import { makeDueRow } from '../../../../test/support/webhooks/due-hook-queue.ts';
 import { realWorld } from '../../../world.ts';
 import { OUTSIDE_SHARDS } from '../queue/attempt-result-store.ts';
 import { recordRead } from './hook-queue.ts';

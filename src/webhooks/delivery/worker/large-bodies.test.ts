@@ -1,9 +1,13 @@
 /** Large bodies take a bounded part of a worker's memory; with real sockets, on both engines. */
 import assert from 'node:assert/strict';
-import { enqueueTestDelivery, insertTestHook, waitForDelivery } from '../../../../test/support/deliveries-store.ts';
-import { startTestWorker } from '../../../../test/support/delivery-worker.ts';
-import { forEachEngine } from '../../../../test/support/engines.ts';
-import { startReceiver } from '../../../../test/support/receiver.ts';
+import { startReceiver } from '../../../../test/support/network/receiver.ts';
+import { forEachEngine } from '../../../../test/support/store/engines.ts';
+import {
+  enqueueTestDelivery,
+  insertTestHook,
+  waitForDelivery,
+} from '../../../../test/support/webhooks/deliveries-store.ts';
+import { startTestWorker } from '../../../../test/support/webhooks/delivery-worker.ts';
 import type { Store } from '../../../database/store.ts';
 import { realWorld } from '../../../world.ts';
 import { SMALL_READ } from '../queue/delivery-queue-store.ts';

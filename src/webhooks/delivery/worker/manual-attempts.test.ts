@@ -1,19 +1,19 @@
 import assert from 'node:assert/strict';
+import { startReceiver } from '../../../../test/support/network/receiver.ts';
+import { forEachEngine } from '../../../../test/support/store/engines.ts';
 import {
   enqueueTestDelivery,
   insertTestHook,
   readAttempts,
   readDelivery,
   waitForDelivery,
-} from '../../../../test/support/deliveries-store.ts';
+} from '../../../../test/support/webhooks/deliveries-store.ts';
 import {
   createTestWorker,
   startTestWorker,
   waitForHook,
   waitForHookQueue,
-} from '../../../../test/support/delivery-worker.ts';
-import { forEachEngine } from '../../../../test/support/engines.ts';
-import { startReceiver } from '../../../../test/support/receiver.ts';
+} from '../../../../test/support/webhooks/delivery-worker.ts';
 import { type Store, statement } from '../../../database/store.ts';
 import { realWorld } from '../../../world.ts';
 

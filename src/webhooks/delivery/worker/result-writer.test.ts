@@ -2,11 +2,16 @@ import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { test } from 'node:test';
 import pg from 'pg';
-import { startCutProxy } from '../../../../test/support/cut-proxy.ts';
-import { takeAllShards } from '../../../../test/support/deliveries-store.ts';
-import { enqueue, NOW, result } from '../../../../test/support/delivery-queue.ts';
-import { createStorePlace, findReasonToSkip, forEachEngine, openTestStore } from '../../../../test/support/engines.ts';
-import { waitUntil } from '../../../../test/support/wait-until.ts';
+import { waitUntil } from '../../../../test/support/basics/wait-until.ts';
+import { startCutProxy } from '../../../../test/support/network/cut-proxy.ts';
+import {
+  createStorePlace,
+  findReasonToSkip,
+  forEachEngine,
+  openTestStore,
+} from '../../../../test/support/store/engines.ts';
+import { takeAllShards } from '../../../../test/support/webhooks/deliveries-store.ts';
+import { enqueue, NOW, result } from '../../../../test/support/webhooks/delivery-queue.ts';
 import { type Store, statement } from '../../../database/store.ts';
 import { createLog } from '../../../telemetry/log.ts';
 import { realWorld } from '../../../world.ts';

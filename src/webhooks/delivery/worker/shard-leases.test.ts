@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict';
-import { enqueueTestDelivery, insertTestHook, waitForDelivery } from '../../../../test/support/deliveries-store.ts';
-import { startTestWorker } from '../../../../test/support/delivery-worker.ts';
-import { forEachEngine } from '../../../../test/support/engines.ts';
-import { startReceiver } from '../../../../test/support/receiver.ts';
+import { startReceiver } from '../../../../test/support/network/receiver.ts';
+import { forEachEngine } from '../../../../test/support/store/engines.ts';
+import {
+  enqueueTestDelivery,
+  insertTestHook,
+  waitForDelivery,
+} from '../../../../test/support/webhooks/deliveries-store.ts';
+import { startTestWorker } from '../../../../test/support/webhooks/delivery-worker.ts';
 import type { Store } from '../../../database/store.ts';
 import { createLog } from '../../../telemetry/log.ts';
 import { realWorld } from '../../../world.ts';

@@ -1,0 +1,53 @@
+/** Single attempts, against receivers on this machine that do what a test wants. */
+import type { Socket } from 'node:net';
+import { createAddressGuard, type NameResolver } from '../../../src/webhooks/addresses/address-guard.ts';
+import { createSender, type Sender, type SenderOptions } from '../../../src/webhooks/delivery/send/send.ts';
+import type { SendReport } from '../../../src/webhooks/delivery/send/send-report.ts';
+import { onRequest, startRawReceiver } from '../network/raw-receiver.ts';
+
+const LOOPBACK = ['127.0.0.0/8'];
+export const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
+
+interface Setting {
+  readonly allowCidrs?: readonly string[];
+  readonly resolver?: NameResolver;
+  readonly allowHosts?: readonly string[];
+  readonly hostsFile?: string;
+  readonly ca?: readonly string[];
+  readonly onDoubt?: SenderOptions['onDoubt'];
+}
+
+export interface TestSender extends Sender, AsyncDisposable {
+  /** Acts as if connections had rested for long enough to be used again. */
+  letRest(): void;
+}
+
+export function openSender({ allowCidrs = LOOPBACK, ca, onDoubt, ...names }: Setting = {}): TestSender {
+  const guard = createAddressGuard({ allowCidrs, ...names });
+  let clockMs = 0;
+  const times = { nowMs: Date.now, monotonicMs: () => clockMs };
+  const sender = createSender({ guard, ...times, ca, ...(onDoubt && { onDoubt }) });
+  const letRest = () => {
+    clockMs += 1000;
+  };
+  return Object.assign(sender, { letRest, [Symbol.asyncDispose]: () => sender.close() });
+}
+
+/** Unless a test is about the deadline, it is one that no slow machine reaches. */
+export const deliveryTo = (url: string, deadlineMs = 120_000) => ({
+  deliveryId: 1,
+  url,
+  headers: { 'Content-Type': 'application/json', 'X-Test': 'yes' },
+  body: Buffer.from('{"a":1}'),
+  deadlineMs,
+});
+
+/** One attempt against a receiver that does what it wants with the connection. */
+export async function sendTo(onConnection: (socket: Socket) => void, deadlineMs?: number): Promise<SendReport> {
+  await using receiver = await startRawReceiver(onConnection);
+  await using sender = openSender();
+  return await sender.send(deliveryTo(receiver.url, deadlineMs));
+}
+
+export const answerWith = (text: string | Buffer) => (socket: Socket) =>
+  onRequest(socket, () => void socket.write(text));
