@@ -37,6 +37,7 @@ const loaders: Readonly<Record<string, () => Promise<Command>>> = {
   org: async () => (await import('../authorization/commands/org.ts')).createOrgCommand(),
   app: async () => (await import('../authorization/commands/app.ts')).createAppCommand(),
   token: async () => (await import('../authorization/commands/token.ts')).createTokenCommand(loadRepositoryCheck),
+  'signing-key': async () => (await import('../authorization/commands/signing-key.ts')).createSigningKeyCommand(),
   audit: async () => (await import('../authorization/commands/audit.ts')).createAuditCommand(),
   repo: async () => (await import('../webhooks/commands/repo.ts')).createRepoCommand(await openWebhooks()),
   hook: async () => (await import('../webhooks/commands/hook.ts')).createHookCommand(await openWebhooks()),

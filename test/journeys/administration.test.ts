@@ -212,7 +212,7 @@ async function checkWebhooks(ok: CallOperation): Promise<void> {
   assert.equal((await ok('deleteAnyRepository', 'DELETE /repositories/root/windows')).full_name, 'root/windows');
 }
 
-/** An application from its registration to its end; its secrets are in one answer each. */
+/** An application from its registration to its end, with its secrets in one answer each; and the keys it relies on. */
 async function checkApplications(ok: CallOperation): Promise<void> {
   const form = { name: 'Board', owner: 'root', redirectUris: ['https://board.example/cb'] };
   const made = await ok('createAnyApplication', 'POST /applications', { json: form });
@@ -230,6 +230,9 @@ async function checkApplications(ok: CallOperation): Promise<void> {
   assert.ok((await ok('showAnyApplication', `GET ${path}`)).disabledAtMs > 0);
   await ok('enableAnyApplication', `POST ${path}/enable`, { json: {} });
   assert.deepEqual(await ok('deleteAnyApplication', `DELETE ${path}`), { clientId: made.client_id });
+  const { kid } = await ok('replaceSigningKeys', 'POST /signing-keys/replace', { json: {} });
+  const { keys } = await ok('listSigningKeys', 'GET /signing-keys');
+  assert.deepEqual([keys.length, keys[0].kid, keys[0].isSigning], [1, kid, true]);
 }
 
 const IN_ORDER = [
@@ -265,6 +268,7 @@ const IN_ANY_ORDER = [
   'hook_key_changed',
   'repository_created',
   'repository_deleted',
+  'signing_keys_replaced',
 ];
 
 function loginOf({ login }: { readonly login: string }): string {

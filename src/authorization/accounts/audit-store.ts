@@ -51,6 +51,7 @@ export const AUDIT_KINDS = [
   'application_deleted',
   'application_secret_added',
   'application_secret_removed',
+  'signing_keys_replaced',
   'personal_token_created',
   'personal_token_revoked',
   'model_promoted',

@@ -8,6 +8,7 @@ import { implementInvitations } from './invitation-operations.ts';
 import { implementOrganizations } from './organization-operations.ts';
 import { implementPeople } from './people-operations.ts';
 import { type PeopleDependencies, recordStatement } from './person.ts';
+import { implementSigningKeys } from './signing-key-operations.ts';
 import { implementTokens } from './token-operations.ts';
 
 export function implementAdministration(dependencies: PeopleDependencies & LinkDependencies): Implementation[] {
@@ -17,6 +18,7 @@ export function implementAdministration(dependencies: PeopleDependencies & LinkD
     ...implementTokens(dependencies),
     ...implementOrganizations(dependencies),
     ...implementApplications(dependencies),
+    ...implementSigningKeys(dependencies),
     ...implementAudit(dependencies),
   ];
 }

@@ -186,6 +186,8 @@ export const authorizationDescriptions: ApiDescriptions = {
     'PersonalAccessToken.id': '6b0455b04d11a7e2f8c9d604',
     'AuditEvent.id': '6b04564ce2a97b03d5f1c882',
     tokenId: '6b0455b04d11a7e2f8c9d604',
+    kid: 'UIxUFSUeXvoXt2wwJ8HmVkmrWlpUX7gTPhsfQyLbWfA',
+    replaced: ['5gVVX6ZyJB3ZsXYkJhbjNGd0lyzf9qTAcH6sUGdN1xA'],
     userId: '6b04540bc9e3cee1cca6bf25',
     ownerId: '6b04540bc9e3cee1cca6bf25',
     actorId: '6b0454a1d7c3f5e9b2840c6d',

@@ -46,6 +46,7 @@ export const auditZh: typeof audit = {
   application_deleted: '应用删除',
   application_secret_added: '添加应用密钥',
   application_secret_removed: '删除应用密钥',
+  signing_keys_replaced: '身份令牌的签名密钥已替换',
   personal_token_created: '个人令牌创建',
   personal_token_revoked: '个人令牌删除',
   model_promoted: '模型上线',

@@ -47,6 +47,7 @@ export const audit: Record<AuditKind, string> = {
   application_deleted: 'Application deleted',
   application_secret_added: 'Application secret added',
   application_secret_removed: 'Application secret deleted',
+  signing_keys_replaced: 'Keys of identity tokens replaced',
   personal_token_created: 'Personal token created',
   personal_token_revoked: 'Personal token deleted',
   model_promoted: 'Model promoted',

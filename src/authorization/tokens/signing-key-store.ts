@@ -1,5 +1,5 @@
 /** Stores the keys that sign identity tokens, the private half encrypted. */
-import { type Store, statement } from '../../database/store.ts';
+import { type BoundStatement, type Store, statement } from '../../database/store.ts';
 
 export interface StoredKey {
   readonly kid: string;
@@ -27,6 +27,10 @@ const insertKeySql = statement(
   'insert-signing-key',
   'INSERT INTO signing_keys (kid, public_jwk, private_key, created_at_ms, expires_at_ms) VALUES ($1, $2, $3, $4, $5)',
 );
+const deleteOtherKeysSql = statement<Pick<KeyRow, 'kid'>>(
+  'delete-other-signing-keys',
+  'DELETE FROM signing_keys WHERE kid <> $1 RETURNING kid',
+);
 
 /** Oldest first. */
 export async function listSigningKeys(store: Store, nowMs: number): Promise<StoredKey[]> {
@@ -41,7 +45,12 @@ export async function listSigningKeys(store: Store, nowMs: number): Promise<Stor
 }
 
 /** The sweeper removes those that no live token needs. */
-export async function insertSigningKey(store: Store, key: StoredKey): Promise<void> {
+export function insertKeyStatement(key: StoredKey): BoundStatement {
   const { kid, publicJwk, encryptedPrivateKey, createdAtMs, expiresAtMs } = key;
-  await store.write(insertKeySql, [kid, publicJwk, encryptedPrivateKey, createdAtMs, expiresAtMs]);
+  return { statement: insertKeySql, parameters: [kid, publicJwk, encryptedPrivateKey, createdAtMs, expiresAtMs] };
+}
+
+/** Deletes all keys but this one, and returns their ids. */
+export function deleteOtherKeysStatement(kid: string): BoundStatement {
+  return { statement: deleteOtherKeysSql, parameters: [kid] };
 }

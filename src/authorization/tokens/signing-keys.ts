@@ -1,17 +1,18 @@
 /**
  * Decides when a signing key is created, published (JWKS), used and retired. A key is published a while before it signs and long
  * after, so that no client ever meets a token whose key it cannot find: created → published → signs (after 10 minutes, or at
- * once when there is no other) → followed by the next after 30 days → published 30 days more.
+ * once when there is no other) → followed by the next after 30 days → published 30 days more. A leaked key is replaced at once
+ * instead: every process reads from the store, for each signature, which key signs.
  */
 import { createPrivateKey, generateKeyPair as generateKeyPairCallback, type KeyObject } from 'node:crypto';
 import { promisify } from 'node:util';
 import { calculateJwkThumbprint, exportJWK, type JWK } from 'jose';
-import type { Store } from '../../database/store.ts';
+import type { BoundStatement, Store } from '../../database/store.ts';
 import type { SecretCipher } from '../../encryption/secret-cipher.ts';
 import { Failure } from '../../errors.ts';
 import { MAX_SKEW_MS } from '../../steady-clock.ts';
 import type { World } from '../../world.ts';
-import { insertSigningKey, listSigningKeys, type StoredKey } from './signing-key-store.ts';
+import { deleteOtherKeysStatement, insertKeyStatement, listSigningKeys, type StoredKey } from './signing-key-store.ts';
 
 export interface SigningKey {
   readonly kid: string;
@@ -31,48 +32,59 @@ const DAY_MS = 86_400_000;
 const SIGNS_AFTER_MS = 600_000;
 const ROTATE_AFTER_MS = 30 * DAY_MS;
 const PUBLISHED_FOR_MS = 60 * DAY_MS;
-const CACHE_MS = 60_000;
 
 const generateKeyPair = promisify(generateKeyPairCallback);
 
-interface KeyDependencies {
+export interface KeyDependencies {
   readonly store: Store;
   readonly cipher: SecretCipher;
   readonly world: World;
 }
 
 export function createSigningKeys({ store, cipher, world }: KeyDependencies): SigningKeys {
-  // The time is of the monotonic clock: a time of a clock that was ahead would keep the key until then.
-  let cached: { readonly key: SigningKey; readonly untilMs: number } | undefined;
+  // Opening a key costs more than the read that finds out which one signs.
+  let opened: SigningKey | undefined;
 
-  async function ensureFresh(): Promise<void> {
+  async function ensureKeys(): Promise<StoredKey[]> {
     const nowMs = world.nowMs();
     // Keys dated ahead would delay the rotation, so they are ignored. If all are, the clock is behind: the newest is used.
     const keys = await listSigningKeys(store, nowMs);
     const newest = keys.findLast((key) => key.createdAtMs <= nowMs + MAX_SKEW_MS) ?? keys.at(-1);
-    if (newest !== undefined && newest.createdAtMs + ROTATE_AFTER_MS > nowMs) return;
-    await insertSigningKey(store, await createKey(cipher, nowMs));
+    if (newest !== undefined && newest.createdAtMs + ROTATE_AFTER_MS > nowMs) return keys;
+    await store.writeAll([insertKeyStatement(await createKey(cipher, nowMs))]);
+    return await listSigningKeys(store, nowMs);
   }
 
   async function findCurrent(): Promise<SigningKey> {
-    const nowMs = world.nowMs();
-    if (cached !== undefined && cached.untilMs > world.monotonicMs()) return cached.key;
-    await ensureFresh();
-    const keys = await listSigningKeys(store, nowMs);
-    const current = keys.findLast((key) => key.createdAtMs + SIGNS_AFTER_MS <= nowMs) ?? keys[0];
+    const current = findSigning(await ensureKeys(), world.nowMs());
     if (current === undefined) throw new Failure('internal', 'Cannot sign: there is no key');
-    const key = openKey(cipher, current);
-    cached = { key, untilMs: world.monotonicMs() + CACHE_MS };
-    return key;
+    if (opened?.kid !== current.kid) opened = openKey(cipher, current);
+    return opened;
   }
 
-  async function listPublic(): Promise<JWK[]> {
-    await findCurrent();
-    const keys = await listSigningKeys(store, world.nowMs());
-    return keys.map((key) => JSON.parse(key.publicJwk) as JWK);
-  }
+  return {
+    findCurrent,
+    listPublic: async () => (await ensureKeys()).map((key) => JSON.parse(key.publicJwk) as JWK),
+    ensureFresh: async () => void (await ensureKeys()),
+  };
+}
 
-  return { findCurrent, listPublic, ensureFresh };
+/** Returns the key that signs among these, oldest first. */
+export function findSigning(keys: readonly StoredKey[], nowMs: number): StoredKey | undefined {
+  return keys.findLast((key) => key.createdAtMs + SIGNS_AFTER_MS <= nowMs) ?? keys[0];
+}
+
+/**
+ * Replaces every key, also one that has not signed yet: a thief who has read the store has it too. The new key signs at once, and
+ * what the others have signed is refused by all who read the published keys again. Returns its id and theirs.
+ */
+export async function replaceSigningKeys(
+  { store, cipher, world }: KeyDependencies,
+  audit: BoundStatement,
+): Promise<{ readonly kid: string; readonly replaced: string[] }> {
+  const key = await createKey(cipher, world.nowMs());
+  const [deleted = []] = await store.writeAll([deleteOtherKeysStatement(key.kid), insertKeyStatement(key), audit]);
+  return { kid: key.kid, replaced: deleted.map(({ kid }) => String(kid)) };
 }
 
 async function createKey(cipher: SecretCipher, nowMs: number): Promise<StoredKey> {

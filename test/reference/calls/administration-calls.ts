@@ -47,6 +47,8 @@ export async function callAllApplications({ api }: Calls): Promise<void> {
   await api.POST(`${API}/applications/{clientId}/disable`, { ...one, body: {} });
   await api.POST(`${API}/applications/{clientId}/enable`, { ...one, body: {} });
   await api.DELETE(`${API}/applications/{clientId}`, one);
+  await api.GET(`${API}/signing-keys`, {});
+  await api.POST(`${API}/signing-keys/replace`, { body: {} });
   await api.GET(`${API}/audit`, { params: { query: { by: 'root', limit: 50 } } });
 }
 
