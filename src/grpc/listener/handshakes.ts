@@ -44,7 +44,7 @@ export class Handshakes {
       const handshake = this.#byName.get(nameOf(socket));
       if (handshake === undefined) return;
       this.#end(handshake);
-      this.#records.watch({ raw: handshake.raw, socket });
+      this.#records.watch({ network: handshake.networkName, raw: handshake.raw, socket });
     });
   }
 
@@ -69,7 +69,15 @@ export class Handshakes {
     this.#count += 1;
     const close = (): void => void raw.destroy();
     const deadline = setTimeout(close, HANDSHAKE_MS).unref();
-    const handshake = { name: nameOf(raw), raw, network: use, idleSince: this.#count, evict: close, deadline };
+    const handshake = {
+      name: nameOf(raw),
+      raw,
+      networkName: network,
+      network: use,
+      idleSince: this.#count,
+      evict: close,
+      deadline,
+    };
     this.#places.add(handshake, network);
     this.#handshakes.add(handshake);
     this.#byName.set(handshake.name, handshake);
@@ -88,6 +96,7 @@ export class Handshakes {
 interface Handshake extends PlacedConnection {
   readonly name: string;
   readonly raw: Socket;
+  readonly networkName: string;
   readonly network: NetworkUse;
   readonly idleSince: number;
   readonly deadline: NodeJS.Timeout;

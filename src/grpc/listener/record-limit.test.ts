@@ -40,7 +40,7 @@ test('a byte in each record is content enough', () => {
   const limit = new RecordLimit();
   const raw = { bytesRead: 1000 };
   const socket = { bytesRead: 0, destroyed: false, destroy: () => assert.fail('destroyed') };
-  limit.watch({ raw, socket });
+  limit.watch({ network: 'one', raw, socket });
   for (let check = 0; check < 100; check++) {
     raw.bytesRead += 100_000 * 23;
     socket.bytesRead += 100_000;
@@ -48,6 +48,67 @@ test('a byte in each record is content enough', () => {
   }
   socket.destroyed = true;
   limit.check();
+});
+
+/** A connection without content, by what the limit sees of it. */
+function open(limit: RecordLimit, network: string) {
+  const socket = {
+    bytesRead: 0,
+    destroyed: false,
+    destroy() {
+      socket.destroyed = true;
+    },
+  };
+  const connection = { network, raw: { bytesRead: 0 }, socket };
+  limit.watch(connection);
+  return connection;
+}
+
+/** Connections that each change their keys so often between two checks; returns how many are left after 60 checks. */
+function flood(networks: readonly string[], changes: number): number {
+  const limit = new RecordLimit();
+  const connections = networks.map((network) => open(limit, network));
+  for (let check = 0; check < 60; check += 1) {
+    for (const { raw, socket } of connections) if (!socket.destroyed) raw.bytesRead += changes * KEY_UPDATE_BYTES;
+    limit.check();
+  }
+  const left = connections.filter(({ socket }) => !socket.destroyed);
+  for (const { socket } of left) socket.destroy();
+  return left.length;
+}
+
+test('connections of one network have one bound together, those of all networks four of them', () => {
+  const ofOne = (count: number) => Array.from({ length: count }, () => 'one');
+  // Each is far below the 500 that one may send between two checks.
+  assert.equal(flood(ofOne(12), 40), 12);
+  const left = flood(ofOne(120), 40);
+  assert.ok(left <= 20, `${left} are left`);
+  const many = Array.from({ length: 200 }, (_, index) => `network ${index}`);
+  assert.ok(flood(many, 400) <= 5, 'all networks together');
+});
+
+test('many connections of one network whose records come in halves go on', () => {
+  const limit = new RecordLimit();
+  const connections = Array.from({ length: 40 }, () => open(limit, 'one'));
+  for (let check = 0; check < 100; check += 1) {
+    for (const { raw, socket } of connections) {
+      raw.bytesRead += 8203;
+      if (check % 2 === 1) socket.bytesRead += 16_384;
+    }
+    limit.check();
+  }
+  assert.ok(connections.every(({ socket }) => !socket.destroyed));
+  for (const { socket } of connections) socket.destroy();
+});
+
+test('the busiest connection of a network ends first', () => {
+  const limit = new RecordLimit();
+  const [quiet, busy] = [open(limit, 'one'), open(limit, 'one')];
+  quiet.raw.bytesRead += KEY_UPDATE_BYTES;
+  busy.raw.bytesRead += 6000 * KEY_UPDATE_BYTES;
+  limit.check();
+  assert.deepEqual([quiet.socket.destroyed, busy.socket.destroyed], [false, true]);
+  quiet.socket.destroy();
 });
 
 test('content of before does not pay for records without any', () => {
@@ -60,11 +121,11 @@ test('content of before does not pay for records without any', () => {
       socket.destroyed = true;
     },
   };
-  limit.watch({ raw, socket });
+  limit.watch({ network: 'one', raw, socket });
   raw.bytesRead += 1_000_000;
   socket.bytesRead += 999_000;
   limit.check();
-  raw.bytesRead += 5001 * KEY_UPDATE_BYTES;
+  raw.bytesRead += 5700 * KEY_UPDATE_BYTES;
   limit.check();
   assert.equal(socket.destroyed, true);
 });
