@@ -78,7 +78,9 @@ test('a refused form is in the language of the person, with what a rule says', a
   const { id } = await addUser(service, 'ada');
   await service.store.writeAll([setLanguageStatement(id, 'zh-CN')]);
   const client = await openAs(service, 'ada');
-  const refused = await client.readRefusal(client.submit('/account/tokens', '/account/tokens', { name: 'CI' }));
+  const refused = await client.readRefusal(
+    client.submit('/account/tokens', '/account/tokens', { name: 'CI', days: '7' }),
+  );
   assert.equal(refused.status, 422);
   assert.match(refused.body, /<html lang="zh-CN">[\s\S]*请更正以下问题[\s\S]*至少选择一个权限范围/);
   assert.doesNotMatch(refused.body, /Cannot create the token/);

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { addUser, openAs, servePages } from '../../../test/support/pages/page-service.ts';
+import { listPersonalTokens } from '../tokens/personal-token-store.ts';
 
 test('a name of a passkey that is too long, or hides characters, is refused and not cut', async (t) => {
   const service = await servePages(t, { hostname: 'localhost' });
@@ -15,6 +16,18 @@ test('a name of a passkey that is too long, or hides characters, is refused and 
   assert.match(await name('x'.repeat(60)), /The passkey was not accepted/, 'no authenticator has answered');
   client.jar.set('trivet_language', 'zh-CN');
   assert.match(await name('x'.repeat(61)), /通行密钥的名称最多 60 个字符。/);
+});
+
+test('a token whose form names no end that is offered is refused, and not made without one', async (t) => {
+  const service = await servePages(t);
+  const ada = await addUser(service, 'ada');
+  const client = await openAs(service, 'ada');
+  const path = '/account/tokens';
+  for (const days of ['', '1e3', '-1', '07']) {
+    const { body } = await client.readRefusal(client.submit(path, path, { name: 'ci', scope: 'all_user', days }));
+    assert.match(body, /must be one of 7, .*, none, got &quot;/, days);
+  }
+  assert.deepEqual(await listPersonalTokens(service.store, ada.id), []);
 });
 
 test('a refused form says the label of the field, in the language of the reader, on top and at the field', async (t) => {

@@ -1,5 +1,6 @@
 /** Serves the pages of a person's personal access tokens: create, show once, revoke. */
 import { html } from 'hono/html';
+import { Failure } from '../../errors.ts';
 import {
   type Mistake,
   renderCheck,
@@ -81,10 +82,9 @@ function describeMistake(messages: Messages, error: unknown): Mistake {
 }
 
 function readValues({ form, session }: Submission): TokenValues {
-  const days = readField(form, 'days');
   return {
     name: readField(form, 'name'),
-    days: LIFETIMES_DAYS.map(String).includes(days) ? days : 'none',
+    days: readField(form, 'days'),
     scopes: listGrantable(form.getAll('scope').filter(isScope), session.user),
     repositories: readField(form, 'repositories').trim(),
   };
@@ -102,11 +102,22 @@ async function makeToken(
     scopes: values.scopes,
     repositories: values.repositories === '' ? undefined : values.repositories.split(/[\s,]+/),
     findUnknownRepositories,
-    expiresAtMs: values.days === 'none' ? undefined : world.nowMs() + Number(values.days) * DAY_MS,
+    expiresAtMs: readEnd(values.days, world.nowMs()),
     address: clientAddress(request.c),
   });
   countToken('issued', 'personal');
   return { secret, unknown: unknownRepositories };
+}
+
+/** Undefined for a token that does not end, which nothing but its own choice makes. */
+function readEnd(days: string, nowMs: number): number | undefined {
+  if (days === 'none') return undefined;
+  const chosen = LIFETIMES_DAYS.find((offered) => String(offered) === days);
+  if (chosen !== undefined) return nowMs + chosen * DAY_MS;
+  const offered = [...LIFETIMES_DAYS, 'none'].join(', ');
+  throw new Failure('invalid', `Cannot create the token: days must be one of ${offered}, got "${days.slice(0, 100)}"`, {
+    field: 'days',
+  });
 }
 
 interface TokensShown {

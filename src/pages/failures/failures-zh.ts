@@ -144,6 +144,7 @@ export const PHRASES_ZH: readonly Phrase[] = [
   ['Cannot remove the secret: it is the last one, add another first', '这是最后一个密钥，请先添加另一个。'],
   ['Cannot remove the secret: this slot has no secret', '该密钥不存在。'],
   ['Cannot create the token: name must be readable, without hidden characters', '名称必须可读，不能含有隐藏字符。'],
+  ['Cannot create the token: days must be one of {}, got "{}"', '有效期无效：“{2}”。'],
   ['Cannot create the token: name must be 1 to 100 characters', '名称必须为 1 到 100 个字符。'],
   ['Cannot create the token: scopes must name at least one scope', '至少选择一个权限范围。'],
   [
