@@ -4,7 +4,7 @@
  * collections would be taken for waiting.
  */
 import { connect, type Socket } from 'node:net';
-import { IdTable } from '../../src/grpc/budget/id-table.ts';
+import { IdTable } from '../../src/memory/id-table.ts';
 
 const FRAME = { data: 0, headers: 1, reset: 3, settings: 4, ping: 6, goaway: 7, windowUpdate: 8 } as const;
 const END_STREAM = 0x1;

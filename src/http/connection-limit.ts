@@ -3,6 +3,7 @@ import type { Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { ConnectionPlaces, type PlacedConnection } from '../connections/connection-places.ts';
 import type { NetworkUse } from '../connections/network-use.ts';
+import { type Linked, LinkedQueue } from '../memory/linked-queue.ts';
 import type { ReadNetwork } from './client-address.ts';
 
 export interface ConnectionLimit {
@@ -47,24 +48,51 @@ interface HttpConnection extends PlacedConnection {
 
 /** `nextMoment` orders the connections of a server by the end of their last request. */
 function watchConnection(socket: Socket, network: NetworkUse, nextMoment: () => number): HttpConnection {
-  const unanswered = new Set<ServerResponse>();
   let endedAt = nextMoment();
+  const unanswered = createOpenAnswers(() => {
+    endedAt = nextMoment();
+  });
   return {
     network,
     get idleSince() {
-      return unanswered.size === 0 ? endedAt : undefined;
+      return unanswered.isEmpty ? endedAt : undefined;
     },
     /** True when none of its requests is being worked on. */
     get waitsForClient() {
-      return [...unanswered].every(({ req, writableEnded }) => !req.complete || writableEnded);
+      return unanswered.list().every(({ req, writableEnded }) => !req.complete || writableEnded);
     },
-    begin(outgoing) {
-      unanswered.add(outgoing);
+    begin: (outgoing) => unanswered.add(outgoing),
+    evict: () => socket.destroy(),
+  };
+}
+
+/** The answers of requests that are not answered yet. A `Set` would keep answers in memory after they have closed. */
+export interface OpenAnswers {
+  /** Adds the answer until it closes. */
+  add(outgoing: ServerResponse): void;
+  readonly isEmpty: boolean;
+  list(): ServerResponse[];
+}
+
+interface OpenAnswer extends Linked<OpenAnswer> {
+  readonly outgoing: ServerResponse;
+}
+
+/** `onClosed` is called after an answer has closed. */
+export function createOpenAnswers(onClosed: () => void = () => {}): OpenAnswers {
+  const answers = new LinkedQueue<OpenAnswer>();
+  return {
+    add: (outgoing) => {
+      const answer: OpenAnswer = { outgoing, previous: undefined, next: undefined };
+      answers.add(answer);
       outgoing.once('close', () => {
-        unanswered.delete(outgoing);
-        endedAt = nextMoment();
+        answers.delete(answer);
+        onClosed();
       });
     },
-    evict: () => socket.destroy(),
+    get isEmpty() {
+      return answers.first === undefined;
+    },
+    list: () => answers.list().map(({ outgoing }) => outgoing),
   };
 }

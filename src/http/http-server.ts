@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Failure } from '../errors.ts';
 import { CountedMessage, watchChunks } from './chunk-limit.ts';
 import { createNetworkReader } from './client-address.ts';
-import { limitConnections } from './connection-limit.ts';
+import { createOpenAnswers, limitConnections, type OpenAnswers } from './connection-limit.ts';
 
 /** A bound HTTP port. The program listens first, since areas must know their own address, and serves once they are built. */
 export interface HttpServer {
@@ -107,21 +107,17 @@ function describeListenError(cause: NodeJS.ErrnoException, host: string, port: n
 
 interface OpenConnections {
   readonly sockets: ReadonlySet<Socket>;
-  /** The answers of requests that are not answered yet. */
-  readonly answers: ReadonlySet<ServerResponse>;
+  readonly answers: OpenAnswers;
 }
 
 function followConnections(server: Server): OpenConnections {
   const sockets = new Set<Socket>();
-  const answers = new Set<ServerResponse>();
+  const answers = createOpenAnswers();
   server.on('connection', (socket) => {
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
   });
-  server.on('request', (_, outgoing) => {
-    answers.add(outgoing);
-    outgoing.once('close', () => answers.delete(outgoing));
-  });
+  server.on('request', (_, outgoing) => answers.add(outgoing));
   return { sockets, answers };
 }
 
@@ -132,11 +128,11 @@ function followConnections(server: Server): OpenConnections {
 async function drain(server: Server, { sockets, answers }: OpenConnections, deadlineMs: number): Promise<void> {
   const cut = setTimeout(() => server.closeAllConnections(), deadlineMs);
   const closeAfter = createCloser();
-  for (const outgoing of answers) closeAfter(outgoing);
+  for (const outgoing of answers.list()) closeAfter(outgoing);
   server.prependListener('request', (_, outgoing) => closeAfter(outgoing));
   if (sockets.size > 0) await sleep(Math.min(LAST_REQUESTS_MS, deadlineMs));
   const closed = new Promise((resolve) => void server.close(resolve));
-  const busy = new Set([...answers].map(({ req }) => req.socket));
+  const busy = new Set(answers.list().map(({ req }) => req.socket));
   for (const socket of sockets) if (!busy.has(socket)) socket.destroy();
   await closed;
   clearTimeout(cut);

@@ -18,7 +18,7 @@ interface WaitingRead {
 }
 
 export function createReadGroup(readAll: (statements: readonly BoundStatement[]) => Promise<Row[][]>): ReadGroup {
-  const waiting = new Map<string, WaitingRead>();
+  let waiting = new Map<string, WaitingRead>();
   let underWay = 0;
   let isScheduled = false;
 
@@ -33,8 +33,10 @@ export function createReadGroup(readAll: (statements: readonly BoundStatement[])
   };
 
   async function run(): Promise<void> {
-    const some = [...waiting.entries()].slice(0, MAX_STATEMENTS);
-    for (const [key] of some) waiting.delete(key);
+    const all = [...waiting];
+    const some = all.slice(0, MAX_STATEMENTS);
+    // A new map: one whose entries come and go leaves them in old memory (`memory/id-table.ts`).
+    waiting = new Map(all.slice(MAX_STATEMENTS));
     underWay += 1;
     await answerAll(
       some.map(([, read]) => read),

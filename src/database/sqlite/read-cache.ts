@@ -18,7 +18,7 @@ const MAX_ANSWERS = 10_000;
 const MAX_KEY_LENGTH = 300;
 
 export function createReadCache(connection: SqliteConnection, maxAnswers = MAX_ANSWERS): ReadCache {
-  const answers = new Map<string, Row[]>();
+  let answers = new Map<string, Row[]>();
   let version = -1;
   let isChecked = false;
   const forget = () => {
@@ -28,7 +28,8 @@ export function createReadCache(connection: SqliteConnection, maxAnswers = MAX_A
   // Asked before the rows are read: a commit in between makes the next answer fresh, never this one old.
   const check = (): void => {
     const current = connection.dataVersion();
-    if (current !== version) answers.clear();
+    // A new map: clearing one with each commit leaves its rows in old memory (`memory/id-table.ts`).
+    if (current !== version) answers = new Map();
     version = current;
     isChecked = true;
     // Valid until the current microtasks end. Nothing is received before that, so that no caller who learned of
@@ -42,7 +43,7 @@ export function createReadCache(connection: SqliteConnection, maxAnswers = MAX_A
       if (!isChecked) check();
       const key = formatKey(statement, parameters);
       if (key.length > MAX_KEY_LENGTH) return connection.run(statement, parameters);
-      if (answers.size >= maxAnswers) answers.clear();
+      if (answers.size >= maxAnswers) answers = new Map();
       const known = answers.get(key);
       if (known !== undefined) return known;
       const rows = connection.run(statement, parameters);

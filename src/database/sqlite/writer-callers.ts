@@ -1,5 +1,6 @@
 /** Keeps the callers that wait for an answer of the writer thread, and fails them when it ends. */
 import type { Failure } from '../../errors.ts';
+import { IdTable } from '../../memory/id-table.ts';
 import { fromWireError, type WriterOutcome } from './writer-protocol.ts';
 
 export interface WriterCallers {
@@ -14,35 +15,38 @@ export interface WriterCallers {
 }
 
 interface Caller {
+  readonly id: number;
   readonly bytes: number;
   readonly resolve: (value: never) => void;
   readonly reject: (error: Error) => void;
 }
 
 export function createWriterCallers(): WriterCallers {
-  const callers = new Map<number, Caller>();
+  const callers = new IdTable<Caller>();
   let lastId = 0;
   let waitingBytes = 0;
   return {
     add: <Result>(bytes: number, send: (id: number) => void) =>
       new Promise<Result>((resolve, reject) => {
         lastId += 1;
-        callers.set(lastId, { bytes, resolve, reject });
+        callers.add({ id: lastId, bytes, resolve, reject });
         waitingBytes += bytes;
         send(lastId);
       }),
     settle(outcome) {
       const caller = callers.get(outcome.id);
       if (caller === undefined) return false;
-      callers.delete(outcome.id);
+      callers.delete(caller);
       waitingBytes -= caller.bytes;
       if ('error' in outcome) caller.reject(fromWireError(outcome.error));
       else caller.resolve(outcome.value as never);
       return true;
     },
     rejectAll(failure) {
-      for (const caller of callers.values()) caller.reject(failure);
-      callers.clear();
+      for (const caller of callers.list()) {
+        callers.delete(caller);
+        caller.reject(failure);
+      }
       waitingBytes = 0;
     },
     count: () => callers.size,

@@ -1,5 +1,5 @@
 /** Delays calls of a connection that cannot start at once because running calls and waiting answers keep too much memory. */
-import { type Linked, LinkedQueue } from './linked-queue.ts';
+import { type Linked, LinkedQueue } from '../../memory/linked-queue.ts';
 import { COST, type Share } from './turns.ts';
 
 /** Further calls wait while calls under way, and answers that wait for a window, keep more bytes than this. */

@@ -5,7 +5,7 @@
  */
 
 import type { NetworkUse } from '../../connections/network-use.ts';
-import { type Linked, LinkedQueue } from './linked-queue.ts';
+import { type Linked, LinkedQueue } from '../../memory/linked-queue.ts';
 
 export interface ReservationOwner {
   readonly network: NetworkUse;

@@ -7,7 +7,7 @@
 
 import type { NetworkUse } from '../../connections/network-use.ts';
 import { BlockPool } from '../../memory/block-pool.ts';
-import { type Linked, LinkedQueue } from './linked-queue.ts';
+import { type Linked, LinkedQueue } from '../../memory/linked-queue.ts';
 
 /** The age of bytes is clipped at this: a stream that lasts for days is no attack. */
 const MAX_AGE_MS = 60_000;

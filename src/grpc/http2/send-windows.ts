@@ -1,5 +1,5 @@
 /** Tracks the window of a connection for answers, and the streams that wait for it (flow control, RFC 9113 §6.9). */
-import { type Linked, LinkedQueue } from '../budget/linked-queue.ts';
+import { type Linked, LinkedQueue } from '../../memory/linked-queue.ts';
 import {
   ConnectionError,
   DEFAULT_MAX_FRAME_BYTES,

@@ -1,5 +1,5 @@
 /** Lists the open streams of a connection, limits their number, and ends the one that keeps most. */
-import { IdTable } from '../budget/id-table.ts';
+import { IdTable } from '../../memory/id-table.ts';
 import { COST, type Share } from '../budget/turns.ts';
 import { MAX_WINDOW } from '../frames/frames.ts';
 import { ClosedStreams } from './closed-streams.ts';

@@ -1,5 +1,5 @@
 /** Decides whose compressed message is expanded next: networks have turns, and in each its connections. */
-import { type Linked, LinkedQueue } from '../budget/linked-queue.ts';
+import { type Linked, LinkedQueue } from '../../memory/linked-queue.ts';
 
 /** A connection. What the connections of one network wait for must not delay another network: connections cost nothing. */
 export interface MessageOwner {

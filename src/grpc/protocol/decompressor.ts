@@ -2,7 +2,7 @@
 import { promisify } from 'node:util';
 import { gunzip, inflate } from 'node:zlib';
 import type { CountGarbage } from '../../memory/garbage.ts';
-import { type Linked, LinkedQueue } from '../budget/linked-queue.ts';
+import { type Linked, LinkedQueue } from '../../memory/linked-queue.ts';
 import { DecompressionTurns, type MessageOwner } from './decompression-turns.ts';
 import { StatusError } from './status.ts';
 

@@ -13,6 +13,7 @@ import { createNetworkTurns } from '../../connections/network-turns.ts';
 import { Failure } from '../../errors.ts';
 import { freeMemory } from '../../memory/free-memory.ts';
 import type { CountGarbage } from '../../memory/garbage.ts';
+import { type Linked, LinkedQueue } from '../../memory/linked-queue.ts';
 import { PagedBytes, PagePool } from './body-pages.ts';
 
 export interface BodyBudget {
@@ -62,7 +63,7 @@ export function createBodyBudget({ maxBytes = MAX_BYTES, countGarbage }: BodyBud
   const pool = new PagePool();
   let usedBytes = 0;
   /** The oldest first. */
-  const arriving = new Set<OpenBody>();
+  const arriving = new LinkedQueue<OpenBody>();
   const networks = createNetworks();
   const turns = createNetworkTurns(READS_IN_A_TURN);
 
@@ -100,7 +101,8 @@ export function createBodyBudget({ maxBytes = MAX_BYTES, countGarbage }: BodyBud
   return {
     open(networkName, giveWay) {
       const kept = { network: networks.enter(networkName), bytes: new PagedBytes(pool), heldBytes: 0 };
-      const body: OpenBody = { ...kept, isOpen: true, givesWayFirst: false, giveWay };
+      const links = { previous: undefined, next: undefined };
+      const body: OpenBody = { ...kept, ...links, isOpen: true, givesWayFirst: false, giveWay };
       arriving.add(body);
       return {
         add(bytes) {
@@ -129,7 +131,7 @@ interface NetworkBodies {
 }
 
 function createNetworks() {
-  const networks = new Map<string, NetworkBodies>();
+  let networks = new Map<string, NetworkBodies>();
   return {
     /** One more body of the network. */
     enter(name: string): NetworkBodies {
@@ -141,11 +143,13 @@ function createNetworks() {
     leave(network: NetworkBodies): void {
       network.bodies -= 1;
       if (network.bodies === 0) networks.delete(network.name);
+      // A new map: one whose entries come and go leaves garbage in old memory (`memory/id-table.ts`).
+      if (networks.size === 0) networks = new Map();
     },
   };
 }
 
-interface OpenBody {
+interface OpenBody extends Linked<OpenBody> {
   readonly network: NetworkBodies;
   readonly bytes: PagedBytes;
   /** The budget counts the memory of its pages, which is larger than what has arrived; of a whole body still. */

@@ -49,7 +49,7 @@ export class PredictRequestDecoder {
     const reader = this.#reader;
     reader.reset(request);
     startColumns(this.#columns, request);
-    // A new map: clearing one on each call leaves garbage in old memory (`grpc/budget/id-table.ts`).
+    // A new map: clearing one on each call leaves garbage in old memory (`memory/id-table.ts`).
     if (this.#podTypeIndexes.size > 0) this.#podTypeIndexes = new Map();
     let targetModel = '';
     while (reader.position < reader.end) {

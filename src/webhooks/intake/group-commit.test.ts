@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { measureInWorker } from '../../../test/support/store/old-memory-cases.ts';
 import { Failure } from '../../errors.ts';
 import { createGroupCommit } from './group-commit.ts';
 
@@ -120,4 +121,9 @@ test('a database that is away refuses all that came together', async () => {
     ['rejected', 'rejected'],
   );
   assert.equal(commits.length, 1);
+});
+
+test('items leave little in old memory once they are committed', async () => {
+  const bytes = await measureInWorker('group commit');
+  assert.ok(bytes < 50, `${bytes} bytes an item`);
 });

@@ -93,11 +93,12 @@ function createByteCounts<Item>({
   maxWaitingBytes,
   maxBytesOfAll,
 }: Pick<GroupCommitOptions<Item, unknown>, 'ownerOf' | 'bytesOf' | 'maxWaitingBytes' | 'maxBytesOfAll'>) {
-  const bytesByOwner = new Map<string, number>();
+  let bytesByOwner = new Map<string, number>();
   const change = (owner: string, by: number): void => {
     const bytes = (bytesByOwner.get(owner) ?? 0) + by;
     if (bytes > 0) bytesByOwner.set(owner, bytes);
     else bytesByOwner.delete(owner);
+    if (bytesByOwner.size === 0) bytesByOwner = new Map();
   };
   /** Throws `unavailable` when too much waits for the owner already. */
   const check = (owner: string, bytes: number): void => {
@@ -123,7 +124,7 @@ function refuseFull(bytes: number): Failure {
 
 /** First in, first out for each owner; one of each owner in turn. */
 function createTurnQueue<Entry>(ownerOf: (entry: Entry) => string) {
-  const entriesByOwner = new Map<string, Entry[]>();
+  let entriesByOwner = new Map<string, Entry[]>();
   let size = 0;
   const findOrMake = (entry: Entry): Entry[] => {
     const entries = entriesByOwner.get(ownerOf(entry)) ?? [];
@@ -151,6 +152,8 @@ function createTurnQueue<Entry>(ownerOf: (entry: Entry) => string) {
       const entry = entries.shift()!;
       if (entries.length > 0) entriesByOwner.set(owner, entries);
       size -= 1;
+      // A new map: with every entry that comes and goes, one leaves garbage in old memory (`memory/id-table.ts`).
+      if (size === 0) entriesByOwner = new Map();
       return entry;
     },
     get size() {

@@ -71,9 +71,7 @@ export function createConcurrencyLimits({
   limitsOfOrigin,
   allowedOfHook,
 }: ConcurrencyOptions): ConcurrencyLimits {
-  const owners = new Map<string, number>();
-  const hooks = new Map<number, number>();
-  const origins = new Map<string, OriginCount>();
+  let { owners, hooks, origins } = createCounts();
   const largeBodies = createByteLimit(caps.largeBodyBytes);
   let sending = 0;
 
@@ -87,6 +85,8 @@ export function createConcurrencyLimits({
     add(count.byOwner, ownerId, by);
     if (count.total === 0) origins.delete(origin);
     else origins.set(origin, count);
+    // New tables: those whose entries come and go leave them in old memory (`memory/id-table.ts`).
+    if (sending === 0) ({ owners, hooks, origins } = createCounts());
   };
 
   return {
@@ -106,6 +106,14 @@ export function createConcurrencyLimits({
     get sending() {
       return sending;
     },
+  };
+}
+
+function createCounts() {
+  return {
+    owners: new Map<string, number>(),
+    hooks: new Map<number, number>(),
+    origins: new Map<string, OriginCount>(),
   };
 }
 

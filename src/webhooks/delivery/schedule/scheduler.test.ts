@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { measureOldBytes } from '../../../../test/support/basics/old-memory.ts';
 import { type Caps, MAX_SMALL_BODY_BYTES } from './concurrency-limits.ts';
 import { createScheduler } from './scheduler.ts';
 import type { Job, Lane } from './turn-tree.ts';
@@ -252,4 +253,16 @@ test('large bodies share the memory of the worker, and small ones do not wait fo
     sending.push(...more);
   }
   assert.equal(scheduler.waiting, 0);
+});
+
+test('deliveries leave little in old memory once they have been sent', async () => {
+  const scheduler = createScheduler<Job>({ caps: WIDE });
+  const rounds = 10_000;
+  const bytes = await measureOldBytes(() => {
+    for (let round = 0; round < rounds; round += 1) {
+      scheduler.add(job(round % 16));
+      scheduler.finish(scheduler.next()!);
+    }
+  });
+  assert.ok(bytes < 40 * rounds, `${bytes / rounds} bytes a delivery`);
 });

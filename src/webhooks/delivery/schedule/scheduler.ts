@@ -51,7 +51,7 @@ interface State<J> {
   readonly limits: ConcurrencyLimits;
   readonly skipped: Skipped<J>;
   readonly roots: Readonly<Record<Lane, Node<J>>>;
-  readonly hookNodes: Readonly<Record<Lane, Map<number, Node<J>>>>;
+  readonly hookNodes: Record<Lane, Map<number, Node<J>>>;
   readonly maxSending: number;
   readonly maxRetries: number;
   retriesSending: number;
@@ -160,5 +160,7 @@ function forgetWhenEmpty<J>({ hookNodes, skipped }: State<J>, lane: Lane, hookId
   const node = hookNodes[lane].get(hookId);
   if (node === undefined || node.jobs.length > 0) return;
   hookNodes[lane].delete(hookId);
+  // A new table, as in `turn-tree.ts`.
+  if (hookNodes[lane].size === 0) hookNodes[lane] = new Map();
   removeWhenEmpty(skipped, node);
 }

@@ -24,9 +24,9 @@ export interface Node<J> {
   readonly level: Level;
   readonly key: Key;
   readonly parent: Node<J> | undefined;
-  readonly children: Map<Key, Node<J>>;
+  children: Map<Key, Node<J>>;
   /** The children whose turn may come; the first is next. */
-  readonly ring: Set<Node<J>>;
+  ring: Set<Node<J>>;
   /** The deliveries of a hook; empty in other nodes. */
   readonly jobs: J[];
   deficit: number;
@@ -95,13 +95,21 @@ export function resumeAll<J>(skipped: Skipped<J>, obstacle: Obstacle): void {
 
 /** Removes the node from the tree when nothing waits below it, and then those above it. */
 export function removeWhenEmpty<J>(skipped: Skipped<J>, node: Node<J>): void {
-  const { parent, level, key } = node;
+  const { parent, level } = node;
   if (parent === undefined || node.jobs.length > 0 || node.children.size > 0) return;
   forgetSkipped(skipped, node, level);
   if (level === 'hook') forgetSkipped(skipped, node, 'body');
-  parent.ring.delete(node);
-  parent.children.delete(key);
+  removeChild(parent, node);
   removeWhenEmpty(skipped, parent);
+}
+
+/** An empty root gets new tables: those whose entries come and go leave them in old memory (`memory/id-table.ts`). */
+function removeChild<J>(parent: Node<J>, node: Node<J>): void {
+  parent.ring.delete(node);
+  parent.children.delete(node.key);
+  if (parent.children.size > 0 || parent.parent !== undefined) return;
+  parent.ring = new Set();
+  parent.children = new Map();
 }
 
 function forgetSkipped<J>(skipped: Skipped<J>, node: Node<J>, obstacle: Obstacle): void {

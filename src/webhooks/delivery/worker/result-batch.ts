@@ -23,7 +23,7 @@ export interface ResultQueue {
   readonly attemptResults: AttemptResult[];
   readonly changes: HookQueueChange[];
   /** The last report of each hook, by its id. */
-  readonly reports: Map<number, SendReport>;
+  reports: Map<number, SendReport>;
 }
 
 export interface Batch {
@@ -49,8 +49,8 @@ export function hasResults({ attemptResults, changes }: ResultQueue): boolean {
 }
 
 export function takeBatch(queue: ResultQueue, { withReports }: { readonly withReports: boolean }): Batch {
-  const reports = withReports ? new Map(queue.reports) : new Map<number, SendReport>();
-  if (withReports) queue.reports.clear();
+  const reports = withReports ? queue.reports : new Map<number, SendReport>();
+  if (withReports) queue.reports = new Map();
   return { attemptResults: takeDistinct(queue.attemptResults), changes: queue.changes.splice(0), reports };
 }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { openCollector } from '../../memory/garbage.ts';
+import { openCollector } from './garbage.ts';
 import { IdTable } from './id-table.ts';
 
 interface Entry {
