@@ -4,6 +4,7 @@ import { isReadOnly, renderDdl, toSqliteParameters } from './portable-sql.ts';
 
 const rewritten: [title: string, text: string, expected: string][] = [
   ['numbers parameters', 'SELECT $1, $12 WHERE a = $1', 'SELECT ?1, ?12 WHERE a = ?1'],
+  ['leaves out the numbers of parameters in their order', 'SELECT $1, $2 -- $1\n, $3', 'SELECT ?, ? -- $1\n, ?'],
   ['leaves text in quotes', `SELECT '$1 it''s $2', "$3", $4`, `SELECT '$1 it''s $2', "$3", ?4`],
   ['leaves comments', 'SELECT $1 -- the $2\n, $3', 'SELECT ?1 -- the $2\n, ?3'],
 ];

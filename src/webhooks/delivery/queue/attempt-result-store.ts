@@ -77,12 +77,15 @@ const storeResultsSql = multiRowStatement(
 
 // After the statement above, which holds the delivery's row until the commit: so the number of an
 // attempt is the count of its row, and no two attempts have the same. The row of a delivery that was swept away has none: then
-// `numberWithoutCount` is taken.
+// `numberWithoutCount` is taken. `countedId` is the delivery again, so that each parameter comes once, in its order
+// (`toSqliteParameters`).
 const insertAttemptsSql = multiRowStatement(
   'delivery-insert-attempts',
   {
     deliveryId: 'int',
     id: 'int',
+    hookId: 'int',
+    countedId: 'int',
     numberWithoutCount: 'int',
     startedAtMs: 'int',
     outcome: 'text',
@@ -91,11 +94,10 @@ const insertAttemptsSql = multiRowStatement(
     remoteAddress: 'text',
     detail: 'text',
     responseBody: 'blob',
-    hookId: 'int',
   },
   ({ each }) => {
     const rows = each((p) => {
-      const count = `SELECT d.attempts FROM deliveries d WHERE d.hook_id = ${p.hookId} AND d.id = ${p.deliveryId}`;
+      const count = `SELECT d.attempts FROM deliveries d WHERE d.hook_id = ${p.hookId} AND d.id = ${p.countedId}`;
       return `(${p.deliveryId}, ${p.id}, COALESCE((${count}), ${p.numberWithoutCount}), ${p.startedAtMs}, ${p.outcome},
         ${p.status}, ${p.reason}, ${p.remoteAddress}, ${p.detail}, ${p.responseBody})`;
     });
@@ -123,6 +125,7 @@ export function attemptResultStatements(
     ...attempt,
     deliveryId,
     hookId,
+    countedId: deliveryId,
     numberWithoutCount: before + 1,
   }));
   return [
