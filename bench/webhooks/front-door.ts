@@ -1,7 +1,7 @@
 /**
  * Steady load through the front door: real programs, events over HTTP with a real token, and receivers over HTTP. A turn is seconds
- * with events to repositories without webhooks and then seconds with events to repositories with one each, so that the cost of
- * a delivery is separate from that of its event, and both are of the same minutes of a machine and of a process. Programs of
+ * with events to repositories with one webhook each, between two times of events to repositories without webhooks, so that the
+ * cost of a delivery is separate from that of its event, and a change of the machine or of the process during a turn is in both. Programs of
  * several checkouts and the floor take turns.
  */
 import { getPriority, setPriority } from 'node:os';
@@ -14,7 +14,8 @@ import { readCpuMs, readRssMb } from './processes.ts';
 
 /** Code that has never run is slow, and so are the first runs of a statement on a connection; that is not to be measured. */
 const WARM_UP_SECONDS = 6;
-const BARE_SECONDS = 2;
+/** Before those with deliveries, and again after them. */
+const BARE_SECONDS = 1;
 const HOOKED_SECONDS = 4;
 
 /** After the events, until their results are stored. */
@@ -96,7 +97,7 @@ function goFirst(targets: readonly Target[]): Disposable {
 }
 
 interface FrontDoor {
-  /** Events without deliveries, and then with. */
+  /** Events without deliveries, with, and without. */
   takeTurn(): Promise<void>;
   finish(): Promise<Omit<FrontDoorFigures, keyof MachineFigures>>;
 }
@@ -116,9 +117,10 @@ async function warmUp(target: Target, { perSecond }: FrontDoorOptions): Promise<
   };
   return {
     takeTurn: async () => {
-      const events = await measureCpu(pids, () => postAndSettle(bare, BARE_SECONDS));
+      const before = await measureCpu(pids, () => postAndSettle(bare, BARE_SECONDS));
       const deliveries = await measureCpu([...pids, databasePid], () => postAndSettle(hooked, HOOKED_SECONDS));
-      turns.push({ events, deliveries });
+      const after = await measureCpu(pids, () => postAndSettle(bare, BARE_SECONDS));
+      turns.push({ before, deliveries, after });
     },
     finish: async () => {
       const posts = turns.flatMap(({ deliveries }) => deliveries.result);
@@ -137,8 +139,9 @@ async function warmUp(target: Target, { perSecond }: FrontDoorOptions): Promise<
 }
 
 interface Turn {
-  readonly events: Measured;
+  readonly before: Measured;
   readonly deliveries: Measured;
+  readonly after: Measured;
 }
 
 interface Measured {
@@ -148,7 +151,7 @@ interface Measured {
 
 function summarizeCpu(turns: readonly Turn[], perSecond: number, processes: number) {
   const perEvent = (ms: number, seconds: number) => (ms * 1000) / perSecond / seconds;
-  const events = turns.map(({ events: { cpuMs } }) => perEvent(add(cpuMs), BARE_SECONDS));
+  const events = turns.map(({ before, after }) => perEvent(add(before.cpuMs) + add(after.cpuMs), 2 * BARE_SECONDS));
   const both = turns.map(({ deliveries: { cpuMs } }) => perEvent(add(cpuMs.slice(0, processes)), HOOKED_SECONDS));
   const differences = both.map((micros, index) => micros - events[index]!);
   const mean = average(differences);
