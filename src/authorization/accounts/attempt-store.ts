@@ -1,6 +1,6 @@
 /**
- * Counts attempts to authenticate before they are checked, so that guesses sent at once all count (brute force). An attempt is
- * counted before it is checked and forgiven when it succeeds, so that many guesses sent at once are many counts, not one.
+ * Counts attempts to authenticate before they are checked, so that guesses sent at once all count (brute force). An attempt that
+ * succeeds is forgiven.
  */
 import { type Procedure, procedure, type Store, statement, type Transaction } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';

@@ -1,6 +1,5 @@
 /**
- * Limits how often OAuth clients may send a wrong secret or begin something, and people may type user codes (429). How often a
- * client at an address may send a wrong secret, or begin something that leaves a row, before it has to wait. A client with the
+ * Limits how often OAuth clients may send a wrong secret or start a device flow, and people may type user codes (429). A client with the
  * right secret never waits. A client's limit at one address does not count for the same client elsewhere, or any stranger could
  * lock it out. The counts are kept in this process: N processes allow N times as much, which is still far too little to guess a
  * 256-bit secret.

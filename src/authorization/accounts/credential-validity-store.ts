@@ -1,7 +1,7 @@
 /**
  * Decides in SQL whether a code, device code or token is still valid: person, consent, credential generation. It is checked at
  * every use, so no statement has to find and end these credentials when the answer changes, and a change that commits meanwhile
- * cannot be missed. Sessions depend on the credential generation alone (session-store.ts). Personal tokens survive a new
+ * cannot be missed. Sessions depend on person and credential generation, not on a consent (session-store.ts). Personal tokens survive a new
  * password. A credential is valid while
  *  - the person is not disabled, and the person's credential generation (`epoch`) is still the one under which the
  *    credential was made. A new password and a reset of the second step raise it;

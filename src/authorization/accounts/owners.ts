@@ -1,4 +1,4 @@
-/** Tells other areas who owns a login, and who may administer for its owner. */
+/** Tells other areas which person or organization a login is, and who may act for an organization. */
 import type { Store } from '../../database/store.ts';
 import type { Owner, Owners } from '../../identity.ts';
 import { findMemberRole, findOrganizationByLogin, listOrganizationsOfUser } from './organization-store.ts';

@@ -1,5 +1,5 @@
 /**
- * Records refusals that need no credential in the audit log, a limited number an hour, so that no caller floods it. The limits
+ * Records refusals that any stranger can cause in the audit log, a limited number an hour, so that no caller floods it. The limits
  * are of one network and of all; the next event that is written says how many were not. Whether the account or the application
  * exists makes no difference, or the time of an answer would reveal it. Kept in this process: N processes write N times as many.
  */

@@ -1,7 +1,7 @@
 /**
  * Stores sessions of signed-in browsers, which expire after 12 idle hours or 14 days, and limits their number. The cookie holds
- * 256 random bits; the table keeps their SHA-256 only, so that a copy of the database cannot sign in. A session ends 12 hours
- * after it was last seen, and 14 days after the sign-in.
+ * 256 random bits; the table keeps their SHA-256 only, so that a copy of the database cannot sign in. A session is
+ * valid only while its person is enabled and has set no new password since.
  */
 import { createHash } from 'node:crypto';
 import { type BoundStatement, type Store, statement } from '../../database/store.ts';

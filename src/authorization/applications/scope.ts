@@ -1,4 +1,4 @@
-/** Lists the scopes, and decides which of them an application or person may be granted. */
+/** Lists the scopes, reads them from a request, and says which of them need a person or an administrator. */
 import { isAdministratorScope, NARROW_SCOPES } from '../../scopes.ts';
 
 /**

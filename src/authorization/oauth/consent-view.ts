@@ -1,4 +1,4 @@
-/** Collects what a consent page shows: who asks, how many people use it, for what, where it leads. */
+/** Collects what a consent page shows, and reads which of the scopes asked for the person kept. */
 import { isAdministratorScope } from '../../scopes.ts';
 import { findUserById, type User } from '../accounts/user-store.ts';
 import type { Application } from '../applications/application-store.ts';

@@ -1,5 +1,5 @@
 /**
- * Carries where a sign-in leads from page to page, in an encrypted hidden field. One field permits redirects to a client after
+ * Carries the address to open after a sign-in from page to page, in an encrypted hidden field. One field permits redirects to a client after
  * the form (see `form-action`). It is encrypted with the path as associated data, so only this service can make it.
  */
 import type { SecretCipher } from '../../encryption/secret-cipher.ts';

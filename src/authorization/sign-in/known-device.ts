@@ -1,5 +1,5 @@
 /**
- * Recognises browsers in which people signed in before, which do not wait for others' failed attempts. The cookie is encrypted,
+ * Recognises browsers in which people signed in before, so that a stranger's guesses do not lock the owner out. The cookie is encrypted,
  * names the accounts, and signs no one in: a browser with it still needs the password, and only does not wait for the failures
  * of strangers (sign-in-throttle.ts).
  */

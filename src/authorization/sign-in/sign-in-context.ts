@@ -1,4 +1,4 @@
-/** Creates what all ways of signing in share: the session, the forms, and the one way to finish. */
+/** Creates what all ways of signing in share: the session, the check of every posted form (CSRF), and the one way to finish. */
 import type { Context } from 'hono';
 import type { BoundStatement, Store } from '../../database/store.ts';
 import type { SecretCipher } from '../../encryption/secret-cipher.ts';

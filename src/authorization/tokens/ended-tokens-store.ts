@@ -1,5 +1,5 @@
 /**
- * Counts tokens that ended with something else (a password, a consent, a person), for the metrics. Nothing marks them: each use
+ * Counts tokens that ended because a password, a consent or a person changed, for the metrics. Nothing marks them: each use
  * checks the condition of its credential (credential-validity-store.ts). So those that are valid are counted just before the
  * change that ends them.
  */

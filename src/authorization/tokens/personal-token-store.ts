@@ -1,4 +1,4 @@
-/** Stores personal access tokens as digests, finds the live ones, and revokes one with the tokens that it made. */
+/** Stores personal access tokens as digests, finds the live ones, and revokes one with those that were created by calls with it. */
 import { type BoundStatement, type Procedure, procedure, type Store, statement } from '../../database/store.ts';
 import { MAX_SKEW_MS } from '../../steady-clock.ts';
 import { type Access, checkRole } from '../accounts/access-store.ts';

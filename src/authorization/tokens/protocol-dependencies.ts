@@ -1,4 +1,4 @@
-/** Declares what every endpoint of the protocol is built from. */
+/** Declares the dependencies of the OAuth endpoints: store, settings, keys, logs. */
 import type { Config } from '../../config/config.ts';
 import type { Store } from '../../database/store.ts';
 import type { SecretCipher } from '../../encryption/secret-cipher.ts';

@@ -1,11 +1,12 @@
 /**
- * Rotates refresh tokens: one successor each; an old one used again revokes its family, but for a lost answer. What is
+ * Rotates refresh tokens: one successor each; an old one used again revokes its family, except within a short grace, when the answer was lost. What is
  * guaranteed, under any number of processes and through a crash at any point:
  *  - a refresh token has at most one successor: rotation is one conditional UPDATE, and (family, generation) is unique;
  *  - within the grace a rotated token answers with the same successor again, until the successor was refreshed with. The
  *    successor is not stored: the row has a seed, and only the seed and the old token together yield it;
  *  - a rotated token that is shown after the grace, or after its successor was refreshed with, revokes its whole family
- *    (RFC 9700 §4.14.2), however often the family was refreshed since.
+ *    (RFC 9700 §4.14.2), however often the family was refreshed since. This holds until
+ *    the old token itself expires, and for a request that is otherwise right.
  */
 import { type Procedure, procedure, statement, type Transaction } from '../../database/store.ts';
 import { isStillValid, joinPersonAndConsent } from '../accounts/credential-validity-store.ts';

@@ -44,7 +44,7 @@ export async function listSigningKeys(store: Store, nowMs: number): Promise<Stor
   }));
 }
 
-/** The sweeper removes those that no live token needs. */
+/** The sweeper removes those that are no longer published. */
 export function insertKeyStatement(key: StoredKey): BoundStatement {
   const { kid, publicJwk, encryptedPrivateKey, createdAtMs, expiresAtMs } = key;
   return { statement: insertKeySql, parameters: [kid, publicJwk, encryptedPrivateKey, createdAtMs, expiresAtMs] };

@@ -1,9 +1,9 @@
+/** Decides which client may use a grant; a confidential one must have authenticated (RFC 6749 §3.2.1). */
 import type { Failure } from '../../../errors.ts';
 import type { Client, GrantType } from '../../applications/application-store.ts';
 import { createOAuthFailure, refuseClient } from '../protocol/oauth-error.ts';
 import type { Exchange } from './grant.ts';
 
-/** Decides which client may use a grant; a confidential one must have authenticated (RFC 6749 §3.2.1). */
 export function requireClient({ client }: Exchange, grantType: GrantType): Client {
   if (client === undefined) throw createOAuthFailure('invalid_request', 'The parameter client_id is missing');
   if (!client.application.isPublic && !client.isAuthenticated) throw refuseClient();

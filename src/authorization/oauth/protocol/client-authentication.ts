@@ -1,5 +1,5 @@
 /**
- * Authenticates the client of a request by Basic, form or JSON credentials (RFC 6749 §2.3, `invalid_client`). A failed
+ * Authenticates the client of a request by Basic, form, JSON or query credentials (RFC 6749 §2.3, `invalid_client`). A failed
  * authentication touches neither code nor token.
  */
 import { Buffer } from 'node:buffer';

@@ -1,4 +1,7 @@
-/** Checks the code verifier of PKCE, with `S256` alone (RFC 7636). */
+/**
+ * Compares a PKCE code verifier with its challenge (RFC 7636). Whether PKCE is required, and that `plain` is refused, is decided
+ * in authorize-request.ts.
+ */
 import { hash } from 'node:crypto';
 import { isSameText } from '../../accounts/secret-text.ts';
 
