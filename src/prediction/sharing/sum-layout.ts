@@ -12,7 +12,7 @@ import {
   QUANTILE_LEVELS,
 } from '../online/intervals/conformal.ts';
 import { FEEDBACK_DELAY_DECAY } from '../online/intervals/prediction-intervals.ts';
-import { MAX_CORRECTION } from '../online/intervals/server-quantiles.ts';
+import { CORRECTION_DECAY, MAX_CORRECTION } from '../online/intervals/server-quantiles.ts';
 
 /** Neighbouring sums of one kind. */
 interface Part {
@@ -71,7 +71,7 @@ export const CERTAINTY_SUMS: number = EXPERT_PARTS.losses.count + EXPERT_PARTS.l
 
 export const SERVER_SUMS: SumLayout<'losses' | 'lossCount' | 'corrections'> = createLayout({
   ...EXPERT_PARTS,
-  corrections: { count: LEVELS, decay: 1, least: -MAX_CORRECTION, most: MAX_CORRECTION },
+  corrections: { count: LEVELS, decay: CORRECTION_DECAY, least: -MAX_CORRECTION, most: MAX_CORRECTION },
 });
 
 type SlotPart = 'losses' | 'lossCount' | 'levels' | 'coverages' | 'feedbackDelay' | 'corrections' | 'reportDelay';

@@ -2,17 +2,20 @@
  * Corrects the quantiles of a slot for each server (quantile tracking). There is one correction for each quantile level, moved
  * after each event of the server (Angelopoulos, Candès & Tibshirani 2023), so that in the long run the stated share stays below
  * at every server, and not only on average over them. It begins at 0, so a server without events has the quantiles of its slot,
- * and moves at each event. Nothing else pulls it back to 0: a correction that forgets more than a step adds stops short of what is
- * right. Corrections are in units of the slot's spread, as the quantiles are. Step 5 of `prediction-intervals.ts`.
+ * moves at each event, and returns to 0 slowly. Corrections are in units of the slot's spread, as the quantiles are. Step 5 of
+ * `prediction-intervals.ts`.
  */
 import { QUANTILE_LEVELS } from './conformal.ts';
 import { createDelayMean, type DelayMean } from './delay-mean.ts';
 
 /** The step of a correction after an event, times (missed ? 1 : 0) − (1 − level). That of the median is small: a prediction should be steady. */
-const STEPS = QUANTILE_LEVELS.map((level) => (level === 0.5 ? 0.005 : 0.075));
-/** A bound, so that a server's quantiles return to normal after it has recovered: the p90 after 400 covered requests, the p99 after 4,000. */
+const STEPS = QUANTILE_LEVELS.map((level) => (level === 0.5 ? 0.01 : 0.15));
+export const CORRECTION_DECAY = 0.999;
+/** A bound, so that a server's quantiles return to normal soon after it has recovered. */
 export const MAX_CORRECTION = 3;
 
+/** Requests that are under way together are missed together, so steps shrink faster than the number of such requests grows. */
+const DELAY_POWER = 1.5;
 const NONE = new Float64Array(QUANTILE_LEVELS.length);
 
 export interface ServerQuantiles {
@@ -50,10 +53,10 @@ export function createServerQuantiles(): ServerQuantiles {
       const corrections = servers[server] ?? new Float64Array(QUANTILE_LEVELS.length);
       servers[server] = corrections;
       delayMeans[server] ??= createDelayMean();
-      const gain = 1 / (1 + delayMeans[server].observe(eventsMeanwhile));
+      const gain = 1 / (1 + delayMeans[server].observe(eventsMeanwhile)) ** DELAY_POWER;
       for (let p = 0; p < QUANTILE_LEVELS.length; p++) {
         const miss = residual > predicted[p]! ? 1 : 0;
-        const moved = corrections[p]! + gain * STEPS[p]! * (miss - (1 - QUANTILE_LEVELS[p]!));
+        const moved = CORRECTION_DECAY * corrections[p]! + gain * STEPS[p]! * (miss - (1 - QUANTILE_LEVELS[p]!));
         corrections[p] = Math.max(-MAX_CORRECTION, Math.min(MAX_CORRECTION, moved));
       }
     },
