@@ -143,3 +143,13 @@ test('what arrived is freed once it was copied, and counted as garbage where it 
   assert.deepEqual([own.length, shared.length, counted], [0, 200, [100]]);
   assert.equal(body.complete().length, 200);
 });
+
+test('10,000 slow bodies of one byte leave most of the room', () => {
+  const gone: string[] = [];
+  const budget = createBodyBudget();
+  for (let index = 0; index < 10_000; index++)
+    budget.open('one', () => gone.push(`body ${index}`)).add(Buffer.alloc(1));
+  const large = budget.open('two', () => gone.push('large'));
+  for (let part = 0; part < 128; part++) large.add(Buffer.alloc(65_536));
+  assert.deepEqual(gone, []);
+});

@@ -7,7 +7,8 @@
  * Of these, the one that began first is dropped: a client that sends without a pause has finished long before.
  *
  * Bytes are copied into pages, which are used again once their body is whole or dropped: under attack hundreds of megabytes a
- * second arrive, and as garbage they would take as much memory again as the budget.
+ * second arrive, and as garbage they would take as much memory again as the budget. The first bytes, and a body larger than the budget,
+ * are in ordinary memory.
  */
 import { createNetworkTurns } from '../../connections/network-turns.ts';
 import { Failure } from '../../errors.ts';
@@ -60,7 +61,7 @@ export interface BodyBudgetOptions {
 
 /** A body larger than the whole budget is accepted while no other body arrives. */
 export function createBodyBudget({ maxBytes = MAX_BYTES, countGarbage }: BodyBudgetOptions = {}): BodyBudget {
-  const pool = new PagePool();
+  const pool = new PagePool(maxBytes);
   let usedBytes = 0;
   /** The oldest first. */
   const arriving = new LinkedQueue<OpenBody>();
@@ -152,7 +153,7 @@ function createNetworks() {
 interface OpenBody extends Linked<OpenBody> {
   readonly network: NetworkBodies;
   readonly bytes: PagedBytes;
-  /** The budget counts the memory of its pages, which is larger than what has arrived; of a whole body still. */
+  /** The budget counts the memory of its block or pages, which is larger than what has arrived; of a whole body still. */
   heldBytes: number;
   isOpen: boolean;
   givesWayFirst: boolean;

@@ -1,37 +1,65 @@
 /**
  * Keeps pages of memory for bodies that arrive, and uses them again. They are shared memory, though no other thread gets any, because
- * V8 does not count it. Of counted memory 64 MiB, dead or alive, make V8 mark the whole heap, which stops the event loop for
- * milliseconds. A page that was dropped would stay until a collection, and nothing would bring one about: so none is.
+ * V8 does not count it: 64 MiB of counted memory, dead or alive, make V8 mark the whole heap, which stops the event loop for
+ * milliseconds. As V8 does not count them, pages that are dropped would begin no collection, and would pile up until one comes for
+ * another reason: so they are used again instead, and there are only as many as the budget of bodies.
  */
+import { freeMemory } from '../../memory/free-memory.ts';
 
 export const PAGE_BYTES = 32_768;
 /** A buffer for each page would have its own overhead. */
 const PAGES_AT_ONCE = 32;
 
 export class PagePool {
+  /** The shared pages take at most this much together. */
+  readonly maxBytes: number;
   readonly #idle: Uint8Array[] = [];
+  /** Shared pages that may still be made. */
+  #unmade: number;
 
-  /** Its content is undefined. */
+  constructor(maxBytes: number) {
+    this.maxBytes = maxBytes;
+    this.#unmade = Math.floor(maxBytes / PAGE_BYTES);
+  }
+
+  /** Its content is undefined. When all shared pages are in use, it is ordinary memory. */
   take(): Uint8Array {
     if (this.#idle.length === 0) this.#reserve();
-    return this.#idle.pop()!;
+    return this.#idle.pop() ?? Buffer.allocUnsafeSlow(PAGE_BYTES);
   }
 
   /** The caller must not use the page afterwards. */
   giveBack(page: Uint8Array): void {
-    this.#idle.push(page);
+    if (page.buffer instanceof SharedArrayBuffer) this.#idle.push(page);
+    else freeMemory(page);
   }
 
   #reserve(): void {
-    const memory = new SharedArrayBuffer(PAGES_AT_ONCE * PAGE_BYTES);
-    for (let page = 0; page < PAGES_AT_ONCE; page++)
-      this.#idle.push(new Uint8Array(memory, page * PAGE_BYTES, PAGE_BYTES));
+    const pages = Math.min(PAGES_AT_ONCE, this.#unmade);
+    this.#unmade -= pages;
+    const memory = new SharedArrayBuffer(pages * PAGE_BYTES);
+    for (let page = 0; page < pages; page++) this.#idle.push(new Uint8Array(memory, page * PAGE_BYTES, PAGE_BYTES));
   }
 }
 
-/** The bytes of one body, copied into pages as they come. */
+const NOTHING = Buffer.alloc(0);
+const MIN_BLOCK_BYTES = 512;
+/** A body takes no page before it has more than this: else a page for each slow body of one byte would use up the budget. */
+const FIRST_BYTES = 4096;
+
+/** The size of the block for this many bytes: doubled, so that few bytes are copied again as a body grows. */
+function blockBytesFor(bytes: number): number {
+  return Math.max(MIN_BLOCK_BYTES, 2 ** Math.ceil(Math.log2(bytes)));
+}
+
+/**
+ * The bytes of one body, copied as they come: the first into a small block of ordinary memory, more into pages. A body larger than all
+ * pages together is in one large block, which is handed out as it is: a copy would take as much memory again.
+ */
 export class PagedBytes {
   readonly #pool: PagePool;
+  /** Empty while the bytes are in pages. */
+  #block: Buffer = NOTHING;
   #pages: Uint8Array[] = [];
   #length = 0;
 
@@ -39,12 +67,43 @@ export class PagedBytes {
     this.#pool = pool;
   }
 
-  /** The memory of its pages. */
+  /** The memory of its block or pages. */
   get heldBytes(): number {
-    return PAGE_BYTES * this.#pages.length;
+    return this.#block.length + PAGE_BYTES * this.#pages.length;
   }
 
   push(bytes: Uint8Array): void {
+    if (bytes.length === 0) return;
+    const length = this.#length + bytes.length;
+    if (length <= FIRST_BYTES || length > this.#pool.maxBytes) {
+      if (length > this.#block.length) this.#moveToBlock(blockBytesFor(length));
+      this.#block.set(bytes, this.#length);
+      this.#length = length;
+    } else {
+      if (this.#block.length > 0) this.#moveToPages();
+      this.#addToPages(bytes);
+    }
+  }
+
+  /** All bytes, in memory of their own. */
+  take(): Buffer {
+    if (this.#pages.length > 0) this.#moveToBlock(this.#length);
+    const whole = this.#block.subarray(0, this.#length);
+    this.#block = NOTHING;
+    this.#length = 0;
+    return whole;
+  }
+
+  /** Drops them. */
+  clear(): void {
+    for (const page of this.#pages) this.#pool.giveBack(page);
+    this.#pages = [];
+    freeMemory(this.#block);
+    this.#block = NOTHING;
+    this.#length = 0;
+  }
+
+  #addToPages(bytes: Uint8Array): void {
     for (let start = 0; start < bytes.length; ) {
       const position = this.#length % PAGE_BYTES;
       if (position === 0) this.#pages.push(this.#pool.take());
@@ -55,21 +114,25 @@ export class PagedBytes {
     }
   }
 
-  /** All bytes, in memory of their own. */
-  take(): Buffer {
-    const whole = Buffer.allocUnsafeSlow(this.#length);
-    for (const [index, page] of this.#pages.entries()) {
-      const start = index * PAGE_BYTES;
-      whole.set(page.subarray(0, this.#length - start), start);
-    }
-    this.clear();
-    return whole;
+  #moveToPages(): void {
+    const [block, length] = [this.#block, this.#length];
+    this.#block = NOTHING;
+    this.#length = 0;
+    this.#addToPages(block.subarray(0, length));
+    freeMemory(block);
   }
 
-  /** Drops them. */
-  clear(): void {
-    for (const page of this.#pages) this.#pool.giveBack(page);
+  /** From a smaller block or from pages, each of which is given back once it was copied. */
+  #moveToBlock(blockBytes: number): void {
+    const block = Buffer.allocUnsafeSlow(blockBytes);
+    block.set(this.#block.subarray(0, this.#length));
+    freeMemory(this.#block);
+    for (const [index, page] of this.#pages.entries()) {
+      const start = index * PAGE_BYTES;
+      block.set(page.subarray(0, this.#length - start), start);
+      this.#pool.giveBack(page);
+    }
     this.#pages = [];
-    this.#length = 0;
+    this.#block = block;
   }
 }
