@@ -1,4 +1,4 @@
-/** Builds the program: every part and every link between areas, in order of construction. */
+/** Builds the program, every part and every link between areas, and stops it (shutdown). */
 import { readFileSync } from 'node:fs';
 import { createReferenceRoutes } from './api-reference/reference-routes.ts';
 import type { Area, OwnPort } from './area.ts';
@@ -49,7 +49,7 @@ export interface App {
   /** The program prints this once it is up: where it listens, and where the first account is made. */
   readonly banner: string;
   readonly log: Log;
-  /** Stops in order: no new work, work under way ends, workers stop, the store closes. */
+  /** Stops: listeners drain and workers stop at the same time, then the store closes. */
   [Symbol.asyncDispose](): Promise<void>;
 }
 

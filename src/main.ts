@@ -1,4 +1,4 @@
-/** Reads the configuration, starts the program, waits for a signal, stops it in order. */
+/** Reads the configuration, starts the program, and waits for SIGTERM or SIGINT to stop it; app.ts has the order of a stop. */
 import { startApp } from './app.ts';
 import { readConfig, readEnvironment } from './config/config.ts';
 import { findMisspeltVariables } from './config/misspelt-variables.ts';

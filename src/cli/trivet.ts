@@ -1,6 +1,5 @@
 /**
- * Dispatches the command line, and maps outcomes to exit codes: 0 done, 1 failed, 2 wrong call or configuration. Exit codes: 0
- * done, 1 the work failed, 2 the call or the configuration was wrong.
+ * Dispatches the command line, and maps outcomes to exit codes: 0 done, 1 failed, 2 wrong call or configuration.
  */
 import { readFileSync } from 'node:fs';
 import { enableCompileCache } from 'node:module';

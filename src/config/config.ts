@@ -1,6 +1,6 @@
 /**
  * Reads environment and file into one frozen configuration, and reports every mistake at once. The only reader of `process.env`.
- * A variable wins over the file, the file over the default; every mistake is reported at once, under its own name.
+ * A variable wins over the file, the file over the default; each mistake is reported under its own name.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { parse as parseToml } from 'smol-toml';

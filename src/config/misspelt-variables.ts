@@ -1,4 +1,4 @@
-/** Finds environment variables that look like a misspelt setting. */
+/** Finds environment variables that look like a misspelt setting, for a warning; config.ts refuses unknown names in the file. */
 import type { Environment } from './config.ts';
 import { settings } from './settings.ts';
 

@@ -1,4 +1,4 @@
-/** Stores the calls or streams of a connection by id in a hash table that leaves nothing in old memory. */
+/** Stores the calls or streams of a connection by id in a hash table that puts no garbage into the old generation of the heap. */
 
 const FIRST_SLOTS = 16;
 /** A table with more slots than this is replaced by a small one once it is empty. */

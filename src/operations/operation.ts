@@ -1,5 +1,5 @@
 /**
- * Declares an operation of the administration, which HTTP and commands serve alike. Names of models may be any text, so they
+ * Declares an operation of the administration API (`/api/admin/v1`), which HTTP and commands serve alike. Names of models may be any text, so they
  * travel in the query or in the body, never in the path.
  */
 import type { z } from '@hono/zod-openapi';

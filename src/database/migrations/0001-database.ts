@@ -1,4 +1,4 @@
-/** Creates the tables of the database mechanism itself: topics of changes, and canaries of encryption keys. */
+/** Creates the tables of the database mechanism itself: topics of changes, and known values that reveal a wrong encryption key. */
 import type { Migration } from '../store.ts';
 
 /** What the database mechanism itself needs; the leases are made earlier, since a migration needs one. */

@@ -1,5 +1,5 @@
 /**
- * Reserves memory for large messages: only a message with a reservation gets a larger window, and the others wait. The others
+ * Reserves memory for large messages: only a message with a reservation gets a larger window, and the others
  * wait. The next one belongs to the network with the least reserved memory, and in it to the connection with the least, so that
  * a client with many messages does not pass a client with one.
  */

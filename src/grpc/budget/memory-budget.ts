@@ -1,5 +1,5 @@
 /**
- * Limits the bytes that all gRPC connections keep, and sheds calls of the network that keeps most when the limit is exceeded.
+ * Limits the bytes that all gRPC connections keep, and ends calls (RESOURCE_EXHAUSTED) of the network that keeps most beyond it.
  * When it is exceeded, calls of the network with the largest bytes × time are ended until there is room again, so that callers
  * with few bytes, or with many bytes for a moment, are not affected. Size alone would be wrong: many connections that keep a
  * little for ever would push out a connection that holds a large request for some milliseconds.

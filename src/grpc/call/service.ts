@@ -39,7 +39,7 @@ export interface GrpcUnaryMethod extends Checked {
 }
 
 /**
- * A client-streaming method: messages in, one answer out. Pulling from `requests` is the back-pressure. When the server
+ * A client-streaming method: messages in, one answer out. Pulling from `requests` is the backpressure. When the server
  * drains, `requests` ends early, so that what was taken is answered.
  */
 export interface GrpcClientStreamMethod extends Checked {

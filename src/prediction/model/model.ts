@@ -1,5 +1,5 @@
 /**
- * Defines a trained model: for each pod type and target, physics, trees, calibration. The trees fit the logarithm of what
+ * Defines a trained model, and decides which part answers a pod type: its own slot, the whole model, or the prior (fallback). The trees fit the logarithm of what
  * physics missed. Immutable values; `slot-evaluator.ts` computes with them.
  */
 

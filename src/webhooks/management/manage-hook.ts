@@ -1,4 +1,4 @@
-/** Creates, changes and deletes hooks, and decides what becomes of their waiting deliveries. */
+/** Creates, changes, enables, disables and deletes hooks, and decides what becomes of their waiting deliveries. */
 import { z } from '@hono/zod-openapi';
 import { Failure } from '../../errors.ts';
 import type { Actor } from '../../operations/operation.ts';

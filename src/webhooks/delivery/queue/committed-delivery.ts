@@ -1,4 +1,4 @@
-/** Declares a delivery that this process has just committed, with all that its first attempt needs. */
+/** Declares a delivery that this process has just committed, with all that its first attempt needs, so that the worker reads nothing. */
 import type { TargetHook } from '../../hooks/target-hook-store.ts';
 import { isLarge } from '../schedule/concurrency-limits.ts';
 import type { ContentRow } from './delivery-queue-store.ts';

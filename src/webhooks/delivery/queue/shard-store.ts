@@ -1,5 +1,5 @@
 /**
- * Leases the 256 shards of destinations to workers; when a worker crashes, others take over its shards (failover). The epoch
+ * Leases the 256 shards, into which origins are hashed, to workers; when a worker crashes, others take over its shards (failover). The epoch
  * rises with every change of owner and fences late writes of the old owner.
  */
 import { MAX_CLOCK_SKEW_MS } from '../../../database/leases.ts';

@@ -1,5 +1,5 @@
 /**
- * Decides what a response means: accepted, failed, or no answer; and what it tells the circuit breakers.
+ * Decides what an attempt means: accepted, gone, refused, unreachable or blocked; and what it tells the circuit breakers.
  *
  * A response comes from one path, so it says something about that hook alone, whatever its status: many owners may have hooks
  * at one Jenkins or one gateway, and no response to one of them may stop another. Only what happens before a request is
@@ -12,7 +12,7 @@ export type Outcome =
   | { readonly kind: 'accepted'; readonly status: number }
   | { readonly kind: 'gone'; readonly status: 410 }
   | { readonly kind: 'refused'; readonly status: number; readonly retryAfterMs?: number | undefined }
-  /** `stage`: whether it ended before anything was sent, without a connection, or without a response. */
+  /** `stage`: it could not begin (`before-connect`); no connection (`connect`); connected, but no usable response (`response`). */
   | { readonly kind: 'unreachable'; readonly reason: string; readonly stage: 'before-connect' | 'connect' | 'response' }
   | { readonly kind: 'blocked' };
 

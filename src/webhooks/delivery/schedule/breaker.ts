@@ -1,5 +1,5 @@
 /**
- * Implements the circuit breaker that pauses a failing hook or origin, by failures or `Retry-After` with 429 and 503. The same
+ * Implements the circuit breaker that pauses a failing hook or origin, by its share of failures, or at once by 429 with `Retry-After`. The same
  * machine serves a hook and an origin; what counts as a success and a failure for each is in `attempt-outcome.ts`. Values only:
  * no clock, no input or output.
  *

@@ -11,7 +11,7 @@
  *    │              │ ├─ 410 Gone ─────────→ dead, and the hook is disabled
  *    │              │ ├─ address refused ──→ blocked
  *    └ lease ended ─┘ └─ stop requested: the attempt finishes; it never counts as failed
- * pending ─hook disabled→ held ─enabled→ pending (or expired after 7 days)      any ─hook deleted→ canceled
+ * pending ─hook disabled→ held ─enabled→ pending (or expired after 7 days)      pending or held ─hook deleted→ canceled
  * ```
  * Two of these are never written into a delivery's row. `in flight` follows from the lease of the hook queue's shard: a write at
  * the beginning of each attempt would double the writes. `held` is a column of the hook queue: one update holds or releases a hook

@@ -1,8 +1,9 @@
-/** Disables a hook after 410 Gone, or after many failed attempts in a row over several days. */
+/** Disables a hook after 410 Gone, or after 20 failed attempts in a row over at least five days. */
 import type { Outcome } from './attempt-outcome.ts';
 
-/** A hook is disabled after this many failed attempts in a row that reach over this time. */
+/** The shortest time over which the failed attempts of a hook must reach before it is disabled. */
 export const DISABLE_AFTER_MS = 5 * 24 * 3600 * 1000;
+/** How many attempts in a row must have failed before a hook is disabled. */
 export const DISABLE_AFTER_FAILS = 20;
 
 /** Failures since the last accepted attempt, which decide whether the hook is disabled. */
