@@ -55,6 +55,17 @@ forEachEngine(
   },
 );
 
+forEachEngine('callers that need a new key at the same time make one', async (store) => {
+  const keys = createSigningKeys({
+    store,
+    world: realWorld,
+    cipher: createSecretCipher([new Uint8Array(32)], realWorld),
+  });
+  const signing = await Promise.all(Array.from({ length: 20 }, () => keys.findCurrent()));
+  assert.equal(new Set(signing.map(({ kid }) => kid)).size, 1);
+  assert.equal((await keys.listPublic()).length, 1);
+});
+
 forEachEngine(
   'M08 a new key signs after it was published for a while, and the old one stays published',
   async (store) => {

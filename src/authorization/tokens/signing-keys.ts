@@ -44,15 +44,24 @@ export interface KeyDependencies {
 export function createSigningKeys({ store, cipher, world }: KeyDependencies): SigningKeys {
   // Opening a key costs more than the read that finds out which one signs.
   let opened: SigningKey | undefined;
+  let making: Promise<void> | undefined;
 
   async function ensureKeys(): Promise<StoredKey[]> {
-    const nowMs = world.nowMs();
-    // Keys dated ahead would delay the rotation, so they are ignored. If all are, the clock is behind: the newest is used.
-    const keys = await listSigningKeys(store, nowMs);
-    const newest = keys.findLast((key) => key.createdAtMs <= nowMs + MAX_SKEW_MS) ?? keys.at(-1);
-    if (newest !== undefined && newest.createdAtMs + ROTATE_AFTER_MS > nowMs) return keys;
-    await store.writeAll([insertKeyStatement(await createKey(cipher, nowMs))]);
-    return await listSigningKeys(store, nowMs);
+    const keys = await listSigningKeys(store, world.nowMs());
+    if (hasFreshKey(keys, world.nowMs())) return keys;
+    // All callers wait for one key: each would make its own otherwise, and publish it for two months.
+    making ??= makeKey().finally(() => {
+      making = undefined;
+    });
+    await making;
+    return await listSigningKeys(store, world.nowMs());
+  }
+
+  async function makeKey(): Promise<void> {
+    const key = await createKey(cipher, world.nowMs());
+    // Making a key takes long enough for another process to have made or replaced it.
+    if (hasFreshKey(await listSigningKeys(store, world.nowMs()), world.nowMs())) return;
+    await store.writeAll([insertKeyStatement(key)]);
   }
 
   async function findCurrent(): Promise<SigningKey> {
@@ -67,6 +76,15 @@ export function createSigningKeys({ store, cipher, world }: KeyDependencies): Si
     listPublic: async () => (await ensureKeys()).map((key) => JSON.parse(key.publicJwk) as JWK),
     ensureFresh: async () => void (await ensureKeys()),
   };
+}
+
+/**
+ * Returns true while the newest key is not followed by another yet. Keys dated ahead would delay the rotation, so they are
+ * ignored. If all are, the clock is behind: the newest is used.
+ */
+function hasFreshKey(keys: readonly StoredKey[], nowMs: number): boolean {
+  const newest = keys.findLast((key) => key.createdAtMs <= nowMs + MAX_SKEW_MS) ?? keys.at(-1);
+  return newest !== undefined && newest.createdAtMs + ROTATE_AFTER_MS > nowMs;
 }
 
 /** Returns the key that signs among these, oldest first. */

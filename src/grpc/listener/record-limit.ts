@@ -20,7 +20,8 @@ export interface TlsConnection {
  * Ends TLS connections that are busy with anything but content: a change of keys (KeyUpdate of TLS 1.3) has 27 bytes, takes up to 10 µs,
  * and neither OpenSSL nor Node counts or reports it. At worst, each byte of content comes in a record of its own; bytes beyond that are
  * those of records without content. A network has a bound for all its connections, or a client would open many; the busiest one
- * ends first, so that others behind the same address go on.
+ * ends first, so that others behind the same address go on. It does not see a connection that its client closes before the next
+ * check: handshakes have limits of their own (`network-turns.ts`).
  */
 export class RecordLimit {
   readonly #connections = new Map<TlsConnection, Read>();
