@@ -63,7 +63,7 @@ async function createTenant({ store, baseUrl }: Place, login: string, mark: stri
       name: `application ${mark}`,
       homepage: '',
       description: mark,
-      redirectUris: [`https://${mark || 'plain'}.example/callback`],
+      redirectUris: [`https://app.example/callback/${mark}`],
       isPublic: false,
     },
     actor: { userId: user.id },
