@@ -1,6 +1,6 @@
 /** Serves reports over gRPC, as a stream or a batch, and hands their events to the sink. */
 import { Failure } from '../../errors.ts';
-import type { GrpcService } from '../../grpc/call/service.ts';
+import type { GrpcCall, GrpcService } from '../../grpc/call/service.ts';
 import type { World } from '../../world.ts';
 import { decodeEvent, encodeReportResponse, splitBatch } from '../observations/event-codec.ts';
 import type { EventDraft } from '../observations/event-draft.ts';
@@ -30,20 +30,29 @@ const MAX_EVENTS = 10_000;
 
 export function createObservationService({ sink, world }: ObservationServiceDependencies): ObservationService {
   const queue = new EventQueue(sink);
-  const createIntake = (): EventIntake => new EventIntake({ queue, nowMs: world.nowMs });
+  const withIntake = async (takeAll: (intake: EventIntake) => Promise<void>): Promise<ReportSummary> => {
+    const intake = new EventIntake({ queue, nowMs: world.nowMs });
+    try {
+      await takeAll(intake);
+      return await intake.finish();
+    } finally {
+      intake.close();
+    }
+  };
 
   const reportAll = async <T>(events: readonly T[], read: (event: T) => EventDraft): Promise<ReportSummary> => {
     if (events.length > MAX_EVENTS) throw tooManyEvents();
-    const intake = createIntake();
-    for (const event of events) await intake.take(() => read(event));
-    return intake.finish();
+    return withIntake(async (intake) => {
+      for (const event of events) await intake.take(() => read(event));
+    });
   };
   const reportBytes = async (request: Uint8Array): Promise<Uint8Array> =>
     encodeReportResponse(await reportAll(splitBatch(request, MAX_EVENTS), decodeEvent));
-  const reportStream = async (requests: AsyncIterable<Uint8Array>): Promise<Uint8Array> => {
-    const intake = createIntake();
-    for await (const request of requests) await intake.take(() => decodeEvent(request));
-    return encodeReportResponse(await intake.finish());
+  const reportStream = async (requests: AsyncIterable<Uint8Array>, call: GrpcCall): Promise<Uint8Array> => {
+    const summary = await withIntake(async (intake) => {
+      for await (const request of requests) await intake.take(() => decodeEvent(request), call);
+    });
+    return encodeReportResponse(summary);
   };
 
   return {

@@ -1,7 +1,7 @@
 /** Accepts the events of one report, and refuses wrong ones one by one. */
 import { isFailure } from '../../errors.ts';
 import { checkDraft, type EventDraft } from './event-draft.ts';
-import type { EventLane, EventQueue, EventReport, ReportedEvent } from './event-queue.ts';
+import type { Caller, EventLane, EventQueue, EventReport, ReportedEvent } from './event-queue.ts';
 
 /** The answer to a report. */
 export interface ReportSummary {
@@ -48,15 +48,18 @@ export class EventIntake implements EventReport {
 
   /**
    * Reads and takes an event once there is a place for it. `read` makes the draft, and may throw a failure: then that is why the event
-   * is refused.
+   * is refused. Rejects when the call ends before there is a place.
    */
-  async take(read: () => EventDraft): Promise<void> {
-    const { queue } = this.#dependencies;
+  async take(read: () => EventDraft, caller?: Caller): Promise<void> {
     const index = this.#count;
     this.#count += 1;
-    await queue.takePlace();
-    if (!this.hasFailed && this.#add(index, read)) return;
-    queue.leave(1);
+    await this.#lane.takePlace(caller);
+    let usesPlace = false;
+    try {
+      usesPlace = !this.hasFailed && this.#add(index, read);
+    } finally {
+      if (!usesPlace) this.#lane.leave(1);
+    }
     this.#throwIfFailed();
   }
 
@@ -68,6 +71,11 @@ export class EventIntake implements EventReport {
       });
     this.#throwIfFailed();
     return { accepted: this.#accepted, refused: this.#refused, refusals: this.#refusals };
+  }
+
+  /** No more events come: a report that begins may have the lane for its own. Called once, also when the report has failed. */
+  close(): void {
+    this.#lane.close();
   }
 
   settle({ index, event: { requestId } }: ReportedEvent, refusal: string | undefined): void {

@@ -6,7 +6,7 @@ import { NOW_MS } from '../../../test/support/prediction/observation-events.ts';
 import type { ObservationEvent } from '../schema/observation-event.ts';
 import { createDraft, type EventDraft } from './event-draft.ts';
 import { EventIntake } from './event-intake.ts';
-import { EventQueue, MAX_EVENTS } from './event-queue.ts';
+import { EventQueue, MAX_EVENTS, MAX_LANE_EVENTS } from './event-queue.ts';
 
 interface Commit {
   readonly events: readonly ObservationEvent[];
@@ -74,15 +74,17 @@ test('events of many reports share commits', async () => {
   await Promise.all(sent);
 });
 
-test('a report that takes all places leaves the next ones to those that wait', async () => {
-  const { intakes, commits } = createIntakes(11);
+test('a report that takes all places of its lane leaves the next ones to those that wait', async () => {
+  const { intakes, commits } = createIntakes(41);
   const read: string[] = [];
   const start = (intake: EventIntake, number: number) =>
-    send(intake, String(number), number === 0 ? 2 * MAX_EVENTS : 1, (name) => read.push(name));
-  const greedy = start(intakes[0]!, 0);
+    send(intake, String(number), number === 0 ? 2 * MAX_LANE_EVENTS : 1, (name) => read.push(name));
+  // Reports that begin together are spread over four lanes.
+  const [first, ...next] = intakes.filter((_, number) => number % 4 === 0);
+  const greedy = start(first!, 0);
   await nextTurn();
-  assert.equal(read.length, MAX_EVENTS);
-  const others = intakes.slice(1).map((intake, index) => start(intake, index + 1));
+  assert.equal(read.length, MAX_LANE_EVENTS);
+  const others = next.map((intake, index) => start(intake, index + 1));
   await nextTurn();
   // The first commit has the first event only, and leaves one place: it is that of the next event of the same report.
   for (let commit = 0; commit < 2; commit++) {
@@ -90,10 +92,90 @@ test('a report that takes all places leaves the next ones to those that wait', a
     await nextTurn();
   }
   assert.deepEqual(
-    read.slice(MAX_EVENTS + 1, MAX_EVENTS + 11),
-    intakes.slice(1).map((_, index) => String(index + 1)),
+    read.slice(MAX_LANE_EVENTS + 1, MAX_LANE_EVENTS + 11),
+    next.map((_, index) => String(index + 1)),
   );
   await endAll(commits, Promise.all([greedy, ...others]));
+});
+
+/** A sink that never ends the commit of an event whose id begins with "stuck". */
+function createStuckQueue(): EventQueue {
+  const report = (events: readonly ObservationEvent[]) =>
+    events.some(({ requestId }) => requestId.startsWith('stuck'))
+      ? new Promise<never>(() => {})
+      : Promise.resolve({ accepted: events.length, refusals: [] });
+  return new EventQueue({ report });
+}
+
+function openIntake(queue: EventQueue): EventIntake {
+  return new EventIntake({ queue, nowMs: () => NOW_MS });
+}
+
+test('a commit that does not end leaves the other lanes their places', async () => {
+  const queue = createStuckQueue();
+  const intakes = Array.from({ length: 8 }, () => openIntake(queue));
+  for (const [number, intake] of intakes.entries()) if (number % 4 === 0) void send(intake, 'stuck', 2 * MAX_EVENTS);
+  const others = intakes.filter((_, number) => number % 4 !== 0);
+  const summaries = await Promise.all(others.map((intake) => send(intake, 'other', 2 * MAX_EVENTS)));
+  for (const { accepted } of summaries) assert.equal(accepted, 2 * MAX_EVENTS);
+});
+
+test('a new report goes to a lane whose commits end', async () => {
+  const queue = createStuckQueue();
+  void send(openIntake(queue), 'stuck', 2 * MAX_EVENTS);
+  await nextTurn();
+  for (let number = 0; number < 40; number++) {
+    const intake = openIntake(queue);
+    assert.equal((await send(intake, 'other', 1)).accepted, 1);
+    intake.close();
+  }
+});
+
+test('reports that are over do not count for their lane', () => {
+  const queue = createStuckQueue();
+  for (let number = 0; number < 40; number++) openIntake(queue).close();
+  const lanes = new Set(Array.from({ length: 4 }, () => queue.openLane()));
+  assert.equal(lanes.size, 4);
+});
+
+test('a report whose call ends waits no more, and the next gets its turn', async () => {
+  const { intakes, commits } = createIntakes(9);
+  const [first, , , , cancelled, , , , last] = intakes;
+  const full = send(first!, 'first', MAX_LANE_EVENTS);
+  await nextTurn();
+  const read: string[] = [];
+  const call = new AbortController();
+  const take = (intake: EventIntake, name: string) =>
+    intake.take(() => {
+      read.push(name);
+      return draft(name);
+    }, call);
+  const waiting = assert.rejects(take(cancelled!, 'cancelled'), /the call has ended/);
+  const next = send(last!, 'last', 1, (name) => read.push(name));
+  call.abort();
+  await waiting;
+  await assert.rejects(take(cancelled!, 'again'), /the call has ended/);
+  // The first commit has one event, so that one place is left.
+  commits.shift()!.end();
+  await nextTurn();
+  assert.deepEqual(read, ['last']);
+  await endAll(commits, Promise.all([full, next]));
+});
+
+test('an event that cannot be read for a fault of the program leaves its place', async () => {
+  const { intakes, commits } = createIntakes(1);
+  const [intake] = intakes;
+  const fault = new TypeError('a fault');
+  for (let event = 0; event < 2 * MAX_EVENTS; event++)
+    await assert.rejects(
+      intake!.take(() => {
+        throw fault;
+      }),
+      fault,
+    );
+  const sent = send(intake!, 'good', 1);
+  await endAll(commits, sent);
+  assert.equal((await sent).accepted, 1);
 });
 
 test('events of a report are stored one commit after the other, whichever ends first', async () => {

@@ -1,15 +1,17 @@
 /**
  * Queues events of all reports for commits in batches, and lets senders wait when it is full (backpressure). An event that finds
- * no place waits as the bytes that came, and those are bounded by the windows of the transport.
+ * no place waits as the bytes that came, which count for its call. Once the call has ended it waits no more.
  */
+import { Failure } from '../../errors.ts';
+import { type Linked, LinkedQueue } from '../../memory/linked-queue.ts';
 import type { ObservationEvent, ObservationSink } from '../schema/observation-event.ts';
 
 /** Events of all reports that were read and are not stored yet. More would fill the memory, and each garbage collection would copy them. */
 export const MAX_EVENTS = 256;
-/** Other events are read while these are stored. */
-const MAX_BATCH = MAX_EVENTS / 2;
 /** Transactions at a time. On PostgreSQL each statement is a round trip, so that a single one would be slow. */
 const LANES = 4;
+/** Each lane has places of its own: those of a commit that hangs would otherwise be all of them in the end. */
+export const MAX_LANE_EVENTS = MAX_EVENTS / LANES;
 
 /** An event and the report to which it belongs. */
 export interface ReportedEvent {
@@ -26,26 +28,69 @@ export interface EventReport {
   fail(error: unknown): void;
 }
 
+/** The call that sends a report. Its signal is asked for only when an event waits: most calls never make one. */
+export interface Caller {
+  readonly signal: AbortSignal;
+}
+
+interface Waiter extends Linked<Waiter> {
+  readonly goOn: () => void;
+}
+
+// Made once: a thousand calls end with their connection.
+const CALL_ENDED = new Failure('unavailable', 'Cannot report: the call has ended');
+
 export class EventQueue {
   readonly #lanes: readonly EventLane[];
-  #places = MAX_EVENTS;
-  /** In the order in which they came. */
-  readonly #waiting: (() => void)[] = [];
-  #opened = 0;
 
   constructor(sink: ObservationSink) {
-    this.#lanes = Array.from({ length: LANES }, () => new EventLane(sink, (places) => this.leave(places)));
+    this.#lanes = Array.from({ length: LANES }, () => new EventLane(sink));
   }
 
-  /** The lane of a new report. All events of a report go one way, since they are learned from in their order. */
+  /**
+   * The lane of a new report: the one with least to do, which is not one that hangs. All events of a report go one way, since they
+   * are learned from in their order.
+   */
   openLane(): EventLane {
-    this.#opened += 1;
-    return this.#lanes[this.#opened % LANES]!;
+    const lane = this.#lanes.reduce((least, other) => (other.load < least.load ? other : least));
+    lane.open();
+    return lane;
+  }
+}
+
+/** Stores the events that came while those before them were stored. */
+export class EventLane {
+  readonly #sink: ObservationSink;
+  #reports = 0;
+  #places = MAX_LANE_EVENTS;
+  /** Those that wait for a place, in the order in which they came. */
+  readonly #waiters = new LinkedQueue<Waiter>();
+  /** Events that have a place. */
+  #waiting: ReportedEvent[] = [];
+  #isStoring = false;
+
+  constructor(sink: ObservationSink) {
+    this.#sink = sink;
   }
 
-  /** A place for one event; undefined when it is there at once. */
-  takePlace(): Promise<void> | undefined {
-    if (this.#places === 0) return new Promise((resolve) => this.#waiting.push(resolve));
+  /** Its reports and their events. One that waits for a place counts as its report. */
+  get load(): number {
+    return this.#reports + MAX_LANE_EVENTS - this.#places;
+  }
+
+  /** A report begins. */
+  open(): void {
+    this.#reports += 1;
+  }
+
+  /** A report is over. */
+  close(): void {
+    this.#reports -= 1;
+  }
+
+  /** A place for one event; undefined when it is there at once. Rejects when the call ends before. */
+  takePlace(caller: Caller | undefined): Promise<void> | undefined {
+    if (this.#places === 0) return this.#waitForPlace(caller?.signal);
     this.#places -= 1;
     return undefined;
   }
@@ -53,22 +98,11 @@ export class EventQueue {
   /** Gives places to those that wait longest. */
   leave(places: number): void {
     this.#places += places;
-    const next = this.#waiting.splice(0, this.#places);
-    this.#places -= next.length;
-    for (const goOn of next) goOn();
-  }
-}
-
-/** Stores the events that came while those before them were stored. */
-export class EventLane {
-  readonly #sink: ObservationSink;
-  readonly #leave: (places: number) => void;
-  #waiting: ReportedEvent[] = [];
-  #isStoring = false;
-
-  constructor(sink: ObservationSink, leave: (places: number) => void) {
-    this.#sink = sink;
-    this.#leave = leave;
+    for (let next = this.#waiters.first; next !== undefined && this.#places > 0; next = this.#waiters.first) {
+      this.#waiters.delete(next);
+      this.#places -= 1;
+      next.goOn();
+    }
   }
 
   /** The event must have a place, which it leaves once it is stored. */
@@ -77,11 +111,25 @@ export class EventLane {
     if (!this.#isStoring) void this.#storeWaiting();
   }
 
+  async #waitForPlace(signal: AbortSignal | undefined): Promise<void> {
+    if (signal?.aborted) throw CALL_ENDED;
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const waiter: Waiter = { previous: undefined, next: undefined, goOn: resolve };
+    const giveUp = (): void => {
+      if (this.#waiters.delete(waiter)) reject(CALL_ENDED);
+    };
+    this.#waiters.add(waiter);
+    signal?.addEventListener('abort', giveUp);
+    await promise;
+    // A long report waits many times.
+    signal?.removeEventListener('abort', giveUp);
+  }
+
   async #storeWaiting(): Promise<void> {
     this.#isStoring = true;
     // Events that come in the same turn join the batch.
     await Promise.resolve();
-    while (this.#waiting.length > 0) await this.#store(this.#waiting.splice(0, MAX_BATCH));
+    while (this.#waiting.length > 0) await this.#store(this.#waiting.splice(0));
     this.#isStoring = false;
   }
 
@@ -96,7 +144,7 @@ export class EventLane {
     } catch (error) {
       this.#fail(batch, error);
     }
-    this.#leave(batch.length);
+    this.leave(batch.length);
   }
 
   /** Later events of the reports in the batch must not be stored without it. */
@@ -104,6 +152,6 @@ export class EventLane {
     for (const { report } of batch) report.fail(error);
     const waiting = this.#waiting;
     this.#waiting = waiting.filter(({ report }) => !report.hasFailed);
-    this.#leave(waiting.length - this.#waiting.length);
+    this.leave(waiting.length - this.#waiting.length);
   }
 }
