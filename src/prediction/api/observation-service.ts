@@ -30,29 +30,29 @@ const MAX_EVENTS = 10_000;
 
 export function createObservationService({ sink, world }: ObservationServiceDependencies): ObservationService {
   const queue = new EventQueue(sink);
-  const withIntake = async (takeAll: (intake: EventIntake) => Promise<void>): Promise<ReportSummary> => {
-    const intake = new EventIntake({ queue, nowMs: world.nowMs });
+  const createIntake = (): EventIntake => new EventIntake({ queue, nowMs: world.nowMs });
+
+  const reportAll = async <T>(events: readonly T[], read: (event: T) => EventDraft): Promise<ReportSummary> => {
+    if (events.length > MAX_EVENTS) throw tooManyEvents();
+    const intake = createIntake();
     try {
-      await takeAll(intake);
+      for (const event of events) await intake.take(() => read(event));
       return await intake.finish();
     } finally {
       intake.close();
     }
   };
-
-  const reportAll = async <T>(events: readonly T[], read: (event: T) => EventDraft): Promise<ReportSummary> => {
-    if (events.length > MAX_EVENTS) throw tooManyEvents();
-    return withIntake(async (intake) => {
-      for (const event of events) await intake.take(() => read(event));
-    });
-  };
   const reportBytes = async (request: Uint8Array): Promise<Uint8Array> =>
     encodeReportResponse(await reportAll(splitBatch(request, MAX_EVENTS), decodeEvent));
+  // One function: each more would be kept by every stream that waits.
   const reportStream = async (requests: AsyncIterable<Uint8Array>, call: GrpcCall): Promise<Uint8Array> => {
-    const summary = await withIntake(async (intake) => {
+    const intake = createIntake();
+    try {
       for await (const request of requests) await intake.take(() => decodeEvent(request), call);
-    });
-    return encodeReportResponse(summary);
+      return encodeReportResponse(await intake.finish());
+    } finally {
+      intake.close();
+    }
   };
 
   return {
