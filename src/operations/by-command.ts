@@ -1,6 +1,6 @@
 /**
  * Names who ran a command on the store, for the audit log. There is no option to name a person: the store could not check it,
- * and who may write the store may write anything into it. So these are facts of the system, as far as it knows them.
+ * and who may write the store may write anything into it. So the audit log records what the operating system says about the caller.
  */
 import { readFileSync } from 'node:fs';
 import { hostname, userInfo } from 'node:os';

@@ -1,6 +1,6 @@
 /**
  * Computes how much slower or faster than its pool each server is, as the logarithm of a factor. A model is learned from times
- * divided by it, so that the load explains what is left and not the hardware, and answers are multiplied by it. Offsets are
+ * divided by it, so that the load explains the rest, not the hardware, and answers are multiplied by it. Offsets are
  * pulled towards the pod type's, and these towards the pool's, as strongly as servers seem alike beside the scatter of single
  * rows: those of like servers vanish. A server that was not seen has the offset of its pod type.
  */
