@@ -11,7 +11,7 @@
  *
  * Attackers have a machine of their own, which is not there: the program and the client that behaves come before them and
  * all other programs of the machine (`measure-attack.ts`). "no core" is the share of the time in which the program's main
- * thread could run and had no core.
+ * thread could run and had no core; "left out" counts the calls during which the client itself had none.
  */
 import { formatTable } from '../src/command-line/output.ts';
 import type { Attack } from './abuse/attack.ts';
@@ -40,6 +40,7 @@ const HEADINGS = [
   'attack',
   'auth',
   'failures',
+  'left out',
   'p50 alone',
   'p50',
   'p99 alone',
@@ -91,7 +92,17 @@ function describe(row: Measured): string[] {
   const shares = [noCoreShare, attackerShare].map((share) => (100 * share).toFixed(0));
   const failures = `${during.failures}/${during.calls}`;
   const missed = findMisses(row).join(', ');
-  return [attack, auth, failures, ...ms, ratio.toFixed(1), peakRssMb.toFixed(0), ...shares, missed];
+  return [
+    attack,
+    auth,
+    failures,
+    String(during.leftOut),
+    ...ms,
+    ratio.toFixed(1),
+    peakRssMb.toFixed(0),
+    ...shares,
+    missed,
+  ];
 }
 
 /** Returns true if the attack missed the limit of p99 and no other. */

@@ -9,7 +9,8 @@ import { createLog } from '../../src/telemetry/log.ts';
 import { realWorld } from '../../src/world.ts';
 import { type Program, startProgram } from '../../test/support/programs/start-program.ts';
 import type { Attack } from './attack.ts';
-import { connectGoodClient, type Experience } from './good-client.ts';
+import type { Experience } from './good-client.ts';
+import { startGoodClient } from './good-client-process.ts';
 
 export interface Measured {
   readonly attack: string;
@@ -43,10 +44,10 @@ const TICKS_PER_SECOND = 100;
 export async function measureAttack(plan: Plan, minP99Ms: number): Promise<Measured> {
   const { attack, auth, aloneMs, duringMs } = plan;
   await using program = await startProgram({ PREDICTION_AUTH: auth, LOG_LEVEL: 'silent' });
-  const isPreferred = preferToOtherPrograms(program.pid);
   const token = auth === 'on' ? await createToken(program) : undefined;
-  using client = connectGoodClient(program, token);
+  using client = startGoodClient(program, token);
   await client.measure(WARM_UP_MS);
+  const isPreferred = preferToOtherPrograms([program.pid, client.pid]);
   const alone = await client.measure(aloneMs);
   const startedMs = performance.now();
   const noCoreBeforeMs = readNoCoreMs(program.pid);
@@ -72,12 +73,12 @@ export async function measureAttack(plan: Plan, minP99Ms: number): Promise<Measu
 
 /**
  * What attackers and other programs of the machine take of its cores is no property of the service: the main threads of
- * the program and of this process get a core before all others, and their other threads before others of the usual class.
+ * the program and of the client get a core before all others, and their other threads before others of the usual class.
  * Needs the rights of root; returns false without them.
  */
-function preferToOtherPrograms(programPid: number): boolean {
+function preferToOtherPrograms(pids: readonly number[]): boolean {
   let isPreferred = true;
-  for (const pid of [programPid, process.pid])
+  for (const pid of pids)
     for (const thread of readdirSync(`/proc/${pid}/task`)) {
       const [command, ...options] =
         thread === String(pid) ? ['chrt', '--reset-on-fork', '--rr', '-p', '1'] : ['renice', '-n', '-20', '-p'];
