@@ -24,6 +24,7 @@ import { connectLoad, measureRow, type Row } from './predict/measure.ts';
 import { type ServerProcess, startServer, TASKSET } from './predict/server-process.ts';
 import { renderTable } from './predict/table.ts';
 import { readBenchFlags } from './support/bench-flags.ts';
+import { restartWithShortPauses } from './support/short-pauses.ts';
 
 const { values: flags } = readBenchFlags({
   options: {
@@ -172,4 +173,5 @@ function render(report: { date: string; machine: string; pinned: boolean; model:
   return `${title}\n${report.machine}, ${report.date}\n\n${renderTable(head, lines)}\n`;
 }
 
+restartWithShortPauses();
 await main();

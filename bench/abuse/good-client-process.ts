@@ -5,14 +5,14 @@
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
+import { SHORT_PAUSES } from '../support/short-pauses.ts';
 import { connectGoodClient, type Experience, type GoodClient, type Service } from './good-client.ts';
 
 export interface GoodClientProcess extends GoodClient {
   readonly pid: number;
 }
 
-/** With 16 MB, as Node has it, one collection of the client takes 8 to 30 ms: five calls of 700. */
-const NODE_FLAGS = ['--expose-gc', '--max-semi-space-size=1', '--no-parallel-scavenge'];
+const NODE_FLAGS = ['--expose-gc', ...SHORT_PAUSES];
 
 export function startGoodClient({ grpcAddress, httpUrl }: Service, token: string | undefined): GoodClientProcess {
   const parameters = [grpcAddress, httpUrl, ...(token === undefined ? [] : [token])];
