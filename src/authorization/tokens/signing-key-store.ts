@@ -1,5 +1,6 @@
-/** Stores the keys that sign identity tokens, the private half encrypted. */
-import { type BoundStatement, type Store, statement } from '../../database/store.ts';
+/** Stores the keys that sign identity tokens, the private half encrypted; decides for all processes which one is next. */
+import { type BoundStatement, type Procedure, procedure, type Store, statement } from '../../database/store.ts';
+import { MAX_SKEW_MS } from '../../steady-clock.ts';
 
 export interface StoredKey {
   readonly kid: string;
@@ -27,30 +28,66 @@ const insertKeySql = statement(
   'insert-signing-key',
   'INSERT INTO signing_keys (kid, public_jwk, private_key, created_at_ms, expires_at_ms) VALUES ($1, $2, $3, $4, $5)',
 );
-const deleteOtherKeysSql = statement<Pick<KeyRow, 'kid'>>(
-  'delete-other-signing-keys',
-  'DELETE FROM signing_keys WHERE kid <> $1 RETURNING kid',
-);
+const deleteKeysSql = statement<Pick<KeyRow, 'kid'>>('delete-signing-keys', 'DELETE FROM signing_keys RETURNING kid');
 
 /** Oldest first. */
-export async function listSigningKeys(store: Store, nowMs: number): Promise<StoredKey[]> {
-  const rows = await store.read(liveKeysSql, [nowMs]);
-  return rows.map((row) => ({
+export async function listSigningKeys(store: Pick<Store, 'read'>, nowMs: number): Promise<StoredKey[]> {
+  return (await store.read(liveKeysSql, [nowMs])).map(toKey);
+}
+
+function toKey(row: KeyRow): StoredKey {
+  return {
     kid: row.kid,
     publicJwk: row.public_jwk,
     encryptedPrivateKey: row.private_key,
     createdAtMs: row.created_at_ms,
     expiresAtMs: row.expires_at_ms,
-  }));
+  };
 }
 
-/** The sweeper removes those that are no longer published. */
-export function insertKeyStatement(key: StoredKey): BoundStatement {
+const ROTATE_AFTER_MS = 30 * 86_400_000;
+
+/**
+ * Returns true while the newest key is not followed by another yet. Keys dated ahead would delay the rotation, so they are
+ * ignored. If all are, the clock is behind: the newest is used.
+ */
+export function hasFreshKey(keys: readonly StoredKey[], nowMs: number): boolean {
+  const newest = keys.findLast((key) => key.createdAtMs <= nowMs + MAX_SKEW_MS) ?? keys.at(-1);
+  return newest !== undefined && newest.createdAtMs + ROTATE_AFTER_MS > nowMs;
+}
+
+export interface NextKey {
+  readonly key: StoredKey;
+  readonly nowMs: number;
+}
+
+/** Stores the key unless there is a fresh one: making a key takes long enough for another process to have made or replaced it. */
+export const insertKeyUnlessFresh: Procedure<NextKey, void> = procedure(
+  import.meta.url,
+  'insertKeyUnlessFresh',
+  async (transaction, { key, nowMs }) => {
+    const keys = (await transaction.run(liveKeysSql, [nowMs])).map(toKey);
+    if (!hasFreshKey(keys, nowMs)) await transaction.runAll([insertKeyStatement(key)]);
+  },
+);
+
+export interface KeyReplacement {
+  readonly key: StoredKey;
+  readonly audit: BoundStatement;
+}
+
+/** Stores the key in the place of all others, and returns their ids. Of two that do so at once, the later replaces the earlier. */
+export const replaceAllKeys: Procedure<KeyReplacement, string[]> = procedure(
+  import.meta.url,
+  'replaceAllKeys',
+  async (transaction, { key, audit }) => {
+    const deleted = await transaction.run(deleteKeysSql, []);
+    await transaction.runAll([insertKeyStatement(key), audit]);
+    return deleted.map(({ kid }) => kid);
+  },
+);
+
+function insertKeyStatement(key: StoredKey): BoundStatement {
   const { kid, publicJwk, encryptedPrivateKey, createdAtMs, expiresAtMs } = key;
   return { statement: insertKeySql, parameters: [kid, publicJwk, encryptedPrivateKey, createdAtMs, expiresAtMs] };
-}
-
-/** Deletes all keys but this one, and returns their ids. */
-export function deleteOtherKeysStatement(kid: string): BoundStatement {
-  return { statement: deleteOtherKeysSql, parameters: [kid] };
 }

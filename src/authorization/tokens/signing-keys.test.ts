@@ -1,11 +1,15 @@
 import assert from 'node:assert/strict';
 import { forEachEngine } from '../../../test/support/store/engines.ts';
+import { type Store, statement } from '../../database/store.ts';
 import { createSecretCipher } from '../../encryption/secret-cipher.ts';
 import { realWorld, type World } from '../../world.ts';
+import { auditStatement } from '../accounts/audit-store.ts';
 import { sweepEnded } from '../maintenance/retention-store.ts';
-import { createSigningKeys } from './signing-keys.ts';
+import { insertKeyUnlessFresh, listSigningKeys, replaceAllKeys, type StoredKey } from './signing-key-store.ts';
+import { createSigningKeys, replaceSigningKeys } from './signing-keys.ts';
 
 const DAY_MS = 86_400_000;
+const deleteKeysSql = statement('test-delete-signing-keys', 'DELETE FROM signing_keys');
 
 forEachEngine(
   'the key of before a clock was a year ahead signs again, and is removed when it is due',
@@ -64,6 +68,44 @@ forEachEngine('callers that need a new key at the same time make one', async (st
   const signing = await Promise.all(Array.from({ length: 20 }, () => keys.findCurrent()));
   assert.equal(new Set(signing.map(({ kid }) => kid)).size, 1);
   assert.equal((await keys.listPublic()).length, 1);
+});
+
+const createAudit = () => auditStatement({ kind: 'signing_keys_replaced', userId: 'ada' }, realWorld.nowMs());
+
+/** Made before, so that the transactions begin together: the making of a real key takes from 30 to 300 ms. */
+function nameKey(kid: string): StoredKey {
+  const createdAtMs = realWorld.nowMs();
+  return { kid, publicJwk: '{}', encryptedPrivateKey: new Uint8Array(1), createdAtMs, expiresAtMs: createdAtMs + DAY_MS };
+}
+
+forEachEngine(
+  'keys that two processes replace at once, beside a rotation, leave the one key that the last of them named',
+  async (store, { openAnother }) => {
+    const stores = [store, await openAnother()];
+    for (let round = 0; round < 10; round += 1) {
+      const change = async (place: Store, kid: string): Promise<string> => {
+        const key = nameKey(kid);
+        if (kid.startsWith('rotated')) await place.call(insertKeyUnlessFresh, { key, nowMs: key.createdAtMs });
+        else await place.call(replaceAllKeys, { key, audit: createAudit() });
+        return kid;
+      };
+      const kids = ['new-1', 'rotated-1', 'new-2', 'rotated-2', 'new-3'].map((name) => `${name}-${round}`);
+      await store.write(deleteKeysSql);
+      await Promise.all(kids.map((kid, index) => change(stores[index % 2]!, kid)));
+      const left = (await listSigningKeys(store, realWorld.nowMs())).map(({ kid }) => kid);
+      assert.equal(left.length, 1, `round ${round}: ${left.join()}`);
+      assert.match(left[0]!, /^new/);
+    }
+  },
+);
+
+forEachEngine('the key that a replacement names is the one that signs', async (store) => {
+  const dependencies = { store, world: realWorld, cipher: createSecretCipher([new Uint8Array(32)], realWorld) };
+  const keys = createSigningKeys(dependencies);
+  const { kid: leaked } = await keys.findCurrent();
+  const { kid, replaced } = await replaceSigningKeys(dependencies, createAudit());
+  assert.deepEqual(replaced, [leaked]);
+  assert.equal((await keys.findCurrent()).kid, kid);
 });
 
 forEachEngine(

@@ -10,9 +10,8 @@ import { calculateJwkThumbprint, exportJWK, type JWK } from 'jose';
 import type { BoundStatement, Store } from '../../database/store.ts';
 import type { SecretCipher } from '../../encryption/secret-cipher.ts';
 import { Failure } from '../../errors.ts';
-import { MAX_SKEW_MS } from '../../steady-clock.ts';
 import type { World } from '../../world.ts';
-import { deleteOtherKeysStatement, insertKeyStatement, listSigningKeys, type StoredKey } from './signing-key-store.ts';
+import { hasFreshKey, insertKeyUnlessFresh, listSigningKeys, replaceAllKeys, type StoredKey } from './signing-key-store.ts';
 
 export interface SigningKey {
   readonly kid: string;
@@ -30,7 +29,6 @@ export interface SigningKeys {
 
 const DAY_MS = 86_400_000;
 const SIGNS_AFTER_MS = 600_000;
-const ROTATE_AFTER_MS = 30 * DAY_MS;
 const PUBLISHED_FOR_MS = 60 * DAY_MS;
 
 const generateKeyPair = promisify(generateKeyPairCallback);
@@ -59,9 +57,7 @@ export function createSigningKeys({ store, cipher, world }: KeyDependencies): Si
 
   async function makeKey(): Promise<void> {
     const key = await createKey(cipher, world.nowMs());
-    // Making a key takes long enough for another process to have made or replaced it.
-    if (hasFreshKey(await listSigningKeys(store, world.nowMs()), world.nowMs())) return;
-    await store.writeAll([insertKeyStatement(key)]);
+    await store.call(insertKeyUnlessFresh, { key, nowMs: world.nowMs() });
   }
 
   async function findCurrent(): Promise<SigningKey> {
@@ -78,15 +74,6 @@ export function createSigningKeys({ store, cipher, world }: KeyDependencies): Si
   };
 }
 
-/**
- * Returns true while the newest key is not followed by another yet. Keys dated ahead would delay the rotation, so they are
- * ignored. If all are, the clock is behind: the newest is used.
- */
-function hasFreshKey(keys: readonly StoredKey[], nowMs: number): boolean {
-  const newest = keys.findLast((key) => key.createdAtMs <= nowMs + MAX_SKEW_MS) ?? keys.at(-1);
-  return newest !== undefined && newest.createdAtMs + ROTATE_AFTER_MS > nowMs;
-}
-
 /** Returns the key that signs among these, oldest first. */
 export function findSigning(keys: readonly StoredKey[], nowMs: number): StoredKey | undefined {
   return keys.findLast((key) => key.createdAtMs + SIGNS_AFTER_MS <= nowMs) ?? keys[0];
@@ -101,8 +88,7 @@ export async function replaceSigningKeys(
   audit: BoundStatement,
 ): Promise<{ readonly kid: string; readonly replaced: string[] }> {
   const key = await createKey(cipher, world.nowMs());
-  const [deleted = []] = await store.writeAll([deleteOtherKeysStatement(key.kid), insertKeyStatement(key), audit]);
-  return { kid: key.kid, replaced: deleted.map(({ kid }) => String(kid)) };
+  return { kid: key.kid, replaced: await store.call(replaceAllKeys, { key, audit }) };
 }
 
 async function createKey(cipher: SecretCipher, nowMs: number): Promise<StoredKey> {
