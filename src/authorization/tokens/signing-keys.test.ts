@@ -75,7 +75,13 @@ const createAudit = () => auditStatement({ kind: 'signing_keys_replaced', userId
 /** Made before, so that the transactions begin together: the making of a real key takes from 30 to 300 ms. */
 function nameKey(kid: string): StoredKey {
   const createdAtMs = realWorld.nowMs();
-  return { kid, publicJwk: '{}', encryptedPrivateKey: new Uint8Array(1), createdAtMs, expiresAtMs: createdAtMs + DAY_MS };
+  return {
+    kid,
+    publicJwk: '{}',
+    encryptedPrivateKey: new Uint8Array(1),
+    createdAtMs,
+    expiresAtMs: createdAtMs + DAY_MS,
+  };
 }
 
 forEachEngine(

@@ -11,7 +11,13 @@ import type { BoundStatement, Store } from '../../database/store.ts';
 import type { SecretCipher } from '../../encryption/secret-cipher.ts';
 import { Failure } from '../../errors.ts';
 import type { World } from '../../world.ts';
-import { hasFreshKey, insertKeyUnlessFresh, listSigningKeys, replaceAllKeys, type StoredKey } from './signing-key-store.ts';
+import {
+  hasFreshKey,
+  insertKeyUnlessFresh,
+  listSigningKeys,
+  replaceAllKeys,
+  type StoredKey,
+} from './signing-key-store.ts';
 
 export interface SigningKey {
   readonly kid: string;
