@@ -2,7 +2,7 @@
  * Queues events of all reports for commits in batches, and lets senders wait when it is full (backpressure). An event that finds
  * no place waits as the bytes that came, which count for its call. Once the call has ended it waits no more.
  */
-import { Failure } from '../../errors.ts';
+import { Failure, type FailureCode, isFailure } from '../../errors.ts';
 import { type Linked, LinkedQueue } from '../../memory/linked-queue.ts';
 import type { ObservationEvent, ObservationSink } from '../schema/observation-event.ts';
 
@@ -135,16 +135,31 @@ export class EventLane {
 
   async #store(batch: readonly ReportedEvent[]): Promise<void> {
     try {
-      const { refusals } = await this.#sink.report(batch.map(({ event }) => event));
-      let next = 0;
-      for (const [position, reported] of batch.entries()) {
-        const refusal = refusals[next]?.index === position ? refusals[next++] : undefined;
-        reported.report.settle(reported, refusal?.reason);
-      }
+      await this.#commit(batch);
     } catch (error) {
-      this.#fail(batch, error);
+      const byReport = Map.groupBy(batch, ({ report }) => report);
+      if (byReport.size === 1 || !mayBeOfOneEvent(error)) this.#fail(batch, error);
+      else for (const events of byReport.values()) await this.#storeApart(events);
     }
     this.leave(batch.length);
+  }
+
+  /** Stores the events of one report. The commit that it shared has failed, and another report may be the cause. */
+  async #storeApart(events: readonly ReportedEvent[]): Promise<void> {
+    try {
+      await this.#commit(events);
+    } catch (error) {
+      this.#fail(events, error);
+    }
+  }
+
+  async #commit(batch: readonly ReportedEvent[]): Promise<void> {
+    const { refusals } = await this.#sink.report(batch.map(({ event }) => event));
+    let next = 0;
+    for (const [position, reported] of batch.entries()) {
+      const refusal = refusals[next]?.index === position ? refusals[next++] : undefined;
+      reported.report.settle(reported, refusal?.reason);
+    }
   }
 
   /** Later events of the reports in the batch must not be stored without it. */
@@ -154,4 +169,12 @@ export class EventLane {
     this.#waiting = waiting.filter(({ report }) => !report.hasFailed);
     this.leave(waiting.length - this.#waiting.length);
   }
+}
+
+/** These say that the store is away, which no event causes; what it has stored may be unknown then. */
+const OF_THE_STORE: ReadonlySet<FailureCode> = new Set(['unavailable', 'deadline']);
+
+/** Whether the store refused a row: then the commit has certainly stored nothing. A fault of the program is no failure. */
+function mayBeOfOneEvent(error: unknown): boolean {
+  return isFailure(error) && !OF_THE_STORE.has(error.code);
 }

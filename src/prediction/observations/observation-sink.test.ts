@@ -22,6 +22,9 @@ import type { ObservationEvent } from '../schema/observation-event.ts';
 import { listLiveStates } from '../sharing/live-state-store.ts';
 import { createSharingWorker } from '../sharing/sharing-worker.ts';
 import { trainModel } from '../training/train-model.ts';
+import { createDraft } from './event-draft.ts';
+import { EventIntake } from './event-intake.ts';
+import { EventQueue } from './event-queue.ts';
 import { createRequestSweep } from './request-sweeper.ts';
 import { listSamples } from './sample-store.ts';
 
@@ -111,6 +114,28 @@ forEachEngine('an event with a text that no store keeps is refused alone, the ot
   );
   assert.equal(report.accepted, 2);
   assert.equal((await listSamples(store, 'm', 100)).length, 2);
+});
+
+// No event that passes its checks breaks a rule of the tables, so the test adds one: two rows may not have this time.
+const refuseRowSql = statement(
+  'test-refuse-row',
+  "CREATE UNIQUE INDEX test_refuse_row ON pending_requests (at_ms) WHERE request_id LIKE 'refused-%'",
+);
+
+forEachEngine('a row that the store refuses fails its own report, not those that share the commit', async (store) => {
+  await store.write(refuseRowSql);
+  const queue = new EventQueue(openSink(store).sink);
+  const send = async (requestIds: readonly string[]) => {
+    const intake = new EventIntake({ queue, nowMs: () => 1000 });
+    for (const requestId of requestIds) await intake.take(() => ({ ...createDraft('finished'), requestId }));
+    return await intake.finish();
+  };
+  const reports = Array.from({ length: 24 }, (_, index) => [`good-${index}-a`, `good-${index}-b`]);
+  const outcomes = await Promise.allSettled([...reports, ['refused-1', 'refused-2']].map(send));
+  assert.deepEqual(
+    outcomes.map((outcome) => (outcome.status === 'fulfilled' ? outcome.value.accepted : outcome.reason.code)),
+    [...reports.map(() => 2), 'conflict'],
+  );
 });
 
 forEachEngine('impossible times are refused with their position, whatever stands around them', async (store) => {
