@@ -8,6 +8,7 @@ import { MEBIBYTE, measureArrayBuffers, measureGrowth } from '../../../test/supp
 import { FlowClient } from '../../../test/support/grpc/flow-client.ts';
 import {
   checkOthersAreAnswered,
+  clientStream,
   echoMethods,
   SERVICE,
   startGrpcServer,
@@ -24,15 +25,14 @@ const methods: readonly GrpcMethod[] = [
   ...echoMethods,
   { kind: 'unary', name: 'Count', handle: (request) => Buffer.from(String(request.length)) },
   { kind: 'unary', name: 'Refuse', handle: (request) => request, check: refuse },
-  {
-    kind: 'client-stream',
-    name: 'ReadOne',
-    async handle(requests) {
-      await requests[Symbol.asyncIterator]().next();
+  clientStream('ReadOne', () => {
+    let hasRoom = true;
+    const take = (): void => {
+      hasRoom = false;
       readOnce += 1;
-      return await new Promise(() => {});
-    },
-  },
+    };
+    return { reserve: () => hasRoom, take };
+  }),
 ];
 const running = await startGrpcServer(methods, { maxMessageBytes: MESSAGE_BYTES });
 const { port } = running.server;

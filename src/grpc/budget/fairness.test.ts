@@ -6,7 +6,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { gzipSync } from 'node:zlib';
 import { FlowClient } from '../../../test/support/grpc/flow-client.ts';
-import { echoMethods, HELLO, SERVICE, startGrpcServer } from '../../../test/support/grpc/grpc-server.ts';
+import { clientStream, echoMethods, HELLO, SERVICE, startGrpcServer } from '../../../test/support/grpc/grpc-server.ts';
 import {
   block,
   DATA,
@@ -33,7 +33,7 @@ const methods: readonly GrpcMethod[] = [
   ...echoMethods,
   { kind: 'unary', name: 'Grow', handle: () => Buffer.alloc(3 * MEBIBYTE, 'x') },
   { kind: 'unary', name: 'Count', handle: (request) => Buffer.from(String(request.length)) },
-  { kind: 'client-stream', name: 'Ignore', handle: () => new Promise(() => {}) },
+  clientStream('Ignore', () => ({ reserve: () => false })),
 ];
 
 function open(streamId: number, method: string): Buffer {

@@ -5,6 +5,7 @@ import { MEBIBYTE, measureArrayBuffers } from '../../../test/support/basics/memo
 import { FlowClient } from '../../../test/support/grpc/flow-client.ts';
 import {
   checkOthersAreAnswered,
+  clientStream,
   echoMethods,
   HELLO,
   SERVICE,
@@ -15,10 +16,7 @@ import type { GrpcMethod } from '../call/service.ts';
 
 const MESSAGE_BYTES = 4 * MEBIBYTE;
 
-const methods: readonly GrpcMethod[] = [
-  ...echoMethods,
-  { kind: 'client-stream', name: 'Ignore', handle: () => new Promise(() => {}) },
-];
+const methods: readonly GrpcMethod[] = [...echoMethods, clientStream('Ignore', () => ({ reserve: () => false }))];
 const running = await startGrpcServer(methods, { maxMessageBytes: MESSAGE_BYTES });
 const { port } = running.server;
 after(() => running[Symbol.asyncDispose]());

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { FlowClient } from '../../../test/support/grpc/flow-client.ts';
-import { SERVICE, startGrpcServer } from '../../../test/support/grpc/grpc-server.ts';
+import { clientStream, SERVICE, startGrpcServer } from '../../../test/support/grpc/grpc-server.ts';
 import { block, DATA, frame, frameMessage, HEADERS, WINDOW_UPDATE } from '../../../test/support/grpc/http2-frames.ts';
 import type { GrpcMethod } from '../call/service.ts';
 
@@ -18,24 +18,15 @@ let ended = 0;
 
 const methods: readonly GrpcMethod[] = [
   { kind: 'unary', name: 'Count', handle: count },
-  {
-    kind: 'client-stream',
-    name: 'CountAll',
-    async handle(requests) {
-      for await (const request of requests) count(request);
-      return Buffer.alloc(0);
-    },
-  },
-  {
-    kind: 'client-stream',
-    name: 'Wait',
-    async handle(_, call) {
-      waiting += 1;
-      await new Promise<void>((resolve) => call.signal.addEventListener('abort', () => resolve()));
-      ended += 1;
-      return Buffer.alloc(0);
-    },
-  },
+  clientStream('CountAll', () => ({ take: count })),
+  clientStream('Wait', () => {
+    waiting += 1;
+    return {
+      close: () => {
+        ended += 1;
+      },
+    };
+  }),
   {
     kind: 'unary',
     name: 'Other',

@@ -164,6 +164,11 @@ export class BaseCall implements GrpcCall, StreamListener {
     return this.#admission === undefined && this.dependencies.stream.connection.memory.callQueue.hasRoom;
   }
 
+  /** What was kept of the request; undefined when that is nothing yet. */
+  protected get request(): RequestBuffer | undefined {
+    return this.#request;
+  }
+
   protected keep(bytes: Buffer): void {
     const { stream, maxMessageBytes } = this.dependencies;
     this.#request ??= new RequestBuffer({ stream, maxMessageBytes, onExpired: () => this.onShed() });
@@ -175,29 +180,11 @@ export class BaseCall implements GrpcCall, StreamListener {
     if (this.dependencies.route.method.keepsNoBytes) this.#request?.recycle();
   }
 
-  protected takeMessage(): FramedMessage | undefined {
-    return this.#request?.take();
-  }
-
-  protected checkNothingLeft(): void {
-    this.#request?.checkNothingLeft();
-  }
-
   /** Lets the caller send the rest of the message that it has begun. */
   protected reserveRoom(): void {
     if (this.#request === undefined || !this.#request.hasBegun) return;
     this.expectMessage();
     this.#request.reserveRoom();
-  }
-
-  /** Bytes of the request were used: the caller may send as many again. */
-  protected release(bytes: number): void {
-    this.#request?.release(bytes);
-  }
-
-  /** No more of the request is used. */
-  protected dropRequest(): void {
-    this.#request?.drop();
   }
 
   /** A call that is answered in the read that it came with needs no timer. */

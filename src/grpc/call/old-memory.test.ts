@@ -4,7 +4,14 @@ import { once } from 'node:events';
 import { after, test } from 'node:test';
 import { Worker } from 'node:worker_threads';
 import { measureOldBytes } from '../../../test/support/basics/old-memory.ts';
-import { ECHO_PATH, echoMethods, HELLO, SERVICE, startGrpcServer } from '../../../test/support/grpc/grpc-server.ts';
+import {
+  clientStream,
+  ECHO_PATH,
+  echoMethods,
+  HELLO,
+  SERVICE,
+  startGrpcServer,
+} from '../../../test/support/grpc/grpc-server.ts';
 import type { GrpcMethod } from './service.ts';
 
 const CALLS = 10_000;
@@ -13,14 +20,7 @@ const MAX_BYTES_PER_CALL = 40;
 const methods: readonly GrpcMethod[] = [
   ...echoMethods,
   { kind: 'unary', name: 'Checked', handle: (request) => request, check: () => Promise.resolve() },
-  {
-    kind: 'client-stream',
-    name: 'Collect',
-    handle: async (requests) => {
-      for await (const request of requests) if (request.length === 0) break;
-      return Buffer.alloc(1);
-    },
-  },
+  clientStream('Collect', () => ({ finish: async () => Buffer.alloc(1) })),
 ];
 const running = await startGrpcServer(methods);
 after(() => running[Symbol.asyncDispose]());

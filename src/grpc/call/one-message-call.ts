@@ -43,7 +43,7 @@ export abstract class OneMessageCall extends BaseCall {
     this.#isFirst = false;
     this.#isComplete = isLast;
     this.keep(bytes);
-    for (let message = this.takeMessage(); message !== undefined; message = this.takeMessage()) {
+    for (let message = this.request?.take(); message !== undefined; message = this.request?.take()) {
       if (this.#message !== undefined)
         throw new StatusError('UNIMPLEMENTED', 'Cannot answer: the call takes one message, got several');
       this.#message = message;
@@ -53,7 +53,7 @@ export abstract class OneMessageCall extends BaseCall {
       return;
     }
     this.stopMessageTimer();
-    this.checkNothingLeft();
+    this.request?.checkNothingLeft();
     if (this.#message === undefined)
       throw new StatusError('UNIMPLEMENTED', 'Cannot answer: the call needs a message, got none');
     if (this.mayStart && !this.#message.isCompressed) this.#startKept(this.#message.bytes);
@@ -112,12 +112,12 @@ export abstract class OneMessageCall extends BaseCall {
   /** The method has used the message. */
   protected dropMessage(): void {
     this.#message = undefined;
-    if (!this.isRunning) this.dropRequest();
+    if (!this.isRunning) this.request?.drop();
   }
 
   protected override onEnd(): void {
     this.#message = undefined;
     if (this.#queued !== undefined) this.dependencies.stream.connection.memory.callQueue.remove(this.#queued);
-    if (!this.isRunning) this.dropRequest();
+    if (!this.isRunning) this.request?.drop();
   }
 }

@@ -38,6 +38,11 @@ export class RequestBuffer {
     this.#stream.keep(bytes.length);
   }
 
+  /** Bytes of the next message and its head; 0 while it is not whole. */
+  get nextBytes(): number {
+    return this.#splitter.nextBytes;
+  }
+
   take(): FramedMessage | undefined {
     return this.#splitter.take();
   }

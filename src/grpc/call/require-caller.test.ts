@@ -1,9 +1,16 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { status } from '@grpc/grpc-js';
-import { ECHO_PATH, echo, HELLO, SERVICE, startGrpcServer, unary } from '../../../test/support/grpc/grpc-server.ts';
+import {
+  clientStream,
+  ECHO_PATH,
+  echo,
+  HELLO,
+  SERVICE,
+  startGrpcServer,
+  unary,
+} from '../../../test/support/grpc/grpc-server.ts';
 import { requireCaller } from './require-caller.ts';
-import type { GrpcMethod } from './service.ts';
 
 const identity = { userId: 'u', login: 'ada', isAdmin: false, scopes: ['all_user'], tokenKind: 'access' } as const;
 const verifyToken = (token: string) => Promise.resolve(token === 'good' ? identity : undefined);
@@ -19,7 +26,7 @@ test('a caller on loopback needs no token in mode auto, unless a proxy forwards 
 
 test('a caller that needs a token is answered only with a valid token, on every kind of method', async () => {
   const guard = requireCaller({ mode: 'on', verifyToken }, 'predict');
-  const join: GrpcMethod = { kind: 'client-stream', name: 'Join', handle: async () => HELLO };
+  const join = clientStream('Join', () => ({ finish: async () => HELLO }));
   const shared = Buffer.alloc(5);
   const method = unary((request) => {
     shared.set(request);

@@ -39,13 +39,28 @@ export interface GrpcUnaryMethod extends Checked {
 }
 
 /**
- * A client-streaming method: messages in, one answer out. Pulling from `requests` is the backpressure. When the server
- * drains, `requests` ends early, so that what was taken is answered.
+ * What a client-streaming method makes of the messages of one call. Its functions are called in turn, and make no promise for a message:
+ * a client may open hundreds of calls that wait, and each garbage collection copies what they have made since the last one.
+ */
+export interface MessageCollector {
+  /** Whether the next message may be taken, for which there is room then. If not, `onRoom` is called once it may. */
+  reserve(): boolean;
+  /** Takes a message for which there is room. What it throws, the call fails with. */
+  take(message: Uint8Array): void;
+  /** No more messages come. Resolves with the answer. */
+  finish(): Promise<Uint8Array>;
+  /** Nothing is asked of the collector any more. Called once, however the call ends. */
+  close(): void;
+}
+
+/**
+ * A client-streaming method: messages in, one answer out. A collector without room is the backpressure. When the server drains, the
+ * messages end early, so that those that were taken are answered.
  */
 export interface GrpcClientStreamMethod extends Checked {
   readonly kind: 'client-stream';
   readonly name: string;
-  handle(requests: AsyncIterable<Uint8Array>, call: GrpcCall): Promise<Uint8Array>;
+  open(call: GrpcCall, onRoom: () => void): MessageCollector;
 }
 
 /**

@@ -2,21 +2,22 @@
 import { Failure } from '../../errors.ts';
 import { COST, costOfBytes } from '../budget/turns.ts';
 import { type FramedMessage, MESSAGE_HEAD_BYTES } from '../protocol/message-reader.ts';
-import { BaseCall } from './base-call.ts';
+import { BaseCall, type CallDependencies } from './base-call.ts';
 import type { EndlessCall } from './endless-call.ts';
-import type { GrpcClientStreamMethod, GrpcStreamMethod } from './service.ts';
+import type { GrpcStreamMethod } from './service.ts';
 
 // Made once: a thousand calls end with their connection.
 const CALLER_LEFT = new Failure('unavailable', 'Cannot read on: the caller left');
 const CALL_ENDED = new Failure('unavailable', 'Cannot read on: the call has ended');
 
 /** The memory of a call that waits: its stream, and the generators and promises of its method. */
-const WAITING_STREAM_BYTES = 6144;
+const WAITING_STREAM_BYTES = 6656;
 
-/** Messages in, one or more out. The caller may send as many bytes again as the method has used. */
+/** Messages in, messages out. The caller may send as many bytes again as the method has used. */
 export class StreamingCall extends BaseCall implements EndlessCall {
   previous: EndlessCall | undefined;
   next: EndlessCall | undefined;
+  readonly #method: GrpcStreamMethod;
   #isLast = false;
   #isStopped = false;
   #isReset = false;
@@ -24,6 +25,11 @@ export class StreamingCall extends BaseCall implements EndlessCall {
   #wake: (() => void) | undefined;
   /** Bytes of the message that the method works on. */
   #inUse = 0;
+
+  constructor(dependencies: CallDependencies, method: GrpcStreamMethod) {
+    super(dependencies);
+    this.#method = method;
+  }
 
   override get isUnfinished(): boolean {
     return this.#wake !== undefined;
@@ -54,22 +60,18 @@ export class StreamingCall extends BaseCall implements EndlessCall {
   }
 
   /** Starts the method. */
-  run(method: GrpcClientStreamMethod | GrpcStreamMethod): void {
+  run(): void {
     if (this.isEnded) return;
     this.dependencies.stream.connection.share.spend(COST.stream);
     this.startDeadline();
     const requests = { [Symbol.asyncIterator]: () => ({ next: () => this.#next() }) };
-    const run = Promise.resolve(this.admission).then(() =>
-      method.kind === 'stream'
-        ? this.#sendAll(method.handle(requests, this))
-        : this.#sendOne(method.handle(requests, this)),
-    );
-    run
+    Promise.resolve(this.admission)
+      .then(() => this.#sendAll(this.#method.handle(requests, this)))
       .then(
         () => this.succeed(),
         (error: unknown) => this.fail(error),
       )
-      .finally(() => this.dropRequest());
+      .finally(() => this.request?.drop());
   }
 
   /** Promises only where something is waited for: each would be garbage of every message. */
@@ -91,7 +93,7 @@ export class StreamingCall extends BaseCall implements EndlessCall {
 
   /** The method has used the message before. */
   #finishMessage(): void {
-    this.release(this.#inUse);
+    this.request?.release(this.#inUse);
     this.#inUse = 0;
     this.recycleMessage();
   }
@@ -111,18 +113,13 @@ export class StreamingCall extends BaseCall implements EndlessCall {
 
   #take(): FramedMessage | undefined {
     try {
-      const message = this.takeMessage();
-      if (message === undefined && this.#isLast && !this.isEnded) this.checkNothingLeft();
+      const message = this.request?.take();
+      if (message === undefined && this.#isLast && !this.isEnded) this.request?.checkNothingLeft();
       return message;
     } catch (error) {
       this.fail(error);
       throw error;
     }
-  }
-
-  async #sendOne(answer: Promise<Uint8Array>): Promise<void> {
-    const bytes = await answer;
-    if (!this.isEnded) this.sendMessage(bytes);
   }
 
   async #sendAll(answers: AsyncIterable<Uint8Array>): Promise<void> {
@@ -139,7 +136,7 @@ export class StreamingCall extends BaseCall implements EndlessCall {
   protected override onEnd(): void {
     this.#failure ??= CALL_ENDED;
     // The method still gets the messages that came before the caller left.
-    if (!this.#isReset) this.dropRequest();
+    if (!this.#isReset) this.request?.drop();
     this.#wake?.();
   }
 }

@@ -35,7 +35,7 @@ export class UnaryCall extends OneMessageCall {
       release();
       this.recycleMessage();
       callQueue.resume();
-      if (this.isEnded) this.dropRequest();
+      if (this.isEnded) this.request?.drop();
     };
     answer
       .then(

@@ -6,6 +6,7 @@ import { test } from 'node:test';
 import { status } from '@grpc/grpc-js';
 import { serialize } from '../../../test/support/grpc/grpc-client.ts';
 import {
+  clientStream,
   ECHO_PATH,
   echoMethods,
   HELLO,
@@ -14,22 +15,15 @@ import {
   unary,
 } from '../../../test/support/grpc/grpc-server.ts';
 import { BEGINNING } from '../../../test/support/grpc/http2-frames.ts';
-import type { GrpcMethod } from '../call/service.ts';
 
 test('a drain ends streams early, so that what was taken is answered', async () => {
   const taken = Promise.withResolvers<void>();
-  const method: GrpcMethod = {
-    kind: 'client-stream',
-    name: 'Join',
-    handle: async (requests) => {
-      let count = 0;
-      for await (const _ of requests) {
-        count += 1;
-        if (count === 2) taken.resolve();
-      }
-      return Buffer.from(String(count));
-    },
+  let count = 0;
+  const take = (): void => {
+    count += 1;
+    if (count === 2) taken.resolve();
   };
+  const method = clientStream('Join', () => ({ take, finish: async () => Buffer.from(String(count)) }));
   await using running = await startGrpcServer([method]);
   const answer = Promise.withResolvers<string>();
   const call = running.client.client.makeClientStreamRequest(

@@ -3,9 +3,16 @@ import { createServer } from 'node:net';
 import { test } from 'node:test';
 import { status } from '@grpc/grpc-js';
 import { serialize } from '../../../test/support/grpc/grpc-client.ts';
-import { ECHO_PATH, echo, HELLO, SERVICE, startGrpcServer, unary } from '../../../test/support/grpc/grpc-server.ts';
+import {
+  clientStream,
+  ECHO_PATH,
+  echo,
+  HELLO,
+  SERVICE,
+  startGrpcServer,
+  unary,
+} from '../../../test/support/grpc/grpc-server.ts';
 import { Failure, type FailureCode } from '../../errors.ts';
-import type { GrpcMethod } from '../call/service.ts';
 
 test('a unary method gets the bytes and its bytes are the answer', async () => {
   await using running = await startGrpcServer([echo]);
@@ -129,15 +136,10 @@ test('a caller that cancels aborts the signal', async () => {
 });
 
 test('a client-streaming method reads every message and answers once', async () => {
-  const method: GrpcMethod = {
-    kind: 'client-stream',
-    name: 'Join',
-    handle: async (requests) => {
-      const parts: Uint8Array[] = [];
-      for await (const request of requests) parts.push(request);
-      return Buffer.concat(parts);
-    },
-  };
+  const method = clientStream('Join', () => {
+    const parts: Uint8Array[] = [];
+    return { take: (message) => void parts.push(message), finish: async () => Buffer.concat(parts) };
+  });
   await using running = await startGrpcServer([method]);
   const messages = Array.from({ length: 100 }, (_, index) => Buffer.from(`${index},`));
   const answer = await running.client.clientStream(`/${SERVICE}/Join`, messages);

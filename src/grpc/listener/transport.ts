@@ -15,10 +15,11 @@ import { MemoryBudget } from '../budget/memory-budget.ts';
 import { Turns } from '../budget/turns.ts';
 import type { BaseCall, CallDependencies, Route } from '../call/base-call.ts';
 import { CallHeadReader } from '../call/call-head.ts';
+import { CollectingCall } from '../call/collecting-call.ts';
 import type { EndlessCall } from '../call/endless-call.ts';
 import type { Peer } from '../call/peer.ts';
 import { type Refusal, RefusedRequest } from '../call/refused-request.ts';
-import type { GrpcMethod } from '../call/service.ts';
+import type { GrpcMethod, GrpcUnaryMethod } from '../call/service.ts';
 import { StreamingCall } from '../call/streaming-call.ts';
 import { UnaryCall } from '../call/unary-call.ts';
 import { WatchCall } from '../call/watch-call.ts';
@@ -194,11 +195,11 @@ export class Transport {
       call.open();
       return;
     }
-    const call = method.kind === 'watch' ? new WatchCall(dependencies, method) : new StreamingCall(dependencies);
+    const call = createEndlessCall(dependencies, method);
     dependencies.stream.listener = call;
     this.#endless.add(call);
     call.open();
-    if (call instanceof StreamingCall && method.kind !== 'watch') call.run(method);
+    if (!(call instanceof WatchCall)) call.run();
     if (this.#isDraining) call.stop();
   }
 
@@ -207,8 +208,13 @@ export class Transport {
   };
 }
 
-function isEndless(call: BaseCall | RefusedRequest): call is StreamingCall | WatchCall | RefusedRequest {
-  return call instanceof StreamingCall || call instanceof WatchCall || call instanceof RefusedRequest;
+function createEndlessCall(dependencies: CallDependencies, method: Exclude<GrpcMethod, GrpcUnaryMethod>) {
+  if (method.kind === 'watch') return new WatchCall(dependencies, method);
+  return method.kind === 'stream' ? new StreamingCall(dependencies, method) : new CollectingCall(dependencies, method);
+}
+
+function isEndless(call: BaseCall | RefusedRequest): call is Exclude<BaseCall, UnaryCall> & EndlessCall {
+  return !(call instanceof UnaryCall);
 }
 
 function describeListenError(error: NodeJS.ErrnoException): string {

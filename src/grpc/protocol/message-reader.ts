@@ -46,15 +46,21 @@ export class MessageSplitter {
     this.#needed = 0;
   }
 
-  /** The next message that is whole. Throws a StatusError for what is not a message or too large. */
-  take(): FramedMessage | undefined {
+  /** Bytes of the next message and its head; 0 while it is not whole. Throws a StatusError for what is not a message or too large. */
+  get nextBytes(): number {
     const queue = this.#queue;
     if (this.#needed === 0) {
-      if (queue.length < MESSAGE_HEAD_BYTES) return undefined;
+      if (queue.length < MESSAGE_HEAD_BYTES) return 0;
       this.#needed = MESSAGE_HEAD_BYTES + readMessageLength(queue.peek(MESSAGE_HEAD_BYTES), this.#maxBytes);
     }
-    if (queue.length < this.#needed) return undefined;
-    const message = queue.take(this.#needed);
+    return queue.length < this.#needed ? 0 : this.#needed;
+  }
+
+  /** The next message if it is whole. Throws as `nextBytes` does. */
+  take(): FramedMessage | undefined {
+    const bytes = this.nextBytes;
+    if (bytes === 0) return undefined;
+    const message = this.#queue.take(bytes);
     this.#needed = 0;
     return { isCompressed: message[0] === 1, bytes: message.subarray(MESSAGE_HEAD_BYTES) };
   }

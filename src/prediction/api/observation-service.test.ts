@@ -78,21 +78,28 @@ test('a slow sink holds a stream back instead of letting it pile up', async () =
     if (calls === 1) await released.promise;
     return takeAll(events);
   });
-  let pulled = 0;
   const message = encodeMessage(EventMessage, EVENTS[1]!);
-  const many = async function* (): AsyncGenerator<Uint8Array> {
-    for (let index = 0; index < 5000; index++) {
-      pulled += 1;
-      yield message;
-    }
-  };
   const method = server.service.grpc.methods.find(({ name }) => name === 'Report');
   assert.ok(method?.kind === 'client-stream');
-  const answer = method.handle(many(), {} as never);
+  let taken = 0;
+  const isFull = Promise.withResolvers<void>();
+  const isTaken = Promise.withResolvers<void>();
+  const takeAllMessages = (): void => {
+    while (taken < 5000 && collector.reserve()) {
+      collector.take(message);
+      taken += 1;
+    }
+    (taken < 5000 ? isFull : isTaken).resolve();
+  };
+  const collector = method.open({} as never, takeAllMessages);
+  takeAllMessages();
+  await isFull.promise;
   for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
-  assert.ok(pulled < 1500, `pulled ${pulled} while the sink was busy`);
+  assert.ok(taken < 1500, `took ${taken} while the sink was busy`);
   released.resolve();
-  assert.equal(decodeReport(await answer).accepted, 5000);
+  await isTaken.promise;
+  assert.equal(decodeReport(await collector.finish()).accepted, 5000);
+  collector.close();
   assert.ok(largest.events <= 512);
 });
 

@@ -1,6 +1,6 @@
 /** Serves reports over gRPC, as a stream or a batch, and hands their events to the sink. */
 import { Failure } from '../../errors.ts';
-import type { GrpcCall, GrpcService } from '../../grpc/call/service.ts';
+import type { GrpcCall, GrpcService, MessageCollector } from '../../grpc/call/service.ts';
 import type { World } from '../../world.ts';
 import { decodeEvent, encodeReportResponse, splitBatch } from '../observations/event-codec.ts';
 import type { EventDraft } from '../observations/event-draft.ts';
@@ -30,13 +30,20 @@ const MAX_EVENTS = 10_000;
 
 export function createObservationService({ sink, world }: ObservationServiceDependencies): ObservationService {
   const queue = new EventQueue(sink);
-  const createIntake = (): EventIntake => new EventIntake({ queue, nowMs: world.nowMs });
+  const createIntake = (onRoom: () => void): EventIntake => new EventIntake({ queue, nowMs: world.nowMs, onRoom });
 
   const reportAll = async <T>(events: readonly T[], read: (event: T) => EventDraft): Promise<ReportSummary> => {
     if (events.length > MAX_EVENTS) throw tooManyEvents();
-    const intake = createIntake();
+    let goOn = (): void => {};
+    const intake = createIntake(() => goOn());
     try {
-      for (const event of events) await intake.take(() => read(event));
+      for (const event of events) {
+        if (!intake.reserve())
+          await new Promise<void>((resolve) => {
+            goOn = resolve;
+          });
+        intake.take(read, event);
+      }
       return await intake.finish();
     } finally {
       intake.close();
@@ -44,16 +51,8 @@ export function createObservationService({ sink, world }: ObservationServiceDepe
   };
   const reportBytes = async (request: Uint8Array): Promise<Uint8Array> =>
     encodeReportResponse(await reportAll(splitBatch(request, MAX_EVENTS), decodeEvent));
-  // One function: each more would be kept by every stream that waits.
-  const reportStream = async (requests: AsyncIterable<Uint8Array>, call: GrpcCall): Promise<Uint8Array> => {
-    const intake = createIntake();
-    try {
-      for await (const request of requests) await intake.take(() => decodeEvent(request), call);
-      return encodeReportResponse(await intake.finish());
-    } finally {
-      intake.close();
-    }
-  };
+  const openReport = (_call: GrpcCall, onRoom: () => void): MessageCollector =>
+    new StreamedReport(createIntake(onRoom));
 
   return {
     reportBytes,
@@ -62,11 +61,36 @@ export function createObservationService({ sink, world }: ObservationServiceDepe
     grpc: {
       name: 'observation.v1.ObservationService',
       methods: [
-        { kind: 'client-stream', name: 'Report', keepsNoBytes: true, handle: reportStream },
+        { kind: 'client-stream', name: 'Report', keepsNoBytes: true, open: openReport },
         { kind: 'unary', name: 'ReportBatch', keepsNoBytes: true, handle: reportBytes },
       ],
     },
   };
+}
+
+/** The events of a stream. */
+class StreamedReport implements MessageCollector {
+  readonly #intake: EventIntake;
+
+  constructor(intake: EventIntake) {
+    this.#intake = intake;
+  }
+
+  reserve(): boolean {
+    return this.#intake.reserve();
+  }
+
+  take(message: Uint8Array): void {
+    this.#intake.take(decodeEvent, message);
+  }
+
+  async finish(): Promise<Uint8Array> {
+    return encodeReportResponse(await this.#intake.finish());
+  }
+
+  close(): void {
+    this.#intake.close();
+  }
 }
 
 function parseLine(line: string | undefined): unknown {

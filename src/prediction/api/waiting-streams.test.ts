@@ -6,6 +6,7 @@ import { measureHeapOf } from '../../../test/support/basics/memory-growth.ts';
 import { FlowClient } from '../../../test/support/grpc/flow-client.ts';
 import { startGrpcServer } from '../../../test/support/grpc/grpc-server.ts';
 import { DATA, frame, frameMessage, HEADERS, WINDOW_UPDATE } from '../../../test/support/grpc/http2-frames.ts';
+import { CollectingCall } from '../../grpc/call/collecting-call.ts';
 import { StreamingCall } from '../../grpc/call/streaming-call.ts';
 import { encodeHeaderBlock } from '../../grpc/hpack/hpack-encoder.ts';
 import { createReflection } from '../../grpc/services/reflection.ts';
@@ -17,9 +18,17 @@ const STREAMS = 1000;
 const sink = { report: () => Promise.resolve({ accepted: 1, refusals: [] }) };
 const descriptors = readFileSync(new URL('../../gen/descriptors.binpb', import.meta.url));
 
-for (const { method, message } of [
-  { method: createObservationService({ sink, world: realWorld }).grpc.methods[0]!, message: undefined },
-  { method: createReflection(descriptors, [])[0]!.methods[0]!, message: frameMessage(Buffer.of(0x3a, 0)) },
+for (const { method, message, counted } of [
+  {
+    method: createObservationService({ sink, world: realWorld }).grpc.methods[0]!,
+    message: undefined,
+    counted: CollectingCall.prototype.ownBytes,
+  },
+  {
+    method: createReflection(descriptors, [])[0]!.methods[0]!,
+    message: frameMessage(Buffer.of(0x3a, 0)),
+    counted: StreamingCall.prototype.ownBytes,
+  },
 ])
   test(`a stream of ${method.name} that waits keeps no more than it counts for`, async () => {
     await using running = await startGrpcServer([method]);
@@ -45,7 +54,6 @@ for (const { method, message } of [
     };
     const [kept, ...clients] = await measureHeapOf(open);
     const bytes = kept / STREAMS;
-    const counted = StreamingCall.prototype.ownBytes;
     assert.ok(bytes < counted, `${bytes} bytes a stream, ${counted} counted`);
     assert.ok(bytes > counted / 4, `${bytes} bytes a stream, ${counted} counted`);
     assert.deepEqual(

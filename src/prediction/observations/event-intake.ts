@@ -1,7 +1,7 @@
 /** Accepts the events of one report, and refuses wrong ones one by one. */
 import { isFailure } from '../../errors.ts';
 import { checkDraft, type EventDraft } from './event-draft.ts';
-import type { Caller, EventLane, EventQueue, EventReport, ReportedEvent } from './event-queue.ts';
+import type { EventLane, EventQueue, EventReport, ReportedEvent } from './event-queue.ts';
 
 /** The answer to a report. */
 export interface ReportSummary {
@@ -20,12 +20,16 @@ export interface Refusal {
 export interface EventIntakeDependencies {
   readonly queue: EventQueue;
   readonly nowMs: () => number;
+  /** Called when there is a place for the next event, after `reserve` found none. */
+  readonly onRoom: () => void;
 }
 
 const MAX_REFUSALS = 100;
 
 /** The events of one report, which are stored together with those of others. */
 export class EventIntake implements EventReport {
+  previous: EventReport | undefined;
+  next: EventReport | undefined;
   readonly #dependencies: EventIntakeDependencies;
   readonly #lane: EventLane;
   #failure: unknown;
@@ -36,6 +40,8 @@ export class EventIntake implements EventReport {
   #refused = 0;
   readonly #refusals: Refusal[] = [];
   #onSettled: (() => void) | undefined;
+  /** For the next event. */
+  #hasPlace = false;
 
   constructor(dependencies: EventIntakeDependencies) {
     this.#dependencies = dependencies;
@@ -46,17 +52,28 @@ export class EventIntake implements EventReport {
     return this.#failure !== undefined;
   }
 
+  /** Whether there is a place for the next event. If not, the report waits for one, and makes nothing for it: hundreds may wait. */
+  reserve(): boolean {
+    this.#hasPlace ||= this.#lane.takePlace(this);
+    return this.#hasPlace;
+  }
+
+  onPlace(): void {
+    this.#hasPlace = true;
+    this.#dependencies.onRoom();
+  }
+
   /**
-   * Reads and takes an event once there is a place for it. `read` makes the draft, and may throw a failure: then that is why the event
-   * is refused. Rejects when the call ends before there is a place.
+   * Reads and takes an event, for which a place was reserved. `read` makes its draft of `source`, and may throw a failure: then that is
+   * why the event is refused.
    */
-  async take(read: () => EventDraft, caller?: Caller): Promise<void> {
+  take<T>(read: (source: T) => EventDraft, source: T): void {
     const index = this.#count;
     this.#count += 1;
-    await this.#lane.takePlace(caller);
+    this.#hasPlace = false;
     let usesPlace = false;
     try {
-      usesPlace = !this.hasFailed && this.#add(index, read);
+      usesPlace = !this.hasFailed && this.#add(index, read, source);
     } finally {
       if (!usesPlace) this.#lane.leave(1);
     }
@@ -75,6 +92,9 @@ export class EventIntake implements EventReport {
 
   /** No more events come: a report that begins may have the lane for its own. Called once, also when the report has failed. */
   close(): void {
+    this.#lane.stopWaiting(this);
+    if (this.#hasPlace) this.#lane.leave(1);
+    this.#hasPlace = false;
     this.#lane.close();
   }
 
@@ -91,10 +111,10 @@ export class EventIntake implements EventReport {
   }
 
   /** Returns false when the event is refused. */
-  #add(index: number, read: () => EventDraft): boolean {
+  #add<T>(index: number, read: (source: T) => EventDraft, source: T): boolean {
     let draft: EventDraft | undefined;
     try {
-      draft = read();
+      draft = read(source);
       const event = checkDraft(draft, this.#dependencies.nowMs());
       this.#pending += 1;
       this.#lane.add({ report: this, index, event });

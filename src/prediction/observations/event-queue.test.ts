@@ -14,8 +14,8 @@ interface Commit {
   readonly fail: (error: Error) => void;
 }
 
-/** A sink whose commits a test ends, in front of it intakes that share a queue. */
-function createIntakes(count: number) {
+/** A sink whose commits a test ends, in front of it senders whose reports share a queue. */
+function createSenders(count: number) {
   const commits: Commit[] = [];
   const report = async (events: readonly ObservationEvent[]) => {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
@@ -24,29 +24,47 @@ function createIntakes(count: number) {
     return { accepted: events.length, refusals: [] };
   };
   const queue = new EventQueue({ report });
-  const intakes = Array.from({ length: count }, () => new EventIntake({ queue, nowMs: () => NOW_MS }));
-  return { intakes, commits };
+  const senders = Array.from({ length: count }, () => new Sender(queue));
+  return { senders, commits };
+}
+
+/** A report whose sender waits for a place with each event. */
+class Sender {
+  readonly intake: EventIntake;
+  #goOn = (): void => {};
+
+  constructor(queue: EventQueue) {
+    this.intake = new EventIntake({ queue, nowMs: () => NOW_MS, onRoom: () => this.#goOn() });
+  }
+
+  async take(read: () => EventDraft): Promise<void> {
+    if (!this.intake.reserve())
+      await new Promise<void>((resolve) => {
+        this.#goOn = resolve;
+      });
+    this.intake.take(read, undefined);
+  }
 }
 
 function draft(requestId: string): EventDraft {
   return { ...createDraft('finished'), requestId };
 }
 
-async function send(intake: EventIntake, name: string, events: number, onRead: (name: string) => void = () => {}) {
+async function send(sender: Sender, name: string, events: number, onRead: (name: string) => void = () => {}) {
   for (let index = 0; index < events; index++)
-    await intake.take(() => {
+    await sender.take(() => {
       onRead(name);
       return draft(`${name}-${index}`);
     });
-  return intake.finish();
+  return sender.intake.finish();
 }
 
 test('no more events are read than have a place, and all are stored in the end', async () => {
-  const { intakes, commits } = createIntakes(64);
+  const { senders, commits } = createSenders(64);
   let read = 0;
   let stored = 0;
   let isDone = false;
-  const sent = intakes.map((intake, number) => send(intake, String(number), 100, () => read++));
+  const sent = senders.map((sender, number) => send(sender, String(number), 100, () => read++));
   const finished = Promise.all(sent).finally(() => {
     isDone = true;
   });
@@ -60,13 +78,13 @@ test('no more events are read than have a place, and all are stored in the end',
   }
   assert.deepEqual(
     (await finished).map(({ accepted }) => accepted),
-    intakes.map(() => 100),
+    senders.map(() => 100),
   );
 });
 
 test('events of many reports share commits', async () => {
-  const { intakes, commits } = createIntakes(200);
-  const sent = intakes.map((intake, number) => send(intake, String(number), 1));
+  const { senders, commits } = createSenders(200);
+  const sent = senders.map((sender, number) => send(sender, String(number), 1));
   await nextTurn();
   assert.ok(commits.length <= 4, `${commits.length} commits`);
   assert.equal(commits.flatMap(({ events }) => events).length, 200);
@@ -75,16 +93,16 @@ test('events of many reports share commits', async () => {
 });
 
 test('a report that takes all places of its lane leaves the next ones to those that wait', async () => {
-  const { intakes, commits } = createIntakes(41);
+  const { senders, commits } = createSenders(41);
   const read: string[] = [];
-  const start = (intake: EventIntake, number: number) =>
-    send(intake, String(number), number === 0 ? 2 * MAX_LANE_EVENTS : 1, (name) => read.push(name));
+  const start = (sender: Sender, number: number) =>
+    send(sender, String(number), number === 0 ? 2 * MAX_LANE_EVENTS : 1, (name) => read.push(name));
   // Reports that begin together are spread over four lanes.
-  const [first, ...next] = intakes.filter((_, number) => number % 4 === 0);
+  const [first, ...next] = senders.filter((_, number) => number % 4 === 0);
   const greedy = start(first!, 0);
   await nextTurn();
   assert.equal(read.length, MAX_LANE_EVENTS);
-  const others = next.map((intake, index) => start(intake, index + 1));
+  const others = next.map((sender, index) => start(sender, index + 1));
   await nextTurn();
   // The first commit has the first event only, and leaves one place: it is that of the next event of the same report.
   for (let commit = 0; commit < 2; commit++) {
@@ -107,54 +125,42 @@ function createStuckQueue(): EventQueue {
   return new EventQueue({ report });
 }
 
-function openIntake(queue: EventQueue): EventIntake {
-  return new EventIntake({ queue, nowMs: () => NOW_MS });
-}
-
 test('a commit that does not end leaves the other lanes their places', async () => {
   const queue = createStuckQueue();
-  const intakes = Array.from({ length: 8 }, () => openIntake(queue));
-  for (const [number, intake] of intakes.entries()) if (number % 4 === 0) void send(intake, 'stuck', 2 * MAX_EVENTS);
-  const others = intakes.filter((_, number) => number % 4 !== 0);
-  const summaries = await Promise.all(others.map((intake) => send(intake, 'other', 2 * MAX_EVENTS)));
+  const senders = Array.from({ length: 8 }, () => new Sender(queue));
+  for (const [number, sender] of senders.entries()) if (number % 4 === 0) void send(sender, 'stuck', 2 * MAX_EVENTS);
+  const others = senders.filter((_, number) => number % 4 !== 0);
+  const summaries = await Promise.all(others.map((sender) => send(sender, 'other', 2 * MAX_EVENTS)));
   for (const { accepted } of summaries) assert.equal(accepted, 2 * MAX_EVENTS);
 });
 
 test('a new report goes to a lane whose commits end', async () => {
   const queue = createStuckQueue();
-  void send(openIntake(queue), 'stuck', 2 * MAX_EVENTS);
+  void send(new Sender(queue), 'stuck', 2 * MAX_EVENTS);
   await nextTurn();
   for (let number = 0; number < 40; number++) {
-    const intake = openIntake(queue);
-    assert.equal((await send(intake, 'other', 1)).accepted, 1);
-    intake.close();
+    const sender = new Sender(queue);
+    assert.equal((await send(sender, 'other', 1)).accepted, 1);
+    sender.intake.close();
   }
 });
 
 test('reports that are over do not count for their lane', () => {
   const queue = createStuckQueue();
-  for (let number = 0; number < 40; number++) openIntake(queue).close();
+  for (let number = 0; number < 40; number++) new Sender(queue).intake.close();
   const lanes = new Set(Array.from({ length: 4 }, () => queue.openLane()));
   assert.equal(lanes.size, 4);
 });
 
-test('a report whose call ends waits no more, and the next gets its turn', async () => {
-  const { intakes, commits } = createIntakes(9);
-  const [first, , , , cancelled, , , , last] = intakes;
+test('a report that is closed waits no more, and the next gets its turn', async () => {
+  const { senders, commits } = createSenders(9);
+  const [first, , , , closed, , , , last] = senders;
   const full = send(first!, 'first', MAX_LANE_EVENTS);
   await nextTurn();
   const read: string[] = [];
-  const call = new AbortController();
-  const take = (intake: EventIntake, name: string) =>
-    intake.take(() => {
-      read.push(name);
-      return draft(name);
-    }, call);
-  const waiting = assert.rejects(take(cancelled!, 'cancelled'), /the call has ended/);
+  void send(closed!, 'closed', 1, (name) => read.push(name));
   const next = send(last!, 'last', 1, (name) => read.push(name));
-  call.abort();
-  await waiting;
-  await assert.rejects(take(cancelled!, 'again'), /the call has ended/);
+  closed!.intake.close();
   // The first commit has one event, so that one place is left.
   commits.shift()!.end();
   await nextTurn();
@@ -162,27 +168,43 @@ test('a report whose call ends waits no more, and the next gets its turn', async
   await endAll(commits, Promise.all([full, next]));
 });
 
+test('a report that is closed with a place gives it to the next', async () => {
+  const { senders, commits } = createSenders(9);
+  const [first, , , , closed, , , , last] = senders;
+  const full = send(first!, 'first', MAX_LANE_EVENTS - 1);
+  await nextTurn();
+  assert.ok(closed!.intake.reserve());
+  const read: string[] = [];
+  const next = send(last!, 'last', 1, (name) => read.push(name));
+  await nextTurn();
+  assert.deepEqual(read, []);
+  closed!.intake.close();
+  await nextTurn();
+  assert.deepEqual(read, ['last']);
+  await endAll(commits, Promise.all([full, next]));
+});
+
 test('an event that cannot be read for a fault of the program leaves its place', async () => {
-  const { intakes, commits } = createIntakes(1);
-  const [intake] = intakes;
+  const { senders, commits } = createSenders(1);
+  const [sender] = senders;
   const fault = new TypeError('a fault');
   for (let event = 0; event < 2 * MAX_EVENTS; event++)
     await assert.rejects(
-      intake!.take(() => {
+      sender!.take(() => {
         throw fault;
       }),
       fault,
     );
-  const sent = send(intake!, 'good', 1);
+  const sent = send(sender!, 'good', 1);
   await endAll(commits, sent);
   assert.equal((await sent).accepted, 1);
 });
 
 test('events of a report are stored one commit after the other, whichever ends first', async () => {
-  const { intakes, commits } = createIntakes(12);
+  const { senders, commits } = createSenders(12);
   const underWay = new Set<string>();
   const stored = new Map<string, number>();
-  const finished = Promise.all(intakes.map((intake, number) => send(intake, String(number), 60)));
+  const finished = Promise.all(senders.map((sender, number) => send(sender, String(number), 60)));
   let isDone = false;
   void finished.then(() => {
     isDone = true;
@@ -204,12 +226,12 @@ test('events of a report are stored one commit after the other, whichever ends f
 });
 
 test('a commit that fails fails its reports, of which nothing more is stored, and no others', async () => {
-  const { intakes, commits } = createIntakes(8);
-  const outcomes = Promise.allSettled(intakes.map((intake, number) => send(intake, String(number), MAX_EVENTS)));
+  const { senders, commits } = createSenders(8);
+  const outcomes = Promise.allSettled(senders.map((sender, number) => send(sender, String(number), MAX_EVENTS)));
   await nextTurn();
   const [first] = commits.splice(0, 1);
   const failed = new Set(first!.events.map(({ requestId }) => requestId.split('-')[0]!));
-  assert.ok(failed.size < intakes.length);
+  assert.ok(failed.size < senders.length);
   first!.fail(new Error('The store is away'));
   await nextTurn();
   for (const { events } of commits)

@@ -2,12 +2,12 @@
  * Queues events of all reports for commits in batches, and lets senders wait when it is full (backpressure). An event that finds
  * no place waits as the bytes that came, which count for its call. Once the call has ended it waits no more.
  */
-import { Failure, type FailureCode, isFailure } from '../../errors.ts';
+import { type FailureCode, isFailure } from '../../errors.ts';
 import { type Linked, LinkedQueue } from '../../memory/linked-queue.ts';
 import type { ObservationEvent, ObservationSink } from '../schema/observation-event.ts';
 
 /** Events of all reports that were read and are not stored yet. More would fill the memory, and each garbage collection would copy them. */
-export const MAX_EVENTS = 256;
+export const MAX_EVENTS = 128;
 /** Transactions at a time. On PostgreSQL each statement is a round trip, so that a single one would be slow. */
 const LANES = 4;
 /** Each lane has places of its own: those of a commit that hangs would otherwise be all of them in the end. */
@@ -20,25 +20,15 @@ export interface ReportedEvent {
   readonly event: ObservationEvent;
 }
 
-/** The report that learns what became of its events. */
-export interface EventReport {
+/** The report that learns what became of its events, and waits in the queue itself while there is no place for the next of them. */
+export interface EventReport extends Linked<EventReport> {
   readonly hasFailed: boolean;
+  /** It has a place for one event now, and waits no longer. */
+  onPlace(): void;
   /** The event is durable, or was refused for this reason. */
   settle(reported: ReportedEvent, refusal: string | undefined): void;
   fail(error: unknown): void;
 }
-
-/** The call that sends a report. Its signal is asked for only when an event waits: most calls never make one. */
-export interface Caller {
-  readonly signal: AbortSignal;
-}
-
-interface Waiter extends Linked<Waiter> {
-  readonly goOn: () => void;
-}
-
-// Made once: a thousand calls end with their connection.
-const CALL_ENDED = new Failure('unavailable', 'Cannot report: the call has ended');
 
 export class EventQueue {
   readonly #lanes: readonly EventLane[];
@@ -63,11 +53,12 @@ export class EventLane {
   readonly #sink: ObservationSink;
   #reports = 0;
   #places = MAX_LANE_EVENTS;
-  /** Those that wait for a place, in the order in which they came. */
-  readonly #waiters = new LinkedQueue<Waiter>();
+  /** Reports that wait for a place, in the order in which they came. */
+  readonly #waiters = new LinkedQueue<EventReport>();
   /** Events that have a place. */
   #waiting: ReportedEvent[] = [];
   #isStoring = false;
+  #isGiving = false;
 
   constructor(sink: ObservationSink) {
     this.#sink = sink;
@@ -88,20 +79,33 @@ export class EventLane {
     this.#reports -= 1;
   }
 
-  /** A place for one event; undefined when it is there at once. Rejects when the call ends before. */
-  takePlace(caller: Caller | undefined): Promise<void> | undefined {
-    if (this.#places === 0) return this.#waitForPlace(caller?.signal);
+  /** Takes a place for one event. Returns false when there is none: then the report waits, and `onPlace` is called. */
+  takePlace(report: EventReport): boolean {
+    if (this.#places === 0 || this.#waiters.first !== undefined) {
+      this.#waiters.add(report);
+      return false;
+    }
     this.#places -= 1;
-    return undefined;
+    return true;
   }
 
-  /** Gives places to those that wait longest. */
+  stopWaiting(report: EventReport): void {
+    this.#waiters.delete(report);
+  }
+
+  /** Gives places to the reports that wait longest. These take events at once, and may leave places meanwhile. */
   leave(places: number): void {
     this.#places += places;
-    for (let next = this.#waiters.first; next !== undefined && this.#places > 0; next = this.#waiters.first) {
-      this.#waiters.delete(next);
-      this.#places -= 1;
-      next.goOn();
+    if (this.#isGiving) return;
+    this.#isGiving = true;
+    try {
+      for (let next = this.#waiters.first; next !== undefined && this.#places > 0; next = this.#waiters.first) {
+        this.#waiters.delete(next);
+        this.#places -= 1;
+        next.onPlace();
+      }
+    } finally {
+      this.#isGiving = false;
     }
   }
 
@@ -109,20 +113,6 @@ export class EventLane {
   add(reported: ReportedEvent): void {
     this.#waiting.push(reported);
     if (!this.#isStoring) void this.#storeWaiting();
-  }
-
-  async #waitForPlace(signal: AbortSignal | undefined): Promise<void> {
-    if (signal?.aborted) throw CALL_ENDED;
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const waiter: Waiter = { previous: undefined, next: undefined, goOn: resolve };
-    const giveUp = (): void => {
-      if (this.#waiters.delete(waiter)) reject(CALL_ENDED);
-    };
-    this.#waiters.add(waiter);
-    signal?.addEventListener('abort', giveUp);
-    await promise;
-    // A long report waits many times.
-    signal?.removeEventListener('abort', giveUp);
   }
 
   async #storeWaiting(): Promise<void> {

@@ -126,8 +126,11 @@ forEachEngine('a row that the store refuses fails its own report, not those that
   await store.write(refuseRowSql);
   const queue = new EventQueue(openSink(store).sink);
   const send = async (requestIds: readonly string[]) => {
-    const intake = new EventIntake({ queue, nowMs: () => 1000 });
-    for (const requestId of requestIds) await intake.take(() => ({ ...createDraft('finished'), requestId }));
+    const intake = new EventIntake({ queue, nowMs: () => 1000, onRoom: () => {} });
+    for (const requestId of requestIds) {
+      assert.ok(intake.reserve());
+      intake.take(() => ({ ...createDraft('finished'), requestId }), undefined);
+    }
     return await intake.finish();
   };
   const reports = Array.from({ length: 24 }, (_, index) => [`good-${index}-a`, `good-${index}-b`]);

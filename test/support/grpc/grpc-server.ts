@@ -1,6 +1,6 @@
 /** A gRPC server of ours on a real port, with methods that a test brings. */
 import assert from 'node:assert/strict';
-import type { GrpcCall, GrpcMethod } from '../../../src/grpc/call/service.ts';
+import type { GrpcCall, GrpcMethod, MessageCollector } from '../../../src/grpc/call/service.ts';
 import { type GrpcServer, type GrpcServerDependencies, openGrpcServer } from '../../../src/grpc/listener/server.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
 import { createMetrics, type Metrics } from '../../../src/telemetry/metrics.ts';
@@ -55,6 +55,17 @@ export async function startGrpcServer(
 
 export function unary(handle: (request: Uint8Array, call: GrpcCall) => Uint8Array | Promise<Uint8Array>): GrpcMethod {
   return { kind: 'unary', name: 'Echo', handle };
+}
+
+/** A client-streaming method, which has room for each message and answers nothing unless its collector does otherwise. */
+export function clientStream(name: string, open: (call: GrpcCall) => Partial<MessageCollector>): GrpcMethod {
+  const rest: MessageCollector = {
+    reserve: () => true,
+    take: () => {},
+    finish: async () => Buffer.alloc(0),
+    close: () => {},
+  };
+  return { kind: 'client-stream', name, open: (call) => ({ ...rest, ...open(call) }) };
 }
 
 export const echo = unary((request) => request);

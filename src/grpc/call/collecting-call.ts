@@ -1,0 +1,186 @@
+/** Runs a call of many messages and one answer: hands them to its collector one by one, while that has room for them. */
+import { COST, costOfBytes } from '../budget/turns.ts';
+import { type FramedMessage, MESSAGE_HEAD_BYTES } from '../protocol/message-reader.ts';
+import { BaseCall, type CallDependencies } from './base-call.ts';
+import type { EndlessCall } from './endless-call.ts';
+import type { GrpcClientStreamMethod, MessageCollector } from './service.ts';
+
+/** The memory of a call that waits: its stream, and what its collector keeps of it. */
+const WAITING_STREAM_BYTES = 2048;
+
+/** The caller may send as many bytes again as the collector has used. A call that waits makes nothing for it. */
+export class CollectingCall extends BaseCall implements EndlessCall {
+  previous: EndlessCall | undefined;
+  next: EndlessCall | undefined;
+  readonly #method: GrpcClientStreamMethod;
+  /** Undefined before the caller was checked, and when it is closed. */
+  #collector: MessageCollector | undefined;
+  #isLast = false;
+  #isStopped = false;
+  #isReset = false;
+  /** The rest of the next message has to come. */
+  #needsData = false;
+  /** The next message waits for its share of a turn, or is being expanded. */
+  #isBusy = false;
+  /** The next message has its share of a turn. */
+  #hasShare = false;
+  #isFinishing = false;
+
+  constructor(dependencies: CallDependencies, method: GrpcClientStreamMethod) {
+    super(dependencies);
+    this.#method = method;
+  }
+
+  override get isUnfinished(): boolean {
+    return this.#needsData;
+  }
+
+  override get ownBytes(): number {
+    return WAITING_STREAM_BYTES;
+  }
+
+  override onData(bytes: Buffer, isLast: boolean): void {
+    if (this.isEnded || this.#isStopped) return;
+    this.keep(bytes);
+    this.#isLast = isLast;
+    this.#needsData = false;
+    this.#takeAll();
+  }
+
+  override onReset(): void {
+    this.#isReset = true;
+    super.onReset();
+  }
+
+  /** The server drains: no more messages, and the collector is asked to end. */
+  stop(): void {
+    this.#isStopped = true;
+    this.#needsData = false;
+    this.#takeAll();
+  }
+
+  /** Starts the method once the caller is checked. */
+  run(): void {
+    if (this.isEnded) return;
+    this.dependencies.stream.connection.share.spend(COST.stream);
+    this.startDeadline();
+    const { admission } = this;
+    if (admission === undefined) this.#open();
+    // If the caller may not call, the call has failed with it.
+    else void admission.then(this.#open, () => {});
+  }
+
+  readonly #open = (): void => {
+    if (this.isEnded) return;
+    this.#collector = this.#method.open(this, this.#takeAll);
+    this.#takeAll();
+  };
+
+  /** Takes the messages that are there, until it has to wait. */
+  readonly #takeAll = (): void => {
+    try {
+      while (this.#takeNext());
+    } catch (error) {
+      this.fail(error);
+    }
+    // The collector still got the messages for which it had room when the caller left.
+    if (this.isEnded && !this.#isBusy) this.#close();
+  };
+
+  readonly #goOn = (): void => {
+    this.#isBusy = false;
+    this.#takeAll();
+  };
+
+  /** Returns false when it has to wait, or has taken the last one. */
+  #takeNext(): boolean {
+    const collector = this.#collector;
+    if (collector === undefined || this.#isBusy || this.#needsData || this.#isFinishing) return false;
+    const bytes = this.request?.nextBytes ?? 0;
+    if (bytes === 0) {
+      if (this.#isLast || this.#isStopped) this.#finish(collector);
+      else this.#waitForData();
+      return false;
+    }
+    this.stopMessageTimer();
+    if (!this.#takeShare(bytes) || !collector.reserve()) return false;
+    this.#hasShare = false;
+    return this.#hand(collector, bytes);
+  }
+
+  #waitForData(): void {
+    if (this.isEnded) return;
+    this.#needsData = true;
+    this.reserveRoom();
+  }
+
+  /** Returns false when the message has to wait for a later turn. */
+  #takeShare(bytes: number): boolean {
+    if (this.#hasShare) return true;
+    this.#hasShare = true;
+    const turn = this.dependencies.stream.connection.share.take(COST.message + costOfBytes(bytes));
+    if (turn === undefined) return true;
+    this.#isBusy = true;
+    void turn.then(this.#goOn);
+    return false;
+  }
+
+  /** Returns false when the message has to be expanded first. */
+  #hand(collector: MessageCollector, bytes: number): boolean {
+    const message = this.request!.take()!;
+    if (message.isCompressed) {
+      this.#isBusy = true;
+      void this.#expand(collector, message);
+      return false;
+    }
+    collector.take(message.bytes);
+    this.#finishMessage(bytes);
+    return true;
+  }
+
+  async #expand(collector: MessageCollector, message: FramedMessage): Promise<void> {
+    try {
+      const bytes = await this.decompress(message);
+      this.dependencies.stream.connection.share.spend(costOfBytes(bytes.length));
+      if (this.#collector === undefined) return;
+      collector.take(bytes);
+      this.#finishMessage(MESSAGE_HEAD_BYTES + message.bytes.length);
+      this.#goOn();
+    } catch (error) {
+      this.#isBusy = false;
+      this.fail(error);
+      this.#close();
+    }
+  }
+
+  /** The collector has used the message: the caller may send as many bytes again. */
+  #finishMessage(bytes: number): void {
+    this.request?.release(bytes);
+    this.recycleMessage();
+  }
+
+  #finish(collector: MessageCollector): void {
+    this.#isFinishing = true;
+    if (this.#isLast && !this.isEnded) this.request?.checkNothingLeft();
+    collector
+      .finish()
+      .then((answer) => {
+        if (this.isEnded) return;
+        this.sendMessage(answer);
+        this.succeed();
+        this.#close();
+      })
+      .catch((error: unknown) => this.fail(error));
+  }
+
+  #close(): void {
+    this.#collector?.close();
+    this.#collector = undefined;
+    this.request?.drop();
+  }
+
+  protected override onEnd(): void {
+    // Of a caller who left, the messages that wait for their share are still taken.
+    if (!this.#isReset || !this.#isBusy) this.#close();
+  }
+}
