@@ -1,5 +1,6 @@
 /** Runs a call of many messages and one answer: hands them to its collector one by one, while that has room for them. */
 import { COST, costOfBytes } from '../budget/turns.ts';
+import { freeExpanded } from '../protocol/decompressor.ts';
 import { type FramedMessage, MESSAGE_HEAD_BYTES } from '../protocol/message-reader.ts';
 import { BaseCall, type CallDependencies } from './base-call.ts';
 import type { EndlessCall } from './endless-call.ts';
@@ -145,6 +146,7 @@ export class CollectingCall extends BaseCall implements EndlessCall {
       if (this.#collector === undefined) return;
       collector.take(bytes);
       this.#finishMessage(MESSAGE_HEAD_BYTES + message.bytes.length);
+      if (this.#method.keepsNoBytes) freeExpanded(bytes);
       this.#goOn();
     } catch (error) {
       this.#isBusy = false;

@@ -1,7 +1,7 @@
 /** Collects the one message of a request, waits for its memory, and starts the call. */
-import { freeMemory } from '../../memory/free-memory.ts';
 import type { QueuedCall } from '../budget/call-queue.ts';
 import { costOfBytes } from '../budget/turns.ts';
+import { freeExpanded } from '../protocol/decompressor.ts';
 import { type FramedMessage, readWholeMessage } from '../protocol/message-reader.ts';
 import { StatusError } from '../protocol/status.ts';
 import { BaseCall } from './base-call.ts';
@@ -85,7 +85,7 @@ export abstract class OneMessageCall extends BaseCall {
     try {
       const bytes = await this.decompress(message);
       this.#startKept(bytes);
-      if (message.isCompressed && !this.isRunning && this.dependencies.route.method.keepsNoBytes) freeMemory(bytes);
+      if (message.isCompressed && !this.isRunning && this.dependencies.route.method.keepsNoBytes) freeExpanded(bytes);
     } catch (error) {
       this.fail(error);
     }

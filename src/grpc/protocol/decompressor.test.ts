@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import type { MessageOwner } from './decompression-turns.ts';
-import { type CompressedMessage, Decompressor } from './decompressor.ts';
+import { type CompressedMessage, Decompressor, freeExpanded } from './decompressor.ts';
 
 const MEBIBYTE = 1_048_576;
 const compress = (bytes: number): CompressedMessage => ({
@@ -135,3 +135,39 @@ test('decompress() begins the next message of a connection whose first one was c
   assert.equal((await second!.result).length, 100);
   await large.result;
 });
+
+/** What the last four bytes of a gzip message say of its length. */
+function claim(message: CompressedMessage, bytes: number): CompressedMessage {
+  const changed = Buffer.from(message.bytes);
+  changed.writeUInt32LE(bytes, changed.length - 4);
+  return { ...message, bytes: changed };
+}
+
+test('decompress() gives a message that says how long it becomes memory of its own, which can be freed', async () => {
+  const { result } = new Decompressor(() => 0).decompress(openConnection(), compress(MEBIBYTE));
+  const bytes = await result;
+  assert.equal(bytes.length, MEBIBYTE);
+  assert.ok(bytes.buffer.byteLength - MEBIBYTE < 64, `${bytes.buffer.byteLength} bytes`);
+  freeExpanded(bytes);
+  assert.equal(bytes.length, 0);
+});
+
+test('freeExpanded() leaves memory that other bytes may share', async () => {
+  const { result } = new Decompressor(() => 0).decompress(openConnection(), compress(100));
+  const bytes = await result;
+  freeExpanded(bytes);
+  assert.deepEqual(bytes, Buffer.alloc(100));
+});
+
+const lies: [what: string, said: number][] = [
+  ['nothing', 0],
+  ['more than any message may have', 0xffffffff],
+];
+for (const [what, said] of lies)
+  test(`decompress() refuses a message that says that it becomes ${what}, and goes on`, async () => {
+    const decompressor = new Decompressor(() => 0);
+    const owner = openConnection();
+    const lie = claim(compress(100), said);
+    await assert.rejects(decompressor.decompress(owner, lie).result, /not compressed as its encoding says/);
+    assert.equal((await decompressor.decompress(owner, compress(200)).result).length, 200);
+  });

@@ -20,8 +20,12 @@ const LARGE_BYTES = 262_144;
 const LARGE_BYTES_PER_MS = 65_536;
 /** The most bytes into which DEFLATE can expand one byte. */
 const MAX_EXPANSION = 1032;
+/** What zlib fills at a time unless it is told otherwise. */
+const PIECE_BYTES = 16_384;
+/** From here on the memory of a result is that of no other bytes. */
+const MIN_OWN_BYTES = 65_536;
 
-type Decode = (bytes: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>;
+type Decode = (bytes: Buffer, options: { maxOutputLength: number; chunkSize: number }) => Promise<Buffer>;
 
 const DECODE: ReadonlyMap<string, Decode> = new Map([
   ['gzip', promisify(gunzip)],
@@ -161,9 +165,11 @@ export class Decompressor {
   async #expand(owner: MessageOwner, job: Job, isLarge: boolean): Promise<boolean> {
     const { bytes: compressed, maxBytes } = job.message;
     const limit = isLarge ? maxBytes : Math.min(LARGE_BYTES, maxBytes);
+    const pieceBytes = choosePieceBytes(job.message, limit);
     try {
-      const bytes = await runDecode(job, limit);
-      this.#recordLength(owner, bytes.length);
+      // One byte more: zlib begins a second piece once the first is full.
+      const bytes = await job.decode(compressed, { maxOutputLength: limit, chunkSize: pieceBytes + 1 });
+      this.#recordLength(owner, Math.max(bytes.length, pieceBytes));
       job.resolve(bytes);
     } catch (error) {
       const isTooLarge = (error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE';
@@ -212,8 +218,19 @@ function findDecode(encoding: string): Decode {
   return decode;
 }
 
-async function runDecode({ message, decode }: Job, maxOutputLength: number): Promise<Buffer> {
-  return await decode(message.bytes, { maxOutputLength });
+/**
+ * Of a message that says how long it becomes (RFC 1952, section 2.3.1, ISIZE), all is expanded into one piece. Each piece takes a trip to
+ * a thread, and several are copied together on this one. A message that says too much gets no more than it could need.
+ */
+function choosePieceBytes({ bytes, encoding }: CompressedMessage, limit: number): number {
+  if (encoding !== 'gzip' || bytes.length < 4) return PIECE_BYTES;
+  const said = bytes.readUInt32LE(bytes.length - 4);
+  return Math.max(PIECE_BYTES, Math.min(said, limit, MAX_EXPANSION * bytes.length));
+}
+
+/** Frees the memory of a message that was expanded and is not used any more. As garbage it would count until a collection finds it. */
+export function freeExpanded(bytes: Buffer): void {
+  if (bytes.length >= MIN_OWN_BYTES && bytes.buffer instanceof ArrayBuffer) bytes.buffer.transfer(0);
 }
 
 function endedError(): StatusError {
