@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Command, Option } from 'commander';
 import { loadCommands } from '../src/cli/commands.ts';
+import { runTrivet } from './support/programs/run-trivet.ts';
 
 interface ShownOption {
   readonly title: string;
@@ -52,7 +53,7 @@ test('the help of every command marks the options that are required', async () =
       .map((option) => ({ title: `${command.name()} ${option.flags}`, help: describe(command, option) })),
   );
   assert.ok(required.length > 20);
-  for (const { title, help } of required) assert.match(help, /\(required\)$/, title);
+  for (const { title, help } of required) assert.match(help, /^\(required\) /, title);
   const capacity = commands.find((command) => command.name() === 'capacity')!;
   const [ttft, tpot, output] = ['--ttft', '--tpot', '--output-tokens'].map((long) =>
     describe(capacity, capacity.options.find((option) => option.long === long)!),
@@ -62,6 +63,18 @@ test('the help of every command marks the options that are required', async () =
   assert.equal(output, 'the mean length of an answer (default: that of the samples)');
   assert.doesNotMatch(capacity.helpInformation(), /--quantile[^-]*\(required\)/);
 });
+
+test('the help that a person sees marks the options that are required, once each', async () => {
+  const { stdout } = await runTrivet(['hook', 'create', '--help']);
+  const required = listOptionLines(stdout).filter((line) => line.includes('(required)'));
+  assert.ok(required.length > 0);
+  for (const line of required) assert.match(line, /^ +--\S+(, --\S+)?( <\S+>)? +\(required\) (?!.*\(required\))/);
+});
+
+/** The lines on which options begin. */
+function listOptionLines(help: string): string[] {
+  return help.split('\n').filter((line) => /^ +-/.test(line));
+}
 
 /** As the help of the command shows it. */
 function describe(command: Command, option: Option): string {

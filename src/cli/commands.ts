@@ -70,5 +70,5 @@ const plainHelp = new Help();
 
 function describeOption(option: Option): string {
   const description = plainHelp.optionDescription(option);
-  return option.mandatory ? `${description} (required)` : description;
+  return option.mandatory ? `(required) ${description}` : description;
 }

@@ -1,9 +1,7 @@
-/**
- * Dispatches the command line, and maps outcomes to exit codes: 0 done, 1 failed, 2 wrong call or configuration.
- */
+/** Dispatches the command line, and maps outcomes to exit codes: 0 done, 1 failed, 2 wrong call or configuration. */
 import { readFileSync } from 'node:fs';
 import { enableCompileCache } from 'node:module';
-import { Command, CommanderError, Help, type Option } from 'commander';
+import { Command, CommanderError } from 'commander';
 import { remark } from '../command-line/output.ts';
 import { describeError, isFailure, isSystemError } from '../errors.ts';
 import { loadCommands } from './commands.ts';
@@ -21,15 +19,8 @@ async function createProgram(first: string | undefined): Promise<Command> {
 /** Every command of the tree reports its own usage errors in the same way, and never ends the process by itself. */
 function refuseAlike(command: Command): Command {
   command.exitOverride().showHelpAfterError('Run with --help to see what is allowed.');
-  command.configureHelp({ ...command.configureHelp(), optionDescription });
   for (const child of command.commands) refuseAlike(child);
   return command;
-}
-
-const help = new Help();
-
-function optionDescription(option: Option): string {
-  return `${option.mandatory ? '(required) ' : ''}${help.optionDescription(option)}`;
 }
 
 async function runTrivet(argv: readonly string[]): Promise<number> {
