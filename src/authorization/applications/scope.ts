@@ -23,10 +23,10 @@ export const SCOPES = [
 export type Scope = (typeof SCOPES)[number];
 
 /**
- * Scope names of other code hosts (Gitee; `read_user` is GitLab's) for what a scope of ours allows. Only for a request without
- * any name of ours: a client that knows our names gets what it asked for by them.
+ * Scope names of other code hosts (Gitee; `read_user` is GitLab's) for what a scope of ours allows. Used only if the request has
+ * no scope of ours.
  */
-const SCOPE_BY_SIBLING_NAME: ReadonlyMap<string, Scope> = new Map([
+const SCOPE_OF_OTHER_HOST: ReadonlyMap<string, Scope> = new Map([
   ['user_info', 'all_user'],
   ['read_user', 'all_user'],
   ['keys', 'all_key'],
@@ -38,7 +38,7 @@ const SCOPE_BY_SIBLING_NAME: ReadonlyMap<string, Scope> = new Map([
   ['hook', 'all_hook'],
 ]);
 
-/** The scope of an authorization request that names none. */
+/** The scope of a request that names none: at `/oauth/authorize`, of a device, and with client credentials. */
 export const DEFAULT_SCOPE: readonly Scope[] = ['all_user'];
 
 /** The scopes that this person can grant: some are for administrators only. */
@@ -47,7 +47,7 @@ export function listGrantable(scopes: readonly Scope[], person: { readonly isAdm
 }
 
 /** Whether a scope needs a person: a token that an application gets for itself has none. */
-export function isOfPerson(scope: Scope): boolean {
+export function needsPerson(scope: Scope): boolean {
   return scope === 'openid' || isAdministratorScope(scope);
 }
 
@@ -68,7 +68,7 @@ export function readRequestedScopes(text: string): readonly Scope[] {
   const { known, unknown } = parseScope(text);
   return known.length > 0
     ? known
-    : sortScopes([...new Set(unknown.flatMap((name) => SCOPE_BY_SIBLING_NAME.get(name) ?? []))]);
+    : sortScopes([...new Set(unknown.flatMap((name) => SCOPE_OF_OTHER_HOST.get(name) ?? []))]);
 }
 
 export function formatScope(scopes: readonly Scope[]): string {

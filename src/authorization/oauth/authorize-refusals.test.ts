@@ -38,7 +38,7 @@ const cases: Case[] = [
         redirect_uri: 'Your account is locked, call 555-0100',
       });
       assert.equal(text.status, 400);
-      assert.match(text.text, /is not registered for .*, and is no absolute URI/);
+      assert.match(text.text, /is not registered for .*, and is not an absolute URI/);
       assert.doesNotMatch(text.text, /555-0100/);
     },
   ],
@@ -71,6 +71,10 @@ const cases: Case[] = [
           '',
           /code_challenge must be .* 43 characters of base64url/,
         ],
+        [{ nonce: 'a\nb' }, '', /^The nonce has control characters or more than 1024 characters$/],
+        [{ nonce: 'n'.repeat(1025) }, '', /^The nonce has control characters or more than 1024 characters$/],
+        [{ prompt: 'none login' }, '', /^prompt=none cannot be combined with other values$/],
+        [{ scope: 'admin' }, '', /^The user may not grant any of the requested scopes$/],
         [{}, '&response_type=code', /The parameter response_type was sent/],
         [{}, '&%22%5C=1&%22%5C=2', /^A parameter was sent more than once$/],
       ];

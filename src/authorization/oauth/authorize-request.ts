@@ -1,6 +1,7 @@
 /**
  * Checks an authorization request: client and redirect URI first, then everything else (RFC 6749 §4.1.1). A person is shown
- * refusals of the first step, and nothing is redirected (§4.1.2.1); those of the second go back to the client.
+ * refusals of the first step, and nothing is redirected (§4.1.2.1); those of the second go back to the client, unless the person
+ * is not signed in (authorize.ts, `refuseRequest`).
  */
 import { Failure } from '../../errors.ts';
 import type { Application } from '../applications/application-store.ts';
@@ -16,7 +17,7 @@ export interface AuthorizeQuery {
   /** The parameters in the order in which they came, without empty values. */
   readonly pairs: readonly (readonly [string, string])[];
   readonly values: ReadonlyMap<string, string>;
-  /** Names that came more than once. */
+  /** Names that came more than once, except `resource` and `audience`. */
   readonly repeated: ReadonlySet<string>;
 }
 
@@ -48,19 +49,22 @@ export function parseAuthorizeQuery(pairs: Iterable<readonly [string, string]>):
   return { pairs: given, values, repeated };
 }
 
+/** The query parameter that takes the mark along to the sign-in and back (prompt-login-mark.ts); no parameter of the client. */
+export const MARK_PARAMETER = 'again';
+
 /** The request as a path of this service, to come back to after signing in. */
 export function formatRequestPath({ pairs }: AuthorizeQuery, changes: Readonly<Record<string, string>> = {}): string {
-  const parameters = new URLSearchParams(pairs.filter(([name]) => name !== 'again').map(([...pair]) => pair));
+  const parameters = new URLSearchParams(pairs.filter(([name]) => name !== MARK_PARAMETER).map(([...pair]) => pair));
   for (const [name, value] of Object.entries(changes)) parameters.set(name, value);
   return `${AUTHORIZE_PATH}?${parameters.toString()}`;
 }
 
-/** The most characters of that path, which the address of the sign-in page carries encoded: Node accepts 16 KB for a whole head. */
+/** Longest request path, URL-encoded, that fits in the sign-in URL; Node limits the request head to 16 KB. */
 const MAX_CARRIED_LENGTH = 11_000;
 /** The longest state within the consent form, where control characters take six bytes each. */
 const MAX_STATE_BYTES = 8192;
 
-/** Throws unless sign-in and consent can carry the request: a state that is lost there looks like an attack to the client. */
+/** Throws unless sign-in and consent can carry the request. If state were cut, the client would take the answer for CSRF. */
 export function checkRequestSize(query: AuthorizeQuery): void {
   const stateBytes = Buffer.byteLength(JSON.stringify(query.values.get('state') ?? ''));
   if (stateBytes <= MAX_STATE_BYTES && encodeURIComponent(formatRequestPath(query)).length <= MAX_CARRIED_LENGTH)
@@ -70,33 +74,42 @@ export function checkRequestSize(query: AuthorizeQuery): void {
 
 const MAX_SHOWN_LENGTH = 300;
 
-/** The client id to look up. Throws for a person to read. */
+/** The client id to look up. Throws an error for our own page, not for the client. */
 export function readClientId({ values, repeated }: AuthorizeQuery): string {
   const clientId = values.get('client_id');
   if (clientId === undefined || repeated.has('client_id') || hasControl(clientId)) throw refuseApplication();
   return clientId;
 }
 
-/** The application that asks. Throws for a person to read if it does not exist or is disabled. */
+/** The application that asks. Throws an error for our own page, not for the client, if it does not exist or is disabled. */
 export function requireApplication(application: Application | undefined): Application {
   if (application === undefined || application.disabledAtMs !== undefined) throw refuseApplication();
   return application;
 }
 
-/** Where the answer may go. Throws for a person to read: an address that is not registered is never redirected to. */
+/** Where the answer may go. Throws an error for our own page, not for the client: only registered addresses are redirected to. */
 export function readRedirectUri(query: AuthorizeQuery, application: Application): string {
   const redirectUri = query.values.get('redirect_uri');
   if (redirectUri === undefined)
     throw new Failure('invalid', 'The application did not say where to return to: redirect_uri is missing');
-  if (query.repeated.has('redirect_uri') || !isRegisteredRedirectUri(redirectUri, application.redirectUris))
-    throw refuseRedirectUri(application, redirectUri);
+  if (query.repeated.has('redirect_uri')) throw refuseRedirectUri(application, redirectUri);
+  checkRedirectUri(redirectUri, application);
   return redirectUri;
+}
+
+/** Throws an error for our own page unless the address is registered, also now: the application may have changed meanwhile. */
+export function checkRedirectUri(redirectUri: string, application: Application): void {
+  if (!isRegisteredRedirectUri(redirectUri, application.redirectUris))
+    throw refuseRedirectUri(application, redirectUri);
 }
 
 /** An address is shown, so that a developer sees how it differs from what is registered; any other text is not repeated. */
 function refuseRedirectUri({ name }: Application, redirectUri: string): Failure {
   if (!URL.canParse(redirectUri))
-    return new Failure('invalid', `The address to return to is not registered for "${name}", and is no absolute URI`);
+    return new Failure(
+      'invalid',
+      `The address to return to is not registered for "${name}", and is not an absolute URI`,
+    );
   const shown = redirectUri.slice(0, MAX_SHOWN_LENGTH);
   return new Failure(
     'invalid',
@@ -122,7 +135,7 @@ export function parseAuthorizationRequest(
     throw createOAuthFailure('unauthorized_client', 'This client may not use the authorization code grant');
   const nonce = values.get('nonce');
   if (nonce !== undefined && (hasControl(nonce) || nonce.length > 1024))
-    throw createOAuthFailure('invalid_request', 'The nonce is not acceptable');
+    throw createOAuthFailure('invalid_request', 'The nonce has control characters or more than 1024 characters');
   return {
     clientId: application.clientId,
     redirectUri,
@@ -174,7 +187,7 @@ function readChallenge(values: ReadonlyMap<string, string>, { isPublic }: Applic
 function readPrompts(text: string | undefined): readonly Prompt[] {
   const names = (text ?? '').split(' ').filter((name): name is Prompt => PROMPTS.includes(name));
   if (names.includes('none') && names.length > 1)
-    throw createOAuthFailure('invalid_request', 'prompt none excludes every other');
+    throw createOAuthFailure('invalid_request', 'prompt=none cannot be combined with other values');
   return names;
 }
 

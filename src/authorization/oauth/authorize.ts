@@ -22,8 +22,10 @@ import {
   AUTHORIZE_PATH,
   type AuthorizationRequest,
   type AuthorizeQuery,
+  checkRedirectUri,
   checkRequestSize,
   formatRequestPath,
+  MARK_PARAMETER,
   parseAuthorizationRequest,
   parseAuthorizeQuery,
   readClientId,
@@ -31,7 +33,7 @@ import {
   requireApplication,
 } from './authorize-request.ts';
 import { CONTINUE_PATH, formatRefusal, redirectWithRefusal, showWaitingAnswer } from './client-redirect.ts';
-import { allow, deny, passSilently } from './consent-answer.ts';
+import { allow, answerWithoutAsking, deny } from './consent-answer.ts';
 import { renderConsentPage } from './consent-page.ts';
 import { createConsentView, describeTarget, readChosenScopes } from './consent-view.ts';
 import { decryptRequest, encryptRequest } from './encrypted-request.ts';
@@ -90,25 +92,29 @@ async function refuseRequest(
   const refusal = { error, redirectUri, state: readState(query) };
   const url = formatRefusal(dependencies, refusal);
   if ((await dependencies.signIn.currentSession(c)) !== undefined) return redirectWithRefusal(dependencies, c, refusal);
-  if (!isSilent(query)) {
+  if (!hasPromptNone(query)) {
     // A request that is too long for the way over the sign-in page is refused on this page.
     checkRequestSize(query);
     return redirectToSignIn(dependencies, c, { redirectUri, query, isAgain: false });
   }
-  if (await isOfAdministrator(dependencies, application)) return redirectWithRefusal(dependencies, c, refusal);
+  if (await isRegisteredByAdministrator(dependencies, application))
+    return redirectWithRefusal(dependencies, c, refusal);
   const page = renderLeavePage(messages, { url, target: describeTarget(redirectUri), application: application.name });
   return respondPage(c, page, { status: 400 });
 }
 
-function isSilent({ values }: AuthorizeQuery): boolean {
+function hasPromptNone({ values }: AuthorizeQuery): boolean {
   return values.get('prompt')?.split(' ').includes('none') ?? false;
 }
 
 /**
- * Whether the application belongs to the service, or an administrator registered it. One from before its owner's promotion keeps the
- * rights of an ordinary person's: another person with a way into the account may have registered it.
+ * Whether the application belongs to the service, or an administrator registered it. An application registered before its owner
+ * became administrator counts as an ordinary person's: anyone who could sign in to that account may have registered it.
  */
-async function isOfAdministrator({ store }: AuthorizeDependencies, application: Application): Promise<boolean> {
+async function isRegisteredByAdministrator(
+  { store }: AuthorizeDependencies,
+  application: Application,
+): Promise<boolean> {
   const { ownerId, createdAtMs } = application;
   if (ownerId === undefined) return true;
   const owner = await findUserById(store, ownerId);
@@ -120,7 +126,7 @@ function readState({ values, repeated }: AuthorizeQuery): string | undefined {
   return repeated.has('state') ? undefined : values.get('state');
 }
 
-interface Pending {
+interface CheckedRequest {
   readonly request: AuthorizationRequest;
   readonly application: Application;
   readonly query: AuthorizeQuery;
@@ -129,28 +135,28 @@ interface Pending {
 async function answerRequest(
   dependencies: AuthorizeDependencies,
   c: Context<HttpEnv>,
-  pending: Pending,
+  checked: CheckedRequest,
 ): Promise<Response> {
-  const { application } = pending;
+  const { application } = checked;
   const session = await dependencies.signIn.currentSession(c);
   const messages = readMessages(c);
-  if (session === undefined || mustSignInAgain(dependencies, c, { ...pending, session }))
-    return sendToSignIn(dependencies, c, { ...pending, isAgain: session !== undefined });
-  const request = { ...pending.request, scopes: listGrantableOrRefuse(pending.request, session) };
+  if (session === undefined || mustSignInAgain(dependencies, c, { ...checked, session }))
+    return sendToSignIn(dependencies, c, { ...checked, isAgain: session !== undefined });
+  const request = { ...checked.request, scopes: listGrantableOrRefuse(checked.request, session) };
   const consent = await findConsent(dependencies.store, session.user.id, application.clientId);
-  if (consent !== undefined && mayPassSilently({ request, application }, consent))
-    return passSilently(dependencies, c, { request, session, consent });
+  if (consent !== undefined && needsNoConsent({ request, application }, consent))
+    return answerWithoutAsking(dependencies, c, { request, session, consent });
   if (request.prompts.includes('none')) throw createOAuthFailure('consent_required', 'The user has to be asked');
   const view = await createConsentView(dependencies, {
     application,
     session,
     scopes: request.scopes,
-    canNarrow: true,
+    canDeselectScopes: true,
     consented: consent?.scopes ?? [],
     redirectUri: request.redirectUri,
     request: encryptRequest(dependencies, session, { kind: REQUEST_KIND, content: request }),
     action: AUTHORIZE_PATH,
-    switchAccountUrl: formatRequestPath(pending.query, { prompt: 'select_account' }),
+    switchAccountUrl: formatRequestPath(checked.query, { prompt: 'select_account' }),
   });
   return respondPage(c, renderConsentPage(messages, view), { leadsToClient: !isPrivateScheme(request.redirectUri) });
 }
@@ -159,23 +165,23 @@ async function answerRequest(
 function listGrantableOrRefuse({ scopes }: AuthorizationRequest, { user }: Session): readonly Scope[] {
   const grantable = listGrantable(scopes, user);
   if (grantable.length === 0)
-    throw createOAuthFailure('invalid_scope', 'The user has none of the rights that are asked');
+    throw createOAuthFailure('invalid_scope', 'The user may not grant any of the requested scopes');
   return grantable;
 }
 
 function mustSignInAgain(
   dependencies: AuthorizeDependencies,
   c: Context<HttpEnv>,
-  { request, query, session }: Pending & { readonly session: Session },
+  { request, query, session }: CheckedRequest & { readonly session: Session },
 ): boolean {
-  const marked = { request: formatRequestPath(query, {}), mark: query.values.get('again') };
+  const marked = { request: formatRequestPath(query, {}), mark: query.values.get(MARK_PARAMETER) };
   const markedAtMs = readMark(dependencies.signIn.context, c, marked);
   if (markedAtMs !== undefined && session.authTimeMs >= markedAtMs) {
     spendMark(dependencies.signIn.context, c);
     return false;
   }
   if (request.prompts.includes('login') || request.prompts.includes('select_account')) return true;
-  // In both directions: one from the future was made while the clock was wrong.
+  // An auth_time in the future (the clock was wrong) counts as just as old.
   const ageMs = Math.abs(dependencies.world.nowMs() - session.authTimeMs);
   return request.maxAgeSeconds !== undefined && ageMs > request.maxAgeSeconds * 1000;
 }
@@ -183,7 +189,7 @@ function mustSignInAgain(
 function sendToSignIn(
   dependencies: AuthorizeDependencies,
   c: Context<HttpEnv>,
-  { request, query, isAgain }: Pending & { readonly isAgain: boolean },
+  { request, query, isAgain }: CheckedRequest & { readonly isAgain: boolean },
 ): Response {
   if (request.prompts.includes('none')) throw createOAuthFailure('login_required', 'The user has to sign in');
   return redirectToSignIn(dependencies, c, { redirectUri: request.redirectUri, query, isAgain });
@@ -194,8 +200,9 @@ function redirectToSignIn(
   c: Context<HttpEnv>,
   { redirectUri, query, isAgain }: Pick<RefusedRequest, 'redirectUri' | 'query'> & { readonly isAgain: boolean },
 ): Response {
-  const again = markRequest(dependencies.signIn.context, c, formatRequestPath(query, {}));
-  return dependencies.signIn.redirectToSignIn(c, formatRequestPath(query, { again }), {
+  // Every request, not only one with prompt=login: max_age and select_account need the mark too.
+  const mark = markRequest(dependencies.signIn.context, c, formatRequestPath(query, {}));
+  return dependencies.signIn.redirectToSignIn(c, formatRequestPath(query, { [MARK_PARAMETER]: mark }), {
     loginHint: query.values.get('login_hint')?.slice(0, MAX_LOGIN_HINT_LENGTH),
     leadsToClient: !isPrivateScheme(redirectUri),
     isAgain,
@@ -206,11 +213,11 @@ function redirectToSignIn(
 const MAX_LOGIN_HINT_LENGTH = 64;
 
 /**
- * Nothing new to ask. A public client cannot prove who it is, so it is shown every time (RFC 6749 §10.2, RFC 8252 §8.6),
- * but for one on loopback that was allowed the same before.
+ * Whether consent can be skipped: everything was allowed before, and the client is confidential or on a loopback IP; other
+ * public clients cannot prove who they are, so they are shown each time (RFC 6749 §10.2, RFC 8252 §8.6).
  */
-function mayPassSilently(
-  { request, application }: Pick<Pending, 'request' | 'application'>,
+function needsNoConsent(
+  { request, application }: Pick<CheckedRequest, 'request' | 'application'>,
   consent: Consent,
 ): boolean {
   if (request.prompts.includes('consent') || !isWithin(request.scopes, consent.scopes)) return false;
@@ -231,9 +238,10 @@ async function postAuthorization(dependencies: AuthorizeDependencies, c: Context
   if (session === undefined) return c.redirect('/sign-in', 303);
   const request = decryptRequest<AuthorizationRequest>(dependencies, session, { kind: REQUEST_KIND, ciphertext });
   const application = requireApplication(await findApplication(dependencies.store, request.clientId));
-  readRedirectUri(parseAuthorizeQuery([['redirect_uri', request.redirectUri]]), application);
-  const kept = readChosenScopes(form, request.scopes);
+  checkRedirectUri(request.redirectUri, application);
+  const allowedScopes = readChosenScopes(form, request.scopes);
   // A person who clears every box and presses Allow has allowed nothing.
-  const isAllowed = form.get('decision') === 'allow' && kept.length > 0;
-  return isAllowed ? allow(dependencies, c, { request, session, kept }) : deny(dependencies, c, { request, session });
+  const isAllowed = form.get('decision') === 'allow' && allowedScopes.length > 0;
+  if (!isAllowed) return deny(dependencies, c, { request, session });
+  return allow(dependencies, c, { request, session, allowedScopes });
 }

@@ -22,21 +22,21 @@ export interface Decided {
 
 export interface Allowed extends Decided {
   /** The requested scopes that the person allowed. */
-  readonly kept: readonly Scope[];
+  readonly allowedScopes: readonly Scope[];
 }
 
 export async function allow(
   dependencies: AnswerDependencies,
   c: Context<HttpEnv>,
-  { request, session, kept }: Allowed,
+  { request, session, allowedScopes }: Allowed,
 ): Promise<Response> {
   const nowMs = dependencies.world.nowMs();
   const userId = session.user.id;
   const { clientId, scopes: asked } = request;
-  const details = { scope: formatScope(kept) };
-  const { text, code } = createCode(dependencies, { request: { ...request, scopes: kept }, session });
+  const details = { scope: formatScope(allowedScopes) };
+  const { text, code } = createCode(dependencies, { request: { ...request, scopes: allowedScopes }, session });
   await dependencies.store.call(insertAllowedCode, {
-    decision: { userId, clientId, asked, kept, newConsentId: dependencies.world.uuid(), nowMs },
+    decision: { userId, clientId, asked, allowedScopes, newConsentId: dependencies.world.uuid(), nowMs },
     code,
     audit: auditStatement({ kind: 'consent_granted', userId, clientId, address: clientAddress(c), details }, nowMs),
   });
@@ -55,7 +55,7 @@ export async function deny(
   return redirectWithRefusal(dependencies, c, { error, redirectUri, state });
 }
 
-export async function passSilently(
+export async function answerWithoutAsking(
   dependencies: AnswerDependencies,
   c: Context<HttpEnv>,
   { request, session, consent }: Decided & { readonly consent: Consent },

@@ -1,4 +1,4 @@
-/** Renders the consent page: who asks, for what, and where the answer goes. Both answers weigh the same. */
+/** Renders the consent page: who asks, for what, and where the answer goes. Allow and deny are equally prominent. */
 import { html } from 'hono/html';
 import { renderBadge, renderCsrf, renderHidden } from '../../pages/elements.ts';
 import { type Html, renderFocusPage } from '../../pages/layout.ts';
@@ -22,13 +22,13 @@ export function renderConsentPage(messages: Messages, view: ConsentView): Html {
 ${application.description ? html`<p class="soft">${application.description}</p>` : ''}
 <section aria-labelledby="may">
 <h2 id="may">${t.may}</h2>
-${view.canNarrow ? html`<p class="small soft">${t.leaveOut}</p>` : ''}
-<ul class="grants">${view.scopes.map((asked) => renderScope(messages, asked, view.canNarrow && asked.scope !== 'openid'))}</ul>
+${view.canDeselectScopes ? html`<p class="small soft">${t.leaveOut}</p>` : ''}
+<ul class="grants">${view.scopes.map((asked) => renderScope(messages, asked, view.canDeselectScopes && asked.scope !== 'openid'))}</ul>
 </section>
 <p class="small soft">${t.mayNot}</p>
 ${view.redirectHost === undefined ? html`<p class="notice warn">${messages.device.check}</p>` : renderTarget(messages, view.redirectHost)}
 <form method="post" action="${view.action}" class="pair" id="${FORM_ID}">
-${renderCsrf(view.csrfToken)}${renderHidden({ request: view.request, narrow: view.canNarrow ? '1' : undefined })}
+${renderCsrf(view.csrfToken)}${renderHidden({ request: view.request, narrow: view.canDeselectScopes ? '1' : undefined })}
 <button class="equal" name="decision" value="deny">${t.deny}</button>
 <button name="decision" value="allow">${t.allow}</button>
 </form>

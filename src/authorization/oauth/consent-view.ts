@@ -24,7 +24,7 @@ export interface ConsentView {
   readonly redirectHost: string | undefined;
   readonly scopes: readonly { readonly scope: Scope; readonly isNew: boolean }[];
   /** The person may leave some of them out. */
-  readonly canNarrow: boolean;
+  readonly canDeselectScopes: boolean;
   readonly accessLifetimeSeconds: number;
   readonly user: User;
   readonly csrfToken: string;
@@ -40,7 +40,7 @@ export interface ConsentFacts {
   readonly application: Application;
   readonly session: Session;
   readonly scopes: readonly Scope[];
-  readonly canNarrow: boolean;
+  readonly canDeselectScopes: boolean;
   readonly consented: readonly Scope[];
   readonly redirectUri: string | undefined;
   readonly request: string;
@@ -60,7 +60,7 @@ export async function createConsentView(dependencies: ProtocolDependencies, fact
     redirectHost: redirectUri === undefined ? undefined : describeTarget(redirectUri),
     scopes: facts.scopes.map((scope) => ({ scope, isNew: consented.length > 0 && !consented.includes(scope) })),
     // An administrator's rights are given by a box of their own, never by the button alone.
-    canNarrow: (facts.canNarrow && facts.scopes.length > 1) || facts.scopes.some(isAdministratorScope),
+    canDeselectScopes: (facts.canDeselectScopes && facts.scopes.length > 1) || facts.scopes.some(isAdministratorScope),
     accessLifetimeSeconds: dependencies.settings.accessTokenSeconds,
     user: session.user,
     csrfToken: session.csrfToken,

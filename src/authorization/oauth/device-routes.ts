@@ -133,8 +133,8 @@ async function readDecision(
   }: { readonly session: Session; readonly form: URLSearchParams; readonly ciphertext: string },
 ): Promise<Response> {
   const device = decryptRequest<PendingDevice>(dependencies, session, { kind: REQUEST_KIND, ciphertext });
-  const kept = readChosenScopes(form, readScopes(device.scope));
-  return decide(dependencies, c, { session, device, kept: form.get('decision') === 'allow' ? kept : [] });
+  const chosen = readChosenScopes(form, readScopes(device.scope));
+  return decide(dependencies, c, { session, device, allowedScopes: form.get('decision') === 'allow' ? chosen : [] });
 }
 
 interface CodeEntry {
@@ -179,7 +179,7 @@ async function showRequest(
     application,
     session,
     scopes: readScopes(device.scope),
-    canNarrow: false,
+    canDeselectScopes: false,
     consented: (await findConsent(dependencies.store, session.user.id, application.clientId))?.scopes ?? [],
     redirectUri: undefined,
     request: ciphertext,
@@ -203,12 +203,12 @@ interface Decision {
   readonly session: Session;
   readonly device: PendingDevice;
   /** Nothing when the person refuses, or leaves nothing chosen. */
-  readonly kept: readonly Scope[];
+  readonly allowedScopes: readonly Scope[];
 }
 
 async function decide(dependencies: DeviceDependencies, c: Context<HttpEnv>, decision: Decision): Promise<Response> {
   await requireApplication(dependencies, decision.device);
-  const isAllowed = decision.kept.length > 0;
+  const isAllowed = decision.allowedScopes.length > 0;
   const answer = isAllowed ? approve : deny;
   const isDecidedNow = await answer(dependencies, decision, clientAddress(c));
   // A second click posts the form twice: it leads to what the first one decided.
@@ -226,17 +226,17 @@ function findOwnDecision({ store, world }: DeviceDependencies, { session, device
 /** False if the device was decided on meanwhile. */
 async function approve(
   { store, world }: DeviceDependencies,
-  { session, device, kept }: Decision,
+  { session, device, allowedScopes }: Decision,
   address: string,
 ): Promise<boolean> {
   const { user, authTimeMs } = session;
   const { userCode, clientId } = device;
   const nowMs = world.nowMs();
   const person = { userId: user.id, clientId };
-  const event = { ...person, address, details: { scope: formatScope(kept) } };
+  const event = { ...person, address, details: { scope: formatScope(allowedScopes) } };
   return await store.call(approveDeviceOnce, {
     userCode,
-    decision: { ...person, asked: readScopes(device.scope), kept, newConsentId: world.uuid(), nowMs },
+    decision: { ...person, asked: readScopes(device.scope), allowedScopes, newConsentId: world.uuid(), nowMs },
     credentialGeneration: user.credentialGeneration,
     authTimeMs,
     audit: auditStatement({ ...event, kind: 'device_approved' }, nowMs),

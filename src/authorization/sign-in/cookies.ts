@@ -12,8 +12,8 @@ import { isSameText } from '../accounts/secret-text.ts';
 
 /**
  * `form`: binds forms to this browser before sign-in. `step`: a sign-in that waits for its second step. `upstream`: one that
- * waits for another provider. `again`: a person is to sign in again. `device`: the person has signed in in this browser
- * before (known-device.ts); no device of RFC 8628.
+ * waits for another provider. `again`: a person was sent to sign in again (prompt-login-mark.ts). `device`: the person has
+ * signed in in this browser before (known-device.ts); no device of RFC 8628.
  */
 export type CookieName = 'session' | 'form' | 'step' | 'upstream' | 'device' | 'again';
 

@@ -1,7 +1,8 @@
 /**
- * Marks an authorization request that asked for a new sign-in (`prompt=login`), so that it asks once. Without the mark, the
- * request would send its person to sign in for ever. The mark it takes along says when that was. It is good for this very
- * request, in the browser that was sent, once, and for an hour: the mark of another browser, or an older one, skips no sign-in.
+ * Marks every authorization request that is sent to the sign-in page, so that it asks for a new sign-in once. Without the mark,
+ * one with `prompt=login` would send its person to sign in for ever. The mark has the time at which the request was sent there.
+ * It is good for this very request, in the browser that was sent, once, and for an hour: the mark of another browser, or an
+ * older one, skips no sign-in.
  */
 import { createHash } from 'node:crypto';
 import type { Context } from 'hono';
@@ -11,6 +12,8 @@ import type { SignInContext } from './sign-in-context.ts';
 
 type MarkDependencies = Pick<SignInContext, 'cipher' | 'world' | 'cookies'>;
 
+/** The cookie that binds marks to the browser. */
+const MARK_COOKIE = 'again';
 const LIFETIME_SECONDS = 3600;
 
 /** `request`: all of the request, spelt the same each time. */
@@ -19,8 +22,8 @@ export function markRequest(
   c: Context<HttpEnv>,
   request: string,
 ): string {
-  const browser = cookies.read(c, 'again') ?? Buffer.from(world.randomBytes(24)).toString('base64url');
-  cookies.write(c, 'again', { value: browser, maxAgeSeconds: LIFETIME_SECONDS });
+  const browser = cookies.read(c, MARK_COOKIE) ?? Buffer.from(world.randomBytes(24)).toString('base64url');
+  cookies.write(c, MARK_COOKIE, { value: browser, maxAgeSeconds: LIFETIME_SECONDS });
   return Buffer.from(cipher.encrypt(String(world.nowMs()), markAssociatedData(request, browser))).toString('base64url');
 }
 
@@ -30,7 +33,7 @@ export function readMark(
   c: Context<HttpEnv>,
   { request, mark }: { readonly request: string; readonly mark: string | undefined },
 ): number | undefined {
-  const browser = cookies.read(c, 'again');
+  const browser = cookies.read(c, MARK_COOKIE);
   if (mark === undefined || browser === undefined) return undefined;
   try {
     const markedAtMs = Number(
@@ -44,7 +47,7 @@ export function readMark(
 
 /** The person has signed in: the mark is spent. */
 export function spendMark({ cookies }: MarkDependencies, c: Context<HttpEnv>): void {
-  cookies.drop(c, 'again');
+  cookies.drop(c, MARK_COOKIE);
 }
 
 function markAssociatedData(request: string, browser: string): string {

@@ -1,6 +1,6 @@
 /** Checks the path to which a sign-in returns, so that it never leads to another site (open redirect). */
 
-/** The most characters of the path as the address of the sign-in page carries it: Node accepts 16 KB for a whole head. */
+/** Longest path, URL-encoded, that fits in the sign-in URL; Node limits the request head to 16 KB. */
 const MAX_ENCODED_LENGTH = 12_000;
 
 /**

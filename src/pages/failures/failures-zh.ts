@@ -171,7 +171,7 @@ export const PHRASES_ZH: readonly Phrase[] = [
     '回调地址“{2}”未在应用“{1}”中注册：必须与应用的某个回调地址逐字一致。',
   ],
   [
-    'The address to return to is not registered for "{}", and is no absolute URI',
+    'The address to return to is not registered for "{}", and is not an absolute URI',
     '回调地址未在应用“{1}”中注册，也不是完整的 URI。',
   ],
   ['The request is too long: its state must be shorter', '请求过长：其中的 state 必须更短。'],

@@ -14,5 +14,12 @@ export interface GivenConsent {
 
 /** Returns the id of the grant. */
 export function giveConsent(store: Store, { userId, clientId, scopes }: GivenConsent): Promise<string> {
-  return store.call(saveConsent, { userId, clientId, asked: scopes, kept: scopes, newConsentId: 'grant', nowMs: 1 });
+  return store.call(saveConsent, {
+    userId,
+    clientId,
+    asked: scopes,
+    allowedScopes: scopes,
+    newConsentId: 'grant',
+    nowMs: 1,
+  });
 }

@@ -1,8 +1,8 @@
 /**
- * Grants tokens to an application that acts for itself, machine to machine (RFC 6749 §4.4). It owns nothing here; its token
- * serves machine-to-machine calls.
+ * Grants tokens to an application that acts for itself, machine to machine (RFC 6749 §4.4). It owns nothing
+ * here.
  */
-import { DEFAULT_SCOPE, formatScope, isOfPerson, readRequestedScopes, type Scope } from '../../applications/scope.ts';
+import { DEFAULT_SCOPE, formatScope, needsPerson, readRequestedScopes, type Scope } from '../../applications/scope.ts';
 import { createTokenPair, formatTokenAnswer, toNewAccess } from '../../tokens/issue-tokens.ts';
 import { deleteSurplusOwnTokensStatements, drawsDeletion } from '../../tokens/surplus-tokens-store.ts';
 import { insertFamilyStatements } from '../../tokens/token-store.ts';
@@ -40,7 +40,7 @@ export const grantToClient: Grant = async (dependencies, exchange) => {
 function readScope({ values }: Exchange): readonly Scope[] {
   const text = values.get('scope');
   if (text === undefined) return DEFAULT_SCOPE;
-  const scopes = readRequestedScopes(text).filter((scope) => !isOfPerson(scope));
+  const scopes = readRequestedScopes(text).filter((scope) => !needsPerson(scope));
   if (scopes.length === 0)
     throw createOAuthFailure(
       'invalid_scope',

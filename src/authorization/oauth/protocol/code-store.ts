@@ -142,6 +142,7 @@ export interface Redemption {
   readonly tokens: NewTokens;
   /** Empty when the audit log has enough of these events (`issue-log.ts`). */
   readonly audit: readonly BoundStatement[];
+  /** Also deletes families over the limit of tokens per client (surplus-tokens-store.ts). */
   readonly deletesSurplus: boolean;
   readonly address: string | undefined;
 }

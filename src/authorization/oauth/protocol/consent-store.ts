@@ -84,22 +84,22 @@ export interface ConsentDecision {
   readonly clientId: string;
   readonly asked: readonly Scope[];
   /** The scopes that the person allowed. */
-  readonly kept: readonly Scope[];
+  readonly allowedScopes: readonly Scope[];
   /** The id of a first consent, and of a consent that allows less than before. */
   readonly newConsentId: string;
   readonly nowMs: number;
 }
 
 /**
- * The consent gets those of the requested scopes that were kept; scopes that were not requested stay as they were. A consent that
- * became smaller gets a new id, so that no earlier token holds more than the person allows now. Returns its id.
+ * The consent gets those of the requested scopes that the person allowed; scopes that were not requested stay as they were. A
+ * consent that became smaller gets a new id, so that no earlier token holds more than the person allows now. Returns its id.
  */
 export async function saveConsentIn(transaction: Transaction, decision: ConsentDecision): Promise<string> {
-  const { userId, clientId, asked, kept, nowMs } = decision;
+  const { userId, clientId, asked, allowedScopes, nowMs } = decision;
   const [row] = await transaction.run(consentOfSql, [userId, clientId]);
   const before = row === undefined ? [] : readScopes(row.scope);
   const untouched = before.filter((scope) => !asked.includes(scope));
-  const scopes = uniteScopes(untouched, kept);
+  const scopes = uniteScopes(untouched, allowedScopes);
   const consentId = row !== undefined && isWithin(before, scopes) ? row.grant_id : decision.newConsentId;
   await transaction.run(saveConsentSql, [userId, clientId, formatScope(scopes), consentId, nowMs]);
   return consentId;

@@ -33,6 +33,7 @@ const pendingDeviceSql = statement<{ user_code: string; client_id: string; scope
   'pending-device',
   `SELECT user_code, client_id, scope FROM device_codes WHERE user_code = $1 AND state = 'pending' AND expires_at_ms > $2`,
 );
+// `user_epoch` and `grant_id`: see the words in accounts/credential-validity-store.ts.
 const approveDeviceSql = statement(
   'approve-device',
   `UPDATE device_codes SET state = 'approved', user_id = $3, auth_time_ms = $4, user_epoch = $5, grant_id = $6, scope = $7
@@ -96,11 +97,11 @@ export const approveDeviceOnce: Procedure<DeviceApproval, boolean> = procedure(
   import.meta.url,
   'approveDeviceOnce',
   async (transaction, { userCode, decision, credentialGeneration, authTimeMs, audit }) => {
-    const { userId, kept, nowMs } = decision;
+    const { userId, allowedScopes, nowMs } = decision;
     const pending = await transaction.run(pendingDeviceSql, [userCode, nowMs]);
     if (pending.length === 0) return false;
     const consentId = await saveConsentIn(transaction, decision);
-    const origin = [userId, authTimeMs, credentialGeneration, consentId, formatScope(kept)];
+    const origin = [userId, authTimeMs, credentialGeneration, consentId, formatScope(allowedScopes)];
     await transaction.run(approveDeviceSql, [userCode, nowMs, ...origin]);
     await transaction.runAll([audit]);
     return true;
@@ -132,6 +133,7 @@ export interface DevicePoll {
   readonly familyId: string;
   readonly familyExpiresAtMs: number;
   readonly tokens: NewTokens;
+  /** Also deletes families over the limit of tokens per client (surplus-tokens-store.ts). */
   readonly deletesSurplus: boolean;
   readonly address: string;
 }
@@ -178,7 +180,7 @@ export const pollDevice: Procedure<DevicePoll, DevicePollOutcome> = procedure(
     const [row] = await transaction.run(deviceByHashSql, [deviceHash]);
     if (row === undefined || row.client_id !== poll.clientId || row.state === 'redeemed')
       return { kind: 'invalid_grant' };
-    // One from the future was issued while the clock was wrong, and would outlive its time by as much.
+    // A code dated in the future (clock set back since) would live too long.
     if (row.expires_at_ms <= nowMs || row.issued_at_ms > nowMs + MAX_SKEW_MS) return { kind: 'expired_token' };
     if (row.state === 'denied') return { kind: 'access_denied' };
     if (row.state === 'pending') {
