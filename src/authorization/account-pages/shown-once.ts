@@ -1,6 +1,6 @@
 /**
- * Carries a new secret encrypted over a redirect to the page that shows it once. A reload of that page makes no second secret.
- * It waits encrypted behind a one-time token for its session and its page, and is gone once it was shown.
+ * Carries a new secret encrypted over a redirect to the page that shows it once. It waits there behind a
+ * one-time token for its session and its page. A reload of that page makes no second secret.
  */
 
 import type { BoundStatement } from '../../database/store.ts';

@@ -1,8 +1,8 @@
 /**
- * Changes the ways into an account (address, password, link, second step), and what a token with the scope `admin:people` may set. Such a
- * token has a part of an administrator's rights. It may set the address, the password, a link, or turn off the
- * second step. Such an account is marked in the same transaction. When its person becomes an administrator, all ways in end,
- * also those that were added later: the holder of the token may have added them.
+ * Changes the ways into an account (address, password, link, second step), and what a token with the scope `admin:people` may
+ * set. Such a token has a part of an administrator's rights. It may set the address, the password, a link, or turn off the
+ * second step; then the account is marked in the same transaction: its column delegated_access is set. When its person becomes
+ * an administrator, all ways in end, also those that were added later: the holder of the token may have added them.
  */
 import {
   type BoundStatement,

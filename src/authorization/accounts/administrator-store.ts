@@ -1,4 +1,4 @@
-/** Refuses to remove, disable or demote the last administrator who can sign in. */
+/** Refuses to disable or demote the last administrator who can sign in. */
 import { type Procedure, procedure, type Store, statement } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 import { checkRole, type PersonChange } from './access-store.ts';
@@ -11,18 +11,18 @@ const activeAdministratorsSql = statement<{ id: string; can_sign_in: number }>(
    FROM users WHERE is_admin = 1 AND disabled_at_ms IS NULL`,
 );
 
-/** False also while there is no administrator at all. */
+/** Whether an enabled administrator has a way to sign in. */
 export async function canAnAdministratorSignIn(store: Pick<Store, 'read'>): Promise<boolean> {
   return (await store.read(activeAdministratorsSql)).some(({ can_sign_in }) => can_sign_in === 1);
 }
 
 /**
- * False when the person is the last administrator: two who remove each other at once are judged one after the other. Throws as
+ * False when the person is the last administrator: two who demote each other at once are judged one after the other. Throws as
  * `checkRole`.
  */
-export const withdrawOnce: Procedure<PersonChange, boolean> = procedure(
+export const disableOrDemoteOnce: Procedure<PersonChange, boolean> = procedure(
   import.meta.url,
-  'withdrawOnce',
+  'disableOrDemoteOnce',
   async (transaction, { change, statements, ...access }) => {
     await checkRole(transaction, access);
     const { userId } = access;
@@ -38,7 +38,7 @@ export const withdrawOnce: Procedure<PersonChange, boolean> = procedure(
 );
 
 /** Throws `conflict` for the last administrator, and as `checkRole`. */
-export async function withdraw(store: Store, withdrawal: PersonChange): Promise<void> {
-  if (await store.call(withdrawOnce, withdrawal)) return;
+export async function disableOrDemote(store: Store, change: PersonChange): Promise<void> {
+  if (await store.call(disableOrDemoteOnce, change)) return;
   throw new Failure('conflict', 'Cannot take the rights: this is the last administrator who can sign in');
 }

@@ -1,7 +1,6 @@
 /**
- * Stores the audit log: who did what to which account, from where, in the transaction of the change. No statement changes an
- * event, and none removes one before its time. An audit row is inserted in the same transaction as the change, so neither exists
- * without the other.
+ * Stores the audit log: who did what to which account, from where, in the transaction of the change. So neither
+ * exists without the other. No statement changes an event, and none removes one before its time.
  */
 import { randomUUID } from 'node:crypto';
 import { type BoundStatement, type Store, statement } from '../../database/store.ts';

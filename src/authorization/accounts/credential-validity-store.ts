@@ -7,7 +7,10 @@
  *    credential was made. A new password and a reset of the second step raise it;
  *  - the person's consent to the application is still the same (`grant_id`). Withdrawing a consent removes it; allowing
  *    less than before makes another one.
- * The columns and their names in code: `user_epoch` is `credentialGeneration`, `grant_id` is `consentId`.
+ * Words that differ between columns and code:
+ *  - `users.epoch` and `user_epoch` are `credentialGeneration`: how often a person's credentials were replaced;
+ *  - `generation` of a refresh token is another number: how often its family was refreshed before (rotation-store.ts);
+ *  - `grant_id` is `consentId`. RFC 6749 also calls a token family a grant (token-store.ts); its column is `family_id`.
  */
 
 /** Joins the person `u` and the consent `c` of the rows of `table`, which has user_id and client_id. */

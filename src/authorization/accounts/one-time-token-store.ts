@@ -1,8 +1,8 @@
 /**
  * Stores secrets that are redeemed once (set-up link, second step, passkey challenge), with their lifetimes. A token is found
  * under its own kind only. The table has its hash, and its content encrypted with that hash as associated data, so a copy of the
- * table reveals nothing and signs in no one. A former name of these tokens stays in the table `tickets`, in what is hashed and
- * encrypted, and in the forms of passkeys.
+ * table reveals nothing and signs in no one. They were once called tickets; the table, the hash prefix, the
+ * associated data and the passkey form field keep that name.
  */
 import { createHash } from 'node:crypto';
 import { type BoundStatement, type Store, statement } from '../../database/store.ts';

@@ -1,4 +1,4 @@
-/** Stores organizations and their members, and keeps one owner in each. Their logins share the people's name space. */
+/** Stores organizations and their members, and keeps at least one owner in each. Their logins share the people's name space. */
 import {
   type BoundStatement,
   conditionalProcedure,

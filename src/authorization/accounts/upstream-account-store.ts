@@ -1,4 +1,4 @@
-/** Links accounts at an upstream provider to people here, each to one person. One account there is one person here, never two. */
+/** Links accounts at an upstream provider to people here, each to one person. */
 import { type BoundStatement, type Store, statement } from '../../database/store.ts';
 
 export interface UpstreamAccount {

@@ -3,7 +3,7 @@ import type { BoundStatement } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 import type { Actor } from '../../operations/operation.ts';
 import { changeAccessOnce, changePersonOnce, promoteOnce } from '../accounts/access-store.ts';
-import { withdraw } from '../accounts/administrator-store.ts';
+import { disableOrDemote } from '../accounts/administrator-store.ts';
 import { type AuditKind, kindOfNewPassword } from '../accounts/audit-store.ts';
 import { verifyEmail } from '../accounts/email-store.ts';
 import { setPasswordStatement } from '../accounts/password-store.ts';
@@ -56,7 +56,7 @@ export async function disablePerson(dependencies: PeopleDependencies, actor: Act
     recordStatement({ kind: 'user_disabled', userId }, actor, nowMs),
   ];
   const change = disableUserStatement(userId, nowMs);
-  await withdraw(store, { userId, hasAllRights: actor.isAdmin, change, statements });
+  await disableOrDemote(store, { userId, hasAllRights: actor.isAdmin, change, statements });
 }
 
 export async function enablePerson(dependencies: PeopleDependencies, actor: Actor, login: string): Promise<void> {
@@ -132,7 +132,7 @@ export async function setAdministrator(
   const audit = recordStatement({ kind, userId }, actor, nowMs);
   if (!isAdmin) {
     const change = setAdminStatement(userId, 0);
-    await withdraw(store, { userId, hasAllRights: true, change, statements: [audit] });
+    await disableOrDemote(store, { userId, hasAllRights: true, change, statements: [audit] });
     return false;
   }
   const countEnded = await prepareEndedCount(dependencies, { reason: 'promotion', userId, endsPersonal: true });

@@ -1,7 +1,4 @@
-/**
- * Runs `trivet token`: creates personal access tokens on the store, lists and revokes them. Made on the store only; listed and
- * revoked at a running service too.
- */
+/** Runs `trivet token`: creates personal access tokens on the store only; lists and revokes them at a running service too. */
 import { Command } from 'commander';
 import { type CliStore, openCliStore } from '../../command-line/open-cli-store.ts';
 import { addRefusedServiceOptions, refuseService, type ServiceOptions } from '../../command-line/open-operator.ts';

@@ -1,7 +1,4 @@
-/**
- * Mounts the endpoints that clients call: /oauth and /.well-known, open to scripts of any origin. Open to scripts of any origin,
- * since none reads a cookie.
- */
+/** Mounts the endpoints that clients call (/oauth, /.well-known), open to scripts of any origin (CORS), since none reads a cookie. */
 import { type Endpoint, replyJson } from '../../http/endpoint.ts';
 import type { RouteMount } from '../../http/mount.ts';
 import { createRoutes } from '../../http/routes.ts';

@@ -1,7 +1,4 @@
-/**
- * Answers token revocation (RFC 7009), in the same way for unknown tokens. The answer is the same for a revoked token, an
- * unknown token, and a token of another client.
- */
+/** Answers token revocation (RFC 7009), in the same way for a revoked token, an unknown one, and one of another client. */
 import { type Call, type Reply, replyJson } from '../../http/endpoint.ts';
 import { hashSecret, isSecretOf } from '../accounts/secret-text.ts';
 import type { ProtocolDependencies } from '../tokens/protocol-dependencies.ts';

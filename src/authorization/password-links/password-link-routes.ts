@@ -1,6 +1,6 @@
 /**
- * Serves forgotten passwords and invitations, with the same answer whether an account exists or not. The caller learns nothing
- * about accounts: the answer is the same, and the store does the same work, whether there is an account or not.
+ * Serves forgotten passwords and invitations, with the same answer whether an account exists or not. The store does the same
+ * work too, so that the time of the answer tells nothing either.
  */
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context } from 'hono';

@@ -1,6 +1,6 @@
 /**
  * Checks the ceremonies of passkeys: registration and sign-in, each challenge once (WebAuthn Level 3). The challenge is in a
- * one-time token, so an answer is valid once, and only for its own ceremony.
+ * one-time token, so an answer is valid only for its own ceremony.
  */
 import type {
   AuthenticationResponseJSON,

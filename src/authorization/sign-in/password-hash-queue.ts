@@ -1,7 +1,8 @@
 /**
- * Limits how many passwords are hashed at a time, with turns among callers; refuses when too many wait (503). So few are hashed
- * at a time and few wait. The queue is round robin by caller; when it is full, the longest caller queue drops its newest entry.
- * Every other turn goes to callers that are authenticated (a session) or known (a device that signed in before).
+ * Limits how many passwords are hashed at a time, with turns among callers; refuses when too many wait (503). Each hash takes a
+ * thread and much memory, so few run or wait at once. The queue is round robin by caller; when it is full, the longest caller
+ * queue drops its newest entry. Every other turn goes to callers that are authenticated (a session) or known (a device that
+ * signed in before).
  */
 import { availableParallelism } from 'node:os';
 import { Failure, isFailure } from '../../errors.ts';

@@ -1,7 +1,6 @@
 /**
- * Speaks with the upstream OpenID provider: code flow, PKCE, state, nonce. We are its client: authorization code, PKCE, state
- * and nonce. Which account there is whom here is decided by the link alone, never by an email address, which its owner may not
- * own.
+ * Speaks with the upstream OpenID provider: code flow, PKCE, state, nonce. An upstream account signs in a person here
+ * only by its stored link, never by email: the address may not belong to the account.
  */
 import {
   allowInsecureRequests,

@@ -1,7 +1,7 @@
 /**
- * Records issued tokens in the audit log, a limited number an hour for one person and application. A client in a loop gets its
- * tokens, but only a limited number of events an hour is written for one person and one application; the next one that is
- * written has the number of omitted ones. Kept in this process: N processes write N times as many.
+ * Records issued tokens in the audit log, a limited number an hour for one person and application. A client in a loop gets all
+ * its tokens; the next event that is written has the number of omitted ones. Kept in this process: N processes write N times as
+ * many.
  */
 import type { BoundStatement } from '../../database/store.ts';
 import type { World } from '../../world.ts';

@@ -1,12 +1,12 @@
 /**
- * Rotates refresh tokens: one successor each; an old one used again revokes its family, except within a short grace, when the answer was lost. What is
- * guaranteed, under any number of processes and through a crash at any point:
+ * Rotates refresh tokens: a used one revokes its family; within a short grace it gets the same answer again, in case the first was
+ * lost. What is guaranteed, under any number of processes and through a crash at any point:
  *  - a refresh token has at most one successor: rotation is one conditional UPDATE, and (family, generation) is unique;
- *  - within the grace a rotated token answers with the same successor again, until the successor was refreshed with. The
+ *  - within the grace a rotated token answers with the same successor again, until the successor has itself been used. The
  *    successor is not stored: the row has a seed, and only the seed and the old token together yield it;
- *  - a rotated token that is shown after the grace, or after its successor was refreshed with, revokes its whole family
- *    (RFC 9700 §4.14.2), however often the family was refreshed since. This holds until
- *    the old token itself expires, and for a request that is otherwise right.
+ *  - a rotated token that is shown after the grace, or after its successor has itself been used, revokes its whole family
+ *    (RFC 9700 §4.14.2), however often the family was refreshed since. This holds until the old token itself expires, and if
+ *    client, authentication and scope are right; otherwise the request is only refused.
  */
 import { type Procedure, procedure, statement, type Transaction } from '../../database/store.ts';
 import { isStillValid, joinPersonAndConsent } from '../accounts/credential-validity-store.ts';

@@ -80,7 +80,7 @@ export function createSigningKeys({ store, cipher, world }: KeyDependencies): Si
   };
 }
 
-/** Returns the key that signs among these, oldest first. */
+/** Returns the key that signs: the newest that was published 10 minutes ago, or else the oldest. `keys`: oldest first. */
 export function findSigning(keys: readonly StoredKey[], nowMs: number): StoredKey | undefined {
   return keys.findLast((key) => key.createdAtMs + SIGNS_AFTER_MS <= nowMs) ?? keys[0];
 }

@@ -1,6 +1,6 @@
 /**
- * Ends the oldest tokens of a client that asks for too many, so that rows are bounded. It ends no row of other clients. Few
- * honest clients come near the bounds.
+ * Ends the oldest tokens of a client that asks for too many, so that rows are bounded. Surplus tokens are those over the limit of
+ * tokens per client (and person). Few honest clients come near the limits.
  */
 import { type BoundStatement, statement, type Transaction } from '../../database/store.ts';
 import { MAX_SKEW_MS } from '../../steady-clock.ts';

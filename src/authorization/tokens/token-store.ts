@@ -1,7 +1,7 @@
 /**
- * Stores access and refresh tokens as digests, and the families that are revoked together. Only digests are stored.
- *
- * A family: all tokens that came of one authorization of a user (RFC 6749 calls it a grant); refresh tokens are its generations (rotation-store.ts).
+ * Stores access and refresh tokens as digests, and the families that are revoked together. A family has all tokens that came of
+ * one authorization of a user (RFC 6749 calls it a grant); its refresh tokens are numbered by `generation` (rotation-store.ts).
+ * The words `generation`, `epoch` and `grant_id` are explained in accounts/credential-validity-store.ts.
  */
 import {
   type BoundStatement,

@@ -1,6 +1,6 @@
 /**
- * Reads the parameters of a protocol request, each name once (RFC 6749 §3.1, §3.2). Each name once; an empty value counts as
- * absent (RFC 6749 §3.1, §3.2); unknown names are ignored.
+ * Reads the parameters of a protocol request, each name once. An empty value counts as absent; unknown names are ignored
+ * (RFC 6749 §3.1, §3.2).
  */
 import { isFailure } from '../../../errors.ts';
 import type { Call } from '../../../http/endpoint.ts';
