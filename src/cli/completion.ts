@@ -15,16 +15,16 @@ export function createCompletionCommand(loadCommands: LoadCommands): Command {
     });
 }
 
-/** These may follow the words of a command. */
+/** Words offered after a command. */
 interface Words {
   /** The words before, as `model list`; empty at the start. */
   readonly path: string;
   readonly commands: readonly string[];
-  /** With the values that its arguments can have. */
-  readonly options: readonly string[];
+  /** Long options, and the values that its arguments can have. */
+  readonly optionsAndValues: readonly string[];
 }
 
-function listWords(path: string, commands: readonly Command[], options: readonly string[]): Words[] {
+function listWords(path: string, commands: readonly Command[], optionsAndValues: readonly string[]): Words[] {
   const below = commands.flatMap((command) => {
     // An option may have two long names.
     const names = command.options
@@ -33,7 +33,7 @@ function listWords(path: string, commands: readonly Command[], options: readonly
     const values = command.registeredArguments.flatMap(({ argChoices }) => argChoices ?? []);
     return listWords(`${path} ${command.name()}`.trim(), command.commands, [...values, ...names, '--help']);
   });
-  return [{ path, commands: commands.map((command) => command.name()), options }, ...below];
+  return [{ path, commands: commands.map((command) => command.name()), optionsAndValues }, ...below];
 }
 
 const SCRIPT_OF: Readonly<Record<Shell, (words: readonly Words[]) => string>> = {
@@ -67,7 +67,8 @@ compdef _trivet trivet`;
 function writeSearch(words: readonly Words[], wordsBefore: string): string {
   const commands = words.filter(({ path }) => path !== '').map(({ path }) => `"${path}"`);
   const cases = words.map(
-    ({ path, commands: below, options }) => `    "${path}") found="${[...below, ...options].join(' ')}" ;;`,
+    ({ path, commands: below, optionsAndValues }) =>
+      `    "${path}") found="${[...below, ...optionsAndValues].join(' ')}" ;;`,
   );
   return `  local command="" next word found=""
   for word in "\${${wordsBefore}}"; do
@@ -83,8 +84,8 @@ ${cases.join('\n')}
 
 function writeFish(words: readonly Words[]): string {
   const paths = words.filter(({ path }) => path !== '').map(({ path }) => `'${path}'`);
-  const lines = words.map(({ path, commands, options }) => {
-    const all = [...commands, ...options].join(' ');
+  const lines = words.map(({ path, commands, optionsAndValues }) => {
+    const all = [...commands, ...optionsAndValues].join(' ');
     return `complete -c trivet -n 'test "$(__trivet_path)" = "${path}"' -a '${all}'`;
   });
   return `function __trivet_path

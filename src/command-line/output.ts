@@ -20,8 +20,7 @@ export function remark(text: string): void {
   process.stderr.write(`${escapeControls(text)}\n`);
 }
 
-// Controls but line feeds and tabs, and the characters that turn the direction of writing. JSON may hold them escaped
-// just as well; it escapes the former by itself, but for those above 7F.
+// Control characters except LF, CRLF and tab, and bidi controls. JSON escapes C0 itself but not C1 or bidi.
 const HARMFUL = /(?![\n\t]|\r\n)[\p{Cc}\p{Bidi_Control}]/gu;
 
 /** Names, messages and answers come from strangers: what a terminal would obey is shown as `\u001b`. */

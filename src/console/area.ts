@@ -1,4 +1,4 @@
-/** Builds the console area: pages on which signed-in people see and change what other areas keep. They hand it their functions. */
+/** Builds the console area: pages on which signed-in people see and change what other areas keep. The other areas hand the console their functions. */
 import type { Area } from '../area.ts';
 import { addAssetRoutes } from '../pages/assets.ts';
 import { createLiveStreams } from '../pages/live-streams.ts';

@@ -1,4 +1,7 @@
-/** Lists the languages of pages and mails, and chooses one for a request. The API, logs and commands are English. */
+/**
+ * Lists the languages of pages and mails, and finds the one that `Accept-Language` asks for. Which one a page has is decided in
+ * pages/locale.ts. The API, logs and commands are English.
+ */
 import { parseAccept } from 'hono/utils/accept';
 
 /** Language tags (BCP 47), as `<html lang>` and `Intl` take them. The first is the default. */
@@ -10,7 +13,7 @@ export const DEFAULT_LANGUAGE: Language = 'en';
 /** The name of each language in that language, so that a reader finds it on a page in another one. */
 export const LANGUAGE_NAMES: Readonly<Record<Language, string>> = { en: 'English', 'zh-CN': '简体中文' };
 
-/** More ranges than a browser sends. Later ones are ignored. */
+/** Characters of the header that are read: more than a browser sends. */
 const MAX_HEADER_LENGTH = 1000;
 
 export function findLanguage(text: string | null | undefined): Language | undefined {

@@ -1,7 +1,4 @@
-/**
- * Declares the type of a catalogue of texts, so that every language has the same keys. Every other language has the same keys
- * and parameters.
- */
+/** Declares the type of a catalogue of texts, so that every language has the same keys and parameters. */
 import { type Formats, formatsOf, type Locale } from './formats.ts';
 import type { Language } from './language.ts';
 

@@ -1,7 +1,6 @@
 /**
- * Renders the frames of pages: one card for one decision, or the console with its navigation. `renderFocusPage` is one card for
- * one decision (sign in, allow, confirm); `renderConsolePage` is the signed-in console with its navigation. No page needs a
- * script.
+ * Renders the frames of pages: one card for one decision, or the console with its navigation. No page needs a script,
+ * except to add a passkey or to sign in with one.
  */
 import { html } from 'hono/html';
 import { LANGUAGE_NAMES, LANGUAGES } from '../language/language.ts';

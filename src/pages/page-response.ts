@@ -11,7 +11,7 @@ export interface PageOptions {
    * (CSP Level 3 §2.3.1). So such a page allows every web address, which the redirect URI was checked to be.
    */
   readonly leadsToClient?: boolean | undefined;
-  /** Lets the page load a script of ours and lets that speak with us. */
+  /** Allows our own scripts, and their requests to this service. */
   readonly withScript?: boolean | undefined;
 }
 

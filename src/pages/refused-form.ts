@@ -1,6 +1,5 @@
 /**
- * Carries the mistakes of a refused form over a redirect for visitors without a session. A stranger has no session that could
- * keep it, so it travels in the query: encrypted, for one page, for one browser and for ten minutes. A password never travels.
+ * Carries the mistakes of a refused form over a redirect for visitors without a session. They travel in the query: encrypted, for one page, for one browser and for ten minutes. A password never travels.
  */
 import type { Context } from 'hono';
 import type { SecretCipher } from '../encryption/secret-cipher.ts';

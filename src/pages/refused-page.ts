@@ -1,7 +1,4 @@
-/**
- * Shows the refusal of a form on a page of its own after a redirect, so that a reload posts nothing. The answer is 303 to a page
- * that shows the refusal, so that a reload posts nothing again.
- */
+/** Shows the refusal of a form on a page of its own after a redirect (303), so that a reload posts nothing again. */
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import type { Failure } from '../errors.ts';

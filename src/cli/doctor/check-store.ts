@@ -1,7 +1,4 @@
-/**
- * Checks the store for `trivet doctor` without changing it: reachable, schema, keys, clock, first account. It is looked at as it
- * is: nothing is changed.
- */
+/** Checks the store for `trivet doctor` without changing it: reachable, schema, keys, clock, first account. */
 
 import { canAnAdministratorSignIn } from '../../authorization/accounts/administrator-store.ts';
 import { listEvents } from '../../authorization/accounts/audit-store.ts';

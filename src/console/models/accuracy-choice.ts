@@ -1,4 +1,4 @@
-/** Reads from the query which pod type or server the accuracy charts show, and how far back. The choice is in the query of the page. */
+/** Reads from the query which pod type or server the accuracy charts show, and how far back. */
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;

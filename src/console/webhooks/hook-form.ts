@@ -1,4 +1,4 @@
-/** Renders the form of a webhook and reads its fields, which are named as in the API. Its fields have the names of the API's parameters. */
+/** Renders the form of a webhook and reads its fields, which are named as in the API. */
 import { html } from 'hono/html';
 import {
   type Mistake,
