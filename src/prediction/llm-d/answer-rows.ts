@@ -1,4 +1,4 @@
-/** Predicts the rows of a call in slices, between which other calls are answered. */
+/** Predicts the rows of a call in slices, all by one version of the model; other calls are answered between the slices. */
 import { setImmediate as yieldToCalls } from 'node:timers/promises';
 import { createPredictColumns, METRIC_COLUMNS, type PredictColumns } from '../schema/columns.ts';
 import { toInput } from './load-input.ts';
@@ -14,18 +14,24 @@ export interface AskedRows {
   readonly itemEnd: string;
 }
 
-/** One item for each row, in their order. The items of one slice of rows are a group. */
-export type AnswerRows = (asked: AskedRows) => Promise<ItemGroup[]>;
+/**
+ * One item for each row, in their order. The items of one slice of rows are a group. Undefined if another version was served
+ * from one slice to the next: one version must answer all rows of a call, or a router would compare servers by two models.
+ */
+export type AnswerRows = (asked: AskedRows) => Promise<ItemGroup[] | undefined>;
 
 export function createRowAnswerer(dependencies: RowEstimatorDependencies): AnswerRows {
   const columns = createPredictColumns(ROWS_A_TURN);
   const estimateRows = createRowEstimator(dependencies);
   return async ({ targetModel, rows, itemEnd }) => {
     const groups: ItemGroup[] = [];
+    let answering: string | undefined;
     for (let start = 0; start < rows.length; start += ROWS_A_TURN) {
       if (start > 0) await yieldToCalls();
       fillColumns(columns, rows, start);
-      const { readTtft, readTpot } = estimateRows(targetModel, columns);
+      const { modelVersion, readTtft, readTpot } = estimateRows(targetModel, columns);
+      answering ??= modelVersion;
+      if (modelVersion !== answering) return undefined;
       const items: string[] = [];
       for (let row = 0; row < columns.count; row++) items.push(writeItem(readTtft(row), readTpot(row), itemEnd));
       const text = items.join(',');

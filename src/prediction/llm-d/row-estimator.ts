@@ -14,6 +14,7 @@ export interface RowEstimatorDependencies {
 
 /** Estimated times of rows, by the position of the row. */
 export interface Estimates {
+  readonly modelVersion: string;
   readonly readTtft: (row: number) => Estimate;
   readonly readTpot: (row: number) => Estimate;
 }
@@ -35,9 +36,13 @@ export function createRowEstimator({ predictor, objective }: RowEstimatorDepende
     };
   };
   return (targetModel, columns) => {
-    const ttft = predictor.predictBatch(targetModel, columns, statistics).predicted;
+    const { modelVersion, predicted: ttft } = predictor.predictBatch(targetModel, columns, statistics);
     const tpot = clearPrefixScores(columns) ? predictor.predictBatch(targetModel, columns, statistics).predicted : ttft;
-    return { readTtft: (row) => read(ttft, 'ttftMs', row), readTpot: (row) => read(tpot, 'tpotMs', row) };
+    return {
+      modelVersion,
+      readTtft: (row) => read(ttft, 'ttftMs', row),
+      readTpot: (row) => read(tpot, 'tpotMs', row),
+    };
   };
 }
 

@@ -1,6 +1,6 @@
 /**
- * Answers each call from the promoted version of its target model, and swaps versions between two calls. No call waits or is
- * answered by two versions.
+ * Answers each call from the promoted version of its target model, and swaps versions between two calls. No call waits for a
+ * swap. Large calls of llm-d, which are answered in slices, begin again after one (`llm-d/answer-rows.ts`).
  */
 import { setImmediate as yieldToCalls } from 'node:timers/promises';
 import { realWorld, type World } from '../../world.ts';
