@@ -22,7 +22,7 @@ export function trainSyntheticModel(rows: number): LatencyModel {
   const table = createObservationTable(rows);
   for (const observation of createObservations(rows)) appendObservation(table, observation);
   const model = trainModel('qwen3-32b@1', table);
-  const { ttft, tpot } = model.whole;
+  const { ttft, tpot } = model.pooled;
   if (!(ttft!.forestShare > 0 && tpot!.forestShare > 0))
     throw new Error('The trees are not believed: nothing to measure');
   return model;

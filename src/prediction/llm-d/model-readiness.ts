@@ -38,7 +38,7 @@ export function createReadinessReader({ predictor, unknownModel, world }: Readin
     if (!predictor.hasModel(targetModel))
       return { isReady: unknownModel === 'prior', hasTtft: false, hasTpot: false, loadedAt: undefined };
     const { model } = predictor.live(targetModel);
-    const { ttft, tpot } = model.whole;
+    const { ttft, tpot } = model.pooled;
     const loadedAt = model.id === PRIOR_ID ? undefined : readLoaded(model.id);
     return { isReady: true, hasTtft: ttft !== undefined, hasTpot: tpot !== undefined, loadedAt };
   };

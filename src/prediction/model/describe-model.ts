@@ -6,7 +6,7 @@ import type { ImportedTrees } from './imported-trees.ts';
 import type { LatencyModel, LearningParameters, SlotModels, TimeModel, Validation } from './model.ts';
 
 export interface TargetSummary {
-  /** `all` for the whole model. */
+  /** `all` for the pooled model. */
   readonly podType: string;
   readonly target: PredictionTarget;
   readonly rows: number;
@@ -35,7 +35,7 @@ export function describeParameters({ statistic, parameters }: LatencyModel): Lin
 
 export function describeModel(model: LatencyModel): TargetSummary[] {
   return [
-    ...describeSlot('all', model.whole),
+    ...describeSlot('all', model.pooled),
     ...[...model.slots].flatMap(([podType, slot]) => describeSlot(podType || 'aggregate', slot)),
   ];
 }

@@ -14,7 +14,7 @@ import { createSlotEvaluator, readMedian } from './slot-evaluator.ts';
 
 test('physics terms times the factors of trees and server are the prediction, to the last digits', () => {
   const table = tabulate(observePool({ rows: 400, servers: [1, 3] }));
-  const { ttft, tpot } = trainModel('m@1', table).whole;
+  const { ttft, tpot } = trainModel('m@1', table).pooled;
   const evaluator = createSlotEvaluator(ttft!, tpot!, 1);
   for (const row of [0, 7, 100]) {
     const single = selectRows(table, [row]);
@@ -74,7 +74,7 @@ for (const [file, kind, transform, unit] of files)
     const text = readFileSync(new URL(`../formats/fixtures/${file}`, import.meta.url), 'utf8');
     const imported = importTrees({ kind, text, features: new Map(), transform, unit });
     const placement = { target: 'ttft', podType: undefined, statistic: 'p50' } as const;
-    const { ttft } = placeImported(createPriorModel(), imported, placement).whole;
+    const { ttft } = placeImported(createPriorModel(), imported, placement).pooled;
     const evaluator = createSlotEvaluator(ttft!, ttft!, 1);
     const table = tabulate(observePool({ rows: 100 }));
     for (const row of [0, 7, 99]) {

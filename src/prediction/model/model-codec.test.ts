@@ -19,16 +19,16 @@ function writeAs(format: number, written: LatencyModel): Uint8Array {
 }
 
 test('decodeModel() gives back what encodeModel() was given', () => {
-  const decoded = decodeModel(encodeModel(model)).whole.ttft!;
-  assert.equal(decoded.treeBaseMs, model.whole.ttft!.treeBaseMs);
+  const decoded = decodeModel(encodeModel(model)).pooled.ttft!;
+  assert.equal(decoded.treeBaseMs, model.pooled.ttft!.treeBaseMs);
   assert.ok(decoded.treeBaseMs > 0);
-  assert.deepEqual(decoded.forest, model.whole.ttft!.forest);
+  assert.deepEqual(decoded.forest, model.pooled.ttft!.forest);
 });
 
 test('decodeModel() reads a file of format 1, whose trees correct physics itself', () => {
-  const { ttft, tpot } = model.whole;
-  const former = { ...model, whole: { ttft: { ...ttft!, treeBaseMs: 0 }, tpot: tpot! } };
-  const decoded = decodeModel(writeAs(1, former)).whole.ttft!;
+  const { ttft, tpot } = model.pooled;
+  const former = { ...model, pooled: { ttft: { ...ttft!, treeBaseMs: 0 }, tpot: tpot! } };
+  const decoded = decodeModel(writeAs(1, former)).pooled.ttft!;
   assert.equal(decoded.treeBaseMs, 0);
   assert.deepEqual(decoded.forest, ttft!.forest);
 });
@@ -36,7 +36,7 @@ test('decodeModel() reads a file of format 1, whose trees correct physics itself
 /** The file as a program without the history of servers would have written it. */
 function writeWithoutHistory(written: LatencyModel): Uint8Array {
   const kept = FEATURE_NAMES.filter((_, feature) => !HISTORY_FEATURES.includes(feature));
-  const forests = PREDICTION_TARGETS.map((target) => written.whole[target]!.forest!).map((forest) => ({
+  const forests = PREDICTION_TARGETS.map((target) => written.pooled[target]!.forest!).map((forest) => ({
     ...forest,
     features: forest.features.map((feature) => kept.indexOf(FEATURE_NAMES[feature]!)),
   }));
@@ -56,8 +56,8 @@ function writeWithoutHistory(written: LatencyModel): Uint8Array {
 
 test('decodeModel() reads a model that was learned from fewer features', () => {
   const decoded = decodeModel(writeWithoutHistory(model));
-  assert.deepEqual(decoded.whole.ttft!.forest, model.whole.ttft!.forest);
-  assert.equal(decoded.whole.ttft!.forest!.binning, decoded.whole.tpot!.forest!.binning);
+  assert.deepEqual(decoded.pooled.ttft!.forest, model.pooled.ttft!.forest);
+  assert.equal(decoded.pooled.ttft!.forest!.binning, decoded.pooled.tpot!.forest!.binning);
 });
 
 test('decodeModel() refuses the file of a later program by its format', () => {

@@ -27,7 +27,7 @@ const HEADER_AT = 16;
 const CHECKSUM_BYTES = 32;
 
 export function encodeModel(model: LatencyModel): Uint8Array {
-  const slots: readonly [string | null, SlotModels][] = [[null, model.whole], ...model.slots];
+  const slots: readonly [string | null, SlotModels][] = [[null, model.pooled], ...model.slots];
   const forests = slots.map(([, slot]) => encodeSlotForests(slot));
   const imported = slots.map(([, slot]) => PREDICTION_TARGETS.map((target) => encodeImported(slot[target])));
   const header: ModelHeader = {
@@ -177,11 +177,11 @@ function restoreModel({ header, rest }: OpenedFile): LatencyModel {
     return [slot.podType, restoreSlot(slot, forests, takeBytes)];
   });
   if (at !== rest.length) throw new RangeError('there is more in it than its header says');
-  const [whole, ...others] = slots;
+  const [pooled, ...others] = slots;
   const named = others.map(([podType, slot]): [string, SlotModels] => [podType ?? '', slot]);
   const { id, statistic, parameters } = header;
   const withParameters = parameters === undefined ? {} : { parameters };
-  return { id, statistic, ...withParameters, whole: whole![1], slots: new Map(named) };
+  return { id, statistic, ...withParameters, pooled: pooled![1], slots: new Map(named) };
 }
 
 /** The same forests, which share one binning, with the features at the positions of this program. It may compute more features. */

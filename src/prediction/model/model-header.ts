@@ -1,4 +1,4 @@
-/** Checks the header of a model file, which may come from a stranger. A file with a right checksum may still come from a stranger. */
+/** Checks the header of a model file, which may come from a stranger: a right checksum does not exclude that. */
 import { z } from 'zod';
 import { LEVELS, STATISTICS } from './calibration.ts';
 import { FEATURE_NAMES, isInputFeature } from './features.ts';
@@ -85,7 +85,7 @@ const target = z.object({
 });
 
 const slot = z.object({
-  /** Null for the whole model. */
+  /** Null for the pooled model. */
   podType: z.string().nullable(),
   targets: z.object({ ttft: target.optional(), tpot: target.optional() }),
   forestBytes: count,
@@ -102,7 +102,7 @@ const header = z.object({
     .array(slot)
     .min(1)
     .max(MAX_POD_TYPE_MODELS + 1)
-    .refine(([whole, ...others]) => whole?.podType === null && others.every(({ podType }) => podType !== null), {
+    .refine(([pooled, ...others]) => pooled?.podType === null && others.every(({ podType }) => podType !== null), {
       message: 'the first must be of all pod types, and the others of one each',
     })
     .refine((slots) => new Set(slots.map(({ podType }) => podType)).size === slots.length, {

@@ -1,6 +1,6 @@
 /**
- * Defines a trained model, and decides which part answers a pod type: its own slot, the whole model, or the prior (fallback). The trees fit the logarithm of what
- * physics missed. Immutable values; `slot-evaluator.ts` computes with them.
+ * Defines a trained model, and decides which part answers a pod type: its slot, the pooled model, or the prior (fallback). The
+ * trees fit the logarithm of observed / physics. The values are immutable, and `slot-evaluator.ts` computes with them.
  */
 
 import type { BoostOptions } from '../gbdt/training/boost.ts';
@@ -13,26 +13,26 @@ import type { ImportedTrees } from './imported-trees.ts';
 import { NO_OFFSETS, type ServerOffsets } from './server-offsets.ts';
 
 export interface TimeModel {
-  /** Rows it learned from. */
+  /** It was trained on this many rows. */
   readonly rows: number;
   /** Physics and trees predict for a server with the offset 0. */
   readonly offsets: ServerOffsets;
   readonly physics: PhysicsModel;
   /** Undefined while rows are few. */
   readonly forest: Forest | undefined;
-  /** The offsets by which the trees know servers apart: those of the slot that it was learned in. Without, all are at 0. */
+  /** The trees tell servers apart by these offsets, of the slot in which the model was trained. Left out, all are 0. */
   readonly slotOffsets?: SlotOffsets;
   /**
    * The trees correct physics plus this, in milliseconds, which rises more slowly with the load than physics does: trees
    * that may only rise cannot correct what rises too fast. 0 in models of an earlier program.
    */
   readonly treeBaseMs: number;
-  /** How much of the trees' correction is believed, 0 to 1: decided on held-out rows. */
+  /** The correction of the trees is multiplied by this share, 0 to 1, which held-out rows decide. */
   readonly forestShare: number;
   readonly calibration: Calibration;
-  /** How far off it was on rows held out while learning; undefined without such rows. */
+  /** Its errors on rows that were held out of its training; undefined without such rows. */
   readonly validation: Validation | undefined;
-  /** Trees of another library, which then answer alone: without physics and trees of ours. */
+  /** Trees of another library. They answer alone, without our physics and trees. */
   readonly imported?: ImportedTrees;
 }
 
@@ -48,26 +48,26 @@ export interface Validation {
 /** A slot: the models of one pod type, or of all pod types together; a target without observations is absent. */
 export type SlotModels = Partial<Readonly<Record<PredictionTarget, TimeModel>>>;
 
-/** A model was learned with these parameters: the same rows and parameters give the same model. */
+/** The parameters of a training. The same rows and parameters give the same model. */
 export type LearningParameters = Omit<BoostOptions, 'kernel' | 'base' | 'monotone' | 'unused'>;
 
 export interface LatencyModel {
   /** `qwen3-32b@17`. */
   readonly id: string;
   readonly statistic: Statistic;
-  /** Undefined when nothing of it was learned here. */
+  /** Undefined if it was not trained here. */
   readonly parameters?: LearningParameters;
   /** The slots by pod type, as `normalizePodType` writes it. */
   readonly slots: ReadonlyMap<string, SlotModels>;
-  /** Learned from the rows of every pod type. */
-  readonly whole: SlotModels;
+  /** The pooled model, trained on the rows of all pod types. It answers for pod types without a slot. */
+  readonly pooled: SlotModels;
 }
 
 export const PRIOR_ID = 'prior@1';
 
 /** Its slots are empty, so each is answered by `createTargetPrior`. The numbers of the prior are in `physics/terms.ts`. */
 export function createPriorModel(): LatencyModel {
-  return { id: PRIOR_ID, statistic: 'p50', slots: new Map(), whole: {} };
+  return { id: PRIOR_ID, statistic: 'p50', slots: new Map(), pooled: {} };
 }
 
 const PRIORS = Object.fromEntries(PREDICTION_TARGETS.map((target) => [target, createTargetPrior(target)])) as Readonly<
@@ -88,7 +88,7 @@ export function createTargetPrior(target: PredictionTarget): TimeModel {
   };
 }
 
-/** Finds the model that answers for a pod type: its own, else the whole model's, else the prior. */
+/** Finds the model that answers for a pod type: that of its slot, else the pooled one, else the prior. */
 export function findTimeModel(model: LatencyModel, podType: string, target: PredictionTarget): TimeModel {
-  return model.slots.get(normalizePodType(podType))?.[target] ?? model.whole[target] ?? PRIORS[target];
+  return model.slots.get(normalizePodType(podType))?.[target] ?? model.pooled[target] ?? PRIORS[target];
 }

@@ -52,13 +52,13 @@ test('eight slow first requests do not make the prior slower: a server that was 
   const live = createLiveModel(createPriorModel());
   const forecasts = Array.from({ length: 8 }, () => live.forecast(describeLoad(0), '', SERVER));
   for (const forecast of forecasts) live.observe(forecast, 'ttft', { observedMs: 5000 });
-  assert.deepEqual(live.model.whole.ttft?.physics, createPriorPhysics('ttft'));
+  assert.deepEqual(live.model.pooled.ttft?.physics, createPriorPhysics('ttft'));
 });
 
 test('the first times to the first token fit the prior of TTFT alone', () => {
   const live = createLiveModel(createPriorModel());
-  const { tpot, ttft } = live.model.whole;
+  const { tpot, ttft } = live.model.pooled;
   observeHerd(live, 32);
-  assert.notEqual(live.model.whole.ttft, ttft);
-  assert.equal(live.model.whole.tpot, tpot);
+  assert.notEqual(live.model.pooled.ttft, ttft);
+  assert.equal(live.model.pooled.tpot, tpot);
 });

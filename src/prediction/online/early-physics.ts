@@ -43,25 +43,25 @@ export function fitPriors(
 ): LatencyModel {
   const unlearned = targets.filter((target) => !hasLearned(model, target));
   if (rows.length < LEAST_ROWS || unlearned.length === 0) return model;
-  const whole = { ...model.whole };
+  const pooled = { ...model.pooled };
   for (const target of unlearned)
-    whole[target] = fitPrior(
+    pooled[target] = fitPrior(
       target,
       rows.filter((row) => row.target === target),
     );
-  return { ...model, whole };
+  return { ...model, pooled };
 }
 
 /** The id of the model and the priors of its untrained targets: models with the same text predict the same. */
 export function nameBasis(model: LatencyModel): string {
   const priors = PREDICTION_TARGETS.filter((target) => !hasLearned(model, target)).map(
-    (target) => model.whole[target]?.physics,
+    (target) => model.pooled[target]?.physics,
   );
   return priors.length === 0 ? model.id : `${model.id} ${JSON.stringify(priors)}`;
 }
 
-function hasLearned({ whole }: LatencyModel, target: PredictionTarget): boolean {
-  const model = whole[target];
+function hasLearned({ pooled }: LatencyModel, target: PredictionTarget): boolean {
+  const model = pooled[target];
   return model !== undefined && (model.rows > 0 || model.imported !== undefined);
 }
 

@@ -119,7 +119,7 @@ test('calls of any size and pod type between the steps of a swap do not disturb 
   assert.deepEqual(answer(live, many), answer(fresh, many));
 });
 
-test('a pod type without a model of its own is answered by the whole model, also after a swap, in calls of any size', () => {
+test('a pod type without a model of its own is answered by the pooled model, also after a swap, in calls of any size', () => {
   const unnamed = observePool({ rows: 200, seed: 3, servers: [4, 5] });
   const withUnnamed = trainModel('m@3', tabulate([...prefill, ...decode, ...unnamed]));
   const inputs = Array.from({ length: 300 }, (_, i) => ({ ...decode[i % 200]!.input, podType: 'without a model' }));

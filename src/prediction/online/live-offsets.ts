@@ -61,7 +61,7 @@ export function createOffsetColumn(learned: ServerOffsets, podType: string, inde
 }
 
 /** Registers servers with an offset, so that they have it from the first call on. A full index keeps the servers that reported. */
-export function introduceServers({ servers }: ServerOffsets, index: ServerIndex): void {
+export function registerServers({ servers }: ServerOffsets, index: ServerIndex): void {
   for (const address of servers.keys()) {
     if (index.count >= index.capacity) return;
     index.ensure(Buffer.from(address));

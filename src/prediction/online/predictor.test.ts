@@ -98,7 +98,7 @@ test('a row is answered alike alone and among others, in any order and any pod t
   assert.ok(decode! > 2 * aggregate!, 'the decode pods of this pool are three times slower');
 });
 
-test('an unobserved pod type is answered by the whole model', () => {
+test('an unobserved pod type is answered by the pooled model', () => {
   const candidate = observations[0]!.input;
   assert.deepEqual(answer(model, [{ ...candidate, podType: 'new' }]), answer(model, [candidate]));
 });
@@ -116,7 +116,7 @@ test('few rows move the answers from the prior towards them, and never break', (
     observations.slice(0, 200).map((row) => row.input),
   );
   assert.ok(ttft.every((value) => value > 0 && value < 1e6));
-  assert.equal(few.whole.ttft?.forest, undefined);
+  assert.equal(few.pooled.ttft?.forest, undefined);
 });
 
 test('the same rows give the same model', () => {
@@ -137,8 +137,8 @@ test('where load says nothing that physics does not, hardly a tree is grown, and
     tpotMs: 20 * 1.9 ** ((i * 7919) % 13),
   }));
   const noise = trainModel('m@7', tabulate(scattered));
-  assert.ok(noise.whole.tpot!.forest!.treeCount < 15, `${noise.whole.tpot!.forest!.treeCount}`);
-  assert.ok(model.whole.tpot!.forest!.treeCount >= 20, `${model.whole.tpot!.forest!.treeCount}`);
+  assert.ok(noise.pooled.tpot!.forest!.treeCount < 15, `${noise.pooled.tpot!.forest!.treeCount}`);
+  assert.ok(model.pooled.tpot!.forest!.treeCount >= 20, `${model.pooled.tpot!.forest!.treeCount}`);
   const candidates = observations.slice(0, 20).map((row) => row.input);
   assert.deepEqual(answer(decodeModel(encodeModel(noise)), candidates), answer(noise, candidates));
 });
@@ -149,7 +149,7 @@ test('trees are believed also where five servers take turns', () => {
     const input = { ...row.input, serverIp: `10.0.0.${i % 5}` };
     return { ...row, input, ttftMs: row.ttftMs! * slowness, tpotMs: row.tpotMs! * slowness };
   });
-  const { ttft, tpot } = trainModel('m@6', tabulate(turns)).whole;
+  const { ttft, tpot } = trainModel('m@6', tabulate(turns)).pooled;
   assert.ok(ttft!.forestShare >= 0.75 && tpot!.forestShare >= 0.75, `${ttft!.forestShare}, ${tpot!.forestShare}`);
   assert.ok(ttft!.validation!.mape < 15);
 });

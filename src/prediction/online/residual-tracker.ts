@@ -1,7 +1,6 @@
 /**
- * Tracks for each server decayed means of its residuals, log(observed / predicted). The means say how far off the model has been
- * there lately. The mean of a server with few events is shrunk to the mean of its pod type, and that to the mean of the whole
- * model. One event costs a few additions.
+ * Tracks for each server decayed means of its residuals, log(observed / predicted). The mean of a server with few events is
+ * shrunk to the mean of its pod type, and that to the mean of all pod types. One event costs a few additions.
  */
 
 import type { PredictionTarget } from '../schema/observation-table.ts';
@@ -30,7 +29,7 @@ const SLOW = 1;
 const SHRINKAGE = 1.5;
 /** In the fast mean of a server, its slow mean counts as this many events. */
 const FAST_SHRINKAGE = 0.5;
-/** In the mean of the whole model, the guess 0 counts as this many events. */
+/** In the mean of all pod types, the guess 0 counts as this many events. */
 const MODEL_SHRINKAGE = 2.5;
 /**
  * A residual is clipped (winsorized) to ±1, a time e times as long or as short as predicted, or to twice the slow mean residual of
@@ -92,7 +91,7 @@ export interface ResidualTracker {
   writeTarget(owner: MeansOwner, target: PredictionTarget, values: Float64Array): void;
 }
 
-/** The owner of the means: a server or a pod type, by its number, or the whole model. */
+/** The owner of the means: a server or a pod type, by its number, or all pod types together. */
 export interface MeansOwner {
   readonly kind: 'server' | 'podType' | 'model';
   readonly number: number;

@@ -16,7 +16,7 @@ export interface SavedLiveModel {
   /** The version whose residuals are saved; older releases did not write it. */
   readonly version?: string;
   readonly podTypes: readonly string[];
-  /** The means of residuals, of the pod types and of the whole model (`ResidualTracker.save`). */
+  /** The means of residuals, of the pod types and of all together (`ResidualTracker.save`). */
   readonly state: SavedResiduals;
   readonly recent: readonly SavedRow[];
   readonly slots: readonly SavedSlot<SavedTarget>[];

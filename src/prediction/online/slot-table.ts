@@ -2,7 +2,7 @@
 import type { LatencyModel } from '../model/model.ts';
 import type { SlotEvaluator } from '../model/slot-evaluator.ts';
 import { normalizePodType } from '../schema/pod-type.ts';
-import { introduceServers } from './live-offsets.ts';
+import { registerServers } from './live-offsets.ts';
 import { createLiveSlot, createPodTypeEvaluator, FIRST_CAPACITY, type LiveSlot } from './live-slot.ts';
 import type { PodTypeNumbers } from './pod-type-numbers.ts';
 import type { ResidualTracker } from './residual-tracker.ts';
@@ -17,12 +17,18 @@ export interface SlotTable {
   keyOf(podType: string): string;
   /** Opens the slot of a key that was saved. */
   ensure(key: string): void;
-  /** Builds the next model's evaluators, slot by slot, and swaps the model in the last step. Must be run to its end. */
+  /**
+   * Builds the next model's evaluators, slot by slot, and swaps the model in the last step. A caller that stops early leaves
+   * the old model in place.
+   */
   prepareSwap(next: LatencyModel): Generator<void, void>;
 }
 
-/** The key of the slot for every pod type without one of its own. No pod type has this name, so no model has a slot for it. */
-const WHOLE = '\0whole';
+/**
+ * The key of the slot that the pooled model answers (trained on the rows of all pod types). It serves every pod type without a
+ * slot of its own. Saved states have this key, and no pod type can have this name.
+ */
+const POOLED = '\0whole';
 
 export interface SlotTableOptions {
   readonly tracker: ResidualTracker;
@@ -34,15 +40,15 @@ export function createSlotTable(initial: LatencyModel, { tracker, podTypes }: Sl
   let model = initial;
   /** Evaluators of the model for slots that are not open yet. */
   let ready = new Map<string, SlotEvaluator>();
-  introduceOffsets(initial, { tracker, podTypes });
+  registerOffsets(initial, { tracker, podTypes });
   tracker.servers.onForget((server) => {
     for (const slot of slots.values()) slot.forgetServer(server);
   });
 
-  /** Pod types without models of their own, beyond the first few, share the slot of the whole model. */
+  /** Pod types without models of their own, beyond the first few, share the slot of the pooled model. */
   function slotKey(podType: string): string {
     const name = normalizePodType(podType);
-    return model.slots.has(name) || podTypes.isKnown(name) ? name : WHOLE;
+    return model.slots.has(name) || podTypes.isKnown(name) ? name : POOLED;
   }
 
   function openSlot(key: string, count: number): LiveSlot {
@@ -75,23 +81,23 @@ export function createSlotTable(initial: LatencyModel, { tracker, podTypes }: Sl
     },
     *prepareSwap(next) {
       const prepared = new Map<string, SlotEvaluator>();
-      for (const key of new Set([WHOLE, ...next.slots.keys(), ...slots.keys()])) {
+      for (const key of new Set([POOLED, ...next.slots.keys(), ...slots.keys()])) {
         prepared.set(key, createPodTypeEvaluator(next, key, slots.get(key)?.capacity ?? FIRST_CAPACITY));
         yield;
       }
       model = next;
       ready = prepared;
-      introduceOffsets(next, { tracker, podTypes });
+      registerOffsets(next, { tracker, podTypes });
       for (const [key, slot] of slots) slot.replaceModel(takeEvaluator(key, slot.capacity));
     },
   };
 }
 
 /** Registers the servers and pod types that the model knows, before the first of their requests. */
-function introduceOffsets({ whole, slots }: LatencyModel, { tracker, podTypes }: SlotTableOptions): void {
-  for (const { ttft, tpot } of [whole, ...slots.values()])
+function registerOffsets({ pooled, slots }: LatencyModel, { tracker, podTypes }: SlotTableOptions): void {
+  for (const { ttft, tpot } of [pooled, ...slots.values()])
     for (const { offsets } of [ttft, tpot].filter((target) => target !== undefined)) {
       for (const podType of offsets.podTypes.keys()) podTypes.register(podType);
-      introduceServers(offsets, tracker.servers);
+      registerServers(offsets, tracker.servers);
     }
 }

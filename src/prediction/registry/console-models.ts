@@ -117,9 +117,9 @@ function listServers({ predictor }: ConsoleModelsDependencies, name: string, ans
 type ServerFactors = { ttft?: number; tpot?: number };
 
 /** A pod type's own slot says more of its servers than the slot for all. */
-function readServerFactors({ whole, slots }: LatencyModel): Map<string, ServerFactors> {
+function readServerFactors({ pooled, slots }: LatencyModel): Map<string, ServerFactors> {
   const byServer = new Map<string, ServerFactors>();
-  for (const slot of [whole, ...slots.values()])
+  for (const slot of [pooled, ...slots.values()])
     for (const target of PREDICTION_TARGETS)
       for (const [server, offset] of slot[target]?.offsets.servers ?? [])
         byServer.set(server, { ...byServer.get(server), [target]: Math.exp(offset) });

@@ -167,6 +167,6 @@ test('an imported champion is challenged by what was observed, and beaten when i
   const table = tabulate(observePool({ rows: 400 }));
   const challenge = challengeChampion(table, importFile('xgboost-gamma.json'));
   assert.ok(challenge.challengerError < challenge.championError);
-  assert.equal(challenge.winner?.whole.ttft?.imported, undefined);
+  assert.equal(challenge.winner?.pooled.ttft?.imported, undefined);
   assert.ok(challenge.winner !== undefined);
 });

@@ -101,7 +101,7 @@ export function placeImported(base: LatencyModel, imported: ImportedTrees, place
   return {
     ...base,
     statistic,
-    whole: { ...base.whole, [target]: answering },
+    pooled: { ...base.pooled, [target]: answering },
     slots: new Map(others.filter(([, slot]) => Object.keys(slot).length > 0)),
   };
 }

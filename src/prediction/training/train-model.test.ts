@@ -20,7 +20,7 @@ test('trainModel() learns a model that can be read again from rows with loads be
     return i % 3 === 0 ? { ...row, input, ttftMs: i % 2 === 0 ? 0.001 : 86_400_000 } : row;
   });
   const model = trainModel('m@1', tabulate(rows));
-  const { offsets } = decodeModel(encodeModel(model)).whole.ttft!;
-  assert.deepEqual(offsets, model.whole.ttft!.offsets);
+  const { offsets } = decodeModel(encodeModel(model)).pooled.ttft!;
+  assert.deepEqual(offsets, model.pooled.ttft!.offsets);
   for (const offset of offsets.servers.values()) assert.ok(Math.abs(offset) < 60, `an offset of ${offset}`);
 });

@@ -42,7 +42,7 @@ export const DEFAULT_TRAINING: TrainParameters = {
   trees: { trees: 200, depth: 6, learningRate: 0.2, l2: 3, loss: { kind: 'absolute' }, splitClip: 3 },
 };
 
-/** Fewer rows of a pod type than this learn nothing of their own: the whole model answers better. */
+/** Fewer rows of a pod type than this learn nothing of their own: the pooled model answers better. */
 const MIN_SLOT_ROWS = 50;
 /** Fewer rows than this leave physics alone. */
 const MIN_FOREST_ROWS = 40;
@@ -63,7 +63,7 @@ export function trainModel(
   onProgress: Progress = () => {},
 ): LatencyModel {
   const rowsByPodType = groupByPodType(table);
-  const whole = trainSlot(table, parameters, (target) => onProgress(`${target} of ${table.count} rows`));
+  const pooled = trainSlot(table, parameters, (target) => onProgress(`${target} of ${table.count} rows`));
   const slots = new Map<string, SlotModels>();
   if (rowsByPodType.size > 1)
     for (const [podType, rows] of pickPodTypes(rowsByPodType)) {
@@ -71,7 +71,7 @@ export function trainModel(
       const onTarget = (target: PredictionTarget) => onProgress(`${target} of ${rows.length} ${name} rows`);
       slots.set(podType, trainSlot(selectRows(table, rows), parameters, onTarget));
     }
-  return { id, statistic: parameters.statistic, parameters: listParameters(parameters.trees), slots, whole };
+  return { id, statistic: parameters.statistic, parameters: listParameters(parameters.trees), slots, pooled };
 }
 
 /** All parameters, defaults included, but for `kernel`, which does not change the result. */
