@@ -27,7 +27,7 @@ export function readFirstSentence(text: string): string | undefined {
     .replaceAll(/\s+/g, ' ')
     .trim();
   if (words === '') return undefined;
-  return /^.*?\.(?=\s|$)/.exec(words)?.[0] ?? words;
+  return /^.*?(?<!\bet al)\.(?=\s|$)/.exec(words)?.[0] ?? words;
 }
 
 function dropImports(text: string): string {

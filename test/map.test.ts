@@ -154,6 +154,11 @@ test('no sentence of a file could stand for another file of its module', () => {
   assert.deepEqual(findAlikeSentences(listSourceFiles()), []);
 });
 
+test('the first sentence of a file ends at its period, not at that of "et al."', () => {
+  const text = '/** Adapts levels (Gibbs et al. 2021). More of it. */';
+  assert.equal(readFirstSentence(text), 'Adapts levels (Gibbs et al. 2021).');
+});
+
 test('a file with a poor sentence is found', () => {
   const begin = (text: string): SourceFile => ({
     path: 'src/a/b.ts',

@@ -27,7 +27,10 @@ export interface Load {
   setMetrics(address: string, metrics: Metrics): void;
   /** Each candidate twice: input i is candidate i as loaded as it is, input i + n the same candidate idle. */
   ask(promptTokens: number, candidates: readonly string[]): Input[];
-  /** The candidate with the least score for this request. */
+  /**
+   * Chooses a candidate that was not chosen for long, so that it is measured again. Otherwise, of the candidates within 5 % of the
+   * least score, it chooses the one that got the fewest requests since its last metrics.
+   */
   choose(candidates: readonly string[], outputs: readonly Output[]): number;
   /** The best candidate without predictions: the fewest requests, waiting and under way. */
   chooseLeastLoaded(candidates: readonly string[]): number;

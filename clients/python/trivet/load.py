@@ -81,7 +81,11 @@ class Load:
         )
 
     def rank(self, candidates: Sequence[Candidate], predictions: Mapping[int, Prediction]) -> List[int]:
-        """The positions of the candidates, best first. A candidate without a prediction comes last."""
+        """The positions of the candidates, best first. A candidate without a prediction comes last.
+
+        A candidate that was not chosen for long comes first, so that it is measured again. Otherwise, of those within 5 % of the
+        least score, the one with the fewest requests since its last metrics comes first.
+        """
         count = len(candidates)
         scores = [
             self._score(predictions.get(i), predictions.get(i + count), self.of(candidate.address).under_way)

@@ -88,7 +88,7 @@ async function runEvaluation(open: OpenModels, options: EvaluateOptions): Promis
   if (options.service !== undefined) return await evaluateAtService(open, options);
   if (options.report !== undefined) await checkWritable(options.report);
   const showProgress = createProgress(() => realWorld.monotonicMs());
-  const table = await readJudgedRows(options, showProgress);
+  const table = await readEvaluatedRows(options, showProgress);
   const answers = evaluate(options.protocol, table, {
     parameters: DEFAULT_TRAINING,
     onProgress: showProgress,
@@ -105,7 +105,7 @@ async function runEvaluation(open: OpenModels, options: EvaluateOptions): Promis
   remark(`Wrote ${report}`);
 }
 
-async function readJudgedRows(
+async function readEvaluatedRows(
   options: EvaluateOptions,
   showProgress: (progress: string) => void,
 ): Promise<ObservationTable> {

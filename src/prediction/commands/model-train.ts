@@ -6,7 +6,7 @@ import { Failure } from '../../errors.ts';
 import { realWorld } from '../../world.ts';
 import type { Format } from '../formats/read-observations.ts';
 import type { ReadTable, Refusals } from '../formats/read-table.ts';
-import { isBetter, type Judgement, judgeChallenger } from '../learning/challenge.ts';
+import { isBetter, type TestErrors, testChallenger } from '../learning/challenge.ts';
 import { STATISTICS, type Statistic } from '../model/calibration.ts';
 import { createPriorModel } from '../model/model.ts';
 import { type PackedModel, packModel, publishModel } from '../registry/publish-model.ts';
@@ -62,13 +62,13 @@ async function train(options: TrainOptions): Promise<void> {
   const showProgress = createProgress(() => realWorld.monotonicMs());
   const { table, refusals } = await readTrainingRows(options, showProgress);
   const parameters = { ...DEFAULT_TRAINING, statistic: options.statistic };
-  showProgress('Judging what can be learned on the newest rows');
-  const judgement = judge(table, parameters);
+  showProgress('Testing on the newest rows');
+  const errors = testOnNewest(table, parameters);
   const learned = packModel(trainModel('new', table, parameters, (part) => showProgress(`Learning ${part}`)));
-  const promoted = options.promote === 'better' ? isBetter(judgement) : options.promote === 'true';
-  const id = await publish(options, { table, refusals, judgement, learned, promoted });
+  const promoted = options.promote === 'better' ? isBetter(errors) : options.promote === 'true';
+  const id = await publish(options, { table, refusals, judgement: errors, learned, promoted });
   const rows = { total: table.count, ttft: rowsWith(table, 'ttft').length, tpot: rowsWith(table, 'tpot').length };
-  const summary = { id, promoted, rows, refusals, judgement, learned: learned.learned };
+  const summary = { id, promoted, rows, refusals, judgement: errors, learned: learned.learned };
   if (options.json) printJson(summary);
   else printSummary(summary, options.promote);
 }
@@ -92,7 +92,8 @@ async function readTrainingRows(
 interface Trained {
   readonly table: ObservationTable;
   readonly refusals: readonly Refusals[];
-  readonly judgement: Judgement;
+  /** The name is part of the JSON output. */
+  readonly judgement: TestErrors;
   readonly learned: PackedModel;
   readonly promoted: boolean;
 }
@@ -125,7 +126,7 @@ function printSummary(summary: Summary, promote: string): void {
   print(`\n${describePromotion(summary, promote)}`);
 }
 
-/** With fewer, the prior is as good a guess as any. */
+/** With fewer rows, a trained model is no better than the prior. */
 const MIN_ROWS = 20;
 
 function checkEnoughRows({ count }: ObservationTable, refusals: readonly Refusals[]): void {
@@ -138,17 +139,17 @@ function checkEnoughRows({ count }: ObservationTable, refusals: readonly Refusal
   );
 }
 
-/** Enough of the newest rows to tell whether learning from them is better than knowing nothing. */
-const MAX_JUDGING_ROWS = 10_000;
+/** This many of the newest rows are enough to tell whether a trained model is better than the prior. */
+const MAX_TESTED_ROWS = 10_000;
 
-function judge(table: ObservationTable, parameters: TrainParameters): Judgement {
-  const first = Math.max(0, table.count - MAX_JUDGING_ROWS);
+function testOnNewest(table: ObservationTable, parameters: TrainParameters): TestErrors {
+  const first = Math.max(0, table.count - MAX_TESTED_ROWS);
   const newest = Array.from({ length: table.count - first }, (_, i) => first + i);
-  return judgeChallenger(selectRows(table, newest), createPriorModel(), parameters);
+  return testChallenger(selectRows(table, newest), createPriorModel(), parameters);
 }
 
 function describePromotion(
-  { id, promoted, judgement }: { readonly id: string; readonly promoted: boolean; readonly judgement: Judgement },
+  { id, promoted, judgement }: { readonly id: string; readonly promoted: boolean; readonly judgement: TestErrors },
   asked: string,
 ): string {
   if (promoted) return `${id} is served now`;

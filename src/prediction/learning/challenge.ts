@@ -1,4 +1,7 @@
-/** Decides whether a new model is promoted: it must predict the newest rows better than the served one. */
+/**
+ * Decides whether a new model (challenger) is promoted: its error on the newest rows must be below that of the served one
+ * (champion). The measure is `TestErrors`, and no margin is asked for.
+ */
 import type { Answers } from '../evaluation/accuracy.ts';
 import { answerRows } from '../evaluation/offline-answers.ts';
 import { createPriorModel, type LatencyModel } from '../model/model.ts';
@@ -6,15 +9,15 @@ import { type ObservationTable, PREDICTION_TARGETS, selectRows } from '../schema
 import { DEFAULT_TRAINING, type TrainParameters, trainModel } from '../training/train-model.ts';
 
 /** The errors of two models on the test rows: the mean absolute log error of each target, and the mean of the two. */
-export interface Judgement {
-  /** How many test rows there are; stored under this name. */
+export interface TestErrors {
+  /** Number of test rows; the stored name is part of the lineage. */
   readonly judgedRows: number;
   readonly championError: number;
   readonly challengerError: number;
 }
 
-export interface Challenge extends Judgement {
-  /** Learned from all rows; undefined when the challenger was not better. */
+export interface Challenge extends TestErrors {
+  /** Trained on all rows; undefined when the challenger was not better. */
   readonly winner: LatencyModel | undefined;
 }
 
@@ -22,8 +25,8 @@ const TEST_SHARE = 0.2;
 const MAX_TEST_ROWS = 2000;
 
 /**
- * `table` is in the order of time. Without a champion, the prior is to be beaten. `unseenRows` says how many of the
- * newest the champion has not learned from: tested on its training rows, it would always win.
+ * `table` is in the order of time. Without a champion, the challenger must beat the prior. `unseenRows` is how many of the newest
+ * rows the champion was not trained on: tested on its training rows, it would always win.
  */
 export function challengeChampion(
   table: ObservationTable,
@@ -31,24 +34,24 @@ export function challengeChampion(
   unseenRows = table.count,
 ): Challenge {
   const parameters = { ...DEFAULT_TRAINING, statistic: champion.statistic };
-  const judgement = judgeChallenger(table, champion, { ...parameters, unseenRows });
-  return { ...judgement, winner: isBetter(judgement) ? trainModel('winner@1', table, parameters) : undefined };
+  const errors = testChallenger(table, champion, { ...parameters, unseenRows });
+  return { ...errors, winner: isBetter(errors) ? trainModel('winner@1', table, parameters) : undefined };
 }
 
-export interface JudgeParameters extends TrainParameters {
-  /** How many of the newest rows the champion has not learned from; left out, all. */
+export interface TestParameters extends TrainParameters {
+  /** How many of the newest rows the champion was not trained on; left out, all. */
   readonly unseenRows?: number;
 }
 
 /**
- * Learns from all but the newest rows, and measures both models on these. At least half of what the champion has not
- * seen is learned from: otherwise both models would have learned from the same rows.
+ * Trains on all but the newest rows, and measures both models on these. Half of what the champion has not seen is trained on
+ * (of an odd number, the smaller half): otherwise both models would have been trained on the same rows.
  */
-export function judgeChallenger(
+export function testChallenger(
   table: ObservationTable,
   champion: LatencyModel,
-  { unseenRows = table.count, ...parameters }: JudgeParameters,
-): Judgement {
+  { unseenRows = table.count, ...parameters }: TestParameters,
+): TestErrors {
   const judgedRows = Math.min(MAX_TEST_ROWS, Math.ceil(TEST_SHARE * table.count), Math.ceil(unseenRows / 2));
   const rows = Array.from({ length: table.count }, (_, row) => row);
   const testRows = rows.slice(table.count - judgedRows);
@@ -60,11 +63,12 @@ export function judgeChallenger(
   };
 }
 
-export function isBetter({ championError, challengerError }: Judgement): boolean {
+/** Whether the challenger is promoted. */
+export function isBetter({ championError, challengerError }: TestErrors): boolean {
   return challengerError < championError;
 }
 
-/** Each target counts alike, however many rows have it. */
+/** The mean of |log(observed / predicted)|. Each target counts equally, however many rows have it. */
 function measureError(model: LatencyModel, table: ObservationTable, rows: readonly number[]): number {
   const answers: Answers = { ttft: [], tpot: [] };
   answerRows(model, table, rows, answers);

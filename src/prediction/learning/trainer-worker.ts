@@ -1,7 +1,6 @@
 /**
- * Decides when a model is trained again: enough new samples, time passed, or drift; one process at a time (retrain). One process
- * at a time has a model trained (a lease), in a child process of low priority. Every process serves the version that is
- * published.
+ * Decides when a model is retrained: enough new samples, time passed, or drift. One process at a time trains a model (a lease for
+ * each model), in a child process of low priority. Every process serves the version that is published.
  */
 import { setImmediate as yieldToCalls } from 'node:timers/promises';
 import { Counter } from 'prom-client';
@@ -25,7 +24,7 @@ import type { TrainingAnswer, TrainingOrder } from './learn-from-samples.ts';
 
 export interface TrainerDependencies {
   readonly store: Store;
-  /** Where that store is, for the process that learns. */
+  /** The child process opens the store at this place. */
   readonly place: Pick<StoreOptions, 'dataDir' | 'databaseUrl'>;
   readonly world: World;
   readonly log: Log;
@@ -33,7 +32,7 @@ export interface TrainerDependencies {
   readonly refitRows: number;
   readonly refitSeconds: number;
   readonly maxTrainingMs?: number;
-  /** Called after each training: what was learned from may be thinned. */
+  /** Called after each training, when the samples that it used may be thinned. */
   readonly onTrained: (targetModel: string) => Promise<void>;
 }
 
@@ -54,7 +53,7 @@ const LEASE_MS = 15_000;
  * to a hundred times as long where others use the processor, since its priority is low.
  */
 const MAX_TRAINING_MS = 1_800_000;
-/** A page costs about a millisecond of a serving thread: of many models, each round looks at some. */
+/** A page of models costs about a millisecond of a serving thread, so each round checks at most this many. */
 const PAGES_A_ROUND = 16;
 /** Fewer fresh rows than this never cause a training. */
 const MIN_FRESH_ROWS = 50;
@@ -72,7 +71,7 @@ export function createTrainer(dependencies: TrainerDependencies): Trainer {
   const reported = createReportedModels();
   let lookedAt = '';
 
-  /** Looks at the next models by name, and begins again behind the last one. */
+  /** Checks the next models in the order of their names, and starts over after the last one. */
   async function runRound(stopping: AbortSignal): Promise<void> {
     for (const targetModel of reported.listOften()) {
       const fresh = await readFreshSamples(store, targetModel);
@@ -81,7 +80,7 @@ export function createTrainer(dependencies: TrainerDependencies): Trainer {
     }
     for (let pages = 0; pages < PAGES_A_ROUND; pages++) {
       const { fresh, last } = await listFreshSamples(store, lookedAt);
-      // Before the trainings: the next round goes on behind this page, whatever becomes of them.
+      // Set before the trainings, so that the next round goes on after this page even if they fail.
       lookedAt = last ?? '';
       await trainDue(fresh, stopping);
       if (last === undefined || stopping.aborted) return;
@@ -96,7 +95,7 @@ export function createTrainer(dependencies: TrainerDependencies): Trainer {
       try {
         await trainUnderLease(fresh, stopping);
       } catch (err) {
-        // The models behind it are trained all the same.
+        // The models after it are still trained.
         if (!stopping.aborted)
           log.error({ err, model: fresh.targetModel }, 'Cannot train a model; a later round tries again');
       }
@@ -141,10 +140,10 @@ function createTrainingSchedule({ world, refitRows, refitSeconds }: TrainerDepen
       if (world.monotonicMs() < (retryAtMs.get(targetModel) ?? 0)) return false;
       if (lastTrainingMs === undefined || count >= refitRows) return true;
       if (requested.has(targetModel) && world.monotonicMs() >= (cooldownEndsMs.get(targetModel) ?? 0)) return true;
-      // In both directions: a training dated ahead was made while the clock was wrong.
+      // A training dated in the future was made while the clock was wrong, so the difference counts in both directions.
       return Math.abs(world.nowMs() - lastTrainingMs) >= refitSeconds * 1000;
     },
-    /** Runs a training; further requests for the model then wait for a multiple of its duration. After a failure a request stays. */
+    /** Runs a training; further requests for the model then wait for a multiple of its duration. A failed training keeps its request. */
     async run(targetModel: string, train: () => Promise<void>): Promise<void> {
       const beganMs = world.monotonicMs();
       const isRequested = requested.delete(targetModel);
@@ -205,15 +204,12 @@ function createTraining(dependencies: TrainerDependencies, learning: BackgroundP
 const MAX_REPORTED = 10_000;
 const REPORTED_AT_ONCE = 64;
 
-/**
- * The models with many reports in this process, which are looked at before all others: names that were reported once
- * each, by the hundred thousand, must not keep them waiting.
- */
+/** Counts the reports of each model in this process. Models with many are checked first, so that 100,000 names with one report each do not delay them. */
 function createReportedModels() {
   const counts = new Map<string, number>();
   let newest: string | undefined;
   return {
-    /** The model that was reported longest ago is forgotten when there are too many. */
+    /** Counts a report. Beyond `MAX_REPORTED` models, the one that was reported longest ago is forgotten. */
     count(targetModel: string): void {
       const count = (counts.get(targetModel) ?? 0) + 1;
       // Moves it to the end, where the newest is already: each change of a Map leaves a hole, and holes make it copy itself.
