@@ -154,12 +154,12 @@ export class BaseCall implements GrpcCall, StreamListener {
     return this.#isEnded;
   }
 
-  /** Pending while it is checked whether the caller may call. Rejects if not, and then the call has failed. */
+  /** Pending while the caller's token is checked, then undefined. Rejects if the caller is refused, and then the call has failed. */
   protected get admission(): Promise<void> | undefined {
     return this.#admission;
   }
 
-  /** Whether the method may have the request now. */
+  /** Whether the caller is authorized and the call queue has room. */
   protected get mayStart(): boolean {
     return this.#admission === undefined && this.dependencies.stream.connection.memory.callQueue.hasRoom;
   }
@@ -187,7 +187,7 @@ export class BaseCall implements GrpcCall, StreamListener {
     this.#request.reserveRoom();
   }
 
-  /** A call that is answered in the read that it came with needs no timer. */
+  /** Counts from the end of the read that brought the headers. A synchronous Predict is answered within it, whatever `grpc-timeout` says. */
   protected startDeadline(): void {
     if (this.#timeoutMs === undefined || this.#deadline !== undefined || this.#isEnded) return;
     this.#deadline = setTimeout(() => {

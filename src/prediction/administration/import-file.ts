@@ -1,6 +1,6 @@
 /**
- * Reads an uploaded model file, of XGBoost, LightGBM or our own, into what is stored. Takes up to seconds: a service does it in
- * a process of its own.
+ * Reads an uploaded model file, of XGBoost, LightGBM or our own, into what is stored. This takes up to seconds, so a service does
+ * it in a process of its own.
  */
 import { Failure } from '../../errors.ts';
 import type { Statistic } from '../model/calibration.ts';

@@ -1,6 +1,6 @@
 /**
- * Decodes the bytes of a PredictRequest straight into columns (the hot path). No object lies in between, and there is no
- * generated code in it. Accepts what the official parsers accept.
+ * Decodes the bytes of a PredictRequest straight into columns (the hot path). No object lies in between, and no code is
+ * generated. It accepts what the official parsers accept.
  */
 import { WireReader } from '../../grpc/protobuf/wire-reader.ts';
 import type { PredictColumns } from '../schema/columns.ts';

@@ -1,6 +1,6 @@
 /**
- * Serves Predict over HTTP: JSON, or the same bytes as gRPC (the Connect protocol). This is the unary part of the Connect
- * protocol, so its clients work too.
+ * Serves Predict over HTTP: JSON, or the same bytes as gRPC (the Connect protocol). It has the unary part of that protocol, so
+ * clients of Connect work too.
  */
 import { getConnInfo } from '@hono/node-server/conninfo';
 import type { OpenAPIHono } from '@hono/zod-openapi';

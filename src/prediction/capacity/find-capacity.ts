@@ -1,6 +1,6 @@
 /**
- * Finds the highest request rate at which a pool keeps its latency limits, by steps and bisection. The rate rises in small steps
- * until a limit breaks, and bisection finds the rate between. Each rate is simulated with the same random numbers.
+ * Finds the highest request rate at which a pool keeps its latency limits, by steps and bisection. The steps end at the first
+ * rate that breaks a limit, and bisection goes on between it and the one before. Each rate is simulated with the same random numbers.
  */
 import { Failure } from '../../errors.ts';
 import {

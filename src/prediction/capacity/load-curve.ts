@@ -1,7 +1,6 @@
 /**
- * Learns from samples how waiting, running, cache and tokens of a server follow from its requests under way. Only n is
- * simulated. How n divides into waiting and running, and how much cache and how many tokens it takes, depends on the server and
- * on how the gateway counts, and the samples reflect both.
+ * Learns from samples how waiting, running, cache and tokens of a server follow from its requests under way. Capacity simulates
+ * only the requests under way; the rest depends on the server and on how the gateway counts, and the samples reflect both.
  */
 import type { ObservedInput } from '../schema/observation-event.ts';
 

@@ -1,8 +1,7 @@
 /**
- * Queues the prompts that a server has still to compute, one after the other. Prompts are computed one after the other: each
- * from its arrival, or from the latest first token of the prompts before it, until its own first token, at a constant pace. A
- * prompt whose first token is no later than that of an earlier prompt was computed together with that, and takes no time of its
- * own.
+ * Queues the prompts that a server has still to compute, one after the other. Each is computed from its arrival, or from the
+ * latest first token of the prompts before it, until its own first token, at a constant pace. A prompt whose first token is no
+ * later than that of an earlier prompt was computed together with that, and takes no time of its own.
  */
 export interface PromptQueue {
   /** Adds a prompt that arrives now. Returns its tokens if it takes no time of its own, else 0. */

@@ -1,7 +1,6 @@
 /**
  * Reconstructs the load of a server at the start of each request from the other requests of a log. Only what had happened by
- * then counts: earlier starts, and first tokens and the lengths of ended requests up to the same instant. Changing anything that
- * happens later changes nothing here. O(n log n).
+ * then counts: earlier starts, and first tokens and the lengths of ended requests up to the same instant. This takes O(n log n).
  */
 import { type LoggedRequest, tpotOf } from './request-log.ts';
 

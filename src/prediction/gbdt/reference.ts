@@ -1,7 +1,6 @@
 /**
- * Trains symmetric trees slowly and plainly, for tests to compare the fast implementation with. It has real values, every cut
- * tried, every sum taken again for each node, recursion instead of tables. Nothing serves with it; tests compare the fast engine
- * with it.
+ * Trains symmetric trees slowly and plainly, for tests to compare the fast implementation with. It works on real values, tries
+ * every cut, takes every sum again for each node, and recurses instead of filling tables.
  */
 
 export interface ReferenceLevel {

@@ -1,6 +1,6 @@
 /**
- * Replays a log to give each request the history of its server as known when it was sent. Only events that had been reported by
- * then count, never later ones. O(n log n).
+ * Replays a log to give each request the history of its server as known when it was sent. Events that were reported later do not
+ * count. This takes O(n log n).
  */
 import { createServerHistory, HISTORY_SIZE, type ServerHistory } from './server-history.ts';
 

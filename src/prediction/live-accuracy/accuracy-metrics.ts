@@ -1,7 +1,7 @@
 /**
  * Exposes errors and coverage of served predictions as Prometheus metrics. The series are of each part of a model over its last
- * few hundred times, and of the most recently reported servers. Read from the store at a scrape, so that every process shows the
- * same.
+ * few hundred times, and of the most recently reported servers. They are read from the store at each scrape, so that every
+ * process shows the same.
  */
 import { Gauge } from 'prom-client';
 import type { Store } from '../../database/store.ts';

@@ -1,6 +1,6 @@
 /**
  * Computes how far observed times were from predicted ones on held-out rows (split-conformal quantiles). The distances are
- * logarithms, apart for low, middle and high predictions because errors grow and shrink with the load.
+ * logarithms, kept apart for low, middle and high predictions because errors grow and shrink with the load.
  */
 
 import type { AnswerStatistic } from '../schema/columns.ts';

@@ -1,12 +1,12 @@
 /**
- * Computes every feature from the input fields, for training and serving alike. The model is asked with the same features that
- * it learned from. Values lie feature by feature: feature `f` of row `i` is `values[f * stride + i]`, in 32-bit floats because
- * that is what trees are learned from and evaluated on.
+ * Computes every feature from the input fields, for training and serving alike. Values lie feature by feature: feature `f` of
+ * row `i` is `values[f * stride + i]`. They are 32-bit floats, by which our trees are trained and evaluated; only imported trees
+ * of double precision get 64-bit floats.
  */
 import { HISTORY_COLUMNS, HISTORY_FIELDS, METRIC_COLUMNS, METRIC_FIELDS } from '../schema/columns.ts';
 import type { MetricColumns, PredictionTarget } from '../schema/observation-table.ts';
 
-/** Features that are inputs as they were sent; imported trees of other libraries may use them too. */
+/** Features that depend on the input alone, so imported trees of other libraries may use them too. */
 export const INPUT_FEATURE_NAMES = [
   ...METRIC_FIELDS,
   'effective_tokens',
@@ -17,8 +17,9 @@ export const INPUT_FEATURE_NAMES = [
 ] as const;
 
 /**
- * Names are part of the model file; a model is served only while each of its features is still computed here. From
- * the offsets of servers (`server_…_level` in files) the trees learn that load slows some kinds of servers more.
+ * `server_ttft_level` and `server_tpot_level` are the offsets of the server, as logarithms: from them the trees learn that load
+ * slows some kinds of servers more. Names are part of the model file, and a model is served only while each of its features is
+ * still computed here.
  */
 export const FEATURE_NAMES = [
   ...INPUT_FEATURE_NAMES,
@@ -27,7 +28,7 @@ export const FEATURE_NAMES = [
   'server_tpot_level',
 ] as const;
 
-/** Where the offset of each target stands among the features. */
+/** The position of each target's server offset among the features. */
 export const OFFSET_FEATURES: Readonly<Record<PredictionTarget, number>> = {
   ttft: FEATURE_NAMES.indexOf('server_ttft_level'),
   tpot: FEATURE_NAMES.indexOf('server_tpot_level'),
@@ -40,8 +41,8 @@ export const HISTORY_FEATURES: readonly number[] = HISTORY_COLUMNS.map((_, h) =>
 /**
  * How TTFT may move with each feature, so that it never falls with the length of the prompt, the waiting requests or the
  * tokens in flight, and never rises with the share of the prompt that is cached, whatever the trees have learned. A
- * feature made of several inputs has the sign that all of them agree on; where they do not, the trees must not ask for it. A
- * feature that is not listed is free: routing does not compare servers by it alone.
+ * feature made of several inputs has the sign that all of them agree on; where they do not, no split may use it. A feature not
+ * listed has no constraint: candidates seldom differ in it alone.
  */
 const TTFT_SIGNS: Readonly<Partial<Record<(typeof FEATURE_NAMES)[number], 1 | -1 | 'unused'>>> = {
   input_token_length: 1,
@@ -55,12 +56,13 @@ const TTFT_SIGNS: Readonly<Partial<Record<(typeof FEATURE_NAMES)[number], 1 | -1
   running_minus_waiting: -1,
 };
 
-/** Returns what the trees of a target must respect: one sign a feature, as `BoostOptions.monotone`, and what they must not use. */
+/** Returns the monotone constraints of a target's trees, one sign for each feature, and the features that no split may use. */
 export function constrainTrees(target: PredictionTarget): {
   readonly monotone: readonly number[];
   readonly unused: readonly number[];
 } {
-  // TPOT is left free: candidates are compared by their first tokens. What waits now says little of later tokens.
+  // TPOT has no monotone constraint: candidates are compared mostly by their first tokens. Features of the queue (history) are
+  // not used for it, since what waits now says little about later tokens.
   if (target === 'tpot') return { monotone: FEATURE_NAMES.map(() => 0), unused: HISTORY_FEATURES };
   const signs = FEATURE_NAMES.map((name) => TTFT_SIGNS[name] ?? 0);
   return {
@@ -73,7 +75,7 @@ export function isInputFeature(name: string): name is (typeof INPUT_FEATURE_NAME
   return INPUT_FEATURE_NAMES.some((known) => known === name);
 }
 
-/** Rows as the models see them. */
+/** The features of `count` rows; those of one feature begin at its number × stride. */
 export interface FeatureMatrix {
   readonly values: Float32Array;
   readonly stride: number;
@@ -82,10 +84,10 @@ export interface FeatureMatrix {
 
 export const FEATURE_COUNT = FEATURE_NAMES.length;
 
-/** Fills what the input says of the first `columns.count` rows; the offsets of their servers are for the caller to fill. */
+/** Fills the features of the first `columns.count` rows, except the offsets of their servers, which the caller fills. */
 export function computeFeatures(columns: MetricColumns, values: Float32Array | Float64Array, stride: number): void {
   copyRaw(columns, values, stride);
-  // The arrays once a call: V8 looks them up for every row where calls and tables of several kinds were seen.
+  // The arrays are read once for each call: V8 would look them up for every row where it has seen calls and tables of several kinds.
   const { count, inputTokenLength, prefixCacheScore, numRequestWaiting, numRequestRunning } = columns;
   const { kvCacheUsage, inflightTokens } = columns;
   const derived = FIRST_DERIVED * stride;
@@ -96,7 +98,7 @@ export function computeFeatures(columns: MetricColumns, values: Float32Array | F
     const inflight = inflightTokens[i]!;
     const effective = (1 - Math.min(1, prefixCacheScore[i]!)) * length;
     const at = derived + i;
-    // The prompt tokens that must really be computed, alone and behind what is under way already.
+    // The prompt tokens that are not cached, alone and together with the tokens that are under way already.
     values[at] = effective;
     values[at + stride] = effective + inflight;
     values[at + 2 * stride] = inflight / (waiting + running + 1);

@@ -1,4 +1,4 @@
-/** Watches each target of each model for drift, and raises the alarm. */
+/** Watches the error of the trees and the coverage of the p90, for each target of each trained version, and raises drift alarms. */
 import { Counter } from 'prom-client';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import { createDriftDetector, type DriftCause, type DriftDetector, isNearlyCovered } from '../online/drift.ts';
@@ -39,7 +39,7 @@ export function createDriftWatch({ metrics, labelOf, onDrift }: DriftWatchDepend
   return (targetModel, forecast, { target, observedMs, p90Ms }) => {
     // The prior was not trained on these servers, so it cannot drift from them.
     if (readModelVersion(forecast.modelId, targetModel) === 0) return;
-    // The error of the trees alone: mean residuals would hide a drift.
+    // The error of the trees without the mean residuals of servers, which would hide a drift.
     const residual = Math.log(observedMs) - forecast[target].logTrees;
     const clipped = Math.max(-MAX_RESIDUAL, Math.min(MAX_RESIDUAL, residual));
     const detector = useDetector(detectors, `${target} ${forecast.modelId}`);

@@ -43,12 +43,12 @@ export function createInputDraft(): InputDraft {
   return { ...EMPTY_INPUT };
 }
 
-/** The most bytes of a text, because samples and the state of servers keep it. */
+/** The longest text in bytes, since samples and the state of servers keep it. */
 export const MAX_NAME_BYTES = 256;
 /** How far the clock of a caller may be ahead. */
 const MAX_AHEAD_MS = 86_400_000;
 
-/** The event, if it can be true. Throws an `invalid` failure that says what cannot; `nowMs` stands for an absent time. */
+/** Returns the event if its values are plausible, else throws an `invalid` failure that names the field. An absent time is `nowMs`. */
 export function checkDraft(draft: EventDraft, nowMs: number): ObservationEvent {
   const { kind, requestId } = draft;
   const atMs = checkTime(draft.at, nowMs);
@@ -65,11 +65,11 @@ export function checkDraft(draft: EventDraft, nowMs: number): ObservationEvent {
     case 'finished':
       return { kind, requestId: checkName('request_id', requestId), ...checkOutput(draft), atMs };
     case 'observation':
-      return { kind, ...checkWhole(draft), atMs };
+      return { kind, ...checkObservation(draft), atMs };
   }
 }
 
-function checkWhole(draft: EventDraft) {
+function checkObservation(draft: EventDraft) {
   if (draft.ttftMs === undefined && draft.tpotMs === undefined)
     throw refuse('ttft_millis', 'or tpot_millis must be given');
   const ttftMs = draft.ttftMs === undefined ? undefined : checkDuration('ttft_millis', draft.ttftMs);
@@ -111,7 +111,7 @@ function checkName(name: string, value: string): string {
   return value;
 }
 
-/** Here, so that the store refuses no batch because of one event in it. */
+/** Checked here because otherwise one bad text would make the store refuse the whole batch. */
 function checkText(name: string, value: string): void {
   const length = Buffer.byteLength(value, 'utf8');
   if (length > MAX_NAME_BYTES) throw refuse(name, `must have at most ${MAX_NAME_BYTES} bytes, got ${length}`);
@@ -125,7 +125,7 @@ function checkTime(at: TimestampDraft | undefined, nowMs: number): number {
   if (at.nanos < 0 || at.nanos > 999_999_999) throw refuse('at', `must have 0 to 999,999,999 nanos, got ${at.nanos}`);
   const atMs = at.seconds * 1000 + Math.floor(at.nanos / 1_000_000);
   if (!(atMs >= 0) || isTooFarAhead(atMs, nowMs))
-    throw refuse('at', 'must be after 1970 and not more than a day ahead');
+    throw refuse('at', 'must not be before 1970 or more than a day ahead');
   return atMs;
 }
 

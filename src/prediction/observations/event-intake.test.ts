@@ -26,8 +26,11 @@ const impossible: [event: object, reason: RegExp][] = [
     /^input\.kv_cache_usage must be a number from 0 on, got -0\.5$/,
   ],
   [{ dispatched: { ...dispatched, input: { ...input, inflightTokens: -1 } } }, /^input\.inflight_tokens must/],
-  [{ dispatched: { ...dispatched, at: { seconds: 4_000_000_000 } } }, /^at must be after 1970 and not more than a day/],
-  [{ dispatched: { ...dispatched, at: { seconds: -1 } } }, /^at must be after 1970/],
+  [
+    { dispatched: { ...dispatched, at: { seconds: 4_000_000_000 } } },
+    /^at must not be before 1970 or more than a day ahead/,
+  ],
+  [{ dispatched: { ...dispatched, at: { seconds: -1 } } }, /^at must not be before 1970/],
   [{ firstToken: { requestId: 'r', ttftMillis: -3 } }, /^ttft_millis must be more than 0 and at most a day, got -3$/],
   [{ firstToken: { requestId: 'r', ttftMillis: 86_400_001 } }, /^ttft_millis must be more than 0 and at most a day/],
   [{ finished: { requestId: 'r', tpotMillis: 0 } }, /^tpot_millis must be more than 0/],

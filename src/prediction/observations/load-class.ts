@@ -6,7 +6,11 @@ const KV_CACHE = [0.25, 0.6, 0.85];
 const PREFIX = [0.05, 0.6];
 const LENGTH = [256, 2048, 8192];
 
-/** The load class of an input: queue × memory × reuse × length. Rare kinds are kept when frequent ones are thinned. */
+/**
+ * Returns the load class of an input: queue length × KV cache use × prefix hit share × prompt length. Each of the four is divided
+ * into ranges, and the number packs the four ranges, with the prompt length in the lowest place (`splitLoadClass` unpacks it).
+ * Samples of rare classes are kept when those of frequent ones are thinned.
+ */
 export function loadClassOf(input: ObservedInput): number {
   const waiting = countReached(WAITING, input.numRequestWaiting);
   const kvCache = countReached(KV_CACHE, input.kvCacheUsage);
@@ -15,7 +19,7 @@ export function loadClassOf(input: ObservedInput): number {
   return ((waiting * (KV_CACHE.length + 1) + kvCache) * (PREFIX.length + 1) + prefix) * (LENGTH.length + 1) + length;
 }
 
-/** The parts of a load class, in its order, with the values that divide them. */
+/** The four metrics of a load class, from the highest place of its number to the lowest, with the edges of their ranges. */
 export const LOADS = [
   { field: 'num_request_waiting', edges: WAITING },
   { field: 'kv_cache_usage', edges: KV_CACHE },
@@ -23,7 +27,7 @@ export const LOADS = [
   { field: 'input_token_length', edges: LENGTH },
 ] as const;
 
-/** How many edges were reached in each of `LOADS`. */
+/** Unpacks a load class: how many edges were reached in each of `LOADS`. */
 export function splitLoadClass(loadClass: number): number[] {
   const parts: number[] = [];
   let rest = loadClass;
@@ -38,7 +42,7 @@ function countReached(edges: readonly number[], value: number): number {
   return edges.filter((edge) => value >= edge).length;
 }
 
-/** A load class in words: of each metric, from where it counts. */
+/** Describes a load class by the range of each metric, such as "1-8" or "64+". */
 export function describeLoadClass(loadClass: number) {
   const [waiting, kvCache, prefix, length] = splitLoadClass(loadClass).map((reached, position) =>
     describeRange(LOADS[position]!.edges, reached),

@@ -1,6 +1,6 @@
 /**
- * Decides which samples of a model are deleted when there are too many: old ones, but some of every load stay. It does so
- * whether or not a model learns from them. Without it, a process that only collects would fill its disk.
+ * Decides which samples of a model are deleted when there are too many: old ones, but some of every load stay. Samples are thinned
+ * even if no model is trained on them: otherwise a process that only collects them would fill its disk.
  */
 import { Gauge } from 'prom-client';
 import type { Store } from '../../database/store.ts';
@@ -21,11 +21,11 @@ export interface SampleKeeper extends Worker {
 }
 
 const REST_MS = 5000;
-/** Thinning sorts all of them: it waits until there is something to gain. */
+/** Thinning sorts all samples of a model, so it waits until this many were added. */
 const ADDED_BEFORE_THINNING = 20_000;
-/** Models whose samples are counted; a model that is forgotten is thinned after the next start at the latest. */
+/** At most this many models are counted; one dropped from the count is thinned after the next start at the latest. */
 const MAX_COUNTED = 65_536;
-/** Models in the metrics: callers may report any name, and every series is written at each scrape. */
+/** At most this many models are in the metrics: callers may report any name, and every series is written at each scrape. */
 const MAX_SHOWN = 256;
 export const SAMPLE_LIMITS: SampleLimits = { newest: 20_000, perServerAndLoadClass: 50, perLoadClass: 500 };
 
@@ -71,7 +71,7 @@ export function createSampleKeeper({ store, world, log, metrics }: SampleKeeperD
 
 type Labels = Record<'model' | keyof ReturnType<typeof describeLoadClass>, string>;
 
-/** Shows how many samples a model has of each load; of many models, those that were counted last. */
+/** Shows how many samples a model has in each load class, for the models that were counted last. */
 function createSampleGauge(metrics: Metrics) {
   const samples = new Gauge({
     name: 'trivet_prediction_samples',

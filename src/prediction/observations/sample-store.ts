@@ -1,7 +1,7 @@
 /**
- * Stores samples, and thins old ones. Rows are only appended; now and then a model's are thinned: the newest stay. An older row
- * stays only if it is among the newest of its server in its load class, and among the newest of that class when its servers take
- * turns (`SAMPLE_LIMITS`). So a busy server or a common load cannot push out what is rare.
+ * Stores samples, and thins old ones. When enough were added, the samples of a model are thinned: the newest 20,000 always stay. An
+ * older row stays only if it is among the newest of its server in its load class, and among the newest of that class when its
+ * servers take turns (`SAMPLE_LIMITS`). So a busy server or a common load cannot push out what is rare (stratified sampling).
  */
 import {
   type BoundStatement,
@@ -33,6 +33,7 @@ interface SampleRow extends Readonly<Record<MetricName, number>> {
   readonly output_tokens: number | null;
 }
 
+/** Types of the key columns. The column `stratum` is the load class. */
 const KEY_TYPES = { id: 'int', target_model: 'text', stratum: 'int' } as const;
 /** The columns of a sample, as they are read. */
 const COLUMNS = [
@@ -56,7 +57,7 @@ const newestSamplesSql = statement<SampleRow>(
   'sample-newest',
   `SELECT id, ${COLUMNS.join(', ')} FROM samples WHERE target_model = $1 ORDER BY id DESC LIMIT $2`,
 );
-// Where the newest begin; no row when there are not that many.
+// The first of the newest rows; without a result when the model has fewer rows.
 const firstOfNewestSql = statement<{ id: number }>(
   'sample-first-of-newest',
   'SELECT id FROM samples WHERE target_model = $1 ORDER BY id DESC LIMIT 1 OFFSET $2',
@@ -65,8 +66,8 @@ const samplesFromSql = statement<SampleRow>(
   'sample-from',
   `SELECT id, ${COLUMNS.join(', ')} FROM samples WHERE target_model = $1 AND id >= $2 ORDER BY id LIMIT $3`,
 );
-// Stratified sampling: servers take turns within a load class (column `stratum`), the newest sample of each, then the
-// second newest of each, so that every server keeps some.
+// Stratified sampling: servers take turns within a load class, the newest sample of each, then the second newest of each, so that
+// every server keeps some.
 const thinSamplesSql = statement<{ id: number }>(
   'sample-thin',
   `DELETE FROM samples WHERE target_model = $1
@@ -169,7 +170,7 @@ function toObservation(targetModel: string, row: SampleRow): Sample['observation
 }
 
 export interface SampleLimits {
-  /** This many of the newest stay whatever they are. */
+  /** This many of the newest rows stay, whatever their load class and server. */
   readonly newest: number;
   readonly perServerAndLoadClass: number;
   readonly perLoadClass: number;

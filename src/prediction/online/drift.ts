@@ -1,10 +1,10 @@
 /**
- * Detects drift of a model: its errors have changed, or its p90 loses coverage (Page–Hinkley). Page–Hinkley (Page 1954) sums the
- * deviations of the errors from their running mean beyond a tolerance, and raises an alarm when a sum has risen far above its
- * minimum. Coverage is a decayed mean of about the last 100 events.
+ * Detects drift of a model: its errors have changed (Page–Hinkley), or its p90 loses coverage. The Page–Hinkley test (Page 1954)
+ * sums the deviations of the errors from their running mean beyond a tolerance, and raises an alarm when a sum has risen far
+ * above its minimum. Coverage is a decayed mean of about the last 100 events.
  */
 export interface DriftDetector {
-  /** The reason if this event raises an alarm; the detector then starts again. `isCovered`: as `isNearlyCovered` says. */
+  /** Returns the cause if this event raises an alarm; the detector then starts again. `isCovered` comes from `isNearlyCovered`. */
   observe(residual: number, isCovered: boolean): DriftCause | undefined;
 }
 
@@ -15,7 +15,7 @@ const TOLERANCE = 0.05;
 /** A change of the mean error by 0.3 beyond the tolerance raises an alarm after about 30 events. */
 const THRESHOLD = 8;
 const MIN_EVENTS = 30;
-/** The share of times that should stay below their p90. */
+/** This share of times should stay below their p90. */
 const EXPECTED_COVERAGE = 0.9;
 const COVERAGE_STEP = 0.01;
 /** Four standard deviations of the decayed mean below the expected coverage. */

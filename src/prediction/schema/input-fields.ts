@@ -1,9 +1,8 @@
 /**
- * Lists the input fields with name, range and unit; a new one is added here, and decoders, SQL and API loop over it. Reports
- * before they are checked, the OpenAPI document and the reference loop over it too. A new number needs a line here, a line in
- * the proto file, and a migration that adds its column to `samples`; docs/decisions/0012-input-fields.md has all steps. A number
- * that is not sent is 0, as in proto3; where all numbers of the load are 0, the scraper fills in what it read from the server
- * (`scraper/scraper.ts`).
+ * Lists the input fields with name, range and unit; a new one is added here, and decoders, SQL and API loop over it. So do drafts
+ * of reports, the OpenAPI document and the reference. A new number also needs a line in the proto file, and a migration that adds
+ * its column to `samples`; docs/decisions/0012-input-fields.md has all steps. A number that is not sent is 0, as in proto3; where
+ * all numbers of the load are 0, the scraper fills in what it read from the server (`scraper/scraper.ts`).
  */
 interface FieldDescription {
   /** The name as the proto file, tables and files spell it; code and JSON spell it in camel case. */

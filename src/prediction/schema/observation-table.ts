@@ -1,6 +1,6 @@
 /**
- * Collects observations as columns, for training and evaluation. Training, evaluation and the sample store hand it to the
- * feature computation, which reads the same columns of a Predict call. Rows stand in the order of time.
+ * Collects observations as columns, for training and evaluation. The columns of metrics are those of a Predict call, so one
+ * feature computation serves both. Rows stand in the order of time.
  */
 import { HISTORY_COLUMNS, METRIC_COLUMNS, MODEL_COLUMNS, type PredictColumns } from './columns.ts';
 import type { Observation } from './observation.ts';

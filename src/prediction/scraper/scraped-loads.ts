@@ -1,5 +1,5 @@
 /**
- * Fills the load of a row from the last scrape of its server, and ignores a stale one.
+ * Fills the load of a row from the last scrape of its server; a row whose server is stale is omitted from the answer.
  *
  * Proto3 cannot distinguish a 0 from an absent number. So a row whose waiting, running, KV cache use and tokens in flight are all
  * 0 counts as a row without a load, and gets the scraped one. A gateway with its own counts sends all zeros only for a server that
@@ -11,7 +11,7 @@ import { createServerIndex } from '../schema/server-index.ts';
 import type { ScrapedLoad } from './gauges.ts';
 
 export interface ScrapedServer {
-  /** The first is shown. */
+  /** People see the first name. */
   readonly names: readonly string[];
   load: ScrapedLoad | undefined;
   /** The last good scrape began at this time, by a clock that never steps back. */
@@ -32,7 +32,7 @@ export interface ScrapedServerView {
   /** Undefined before its first numbers. */
   readonly kind: string | undefined;
   readonly ageMs: number | undefined;
-  /** `fresh` numbers are used. Those of a `stale` server are too old; a `refused` one also answers what cannot be used. */
+  /** `fresh`: its numbers are used. `stale`: they are too old. `refused`: stale too, and its last answer could not be parsed or used. */
   readonly state: 'fresh' | 'stale' | 'refused';
   /** Why the last scrape failed. */
   readonly reason: string | undefined;
@@ -42,9 +42,9 @@ export type FilledInput = { readonly input: ObservedInput } | { readonly staleMs
 
 export interface ScrapedLoads {
   readonly servers: readonly ScrapedServer[];
-  /** These servers from now on; what is known of a server stays. */
+  /** Replaces the list of servers; loads of servers that stay are kept. */
   replaceServers(namesOfServers: readonly (readonly string[])[]): void;
-  /** Fills rows that bring no load. A row whose server has only old numbers becomes one that is omitted; returns how many. */
+  /** Fills rows without a load. A row whose server is stale is omitted from the answer; returns how many are. */
   fillColumns(columns: PredictColumns, nowMs: number): number;
   /** The same for the candidate of a report. */
   fillInput(input: ObservedInput, nowMs: number): FilledInput;
@@ -160,7 +160,7 @@ function listNamed(servers: readonly ScrapedServer[]): NamedServers {
   return servers.flatMap((server) => server.names.map((name) => [name, server] as const));
 }
 
-/** The servers of these names, each with the load that is known of its first name. */
+/** Returns the servers of these names, each with the load that is known by its first name. */
 function keepLoads(
   namesOfServers: readonly (readonly string[])[],
   known: ReadonlyMap<string, ScrapedServer>,

@@ -1,7 +1,7 @@
 /**
- * Makes the state that is saved for a restart, without events that the log still has. It has each group as its base, on which
- * all processes agree, without the events of this process that are on top of it. These are appended to the log later, and a
- * restart reads the log after the saved state.
+ * Makes the state that is saved for a restart, without events that the log still has. Each group is saved as its base, on which
+ * all processes agree. The events of this process on top of it are appended to the log later, and a restart reads the log after
+ * the saved state.
  */
 import { rangeOfTarget } from '../online/residual-tracker.ts';
 import type { SavedLiveModel, SavedServer, SavedSlot, SavedTarget } from '../online/saved-live-model.ts';

@@ -1,7 +1,7 @@
 /**
- * Routes by what will really happen, as a bound on every router. Each candidate is tried out on a copy of the server, with the
- * true length of the answer, run until it is empty. No router can know that; it says how much there is to gain. It looks at one
- * request at a time and not at what will arrive later, so it is a very good policy and not the best possible one.
+ * Routes by what will really happen, which no router can know, to show how much there is to gain. Each candidate is tried out on a
+ * copy of the server, with the true length of the answer, run until it is empty. It looks at one request at a time and not at what
+ * will arrive later, so it is a very good policy and not the best possible one.
  */
 
 import type { SimulatedServer } from './server.ts';

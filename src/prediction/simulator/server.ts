@@ -1,6 +1,6 @@
 /**
  * Simulates a vLLM-like server: continuous batching, chunked prefill, prefix cache, preemption. A step has a token budget and
- * runs decoding first; when the memory is full, the newest sequence is preempted and computed again. After Kwon et al. 2023
+ * runs decoding first; when the memory is full, the newest sequence is preempted and computed again. It follows Kwon et al. 2023
  * (PagedAttention) and Agrawal et al. 2024 (Sarathi-Serve).
  */
 

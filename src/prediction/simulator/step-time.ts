@@ -6,17 +6,17 @@
 /** The work of one step. Tokens are counted once per step, contexts are summed over sequences. */
 export interface StepLoad {
   readonly prefillTokens: number;
-  /** Σ over prefilled tokens of the context each attends to; what attention over a prompt costs. */
+  /** Number of query–key pairs of prefill attention. */
   readonly prefillAttention: number;
   readonly prefillSequences: number;
   readonly decodeSequences: number;
-  /** Σ over decoding sequences of their context length. */
+  /** Sum of the context lengths of the decoding sequences. */
   readonly decodeContextTokens: number;
 }
 
 export interface StepTime {
   readonly ms: number;
-  /** Share of the step bound by arithmetic, and by memory bandwidth, in [0, 1]. */
+  /** Utilization of arithmetic and of memory bandwidth during the step, in [0, 1]. */
   readonly computeShare: number;
   readonly bandwidthShare: number;
 }

@@ -46,7 +46,7 @@ function acceptSpan(span: Span, nowMs: number): WaitingSpan | string | undefined
     findRequestMistake(waiting);
   if (mistake !== undefined) return mistake;
   if (request.startMs < 0 || request.startMs > nowMs + MAX_AHEAD_MS)
-    return 'startTimeUnixNano must be after 1970 and at most a day ahead';
+    return 'startTimeUnixNano must not be before 1970 or more than a day ahead';
   return waiting;
 }
 

@@ -1,7 +1,4 @@
-/**
- * Repeats some rows without the history of their server, so that trees answer well when reports are missing. These rows are
- * learned twice: once with what was known of their server's past and once without.
- */
+/** Repeats some rows without the history of their server, so that trees answer well when reports are missing. */
 import type { TrainingSet } from '../gbdt/training/boost.ts';
 import { HISTORY_FEATURES } from '../model/features.ts';
 

@@ -1,6 +1,6 @@
 /**
- * Defines trees of any shape, as other libraries train them, and sums them over rows. Slower than symmetric trees, since a row
- * walks node by node.
+ * Defines trees of any shape, as other libraries train them, and sums them over rows. They are slower than symmetric trees, since
+ * a row walks node by node.
  */
 export interface GeneralForest {
   readonly featureCount: number;

@@ -74,7 +74,8 @@ export interface AdaptiveQuantiles {
   readonly evidence: number;
   /**
    * `predicted` are the quantiles that were predicted for this request, one for each level. `eventsMeanwhile` is how many
-   * events were observed between this request's prediction and its end: the more on average, the smaller the step, or the levels would swing.
+   * events were observed between this request's prediction and its end. Their mean caps the steps of levels and corrections
+   * (`MAX_GAIN`, `MAX_CORRECTION_GAIN`), which would swing otherwise.
    */
   observe(residual: number, predicted?: PredictedQuantiles, eventsMeanwhile?: number): void;
   /** The share of recent events that stayed below this quantile. */

@@ -1,10 +1,11 @@
 /**
- * Averages the feedback delay of events, by which the steps of quantile levels are divided. One size of step for all events of a
- * time: when more requests are under way, more of them are missed. If each step were divided by the delay of its own event, a
- * miss in a surge would count less than a covered request of a calm hour, and quantiles would stay too low.
+ * Averages the feedback delay of events, which limits the steps of quantile levels and corrections. It divides those of a
+ * server's corrections (`server-quantiles.ts`) and caps those of a slot (`conformal.ts`). All events of a time have one size of
+ * step: when more requests are under way, more of them are missed. If the delay of each event decided its own step, a miss in a
+ * surge would count less than a covered request of a calm hour, and quantiles would stay too low.
  */
 export interface DelayMean {
-  /** Adds the delay of an event, and returns the mean with it. */
+  /** Adds the delay of an event, and returns the new mean. */
   observe(eventsMeanwhile: number): number;
 }
 

@@ -1,4 +1,7 @@
-/** Turns the mixture of a batch into one statistic of each row: mean, median, p90. Pure loops over arrays. */
+/**
+ * Turns the mixture of each row into one statistic: mean, median, p10, p90, p95 or p99. The mixture is the weighted mean of the
+ * experts' predictions (`../expert-weights.ts`). All functions are pure loops over arrays.
+ */
 import type { SHIFT_OF } from '../../model/calibration.ts';
 import type { AnswerStatistic } from '../../schema/columns.ts';
 import { clampMs } from '../../schema/milliseconds.ts';
@@ -10,29 +13,29 @@ import type { ServerQuantiles } from './server-quantiles.ts';
 /** The statistic of each of `QUANTILE_LEVELS`. */
 const STATISTIC_OF: readonly AnswerStatistic[] = ['p50', 'p90', 'p95', 'p99'];
 
-/** The statistics of a slot are computed from this. */
+/** The statistics of a slot are computed from this: its scale, with quantiles that may be blended with those of recent residuals. */
 export interface IntervalState extends IntervalScale {
-  /** The scale, whose quantiles may be replaced by those of recent residuals. */
+  /** The quantiles of the scale as the training measured them, one for each bucket and level. */
   readonly learnedQuantiles: Float64Array;
   readonly findShift: (typeof SHIFT_OF)[PredictionTarget];
   /** The largest shift of a quantile: log(quantile / prediction). */
   readonly maxShift: number;
   /** A quantile exceeds its prediction by at most this, or by the learned quantile if that is more. */
   readonly maxExcessMs: number;
-  /** The quantile of the slot's recent residuals, in units of the spread; undefined while they are few. */
+  /** The p10 of the slot's recent residuals, in units of the spread; undefined while they are few. */
   readonly lowerQuantile: number | undefined;
   readonly ofServers: ServerQuantiles;
   /** The median is shifted by this logarithm at most. */
   readonly maxMedianShift: number;
 }
 
-/** Where the times of one statistic are written, by the positions of the rows in the call. */
+/** A statistic, and the array that its times are written to, by the positions of the rows in the call. */
 export interface StatisticColumn {
   readonly statistic: AnswerStatistic;
   readonly timesMs: Float64Array;
 }
 
-/** Rows of a call, and what the experts predict for them, in the same order. */
+/** Rows of a call with their servers and mixtures, in the same order. */
 export interface MixedRows {
   readonly count: number;
   /** Positions among all rows of the call. */
@@ -55,7 +58,7 @@ export function fillStatistic(state: IntervalState, mixed: MixedRows, { statisti
   }
 }
 
-/** The same shift at every load, so that it never reverses the order of two rows; in training the median was 0 at each load. */
+/** Shifts the median equally at every load, so that it never reverses the order of two rows; in training it was 0 at each load. */
 function fillMedians(
   state: IntervalState,
   { count, rows, servers, mixtureMs }: MixedRows,
@@ -136,7 +139,7 @@ function learnedShift(state: LeveledState, ms: number): number {
   );
 }
 
-/** Step 5: in units of the spread, and never below a quantile of a lower level. */
+/** Step 5: returns the corrected quantile in units of the spread, never below one of a lower level, so quantiles never cross. */
 function correctQuantile(
   { quantiles, stride, level }: LeveledState,
   bucket: number,
@@ -174,7 +177,7 @@ export interface PredictedInterval {
   /** How many times were observed before it, in the slot and at the server. */
   readonly observedBefore: number;
   readonly observedOfServerBefore: number;
-  /** How many of the times observed meanwhile were learned after the report began and before the part of it in which this row is learned. */
+  /** How many of the times observed meanwhile were learned in earlier parts of the same report (`FeedbackDelays.reportDelay`). */
   readonly reportedMeanwhile?: number;
 }
 

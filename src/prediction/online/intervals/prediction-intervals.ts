@@ -14,8 +14,9 @@
  *   7. m · e^shift exceeds m by at most twice the largest recent excess in milliseconds, or by what the learned quantile (step 2)
  *      gives if that is more.
  *   8. The p90 is at least the median, and at least the bound of a stalled queue (`../stalled-queue-bounds.ts`).
- * When the time is known, `observe` adds its residual to the windows of 3, 6 and 7. It moves the level and the correction of 3 by whether 3
- * with the correction of the server was missed (not limited as in 6 to 8: what only a floor covers does not lower them), and the correction of 5 by whether the predicted quantile was.
+ * When the time is known, `observe` adds its residual to the windows of steps 3, 6 and 7. The level and correction of step 3
+ * react to misses of the recent quantile plus the server's correction, before the limits of steps 6 to 8. Otherwise a time
+ * covered only by a floor would lower them. The correction of step 5 reacts to misses of the final quantile.
  * The median takes steps 3 to 5 with the learned quantile 0, and a narrow limit (`limitMedianShift`).
  */
 import { type Calibration, findBucket, SHIFT_OF } from '../../model/calibration.ts';
@@ -34,14 +35,17 @@ import {
 import { createRollingMaximum, type RollingMaximum } from './rolling-maximum.ts';
 import { createServerQuantiles, type ServerQuantiles } from './server-quantiles.ts';
 
-/** Means that each event decays by `FEEDBACK_DELAY_DECAY`. */
+/**
+ * Means that each event decays by `FEEDBACK_DELAY_DECAY`. Intervals use their sum. The weights of experts use only the first,
+ * since they should follow a server even within one report.
+ *
+ * Example: a report of 500 rows is learned in parts of 32. When its 101st row is learned, 100 others were since its forecast: 96
+ * in earlier parts, which count for `reportDelay`, and 4 in its own part, which count for `feedbackDelay`.
+ */
 export interface FeedbackDelays {
   /** How many observations of other requests come between a prediction and its own observation (delayed feedback). */
   feedbackDelay: number;
-  /**
-   * How many more of them were learned after the report began and before the part of it in which a row is learned; nearly all of them are
-   * rows of that report. Intervals know of both, and the weights of experts of the first only: these follow a server within a report.
-   */
+  /** How many more were learned in earlier parts of the same report (and of others at the same time). */
   reportDelay: number;
 }
 
@@ -62,7 +66,10 @@ export interface PredictionIntervals {
   replaceCalibration(calibration: Calibration): void;
 }
 
-/** A larger lasting bias is what mean residuals are for. Without this limit, a wide spread at an unseen load could change the median by a factor of e. */
+/**
+ * A larger lasting bias is corrected by the mean residuals (`residual-tracker.ts`). Without this limit, a wide spread at an unseen
+ * load could change the median by a factor of e.
+ */
 const MAX_MEDIAN_SHIFT = 0.05;
 /** At this feedback delay the limit of the median's shift is half as large. */
 const HALF_FEEDBACK_DELAY = 3;
@@ -110,7 +117,7 @@ interface PredictedTime {
 function predictQuantiles(state: IntervalState, { mixtureMs, spread, corrections, leastMs }: PredictedTime): number[] {
   const least = Math.log(Math.max(medianFactor(state, corrections), leastMs / mixtureMs));
   return QUANTILE_LEVELS.map((_, level) => {
-    // Times its own spread, it is the same shift at every load.
+    // Divided by the spread here and multiplied by it later, so the median shifts equally at every load.
     if (level === MEDIAN) return ((state.quantiles[MEDIAN]! + corrections[MEDIAN]!) * state.typicalSpread) / spread;
     return Math.max(least, quantileShift({ ...state, level }, corrections, mixtureMs)) / spread;
   });
@@ -194,7 +201,7 @@ function decayMean(mean: number, value: number): number {
   return FEEDBACK_DELAY_DECAY * mean + (1 - FEEDBACK_DELAY_DECAY) * value;
 }
 
-/** Counts begin again with a restored state, and when the number of a server is given to another. */
+/** Counts begin again when a state is restored or the number of a server is given to another, so `now` may be below `before`. */
 function countSince(before: number, now: number): number {
   return Math.max(0, now - before);
 }

@@ -1,7 +1,7 @@
 /**
  * Tracks the largest of the newest residuals, which bounds the predicted quantiles. The values are residuals log(observed /
- * predicted), or excesses observed - predicted in milliseconds. It bounds the predicted quantiles: rescaling a low-variance
- * residual to a high-variance load can exceed every latency observed.
+ * predicted), or excesses observed - predicted in milliseconds. Without the bound, a low-variance residual that is rescaled to a
+ * high-variance load could exceed every latency observed.
  */
 import { MIN_RESIDUALS } from './conformal.ts';
 

@@ -2,7 +2,7 @@
  * Corrects the quantiles of a slot for each server (quantile tracking). There is one correction for each quantile level, moved
  * after each event of the server (Angelopoulos, Candès & Tibshirani 2023), so that in the long run the stated share stays below
  * at every server, and not only on average over them. It begins at 0, so a server without events has the quantiles of its slot,
- * moves at each event, and returns to 0 slowly. Corrections are in units of the slot's spread, as the quantiles are. Step 5 of
+ * and returns to 0 slowly. Corrections are in units of the slot's spread, as the quantiles are. Step 5 of
  * `prediction-intervals.ts`.
  */
 import { QUANTILE_LEVELS } from './conformal.ts';
