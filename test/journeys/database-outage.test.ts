@@ -68,10 +68,10 @@ function assertPlatformOutage(answer: Answer): void {
   assert.equal(typeof answer.json.trace_id, 'string');
 }
 
-function predict({ url }: Pick<AuthorizationEndpoint, 'url'>): Promise<Answer> {
+function predict({ url }: Pick<AuthorizationEndpoint, 'url'>, headers: Record<string, string> = {}): Promise<Answer> {
   return request(`${url}/prediction.v1.PredictionService/Predict`, {
     method: 'POST',
-    headers: { 'content-type': 'application/json' },
+    headers: { 'content-type': 'application/json', ...headers },
     body: JSON.stringify({ targetModel: 'm', inputs: [{ inputId: 1, inputTokenLength: 100, serverIp: '10.0.0.1' }] }),
   });
 }
@@ -113,6 +113,9 @@ for (const { title, begin, end } of OUTAGES)
       // A long outage runs into the time limits of connections, which a short one does not.
       await realWorld.sleep(AWAY_MS);
       assert.equal((await predict(at)).status, 200);
+      // A caller behind a proxy needs a token, which only the database knows.
+      const refused = await predict(at, { ...headers, via: '1.1 proxy' });
+      assert.deepEqual([refused.status, refused.json.code], [503, 'unavailable'], refused.text);
       assert.equal((await request(`${at.url}/healthz`)).status, 200);
       await end(cluster);
 
