@@ -80,7 +80,7 @@ function readOptions({ format, model, kvCapacityTokens, server }: ObserveOptions
   return { format, kvCapacityTokens, server, targetModel: model ?? '' };
 }
 
-/** Why a report with this would be refused: what is stored is the same however it comes. */
+/** Returns why a report with this observation would be refused: rows of files follow the same rules. */
 function findUnreportable({ targetModel, input, atMs }: Observation, nowMs: number): string | undefined {
   if (targetModel === '') return 'target_model must be present, or given with --model';
   const texts = { target_model: targetModel, pod_type: input.podType, server_ip: input.serverIp };

@@ -11,7 +11,7 @@ export interface Interval {
   readonly high: number;
 }
 
-/** The mean of these errors, with 90 % of what a circular block bootstrap makes of it (Politis & Romano 1992). */
+/** Returns the mean of these errors with its 90 % confidence interval. */
 export function bootstrapMean(errors: readonly number[]): Interval {
   const random = createRandom(1);
   const block = Math.min(BLOCK, errors.length);

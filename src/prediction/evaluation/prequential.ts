@@ -75,7 +75,7 @@ export function selectKnownBy(
   return known;
 }
 
-/** Whether a time is not known at this moment. An infinite moment knows all times but those that are never known. */
+/** Whether a time is unknown at `nowMs`. At infinity all times are known, except those that never become known. */
 function isUnknown(knownMs: number, nowMs: number): boolean {
   return knownMs > nowMs || knownMs === Number.POSITIVE_INFINITY;
 }

@@ -51,7 +51,7 @@ function findConstant(table: ObservationTable, target: PredictionTarget): Pick<A
   return { predictedMs: at(0.5), p90Ms: at(0.9) };
 }
 
-/** The errors of the same rows, by the model and by what it stands beside. */
+/** The errors of the same rows by the model and by the baselines that it is compared with. */
 export interface Compared {
   readonly model: Accuracy;
   readonly median: Accuracy;

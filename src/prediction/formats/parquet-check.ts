@@ -45,7 +45,7 @@ export async function checkFooter(file: AsyncBuffer): Promise<void> {
   skipStruct({ view: new DataView(footer), offset: 0 }, 0);
 }
 
-/** Throws what is wrong with the numbers that the end of the file declares. */
+/** Throws unless the numbers that the end of the file declares are possible. */
 export function checkMetadata({ num_rows, row_groups, schema }: FileMetaData, fileBytes: number): void {
   checkSchema(schema);
   const columns = schema.length - 1;
@@ -103,7 +103,7 @@ export interface PageRules {
   readonly decompress: (page: Uint8Array, bytes: number) => Uint8Array;
 }
 
-/** Throws what is wrong with the pages of a column before they are read. */
+/** Throws unless the pages of a column are well formed; called before they are read. */
 export function checkPages(chunk: ArrayBuffer, column: ColumnMetaData, rules: PageRules): void {
   const reader = { view: new DataView(chunk), offset: 0 };
   let left = Number(column.num_values);

@@ -8,7 +8,7 @@ export interface RunRules {
   readonly decompress: (page: Uint8Array, bytes: number) => Uint8Array;
 }
 
-/** Throws when a run of a data page is longer than what is left of the page's values. */
+/** Throws when a run of a data page has more values than are left in the page. */
 export function checkRuns(bytes: Uint8Array, header: PageHeader, rules: RunRules): void {
   if (header.type === 'DATA_PAGE') checkFirstVersion(bytes, header, rules);
   else checkSecondVersion(bytes, header, rules);
@@ -21,7 +21,7 @@ function checkFirstVersion(bytes: Uint8Array, header: PageHeader, { type, isNull
   checkValues(page.subarray(start), { count: num_values, encoding, type });
 }
 
-/** Levels stand before what is compressed. */
+/** Levels stand before the compressed values. */
 function checkSecondVersion(bytes: Uint8Array, header: PageHeader, { type, isNullable, decompress }: RunRules): void {
   const page = header.data_page_header_v2!;
   const levels = page.definition_levels_byte_length;

@@ -66,7 +66,7 @@ interface FeatureRun {
   readonly features: number;
 }
 
-/** Features side by side that some tree asks for: many a pool never reports utilizations, or has like servers. */
+/** Lists runs of adjacent features that some tree splits on: many pools never report utilizations, or have equal servers. */
 function listAskedRuns(forests: readonly Forest[], featureCount: number): FeatureRun[] {
   const asked = new Set(forests.flatMap(listAskedFeatures));
   const runs: FeatureRun[] = [];

@@ -28,7 +28,7 @@ export function createServerHistories(index: ServerIndex): ServerHistories {
       return history;
     },
     fill(columns, servers, nowMs) {
-      // The arrays once a call: to look one up by its name for every row costs more than what is read.
+      // The arrays are looked up once for each call: looking them up for every row would cost more than reading them.
       const into = HISTORY_COLUMNS.map((name) => columns[name]);
       for (const column of into) clearColumn(column, columns.count);
       if (histories.length === 0) return;

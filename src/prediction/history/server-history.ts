@@ -1,7 +1,7 @@
 /**
- * Follows the past of one server: its last first token, gaps between them, what waits. A few numbers, moved by each event; every
- * one counts as missing beyond an age, so that lost or late reports do not look like an idle or a stalled server. It also
- * remembers what was known lately, since a dispatch that is reported late must be explained by what was known when it was asked.
+ * Follows the past of one server: its last first token, gaps between them, what waits. Each event updates a few numbers. Each of
+ * them counts as missing beyond an age, so that lost or late reports do not look like an idle or a stalled server. The recent
+ * values are kept too, since a dispatch that is reported late must be explained by the values at its time.
  */
 import { HISTORY_COLUMNS } from '../schema/columns.ts';
 
@@ -12,15 +12,15 @@ export interface ServerHistory {
   firstToken(request: string, atMs: number): void;
   /** The request ended, whether its first token was reported or not. */
   end(request: string): void;
-  /** Fills what is known now, in the order of `HISTORY_COLUMNS`; NaN is missing. */
+  /** Fills the present values, in the order of `HISTORY_COLUMNS`; NaN is missing. */
   read(nowMs: number, into: Float64Array): void;
-  /** The same of an earlier moment, as it was known then; all is missing where that is forgotten. */
+  /** Fills the values as they were known at an earlier time; all are missing if that time is no longer kept. */
   readAsOf(thenMs: number, into: Float64Array): void;
 }
 
-/** Events that are longer ago say nothing of now. */
+/** Older events say nothing about the present load. */
 const MAX_AGE_MS = 60_000;
-/** A request that waits for longer has most likely lost its report. */
+/** The report of a request that waits for longer was most likely lost. */
 const MAX_WAIT_MS = 120_000;
 /** Servers begin requests in the order they come: when this many later requests had their first token before one, its report was lost. */
 const MAX_OVERTAKEN = 16;
@@ -28,7 +28,7 @@ const MAX_OVERTAKEN = 16;
 const MIN_GAP_MS = 3;
 /** A longer gap is a pause of the callers. */
 const MAX_GAP_MS = 10_000;
-/** How much the last gap counts in their mean. */
+/** The weight of the last gap in the decayed mean of gaps. */
 const GAP_WEIGHT = 0.2;
 const MAX_WAITING = 4096;
 
@@ -40,7 +40,7 @@ interface WaitingRequest {
   overtaken: number;
 }
 
-/** The history of a server at one moment; NaN stands for an event that has not happened. */
+/** The history of a server at one time; NaN stands for an event that has not happened. */
 interface Known {
   /** It was known from this time on. */
   sinceMs: number;

@@ -20,7 +20,7 @@ export interface TrainingOrder {
 
 export interface TrainingAnswer extends Omit<Challenge, 'winner'> {
   readonly rows: number;
-  /** The id of the newest sample that it has learned from. */
+  /** The id of the newest sample of the training. */
   readonly lastSampleId: number;
   /** Undefined when the new model was not better. */
   readonly winner: PackedModel | undefined;
@@ -39,8 +39,8 @@ export async function learnFromSamples({ place, targetModel }: TrainingOrder): P
 }
 
 /**
- * Undefined when this program cannot read it, as after an upgrade that computes other features: it answers no calls any
- * more, so the new model is held against the prior. Else nothing would ever be learned again.
+ * Reads the served version. Undefined if this program cannot read it, as after an upgrade that computes other features: then it
+ * answers no calls, and the challenger is compared with the prior. Otherwise no model would ever be trained again.
  */
 async function readChampion(store: Store, { name, version }: ModelVersion): Promise<LatencyModel | undefined> {
   const file = await readModelFile(store, name, version);
@@ -65,7 +65,7 @@ interface ReadSamples {
   readonly unseenRows: number;
 }
 
-/** The newest samples, oldest first, and how many of them came after one. */
+/** Reads the newest samples, oldest first, and counts those after the sample `seenId`. */
 async function readTable(store: Store, targetModel: string, seenId: number): Promise<ReadSamples> {
   const table = createObservationTable();
   let lastSampleId = 0;

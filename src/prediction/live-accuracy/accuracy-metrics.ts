@@ -90,7 +90,7 @@ export function registerAccuracyMetrics({ store, metrics, world }: AccuracyMetri
   }
 }
 
-/** Answers with what was read last when the database does not answer. */
+/** Returns the scores that were read last when the database does not answer. */
 function createRecentReader(store: Store, world: AccuracyMetricsDependencies['world']): () => Promise<RecentScores> {
   let recent: RecentScores = { podTypes: [], servers: [] };
   let readMs = Number.NEGATIVE_INFINITY;

@@ -1,4 +1,4 @@
-/** Words what is wrong with a body as FastAPI does (422). */
+/** Writes the faults of a body as FastAPI does (422). */
 import { Failure } from '../../errors.ts';
 
 export interface Fault {
@@ -12,11 +12,11 @@ export interface Fault {
 /** A body of a few bytes a row can have more faults than it is long. */
 const MAX_FAULTS = 1000;
 
-/** Collects what is wrong with a body. */
+/** Collects the faults of a body. */
 export interface FaultList {
   readonly count: number;
   add(fault: Fault): void;
-  /** Throws all of it as one refusal, if there is any. */
+  /** Throws all faults as one refusal, if there are any. */
   throwIfAny(): void;
 }
 

@@ -72,7 +72,7 @@ export function toObservation(targetModel: string, row: TrainingRow, nowMs: numb
   return [{ targetModel, input: toInput(row), atMs: isKnown ? row.timestamp : nowMs, ttftMs, tpotMs }];
 }
 
-/** 0 is "not observed" on this wire; so is what no request can have taken, for which others must not be refused. */
+/** 0 means "not observed" in this interface. An impossible time counts as not observed too: refusing it would refuse the other rows. */
 function toObservedMs(ms: number): number | undefined {
   return ms >= MIN_OBSERVED_MS && ms <= MAX_MS ? ms : undefined;
 }

@@ -46,7 +46,7 @@ export function explainPrediction(
     values[t]![0]! * model.physics.coefficients[t]!,
   ]);
   const sum = terms.reduce((total, [, milliseconds]) => total + milliseconds, 0);
-  // A prediction is at least the floor, whatever the terms say.
+  // A prediction is at least the floor, even if the sum of the terms is below it.
   const floor: [string, number] = ['floor', model.physics.floorMs - sum];
   return {
     physics: Object.fromEntries([...terms, floor].filter(([, milliseconds]) => milliseconds > 0)),

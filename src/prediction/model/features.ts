@@ -40,7 +40,7 @@ export const HISTORY_FEATURES: readonly number[] = HISTORY_COLUMNS.map((_, h) =>
 
 /**
  * How TTFT may move with each feature, so that it never falls with the length of the prompt, the waiting requests or the
- * tokens in flight, and never rises with the share of the prompt that is cached, whatever the trees have learned. A
+ * tokens in flight, and never rises with the share of the prompt that is cached, however the training rows scatter. A
  * feature made of several inputs has the sign that all of them agree on; where they do not, no split may use it. A feature not
  * listed has no constraint: candidates seldom differ in it alone.
  */

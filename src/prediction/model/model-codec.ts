@@ -2,7 +2,8 @@
  * Encodes a model as one file with a checksum, and decodes it.
  *
  *   "TRVMODEL" · format version (u32) · length of the header (u32) · header (JSON, UTF-8) · of each slot the forests, as
- *   `gbdt/forest-format.ts` writes them, and imported trees, as `gbdt/general-format.ts` does · SHA-256 of everything before it (32 bytes); numbers little endian
+ *   `gbdt/forest-format.ts` writes them, and imported trees, as `gbdt/general/general-format.ts` does · SHA-256 of all bytes before
+ *   it (32 bytes). Numbers are little endian.
  *
  * The header names the features, so that a reader knows whether it still computes what the trees ask for.
  */

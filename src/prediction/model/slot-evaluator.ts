@@ -173,7 +173,7 @@ export function readMedian({ physicsMs, treeLogs }: TargetEstimates, row: number
   return clampMs(physicsMs[row]! * Math.exp(treeLogs[row]!));
 }
 
-/** A median as the statistic that is asked for. */
+/** Converts a median to another statistic by the calibration of the model. */
 export function toStatistic(model: TimeModel, statistic: Statistic, medianMs: number): number {
   if (statistic === 'p50') return medianMs;
   return clampMs(

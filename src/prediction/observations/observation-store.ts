@@ -16,7 +16,7 @@ interface Pending {
   readonly tpot_ms: number | null;
 }
 
-// Each of these changes a request's row only when the event is new to it: no row back means a repetition.
+// Each of these changes a request's row only when the event is new to it. If no row is returned, the event is a repetition.
 const addDispatchSql = statement<Pending>(
   'pending-add-dispatch',
   `INSERT INTO pending_requests (request_id, target_model, input, at_ms, has_finished, updated_at_ms)
@@ -46,7 +46,7 @@ const addWholeSql = statement<{ request_id: string }>(
   `INSERT INTO pending_requests (request_id, target_model, input, at_ms, ttft_ms, tpot_ms, has_finished, updated_at_ms)
    VALUES ($1, $2, $3, $4, $5, $6, 1, $7) ON CONFLICT (request_id) DO NOTHING RETURNING request_id`,
 );
-// The last column tells requests that were never completed.
+// The last column is 0 for requests that were never completed.
 const sweepOldSql = statement<{ request_id: string; is_complete: number }>(
   'pending-sweep-old',
   `DELETE FROM pending_requests WHERE updated_at_ms < $1
@@ -104,7 +104,7 @@ export const joinEventsProcedure: Procedure<JoinInput, Joined> = conditionalProc
 
 type Observations = readonly Sample['observation'][];
 
-/** The observations that this event completes, or why it is refused. */
+/** Returns the observations that this event completes, or why it is refused. */
 async function joinEvent(tx: Transaction, event: ObservationEvent, nowMs: number): Promise<Observations | string> {
   switch (event.kind) {
     case 'dispatched':
@@ -172,7 +172,7 @@ interface Times {
   readonly tpotMs: number | null;
 }
 
-/** Nothing until the dispatch is known: it holds what the server looked like. */
+/** Returns no sample until the dispatch is known, which has the load of the server. */
 function observe({ target_model, input, at_ms }: Pending, { ttftMs, tpotMs }: Times): Observations {
   if (target_model === null || input === null) return [];
   const base = {

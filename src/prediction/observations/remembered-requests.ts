@@ -71,7 +71,7 @@ export function createRememberedRequests(predictor: SwappablePredictor): Remembe
 /** Overwritten for each event. */
 const asOf = new Float64Array(HISTORY_SIZE);
 
-/** The event with what was known of its server's past when the request was sent; others as they are. */
+/** Returns an event that has an input with the history of its server when the request was sent; other events are returned as they are. */
 export function readHistoryAsOf(predictor: SwappablePredictor, event: ObservationEvent): ObservationEvent {
   if (!('input' in event) || event.history !== undefined) return event;
   const { servers, histories } = predictor.live(event.targetModel);

@@ -44,8 +44,8 @@ export function createRequestSweeper(dependencies: RequestSweeperDependencies): 
 
 /** Exported for its test. `onIncomplete` is called with the number of requests that were never completed. */
 export function createRequestSweep(store: Store, onIncomplete: (count: number) => void) {
-  // What was complete before this time is deleted. What is left there is incomplete, and an event that completes it gives it
-  // the event's time. So each sweep starts here, and reads the incomplete ones only once they are old.
+  // Requests that were complete before this time are deleted. Those that are left there are incomplete, and an event that completes
+  // one gives it the event's time. So each sweep starts here, and reads the incomplete ones only once they are old.
   let sweptUntilMs = 0;
   return async (nowMs: number, sweeping: Sweeping) => {
     const completeBeforeMs = nowMs - COMPLETE_MS;

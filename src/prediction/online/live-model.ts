@@ -38,7 +38,7 @@ export interface LiveModel {
   forecast(columns: MetricColumns, podType: string, server: Uint8Array): Forecast;
   observe(forecast: Forecast, target: PredictionTarget, observed: ObservedTime): void;
   replaceModel(model: LatencyModel): void;
-  /** The same in steps between which calls may be answered, by the old model until the last. Must be run to its end. */
+  /** The same in steps between which the old model answers. A caller that stops early leaves the old model in place. */
   prepareSwap(model: LatencyModel): Iterable<void>;
   /** The parts that learn from reports, which `sharing/` exchanges with other processes. */
   readonly learning: LearningState;
@@ -56,7 +56,7 @@ export interface LearningState extends LiveModelState {
   registerPodType(podType: string): number;
 }
 
-/** Where the answers of one statistic are written. */
+/** A statistic, and the columns that its answers are written to. */
 export interface StatisticColumns {
   readonly statistic: AnswerStatistic;
   readonly predicted: PredictedColumns;

@@ -25,7 +25,7 @@ const DECAYS = [0.8, 0.97] as const;
 const SPEED_COUNT = DECAYS.length;
 const SLOW = 1;
 
-/** In the mean of a server, the mean of its pod type counts as this many events; and so does the model's mean in that of a pod type. */
+/** In the mean of a server, the mean of its pod type counts as this many events. So does the mean of all pod types in that of one. */
 const SHRINKAGE = 1.5;
 /** In the fast mean of a server, its slow mean counts as this many events. */
 const FAST_SHRINKAGE = 0.5;
@@ -81,7 +81,7 @@ export interface ResidualTracker {
   observe(key: ServerKey, signal: number, observed: ObservedResidual): void;
   /** Forgets every residual, and keeps the numbers of the servers. */
   clear(): void;
-  /** The means of pod types and of the model, for a restart. */
+  /** The means of each pod type and of all together, for a restart. */
   save(): SavedResiduals;
   saveServer(server: number): SavedMeans;
   restore(saved: SavedResiduals): void;
@@ -101,7 +101,7 @@ export interface MeansOwner {
 const TARGET_COLUMNS = 2 * SPEED_COUNT;
 const COLUMN_DECAYS = [...DECAYS, ...DECAYS];
 
-/** Where the means of one target stand in the means of one owner. */
+/** Returns the range of one target among the means of an owner. */
 export function rangeOfTarget(target: PredictionTarget): { readonly start: number; readonly length: number } {
   return { start: signalOf(target, 'physics') * SPEED_COUNT, length: TARGET_COLUMNS };
 }

@@ -164,7 +164,7 @@ function typicalOf(target: PhysicsTarget): TypicalLoad {
   return made;
 }
 
-/** Half of what is rarely undercut. */
+/** Chooses half of the first percentile of the observed times as the floor. */
 function chooseFloor(target: PhysicsTarget, data: readonly Row[]): number {
   if (data.length === 0) return PRIOR_FLOOR_MS[target];
   const sorted = Float64Array.from(data, (row) => row.observedMs).sort();

@@ -45,7 +45,7 @@ export function importTrees(order: ImportOrder): ImportedTrees {
   return { library: order.kind, forest, sources, transform: order.transform, unit: order.unit };
 }
 
-/** How llm-d calls what is the same here. */
+/** Names of llm-d for features of ours. */
 const KNOWN_AS: ReadonlyMap<string, string> = new Map([
   ['kv_cache_percentage', 'kv_cache_usage'],
   ['effective_input_tokens', 'effective_tokens'],
@@ -78,7 +78,7 @@ export interface Placement {
   readonly statistic: Statistic;
 }
 
-/** The model `base` with these trees in the place of what answered the target so far. */
+/** Returns the model `base`, in which these trees answer the target instead of the former model. */
 export function placeImported(base: LatencyModel, imported: ImportedTrees, placement: Placement): LatencyModel {
   const { target, podType, statistic } = placement;
   const answering: TimeModel = {

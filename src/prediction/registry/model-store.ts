@@ -232,7 +232,7 @@ export async function rollBackModel(store: Store, rollback: Omit<Rollback, 'mark
   });
 }
 
-/** Removes what is older than the newest `keep` versions, but for what is served or may be gone back to. */
+/** Removes versions older than the newest `keep`, except the served one and those that a rollback may serve again. */
 export async function pruneModelVersions(store: Store, name: string, keep: number): Promise<number[]> {
   const rows = await store.write(pruneVersionsSql, [name, keep]);
   return rows.map((row) => row.version);

@@ -17,7 +17,7 @@ import {
   takeVersionNumber,
 } from './model-store.ts';
 
-/** A model as it is kept: made where there is time, so that publishing costs the serving thread next to nothing. */
+/** A model in the form that the store keeps. Another process makes it, so that publishing costs the serving thread little. */
 export interface PackedModel {
   readonly file: Uint8Array;
   readonly learned: readonly TargetSummary[];

@@ -55,13 +55,13 @@ type HistoryColumn = CamelCase<(typeof HISTORY_FIELDS)[number]>;
 /** `HISTORY_FIELDS` as code spells them. NaN is missing. */
 export const HISTORY_COLUMNS = HISTORY_FIELDS.map((name) => toCamelCase(name) as HistoryColumn);
 
-/** All numeric columns that a model is asked with. */
+/** All numeric columns that a model computes its features from. */
 export const MODEL_COLUMNS = [...METRIC_COLUMNS, ...HISTORY_COLUMNS] as const;
 
 /** `METRIC_COLUMNS` as the proto file spells them. */
 export const METRIC_FIELDS: readonly MetricName[] = METRICS.map(({ name }) => name);
 
-/** A predictor answers this for the same rows, in milliseconds. Entries behind the last row mean nothing. */
+/** Predicted times in milliseconds, by row. Entries after the last row mean nothing. */
 export interface PredictedColumns {
   ttftMs: Float64Array;
   tpotMs: Float64Array;
@@ -80,8 +80,8 @@ export type AnswerStatistic = 'mean' | 'p10' | 'p50' | 'p90' | 'p95' | 'p99';
 /** Answers batches of any size with the statistics that the caller chooses. */
 export interface BatchPredictor {
   /**
-   * Synchronous, and takes time that grows with the rows: a server splits a large batch and lets other calls run between
-   * the parts. `columns` may have more rows than a Predict call may.
+   * It is synchronous and its time grows with the rows, so a server splits a large batch and lets other calls run between the
+   * parts. `columns` may have more rows than a Predict call may.
    */
   predictBatch(targetModel: string, columns: PredictColumns, statistics: readonly AnswerStatistic[]): BatchPrediction;
 }
@@ -89,7 +89,7 @@ export interface BatchPredictor {
 export interface BatchPrediction {
   /** The version of the model that answered. */
   readonly modelVersion: string;
-  /** One for each statistic asked for, in that order; each as long as the batch. */
+  /** One entry for each requested statistic, in that order; each is as long as the batch. */
   readonly predicted: readonly PredictedColumns[];
 }
 

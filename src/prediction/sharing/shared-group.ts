@@ -37,7 +37,7 @@ export interface GroupBase {
 export interface SharedGroup {
   readonly name: GroupName;
   readonly group: SumGroup;
-  /** Undefined while no event is on top of it: the base is then what is served. */
+  /** Undefined while no event is on top of it: the base is served then. */
   base: GroupBase | undefined;
   /** Events on top of the base, in this process's row of the log that it has not applied yet. */
   sent: EventCount;
@@ -51,7 +51,7 @@ export function createSharedGroup(name: GroupName, group: SumGroup): SharedGroup
   return { name, group, base: undefined, sent: NO_EVENTS, unsent: NO_EVENTS };
 }
 
-/** Must be called before an event of this certainty changes what is served. */
+/** Must be called before an event of this certainty changes the served sums. */
 export function addObserved(shared: SharedGroup, certainty: number): void {
   shared.base ??= readBase(shared.group);
   shared.unsent = sumCounts(shared.unsent, { events: 1, certainty });

@@ -29,7 +29,7 @@ import {
 export interface SpanQueue extends Worker {
   /** Resolves when all of them are durable. Throws `unavailable` when too many wait. */
   add(spans: readonly WaitingSpan[]): Promise<void>;
-  /** Learns what is due now. */
+  /** Learns from the spans that are due now. */
   learnDue(signal: AbortSignal): Promise<void>;
 }
 

@@ -42,11 +42,11 @@ export const DEFAULT_TRAINING: TrainParameters = {
   trees: { trees: 200, depth: 6, learningRate: 0.2, l2: 3, loss: { kind: 'absolute' }, splitClip: 3 },
 };
 
-/** Fewer rows of a pod type than this learn nothing of their own: the pooled model answers better. */
+/** A pod type with fewer rows than this gets no slot: the pooled model answers better. */
 const MIN_SLOT_ROWS = 50;
-/** Fewer rows than this leave physics alone. */
+/** With fewer rows than this there are no trees, and physics answers alone. */
 const MIN_FOREST_ROWS = 40;
-/** The model that was validated is kept if there are more rows than this, instead of learning once more from all rows. */
+/** With more rows than this, the validated model is kept instead of being trained again on all rows. */
 const MAX_REFIT_ROWS = 30_000;
 /** Training of trees stops after this many without a gain on held-out rows. */
 const PATIENCE = 40;
@@ -212,7 +212,7 @@ function fitLayers(
   const stopping = heldOut && { validation: prepareRows(base, heldOut, binning), patience: PATIENCE };
   const options = { ...trees, ...constrainTrees(target) };
   const prepared = prepareRows(base, samples, binning);
-  // Trees of TPOT do not ask for the history.
+  // Trees of TPOT have no splits on the history.
   const forest = trainForest(target === 'ttft' ? addBlankedRows(prepared) : prepared, options, stopping);
   return { ...base, slotOffsets, forest };
 }
@@ -253,7 +253,7 @@ function weighRatio(logRatio: number): number {
   return Math.exp(Math.max(-MAX_LOG_WEIGHT, Math.min(MAX_LOG_WEIGHT, -logRatio)));
 }
 
-/** How much of the trees to believe: the share with the least absolute log error on rows they have not seen. */
+/** Chooses the share of the trees' correction with the least absolute log error on held-out rows. */
 function chooseShare(layers: Layers, heldOut: Samples): number {
   let best = { share: 0, error: Number.POSITIVE_INFINITY };
   for (const share of [0, 0.25, 0.5, 0.75, 1]) {
@@ -287,8 +287,8 @@ function predictPhysics(physics: PhysicsModel, { table }: Samples): Float64Array
 }
 
 /**
- * A fifth of the rows is held out, so that each load and each moment is among both parts. Not every fifth: where
- * servers take turns, that may be all that one of them did.
+ * A fifth of the rows is held out, spread so that each load and each time is among both parts. It is not every fifth row: where
+ * servers take turns, these may be all rows of one server.
  */
 function isHeldOut(position: number): boolean {
   return (position * GOLDEN_RATIO) % 1 < VALIDATION_SHARE;

@@ -61,7 +61,7 @@ function sumLeaves(sums: Float64Array): Float64Array {
   });
 }
 
-/** The digit in which the missing weight is reached; lowers `missing` to what is missing within it. */
+/** Picks the digit in which the missing weight is reached, and lowers `missing` by the weight of the digits below it. */
 function pickDigit(sums: Float64Array, leaf: number, missing: Float64Array): number {
   let picked = EMPTY;
   let below = 0;
