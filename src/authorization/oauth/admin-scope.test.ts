@@ -18,6 +18,7 @@ import { type Bench, type Case, checkConformance } from '../../../test/support/a
 import { COMMAND_LINE } from '../../operations/operation.ts';
 import { createUser, setAdminStatement } from '../accounts/user-store.ts';
 import { setAdministrator } from '../administration/manage-people.ts';
+import { setIntrospectionStatement } from '../applications/application-store.ts';
 import type { Scope } from '../applications/scope.ts';
 import { createPersonalToken } from '../tokens/personal-token.ts';
 
@@ -252,6 +253,26 @@ const cases: Case[] = [
         return (await postForm(`${server.url}/oauth/introspect`, { token: plain.secret }, headers)).json.active;
       };
       assert.deepEqual([await isSeen(plain.secret), await isSeen(admin.secret)], [false, true]);
+    },
+  ],
+  [
+    'introspection names it, and its parts, only while the person has the role',
+    async (bench) => {
+      const { server } = bench;
+      const [root, client] = [await preparePerson(bench), await prepareClient(bench)];
+      const page = await ask(server, root, client.client_id, 'all_user admin');
+      const tokens = await exchange(server, client, await choose(server, root, page.text, ['all_user', 'admin']));
+      const personal = (await tokenOf(bench, root.user.id, ['all_user', 'admin:people'])).secret;
+      await server.store.writeAll([setIntrospectionStatement(client.client_id, 1)]);
+      const readScopes = async () => {
+        const scopes = [];
+        for (const token of [String(tokens.access_token), String(tokens.refresh_token), personal])
+          scopes.push((await postForm(`${server.url}/oauth/introspect`, { token, ...client })).json.scope);
+        return scopes;
+      };
+      assert.deepEqual(await readScopes(), ['all_user admin', 'all_user admin', 'all_user admin:people']);
+      await server.store.writeAll([setAdminStatement(root.user.id, 0)]);
+      assert.deepEqual(await readScopes(), ['all_user', 'all_user', 'all_user']);
     },
   ],
 ];

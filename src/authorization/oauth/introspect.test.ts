@@ -108,6 +108,25 @@ const cases: Case[] = [
       }
     },
   ],
+  [
+    'I07 a personal token that is limited to repositories is described with them, since a scope alone would say more',
+    async (bench) => {
+      const { server } = bench;
+      const { person } = await prepareTokens(bench);
+      const resource = await registerApplication(server);
+      await server.store.writeAll([setIntrospectionStatement(resource.clientId, 1)]);
+      const { secret } = await createPersonalToken(server.store, server.world, {
+        userId: person.user.id,
+        name: 'x',
+        scopes: ['all_hook'],
+        repositories: ['Acme/Site'],
+        expiresAtMs: undefined,
+      });
+      const credentials = basic(resource.clientId, resource.clientSecret);
+      const { json } = await postForm(`${server.url}/oauth/introspect`, { token: secret }, credentials);
+      assert.deepEqual([json.scope, json.repositories], ['all_hook', ['acme/site']]);
+    },
+  ],
 ];
 
 checkConformance('introspection', cases);

@@ -9,7 +9,7 @@ import { findLivePersonalToken } from '../tokens/personal-token-store.ts';
 import type { ProtocolDependencies } from '../tokens/protocol-dependencies.ts';
 import { identify } from '../tokens/require-scope.ts';
 import { findLiveToken, type LiveToken } from '../tokens/token-store.ts';
-import { createVerifyToken } from '../tokens/verify-token.ts';
+import { createVerifyToken, listCountingScopes } from '../tokens/verify-token.ts';
 import { authenticateClient, readClient } from './protocol/client-authentication.ts';
 import { refuseClient } from './protocol/oauth-error.ts';
 import { type RequestParameters, readParameters, requireParameter } from './protocol/parameters.ts';
@@ -65,7 +65,7 @@ async function describeToken(
 function describeLive({ issuer }: ProtocolDependencies, token: LiveToken): object {
   return {
     active: true,
-    scope: token.scope,
+    scope: formatCounting(token.scope.split(' '), token.user?.isAdmin ?? false),
     client_id: token.clientId,
     ...(token.user === undefined ? {} : { username: token.user.login }),
     ...(token.kind === 'access' ? { token_type: 'Bearer' } : {}),
@@ -74,6 +74,11 @@ function describeLive({ issuer }: ProtocolDependencies, token: LiveToken): objec
     sub: token.user?.id ?? token.clientId,
     iss: issuer,
   };
+}
+
+/** A resource server acts on this answer as the service acts on the token: it gets no scope that has stopped counting. */
+function formatCounting(scopes: readonly string[], isAdmin: boolean): string {
+  return listCountingScopes(scopes, isAdmin).join(' ');
 }
 
 async function describePersonal(
@@ -85,7 +90,8 @@ async function describePersonal(
   return (
     personal && {
       active: true,
-      scope: personal.scopes.join(' '),
+      scope: formatCounting(personal.scopes, personal.isAdmin),
+      ...(personal.repositories === undefined ? {} : { repositories: personal.repositories }),
       username: personal.login,
       token_type: 'Bearer',
       ...(personal.expiresAtMs === undefined ? {} : { exp: toSeconds(personal.expiresAtMs) }),

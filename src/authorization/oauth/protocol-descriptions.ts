@@ -21,7 +21,17 @@ const tokenSchema = z
   })
   .openapi('TokenAnswer');
 
-const introspectionSchema = z.object({ active: z.boolean() }).loose().openapi('Introspection');
+const introspectionSchema = z
+  .object({
+    active: z.boolean(),
+    scope: z.string().optional().openapi({ description: 'The scopes that count now' }),
+    repositories: z
+      .array(z.string())
+      .optional()
+      .openapi({ description: 'OWNER/NAME: a personal token with this list reaches these repositories and no others' }),
+  })
+  .loose()
+  .openapi('Introspection');
 
 const deviceSchema = z
   .object({

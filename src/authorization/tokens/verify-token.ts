@@ -41,8 +41,13 @@ function toIdentity({ clientId, scope, user }: LiveToken): Identity {
 
 /** The role alone gives a token nothing: its person must have given it the scope too. */
 function pickPerson({ login, isAdmin }: { login: string; isAdmin: boolean }, scopes: readonly string[]) {
-  const counting = isAdmin ? scopes : scopes.filter((scope) => !isAdministratorScope(scope));
+  const counting = listCountingScopes(scopes, isAdmin);
   return { login, scopes: counting, isAdmin: counting.includes('admin') };
+}
+
+/** The scopes of a token that count now: those for administrators only while its person is one. */
+export function listCountingScopes(scopes: readonly string[], isAdmin: boolean): readonly string[] {
+  return isAdmin ? scopes : scopes.filter((scope) => !isAdministratorScope(scope));
 }
 
 function recordTokenUse(
