@@ -6,11 +6,15 @@ import assert from 'node:assert/strict';
 import {
   authorize,
   CALLBACK,
+  callApi,
+  createPerson,
   type Fields,
   obtainCode,
+  obtainTokens,
   postForm,
   readHidden,
   readRedirect,
+  registerApplication,
   request,
   signIn,
 } from '../../../test/support/authorization/authorization-server.ts';
@@ -26,7 +30,7 @@ import {
 } from '../../../test/support/authorization/credential-scene.ts';
 import { runTrivet } from '../../../test/support/programs/run-trivet.ts';
 import { setPasswordStatement } from '../accounts/password-store.ts';
-import { createUser } from '../accounts/user-store.ts';
+import { createUser, disableUserStatement, enableUserStatement } from '../accounts/user-store.ts';
 import { setEmail } from '../administration/manage-people.ts';
 import { deleteApplication } from '../applications/application.ts';
 import { findApplication } from '../applications/application-store.ts';
@@ -199,6 +203,31 @@ const others: Case[] = [
       const again = await authorize(server, cookie, { ...fields, scope: SCOPE });
       assert.deepEqual([again.status, readRedirect(again).get('code')], [200, null]);
       assert.match(again.text, /all_hook/);
+    },
+  ],
+  [
+    'what an application got for itself stops while its owner is disabled, and others go on with it',
+    async (bench) => {
+      const { server } = bench;
+      const [owner, other] = [await createPerson(server), await createPerson(server)];
+      const grantTypes = ['authorization_code', 'client_credentials'] as const;
+      const application = await registerApplication(server, { grantTypes }, owner.user.id);
+      const client = { client_id: application.clientId, client_secret: application.clientSecret };
+      const order = () =>
+        postForm(`${server.url}/oauth/token`, { grant_type: 'client_credentials', scope: 'predict', ...client });
+      const { access_token: own } = (await order()).json;
+      const tokens = await obtainTokens(server, other, application);
+      const isTaken = async () => {
+        const asked = await postForm(`${server.url}/oauth/introspect`, { token: String(own), ...client });
+        const verified = await server.area.verifyToken(String(own));
+        return [asked.json.active, verified !== undefined, (await order()).json.error];
+      };
+      assert.deepEqual(await isTaken(), [true, true, undefined]);
+      await server.store.writeAll([disableUserStatement(owner.user.id, server.world.nowMs())]);
+      assert.deepEqual(await isTaken(), [false, false, 'unauthorized_client']);
+      assert.equal(await callApi(server, tokens.access_token), 200);
+      await server.store.writeAll([enableUserStatement(owner.user.id)]);
+      assert.deepEqual(await isTaken(), [true, true, undefined]);
     },
   ],
 ];

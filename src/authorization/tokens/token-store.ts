@@ -168,6 +168,8 @@ interface LiveTokenRow {
   readonly is_admin: number | null;
 }
 
+// A token that an application got for itself speaks for its owner: a person who was disabled must not go on through it.
+const IS_OWNER_ENABLED = 'NOT EXISTS (SELECT 1 FROM users o WHERE o.id = a.owner_id AND o.disabled_at_ms IS NOT NULL)';
 // One point read over five primary keys: whatever ends or stops the token shows on the very next call, on every process.
 // The time is no parameter, so that the row can come from the read cache; what has expired is decided at each use.
 const liveAccessSql = statement<LiveTokenRow>(
@@ -178,7 +180,8 @@ const liveAccessSql = statement<LiveTokenRow>(
    JOIN applications a ON a.client_id = f.client_id
    ${joinPersonAndConsent('f', 'LEFT')}
    WHERE t.token_hash = $1 AND t.revoked_at_ms IS NULL AND f.revoked_at_ms IS NULL
-     AND a.disabled_at_ms IS NULL AND (f.user_id IS NULL OR (u.id IS NOT NULL AND ${isStillValid('f')}))`,
+     AND a.disabled_at_ms IS NULL
+     AND CASE WHEN f.user_id IS NULL THEN ${IS_OWNER_ENABLED} ELSE u.id IS NOT NULL AND ${isStillValid('f')} END`,
 );
 const unusedRefreshSql = statement<LiveTokenRow>(
   'unused-refresh-token',

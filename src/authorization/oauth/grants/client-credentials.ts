@@ -2,8 +2,10 @@
  * Grants tokens to an application that acts for itself, machine to machine (RFC 6749 §4.4). It owns nothing
  * here.
  */
+import { findUserById } from '../../accounts/user-store.ts';
 import { DEFAULT_SCOPE, formatScope, needsPerson, readRequestedScopes, type Scope } from '../../applications/scope.ts';
 import { createTokenPair, formatTokenAnswer, toNewAccess } from '../../tokens/issue-tokens.ts';
+import type { ProtocolDependencies } from '../../tokens/protocol-dependencies.ts';
 import { deleteSurplusOwnTokensStatements, drawsDeletion } from '../../tokens/surplus-tokens-store.ts';
 import { insertFamilyStatements } from '../../tokens/token-store.ts';
 import { createOAuthFailure, refuseClient } from '../protocol/oauth-error.ts';
@@ -11,8 +13,9 @@ import type { Exchange, Grant } from './grant.ts';
 import { requireClient } from './require-client.ts';
 
 export const grantToClient: Grant = async (dependencies, exchange) => {
-  const { clientId, isPublic } = requireClient(exchange, 'client_credentials');
+  const { clientId, isPublic, ownerId } = requireClient(exchange, 'client_credentials');
   if (isPublic) throw refuseClient();
+  await checkOwner(dependencies, ownerId);
   const { nowMs, address } = exchange;
   const scope = formatScope(readScope(exchange));
   const { accessToken } = createTokenPair(dependencies.world);
@@ -35,6 +38,13 @@ export const grantToClient: Grant = async (dependencies, exchange) => {
   issue.count();
   return formatTokenAnswer({ accessToken, scope, issuedAtMs: nowMs, expiresAtMs: access.expiresAtMs });
 };
+
+/** What a disabled person's application gets for itself, the person would have: `token-store.ts` refuses its earlier tokens. */
+async function checkOwner({ store }: ProtocolDependencies, ownerId: string | undefined): Promise<void> {
+  const owner = ownerId === undefined ? undefined : await findUserById(store, ownerId);
+  if (owner !== undefined && owner.disabledAtMs !== null)
+    throw createOAuthFailure('unauthorized_client', 'The person who registered this client is disabled');
+}
 
 /** There is no user behind the token, so that scopes of people are left out like unknown names. */
 function readScope({ values }: Exchange): readonly Scope[] {
