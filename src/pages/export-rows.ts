@@ -21,25 +21,31 @@ const TYPES: Readonly<Record<ExportFormat, string>> = {
   jsonl: 'application/jsonl; charset=utf-8',
 };
 
-export function respondExport(c: Context<HttpEnv>, rowExport: RowExport): Response {
+/** Rejects when the first page cannot be read, so that the reason is a page: a file that has begun can only break off. */
+export async function respondExport(c: Context<HttpEnv>, rowExport: RowExport): Promise<Response> {
   const { name, format } = rowExport;
+  const pages = rowExport.pages[Symbol.asyncIterator]();
+  const first = await pages.next();
   c.header('Content-Type', TYPES[format]);
   c.header('Content-Disposition', `attachment; filename="${name}.${format}"`);
   c.header('Cache-Control', 'no-store');
   c.header('X-Content-Type-Options', 'nosniff');
-  return c.body(toStream(formatPages(rowExport)));
+  return c.body(toStream(formatPages(rowExport, first, pages)));
 }
 
 export function readExportFormat(text: string | undefined): ExportFormat {
   return EXPORT_FORMATS.find((format) => format === text) ?? 'csv';
 }
 
-async function* formatPages({ format, columns, pages }: RowExport): AsyncGenerator<string> {
+async function* formatPages(
+  { format, columns }: RowExport,
+  first: IteratorResult<readonly ExportRow[]>,
+  pages: AsyncIterator<readonly ExportRow[]>,
+): AsyncGenerator<string> {
+  const formatRow = (row: ExportRow) =>
+    format === 'csv' ? formatLine(columns.map((column) => row[column])) : `${JSON.stringify(row)}\n`;
   if (format === 'csv') yield formatLine(columns);
-  for await (const rows of pages)
-    yield rows
-      .map((row) => (format === 'csv' ? formatLine(columns.map((column) => row[column])) : `${JSON.stringify(row)}\n`))
-      .join('');
+  for (let page = first; page.done !== true; page = await pages.next()) yield page.value.map(formatRow).join('');
 }
 
 function toStream(parts: AsyncGenerator<string>): ReadableStream<Uint8Array> {

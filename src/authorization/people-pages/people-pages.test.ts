@@ -207,6 +207,16 @@ test('the pages are not there for others', async (t) => {
   assert.equal((await createFormClient(service.url).get(`${PEOPLE}/export`)).status, 303);
 });
 
+test('an export that cannot begin is refused as the page is, and no file breaks off', async (t) => {
+  const service = await servePages(t);
+  await addUser(service, 'root', true);
+  const client = await openAs(service, 'root');
+  for (const path of [PEOPLE, `${PEOPLE}/export`]) {
+    const answer = await client.get(`${path}?q=a%00b`);
+    assert.deepEqual([answer.status, answer.headers.get('content-disposition')], [400, null], path);
+  }
+});
+
 test('the audit log is filtered by account, actor, kind and time; the filter stays, and is exported', async (t) => {
   const service = await servePages(t);
   await addUser(service, 'root', true);
