@@ -3,11 +3,12 @@
  * to sign in requires a recent sign-in.
  */
 import type { BoundStatement } from '../../database/store.ts';
-import { Failure } from '../../errors.ts';
+import { Failure, isFailure } from '../../errors.ts';
 import { readField, toMistake } from '../../pages/page-routes.ts';
 import { findDone } from '../../pages/signed-in-pages.ts';
+import { removeWayInOnce } from '../accounts/access-store.ts';
 import { checkAttempt, forgiveAttempt } from '../accounts/attempt-store.ts';
-import { auditStatement, kindOfNewPassword } from '../accounts/audit-store.ts';
+import { type AuditEvent, auditStatement, kindOfNewPassword } from '../accounts/audit-store.ts';
 import { deletePasskeyStatement, listPasskeys } from '../accounts/passkey-store.ts';
 import { changePasswordOnce } from '../accounts/password-store.ts';
 import { endOtherSessionsStatement, keepSessionStatement } from '../accounts/session-store.ts';
@@ -30,7 +31,7 @@ import { prepareEndedCount } from '../tokens/ended-tokens-store.ts';
 import { deletePersonalTokensStatement } from '../tokens/personal-token-store.ts';
 import type { AccountPages, PageRequest, Submission } from './account-pages.ts';
 import { askToSignInAgain, isFresh } from './recent-sign-in.ts';
-import { renderSecurity, type SecurityView } from './security-page.ts';
+import { renderSecurity, type SecurityForm, type SecurityView } from './security-page.ts';
 
 export const SECURITY = '/account/security';
 
@@ -178,22 +179,31 @@ async function addPasskey(context: Context, submission: Submission): Promise<Res
 
 async function removePasskey(context: Context, submission: Submission): Promise<Response> {
   const { c, session } = submission;
-  if (await isLastWayIn(context, submission)) {
-    const mistake = { message: readMessages(c).security.lastWayIn, form: 'passkeys' } as const;
-    return showSecurity(context, submission, { mistake });
-  }
   const event = { kind: 'passkey_removed', userId: session.user.id, address: clientAddress(c) } as const;
-  await context.store.writeAll([
-    deletePasskeyStatement(readField(submission.form, 'passkey_id'), session.user.id),
-    auditStatement(event, context.world.nowMs()),
-  ]);
-  return c.redirect(`${SECURITY}?done=saved`, 303);
+  const remove = deletePasskeyStatement(readField(submission.form, 'passkey_id'), session.user.id);
+  return removeWayIn(context, submission, { form: 'passkeys', remove, event });
 }
 
-/** True when the person has no password, and one passkey or linked account only. */
-export async function isLastWayIn({ store }: Context, { session }: PageRequest): Promise<boolean> {
-  const { id, passwordChangedAtMs } = session.user;
-  if (passwordChangedAtMs !== null) return false;
-  const [passkeys, accounts] = await Promise.all([listPasskeys(store, id), listUpstreamAccounts(store, id)]);
-  return passkeys.length + accounts.length <= 1;
+export interface RemovedWayIn {
+  /** The form that shows the refusal. */
+  readonly form: SecurityForm;
+  readonly remove: BoundStatement;
+  readonly event: AuditEvent;
+}
+
+/** The last way to sign in stays: the page is shown with the reason. */
+export async function removeWayIn(
+  context: Context,
+  submission: Submission,
+  { form, remove, event }: RemovedWayIn,
+): Promise<Response> {
+  const { c, session } = submission;
+  const removal = { userId: session.user.id, remove, audit: auditStatement(event, context.world.nowMs()) };
+  try {
+    await context.store.call(removeWayInOnce, removal);
+  } catch (error) {
+    if (!isFailure(error) || error.code !== 'conflict') throw error;
+    return showSecurity(context, submission, { mistake: { message: readMessages(c).security.lastWayIn, form } });
+  }
+  return c.redirect(`${SECURITY}?done=saved`, 303);
 }

@@ -1,7 +1,6 @@
 /** Serves the pages that link an account to an upstream provider, and remove the link. */
 import { renderGoOnPage } from '../../pages/notice-pages.ts';
 import { respondPage } from '../../pages/page-response.ts';
-import { auditStatement } from '../accounts/audit-store.ts';
 import { unlinkUpstreamStatement } from '../accounts/upstream-account-store.ts';
 import { readMessages } from '../messages/messages.ts';
 import { clientAddress } from '../sign-in/read-client-address.ts';
@@ -9,7 +8,7 @@ import type { UpstreamProvider } from '../sign-in/upstream.ts';
 import { beginUpstream } from '../sign-in/upstream-routes.ts';
 import type { AccountPages, PageRequest, Submission } from './account-pages.ts';
 import { askToSignInAgain } from './recent-sign-in.ts';
-import { isLastWayIn, SECURITY, showSecurity } from './security-routes.ts';
+import { removeWayIn, SECURITY } from './security-routes.ts';
 import { redirectWithSecret, takeOnce } from './shown-once.ts';
 
 const LINK = `${SECURITY}/upstream/link`;
@@ -49,17 +48,13 @@ async function unlink(
   submission: Submission,
   provider: UpstreamProvider,
 ): Promise<Response> {
-  const messages = readMessages(submission.c);
-  const { c, session } = submission;
-  if (await isLastWayIn(context, submission)) {
-    const mistake = { message: messages.security.lastWayIn, form: 'upstream' } as const;
-    return showSecurity(context, submission, { mistake });
-  }
+  const { id: userId } = submission.session.user;
   const { issuer } = provider.config;
-  const event = { kind: 'upstream_unlinked', userId: session.user.id, address: clientAddress(c) } as const;
-  await context.store.writeAll([
-    unlinkUpstreamStatement(session.user.id, issuer),
-    auditStatement({ ...event, details: { issuer } }, context.world.nowMs()),
-  ]);
-  return c.redirect(`${SECURITY}?done=saved`, 303);
+  const event = {
+    kind: 'upstream_unlinked',
+    userId,
+    address: clientAddress(submission.c),
+    details: { issuer },
+  } as const;
+  return removeWayIn(context, submission, { form: 'upstream', remove: unlinkUpstreamStatement(userId, issuer), event });
 }

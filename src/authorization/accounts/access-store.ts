@@ -10,9 +10,11 @@ import {
   nameStatement,
   type Procedure,
   procedure,
+  type Store,
   statement,
   type Transaction,
 } from '../../database/store.ts';
+import { Failure } from '../../errors.ts';
 import { ADMINISTRATOR_SCOPES, refuseScope } from '../../scopes.ts';
 
 // No row for the account of an administrator: the role can change between the check of a request and its transaction.
@@ -70,6 +72,16 @@ const lockPersonSql = statement<{ id: string }>(
   'lock-person-of-way-in',
   'UPDATE users SET epoch = epoch WHERE id = $1 AND epoch = $2 AND disabled_at_ms IS NULL RETURNING id',
 );
+
+const waysInSql = statement<{ passkeys: number; accounts: number; has_password: number }>(
+  'ways-in',
+  `SELECT (SELECT COUNT(*) FROM passkeys p WHERE p.user_id = users.id) AS passkeys,
+     (SELECT COUNT(*) FROM upstream_accounts a WHERE a.user_id = users.id) AS accounts,
+     CASE WHEN password_changed_at_ms IS NULL THEN 0 ELSE 1 END AS has_password
+   FROM users WHERE id = $1`,
+);
+/** How many passkeys and linked accounts a person may have. */
+export const MAX_WAYS_IN = 100;
 
 /** The account, and the rights of the actor who changes it. */
 export interface Access {
@@ -156,15 +168,56 @@ export interface NewWayIn {
   readonly audit: BoundStatement;
 }
 
-/** False when the same one is there already, or the session has ended meanwhile. */
-export const addWayInOnce: Procedure<NewWayIn, boolean> = conditionalProcedure(
+/** `refused`: the same one is there already, or the session has ended meanwhile. `full`: the person has `MAX_WAYS_IN`. */
+export const addWayInOnce: Procedure<NewWayIn, 'added' | 'refused' | 'full'> = conditionalProcedure(
   import.meta.url,
   'addWayInOnce',
   async (transaction, { userId, credentialGeneration, insert, audit }) => {
-    if ((await transaction.run(lockPersonSql, [userId, credentialGeneration])).length === 0) return false;
+    if ((await transaction.run(lockPersonSql, [userId, credentialGeneration])).length === 0) return 'refused';
+    const [ways] = await transaction.run(waysInSql, [userId]);
+    if (ways !== undefined && ways.passkeys + ways.accounts >= MAX_WAYS_IN) return 'full';
     const [added] = await transaction.runAll([insert]);
-    if (added === undefined || added.length === 0) return false;
+    if (added === undefined || added.length === 0) return 'refused';
     await transaction.runAll([audit]);
-    return true;
+    return 'added';
+  },
+);
+
+/** Throws `conflict` when the person has `MAX_WAYS_IN`: asked before a ceremony, and answered for good by `addWayInOnce`. */
+export async function checkPlaceForWayIn(store: Pick<Store, 'read'>, userId: string): Promise<void> {
+  const [ways] = await store.read(waysInSql, [userId]);
+  if (ways !== undefined && ways.passkeys + ways.accounts >= MAX_WAYS_IN) throw refuseMoreWaysIn();
+}
+
+export function refuseMoreWaysIn(): Failure {
+  return new Failure(
+    'conflict',
+    `Cannot add a way to sign in: a person has at most ${MAX_WAYS_IN} passkeys and linked accounts; remove one first`,
+  );
+}
+
+export interface WayInRemoval {
+  readonly userId: string;
+  /** Returns a row unless there is nothing to remove. */
+  readonly remove: BoundStatement;
+  readonly audit: BoundStatement;
+}
+
+/** Thrown within `removeWayInOnce`, so that the removal is undone. */
+const LAST_WAY_IN = 'Cannot remove it: it is the only way to sign in';
+
+/**
+ * Removes a passkey or linked accounts. Throws `conflict` when the person could not sign in any more: of two removals at once,
+ * each of which would leave the other's, the later one is refused. Nothing is recorded when there was nothing to remove.
+ */
+export const removeWayInOnce: Procedure<WayInRemoval, void> = procedure(
+  import.meta.url,
+  'removeWayInOnce',
+  async (transaction, { userId, remove, audit }) => {
+    if ((await transaction.run(remove.statement, remove.parameters)).length === 0) return;
+    const [ways] = await transaction.run(waysInSql, [userId]);
+    if (ways !== undefined && ways.has_password + ways.passkeys + ways.accounts === 0)
+      throw new Failure('conflict', LAST_WAY_IN);
+    await transaction.runAll([audit]);
   },
 );

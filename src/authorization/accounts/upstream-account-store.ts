@@ -38,9 +38,9 @@ const linkNewUserSql = statement(
   'link-new-user',
   `INSERT INTO upstream_accounts (${UPSTREAM_COLUMNS}) VALUES ($1, $2, $3, $4, $5)`,
 );
-const unlinkUpstreamSql = statement(
+const unlinkUpstreamSql = statement<{ subject: string }>(
   'unlink-upstream-accounts',
-  'DELETE FROM upstream_accounts WHERE user_id = $1 AND issuer = $2',
+  'DELETE FROM upstream_accounts WHERE user_id = $1 AND issuer = $2 RETURNING subject',
 );
 
 function toAccount(row: UpstreamRow): UpstreamAccount {

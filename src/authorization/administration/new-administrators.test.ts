@@ -65,11 +65,11 @@ async function addWaysIn(store: Store, { login }: Pick<User, 'login'>): Promise<
 }
 
 /** With the credential generation that the session read. */
-function addPasskey(store: Store, { id: userId, login, credentialGeneration }: User): Promise<boolean> {
+async function addPasskey(store: Store, { id: userId, login, credentialGeneration }: User): Promise<boolean> {
   const key = { name: 'key', publicKey: Uint8Array.of(1), counter: 0, transports: [], createdAtMs: world.nowMs() };
   const insert = insertPasskeyStatement({ ...key, id: `passkey of ${login}`, userId });
   const audit = auditStatement({ kind: 'passkey_added', userId }, world.nowMs());
-  return store.call(addWayInOnce, { userId, credentialGeneration, insert, audit });
+  return (await store.call(addWayInOnce, { userId, credentialGeneration, insert, audit })) === 'added';
 }
 
 async function listWaysIn(store: Store, login: string): Promise<string[]> {

@@ -9,7 +9,7 @@ import type {
 } from '@simplewebauthn/server';
 import { Failure } from '../../errors.ts';
 import { parseJson } from '../../http/parser-limits.ts';
-import { addWayInOnce } from '../accounts/access-store.ts';
+import { addWayInOnce, checkPlaceForWayIn, refuseMoreWaysIn } from '../accounts/access-store.ts';
 import { auditStatement } from '../accounts/audit-store.ts';
 import { isReadableName } from '../accounts/login.ts';
 import { issueOneTimeToken, redeemOneTimeToken } from '../accounts/one-time-token-store.ts';
@@ -62,7 +62,9 @@ export function canUsePasskeys(baseUrl: string): boolean {
   return !isAddress && (protocol === 'https:' || hostname === 'localhost');
 }
 
+/** Throws `conflict` when the person has as many ways in as a person may have. */
 export async function beginRegistration(context: SignInContext, user: User) {
+  await checkPlaceForWayIn(context.store, user.id);
   const { rpID } = relyingParty(context.baseUrl);
   const known = await listPasskeys(context.store, user.id);
   const { generateRegistrationOptions } = await loadCeremonies();
@@ -97,7 +99,7 @@ export function checkPasskeyName(name: string): void {
     throw new Failure('invalid', 'Cannot add the passkey: its name must be readable, without hidden characters');
 }
 
-/** Throws `invalid` for an answer that is not what was asked, or not from here. */
+/** Throws `invalid` for an answer that is not what was asked, or not from here, and `conflict` when the person has too many. */
 export async function finishRegistration(
   context: SignInContext,
   { user, name, answer }: { readonly user: User; readonly name: string; readonly answer: CeremonyAnswer },
@@ -123,13 +125,14 @@ export async function finishRegistration(
   const { id, publicKey, counter } = verified.registrationInfo.credential;
   const nowMs = context.world.nowMs();
   const transports = (response.response.transports ?? []).filter((transport) => /^[a-z-]{1,20}$/.test(transport));
-  const isAdded = await context.store.call(addWayInOnce, {
+  const outcome = await context.store.call(addWayInOnce, {
     userId: user.id,
     credentialGeneration: user.credentialGeneration,
     insert: insertPasskeyStatement({ id, userId: user.id, name, publicKey, counter, transports, createdAtMs: nowMs }),
     audit: auditStatement({ kind: 'passkey_added', userId: user.id, details: { name } }, nowMs),
   });
-  if (!isAdded) throw refuse();
+  if (outcome === 'full') throw refuseMoreWaysIn();
+  if (outcome === 'refused') throw refuse();
 }
 
 export async function beginSignIn(context: SignInContext) {

@@ -4,7 +4,7 @@ import type { Context } from 'hono';
 import { Failure, isFailure } from '../../errors.ts';
 import type { HttpEnv } from '../../http/context.ts';
 import { refuseHead } from '../../pages/page-routes.ts';
-import { addWayInOnce } from '../accounts/access-store.ts';
+import { addWayInOnce, refuseMoreWaysIn } from '../accounts/access-store.ts';
 import { checkAttempt, forgiveAttempt } from '../accounts/attempt-store.ts';
 import { auditStatement } from '../accounts/audit-store.ts';
 import { isVerifiedEmailTaken, verifyEmailOnce } from '../accounts/email-store.ts';
@@ -202,13 +202,14 @@ async function link(
   const nowMs = context.world.nowMs();
   const label = person.email ?? person.login ?? person.subject;
   const event = { kind: 'upstream_linked', userId, address: clientAddress(c), details: { issuer } } as const;
-  const isNew = await context.store.call(addWayInOnce, {
+  const outcome = await context.store.call(addWayInOnce, {
     userId,
     credentialGeneration: session.user.credentialGeneration,
     insert: linkUpstreamStatement({ issuer, subject: person.subject, userId, label, linkedAtMs: nowMs }),
     audit: auditStatement(event, nowMs),
   });
-  if (!isNew) throw new Failure('conflict', messages.signIn.upstreamTaken(name));
+  if (outcome === 'full') throw refuseMoreWaysIn();
+  if (outcome === 'refused') throw new Failure('conflict', messages.signIn.upstreamTaken(name));
   return c.redirect('/account/security?done=linked', 303);
 }
 

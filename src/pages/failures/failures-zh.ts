@@ -67,6 +67,11 @@ export const PHRASES_ZH: readonly Phrase[] = [
     '通行密钥的名称必须可读，不能含有隐藏字符。',
   ],
   ['Cannot add a passkey: the sign-in is too long ago', '登录时间过久，无法添加通行密钥。'],
+  [
+    'Cannot add a way to sign in: a person has at most {} passkeys and linked accounts; remove one first',
+    '每人最多有 {1} 个通行密钥和关联账号，请先移除一个。',
+  ],
+  ['Cannot remove it: it is the only way to sign in', '无法移除：这是唯一的登录方式。'],
   ['Cannot make recovery codes: the authenticator app is off', '身份验证器应用未开启，无法生成恢复代码。'],
   ['{} did not let you in', '{1} 拒绝了登录。'],
   ['{} does not answer at the moment', '{1} 暂时没有响应。'],

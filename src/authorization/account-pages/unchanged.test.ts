@@ -1,0 +1,105 @@
+/** Forms of a signed-in person that change nothing, come twice at once, or come late: what is recorded, and what stays. */
+import assert from 'node:assert/strict';
+import { createPerson, type SignedIn, signIn } from '../../../test/support/authorization/authorization-server.ts';
+import { type Bench, type Case, checkConformance } from '../../../test/support/authorization/conformance.ts';
+import { createFormClient, type FormClient } from '../../../test/support/network/form-client.ts';
+import { addWayInOnce, MAX_WAYS_IN } from '../accounts/access-store.ts';
+import { auditStatement, listEvents } from '../accounts/audit-store.ts';
+import { insertPasskeyStatement, listPasskeys } from '../accounts/passkey-store.ts';
+import { linkUpstreamStatement } from '../accounts/upstream-account-store.ts';
+
+const ISSUER = 'http://127.0.0.1:9';
+const SECURITY = '/account/security';
+
+interface Scene {
+  readonly bench: Bench;
+  /** Without a password. */
+  readonly person: SignedIn;
+  readonly browser: FormClient;
+  readonly csrf_token: string;
+}
+
+async function prepare(bench: Bench): Promise<Scene> {
+  const person = await createPerson(bench.server);
+  const browser = await openBrowser(bench, person);
+  return { bench, person, browser, csrf_token: await readToken(browser) };
+}
+
+async function openBrowser({ server }: Bench, { user }: SignedIn, url = server.url): Promise<FormClient> {
+  const [name = '', value = ''] = (await signIn(server, user)).split('=');
+  return createFormClient(url, new Map([[name, value]]));
+}
+
+async function readToken(browser: FormClient): Promise<string> {
+  return /name="csrf_token" value="([^"]+)"/.exec((await browser.get('/account')).body)?.[1] ?? '';
+}
+
+function passkeyStatement(userId: string, id: string) {
+  const key = { name: 'key', publicKey: Uint8Array.of(1), counter: 0, transports: [], createdAtMs: 1 };
+  return insertPasskeyStatement({ ...key, id, userId });
+}
+
+/** The kinds of what is recorded about the person but the sign-ins of this test, the oldest first. */
+async function listKinds({ bench, person }: Scene): Promise<string[]> {
+  const events = await listEvents(bench.server.store, { userId: person.user.id, limit: 50 });
+  return events
+    .map(({ kind }) => kind)
+    .filter((kind) => kind !== 'sign_in')
+    .reverse();
+}
+
+const cases: Case[] = [
+  [
+    'of two removals at once, each of which would leave the last way in to the other, one is refused',
+    async (bench) => {
+      const another = await bench.startAnother();
+      for (let round = 0; round < 5; round++) {
+        const scene = await prepare(bench);
+        const { person, browser, csrf_token } = scene;
+        const { id: userId } = person.user;
+        const link = { issuer: ISSUER, subject: userId, userId, label: 'ada', linkedAtMs: 1 };
+        await bench.server.store.writeAll([passkeyStatement(userId, `of ${userId}`), linkUpstreamStatement(link)]);
+        const other = await openBrowser(bench, person, another.url);
+        const otherToken = await readToken(other);
+        const answers = await Promise.all([
+          browser.readOutcome(browser.post(`${SECURITY}/passkeys/remove`, { csrf_token, passkey_id: `of ${userId}` })),
+          other.readOutcome(other.post(`${SECURITY}/upstream/unlink`, { csrf_token: otherToken })),
+        ]);
+        const refused = answers.filter(({ body }) => body.includes('your only way to sign in'));
+        assert.equal(refused.length, 1);
+        assert.equal((await listKinds(scene)).length, 1);
+      }
+    },
+  ],
+  [
+    'the linked accounts of one provider, which are unlinked together, are not all removed when they are the only way in',
+    async (bench) => {
+      const { person, browser, csrf_token } = await prepare(bench);
+      const { id: userId } = person.user;
+      const link = { issuer: ISSUER, userId, label: 'ada', linkedAtMs: 1 };
+      const subjects = [`${userId}-1`, `${userId}-2`];
+      await bench.server.store.writeAll(subjects.map((subject) => linkUpstreamStatement({ ...link, subject })));
+      const answer = await browser.readOutcome(browser.post(`${SECURITY}/upstream/unlink`, { csrf_token }));
+      assert.match(answer.body, /your only way to sign in/);
+    },
+  ],
+  [
+    'a person has a bounded number of passkeys and linked accounts, and is told before the ceremony',
+    async (bench) => {
+      const { person, browser, csrf_token } = await prepare(bench);
+      const { id: userId, credentialGeneration } = person.user;
+      const keys = Array.from({ length: MAX_WAYS_IN }, (_, index) => passkeyStatement(userId, `${userId} ${index}`));
+      await bench.server.store.writeAll(keys);
+      const options = await browser.post(`${SECURITY}/passkeys/options`, { csrf_token });
+      assert.equal((await browser.readRefusal(options)).status, 409);
+      const insert = passkeyStatement(userId, `${userId} too many`);
+      const audit = auditStatement({ kind: 'passkey_added', userId }, 1);
+      const way = { userId, credentialGeneration, insert, audit };
+      assert.equal(await bench.server.store.call(addWayInOnce, way), 'full');
+      assert.equal((await listPasskeys(bench.server.store, userId)).length, MAX_WAYS_IN);
+    },
+  ],
+];
+
+const environment = { UPSTREAM_ISSUER: ISSUER, UPSTREAM_CLIENT_ID: 'trivet' };
+checkConformance('forms that change nothing, come twice or late', cases, { environment });
