@@ -7,7 +7,7 @@ import { createDataDir, startProgram } from '../../test/support/programs/start-p
 import { forEachEngine } from '../../test/support/store/engines.ts';
 import { insertTestHook } from '../../test/support/webhooks/deliveries-store.ts';
 import { issueOneTimeToken, redeemOneTimeToken } from '../authorization/accounts/one-time-token-store.ts';
-import { findPendingTotpSeed, offerTotpSeed } from '../authorization/accounts/totp-store.ts';
+import { findPendingTotp, offerTotpSeed } from '../authorization/accounts/totp-store.ts';
 import { ENCRYPTED_IN_AUTHORIZATION } from '../authorization/maintenance/authorization-secrets-store.ts';
 import { createSigningKeys } from '../authorization/tokens/signing-keys.ts';
 import { reencryptColumn } from '../database/reencrypt-store.ts';
@@ -76,7 +76,7 @@ forEachEngine('reseal leaves nothing that needs the former key, however often it
 
   const cipher = createSecretCipher([current], world);
   await checkEncryptionKeys(store, cipher);
-  assert.equal(await findPendingTotpSeed(store, cipher, 'ada'), 'SEED');
+  assert.equal((await findPendingTotp(store, cipher, 'ada'))?.seed, 'SEED');
   assert.deepEqual(await redeemOneTimeToken({ store, cipher, world }, 'setup', ticket), { a: 1 });
   const secret = await findBridgeCiphertext(store, 1, 'github');
   assert.equal(cipher.decrypt(secret!, bridgeAssociatedData(1, 'github')).toString(), 'bridge');

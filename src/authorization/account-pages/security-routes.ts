@@ -203,7 +203,8 @@ export async function removeWayIn(
     await context.store.call(removeWayInOnce, removal);
   } catch (error) {
     if (!isFailure(error) || error.code !== 'conflict') throw error;
-    return showSecurity(context, submission, { mistake: { message: readMessages(c).security.lastWayIn, form } });
+    const messages = readMessages(c);
+    return showSecurity(context, submission, { mistake: { message: messages.security.lastWayIn, form } });
   }
   return c.redirect(`${SECURITY}?done=saved`, 303);
 }

@@ -4,7 +4,7 @@ import { renderBadge, renderDone, renderMoment, renderQuestion } from '../../pag
 import type { Html } from '../../pages/layout.ts';
 import { readField } from '../../pages/page-routes.ts';
 import { findDone } from '../../pages/signed-in-pages.ts';
-import { auditStatement } from '../accounts/audit-store.ts';
+import { auditStatement, changeAndRecord } from '../accounts/audit-store.ts';
 import { endOtherSessionsStatement, endSession, listSessions, type SessionEntry } from '../accounts/session-store.ts';
 import { describeScope } from '../messages/describe-scope.ts';
 import { type Messages, readMessages } from '../messages/messages.ts';
@@ -39,10 +39,10 @@ ${others ? renderQuestion(messages, { label: t.endOthers, question: t.askEndOthe
 
   form('/account/sessions/end-others', async ({ c, session }) => {
     const event = { kind: 'session_ended', userId: session.user.id, address: clientAddress(c) } as const;
-    await context.store.writeAll([
-      endOtherSessionsStatement(session.user.id, session.id),
-      auditStatement({ ...event, details: { which: 'all others' } }, context.world.nowMs()),
-    ]);
+    await context.store.call(changeAndRecord, {
+      change: endOtherSessionsStatement(session.user.id, session.id),
+      statements: [auditStatement({ ...event, details: { which: 'all others' } }, context.world.nowMs())],
+    });
     return c.redirect('/account/sessions?done=others', 303);
   });
 }

@@ -2,14 +2,15 @@
 import { Failure } from '../../errors.ts';
 import type { Mistake } from '../../pages/elements.ts';
 import { readField, toMistake } from '../../pages/page-routes.ts';
-import { auditStatement } from '../accounts/audit-store.ts';
+import { auditStatement, changeAndRecord } from '../accounts/audit-store.ts';
 import {
   confirmTotpStatement,
-  deleteTotpStatements,
-  findPendingTotpSeed,
+  deleteRecoveryCodesStatement,
+  findPendingTotp,
   hasTotp,
   offerTotpSeed,
   replaceRecoveryCodesStatements,
+  stopTotpStatement,
 } from '../accounts/totp-store.ts';
 import { readMessages } from '../messages/messages.ts';
 import { clientAddress } from '../sign-in/read-client-address.ts';
@@ -56,32 +57,35 @@ function addSetUp({ context, page, form }: AccountPages): void {
 
   form(`${SECURITY}/totp/confirm`, async (submission) => {
     const messages = readMessages(submission.c);
+    const again = askToSignInAgain(submission, context, SECURITY);
+    if (again !== undefined) return again;
     const { c, session } = submission;
     const nowMs = context.world.nowMs();
-    const seed = await findPendingTotpSeed(context.store, context.cipher, session.user.id);
-    const timeStep = seed && findTimeStep(seed, readField(submission.form, 'code'), nowMs);
-    if (!timeStep) return showSetUp(context, submission, { message: messages.security.totpWrong, field: 'code' });
+    const pending = await findPendingTotp(context.store, context.cipher, session.user.id);
+    const timeStep = pending && findTimeStep(pending.seed, readField(submission.form, 'code'), nowMs);
+    if (pending === undefined || timeStep === undefined)
+      return showSetUp(context, submission, { message: messages.security.totpWrong, field: 'code' });
     const codes = createRecoveryCodes(context.world);
     const event = { kind: 'totp_enabled', userId: session.user.id, address: clientAddress(c) } as const;
     const shown = prepareSecret(context, submission, { path: RECOVERY_CODES, texts: codes });
-    await context.store.writeAll([
-      confirmTotpStatement(session.user.id, timeStep, nowMs),
-      ...replaceRecoveryCodesStatements(session.user.id, codes),
-      shown.statement,
-      auditStatement(event, nowMs),
-    ]);
-    return shown.redirect();
+    const { id: userId } = session.user;
+    const isConfirmed = await context.store.call(changeAndRecord, {
+      change: confirmTotpStatement({ userId, ciphertext: pending.ciphertext, timeStep, nowMs }),
+      statements: [...replaceRecoveryCodesStatements(userId, codes), shown.statement, auditStatement(event, nowMs)],
+    });
+    // The form was sent twice, whose first answer has the codes; or another page has offered another seed.
+    return isConfirmed ? shown.redirect() : c.redirect(`${SECURITY}/totp`, 303);
   });
 }
 
-async function showSetUp(
-  { store, cipher }: AccountPages['context'],
-  { c, session, show }: PageRequest,
-  mistake?: Mistake,
-): Promise<Response> {
+async function showSetUp(context: AccountPages['context'], request: PageRequest, mistake?: Mistake): Promise<Response> {
+  const { c, session, show } = request;
   const messages = readMessages(c);
-  const seed = await findPendingTotpSeed(store, cipher, session.user.id);
-  if (seed === undefined) return c.redirect(SECURITY, 303);
+  const pending = await findPendingTotp(context.store, context.cipher, session.user.id);
+  if (pending === undefined) return c.redirect(SECURITY, 303);
+  const again = askToSignInAgain(request, context, `${SECURITY}/totp`);
+  if (again !== undefined) return again;
+  const { seed } = pending;
   const uri = formatTotpUri(seed, { issuer: messages.product, login: session.user.login });
   const content = renderTotpSetup(messages, { csrfToken: session.csrfToken, seed, uri, mistake });
   const at = `${SECURITY}/totp`;
@@ -105,10 +109,11 @@ function addStop({ context, form }: AccountPages): void {
 
   proven(`${SECURITY}/totp/stop`, 'totp', async ({ c, session }) => {
     const event = { kind: 'totp_disabled', userId: session.user.id, address: clientAddress(c) } as const;
-    await context.store.writeAll([
-      ...deleteTotpStatements(session.user.id),
-      auditStatement(event, context.world.nowMs()),
-    ]);
+    const { id: userId } = session.user;
+    await context.store.call(changeAndRecord, {
+      change: stopTotpStatement(userId),
+      statements: [deleteRecoveryCodesStatement(userId), auditStatement(event, context.world.nowMs())],
+    });
     return c.redirect(`${SECURITY}?done=totp_stopped`, 303);
   });
 

@@ -1,15 +1,18 @@
 /** Forms of a signed-in person that change nothing, come twice at once, or come late: what is recorded, and what stays. */
 import assert from 'node:assert/strict';
+import { TOTP } from 'otpauth';
 import { createPerson, type SignedIn, signIn } from '../../../test/support/authorization/authorization-server.ts';
 import { type Bench, type Case, checkConformance } from '../../../test/support/authorization/conformance.ts';
 import { createFormClient, type FormClient } from '../../../test/support/network/form-client.ts';
 import { addWayInOnce, MAX_WAYS_IN } from '../accounts/access-store.ts';
 import { auditStatement, listEvents } from '../accounts/audit-store.ts';
 import { insertPasskeyStatement, listPasskeys } from '../accounts/passkey-store.ts';
+import { countRecoveryCodes, hasTotp, offerTotpSeed } from '../accounts/totp-store.ts';
 import { linkUpstreamStatement } from '../accounts/upstream-account-store.ts';
 
 const ISSUER = 'http://127.0.0.1:9';
 const SECURITY = '/account/security';
+const SEED = 'JBSWY3DPEHPK3PXP';
 
 interface Scene {
   readonly bench: Bench;
@@ -50,6 +53,27 @@ async function listKinds({ bench, person }: Scene): Promise<string[]> {
 
 const cases: Case[] = [
   [
+    'what ends or removes nothing is not recorded, whatever it names',
+    async (bench) => {
+      const scene = await prepare(bench);
+      const { browser, csrf_token } = scene;
+      await bench.server.store.writeAll([passkeyStatement(scene.person.user.id, `only ${scene.person.user.id}`)]);
+      const nothing: [path: string, fields: Readonly<Record<string, string>>][] = [
+        ['/account/sessions/end', { session_id: 'no session' }],
+        ['/account/authorizations/revoke', { client_id: '\u202eroot was here' }],
+        [`${SECURITY}/passkeys/remove`, { passkey_id: 'no passkey' }],
+        [`${SECURITY}/upstream/unlink`, {}],
+        [`${SECURITY}/totp/stop`, {}],
+        ['/account/sessions/end-others', {}],
+      ];
+      // The session that the person was made with.
+      assert.equal((await browser.post('/account/sessions/end-others', { csrf_token })).status, 303);
+      for (const [path, fields] of nothing)
+        assert.equal((await browser.post(path, { csrf_token, ...fields })).status, 303, path);
+      assert.deepEqual(await listKinds(scene), ['session_ended']);
+    },
+  ],
+  [
     'of two removals at once, each of which would leave the last way in to the other, one is refused',
     async (bench) => {
       const another = await bench.startAnother();
@@ -84,7 +108,7 @@ const cases: Case[] = [
     },
   ],
   [
-    'a person has a bounded number of passkeys and linked accounts, and is told before the ceremony',
+    'a person has a bounded number of passkeys and linked accounts, and one more is refused before its ceremony',
     async (bench) => {
       const { person, browser, csrf_token } = await prepare(bench);
       const { id: userId, credentialGeneration } = person.user;
@@ -97,6 +121,40 @@ const cases: Case[] = [
       const way = { userId, credentialGeneration, insert, audit };
       assert.equal(await bench.server.store.call(addWayInOnce, way), 'full');
       assert.equal((await listPasskeys(bench.server.store, userId)).length, MAX_WAYS_IN);
+    },
+  ],
+  [
+    'digits of an authenticator app that come twice at once turn it on once, and the codes that are shown are right',
+    async (bench) => {
+      const scene = await prepare(bench);
+      const { person, browser, csrf_token } = scene;
+      const { store, cipher, world } = bench.server;
+      await offerTotpSeed(store, cipher, { userId: person.user.id, seed: SEED });
+      const code = new TOTP({ secret: SEED }).generate({ timestamp: world.nowMs() });
+      const confirm = () => browser.post(`${SECURITY}/totp/confirm`, { csrf_token, code });
+      const answers = await Promise.all([confirm(), confirm(), confirm()]);
+      const shown = answers.filter(({ location }) => location?.includes('once='));
+      assert.equal(shown.length, 1);
+      assert.deepEqual(await listKinds(scene), ['totp_enabled']);
+      assert.equal(await countRecoveryCodes(store, person.user.id), 10);
+      const { body } = await browser.get(shown[0]?.location ?? '');
+      assert.equal(body.match(/[0-9a-z]{4}(?:-[0-9a-z]{4}){3}/g)?.length, 10);
+    },
+  ],
+  [
+    'an authenticator app that was begun long ago is not shown or turned on without a new sign-in',
+    async (bench) => {
+      const { person, browser, csrf_token } = await prepare(bench);
+      const { store, cipher, world } = bench.server;
+      await offerTotpSeed(store, cipher, { userId: person.user.id, seed: SEED });
+      bench.server.advance(31 * 60_000);
+      const code = new TOTP({ secret: SEED }).generate({ timestamp: world.nowMs() });
+      const page = await browser.get(`${SECURITY}/totp`);
+      assert.match(page.location ?? '', /^\/sign-in\?return_to=/);
+      assert.doesNotMatch(page.body, new RegExp(SEED));
+      const late = await browser.post(`${SECURITY}/totp/confirm`, { csrf_token, code });
+      assert.match(late.location ?? '', /^\/sign-in\?return_to=/);
+      assert.equal(await hasTotp(store, person.user.id), false);
     },
   ],
 ];

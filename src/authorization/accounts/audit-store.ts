@@ -3,7 +3,13 @@
  * exists without the other. No statement changes an event, and none removes one before its time.
  */
 import { randomUUID } from 'node:crypto';
-import { type BoundStatement, type Store, statement } from '../../database/store.ts';
+import {
+  type BoundStatement,
+  conditionalProcedure,
+  type Procedure,
+  type Store,
+  statement,
+} from '../../database/store.ts';
 
 export const AUDIT_KINDS = [
   'sign_in',
@@ -136,6 +142,24 @@ export function auditStatement(event: AuditEvent, nowMs: number): BoundStatement
     ],
   };
 }
+
+export interface RecordedChange {
+  /** Returns a row unless there is nothing to change. */
+  readonly change: BoundStatement;
+  /** Executed after a change: what goes with it, and its event. */
+  readonly statements: readonly BoundStatement[];
+}
+
+/** False when there was nothing to change: the log says of nothing that it happened, whatever a caller names. */
+export const changeAndRecord: Procedure<RecordedChange, boolean> = conditionalProcedure(
+  import.meta.url,
+  'changeAndRecord',
+  async (transaction, { change, statements }) => {
+    if ((await transaction.run(change.statement, change.parameters)).length === 0) return false;
+    await transaction.runAll(statements);
+    return true;
+  },
+);
 
 /** Where a page of events ended. */
 export interface EventCursor {

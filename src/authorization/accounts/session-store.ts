@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto';
 import { type BoundStatement, type Store, statement } from '../../database/store.ts';
 import { MAX_SKEW_MS } from '../../steady-clock.ts';
 import type { World } from '../../world.ts';
-import { auditStatement } from './audit-store.ts';
+import { auditStatement, changeAndRecord } from './audit-store.ts';
 import { toUser, type User, type UserRow } from './user-store.ts';
 
 export const SESSION_IDLE_MS = 12 * 3_600_000;
@@ -192,7 +192,9 @@ export interface SessionEnd {
   readonly nowMs: number;
 }
 
+/** Nothing happens, and nothing is recorded, when this person has no such session. */
 export async function endSession(store: Store, end: SessionEnd): Promise<void> {
   const { sessionId, userId, kind, address, nowMs } = end;
-  await store.writeAll([endSessionStatement(sessionId, userId), auditStatement({ kind, userId, address }, nowMs)]);
+  const change = endSessionStatement(sessionId, userId);
+  await store.call(changeAndRecord, { change, statements: [auditStatement({ kind, userId, address }, nowMs)] });
 }

@@ -43,7 +43,10 @@ forEachEngine('S08 a TOTP seed is encrypted, a time step and a recovery code cou
   assert.equal(await offerTotpSeed(store, cipher, { userId: user.id, seed: 'JBSWY3DPEHPK3PXP' }), true);
   assert.equal(await hasTotp(store, user.id), false);
   const codes = ['aaaa-bbbb-cccc-dddd', 'eeee-ffff-gggg-hhhh'];
-  await store.writeAll([confirmTotpStatement(user.id, 10, 1), ...replaceRecoveryCodesStatements(user.id, codes)]);
+  await store.writeAll([
+    confirmTotpStatement({ userId: user.id, timeStep: 10, nowMs: 1 }),
+    ...replaceRecoveryCodesStatements(user.id, codes),
+  ]);
   assert.equal(await findTotpSeed(store, cipher, user.id), 'JBSWY3DPEHPK3PXP');
   assert.equal(await offerTotpSeed(store, cipher, { userId: user.id, seed: 'OTHER' }), false);
   const rows = await store.read(statement<{ seed: Uint8Array }>('test-all-totp', 'SELECT * FROM totp_secrets'));

@@ -59,7 +59,7 @@ async function preparePerson({ server }: Bench, { hasTotp }: { readonly hasTotp:
   if (hasTotp) {
     const cipher = createSecretCipher([new Uint8Array(32).fill(7)], world);
     await offerTotpSeed(store, cipher, { userId: user.id, seed: SEED });
-    await store.writeAll([confirmTotpStatement(user.id, 1, 1)]);
+    await store.writeAll([confirmTotpStatement({ userId: user.id, timeStep: 1, nowMs: 1 })]);
   }
   return { user, cookie: await signIn(server, user), login };
 }

@@ -22,10 +22,11 @@ const offerTotpSql = statement<{ user_id: string }>(
    ON CONFLICT (user_id) DO UPDATE SET seed = excluded.seed
    WHERE totp_secrets.confirmed_at_ms IS NULL RETURNING user_id`,
 );
+// The seed is compared: another page may have offered another one since the digits were checked.
 const confirmTotpSql = statement<{ user_id: string }>(
   'confirm-totp',
   `UPDATE totp_secrets SET confirmed_at_ms = $2, last_step = $3
-   WHERE user_id = $1 AND confirmed_at_ms IS NULL RETURNING user_id`,
+   WHERE user_id = $1 AND confirmed_at_ms IS NULL AND seed = COALESCE($4, seed) RETURNING user_id`,
 );
 // RFC 6238 §5.2: the same one-time password is not accepted a second time. A step that lies further ahead than any digits
 // accepted now was spent while the clock was wrong, and must not shut the person out until then.
@@ -35,6 +36,10 @@ const spendTotpStepSql = statement<{ user_id: string }>(
    WHERE user_id = $1 AND (last_step < $2 OR last_step > $2 + 2) AND confirmed_at_ms IS NOT NULL RETURNING user_id`,
 );
 const deleteTotpSql = statement('delete-totp', 'DELETE FROM totp_secrets WHERE user_id = $1');
+const stopTotpSql = statement<{ user_id: string }>(
+  'stop-totp',
+  'DELETE FROM totp_secrets WHERE user_id = $1 AND confirmed_at_ms IS NOT NULL RETURNING user_id',
+);
 const insertRecoveryCodeSql = statement(
   'insert-recovery-code',
   'INSERT INTO recovery_codes (user_id, code_hash, used_at_ms) VALUES ($1, $2, NULL)',
@@ -64,14 +69,21 @@ export async function findTotpSeed(store: Store, cipher: SecretCipher, userId: s
   return row && cipher.decrypt(row.seed, seedAssociatedData(userId)).toString('utf8');
 }
 
+/** A seed that was offered. */
+export interface PendingTotp {
+  readonly seed: string;
+  /** As it is stored. */
+  readonly ciphertext: Uint8Array;
+}
+
 /** The seed that was offered and not confirmed yet. */
-export async function findPendingTotpSeed(
+export async function findPendingTotp(
   store: Store,
   cipher: SecretCipher,
   userId: string,
-): Promise<string | undefined> {
+): Promise<PendingTotp | undefined> {
   const [row] = await store.read(pendingTotpSql, [userId]);
-  return row && cipher.decrypt(row.seed, seedAssociatedData(userId)).toString('utf8');
+  return row && { seed: cipher.decrypt(row.seed, seedAssociatedData(userId)).toString('utf8'), ciphertext: row.seed };
 }
 
 /** False when an app is turned on already. */
@@ -86,13 +98,31 @@ export async function offerTotpSeed(
   );
 }
 
-export function confirmTotpStatement(userId: string, timeStep: number, nowMs: number): BoundStatement {
-  return { statement: confirmTotpSql, parameters: [userId, nowMs, timeStep] };
+export interface TotpConfirmation {
+  readonly userId: string;
+  /** `PendingTotp.ciphertext` of the seed that the digits were checked against; any seed when absent. */
+  readonly ciphertext?: Uint8Array;
+  readonly timeStep: number;
+  readonly nowMs: number;
+}
+
+/** Returns a row unless the app is on already, or another seed was offered meanwhile. */
+export function confirmTotpStatement({ userId, ciphertext, timeStep, nowMs }: TotpConfirmation): BoundStatement {
+  return { statement: confirmTotpSql, parameters: [userId, nowMs, timeStep, ciphertext ?? null] };
 }
 
 /** True once for each time step. */
 export async function spendTotpTimeStep(store: Store, userId: string, timeStep: number): Promise<boolean> {
   return (await store.write(spendTotpStepSql, [userId, timeStep])).length > 0;
+}
+
+/** Returns a row unless the app is off; the recovery codes are deleted apart (`deleteRecoveryCodesStatement`). */
+export function stopTotpStatement(userId: string): BoundStatement {
+  return { statement: stopTotpSql, parameters: [userId] };
+}
+
+export function deleteRecoveryCodesStatement(userId: string): BoundStatement {
+  return { statement: deleteRecoveryCodesSql, parameters: [userId] };
 }
 
 export function deleteTotpStatements(userId: string): BoundStatement[] {

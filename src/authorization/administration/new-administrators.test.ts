@@ -56,7 +56,7 @@ async function addWaysIn(store: Store, { login }: Pick<User, 'login'>): Promise<
   await store.writeAll([linkUpstreamStatement(link)]);
   await offerTotpSeed(store, cipher, { userId, seed: 'JBSWY3DPEHPK3PXP' });
   await store.writeAll([
-    confirmTotpStatement(userId, 1, world.nowMs()),
+    confirmTotpStatement({ userId, timeStep: 1, nowMs: world.nowMs() }),
     ...replaceRecoveryCodesStatements(userId, ['abcd-efgh']),
   ]);
   await createSession(store, world, { user, method: 'password', address: '-', userAgent: '' });

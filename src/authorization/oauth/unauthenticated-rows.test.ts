@@ -88,6 +88,17 @@ forEachEngine('one network leaves at most a hundred refusals an hour, whatever i
 });
 
 forEachEngine(
+  'what a stranger calls a client is recorded without characters that turn or hide the text around it',
+  async (store) => {
+    await using server = await startAuthorizationServer(store);
+    const fields = { client_id: '\u202eroot \u200b\u009b1m', client_secret: 'x', grant_type: 'refresh_token' };
+    assert.equal((await postForm(`${server.url}/oauth/token`, fields)).status, 401);
+    const [event] = await listEvents(store, { limit: 1 });
+    assert.deepEqual([event?.kind, event?.clientId], ['client_authentication_failed', '?root???1m']);
+  },
+);
+
+forEachEngine(
   'all networks together leave a bounded number of refusals, and the next event counts the rest',
   async (store) => {
     const refusals = createRefusalLog({ store, world: createStillWorld() });

@@ -26,7 +26,7 @@ test('each change asks first, and is in the audit log', async (t) => {
   const root = await addUser(service, 'root', true);
   const ada = await addUser(service, 'ada');
   await offerTotpSeed(store, cipher, { userId: ada.id, seed: 'JBSWY3DPEHPK3PXP' });
-  await store.writeAll([confirmTotpStatement(ada.id, 1, world.nowMs())]);
+  await store.writeAll([confirmTotpStatement({ userId: ada.id, timeStep: 1, nowMs: world.nowMs() })]);
   const cases: [change: string, question: RegExp, kind: string][] = [
     ['reset-second-step', /Turn off the second step of ada\?/, 'totp_disabled'],
     ['verify-email', /<strong>ada@example\.org<\/strong>/, 'user_changed'],
@@ -152,7 +152,7 @@ test('changes that give a way in need a recent sign-in', async (t) => {
   assert.doesNotMatch((await client.get(`${PEOPLE}/ada`)).body, /Turn off the second step/);
   service.world.moveMs(31 * 60_000);
   await offerTotpSeed(service.store, service.cipher, { userId: ada.id, seed: 'JBSWY3DPEHPK3PXP' });
-  await service.store.writeAll([confirmTotpStatement(ada.id, 1, service.world.nowMs())]);
+  await service.store.writeAll([confirmTotpStatement({ userId: ada.id, timeStep: 1, nowMs: service.world.nowMs() })]);
   for (const change of ['password-link', 'verify-email', 'reset-second-step', 'make-admin'])
     assert.match((await client.get(`${PEOPLE}/ada/${change}`)).location ?? '', /^\/sign-in\?return_to=/, change);
   const { location } = await client.get(`${PEOPLE}/ada/password-link`);

@@ -111,7 +111,10 @@ interface FailedClient {
 
 const MAX_CLIENT_ID_LENGTH = 100;
 
-/** Recorded for an unknown client too, so that the answers of both take the same work. */
+/**
+ * Recorded for an unknown client too, so that the answers of both take the same work. What a stranger called a client has no
+ * characters that could change the line of the log around it: client ids are printable ASCII (RFC 6749, appendix A.1).
+ */
 async function recordFailure(
   dependencies: ProtocolDependencies,
   { clientId, ownerId, address }: FailedClient,
@@ -120,7 +123,7 @@ async function recordFailure(
   await dependencies.refusals.record({
     kind,
     userId: ownerId,
-    clientId: clientId.slice(0, MAX_CLIENT_ID_LENGTH),
+    clientId: clientId.slice(0, MAX_CLIENT_ID_LENGTH).replaceAll(/[^!-~]/g, '?'),
     address,
   });
 }

@@ -1,6 +1,6 @@
 /** Stores which scopes each user allows each application, until the user revokes them. */
 import { type Store, statement, type Transaction } from '../../../database/store.ts';
-import { auditStatement } from '../../accounts/audit-store.ts';
+import { auditStatement, changeAndRecord } from '../../accounts/audit-store.ts';
 import { formatScope, isWithin, readScopes, type Scope, uniteScopes } from '../../applications/scope.ts';
 
 interface ConsentRow {
@@ -23,7 +23,10 @@ const saveConsentSql = statement(
    ON CONFLICT (user_id, client_id) DO UPDATE
      SET scope = excluded.scope, grant_id = excluded.grant_id, updated_at_ms = excluded.updated_at_ms`,
 );
-const deleteConsentSql = statement('delete-consent', 'DELETE FROM consents WHERE user_id = $1 AND client_id = $2');
+const deleteConsentSql = statement<{ client_id: string }>(
+  'delete-consent',
+  'DELETE FROM consents WHERE user_id = $1 AND client_id = $2 RETURNING client_id',
+);
 const consentsOfSql = statement<{
   client_id: string;
   name: string;
@@ -123,7 +126,7 @@ export async function listAuthorizedApplications(
   }));
 }
 
-/** Takes back what a user allowed an application: whatever came of the grant dies with it. */
+/** Takes back what a user allowed an application: whatever came of the grant dies with it. What was never allowed is not recorded. */
 export async function revokeConsent(
   store: Store,
   {
@@ -133,8 +136,8 @@ export async function revokeConsent(
     address,
   }: { userId: string; clientId: string; nowMs: number; address?: string | undefined },
 ): Promise<void> {
-  await store.writeAll([
-    { statement: deleteConsentSql, parameters: [userId, clientId] },
-    auditStatement({ kind: 'consent_revoked', userId, clientId, address }, nowMs),
-  ]);
+  await store.call(changeAndRecord, {
+    change: { statement: deleteConsentSql, parameters: [userId, clientId] },
+    statements: [auditStatement({ kind: 'consent_revoked', userId, clientId, address }, nowMs)],
+  });
 }
