@@ -6,6 +6,7 @@ export function makeDueRow(more: Partial<DueHookQueue> & Pick<DueHookQueue, 'hoo
     owner_id: 'owner',
     origin: 'https://example.com',
     shard: 3,
+    epoch: 1,
     next_at_ms: 0,
     version: 1,
     parked: 0,

@@ -2,7 +2,8 @@
  * Stores results of attempts in batches; a late result of a worker that lost its lease changes nothing (fencing). Two fences
  * guard each result: the worker must still own the shard (owner and epoch), and the delivery must still have the due time that
  * the worker read (`due_at_ms`, which every result and every redelivery changes). The attempt of a result that fails a fence was
- * still made: it is counted and logged, and changes nothing else.
+ * still made: it is counted and logged, and changes nothing else, also not of its hook (`hook-queue-change-store.ts`,
+ * `manual-attempt-store.ts`, `hook-result-store.ts`).
  */
 import type { BoundStatement } from '../../../database/store.ts';
 import { bindRows, multiRowStatement } from '../../../database/value-rows.ts';
@@ -20,8 +21,6 @@ export interface AttemptResult {
   readonly state: string;
   readonly lane: number;
   readonly dueAtMs: number;
-  /** A manual attempt failed: the row of its hook queue counts one failure more. Failures of scheduled attempts are stored by a `HookQueueChange`. */
-  readonly isManualFailure?: boolean;
   readonly attempt: AttemptRecord;
 }
 
@@ -39,6 +38,25 @@ export interface AttemptRecord {
 
 /** Shard and epoch of a manual attempt: the fence of shard and epoch does not apply to it. */
 export const OUTSIDE_SHARDS = { shard: 0, epoch: -1 } as const;
+
+/** Condition: this worker holds the lease of the shard, in this epoch. */
+export function holdsLease(shard: string, epoch: string, owner: string): string {
+  // COUNT for the same reason as below.
+  return `(SELECT COUNT(*) FROM delivery_shards s WHERE s.shard = ${shard} AND s.epoch = ${epoch} AND s.owner = ${owner}) > 0`;
+}
+
+/** An attempt, by what its result writes into the row of its delivery. */
+export interface AttemptKey {
+  readonly hookId: number;
+  readonly deliveryId: number;
+  readonly startedAtMs: number;
+}
+
+/** Condition: the result of the attempt that began then has passed its fences, which alone write that time into the row. */
+export function hasCounted(hookId: string, deliveryId: string, startedAtMs: string): string {
+  return `(SELECT COUNT(*) FROM deliveries d
+    WHERE d.hook_id = ${hookId} AND d.id = ${deliveryId} AND d.attempted_at_ms = ${startedAtMs}) > 0`;
+}
 
 // Counts every attempt once. A batch is sent again when its commit is in doubt; the second one finds its attempts in the log, and
 // changes nothing. Batches of one worker take turns (`result-writer.ts`), so the first has ended before the second looks.

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { forEachEngine } from '../../../../test/support/store/engines.ts';
+import { takeAllShards } from '../../../../test/support/webhooks/deliveries-store.ts';
 import { type Store, statement } from '../../../database/store.ts';
 import { correctTimes } from '../worker/delivery-sweeper.ts';
 import { correctDueMs } from './correct-due-times-store.ts';
@@ -90,11 +91,13 @@ forEachEngine('correctTimes() bounds retries behind more than a page of others',
 
 forEachEngine('correctTimes() ends pauses that last longer than any, and leaves what is held', async (store) => {
   for (const hookId of [1, 2, 3]) await enqueue(store, { hookId });
+  const lease = { shard: 7, epoch: (await takeAllShards(store, 'worker', NOW)).get(7)! };
   const pauseUntil = (hookId: number, untilMs: number): HookQueueChange => {
     const pause = { sinceMs: NOW, untilMs, reason: 'failures' as const };
-    return { kind: 'health', hookId, fails: 5, failingSinceMs: NOW, openings: 1, pause };
+    return { kind: 'health', hookId, ...lease, fails: 5, failingSinceMs: NOW, openings: 1, pause };
   };
-  await store.writeAll(hookQueueStatements([pauseUntil(1, NOW + DAY_MS), pauseUntil(2, NOW + 5 * MINUTE_MS)], [], NOW));
+  const pauses = [pauseUntil(1, NOW + DAY_MS), pauseUntil(2, NOW + 5 * MINUTE_MS)];
+  await store.writeAll(hookQueueStatements(pauses, [], { workerId: 'worker', nowMs: NOW }));
   await store.writeAll([holdHookQueueStatement(3, NOW)]);
   assert.equal(await correctTimes(store, NOW, ALL), 1);
   assert.deepEqual(

@@ -4,10 +4,13 @@ import { takeAllShards } from '../../../../test/support/webhooks/deliveries-stor
 import { enqueue, NOW, ORIGIN, OWNER, readDue, result } from '../../../../test/support/webhooks/delivery-queue.ts';
 import { statement } from '../../../database/store.ts';
 import { attemptResultStatements } from './attempt-result-store.ts';
-import { readContents, readSmallWaiting, readWaiting, SMALL_READ } from './delivery-queue-store.ts';
+import { type DueHookQueue, readContents, readSmallWaiting, readWaiting, SMALL_READ } from './delivery-queue-store.ts';
 import { reopenUnverified, reserveTest } from './delivery-restart-store.ts';
 import { countPendingDeliveries, enqueueStatements, shardOf } from './delivery-store.ts';
 import { hookQueueStatements } from './hook-queue-change-store.ts';
+
+const BY_OWNER = { workerId: OWNER, nowMs: NOW };
+const sleepOf = ({ hook_id, version, shard, epoch }: DueHookQueue) => ({ hookId: hook_id, version, shard, epoch });
 
 const attemptNumbersSql = statement<{ attempt: number }>(
   'test-attempts',
@@ -115,13 +118,13 @@ forEachEngine('a hook queue sleeps until its next retry, but not over what was j
   const retry = result(1, id, { epoch, state: 'pending', lane: 1, dueAtMs: NOW + 5000 });
   await store.writeAll([
     ...attemptResultStatements([retry], OWNER),
-    ...hookQueueStatements([], [{ hookId: 1, version: due!.version }], NOW),
+    ...hookQueueStatements([], [sleepOf(due!)], BY_OWNER),
   ]);
   assert.deepEqual(await readDue(store), []);
   assert.deepEqual(await readDue(store, NOW + 4999), []);
   const [later] = await readDue(store, NOW + 5000);
   await enqueue(store, 1, NOW + 5001);
-  await store.writeAll(hookQueueStatements([], [{ hookId: 1, version: later!.version }], NOW));
+  await store.writeAll(hookQueueStatements([], [sleepOf(later!)], BY_OWNER));
   assert.equal((await readDue(store, NOW + 5001)).length, 1);
 });
 
@@ -132,7 +135,7 @@ forEachEngine('a hook queue with nothing left sleeps until it is enqueued to', a
   const stored = result(1, id, { epoch: epochs.get(shardOf(ORIGIN))! });
   await store.writeAll([
     ...attemptResultStatements([stored], OWNER),
-    ...hookQueueStatements([], [{ hookId: 1, version: due!.version }], NOW),
+    ...hookQueueStatements([], [sleepOf(due!)], BY_OWNER),
   ]);
   assert.deepEqual(await readDue(store, NOW * 1000), []);
   await enqueue(store, 1, NOW + 10);

@@ -13,6 +13,8 @@ export interface DueHookQueue {
   readonly owner_id: string;
   readonly origin: string;
   readonly shard: number;
+  /** The epoch of the shard's lease, which fences what the worker stores of this row. */
+  readonly epoch: number;
   readonly next_at_ms: number;
   readonly version: number;
   readonly parked: number;
@@ -25,8 +27,8 @@ export interface DueHookQueue {
 
 const dueHookQueuesSql: Statement<DueHookQueue> = statement(
   'endpoint-due',
-  `SELECT q.hook_id, q.owner_id, q.origin, q.shard, q.next_at_ms, q.version, q.parked, q.fails, q.failing_since_ms,
-     q.openings, q.paused_since_ms, q.pause_reason
+  `SELECT q.hook_id, q.owner_id, q.origin, q.shard, s.epoch, q.next_at_ms, q.version, q.parked, q.fails,
+     q.failing_since_ms, q.openings, q.paused_since_ms, q.pause_reason
    FROM endpoint_queue q JOIN delivery_shards s ON s.shard = q.shard
    WHERE q.next_at_ms <= $1 AND (q.next_at_ms, q.hook_id) > ($2, $3) AND s.owner = $4
    ORDER BY q.next_at_ms, q.hook_id LIMIT $5`,

@@ -6,7 +6,6 @@
 import { type BoundStatement, type Row, type Statement, type Store, statement } from '../../../database/store.ts';
 import { bindRows, multiRowStatement } from '../../../database/value-rows.ts';
 import { type LogRange, listOldestFirst } from '../log/log-windows-store.ts';
-import { ORIGIN_RECONNECTED } from '../schedule/pause-reason.ts';
 import { IS_NEW, IS_REQUESTED, isReserved, LANE_NUMBERS, setRequested, setReserved } from './delivery-state.ts';
 
 // When two reservations come at once, one waits for the row and finds it reserved.
@@ -208,39 +207,6 @@ async function restartWindow(
     if (rows.length < RESTARTED_AT_ONCE) return count;
     fromId = Math.max(...rows.map((row) => row.id as number)) + 1;
   }
-}
-
-const recoverHookQueueSql: Statement = statement(
-  'endpoint-recover',
-  `UPDATE endpoint_queue SET fails = 0, failing_since_ms = NULL, version = version + 1, openings = 0, paused_since_ms = NULL,
-     pause_reason = CASE WHEN parked = 1 AND pause_reason = 'no_connection' THEN '${ORIGIN_RECONNECTED}' ELSE NULL END,
-     next_at_ms = CASE WHEN parked = 1 THEN $2 ELSE next_at_ms END, parked = 0
-   WHERE hook_id = $1 AND held_since_ms IS NULL AND canceled_at_ms IS NULL`,
-);
-
-/** Ends the pause of a hook whose manual attempt was accepted. */
-export function recoverHookQueueStatement(hookId: number, nowMs: number): BoundStatement {
-  return { statement: recoverHookQueueSql, parameters: [hookId, nowMs] };
-}
-
-// Counts every attempt once: when the transaction is repeated, the attempt is in the log already.
-const countFailureSql: Statement = statement(
-  'endpoint-count-failure',
-  `UPDATE endpoint_queue SET fails = fails + 1,
-     failing_since_ms = CASE WHEN failing_since_ms IS NULL THEN $2 ELSE failing_since_ms END
-   WHERE hook_id = $1
-     AND NOT EXISTS (SELECT 1 FROM delivery_attempts a WHERE a.delivery_id = $3 AND a.id = $4)`,
-);
-
-export interface FailedAttempt {
-  readonly hookId: number;
-  readonly deliveryId: number;
-  readonly attemptId: number;
-}
-
-/** Counts the failure of a manual attempt like any other. Must be executed before the attempt is inserted into the log. */
-export function countFailureStatement({ hookId, deliveryId, attemptId }: FailedAttempt, nowMs: number): BoundStatement {
-  return { statement: countFailureSql, parameters: [hookId, nowMs, deliveryId, attemptId] };
 }
 
 const waitsForOrigin = `origin = $1 AND parked = 1 AND pause_reason = 'no_connection'

@@ -2,9 +2,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { forEachEngine } from '../../../../test/support/store/engines.ts';
 import { takeAllShards } from '../../../../test/support/webhooks/deliveries-store.ts';
-import { enqueue, NOW, ORIGIN, OWNER, readDue } from '../../../../test/support/webhooks/delivery-queue.ts';
+import { enqueue, NOW, ORIGIN, OWNER, readDue, result } from '../../../../test/support/webhooks/delivery-queue.ts';
+import { statement } from '../../../database/store.ts';
 import type { PauseReason } from '../schedule/pause-reason.ts';
-import { recoverHookQueueStatement, restart, wakeOrigin } from './delivery-restart-store.ts';
+import { attemptResultStatements } from './attempt-result-store.ts';
+import { restart, wakeOrigin } from './delivery-restart-store.ts';
 import {
   cancelHookQueueStatement,
   holdHookQueueStatement,
@@ -13,13 +15,16 @@ import {
   shardOf,
 } from './delivery-store.ts';
 import { type HealthChange, type HookQueueChange, hookQueueStatements } from './hook-queue-change-store.ts';
+import { recoverHookQueueStatement } from './manual-attempt-store.ts';
 
+const LEASE = { shard: shardOf(ORIGIN), epoch: 1 };
+const BY_OWNER = { workerId: OWNER, nowMs: NOW };
 const FINE = { fails: 0, failingSinceMs: null, openings: 0, pause: null };
-const healthStatements = (changes: readonly Omit<HealthChange, 'kind'>[]) =>
+const healthStatements = (changes: readonly Omit<HealthChange, 'kind' | 'shard' | 'epoch'>[]) =>
   hookQueueStatements(
-    changes.map((change) => ({ kind: 'health', ...change })),
+    changes.map((change) => ({ kind: 'health', ...LEASE, ...change })),
     [],
-    NOW,
+    BY_OWNER,
   );
 const pauseFor = (reason: PauseReason) => ({ sinceMs: NOW - 1000, untilMs: NOW + 9000, reason });
 
@@ -49,7 +54,11 @@ forEachEngine('a hook queue that is released, or that a person asks for, forgets
   for (const end of [
     () => store.writeAll([releaseHookQueueStatement(1, NOW)]),
     () => restart(store, [1, id], NOW),
-    () => store.writeAll([recoverHookQueueStatement(1, NOW)]),
+    () =>
+      store.writeAll([
+        ...attemptResultStatements([result(1, id, { state: 'pending' })], OWNER),
+        recoverHookQueueStatement({ hookId: 1, deliveryId: id, startedAtMs: NOW }, NOW),
+      ]),
   ]) {
     await store.writeAll(paused);
     assert.deepEqual(await readDue(store), []);
@@ -83,7 +92,7 @@ forEachEngine('a held hook queue sleeps through enqueues and changes until it is
   await store.writeAll([holdHookQueueStatement(1, NOW)]);
   await enqueue(store, 1);
   await store.writeAll(healthStatements([{ hookId: 1, ...FINE }]));
-  await store.writeAll(hookQueueStatements([], [{ hookId: 1, version: 99 }], NOW));
+  await store.writeAll(hookQueueStatements([], [{ hookId: 1, version: 99, ...LEASE }], BY_OWNER));
   assert.deepEqual(await readDue(store, NOW * 2), []);
   await store.writeAll([releaseHookQueueStatement(1, NOW)]);
   assert.equal((await readDue(store)).length, 1);
@@ -106,25 +115,62 @@ forEachEngine('a moved hook queue belongs to the shard of its new origin', async
   assert.deepEqual([due?.origin, due?.shard], ['https://example.com', shardOf('https://example.com')]);
 });
 
+const wholeRowSql = statement('test-whole-hook-queue', 'SELECT * FROM endpoint_queue');
+
+const underLease: [title: string, changes: HookQueueChange[]][] = [
+  ['health', [{ kind: 'health', hookId: 1, ...LEASE, ...FINE, fails: 3 }]],
+  ['disable', [{ kind: 'disable', hookId: 1, reason: 'gone', under: LEASE }]],
+  ['move', [{ kind: 'move', hookId: 1, origin: 'https://example.com', ...LEASE }]],
+  ['sleep', []],
+];
+for (const [title, changes] of underLease)
+  forEachEngine(`${title} of a hook queue is stored under the lease alone under which it was read`, async (store) => {
+    await takeAllShards(store, OWNER, NOW);
+    const id = await enqueue(store, 1);
+    await store.writeAll(attemptResultStatements([result(1, id)], OWNER));
+    const [due] = await readDue(store);
+    assert.equal(due?.epoch, LEASE.epoch);
+    const sleeps = title === 'sleep' ? [{ hookId: 1, version: due.version, ...LEASE }] : [];
+    const steps = hookQueueStatements(changes, sleeps, BY_OWNER);
+    const before = await store.read(wholeRowSql);
+    await takeAllShards(store, 'another', NOW + 60_000);
+    await store.writeAll(steps);
+    assert.deepEqual(await store.read(wholeRowSql), before);
+    await takeAllShards(store, OWNER, NOW + 120_000);
+    await store.writeAll(steps);
+    assert.deepEqual(await store.read(wholeRowSql), before);
+    const [again] = await readDue(store);
+    const lease = { shard: LEASE.shard, epoch: again!.epoch };
+    const renewed = changes.map((change) => ({ ...change, ...lease, ...('under' in change && { under: lease }) }));
+    await store.writeAll(
+      hookQueueStatements(
+        renewed,
+        sleeps.map((sleep) => ({ ...sleep, ...lease })),
+        BY_OWNER,
+      ),
+    );
+    assert.notDeepEqual(await store.read(wholeRowSql), before);
+  });
+
 test('hookQueueStatements() locks rows in ascending order of hooks, whatever changes them, and a hook in the order of its changes', () => {
   const changes: HookQueueChange[] = [
     { kind: 'cancel', hookId: 9 },
-    { kind: 'health', hookId: 5, ...FINE },
-    { kind: 'move', hookId: 7, origin: ORIGIN },
+    { kind: 'health', hookId: 5, ...LEASE, ...FINE },
+    { kind: 'move', hookId: 7, origin: ORIGIN, ...LEASE },
     { kind: 'wake origin', origin: ORIGIN },
-    { kind: 'disable', hookId: 7, reason: 'gone' },
-    { kind: 'health', hookId: 4, ...FINE },
+    { kind: 'disable', hookId: 7, reason: 'gone', under: LEASE },
+    { kind: 'health', hookId: 4, ...LEASE, ...FINE },
   ];
-  const sleeps = [8, 5, 3].map((hookId) => ({ hookId, version: 1 }));
-  const steps = hookQueueStatements(changes, sleeps, NOW);
+  const sleeps = [8, 5, 3].map((hookId) => ({ hookId, version: 1, ...LEASE }));
+  const steps = hookQueueStatements(changes, sleeps, BY_OWNER);
   assert.deepEqual(
     steps.map(({ statement: { name }, parameters }) => [name, parameters[0]]),
     [
       ['endpoint-rest-1', 3],
       ['endpoint-change-2', 4],
       ['endpoint-rest-1', 5],
-      ['endpoint-move', 7],
-      ['endpoint-hold', 7],
+      ['endpoint-move-found', 7],
+      ['endpoint-hold-failing', 7],
       ['endpoint-rest-1', 8],
       ['endpoint-cancel', 9],
     ],

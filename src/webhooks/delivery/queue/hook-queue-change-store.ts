@@ -1,23 +1,30 @@
 /**
- * Stores how attempts changed hooks and their queues: pause, breaker, health, disabled. Every statement names its rows and may
- * run twice, so a transaction that failed is repeated unchanged.
+ * Stores how attempts changed hook queues: pause, breaker, failures, held after a failure. Every statement names its rows and may
+ * run twice, so a transaction that failed is repeated unchanged. What a worker has decided counts only under the lease under which
+ * it read the hook queue.
  */
 import { type BoundStatement, type Statement, statement } from '../../../database/store.ts';
 import { bindRows, type MultiRowStatement, multiRowStatement, type ValueRow } from '../../../database/value-rows.ts';
 import type { HookHealth } from '../schedule/disable-failing-hook.ts';
 import type { Pause } from '../schedule/pause-reason.ts';
-import { countFailureStatement, type FailedAttempt, recoverHookQueueStatement } from './delivery-restart-store.ts';
+import { type AttemptKey, holdsLease } from './attempt-result-store.ts';
 import {
   cancelHookQueueStatement,
-  holdHookQueueStatement,
   holdSeenHookQueueStatement,
   isNeitherHeldNorCanceled,
-  moveHookQueueStatement,
   NEVER_MS,
+  shardOf,
 } from './delivery-store.ts';
+import {
+  countFailureStatement,
+  type FailedAttempt,
+  holdAfterManualStatement,
+  recoverHookQueueStatement,
+} from './manual-attempt-store.ts';
+import type { OwnedShard } from './shard-store.ts';
 
-/** The failures of a hook, and whether it is paused. Only the latest change of a hook counts. */
-export interface HealthChange extends HookHealth {
+/** The failures of a hook, and whether it is paused. Only the latest change of a hook counts, and only under the worker's lease. */
+export interface HealthChange extends HookHealth, OwnedShard {
   readonly kind: 'health';
   readonly hookId: number;
   /** How often the hook's breaker opened since it was last closed. */
@@ -28,33 +35,81 @@ export interface HealthChange extends HookHealth {
 
 export type HookQueueChange =
   | HealthChange
-  /** The hook is switched off, and what is pending is held. */
-  | { readonly kind: 'disable'; readonly hookId: number; readonly reason: string }
+  /** The hook is switched off, and what is pending is held; `under` the worker's lease, or if the manual attempt counts. */
+  | DisableChange
   /** The hook was found switched off, in the version of the row that was read. */
   | { readonly kind: 'hold'; readonly hookId: number; readonly version: number }
   /** The hook was deleted. */
   | { readonly kind: 'cancel'; readonly hookId: number }
-  /** The hook's URL has another origin. */
-  | { readonly kind: 'move'; readonly hookId: number; readonly origin: string }
-  /** The origin can be connected to again: its hook queues need not wait for probes of their own. */
+  /** The hook's URL has another origin. The shard is that of the former one. */
+  | ({ readonly kind: 'move'; readonly hookId: number; readonly origin: string } & OwnedShard)
+  /**
+   * The origin can be connected to again: its hook queues need not wait for probes of their own. Without a fence, since it is true
+   * whoever has found it, and a worker whose breaker of the origin is open pauses them again.
+   */
   | { readonly kind: 'wake origin'; readonly origin: string }
   /** A manual attempt was accepted: the hook queue's pause ends. */
-  | { readonly kind: 'recover'; readonly hookId: number }
+  | ({ readonly kind: 'recover' } & AttemptKey)
   /** Counts the failure of a manual attempt. */
   | ({ readonly kind: 'count failure' } & FailedAttempt);
+
+interface DisableChange {
+  readonly kind: 'disable';
+  readonly hookId: number;
+  readonly reason: string;
+  readonly under: OwnedShard | AttemptKey;
+}
 
 type ChangeOf<Kind> = Extract<HookQueueChange, { kind: Kind }>;
 
 /** Changes of a single row. Health is stored for many rows at once, and `wakeOrigin` wakes an origin in statements of its own. */
 type RowChange = Exclude<HookQueueChange, { kind: 'health' | 'wake origin' }>;
 
-const STATEMENT_OF: { readonly [K in RowChange['kind']]: (change: ChangeOf<K>, nowMs: number) => BoundStatement } = {
-  disable: ({ hookId }, nowMs) => holdHookQueueStatement(hookId, nowMs),
-  hold: ({ hookId, version }, nowMs) => holdSeenHookQueueStatement(hookId, version, nowMs),
-  cancel: ({ hookId }, nowMs) => cancelHookQueueStatement(hookId, nowMs),
-  move: ({ hookId, origin }) => moveHookQueueStatement(hookId, origin),
-  recover: ({ hookId }, nowMs) => recoverHookQueueStatement(hookId, nowMs),
-  'count failure': countFailureStatement,
+/** Who stores the changes, and when. */
+export interface ChangeContext {
+  /** The owner of the shards. */
+  readonly workerId: string;
+  readonly nowMs: number;
+}
+
+// A worker that was stopped for a while may come with its results after another one has sent, paused or disabled: under a lease
+// that is over nothing changes. The next owner makes the attempt again, so a 410 is not lost: it is answered again.
+const holdFailingSql: Statement = statement(
+  'endpoint-hold-failing',
+  `UPDATE endpoint_queue SET held_since_ms = $2, parked = 1, next_at_ms = $3, version = version + 1
+   WHERE hook_id = $1 AND held_since_ms IS NULL AND canceled_at_ms IS NULL AND ${holdsLease('$4', '$5', '$6')}`,
+);
+
+function holdFailingStatement(
+  { hookId, under }: Pick<DisableChange, 'hookId' | 'under'>,
+  { workerId, nowMs }: ChangeContext,
+): BoundStatement {
+  if ('deliveryId' in under) return holdAfterManualStatement(under, nowMs);
+  return { statement: holdFailingSql, parameters: [hookId, nowMs, NEVER_MS, under.shard, under.epoch, workerId] };
+}
+
+const moveFoundSql: Statement = statement(
+  'endpoint-move-found',
+  `UPDATE endpoint_queue SET origin = $2, shard = $3, version = version + 1
+   WHERE hook_id = $1 AND ${holdsLease('$4', '$5', '$6')}`,
+);
+
+function moveFoundStatement(
+  { hookId, origin, shard, epoch }: ChangeOf<'move'>,
+  { workerId }: ChangeContext,
+): BoundStatement {
+  return { statement: moveFoundSql, parameters: [hookId, origin, shardOf(origin), shard, epoch, workerId] };
+}
+
+const STATEMENT_OF: {
+  readonly [K in RowChange['kind']]: (change: ChangeOf<K>, context: ChangeContext) => BoundStatement;
+} = {
+  disable: holdFailingStatement,
+  hold: ({ hookId, version }, { nowMs }) => holdSeenHookQueueStatement(hookId, version, nowMs),
+  cancel: ({ hookId }, { nowMs }) => cancelHookQueueStatement(hookId, nowMs),
+  move: moveFoundStatement,
+  recover: (change, { nowMs }) => recoverHookQueueStatement(change, nowMs),
+  'count failure': (change, { nowMs }) => countFailureStatement(change, nowMs),
 };
 
 /** One row of `endpoint_queue` that a transaction changes. */
@@ -72,20 +127,20 @@ type RowOf<Wide> = Wide extends MultiRowStatement<infer Types> ? ValueRow<Types>
 export function hookQueueStatements(
   changes: readonly HookQueueChange[],
   sleeps: readonly Sleep[],
-  nowMs: number,
+  context: ChangeContext,
 ): BoundStatement[] {
-  const ascending = [...listRowChanges(changes, nowMs), ...listHealth(changes), ...listSleepRows(sleeps)].sort(
+  const ascending = [...listRowChanges(changes, context), ...listHealth(changes), ...listSleepRows(sleeps)].sort(
     (one, other) => one.hookId - other.hookId,
   );
-  return splitRuns(ascending).flatMap(runStatements);
+  return splitRuns(ascending).flatMap((run) => runStatements(run, context));
 }
 
-function listRowChanges(changes: readonly HookQueueChange[], nowMs: number): RowWork[] {
+function listRowChanges(changes: readonly HookQueueChange[], context: ChangeContext): RowWork[] {
   const ofRows = changes.filter((change) => change.kind !== 'health' && change.kind !== 'wake origin');
   return ofRows.map((change) => ({
     kind: 'change',
     hookId: change.hookId,
-    statement: (STATEMENT_OF[change.kind] as (one: RowChange, at: number) => BoundStatement)(change, nowMs),
+    statement: (STATEMENT_OF[change.kind] as (one: RowChange, by: ChangeContext) => BoundStatement)(change, context),
   }));
 }
 
@@ -100,16 +155,19 @@ function splitRuns(works: readonly RowWork[]): RowWork[][] {
   return runs;
 }
 
-function runStatements(run: readonly RowWork[]): BoundStatement[] {
+function runStatements(run: readonly RowWork[], { workerId }: ChangeContext): BoundStatement[] {
+  const more = [workerId];
   if (run[0]?.kind === 'health')
     return bindRows(
       changeHealthSql,
       run.flatMap((work) => (work.kind === 'health' ? [work.row] : [])),
+      { more },
     );
   if (run[0]?.kind === 'sleep')
     return bindRows(
       sleepSql,
       run.flatMap((work) => (work.kind === 'sleep' ? [work.row] : [])),
+      { more },
     );
   return run.flatMap((work) => (work.kind === 'change' ? [work.statement] : []));
 }
@@ -124,19 +182,23 @@ const changeHealthSql = multiRowStatement(
     pausedSinceMs: 'int',
     pauseReason: 'text',
     openings: 'int',
+    shard: 'int',
+    epoch: 'int',
   },
-  ({ values, v }) =>
+  ({ values, v, more }) =>
     `UPDATE endpoint_queue SET fails = ${v.fails}, failing_since_ms = ${v.failingSinceMs},
        parked = CASE WHEN ${v.pausedUntilMs} IS NULL THEN 0 ELSE 1 END,
        next_at_ms = COALESCE(${v.pausedUntilMs}, endpoint_queue.next_at_ms),
        paused_since_ms = ${v.pausedSinceMs}, pause_reason = ${v.pauseReason}, openings = ${v.openings}
-     FROM ${values} WHERE endpoint_queue.hook_id = ${v.hookId} AND ${isNeitherHeldNorCanceled}`,
+     FROM ${values}
+     WHERE endpoint_queue.hook_id = ${v.hookId} AND ${isNeitherHeldNorCanceled}
+       AND ${holdsLease(v.shard, v.epoch, more(1))}`,
 );
 
 function listHealth(changes: readonly HookQueueChange[]): RowWork[] {
   const latest = new Map<number, HealthChange>();
   for (const change of changes) if (change.kind === 'health') latest.set(change.hookId, change);
-  return [...latest.values()].map(({ hookId, fails, failingSinceMs, openings, pause }) => ({
+  return [...latest.values()].map(({ hookId, shard, epoch, fails, failingSinceMs, openings, pause }) => ({
     kind: 'health',
     hookId,
     row: {
@@ -147,12 +209,14 @@ function listHealth(changes: readonly HookQueueChange[]): RowWork[] {
       pausedSinceMs: pause?.sinceMs ?? null,
       pauseReason: pause?.reason ?? null,
       openings,
+      shard,
+      epoch,
     },
   }));
 }
 
 /** A hook queue without anything due: it sleeps until its next retry, or until something is enqueued. */
-export interface Sleep {
+export interface Sleep extends OwnedShard {
   readonly hookId: number;
   /** The version that the worker read. If an enqueue has raised it, the hook queue stays awake. */
   readonly version: number;
@@ -164,63 +228,17 @@ const headDue = (lane: number) =>
 
 const sleepSql = multiRowStatement(
   'endpoint-rest',
-  { hookId: 'int', version: 'int' },
-  ({ values, v }) =>
+  { hookId: 'int', version: 'int', shard: 'int', epoch: 'int' },
+  ({ values, v, more }) =>
     `UPDATE endpoint_queue SET parked = 0, paused_since_ms = NULL, pause_reason = NULL,
        next_at_ms = CASE WHEN ${headDue(0)} < ${headDue(1)} THEN ${headDue(0)} ELSE ${headDue(1)} END
      FROM ${values}
      WHERE endpoint_queue.hook_id = ${v.hookId} AND endpoint_queue.version = ${v.version}
-       AND ${isNeitherHeldNorCanceled}
+       AND ${isNeitherHeldNorCanceled} AND ${holdsLease(v.shard, v.epoch, more(1))}
      RETURNING endpoint_queue.hook_id`,
 );
 
 /** After the attempt results of the same transaction. */
 function listSleepRows(sleeps: readonly Sleep[]): RowWork[] {
   return sleeps.map((sleep) => ({ kind: 'sleep', hookId: sleep.hookId, row: sleep }));
-}
-
-const disableHookSql: Statement = statement(
-  'hook-disable-failing',
-  `UPDATE hooks SET disabled_at_ms = $2, disabled_reason = $3, updated_at_ms = $2 WHERE id = $1 AND disabled_at_ms IS NULL`,
-);
-
-/** Rows of `hooks`: after all of `endpoint_queue`, ascending too. */
-export function hookStatements(
-  changes: readonly HookQueueChange[],
-  responses: readonly LastResponse[],
-  nowMs: number,
-): BoundStatement[] {
-  const disabled = changes.filter((change) => change.kind === 'disable');
-  const disabling = disabled.map(({ hookId, reason }) => ({
-    hookId,
-    statements: [{ statement: disableHookSql, parameters: [hookId, nowMs, reason] }],
-  }));
-  if (disabling.length === 0) return lastResponseStatements(responses);
-  const answered = responses.map((response) => ({
-    hookId: response.hookId,
-    statements: lastResponseStatements([response]),
-  }));
-  return [...disabling, ...answered]
-    .sort((one, other) => one.hookId - other.hookId)
-    .flatMap(({ statements }) => statements);
-}
-
-/** The last response of a hook's receiver, or why it is missing; shown as `result` and `result_code`. */
-export interface LastResponse {
-  readonly hookId: number;
-  readonly result: string;
-  readonly status: number;
-}
-
-const writeResponsesSql = multiRowStatement(
-  'hook-write-result',
-  { hookId: 'int', result: 'text', status: 'int' },
-  ({ values, v }) =>
-    `UPDATE hooks SET result = ${v.result}, result_code = ${v.status} FROM ${values} WHERE hooks.id = ${v.hookId}`,
-);
-
-/** One row for each hook. */
-function lastResponseStatements(responses: readonly LastResponse[]): BoundStatement[] {
-  const ascending = [...responses].sort((one, other) => one.hookId - other.hookId);
-  return bindRows(writeResponsesSql, ascending);
 }

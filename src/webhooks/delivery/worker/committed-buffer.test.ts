@@ -236,8 +236,8 @@ test('the version that a report gave is the one in which a hook queue may sleep'
   world.moveMs(LINGER_MS);
   const sleeps = listSleeps(table, [stored as AttemptResult]);
   assert.deepEqual(sleeps, [
-    { hookId: 1, version: 2 },
-    { hookId: 2, version: 1 },
+    { hookId: 1, version: 2, shard: 3, epoch: 1 },
+    { hookId: 2, version: 1, shard: 3, epoch: 1 },
   ]);
   assert.equal(hookQueue.version, 2);
 });

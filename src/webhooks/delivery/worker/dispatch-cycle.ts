@@ -233,17 +233,17 @@ export async function sendDelivery(dependencies: DispatchDependencies, picked: P
   const { table, leases, world } = dependencies;
   const { job, content } = picked;
   const hookQueue = table.hookQueues.get(job.hookId);
-  const epoch = hookQueue && leases.epochOf(hookQueue.shard);
+  const isOwned = hookQueue !== undefined && leases.epochOf(hookQueue.shard) === hookQueue.epoch;
   // A delivery that is due later is reserved by a manual attempt.
-  if (hookQueue === undefined || content === undefined || epoch === undefined || content.due_at_ms > world.nowMs()) {
+  if (hookQueue === undefined || content === undefined || !isOwned || content.due_at_ms > world.nowMs()) {
     putBack(table, job);
-    // The shard belongs to another worker: otherwise it would be read and picked in every cycle. Leases that have lapsed are
-    // renewed soon, and until then the hook queue stays.
-    if (hookQueue !== undefined && epoch === undefined && leases.areHeld()) drain(table, hookQueue);
+    // The shard belongs to another worker, or did meanwhile: otherwise it would be read and picked in every cycle. Leases that
+    // have lapsed are renewed soon, and until then the hook queue stays.
+    if (hookQueue !== undefined && !isOwned && leases.areHeld()) drain(table, hookQueue);
     return { changes: [] };
   }
   const obstacle = findObstacle(content, hookQueue);
-  if (obstacle === undefined) return await attemptDelivery(dependencies, { ...picked, hookQueue, content, epoch });
+  if (obstacle === undefined) return await attemptDelivery(dependencies, { ...picked, hookQueue, content });
   putBack(table, job);
   drain(table, hookQueue);
   return { changes: [obstacle] };
@@ -252,19 +252,18 @@ export async function sendDelivery(dependencies: DispatchDependencies, picked: P
 interface SendableDelivery extends PickedDelivery {
   readonly content: ContentRow;
   readonly hookQueue: HookQueue;
-  readonly epoch: number;
 }
 
 async function attemptDelivery(dependencies: DispatchDependencies, sendable: SendableDelivery): Promise<Results> {
   const { table, writer, signal, makeAttempt, world } = dependencies;
-  const { job, content, hookQueue, epoch, attemptId } = sendable;
+  const { job, content, hookQueue, attemptId } = sendable;
   const attempt = await makeAttempt(content, ATTEMPT_DEADLINE_MS, () => {
     writer.add({ changes: recordConnection(table, hookQueue) });
     signal.wake();
   });
   const { report } = attempt;
   table.scheduler.finish(job);
-  const result = planAttemptResult(attempt, { shard: hookQueue.shard, epoch, attemptId }, world);
+  const result = planAttemptResult(attempt, { shard: hookQueue.shard, epoch: hookQueue.epoch, attemptId }, world);
   const changes = recordOutcome(table, hookQueue, report.outcome);
   table.scheduler.recheck(hookQueue.origin, hookQueue.hookId);
   return { attempt: { result, report }, changes };
@@ -272,9 +271,9 @@ async function attemptDelivery(dependencies: DispatchDependencies, sendable: Sen
 
 /** The change of the hook after its hook queue was read, if because of it nothing may be sent. */
 function findObstacle(content: ContentRow, hookQueue: HookQueue): HookQueueChange | undefined {
-  const { hookId, version } = hookQueue;
+  const { hookId, version, shard, epoch } = hookQueue;
   const origin = findOtherOrigin(content, hookQueue);
-  if (origin !== undefined) return { kind: 'move', hookId, origin };
+  if (origin !== undefined) return { kind: 'move', hookId, origin, shard, epoch };
   if (content.url === null) return { kind: 'cancel', hookId };
   return content.disabled_at_ms === null ? undefined : { kind: 'hold', hookId, version };
 }

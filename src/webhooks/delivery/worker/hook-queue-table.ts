@@ -81,11 +81,11 @@ export function isNews({ hookQueues }: HookQueueTable, { hook_id, version }: Due
   return found === undefined || found.version < version;
 }
 
-/** Finds or creates the hook queue of a due row. Undefined while the one in memory drains, as does one of the origin that the hook had before. */
+/** Finds or creates the hook queue of a due row. Undefined while the one in memory drains, as does one of another origin or of an earlier lease. */
 export function ensureHookQueue(table: HookQueueTable, row: DueHookQueue): HookQueue | undefined {
   const { hookQueues, world } = table;
   const known = hookQueues.get(row.hook_id);
-  if (known !== undefined && known.origin !== row.origin) drain(table, known);
+  if (known !== undefined && (known.origin !== row.origin || known.epoch !== row.epoch)) drain(table, known);
   const found = hookQueues.get(row.hook_id);
   if (found === undefined || hasDrained(found)) {
     const hookQueue = createHookQueue(row, world.nowMs());
@@ -183,7 +183,7 @@ function forget({ hookQueues }: HookQueueTable, hookQueue: HookQueue): void {
 
 /** The hook queues that may sleep once `stored` is committed: those that have no other delivery in memory and nothing more that is due. */
 export function listSleeps(table: HookQueueTable, stored: readonly AttemptResult[]): Sleep[] {
-  return listIdle(table, stored).map(({ hookId, version }) => ({ hookId, version }));
+  return listIdle(table, stored).map(({ hookId, version, shard, epoch }) => ({ hookId, version, shard, epoch }));
 }
 
 /** Whether a hook queue may sleep now. */

@@ -53,6 +53,8 @@ export interface HookQueue {
   readonly ownerId: string;
   readonly origin: string;
   readonly shard: number;
+  /** The epoch of the shard's lease when its row was read: what is stored of it counts only under this lease. */
+  readonly epoch: number;
   readonly state: HookQueueState;
   /** The version of its row when that was last read, or when this process raised it. */
   readonly version: number;
@@ -91,6 +93,7 @@ export function createHookQueue(row: DueHookQueue, nowMs: number): HookQueue {
     ownerId: row.owner_id,
     origin: row.origin,
     shard: row.shard,
+    epoch: row.epoch,
     state: 'loading',
     version: row.version,
     followedSinceMs: undefined,

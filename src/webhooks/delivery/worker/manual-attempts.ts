@@ -146,11 +146,7 @@ async function leaveHeld({ store, world }: ManualAttemptsDependencies, hookId: n
 
 function describeResults(table: HookQueueTable, { content, report }: Attempt, result: AttemptResult) {
   const place = { hookId: content.hook_id, origin: new URL(content.url ?? '').origin };
-  const isManualFailure = report.outcome.kind !== 'accepted';
-  return {
-    attempt: { result: { ...result, isManualFailure }, report },
-    changes: recordManualOutcome(table, place, report.outcome),
-  };
+  return { attempt: { result, report }, changes: recordManualOutcome(table, place, report.outcome) };
 }
 
 function reportFailure(log: Log, error: unknown): void {

@@ -6,7 +6,7 @@ import type { DueHookQueue } from '../queue/delivery-queue-store.ts';
 import type { HookQueueChange } from '../queue/hook-queue-change-store.ts';
 import { type Outcome, toBreakerEvents } from '../schedule/attempt-outcome.ts';
 import { type Breaker, type BreakerEvent, type BreakerMoment, isPauseOver } from '../schedule/breaker.ts';
-import { findDisableReason, GONE } from '../schedule/disable-failing-hook.ts';
+import { findDisableReason } from '../schedule/disable-failing-hook.ts';
 import type { OriginChange } from '../schedule/origin-breakers.ts';
 import { ORIGIN_RECONNECTED, type Pause } from '../schedule/pause-reason.ts';
 import { advanceHook, type HookQueue, recordHookOutcome } from './hook-queue.ts';
@@ -63,7 +63,8 @@ export function recordOutcome(table: HookQueueTable, hookQueue: HookQueue, outco
 
 /**
  * A manual attempt has ended. Breakers did not keep it back, and its hook queue need not be in memory. A success ends their pauses.
- * A failure counts as a probe only when one was due, so that no caller can lengthen a pause with many requests.
+ * A failure counts as a probe only when one was due, so that no caller can lengthen a pause with many requests. What changes of its
+ * own hook is stored with its result (`result-batch.ts`).
  */
 export function recordManualOutcome(
   table: HookQueueTable,
@@ -79,8 +80,7 @@ export function recordManualOutcome(
   }
   const changes = followOrigin(table, origin, ofOrigin && probeOrigin(table, origin, ofOrigin));
   table.scheduler.recheck(origin, hookId);
-  if (outcome.kind === 'accepted') return [{ kind: 'recover', hookId }, ...changes];
-  return outcome.kind === 'gone' ? [...changes, { kind: 'disable', hookId, reason: GONE }] : changes;
+  return changes;
 }
 
 function probeOrigin(table: HookQueueTable, origin: string, event: BreakerEvent): OriginChange {
@@ -115,11 +115,15 @@ function pauseFor(table: HookQueueTable, hookQueue: HookQueue, pause: Pause): Ho
 
 function disable(table: HookQueueTable, hookQueue: HookQueue, reason: string): HookQueueChange {
   drain(table, hookQueue);
-  return { kind: 'disable', hookId: hookQueue.hookId, reason };
+  const { hookId, shard, epoch } = hookQueue;
+  return { kind: 'disable', hookId, reason, under: { shard, epoch } };
 }
 
-function createHealthChange({ hookId, health, breaker }: HookQueue, pause: Pause | null): HookQueueChange {
-  return { kind: 'health', hookId, ...health, openings: breaker.openings, pause };
+function createHealthChange(
+  { hookId, shard, epoch, health, breaker }: HookQueue,
+  pause: Pause | null,
+): HookQueueChange {
+  return { kind: 'health', hookId, shard, epoch, ...health, openings: breaker.openings, pause };
 }
 
 function delayProbe(pause: Pause): Pause {

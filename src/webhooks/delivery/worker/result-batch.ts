@@ -1,13 +1,15 @@
 /** Collects results that wait to be stored, and builds the transaction that stores a batch of them. */
 import type { BoundStatement } from '../../../database/store.ts';
 import { describeResponse } from '../queue/attempt-record.ts';
-import { type AttemptResult, attemptResultStatements } from '../queue/attempt-result-store.ts';
+import { type AttemptResult, attemptResultStatements, OUTSIDE_SHARDS } from '../queue/attempt-result-store.ts';
 import {
+  type ChangeContext,
   type HookQueueChange,
   hookQueueStatements,
-  hookStatements,
   type Sleep,
 } from '../queue/hook-queue-change-store.ts';
+import { hookStatements } from '../queue/hook-result-store.ts';
+import { GONE } from '../schedule/disable-failing-hook.ts';
 import type { SendReport } from '../send/send-report.ts';
 
 const MAX_BATCH = 256;
@@ -15,21 +17,26 @@ const MAX_BATCH = 256;
 /** The results of a stage, which have to be stored. */
 export interface Results {
   /** An attempt that ended. */
-  readonly attempt?: { readonly result: AttemptResult; readonly report: SendReport };
+  readonly attempt?: EndedAttempt;
   readonly changes: readonly HookQueueChange[];
+}
+
+interface EndedAttempt {
+  readonly result: AttemptResult;
+  readonly report: SendReport;
 }
 
 export interface ResultQueue {
   readonly attemptResults: AttemptResult[];
   readonly changes: HookQueueChange[];
-  /** The last report of each hook, by its id. */
-  reports: Map<number, SendReport>;
+  /** The last attempt of each hook, by its id, whose response the hook shows. */
+  readonly reports: Map<number, EndedAttempt>;
 }
 
 export interface Batch {
   readonly attemptResults: readonly AttemptResult[];
   readonly changes: readonly HookQueueChange[];
-  readonly reports: ReadonlyMap<number, SendReport>;
+  readonly reports: readonly EndedAttempt[];
 }
 
 export function createResultQueue(): ResultQueue {
@@ -40,7 +47,7 @@ export function addResults(queue: ResultQueue, { attempt, changes }: Results): v
   queue.changes.push(...changes);
   if (attempt === undefined) return;
   queue.attemptResults.push(attempt.result);
-  queue.reports.set(attempt.result.hookId, attempt.report);
+  queue.reports.set(attempt.result.hookId, attempt);
 }
 
 /** Last responses of hooks alone (`reports`) do not start a batch. */
@@ -49,9 +56,16 @@ export function hasResults({ attemptResults, changes }: ResultQueue): boolean {
 }
 
 export function takeBatch(queue: ResultQueue, { withReports }: { readonly withReports: boolean }): Batch {
-  const reports = withReports ? queue.reports : new Map<number, SendReport>();
-  if (withReports) queue.reports = new Map();
-  return { attemptResults: takeDistinct(queue.attemptResults), changes: queue.changes.splice(0), reports };
+  const attemptResults = takeDistinct(queue.attemptResults);
+  return { attemptResults, changes: queue.changes.splice(0), reports: withReports ? takeReports(queue) : [] };
+}
+
+/** A response is stored with the result of its attempt or after it, since it counts only if the result does. */
+function takeReports({ reports, attemptResults }: ResultQueue): EndedAttempt[] {
+  const waiting = new Set(attemptResults);
+  const taken = [...reports.values()].filter(({ result }) => !waiting.has(result));
+  for (const { result } of taken) reports.delete(result.hookId);
+  return taken;
 }
 
 /** Takes results from the front, at most one for each delivery: two of one delivery are stored in two batches. */
@@ -64,10 +78,7 @@ function takeDistinct(waiting: AttemptResult[]): AttemptResult[] {
   return waiting.splice(0, ids.size);
 }
 
-export interface BatchContext {
-  /** The owner of the shards. */
-  readonly workerId: string;
-  readonly nowMs: number;
+export interface BatchContext extends ChangeContext {
   readonly sleeps: readonly Sleep[];
 }
 
@@ -76,25 +87,28 @@ export function batchStatements(
   { attemptResults, changes, reports }: Batch,
   { workerId, nowMs, sleeps }: BatchContext,
 ): BoundStatement[] {
-  const responses = [...reports].map(([hookId, report]) => ({
+  const responses = reports.map(({ result: { hookId, deliveryId, attempt }, report }) => ({
     hookId,
+    deliveryId,
+    startedAtMs: attempt.startedAtMs,
     result: describeResponse(report),
     status: report.status,
   }));
-  const ofHookQueues = hookQueueStatements([...listFailures(attemptResults), ...changes], sleeps, nowMs);
+  const all = [...attemptResults.flatMap(listManualChanges), ...changes];
   return [
-    ...attemptResultStatements(attemptResults, workerId, ofHookQueues),
-    ...hookStatements(changes, responses, nowMs),
+    ...attemptResultStatements(attemptResults, workerId, hookQueueStatements(all, sleeps, { workerId, nowMs })),
+    ...hookStatements(all, responses, nowMs),
   ];
 }
 
-/** Failures of manual attempts. They are counted in the transaction of their attempts, so that a repetition of it does not count them again. */
-function listFailures(attemptResults: readonly AttemptResult[]): HookQueueChange[] {
-  const failures = attemptResults.filter(({ isManualFailure }) => isManualFailure);
-  return failures.map(({ hookId, deliveryId, attempt }) => ({
-    kind: 'count failure',
-    hookId,
-    deliveryId,
-    attemptId: attempt.id,
-  }));
+/**
+ * What a manual attempt changes of its hook, in the transaction of its result: it counts only if the result does, and a repetition
+ * of the transaction does not count a failure again.
+ */
+function listManualChanges({ hookId, deliveryId, epoch, attempt }: AttemptResult): HookQueueChange[] {
+  if (epoch !== OUTSIDE_SHARDS.epoch) return [];
+  const key = { hookId, deliveryId, startedAtMs: attempt.startedAtMs };
+  if (attempt.outcome === 'accepted') return [{ kind: 'recover', ...key }];
+  const failure: HookQueueChange = { kind: 'count failure', ...key, attemptId: attempt.id };
+  return attempt.outcome === 'gone' ? [failure, { kind: 'disable', hookId, reason: GONE, under: key }] : [failure];
 }

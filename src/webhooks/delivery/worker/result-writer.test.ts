@@ -15,6 +15,7 @@ import { enqueue, NOW, result } from '../../../../test/support/webhooks/delivery
 import { type Store, statement } from '../../../database/store.ts';
 import { createLog } from '../../../telemetry/log.ts';
 import { realWorld } from '../../../world.ts';
+import { OUTSIDE_SHARDS } from '../queue/attempt-result-store.ts';
 import type { HookQueueChange } from '../queue/hook-queue-change-store.ts';
 import type { SendReport } from '../send/send-report.ts';
 import { createHookQueueTable } from './hook-queue-table.ts';
@@ -104,9 +105,10 @@ forEachEngine('a scan is requested once a hook queue may be due that was not', a
 
 forEachEngine('rows of hooks are changed after all rows of hook queues', async (store) => {
   const { writer, transactions } = createWriter(store);
-  writer.add({ changes: [{ kind: 'disable', hookId: 1, reason: 'failing' }, change(2)] });
+  const under = { shard: 0, epoch: 1 };
+  writer.add({ changes: [{ kind: 'disable', hookId: 1, reason: 'failing', under }, change(2)] });
   await writer.flush();
-  assert.deepEqual(transactions, [['endpoint-hold', 'endpoint-cancel', 'hook-disable-failing']]);
+  assert.deepEqual(transactions, [['endpoint-hold-failing', 'endpoint-cancel', 'hook-disable-failing']]);
 });
 
 const attemptsSql = statement<{ attempts: number; logged: number; fails: number }>(
@@ -137,10 +139,9 @@ test('an attempt whose commit outlives its connection is counted once', {
   await locker.query('SELECT 1 FROM endpoint_queue FOR UPDATE');
 
   const { writer } = createWriter(cutStore);
-  writer.add({
-    attempt: { result: result(7, deliveryId, { state: 'pending', isManualFailure: true }), report: REPORT },
-    changes: [],
-  });
+  const manual = result(7, deliveryId, { state: 'pending', ...OUTSIDE_SHARDS });
+  const refused = { ...manual, attempt: { ...manual.attempt, outcome: 'refused', status: 500 } };
+  writer.add({ attempt: { result: refused, report: REPORT }, changes: [] });
   // The first transaction has counted the attempt and waits for the hook queue.
   const first = await waitUntil(() => findWaiting(rows[0]!.pid));
   proxy.cut();

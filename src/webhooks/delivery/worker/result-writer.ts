@@ -10,6 +10,7 @@ import type { Log } from '../../../telemetry/log.ts';
 import type { World } from '../../../world.ts';
 import { wakeOrigin } from '../queue/delivery-restart-store.ts';
 import type { HookQueueChange } from '../queue/hook-queue-change-store.ts';
+import { listDisabled } from '../queue/hook-result-store.ts';
 import type { DueScan } from './due-scan.ts';
 import { type HookQueueTable, listSleeps, markStored } from './hook-queue-table.ts';
 import {
@@ -207,25 +208,27 @@ async function commitBatch(
   const turn = `results of ${workerId}`;
   for (const origin of origins)
     await storeUntilDone(dependencies, (store) => wakeOrigin(store, origin, nowMs), abandoned);
-  if (transaction.length > 0)
-    await storeUntilDone(dependencies, (store) => store.writeAll(transaction, { inOneTrip: true, turn }), abandoned);
+  const write = (store: Store) => store.writeAll(transaction, { inOneTrip: true, turn });
+  const answers = transaction.length > 0 ? await storeUntilDone(dependencies, write, abandoned) : undefined;
   markStored(table, batch.attemptResults, sleeps);
-  logDisabled(dependencies.log, batch.changes);
+  for (const disabled of listDisabled(transaction, answers ?? []))
+    dependencies.log.info(disabled, 'A webhook was disabled');
   if (batch.changes.some(isDueNow)) dependencies.scan.request();
   if (table.scheduler.waiting > 0) dependencies.signal.wake();
 }
 
-async function storeUntilDone(
+/** The answer; undefined when it was abandoned. */
+async function storeUntilDone<Answer>(
   { store, world, log }: ResultWriterDependencies,
-  write: (store: Store) => Promise<unknown>,
+  write: (store: Store) => Promise<Answer>,
   abandoned: AbortSignal,
-): Promise<void> {
+): Promise<Answer | undefined> {
   let hasFailed = false;
   for (let waitMs = RETRY_MS; !abandoned.aborted; waitMs = Math.min(waitMs * 2, MAX_RETRY_MS)) {
     try {
-      await write(store);
+      const answer = await write(store);
       if (hasFailed) log.warn('Results of deliveries are stored again');
-      return;
+      return answer;
     } catch (error) {
       // Logged once, not at each retry of an outage.
       if (!hasFailed) log.warn({ reason: describeError(error) }, 'Cannot store results of deliveries; trying again');
@@ -233,17 +236,10 @@ async function storeUntilDone(
       await world.sleep(waitMs);
     }
   }
+  return undefined;
 }
 
 /** True for a change that may make hook queues due. */
 function isDueNow({ kind }: HookQueueChange): boolean {
   return kind === 'wake origin' || kind === 'move';
-}
-
-function logDisabled(log: Log, changes: readonly HookQueueChange[]): void {
-  for (const change of changes) {
-    if (change.kind !== 'disable') continue;
-    const { hookId, reason } = change;
-    log.info({ hookId, reason }, 'A webhook was disabled');
-  }
 }
