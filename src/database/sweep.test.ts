@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { repeatBatches, SWEEP_AT_ONCE, SWEEP_BATCH, sweepEach } from './sweep.ts';
+import { repeatBatches, SWEEP_BATCH, SWEEP_WITHOUT_PAUSES, sweepEach } from './sweep.ts';
 
 /** The limits of the batches that delete `rows`, each of which takes a given time. */
 async function listLimits(rows: number, tookMs: (limit: number) => number): Promise<number[]> {
   const limits: number[] = [];
   let [left, nowMs] = [rows, 0];
-  const count = await repeatBatches({ ...SWEEP_AT_ONCE, monotonicMs: () => nowMs }, async (limit) => {
+  const count = await repeatBatches({ ...SWEEP_WITHOUT_PAUSES, monotonicMs: () => nowMs }, async (limit) => {
     limits.push(limit);
     nowMs += tookMs(limit);
     const deleted = Math.min(left, limit);
@@ -28,7 +28,7 @@ test('repeatBatches() deletes fewer at a time when a batch takes long, as with l
 
 test('sweepEach() sweeps the kinds after one that fails, and reports that one', async () => {
   const failures: unknown[] = [];
-  const sweeping = { ...SWEEP_AT_ONCE, onFailure: (...failure: unknown[]) => void failures.push(failure) };
+  const sweeping = { ...SWEEP_WITHOUT_PAUSES, onFailure: (...failure: unknown[]) => void failures.push(failure) };
   const locked = new Error('The table is locked');
   const counts = await sweepEach(sweeping, {
     codes: async () => 1,
@@ -49,7 +49,10 @@ test('sweepEach() ends with its signal, which is no failure', async () => {
     },
     sessions: async () => 3,
   });
-  assert.deepEqual(await sweepEach({ ...SWEEP_AT_ONCE, signal }, sweeps(signal)), { codes: 1, sessions: 3 });
+  assert.deepEqual(await sweepEach({ ...SWEEP_WITHOUT_PAUSES, signal }, sweeps(signal)), { codes: 1, sessions: 3 });
   const onFailure = () => assert.fail('an end is no failure');
-  await assert.rejects(sweepEach({ ...SWEEP_AT_ONCE, signal: aborted, onFailure }, sweeps(aborted)), /lease was lost/);
+  await assert.rejects(
+    sweepEach({ ...SWEEP_WITHOUT_PAUSES, signal: aborted, onFailure }, sweeps(aborted)),
+    /lease was lost/,
+  );
 });

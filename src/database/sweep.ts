@@ -39,7 +39,7 @@ export interface SweepPace {
 }
 
 /** How a sweep of several kinds proceeds, reports errors and is ended. */
-export interface Sweeping extends SweepPace {
+export interface SweepContext extends SweepPace {
   /** Called with each kind that cannot be swept; if it throws, the sweep ends. */
   readonly onFailure: (kind: string, error: unknown) => void;
   /** Ends the sweep. */
@@ -47,7 +47,7 @@ export interface Sweeping extends SweepPace {
 }
 
 /** The pace for a store that no other process uses. */
-export const SWEEP_AT_ONCE: Sweeping = {
+export const SWEEP_WITHOUT_PAUSES: SweepContext = {
   monotonicMs: () => 0,
   pause: async () => {},
   onFailure: (_, error) => {
@@ -59,7 +59,11 @@ export function createSweepPace(world: World, signal: AbortSignal): SweepPace {
   return { monotonicMs: () => world.monotonicMs(), pause: () => world.sleep(PAUSE_MS, signal) };
 }
 
-export function createSweeping(world: World, onFailure: Sweeping['onFailure'], signal: AbortSignal): Sweeping {
+export function createSweepContext(
+  world: World,
+  onFailure: SweepContext['onFailure'],
+  signal: AbortSignal,
+): SweepContext {
   return { ...createSweepPace(world, signal), onFailure, signal };
 }
 
@@ -86,7 +90,7 @@ function chooseLimit(limit: number, tookMs: number): number {
 
 /** Sweeps each kind, also after one that failed; returns the counts, 0 for one that failed. */
 export async function sweepEach<Kind extends string>(
-  { onFailure, signal }: Sweeping,
+  { onFailure, signal }: SweepContext,
   sweeps: Readonly<Record<Kind, () => Promise<number>>>,
 ): Promise<Record<Kind, number>> {
   const counts: Partial<Record<Kind, number>> = {};

@@ -1,6 +1,6 @@
 /** Logs failures of sweeps, and counts them for alerts. */
 import { Counter } from 'prom-client';
-import type { Sweeping } from '../database/sweep.ts';
+import type { SweepContext } from '../database/sweep.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 
@@ -16,7 +16,7 @@ export function createSweepFailures(
   { log, metrics }: SweepFailuresDependencies,
   sweeper: string,
   kinds: readonly string[],
-): Sweeping['onFailure'] {
+): SweepContext['onFailure'] {
   const failures = findCounter(metrics) ?? createCounter(metrics);
   for (const kind of kinds) failures.inc({ sweeper, kind }, 0);
   return (kind, err) => {

@@ -11,7 +11,7 @@ import {
   openTestStore,
 } from '../../../test/support/store/engines.ts';
 import { statement } from '../../database/store.ts';
-import { createSweeping, SWEEP_AT_ONCE, SWEEP_BATCH } from '../../database/sweep.ts';
+import { createSweepContext, SWEEP_BATCH, SWEEP_WITHOUT_PAUSES } from '../../database/sweep.ts';
 import { createLog } from '../../telemetry/log.ts';
 import { createMetrics } from '../../telemetry/metrics.ts';
 import { createSweepFailures } from '../../workers/sweep-failures.ts';
@@ -32,7 +32,7 @@ forEachEngine('sweepEnded() sweeps every kind but the one that fails, which is c
     'authorization-sweeper',
     RETENTION_KINDS,
   );
-  const sweeping = createSweeping(createStillWorld(), onFailure, new AbortController().signal);
+  const sweeping = createSweepContext(createStillWorld(), onFailure, new AbortController().signal);
   const { tickets, accessTokens } = await sweepEnded(store, { nowMs: 500, auditDays: 365 }, sweeping);
   assert.deepEqual({ tickets, accessTokens }, { tickets: 0, accessTokens: 1 });
   const text = await metrics.getSingleMetricAsString('trivet_sweep_failures_total');
@@ -115,7 +115,7 @@ forEachEngine('S13 expired rows go in bounded batches, and what lives stays', as
   const count = async () => (await store.read(countAccessSql))[0]?.count;
   const left: (number | undefined)[] = [];
   const pause = async () => void left.push(await count());
-  const { accessTokens } = await sweepEnded(store, { nowMs: 500, auditDays: 365 }, { ...SWEEP_AT_ONCE, pause });
+  const { accessTokens } = await sweepEnded(store, { nowMs: 500, auditDays: 365 }, { ...SWEEP_WITHOUT_PAUSES, pause });
   assert.equal(accessTokens, SWEEP_BATCH + 5);
   assert.deepEqual([...left, await count()], [478, 414, 286, 30, 5]);
 });

@@ -1,6 +1,12 @@
 /** Decides how long expired sessions, codes, tokens and audit events are kept, and deletes them. */
 import { type Statement, type Store, statement } from '../../database/store.ts';
-import { deleteOldSql, repeatBatches, SWEEP_AT_ONCE, type Sweeping, sweepEach } from '../../database/sweep.ts';
+import {
+  deleteOldSql,
+  repeatBatches,
+  SWEEP_WITHOUT_PAUSES,
+  type SweepContext,
+  sweepEach,
+} from '../../database/sweep.ts';
 import { MAX_SKEW_MS } from '../../steady-clock.ts';
 import { SESSION_IDLE_MS } from '../accounts/session-store.ts';
 import { FORGET_AFTER_MS } from '../accounts/sign-in-throttle.ts';
@@ -81,7 +87,7 @@ export interface Sweep {
 export async function sweepEnded(
   store: Store,
   { nowMs, auditDays }: Sweep,
-  sweeping: Sweeping = SWEEP_AT_ONCE,
+  sweeping: SweepContext = SWEEP_WITHOUT_PAUSES,
 ): Promise<Swept> {
   const sweeps = Object.entries<Retention>(RETENTION).map(([kind, { deleteSql, keptMs = auditDays * DAY_MS }]) => {
     const batch = async (limit: number) => (await store.write(deleteSql, [nowMs - keptMs, limit])).length;

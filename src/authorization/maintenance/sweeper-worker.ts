@@ -1,6 +1,6 @@
 /** Runs the sweep of expired rows and the rotation of signing keys, in one process at a time. */
 
-import { createSweeping } from '../../database/sweep.ts';
+import { createSweepContext } from '../../database/sweep.ts';
 import type { IsClockTrusted } from '../../steady-clock.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import { createLeasedWorker } from '../../workers/leased-worker.ts';
@@ -22,7 +22,7 @@ export function createSweeper(dependencies: SweeperDependencies): Worker {
   const onFailure = createSweepFailures(dependencies, NAME, RETENTION_KINDS);
   const round = async (signal: AbortSignal): Promise<void> => {
     const sweep = { nowMs: world.nowMs(), auditDays: settings.auditDays };
-    if (isClockTrusted()) await sweepEnded(store, sweep, createSweeping(world, onFailure, signal));
+    if (isClockTrusted()) await sweepEnded(store, sweep, createSweepContext(world, onFailure, signal));
     await signingKeys.ensureFresh();
   };
   return createLeasedWorker({ name: NAME, restMs: REST_MS, store, world, log, round });

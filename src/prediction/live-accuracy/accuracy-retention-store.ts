@@ -1,6 +1,12 @@
 /** Decides how long the live accuracy is kept, and deletes older rows. */
 import type { Statement, Store } from '../../database/store.ts';
-import { deleteOldSql, repeatBatches, SWEEP_AT_ONCE, type Sweeping, sweepEach } from '../../database/sweep.ts';
+import {
+  deleteOldSql,
+  repeatBatches,
+  SWEEP_WITHOUT_PAUSES,
+  type SweepContext,
+  sweepEach,
+} from '../../database/sweep.ts';
 import type { SumsKind } from './accuracy-recorder.ts';
 import { COUNTS_KEY, type MergedTableName, PART_COUNTS_KEY, SUMS_KEY } from './accuracy-store.ts';
 
@@ -26,7 +32,7 @@ export const ACCURACY_KINDS = Object.keys(DELETES);
 export async function forgetAccuracy(
   store: Store,
   nowMs: number,
-  sweeping: Sweeping = SWEEP_AT_ONCE,
+  sweeping: SweepContext = SWEEP_WITHOUT_PAUSES,
 ): Promise<Record<Kind, number>> {
   const untilMs = nowMs - KEEP_ACCURACY_MS - 1;
   const sweeps = Object.entries<Statement>(DELETES).map(([kind, deleteSql]) => {

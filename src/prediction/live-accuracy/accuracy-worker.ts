@@ -1,6 +1,6 @@
 /** Runs the loop that writes the live accuracy every two seconds and merges past periods. Every process therefore reads the same. */
 import type { Store } from '../../database/store.ts';
-import { createSweeping } from '../../database/sweep.ts';
+import { createSweepContext } from '../../database/sweep.ts';
 import type { IsClockTrusted } from '../../steady-clock.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
@@ -61,7 +61,7 @@ export function createAccuracyWorker(dependencies: AccuracyWorkerDependencies): 
 
   async function tidy(signal: AbortSignal): Promise<void> {
     if (!isClockTrusted()) return;
-    await forgetAccuracy(store, world.nowMs(), createSweeping(world, onFailure, signal));
+    await forgetAccuracy(store, world.nowMs(), createSweepContext(world, onFailure, signal));
     while (!signal.aborted && (await mergeDuePeriods(store, world.nowMs())));
   }
 

@@ -1,6 +1,6 @@
 /** Stores drift alarms, and lists those of a period. */
 import { type BoundStatement, type Row, type Statement, type Store, statement } from '../../database/store.ts';
-import { deleteOldSql, repeatBatches, SWEEP_AT_ONCE, type SweepPace } from '../../database/sweep.ts';
+import { deleteOldSql, repeatBatches, SWEEP_WITHOUT_PAUSES, type SweepPace } from '../../database/sweep.ts';
 import type { DriftCause } from '../online/drift.ts';
 import type { PredictionTarget } from '../schema/observation-table.ts';
 
@@ -85,7 +85,11 @@ export async function listDriftAlarmHours(store: Store, name: string, sinceMs: n
 }
 
 /** Returns their number. */
-export async function forgetDriftAlarms(store: Store, nowMs: number, pace: SweepPace = SWEEP_AT_ONCE): Promise<number> {
+export async function forgetDriftAlarms(
+  store: Store,
+  nowMs: number,
+  pace: SweepPace = SWEEP_WITHOUT_PAUSES,
+): Promise<number> {
   const lastHour = Math.floor((nowMs - KEEP_ALARMS_MS) / HOUR_MS) - 1;
   return await repeatBatches(pace, async (limit) => (await store.write(forgetAlarmsSql, [lastHour, limit])).length);
 }

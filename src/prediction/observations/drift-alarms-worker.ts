@@ -3,7 +3,7 @@
  * hour (`drift-notices.ts`).
  */
 import type { Store } from '../../database/store.ts';
-import { createSweeping, sweepEach } from '../../database/sweep.ts';
+import { createSweepContext, sweepEach } from '../../database/sweep.ts';
 import type { SteadyWorld } from '../../steady-clock.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
@@ -40,7 +40,7 @@ export function createDriftAlarms(dependencies: DriftAlarmDependencies): DriftAl
     waiting.clear();
     if (alarms.length > 0) await store.writeAll(addAlarmsStatements(alarms));
     if (!world.isClockTrusted()) return;
-    const sweeping = createSweeping(world, onFailure, signal);
+    const sweeping = createSweepContext(world, onFailure, signal);
     const forgetAlarms = () => forgetDriftAlarms(store, world.nowMs(), sweeping);
     await sweepEach(sweeping, { alarms: forgetAlarms });
   }

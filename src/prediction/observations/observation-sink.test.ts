@@ -12,7 +12,7 @@ import {
 import { observePool, tabulate } from '../../../test/support/prediction/observed-pool.ts';
 import { forEachEngine } from '../../../test/support/store/engines.ts';
 import { type Store, statement } from '../../database/store.ts';
-import { SWEEP_AT_ONCE } from '../../database/sweep.ts';
+import { SWEEP_WITHOUT_PAUSES } from '../../database/sweep.ts';
 import { createLog } from '../../telemetry/log.ts';
 import { createObservationService } from '../api/observation-service.ts';
 import type { AnsweredRow } from '../live-accuracy/answered-row.ts';
@@ -169,7 +169,7 @@ forEachEngine('requests without further events are forgotten, and counted unless
   const sweep = createRequestSweep(store, (count) => {
     lost += count;
   });
-  const sweepAfter = (minutes: number) => sweep(world.nowMs() + minutes * MINUTE_MS, SWEEP_AT_ONCE);
+  const sweepAfter = (minutes: number) => sweep(world.nowMs() + minutes * MINUTE_MS, SWEEP_WITHOUT_PAUSES);
   assert.deepEqual(await sweepAfter(10), { oldRequests: 0, completeRequests: 0 });
   assert.deepEqual(await sweepAfter(11), { oldRequests: 0, completeRequests: 1 });
   assert.equal(lost, 0);
@@ -193,9 +193,9 @@ forEachEngine('many requests are forgotten a batch at a time, and counted up to 
   const pause = async () => void left.push((await store.read(countPendingSql))[0]?.count);
   const fail = () => Promise.reject(new Error('away'));
   const later = world.nowMs() + 61 * MINUTE_MS;
-  await assert.rejects(sweep(later, { ...SWEEP_AT_ONCE, pause: fail }), /away/);
+  await assert.rejects(sweep(later, { ...SWEEP_WITHOUT_PAUSES, pause: fail }), /away/);
   assert.equal(lost, 32);
-  await sweep(later, { ...SWEEP_AT_ONCE, pause });
+  await sweep(later, { ...SWEEP_WITHOUT_PAUSES, pause });
   assert.deepEqual([left, lost], [[36], 100]);
 });
 
@@ -218,7 +218,7 @@ forEachEngine('incomplete requests are read once on the way to complete ones', a
   const sweep = createRequestSweep(watched, () => {});
   const startMs = world.nowMs() - 100;
   const endMs = world.nowMs() + MINUTE_MS;
-  await sweep(endMs + 10 * MINUTE_MS, SWEEP_AT_ONCE);
+  await sweep(endMs + 10 * MINUTE_MS, SWEEP_WITHOUT_PAUSES);
   // Each batch begins with the last row of the one before it.
   assert.deepEqual(ranges, [
     [0, endMs, 32],
@@ -226,10 +226,10 @@ forEachEngine('incomplete requests are read once on the way to complete ones', a
     [startMs + 95, endMs, 128],
   ]);
   ranges.length = 0;
-  await sweep(endMs + 11 * MINUTE_MS, SWEEP_AT_ONCE);
+  await sweep(endMs + 11 * MINUTE_MS, SWEEP_WITHOUT_PAUSES);
   assert.deepEqual(ranges, [[endMs, endMs + MINUTE_MS, 32]]);
   ranges.length = 0;
-  await sweep(endMs + 5 * MINUTE_MS, SWEEP_AT_ONCE);
+  await sweep(endMs + 5 * MINUTE_MS, SWEEP_WITHOUT_PAUSES);
   assert.equal(ranges[0]?.[0], 0, 'all are read again after a clock was ahead');
 });
 

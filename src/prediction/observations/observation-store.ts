@@ -3,7 +3,7 @@
  * samples that come of it commit together, so an event that was acknowledged is never lost.
  */
 import { conditionalProcedure, type Procedure, type Store, statement, type Transaction } from '../../database/store.ts';
-import { repeatBatches, SWEEP_AT_ONCE, type SweepPace } from '../../database/sweep.ts';
+import { repeatBatches, SWEEP_WITHOUT_PAUSES, type SweepPace } from '../../database/sweep.ts';
 import type { DispatchedEvent, EventRefusal, ObservationEvent, ObservedInput } from '../schema/observation-event.ts';
 import { createInputDraft } from './event-draft.ts';
 import { insertSampleStatement, type Sample } from './sample-store.ts';
@@ -193,7 +193,7 @@ export async function joinEvents(store: Store, input: JoinInput): Promise<Joined
 export async function sweepOldRequests(
   store: Store,
   { beforeMs, onIncomplete }: { readonly beforeMs: number; readonly onIncomplete: (count: number) => void },
-  pace: SweepPace = SWEEP_AT_ONCE,
+  pace: SweepPace = SWEEP_WITHOUT_PAUSES,
 ): Promise<number> {
   return await repeatBatches(pace, async (limit) => {
     const rows = await store.write(sweepOldSql, [beforeMs, limit]);
@@ -207,7 +207,7 @@ export async function sweepOldRequests(
 export async function sweepCompleteRequests(
   store: Store,
   { fromMs, beforeMs }: { readonly fromMs: number; readonly beforeMs: number },
-  pace: SweepPace = SWEEP_AT_ONCE,
+  pace: SweepPace = SWEEP_WITHOUT_PAUSES,
 ): Promise<number> {
   let sweptMs = fromMs;
   return await repeatBatches(pace, async (limit) => {

@@ -4,7 +4,7 @@
  */
 import { Counter } from 'prom-client';
 import type { Store } from '../../database/store.ts';
-import { createSweeping, type Sweeping, sweepEach } from '../../database/sweep.ts';
+import { createSweepContext, type SweepContext, sweepEach } from '../../database/sweep.ts';
 import type { SteadyWorld } from '../../steady-clock.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
@@ -37,7 +37,7 @@ export function createRequestSweeper(dependencies: RequestSweeperDependencies): 
   const onFailure = createSweepFailures(dependencies, NAME, KINDS);
   const sweep = createRequestSweep(store, (count) => lost.inc(count));
   const round = async (signal: AbortSignal): Promise<void> => {
-    if (world.isClockTrusted()) await sweep(world.nowMs(), createSweeping(world, onFailure, signal));
+    if (world.isClockTrusted()) await sweep(world.nowMs(), createSweepContext(world, onFailure, signal));
   };
   return createRoundWorker({ name: NAME, restMs: REST_MS, world, log, round });
 }
@@ -47,7 +47,7 @@ export function createRequestSweep(store: Store, onIncomplete: (count: number) =
   // Requests that were complete before this time are deleted. Those that are left there are incomplete, and an event that completes
   // one gives it the event's time. So each sweep starts here, and reads the incomplete ones only once they are old.
   let sweptUntilMs = 0;
-  return async (nowMs: number, sweeping: Sweeping) => {
+  return async (nowMs: number, sweeping: SweepContext) => {
     const completeBeforeMs = nowMs - COMPLETE_MS;
     const sweeps: Record<(typeof KINDS)[number], () => Promise<number>> = {
       oldRequests: () => sweepOldRequests(store, { beforeMs: nowMs - INCOMPLETE_MS, onIncomplete }, sweeping),

@@ -1,6 +1,6 @@
 /** Counts the tests of webhooks that each person has made in an hour. */
 import { type Store, statement } from '../../database/store.ts';
-import { deleteOldSql, repeatBatches, type Sweeping } from '../../database/sweep.ts';
+import { deleteOldSql, repeatBatches, type SweepContext } from '../../database/sweep.ts';
 
 const useTestSql = statement<{ used: number }>(
   'use-hook-test',
@@ -17,6 +17,6 @@ export async function takeHookTest(
   return (await store.write(useTestSql, [userId, hour, maximum])).length > 0;
 }
 
-export async function forgetHookTestsBefore(store: Store, hour: number, sweeping: Sweeping): Promise<number> {
+export async function forgetHookTestsBefore(store: Store, hour: number, sweeping: SweepContext): Promise<number> {
   return await repeatBatches(sweeping, async (limit) => (await store.write(forgetTestsSql, [hour - 1, limit])).length);
 }

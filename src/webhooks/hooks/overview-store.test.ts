@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { forEachEngine } from '../../../test/support/store/engines.ts';
 import { enqueueTestDelivery, insertTestHook } from '../../../test/support/webhooks/deliveries-store.ts';
 import { statement } from '../../database/store.ts';
-import { SWEEP_AT_ONCE } from '../../database/sweep.ts';
+import { SWEEP_WITHOUT_PAUSES } from '../../database/sweep.ts';
 import { holdHookQueueStatement } from '../delivery/queue/delivery-store.ts';
 import {
   addDeliveryMinutes,
@@ -93,6 +93,6 @@ forEachEngine('listDeliveryMinutes() sums what processes have added, by owner', 
   assert.deepEqual(await listDeliveryMinutes(store, ['ada'], 100), ofAda);
   assert.equal((await listDeliveryMinutes(store, 'all', 100))[0]?.accepted, 12);
   assert.deepEqual(await listDeliveryMinutes(store, ['ada'], 101), []);
-  await forgetDeliveryMinutes(store, (100 + 24 * 60 + 1) * 60_000, SWEEP_AT_ONCE);
+  await forgetDeliveryMinutes(store, (100 + 24 * 60 + 1) * 60_000, SWEEP_WITHOUT_PAUSES);
   assert.deepEqual(await listDeliveryMinutes(store, 'all', 0), []);
 });

@@ -3,7 +3,7 @@ import { forEachEngine } from '../../../test/support/store/engines.ts';
 import { insertTestHook } from '../../../test/support/webhooks/deliveries-store.ts';
 import { startManagement } from '../../../test/support/webhooks/webhook-management.ts';
 import { statement } from '../../database/store.ts';
-import { SWEEP_AT_ONCE, SWEEP_BATCH } from '../../database/sweep.ts';
+import { SWEEP_BATCH, SWEEP_WITHOUT_PAUSES } from '../../database/sweep.ts';
 import { realWorld } from '../../world.ts';
 import { createSampleEvent } from '../events/sample-event.ts';
 import { sweepEvents } from './event-sweeper-worker.ts';
@@ -55,7 +55,7 @@ forEachEngine('old events are deleted in batches with pauses, also when keys can
   const left: (number | undefined)[] = [];
   const failed: string[] = [];
   const { events } = await sweepEvents(store, START_MS + 30 * DAY_MS, {
-    ...SWEEP_AT_ONCE,
+    ...SWEEP_WITHOUT_PAUSES,
     pause: async () => void left.push((await store.read(countEventsSql))[0]?.count),
     onFailure: (kind) => void failed.push(kind),
   });

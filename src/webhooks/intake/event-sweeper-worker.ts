@@ -1,6 +1,6 @@
-/** Runs the sweep of events and idempotency keys past their retention. */
+/** Runs the sweep of events and idempotency keys past their retention, and of the hourly counts of hook tests. */
 import type { Store } from '../../database/store.ts';
-import { createSweeping, SWEEP_AT_ONCE, type Sweeping, sweepEach } from '../../database/sweep.ts';
+import { createSweepContext, SWEEP_WITHOUT_PAUSES, type SweepContext, sweepEach } from '../../database/sweep.ts';
 import type { SteadyWorld } from '../../steady-clock.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
@@ -30,13 +30,13 @@ export function createEventSweeper(dependencies: SweeperDependencies): Worker {
   const { store, world, log } = dependencies;
   const onFailure = createSweepFailures(dependencies, NAME, KINDS);
   const round = async (signal: AbortSignal): Promise<void> => {
-    if (world.isClockTrusted()) await sweepEvents(store, world.nowMs(), createSweeping(world, onFailure, signal));
+    if (world.isClockTrusted()) await sweepEvents(store, world.nowMs(), createSweepContext(world, onFailure, signal));
   };
   return createLeasedWorker({ name: NAME, restMs: REST_MS, store, world, log, round });
 }
 
 /** Deletes what has expired. Two processes may run it at once without harm; the lease only saves work. */
-export async function sweepEvents(store: Store, nowMs: number, sweeping: Sweeping = SWEEP_AT_ONCE) {
+export async function sweepEvents(store: Store, nowMs: number, sweeping: SweepContext = SWEEP_WITHOUT_PAUSES) {
   const sweeps: Record<(typeof KINDS)[number], () => Promise<number>> = {
     keys: () => pruneEventKeys(store, nowMs, sweeping),
     events: () => pruneEvents(store, nowMs - KEEP_EVENTS_MS, sweeping),

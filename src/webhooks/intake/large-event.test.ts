@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import { forEachEngine } from '../../../test/support/store/engines.ts';
 import { startManagement } from '../../../test/support/webhooks/webhook-management.ts';
 import { type Store, statement } from '../../database/store.ts';
-import { SWEEP_AT_ONCE } from '../../database/sweep.ts';
+import { SWEEP_WITHOUT_PAUSES } from '../../database/sweep.ts';
 import { type BodyBudget, createBodyBudget } from '../../http/body/body-budget.ts';
 import { realWorld } from '../../world.ts';
 import { deleteUnusedContents } from '../delivery/queue/delivery-sweep-store.ts';
@@ -95,8 +95,8 @@ forEachEngine('bodies without a delivery are swept, others stay', async (store) 
   await server.call('POST', EVENTS, { json: push });
   const [lone = 0, after = 0] = await store.makeIds(2);
   await store.write(insertLoneSql, [lone, new Uint8Array([1])]);
-  assert.equal(await deleteUnusedContents(store, lone, SWEEP_AT_ONCE), 0);
-  assert.equal(await deleteUnusedContents(store, after, SWEEP_AT_ONCE), 1);
+  assert.equal(await deleteUnusedContents(store, lone, SWEEP_WITHOUT_PAUSES), 0);
+  assert.equal(await deleteUnusedContents(store, after, SWEEP_WITHOUT_PAUSES), 1);
   assert.deepEqual(await count(store), [1, HOOKS, HOOKS, HOOKS]);
 });
 

@@ -7,9 +7,10 @@ import {
   type Store,
   statement,
 } from '../../../database/store.ts';
-import { repeatBatches, type Sweeping } from '../../../database/sweep.ts';
+import { repeatBatches, type SweepContext } from '../../../database/sweep.ts';
 import { bindRows, multiRowStatement } from '../../../database/value-rows.ts';
 
+// endpoint = hook queue, parked = paused: see delivery-store.ts.
 const heldHookQueuesSql: Statement<{ hook_id: number }> = statement(
   'sweep-held-endpoints',
   'SELECT hook_id FROM endpoint_queue WHERE held_since_ms < $1 AND canceled_at_ms IS NULL ORDER BY hook_id',
@@ -31,7 +32,7 @@ const expireSomeSql: Statement<{ id: number }> = statement(
 const cancelSomeSql: Statement<{ id: number }> = statement('sweep-cancel', endPendingSql('canceled', '', 2));
 
 /** Expires deliveries created before a time, of hook queues that have been held since before that time. */
-export async function expireHeld(store: Store, beforeMs: number, sweeping: Sweeping): Promise<number> {
+export async function expireHeld(store: Store, beforeMs: number, sweeping: SweepContext): Promise<number> {
   let count = 0;
   for (const { hook_id } of await store.read(heldHookQueuesSql, [beforeMs])) {
     const expire = async (limit: number) => (await store.write(expireSomeSql, [hook_id, beforeMs, limit])).length;
@@ -41,7 +42,7 @@ export async function expireHeld(store: Store, beforeMs: number, sweeping: Sweep
 }
 
 /** Cancels pending deliveries of deleted hooks. */
-export async function cancelDeleted(store: Store, sweeping: Sweeping): Promise<number> {
+export async function cancelDeleted(store: Store, sweeping: SweepContext): Promise<number> {
   let count = 0;
   for (const { hook_id } of await store.read(canceledHookQueuesSql)) {
     const cancel = async (limit: number) => (await store.write(cancelSomeSql, [hook_id, limit])).length;
@@ -81,7 +82,7 @@ const deleteUnusedSql: Statement<{ delivery_id: number }> = statement(
 );
 
 /** Contents that were stored before their deliveries, which did not follow because the process ended. */
-export async function deleteUnusedContents(store: Store, beforeId: number, sweeping: Sweeping): Promise<number> {
+export async function deleteUnusedContents(store: Store, beforeId: number, sweeping: SweepContext): Promise<number> {
   return await repeatBatches(sweeping, async (limit) => (await store.write(deleteUnusedSql, [beforeId, limit])).length);
 }
 
@@ -109,7 +110,7 @@ export const deleteOldDeliveries: Procedure<DeleteInput, number> = conditionalPr
 );
 
 /** Deletes the log before an id: ids rise with time. */
-export async function deleteLogBefore(store: Store, beforeId: number, sweeping: Sweeping): Promise<number> {
+export async function deleteLogBefore(store: Store, beforeId: number, sweeping: SweepContext): Promise<number> {
   let count = 0;
   for (const { hook_id: hookId } of await store.read(hookQueuesWithOldSql, [beforeId]))
     count += await repeatBatches(sweeping, (limit) => store.call(deleteOldDeliveries, { hookId, beforeId, limit }));
@@ -126,7 +127,7 @@ const forgetHookQueuesSql: Statement<{ hook_id: number }> = statement(
 );
 
 /** Deletes hook queues of deleted hooks, once their log is gone. */
-export async function forgetDeletedHookQueues(store: Store, beforeMs: number, sweeping: Sweeping): Promise<number> {
+export async function forgetDeletedHookQueues(store: Store, beforeMs: number, sweeping: SweepContext): Promise<number> {
   return await repeatBatches(
     sweeping,
     async (limit) => (await store.write(forgetHookQueuesSql, [beforeMs, limit])).length,

@@ -1,6 +1,6 @@
 /** Stores counts of attempts and their outcomes by hook and minute. */
 import { type Row, type Statement, type Store, statement } from '../../../database/store.ts';
-import { deleteOldSql, repeatBatches, type Sweeping } from '../../../database/sweep.ts';
+import { deleteOldSql, repeatBatches, type SweepContext } from '../../../database/sweep.ts';
 import { bindRows, multiRowStatement } from '../../../database/value-rows.ts';
 
 /** Attempts are counted by their duration: below the first of these, from it to the second, and so on, and longer ones. */
@@ -90,7 +90,7 @@ export async function listDeliveryMinutes(
 
 const forgetMinutesSql = deleteOldSql({ table: 'delivery_minutes', key: 'owner_id, minute', time: 'minute' });
 
-export async function forgetDeliveryMinutes(store: Store, nowMs: number, sweeping: Sweeping): Promise<number> {
+export async function forgetDeliveryMinutes(store: Store, nowMs: number, sweeping: SweepContext): Promise<number> {
   const lastMinute = minuteOf(nowMs - KEEP_MINUTES_MS) - 1;
   return await repeatBatches(
     sweeping,

@@ -1,7 +1,10 @@
-/** Runs the sweep of deliveries in one process: expires held ones, deletes old ones, corrects wrong due times. */
+/**
+ * Runs the sweep of deliveries in one process: expires held ones, deletes old ones, corrects wrong due times. It also cancels the
+ * deliveries of deleted hooks, and deletes contents without a delivery, the queues of deleted hooks, and old counts by minute.
+ */
 import { idAtMs } from '../../../database/ids.ts';
 import type { Store } from '../../../database/store.ts';
-import { createSweeping, SWEEP_AT_ONCE, type Sweeping, sweepEach } from '../../../database/sweep.ts';
+import { createSweepContext, SWEEP_WITHOUT_PAUSES, type SweepContext, sweepEach } from '../../../database/sweep.ts';
 import type { SteadyWorld } from '../../../steady-clock.ts';
 import type { Log } from '../../../telemetry/log.ts';
 import type { Metrics } from '../../../telemetry/metrics.ts';
@@ -37,7 +40,7 @@ export function createDeliverySweeper(dependencies: SweeperDependencies): Worker
   const onFailure = createSweepFailures(dependencies, NAME, KINDS);
   let rounds = 0;
   const round = async (signal: AbortSignal): Promise<void> => {
-    if (world.isClockTrusted()) await sweepAndLog(dependencies, createSweeping(world, onFailure, signal));
+    if (world.isClockTrusted()) await sweepAndLog(dependencies, createSweepContext(world, onFailure, signal));
     const corrected = await correctTimes(store, world.nowMs(), { withRetries: rounds % RETRIES_EVERY_ROUNDS === 0 });
     if (corrected > 0) log.warn({ corrected }, 'Corrected due times that a wrong clock had set too late');
     rounds += 1;
@@ -45,7 +48,7 @@ export function createDeliverySweeper(dependencies: SweeperDependencies): Worker
   return createLeasedWorker({ name: NAME, restMs: REST_MS, store, world, log, round });
 }
 
-async function sweepAndLog({ store, world, log }: SweeperDependencies, sweeping: Sweeping): Promise<void> {
+async function sweepAndLog({ store, world, log }: SweeperDependencies, sweeping: SweepContext): Promise<void> {
   const { expired, canceled, deleted } = await sweepDeliveries(store, world.nowMs(), sweeping);
   if (expired + canceled + deleted > 0) log.info({ expired, canceled, deleted }, 'Swept deliveries');
 }
@@ -54,7 +57,7 @@ async function sweepAndLog({ store, world, log }: SweeperDependencies, sweeping:
 const KINDS = ['expired', 'canceled', 'deleted', 'unusedContents', 'hookQueues', 'minutes'] as const;
 
 /** Sweeps once. Two processes may run it at once without harm; the lease only saves work. */
-export async function sweepDeliveries(store: Store, nowMs: number, sweeping: Sweeping = SWEEP_AT_ONCE) {
+export async function sweepDeliveries(store: Store, nowMs: number, sweeping: SweepContext = SWEEP_WITHOUT_PAUSES) {
   const oldId = idAtMs(nowMs - KEEP_LOG_MS);
   const sweeps: Record<(typeof KINDS)[number], () => Promise<number>> = {
     expired: () => expireHeld(store, nowMs - HOLD_MS, sweeping),
