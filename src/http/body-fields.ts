@@ -1,7 +1,6 @@
 /**
- * Reads a request body as named fields: JSON when it begins with a brace, otherwise a form. What begins with a brace is JSON,
- * whatever its type says: `curl -d '{…}'` calls it a form. The body is kept, so a reader that looks for a token in it leaves it
- * to the handler.
+ * Reads a request body as named fields: JSON when it begins with a brace, otherwise a form. The content type does not
+ * count: `curl -d '{…}'` calls JSON a form. The body is kept, so a reader that looks for a token in it leaves it to the handler.
  */
 import { Failure, isFailure } from '../errors.ts';
 import type { Call } from './endpoint.ts';

@@ -1,7 +1,7 @@
 /**
  * Ends a request that sends its body in too many small chunks, which would stop the event loop. Node calls back for each, about
  * 3 µs, and parses all that a socket has in one turn of the event loop: 300 KB of such chunks stopped it for 0.2 s, without a
- * token. So the connection is closed when its chunks are many and small.
+ * token.
  *
  * It can also be held: `pause()` of a request that is being read keeps what comes meanwhile, and Node reads on by itself in the
  * turn in which a part was taken.

@@ -1,6 +1,5 @@
 /**
- * Finds the endpoint of a request by its path, which may hold one `{name}`. A path may hold one `{name}`, which stands for any
- * text, slashes included.
+ * Finds the endpoint of a request by its path, which may hold one `{name}`. The name stands for any text, slashes included.
  */
 import type { Endpoint } from './endpoint.ts';
 import type { ReplyStyle, RouteMount } from './mount.ts';

@@ -1,7 +1,7 @@
 /**
  * Declares an endpoint that clients call often, served on the fast path and among the routes of Hono. `http-app.ts` mounts it
- * twice: among the routes of Hono, which know all of HTTP, and on the fast path (`fast-path.ts`), straight on Node's request and
- * answer. It does not know which way it was called, so that both answer the same.
+ * twice: Hono knows all of HTTP, the fast path (`fast-path.ts`) works straight on Node's request and answer. It does not know
+ * which way it was called, so that both answer the same.
  */
 import type { Context } from 'hono';
 import type { Log } from '../telemetry/log.ts';

@@ -1,7 +1,7 @@
 /**
  * Answers plain requests to frequent endpoints without Hono, which costs more than the answer. It needs no Request, Response,
- * Headers or router (docs/decisions/0006-fast-path.md). It takes the plain requests, which nearly all are, and leaves the others
- * to Hono: bodies in chunks, headers that come twice, other methods, paths in an unusual spelling.
+ * Headers or router (docs/decisions/0006-fast-path.md). Nearly all requests are plain. It leaves the others to Hono: bodies in
+ * chunks, headers that come twice, other methods, paths in an unusual spelling.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Failure } from '../errors.ts';

@@ -1,7 +1,4 @@
-/**
- * Assembles the HTTP application: tracing, body limits, mounts, their error styles, and the fast path. Endpoints that are called
- * all the time have a fast path beside the routes.
- */
+/** Assembles the HTTP application: tracing, body limits, mounts, their error styles, and the fast path. */
 import type { RequestListener } from 'node:http';
 import type { HttpBindings } from '@hono/node-server';
 import { OpenAPIHono } from '@hono/zod-openapi';

@@ -1,7 +1,6 @@
 /**
  * Limits size, number and nesting of what JSON, form and query parsers read, before they read it. Every field costs time and
- * memory, and `new URLSearchParams('a&a&…')` takes quadratic time in Node 24, so size, number and depth are checked before
- * anything is parsed.
+ * memory, and `new URLSearchParams('a&a&…')` takes quadratic time in Node 24.
  */
 import { Failure } from '../errors.ts';
 

@@ -1,7 +1,6 @@
 /**
- * Stores mails that wait to be sent, encrypted, in the transaction that causes them. A mail is inserted in the transaction that
- * causes it, so neither is ever without the other. It holds links that let people in, so its content is encrypted, and the row
- * is deleted once the mail is sent.
+ * Stores mails that wait to be sent, encrypted, in the transaction that causes them. So neither is ever without the other. A
+ * mail holds links that let people in: its row is deleted once it is sent.
  */
 import { createEncryptedColumn } from '../database/reencrypt-store.ts';
 import { type BoundStatement, type Row, type Store, statement } from '../database/store.ts';

@@ -1,6 +1,6 @@
 /**
- * Looks for troubles, and sends each notice by mail and as an event at most once. Every process looks for troubles; records in
- * the store keep a notice from being sent twice.
+ * Looks for troubles, and sends each notice by mail and as an event at most once. Every process does so; records in the store
+ * keep a notice from being sent twice.
  */
 import type { BoundStatement, Store } from '../database/store.ts';
 import { isFailure } from '../errors.ts';

@@ -1,6 +1,6 @@
 /**
- * Declares the contract of a background part: start returns at once, stop waits and may be called twice. Every one has the same
- * contract, so that the program can start and stop them as a list.
+ * Declares the contract of a background part: start returns at once, stop waits and may be called twice. The program starts and
+ * stops all of them as a list.
  */
 export interface Worker {
   readonly name: string;

@@ -1,7 +1,7 @@
 /**
- * Caches answers of statements until the next commit of any process (SQLite's data version). SQLite's data version reports every
- * commit, this process's own writer or another process, in less time than most statements take: so a cached answer is as true as
- * a fresh one, and no change has to be announced.
+ * Caches answers of statements until the next commit of any process (SQLite's data version). Reading the data version takes
+ * less time than most statements, and it reports commits of this process's own writer and of others: so a cached answer is as
+ * true as a fresh one, and no change has to be announced.
  */
 
 import type { Row, SqlValue, Statement } from '../store.ts';

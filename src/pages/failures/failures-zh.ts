@@ -28,7 +28,7 @@ export const PHRASES_ZH: readonly Phrase[] = [
   ['Cannot use the database: it is closed', '数据库连接已关闭：服务正在停止。'],
   ['Cannot write: the database is closed', '无法写入：数据库已关闭，服务正在停止。'],
   ['Cannot write: the database writer ended', '无法写入：数据库写入线程已结束。'],
-  ['Cannot write: the database gave the transaction up', '无法写入：数据库放弃了该事务，请重试。'],
+  ['Cannot write: the database rolled the transaction back', '无法写入：数据库回滚了该事务，请重试。'],
   ['Cannot write: too many writes are waiting', '等待写入的请求过多，请稍后重试。'],
   ['The outcome of the write is unknown: {}', '无法确定写入是否成功：{1}。请检查后再重试。'],
   ['Cannot read the request: its body ended early', '无法读取请求：正文不完整。'],
