@@ -130,7 +130,7 @@ async function deliverPeerJob(job: PeerJob): Promise<object> {
   const { headers, body } = prepareRequest('gitcode', {
     hookId: job.hookId,
     encryptionType: 1,
-    secrets: { current: key, former: [] },
+    secrets: { current: key, previous: [] },
     eventKind: 'push',
     deliveryUuid: job.uuid,
     body: Buffer.from(job.body),

@@ -1,8 +1,11 @@
-/** Defines a webhook and the rules for its settings and secrets, and how long a former secret still signs. */
+/** Defines a webhook and the rules for its settings and secrets, and how long a previous secret still signs. */
 import type { SecretCipher } from '../../encryption/secret-cipher.ts';
 import type { EventKind } from '../events/event-kind.ts';
 
-/** GitCode's name for how the password proves the sender. 0: it travels in a header. 1: it is the key of an HMAC over the body. */
+/**
+ * GitCode calls it `encryption_type`; it chooses plain token or HMAC. 0: the secret is sent in a header. 1: it is the key of an HMAC
+ * over the body.
+ */
 export type EncryptionType = 0 | 1;
 
 export const PROFILE_NAMES = ['gitcode', 'gitee', 'github', 'gitlab'] as const;
@@ -27,32 +30,32 @@ export interface Hook {
 }
 
 /**
- * The keys that sign a delivery. Former keys still sign for a time after a change, in `webhook-signature` only, so that a receiver
- * that reads this header can change its key without a gap. The headers of a platform have the current key alone.
+ * The secrets that sign a delivery. Previous secrets still sign for a time after a change, in `webhook-signature` only, so that a
+ * receiver that reads this header can change its secret without a gap. The headers of a platform have the current secret alone.
  */
 export interface HookSecrets {
   readonly current: Buffer | null;
-  readonly former: readonly FormerKey[];
+  readonly previous: readonly PreviousSecret[];
 }
 
-export interface FormerKey {
-  readonly key: Buffer;
+export interface PreviousSecret {
+  readonly secret: Buffer;
   readonly untilMs: number;
 }
 
 /** The encrypted columns of a hook's row. */
 export interface EncryptedSecrets {
   readonly secret: Uint8Array | null;
-  /** All former keys that are still valid, in one ciphertext. */
+  /** All previous secrets that are still valid, in one ciphertext. */
   readonly previous_secret: Uint8Array | null;
   /** Until when the last of them is valid. */
   readonly previous_until_ms: number | null;
 }
 
-/** How long `webhook-signature` has a signature by a former key too. */
+/** How long `webhook-signature` has a signature by a previous secret too. */
 const ROTATION_MS = 24 * 3600 * 1000;
-/** After more changes in that time the oldest former key ends sooner: each adds a signature to every request. */
-export const MAX_FORMER_KEYS = 9;
+/** After more changes in that time the oldest previous secret ends sooner: each adds a signature to every request. */
+export const MAX_PREVIOUS_SECRETS = 9;
 
 export function hookAssociatedData(hookId: number): string {
   return `hook:${hookId}`;
@@ -69,49 +72,52 @@ export function decryptSecrets(
   nowMs: number,
 ): HookSecrets {
   const { previous_secret: list, previous_until_ms: untilMs } = encrypted;
-  const former =
-    list === null || untilMs === null ? [] : parseFormer(cipher.decrypt(list, hookAssociatedData(hookId)), untilMs);
+  const previous =
+    list === null || untilMs === null ? [] : parsePrevious(cipher.decrypt(list, hookAssociatedData(hookId)), untilMs);
   return {
     current: encrypted.secret === null ? null : cipher.decrypt(encrypted.secret, hookAssociatedData(hookId)),
-    former: former.filter((one) => one.untilMs > nowMs),
+    previous: previous.filter((one) => one.untilMs > nowMs),
   };
 }
 
-/** The columns of a hook whose key changes from what `secrets` has to `key`. An empty one takes the key away. */
+/** The columns of a hook whose secret changes from what `secrets` has to `secret`. An empty one takes the secret away. */
 export function encryptChange(
   cipher: SecretCipher,
   hookId: number,
   secrets: HookSecrets,
-  change: KeyChange,
+  change: SecretChange,
 ): EncryptedSecrets {
-  const { key, nowMs } = change;
-  const fromNow = secrets.current === null ? [] : [{ key: secrets.current, untilMs: nowMs + ROTATION_MS }];
-  // A key that comes back is current, and a former one is kept once, for as long as it was promised last.
-  const others = secrets.former.filter((one) => one.key.toString() !== secrets.current?.toString());
-  const former = [...fromNow, ...others].filter((one) => one.key.toString() !== key).slice(0, MAX_FORMER_KEYS);
+  const { secret, nowMs } = change;
+  const fromNow = secrets.current === null ? [] : [{ secret: secrets.current, untilMs: nowMs + ROTATION_MS }];
+  // If the new secret equals a previous one, drop it from the previous ones. Keep each previous secret once, with its latest expiry.
+  const others = secrets.previous.filter((one) => one.secret.toString() !== secrets.current?.toString());
+  const previous = [...fromNow, ...others]
+    .filter((one) => one.secret.toString() !== secret)
+    .slice(0, MAX_PREVIOUS_SECRETS);
   return {
-    secret: encryptSecret(cipher, hookId, key),
-    previous_secret: former.length === 0 ? null : cipher.encrypt(renderFormer(former), hookAssociatedData(hookId)),
-    previous_until_ms: former.length === 0 ? null : Math.max(...former.map((one) => one.untilMs)),
+    secret: encryptSecret(cipher, hookId, secret),
+    previous_secret:
+      previous.length === 0 ? null : cipher.encrypt(renderPrevious(previous), hookAssociatedData(hookId)),
+    previous_until_ms: previous.length === 0 ? null : Math.max(...previous.map((one) => one.untilMs)),
   };
 }
 
-export interface KeyChange {
-  readonly key: string;
+export interface SecretChange {
+  readonly secret: string;
   readonly nowMs: number;
 }
 
-/** No key contains it, so it distinguishes a list from the single former key that earlier versions encrypted. */
+/** No secret contains it, so it distinguishes a list from the single previous secret that earlier versions encrypted. */
 const LIST_MARK = '\0';
 
-function renderFormer(former: readonly FormerKey[]): string {
-  const list = former.map(({ key, untilMs }) => ({ key: key.toString('base64'), until_ms: untilMs }));
+function renderPrevious(previous: readonly PreviousSecret[]): string {
+  const list = previous.map(({ secret, untilMs }) => ({ key: secret.toString('base64'), until_ms: untilMs }));
   return LIST_MARK + JSON.stringify(list);
 }
 
-function parseFormer(opened: Buffer, untilMs: number): FormerKey[] {
+function parsePrevious(opened: Buffer, untilMs: number): PreviousSecret[] {
   const text = opened.toString('utf8');
-  if (!text.startsWith(LIST_MARK)) return [{ key: opened, untilMs }];
+  if (!text.startsWith(LIST_MARK)) return [{ secret: opened, untilMs }];
   const list = JSON.parse(text.slice(LIST_MARK.length)) as readonly { key: string; until_ms: number }[];
-  return list.map((one) => ({ key: Buffer.from(one.key, 'base64'), untilMs: one.until_ms }));
+  return list.map((one) => ({ secret: Buffer.from(one.key, 'base64'), untilMs: one.until_ms }));
 }

@@ -18,11 +18,11 @@ function encrypt(secret: string): EncryptedSecrets {
 function change(from: string, ...keys: string[]): EncryptedSecrets {
   return keys.reduce((encrypted, key, index) => {
     const nowMs = NOW + index * 3_600_000;
-    return encryptChange(cipher, 1, decryptSecrets(cipher, 1, encrypted, nowMs), { key, nowMs });
+    return encryptChange(cipher, 1, decryptSecrets(cipher, 1, encrypted, nowMs), { secret: key, nowMs });
   }, encrypt(from));
 }
 
-const formerOf = ({ former }: HookSecrets) => former.map(({ key }) => key.toString());
+const previousOf = ({ previous }: HookSecrets) => previous.map(({ secret }) => secret.toString());
 
 test('an unchanged ciphertext is decrypted once, a changed one again', () => {
   const read = createSecretCache(cipher);
@@ -38,27 +38,27 @@ test('each former key ends a day after its own change, and until then the cipher
   const read = createSecretCache(cipher);
   const encrypted = change('one', 'two', 'three');
   const both = read(1, encrypted, NOW + 3_600_000);
-  assert.deepEqual(formerOf(both), ['two', 'one']);
+  assert.deepEqual(previousOf(both), ['two', 'one']);
   assert.equal(read(1, encrypted, NOW + DAY_MS - 1), both);
   const one = read(1, encrypted, NOW + DAY_MS);
-  assert.deepEqual(formerOf(one), ['two']);
+  assert.deepEqual(previousOf(one), ['two']);
   assert.equal(read(1, encrypted, NOW + DAY_MS + 3_599_999), one);
   const none = read(1, encrypted, NOW + DAY_MS + 3_600_000);
-  assert.deepEqual(formerOf(none), []);
+  assert.deepEqual(previousOf(none), []);
   assert.equal(read(1, encrypted, NOW + 2 * DAY_MS), none);
 });
 
 test('a key that comes back is not a former one, and no key is kept twice', () => {
   const decrypt = (encrypted: EncryptedSecrets) => decryptSecrets(cipher, 1, encrypted, NOW + 4 * 3_600_000);
-  assert.deepEqual(formerOf(decrypt(change('one', 'two', 'one'))), ['two']);
-  assert.deepEqual(formerOf(decrypt(change('one', 'two', 'one', 'two', 'three'))), ['two', 'one']);
-  assert.deepEqual(formerOf(decrypt(change('one', '', 'two'))), ['one']);
+  assert.deepEqual(previousOf(decrypt(change('one', 'two', 'one'))), ['two']);
+  assert.deepEqual(previousOf(decrypt(change('one', 'two', 'one', 'two', 'three'))), ['two', 'one']);
+  assert.deepEqual(previousOf(decrypt(change('one', '', 'two'))), ['one']);
 });
 
 test('nine former keys are kept at most, the latest', () => {
   const keys = Array.from({ length: 12 }, (_, index) => `key ${index}`);
   const encrypted = change('first', ...keys);
-  const former = formerOf(decryptSecrets(cipher, 1, encrypted, NOW + 12 * 3_600_000));
+  const former = previousOf(decryptSecrets(cipher, 1, encrypted, NOW + 12 * 3_600_000));
   assert.deepEqual(former, keys.slice(2, 11).reverse());
 });
 
@@ -68,6 +68,6 @@ test('a former key that an earlier version encrypted as it is ends at its time',
     previous_secret: cipher.encrypt('["old"]', hookAssociatedData(1)),
     previous_until_ms: 1000,
   };
-  assert.deepEqual(formerOf(decryptSecrets(cipher, 1, encrypted, 999)), ['["old"]']);
-  assert.deepEqual(formerOf(decryptSecrets(cipher, 1, encrypted, 1000)), []);
+  assert.deepEqual(previousOf(decryptSecrets(cipher, 1, encrypted, 999)), ['["old"]']);
+  assert.deepEqual(previousOf(decryptSecrets(cipher, 1, encrypted, 1000)), []);
 });

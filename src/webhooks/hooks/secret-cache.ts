@@ -1,6 +1,6 @@
 /**
  * Caches the decrypted secrets of hooks, and notices a changed one. Decrypting a secret and preparing its key costs as much as
- * the rest of a signature. A changed ciphertext is noticed, since every delivery reads it again.
+ * the rest of a signature. Every delivery reads the ciphertext, which shows a change.
  */
 import type { SecretCipher } from '../../encryption/secret-cipher.ts';
 import { decryptSecrets, type EncryptedSecrets, type HookSecrets } from './hook.ts';
@@ -22,7 +22,7 @@ export function createSecretCache(cipher: SecretCipher): ReadSecrets {
     const found = entries.get(hookId);
     if (found !== undefined && nowMs < found.untilMs && isSame(found.encrypted, encrypted)) return found.secrets;
     const secrets = decryptSecrets(cipher, hookId, encrypted, nowMs);
-    const untilMs = Math.min(...secrets.former.map((one) => one.untilMs));
+    const untilMs = Math.min(...secrets.previous.map((one) => one.untilMs));
     if (entries.size >= MAX_HOOKS) entries.clear();
     entries.set(hookId, { encrypted, secrets, untilMs });
     return secrets;

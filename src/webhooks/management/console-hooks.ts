@@ -1,6 +1,6 @@
 /**
- * Opens repositories, hooks and deliveries for the console, and checks that the caller administers them. A repository has to be
- * opened first, which checks that the caller administers it; only an opened repository opens hooks.
+ * Opens repositories, hooks and deliveries for the console, and checks that the caller administers them. Only a repository that
+ * was opened, and so checked, opens hooks.
  */
 import { Failure, isFailure } from '../../errors.ts';
 import type { Identity, Owner } from '../../identity.ts';
@@ -191,15 +191,15 @@ async function describeHook(dependencies: SendingDependencies, stored: StoredHoo
     readHookQueueStatus(dependencies.store, hook.id),
     readHold(dependencies.store, hook.id, nowMs),
   ]);
-  const { former } = decryptSecrets(dependencies.cipher, hook.id, encrypted, nowMs);
+  const { previous } = decryptSecrets(dependencies.cipher, hook.id, encrypted, nowMs);
   return {
     ...toHookJson(stored, { cipher: dependencies.cipher, nowMs, pause }),
     isSwitchedOff: hook.disabledReason === BY_OWNER,
     hookQueue,
     lastDay,
     isChartCut: lastDay.reduce((sum, hour) => sum + hour.succeeded + hour.failed + hour.waiting, 0) >= CHART_LIMIT,
-    /** The number of former secrets that still sign, and until when the last of them does. */
-    formerKeys: former.length,
-    formerKeyUntilMs: former.length === 0 ? null : Math.max(...former.map(({ untilMs }) => untilMs)),
+    /** The number of previous secrets that still sign, and until when the last of them does. */
+    formerKeys: previous.length,
+    formerKeyUntilMs: previous.length === 0 ? null : Math.max(...previous.map(({ untilMs }) => untilMs)),
   };
 }

@@ -221,7 +221,7 @@ function changeSecret(
   const secrets = decryptSecrets(dependencies.cipher, hook.id, encrypted, nowMs);
   if ((secrets.current?.toString('utf8') ?? '') === password) return undefined;
   return {
-    encrypted: encryptChange(dependencies.cipher, hook.id, secrets, { key: password, nowMs }),
+    encrypted: encryptChange(dependencies.cipher, hook.id, secrets, { secret: password, nowMs }),
     expected: encrypted.secret,
   };
 }

@@ -72,7 +72,7 @@ function sampleHeaders({ kind, profile, body, encryptionType }: SampleRequest): 
   return PROFILES[profile].headers({
     hookId: 7,
     encryptionType,
-    secrets: { current: Buffer.from('secret'), former: [] },
+    secrets: { current: Buffer.from('secret'), previous: [] },
     eventKind: kind,
     deliveryUuid: '607294e6-0e65-417f-a42b-3edd70de32ee',
     body: Buffer.from(JSON.stringify(body)),

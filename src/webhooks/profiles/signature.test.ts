@@ -30,7 +30,7 @@ const SIGNATURES: [key: string, body: string, value: string][] = [
 for (const [key, body, value] of SIGNATURES)
   test(`the gitcode signature of ${JSON.stringify(body.slice(0, 20))} under "${key}" is the known one`, () => {
     assert.equal(signBody(Buffer.from(key), Buffer.from(body)), value);
-    const attempt = createAttempt({ secrets: { current: Buffer.from(key), former: [] }, body: Buffer.from(body) });
+    const attempt = createAttempt({ secrets: { current: Buffer.from(key), previous: [] }, body: Buffer.from(body) });
     assert.equal(PROFILES.gitcode.headers(attempt)['X-GitCode-Signature-256'], value);
   });
 
@@ -57,7 +57,7 @@ test('a hook without a password sends neither token nor signature', () => {
   for (const profile of PROFILE_NAMES)
     for (const encryptionType of [0, 1] as const) {
       const headers = PROFILES[profile].headers(
-        createAttempt({ encryptionType, secrets: { current: null, former: [] } }),
+        createAttempt({ encryptionType, secrets: { current: null, previous: [] } }),
       );
       const proofs = Object.keys(headers).filter((name) => /token|signature/i.test(name));
       assert.deepEqual(proofs, []);
@@ -85,7 +85,7 @@ function checkStandard(profile: ProfileName, kind: EventKind): void {
 
 test('while a key is being changed, receivers with the new and the former one both accept; a third does not', () => {
   const attempt = createAttempt({
-    secrets: { current: Buffer.from('whsec_bmV3LWtleQ=='), former: [{ key: Buffer.from('former'), untilMs: 0 }] },
+    secrets: { current: Buffer.from('whsec_bmV3LWtleQ=='), previous: [{ secret: Buffer.from('former'), untilMs: 0 }] },
     timestampMs: Date.now(),
   });
   const { headers, body } = prepareRequest('gitcode', attempt);

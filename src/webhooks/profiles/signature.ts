@@ -19,7 +19,7 @@ export function signTimestamp(secret: Uint8Array, timestampMs: number): string {
  */
 export function standardHeaders(attempt: Attempt): Record<string, string> {
   const seconds = String(Math.floor(attempt.timestampMs / 1000));
-  const signatures = listKeys(attempt.secrets).map((key) => {
+  const signatures = listSecrets(attempt.secrets).map((key) => {
     const hmac = createHmac('sha256', readyStandardKey(key)).update(`${attempt.deliveryUuid}.${seconds}.`);
     return `v1,${hmac.update(attempt.body).digest('base64')}`;
   });
@@ -35,8 +35,8 @@ export function isSameSignature(expected: Buffer, given: Buffer): boolean {
   return expected.length === given.length && timingSafeEqual(expected, given);
 }
 
-function listKeys({ current, former }: HookSecrets): Buffer[] {
-  return [current, ...former.map((one) => one.key)].filter((key) => key !== null);
+function listSecrets({ current, previous }: HookSecrets): Buffer[] {
+  return [current, ...previous.map((one) => one.secret)].filter((secret) => secret !== null);
 }
 
 const STANDARD_PREFIX = 'whsec_';

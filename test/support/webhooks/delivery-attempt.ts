@@ -29,7 +29,7 @@ export function createAttempt(changes: Partial<Attempt>): Attempt {
   return {
     hookId: 7,
     encryptionType: 1,
-    secrets: { current: Buffer.from('secret'), former: [] },
+    secrets: { current: Buffer.from('secret'), previous: [] },
     eventKind: 'push',
     deliveryUuid: context.deliveryUuid,
     body: Buffer.from('{}'),
