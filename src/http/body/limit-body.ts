@@ -16,7 +16,7 @@ export interface BodyEnv {
      */
     releaseBody?: () => void;
     /** A handler that must read the body to know its sender calls this. Undefined for a small body. */
-    letBodyGiveWayFirst?: () => void;
+    evictBodyFirst?: () => void;
   };
 }
 
@@ -52,7 +52,7 @@ export function limitBody<Env extends BodyEnv>({
       const { method, headers } = req.raw;
       req.raw = new Request(req.url, { method, headers, body: limited.stream, duplex: 'half' });
       c.set('releaseBody', limited.release);
-      c.set('letBodyGiveWayFirst', limited.giveWayFirst);
+      c.set('evictBodyFirst', limited.giveWayFirst);
       lowerLimits.set(req, limited.lowerLimit);
       await next();
     } finally {

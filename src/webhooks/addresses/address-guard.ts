@@ -1,9 +1,9 @@
 /**
- * Refuses delivery targets in private networks (SSRF, DNS rebinding), when a hook is written and at every attempt. A target is
- * vetted when a hook is written and again at every attempt: its text by `destination-url.ts`, then its name is resolved here,
- * every answer must be public (`address-rules.ts`), and the connection is made to the address that was vetted, never to the
- * name. So there is no moment between check and connection in which DNS could answer again, and a literal address, for which
- * Node calls no `lookup`, takes the same path.
+ * Refuses delivery targets in private networks (SSRF, DNS rebinding), when a hook is written and at every attempt.
+ * `destination-url.ts` checks the text of the URL, then its name is resolved here: every answer must be public or in a
+ * configured range (`address-rules.ts`), and the connection is made to the address that was vetted, never to the name. So there
+ * is no moment between check and connection in which DNS could answer again, and a literal address, for which Node calls no
+ * `lookup`, takes the same path.
  */
 import { Resolver } from 'node:dns/promises';
 import { isIP } from 'node:net';
@@ -61,7 +61,7 @@ export interface AddressGuardOptions {
   /** Patterns of private names that may be targets where they resolve into these ranges, and only there. */
   readonly allowHosts?: readonly string[];
   readonly resolver?: NameResolver;
-  /** Read only where ranges are allowed. */
+  /** Read only if `allowCidrs` is set: otherwise its addresses would be refused anyway. */
   readonly hostsFile?: string;
   readonly onRefused?: (refusal: ExplainedRefusal) => void;
 }
@@ -106,7 +106,7 @@ export function createAddressGuard(options: AddressGuardOptions): AddressGuard {
 function createPolicy({ allowCidrs, allowHosts = [], hostsFile, ...options }: AddressGuardOptions): Policy {
   const resolver = options.resolver ?? new Resolver({ timeout: RESOLVE_TIMEOUT_MS, tries: 1 });
   const allowed = parseCidrs(allowCidrs);
-  // Without ranges of one's own the file could only name what is refused.
+  // The hosts file is read only if `allowCidrs` is set: otherwise its addresses would be refused anyway.
   const hosts = allowed.length > 0 ? createHostsFile(hostsFile) : undefined;
   return {
     isAllowed: remember((address: string) => isAllowedAddress(address, allowed)),

@@ -2,6 +2,7 @@
 import ipaddr from 'ipaddr.js';
 import { type Cidr, type IpAddress, isInRanges, parseCidrs } from '../../ip/ip-address.ts';
 
+/** Refused in addition to all that ipaddr.js does not call unicast. */
 const DENIED_RANGES = parseCidrs([
   '168.63.129.16/32', // Azure's own services, on a public address
   '192.88.99.0/24', // 6to4 relays

@@ -1,8 +1,7 @@
 /**
- * Decides which URLs a webhook may have, and refuses spellings that parsers read differently. Parsers disagree about odd
- * spellings (octal, hex, one number, full-width digits, a backslash before an `@`), and a program that checks with one parser
- * and connects with another is fooled; so every spelling but the plain one is refused. Which addresses its host may have:
- * `address-rules.ts`.
+ * Decides which URLs a webhook may have, and refuses spellings that parsers read differently. Such are octal, hex, one number,
+ * full-width digits, a backslash before an `@`: a program that checks with one parser and connects with another is fooled, so
+ * only the plain spelling is allowed. Which addresses its host may have: `address-rules.ts`.
  */
 import { isIP } from 'node:net';
 import { hostOf } from '../../ip/ip-address.ts';

@@ -1,6 +1,6 @@
 /**
- * Reads the names that the operator wrote into the hosts file of this machine. Read here and not by the system's resolver, which
- * blocks a thread for every name and has no time limit of ours.
+ * Reads the names that the operator wrote into the hosts file of this machine. The system's resolver would read them too, but
+ * it blocks a thread for every name and has no time limit of ours.
  */
 import { readFileSync, statSync } from 'node:fs';
 import { isIP } from 'node:net';

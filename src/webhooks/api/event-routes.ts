@@ -20,6 +20,7 @@ import { REFUSED, repositoryPath } from './api-documents.ts';
 const PATH = '/repos/:owner/:repo/events';
 const MAX_KEY_LENGTH = 255;
 
+/** The schema's public name stays: generated clients use it. */
 const answerJson = z.object(eventReceiptFields).openapi('Announcement');
 
 export function createEventRoutes(dependencies: ManagementDependencies): OpenAPIHono<IdentityEnv> {
@@ -51,8 +52,9 @@ async function takeFromBridge(
   const header = (headerName: string) => c.req.header(headerName);
   const { owner = '', repo = '' } = c.req.param();
   const { repository, secret } = await findBridgeSecret(dependencies, owner, repo, name);
-  // Its signature is over the whole body: until then the sender may be a stranger.
-  c.get('letBodyGiveWayFirst')?.();
+  // Its signature is over the whole body, so it is unauthenticated until the body is read: under memory pressure this body is
+  // dropped first.
+  c.get('evictBodyFirst')?.();
   const body = Buffer.from(await c.req.arrayBuffer());
   if (!bridge.verifies(secret, { header, body, nowMs: dependencies.world.nowMs() })) throw refuseBridge(name);
   const payload = parseJsonObject(readPayload(c, body), c.req.header('content-type') ?? '') as Json;
@@ -66,7 +68,10 @@ async function takeFromBridge(
   return c.json(await publishEvent(dependencies, { repository, event, source: name, idempotencyKey }), 202);
 }
 
-/** The intake bounds the events that wait for their commit, and a slow commit must not keep out bodies of other routes. */
+/**
+ * Returns the body's memory budget before the commit: the intake bounds the events that wait, and a slow commit must not keep out
+ * bodies of other routes.
+ */
 function releaseBody(c: Context<IdentityEnv>): void {
   c.get('releaseBody')?.();
 }

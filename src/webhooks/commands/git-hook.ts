@@ -1,7 +1,6 @@
 /**
  * Runs `trivet git-hook` in a bare repository: reads a push, spools its events, and never refuses the push. A push waits for
- * `post-receive`, so this file loads little, and whatever happens here, the push stands: problems are remarks, the exit code is
- * 0.
+ * `post-receive`, so this file loads little. Problems are remarks, and the exit code is 0.
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs';

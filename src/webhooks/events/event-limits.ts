@@ -1,7 +1,6 @@
 /**
- * Limits how much an event may hold: the API refuses what is longer, git and bridges shorten it. The API refuses what is longer,
- * since its caller can mend it. Git and the bridges shorten it instead: there the push has happened, and a refused event would
- * never be delivered.
+ * Limits how much an event may hold: the API refuses what is longer, git and bridges shorten it. A caller of the API can mend
+ * its event; for git and the bridges the push has happened, and a refused event would never be delivered.
  */
 export const LIMITS = {
   /** Characters of a name, a title or an e-mail address. */

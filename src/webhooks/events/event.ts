@@ -1,6 +1,6 @@
 /**
- * Defines an event in our own words, into which payloads of code hosts are translated, and checks its fields. Code hosts'
- * payloads are translated into it (`bridges/`, `git/`), receivers' payloads are rendered from it (`profiles/`).
+ * Defines an event in our own words, into which payloads of code hosts are translated, and checks its fields. `bridges/` and
+ * `git/` translate; `profiles/` renders what receivers get.
  */
 import { z } from '@hono/zod-openapi';
 import { EPOCH, LIMITS, MAX_LISTED_COMMITS, parseTime, shorten } from './event-limits.ts';

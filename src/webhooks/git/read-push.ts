@@ -1,6 +1,6 @@
 /**
- * Reads what a push changed, and which of its commits are new to the repository. The references have moved already, so commits
- * that are new to the repository are those that no reference outside this push reaches.
+ * Reads what a push changed, and which of its commits are new to the repository. The references have moved already, so new are
+ * those that no reference outside this push reaches.
  *
  * What git has taken is published whatever it looks like: where a part cannot be read, the event goes out without it.
  */

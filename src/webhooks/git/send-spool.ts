@@ -22,7 +22,7 @@ interface Round {
   waiting: string | undefined;
   readonly refused: string[];
   readonly stuck: Map<string, string>;
-  /** Repositories of which an entry must wait: their later ones wait behind it, those of others do not. */
+  /** Repositories with a waiting entry. Their later entries wait too; other repositories go on. */
   readonly waitingRepositories: Set<string>;
 }
 
@@ -79,7 +79,7 @@ async function sendFile(round: Round, file: string): Promise<Progress> {
   }
   if (reading.kind === 'malformed') {
     round.refused.push(`"${file}" in trivet-spool is not an event, and is set aside: ${reading.reason}`);
-    settle(round, file, () => spool.setAside(file));
+    removeOrMarkStuck(round, file, () => spool.setAside(file));
     return 'next';
   }
   const { entry } = reading;
@@ -99,12 +99,12 @@ function takeOutcome(
   const { spool } = round;
   if (outcome.kind === 'sent') {
     round.sent += 1;
-    settle(round, file, () => spool.remove(file));
+    removeOrMarkStuck(round, file, () => spool.remove(file));
     return 'next';
   }
   if (outcome.kind === 'refused') {
     round.refused.push(`the service refused an event: ${outcome.reason}`);
-    settle(round, file, () => spool.setAside(file));
+    removeOrMarkStuck(round, file, () => spool.setAside(file));
     return 'next';
   }
   round.waiting ??= outcome.reason;
@@ -124,7 +124,7 @@ async function trySend({ send, signal }: Round, entry: SpoolEntry): Promise<Send
 }
 
 /** A file that cannot be removed or moved would be sent again and again. */
-function settle(round: Round, file: string, change: () => void): void {
+function removeOrMarkStuck(round: Round, file: string, change: () => void): void {
   try {
     change();
   } catch (error) {
@@ -153,7 +153,7 @@ export interface PatientOptions {
 export async function sendPatiently(spool: Spool, send: SendEntry, options: PatientOptions): Promise<SpoolReport> {
   for (;;) {
     const report = await sendAsTheOnlyOne(spool, send, options);
-    // A push may have left an entry between the last look and the end of the lock, and its process have found it taken.
+    // A push may have left an entry between the last look and the end of the lock, and its process have found the lock taken.
     const isEmpty = spool.list().every((file) => report.stuck.has(file));
     if (report.waiting !== undefined || isEmpty) return report;
   }

@@ -1,7 +1,4 @@
-/**
- * Cuts a stream of bytes at a delimiter, and keeps a limited part of each piece. Keeps `maxBytes` of a piece at most, whatever
- * its length, and looks at each byte once.
- */
+/** Cuts a stream of bytes at a delimiter, and keeps a limited part of each piece. It looks at each byte once. */
 export function createSplitter(delimiter: number, maxBytes: number, onPiece: (piece: Buffer) => void) {
   let kept: Buffer[] = [];
   let keptBytes = 0;

@@ -1,6 +1,6 @@
 /**
- * Makes the rows of an event and its deliveries, renders bodies once, and decides how long its idempotency key lasts. The bodies
- * are rendered here, once; every attempt sends the stored bytes.
+ * Makes the rows of an event and its deliveries, renders bodies once, and decides how long its idempotency key lasts. Every
+ * attempt sends the stored bytes.
  */
 
 import { createHash } from 'node:crypto';

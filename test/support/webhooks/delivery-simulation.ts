@@ -104,7 +104,7 @@ export function createSimulation(hooks: readonly SimulatedHook[], seed = 1) {
       store.storeOutcome(delivery, outcome);
       store.commit(recordOutcome(table, hookQueue, outcome));
       markStored(table, [{ hookId: job.hookId, deliveryId: job.id, epoch: 1 }], []);
-      scheduler.recheck(hook.origin, hook.hookId);
+      scheduler.resume(hook.origin, hook.hookId);
     });
   };
 

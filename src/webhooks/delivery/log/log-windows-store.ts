@@ -1,7 +1,7 @@
 /**
  * Reads the log of a hook window by window, so that a search in millions of rows delays no call. Few of its columns have an
- * index, so a search looks at row after row, and a log may have millions. On SQLite reads run in the event loop, where the calls
- * of all owners wait for them. So in each turn of the loop one search of the process reads one window.
+ * index, so a search looks at row after row. On SQLite reads run in the event loop, where the calls of all owners wait for
+ * them: so in each turn of the loop one search of the process reads one window.
  */
 import { setImmediate as yieldToCalls } from 'node:timers/promises';
 import { type Store, statement } from '../../../database/store.ts';

@@ -14,12 +14,13 @@ export interface AttemptResult {
   readonly hookId: number;
   /** The row's due time when it was read; the delivery moves only if it is still the same. */
   readonly foundDueAtMs: number;
-  readonly attempts: number;
+  /** How many attempts its row had counted when it was read. */
+  readonly attemptsBefore: number;
   readonly shard: number;
   /** The worker's epoch of the shard. */
   readonly epoch: number;
-  readonly state: string;
-  readonly lane: number;
+  readonly nextState: string;
+  readonly nextLane: number;
   readonly dueAtMs: number;
   readonly attempt: AttemptRecord;
 }
@@ -61,14 +62,15 @@ export function hasCounted(hookId: string, deliveryId: string, startedAtMs: stri
 // Counts every attempt once. A batch is sent again when its commit is in doubt; the second one finds its attempts in the log, and
 // changes nothing. Batches of one worker take turns (`result-writer.ts`), so the first has ended before the second looks.
 // COUNT instead of EXISTS: PostgreSQL turns EXISTS into a join and, without statistics, reads the whole log for it.
+// endpoint = hook queue, parked = paused, settle = store results: see delivery-store.ts.
 const storeResultsSql = multiRowStatement(
   'delivery-settle',
   {
     hookId: 'int',
     deliveryId: 'int',
     foundDueAtMs: 'int',
-    state: 'text',
-    lane: 'int',
+    nextState: 'text',
+    nextLane: 'int',
     dueAtMs: 'int',
     status: 'int',
     startedAtMs: 'int',
@@ -81,7 +83,7 @@ const storeResultsSql = multiRowStatement(
       AND (${v.epoch} = ${OUTSIDE_SHARDS.epoch} OR s.shard IS NOT NULL)`;
     const ifMoved = (column: string, value: string) =>
       `${column} = CASE WHEN ${passesFences} THEN ${value} ELSE deliveries.${column} END`;
-    return `UPDATE deliveries SET ${ifMoved('state', v.state)}, ${ifMoved('lane', v.lane)},
+    return `UPDATE deliveries SET ${ifMoved('state', v.nextState)}, ${ifMoved('lane', v.nextLane)},
        ${ifMoved('due_at_ms', v.dueAtMs)}, ${ifMoved('status', v.status)},
        ${ifMoved('attempted_at_ms', v.startedAtMs)}, attempts = deliveries.attempts + 1
      FROM ${values}
@@ -95,8 +97,8 @@ const storeResultsSql = multiRowStatement(
 
 // After the statement above, which holds the delivery's row until the commit: so the number of an
 // attempt is the count of its row, and no two attempts have the same. The row of a delivery that was swept away has none: then
-// `numberWithoutCount` is taken. `countedId` is the delivery again, so that each parameter comes once, in its order
-// (`toSqliteParameters`).
+// `numberWithoutCount` is taken. Each placeholder is bound once (`toSqliteParameters`), so the id is passed a second time as
+// `countedId`.
 const insertAttemptsSql = multiRowStatement(
   'delivery-insert-attempts',
   {
@@ -139,12 +141,12 @@ export function attemptResultStatements(
     startedAtMs: attempt.startedAtMs,
     attemptId: attempt.id,
   }));
-  const attempts = results.map(({ deliveryId, hookId, attempts: before, attempt }) => ({
+  const attempts = results.map(({ deliveryId, hookId, attemptsBefore, attempt }) => ({
     ...attempt,
     deliveryId,
     hookId,
     countedId: deliveryId,
-    numberWithoutCount: before + 1,
+    numberWithoutCount: attemptsBefore + 1,
   }));
   return [
     ...bindRows(storeResultsSql, moves, { more: [workerId] }),

@@ -1,6 +1,6 @@
 /**
- * Corrects due times that were written while the clock of a process was ahead. They were written while the clock of a process
- * was ahead, and deliveries would wait until the right clock had reached them. Reads and writes bounded pages.
+ * Corrects due times that were written while the clock of a process was ahead. Deliveries would wait until the right clock had
+ * reached them. Reads and writes bounded pages.
  */
 import { MAX_CLOCK_SKEW_MS } from '../../../database/leases.ts';
 import { type Statement, type Store, statement } from '../../../database/store.ts';

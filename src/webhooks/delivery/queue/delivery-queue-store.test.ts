@@ -90,7 +90,7 @@ forEachEngine('a result counts once, and never for a worker that lost the shard'
   assert.deepEqual(again, []);
   assert.deepEqual(await store.read(stateOfSql, [id]), [{ state: 'succeeded', attempts: 3 }]);
   assert.deepEqual(await store.read(attemptNumbersSql), [{ attempt: 1 }, { attempt: 2 }, { attempt: 3 }]);
-  const late = result(1, id, { epoch, state: 'pending', dueAtMs: NOW + 1 });
+  const late = result(1, id, { epoch, nextState: 'pending', dueAtMs: NOW + 1 });
   await store.writeAll(attemptResultStatements([late], OWNER));
   assert.deepEqual(
     await store.read(stateOfSql, [id]),
@@ -115,7 +115,7 @@ forEachEngine('a hook queue sleeps until its next retry, but not over what was j
   const epoch = epochs.get(shardOf(ORIGIN))!;
   const id = await enqueue(store, 1);
   const [due] = await readDue(store);
-  const retry = result(1, id, { epoch, state: 'pending', lane: 1, dueAtMs: NOW + 5000 });
+  const retry = result(1, id, { epoch, nextState: 'pending', nextLane: 1, dueAtMs: NOW + 5000 });
   await store.writeAll([
     ...attemptResultStatements([retry], OWNER),
     ...hookQueueStatements([], [sleepOf(due!)], BY_OWNER),

@@ -58,7 +58,7 @@ export interface WaitingRequest {
   readonly limit: number;
 }
 
-// Narrow, because PostgreSQL plans each of the first runs of a statement on a connection, which takes 60 ms for 64 hook queues.
+// At most 4 branches: PostgreSQL replans the first executions on each connection, and planning 64 branches takes 60 ms.
 const BRANCH_WIDTHS = [4, 2, 1];
 
 // A branch for each hook queue and lane: each reads the first entries of one range of the index, however long the range is.
@@ -98,8 +98,8 @@ const HOOK_COLUMNS =
   'h.url, h.encryption_type, h.profile, h.secret, h.previous_secret, h.previous_until_ms, h.disabled_at_ms';
 
 // With contents, so that a few waiting deliveries take one read instead of two; large bodies are read when it is their turn. Everything
-// is looked up by an id: PostgreSQL might read through the whole table for a join. A constant limit, since it expects a tenth
-// of the table for a parameter.
+// is looked up by an id: PostgreSQL might read through the whole table for a join. A literal LIMIT: for a parameter the planner
+// assumes 10 % of the rows.
 const waitingContentsSql = multiRowStatement(
   'delivery-waiting-contents',
   { hookId: 'int' },

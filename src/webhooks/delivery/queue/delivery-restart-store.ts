@@ -1,7 +1,6 @@
 /**
- * Restarts deliveries for a redelivery, a replay or a test, and reserves them for a manual attempt. A manual attempt reserves
- * its delivery; if it stores no result in time, the workers send it. What their columns mean while they wait is in
- * delivery-state.ts.
+ * Restarts deliveries for a redelivery, a replay or a test, and reserves them for a manual attempt. If that attempt stores no
+ * result in time, the workers send the delivery. What the columns mean while it waits is in delivery-state.ts.
  */
 import { type BoundStatement, type Row, type Statement, type Store, statement } from '../../../database/store.ts';
 import { bindRows, multiRowStatement } from '../../../database/value-rows.ts';

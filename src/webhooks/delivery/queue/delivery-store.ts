@@ -4,7 +4,8 @@
  *
  * Names of tables and statements are older than the words of the code: `endpoint` is a hook queue, `parked` is paused, `settle`
  * stores results. Each hook has a queue: a row in `endpoint_queue` with the time when something is due next, and its deliveries in order of
- * (hook, lane, due time). So a dead receiver with a million deliveries costs one row update for each step of the retry backoff.
+ * (hook, lane, due time). A pause of the breaker moves that row alone, so a dead receiver with a million deliveries costs one row
+ * update for each pause; the backoff of a retry is in the row of its delivery.
  * docs/how-it-works/delivery.md explains the columns.
  */
 import { hash } from 'node:crypto';

@@ -56,7 +56,7 @@ forEachEngine('a hook queue that is released, or that a person asks for, forgets
     () => restart(store, [1, id], NOW),
     () =>
       store.writeAll([
-        ...attemptResultStatements([result(1, id, { state: 'pending' })], OWNER),
+        ...attemptResultStatements([result(1, id, { nextState: 'pending' })], OWNER),
         recoverHookQueueStatement({ hookId: 1, deliveryId: id, startedAtMs: NOW }, NOW),
       ]),
   ]) {

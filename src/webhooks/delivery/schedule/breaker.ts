@@ -1,7 +1,8 @@
 /**
- * Implements the circuit breaker that pauses a failing hook or origin, by its share of failures, or at once by 429 with `Retry-After`. The same
- * machine serves a hook and an origin; what counts as a success and a failure for each is in `attempt-outcome.ts`. Values only:
- * no clock, no input or output.
+ * Implements the circuit breaker that pauses a failing hook or origin, by its share of failures, or at once by 429 with
+ * `Retry-After`. With any other failure `Retry-After` counts if that failure opens the breaker; a pause follows it for 5
+ * minutes at most. The same machine serves a hook and an origin; what counts as a success and a failure for each is in
+ * `attempt-outcome.ts`. Pure: reads no clock and does no I/O.
  *
  * A breaker judges a share of failures, not failures in a row: a receiver with one bad server of five fails five times in
  * a row every few seconds at 150 deliveries a second, and it is not down. For the same reason one failure on the ramp
@@ -9,17 +10,20 @@
  */
 export interface BreakerRules {
   /** After the probe 1, 2, 4 … attempts are allowed at once, up to this many; when these are accepted, the breaker closes. */
-  readonly rampTop: number;
+  readonly maxRamp: number;
 }
 
 /** Four deliveries of a hook are under way at most, so a longer ramp would change nothing. */
-export const HOOK_RULES: BreakerRules = { rampTop: 4 };
-export const ORIGIN_RULES: BreakerRules = { rampTop: 8 };
+export const HOOK_RULES: BreakerRules = { maxRamp: 4 };
+export const ORIGIN_RULES: BreakerRules = { maxRamp: 8 };
 
 /** How many of the last attempts are judged. */
 const WINDOW = 20;
 const WINDOW_BITS = 2 ** WINDOW - 1;
-/** Fewer failures do not open a breaker. */
+/**
+ * Fewer failures do not open a breaker that is closed or ramping. One failed probe opens it again, and one 429 with `Retry-After`
+ * opens any.
+ */
 export const MIN_FAILURES = 5;
 /**
  * 18 of 20 once the window is full: a receiver that refuses half at random gets there once in 5,000 attempts, and one that
@@ -96,7 +100,7 @@ export const TRANSITIONS: Readonly<Record<BreakerState, Readonly<Record<BreakerE
   open: {
     // The first attempt after the pause is the probe.
     begin: (breaker, { nowMs }) => (isPauseOver(breaker, nowMs) ? { ...breaker, state: 'probing' } : breaker),
-    // Attempts that were under way when it opened show the state before.
+    // Attempts begun before it opened say nothing about the state now.
     success: stay,
     failure: stay,
     rate_limited: (breaker, context) => {
@@ -112,7 +116,7 @@ export const TRANSITIONS: Readonly<Record<BreakerState, Readonly<Record<BreakerE
   },
   ramping: {
     begin: stay,
-    success: climb,
+    success: stepUpRamp,
     failure: openWhenMostFail,
     rate_limited: openForRateLimit,
   },
@@ -155,7 +159,10 @@ export interface StoredBreaker {
   readonly untilMs: number;
 }
 
-/** After a start. The window is not stored: a hook that failed often begins open, with a probe; another with its failures. */
+/**
+ * After a start. The window is not stored: a hook that failed often begins open, with a probe; any other begins closed, with its
+ * stored failures counted.
+ */
 export function restoreBreaker({ isPaused, fails, openings, sinceMs, untilMs }: StoredBreaker): Breaker {
   const attempts = Math.min(fails, MIN_FAILURES - 1);
   const closed = { ...CLOSED_BREAKER, attempts, failureBits: 2 ** attempts - 1 };
@@ -212,11 +219,11 @@ function retryAfterPauseMs({ retryAfterMs, random }: Context): number {
   return Math.round(Math.min(retryAfterMs, MAX_PAUSE_MS) * (1 + 0.2 * random));
 }
 
-function climb(breaker: Breaker, { rules }: Context): Breaker {
+function stepUpRamp(breaker: Breaker, { rules }: Context): Breaker {
   const shifted = shiftIn(breaker, 0);
   const successes = breaker.successes + 1;
   if (successes < breaker.ramp) return { ...shifted, successes };
-  if (breaker.ramp < rules.rampTop) return { ...shifted, ramp: breaker.ramp * 2, successes: 0 };
+  if (breaker.ramp < rules.maxRamp) return { ...shifted, ramp: breaker.ramp * 2, successes: 0 };
   const { failureBits, attempts } = shifted;
   return failureBits === 0 ? CLOSED_BREAKER : { ...CLOSED_BREAKER, failureBits, attempts };
 }

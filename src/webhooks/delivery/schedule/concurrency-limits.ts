@@ -1,10 +1,10 @@
 /**
  * Limits deliveries under way: of the worker, an owner, an origin, an owner at an origin, and a hook.
  *
- * Where owners share (the worker, an origin) an owner may have at most as many under way as places are free, besides its own
+ * Where owners share (the worker, an origin) an owner may have at most as many under way as slots are free, besides its own
  * cap. So one owner that takes all it can leaves half to others, and n such owners leave 1/(n + 1) of the cap free (the dynamic
  * threshold of Choudhury and Hahne, 1998, with α = 1). Example: at an origin (16)
- * five owners, one after the other, get 8, 4, 2, 1 and 1. It is full then, and the next free place goes to an owner that has
+ * five owners, one after the other, get 8, 4, 2, 1 and 1. It is full then, and the next free slot goes to an owner that has
  * none. It takes thirteen owners to fill a worker.
  *
  * Large bodies share the worker's memory by the same rule, in bytes. Small ones do not count, so they never wait for
@@ -54,9 +54,9 @@ export interface ConcurrencyOptions {
 export interface ConcurrencyLimits {
   take(delivery: SizedDelivery): void;
   free(delivery: SizedDelivery): void;
-  hasRoomForOwner(ownerId: string): boolean;
-  hasRoomAtOrigin(origin: string, ownerId: string): boolean;
-  hasRoomForHook(hookId: number): boolean;
+  hasSlotForOwner(ownerId: string): boolean;
+  hasSlotAtOrigin(origin: string, ownerId: string): boolean;
+  hasSlotForHook(hookId: number): boolean;
   hasRoomForBody(delivery: SizedDelivery): boolean;
   readonly sending: number;
 }
@@ -85,15 +85,15 @@ export function createConcurrencyLimits({
     add(count.byOwner, ownerId, by);
     if (count.total === 0) origins.delete(origin);
     else origins.set(origin, count);
-    // New tables: those whose entries come and go leave them in old memory (`memory/id-table.ts`).
+    // New tables: a long-lived Map with many deletions keeps garbage in V8's old generation (`memory/id-table.ts`).
     if (sending === 0) ({ owners, hooks, origins } = createCounts());
   };
 
   return {
     take: (delivery) => change(delivery, 1),
     free: (delivery) => change(delivery, -1),
-    hasRoomForOwner: (ownerId) => (owners.get(ownerId) ?? 0) < fairLimit(caps.owner, caps.worker - sending),
-    hasRoomAtOrigin: (origin, ownerId) => {
+    hasSlotForOwner: (ownerId) => (owners.get(ownerId) ?? 0) < fairLimit(caps.owner, caps.worker - sending),
+    hasSlotAtOrigin: (origin, ownerId) => {
       const limits = limitsOfOrigin?.(origin);
       const total = Math.min(caps.origin, limits?.total ?? caps.origin);
       const share = Math.min(caps.ownerAtOrigin, limits?.ofOneOwner ?? caps.ownerAtOrigin);
@@ -101,7 +101,7 @@ export function createConcurrencyLimits({
       if (count === undefined) return total > 0;
       return count.total < total && (count.byOwner.get(ownerId) ?? 0) < fairLimit(share, caps.origin - count.total);
     },
-    hasRoomForHook: (hookId) => (hooks.get(hookId) ?? 0) < Math.min(caps.hook, allowedOfHook?.(hookId) ?? caps.hook),
+    hasSlotForHook: (hookId) => (hooks.get(hookId) ?? 0) < Math.min(caps.hook, allowedOfHook?.(hookId) ?? caps.hook),
     hasRoomForBody: ({ ownerId, bodyBytes }) => !isLarge(bodyBytes) || largeBodies.hasRoom(ownerId, bodyBytes),
     get sending() {
       return sending;
@@ -117,7 +117,7 @@ function createCounts() {
   };
 }
 
-/** The share is never below one: the last place is for an owner that has none. */
+/** The share is never below one: the last slot is for an owner that has none. */
 function fairLimit(cap: number, free: number): number {
   return Math.min(cap, Math.max(1, free));
 }

@@ -28,7 +28,10 @@ export type StoredState = (typeof STORED_STATES)[number];
 export const DELIVERY_STATES = [...STORED_STATES, 'held'] as const;
 /** A delivery that a disabled webhook holds expires after this. */
 export const HOLD_MS = 7 * 24 * 3600 * 1000;
-/** A delivery that has ended stays in the log for this long. */
+/**
+ * A delivery is deleted this long after it was created, once it has ended: also one that a redelivery of the last days has ended
+ * again. One that is pending stays.
+ */
 export const KEEP_LOG_MS = 30 * 24 * 3600 * 1000;
 export interface NextStep {
   readonly state: 'pending' | 'succeeded' | 'dead' | 'blocked';

@@ -1,6 +1,5 @@
 /**
- * Keeps the circuit breakers of the origins that a worker sends to, in memory. Memory only: a new process learns them from its
- * attempts.
+ * Keeps the circuit breakers of the origins that a worker sends to, in memory. A new process learns them from its attempts.
  */
 import {
   advanceBreaker,

@@ -213,10 +213,10 @@ test('what a breaker keeps back goes on after a recheck', () => {
   for (let count = 0; count < 5; count += 1) scheduler.add(job(1));
   assert.equal(scheduler.next(), undefined);
   allowed = 1;
-  scheduler.recheck('http://o1', 1);
+  scheduler.resume('http://o1', 1);
   assert.equal(takeAll(scheduler.next).length, 1);
   allowed = 4;
-  scheduler.recheck('http://o1', 1);
+  scheduler.resume('http://o1', 1);
   assert.equal(takeAll(scheduler.next).length, 3);
 });
 

@@ -1,10 +1,10 @@
 /**
  * Decides whose delivery is sent next, so that neither a loud owner nor a slow receiver delays others (fairness). Turns go over
  * owner → destination origin → hook (`turn-tree.ts`), with a limit on what is under way at each level (`concurrency-limits.ts`).
- * First attempts go before retries, which have every fifth turn and never hold more than three quarters of the worker. Large
- * bodies under way have a budget of bytes, so that the memory of a worker does not depend on what it is asked to send.
+ * First attempts go before retries, which have every fifth turn and never hold more than three quarters of the worker's slots.
+ * Large bodies under way have a budget of bytes, so that the memory of a worker does not depend on what it is asked to send.
  *
- * No clock, no input or output.
+ * Pure: reads no clock and does no I/O.
  */
 import {
   type ConcurrencyLimits,
@@ -36,10 +36,10 @@ export interface Scheduler<J extends Job> {
   add(job: J): void;
   /** The next to send, which counts as under way from now on. */
   readonly next: () => J | undefined;
-  /** Frees the places of a job that `next` returned. */
+  /** Frees the slots of a job that `next` returned. */
   finish(job: J): void;
   /** The breakers of the origin and the hook may allow more now. */
-  recheck(origin: string, hookId: number): void;
+  resume(origin: string, hookId: number): void;
   /** Forgets and returns the jobs that wait for a hook. */
   drop(hookId: number): J[];
   countWaiting(hookId: number, lane: Lane): number;
@@ -67,7 +67,7 @@ export function createScheduler<J extends Job>(options: ConcurrencyOptions): Sch
     add: (job) => addJob(state, job),
     next: () => takeNext(state),
     finish: (job) => finishJob(state, job),
-    recheck: (origin, hookId) => {
+    resume: (origin, hookId) => {
       resume(skipped, 'origin', origin);
       resume(skipped, 'hook', hookId);
     },
@@ -127,22 +127,22 @@ function pickFrom<J extends Job>(state: State<J>, lane: Lane): J | undefined {
 }
 
 function findObstacle<J extends Job>(limits: ConcurrencyLimits, node: Node<J>): Obstacle | undefined {
-  if (!hasPlace(limits, node)) return node.level;
+  if (!hasSlot(limits, node)) return node.level;
   const [next] = node.jobs;
   return next === undefined || limits.hasRoomForBody(next) ? undefined : 'body';
 }
 
-function hasPlace<J>(limits: ConcurrencyLimits, { level, key, parent }: Node<J>): boolean {
-  if (level === 'owner') return limits.hasRoomForOwner(String(key));
-  if (level === 'origin') return limits.hasRoomAtOrigin(String(key), String(parent?.key));
-  return limits.hasRoomForHook(Number(key));
+function hasSlot<J>(limits: ConcurrencyLimits, { level, key, parent }: Node<J>): boolean {
+  if (level === 'owner') return limits.hasSlotForOwner(String(key));
+  if (level === 'origin') return limits.hasSlotAtOrigin(String(key), String(parent?.key));
+  return limits.hasSlotForHook(Number(key));
 }
 
 function finishJob<J extends Job>(state: State<J>, job: J): void {
   const { limits, skipped } = state;
   limits.free(job);
   if (job.lane === 'retry') state.retriesSending -= 1;
-  // A place of the worker is free again, so any owner may have room.
+  // A slot of the worker is free again, so any owner may get it.
   resumeAll(skipped, 'owner');
   resume(skipped, 'origin', job.origin);
   resume(skipped, 'hook', job.hookId);
@@ -160,7 +160,7 @@ function forgetWhenEmpty<J>({ hookNodes, skipped }: State<J>, lane: Lane, hookId
   const node = hookNodes[lane].get(hookId);
   if (node === undefined || node.jobs.length > 0) return;
   hookNodes[lane].delete(hookId);
-  // A new table, as in `turn-tree.ts`.
+  // A long-lived Map with many deletions keeps garbage in V8's old generation.
   if (hookNodes[lane].size === 0) hookNodes[lane] = new Map();
   removeWhenEmpty(skipped, node);
 }

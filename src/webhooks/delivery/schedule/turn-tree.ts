@@ -1,7 +1,8 @@
 /**
  * Takes turns over a tree of owner, origin and hook by deficit round robin (Shreedhar and Varghese, 1995). A node at its limit
- * is skipped: taken out of its ring, and put back when a place for it may have become free. So a choice costs the same with ten
- * hook queues and with ten thousand.
+ * is skipped: taken out of its ring, and put back when a slot for it may have become free. So a choice does not look at hook
+ * queues that are at a limit. When an attempt at a full origin ends, all owners that wait for that origin are put back, and
+ * skipped again by the next choices: that costs time in proportion to them.
  */
 import type { SizedDelivery } from './concurrency-limits.ts';
 
@@ -103,7 +104,7 @@ export function removeWhenEmpty<J>(skipped: Skipped<J>, node: Node<J>): void {
   removeWhenEmpty(skipped, parent);
 }
 
-/** An empty root gets new tables: those whose entries come and go leave them in old memory (`memory/id-table.ts`). */
+/** An empty root gets new tables: a long-lived Map with many deletions keeps garbage in V8's old generation (`memory/id-table.ts`). */
 function removeChild<J>(parent: Node<J>, node: Node<J>): void {
   parent.ring.delete(node);
   parent.children.delete(node.key);

@@ -1,4 +1,4 @@
-/** Reads the certificate authorities that deliveries trust besides the system's (WEBHOOK_CA_FILE). */
+/** Reads the certificate authorities that deliveries trust besides those of Node (WEBHOOK_CA_FILE). */
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { getCACertificates } from 'node:tls';

@@ -76,7 +76,7 @@ function describeTls(url: URL): ConnectionOptions {
 
 const contextByRoots = new Map<readonly string[] | undefined, SecureContext>();
 
-/** One for all connections: each holds tens of kilobytes outside the heap, which the garbage collector does not see. */
+/** One context per CA list: a SecureContext holds tens of kilobytes outside the heap, which the garbage collector does not see. */
 function secureContextFor(ca: readonly string[] | undefined): SecureContext {
   const known = contextByRoots.get(ca);
   if (known !== undefined) return known;

@@ -1,8 +1,8 @@
 /**
  * Sends one attempt over HTTP, follows no redirect, and reports its outcome; never throws. One absolute deadline covers name
  * resolution, connection, request and response, however slowly bytes arrive. The status decides as soon as the head is complete;
- * 64 KiB of the body are read and 8 KiB kept (`MAX_KEPT_BYTES` in `send-report.ts`), for the log only. Redirects are not
- * followed and nothing is inflated.
+ * 64 KiB of the body are read and 8 KiB kept (`MAX_KEPT_BYTES` in `send-report.ts`), for the log only, and not
+ * inflated.
  */
 import { type Dispatcher, errors } from 'undici';
 import type { AddressGuard, VettedAddress } from '../../addresses/address-guard.ts';

@@ -2,7 +2,8 @@
  * Runs one dispatch cycle in four stages: scan, admit, pick, send. The results of the stages go to the result writer, the one
  * loop that commits.
  *
- * At most 256 deliveries (the worker's cap) are sent without a stored result, so a crash repeats at most these.
+ * At most 256 deliveries (the worker's cap) are sent without a stored result, and up to 32 manual attempts: so many are repeated
+ * after a crash at most.
  */
 import type { InFlight } from '../../../database/in-flight.ts';
 import type { Store } from '../../../database/store.ts';
@@ -265,7 +266,7 @@ async function attemptDelivery(dependencies: DispatchDependencies, sendable: Sen
   table.scheduler.finish(job);
   const result = planAttemptResult(attempt, { shard: hookQueue.shard, epoch: hookQueue.epoch, attemptId }, world);
   const changes = recordOutcome(table, hookQueue, report.outcome);
-  table.scheduler.recheck(hookQueue.origin, hookQueue.hookId);
+  table.scheduler.resume(hookQueue.origin, hookQueue.hookId);
   return { attempt: { result, report }, changes };
 }
 

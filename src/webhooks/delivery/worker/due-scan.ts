@@ -1,7 +1,7 @@
 /**
  * Reads which hook queues are due, a page at a time, so that all have their turn. After a full page the next scan continues
- * behind it, so that all have their turn. A scan comes a few times a second however busy the worker is: only it shows retries
- * that have come due and what other processes have enqueued. While it does, scans come sooner after each other.
+ * behind it. A scan comes a few times a second however busy the worker is: only it shows retries that have come due and what
+ * other processes have enqueued. While it finds such, scans come sooner after each other.
  */
 import type { Store } from '../../../database/store.ts';
 import type { World } from '../../../world.ts';

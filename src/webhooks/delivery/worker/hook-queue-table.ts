@@ -1,7 +1,7 @@
 /**
  * Keeps the hook queues that a worker has in memory, and returns what has to be stored of their changes. Every stage of the
- * worker reads and changes this table by the functions of this file, which return what has to be stored. After a crash all of it
- * is read again from `endpoint_queue` and `deliveries`.
+ * worker reads and changes this table by the functions of this file. After a crash all of it is read again from
+ * `endpoint_queue` and `deliveries`.
  */
 import type { World } from '../../../world.ts';
 import { type AttemptResult, OUTSIDE_SHARDS } from '../queue/attempt-result-store.ts';

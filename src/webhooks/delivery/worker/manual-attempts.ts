@@ -1,7 +1,7 @@
 /**
- * Makes attempts that a person requests (test, redelivery) at once, even if the hook is paused. This process makes them at once,
- * even if another worker owns the shard, or the hook queue is paused: one attempt does no harm, and shows whether the receiver
- * works again. The result is stored like any other. A success ends the pause, and a failure does not lengthen it.
+ * Makes attempts that a person requests (test, redelivery) at once, even if the hook is paused. Any process makes them, also
+ * for a shard of another worker: one attempt does no harm, and shows whether the receiver works again. The result is stored
+ * like any other. A success ends the pause, and a failure does not lengthen it.
  */
 import { createInFlight, type InFlight } from '../../../database/in-flight.ts';
 import type { Store } from '../../../database/store.ts';
@@ -161,7 +161,7 @@ function refuseSecond(deliveryId: number): Failure {
 
 /** The event of a test never happened, so a failed test is not retried. */
 function endWithAttempt(result: AttemptResult): AttemptResult {
-  return result.state === 'pending' ? { ...result, state: 'dead' } : result;
+  return result.nextState === 'pending' ? { ...result, nextState: 'dead' } : result;
 }
 
 /** Counts what is under way. `take` returns a function that ends the attempt, or undefined when all are taken. */

@@ -41,7 +41,7 @@ export function recordConnection(table: HookQueueTable, { origin, hookId }: Hook
   const change = table.origins.record(origin, SUCCESS, moment);
   if (!change.hasOriginRecovered) return [];
   const changes = followOrigin(table, origin, change);
-  table.scheduler.recheck(origin, hookId);
+  table.scheduler.resume(origin, hookId);
   return changes;
 }
 
@@ -79,7 +79,7 @@ export function recordManualOutcome(
     recordHookOutcome(hookQueue, outcome, moment);
   }
   const changes = followOrigin(table, origin, ofOrigin && probeOrigin(table, origin, ofOrigin));
-  table.scheduler.recheck(origin, hookId);
+  table.scheduler.resume(origin, hookId);
   return changes;
 }
 

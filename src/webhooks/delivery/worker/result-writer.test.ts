@@ -88,7 +88,7 @@ forEachEngine('a flush waits for both results of one delivery, which are stored 
   const deliveryId = await enqueue(store, 7);
   const { writer, transactions } = createWriter(store);
   for (let count = 0; count < 2; count += 1)
-    writer.add({ attempt: { result: result(7, deliveryId, { state: 'pending' }), report: REPORT }, changes: [] });
+    writer.add({ attempt: { result: result(7, deliveryId, { nextState: 'pending' }), report: REPORT }, changes: [] });
   await writer.flush();
   assert.equal(transactions.length, 2);
 });
@@ -139,7 +139,7 @@ test('an attempt whose commit outlives its connection is counted once', {
   await locker.query('SELECT 1 FROM endpoint_queue FOR UPDATE');
 
   const { writer } = createWriter(cutStore);
-  const manual = result(7, deliveryId, { state: 'pending', ...OUTSIDE_SHARDS });
+  const manual = result(7, deliveryId, { nextState: 'pending', ...OUTSIDE_SHARDS });
   const refused = { ...manual, attempt: { ...manual.attempt, outcome: 'refused', status: 500 } };
   writer.add({ attempt: { result: refused, report: REPORT }, changes: [] });
   // The first transaction has counted the attempt and waits for the hook queue.

@@ -1,8 +1,7 @@
 /**
- * Commits the results of attempts in batches that grow with the load, and tries a failed batch again. Everything that came
- * together while the last batch was stored goes into the next one, in one transaction, so batches grow with the load. A batch
- * that fails is tried again as it is; its fences make that safe, and on PostgreSQL the turn of the worker: the server may still
- * commit a batch whose connection broke.
+ * Commits the results of attempts in batches that grow with the load, and tries a failed batch again. What arrives while a
+ * batch is stored goes into the next one, in one transaction. Fences make a repetition safe, and on PostgreSQL the turn of the
+ * worker: the server may still commit a batch whose connection broke.
  */
 import type { Store } from '../../../database/store.ts';
 import { describeError } from '../../../errors.ts';

@@ -1,7 +1,4 @@
-/**
- * Ends the wait of a loop, and loses no wake that comes before the wait. A wake that comes before the wait counts, so none is
- * lost between the two.
- */
+/** Ends the wait of a loop, and loses no wake that comes before the wait. */
 export interface WakeSignal {
   wake(): void;
   /** Forgets wakes up to now: what they announced is about to be handled. */
