@@ -97,6 +97,30 @@ test('a second answer that comes as late as to look like the next one’s makes 
   assert.equal(receiver.connections, 3, 'this origin gets no kept connections any more');
 });
 
+test('a receiver that ends an idle connection with 408 makes no delivery doubtful', async () => {
+  const doubted: number[] = [];
+  const sockets: Socket[] = [];
+  await using receiver = await startRawReceiver((socket) => {
+    sockets.push(socket);
+    onRequest(socket, () => void socket.write(OK));
+  });
+  await using sender = openSender({ onDoubt: (ids) => void doubted.push(...ids) });
+  const send = async (deliveryId: number) => {
+    assert.equal((await sender.send({ ...deliveryTo(receiver.url), deliveryId })).status, 200);
+    sender.letRest();
+  };
+  await send(11);
+  await send(12);
+  const [idle] = sockets as [Socket];
+  const ended = Promise.race([once(idle, 'end'), once(idle, 'close')]);
+  idle.write('HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');
+  await ended;
+  assert.deepEqual(doubted, []);
+  await send(13);
+  await send(14);
+  assert.equal(receiver.connections, 2, 'the connections of this origin are still kept');
+});
+
 test('a kept connection that the receiver closed is no failed attempt', async () => {
   await using receiver = await startRawReceiver((socket) => {
     onRequest(socket, (index) => {

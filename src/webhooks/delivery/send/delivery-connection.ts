@@ -4,7 +4,8 @@
  * HTTP/1.1 does not number responses. When a receiver answers twice, its second response looks like the response to the next
  * request, and a delivery that was refused would count as accepted. Against that:
  *
- * - Bytes that arrive without a request end the connection, and the origin gets no kept connections any more.
+ * - Bytes that arrive without a request end the connection, and the origin gets no kept connections any more. A 408 is an exception:
+ *   with it a receiver ends an idle connection.
  * - A connection rests before it is used again, and is read through a whole turn of the event loop just before. So a second
  *   response that has arrived, or closely follows the first, is never taken for the response to the next request.
  * - A second response that is still on its way then cannot be distinguished from the true response. It shows when the true response
@@ -15,6 +16,7 @@ import { Client, errors } from 'undici';
 import type { VettedAddress } from '../../addresses/address-guard.ts';
 import type { AttemptDeadline } from './attempt-deadline.ts';
 import { type OpenSocket, openSocket, type SocketOptions } from './delivery-socket.ts';
+import { watchForTimeout } from './idle-timeout.ts';
 import { tolerateContinue } from './tolerate-continue.ts';
 
 const KEEP_MS = 15_000;
@@ -115,8 +117,9 @@ async function open(state: PoolState, target: VettedAddress, deadline: AttemptDe
     awaitsResponse: true,
     expectResponse: tolerateContinue(socket),
   };
+  const hasTimedOut = watchForTimeout(socket);
   connection.client.on('disconnect', (_, __, error) => {
-    if (!connection.awaitsResponse && isUnrequestedResponse(error)) distrust(state, connection);
+    if (!connection.awaitsResponse && isUnrequestedResponse(error) && !hasTimedOut()) distrust(state, connection);
     discard(state, connection);
   });
   state.all.add(connection);
