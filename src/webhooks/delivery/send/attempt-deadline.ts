@@ -44,3 +44,21 @@ export function startDeadline(timeMs: number): AttemptDeadline {
     },
   };
 }
+
+/** The earlier of two deadlines. The stages end at both; only the clock of `one` is cleared with it. */
+export function earlierOf(one: AttemptDeadline, other: AttemptDeadline): AttemptDeadline {
+  return {
+    get hasPassed() {
+      return one.hasPassed || other.hasPassed;
+    },
+    onPassed: (end) => {
+      one.onPassed(end);
+      other.onPassed(end);
+    },
+    endStage: () => {
+      one.endStage();
+      other.endStage();
+    },
+    clear: () => one.clear(),
+  };
+}

@@ -3,7 +3,7 @@ import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { type ConnectionOptions, connect as connectTls, createSecureContext, type SecureContext } from 'node:tls';
 import { hostOf } from '../../../ip/ip-address.ts';
 import type { VettedAddress } from '../../addresses/address-guard.ts';
-import type { AttemptDeadline } from './attempt-deadline.ts';
+import { type AttemptDeadline, earlierOf, startDeadline } from './attempt-deadline.ts';
 
 export interface SocketTimings {
   readonly connectMs: number;
@@ -27,6 +27,11 @@ export interface SocketOptions {
 export class ForbiddenAddress extends Error {}
 
 const MAX_TRIED = 3;
+/**
+ * An address before the last must be connected by then, with TLS: one machine of a receiver may drop packets without an answer, and
+ * then all of the time would go to it. TCP has sent its first packet three times by then.
+ */
+const ADDRESS_TIME_MS = 3000;
 
 /** Tries the addresses in turn. The deadline ends it at once. */
 export async function openSocket(
@@ -35,12 +40,18 @@ export async function openSocket(
   deadline: AttemptDeadline,
 ): Promise<OpenSocket> {
   let failure: unknown;
-  for (const address of target.addresses.slice(0, MAX_TRIED)) {
+  const tried = target.addresses.slice(0, MAX_TRIED);
+  for (const address of tried) {
+    const isLast = address === tried.at(-1);
+    const ofAddress = isLast ? undefined : startDeadline(ADDRESS_TIME_MS);
     try {
-      return await openSocketTo(address, target.url, options, deadline);
+      const until = ofAddress === undefined ? deadline : earlierOf(ofAddress, deadline);
+      return await openSocketTo(address, target.url, options, until);
     } catch (error) {
       if (deadline.hasPassed || error instanceof ForbiddenAddress || isTlsError(error)) throw error;
       failure = error;
+    } finally {
+      ofAddress?.clear();
     }
   }
   throw failure;

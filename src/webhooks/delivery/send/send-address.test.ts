@@ -1,5 +1,9 @@
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -96,3 +100,33 @@ test('a name that does not exist is unreachable, not blocked', async () => {
   const report = await sender.send(deliveryTo('http://missing.example.com/'));
   assert.deepEqual(report.outcome, { kind: 'unreachable', reason: 'no such name', stage: 'connect' });
 });
+
+test('an address that drops packets does not keep a delivery from the next address of the name', async () => {
+  await using undo = new AsyncDisposableStack();
+  const port = await startSilentAddress(undo);
+  const server = createServer((request, response) => void request.resume().on('end', () => response.end('ok')));
+  server.listen(port, '127.0.0.2');
+  await once(server, 'listening');
+  undo.defer(() => server.close().closeAllConnections());
+  const addresses = { resolve4: async () => ['127.0.0.1', '127.0.0.2'], resolve6: async () => [] };
+  await using sender = openSender({ resolver: addresses });
+  const report = await sender.send(deliveryTo(`http://two.example.com:${port}/`, 30_000));
+  assert.deepEqual([report.status, report.remoteAddress], [200, '127.0.0.2']);
+});
+
+/** A port of 127.0.0.1 whose system does not answer further connections: its process accepts none, and its queue is full. */
+async function startSilentAddress(undo: AsyncDisposableStack): Promise<number> {
+  const listen = `const server = require('node:net').createServer();
+    server.listen({ host: '127.0.0.1', port: 0, backlog: 1 }, () => console.log(server.address().port))`;
+  const child = spawn(process.execPath, ['-e', listen], { stdio: ['ignore', 'pipe', 'inherit'] });
+  undo.defer(() => void child.kill('SIGKILL'));
+  const [text] = (await once(child.stdout, 'data')) as [Buffer];
+  child.kill('SIGSTOP');
+  const port = Number(text.toString());
+  for (let count = 0; count < 2; count += 1) {
+    const socket = connect(port, '127.0.0.1');
+    undo.defer(() => void socket.destroy());
+    await once(socket, 'connect');
+  }
+  return port;
+}
