@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { FORBIDDEN_TARGETS } from '../../../test/support/webhooks/forbidden-targets.ts';
 import { isFailure } from '../../errors.ts';
-import { createAddressGuard, type ExplainedRefusal, type NameResolver } from './address-guard.ts';
+import { createAddressGuard, type ExplainedRefusal } from './address-guard.ts';
+import type { NameResolver } from './name-resolver.ts';
 
 function answer(addresses: Record<string, readonly string[]>): NameResolver {
   const find = async (name: string, isWanted: (address: string) => boolean): Promise<string[]> => {

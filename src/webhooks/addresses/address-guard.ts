@@ -5,7 +5,6 @@
  * is no moment between check and connection in which DNS could answer again, and a literal address, for which Node calls no
  * `lookup`, takes the same path.
  */
-import { Resolver } from 'node:dns/promises';
 import { isIP } from 'node:net';
 import { Failure } from '../../errors.ts';
 import { hostOf, parseCidrs } from '../../ip/ip-address.ts';
@@ -21,6 +20,7 @@ import {
   type TargetRefusal,
 } from './destination-url.ts';
 import { createHostsFile } from './hosts-file.ts';
+import { createNameResolver, type NameResolver } from './name-resolver.ts';
 
 const RESOLVE_TIMEOUT_MS = 3000;
 const MAX_ADDRESSES = 32;
@@ -40,12 +40,6 @@ export type Vetting =
   | { readonly kind: 'allowed'; readonly target: VettedAddress }
   | TargetRefusal
   | { readonly kind: 'unresolved'; readonly reason: string };
-
-/** The part of `node:dns/promises` that is used; it must not read the hosts file. */
-export interface NameResolver {
-  resolve4(name: string): Promise<string[]>;
-  resolve6(name: string): Promise<string[]>;
-}
 
 /** The operator's log says this about a refusal, and the caller does not see it. */
 export interface ExplainedRefusal {
@@ -104,7 +98,7 @@ export function createAddressGuard(options: AddressGuardOptions): AddressGuard {
 }
 
 function createPolicy({ allowCidrs, allowHosts = [], hostsFile, ...options }: AddressGuardOptions): Policy {
-  const resolver = options.resolver ?? new Resolver({ timeout: RESOLVE_TIMEOUT_MS, tries: 1 });
+  const resolver = options.resolver ?? createNameResolver({ timeoutMs: RESOLVE_TIMEOUT_MS });
   const allowed = parseCidrs(allowCidrs);
   // The hosts file is read only if `allowCidrs` is set: otherwise its addresses would be refused anyway.
   const hosts = allowed.length > 0 ? createHostsFile(hostsFile) : undefined;
@@ -174,7 +168,7 @@ function describeDnsError(error: unknown): string {
   return code === 'ETIMEOUT' ? 'name resolution timeout' : 'name resolution failed';
 }
 
-/** c-ares counts its timeout per server and try; ours is for all of them. */
+/** c-ares counts its timeout per server and question; ours is for all of them. */
 async function withTimeout<T>(work: Promise<T>, timeoutMs: number): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<never>((_, reject) => {

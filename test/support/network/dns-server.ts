@@ -6,8 +6,14 @@ import { isIPv4 } from 'node:net';
 export interface DnsServer extends AsyncDisposable {
   /** Addresses by name; a name that is not here does not exist. */
   readonly records: Map<string, readonly string[]>;
+  /** Milliseconds until the answer about a name is sent; at once for a name that is not here. */
+  readonly delays: Map<string, number>;
   readonly questions: number;
+  /** The next answer is lost on its way. */
+  loseNext(): void;
   readonly resolver: Resolver;
+  /** Its address as a resolver takes it. */
+  readonly servers: readonly string[];
 }
 
 const TYPE_A = 1;
@@ -15,23 +21,40 @@ const TYPE_AAAA = 28;
 
 export async function startDnsServer(): Promise<DnsServer> {
   const records = new Map<string, readonly string[]>();
+  const delays = new Map<string, number>();
+  const waiting = new Set<NodeJS.Timeout>();
   let questions = 0;
+  let isLost = false;
   const socket = createSocket('udp4');
   socket.on('message', (message, from) => {
     questions += 1;
-    socket.send(answer(message, records), from.port, from.address);
+    const send = () => socket.send(answer(message, records), from.port, from.address);
+    const delayMs = delays.get(readName(message, 12).name.toLowerCase()) ?? 0;
+    if (!isLost && delayMs === 0) send();
+    // The test asks for an answer that takes so long.
+    if (!isLost && delayMs > 0) waiting.add(setTimeout(send, delayMs));
+    isLost = false;
   });
   await new Promise<void>((resolve) => socket.bind(0, '127.0.0.1', resolve));
   // Nothing is lost on loopback, so that only a slow machine would come to the end of the time.
   const resolver = new Resolver({ timeout: 120_000, tries: 1 });
-  resolver.setServers([`127.0.0.1:${socket.address().port}`]);
+  const servers = [`127.0.0.1:${socket.address().port}`];
+  resolver.setServers(servers);
   return {
     records,
+    delays,
     resolver,
+    servers,
+    loseNext: () => {
+      isLost = true;
+    },
     get questions() {
       return questions;
     },
-    [Symbol.asyncDispose]: () => new Promise<void>((resolve) => void socket.close(() => resolve())),
+    [Symbol.asyncDispose]: async () => {
+      for (const timer of waiting) clearTimeout(timer);
+      await new Promise<void>((resolve) => void socket.close(() => resolve()));
+    },
   };
 }
 

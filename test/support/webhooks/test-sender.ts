@@ -1,6 +1,7 @@
 /** Single attempts, against receivers on this machine that do what a test wants. */
 import type { Socket } from 'node:net';
-import { createAddressGuard, type NameResolver } from '../../../src/webhooks/addresses/address-guard.ts';
+import { createAddressGuard } from '../../../src/webhooks/addresses/address-guard.ts';
+import type { NameResolver } from '../../../src/webhooks/addresses/name-resolver.ts';
 import { createSender, type Sender, type SenderOptions } from '../../../src/webhooks/delivery/send/send.ts';
 import type { SendReport } from '../../../src/webhooks/delivery/send/send-report.ts';
 import { onRequest, startRawReceiver } from '../network/raw-receiver.ts';

@@ -1,0 +1,40 @@
+/** Asks name servers for the addresses of a name, and again where the resolver of Node gave up early. */
+import { Resolver } from 'node:dns/promises';
+
+/** The part of `node:dns/promises` that is used; it must not read the hosts file. */
+export interface NameResolver {
+  resolve4(name: string): Promise<string[]>;
+  resolve6(name: string): Promise<string[]>;
+}
+
+export interface NameResolverOptions {
+  /** A question that has no answer by then is given up. */
+  readonly timeoutMs: number;
+  /** Addresses of name servers; those of the system unless given. */
+  readonly servers?: readonly string[];
+}
+
+/**
+ * Node's resolver (c-ares from 1.32 on) measures how long a name server takes, and gives a question five times that, at least a
+ * quarter of a second, which Node's timer makes a second. So after quick answers, as they come from a cache, a name whose own servers
+ * are slow would never be found, and a lost packet would be a failure. A question that was given up so is asked once more by
+ * a resolver that has measured nothing, which waits for the whole time.
+ */
+export function createNameResolver(options: NameResolverOptions): NameResolver {
+  const shared = createResolver(options);
+  const ask = async (method: keyof NameResolver, name: string): Promise<string[]> => {
+    try {
+      return await shared[method](name);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ETIMEOUT') throw error;
+      return await createResolver(options)[method](name);
+    }
+  };
+  return { resolve4: (name) => ask('resolve4', name), resolve6: (name) => ask('resolve6', name) };
+}
+
+function createResolver({ timeoutMs, servers }: NameResolverOptions): Resolver {
+  const resolver = new Resolver({ timeout: timeoutMs, tries: 1 });
+  if (servers !== undefined) resolver.setServers(servers);
+  return resolver;
+}
