@@ -187,8 +187,8 @@ export const PHRASES_ZH: readonly Phrase[] = [
   ['Cannot find the owner "{}"', '没有所有者“{1}”。'],
   ['Cannot use this url: it must have at most {} characters', '地址最多 {1} 个字符。'],
   [
-    'Cannot use this url: it must not contain blanks, control characters or backslashes',
-    '地址不能包含空格、控制字符或反斜杠。',
+    'Cannot use this url: it must not contain blanks, control characters, half characters or backslashes',
+    '地址不能包含空格、控制字符、不完整的字符或反斜杠。',
   ],
   [
     'Cannot use this url: it must be a complete address, as https://example.com/hook',

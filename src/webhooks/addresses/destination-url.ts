@@ -37,7 +37,9 @@ export type DestinationUrl = { readonly kind: 'plain'; readonly url: URL; readon
 /** Judges a URL as far as its text alone can tell. */
 export function parseTargetUrl(raw: string): DestinationUrl {
   if (raw.length > MAX_URL_LENGTH) return refuse('form', `must have at most ${MAX_URL_LENGTH} characters`);
-  if (HARMFUL_CHARACTER.test(raw)) return refuse('form', 'must not contain blanks, control characters or backslashes');
+  // The store would keep U+FFFD in the place of half a character, which is another address.
+  if (HARMFUL_CHARACTER.test(raw) || !raw.isWellFormed())
+    return refuse('form', 'must not contain blanks, control characters, half characters or backslashes');
   if (!URL.canParse(raw)) return refuse('form', 'must be a complete address, as https://example.com/hook');
   const url = new URL(raw);
   const misshapen = findMistake(raw, url);

@@ -7,6 +7,7 @@ import { type Store, statement } from '../../database/store.ts';
 import { realWorld } from '../../world.ts';
 import { EVENT_KINDS, FLAG_OF } from '../events/event-kind.ts';
 import { createSampleEvent } from '../events/sample-event.ts';
+import { PROFILE_NAMES } from '../hooks/hook.ts';
 
 const EVENTS = '/repos/grace/doors/events';
 const HOOKS = '/repos/grace/doors/hooks';
@@ -85,6 +86,31 @@ withServer('of many publications under one key at once, one is made', async (ser
   assert.deepEqual(new Set(answers.map((answer) => answer.status)), new Set([202]));
   assert.equal(new Set(answers.map((answer) => answer.body.id)).size, 1);
   assert.deepEqual(await count(store), [1, 1]);
+});
+
+const bodiesSql = statement<{ body: Uint8Array }>('test-event-bodies', 'SELECT body FROM delivery_contents');
+
+withServer('half of a character in an event is U+FFFD in the bodies of every profile', async (server, store) => {
+  const flags = Object.fromEntries(Object.values(FLAG_OF).map((flag) => [flag, true]));
+  for (const profile of PROFILE_NAMES)
+    await server.call('POST', HOOKS, { json: { url: 'http://127.0.0.1:9001/', profile, ...flags } });
+  const headers = { 'idempotency-key': 'half' };
+  for (const kind of EVENT_KINDS) {
+    const actor = { username: 'gr\ud83dce', name: 'Gr\udc00 \\ud800' };
+    const event = createSampleEvent(kind, actor, 'main', NOON_MS);
+    const { status, body } = await server.call('POST', EVENTS, { json: event });
+    assert.equal(status, 202, `${kind}: ${JSON.stringify(body)}`);
+  }
+  const bodies = (await store.read(bodiesSql)).map(({ body }) => Buffer.from(body).toString());
+  assert.equal(bodies.length, EVENT_KINDS.length * PROFILE_NAMES.length);
+  for (const body of bodies) {
+    assert.match(body, /gr\uFFFDce/);
+    assert.doesNotMatch(body, /[^\\]\\ud/);
+  }
+  const event = { ...push, message: 'half \ud83d' };
+  const first = await server.call('POST', EVENTS, { json: event, headers });
+  const second = await server.call('POST', EVENTS, { json: event, headers });
+  assert.deepEqual([second.status, second.body], [202, first.body]);
 });
 
 forEachEngine('an event with a new key is stored in one round trip to the database', async (store) => {

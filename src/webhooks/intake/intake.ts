@@ -8,6 +8,7 @@
  * earlier receipt if both events are the same, and is refused otherwise.
  */
 import { Failure } from '../../errors.ts';
+import { serializeEvent } from '../events/serialize-event.ts';
 import type { Repository } from '../repositories/repository.ts';
 import { refuseDeleted } from '../repositories/repository-access.ts';
 import { commitPrepared, isDuplicate, MAX_BYTES } from './commit-events.ts';
@@ -63,7 +64,8 @@ export function createIntake(dependencies: IntakeDependencies): Intake {
       if (2 * bytes > MAX_BYTES) largeGroup.checkRoom(ownerId, bytes);
     },
     accept: async (incoming, targetHooks) => {
-      const pendingEvent = { incoming, targetHooks, content: JSON.stringify(incoming.event) };
+      const { event, content } = serializeEvent(incoming.event);
+      const pendingEvent = { incoming: { ...incoming, event }, targetHooks, content };
       return toReceipt(await refuseDeleted(incoming.repository, submit(pendingEvent)), pendingEvent);
     },
   };
