@@ -1,4 +1,4 @@
-/** Many people ask for one delivery again at once, over HTTP, on one process or two: what is promised is sent, once. */
+/** Deliveries that are sent again over HTTP: each request once, on one process or two, and in the profile of the body. */
 import assert from 'node:assert/strict';
 import type { ServerResponse } from 'node:http';
 import { test } from 'node:test';
@@ -65,4 +65,43 @@ for (const engine of engines)
       );
     }
     assert.equal(receiver.received.length, 1 + ROUNDS);
+  });
+
+for (const engine of engines)
+  test(`a delivery keeps the profile of its body when its webhook gets another (${engine})`, {
+    skip: findReasonToSkip(engine),
+    timeout: 120_000,
+  }, async () => {
+    await using receiver = await startReceiver();
+    const place = await createStorePlace(engine);
+    await using service = await startPublishingService({ place, processes: 1, urls: [receiver.url] });
+    const [hookId] = service.hookIds;
+    const hook = `/api/v5/repos/grace/doors/hooks/${hookId}`;
+    const change = async (json: object) =>
+      assert.equal((await service.call('PATCH', hook, { url: receiver.url, ...json })).status, 200);
+    const publish = async (number: number) => {
+      const { json } = await service.call('POST', new URL(service.eventsUrl(0)).pathname, numberedPush(number));
+      return (json as { deliveries: { id: number }[] }).deliveries[0]!.id;
+    };
+    const accepted = await publish(1);
+    await receiver.waitFor(1);
+    await change({ active: false });
+    await publish(2);
+    await change({ profile: 'gitee', active: true });
+    await receiver.waitFor(2);
+    await waitUntil(async () => {
+      const { json } = await service.call('GET', `${hook}/deliveries?state=succeeded`);
+      return (json as unknown[]).length === 2;
+    });
+    assert.equal((await service.call('POST', `${hook}/deliveries/${accepted}/redeliver`)).status, 202);
+    await receiver.waitFor(3);
+    await publish(3);
+    await receiver.waitFor(4);
+    const [first, held, again, last] = receiver.received;
+    for (const one of [first, held, again]) {
+      assert.equal(one?.headers['x-gitcode-event'], 'Push Hook');
+      assert.equal(one?.headers['x-gitee-event'], undefined);
+    }
+    assert.deepEqual(again?.body, first?.body);
+    assert.equal(last?.headers['x-gitee-event'], 'Push Hook');
   });

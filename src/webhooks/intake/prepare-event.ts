@@ -117,7 +117,8 @@ async function renderDeliveries(
   for (const { id, hook, uuid } of addressed) {
     const context = { repository, hookId: hook.id, deliveryUuid: uuid, nowMs: ofEvent.nowMs };
     const body = PROFILES[hook.profile].render(event, context);
-    deliveries.push({ ...shared, id, hookId: hook.id, uuid, body, origin: new URL(hook.url).origin });
+    const { profile } = hook;
+    deliveries.push({ ...shared, id, hookId: hook.id, uuid, body, profile, origin: new URL(hook.url).origin });
     bodyBytes += body.byteLength;
     bytesOfTurn += body.byteLength;
     if (bytesOfTurn >= BYTES_OF_A_TURN) await endTurn();

@@ -31,7 +31,7 @@ export async function startDnsServer(): Promise<DnsServer> {
     const send = () => socket.send(answer(message, records), from.port, from.address);
     const delayMs = delays.get(readName(message, 12).name.toLowerCase()) ?? 0;
     if (!isLost && delayMs === 0) send();
-    // The test asks for an answer that takes so long.
+    // The test wants an answer that takes long.
     if (!isLost && delayMs > 0) waiting.add(setTimeout(send, delayMs));
     isLost = false;
   });

@@ -94,8 +94,9 @@ export async function readWaiting(
 export const SMALL_READ = 8;
 
 const WAITING_COLUMNS = 'id, hook_id, lane, body_bytes, attempts, schedule_from, due_at_ms, created_at_ms, event_kind';
-const HOOK_COLUMNS =
-  'h.url, h.encryption_type, h.profile, h.secret, h.previous_secret, h.previous_until_ms, h.disabled_at_ms';
+/** The headers of an attempt fit its body, which was written once: a hook may have got another profile since. */
+const profileOf = (ofBody: string) => `COALESCE(${ofBody}, h.profile) AS profile`;
+const HOOK_COLUMNS = 'h.url, h.encryption_type, h.secret, h.previous_secret, h.previous_until_ms, h.disabled_at_ms';
 
 // With contents, so that a few waiting deliveries take one read instead of two; large bodies are read when it is their turn. Everything
 // is looked up by an id: PostgreSQL might read through the whole table for a join. A literal LIMIT: for a parameter the planner
@@ -107,7 +108,8 @@ const waitingContentsSql = multiRowStatement(
     const contentOf = (column: string) => `(SELECT c.${column} FROM delivery_contents c WHERE c.delivery_id = d.id)`;
     const branch = (hookId: string, lane: number) =>
       `SELECT d.*, ${contentOf('uuid')} AS uuid,
-         CASE WHEN d.body_bytes <= ${MAX_SMALL_BODY_BYTES} THEN ${contentOf('body')} END AS body, ${HOOK_COLUMNS}
+         CASE WHEN d.body_bytes <= ${MAX_SMALL_BODY_BYTES} THEN ${contentOf('body')} END AS body,
+         ${profileOf(contentOf('profile'))}, ${HOOK_COLUMNS}
        FROM (SELECT ${WAITING_COLUMNS} FROM deliveries
              WHERE state = 'pending' AND hook_id = ${hookId} AND lane = ${lane} AND due_at_ms <= ${more(1)}
              ORDER BY due_at_ms, id LIMIT ${SMALL_READ}) AS d
@@ -161,7 +163,7 @@ export interface ContentRow extends EncryptedSecrets {
 }
 
 const CONTENT_COLUMNS = `d.id, d.hook_id, d.attempts, d.schedule_from, d.due_at_ms, d.created_at_ms, d.event_kind, c.uuid, c.body,
-  ${HOOK_COLUMNS}`;
+  ${profileOf('c.profile')}, ${HOOK_COLUMNS}`;
 
 // A branch for each delivery, so that each is looked up by its ids. Joined with a list of values, PostgreSQL reads through
 // all deliveries as long as it has statistics of a nearly empty table.

@@ -12,6 +12,7 @@ import { hash } from 'node:crypto';
 import { type BoundStatement, type Row, type Statement, type Store, statement } from '../../../database/store.ts';
 import { bindRowsExactly, multiRowInsert } from '../../../database/value-rows.ts';
 import type { EventKind } from '../../events/event-kind.ts';
+import type { ProfileName } from '../../hooks/hook.ts';
 import { LANE_NUMBERS } from './delivery-state.ts';
 
 export const SHARD_COUNT = 256;
@@ -38,6 +39,8 @@ export interface NewDelivery {
   readonly eventKind: EventKind;
   /** The subject of the event, by which the log can be searched. */
   readonly subject?: string;
+  /** The profile that its body is written in; that of the hook at each attempt unless given. */
+  readonly profile?: ProfileName;
   /** `new URL(hook.url).origin` */
   readonly origin: string;
   /** The owner of the repository, whose fair share it counts for. */
@@ -59,6 +62,7 @@ const insertContentsSql = multiRowInsert('delivery-insert-contents', 'delivery_c
   uuid: 'text',
   body: 'blob',
   subject: 'text',
+  profile: 'text',
 });
 
 const insertDeliveriesSql = multiRowInsert('delivery-insert', 'deliveries', {
@@ -120,8 +124,10 @@ export function enqueueStatements(deliveries: readonly NewDelivery[]): BoundStat
 
 /** Statements that store the bodies of deliveries. They are invisible until their deliveries are stored. */
 export function contentStatements(deliveries: readonly NewDelivery[]): BoundStatement[] {
-  const rows = deliveries.flatMap(({ id, hookId, eventId, uuid, body, subject = null }) =>
-    'storedBytes' in body ? [] : [{ delivery_id: id, hook_id: hookId, event_id: eventId, uuid, body, subject }],
+  const rows = deliveries.flatMap(({ id, hookId, eventId, uuid, body, subject = null, profile = null }) =>
+    'storedBytes' in body
+      ? []
+      : [{ delivery_id: id, hook_id: hookId, event_id: eventId, uuid, body, subject, profile }],
   );
   return bindRowsExactly(insertContentsSql, rows);
 }
