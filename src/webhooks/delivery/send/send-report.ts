@@ -118,11 +118,16 @@ export function describeFailure(error: unknown, progress: Progress): string {
     return progress.connection === undefined ? 'connect timeout' : 'response timeout';
   if (error instanceof TooManyInterimResponses) return 'too many interim responses';
   if (error instanceof errors.HeadersOverflowError) return 'response headers too large';
-  if (error instanceof errors.HTTPParserError) return 'malformed response';
+  if (isMalformed(error)) return 'malformed response';
   if (isTlsError(error)) return `certificate or TLS error: ${(error as NodeJS.ErrnoException).code}`;
   const code = (error as NodeJS.ErrnoException).code ?? '';
   if (code === 'ECONNREFUSED') return 'connection refused';
   if (code === 'EHOSTUNREACH' || code === 'ENETUNREACH') return 'host unreachable';
   if (code === 'ETIMEDOUT') return 'connect timeout';
   return progress.connection === undefined ? 'connection failed' : 'connection closed before the response';
+}
+
+/** The receiver answered with something that is no HTTP response, or one whose length is ambiguous (RFC 9112 §6.3). */
+function isMalformed(error: unknown): boolean {
+  return error instanceof errors.HTTPParserError || error instanceof errors.ResponseContentLengthMismatchError;
 }

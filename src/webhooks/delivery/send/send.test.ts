@@ -133,6 +133,12 @@ const refusedAtOnce: Hostile[] = [
   ['changes the protocol', answerWith('HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\n\r\n'), /closed before/],
   ['sends a head of a megabyte', answerWith(`HTTP/1.1 200 OK\r\nX-Big: ${'a'.repeat(1_000_000)}\r\n\r\n`), /too large/],
   ['sends garbage', answerWith('\u0000\u0001 this is not HTTP \r\n\r\n'), /malformed/],
+  ['sends two lengths', answerWith('HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok'), /malformed/],
+  [
+    'sends a length and chunks',
+    answerWith('HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n'),
+    /malformed/,
+  ],
   ['resets the connection', (socket) => void socket.once('data', () => socket.resetAndDestroy()), /closed before/],
   ['closes without an answer', (socket) => void socket.once('data', () => socket.end()), /closed before/],
 ];
