@@ -275,9 +275,15 @@ withServer('the secret of a bridge is shown once, may be given, and goes with th
   assert.equal((await server.call('POST', EVENTS, webhook)).status, 200);
   const named = { ...webhook, json: { object_kind: 'toString' } };
   assert.equal((await server.call('POST', EVENTS, named)).body.ignored, true);
+  const german = 'der Schlüssel für uns';
+  await server.call('PUT', path, { json: { secret: german } });
+  const token = Buffer.from(german).toString('latin1');
+  const fromGerman = { ...webhook, headers: { ...webhook.headers, 'x-gitlab-token': token } };
+  assert.equal((await server.call('POST', EVENTS, fromGerman)).status, 200, 'GitLab sends the UTF-8 of its token');
+  assert.equal((await server.call('POST', EVENTS, webhook)).status, 401);
   assert.equal((await server.call('DELETE', path)).status, 204);
   assert.equal((await server.call('DELETE', path)).status, 404);
-  assert.equal((await server.call('POST', EVENTS, webhook)).status, 401);
+  assert.equal((await server.call('POST', EVENTS, fromGerman)).status, 401);
   assert.equal((await server.call('PUT', '/repos/grace/doors/bridges/cvs')).status, 400);
   assert.equal((await server.call('PUT', path, { token: 'linus' })).status, 403);
 });

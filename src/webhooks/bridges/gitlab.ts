@@ -14,7 +14,8 @@ export const gitlab: Bridge = {
   verifies: (secret, request) =>
     isSigned(request.header)
       ? verifyStandard(secret, request)
-      : isSameSignature(secret, Buffer.from(request.header('x-gitlab-token') ?? '')),
+      : // Headers are read as Latin-1: these are the bytes as they came.
+        isSameSignature(secret, Buffer.from(request.header('x-gitlab-token') ?? '', 'latin1')),
   // Only the signed id of a signed delivery counts: a stranger who saw it could send it again under another one.
   deliveryId: (header) =>
     isSigned(header) ? header('webhook-id') : (header('idempotency-key') ?? header('x-gitlab-webhook-uuid')),
