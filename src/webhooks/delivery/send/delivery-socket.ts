@@ -78,9 +78,12 @@ async function openSocketTo(
   return { socket: tls, timings: { connectMs, tlsMs: options.monotonicMs() - startMs - connectMs } };
 }
 
-/** The certificate must match the name, whatever its address; an address has no server name (RFC 6066 §3). */
+/**
+ * The certificate must match the name, whatever its address. A server name has no dot at its end, and an address has no server
+ * name (RFC 6066 §3).
+ */
 function describeTls(url: URL): ConnectionOptions {
-  const host = hostOf(url);
+  const host = hostOf(url).replace(/\.$/, '');
   const name = isIP(host) === 0 ? { servername: host } : {};
   return { host, ...name, ALPNProtocols: ['http/1.1'] };
 }

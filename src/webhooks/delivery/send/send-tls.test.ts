@@ -59,6 +59,21 @@ test('TLS goes to the vetted address and checks the name', async () => {
   assert.notEqual(report.timingsMs.tls, null);
 });
 
+test('a name with the dot of the root is asked for without it', async () => {
+  await using dns = await startDnsServer();
+  dns.records.set('tls.example.com', ['127.0.0.1']);
+  const pair = makeCertificate('tls.example.com');
+  const names: unknown[] = [];
+  const server = createTlsServer(pair, (_, response) => void response.end('ok'));
+  server.on('secureConnection', (socket) => names.push(socket.servername));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  await using sender = openSender({ resolver: dns.resolver, ca: [pair.cert] });
+  const report = await sender.send(deliveryTo(`https://tls.example.com.:${port}/hook`));
+  server.close().closeAllConnections();
+  assert.deepEqual([report.status, names], [200, ['tls.example.com']]);
+});
+
 test('a self-signed, an expired and another name’s certificate are refused', async () => {
   const selfSigned = makeCertificate('tls.example.com');
   assert.match((await sendOverTls(selfSigned, undefined)).reason ?? '', /certificate or TLS error/);
