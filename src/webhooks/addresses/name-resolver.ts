@@ -7,7 +7,7 @@ export interface NameResolver {
   resolve6(name: string): Promise<string[]>;
 }
 
-export interface NameResolverOptions {
+interface NameResolverOptions {
   /** A question that has no answer by then is given up. */
   readonly timeoutMs: number;
   /** Addresses of name servers; those of the system unless given. */

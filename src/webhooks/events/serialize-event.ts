@@ -7,7 +7,7 @@ import type { Event } from './event.ts';
  */
 const HALF_CHARACTER = /(?<!\\)((?:\\\\)*)\\ud[89a-f][\da-f]{2}/g;
 
-export interface SerializedEvent {
+interface SerializedEvent {
   readonly event: Event;
   readonly content: string;
 }
