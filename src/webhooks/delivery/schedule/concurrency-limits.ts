@@ -55,7 +55,10 @@ export interface ConcurrencyLimits {
   take(delivery: SizedDelivery): void;
   free(delivery: SizedDelivery): void;
   hasSlotForOwner(ownerId: string): boolean;
-  hasSlotAtOrigin(origin: string, ownerId: string): boolean;
+  /** For an owner that has none under way there. */
+  hasSlotAtOrigin(origin: string): boolean;
+  /** Provided that the origin has a slot. */
+  hasShareAtOrigin(origin: string, ownerId: string): boolean;
   hasSlotForHook(hookId: number): boolean;
   hasRoomForBody(delivery: SizedDelivery): boolean;
   readonly sending: number;
@@ -93,13 +96,14 @@ export function createConcurrencyLimits({
     take: (delivery) => change(delivery, 1),
     free: (delivery) => change(delivery, -1),
     hasSlotForOwner: (ownerId) => (owners.get(ownerId) ?? 0) < fairLimit(caps.owner, caps.worker - sending),
-    hasSlotAtOrigin: (origin, ownerId) => {
-      const limits = limitsOfOrigin?.(origin);
-      const total = Math.min(caps.origin, limits?.total ?? caps.origin);
-      const share = Math.min(caps.ownerAtOrigin, limits?.ofOneOwner ?? caps.ownerAtOrigin);
+    hasSlotAtOrigin: (origin) => {
+      const total = Math.min(caps.origin, limitsOfOrigin?.(origin).total ?? caps.origin);
+      return (origins.get(origin)?.total ?? 0) < total;
+    },
+    hasShareAtOrigin: (origin, ownerId) => {
+      const share = Math.min(caps.ownerAtOrigin, limitsOfOrigin?.(origin).ofOneOwner ?? caps.ownerAtOrigin);
       const count = origins.get(origin);
-      if (count === undefined) return total > 0;
-      return count.total < total && (count.byOwner.get(ownerId) ?? 0) < fairLimit(share, caps.origin - count.total);
+      return count === undefined || (count.byOwner.get(ownerId) ?? 0) < fairLimit(share, caps.origin - count.total);
     },
     hasSlotForHook: (hookId) => (hooks.get(hookId) ?? 0) < Math.min(caps.hook, allowedOfHook?.(hookId) ?? caps.hook),
     hasRoomForBody: ({ ownerId, bodyBytes }) => !isLarge(bodyBytes) || largeBodies.hasRoom(ownerId, bodyBytes),

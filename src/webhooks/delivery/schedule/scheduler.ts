@@ -21,6 +21,7 @@ import {
   type Lane,
   type Node,
   type Obstacle,
+  type PickContext,
   pick,
   removeWhenEmpty,
   resume,
@@ -31,6 +32,8 @@ import {
 const RETRY_EVERY = 5;
 const RETRY_SHARE = 0.75;
 const LANES: readonly Lane[] = ['first', 'retry'];
+/** Nodes that are let go at a time when an origin may have a slot: more than one, since owners may be at limits of their own. */
+const LET_GO = 4;
 
 export interface Scheduler<J extends Job> {
   add(job: J): void;
@@ -47,11 +50,18 @@ export interface Scheduler<J extends Job> {
   readonly waiting: number;
 }
 
+/** What waits in one lane. */
+interface LaneState<J> {
+  readonly root: Node<J>;
+  readonly skipped: Skipped<J>;
+  /** Origins that may have a slot for more of the nodes that wait for one. */
+  readonly openOrigins: Set<string>;
+  hookNodes: Map<number, Node<J>>;
+}
+
 interface State<J> {
   readonly limits: ConcurrencyLimits;
-  readonly skipped: Skipped<J>;
-  readonly roots: Readonly<Record<Lane, Node<J>>>;
-  readonly hookNodes: Record<Lane, Map<number, Node<J>>>;
+  readonly lanes: Readonly<Record<Lane, LaneState<J>>>;
   readonly maxSending: number;
   readonly maxRetries: number;
   retriesSending: number;
@@ -62,17 +72,14 @@ interface State<J> {
 
 export function createScheduler<J extends Job>(options: ConcurrencyOptions): Scheduler<J> {
   const state = createState<J>(options);
-  const { limits, skipped, hookNodes } = state;
+  const { limits, lanes } = state;
   return {
     add: (job) => addJob(state, job),
     next: () => takeNext(state),
     finish: (job) => finishJob(state, job),
-    resume: (origin, hookId) => {
-      resume(skipped, 'origin', origin);
-      resume(skipped, 'hook', hookId);
-    },
+    resume: (origin, hookId) => resumeAt(state, origin, hookId),
     drop: (hookId) => LANES.flatMap((lane) => dropJobs(state, lane, hookId)),
-    countWaiting: (hookId, lane) => hookNodes[lane].get(hookId)?.jobs.length ?? 0,
+    countWaiting: (hookId, lane) => lanes[lane].hookNodes.get(hookId)?.jobs.length ?? 0,
     get sending() {
       return limits.sending;
     },
@@ -86,9 +93,7 @@ function createState<J>(options: ConcurrencyOptions): State<J> {
   const { worker } = options.caps;
   return {
     limits: createConcurrencyLimits(options),
-    skipped: createSkipped(),
-    roots: { first: createRoot(), retry: createRoot() },
-    hookNodes: { first: new Map(), retry: new Map() },
+    lanes: { first: createLane(), retry: createLane() },
     maxSending: worker,
     maxRetries: Math.max(1, Math.floor(worker * RETRY_SHARE)),
     retriesSending: 0,
@@ -97,12 +102,17 @@ function createState<J>(options: ConcurrencyOptions): State<J> {
   };
 }
 
+function createLane<J>(): LaneState<J> {
+  return { root: createRoot(), skipped: createSkipped(), openOrigins: new Set(), hookNodes: new Map() };
+}
+
 function addJob<J extends Job>(state: State<J>, job: J): void {
-  const node = ensureHookNode(state.roots[job.lane], job);
+  const { root, hookNodes } = state.lanes[job.lane];
+  const node = ensureHookNode(root, job);
   node.jobs.push(job);
-  state.hookNodes[job.lane].set(job.hookId, node);
+  hookNodes.set(job.hookId, node);
   state.waiting += 1;
-  attach(state.skipped, node);
+  attach(node);
 }
 
 function takeNext<J extends Job>(state: State<J>): J | undefined {
@@ -114,53 +124,75 @@ function takeNext<J extends Job>(state: State<J>): J | undefined {
   state.waiting -= 1;
   state.limits.take(job);
   if (job.lane === 'retry') state.retriesSending += 1;
-  forgetWhenEmpty(state, job.lane, job.hookId);
+  forgetWhenEmpty(state.lanes[job.lane], job.hookId);
   return job;
 }
 
 function pickFrom<J extends Job>(state: State<J>, lane: Lane): J | undefined {
   if (lane === 'retry' && state.retriesSending >= state.maxRetries) return undefined;
-  return pick(state.roots[lane], {
-    skipped: state.skipped,
-    findObstacle: (node) => findObstacle(state.limits, node),
-  });
+  const { root, skipped } = state.lanes[lane];
+  const context: PickContext<J> = { skipped, findObstacle: (node) => findObstacle(state.limits, node) };
+  for (;;) {
+    const job = pick(root, context);
+    if (job !== undefined || !letMoreGo(state.limits, state.lanes[lane])) return job;
+  }
+}
+
+/** Those that were let go found no use for the slots of their origin. Returns false when no origin has a slot for one that waits. */
+function letMoreGo<J>(limits: ConcurrencyLimits, { skipped, openOrigins }: LaneState<J>): boolean {
+  for (const origin of openOrigins) {
+    if (limits.hasSlotAtOrigin(origin) && resume(skipped, 'origin', origin, LET_GO)) return true;
+    openOrigins.delete(origin);
+  }
+  return false;
 }
 
 function findObstacle<J extends Job>(limits: ConcurrencyLimits, node: Node<J>): Obstacle | undefined {
-  if (!hasSlot(limits, node)) return node.level;
-  const [next] = node.jobs;
+  const { level, key, parent, jobs } = node;
+  if (level === 'owner') return limits.hasSlotForOwner(String(key)) ? undefined : 'owner';
+  if (level === 'origin') {
+    if (!limits.hasSlotAtOrigin(String(key))) return 'origin';
+    return limits.hasShareAtOrigin(String(key), String(parent?.key)) ? undefined : 'share';
+  }
+  if (!limits.hasSlotForHook(Number(key))) return 'hook';
+  const [next] = jobs;
   return next === undefined || limits.hasRoomForBody(next) ? undefined : 'body';
 }
 
-function hasSlot<J>(limits: ConcurrencyLimits, { level, key, parent }: Node<J>): boolean {
-  if (level === 'owner') return limits.hasSlotForOwner(String(key));
-  if (level === 'origin') return limits.hasSlotAtOrigin(String(key), String(parent?.key));
-  return limits.hasSlotForHook(Number(key));
+function finishJob<J extends Job>(state: State<J>, job: J): void {
+  state.limits.free(job);
+  if (job.lane === 'retry') state.retriesSending -= 1;
+  resumeAt(state, job.origin, job.hookId);
+  for (const lane of LANES) {
+    const { skipped } = state.lanes[lane];
+    // A slot of the worker is free again, so any owner may get it. Owners without deliveries under way do not wait here.
+    resumeAll(skipped, 'owner');
+    if (isLarge(job.bodyBytes)) resume(skipped, 'body');
+  }
 }
 
-function finishJob<J extends Job>(state: State<J>, job: J): void {
-  const { limits, skipped } = state;
-  limits.free(job);
-  if (job.lane === 'retry') state.retriesSending -= 1;
-  // A slot of the worker is free again, so any owner may get it.
-  resumeAll(skipped, 'owner');
-  resume(skipped, 'origin', job.origin);
-  resume(skipped, 'hook', job.hookId);
-  if (isLarge(job.bodyBytes)) resumeAll(skipped, 'body');
+function resumeAt<J>({ lanes }: State<J>, origin: string, hookId: number): void {
+  for (const lane of LANES) {
+    const { skipped, openOrigins } = lanes[lane];
+    if (resume(skipped, 'origin', origin, LET_GO)) openOrigins.add(origin);
+    // These have deliveries under way there, so they are few.
+    resume(skipped, 'share', origin);
+    resume(skipped, 'hook', hookId);
+  }
 }
 
 function dropJobs<J>(state: State<J>, lane: Lane, hookId: number): J[] {
-  const jobs = state.hookNodes[lane].get(hookId)?.jobs.splice(0) ?? [];
+  const jobs = state.lanes[lane].hookNodes.get(hookId)?.jobs.splice(0) ?? [];
   state.waiting -= jobs.length;
-  forgetWhenEmpty(state, lane, hookId);
+  forgetWhenEmpty(state.lanes[lane], hookId);
   return jobs;
 }
 
-function forgetWhenEmpty<J>({ hookNodes, skipped }: State<J>, lane: Lane, hookId: number): void {
-  const node = hookNodes[lane].get(hookId);
+function forgetWhenEmpty<J>(lane: LaneState<J>, hookId: number): void {
+  const node = lane.hookNodes.get(hookId);
   if (node === undefined || node.jobs.length > 0) return;
-  hookNodes[lane].delete(hookId);
+  lane.hookNodes.delete(hookId);
   // A long-lived Map with many deletions keeps garbage in V8's old generation.
-  if (hookNodes[lane].size === 0) hookNodes[lane] = new Map();
-  removeWhenEmpty(skipped, node);
+  if (lane.hookNodes.size === 0) lane.hookNodes = new Map();
+  removeWhenEmpty(node);
 }

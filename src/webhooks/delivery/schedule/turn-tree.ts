@@ -1,10 +1,11 @@
 /**
  * Takes turns over a tree of owner, origin and hook by deficit round robin (Shreedhar and Varghese, 1995). A node at its limit
- * is skipped: taken out of its ring, and put back when a slot for it may have become free. So a choice does not look at hook
- * queues that are at a limit. When an attempt at a full origin ends, all owners that wait for that origin are put back, and
- * skipped again by the next choices: that costs time in proportion to them.
+ * is skipped: taken out of its ring, and put back when a slot for it may have become free. So a choice costs the same with ten
+ * hook queues and with ten thousand, also when all of them wait for one receiver. Only hooks whose next body is large and waits for
+ * memory are all put back when a large body has left.
  */
 import type { SizedDelivery } from './concurrency-limits.ts';
+import { type Waiting, WaitList } from './wait-list.ts';
 
 /** A turn is worth one small delivery; large bodies wait for several turns. */
 const COST_BYTES = 16_384;
@@ -21,7 +22,7 @@ export interface Job extends SizedDelivery {
 type Level = 'root' | 'owner' | 'origin' | 'hook';
 type Key = string | number;
 
-export interface Node<J> {
+export interface Node<J> extends Waiting {
   readonly level: Level;
   readonly key: Key;
   readonly parent: Node<J> | undefined;
@@ -38,7 +39,8 @@ export function createRoot<J>(): Node<J> {
 }
 
 function createNode<J>(level: Level, key: Key, parent?: Node<J>): Node<J> {
-  return { level, key, parent, children: new Map(), ring: new Set(), jobs: [], deficit: 0 };
+  const waits = { waitsIn: undefined, keepsPlace: false };
+  return { level, key, parent, children: new Map(), ring: new Set(), jobs: [], deficit: 0, ...waits };
 }
 
 /** The node of the job's hook. */
@@ -55,39 +57,45 @@ function ensureChild<J>(parent: Node<J>, level: Level, key: Key): Node<J> {
   return child;
 }
 
-/** A limit of the node's own level, or memory for the body that is next at a hook. */
-export type Obstacle = Level | 'body';
+/** A limit of the node's own level, the part of one owner at an origin, or memory for the body that is next at a hook. */
+export type Obstacle = 'owner' | 'origin' | 'share' | 'hook' | 'body';
 
 /** Nodes that are out of their rings, by what they wait for. */
-export type Skipped<J> = Readonly<Record<Obstacle, Map<Key, Set<Node<J>>>>>;
+export type Skipped<J> = Readonly<Record<Obstacle, Map<Key, WaitList<Node<J>>>>>;
 
 export function createSkipped<J>(): Skipped<J> {
-  return { root: new Map(), owner: new Map(), origin: new Map(), hook: new Map(), body: new Map() };
+  return { owner: new Map(), origin: new Map(), share: new Map(), hook: new Map(), body: new Map() };
 }
 
-function isSkipped<J>(skipped: Skipped<J>, node: Node<J>): boolean {
-  const isIn = (obstacle: Obstacle) => skipped[obstacle].get(node.key)?.has(node) === true;
-  return isIn(node.level) || (node.level === 'hook' && isIn('body'));
-}
+/** All that wait for memory wait in one list: it is that of the worker. */
+const BODY_KEY = '';
 
 /** Puts the node and those above it into their rings, unless they are skipped. */
-export function attach<J>(skipped: Skipped<J>, node: Node<J>): void {
-  if (node.parent === undefined || isSkipped(skipped, node)) return;
+export function attach<J>(node: Node<J>): void {
+  if (node.parent === undefined || node.waitsIn !== undefined) return;
   node.parent.ring.add(node);
-  attach(skipped, node.parent);
+  attach(node.parent);
 }
 
 function skip<J>(skipped: Skipped<J>, node: Node<J>, obstacle: Obstacle): void {
   node.parent?.ring.delete(node);
-  const nodes = skipped[obstacle].get(node.key) ?? new Set();
-  skipped[obstacle].set(node.key, nodes.add(node));
+  const key = obstacle === 'body' ? BODY_KEY : node.key;
+  const lists = skipped[obstacle];
+  const list = lists.get(key) ?? new WaitList(() => lists.delete(key));
+  list.add(node);
+  lists.set(key, list);
 }
 
-export function resume<J>(skipped: Skipped<J>, obstacle: Obstacle, key: Key): void {
-  const nodes = skipped[obstacle].get(key);
-  if (nodes === undefined) return;
-  skipped[obstacle].delete(key);
-  for (const node of nodes) attach(skipped, node);
+/** Puts the nodes back that wait longest for this, at most so many. Returns false when none waits. */
+export function resume<J>(
+  skipped: Skipped<J>,
+  obstacle: Obstacle,
+  key: Key = BODY_KEY,
+  max = Number.POSITIVE_INFINITY,
+): boolean {
+  const nodes = skipped[obstacle].get(key)?.letGo(max) ?? [];
+  for (const node of nodes) attach(node);
+  return nodes.length > 0;
 }
 
 export function resumeAll<J>(skipped: Skipped<J>, obstacle: Obstacle): void {
@@ -95,13 +103,12 @@ export function resumeAll<J>(skipped: Skipped<J>, obstacle: Obstacle): void {
 }
 
 /** Removes the node from the tree when nothing waits below it, and then those above it. */
-export function removeWhenEmpty<J>(skipped: Skipped<J>, node: Node<J>): void {
-  const { parent, level } = node;
+export function removeWhenEmpty<J>(node: Node<J>): void {
+  const { parent } = node;
   if (parent === undefined || node.jobs.length > 0 || node.children.size > 0) return;
-  forgetSkipped(skipped, node, level);
-  if (level === 'hook') forgetSkipped(skipped, node, 'body');
+  node.waitsIn?.delete(node);
   removeChild(parent, node);
-  removeWhenEmpty(skipped, parent);
+  removeWhenEmpty(parent);
 }
 
 /** An empty root gets new tables: a long-lived Map with many deletions keeps garbage in V8's old generation (`memory/id-table.ts`). */
@@ -111,12 +118,6 @@ function removeChild<J>(parent: Node<J>, node: Node<J>): void {
   if (parent.children.size > 0 || parent.parent !== undefined) return;
   parent.ring = new Set();
   parent.children = new Map();
-}
-
-function forgetSkipped<J>(skipped: Skipped<J>, node: Node<J>, obstacle: Obstacle): void {
-  const nodes = skipped[obstacle].get(node.key);
-  nodes?.delete(node);
-  if (nodes?.size === 0) skipped[obstacle].delete(node.key);
 }
 
 export interface PickContext<J> {
@@ -152,6 +153,7 @@ function mayTakeTurn<J>({ ring }: Node<J>, child: Node<J>): boolean {
 }
 
 function payTurn<J extends Job>({ ring }: Node<J>, child: Node<J>, job: J): J {
+  child.keepsPlace = false;
   child.deficit -= 1 + Math.floor(job.bodyBytes / COST_BYTES);
   if (child.deficit <= 0) moveToEnd(ring, child);
   return job;
