@@ -6,6 +6,7 @@ import { Failure } from '../errors.ts';
 import { CountedMessage, watchChunks } from './chunk-limit.ts';
 import { createNetworkReader } from './client-address.ts';
 import { createOpenAnswers, limitConnections, type OpenAnswers } from './connection-limit.ts';
+import { limitPipelines } from './pipelines/pipeline-limit.ts';
 
 /** A bound HTTP port. The program listens first, since areas must know their own address, and serves once they are built. */
 export interface HttpServer {
@@ -54,11 +55,12 @@ export async function listenHttp(options: HttpServerOptions): Promise<HttpServer
   const server: Server = createServer({ ...timeouts, IncomingMessage: CountedMessage });
   server.on('request', watchChunks);
   const connections = followConnections(server);
+  const readNetwork = createNetworkReader(options.trustedProxies ?? []);
+  const begin = limitPipelines(server, readNetwork);
   server.on('request', (incoming, outgoing) => {
     if (hasTwoHosts(incoming)) refuseHosts(incoming, outgoing);
-    else listener(incoming, outgoing);
+    else begin(incoming, () => listener(incoming, outgoing));
   });
-  const readNetwork = createNetworkReader(options.trustedProxies ?? []);
   limitConnections(server, { maxConnections: options.maxConnections ?? MAX_CONNECTIONS, readNetwork });
   await listen(server, options);
   const { port } = server.address() as AddressInfo;

@@ -1,0 +1,159 @@
+/**
+ * Ends a connection that sends many requests ahead of their answers, and begins few requests in a turn of the event loop. Node parses
+ * all that a socket has in one turn and calls back for each request: 4 MB of `GET /healthz` stopped all calls for half a second of work,
+ * without a token.
+ */
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { createNetworkTurns } from '../../connections/network-turns.ts';
+
+/** Requests of one connection that wait for their answers. Clients that pipeline send fewer. */
+const MAX_UNANSWERED = 32;
+/** Once so many requests were parsed in a turn, about 30 µs each, a connection may send no request ahead of an answer. */
+const MAX_PARSED_IN_A_TURN = 256;
+/** The handling of a request begins, which takes 50 to 100 µs. */
+const BEGUN_IN_A_TURN = 16;
+/** Node takes it for an error of the parser, which stops before the next request. */
+const STOP_PARSING = -1;
+
+/** Handles the request now or in a later turn of the event loop, or not at all when its client is gone by then. */
+export type BeginRequest = (incoming: IncomingMessage, handle: () => void) => void;
+
+/** Must be called before a connection is accepted. `readNetwork` names the network that has turns together. */
+export function limitPipelines(server: Server, readNetwork: (address: string | undefined) => string): BeginRequest {
+  const pipelines = new WeakMap<Socket, Pipeline>();
+  const turn = createTurn();
+  server.on('connection', (socket) =>
+    pipelines.set(socket, new Pipeline(socket, readNetwork(socket.remoteAddress), turn)),
+  );
+  server.on('request', ({ socket }, outgoing) => pipelines.get(socket)?.add(outgoing));
+  server.on('checkExpectation', ({ socket }, outgoing) => {
+    pipelines.get(socket)?.add(outgoing);
+    outgoing.writeHead(417).end();
+  });
+  server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
+    if (pipelines.get(socket)?.isStopped !== true) refuseRequest(error, socket);
+  });
+  return ({ socket }, handle) => turn.begin(pipelines.get(socket)?.network ?? '', handle, () => socket.destroyed);
+}
+
+interface ParsedSocket extends Socket {
+  /** Node has this and does not document it: it calls back with the head of a request, and reads on unless it gets a number. */
+  readonly parser?: { onIncoming?: ((incoming: IncomingMessage, keepsAlive: boolean) => number) | null } | null;
+  /** The same: the answer that is written now. */
+  readonly _httpMessage?: ServerResponse | null;
+}
+
+/** The requests of one connection that are not answered. */
+class Pipeline {
+  readonly network: string;
+  readonly #socket: Socket;
+  readonly #turn: Turn;
+  #unanswered = 0;
+  #last: ServerResponse | undefined;
+  #isStopped = false;
+
+  constructor(socket: ParsedSocket, network: string, turn: Turn) {
+    this.#socket = socket;
+    this.network = network;
+    this.#turn = turn;
+    const { parser } = socket;
+    const onIncoming = parser?.onIncoming;
+    if (parser == null || onIncoming == null) return;
+    parser.onIncoming = (incoming, keepsAlive) => {
+      this.#turn.countParsed();
+      return this.#isFull ? this.#stop() : onIncoming(incoming, keepsAlive);
+    };
+  }
+
+  /** Whether nothing more is read: the connection ends with the answers to what came before. */
+  get isStopped(): boolean {
+    return this.#isStopped;
+  }
+
+  add(outgoing: ServerResponse): void {
+    this.#unanswered += 1;
+    this.#last = outgoing;
+    outgoing.once('close', () => {
+      this.#unanswered -= 1;
+      if (this.#last === outgoing) this.#last = undefined;
+      if (this.#isStopped && this.#unanswered === 0) this.#socket.destroySoon();
+    });
+  }
+
+  get #isFull(): boolean {
+    return this.#isStopped || this.#unanswered >= (this.#turn.isParsedFull ? 1 : MAX_UNANSWERED);
+  }
+
+  /** RFC 9112, section 9.3.2: the client sends again what was not answered. */
+  #stop(): number {
+    this.#isStopped = true;
+    if (this.#last !== undefined) this.#last.shouldKeepAlive = false;
+    this.#socket.pause();
+    return STOP_PARSING;
+  }
+}
+
+interface Turn {
+  readonly isParsedFull: boolean;
+  countParsed(): void;
+  begin(network: string, handle: () => void, hasGone: () => boolean): void;
+}
+
+/** What is done in this turn of the event loop, and what waits for a later one. */
+function createTurn(): Turn {
+  const turns = createNetworkTurns(BEGUN_IN_A_TURN);
+  let [parsed, begun, waiting] = [0, 0, 0];
+  let isScheduled = false;
+
+  function endLater(): void {
+    if (isScheduled) return;
+    isScheduled = true;
+    setImmediate(() => {
+      [parsed, begun, isScheduled] = [0, 0, false];
+    });
+  }
+
+  return {
+    get isParsedFull() {
+      return parsed > MAX_PARSED_IN_A_TURN;
+    },
+    countParsed() {
+      parsed += 1;
+      endLater();
+    },
+    begin(network, handle, hasGone) {
+      endLater();
+      if (waiting === 0 && begun < BEGUN_IN_A_TURN) {
+        begun += 1;
+        handle();
+        return;
+      }
+      waiting += 1;
+      // Counted down for those that have gone too.
+      const leave = (): boolean => {
+        waiting -= 1;
+        return true;
+      };
+      turns.wait(
+        network,
+        () => leave() && handle(),
+        () => hasGone() && leave(),
+      );
+    },
+  };
+}
+
+/** As Node answers when nothing listens to these errors. */
+const REFUSALS: Readonly<Record<string, string>> = {
+  HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large',
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: '413 Payload Too Large',
+  ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
+};
+
+function refuseRequest({ code = '' }: NodeJS.ErrnoException, socket: ParsedSocket): void {
+  // Not in place of an answer that is under way.
+  if (socket.writable && socket._httpMessage?.headersSent !== true)
+    socket.write(`HTTP/1.1 ${REFUSALS[code] ?? '400 Bad Request'}\r\nConnection: close\r\n\r\n`);
+  socket.destroySoon();
+}
