@@ -2,7 +2,7 @@
 import type { Socket } from 'node:net';
 import { freeMemory, hasOwnMemory } from '../../memory/free-memory.ts';
 import type { CountGarbage } from '../../memory/garbage.ts';
-import type { Share } from './turns.ts';
+import { COST, type Share } from './turns.ts';
 
 export interface ReadQueueDependencies {
   readonly socket: Socket;
@@ -37,6 +37,7 @@ export class ReadQueue {
     const { socket, share } = dependencies;
     socket.on('data', (chunk: Buffer) => {
       share.renew();
+      share.spend(COST.read);
       this.#chunks.push(chunk);
       this.readOn();
     });

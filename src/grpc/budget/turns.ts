@@ -22,11 +22,18 @@ const FIRST_SHARE = 150;
 const MAX_DEBT = 20 * MAX_SHARE;
 /** 256 bytes a unit: 64 inputs, which have 5 KB, take 20 µs to predict. */
 const BYTES_PER_UNIT_LOG2 = 8;
+/** 32 bytes a unit: Huffman code and changes of the table take 20 to 25 ns a byte. */
+const HEADER_BYTES_PER_UNIT_LOG2 = 5;
 
-export const COST = { frame: 1, call: 5, stream: 60, message: 15, answer: 20, failure: 15, drop: 10 } as const;
+export const COST = { read: 5, frame: 1, call: 5, stream: 60, message: 15, answer: 20, failure: 15, drop: 10 } as const;
 
 export function costOfBytes(bytes: number): number {
   return bytes >>> BYTES_PER_UNIT_LOG2;
+}
+
+/** Of a header block. */
+export function costOfHeaders(bytes: number): number {
+  return bytes >>> HEADER_BYTES_PER_UNIT_LOG2;
 }
 
 /** The connections that wait for their next share, in the order in which they asked. */

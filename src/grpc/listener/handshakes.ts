@@ -1,18 +1,23 @@
 /** Limits TLS handshakes under way: their number, their time, and how many begin in a turn of the event loop. */
 import type { Server, Socket } from 'node:net';
-import type { Server as TlsServer } from 'node:tls';
+import type { TLSSocket, Server as TlsServer } from 'node:tls';
 import { ConnectionPlaces, type PlacedConnection } from '../../connections/connection-places.ts';
 import { createNetworkTurns } from '../../connections/network-turns.ts';
 import type { NetworkUse } from '../../connections/network-use.ts';
 import type { ReadNetwork } from '../../http/client-address.ts';
 import { awaitHello } from './client-hello.ts';
-import { RecordLimit } from './record-limit.ts';
+import { RecordLimit, type TlsConnection } from './record-limit.ts';
+import { TinyRecords } from './tiny-records.ts';
 
 /** A handshake has this long from the first byte of TCP on, whatever the client sends meanwhile. */
 const HANDSHAKE_MS = 10_000;
 
 /** Handshakes that begin in a turn of the event loop. Each signs, which takes 0.3 to 2 ms. */
 const BEGUN_IN_A_TURN = 1;
+
+/** The second message of a client has at most so many bytes, and with a certificate so many. */
+const MAX_ANSWER_BYTES = 256;
+const MAX_MUTUAL_ANSWER_BYTES = 16_384;
 
 /**
  * TLS connections whose handshake is under way. It begins once the first message of the client is whole, in the turn of its network: from
@@ -30,7 +35,9 @@ export class Handshakes {
   readonly #byName = new Map<string, Handshake>();
   readonly #turns = createNetworkTurns(BEGUN_IN_A_TURN);
   readonly #records = new RecordLimit();
+  readonly #tinyRecords = new TinyRecords();
   #count = 0;
+  #maxAnswerBytes = MAX_ANSWER_BYTES;
 
   constructor(max: number, readNetwork: ReadNetwork) {
     this.#readNetwork = readNetwork;
@@ -38,13 +45,14 @@ export class Handshakes {
   }
 
   /** Hands the connections of a listener to the server that speaks TLS with them. */
-  connect(listener: Server, server: TlsServer): void {
+  connect(listener: Server, server: TlsServer, isMutual: boolean): void {
+    if (isMutual) this.#maxAnswerBytes = MAX_MUTUAL_ANSWER_BYTES;
     listener.on('connection', (raw) => this.#accept(raw, server));
     server.on('secureConnection', (socket) => {
       const handshake = this.#byName.get(nameOf(socket));
       if (handshake === undefined) return;
       this.#end(handshake);
-      this.#records.watch({ network: handshake.networkName, raw: handshake.raw, socket });
+      this.#watch(handshake, socket);
     });
   }
 
@@ -60,17 +68,43 @@ export class Handshakes {
       raw.destroy();
       return;
     }
-    this.#add(raw, network, use);
+    const handshake = this.#add(raw, network, use);
     const begin = (): void => void server.emit('connection', raw);
-    awaitHello(raw, () => this.#turns.wait(network, begin, () => raw.destroyed));
+    const wait = (): void => this.#turns.wait(network, begin, () => raw.destroyed);
+    awaitHello(raw, () => {
+      handshake.helloBytes = raw.bytesRead;
+      const delayMs = this.#records.delayMs(network);
+      if (delayMs === 0) wait();
+      else setTimeout(wait, delayMs).unref();
+    });
   }
 
-  #add(raw: Socket, network: string, use: NetworkUse): void {
+  #watch({ networkName, raw, helloBytes }: Handshake, socket: TLSSocket): void {
+    let contentRecords = 0;
+    const countTiny = this.#tinyRecords.watch(socket);
+    onContent(socket, (bytes) => {
+      contentRecords += 1;
+      countTiny(bytes);
+    });
+    const connection: TlsConnection = {
+      network: networkName,
+      raw,
+      socket,
+      get contentRecords() {
+        return contentRecords;
+      },
+    };
+    this.#records.watch(connection, Math.min(raw.bytesRead, helloBytes + this.#maxAnswerBytes));
+    socket.once('close', () => this.#records.leave(connection));
+  }
+
+  #add(raw: Socket, network: string, use: NetworkUse): Handshake {
     this.#count += 1;
     const close = (): void => void raw.destroy();
     const deadline = setTimeout(close, HANDSHAKE_MS).unref();
-    const handshake = {
+    const handshake: Handshake = {
       name: nameOf(raw),
+      helloBytes: 0,
       raw,
       networkName: network,
       network: use,
@@ -82,6 +116,7 @@ export class Handshakes {
     this.#handshakes.add(handshake);
     this.#byName.set(handshake.name, handshake);
     raw.once('close', () => this.#end(handshake));
+    return handshake;
   }
 
   #end(handshake: Handshake): void {
@@ -95,11 +130,22 @@ export class Handshakes {
 /** It may be closed at any time, and the oldest is the first. */
 interface Handshake extends PlacedConnection {
   readonly name: string;
+  /** The length of the first message of the client. */
+  helloBytes: number;
   readonly raw: Socket;
   readonly networkName: string;
   readonly network: NetworkUse;
   readonly idleSince: number;
   readonly deadline: NodeJS.Timeout;
+}
+
+/** Calls back with the length of the content of each record, also while the socket is paused: then there is no event. */
+function onContent(socket: TLSSocket, callback: (bytes: number) => void): void {
+  const push = socket.push.bind(socket);
+  socket.push = (content: Buffer | null, encoding) => {
+    if (content !== null) callback(content.length);
+    return push(content, encoding);
+  };
 }
 
 function nameOf(socket: Socket): string {

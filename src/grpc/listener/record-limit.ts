@@ -1,8 +1,8 @@
 /** Ends TLS connections that are busy with records without content, such as floods of key updates. */
 
 const CHECK_MS = 100;
-/** The most bytes that a TLS record has beside its content, without padding: its head, its type, its authentication tag. */
-const RECORD_OVERHEAD_BYTES = 22;
+/** The most bytes that a TLS record has beside its content, without padding: its head, the nonce of TLS 1.2, its authentication tag. */
+const RECORD_OVERHEAD_BYTES = 29;
 const MAX_RECORD_BYTES = 16_384 + 256 + 5;
 /** Bytes of records without content, in a second, of all connections of a network: 5,000 records, or 50 ms of work. */
 const MAX_OF_NETWORK = 5000 * 27;
@@ -13,15 +13,17 @@ const MAX_OF_ALL = 4 * MAX_OF_NETWORK;
 export interface TlsConnection {
   readonly network: string;
   readonly raw: { readonly bytesRead: number };
+  /** Node reports the content of each record by itself. */
+  readonly contentRecords: number;
   readonly socket: { readonly bytesRead: number; readonly destroyed: boolean; destroy(): void };
 }
 
 /**
  * Ends TLS connections that are busy with anything but content: a change of keys (KeyUpdate of TLS 1.3) has 27 bytes, takes up to 10 µs,
- * and neither OpenSSL nor Node counts or reports it. At worst, each byte of content comes in a record of its own; bytes beyond that are
- * those of records without content. A network has a bound for all its connections, or a client would open many; the busiest one
- * ends first, so that others behind the same address go on. It does not see a connection that its client closes before the next
- * check: handshakes have limits of their own (`network-turns.ts`).
+ * and neither OpenSSL nor Node counts or reports it. Bytes beyond the content and its records are those of records without content.
+ * A network has a bound for all its connections, or a client would open many; the busiest one ends first, so that others behind the
+ * same address go on. What a connection has read when it closes stays a debt of its network, whose next handshakes wait until that
+ * is forgiven: otherwise a client that connects anew again and again would have no bound.
  */
 export class RecordLimit {
   readonly #connections = new Map<TlsConnection, Read>();
@@ -29,16 +31,33 @@ export class RecordLimit {
   readonly #all = new Debt(MAX_OF_ALL);
   #timer: NodeJS.Timeout | undefined;
 
-  /** Must be called at the end of the handshake. */
-  watch(connection: TlsConnection): void {
-    this.#connections.set(connection, readOf(connection));
+  /**
+   * Must be called at the end of the handshake. `handshakeBytes` are those that it took: records may have come with its last message.
+   */
+  watch(connection: TlsConnection, handshakeBytes = connection.raw.bytesRead): void {
+    this.#connections.set(connection, { ...readOf(connection), bytes: handshakeBytes });
     this.#timer ??= setInterval(() => this.check(), CHECK_MS).unref();
+  }
+
+  /** Must be called when the connection has closed. The rest of a record that never came counts too. */
+  leave(connection: TlsConnection): void {
+    const before = this.#connections.get(connection);
+    if (before === undefined) return;
+    this.#connections.delete(connection);
+    const { emptyBytes } = countEmpty(readOf(connection), before);
+    this.#add(connection, { counted: emptyBytes, newBytes: emptyBytes - countedOf(before.emptyBytes) });
+  }
+
+  /** How long a new connection of the network has to wait for its handshake. */
+  delayMs(network: string): number {
+    const debt = this.#networks.get(network);
+    return debt === undefined ? 0 : Math.max(debt.excessMs, this.#all.excessMs);
   }
 
   /** Ten times a second. */
   check(): void {
     for (const [connection, before] of this.#connections)
-      if (connection.socket.destroyed) this.#connections.delete(connection);
+      if (connection.socket.destroyed) this.leave(connection);
       else this.#count(connection, before);
     this.#all.settle();
     for (const [network, debt] of this.#networks) if (debt.settle() === 0) this.#networks.delete(network);
@@ -48,12 +67,13 @@ export class RecordLimit {
   }
 
   #count(connection: TlsConnection, before: Read): void {
-    const read = readOf(connection);
-    const expected = (read.contentBytes - before.contentBytes) * (1 + RECORD_OVERHEAD_BYTES);
-    const emptyBytes = Math.max(0, before.emptyBytes + read.bytes - before.bytes - expected);
-    this.#connections.set(connection, { ...read, emptyBytes });
-    const counted = countedOf(emptyBytes);
-    const newBytes = counted - countedOf(before.emptyBytes);
+    const read = countEmpty(readOf(connection), before);
+    this.#connections.set(connection, read);
+    const counted = countedOf(read.emptyBytes);
+    this.#add(connection, { counted, newBytes: counted - countedOf(before.emptyBytes) });
+  }
+
+  #add(connection: TlsConnection, { counted, newBytes }: Pick<Share, 'counted' | 'newBytes'>): void {
     if (newBytes === 0) return;
     const share = { connection, counted, newBytes };
     const debt = this.#networks.get(connection.network) ?? new Debt(MAX_OF_NETWORK);
@@ -89,7 +109,12 @@ class Debt {
 
   add(share: Share): void {
     this.#bytes = Math.max(0, this.#bytes + share.newBytes);
-    if (share.newBytes > 0) this.#shares.push(share);
+    if (share.newBytes > 0 && !share.connection.socket.destroyed) this.#shares.push(share);
+  }
+
+  /** How long it takes until no more is left than allowed. */
+  get excessMs(): number {
+    return (1000 * Math.max(0, this.#bytes - this.#max)) / this.#max;
   }
 
   /** Ends the busiest connections while there is more than allowed. Returns what is not forgiven yet. */
@@ -114,10 +139,18 @@ class Debt {
 interface Read {
   readonly bytes: number;
   readonly contentBytes: number;
+  readonly contentRecords: number;
   /** Bytes of records without content, since the handshake. */
   readonly emptyBytes: number;
 }
 
-function readOf({ raw, socket }: TlsConnection): Read {
-  return { bytes: raw.bytesRead, contentBytes: socket.bytesRead, emptyBytes: 0 };
+function readOf({ raw, socket, contentRecords }: TlsConnection): Read {
+  return { bytes: raw.bytesRead, contentBytes: socket.bytesRead, contentRecords, emptyBytes: 0 };
+}
+
+/** Adds the bytes without content that came between the two. */
+function countEmpty(read: Read, before: Read): Read {
+  const records = read.contentRecords - before.contentRecords;
+  const expected = read.contentBytes - before.contentBytes + records * RECORD_OVERHEAD_BYTES;
+  return { ...read, emptyBytes: Math.max(0, before.emptyBytes + read.bytes - before.bytes - expected) };
 }

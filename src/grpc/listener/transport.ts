@@ -112,7 +112,7 @@ export class Transport {
   #createTlsListener(tls: TlsOptions, accept: (socket: Socket) => void): Server {
     const listener = createServer();
     this.#tlsServer = createHandshakeServer(tls, accept);
-    this.#handshakes.connect(listener, this.#tlsServer);
+    this.#handshakes.connect(listener, this.#tlsServer, tls.ca !== undefined);
     return listener;
   }
 

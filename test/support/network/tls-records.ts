@@ -29,6 +29,8 @@ export interface RecordClient {
   readonly socket: TLSSocket;
   /** Changes the keys of the client this many times, and sends content after that. */
   send(keyChanges: number, content: Buffer): void;
+  /** Sends each byte in a record of its own. */
+  sendBytes(content: Buffer): void;
 }
 
 export async function connectRecordClient(port: number): Promise<RecordClient> {
@@ -49,6 +51,9 @@ export async function connectRecordClient(port: number): Promise<RecordClient> {
     send(keyChanges, content) {
       const changes = Array.from({ length: keyChanges }, () => writer.changeKeys());
       raw.write(Buffer.concat([...changes, writer.write(APPLICATION_DATA, content)]));
+    },
+    sendBytes(content) {
+      raw.write(Buffer.concat(Array.from(content, (byte) => writer.write(APPLICATION_DATA, Buffer.of(byte)))));
     },
   };
 }
