@@ -10,6 +10,8 @@ const MAX_REQUEST_BYTES = 16_384;
 /** So is a request that takes longer: it would keep a stream and a connection occupied. */
 const MAX_REQUEST_MS = 3000;
 const WAITING_REQUEST_BYTES = 2048;
+/** A client can refer to a long value with one byte, thousands of times (HPACK). */
+const MAX_SHOWN_LENGTH = 100;
 const NOTHING = Buffer.alloc(0);
 
 export interface Refusal {
@@ -24,13 +26,13 @@ export function refusalOf(headers: Headers): Refusal | undefined {
   if (!/^application\/grpc(\+proto)?[ \t]*(;|$)/i.test(contentType))
     return {
       status: '415',
-      reason: `Cannot answer: content-type must be application/grpc or application/grpc+proto, got "${contentType}"`,
+      reason: `Cannot answer: content-type must be application/grpc or application/grpc+proto, got "${contentType.slice(0, MAX_SHOWN_LENGTH)}"`,
     };
   const method = headers.get(':method') ?? '';
   if (method === 'POST') return undefined;
   return {
     status: '405',
-    reason: `Cannot answer: the method must be POST, got "${method}"`,
+    reason: `Cannot answer: the method must be POST, got "${method.slice(0, MAX_SHOWN_LENGTH)}"`,
     fields: [['allow', 'POST']],
   };
 }

@@ -8,6 +8,7 @@ import {
   DATA,
   frame,
   frameMessage,
+  GOAWAY,
   HEADERS,
   PING,
   PRIORITY,
@@ -43,6 +44,13 @@ const floods: [what: string, ...frames: Buffer[]][] = [
     frame(WINDOW_UPDATE, 0, 1, increment),
   ],
   ['frames of unknown types', frame(0x42, 0, 1)],
+  ['that it goes away', frame(GOAWAY, 0, 0, Buffer.alloc(8))],
+  [
+    'heads of a stream that was reset',
+    openCall,
+    frame(HEADERS, 4, 3, Buffer.of(0x82)),
+    frame(HEADERS, 4, 3, Buffer.of(0x82)),
+  ],
 ];
 for (const [what, ...frames] of floods)
   test(`a connection that sends ${what} again and again is asked to calm down`, async () => {

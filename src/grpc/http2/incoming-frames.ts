@@ -1,5 +1,5 @@
 /** Handles each frame of a client: requests, and the frames that control streams and the connection (RFC 9113 §6). */
-import { COST, costOfBytes, type Share } from '../budget/turns.ts';
+import { COST, costOfBytes, costOfHeaders, type Share } from '../budget/turns.ts';
 import {
   checkGoAway,
   checkPing,
@@ -94,6 +94,7 @@ export class IncomingFrames {
         break;
       case FRAME.goAway:
         checkGoAway(streamId, payload);
+        this.#dependencies.controlFrames.count();
         this.#dependencies.onGoAway();
         break;
       case FRAME.priority:
@@ -142,7 +143,8 @@ export class IncomingFrames {
   #readHeaderBlock(block: HeaderBlock | undefined): void {
     if (block === undefined) return;
     const { streamId, endsStream } = block;
-    const { streams } = this.#dependencies;
+    const { controlFrames, share, streams } = this.#dependencies;
+    share.spend(costOfHeaders(block.bytes.length));
     // Every block must be decoded, even of a stream that is refused: the blocks after it depend on it.
     const fields = this.#hpack.decode(block.bytes);
     const known = streams.get(streamId);
@@ -150,6 +152,7 @@ export class IncomingFrames {
     else if (streams.closed.isIdle(streamId)) this.#openStream(streamId, endsStream, fields);
     else {
       streams.closed.checkHeaders(streamId);
+      controlFrames.count();
       if (endsStream) streams.closed.endByClient(streamId);
     }
   }

@@ -2,7 +2,6 @@
  * Opens the gRPC listener with its services, health and reflection, and drains it on shutdown. The transport under it is ours
  * (`http2/`), because a general HTTP/2 server costs ten times what a prediction does.
  */
-import { chmodSync } from 'node:fs';
 import { describeError } from '../../errors.ts';
 import type { CountGarbage } from '../../memory/garbage.ts';
 import type { Log } from '../../telemetry/log.ts';
@@ -16,7 +15,7 @@ import { createHealth } from '../services/health.ts';
 import { createReflection } from '../services/reflection.ts';
 import { readTls, type TlsFiles, watchTls } from './tls-files.ts';
 import { Transport } from './transport.ts';
-import { clearUnixSocket } from './unix-socket.ts';
+import { clearUnixSocket, withMode } from './unix-socket.ts';
 
 export interface GrpcServerDependencies {
   readonly services: readonly GrpcService[];
@@ -87,8 +86,7 @@ export async function openGrpcServer(dependencies: GrpcServerDependencies): Prom
       );
     if (unixSocket !== undefined) {
       await clearUnixSocket(unixSocket);
-      await transport.listen({ path: unixSocket });
-      if (unixSocketMode !== undefined) chmodSync(unixSocket, unixSocketMode);
+      await withMode(unixSocketMode, () => transport.listen({ path: unixSocket }));
     }
     return { port: boundPort, setServing: (isServing) => health.setServing(isServing), drain };
   } catch (error) {

@@ -12,6 +12,20 @@ export async function clearUnixSocket(path: string): Promise<void> {
   rmSync(path);
 }
 
+/**
+ * Calls `listen`, which must make the socket file before it returns: the file never has other permissions. Until they were changed
+ * afterwards, others could connect, and a connection stays. Undefined leaves the umask.
+ */
+export function withMode<T>(mode: number | undefined, listen: () => T): T {
+  if (mode === undefined) return listen();
+  const before = process.umask(0o777 & ~mode);
+  try {
+    return listen();
+  } finally {
+    process.umask(before);
+  }
+}
+
 function isListening(path: string): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(path);

@@ -32,9 +32,27 @@ function listStatusFields({ code, details, retryAfterMs }: GrpcStatus): readonly
   return fields;
 }
 
-/** Percent-encodes the bytes outside of printable ASCII, as `grpc-message` requires. */
+/**
+ * Some clients refuse header sections above 8 KB, and one above 16 KB would be a frame that no client takes: it ends the connection,
+ * which a proxy shares among its clients.
+ */
+const MAX_MESSAGE_BYTES = 4096;
+const PRINTABLE = /^[\x20-\x24\x26-\x7e]*$/;
+
+/** Percent-encodes the bytes outside of printable ASCII, as `grpc-message` requires. A long message is cut off after a whole character. */
 function encodeGrpcMessage(text: string): string {
-  return text.replace(/[^\x20-\x24\x26-\x7e]+/g, (part) =>
-    [...Buffer.from(part, 'utf8')].map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`).join(''),
-  );
+  if (text.length <= MAX_MESSAGE_BYTES && PRINTABLE.test(text)) return text;
+  let encoded = '';
+  for (const character of text) {
+    const next = PRINTABLE.test(character) ? character : percentEncode(character);
+    if (encoded.length + next.length > MAX_MESSAGE_BYTES) break;
+    encoded += next;
+  }
+  return encoded;
+}
+
+function percentEncode(character: string): string {
+  return [...Buffer.from(character, 'utf8')]
+    .map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`)
+    .join('');
 }
