@@ -15,7 +15,7 @@ const HANDSHAKE_MS = 10_000;
 /** Handshakes that begin in a turn of the event loop. Each signs, which takes 0.3 to 2 ms. */
 const BEGUN_IN_A_TURN = 1;
 
-/** The second message of a client has at most so many bytes, and with a certificate so many. */
+/** The most bytes that the second message of a client has, without and with a certificate. */
 const MAX_ANSWER_BYTES = 256;
 const MAX_MUTUAL_ANSWER_BYTES = 16_384;
 

@@ -1,6 +1,7 @@
 /** TLS connections that are busy with records without content end; those with content, however small, do not. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { connect } from 'node:net';
 import { mock, test } from 'node:test';
 import { setImmediate as endOfTurn } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
@@ -140,7 +141,7 @@ test('content of before does not pay for records without any', () => {
   assert.equal(socket.destroyed, true);
 });
 
-/** A client that is cut off may hear of a reset first. */
+/** The socket of a client that is cut off may report an error first. */
 function whenClosed({ socket }: RecordClient): Promise<void> {
   return new Promise((resolve) => void socket.once('close', () => resolve()));
 }
@@ -184,14 +185,14 @@ test(
       await changeKeys(client, 600, BEGINNING_BYTES);
       client.socket.destroy();
     }
-    // The server hears of the end of the last connection.
+    // The end of the last connection reaches the server.
     for (let turn = 0; turn < 20; turn++) await endOfTurn();
     const connected: string[] = [];
     const waiting = connectRecordClient(port).then((client) => {
       connected.push('same');
       client.socket.destroy();
     });
-    const other = connectTls({ port, host: '127.0.0.1', localAddress: '127.0.0.2', ...OPTIONS });
+    const other = connectTls({ socket: connect({ port, host: '127.0.0.1', localAddress: '127.0.0.2' }), ...OPTIONS });
     await once(other, 'secureConnect');
     connected.push('other');
     other.destroy();

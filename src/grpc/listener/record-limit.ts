@@ -23,7 +23,7 @@ export interface TlsConnection {
  * and neither OpenSSL nor Node counts or reports it. Bytes beyond the content and its records are those of records without content.
  * A network has a bound for all its connections, or a client would open many; the busiest one ends first, so that others behind the
  * same address go on. What a connection has read when it closes stays a debt of its network, whose next handshakes wait until that
- * is forgiven: otherwise a client that connects anew again and again would have no bound.
+ * is forgiven: otherwise a client that connects again and again would have no bound.
  */
 export class RecordLimit {
   readonly #connections = new Map<TlsConnection, Read>();
