@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { mock, test } from 'node:test';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
@@ -138,3 +139,34 @@ for (const [cipher, isTaken] of [
     assert.equal(await connected, isTaken);
     socket.destroy();
   });
+
+test('a client that fails with many certificates waits for its next handshake, and no other network does', async () => {
+  const { certFile, keyFile } = createCertificate();
+  await using running = await startGrpcServer(echoMethods, { tls: { certFile, keyFile, clientCaFile: certFile } });
+  const key = readFileSync(keyFile);
+  const cert = readFileSync(certFile);
+  const shake = async (chain: Buffer, localAddress: string, signal?: AbortSignal): Promise<boolean> => {
+    const options = { port: running.server.port, host: '127.0.0.1', localAddress, key, cert: chain };
+    const socket = connectTls({ ...options, rejectUnauthorized: false, ALPNProtocols: ['h2'] }).on('error', () => {});
+    signal?.addEventListener('abort', () => socket.destroy());
+    // A server refuses a client's certificate after the client has ended its handshake: what comes first tells.
+    const isTaken = once(socket, 'data').then(() => true);
+    const isClosed = once(socket, 'close').then(() => false);
+    const taken = await Promise.race([isTaken, isClosed]);
+    socket.destroy();
+    return taken;
+  };
+  const other = createCertificate();
+  const untrusted = readFileSync(other.certFile);
+  const refused = connectTls({
+    port: running.server.port,
+    host: '127.0.0.1',
+    key: readFileSync(other.keyFile),
+    cert: Buffer.concat(Array.from({ length: 150 }, () => untrusted)),
+    rejectUnauthorized: false,
+    ALPNProtocols: ['h2'],
+  }).on('error', () => {});
+  await once(refused, 'close');
+  assert.equal(await shake(cert, '127.0.0.2'), true);
+  assert.equal(await shake(cert, '127.0.0.1', AbortSignal.timeout(500)), false);
+});

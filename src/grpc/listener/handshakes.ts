@@ -20,6 +20,12 @@ const MAX_ANSWER_BYTES = 256;
 const MAX_MUTUAL_ANSWER_BYTES = 16_384;
 
 /**
+ * What a byte of a client's certificates counts for, beside a byte of a change of keys, when the handshake fails. OpenSSL checks the
+ * signature of each certificate, whoever has signed it, and 100 KB of them take 0.65 s; that many bytes of key changes take 0.04 s.
+ */
+const CERTIFICATE_WEIGHT = 17;
+
+/**
  * TLS connections whose handshake is under way. It begins once the first message of the client is whole, in the turn of its network: from
  * then on OpenSSL works as soon as bytes come. Each takes a file descriptor, until its deadline at most. Beyond the limit the oldest
  * of the network with the most is closed: a real client needs only milliseconds.
@@ -38,6 +44,7 @@ export class Handshakes {
   readonly #tinyRecords = new TinyRecords();
   #count = 0;
   #maxAnswerBytes = MAX_ANSWER_BYTES;
+  #isMutual = false;
 
   constructor(max: number, readNetwork: ReadNetwork) {
     this.#readNetwork = readNetwork;
@@ -46,6 +53,7 @@ export class Handshakes {
 
   /** Hands the connections of a listener to the server that speaks TLS with them. */
   connect(listener: Server, server: TlsServer, isMutual: boolean): void {
+    this.#isMutual = isMutual;
     if (isMutual) this.#maxAnswerBytes = MAX_MUTUAL_ANSWER_BYTES;
     listener.on('connection', (raw) => this.#accept(raw, server));
     server.on('secureConnection', (socket) => {
@@ -115,8 +123,17 @@ export class Handshakes {
     this.#places.add(handshake, network);
     this.#handshakes.add(handshake);
     this.#byName.set(handshake.name, handshake);
-    raw.once('close', () => this.#end(handshake));
+    raw.once('close', () => {
+      if (this.#handshakes.has(handshake)) this.#charge(handshake);
+      this.#end(handshake);
+    });
     return handshake;
+  }
+
+  /** Handshakes that fail delay the next ones of their network by the work that their certificates were. */
+  #charge({ networkName, raw, helloBytes }: Handshake): void {
+    if (!this.#isMutual || helloBytes === 0) return;
+    this.#records.charge(networkName, CERTIFICATE_WEIGHT * Math.max(0, raw.bytesRead - helloBytes));
   }
 
   #end(handshake: Handshake): void {

@@ -36,7 +36,17 @@ export class RecordLimit {
    */
   watch(connection: TlsConnection, handshakeBytes = connection.raw.bytesRead): void {
     this.#connections.set(connection, { ...readOf(connection), bytes: handshakeBytes });
+    this.#watchDebts();
+  }
+
+  #watchDebts(): void {
     this.#timer ??= setInterval(() => this.check(), CHECK_MS).unref();
+  }
+
+  #debtOf(network: string): Debt {
+    const debt = this.#networks.get(network) ?? new Debt(MAX_OF_NETWORK);
+    this.#networks.set(network, debt);
+    return debt;
   }
 
   /** Must be called when the connection has closed. The rest of a record that never came counts too. */
@@ -46,6 +56,13 @@ export class RecordLimit {
     this.#connections.delete(connection);
     const { emptyBytes } = countEmpty(readOf(connection), before);
     this.#add(connection, { counted: emptyBytes, newBytes: emptyBytes - countedOf(before.emptyBytes) });
+  }
+
+  /** Adds work to the debt of a network, counted as bytes of records without content. */
+  charge(network: string, bytes: number): void {
+    this.#debtOf(network).charge(bytes);
+    this.#all.charge(bytes);
+    this.#watchDebts();
   }
 
   /** How long a new connection of the network has to wait for its handshake. */
@@ -76,9 +93,7 @@ export class RecordLimit {
   #add(connection: TlsConnection, { counted, newBytes }: Pick<Share, 'counted' | 'newBytes'>): void {
     if (newBytes === 0) return;
     const share = { connection, counted, newBytes };
-    const debt = this.#networks.get(connection.network) ?? new Debt(MAX_OF_NETWORK);
-    this.#networks.set(connection.network, debt);
-    debt.add(share);
+    this.#debtOf(connection.network).add(share);
     this.#all.add(share);
   }
 }
@@ -110,6 +125,10 @@ class Debt {
   add(share: Share): void {
     this.#bytes = Math.max(0, this.#bytes + share.newBytes);
     if (share.newBytes > 0 && !share.connection.socket.destroyed) this.#shares.push(share);
+  }
+
+  charge(bytes: number): void {
+    this.#bytes += bytes;
   }
 
   /** How long it takes until no more is left than allowed. */
