@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { makeMemoryFolder } from './basics/data-folder.ts';
+import { createPostgresTemplate, createSqliteTemplate } from './store/migrated-databases.ts';
 import { findPostgresBinaries, type PostgresCluster, startPostgresCluster } from './store/postgres-cluster.ts';
 
 /** All files of a run share these parts: `node --test --test-global-setup=test/support/global-setup.ts`. */
@@ -9,6 +10,7 @@ import { findPostgresBinaries, type PostgresCluster, startPostgresCluster } from
 let cluster: PostgresCluster | undefined;
 let compileCacheDir: string | undefined;
 let memoryFolder: string | undefined;
+let template: string | undefined;
 
 export async function globalSetup(): Promise<void> {
   // Hundreds of processes import the same sources: without a cache, half of the start of each is spent on compiling them.
@@ -16,9 +18,13 @@ export async function globalSetup(): Promise<void> {
   process.env.NODE_COMPILE_CACHE ??= compileCacheDir;
   memoryFolder = makeMemoryFolder();
   if (memoryFolder !== undefined) process.env.TRIVET_TEST_DATA = memoryFolder;
-  if (findPostgresBinaries() === undefined) return;
-  cluster = await startPostgresCluster();
-  process.env.TRIVET_TEST_POSTGRES = cluster.socketDir;
+  template = createSqliteTemplate();
+  if (findPostgresBinaries() !== undefined) {
+    cluster = await startPostgresCluster();
+    await createPostgresTemplate(cluster.socketDir);
+    process.env.TRIVET_TEST_POSTGRES = cluster.socketDir;
+  }
+  process.env.TRIVET_TEST_TEMPLATE = template;
 }
 
 export async function globalTeardown(): Promise<void> {
@@ -26,6 +32,6 @@ export async function globalTeardown(): Promise<void> {
   const running = cluster;
   cluster = undefined;
   await running?.stop();
-  for (const folder of [compileCacheDir, memoryFolder])
+  for (const folder of [compileCacheDir, template, memoryFolder])
     if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
 }

@@ -16,7 +16,7 @@ export interface CutProxy {
 }
 
 export async function startCutProxy(databaseUrl: string): Promise<CutProxy> {
-  const { searchParams } = new URL(databaseUrl.replace('@/', '@socket/'));
+  const { pathname, searchParams } = new URL(databaseUrl.replace('@/', '@socket/'));
   const socketPath = join(searchParams.get('host')!, '.s.PGSQL.5432');
   const sockets = new Set<Socket>();
   let lastStatement: string | undefined;
@@ -54,7 +54,7 @@ export async function startCutProxy(databaseUrl: string): Promise<CutProxy> {
   };
   searchParams.delete('host');
   return {
-    databaseUrl: `postgres://postgres@127.0.0.1:${port}/postgres?${searchParams.toString().replaceAll('+', '%20')}`,
+    databaseUrl: `postgres://postgres@127.0.0.1:${port}${pathname}?${searchParams.toString().replaceAll('+', '%20')}`,
     cut,
     stallAfter: (statementName) => {
       lastStatement = statementName;

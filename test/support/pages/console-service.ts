@@ -1,13 +1,12 @@
 /** The whole program in this process, with the pages of the console, for browsers and for plain requests. */
 import assert from 'node:assert/strict';
-import { rmSync } from 'node:fs';
 import { startApp } from '../../../src/app.ts';
 import type { User } from '../../../src/authorization/accounts/user-store.ts';
 import { parseConfig } from '../../../src/config/config.ts';
 import type { Store } from '../../../src/database/store.ts';
 import { realWorld } from '../../../src/world.ts';
 import { createFormClient, type FormClient, readHidden } from '../network/form-client.ts';
-import { createStorePlace, openTestStore, readServiceEngine } from '../store/engines.ts';
+import { createMigratedPlace, openTestStore, readServiceEngine } from '../store/engines.ts';
 import { addUser, PASSWORD } from './page-service.ts';
 
 export interface ConsoleService {
@@ -22,8 +21,7 @@ export interface ConsoleService {
 /** A service without accounts. Deliveries to loopback are allowed. */
 export async function startConsoleService(environment: Readonly<Record<string, string>> = {}): Promise<ConsoleService> {
   await using undo = new AsyncDisposableStack();
-  const place = await createStorePlace(readServiceEngine());
-  undo.defer(() => rmSync(place.dataDir, { recursive: true, force: true }));
+  const place = undo.use(await createMigratedPlace(readServiceEngine()));
   const app = undo.use(
     await startApp(
       parseConfig({

@@ -1,6 +1,5 @@
 /** The pages on a real port over a real store, for browsers and for plain requests. */
 import assert from 'node:assert/strict';
-import { rmSync } from 'node:fs';
 import type { TestContext } from 'node:test';
 import { html } from 'hono/html';
 import { createPages } from '../../../src/authorization/account-pages/pages.ts';
@@ -24,7 +23,7 @@ import { createMetrics } from '../../../src/telemetry/metrics.ts';
 import type { World } from '../../../src/world.ts';
 import { createStillWorld, type StillWorld } from '../basics/still-world.ts';
 import { createFormClient, type FormClient } from '../network/form-client.ts';
-import { createStorePlace, openTestStore, readServiceEngine } from '../store/engines.ts';
+import { createMigratedPlace, openTestStore, readServiceEngine } from '../store/engines.ts';
 
 export interface PageService {
   readonly url: string;
@@ -57,8 +56,7 @@ export async function startPageService({
   withMail,
 }: PageServiceOptions = {}): Promise<PageService> {
   await using undo = new AsyncDisposableStack();
-  const place = await createStorePlace(readServiceEngine());
-  undo.defer(() => rmSync(place.dataDir, { recursive: true, force: true }));
+  const place = undo.use(await createMigratedPlace(readServiceEngine()));
   const world = createStillWorld(Date.now());
   const store = undo.use(await openTestStore(place));
   const server = await listenHttp({ host: '127.0.0.1', port: 0 });

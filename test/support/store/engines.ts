@@ -7,6 +7,7 @@ import type { Migration, Store } from '../../../src/database/store.ts';
 import { createLog, type Log } from '../../../src/telemetry/log.ts';
 import { realWorld, type World } from '../../../src/world.ts';
 import { makeDataFolder } from '../basics/data-folder.ts';
+import { copyPostgresTemplate, copySqliteTemplate } from './migrated-databases.ts';
 import {
   createTestDatabase,
   findPostgresBinaries,
@@ -53,8 +54,7 @@ export function forEachEngine(title: string, run: EngineTest, options: EngineTes
   for (const engine of engines)
     test(`${title} (${engine})`, { skip: findReasonToSkip(engine) }, async (t) => {
       await using parts = new AsyncDisposableStack();
-      const place = await createStorePlace(engine);
-      parts.defer(() => rmSync(place.dataDir, { recursive: true, force: true }));
+      const place = parts.use(await createPlaceOfTest(engine, options.migrations));
       const openAnother = async (overrides: Partial<StoreOptions> = {}) =>
         parts.use(await openTestStore(place, options, overrides));
       await run(await openAnother(), { engine, t, place, openAnother });
@@ -79,6 +79,42 @@ export async function createStorePlace(engine: TestEngine): Promise<StorePlace> 
   if (engine === 'sqlite') return { dataDir, databaseUrl: undefined };
   const schema = `t_${randomUUID().replaceAll('-', '')}`;
   return { dataDir, databaseUrl: await createTestDatabase(await ensureCluster(), schema) };
+}
+
+interface MigratedPlace extends StorePlace, AsyncDisposable {}
+
+/**
+ * A new database for stores with all migrations of the program. In a run of many files it is a copy of one that was migrated
+ * once; in a file that is run alone, the first store migrates it.
+ */
+export async function createMigratedPlace(engine: TestEngine): Promise<MigratedPlace> {
+  const template = process.env.TRIVET_TEST_TEMPLATE;
+  if (template === undefined) return removeInTheEnd(await createStorePlace(engine));
+  const dataDir = makeDataFolder('trivet-test-');
+  if (engine === 'sqlite') {
+    copySqliteTemplate(template, dataDir);
+    return removeInTheEnd({ dataDir, databaseUrl: undefined });
+  }
+  const copy = await copyPostgresTemplate(await ensureCluster());
+  return removeInTheEnd({ dataDir, databaseUrl: copy.databaseUrl }, copy);
+}
+
+/** Tests with migrations of their own begin with an empty database. */
+async function createPlaceOfTest(
+  engine: TestEngine,
+  migrations: readonly Migration[] | undefined,
+): Promise<MigratedPlace> {
+  return migrations === undefined ? await createMigratedPlace(engine) : removeInTheEnd(await createStorePlace(engine));
+}
+
+function removeInTheEnd(place: StorePlace, copy?: AsyncDisposable): MigratedPlace {
+  return {
+    ...place,
+    [Symbol.asyncDispose]: async () => {
+      rmSync(place.dataDir, { recursive: true, force: true });
+      await copy?.[Symbol.asyncDispose]();
+    },
+  };
 }
 
 export async function openTestStore(
