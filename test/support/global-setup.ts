@@ -3,7 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { makeMemoryFolder } from './basics/data-folder.ts';
 import { createPostgresTemplate, createSqliteTemplate } from './store/migrated-databases.ts';
-import { findPostgresBinaries, type PostgresCluster, startPostgresCluster } from './store/postgres-cluster.ts';
+import {
+  findPostgresBinaries,
+  type PostgresCluster,
+  preparePostgresData,
+  startPostgresCluster,
+} from './store/postgres-cluster.ts';
 
 /** All files of a run share these parts: `node --test --test-global-setup=test/support/global-setup.ts`. */
 
@@ -11,6 +16,7 @@ let cluster: PostgresCluster | undefined;
 let compileCacheDir: string | undefined;
 let memoryFolder: string | undefined;
 let template: string | undefined;
+let postgresData: string | undefined;
 
 export async function globalSetup(): Promise<void> {
   // Hundreds of processes import the same sources: without a cache, half of the start of each is spent on compiling them.
@@ -19,7 +25,10 @@ export async function globalSetup(): Promise<void> {
   memoryFolder = makeMemoryFolder();
   if (memoryFolder !== undefined) process.env.TRIVET_TEST_DATA = memoryFolder;
   template = createSqliteTemplate();
-  if (findPostgresBinaries() !== undefined) {
+  const binaries = findPostgresBinaries();
+  if (binaries !== undefined) {
+    postgresData = preparePostgresData(binaries);
+    process.env.TRIVET_TEST_POSTGRES_DATA = postgresData;
     cluster = await startPostgresCluster();
     await createPostgresTemplate(cluster.socketDir);
     process.env.TRIVET_TEST_POSTGRES = cluster.socketDir;
@@ -32,6 +41,6 @@ export async function globalTeardown(): Promise<void> {
   const running = cluster;
   cluster = undefined;
   await running?.stop();
-  for (const folder of [compileCacheDir, template, memoryFolder])
+  for (const folder of [compileCacheDir, template, postgresData, memoryFolder])
     if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
 }
