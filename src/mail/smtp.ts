@@ -1,6 +1,5 @@
 /** Sends a mail through the SMTP server of the settings, with TLS and its timeouts. */
 import { readFileSync } from 'node:fs';
-import { createTransport } from 'nodemailer';
 import type { Config } from '../config/config.ts';
 import { describeError, Failure } from '../errors.ts';
 import { type Mail, renderMail } from './mail.ts';
@@ -23,7 +22,7 @@ const SILENCE_MS = 20_000;
 export function openSmtp(config: MailConfig): Smtp | undefined {
   if (!isMailOn(config)) return undefined;
   const { host, from } = config;
-  const transport = createTransport(toOptions(config, host));
+  const loadTransport = prepareTransport(toOptions(config, host));
   const domain = /@([^\s>]+)>?$/.exec(from)?.[1] ?? 'localhost';
   return {
     async send(mail, id) {
@@ -32,15 +31,28 @@ export function openSmtp(config: MailConfig): Smtp | undefined {
       // The id stays the same at every attempt, so that a mail system can know a second copy.
       const envelope = { from, to, subject: mail.subject, messageId: `<${id}@${domain}>` };
       const headers = { 'Auto-Submitted': 'auto-generated' };
-      await transport.sendMail({ ...envelope, ...(await renderMail(mail)), headers }).catch((error: unknown) => {
+      const message = { ...envelope, ...(await renderMail(mail)), headers };
+      const transport = await loadTransport();
+      await transport.sendMail(message).catch((error: unknown) => {
         throw toFailure(error, host);
       });
     },
     async check() {
+      const transport = await loadTransport();
       await transport.verify().catch((error: unknown) => {
         throw toFailure(error, host);
       });
     },
+  };
+}
+
+/** The client is loaded with the first mail: it is a tenth of what a program without mail would load when it starts. */
+function prepareTransport(options: ReturnType<typeof toOptions>) {
+  const open = async () => (await import('nodemailer')).createTransport(options);
+  let transport: ReturnType<typeof open> | undefined;
+  return () => {
+    transport ??= open();
+    return transport;
   };
 }
 
