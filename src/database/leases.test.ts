@@ -4,7 +4,7 @@ import { waitUntil } from '../../test/support/basics/wait-until.ts';
 import { forEachEngine } from '../../test/support/store/engines.ts';
 import { realWorld } from '../world.ts';
 import { acquireLease, releaseLease, renewLease, runUnderLease } from './leases.ts';
-import { statement } from './store.ts';
+import { type Store, statement } from './store.ts';
 
 const endOfLeaseSql = statement<{ expires_at_ms: number }>(
   'test-end-of-lease',
@@ -113,3 +113,27 @@ forEachEngine(
     assert.ok(await acquireLease(store, { name: 'other', owner: 'next', nowMs: realWorld.nowMs(), durationMs: 1 }));
   },
 );
+
+forEachEngine('a renewal that takes longer than the time between two shortens no lease', async (store) => {
+  const world = createStillWorld();
+  const held = Promise.withResolvers<void>();
+  let renewals = 0;
+  // The first renewal is stored late, as behind a slow commit.
+  const slow: Store = {
+    ...store,
+    write: async (written, parameters) => {
+      if (written.name === 'lease-renew' && renewals++ === 0) await held.promise;
+      return await store.write(written, parameters);
+    },
+  };
+  await runUnderLease({ store: slow, world }, { name: 'sweep', durationMs: 30 }, async (lost) => {
+    await waitUntil(() => renewals === 1);
+    world.moveMs(20);
+    // Time for two more, which must wait for the first.
+    await realWorld.sleep(25);
+    assert.equal(renewals, 1);
+    held.resolve();
+    await waitUntil(async () => (await store.read(endOfLeaseSql, ['sweep']))[0]?.expires_at_ms === world.nowMs() + 30);
+    assert.equal(lost.aborted, false);
+  });
+});

@@ -94,12 +94,19 @@ export async function runUnderLease(
   if (lease === undefined) return;
   const lost = new AbortController();
   let { expiresAtMs } = lease;
+  let isRenewing = false;
+  const keep = (endMs: number | undefined): void => {
+    if (endMs === undefined || endMs <= world.nowMs()) lost.abort(new Error(`The lease "${name}" was lost`));
+    else expiresAtMs = endMs;
+  };
   const renew = async (): Promise<void> => {
+    // One at a time: an older renewal that is stored after a newer one would shorten the lease.
+    if (isRenewing) return keep(expiresAtMs);
+    isRenewing = true;
     // A renewal that fails is tried again; only time makes it final.
     const renewed = await renewLease(store, lease, world.nowMs() + durationMs).catch(() => ({ expiresAtMs }));
-    if (renewed === undefined || renewed.expiresAtMs <= world.nowMs())
-      return lost.abort(new Error(`The lease "${name}" was lost`));
-    expiresAtMs = renewed.expiresAtMs;
+    isRenewing = false;
+    keep(renewed?.expiresAtMs);
   };
   const renewal = setInterval(() => void renew(), durationMs / 3);
   try {
