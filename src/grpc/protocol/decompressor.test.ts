@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { gzipSync } from 'node:zlib';
+import { deflateSync, gzipSync } from 'node:zlib';
 import type { MessageOwner } from './decompression-turns.ts';
 import { type CompressedMessage, Decompressor, freeExpanded } from './decompressor.ts';
 
@@ -150,6 +150,20 @@ test('decompress() gives a message that says how long it becomes memory of its o
   assert.ok(bytes.buffer.byteLength - MEBIBYTE < 64, `${bytes.buffer.byteLength} bytes`);
   freeExpanded(bytes);
   assert.equal(bytes.length, 0);
+});
+
+test('decompress() expands a deflate message into one piece if the one before it became as long', async () => {
+  let nowMs = 0;
+  const decompressor = new Decompressor(() => nowMs);
+  const owner = openConnection();
+  const message = { bytes: deflateSync(Buffer.alloc(MEBIBYTE)), encoding: 'deflate', maxBytes: 4 * MEBIBYTE };
+  for (let call = 0; call < 2; call++) {
+    const { length, buffer } = await decompressor.decompress(owner, message).result;
+    assert.equal(length, MEBIBYTE);
+    // Several pieces are copied into memory of exactly their length.
+    assert.equal(buffer.byteLength - length, call);
+    nowMs += 16;
+  }
 });
 
 test('freeExpanded() leaves memory that other bytes may share', async () => {

@@ -165,7 +165,7 @@ export class Decompressor {
   async #expand(owner: MessageOwner, job: Job, isLarge: boolean): Promise<boolean> {
     const { bytes: compressed, maxBytes } = job.message;
     const limit = isLarge ? maxBytes : Math.min(LARGE_BYTES, maxBytes);
-    const pieceBytes = choosePieceBytes(job.message, limit);
+    const pieceBytes = choosePieceBytes(job.message, limit, this.#lastBytes.get(owner) ?? 0);
     try {
       // One byte more: zlib begins a second piece once the first is full.
       const bytes = await job.decode(compressed, { maxOutputLength: limit, chunkSize: pieceBytes + 1 });
@@ -219,13 +219,14 @@ function findDecode(encoding: string): Decode {
 }
 
 /**
- * Of a message that says how long it becomes (RFC 1952, section 2.3.1, ISIZE), all is expanded into one piece. Each piece takes a trip to
- * a thread, and several are copied together on this one. A message that says too much gets no more than it could need.
+ * All of a message is expanded into one piece if its length is known: each piece takes a trip to a thread, and several are copied together
+ * on this one. A gzip message says how long it becomes (RFC 1952, section 2.3.1, ISIZE); others are taken to become as long as the last one
+ * of their connection. A message gets no more than it could need.
  */
-function choosePieceBytes({ bytes, encoding }: CompressedMessage, limit: number): number {
-  if (encoding !== 'gzip' || bytes.length < 4) return PIECE_BYTES;
-  const said = bytes.readUInt32LE(bytes.length - 4);
-  return Math.max(PIECE_BYTES, Math.min(said, limit, MAX_EXPANSION * bytes.length));
+function choosePieceBytes({ bytes, encoding }: CompressedMessage, limit: number, lastBytes: number): number {
+  const isGzip = encoding === 'gzip' && bytes.length >= 4;
+  const expected = isGzip ? bytes.readUInt32LE(bytes.length - 4) : lastBytes;
+  return Math.max(PIECE_BYTES, Math.min(expected, limit, MAX_EXPANSION * bytes.length));
 }
 
 /** Frees the memory of a message that was expanded and is not used any more. As garbage it would count until a collection finds it. */
