@@ -7,7 +7,7 @@
 import type { PredictionTarget } from '../schema/observation-table.ts';
 import { numberOfPodType } from '../schema/pod-type.ts';
 import type { SavedExperts } from './expert-weights.ts';
-import type { SavedQuantiles } from './intervals/conformal.ts';
+import { NO_CORRECTIONS, type SavedQuantiles } from './intervals/conformal.ts';
 import type { RecentRow, RecentRows } from './recent-rows.ts';
 import type { ResidualTracker, SavedMeans, SavedResiduals } from './residual-tracker.ts';
 import type { TargetPredictor } from './target-predictor.ts';
@@ -41,6 +41,8 @@ export interface SavedTarget {
   /** The feedback delay. */
   readonly lateness?: number;
   readonly reportDelay?: number;
+  /** What corrects the learned quantiles, in units of the spread. Older releases did not write it. */
+  readonly learnedCorrections?: readonly number[];
 }
 
 /** A field is absent when no event of the server has changed it. */
@@ -93,7 +95,7 @@ function saveSlots<Saved>({ slots }: LiveModelState, save: (target: TargetPredic
 }
 
 function saveTarget({ weights, intervals }: TargetPredictor): SavedTarget {
-  const { ofSlot, rollingMaximum, excessMaximum, delays } = intervals;
+  const { ofSlot, ofLearned, rollingMaximum, excessMaximum, delays } = intervals;
   const { feedbackDelay: lateness, reportDelay } = delays;
   return {
     selector: weights.save(),
@@ -102,6 +104,7 @@ function saveTarget({ weights, intervals }: TargetPredictor): SavedTarget {
     excessesMs: excessMaximum.list(),
     lateness,
     reportDelay,
+    learnedCorrections: ofLearned.save(),
   };
 }
 
@@ -148,6 +151,7 @@ function restoreTarget(target: TargetPredictor | undefined, saved: SavedTarget):
   target.intervals.delays.feedbackDelay = saved.lateness ?? 0;
   target.intervals.delays.reportDelay = saved.reportDelay ?? 0;
   target.intervals.ofSlot.restore(saved.quantiles);
+  target.intervals.ofLearned.restore(saved.learnedCorrections ?? NO_CORRECTIONS);
   target.weights.restore(saved.selector);
   target.intervals.rollingMaximum.replace(saved.logRatios ?? []);
   target.intervals.excessMaximum.replace(saved.excessesMs ?? []);

@@ -47,8 +47,18 @@ async function settle(processes: readonly SharingProcess[]): Promise<void> {
   for (const each of processes) await each.applyNewRows();
 }
 
+/** What medians do not show: the corrections of upper quantiles. */
+function listCorrections({ predictor }: SharingProcess): number[] {
+  return [...predictor.live('m').learning.slots.values()].flatMap((slot) =>
+    PREDICTION_TARGETS.flatMap((target) => {
+      const { ofSlot, ofLearned } = slot[target].intervals;
+      return [...ofSlot.save().corrections!, ...ofLearned.save()];
+    }),
+  );
+}
+
 function assertAlike(processes: readonly SharingProcess[]): void {
-  const [first, ...others] = processes.map(predictAll);
+  const [first, ...others] = processes.map((each) => [...predictAll(each), ...listCorrections(each)]);
   for (const other of others) assert.deepEqual(other, first);
   for (const { learning } of processes) assert.equal(learning.countPending(), 0);
 }

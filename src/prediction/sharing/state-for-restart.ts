@@ -74,6 +74,7 @@ function agreeOnSlot(slot: SavedSlot<SavedTarget>, findBase: FindBase): SavedSlo
       excessesMs: residuals?.excessesMs ?? [],
       lateness: SLOT_SUMS.read(sums, 'feedbackDelay')[0]!,
       reportDelay: SLOT_SUMS.read(sums, 'reportDelay')[0]!,
+      learnedCorrections: SLOT_SUMS.read(sums, 'learnedCorrections'),
     };
   };
   return { podType: slot.podType, ttft: agree('ttft'), tpot: agree('tpot') };

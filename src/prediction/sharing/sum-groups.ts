@@ -108,7 +108,7 @@ function openServer({ weights, intervals }: TargetPredictor, server: number): Su
 }
 
 function openSlot({ weights, intervals }: TargetPredictor): SumGroup {
-  const { ofSlot, rollingMaximum, excessMaximum } = intervals;
+  const { ofSlot, ofLearned, rollingMaximum, excessMaximum } = intervals;
   return {
     decays: SLOT_SUMS.decays,
     weightedSumCount: CERTAINTY_SUMS,
@@ -116,13 +116,16 @@ function openSlot({ weights, intervals }: TargetPredictor): SumGroup {
     read() {
       const { levels, coverages, corrections = NO_CORRECTIONS } = ofSlot.save();
       const delays = { feedbackDelay: [intervals.delays.feedbackDelay], reportDelay: [intervals.delays.reportDelay] };
-      return SLOT_SUMS.join({ ...joinExperts(weights.save()), levels, coverages, corrections, ...delays });
+      const learnedCorrections = ofLearned.save();
+      const quantiles = { levels, coverages, corrections, learnedCorrections };
+      return SLOT_SUMS.join({ ...joinExperts(weights.save()), ...quantiles, ...delays });
     },
     write(sums) {
       intervals.delays.feedbackDelay = SLOT_SUMS.read(sums, 'feedbackDelay')[0]!;
       intervals.delays.reportDelay = SLOT_SUMS.read(sums, 'reportDelay')[0]!;
       const { residuals } = ofSlot.save();
       ofSlot.replace({ residuals, ...readQuantiles(sums) }, 0);
+      ofLearned.restore(SLOT_SUMS.read(sums, 'learnedCorrections'));
       weights.restore(readExperts(SLOT_SUMS, sums));
     },
     residuals: {

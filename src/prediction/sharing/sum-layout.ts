@@ -11,6 +11,7 @@ import {
   MIN_LEVEL,
   QUANTILE_LEVELS,
 } from '../online/intervals/conformal.ts';
+import { MAX_LEARNED_CORRECTION } from '../online/intervals/learned-corrections.ts';
 import { FEEDBACK_DELAY_DECAY } from '../online/intervals/prediction-intervals.ts';
 import { CORRECTION_DECAY, MAX_CORRECTION } from '../online/intervals/server-quantiles.ts';
 
@@ -74,7 +75,15 @@ export const SERVER_SUMS: SumLayout<'losses' | 'lossCount' | 'corrections'> = cr
   corrections: { count: LEVELS, decay: CORRECTION_DECAY, least: -MAX_CORRECTION, most: MAX_CORRECTION },
 });
 
-type SlotPart = 'losses' | 'lossCount' | 'levels' | 'coverages' | 'feedbackDelay' | 'corrections' | 'reportDelay';
+type SlotPart =
+  | 'losses'
+  | 'lossCount'
+  | 'levels'
+  | 'coverages'
+  | 'feedbackDelay'
+  | 'corrections'
+  | 'reportDelay'
+  | 'learnedCorrections';
 
 /** Older releases read and write these without what was added at the end. */
 export const SLOT_SUMS: SumLayout<SlotPart> = createLayout({
@@ -85,6 +94,7 @@ export const SLOT_SUMS: SumLayout<SlotPart> = createLayout({
   feedbackDelay: { count: 1, decay: FEEDBACK_DELAY_DECAY, least: 0 },
   corrections: { count: LEVELS, decay: 1, least: -MAX_SLOT_CORRECTION, most: MAX_SLOT_CORRECTION },
   reportDelay: { count: 1, decay: FEEDBACK_DELAY_DECAY, least: 0 },
+  learnedCorrections: { count: LEVELS, decay: 1, least: -MAX_LEARNED_CORRECTION, most: MAX_LEARNED_CORRECTION },
 });
 
 type ExpertSums = SumLayout<'losses' | 'lossCount'>;

@@ -8,6 +8,7 @@ import { clampMs } from '../../schema/milliseconds.ts';
 import type { PredictionTarget } from '../../schema/observation-table.ts';
 import { MEDIAN, QUANTILE_LEVELS } from './conformal.ts';
 import type { IntervalScale } from './interval-scale.ts';
+import type { PredictedBlend } from './learned-corrections.ts';
 import type { ServerQuantiles } from './server-quantiles.ts';
 
 /** The statistic of each of `QUANTILE_LEVELS`. */
@@ -164,7 +165,7 @@ function boundedFactor(shift: number, limit: number): number {
 }
 
 /** The predicted distribution of the time of one request. */
-export interface PredictedInterval {
+export interface PredictedInterval extends PredictedBlend {
   readonly mixtureMs: number;
   /** The spread of the training's residuals at this load, a logarithm. */
   readonly spread: number;

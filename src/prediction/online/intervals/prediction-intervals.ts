@@ -7,7 +7,8 @@
  *   3. Recent quantile: the p90 of the slot's newest scaled residuals, each divided by the spread at its own load. It is taken
  *      at a level that moves around 0.9 with the misses, and a slow correction is added (`conformal.ts`). While residuals are few,
  *      2 is used alone.
- *   4. Blend of 2 and 3: the more residuals, the more the recent one counts (`blendQuantiles`).
+ *   4. Blend of 2 and 3: the more residuals, the more the recent one counts (`blendQuantiles`). A correction pulls 2 towards 3
+ *      (`learned-corrections.ts`).
  *   5. The correction of the server is added (`server-quantiles.ts`). If a lower level has a larger quantile, that is used.
  *   6. Times the spread of 1, this is the shift, a logarithm, and at most the largest recent residual (`rolling-maximum.ts`).
  *      Between the buckets of TTFT it is smoothed, so that a longer prediction never has a smaller p90 (`SHIFT_OF`).
@@ -16,7 +17,7 @@
  *   8. The p90 is at least the median, and at least the bound of a stalled queue (`../stalled-queue-bounds.ts`).
  * When the time is known, `observe` adds its residual to the windows of steps 3, 6 and 7. The level and correction of step 3
  * react to misses of the recent quantile plus the server's correction, before the limits of steps 6 to 8. Otherwise a time
- * covered only by a floor would lower them. The correction of step 5 reacts to misses of the final quantile.
+ * covered only by a floor would lower them. The corrections of steps 4 and 5 react to misses of the final quantile.
  * The median takes steps 3 to 5 with the learned quantile 0, and a narrow limit (`limitMedianShift`).
  */
 import { type Calibration, findBucket, SHIFT_OF } from '../../model/calibration.ts';
@@ -32,6 +33,7 @@ import {
   quantileShift,
   type StatisticColumn,
 } from './interval-statistics.ts';
+import { createLearnedCorrections, type LearnedCorrections } from './learned-corrections.ts';
 import { createRollingMaximum, type RollingMaximum } from './rolling-maximum.ts';
 import { createServerQuantiles, type ServerQuantiles } from './server-quantiles.ts';
 
@@ -52,6 +54,7 @@ export interface FeedbackDelays {
 export interface PredictionIntervals {
   readonly ofSlot: AdaptiveQuantiles;
   readonly ofServers: ServerQuantiles;
+  readonly ofLearned: LearnedCorrections;
   /** The largest recent residual log(observed / predicted). */
   readonly rollingMaximum: RollingMaximum;
   /** The largest recent excess observed - predicted, in milliseconds. */
@@ -86,17 +89,40 @@ const EXCESS_MARGIN = 2;
  */
 const LEARNED_SHARE = 1 / 5;
 
-/** Step 4: blends, for each bucket, the learned quantiles with the recent ones. Without training rows only the recent ones count. */
-function blendQuantiles(learned: IntervalScale, recent: Float64Array, evidence: number): QuantileTable {
-  if (evidence >= 1 || learned.rows === 0) return { quantiles: recent, stride: 0 };
+/** Without training rows only the recent quantiles count. */
+function isBlended(learned: IntervalScale, evidence: number): boolean {
+  return evidence < 1 && learned.rows > 0;
+}
+
+/** Step 4: blends, for each bucket, the corrected learned quantiles with the recent ones; undefined while residuals are few. */
+function blendQuantiles(
+  learned: IntervalScale,
+  ofSlot: AdaptiveQuantiles,
+  ofLearned: LearnedCorrections,
+): QuantileTable | undefined {
+  const recent = ofSlot.quantiles();
+  if (recent === undefined) return undefined;
+  const { evidence } = ofSlot;
+  if (!isBlended(learned, evidence)) return { quantiles: recent, stride: 0 };
   const share = evidence / (evidence + LEARNED_SHARE * (1 - evidence));
   const quantiles = new Float64Array(learned.quantiles.length);
   // A loop: this runs for every call and every report, and `map` costs many times as much.
   for (let i = 0; i < quantiles.length; i++) {
-    const quantile = learned.quantiles[i]!;
-    quantiles[i] = quantile + share * (recent[i % QUANTILE_LEVELS.length]! - quantile);
+    const level = i % QUANTILE_LEVELS.length;
+    const quantile = ofLearned.apply(level, learned.quantiles[i]!, recent[level]!);
+    quantiles[i] = quantile + share * (recent[level]! - quantile);
   }
   return { quantiles, stride: QUANTILE_LEVELS.length };
+}
+
+/** How far the recent quantiles are above the learned ones of a bucket; undefined where these are not blended with recent ones. */
+function findLearnedRoom(learned: IntervalScale, ofSlot: AdaptiveQuantiles, bucket: number): Float64Array | undefined {
+  const recent = ofSlot.quantiles();
+  if (recent === undefined || !isBlended(learned, ofSlot.evidence)) return undefined;
+  const room = new Float64Array(recent.length);
+  for (let level = 0; level < room.length; level++)
+    room[level] = recent[level]! - learned.quantiles[bucket * learned.stride + level]!;
+  return room;
 }
 
 /** A median that follows delayed feedback oscillates: the longer the delay, the less it may follow. */
@@ -110,16 +136,16 @@ interface PredictedTime {
   readonly spread: number;
   /** The corrections of its server. */
   readonly corrections: Float64Array;
-  readonly leastMs: number;
+  /** No quantile above the median is below it: step 8, in units of the spread. */
+  readonly floor: number;
 }
 
 /** Returns quantiles in units of the spread, one for each of `QUANTILE_LEVELS`. */
-function predictQuantiles(state: IntervalState, { mixtureMs, spread, corrections, leastMs }: PredictedTime): number[] {
-  const least = Math.log(Math.max(medianFactor(state, corrections), leastMs / mixtureMs));
+function predictQuantiles(state: IntervalState, { mixtureMs, spread, corrections, floor }: PredictedTime): number[] {
   return QUANTILE_LEVELS.map((_, level) => {
     // Divided by the spread here and multiplied by it later, so the median shifts equally at every load.
     if (level === MEDIAN) return ((state.quantiles[MEDIAN]! + corrections[MEDIAN]!) * state.typicalSpread) / spread;
-    return Math.max(least, quantileShift({ ...state, level }, corrections, mixtureMs)) / spread;
+    return Math.max(floor, quantileShift({ ...state, level }, corrections, mixtureMs) / spread);
   });
 }
 
@@ -138,17 +164,16 @@ export function createPredictionIntervals(target: PredictionTarget, calibration:
   const readDelay = () => delays.feedbackDelay + delays.reportDelay;
   const ofSlot = createAdaptiveQuantiles(readDelay);
   const ofServers = createServerQuantiles();
+  const ofLearned = createLearnedCorrections();
   const rollingMaximum = createRollingMaximum();
   const excessMaximum = createRollingMaximum();
   let scale = measureScale(calibration);
 
   /** Recent residuals of the slot have one quantile for every load; learned ones have one for each bucket. */
   function readState(): IntervalState {
-    const recent = ofSlot.quantiles();
-    const blended = recent === undefined ? undefined : blendQuantiles(scale, recent, ofSlot.evidence);
     return {
       ...scale,
-      ...blended,
+      ...blendQuantiles(scale, ofSlot, ofLearned),
       lowerQuantile: ofSlot.lowerQuantile(),
       learnedQuantiles: scale.quantiles,
       maxShift: rollingMaximum.value,
@@ -162,18 +187,23 @@ export function createPredictionIntervals(target: PredictionTarget, calibration:
   return {
     ofSlot,
     ofServers,
+    ofLearned,
     rollingMaximum,
     excessMaximum,
     delays,
     fill: (mixed, column) => fillStatistic(readState(), mixed, column),
     predictInterval(mixtureMs, server, leastMs = 0) {
       const state = readState();
-      const spread = scale.spreads[findBucket(scale.edges, mixtureMs)]!;
+      const bucket = findBucket(scale.edges, mixtureMs);
+      const spread = scale.spreads[bucket]!;
       const corrections = ofServers.correctionsOf(server);
-      const quantiles = predictQuantiles(state, { mixtureMs, spread, corrections, leastMs });
+      const floor = Math.log(Math.max(medianFactor(state, corrections), leastMs / mixtureMs)) / spread;
+      const quantiles = predictQuantiles(state, { mixtureMs, spread, corrections, floor });
       const before = { observedBefore: ofSlot.count, observedOfServerBefore: ofServers.countOf(server) };
       const recentQuantiles = correctRecent(ofSlot.quantiles(), corrections) ?? quantiles;
-      return { mixtureMs, spread, quantiles, recentQuantiles, maxMedianShift: state.maxMedianShift, ...before };
+      const learnedRoom = findLearnedRoom(scale, ofSlot, bucket);
+      const { maxMedianShift } = state;
+      return { mixtureMs, spread, quantiles, recentQuantiles, floor, learnedRoom, maxMedianShift, ...before };
     },
     observe(interval, server, logRatio) {
       const { mixtureMs, spread, quantiles, recentQuantiles: recent } = interval;
@@ -183,6 +213,7 @@ export function createPredictionIntervals(target: PredictionTarget, calibration:
       const eventsMeanwhile = countSince(interval.observedBefore, ofSlot.count);
       observeDelay(delays, eventsMeanwhile, interval.reportedMeanwhile);
       ofSlot.observe(residual, { quantiles, recent }, eventsMeanwhile);
+      ofLearned.observe(residual, interval, eventsMeanwhile);
       const ofServerMeanwhile = countSince(interval.observedOfServerBefore, ofServers.countOf(server));
       ofServers.observe(server, residual, quantiles, ofServerMeanwhile);
     },

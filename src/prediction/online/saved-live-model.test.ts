@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { observePool, tabulate } from '../../../test/support/prediction/observed-pool.ts';
+import { createPredictColumns, METRIC_COLUMNS } from '../schema/columns.ts';
+import { DEFAULT_TRAINING, trainModel } from '../training/train-model.ts';
+import { createLiveModel, type LiveModel } from './live-model.ts';
+import type { SavedLiveModel, SavedTarget } from './saved-live-model.ts';
+
+const trees = { ...DEFAULT_TRAINING.trees, trees: 20 };
+const model = trainModel('m@1', tabulate(observePool({ rows: 400 })), { ...DEFAULT_TRAINING, trees });
+
+/** Every third time is three times as long as the model learned, so that quantiles are missed. */
+function observeMisses(live: LiveModel): void {
+  const columns = createPredictColumns(1);
+  columns.count = 1;
+  for (const [i, { input, ttftMs, tpotMs }] of observePool({ rows: 100, seed: 4 }).entries()) {
+    for (const name of METRIC_COLUMNS) columns[name][0] = input[name];
+    const forecast = live.forecast(columns, input.podType, Buffer.from(input.serverIp));
+    const factor = i % 3 === 0 ? 3 : 1;
+    live.observe(forecast, 'ttft', { observedMs: factor * ttftMs! });
+    live.observe(forecast, 'tpot', { observedMs: factor * tpotMs! });
+  }
+}
+
+/** As the state is stored and read. */
+function saveAsJson(live: LiveModel): SavedLiveModel {
+  const saved = live.save();
+  return JSON.parse(JSON.stringify({ ...saved, servers: [...saved.servers] })) as SavedLiveModel;
+}
+
+function readLearnedCorrections({ learning }: LiveModel): number[][] {
+  return [...learning.slots.values()].flatMap(({ ttft, tpot }) =>
+    [ttft, tpot].map(({ intervals }) => intervals.ofLearned.save()),
+  );
+}
+
+function leaveOutCorrections(saved: SavedTarget): SavedTarget {
+  const { learnedCorrections, ...known } = saved;
+  assert.notEqual(learnedCorrections, undefined);
+  return known;
+}
+
+test('corrections of learned quantiles are kept over a restart, and 0 in a state that an older release saved', () => {
+  const before = createLiveModel(model);
+  observeMisses(before);
+  const corrections = readLearnedCorrections(before);
+  assert.ok(corrections.flat().some((correction) => correction > 0.05));
+  const saved = saveAsJson(before);
+  const after = createLiveModel(model);
+  after.restore(saved);
+  assert.deepEqual(readLearnedCorrections(after), corrections);
+  const slots = saved.slots.map(({ podType, ttft, tpot }) => ({
+    podType,
+    ttft: leaveOutCorrections(ttft),
+    tpot: leaveOutCorrections(tpot),
+  }));
+  after.restore({ ...saved, slots });
+  assert.deepEqual(
+    readLearnedCorrections(after),
+    corrections.map((each) => each.map(() => 0)),
+  );
+});
