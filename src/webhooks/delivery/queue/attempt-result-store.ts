@@ -2,7 +2,8 @@
  * Stores results of attempts in batches; a late result of a worker that lost its lease changes nothing (fencing). Two fences
  * guard each result: the worker must still own the shard (owner and epoch), and the delivery must still have the due time that
  * the worker read (`due_at_ms`, which every result and every redelivery changes). The attempt of a result that fails a fence was
- * still made: it is counted and logged, and changes nothing else, also not of its hook (`hook-queue-change-store.ts`,
+ * still made: it is counted and logged, and changes nothing else. Under a lost lease it changes nothing of its hook either; where
+ * the delivery alone has changed, the answer counts for the health of the hook (`hook-queue-change-store.ts`,
  * `manual-attempt-store.ts`, `hook-result-store.ts`).
  */
 import type { BoundStatement } from '../../../database/store.ts';

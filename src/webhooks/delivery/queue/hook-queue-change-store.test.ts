@@ -107,6 +107,24 @@ forEachEngine('a cancelled hook queue never wakes', async (store) => {
   assert.deepEqual(await readDue(store, NOW * 2), []);
 });
 
+forEachEngine('what the former address of a moved hook answers changes nothing of it', async (store) => {
+  await takeAllShards(store, OWNER, NOW);
+  await enqueue(store, 1);
+  const elsewhere = Array.from({ length: 300 }, (_, number) => `https://moved-${number}.test`).find(
+    (origin) => shardOf(origin) !== LEASE.shard,
+  )!;
+  await store.writeAll([moveHookQueueStatement(1, elsewhere)]);
+  const [moved] = await readDue(store);
+  // The worker still owns the shard of the former address, in the same epoch.
+  const changes: HookQueueChange[] = [
+    { kind: 'health', ...LEASE, hookId: 1, ...FINE, fails: 9, pause: pauseFor('failures') },
+    { kind: 'move', ...LEASE, hookId: 1, origin: ORIGIN },
+    { kind: 'disable', hookId: 1, reason: 'gone', under: LEASE },
+  ];
+  await store.writeAll(hookQueueStatements(changes, [], BY_OWNER));
+  assert.deepEqual(await readDue(store), [moved]);
+});
+
 forEachEngine('a moved hook queue belongs to the shard of its new origin', async (store) => {
   await takeAllShards(store, OWNER, NOW);
   await enqueue(store, 1);

@@ -73,11 +73,13 @@ export interface ChangeContext {
 }
 
 // A worker that was stopped for a while may come with its results after another one has sent, paused or disabled: under a lease
-// that is over nothing changes. The next owner makes the attempt again, so a 410 is not lost: it is answered again.
+// that is over nothing changes. The next owner makes the attempt again, and gets a 410 again. A hook that was moved to another origin
+// meanwhile has another shard: what its former address answers changes nothing.
 const holdFailingSql: Statement = statement(
   'endpoint-hold-failing',
   `UPDATE endpoint_queue SET held_since_ms = $2, parked = 1, next_at_ms = $3, version = version + 1
-   WHERE hook_id = $1 AND held_since_ms IS NULL AND canceled_at_ms IS NULL AND ${holdsLease('$4', '$5', '$6')}`,
+   WHERE hook_id = $1 AND held_since_ms IS NULL AND canceled_at_ms IS NULL AND ${holdsLease('$4', '$5', '$6')}
+     AND endpoint_queue.shard = $7`,
 );
 
 function holdFailingStatement(
@@ -85,20 +87,21 @@ function holdFailingStatement(
   { workerId, nowMs }: ChangeContext,
 ): BoundStatement {
   if ('deliveryId' in under) return holdAfterManualStatement(under, nowMs);
-  return { statement: holdFailingSql, parameters: [hookId, nowMs, NEVER_MS, under.shard, under.epoch, workerId] };
+  const { shard, epoch } = under;
+  return { statement: holdFailingSql, parameters: [hookId, nowMs, NEVER_MS, shard, epoch, workerId, shard] };
 }
 
 const moveFoundSql: Statement = statement(
   'endpoint-move-found',
   `UPDATE endpoint_queue SET origin = $2, shard = $3, version = version + 1
-   WHERE hook_id = $1 AND ${holdsLease('$4', '$5', '$6')}`,
+   WHERE hook_id = $1 AND ${holdsLease('$4', '$5', '$6')} AND endpoint_queue.shard = $7`,
 );
 
 function moveFoundStatement(
   { hookId, origin, shard, epoch }: ChangeOf<'move'>,
   { workerId }: ChangeContext,
 ): BoundStatement {
-  return { statement: moveFoundSql, parameters: [hookId, origin, shardOf(origin), shard, epoch, workerId] };
+  return { statement: moveFoundSql, parameters: [hookId, origin, shardOf(origin), shard, epoch, workerId, shard] };
 }
 
 const STATEMENT_OF: {
@@ -192,7 +195,7 @@ const changeHealthSql = multiRowStatement(
        paused_since_ms = ${v.pausedSinceMs}, pause_reason = ${v.pauseReason}, openings = ${v.openings}
      FROM ${values}
      WHERE endpoint_queue.hook_id = ${v.hookId} AND ${isNeitherHeldNorCanceled}
-       AND ${holdsLease(v.shard, v.epoch, more(1))}`,
+       AND endpoint_queue.shard = ${v.shard} AND ${holdsLease(v.shard, v.epoch, more(1))}`,
 );
 
 function listHealth(changes: readonly HookQueueChange[]): RowWork[] {

@@ -132,17 +132,21 @@ function pickFrom<J extends Job>(state: State<J>, lane: Lane): J | undefined {
   if (lane === 'retry' && state.retriesSending >= state.maxRetries) return undefined;
   const { root, skipped } = state.lanes[lane];
   const context: PickContext<J> = { skipped, findObstacle: (node) => findObstacle(state.limits, node) };
+  // Also while others can be sent: those that were let go before may be at limits of their own.
+  letMoreGo(state.limits, state.lanes[lane]);
   for (;;) {
     const job = pick(root, context);
     if (job !== undefined || !letMoreGo(state.limits, state.lanes[lane])) return job;
   }
 }
 
-/** Those that were let go found no use for the slots of their origin. Returns false when no origin has a slot for one that waits. */
+/** Lets a few more go at one origin, which is then the last to be asked. Returns false when no origin has a slot for one that waits. */
 function letMoreGo<J>(limits: ConcurrencyLimits, { skipped, openOrigins }: LaneState<J>): boolean {
   for (const origin of openOrigins) {
-    if (limits.hasSlotAtOrigin(origin) && resume(skipped, 'origin', origin, LET_GO)) return true;
     openOrigins.delete(origin);
+    if (!limits.hasSlotAtOrigin(origin) || !resume(skipped, 'origin', origin, LET_GO)) continue;
+    openOrigins.add(origin);
+    return true;
   }
   return false;
 }

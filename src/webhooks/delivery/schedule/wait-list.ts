@@ -10,7 +10,7 @@ export interface Waiting {
 
 /**
  * Thousands of nodes may wait for one slot. So only some are let go when it may be free, and those that were not served come back before
- * those that were: each is served once before any is served twice.
+ * those that were: they have their turns one after the other.
  */
 export class WaitList<T extends Waiting> {
   /** Those that came back without being served. */

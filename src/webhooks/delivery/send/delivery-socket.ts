@@ -29,7 +29,7 @@ export class ForbiddenAddress extends Error {}
 const MAX_TRIED = 3;
 /**
  * An address before the last must be connected by then, with TLS: one machine of a receiver may drop packets without an answer, and
- * then all of the time would go to it. TCP has sent its first packet three times by then.
+ * then all of the time would go to it. TCP has sent its first packet twice by then.
  */
 const ADDRESS_TIME_MS = 3000;
 
