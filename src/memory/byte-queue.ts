@@ -37,6 +37,11 @@ export class ByteQueue {
     this.#end += bytes.length;
   }
 
+  /** Undefined when the queue is empty. */
+  get firstByte(): number | undefined {
+    return this.length === 0 ? undefined : this.#block[this.#start];
+  }
+
   /** The first bytes; they stay in the queue. */
   peek(bytes: number): Buffer {
     return this.#block.subarray(this.#start, this.#start + bytes);

@@ -19,6 +19,15 @@ let template: string | undefined;
 let postgresData: string | undefined;
 
 export async function globalSetup(): Promise<void> {
+  try {
+    await prepare();
+  } catch (error) {
+    await globalTeardown();
+    throw error;
+  }
+}
+
+async function prepare(): Promise<void> {
   // Hundreds of processes import the same sources: without a cache, half of the start of each is spent on compiling them.
   compileCacheDir = mkdtempSync(join(tmpdir(), 'trivet-compile-cache-'));
   process.env.NODE_COMPILE_CACHE ??= compileCacheDir;

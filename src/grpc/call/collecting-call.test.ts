@@ -60,7 +60,7 @@ class TestCollector implements MessageCollector {
   }
 }
 
-function open(streamId: number, encoding = 'identity'): Buffer {
+function openCall(streamId: number, encoding = 'identity'): Buffer {
   const head = encodeHeaderBlock([
     [':method', 'POST'],
     [':scheme', 'http'],
@@ -90,7 +90,7 @@ for (const [what, encode] of encodings)
     const collector = new TestCollector();
     await using running = await startGrpcServer([collector.method]);
     const client = await FlowClient.connect(running.server.port);
-    client.send(open(1, 'gzip'), frame(DATA, 1, 1, Buffer.concat(texts.map(encode))));
+    client.send(openCall(1, 'gzip'), frame(DATA, 1, 1, Buffer.concat(texts.map(encode))));
     await collector.onReserve.promise;
     assert.deepEqual(collector.texts, []);
     collector.giveRoom(1);
@@ -105,11 +105,39 @@ for (const [what, encode] of encodings)
     client.socket.destroy();
   });
 
+test('a message that cannot be expanded takes no room, and fails the call', async () => {
+  const collector = new TestCollector();
+  let reserved = 0;
+  collector.room = 1;
+  const { method } = collector;
+  assert.ok(method.kind === 'client-stream');
+  const open: typeof method.open = (call, onRoom) => ({
+    ...method.open(call, onRoom),
+    reserve: () => {
+      reserved += 1;
+      return true;
+    },
+    take: (message) => collector.take(message),
+    finish: () => collector.finish(),
+    close: () => collector.close(),
+  });
+  await using running = await startGrpcServer([{ ...method, open }]);
+  const client = await FlowClient.connect(running.server.port);
+  const broken = frameMessage(Buffer.from('not gzip'));
+  broken[0] = 1;
+  client.send(openCall(1, 'gzip'), frame(DATA, 0, 1, broken));
+  await client.until(() => client.endOf(1) !== undefined);
+  assert.match(String(client.endOf(1)?.payload), /grpc-status.{1,3}13/s);
+  assert.equal(reserved, 0);
+  assert.equal(collector.closed, 1);
+  client.socket.destroy();
+});
+
 test('a caller who leaves while there is no room closes the collector, which gets nothing more', async () => {
   const collector = new TestCollector();
   await using running = await startGrpcServer([collector.method]);
   const client = await FlowClient.connect(running.server.port);
-  client.send(open(1), frame(DATA, 0, 1, frameMessage(Buffer.from('lost'))));
+  client.send(openCall(1), frame(DATA, 0, 1, frameMessage(Buffer.from('lost'))));
   await collector.onReserve.promise;
   client.send(frame(RST, 0, 1, Buffer.of(0, 0, 0, CANCEL)));
   await collector.onClose.promise;

@@ -25,6 +25,8 @@ export class CollectingCall extends BaseCall implements EndlessCall {
   #isBusy = false;
   /** The next message has its share of a turn. */
   #hasShare = false;
+  /** The next message, once it is expanded. It has no room yet: those that wait to be expanded must not take that of others. */
+  #expanded: Buffer | undefined;
   #isFinishing = false;
 
   constructor(dependencies: CallDependencies, method: GrpcClientStreamMethod) {
@@ -68,7 +70,7 @@ export class CollectingCall extends BaseCall implements EndlessCall {
     const { admission } = this;
     if (admission === undefined) this.#open();
     // If the caller may not call, the call has failed with it.
-    else void admission.then(this.#open, () => {});
+    else void admission.then(this.#open, () => {}).catch((error: unknown) => this.fail(error));
   }
 
   readonly #open = (): void => {
@@ -97,6 +99,7 @@ export class CollectingCall extends BaseCall implements EndlessCall {
   #takeNext(): boolean {
     const collector = this.#collector;
     if (collector === undefined || this.#isBusy || this.#needsData || this.#isFinishing) return false;
+    if (this.#expanded !== undefined) return this.#takeExpanded(collector, this.#expanded);
     const bytes = this.request?.nextBytes ?? 0;
     if (bytes === 0) {
       if (this.#isLast || this.#isStopped) this.#finish(collector);
@@ -104,9 +107,17 @@ export class CollectingCall extends BaseCall implements EndlessCall {
       return false;
     }
     this.stopMessageTimer();
-    if (!this.#takeShare(bytes) || !collector.reserve()) return false;
+    if (!this.#takeShare(bytes)) return false;
+    if (this.request!.isNextCompressed) {
+      this.#hasShare = false;
+      void this.#expand(this.request!.take()!);
+      return false;
+    }
+    if (!collector.reserve()) return false;
     this.#hasShare = false;
-    return this.#hand(collector, bytes);
+    collector.take(this.request!.take()!.bytes);
+    this.#finishMessage(bytes);
+    return true;
   }
 
   #waitForData(): void {
@@ -126,33 +137,38 @@ export class CollectingCall extends BaseCall implements EndlessCall {
     return false;
   }
 
-  /** Returns false when the message has to be expanded first. */
-  #hand(collector: MessageCollector, bytes: number): boolean {
-    const message = this.request!.take()!;
-    if (message.isCompressed) {
-      this.#isBusy = true;
-      void this.#expand(collector, message);
-      return false;
-    }
-    collector.take(message.bytes);
-    this.#finishMessage(bytes);
-    return true;
-  }
-
-  async #expand(collector: MessageCollector, message: FramedMessage): Promise<void> {
+  /** What it becomes counts as memory of the stream, as long as it waits for room. */
+  async #expand(message: FramedMessage): Promise<void> {
+    this.#isBusy = true;
     try {
       const bytes = await this.decompress(message);
-      this.dependencies.stream.connection.share.spend(costOfBytes(bytes.length));
-      if (this.#collector === undefined) return;
-      collector.take(bytes);
+      const { stream } = this.dependencies;
+      stream.connection.share.spend(costOfBytes(bytes.length));
       this.#finishMessage(MESSAGE_HEAD_BYTES + message.bytes.length);
-      if (this.#method.keepsNoBytes) freeExpanded(bytes);
+      if (this.#collector === undefined) return;
+      stream.keep(bytes.length);
+      this.#expanded = bytes;
       this.#goOn();
     } catch (error) {
       this.#isBusy = false;
       this.fail(error);
       this.#close();
     }
+  }
+
+  /** Returns false when there is no room for it. */
+  #takeExpanded(collector: MessageCollector, bytes: Buffer): boolean {
+    if (!collector.reserve()) return false;
+    this.#dropExpanded();
+    collector.take(bytes);
+    if (this.#method.keepsNoBytes) freeExpanded(bytes);
+    return true;
+  }
+
+  #dropExpanded(): void {
+    if (this.#expanded === undefined) return;
+    this.dependencies.stream.release(this.#expanded.length);
+    this.#expanded = undefined;
   }
 
   /** The collector has used the message: the caller may send as many bytes again. */
@@ -163,6 +179,7 @@ export class CollectingCall extends BaseCall implements EndlessCall {
 
   #finish(collector: MessageCollector): void {
     this.#isFinishing = true;
+    this.stopMessageTimer();
     if (this.#isLast && !this.isEnded) this.request?.checkNothingLeft();
     collector
       .finish()
@@ -178,6 +195,7 @@ export class CollectingCall extends BaseCall implements EndlessCall {
   #close(): void {
     this.#collector?.close();
     this.#collector = undefined;
+    this.#dropExpanded();
     this.request?.drop();
   }
 

@@ -43,6 +43,11 @@ export class RequestBuffer {
     return this.#splitter.nextBytes;
   }
 
+  /** Whether the next message, which is whole, is compressed. */
+  get isNextCompressed(): boolean {
+    return this.#splitter.isNextCompressed;
+  }
+
   take(): FramedMessage | undefined {
     return this.#splitter.take();
   }

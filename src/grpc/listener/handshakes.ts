@@ -77,13 +77,20 @@ export class Handshakes {
       return;
     }
     const handshake = this.#add(raw, network, use);
-    const begin = (): void => void server.emit('connection', raw);
+    const begin = (): void => {
+      handshake.bytesBefore = raw.bytesRead;
+      server.emit('connection', raw);
+    };
     const wait = (): void => this.#turns.wait(network, begin, () => raw.destroyed);
     awaitHello(raw, () => {
       handshake.helloBytes = raw.bytesRead;
       const delayMs = this.#records.delayMs(network);
       if (delayMs === 0) wait();
-      else setTimeout(wait, delayMs).unref();
+      else if (delayMs < HANDSHAKE_MS) {
+        const timer = setTimeout(wait, delayMs).unref();
+        raw.once('close', () => clearTimeout(timer));
+      }
+      // Otherwise its deadline comes first.
     });
   }
 
@@ -113,6 +120,7 @@ export class Handshakes {
     const handshake: Handshake = {
       name: nameOf(raw),
       helloBytes: 0,
+      bytesBefore: undefined,
       raw,
       networkName: network,
       network: use,
@@ -131,9 +139,9 @@ export class Handshakes {
   }
 
   /** Handshakes that fail delay the next ones of their network by the work that their certificates were. */
-  #charge({ networkName, raw, helloBytes }: Handshake): void {
-    if (!this.#isMutual || helloBytes === 0) return;
-    this.#records.charge(networkName, CERTIFICATE_WEIGHT * Math.max(0, raw.bytesRead - helloBytes));
+  #charge({ networkName, raw, bytesBefore }: Handshake): void {
+    if (!this.#isMutual || bytesBefore === undefined) return;
+    this.#records.charge(networkName, CERTIFICATE_WEIGHT * Math.max(0, raw.bytesRead - bytesBefore));
   }
 
   #end(handshake: Handshake): void {
@@ -149,6 +157,8 @@ interface Handshake extends PlacedConnection {
   readonly name: string;
   /** The length of the first message of the client. */
   helloBytes: number;
+  /** What had come when the handshake began; undefined before. */
+  bytesBefore: number | undefined;
   readonly raw: Socket;
   readonly networkName: string;
   readonly network: NetworkUse;

@@ -115,6 +115,8 @@ interface Share {
 class Debt {
   readonly #max: number;
   #bytes = 0;
+  /** Of connections that were ended for them: they count for the network still, and end no other connection. */
+  #endedBytes = 0;
   /** Of the last check. */
   #shares: Share[] = [];
 
@@ -133,15 +135,18 @@ class Debt {
 
   /** How long it takes until no more is left than allowed. */
   get excessMs(): number {
-    return (1000 * Math.max(0, this.#bytes - this.#max)) / this.#max;
+    return (1000 * Math.max(0, this.#bytes + this.#endedBytes - this.#max)) / this.#max;
   }
 
   /** Ends the busiest connections while there is more than allowed. Returns what is not forgiven yet. */
   settle(): number {
     if (this.#bytes > this.#max) this.#endBusiest();
     this.#shares = [];
-    this.#bytes = Math.max(0, this.#bytes - (this.#max * CHECK_MS) / 1000);
-    return this.#bytes;
+    const forgiven = (this.#max * CHECK_MS) / 1000;
+    const rest = Math.max(0, forgiven - this.#bytes);
+    this.#bytes = Math.max(0, this.#bytes - forgiven);
+    this.#endedBytes = Math.max(0, this.#endedBytes - rest);
+    return this.#bytes + this.#endedBytes;
   }
 
   #endBusiest(): void {
@@ -149,7 +154,9 @@ class Debt {
     for (const { connection, counted } of this.#shares) {
       if (this.#bytes <= this.#max) return;
       connection.socket.destroy();
-      this.#bytes = Math.max(0, this.#bytes - counted);
+      const ended = Math.min(counted, this.#bytes);
+      this.#bytes -= ended;
+      this.#endedBytes += ended;
     }
   }
 }

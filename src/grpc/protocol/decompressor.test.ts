@@ -166,6 +166,21 @@ test('decompress() expands a deflate message into one piece if the one before it
   }
 });
 
+test('decompress() takes a message to become as long as the last one, not as the longest', async () => {
+  let nowMs = 0;
+  const decompressor = new Decompressor(() => nowMs);
+  const owner = openConnection();
+  const expand = (bytes: Buffer) =>
+    decompressor.decompress(owner, { bytes: deflateSync(bytes), encoding: 'deflate', maxBytes: 4 * MEBIBYTE }).result;
+  await expand(Buffer.alloc(4 * MEBIBYTE));
+  nowMs = 64;
+  // It is given the memory of the one before it, and is paced for that.
+  const small = Buffer.from(Array.from({ length: 4096 }, (_, index) => index % 251));
+  await expand(small);
+  // The clock stands still, so one that counted as large would wait.
+  for (let call = 0; call < 3; call++) assert.deepEqual(await expand(small), small);
+});
+
 test('freeExpanded() leaves memory that other bytes may share', async () => {
   const { result } = new Decompressor(() => 0).decompress(openConnection(), compress(100));
   const bytes = await result;

@@ -169,7 +169,7 @@ export class Decompressor {
     try {
       // One byte more: zlib begins a second piece once the first is full.
       const bytes = await job.decode(compressed, { maxOutputLength: limit, chunkSize: pieceBytes + 1 });
-      this.#recordLength(owner, Math.max(bytes.length, pieceBytes));
+      this.#recordLength(owner, bytes.length, pieceBytes);
       job.resolve(bytes);
     } catch (error) {
       const isTooLarge = (error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE';
@@ -185,9 +185,11 @@ export class Decompressor {
     return true;
   }
 
-  #recordLength(owner: MessageOwner, bytes: number): void {
-    this.#lastBytes.set(owner, bytes);
-    // Its parts and their whole.
+  /** `pieceBytes` are those of the memory into which it was expanded, which may be more. */
+  #recordLength(owner: MessageOwner, length: number, pieceBytes = 0): void {
+    this.#lastBytes.set(owner, length);
+    const bytes = Math.max(length, pieceBytes);
+    // Its pieces and their whole.
     this.#countGarbage(2 * bytes);
     if (bytes > LARGE_BYTES)
       this.#largeFromMs = Math.max(this.#largeFromMs, this.#monotonicMs()) + bytes / LARGE_BYTES_PER_MS;

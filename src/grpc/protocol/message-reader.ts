@@ -56,6 +56,10 @@ export class MessageSplitter {
     return queue.length < this.#needed ? 0 : this.#needed;
   }
 
+  get isNextCompressed(): boolean {
+    return this.#queue.firstByte === 1;
+  }
+
   /** The next message if it is whole. Throws as `nextBytes` does. */
   take(): FramedMessage | undefined {
     const bytes = this.nextBytes;

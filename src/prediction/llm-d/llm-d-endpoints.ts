@@ -160,20 +160,26 @@ interface Predicted {
   readonly durationMs: number;
 }
 
+/** Each is ended by a swap of versions. */
+const MAX_TRIES = 5;
+
 function createRowPredictor(dependencies: LlmDDependencies) {
   const { world, objective, answerRows, measuredTimes, readReadiness, observeSeconds } = dependencies;
 
   async function answerByOneVersion(
     targetModel: string,
     rows: readonly PredictionRow[],
+    triesLeft = MAX_TRIES,
   ): Promise<readonly ItemGroup[]> {
+    if (triesLeft === 0)
+      throw new Failure('unavailable', `The model "${targetModel}" is replaced too often: ask again`);
     const answering = measuredTimes.answeringModel(targetModel);
     const { isReady, loadedAt } = readReadiness(answering);
     if (!isReady) throw new Failure('unavailable', `Nothing was learned yet about the model "${targetModel}"`);
     const itemEnd = writeItemEnd(objective, new Date(world.nowMs()), loadedAt);
     const groups = await answerRows({ targetModel: answering, rows, itemEnd });
     // Versions are swapped seconds apart and a call takes less, so the second try hardly ever meets another swap.
-    return groups ?? (await answerByOneVersion(targetModel, rows));
+    return groups ?? (await answerByOneVersion(targetModel, rows, triesLeft - 1));
   }
 
   return async (targetModel: string, rows: readonly PredictionRow[]): Promise<Predicted> => {
