@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
+import type { Page } from 'playwright-core';
 import { type Receiver, startReceiver } from '../../test/support/network/receiver.ts';
 import { findReasonToSkipPages } from '../../test/support/pages/browser.ts';
 import { readText, signIn, useBrowser } from '../../test/support/pages/browser-pages.ts';
 import { type ConsoleService, startConsoleService } from '../../test/support/pages/console-service.ts';
-import { findPageFlaws } from '../../test/support/pages/page-flaws.ts';
+import { findFlawsInChinese, findFlawsInEnglish } from '../../test/support/pages/page-flaws.ts';
 import { recordTestAccuracy } from '../../test/support/prediction/model-accuracy.ts';
 import { reportTestRows, saveTestVersion } from '../../test/support/prediction/model-versions.ts';
 import { promoteModel } from '../prediction/registry/model-store.ts';
@@ -14,6 +15,14 @@ const CONTENT =
   'ada doors empty Cranes and gates qwen instruct with rather long name only observed by a test Ada Lovelace gitcode absolute since'.split(
     ' ',
   );
+
+type FindFlaws = (page: Page, content: readonly string[]) => Promise<string[]>;
+
+/** A test for each: together they take minutes where several browsers share a processor. */
+const LANGUAGES: readonly [language: string, findFlawsOf: FindFlaws][] = [
+  ['English', findFlawsInEnglish],
+  ['Chinese', findFlawsInChinese],
+];
 
 describe('in a browser', { skip: findReasonToSkipPages() }, () => {
   const browser = useBrowser();
@@ -30,27 +39,35 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
     return { service, receiver };
   }
 
-  async function checkForFlaws(t: TestContext, { url }: ConsoleService, paths: readonly string[]): Promise<void> {
+  async function checkForFlaws(
+    t: TestContext,
+    { url }: ConsoleService,
+    paths: readonly string[],
+    findFlawsOf: FindFlaws,
+  ): Promise<void> {
     const page = await browser.openPage(t, { bypassCSP: true });
     await signIn(page, url);
     const flaws: string[] = [];
     for (const path of paths) {
       await page.goto(url + path);
-      const found = await findPageFlaws(page, CONTENT);
+      const found = await findFlawsOf(page, CONTENT);
       flaws.push(...found.map((flaw) => `${path}: ${flaw}`));
     }
     assert.deepEqual(flaws, []);
   }
 
-  test('axe finds nothing on any page about webhooks in both languages, on a phone and on a desktop', async (t) => {
-    const { service, receiver } = await start(t);
-    await checkForFlaws(t, service, await fillWebhooks(await service.openAs('ada'), receiver.url));
-  });
+  for (const [language, findFlawsOf] of LANGUAGES) {
+    test(`axe finds nothing on any page about webhooks in ${language}, on a phone and on a desktop`, async (t) => {
+      const { service, receiver } = await start(t);
+      const paths = await fillWebhooks(await service.openAs('ada'), receiver.url);
+      await checkForFlaws(t, service, paths, findFlawsOf);
+    });
 
-  test('axe finds nothing on any page about models in both languages, on a phone and on a desktop', async (t) => {
-    const { service } = await start(t);
-    await checkForFlaws(t, service, await fillModels(service));
-  });
+    test(`axe finds nothing on any page about models in ${language}, on a phone and on a desktop`, async (t) => {
+      const { service } = await start(t);
+      await checkForFlaws(t, service, await fillModels(service), findFlawsOf);
+    });
+  }
 
   test('a webhook is made, tested and found failing without a script, by keyboard', async (t) => {
     const { service, receiver } = await start(t);
