@@ -9,8 +9,8 @@ import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
 
 const TIMEOUT_MS = 300_000;
-/** For two cores: about every second file waits. */
-const CONCURRENCY = 6;
+/** For two cores, which four files keep busy: with six, browsers got so little of them that pages took minutes. */
+const CONCURRENCY = 4;
 /** Files of a minute and more, begun before all others. */
 const LONGEST = [
   'test/journeys/{console-on-postgres,global-install-node-*,remote-webhooks,remote-commands,learning-kill,install}.test.ts',

@@ -5,7 +5,12 @@ import { type Receiver, startReceiver } from '../../test/support/network/receive
 import { findReasonToSkipPages } from '../../test/support/pages/browser.ts';
 import { readText, signIn, useBrowser } from '../../test/support/pages/browser-pages.ts';
 import { type ConsoleService, startConsoleService } from '../../test/support/pages/console-service.ts';
-import { findFlawsInChinese, findFlawsInEnglish } from '../../test/support/pages/page-flaws.ts';
+import {
+  ALL_PAGES,
+  findFlawsInChinese,
+  findFlawsInEnglish,
+  PAGE_LIMIT_MS,
+} from '../../test/support/pages/page-flaws.ts';
 import { recordTestAccuracy } from '../../test/support/prediction/model-accuracy.ts';
 import { reportTestRows, saveTestVersion } from '../../test/support/prediction/model-versions.ts';
 import { promoteModel } from '../prediction/registry/model-store.ts';
@@ -47,26 +52,32 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
   ): Promise<void> {
     const page = await browser.openPage(t, { bypassCSP: true });
     await signIn(page, url);
-    const flaws: string[] = [];
-    for (const path of paths) {
-      await page.goto(url + path);
-      const found = await findFlawsOf(page, CONTENT);
-      flaws.push(...found.map((flaw) => `${path}: ${flaw}`));
-    }
-    assert.deepEqual(flaws, []);
+    for (const path of paths)
+      await t.test(path, { timeout: PAGE_LIMIT_MS }, async () => {
+        await page.goto(url + path);
+        assert.deepEqual(await findFlawsOf(page, CONTENT), []);
+      });
   }
 
   for (const [language, findFlawsOf] of LANGUAGES) {
-    test(`axe finds nothing on any page about webhooks in ${language}, on a phone and on a desktop`, async (t) => {
-      const { service, receiver } = await start(t);
-      const paths = await fillWebhooks(await service.openAs('ada'), receiver.url);
-      await checkForFlaws(t, service, paths, findFlawsOf);
-    });
+    test(
+      `axe finds nothing on any page about webhooks in ${language}, on a phone and on a desktop`,
+      ALL_PAGES,
+      async (t) => {
+        const { service, receiver } = await start(t);
+        const paths = await fillWebhooks(await service.openAs('ada'), receiver.url);
+        await checkForFlaws(t, service, paths, findFlawsOf);
+      },
+    );
 
-    test(`axe finds nothing on any page about models in ${language}, on a phone and on a desktop`, async (t) => {
-      const { service } = await start(t);
-      await checkForFlaws(t, service, await fillModels(service), findFlawsOf);
-    });
+    test(
+      `axe finds nothing on any page about models in ${language}, on a phone and on a desktop`,
+      ALL_PAGES,
+      async (t) => {
+        const { service } = await start(t);
+        await checkForFlaws(t, service, await fillModels(service), findFlawsOf);
+      },
+    );
   }
 
   test('a webhook is made, tested and found failing without a script, by keyboard', async (t) => {

@@ -4,7 +4,14 @@ import { TOTP } from 'otpauth';
 import { giveConsent } from '../../../test/support/authorization/give-consent.ts';
 import { findReasonToSkipPages } from '../../../test/support/pages/browser.ts';
 import { fillSignIn, signIn, useBrowser } from '../../../test/support/pages/browser-pages.ts';
-import { findPageFlaws, findShownFlaws, PAGE_LANGUAGES, speakTo } from '../../../test/support/pages/page-flaws.ts';
+import {
+  ALL_PAGES,
+  findPageFlaws,
+  findShownFlaws,
+  PAGE_LANGUAGES,
+  PAGE_LIMIT_MS,
+  speakTo,
+} from '../../../test/support/pages/page-flaws.ts';
 import { addUser, type PageService, startPageService } from '../../../test/support/pages/page-service.ts';
 import type { User } from '../accounts/user-store.ts';
 import { createApplication } from '../applications/application.ts';
@@ -31,60 +38,64 @@ const UPSTREAM = {
 describe('in a browser', { skip: findReasonToSkipPages() }, () => {
   const browser = useBrowser();
 
-  test('axe finds nothing on any page in both languages, on a phone and on a desktop, light and dark', async (t) => {
-    await using service = await startPageService({ hostname: 'localhost', withMail: true, upstream: UPSTREAM });
-    const setupLink = await createSetupLink(service.signIn.context);
-    const page = await browser.openPage(t, { bypassCSP: true });
-    const content = [...CONTENT];
-    const check = (title: string, url: string) =>
-      t.test(title, async () => {
-        await page.goto(url);
-        assert.deepEqual(await findPageFlaws(page, content), []);
-      });
-    await check('set-up', setupLink!);
-    const ada = await addUser(service, 'ada', true);
-    await addUser(service, 'grace');
-    const { clientId, clientSecret = '' } = await fillAccount(service, ada);
-    // The page of an application shows how its secret ends.
-    content.push(...(clientSecret.slice(-4).match(/\w+/g) ?? []));
-    await check('/sign-in', `${service.url}/sign-in`);
-    await check('/forgot-password', `${service.url}/forgot-password`);
-    await check('a mail is on its way', `${service.url}/forgot-password?done=sent`);
-    const { url, statement } = createPasswordLink(service.signIn.context, ada, 'reset');
-    await service.store.writeAll([statement]);
-    await check('/password', url);
-    for (const language of PAGE_LANGUAGES)
-      await t.test(`a refused sign-in in ${language}`, async () => {
-        await speakTo(page, language, service.url);
-        await signIn(page, service.url, 'wrong password');
-        assert.deepEqual(await findShownFlaws(page, { language, content }), []);
-      });
-    await speakTo(page, 'en', service.url);
-    await signIn(page, service.url);
-    const paths = [
-      '/account',
-      '/account?done=saved',
-      '/account/security',
-      '/account/sessions',
-      '/account/authorizations',
-      '/account/tokens',
-      '/account/applications',
-      '/account/applications/new',
-      `/account/applications/${clientId}`,
-      '/account/activity',
-      '/admin/users',
-      '/admin/users?q=gr&state=active',
-      '/admin/users/grace',
-      '/admin/users/grace/disable',
-      '/admin/users/grace/password-link',
-      '/admin/activity',
-      '/admin/activity?user=ada&kind=sign_in&since=2026-01-01T10:00',
-      '/admin/activity?user=unknown',
-      '/refused',
-      '/account/nothing',
-    ];
-    for (const path of paths) await check(path, service.url + path);
-  });
+  test(
+    'axe finds nothing on any page in both languages, on a phone and on a desktop, light and dark',
+    ALL_PAGES,
+    async (t) => {
+      await using service = await startPageService({ hostname: 'localhost', withMail: true, upstream: UPSTREAM });
+      const setupLink = await createSetupLink(service.signIn.context);
+      const page = await browser.openPage(t, { bypassCSP: true });
+      const content = [...CONTENT];
+      const check = (title: string, url: string) =>
+        t.test(title, { timeout: PAGE_LIMIT_MS }, async () => {
+          await page.goto(url);
+          assert.deepEqual(await findPageFlaws(page, content), []);
+        });
+      await check('set-up', setupLink!);
+      const ada = await addUser(service, 'ada', true);
+      await addUser(service, 'grace');
+      const { clientId, clientSecret = '' } = await fillAccount(service, ada);
+      // The page of an application shows how its secret ends.
+      content.push(...(clientSecret.slice(-4).match(/\w+/g) ?? []));
+      await check('/sign-in', `${service.url}/sign-in`);
+      await check('/forgot-password', `${service.url}/forgot-password`);
+      await check('a mail is on its way', `${service.url}/forgot-password?done=sent`);
+      const { url, statement } = createPasswordLink(service.signIn.context, ada, 'reset');
+      await service.store.writeAll([statement]);
+      await check('/password', url);
+      for (const language of PAGE_LANGUAGES)
+        await t.test(`a refused sign-in in ${language}`, async () => {
+          await speakTo(page, language, service.url);
+          await signIn(page, service.url, 'wrong password');
+          assert.deepEqual(await findShownFlaws(page, { language, content }), []);
+        });
+      await speakTo(page, 'en', service.url);
+      await signIn(page, service.url);
+      const paths = [
+        '/account',
+        '/account?done=saved',
+        '/account/security',
+        '/account/sessions',
+        '/account/authorizations',
+        '/account/tokens',
+        '/account/applications',
+        '/account/applications/new',
+        `/account/applications/${clientId}`,
+        '/account/activity',
+        '/admin/users',
+        '/admin/users?q=gr&state=active',
+        '/admin/users/grace',
+        '/admin/users/grace/disable',
+        '/admin/users/grace/password-link',
+        '/admin/activity',
+        '/admin/activity?user=ada&kind=sign_in&since=2026-01-01T10:00',
+        '/admin/activity?user=unknown',
+        '/refused',
+        '/account/nothing',
+      ];
+      for (const path of paths) await check(path, service.url + path);
+    },
+  );
 
   for (const language of PAGE_LANGUAGES)
     test(`axe finds nothing in ${language} on refused forms and on the pages of the second step`, async (t) => {

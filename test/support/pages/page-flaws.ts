@@ -22,6 +22,11 @@ const WRITTEN_ALIKE = /https?:\/\/[^\s，。）]+|\btrivet(?: [a-z-]+)+|\b[a-z]+
 /** `p90`, `5xx`, `prefix_cache_score`, paths and numbers with units. */
 const IS_SYMBOL = /\d|_|^[a-z]$/;
 
+/** For a page: where several browsers share a processor, one takes up to a minute. */
+export const PAGE_LIMIT_MS = 300_000;
+/** A test of many pages, each of which has its own limit. */
+export const ALL_PAGES = { timeout: 3_600_000 };
+
 export const PAGE_LANGUAGES = ['en', 'zh-CN'] as const;
 
 /**
