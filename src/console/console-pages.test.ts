@@ -5,12 +5,7 @@ import { type Receiver, startReceiver } from '../../test/support/network/receive
 import { findReasonToSkipPages } from '../../test/support/pages/browser.ts';
 import { readText, signIn, useBrowser } from '../../test/support/pages/browser-pages.ts';
 import { type ConsoleService, startConsoleService } from '../../test/support/pages/console-service.ts';
-import {
-  ALL_PAGES,
-  findFlawsInChinese,
-  findFlawsInEnglish,
-  PAGE_LIMIT_MS,
-} from '../../test/support/pages/page-flaws.ts';
+import { ALL_PAGES, findFlawsInChinese, findShownFlaws, PAGE_LIMIT_MS } from '../../test/support/pages/page-flaws.ts';
 import { recordTestAccuracy } from '../../test/support/prediction/model-accuracy.ts';
 import { reportTestRows, saveTestVersion } from '../../test/support/prediction/model-versions.ts';
 import { promoteModel } from '../prediction/registry/model-store.ts';
@@ -25,7 +20,7 @@ type FindFlaws = (page: Page, content: readonly string[]) => Promise<string[]>;
 
 /** A test for each: together they take minutes where several browsers share a processor. */
 const LANGUAGES: readonly [language: string, findFlawsOf: FindFlaws][] = [
-  ['English', findFlawsInEnglish],
+  ['English', (page) => findShownFlaws(page, { language: 'en' })],
   ['Chinese', findFlawsInChinese],
 ];
 

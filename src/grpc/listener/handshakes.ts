@@ -21,7 +21,7 @@ const MAX_MUTUAL_ANSWER_BYTES = 16_384;
 
 /**
  * What a byte of a client's certificates counts for, beside a byte of a change of keys, when the handshake fails. OpenSSL checks the
- * signature of each certificate, whoever has signed it, and 100 KB of them take 0.65 s; that many bytes of key changes take 0.04 s.
+ * signature of each certificate, also of one that it does not trust: 100 KB of them take 0.65 s; that many bytes of key changes take 0.04 s.
  */
 const CERTIFICATE_WEIGHT = 17;
 

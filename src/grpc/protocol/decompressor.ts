@@ -20,7 +20,7 @@ const LARGE_BYTES = 262_144;
 const LARGE_BYTES_PER_MS = 65_536;
 /** The most bytes into which DEFLATE can expand one byte. */
 const MAX_EXPANSION = 1032;
-/** What zlib fills at a time unless it is told otherwise. */
+/** The default of zlib, which fills this many bytes at a time. */
 const PIECE_BYTES = 16_384;
 /** From here on the memory of a result is that of no other bytes. */
 const MIN_OWN_BYTES = 65_536;

@@ -79,7 +79,7 @@ export class EventLane {
     this.#reports -= 1;
   }
 
-  /** Takes a place for one event. Returns false when there is none: then the report waits, and `onPlace` is called. */
+  /** Takes a place for one event. Returns false when no place is free: then the report waits, and `onPlace` is called. */
   takePlace(report: EventReport): boolean {
     if (this.#places === 0 || this.#waiters.first !== undefined) {
       this.#waiters.add(report);

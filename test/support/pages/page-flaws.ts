@@ -47,11 +47,6 @@ export async function findFlawsInChinese(page: Page, content: readonly string[] 
   return flaws;
 }
 
-/** The same as it is shown. */
-export async function findFlawsInEnglish(page: Page): Promise<string[]> {
-  return await findShownFlaws(page, { language: 'en' });
-}
-
 const COOKIE = 'trivet_language';
 
 export async function speakTo(page: Page, language: (typeof PAGE_LANGUAGES)[number], url: string): Promise<void> {

@@ -45,7 +45,7 @@ export type HookQueueChange =
   | ({ readonly kind: 'move'; readonly hookId: number; readonly origin: string } & OwnedShard)
   /**
    * The origin can be connected to again: its hook queues need not wait for probes of their own. Without a fence, since it is true
-   * whoever has found it, and a worker whose breaker of the origin is open pauses them again.
+   * under any lease, and a worker whose breaker of the origin is open pauses them again.
    */
   | { readonly kind: 'wake origin'; readonly origin: string }
   /** A manual attempt was accepted: the hook queue's pause ends. */

@@ -86,7 +86,7 @@ function skip<J>(skipped: Skipped<J>, node: Node<J>, obstacle: Obstacle): void {
   lists.set(key, list);
 }
 
-/** Puts the nodes back that wait longest for this, at most so many. Returns false when none waits. */
+/** Puts the nodes back that wait longest for this, at most `max`. Returns false when none waits. */
 export function resume<J>(
   skipped: Skipped<J>,
   obstacle: Obstacle,

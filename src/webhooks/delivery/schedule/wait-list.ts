@@ -37,7 +37,7 @@ export class WaitList<T extends Waiting> {
     this.#checkEmpty();
   }
 
-  /** Lets the first nodes go, at most so many, and returns them. */
+  /** Lets the first nodes go, at most `max`, and returns them. */
   letGo(max: number): T[] {
     const nodes: T[] = [];
     for (const waiting of [this.#front, this.#back])

@@ -32,7 +32,7 @@ async function readHook(store: Store) {
   return { hook: await store.read(hookSql), hookQueue: await store.read(hookQueueSql) };
 }
 
-/** A receiver that answers when the test says so. */
+/** A receiver that answers when the test lets it. */
 async function startWaitingReceiver(): Promise<{ receiver: Receiver; answer: (status: number) => void }> {
   const waiting: ServerResponse[] = [];
   const receiver = await startReceiver((_, response) => void waiting.push(response));
