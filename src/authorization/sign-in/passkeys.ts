@@ -99,7 +99,7 @@ export function checkPasskeyName(name: string): void {
     throw new Failure('invalid', 'Cannot add the passkey: its name must be readable, without hidden characters');
 }
 
-/** Throws `invalid` for an answer that is not what was asked, or not from here, and `conflict` when the person has too many. */
+/** Throws `invalid` for the answer to another challenge or of another origin, and `conflict` when the person has too many passkeys. */
 export async function finishRegistration(
   context: SignInContext,
   { user, name, answer }: { readonly user: User; readonly name: string; readonly answer: CeremonyAnswer },

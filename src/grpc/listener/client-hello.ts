@@ -9,8 +9,8 @@ const MAX_BYTES = 16_384;
 /** More than these become one: a part of a byte takes hundreds. */
 const MAX_PARTS = 64;
 
-/** Calls back once the first message of a TLS client is whole. Its bytes stay to be read. What cannot be one closes the socket. */
-export function awaitHello(socket: Socket, goOn: () => void): void {
+/** Calls back with the length of the first message of a TLS client once it is whole. Its bytes stay to be read. What cannot be one closes the socket. */
+export function awaitHello(socket: Socket, goOn: (length: number) => void): void {
   const hello = new ClientHello();
   const read = (): void => {
     const part = socket.read() as Buffer | null;
@@ -22,7 +22,7 @@ export function awaitHello(socket: Socket, goOn: () => void): void {
       return;
     }
     socket.unshift(hello.bytes);
-    goOn();
+    goOn(hello.length);
   };
   socket.on('readable', read);
 }
@@ -39,6 +39,11 @@ export class ClientHello {
   /** Known once the first four bytes of the message have come. */
   #messageLength = 0;
 
+  /** Of the message that is whole, its records included; more may have come with it. */
+  get length(): number {
+    return this.#count;
+  }
+
   get bytes(): Buffer {
     return Buffer.concat(this.#parts);
   }
@@ -52,9 +57,9 @@ export class ClientHello {
       const byte = part[at]!;
       if (this.#headBytes === 0 && byte !== HANDSHAKE) return 'refuse';
       this.#read(byte);
+      this.#count += 1;
       if (this.#isWhole) return 'whole';
     }
-    this.#count += end;
     return this.#count < MAX_BYTES ? 'more' : 'refuse';
   }
 

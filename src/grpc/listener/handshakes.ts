@@ -78,12 +78,12 @@ export class Handshakes {
     }
     const handshake = this.#add(raw, network, use);
     const begin = (): void => {
-      handshake.bytesBefore = raw.bytesRead;
+      handshake.hasBegun = true;
       server.emit('connection', raw);
     };
     const wait = (): void => this.#turns.wait(network, begin, () => raw.destroyed);
-    awaitHello(raw, () => {
-      handshake.helloBytes = raw.bytesRead;
+    awaitHello(raw, (helloBytes) => {
+      handshake.helloBytes = helloBytes;
       const delayMs = this.#records.delayMs(network);
       if (delayMs === 0) wait();
       else if (delayMs < HANDSHAKE_MS) {
@@ -120,7 +120,7 @@ export class Handshakes {
     const handshake: Handshake = {
       name: nameOf(raw),
       helloBytes: 0,
-      bytesBefore: undefined,
+      hasBegun: false,
       raw,
       networkName: network,
       network: use,
@@ -138,10 +138,13 @@ export class Handshakes {
     return handshake;
   }
 
-  /** Handshakes that fail delay the next ones of their network by the work that their certificates were. */
-  #charge({ networkName, raw, bytesBefore }: Handshake): void {
-    if (!this.#isMutual || bytesBefore === undefined) return;
-    this.#records.charge(networkName, CERTIFICATE_WEIGHT * Math.max(0, raw.bytesRead - bytesBefore));
+  /**
+   * Handshakes that fail delay the next ones of their network by the work that their certificates were. In TLS 1.2 these may come with the
+   * first message.
+   */
+  #charge({ networkName, raw, helloBytes, hasBegun }: Handshake): void {
+    if (this.#isMutual && hasBegun)
+      this.#records.charge(networkName, CERTIFICATE_WEIGHT * Math.max(0, raw.bytesRead - helloBytes));
   }
 
   #end(handshake: Handshake): void {
@@ -157,8 +160,8 @@ interface Handshake extends PlacedConnection {
   readonly name: string;
   /** The length of the first message of the client. */
   helloBytes: number;
-  /** What had come when the handshake began; undefined before. */
-  bytesBefore: number | undefined;
+  /** OpenSSL has what came, and what comes. */
+  hasBegun: boolean;
   readonly raw: Socket;
   readonly networkName: string;
   readonly network: NetworkUse;
