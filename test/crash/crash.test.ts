@@ -40,8 +40,12 @@ test('a killed and restarted PostgreSQL loses nothing acknowledged, and the stor
   const refusals = new Set<string>();
   for (let round = 0; round < restarts; round += 1) {
     const stop = new AbortController();
-    const writers = [0, 1, 2, 3].map((writer) => keepWriting(store, `${round}-${writer}`, stop.signal, refusals));
-    // A moment by chance, and a while without the server.
+    const begun = [0, 1, 2, 3].map(() => Promise.withResolvers<void>());
+    const writers = begun.map(({ resolve: onWritten }, writer) =>
+      keepWriting(store, `${round}-${writer}`, { signal: stop.signal, refusals, onWritten }),
+    );
+    // All have connections. Then a moment by chance, and a while without the server.
+    await Promise.all(begun.map(({ promise }) => promise));
     await sleep(200 + Math.random() * 300);
     await cluster.kill();
     await sleep(300);
@@ -55,12 +59,14 @@ test('a killed and restarted PostgreSQL loses nothing acknowledged, and the stor
   t.diagnostic(`${restarts} kills, ${acknowledged.length} acknowledged writes, 0 lost`);
 });
 
-async function keepWriting(
-  store: Store,
-  prefix: string,
-  signal: AbortSignal,
-  refusals: Set<string>,
-): Promise<string[]> {
+interface Writing {
+  readonly signal: AbortSignal;
+  readonly refusals: Set<string>;
+  /** Called with each acknowledged write. */
+  readonly onWritten: () => void;
+}
+
+async function keepWriting(store: Store, prefix: string, { signal, refusals, onWritten }: Writing): Promise<string[]> {
   const acknowledged: string[] = [];
   for (let count = 0; !signal.aborted; count += 1) {
     const id = `${prefix}-${count}`;
@@ -68,8 +74,10 @@ async function keepWriting(
       if (count % 2 === 0) await store.write(insertNoteSql, [id, 1]);
       else await store.call(insertPair, id);
       acknowledged.push(count % 2 === 0 ? `single ${id}` : `procedure ${id}`);
+      onWritten();
     } catch (error) {
       refusals.add((error as Failure).code ?? String(error));
+      await pause();
     }
   }
   return acknowledged;
@@ -79,5 +87,11 @@ async function waitForWrite(store: Store, prefix: string): Promise<void> {
   for (let count = 0; ; count += 1) {
     const rows = await store.write(insertNoteSql, [`${prefix}-${count}`, 1]).catch(() => []);
     if (rows.length > 0) return;
+    await pause();
   }
+}
+
+/** Without it calls that are refused at once would never let the store look for its server. */
+async function pause(): Promise<void> {
+  await sleep(10);
 }

@@ -83,11 +83,11 @@ test('no more events are read than have a place, and all are stored in the end',
 });
 
 test('events of many reports share commits', async () => {
-  const { senders, commits } = createSenders(200);
+  const { senders, commits } = createSenders(MAX_EVENTS);
   const sent = senders.map((sender, number) => send(sender, String(number), 1));
   await nextTurn();
   assert.ok(commits.length <= 4, `${commits.length} commits`);
-  assert.equal(commits.flatMap(({ events }) => events).length, 200);
+  assert.equal(commits.flatMap(({ events }) => events).length, MAX_EVENTS);
   for (const { end } of commits) end();
   await Promise.all(sent);
 });

@@ -6,7 +6,7 @@ import { type Store, statement } from '../../../database/store.ts';
 import { correctTimes } from '../worker/delivery-sweeper.ts';
 import { correctDueMs } from './correct-due-times-store.ts';
 import { readDueHookQueues } from './delivery-queue-store.ts';
-import { enqueueStatements, holdHookQueueStatement, NEVER_MS } from './delivery-store.ts';
+import { enqueueStatements, holdHookQueueStatement, NEVER_MS, shardOf } from './delivery-store.ts';
 import { type HookQueueChange, hookQueueStatements } from './hook-queue-change-store.ts';
 import { renewWorkerLease, takeShards } from './shard-store.ts';
 
@@ -14,6 +14,7 @@ const NOW = 1_000_000_000;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
+const ORIGIN = 'http://127.0.0.1:9';
 
 const cases: [title: string, attempts: number, waitMs: number, correctedMs: number | undefined][] = [
   ['leaves a retry after the first failure that is due within twice its wait', 1, 12_000, undefined],
@@ -45,7 +46,7 @@ const planRetrySql = statement(
 
 async function enqueue(store: Store, { count = 1, hookId = 1, nowMs = NOW }): Promise<readonly number[]> {
   const ids = await store.makeIds(count);
-  const hookQueue = { hookId, origin: 'http://127.0.0.1:9', ownerId: 'owner', nowMs };
+  const hookQueue = { hookId, origin: ORIGIN, ownerId: 'owner', nowMs };
   const event = { eventId: 1, body: Buffer.from('{}'), eventKind: 'push' as const };
   await store.writeAll(enqueueStatements(ids.map((id) => ({ ...hookQueue, ...event, id, uuid: `uuid-${id}` }))));
   return ids;
@@ -91,7 +92,8 @@ forEachEngine('correctTimes() bounds retries behind more than a page of others',
 
 forEachEngine('correctTimes() ends pauses that last longer than any, and leaves what is held', async (store) => {
   for (const hookId of [1, 2, 3]) await enqueue(store, { hookId });
-  const lease = { shard: 7, epoch: (await takeAllShards(store, 'worker', NOW)).get(7)! };
+  const shard = shardOf(ORIGIN);
+  const lease = { shard, epoch: (await takeAllShards(store, 'worker', NOW)).get(shard)! };
   const pauseUntil = (hookId: number, untilMs: number): HookQueueChange => {
     const pause = { sinceMs: NOW, untilMs, reason: 'failures' as const };
     return { kind: 'health', hookId, ...lease, fails: 5, failingSinceMs: NOW, openings: 1, pause };
