@@ -16,6 +16,11 @@ const cases: [title: string, trusted: string[], socket: string, forwarded: strin
   ['stays with the proxy when the header is missing', ['10.0.0.0/8'], '10.1.2.3', undefined, '10.1.2.3'],
   ['stays with the proxy when the header is no address', ['10.1.2.3'], '10.1.2.3', 'unknown', '10.1.2.3'],
   ['knows a mapped IPv4 address', ['127.0.0.1'], '::ffff:127.0.0.1', '2001:DB8::1', '2001:db8::1'],
+  ['leaves out the port of IPv4', ['10.0.0.0/8'], '10.1.2.3', '198.51.100.1:5000', '198.51.100.1'],
+  ['leaves out the port of IPv6', ['10.0.0.0/8'], '10.1.2.3', '[2001:db8::1]:5000', '2001:db8::1'],
+  ['knows IPv6 in brackets', ['10.0.0.0/8'], '10.1.2.3', '[2001:db8::1]', '2001:db8::1'],
+  ['stays with the proxy when a port is none', ['10.0.0.0/8'], '10.1.2.3', '198.51.100.1:http', '10.1.2.3'],
+  ['goes on behind a proxy with a port', ['10.0.0.0/8'], '10.1.2.3', '198.51.100.1, 10.9.9.9:80', '198.51.100.1'],
   ['knows IPv6 ranges', ['fd00::/8'], 'fd00::5', '198.51.100.1', '198.51.100.1'],
 ];
 

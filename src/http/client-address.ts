@@ -65,9 +65,14 @@ function createHopReader(trusted: readonly Cidr[]): ReadHop {
   };
 }
 
+/** Some proxies write the port of the client too: `192.0.2.1:5000`, `[2001:db8::1]:5000`. */
+const WITH_PORT = /^(?:\[(?<ipv6>[^\]]+)\](?::\d{1,5})?|(?<ipv4>[^:]+):\d{1,5})$/;
+
 function parseHop(text: string, trusted: readonly Cidr[]): Hop | undefined {
-  if (!ipaddr.isValid(text)) return undefined;
-  const address = ipaddr.process(text);
+  const { ipv6, ipv4 } = WITH_PORT.exec(text)?.groups ?? {};
+  const bare = ipv6 ?? ipv4 ?? text;
+  if (!ipaddr.isValid(bare)) return undefined;
+  const address = ipaddr.process(bare);
   const isTrusted = isInRanges(address, trusted);
   return { address: address.toString(), isTrusted };
 }

@@ -109,12 +109,28 @@ function isCutOff(error: unknown, c: FailureContext): boolean {
   return incoming.destroyed && (error as NodeJS.ErrnoException).code === 'ECONNRESET';
 }
 
+/** A message may quote what the caller sent, and so may the name of a field. Of a longer one callers see the beginning. */
+const MAX_MESSAGE_LENGTH = 2000;
+const MAX_FIELD_LENGTH = 200;
+
 function toFailure(error: unknown, { log, traceId }: Refused): Failure {
-  if (isFailure(error) && error.code !== 'internal') return error;
+  if (isFailure(error) && error.code !== 'internal') return shorten(error);
   if (error instanceof HTTPException && error.status < 500)
     return new Failure('invalid', error.message, { status: error.status });
   log.error({ traceId, err: error }, 'A request failed unexpectedly');
   return new Failure('internal', 'The service failed; the trace id finds the reason in its log');
+}
+
+function shorten(failure: Failure): Failure {
+  const { code, message, details } = failure;
+  const { field = '' } = details;
+  if (message.length <= MAX_MESSAGE_LENGTH && field.length <= MAX_FIELD_LENGTH) return failure;
+  const shown = field === '' ? details : { ...details, field: cut(field, MAX_FIELD_LENGTH) };
+  return new Failure(code, cut(message, MAX_MESSAGE_LENGTH), shown);
+}
+
+function cut(text: string, maxLength: number): string {
+  return text.length <= maxLength ? text : `${text.slice(0, maxLength).toWellFormed()}…`;
 }
 
 function statusOf(failure: Failure): number {

@@ -84,4 +84,9 @@ for (const version of ['v1', 'v1alpha']) {
     ])
       assert.equal((await ask(version, question)).errorResponse?.errorCode, 5);
   });
+
+  test(`reflection ${version} repeats at most 1,000 characters of what it does not know in its error`, async () => {
+    const answer = await ask(version, { fileContainingSymbol: 'x'.repeat(100_000) });
+    assert.equal(answer.errorResponse?.errorMessage.length, 1000);
+  });
 }

@@ -3,7 +3,7 @@ import { Failure, isFailure } from '../../errors.ts';
 import type { GrpcService } from '../call/service.ts';
 import { WireReader } from '../protobuf/wire-reader.ts';
 import { WireWriter } from '../protobuf/wire-writer.ts';
-import { statusCodeOf, statusNameOfFailure } from '../protocol/status.ts';
+import { toStatus } from '../protocol/status.ts';
 import { type ProtoFile, parseDescriptorSet } from './descriptors.ts';
 
 /** The two versions differ in their package only: the messages are the same on the wire. */
@@ -62,8 +62,8 @@ function answer(request: Uint8Array, index: Index): Uint8Array {
     return writeAnswer(response, question, index).finish();
   } catch (error) {
     if (!isFailure(error)) throw error;
-    const status = new WireWriter().count(1, statusCodeOf(statusNameOfFailure(error.code))).string(2, error.message);
-    return response.message(7, status).finish();
+    const { code, details } = toStatus(error, '-');
+    return response.message(7, new WireWriter().count(1, code).string(2, details)).finish();
   }
 }
 

@@ -69,6 +69,13 @@ for (const [why, body, message] of refusedJson)
     assert.match(error.message, message);
   });
 
+test('the name of an unknown field is shown, of a long one its beginning', async () => {
+  const response = await post(`{"${'é'.repeat(100_000)}":1}`);
+  const { message } = (await response.json()) as { message: string };
+  assert.match(message, /^Cannot read the message: there is no field "é{100,}…$/);
+  assert.ok(message.length <= 2001, `${message.length} characters`);
+});
+
 test('JSON that is not UTF-8 is refused', async () => {
   for (const body of [Buffer.from('{"targetModel":"\xff"}', 'latin1'), Buffer.from('\ufeff{}', 'utf16le')]) {
     const headers = { 'content-type': 'application/json' };
