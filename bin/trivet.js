@@ -5,9 +5,11 @@ import { createRequire } from 'node:module';
 import { constants } from 'node:os';
 import { fileURLToPath } from 'node:url';
 
-const trivet = fileURLToPath(new URL('../src/cli/trivet.ts', import.meta.url));
+const trivetUrl = new URL('../src/cli/trivet.ts', import.meta.url);
+const trivet = fileURLToPath(trivetUrl);
 const stripTypes = new URL('./strip-types.js', import.meta.url).href;
-const options = trivet.includes('/node_modules/') ? ['--import', stripTypes] : [];
+// The address has slashes on Windows too.
+const options = trivetUrl.pathname.includes('/node_modules/') ? ['--import', stripTypes] : [];
 // Why: docs/decisions/0004-grpc-transport.md.
 options.push('--max-semi-space-size=2', '--no-parallel-scavenge', '--heap-growing-percent=100');
 const child = spawn(

@@ -15,6 +15,8 @@ export async function serve(): Promise<void> {
   // A fifth of the heap is garbage of the start. Left to V8, its first collection stops the event loop for 30 to 50 ms in the
   // middle of the first busy second.
   collector.collectAll();
+  // Who started the service may have closed its output.
+  process.stdout.on('error', () => {});
   process.stdout.write(`${app.banner}\n`);
   const signal = await stopped;
   app.log.info({ signal }, 'stopping');

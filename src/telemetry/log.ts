@@ -1,6 +1,7 @@
-/** Writes structured log lines to standard error as JSON or text, and drops lines when their reader is too slow. */
+/** Writes structured log lines to standard error, as JSON or text. */
 import { type DestinationStream, type Logger, pino } from 'pino';
 import { toReadableLine } from './readable-log.ts';
+import { UnblockedOutput } from './unblocked-output.ts';
 
 export type Log = Logger;
 export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent';
@@ -21,9 +22,6 @@ export function createLog(level: LogLevel, destination: DestinationStream = open
   );
 }
 
-/** Log lines that wait for a slow reader, in bytes. Beyond this, new lines are dropped and counted. */
-const MAX_WAITING_BYTES = 16 * 1024 * 1024;
-
 /** Standard error, which takes the lines of `createLog` in that format. */
 export function openLogOutput(format: LogFormat): DestinationStream {
   const output = openStandardError();
@@ -37,44 +35,20 @@ let standardError: DestinationStream | undefined;
 
 function openStandardError(): DestinationStream {
   if (standardError !== undefined) return standardError;
-  const lines = openUnblocked(2);
-  process.on('exit', () => lines.end());
+  const output = new UnblockedOutput({ fd: 2, describeDropped });
+  const lines = gatherLines(output);
+  process.on('exit', () => {
+    lines.flush();
+    output.end();
+  });
   standardError = lines;
   return standardError;
 }
 
-interface UnblockedLines extends DestinationStream {
-  /** Writes what waits, in this turn: for the end of the process. Skipped if the reader has stopped reading. */
-  end(): void;
+function describeDropped(writes: number): string {
+  const msg = 'the reader of the log was too slow: writes of log lines were dropped';
+  return `${JSON.stringify({ level: 'warn', time: new Date().toISOString(), writes, msg })}\n`;
 }
-
-/**
- * Writes to a file descriptor without waiting for its reader. A pipe whose reader stops would otherwise stop the event
- * loop, and with it every answer of the service.
- */
-function openUnblocked(fd: number): UnblockedLines {
-  const output = pino.destination({ fd, sync: false, maxLength: MAX_WAITING_BYTES });
-  const lines = gatherLines(output);
-  let dropped = 0;
-  output.on('drop', () => {
-    dropped++;
-  });
-  output.on('drain', () => {
-    if (dropped === 0) return;
-    const count = dropped;
-    dropped = 0;
-    lines.write(`${JSON.stringify({ level: 'warn', time: new Date().toISOString(), writes: count, msg: DROPPED })}\n`);
-  });
-  return {
-    write: (line) => lines.write(line),
-    end: () => {
-      lines.flush();
-      if (dropped === 0) output.flushSync();
-    },
-  };
-}
-
-const DROPPED = 'the reader of the log was too slow: writes of log lines were dropped';
 
 export interface GatheredLines extends DestinationStream {
   flush(): void;

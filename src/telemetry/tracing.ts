@@ -106,8 +106,17 @@ function toDiagLogger(log: Log): DiagLogger {
   return { error: at('error'), warn: at('warn'), info: at('info'), debug: at('debug'), verbose: at('trace') };
 }
 
+/** Values are percent-encoded, as those of W3C Baggage are. */
 function readHeaders(headers: readonly string[] = []): Record<string, string> {
   return Object.fromEntries(
-    headers.map((header) => [header.slice(0, header.indexOf('=')), header.slice(header.indexOf('=') + 1)]),
+    headers.map((header) => [header.slice(0, header.indexOf('=')), decode(header.slice(header.indexOf('=') + 1))]),
   );
+}
+
+function decode(value: string): string {
+  try {
+    return decodeURIComponent(value);
+  } catch {
+    return value;
+  }
 }

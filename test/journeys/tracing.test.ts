@@ -61,7 +61,7 @@ test('spans of requests reach a collector, as children of their callers, under n
   using collector = await startCollector();
   await using program = await startProgram({
     OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
-    OTEL_EXPORTER_OTLP_HEADERS: 'x-tenant=blue',
+    OTEL_EXPORTER_OTLP_HEADERS: 'x-tenant=deep%20blue',
   });
   const call = (path: string, flags?: string, init: RequestInit = {}) =>
     fetch(`${program.httpUrl}${path}`, {
@@ -97,7 +97,7 @@ test('spans of requests reach a collector, as children of their callers, under n
   }
   assert.ok(!JSON.stringify(collector.spans).includes('secret'));
   assert.deepEqual([...collector.services], ['trivet']);
-  assert.equal(collector.headers()['x-tenant'], 'blue');
+  assert.equal(collector.headers()['x-tenant'], 'deep blue');
 });
 
 test('a collector that is away costs neither answers nor the stop, and is named in the log', async () => {

@@ -8,9 +8,10 @@ const LINGER_MS = 500;
 /** A client that keeps sending meanwhile is not reading. */
 const DISCARD_BYTES = 1_048_576;
 
-/** Closes without waiting for a client that does not close its side. */
+/** Closes without waiting for a client that does not close its side. Its reader must be stopped: late bytes are discarded. */
 export function endSocket(socket: Socket): void {
   if (socket.writableEnded) return;
+  discardLateBytes(socket);
   socket.end(() => destroyAfter(socket, END_MS));
 }
 
@@ -20,18 +21,23 @@ export function endSocketSoon(socket: Socket): void {
   destroyAfter(socket, LINGER_MS);
 }
 
+/** Closes once the last frames were sent. */
+export function endSocketAfterFault(socket: Socket): void {
+  discardLateBytes(socket);
+  destroyAfter(socket, LINGER_MS);
+}
+
 /**
  * Late bytes are read and discarded for a moment: closing with unread bytes resets the connection
  * (RFC 1122 §4.2.2.13), and the client could lose our last frames.
  */
-export function endSocketAfterFault(socket: Socket): void {
+function discardLateBytes(socket: Socket): void {
   let discardable = DISCARD_BYTES;
   socket.on('data', (chunk: Buffer) => {
     discardable -= chunk.length;
     if (discardable < 0) socket.destroy();
   });
   socket.resume();
-  destroyAfter(socket, LINGER_MS);
 }
 
 /** A connection that has closed is kept no longer: thousands a second may come and go. */

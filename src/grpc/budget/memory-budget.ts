@@ -18,7 +18,7 @@ const SLACK = 1 / 16;
 
 export interface AccountOwner {
   readonly network: NetworkUse;
-  /** Ends the call that keeps most, and returns false when there is no such call. */
+  /** Ends the call that keeps most, and returns false when that frees nothing. */
   readonly shed: () => boolean;
 }
 
@@ -33,7 +33,7 @@ export class MemoryBudget {
   readonly blocks = new BlockPool();
   readonly #monotonicMs: () => number;
   #bytes = 0;
-  /** The calls that keep bytes. */
+  /** Those that have bytes, and an owner. */
   readonly #accounts = new LinkedQueue<MemoryAccount>();
   #isShedding = false;
 

@@ -1,7 +1,9 @@
 /** Answers that a client does not read are few in memory, and all arrive once it reads them. */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { after, test } from 'node:test';
-import { MEBIBYTE, measureGrowth } from '../../../test/support/basics/memory-growth.ts';
+import { MEBIBYTE, measureArrayBuffers, measureGrowth } from '../../../test/support/basics/memory-growth.ts';
 import { FlowClient } from '../../../test/support/grpc/flow-client.ts';
 import {
   checkOthersAreAnswered,
@@ -10,10 +12,27 @@ import {
   SERVICE,
   startGrpcServer,
 } from '../../../test/support/grpc/grpc-server.ts';
-import { block, DATA, frame, frameMessage, HEADERS, SETTINGS } from '../../../test/support/grpc/http2-frames.ts';
+import {
+  BEGINNING,
+  block,
+  DATA,
+  frame,
+  frameMessage,
+  GOAWAY,
+  HEADERS,
+  SETTINGS,
+  WINDOW_UPDATE,
+} from '../../../test/support/grpc/http2-frames.ts';
 import type { GrpcMethod } from '../call/service.ts';
+import { encodeHeaderBlock } from '../hpack/hpack-encoder.ts';
 
 const MESSAGE_BYTES = 4 * MEBIBYTE;
+const NO_GRPC = encodeHeaderBlock([
+  [':method', 'POST'],
+  [':scheme', 'http'],
+  [':path', '/'],
+  ['content-type', 'text/plain'],
+]);
 
 let streamed = 0;
 const methods: readonly GrpcMethod[] = [
@@ -78,6 +97,41 @@ test('answers that wait are counted by the memory that they hold, which is more 
   assert.equal(ended.length, 2);
   for (const client of ended) assert.match(String(client.endOf(1)?.payload), /grpc-status.8/s);
   for (const { socket } of clients) socket.destroy();
+});
+
+test('refusals of requests that are no gRPC, which wait for a window, give way like other answers', async () => {
+  await using small = await startGrpcServer(methods, { bufferBytes: MEBIBYTE });
+  const client = await FlowClient.connect(small.server.port);
+  client.send(frame(SETTINGS, 0, 0, Buffer.from('000400000000', 'hex')));
+  const ids = Array.from({ length: 1000 }, (_, index) => 2 * index + 1);
+  for (const id of ids) client.send(frame(HEADERS, 5, id, NO_GRPC));
+  await client.settle();
+  await checkOthersAreAnswered(small);
+  const ended = ids.filter((id) => client.endOf(id) !== undefined);
+  assert.ok(ended.length > 400, `${ended.length} refusals gave way`);
+  client.socket.destroy();
+});
+
+test('a client that goes away is answered no more calls', async () => {
+  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true }).on('error', () => {});
+  const closed = once(socket, 'close');
+  for (const part of BEGINNING) socket.write(part);
+  socket.write(frame(SETTINGS, 0, 0, Buffer.from('00043fffffff', 'hex')));
+  socket.write(frame(WINDOW_UPDATE, 0, 0, Buffer.from('3fffffff', 'hex')));
+  const call = (id: number) => socket.write(Buffer.concat([open(id, 'Grow'), frame(DATA, 1, id, frameMessage(HELLO))]));
+  call(1);
+  socket.write(frame(GOAWAY, 0, 0, Buffer.alloc(8)));
+  socket.resume();
+  await once(socket, 'end');
+  const before = await measureArrayBuffers();
+  for (let index = 1; index <= 100; index++) {
+    call(2 * index + 1);
+    await checkOthersAreAnswered(running);
+  }
+  const kept = (await measureArrayBuffers()) - before;
+  assert.ok(kept < 10, `${kept} MiB`);
+  socket.destroy();
+  await closed;
 });
 
 test('a streaming method is not asked for more answers than a client reads', async () => {

@@ -91,7 +91,8 @@ export class RefusedRequest implements StreamListener, EndlessCall {
   onShed(): void {
     this.#isShed = true;
     this.#stream.dropWaiting();
-    this.stop();
+    if (this.#isStopped) this.#end();
+    else this.stop();
   }
 
   onCut(): void {
@@ -105,6 +106,10 @@ export class RefusedRequest implements StreamListener, EndlessCall {
     clearTimeout(this.#timer);
     this.#onEnd(this);
     if (this.#body.length > 0 && !this.#isShed) this.#stream.sendData(NOTHING, this.#body);
+    this.#end();
+  }
+
+  #end(): void {
     this.#stream.sendTrailers(NOTHING);
     this.#stream.connection.flush();
   }

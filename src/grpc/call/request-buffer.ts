@@ -18,6 +18,7 @@ export class RequestBuffer {
   readonly #splitter: MessageSplitter;
   readonly #onExpired: () => void;
   #keptBytes = 0;
+  #isDropped = false;
   /** For what a large message has beyond the first window of its stream. */
   #reserved: { readonly bytes: number; readonly reservation: MemoryReservation } | undefined;
 
@@ -69,7 +70,9 @@ export class RequestBuffer {
     if (bytes > 0 && this.#reserved === undefined) {
       const onGranted = (): void => stream.grantNow(bytes);
       const reservation = stream.connection.memory.reserve({ bytes, onGranted, onExpired: this.#onExpired });
-      this.#reserved = { bytes, reservation };
+      // To grant it can end the largest unfinished call of the connection, which may be this one.
+      if (this.#isDropped) reservation.release();
+      else this.#reserved = { bytes, reservation };
     }
     stream.ensureWindow(Math.max(needed, MESSAGE_HEAD_BYTES) - length);
   }
@@ -86,6 +89,7 @@ export class RequestBuffer {
 
   /** No more of the request is used. */
   drop(): void {
+    this.#isDropped = true;
     this.#splitter.clear();
     this.#reserved?.reservation.release();
     this.#reserved = undefined;

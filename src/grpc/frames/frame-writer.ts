@@ -4,12 +4,17 @@ import type { BufferPool } from '../budget/buffer-pool.ts';
 import { FRAME, FRAME_HEAD_BYTES } from './frames.ts';
 
 const NOTHING = Buffer.alloc(0);
+/** Dynamic Table Size Update to 0 (RFC 7541 §6.3). */
+const EMPTY_TABLE = Buffer.of(0x20);
 
 /** Frames on their way out, in one buffer: many calls that came in one read are answered in one write. */
 export class FrameWriter {
   readonly #pool: BufferPool;
   #buffer: Buffer = NOTHING;
   #length = 0;
+  /** Begins the next header block. */
+  #tableUpdate: Buffer = NOTHING;
+  #isTableEmpty = false;
 
   constructor(pool: BufferPool) {
     this.#pool = pool;
@@ -22,6 +27,20 @@ export class FrameWriter {
   frame(type: number, flags: number, streamId: number, payload?: Uint8Array): void {
     this.head(payload?.length ?? 0, type, flags, streamId);
     if (payload !== undefined) this.bytes(payload, 0, payload.length);
+  }
+
+  headers(flags: number, streamId: number, block: Uint8Array): void {
+    const update = this.#tableUpdate;
+    this.head(update.length + block.length, FRAME.headers, flags, streamId);
+    if (update.length > 0) this.bytes(update, 0, update.length);
+    this.bytes(block, 0, block.length);
+    this.#tableUpdate = NOTHING;
+  }
+
+  /** The client keeps fewer header fields than it may: our next block says that it uses none of them (RFC 7541 §4.2). */
+  emptyTable(): void {
+    if (!this.#isTableEmpty) this.#tableUpdate = EMPTY_TABLE;
+    this.#isTableEmpty = true;
   }
 
   settings(pairs: readonly (readonly [setting: number, value: number])[]): void {

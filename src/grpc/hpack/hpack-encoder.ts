@@ -1,6 +1,6 @@
 /**
  * Encodes header blocks that we send, as literals without indexing and without Huffman codes (RFC 7541 §6.2.2). A few bytes
- * more, but a block depends on nothing that was sent before, so that those that never change are encoded once.
+ * more, but a block depends on no field that was sent before, so that those that never change are encoded once.
  */
 export function encodeHeaderBlock(headers: readonly (readonly [name: string, value: string])[]): Buffer {
   const parts: Buffer[] = [];

@@ -21,7 +21,7 @@ export interface ConnectionMemoryDependencies {
   readonly largeMessages: LargeMessages;
   readonly network: NetworkUse;
   readonly share: Share;
-  /** Ends the call that keeps most, and returns false when there is no such call. */
+  /** Ends the call that keeps most, and returns false when that frees nothing. */
   readonly shed: () => boolean;
   /** All memory of this connection is taken by requests of which no one is complete. */
   readonly shedUnfinished: () => void;

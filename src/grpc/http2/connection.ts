@@ -168,7 +168,7 @@ export class Http2Connection {
     if (this.#reads.isUsing || this.writer.length === 0 || !this.socket.writable) return;
     // A client that does not read its answers is not read either, or they would fill the memory.
     if (!this.writer.sendTo(this.socket)) this.socket.pause();
-    if (this.#drain.isEnding && this.#streams.size === 0) endSocket(this.socket);
+    if (this.#drain.isEnding && this.#streams.size === 0) this.#end();
   }
 
   /** The same, once what is ready in this turn of the event loop was written: answers of many streams go out in one write. */
@@ -226,7 +226,13 @@ export class Http2Connection {
 
   #endSoon(): void {
     this.flush();
-    if (!this.#reads.isUsing && !this.socket.destroyed) endSocket(this.socket);
+    if (!this.#reads.isUsing && !this.socket.destroyed) this.#end();
+  }
+
+  /** Takes no more calls: what answered them would stay in memory, since nothing more is sent. */
+  #end(): void {
+    this.#reads.stop();
+    endSocket(this.socket);
   }
 
   #endRead(): void {

@@ -11,7 +11,7 @@ import {
 } from '../frames/frame-payloads.ts';
 import type { Frame } from '../frames/frame-reader.ts';
 import type { FrameWriter } from '../frames/frame-writer.ts';
-import { ConnectionError, ERROR, FLAG, FRAME } from '../frames/frames.ts';
+import { ConnectionError, ERROR, FLAG, FRAME, SETTING } from '../frames/frames.ts';
 import { HeaderAssembler, type HeaderBlock } from '../frames/header-assembler.ts';
 import type { Field } from '../hpack/fields.ts';
 import { HpackDecoder } from '../hpack/hpack-decoder.ts';
@@ -45,6 +45,7 @@ export interface IncomingFramesDependencies {
 }
 
 const NOTHING = Buffer.alloc(0);
+const DEFAULT_TABLE_BYTES = 4096;
 
 export class IncomingFrames {
   readonly #dependencies: IncomingFramesDependencies;
@@ -196,6 +197,7 @@ export class IncomingFrames {
     controlFrames.count(1 + (settings?.length ?? 0));
     onSettings();
     if (settings === undefined) return;
+    if (settings.some(isSmallTable)) writer.emptyTable();
     // The last of several entries for one setting counts (§6.5.3). A change of the window walks over all streams.
     for (const [setting, value] of new Map(settings)) this.#changeWindows(sendWindows.applySetting(setting, value));
     writer.frame(FRAME.settings, FLAG.ack, 0);
@@ -237,4 +239,9 @@ export class IncomingFrames {
     if (this.#dependencies.streams.closed.isIdle(streamId))
       throw new ConnectionError(ERROR.protocol, 'a frame belongs to a stream that was not opened');
   }
+}
+
+/** Smaller than what a client has unless it says otherwise (RFC 9113 §6.5.2). */
+function isSmallTable([setting, value]: readonly [setting: number, value: number]): boolean {
+  return setting === SETTING.headerTableSize && value < DEFAULT_TABLE_BYTES;
 }

@@ -17,6 +17,8 @@ export class StreamTable {
   /** Streams above this are refused. */
   #maxId = MAX_WINDOW;
   #idleSinceMs: number;
+  /** The last stream ended in this read. */
+  #isEmptied = false;
 
   constructor(monotonicMs: () => number) {
     this.#monotonicMs = monotonicMs;
@@ -57,12 +59,17 @@ export class StreamTable {
 
   /** Returns false when it is gone already. */
   delete(stream: Http2Stream): boolean {
-    return this.#streams.delete(stream);
+    if (!this.#streams.delete(stream)) return false;
+    this.#isEmptied = this.#streams.size === 0;
+    return true;
   }
 
   /** The read is used up: calls `keep` for the streams that came with it and are still open. */
   endRead(keep: (stream: Http2Stream) => void): void {
-    if (this.#newStreams.length === 0) return;
+    if (this.#newStreams.length === 0) {
+      if (this.#isEmptied) this.markIdle();
+      return;
+    }
     const streams = this.#newStreams;
     this.#newStreams = [];
     if (this.#streams.size > 0) for (const stream of streams) if (this.#isOpen(stream)) keep(stream);
@@ -84,14 +91,17 @@ export class StreamTable {
 
   /** The connection is idle from now on if it has no stream. */
   markIdle(): void {
+    this.#isEmptied = false;
     if (this.#streams.size === 0) this.#idleSinceMs = this.#monotonicMs();
   }
 
-  /** Ends the call that keeps most. Returns false when none of them keeps anything. */
+  /** Ends the call that keeps most. Returns false when that leaves all that is kept, or nothing is. */
   shedLargest(): boolean {
     const largest = this.#findLargest(false);
-    largest?.listener?.onShed();
-    return largest !== undefined;
+    if (largest === undefined) return false;
+    const { keptBytes } = largest;
+    largest.listener?.onShed();
+    return !this.#isOpen(largest) || largest.keptBytes < keptBytes;
   }
 
   /** Ends the largest of the calls whose request is not complete. With each message that is used while the window is shut. */

@@ -153,7 +153,7 @@ export class Http2Stream implements BlockedStream, CountedCall {
   sendHeaders(block: Buffer, isLast: boolean): void {
     if (this.#isReset || this.#isLocalEnded) return;
     const flags = FLAG.endHeaders | (isLast ? FLAG.endStream : 0);
-    this.#connection.writer.frame(FRAME.headers, flags, this.id, block);
+    this.#connection.writer.headers(flags, this.id, block);
     if (isLast) this.#endLocal();
   }
 

@@ -55,6 +55,24 @@ test('beyond the limit, a new connection takes the place of the one that is long
   }
 });
 
+test('a call that comes in two reads counts for the connection like any other', async () => {
+  await using running = await startGrpcServer(echoMethods, { maxConnections: 3 });
+  const { port } = running.server;
+  const active = await FlowClient.connect(port);
+  const idle = await FlowClient.connect(port);
+  idle.send(frame(HEADERS, 4, 1, block(ECHO_PATH)), frame(0, 1, 1, frameMessage(HELLO)));
+  await idle.untilEnded(1);
+  active.send(frame(HEADERS, 4, 1, block(ECHO_PATH)));
+  await active.settle();
+  active.send(frame(0, 1, 1, frameMessage(HELLO)));
+  await active.untilEnded(1);
+  const others = [await FlowClient.connect(port), await FlowClient.connect(port)];
+  await idle.closed;
+  await active.settle();
+  assert.ok(!active.isClosed);
+  for (const { socket } of [active, ...others]) socket.destroy();
+});
+
 test('a connection that does not begin as HTTP/2 in time is closed', async () => {
   mock.timers.enable({ apis: ['setTimeout'] });
   await using running = await startGrpcServer(echoMethods);

@@ -53,6 +53,23 @@ async function call(method: string, body: Buffer, headers: Record<string, string
   return { ...answer, body: Buffer.concat(chunks) };
 }
 
+test('a client that keeps no header fields is answered', async (t) => {
+  const small = connectHttp2(`http://127.0.0.1:${running.server.port}`, { settings: { headerTableSize: 0 } });
+  t.after(() => small.close());
+  for (let round = 0; round < 3; round++) {
+    const stream = small.request({
+      ':method': 'POST',
+      ':path': `/${SERVICE}/Echo`,
+      'content-type': 'application/grpc',
+    });
+    stream.end(frameMessage(Buffer.from('hello')));
+    const [headers] = (await once(stream, 'response')) as [Record<string, unknown>];
+    assert.equal(headers[':status'], 200);
+    stream.resume();
+    await once(stream, 'close');
+  }
+});
+
 test('an answer has the headers, the framed message and the trailers of the protocol', async () => {
   const answer = await call('Echo', frameMessage(Buffer.from('hello')));
   assert.equal(answer.headers[':status'], 200);
