@@ -1,12 +1,15 @@
 /** Clients that make the server keep bytes: of requests that do not end, and of answers that are not read. */
+import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { deflateSync, gzipSync } from 'node:zlib';
+import { encodeHeaderBlock } from '../../src/grpc/hpack/hpack-encoder.ts';
 import type { FlowClient } from '../../test/support/grpc/flow-client.ts';
 import {
   CONTINUATION,
   DATA,
   frame,
   frameMessage,
+  GOAWAY,
   HEADERS,
   RST,
   SETTINGS,
@@ -36,6 +39,12 @@ const deflateBomb = frameMessage(deflateSync(zeros), 1);
 /** As large as an answer can be: 4,096 inputs. */
 const largeRequest = frameMessage(createRequest(4096));
 const BEGINNING = Buffer.concat([Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'), frame(SETTINGS, 0, 0)]);
+const NO_GRPC = encodeHeaderBlock([
+  [':method', 'POST'],
+  [':scheme', 'http'],
+  [':path', '/'],
+  ['content-type', 'text/plain'],
+]);
 /** ServerReflectionRequest for the file with the largest descriptor. */
 const reflection = frameMessage(
   Buffer.concat([Buffer.of(0x22, 34), Buffer.from('prediction.v1.PredictionService   ')]),
@@ -76,6 +85,20 @@ export const memoryAttacks: readonly Attack[] = [
   }),
   flowAttack('answers at window 0', 1, (client) => askUnread(client, 0)),
   flowAttack('answers at window 0, on 8 connections', 8, (client) => askUnread(client, 0)),
+  flowAttack('refusals at window 0, on 64 connections', 64, async (client) => {
+    client.send(frame(SETTINGS, 0, 0, initialWindow(0)));
+    for (const id of ids(1024)) client.send(frame(HEADERS, 5, id, NO_GRPC));
+    await client.closed;
+  }),
+  crowd('calls after GOAWAY', 8, (socket) => {
+    // It would close its side when the server does.
+    socket.allowHalfOpen = true;
+    socket.write(Buffer.concat([BEGINNING, frame(SETTINGS, 0, 0, initialWindow(LARGE_WINDOW))]));
+    socket.write(
+      Buffer.concat([frame(WINDOW_UPDATE, 0, 0, uint32(LARGE_WINDOW)), frame(GOAWAY, 0, 0, Buffer.alloc(8))]),
+    );
+    socket.once('end', () => void callOn(socket));
+  }),
   flowAttack('slow read: windows that grow by a byte', 1, async (client) => {
     await askUnread(client, 1, 50);
     for (let id = 1; !client.isClosed; id = (id + 2) % 100) {
@@ -126,4 +149,11 @@ async function askUnread(client: FlowClient, window: number, count = 300): Promi
   for (const id of ids(count)) client.send(open(id, PREDICT));
   for (const id of ids(count)) await Promise.race([client.sendData(id, largeRequest), sleep(200)]);
   if (count === 300) await client.closed;
+}
+
+async function callOn(socket: Socket): Promise<void> {
+  for (let id = 1; !socket.destroyed; id += 2) {
+    socket.write(Buffer.concat([open(id, REFLECT), frame(DATA, 1, id, reflection)]));
+    if (id % 200 === 1) await sleep(1);
+  }
 }
