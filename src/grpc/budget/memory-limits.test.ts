@@ -11,7 +11,7 @@ import {
   SERVICE,
   startGrpcServer,
 } from '../../../test/support/grpc/grpc-server.ts';
-import { block, DATA, frame, frameMessage, HEADERS, SETTINGS } from '../../../test/support/grpc/http2-frames.ts';
+import { block, DATA, frame, frameMessage, HEADERS, RST, SETTINGS } from '../../../test/support/grpc/http2-frames.ts';
 import type { GrpcMethod } from '../call/service.ts';
 
 const MESSAGE_BYTES = 4 * MEBIBYTE;
@@ -97,6 +97,28 @@ test('a few bytes of a message do not keep what was read with them', async () =>
   const kept = (await measureArrayBuffers()) - before;
   assert.equal(client.goAwayCode, undefined);
   assert.ok(kept < 8, `${kept} MiB are kept`);
+  client.socket.destroy();
+});
+
+test('room for a message is free again when the message is dropped as it gets it', async () => {
+  await using small = await startGrpcServer(methods, { maxMessageBytes: MEBIBYTE, bufferBytes: 5.5 * MEBIBYTE });
+  const client = await FlowClient.connect(small.server.port);
+  const send = (id: number, bytes: number, sent: number) =>
+    client.sendAllowed(id, frameMessage(Buffer.alloc(bytes)).subarray(0, sent), false);
+  const [largest = 0, first = 0, second = 0, ...others] = Array.from({ length: 319 }, (_, index) => 2 * index + 1);
+  for (const id of [largest, first, second, ...others]) client.send(open(id, 'Echo'));
+  // They leave 64 KiB of the window of the connection, and the rest of the message would take more.
+  for (const id of others) send(id, 20_000, 13_064);
+  await client.settle();
+  send(largest, 277_139, 16_384);
+  await client.untilEnded(largest);
+  assert.match(String(client.endOf(largest)?.payload), /grpc-status.8/s);
+  for (const id of others) client.send(frame(RST, 0, id, Buffer.from('00000008', 'hex')));
+  await client.settle();
+  // Together they take all that the large messages of one connection may have.
+  for (const id of [first, second]) send(id, 982_000, 100);
+  await client.settle();
+  for (const id of [first, second]) assert.ok(client.windowOf(id) > 900_000, `${client.windowOf(id)} bytes`);
   client.socket.destroy();
 });
 
