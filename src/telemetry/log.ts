@@ -37,10 +37,7 @@ function openStandardError(): DestinationStream {
   if (standardError !== undefined) return standardError;
   const output = new UnblockedOutput({ fd: 2, describeDropped });
   const lines = gatherLines(output);
-  process.on('exit', () => {
-    lines.flush();
-    output.end();
-  });
+  process.on('exit', () => output.end(() => lines.flush()));
   standardError = lines;
   return standardError;
 }

@@ -6,8 +6,10 @@ import { write, writeSync } from 'node:fs';
 
 /** What a reader has not taken, or a full disk has no room for, in bytes. */
 const MAX_WAITING_BYTES = 16 * 1024 * 1024;
+/** Of one write: only as much is in doubt at the end of the process. */
+const MAX_WRITE_BYTES = 65_536;
 const RETRY_MS = 20;
-/** At the end of the process, for a reader that is slow. One that has stopped reading is not waited for. */
+/** At the end of the process, for a reader that is slow. */
 const END_MS = 1000;
 const NOTHING = Buffer.alloc(0);
 
@@ -24,7 +26,11 @@ export class UnblockedOutput {
   #waitingBytes = 0;
   /** Is written, or tried again. */
   #rest: Buffer = NOTHING;
-  #isWriting = false;
+  /** A write is under way, or will be tried again: no other begins. */
+  #isBusy = false;
+  /** Bytes of the write under way, which may go out after the end of this process. */
+  #begunBytes = 0;
+  #begunMs = 0;
   #dropped = 0;
   /** Its reader has closed it. */
   #isClosed = false;
@@ -34,46 +40,53 @@ export class UnblockedOutput {
   }
 
   write(text: string): void {
-    const bytes = Buffer.byteLength(text);
     if (this.#isClosed) return;
+    const bytes = Buffer.byteLength(text);
     if (this.#waitingBytes + bytes > MAX_WAITING_BYTES) {
       this.#dropped += 1;
       return;
     }
     this.#texts.push(text);
     this.#waitingBytes += bytes;
-    this.#writeNext();
+    if (!this.#isBusy) this.#writeNext();
   }
 
-  /** Writes what waits, in this turn: for the end of the process. */
-  end(): void {
-    // A write that was begun goes on without this turn.
-    if (this.#isWriting) this.#rest = NOTHING;
-    const endMs = performance.now() + END_MS;
-    while (!this.#isClosed && this.#takeNext() && performance.now() < endMs) {
-      try {
-        this.#accept(writeSync(this.#options.fd, this.#rest));
-      } catch (error) {
-        this.#fail(error as NodeJS.ErrnoException);
-        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, RETRY_MS);
-      }
+  /** Writes what waits and what `addLast` writes, in this turn: for the end of the process. Waits for a slow reader, but not for long. */
+  end(addLast: () => void): void {
+    this.#isBusy = true;
+    addLast();
+    const nowMs = performance.now();
+    // The descriptor blocks, and nobody reads.
+    if (this.#begunBytes > 0 && nowMs - this.#begunMs > END_MS) return;
+    this.#rest = this.#rest.subarray(this.#begunBytes);
+    while (this.#takeNext() && performance.now() < nowMs + END_MS) this.#writeNow();
+  }
+
+  #writeNow(): void {
+    try {
+      this.#accept(writeSync(this.#options.fd, this.#rest, 0, Math.min(this.#rest.length, MAX_WRITE_BYTES)));
+    } catch (error) {
+      if (this.#mayRetry(error as NodeJS.ErrnoException)) sleepNow(RETRY_MS);
     }
   }
 
   #writeNext(): void {
-    if (this.#isWriting || this.#isClosed || !this.#takeNext()) return;
-    this.#isWriting = true;
-    write(this.#options.fd, this.#rest, (error, written) => {
-      this.#isWriting = false;
+    this.#isBusy = this.#takeNext();
+    if (!this.#isBusy) return;
+    this.#begunBytes = Math.min(this.#rest.length, MAX_WRITE_BYTES);
+    this.#begunMs = performance.now();
+    write(this.#options.fd, this.#rest, 0, this.#begunBytes, null, (error, written) => {
+      this.#begunBytes = 0;
       if (error === null) {
         this.#accept(written);
         this.#writeNext();
-      } else if (this.#fail(error)) setTimeout(() => this.#writeNext(), RETRY_MS).unref();
+      } else if (this.#mayRetry(error)) setTimeout(() => this.#writeNext(), RETRY_MS).unref();
     });
   }
 
   /** Returns false when nothing waits. */
   #takeNext(): boolean {
+    if (this.#isClosed) return false;
     if (this.#rest.length > 0) return true;
     if (this.#dropped > 0) this.#texts.push(this.#options.describeDropped(this.#dropped));
     this.#dropped = 0;
@@ -87,9 +100,17 @@ export class UnblockedOutput {
     this.#waitingBytes = Math.max(0, this.#waitingBytes - written);
   }
 
-  /** Returns whether it may succeed later: the reader is slow, or the disk is full. */
-  #fail({ code }: NodeJS.ErrnoException): boolean {
+  /** The reader may be slow, or the disk full. One that has closed is gone, with all that waits for it. */
+  #mayRetry({ code }: NodeJS.ErrnoException): boolean {
     this.#isClosed = code === 'EPIPE' || code === 'EBADF';
-    return !this.#isClosed;
+    if (!this.#isClosed) return true;
+    this.#texts = [];
+    this.#rest = NOTHING;
+    return false;
   }
+}
+
+/** Stops the thread, which has no event loop any more. */
+function sleepNow(ms: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 }

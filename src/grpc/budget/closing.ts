@@ -1,7 +1,7 @@
 /** Closes a connection so that its client can read the last frames and cannot keep it open. */
 import type { Socket } from 'node:net';
 
-/** For the client to read the last answers and close its side. */
+/** For the client to read more of the last answers, and then to close its side. */
 const END_MS = 5000;
 /** How long the final GOAWAY may take to be sent before the connection is destroyed. */
 const LINGER_MS = 500;
@@ -12,6 +12,7 @@ const DISCARD_BYTES = 1_048_576;
 export function endSocket(socket: Socket): void {
   if (socket.writableEnded) return;
   discardLateBytes(socket);
+  socket.setTimeout(END_MS, () => socket.destroy());
   socket.end(() => destroyAfter(socket, END_MS));
 }
 

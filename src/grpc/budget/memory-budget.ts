@@ -64,8 +64,11 @@ export class MemoryBudget {
     if (this.#isShedding) return;
     this.#isShedding = true;
     const target = this.maxBytes * (1 - SLACK);
-    for (const account of this.#rank()) while (this.#bytes > target && account.owner?.shed());
-    this.#isShedding = false;
+    try {
+      for (const account of this.#rank()) while (this.#bytes > target && account.owner?.shed());
+    } finally {
+      this.#isShedding = false;
+    }
   }
 
   /** The worst network first, and in it the worst connection. */

@@ -38,6 +38,8 @@ let streamed = 0;
 const methods: readonly GrpcMethod[] = [
   ...echoMethods,
   { kind: 'unary', name: 'Grow', handle: () => Buffer.alloc(3 * MEBIBYTE, 'x') },
+  /** More than the kernel takes for a connection on both sides. */
+  { kind: 'unary', name: 'GrowMost', handle: () => Buffer.alloc(24 * MEBIBYTE, 'x') },
   {
     kind: 'stream',
     name: 'GrowAll',
@@ -110,6 +112,28 @@ test('refusals of requests that are no gRPC, which wait for a window, give way l
   const ended = ids.filter((id) => client.endOf(id) !== undefined);
   assert.ok(ended.length > 400, `${ended.length} refusals gave way`);
   client.socket.destroy();
+});
+
+/** One that may be sent anything, and reads nothing. */
+async function connectUnread(to: number): Promise<FlowClient> {
+  const client = await FlowClient.connect(to);
+  client.send(
+    frame(SETTINGS, 0, 0, Buffer.from('00043fffffff', 'hex')),
+    frame(WINDOW_UPDATE, 0, 0, Buffer.from('3fffffff', 'hex')),
+  );
+  await client.settle();
+  client.socket.pause();
+  return client;
+}
+
+test('a client that leaves more answers unread than there is memory loses its connection', async () => {
+  await using small = await startGrpcServer(methods, { bufferBytes: 8 * MEBIBYTE });
+  const client = await connectUnread(small.server.port);
+  client.send(open(1, 'GrowMost'), frame(DATA, 1, 1, frameMessage(HELLO)));
+  await checkOthersAreAnswered(small);
+  client.socket.resume();
+  await client.closed;
+  await checkOthersAreAnswered(small);
 });
 
 test('a client that goes away is answered no more calls', async () => {

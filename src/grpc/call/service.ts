@@ -23,6 +23,8 @@ interface Checked {
    * used for other requests. Otherwise the bytes are never overwritten.
    */
   readonly keepsNoBytes?: true;
+  /** For a method whose messages are short; otherwise the limit of the server. */
+  readonly maxMessageBytes?: number;
 }
 
 /**

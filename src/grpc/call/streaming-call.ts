@@ -88,6 +88,7 @@ export class StreamingCall extends BaseCall implements EndlessCall {
     this.#inUse = MESSAGE_HEAD_BYTES + message.bytes.length;
     const turn = this.dependencies.stream.connection.share.take(COST.message + costOfBytes(message.bytes.length));
     if (turn !== undefined) await turn;
+    await this.#untilWritable();
     return { done: false, value: message.isCompressed ? await this.#expand(message) : message.bytes };
   }
 
@@ -129,8 +130,15 @@ export class StreamingCall extends BaseCall implements EndlessCall {
       this.sendMessage(answer);
       this.dependencies.stream.connection.flushSoon();
       await this.dependencies.stream.whenSent();
-      await this.dependencies.stream.connection.whenWritable();
+      await this.#untilWritable();
     }
+  }
+
+  /** All streams that wait are woken at once, and the first of them may fill the socket again. */
+  async #untilWritable(): Promise<void> {
+    const { connection } = this.dependencies.stream;
+    for (let writable = connection.whenWritable(); writable !== undefined; writable = connection.whenWritable())
+      await writable;
   }
 
   protected override onEnd(): void {

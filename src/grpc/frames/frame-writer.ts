@@ -108,14 +108,18 @@ export class FrameWriter {
 
   /**
    * Sends what was written since the last time. Its memory is used again when the stream says that it is done with it, and
-   * not before: a client that does not read may keep the bytes waiting for minutes. Returns what `write` does.
+   * not before: a client that does not read may keep the bytes waiting for minutes. `onSent` is called then. Returns what `write`
+   * does.
    */
-  sendTo(stream: Writable): boolean {
+  sendTo(stream: Writable, onSent: () => void = () => {}): boolean {
     const buffer = this.#buffer;
     const bytes = buffer.subarray(0, this.#length);
     this.#buffer = NOTHING;
     this.#length = 0;
-    return stream.write(bytes, () => this.#pool.giveBack(buffer));
+    return stream.write(bytes, () => {
+      this.#pool.giveBack(buffer);
+      onSent();
+    });
   }
 
   #reserve(bytes: number): void {

@@ -23,6 +23,8 @@ export interface ConnectionMemoryDependencies {
   readonly share: Share;
   /** Ends the call that keeps most, and returns false when that frees nothing. */
   readonly shed: () => boolean;
+  /** Ends the connection: its client does not read. */
+  readonly close: () => void;
   /** All memory of this connection is taken by requests of which no one is complete. */
   readonly shedUnfinished: () => void;
   /** Lets the client send this many more bytes. */
@@ -41,6 +43,8 @@ export class ConnectionMemory {
   readonly requests: MemoryAccount;
   /** Answers that wait for a window. */
   readonly #answers: MemoryAccount;
+  /** Bytes that the socket has not sent. */
+  readonly #unsent: MemoryAccount;
   /** Requests that a method works on. */
   readonly running: SharedMemory;
   /** Calls that outlive the read that they came with. */
@@ -54,16 +58,17 @@ export class ConnectionMemory {
   readonly #dependencies: ConnectionMemoryDependencies;
 
   constructor(dependencies: ConnectionMemoryDependencies) {
-    const { budget, network, share, shed } = dependencies;
+    const { budget, network, share, shed, close } = dependencies;
     this.#dependencies = dependencies;
     this.network = network;
     this.blocks = budget.blocks;
     const owner = { network, shed };
     this.requests = budget.createAccount(owner);
     this.#answers = budget.createAccount(owner);
+    this.#unsent = budget.createAccount({ network, shed: () => this.#shedUnsent(close) });
     this.running = new SharedMemory(budget.createAccount());
     this.#openCalls = budget.createAccount(owner);
-    const readBytes = (): number => this.#answers.bytes + this.running.bytes;
+    const readBytes = (): number => this.#answers.bytes + this.#unsent.bytes + this.running.bytes;
     this.callQueue = new CallQueue({ readBytes, share });
   }
 
@@ -94,6 +99,22 @@ export class ConnectionMemory {
     if (change >= 0) return;
     this.#answers.give(-change);
     this.callQueue.resume();
+  }
+
+  /** The socket has this many bytes now that it has not sent. May end the connection, when there is no room for them. */
+  countUnsent(bytes: number): void {
+    const change = bytes - this.#unsent.bytes;
+    if (change > 0) this.#unsent.take(change);
+    if (change >= 0) return;
+    this.#unsent.give(-change);
+    this.callQueue.resume();
+  }
+
+  #shedUnsent(close: () => void): boolean {
+    const { bytes } = this.#unsent;
+    close();
+    this.#unsent.give(bytes);
+    return bytes > 0;
   }
 
   /** The call is not over in the read that it came with. May end it, when there is no room for it. */

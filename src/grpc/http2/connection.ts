@@ -47,6 +47,8 @@ export interface ConnectionOptions {
 
 /** A client that has not begun by then is not waited for. */
 const PREFACE_MS = 10_000;
+/** Answers of more bytes are handed to the socket before the next one is made. */
+const MAX_UNFLUSHED_BYTES = 65_536;
 const PING_OF_KEEPALIVE = Buffer.from('areyouon');
 
 export class Http2Connection {
@@ -95,6 +97,7 @@ export class Http2Connection {
       network,
       share: this.share,
       shed: () => this.#streams.shedLargest(),
+      close: () => this.close(),
       shedUnfinished: () => this.#streams.shedUnfinished(),
       grant: (bytes) => {
         this.writer.windowUpdate(0, bytes);
@@ -154,6 +157,7 @@ export class Http2Connection {
 
   /** Resolves when the client takes what is sent, or is gone. */
   whenWritable(): Promise<void> | undefined {
+    if (this.writer.length > MAX_UNFLUSHED_BYTES) this.flush();
     return this.#reads.whenWritable();
   }
 
@@ -167,9 +171,14 @@ export class Http2Connection {
     this.#willFlush = false;
     if (this.#reads.isUsing || this.writer.length === 0 || !this.socket.writable) return;
     // A client that does not read its answers is not read either, or they would fill the memory.
-    if (!this.writer.sendTo(this.socket)) this.socket.pause();
+    if (!this.writer.sendTo(this.socket, this.#countUnsent)) this.socket.pause();
+    this.#countUnsent();
     if (this.#drain.isEnding && this.#streams.size === 0) this.#end();
   }
+
+  readonly #countUnsent = (): void => {
+    this.memory.countUnsent(this.socket.destroyed ? 0 : this.socket.writableLength);
+  };
 
   /** The same, once what is ready in this turn of the event loop was written: answers of many streams go out in one write. */
   flushSoon(): void {
@@ -258,7 +267,7 @@ export class Http2Connection {
     this.#reads.stop();
     this.writer.goAway(this.#streams.closed.lastId, this.#toErrorCode(error));
     if (!socket.destroyed) {
-      this.writer.sendTo(socket);
+      this.writer.sendTo(socket, this.#countUnsent);
       socket.end();
     }
     this.#dropStreams();
@@ -284,6 +293,7 @@ export class Http2Connection {
     clearTimeout(this.#prefaceTimer);
     this.#drain.stop();
     this.#dropStreams();
+    this.memory.countUnsent(0);
     this.#options.onClosed(this);
   }
 

@@ -12,6 +12,7 @@ const running = await startGrpcServer(
   [
     ...echoMethods,
     { kind: 'unary', name: 'Grow', handle: (request) => Buffer.alloc(Number(Buffer.from(request).toString()), 'x') },
+    { kind: 'unary', name: 'Short', maxMessageBytes: 10, handle: (request) => request },
     {
       kind: 'unary',
       name: 'Metadata',
@@ -52,6 +53,19 @@ async function call(method: string, body: Buffer, headers: Record<string, string
   for await (const chunk of stream) chunks.push(chunk as Buffer);
   return { ...answer, body: Buffer.concat(chunks) };
 }
+
+test('a method may take shorter messages than others, also expanded', async () => {
+  assert.equal((await call('Short', frameMessage(Buffer.alloc(10)))).trailers['grpc-status'], '0');
+  const long = Buffer.alloc(11);
+  const refusals = [
+    await call('Short', frameMessage(long)),
+    await call('Short', frameMessage(gzipSync(long), 1), { 'grpc-encoding': 'gzip' }),
+  ];
+  for (const { headers } of refusals) {
+    assert.equal(headers['grpc-status'], '8');
+    assert.match(String(headers['grpc-message']), /at most 10 bytes/);
+  }
+});
 
 test('a client that keeps no header fields is answered', async (t) => {
   const small = connectHttp2(`http://127.0.0.1:${running.server.port}`, { settings: { headerTableSize: 0 } });

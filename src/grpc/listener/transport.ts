@@ -174,7 +174,8 @@ export class Transport {
       stream.sendHeaders(encodeUnimplemented(path), true);
       return;
     }
-    const { maxMessageBytes, log, world, tracing } = this.#dependencies;
+    const { log, world, tracing } = this.#dependencies;
+    const maxMessageBytes = Math.min(this.#dependencies.maxMessageBytes, route.method.maxMessageBytes ?? Infinity);
     const decompressor = this.#decompressor;
     const onEnd = this.#forget;
     const exchange = { stream, headers, route, peer, maxMessageBytes, decompressor, log, world, tracing, onEnd };

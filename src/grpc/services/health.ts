@@ -4,6 +4,8 @@ import type { GrpcService } from '../call/service.ts';
 import { WireReader } from '../protobuf/wire-reader.ts';
 
 /** ServingStatus of `grpc.health.v1`. */
+/** Of the name of a service. */
+const MAX_REQUEST_BYTES = 16_384;
 const SERVING = 1;
 const NOT_SERVING = 2;
 const SERVICE_UNKNOWN = 3;
@@ -49,9 +51,14 @@ export function createHealth(serviceNames: readonly string[]): Health {
     service: {
       name: 'grpc.health.v1.Health',
       methods: [
-        { kind: 'unary', name: 'Check', handle: (request) => check(readName(request), statusOf) },
-        { kind: 'unary', name: 'List', handle: () => encodeList(known, status) },
-        { kind: 'watch', name: 'Watch', keepsNoBytes: true, watch },
+        {
+          kind: 'unary',
+          name: 'Check',
+          maxMessageBytes: MAX_REQUEST_BYTES,
+          handle: (request) => check(readName(request), statusOf),
+        },
+        { kind: 'unary', name: 'List', maxMessageBytes: MAX_REQUEST_BYTES, handle: () => encodeList(known, status) },
+        { kind: 'watch', name: 'Watch', maxMessageBytes: MAX_REQUEST_BYTES, keepsNoBytes: true, watch },
       ],
     },
   };

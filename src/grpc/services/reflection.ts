@@ -15,6 +15,8 @@ interface Question {
   readonly text: string;
 }
 
+/** Of names. The answer repeats the request, and costs as much memory until the client reads it. */
+const MAX_REQUEST_BYTES = 16_384;
 const FILE_BY_FILENAME = 3;
 const FILE_CONTAINING_SYMBOL = 4;
 const LIST_SERVICES = 7;
@@ -32,6 +34,7 @@ export function createReflection(descriptorSet: Uint8Array, serviceNames: readon
         kind: 'stream',
         name: 'ServerReflectionInfo',
         keepsNoBytes: true,
+        maxMessageBytes: MAX_REQUEST_BYTES,
         async *handle(requests) {
           for await (const request of requests) yield answer(request, index);
         },
