@@ -8,7 +8,7 @@ import type { HttpEnv } from '../http/context.ts';
 import { addAssetRoutes, icon, loadAsset, pageScript, styleSheet } from '../pages/assets.ts';
 import { addLanguageRoute } from '../pages/language-routes.ts';
 import { type Html, renderOpenPage } from '../pages/layout.ts';
-import { respondPage } from '../pages/page-response.ts';
+import { respondSharedPage } from '../pages/page-response.ts';
 import { createPageRoutes } from '../pages/page-routes.ts';
 import { renderOperation } from './operation-view.ts';
 import { groupByTag, type ReferenceDocument, type ShownOperation, toAnchor } from './reference-document.ts';
@@ -23,7 +23,7 @@ const styles = loadAsset(new URL('reference.css', import.meta.url));
 /** `baseUrl`: where browsers reach these pages. */
 export function createReferenceRoutes(readDocument: () => object, baseUrl: string): OpenAPIHono<HttpEnv> {
   const routes = createPageRoutes();
-  const pages = new Map<string, Promise<Html>>();
+  const pages = new Map<string, Promise<Uint8Array<ArrayBuffer>>>();
   addAssetRoutes(routes, [styleSheet, pageScript, icon, styles]);
   // After that of the sign-in, which stores the choice too; a process without a sign-in has this one only.
   addLanguageRoute(routes, { baseUrl });
@@ -31,13 +31,17 @@ export function createReferenceRoutes(readDocument: () => object, baseUrl: strin
     routes.get(path, async (c) => {
       const texts = readReferenceTexts(c);
       const key = `${texts.language} ${path}`;
-      const page = pages.get(key) ?? Promise.resolve(render(texts, readDocument() as ReferenceDocument));
+      const page = pages.get(key) ?? encode(render(texts, readDocument() as ReferenceDocument));
       pages.set(key, page);
-      return await respondPage(c, await page, { withScript: true });
+      return respondSharedPage(c, await page, { withScript: true });
     });
   serve(REFERENCE_PATH, renderOperations);
   serve(EVENTS_PATH, renderEvents);
   return routes;
+}
+
+async function encode(page: Html): Promise<Uint8Array<ArrayBuffer>> {
+  return new TextEncoder().encode(String(await page));
 }
 
 function renderOperations(texts: ReferenceTexts, { paths, components }: ReferenceDocument): Html {

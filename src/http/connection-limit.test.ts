@@ -146,3 +146,22 @@ for (const [what, text] of [
     assert.match(String(answer), /408 Request Timeout/);
     await http.drain(0);
   });
+
+test('a client that takes nothing more of its answer loses its connection, and one that waits for its answer does not', async (t) => {
+  const http = await listenHttp({ host: '127.0.0.1', port: 0, unreadTimeoutMs: 200 });
+  t.after(() => http.drain(0));
+  const unread = Promise.withResolvers<void>();
+  http.serve((incoming, outgoing) => {
+    if (incoming.url === '/large') {
+      outgoing.end(Buffer.alloc(LARGER_THAN_SOCKETS_HOLD));
+      outgoing.once('close', () => unread.resolve());
+    } else void unread.promise.then(() => outgoing.end('answer'));
+  });
+  const waiting = await open(http.port, 'GET /slow HTTP/1.1\r\nHost: x\r\n\r\n');
+  const answer = once(waiting, 'data');
+  const client = await open(http.port, 'GET /large HTTP/1.1\r\nHost: x\r\n\r\n');
+  assert.match(String((await answer)[0]), /answer/);
+  assert.equal(client.readableFlowing, null);
+  client.destroy();
+  waiting.destroy();
+});

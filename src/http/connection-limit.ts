@@ -9,6 +9,8 @@ import type { ReadNetwork } from './client-address.ts';
 export interface ConnectionLimit {
   readonly maxConnections: number;
   readonly readNetwork: ReadNetwork;
+  /** What a client does not read stays in memory: it has this time to take more of it. */
+  readonly unreadTimeoutMs: number;
 }
 
 /**
@@ -16,7 +18,10 @@ export interface ConnectionLimit {
  * or waits for its client: for the rest of a request, or for the client to read an answer. Otherwise a client that begins
  * requests and does not end them would keep all others out.
  */
-export function limitConnections(server: Server, { maxConnections, readNetwork }: ConnectionLimit): void {
+export function limitConnections(
+  server: Server,
+  { maxConnections, readNetwork, unreadTimeoutMs }: ConnectionLimit,
+): void {
   const places = new ConnectionPlaces<HttpConnection>(maxConnections);
   const connections = new Map<Socket, HttpConnection>();
   let moment = 0;
@@ -40,6 +45,10 @@ export function limitConnections(server: Server, { maxConnections, readNetwork }
     });
   });
   server.on('request', ({ socket }, outgoing) => connections.get(socket)?.begin(outgoing));
+  // Also called for idle connections, with the time that the server has for these.
+  server.setTimeout(unreadTimeoutMs, (socket) => {
+    if (socket.writableLength > 0 || connections.get(socket)?.idleSince !== undefined) socket.destroy();
+  });
 }
 
 interface HttpConnection extends PlacedConnection {

@@ -31,11 +31,14 @@ export interface HttpServerOptions {
   /** The head of a request may take this long (10 s unless given), and all of it `requestTimeoutMs` (30 s unless given). */
   readonly headTimeoutMs?: number;
   readonly requestTimeoutMs?: number;
+  /** For a client to take more of its answer; 30 s unless given. */
+  readonly unreadTimeoutMs?: number;
 }
 
 const MAX_CONNECTIONS = 1000;
 const HEAD_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 30_000;
+const UNREAD_TIMEOUT_MS = 30_000;
 /** Longer than clients keep an idle connection (Go: 90 s): a request must not meet a connection that is being closed. */
 const KEEP_ALIVE_MS = 100_000;
 /** Longer than a request travels. */
@@ -59,9 +62,10 @@ export async function listenHttp(options: HttpServerOptions): Promise<HttpServer
   const begin = limitPipelines(server, readNetwork);
   server.on('request', (incoming, outgoing) => {
     if (hasTwoHosts(incoming)) refuseHosts(incoming, outgoing);
-    else begin(incoming, () => listener(incoming, outgoing));
+    else begin(incoming, outgoing, () => listener(incoming, outgoing));
   });
-  limitConnections(server, { maxConnections: options.maxConnections ?? MAX_CONNECTIONS, readNetwork });
+  const { maxConnections = MAX_CONNECTIONS, unreadTimeoutMs = UNREAD_TIMEOUT_MS } = options;
+  limitConnections(server, { maxConnections, readNetwork, unreadTimeoutMs });
   await listen(server, options);
   const { port } = server.address() as AddressInfo;
   return {

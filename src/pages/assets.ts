@@ -39,12 +39,15 @@ function shortenCss(source: string): string {
 }
 
 export function addAssetRoutes(routes: OpenAPIHono<HttpEnv>, assets: readonly Asset[]): void {
-  for (const { path, content, type } of assets)
+  for (const { path, content, type } of assets) {
+    // As bytes, which all answers share.
+    const bytes = new TextEncoder().encode(content);
     routes.get(path, (c) =>
-      c.body(content, 200, {
+      c.body(bytes, 200, {
         'Content-Type': type,
         'Cache-Control': 'public, max-age=31536000, immutable',
         'X-Content-Type-Options': 'nosniff',
       }),
     );
+  }
 }

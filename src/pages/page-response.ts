@@ -29,6 +29,21 @@ export function contentSecurityPolicy({ leadsToClient, withScript }: PageOptions
 }
 
 export async function respondPage(c: Context<HttpEnv>, page: Html, options: PageOptions = {}): Promise<Response> {
+  writeHeaders(c, options);
+  return c.html(await page, options.status ?? 200);
+}
+
+/** Sends a page that everybody may ask for: all answers share its bytes, however many clients do not read them. */
+export function respondSharedPage(
+  c: Context<HttpEnv>,
+  page: Uint8Array<ArrayBuffer>,
+  options: PageOptions = {},
+): Response {
+  writeHeaders(c, options);
+  return c.body(page, options.status ?? 200, { 'Content-Type': 'text/html; charset=UTF-8' });
+}
+
+function writeHeaders(c: Context<HttpEnv>, options: PageOptions): void {
   c.header('Content-Security-Policy', contentSecurityPolicy(options));
   // `no-referrer` would make browsers send `Origin: null` with our own forms.
   c.header('Referrer-Policy', 'same-origin');
@@ -36,5 +51,4 @@ export async function respondPage(c: Context<HttpEnv>, page: Html, options: Page
   c.header('X-Content-Type-Options', 'nosniff');
   c.header('Cache-Control', 'no-store');
   c.header('Vary', 'Accept-Language, Cookie', { append: true });
-  return c.html(await page, options.status ?? 200);
 }

@@ -80,12 +80,12 @@ test('few of many requests begin in a turn of the event loop, and networks have 
     }
     begun.push({ address: socket.remoteAddress ?? '', outgoing });
   });
-  const crowd = await Promise.all(Array.from({ length: 8 }, () => open(http)));
+  const crowd = await Promise.all(Array.from({ length: 60 }, () => open(http)));
   const other = await open(http, '127.0.0.2');
   // All were accepted once the last one has asked.
   other.write(REQUEST);
   await waitUntil(() => begun.length === 1);
-  for (const socket of crowd) socket.write(REQUEST.repeat(30));
+  for (const socket of crowd) socket.write(REQUEST.repeat(4));
   other.write(REQUEST);
   await waitUntil(() => begun.length === 242);
   // A turn has those that came in it, and those that waited.
@@ -94,5 +94,28 @@ test('few of many requests begin in a turn of the event loop, and networks have 
   assert.ok(place <= 64, `begun as number ${place}`);
   for (const { outgoing } of begun) outgoing.end();
   for (const socket of [...crowd, other]) socket.destroy();
+  await http.drain(0);
+});
+
+test('requests behind an answer that is not read do not begin', async () => {
+  const http = await listenHttp({ host: '127.0.0.1', port: 0 });
+  let begun = 0;
+  const large = Promise.withResolvers<void>();
+  http.serve((incoming, outgoing) => {
+    begun += 1;
+    // More than the system takes of an answer.
+    outgoing.end(incoming.url === '/large' ? Buffer.alloc(64 * 1024 * 1024) : 'answer');
+    if (incoming.url === '/large') large.resolve();
+  });
+  const socket = await open(http);
+  socket.write(`GET /large HTTP/1.1\r\nHost: x\r\n\r\n${REQUEST.repeat(20)}`);
+  await large.promise;
+  const other = await open(http, '127.0.0.2');
+  other.write(`${REQUEST.slice(0, -2)}Connection: close\r\n\r\n`);
+  assert.match(await text(other), /answer/);
+  assert.equal(begun, 1 + 4);
+  socket.resume();
+  await waitUntil(() => begun === 22);
+  socket.destroy();
   await http.drain(0);
 });

@@ -1,5 +1,6 @@
 /**
- * Ends a connection that sends many requests ahead of their answers, and begins few requests in a turn of the event loop. Node parses
+ * Ends a connection that sends many requests ahead of their answers, and begins few requests in a turn of the event loop, and few of a
+ * connection: answers that wait behind one that is not read are counted by nothing. Node parses
  * all that a socket has in one turn and calls back for each request: 4 MB of `GET /healthz` stopped all calls for half a second of work,
  * without a token.
  */
@@ -13,11 +14,13 @@ const MAX_UNANSWERED = 32;
 const MAX_PARSED_IN_A_TURN = 256;
 /** The handling of a request begins, which takes 50 to 100 µs. */
 const BEGUN_IN_A_TURN = 16;
+/** Of one connection at the same time. The next one begins when the client has taken an answer. */
+const MAX_BEGUN = 4;
 /** Node takes it for an error of the parser, which stops before the next request. */
 const STOP_PARSING = -1;
 
 /** Handles the request now or in a later turn of the event loop, or not at all when its client is gone by then. */
-export type BeginRequest = (incoming: IncomingMessage, handle: () => void) => void;
+export type BeginRequest = (incoming: IncomingMessage, outgoing: ServerResponse, handle: () => void) => void;
 
 /** Must be called before a connection is accepted. `readNetwork` names the network that has turns together. */
 export function limitPipelines(server: Server, readNetwork: (address: string | undefined) => string): BeginRequest {
@@ -34,7 +37,11 @@ export function limitPipelines(server: Server, readNetwork: (address: string | u
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
     if (pipelines.get(socket)?.isStopped !== true) refuseRequest(error, socket);
   });
-  return ({ socket }, handle) => turn.begin(pipelines.get(socket)?.network ?? '', handle, () => socket.destroyed);
+  return ({ socket }, outgoing, handle) => {
+    const pipeline = pipelines.get(socket);
+    if (pipeline === undefined) handle();
+    else pipeline.begin(outgoing, () => turn.begin(pipeline.network, handle, () => socket.destroyed));
+  };
 }
 
 interface ParsedSocket extends Socket {
@@ -51,6 +58,9 @@ class Pipeline {
   readonly #turn: Turn;
   #unanswered = 0;
   #last: ServerResponse | undefined;
+  #begun = 0;
+  /** Begin the requests that came ahead. */
+  readonly #waiting: (() => void)[] = [];
   #isStopped = false;
 
   constructor(socket: ParsedSocket, network: string, turn: Turn) {
@@ -79,6 +89,22 @@ class Pipeline {
       if (this.#last === outgoing) this.#last = undefined;
       if (this.#isStopped && this.#unanswered === 0) this.#socket.destroySoon();
     });
+  }
+
+  /** Begins a request when few of the connection have begun and are not answered. */
+  begin(outgoing: ServerResponse, start: () => void): void {
+    outgoing.once('close', () => {
+      this.#begun -= 1;
+      this.#beginNext();
+    });
+    this.#waiting.push(start);
+    this.#beginNext();
+  }
+
+  #beginNext(): void {
+    if (this.#begun >= MAX_BEGUN || this.#waiting.length === 0) return;
+    this.#begun += 1;
+    this.#waiting.shift()!();
   }
 
   get #isFull(): boolean {
