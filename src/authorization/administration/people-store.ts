@@ -1,4 +1,7 @@
-/** Searches people in the order of their logins. */
+/**
+ * Searches people in the order of their logins. Both engines find the letters A to Z in either case, but no others: `LOWER`
+ * leaves "Ö" as it is. So SQL lets any character stand where the search has such a letter, and the rows are compared here.
+ */
 import { type Store, statement } from '../../database/store.ts';
 import { loginKey } from '../accounts/login.ts';
 import { toUser, USER_COLUMNS, type User, type UserRow } from '../accounts/user-store.ts';
@@ -49,12 +52,42 @@ export interface PeopleSearch {
   readonly limit: number;
 }
 
+/** Rows that one statement reads of a search whose rows are compared here. */
+const BATCH_SIZE = 500;
+/** A letter that is written in two cases, but for A to Z. */
+const OTHER_LETTER = /[^\P{Changes_When_Casemapped}A-Za-z]/u;
+
 export async function searchPeople(
   store: Store,
   { q = '', state, after = '', limit }: PeopleSearch,
 ): Promise<UserState[]> {
-  const pattern = `%${q.trim().toLowerCase().replace(/[!%_]/g, '!$&')}%`;
-  return (await store.read(searchSql, [loginKey(after), pattern, state ?? '', limit])).map(toUserState);
+  const text = q.trim();
+  const pattern = `%${Array.from(text, toPattern).join('')}%`;
+  const batchSize = OTHER_LETTER.test(text) ? Math.max(limit, BATCH_SIZE) : limit;
+  const found: PersonRow[] = [];
+  for (let last = loginKey(after); ; ) {
+    const rows = await store.read(searchSql, [last, pattern, state ?? '', batchSize]);
+    found.push(...rows.filter((row) => hasText(row, text)));
+    if (found.length >= limit || rows.length < batchSize) break;
+    last = loginKey(rows.at(-1)?.login ?? '');
+  }
+  return found.slice(0, limit).map(toUserState);
+}
+
+/** The character in a LIKE pattern: `_` is any character. */
+function toPattern(character: string): string {
+  if (OTHER_LETTER.test(character)) return '_';
+  return character.toLowerCase().replace(/[!%_]/, '!$&');
+}
+
+function hasText({ login, name, email }: PersonRow, text: string): boolean {
+  const searched = foldCase(text);
+  return [login, name, email ?? ''].some((field) => foldCase(field).includes(searched));
+}
+
+/** The Greek sigma has two small forms. */
+function foldCase(text: string): string {
+  return text.toLowerCase().replaceAll('ς', 'σ');
 }
 
 export async function findUserState(store: Store, login: string): Promise<UserState | undefined> {
