@@ -11,6 +11,7 @@ import {
 import { listSecrets } from '../applications/application-secret-store.ts';
 import { type Application, listApplications } from '../applications/application-store.ts';
 import { clientAddress } from '../sign-in/read-client-address.ts';
+import { PERSONAL_TOKEN_ONLY } from '../tokens/require-scope.ts';
 import { addSecretRoutes } from './application-secret-routes.ts';
 import { listPageSchema, takePage } from './list-page.ts';
 import {
@@ -19,6 +20,7 @@ import {
   ITEM_PATH,
   json,
   listManagingGuards,
+  listReadingGuards,
   PATH,
   params,
   tags,
@@ -76,8 +78,9 @@ function addListRoute({ routes, dependencies, requireScope }: ApplicationApi): v
       method: 'get',
       path: PATH,
       summary: "List the caller's OAuth applications",
+      description: PERSONAL_TOKEN_ONLY,
       tags,
-      middleware: requireScope('all_user'),
+      middleware: listReadingGuards(requireScope),
       request: { query: listPageSchema },
       responses: { 200: { description: 'Newest first', ...json(z.array(applicationSchema)) } },
     },
@@ -95,6 +98,7 @@ function addRegisterRoute({ routes, dependencies, requireScope }: ApplicationApi
       method: 'post',
       path: PATH,
       summary: 'Register an OAuth application; its secret is in this answer only',
+      description: PERSONAL_TOKEN_ONLY,
       tags,
       middleware: listManagingGuards(requireScope),
       request: { body: { required: true, ...json(formSchema) } },
@@ -126,8 +130,9 @@ function addReadRoute({ routes, dependencies, requireScope }: ApplicationApi): v
       method: 'get',
       path: ITEM_PATH,
       summary: 'One OAuth application with its secrets, which show their last four characters',
+      description: PERSONAL_TOKEN_ONLY,
       tags,
-      middleware: requireScope('all_user'),
+      middleware: listReadingGuards(requireScope),
       request: { params },
       responses: {
         200: { description: 'The application', ...json(applicationSchema.extend({ secrets: z.array(secretSchema) })) },
@@ -147,6 +152,7 @@ function addChangeRoute({ routes, dependencies, requireScope }: ApplicationApi):
       method: 'patch',
       path: ITEM_PATH,
       summary: 'Change an OAuth application',
+      description: PERSONAL_TOKEN_ONLY,
       tags,
       middleware: listManagingGuards(requireScope),
       request: { params, body: { required: true, ...json(changeSchema) } },
@@ -168,6 +174,7 @@ function addDeleteRoute({ routes, dependencies, requireScope }: ApplicationApi):
       method: 'delete',
       path: ITEM_PATH,
       summary: 'Delete an OAuth application and every token it holds',
+      description: PERSONAL_TOKEN_ONLY,
       tags,
       middleware: listManagingGuards(requireScope),
       request: { params },

@@ -2,6 +2,7 @@
 import { z } from '@hono/zod-openapi';
 import { addSecret, removeSecret } from '../applications/application.ts';
 import { clientAddress } from '../sign-in/read-client-address.ts';
+import { PERSONAL_TOKEN_ONLY } from '../tokens/require-scope.ts';
 import { type ApplicationApi, findOwn, ITEM_PATH, json, listManagingGuards, params, tags } from './own-application.ts';
 
 const SECRETS_PATH = `${ITEM_PATH}/secrets`;
@@ -17,6 +18,7 @@ function addNewSecretRoute({ routes, dependencies, requireScope }: ApplicationAp
       method: 'post',
       path: SECRETS_PATH,
       summary: 'Add a second secret, to replace the first without downtime',
+      description: PERSONAL_TOKEN_ONLY,
       tags,
       middleware: listManagingGuards(requireScope),
       request: { params },
@@ -37,6 +39,7 @@ function addRemovalRoute({ routes, dependencies, requireScope }: ApplicationApi)
       method: 'delete',
       path: `${SECRETS_PATH}/{slot}`,
       summary: 'Remove one of two secrets',
+      description: PERSONAL_TOKEN_ONLY,
       tags,
       middleware: listManagingGuards(requireScope),
       request: { params: params.extend({ slot: z.coerce.number().int() }) },

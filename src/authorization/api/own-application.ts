@@ -20,9 +20,14 @@ export const tags = ['User'];
 export const params = z.object({ client_id: z.string().max(100) });
 export const json = <T extends z.ZodType>(schema: T) => ({ content: { 'application/json': { schema } } });
 
-/** The checks before a change: the scope, a personal token, and the number of fields. */
+/** The checks before a read: the scope, and a personal token. */
+export function listReadingGuards(requireScope: RequireScope) {
+  return [requireScope('all_user'), requirePersonalToken];
+}
+
+/** The checks before a change: those before a read, and the number of fields. */
 export function listManagingGuards(requireScope: RequireScope) {
-  return [requireScope('all_user'), requirePersonalToken, limitFields];
+  return [...listReadingGuards(requireScope), limitFields];
 }
 
 /** Throws `not_found` for another person's application. */

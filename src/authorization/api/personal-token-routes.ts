@@ -14,7 +14,7 @@ import {
 } from '../tokens/personal-token.ts';
 import { listPersonalTokens, type PersonalToken } from '../tokens/personal-token-store.ts';
 import type { ProtocolDependencies } from '../tokens/protocol-dependencies.ts';
-import { requirePersonalToken } from '../tokens/require-scope.ts';
+import { PERSONAL_TOKEN_ONLY, requirePersonalToken } from '../tokens/require-scope.ts';
 import { listPageSchema, takePage } from './list-page.ts';
 
 const tokenSchema = z
@@ -64,9 +64,9 @@ export function addPersonalTokenRoutes(
   dependencies: ProtocolDependencies,
   requireScope: RequireScope,
 ): void {
-  const middleware = requireScope('all_user');
-  const managing = [middleware, requirePersonalToken, limitFields];
-  addListRoute(routes, dependencies, middleware);
+  const reading = [requireScope('all_user'), requirePersonalToken];
+  const managing = [...reading, limitFields];
+  addListRoute(routes, dependencies, reading);
   addCreateRoute(routes, dependencies, managing);
   addRevokeRoute(routes, dependencies, managing);
 }
@@ -74,12 +74,13 @@ export function addPersonalTokenRoutes(
 type Routes = OpenAPIHono<IdentityEnv>;
 type Middleware = ReturnType<RequireScope>;
 
-function addListRoute(routes: Routes, dependencies: ProtocolDependencies, middleware: Middleware): void {
+function addListRoute(routes: Routes, dependencies: ProtocolDependencies, middleware: Middleware[]): void {
   routes.openapi(
     {
       method: 'get',
       path: PATH,
       summary: "List the caller's personal access tokens",
+      description: PERSONAL_TOKEN_ONLY,
       tags,
       middleware,
       request: { query: listPageSchema },
@@ -101,6 +102,7 @@ function addCreateRoute(routes: Routes, dependencies: ProtocolDependencies, midd
       method: 'post',
       path: PATH,
       summary: 'Create a personal access token; its text is in this answer only',
+      description: PERSONAL_TOKEN_ONLY,
       tags,
       middleware,
       request: { body: { required: true, content: { 'application/json': { schema: newTokenSchema } } } },
@@ -140,6 +142,7 @@ function addRevokeRoute(routes: Routes, dependencies: ProtocolDependencies, midd
       method: 'delete',
       path: `${PATH}/{id}`,
       summary: 'Revoke a personal access token',
+      description: PERSONAL_TOKEN_ONLY,
       tags,
       middleware,
       request: { params: z.object({ id: z.string().max(100) }) },

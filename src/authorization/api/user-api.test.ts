@@ -53,6 +53,22 @@ const cases: Case[] = [
     },
   ],
   [
+    'an application reads the profile that the consent page names, and no tokens or applications',
+    async (bench) => {
+      const { server } = bench;
+      const { tokens, person } = await prepareTokens(bench, 'all_user');
+      const own = await registerApplication(server, {}, person.user.id);
+      await makePersonal(bench, person);
+      assert.equal(await callApi(server, tokens.access_token), 200);
+      const headers = { authorization: `Bearer ${tokens.access_token}` };
+      for (const path of ['/access_tokens', '/applications', `/applications/${own.clientId}`]) {
+        const answer = await request(`${server.url}${USER}${path}`, { headers });
+        assert.equal(answer.status, 403, path);
+        assert.match(answer.text, /takes a personal access token/);
+      }
+    },
+  ],
+  [
     'a personal token is made, listed without its text, used and revoked by API',
     async (bench) => {
       const { server } = bench;
@@ -251,8 +267,9 @@ const cases: Case[] = [
     'a secret that travelled in a query is remarked on the application',
     async (bench) => {
       const { server } = bench;
-      const person = await prepareTokens(bench);
-      const created = await registerApplication(server, {}, person.person.user.id);
+      const { person } = await prepareTokens(bench);
+      const created = await registerApplication(server, {}, person.user.id);
+      const headers = { authorization: `Bearer ${await makePersonal(bench, person)}` };
       const query = new URLSearchParams({
         grant_type: 'refresh_token',
         refresh_token: 'x',
@@ -261,7 +278,6 @@ const cases: Case[] = [
       });
       await request(`${server.url}/oauth/token?${query.toString()}`, { method: 'POST' });
       const seen = await waitUntil(async () => {
-        const headers = { authorization: `Bearer ${person.tokens.access_token}` };
         const { json } = await request(`${server.url}${USER}/applications/${created.clientId}`, { headers });
         return json.secret_seen_in_query_at as string | null;
       });

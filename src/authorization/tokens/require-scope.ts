@@ -27,14 +27,18 @@ export function createRequireScope(verifyToken: VerifyToken): RequireScope {
 }
 
 /**
- * Guards routes that hand out access: an application that could make tokens or add secrets in its user's name would keep access
- * after the user took it back. Only a token that the user made passes. It must stand behind `requireScope`.
+ * Guards routes that hand out or list access: an application that could make tokens or add secrets in its user's name would keep
+ * access after the user took it back, and the consent page promises that it sees a profile, not tokens and their repositories.
+ * Only a token that the user made passes. It must stand behind `requireScope`.
  */
 export const requirePersonalToken = createMiddleware<IdentityEnv>(async (c, next) => {
   if (c.get('identity').tokenKind !== 'personal')
     throw new Failure('forbidden', 'Forbidden: this takes a personal access token, an application cannot do it');
   await next();
 });
+
+/** The description of such routes. */
+export const PERSONAL_TOKEN_ONLY = 'It takes a personal access token: an application cannot call it.';
 
 /** Who calls, when the token has this scope; throws what RFC 6750 §3.1 says when it has not. */
 export async function identifyFor(scope: string, call: Call, verifyToken: VerifyToken): Promise<Identity> {
