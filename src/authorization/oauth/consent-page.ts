@@ -43,7 +43,8 @@ function describeOrigin(messages: Messages, view: ConsentView): Html {
   const facts = [
     ownerLogin === undefined ? t.byService : t.by(ownerLogin),
     homepageHost,
-    t.registered(messages.format.date(application.createdAtMs)),
+    // An application that a migration registered has no time.
+    application.createdAtMs === 0 ? undefined : t.registered(messages.format.date(application.createdAtMs)),
     t.usedBy(view.people, MANY_PEOPLE),
     application.isPublic ? t.publicClient : undefined,
   ];

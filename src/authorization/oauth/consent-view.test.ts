@@ -18,6 +18,7 @@ import {
   postPageForm,
   readHidden,
   readRedirect,
+  registerApplication,
   request,
 } from '../../../test/support/authorization/authorization-server.ts';
 import { type Case, checkConformance } from '../../../test/support/authorization/conformance.ts';
@@ -123,6 +124,36 @@ const cases: Case[] = [
       const page = await authorize(bench.server, native.cookie, fields);
       await decide(bench.server, native.cookie, { page: page.text, decision: 'allow' });
       assert.equal((await authorize(bench.server, native.cookie, fields)).status, 302);
+    },
+  ],
+  [
+    'a private scheme is named as where the answer goes, not a host after it, which is no destination',
+    async (bench) => {
+      const { server } = bench;
+      const { user, cookie } = await createPerson(server);
+      const redirectUri = 'com.evil.app://accounts.google.com/cb';
+      const form = { isPublic: true, redirectUris: [redirectUri] };
+      const { clientId } = await registerApplication(server, form, user.id);
+      const query = { client_id: clientId, redirect_uri: redirectUri, response_type: 'code', ...PKCE };
+      const page = await authorize(server, cookie, query);
+      const leave = await authorize(server, '', { ...query, prompt: 'none' });
+      assert.deepEqual([page.status, leave.status], [200, 400]);
+      for (const { text } of [page, leave]) {
+        const shown = text.replaceAll(/<[^>]*>/g, ' ');
+        assert.match(shown, /com\.evil\.app:/);
+        assert.doesNotMatch(shown, /google/);
+      }
+    },
+  ],
+  [
+    'the page names the time of the registration, unless the service itself made it',
+    async (bench) => {
+      const { cookie, fields } = await prepareRequest(bench);
+      assert.match((await authorize(bench.server, cookie, fields)).text, /registered/i);
+      const own = { ...fields, ...PKCE, client_id: 'git-credential-oauth', redirect_uri: 'http://127.0.0.1:40123' };
+      const page = await authorize(bench.server, cookie, own);
+      assert.equal(page.status, 200);
+      assert.doesNotMatch(page.text, /registered|1970/i);
     },
   ],
   [

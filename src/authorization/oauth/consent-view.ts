@@ -2,6 +2,7 @@
 import { isAdministratorScope } from '../../scopes.ts';
 import { findUserById, type User } from '../accounts/user-store.ts';
 import type { Application } from '../applications/application-store.ts';
+import { isPrivateScheme } from '../applications/redirect-uri.ts';
 import type { Scope } from '../applications/scope.ts';
 import type { Session } from '../sign-in/sign-in-context.ts';
 import type { ProtocolDependencies } from '../tokens/protocol-dependencies.ts';
@@ -70,10 +71,13 @@ export async function createConsentView(dependencies: ProtocolDependencies, fact
   };
 }
 
-/** The host that an answer goes to, or the scheme of a native application. */
+/**
+ * The host that an answer goes to, or the scheme of a native application: the scheme decides which application opens, and a
+ * host after it is a name that anyone may write there.
+ */
 export function describeTarget(redirectUri: string): string {
-  const url = new URL(redirectUri);
-  return url.host === '' ? url.protocol : url.host;
+  const { protocol, host } = new URL(redirectUri);
+  return isPrivateScheme(redirectUri) ? protocol : host;
 }
 
 /** The requested scopes that the person chose. A form without the choice means all but the scopes of administrators. */
