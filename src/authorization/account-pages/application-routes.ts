@@ -6,17 +6,18 @@ import type { Mistake } from '../../pages/elements.ts';
 import { readField, toMistake } from '../../pages/page-routes.ts';
 import { findDone } from '../../pages/signed-in-pages.ts';
 import {
-  type ApplicationForm,
   addSecret,
   createApplication,
   deleteApplication,
   removeSecret,
   updateApplication,
 } from '../applications/application.ts';
+import type { ApplicationChange, ApplicationForm } from '../applications/application-form.ts';
 import { listSecrets } from '../applications/application-secret-store.ts';
 import {
   type Application,
   findApplication,
+  GRANT_TYPES,
   type GrantType,
   listApplications,
 } from '../applications/application-store.ts';
@@ -114,9 +115,10 @@ async function change(context: AccountPages['context'], submission: Submission):
   const values = { ...readValues(submission.form), isPublic: application.isPublic };
   try {
     const actor = actorOf(submission);
-    await updateApplication(context.store, context.world, { application, form: toForm(values), actor });
+    const change = toChange(values, application);
+    await updateApplication(context.store, context.world, { application, change, actor });
   } catch (error) {
-    return showApplication(context, submission, { application, values, mistake: toMistake(messages, error) });
+    return showRefused(context, submission, { values, mistake: toMistake(messages, error) });
   }
   return submission.c.redirect(`${HERE}/${application.clientId}?done=saved`, 303);
 }
@@ -141,7 +143,7 @@ function addSecrets({ context, form }: AccountPages): void {
       const path = `${HERE}/${application.clientId}`;
       return await redirectWithSecret(context, submission, { path, texts: [secret] });
     } catch (error) {
-      return showApplication(context, submission, { application, mistake: toMistake(messages, error) });
+      return showRefused(context, submission, { mistake: toMistake(messages, error) });
     }
   });
 
@@ -152,7 +154,7 @@ function addSecrets({ context, form }: AccountPages): void {
     try {
       await removeSecret(context.store, context.world, { application, slot, actor: actorOf(submission) });
     } catch (error) {
-      return showApplication(context, submission, { application, mistake: toMistake(messages, error) });
+      return showRefused(context, submission, { mistake: toMistake(messages, error) });
     }
     return submission.c.redirect(`${HERE}/${application.clientId}?done=secret_removed`, 303);
   });
@@ -198,6 +200,15 @@ async function showApplication(
   return show({ title: application.name, here: HERE, at, content }, { status: shown.mistake ? 422 : 200 });
 }
 
+/** Reads the application again: it may have been changed or deleted meanwhile. */
+async function showRefused(
+  context: AccountPages['context'],
+  submission: Submission,
+  shown: Omit<ApplicationShown, 'application'>,
+): Promise<Response> {
+  return showApplication(context, submission, { ...shown, application: await findOwn(context, submission) });
+}
+
 function readValues(form: URLSearchParams): ApplicationValues {
   return {
     name: readField(form, 'name'),
@@ -212,23 +223,49 @@ function readValues(form: URLSearchParams): ApplicationValues {
 }
 
 function toForm(values: ApplicationValues): ApplicationForm {
-  const redirectUris = values.redirectUris.split(/\s+/).filter((uri) => uri !== '');
-  const grantTypes: GrantType[] = [
-    ...(redirectUris.length > 0 ? (['authorization_code'] as const) : []),
-    'refresh_token',
-    ...(values.mayActAlone && !values.isPublic ? (['client_credentials'] as const) : []),
-    ...(values.mayConnectDevices ? (['device_code'] as const) : []),
-  ];
+  const redirectUris = splitUris(values);
   const { name, homepage, description, isPublic, authenticatedRefresh } = values;
-  const asksNobody = redirectUris.length === 0 && grantTypes.length === 1;
+  const grants = readGrants(values, { hadRedirectUris: false });
   return {
     name,
     homepage,
     description,
     isPublic,
     redirectUris,
-    // Without a redirect address and without another grant, the application could never get a token.
-    grantTypes: asksNobody ? ['authorization_code', 'refresh_token'] : grantTypes,
+    grantTypes: GRANT_TYPES.filter((grant) => grant === 'refresh_token' || grants[grant] === true),
     authenticatedRefresh: authenticatedRefresh && !isPublic,
   };
+}
+
+/** What the form does not show stays as it is. */
+function toChange(values: ApplicationValues, stored: Application): ApplicationChange {
+  const { name, homepage, description, isPublic, authenticatedRefresh } = values;
+  return {
+    name,
+    homepage,
+    description,
+    redirectUris: splitUris(values),
+    grants: readGrants(values, { hadRedirectUris: stored.redirectUris.length > 0 }),
+    authenticatedRefresh: authenticatedRefresh && !isPublic,
+  };
+}
+
+function splitUris({ redirectUris }: ApplicationValues): string[] {
+  return redirectUris.split(/\s+/).filter((uri) => uri !== '');
+}
+
+/** The grants that the form gives and takes: the first redirect address brings the grant that needs one. */
+function readGrants(
+  values: ApplicationValues,
+  { hadRedirectUris }: { readonly hadRedirectUris: boolean },
+): Partial<Record<GrantType, boolean>> {
+  const others = {
+    client_credentials: values.mayActAlone && !values.isPublic,
+    device_code: values.mayConnectDevices,
+  };
+  const hasRedirectUris = splitUris(values).length > 0;
+  if (hasRedirectUris && hadRedirectUris) return others;
+  // Without a redirect address and without another grant, the application could never get a token, and is refused.
+  const needsRedirectUri = !others.client_credentials && !others.device_code;
+  return { ...others, authorization_code: hasRedirectUris || needsRedirectUri };
 }

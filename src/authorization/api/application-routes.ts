@@ -2,12 +2,7 @@
 import { z } from '@hono/zod-openapi';
 import { Failure } from '../../errors.ts';
 import type { Identity } from '../../identity.ts';
-import {
-  type ApplicationForm,
-  createApplication,
-  deleteApplication,
-  updateApplication,
-} from '../applications/application.ts';
+import { createApplication, deleteApplication, updateApplication } from '../applications/application.ts';
 import { listSecrets } from '../applications/application-secret-store.ts';
 import { type Application, listApplications } from '../applications/application-store.ts';
 import { clientAddress } from '../sign-in/read-client-address.ts';
@@ -111,8 +106,8 @@ function addRegisterRoute({ routes, dependencies, requireScope }: ApplicationApi
     },
     async (c) => {
       const body = c.req.valid('json');
-      const empty = { homepage: '', description: '', redirectUris: [], isPublic: body.public ?? false };
-      const form = { ...empty, ...toChange(body), name: body.name };
+      const { homepage = '', description = '', redirectUris = [], ...others } = toChange(body);
+      const form = { ...others, name: body.name, homepage, description, redirectUris, isPublic: body.public ?? false };
       const actor = { userId: requirePerson(c.get('identity')), address: clientAddress(c) };
       const { application, clientSecret } = await createApplication(dependencies.store, dependencies.world, {
         form,
@@ -160,9 +155,9 @@ function addChangeRoute({ routes, dependencies, requireScope }: ApplicationApi):
     },
     async (c) => {
       const application = await findOwn(dependencies, c.get('identity'), c.req.valid('param').client_id);
-      const form = { ...application, ...toChange(c.req.valid('json')) };
+      const change = toChange(c.req.valid('json'));
       const actor = { userId: c.get('identity').userId, address: clientAddress(c) };
-      const updated = await updateApplication(dependencies.store, dependencies.world, { application, form, actor });
+      const updated = await updateApplication(dependencies.store, dependencies.world, { application, change, actor });
       return c.json(formatApplication(updated), 200);
     },
   );
@@ -196,15 +191,9 @@ function requirePerson({ userId, clientId }: Identity): string {
 }
 
 /** The fields of the request that were sent. */
-function toChange(body: ChangeBody): Partial<ApplicationForm> {
-  return {
-    ...(body.name === undefined ? {} : { name: body.name }),
-    ...(body.homepage === undefined ? {} : { homepage: body.homepage }),
-    ...(body.description === undefined ? {} : { description: body.description }),
-    ...(body.redirect_uris === undefined ? {} : { redirectUris: body.redirect_uris }),
-    grantTypes: body.grant_types,
-    authenticatedRefresh: body.authenticated_refresh,
-  };
+function toChange(body: ChangeBody) {
+  const { name, homepage, description, redirect_uris: redirectUris, grant_types: grantTypes } = body;
+  return { name, homepage, description, redirectUris, grantTypes, authenticatedRefresh: body.authenticated_refresh };
 }
 
 function formatApplication(application: Application): z.infer<typeof applicationSchema> {

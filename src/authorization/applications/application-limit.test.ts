@@ -4,7 +4,8 @@ import { forEachEngine } from '../../../test/support/store/engines.ts';
 import { hasCode } from '../../../test/support/store/note-store.ts';
 import { createUser } from '../accounts/user-store.ts';
 import { createApplication, deleteApplication, updateApplication } from './application.ts';
-import { listApplications, MAX_APPLICATIONS } from './application-store.ts';
+import type { ApplicationChange } from './application-form.ts';
+import { listApplications, MAX_APPLICATIONS, updateApplicationStatement } from './application-store.ts';
 
 const AT_ONCE = 8;
 const form = {
@@ -58,8 +59,9 @@ forEachEngine('an application with a hidden character from before is changed all
   const { application } = await createApplication(store, world, { form, actor });
   const text = 'Dash\u00adboard';
   const stored = { ...application, name: text, description: text };
-  const change = (fields: Partial<typeof form>) =>
-    updateApplication(store, world, { application: stored, form: { ...form, ...fields }, actor });
+  await store.writeAll([updateApplicationStatement(stored)]);
+  const change = (fields: ApplicationChange) =>
+    updateApplication(store, world, { application: stored, change: fields, actor });
   const { homepage } = await change({ name: text, description: text, homepage: 'https://client.example/' });
   assert.equal(homepage, 'https://client.example/');
   await assert.rejects(change({ name: `${text}s` }), hasCode('invalid'));

@@ -21,6 +21,11 @@ const secretsOfSql = statement<{ slot: number; hint: string; created_at_ms: numb
   'application-secrets',
   'SELECT slot, hint, created_at_ms, last_used_at_ms FROM application_secrets WHERE client_id = $1 ORDER BY created_at_ms, slot',
 );
+// Waits for a deletion under way, which would leave the secret behind.
+const lockApplicationSql = statement<{ client_id: string }>(
+  'lock-application',
+  'UPDATE applications SET name = name WHERE client_id = $1 RETURNING client_id',
+);
 // The primary key decides when two secrets are added at once: one of them finds its slot taken.
 const insertSecretSql = statement<{ slot: number }>(
   'insert-application-secret',
@@ -54,11 +59,12 @@ export interface SecretInsert {
   readonly audit: BoundStatement;
 }
 
-/** The slot, or `full` when two secrets live already. */
-export const insertSecretOnce: Procedure<SecretInsert, number | 'full'> = conditionalProcedure(
+/** The slot; `full` when two secrets live already, `deleted` when the application is not there. */
+export const insertSecretOnce: Procedure<SecretInsert, number | 'full' | 'deleted'> = conditionalProcedure(
   import.meta.url,
   'insertSecretOnce',
   async (transaction, input) => {
+    if ((await transaction.run(lockApplicationSql, [input.clientId])).length === 0) return 'deleted';
     for (const slot of [1, 2]) {
       const added = await transaction.run(insertSecretSql, [
         input.clientId,

@@ -6,6 +6,7 @@ import {
   type SqlValue,
   type Store,
   statement,
+  type Transaction,
 } from '../../database/store.ts';
 
 export const GRANT_TYPES = ['authorization_code', 'refresh_token', 'client_credentials', 'device_code'] as const;
@@ -111,19 +112,19 @@ const insertApplicationSql = statement(
      authenticated_refresh, may_introspect, created_at_ms)
    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
 );
-const updateApplicationSql = statement<{ client_id: string }>(
+const updateApplicationSql = statement(
   'update-application',
   `UPDATE applications SET name = $2, homepage = $3, description = $4, redirect_uris = $5, grant_types = $6,
      authenticated_refresh = $7
-   WHERE client_id = $1 RETURNING client_id`,
+   WHERE client_id = $1`,
 );
 const setIntrospectionSql = statement(
   'set-application-introspection',
   'UPDATE applications SET may_introspect = $2 WHERE client_id = $1',
 );
-const setDisabledSql = statement(
+const setDisabledSql = statement<{ client_id: string }>(
   'set-application-disabled',
-  'UPDATE applications SET disabled_at_ms = $2 WHERE client_id = $1',
+  'UPDATE applications SET disabled_at_ms = $2 WHERE client_id = $1 RETURNING client_id',
 );
 const deleteSecretsSql = statement(
   'delete-application-secrets',
@@ -165,6 +166,11 @@ function toApplication(row: ApplicationRow): Application {
 
 export async function findApplication(store: Store, clientId: string): Promise<Application | undefined> {
   const [row] = await store.read(applicationByIdSql, [clientId]);
+  return row && toApplication(row);
+}
+
+export async function findApplicationIn(transaction: Transaction, clientId: string): Promise<Application | undefined> {
+  const [row] = await transaction.run(applicationByIdSql, [clientId]);
   return row && toApplication(row);
 }
 
@@ -245,17 +251,19 @@ export function setIntrospectionStatement(clientId: string, mayIntrospect: 0 | 1
   return { statement: setIntrospectionSql, parameters: [clientId, mayIntrospect] };
 }
 
-/** `null` enables it again. Its tokens stop at once, and work again when it is enabled. */
+/** A row unless the application is not there. `null` enables it again. Its tokens stop at once, and work again when it is enabled. */
 export function setApplicationDisabledStatement(clientId: string, disabledAtMs: number | null): BoundStatement {
   return { statement: setDisabledSql, parameters: [clientId, disabledAtMs] };
 }
 
-/** Tokens without an application are invalid; the sweeper deletes their rows later. */
-export function deleteApplicationStatements(clientId: string): BoundStatement[] {
-  return [deleteSecretsSql, deleteConsentsSql, deleteApplicationSql].map((each) => ({
-    statement: each,
-    parameters: [clientId],
-  }));
+/** A row unless it is not there. Tokens without an application are invalid; the sweeper deletes their rows later. */
+export function deleteApplicationStatement(clientId: string): BoundStatement {
+  return { statement: deleteApplicationSql, parameters: [clientId] };
+}
+
+/** Deletes what belongs to a deleted application. */
+export function deleteBelongingsStatements(clientId: string): BoundStatement[] {
+  return [deleteSecretsSql, deleteConsentsSql].map((each) => ({ statement: each, parameters: [clientId] }));
 }
 
 export function markSecretInQueryStatement(clientId: string, nowMs: number): BoundStatement {

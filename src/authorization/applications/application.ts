@@ -1,35 +1,21 @@
-/** Creates and changes OAuth applications: the rules for names, grants, redirects and secrets. */
+/** Creates, changes and deletes OAuth applications and their secrets, and records it. */
 import type { Store } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 import { BY_COMMAND } from '../../operations/by-command.ts';
 import type { World } from '../../world.ts';
-import { type AuditKind, auditStatement } from '../accounts/audit-store.ts';
-import { hasHiddenCharacter, isReadableName } from '../accounts/login.ts';
+import { type AuditKind, auditStatement, changeAndRecord } from '../accounts/audit-store.ts';
 import { createRandomText, createSecret, hashSecret } from '../accounts/secret-text.ts';
+import { changeApplicationOnce } from './application-change-store.ts';
+import { type ApplicationChange, type ApplicationForm, checkForm, toApplication } from './application-form.ts';
 import { insertSecretOnce, removeSecretOnce } from './application-secret-store.ts';
 import {
   type Application,
-  deleteApplicationStatements,
-  type GrantType,
+  deleteApplicationStatement,
+  deleteBelongingsStatements,
   insertApplicationOnce,
   MAX_APPLICATIONS,
   setApplicationDisabledStatement,
-  updateApplicationStatement,
 } from './application-store.ts';
-import { checkRegistrableUri } from './redirect-uri.ts';
-
-/** The settings of an application that its owner chooses. */
-export interface ApplicationForm {
-  readonly name: string;
-  readonly homepage: string;
-  readonly description: string;
-  readonly redirectUris: readonly string[];
-  readonly isPublic: boolean;
-  readonly grantTypes?: readonly GrantType[] | undefined;
-  readonly authenticatedRefresh?: boolean | undefined;
-  /** Only operators set it: a resource server may introspect every token. */
-  readonly mayIntrospect?: boolean | undefined;
-}
 
 /** Who changes it. Undefined for the command line. */
 export interface Actor {
@@ -43,9 +29,6 @@ export interface CreatedApplication {
   readonly clientSecret: string | undefined;
 }
 
-/** The grants of an application that names none. */
-export const DEFAULT_GRANTS: readonly GrantType[] = ['authorization_code', 'refresh_token'];
-const MAX_REDIRECT_URIS = 20;
 const CLIENT_ID_LENGTH = 20;
 
 export interface NewApplication {
@@ -76,38 +59,39 @@ export async function createApplication(
   return { application, clientSecret };
 }
 
+/** The rest of the application stays as it is in the store. Throws as `createApplication`, and `not_found` for a deleted one. */
 export async function updateApplication(
   store: Store,
   world: World,
-  change: { readonly application: Application; readonly form: ApplicationForm; readonly actor: Actor },
+  {
+    application,
+    change,
+    actor,
+  }: { readonly application: Application; readonly change: ApplicationChange; readonly actor: Actor },
 ): Promise<Application> {
-  const { application, actor } = change;
-  const form = {
-    ...change.form,
-    isPublic: application.isPublic,
-    grantTypes: change.form.grantTypes ?? application.grantTypes,
-    authenticatedRefresh: change.form.authenticatedRefresh ?? application.authenticatedRefresh,
-  };
-  checkForm(form, application);
-  const { mayIntrospect, disabledAtMs, secretInQueryAtMs } = application;
-  const updated = { ...toApplication(form, application), mayIntrospect, disabledAtMs, secretInQueryAtMs };
-  await store.writeAll([
-    updateApplicationStatement(updated),
-    createAuditStatement('application_changed', updated, { actor, nowMs: world.nowMs() }),
-  ]);
+  const renamed = { ...application, name: change.name?.trim() ?? application.name };
+  const audit = createAuditStatement('application_changed', renamed, { actor, nowMs: world.nowMs() });
+  const updated = await store.call(changeApplicationOnce, { clientId: application.clientId, change, audit });
+  if (updated === undefined) throw refuseDeleted(application);
   return updated;
 }
 
-/** Deletes an application; its tokens are invalid from then on. */
+/** Deletes an application; its tokens are invalid from then on. Throws `not_found` for one that was deleted before. */
 export async function deleteApplication(
   store: Store,
   world: World,
   { application, actor }: { readonly application: Application; readonly actor: Actor },
 ): Promise<void> {
-  await store.writeAll([
-    ...deleteApplicationStatements(application.clientId),
-    createAuditStatement('application_deleted', application, { actor, nowMs: world.nowMs() }),
-  ]);
+  const audit = createAuditStatement('application_deleted', application, { actor, nowMs: world.nowMs() });
+  const deletion = {
+    change: deleteApplicationStatement(application.clientId),
+    statements: [...deleteBelongingsStatements(application.clientId), audit],
+  };
+  if (!(await store.call(changeAndRecord, deletion))) throw refuseDeleted(application);
+}
+
+function refuseDeleted({ clientId }: Application): Failure {
+  return new Failure('not_found', `Application not found: ${clientId}`);
 }
 
 /** A second live secret, so that the first can be replaced without downtime. Throws `conflict` when two live already. */
@@ -127,6 +111,7 @@ export async function addSecret(
     nowMs,
     audit: createAuditStatement('application_secret_added', application, { actor, nowMs }),
   });
+  if (outcome === 'deleted') throw refuseDeleted(application);
   if (outcome === 'full')
     throw new Failure('conflict', 'Cannot add a secret: two are live already, remove one of them first');
   return secret;
@@ -152,14 +137,14 @@ export async function setApplicationDisabled(
   world: World,
   change: { readonly application: Application; readonly isDisabled: boolean; readonly actor: Actor },
 ): Promise<void> {
+  const { application, isDisabled, actor } = change;
   const nowMs = world.nowMs();
-  await store.writeAll([
-    setApplicationDisabledStatement(change.application.clientId, change.isDisabled ? nowMs : null),
-    createAuditStatement(change.isDisabled ? 'application_disabled' : 'application_enabled', change.application, {
-      actor: change.actor,
-      nowMs,
-    }),
-  ]);
+  const kind = isDisabled ? 'application_disabled' : 'application_enabled';
+  const isChanged = await store.call(changeAndRecord, {
+    change: setApplicationDisabledStatement(application.clientId, isDisabled ? nowMs : null),
+    statements: [createAuditStatement(kind, application, { actor, nowMs })],
+  });
+  if (!isChanged) throw refuseDeleted(application);
 }
 
 function createAuditStatement(
@@ -171,62 +156,5 @@ function createAuditStatement(
   return auditStatement(
     { kind, userId: ownerId, actorId: actor.userId, clientId, address: actor.address, details },
     nowMs,
-  );
-}
-
-function toApplication(
-  form: ApplicationForm,
-  fixed: Pick<Application, 'clientId' | 'ownerId' | 'createdAtMs'>,
-): Application {
-  return {
-    clientId: fixed.clientId,
-    ownerId: fixed.ownerId,
-    createdAtMs: fixed.createdAtMs,
-    name: form.name.trim(),
-    homepage: form.homepage.trim(),
-    description: form.description.trim(),
-    isPublic: form.isPublic,
-    redirectUris: form.redirectUris,
-    grantTypes: form.grantTypes ?? DEFAULT_GRANTS,
-    authenticatedRefresh: form.authenticatedRefresh ?? false,
-    mayIntrospect: form.mayIntrospect ?? false,
-    secretInQueryAtMs: undefined,
-    disabledAtMs: undefined,
-  };
-}
-
-/** What is stored from before a rule may stay: a name or description with hidden characters, a redirect URI. */
-function checkForm(form: ApplicationForm, stored?: Pick<Application, 'name' | 'description' | 'redirectUris'>): void {
-  const name = form.name.trim();
-  if (name === '' || name.length > 100) throw refuse('name', 'must be 1 to 100 characters');
-  if (name !== stored?.name && !isReadableName(name))
-    throw refuse('name', 'must be readable, without hidden characters');
-  if (form.description.length > 1000) throw refuse('description', 'must be at most 1000 characters');
-  const { description } = form;
-  if (description !== stored?.description && hasHiddenCharacter(description.replaceAll(/[\r\n\t]/g, ' ')))
-    throw refuse('description', 'must be readable, without hidden characters');
-  const homepage = form.homepage.trim();
-  if (homepage !== '' && !isHttpUrl(homepage)) throw refuse('homepage', 'must be an http or https URL');
-  checkGrants(form);
-  if (form.redirectUris.length > MAX_REDIRECT_URIS)
-    throw refuse('redirect_uri', `must be at most ${MAX_REDIRECT_URIS} URIs`);
-  for (const uri of form.redirectUris) if (!stored?.redirectUris.includes(uri)) checkRegistrableUri(uri, form);
-}
-
-function checkGrants({ grantTypes = DEFAULT_GRANTS, isPublic, redirectUris }: ApplicationForm): void {
-  if (isPublic && grantTypes.includes('client_credentials'))
-    throw refuse('grant_types', 'must not have client_credentials: a public application has no secret');
-  if (grantTypes.length === 0) throw refuse('grant_types', 'must name at least one grant');
-  if (grantTypes.includes('authorization_code') && redirectUris.length === 0)
-    throw refuse('redirect_uri', 'must name at least one URI');
-}
-
-function refuse(field: string, rule: string): Failure {
-  return new Failure('invalid', `Cannot save the application: ${field} ${rule}`, { field });
-}
-
-function isHttpUrl(text: string): boolean {
-  return (
-    text.length <= 2000 && URL.canParse(text) && /^https?:$/.test(new URL(text).protocol) && !hasHiddenCharacter(text)
   );
 }

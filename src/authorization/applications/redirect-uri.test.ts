@@ -121,8 +121,8 @@ const cases: Case[] = [
       const redirectUris = ['HTTPS://Client.example:443/cb'];
       await server.store.write(setRedirectUrisSql, [clientId, JSON.stringify(redirectUris)]);
       const application = (await findApplication(server.store, clientId))!;
-      const form = { ...application, name: 'Renamed' };
-      await updateApplication(server.store, server.world, { application, form, actor: { userId: undefined } });
+      const change = { redirectUris, name: 'Renamed' };
+      await updateApplication(server.store, server.world, { application, change, actor: { userId: undefined } });
       const asked = { ...fields, redirect_uri: redirectUris[0]! };
       assertShown(await authorize(server, cookie, { ...asked, redirect_uri: redirectUris[0]!.toLowerCase() }));
       const page = await authorize(server, cookie, asked);

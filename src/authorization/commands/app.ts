@@ -15,7 +15,7 @@ import {
   removeApplicationSecret,
   showApplication,
 } from '../administration/application-operations.ts';
-import { DEFAULT_GRANTS } from '../applications/application.ts';
+import { DEFAULT_GRANTS } from '../applications/application-form.ts';
 import { GRANT_TYPES, type GrantType } from '../applications/application-store.ts';
 import { type AnswerOptions, addAnswerOptions, openAdministration } from './open-administration.ts';
 

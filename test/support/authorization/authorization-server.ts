@@ -2,11 +2,8 @@
 
 import { createSession } from '../../../src/authorization/accounts/session-store.ts';
 import { createUser, type User } from '../../../src/authorization/accounts/user-store.ts';
-import {
-  type ApplicationForm,
-  type CreatedApplication,
-  createApplication,
-} from '../../../src/authorization/applications/application.ts';
+import { type CreatedApplication, createApplication } from '../../../src/authorization/applications/application.ts';
+import type { ApplicationForm } from '../../../src/authorization/applications/application-form.ts';
 import { type AuthorizationArea, createAuthorizationArea } from '../../../src/authorization/area.ts';
 import { parseConfig } from '../../../src/config/config.ts';
 import type { Store } from '../../../src/database/store.ts';
