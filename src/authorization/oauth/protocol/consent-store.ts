@@ -17,11 +17,17 @@ const countConsentsOfSql = statement<{ people: number }>(
   'count-consents-of-client',
   'SELECT COUNT(*) AS people FROM (SELECT user_id FROM consents WHERE client_id = $1 LIMIT $2) AS few',
 );
-const saveConsentSql = statement(
-  'save-consent',
+const insertConsentSql = statement(
+  'insert-consent',
   `INSERT INTO consents (user_id, client_id, scope, grant_id, created_at_ms, updated_at_ms) VALUES ($1, $2, $3, $4, $5, $5)
    ON CONFLICT (user_id, client_id) DO UPDATE
      SET scope = excluded.scope, grant_id = excluded.grant_id, updated_at_ms = excluded.updated_at_ms`,
+);
+// For a consent that was read: when another call has deleted it since, this fails in PostgreSQL's serializable isolation, and the
+// decision is made again. The statement above would insert it once more, and its tokens would be valid again.
+const updateConsentSql = statement(
+  'update-consent',
+  'UPDATE consents SET scope = $3, grant_id = $4, updated_at_ms = $5 WHERE user_id = $1 AND client_id = $2',
 );
 const deleteConsentSql = statement<{ client_id: string }>(
   'delete-consent',
@@ -96,6 +102,7 @@ export interface ConsentDecision {
 /**
  * The consent gets those of the requested scopes that the person allowed; scopes that were not requested stay as they were. A
  * consent that became smaller gets a new id, so that no earlier token holds more than the person allows now. Returns its id.
+ * Must be called by a serializable procedure.
  */
 export async function saveConsentIn(transaction: Transaction, decision: ConsentDecision): Promise<string> {
   const { userId, clientId, asked, allowedScopes, nowMs } = decision;
@@ -104,7 +111,8 @@ export async function saveConsentIn(transaction: Transaction, decision: ConsentD
   const untouched = before.filter((scope) => !asked.includes(scope));
   const scopes = uniteScopes(untouched, allowedScopes);
   const consentId = row !== undefined && isWithin(before, scopes) ? row.grant_id : decision.newConsentId;
-  await transaction.run(saveConsentSql, [userId, clientId, formatScope(scopes), consentId, nowMs]);
+  const saveSql = row === undefined ? insertConsentSql : updateConsentSql;
+  await transaction.run(saveSql, [userId, clientId, formatScope(scopes), consentId, nowMs]);
   return consentId;
 }
 
