@@ -4,6 +4,9 @@ import { request as httpRequest } from 'node:http';
 import { without } from '../../../../test/support/authorization/authorization-requests.ts';
 import { basic, type Fields, postForm, request } from '../../../../test/support/authorization/authorization-server.ts';
 import { type Case, checkConformance, prepareExchange } from '../../../../test/support/authorization/conformance.ts';
+import { waitUntil } from '../../../../test/support/basics/wait-until.ts';
+import { listSecrets, markSecretUsedStatement } from '../../applications/application-secret-store.ts';
+import { findApplication, markSecretInQueryStatement } from '../../applications/application-store.ts';
 
 /** The status for a form that comes from another address of this machine. */
 function postFrom(localAddress: string, url: string, fields: Fields): Promise<number | undefined> {
@@ -112,6 +115,27 @@ const cases: Case[] = [
       for (let attempt = 0; attempt < 300; attempt++) await postForm(tokenUrl, guess);
       assert.equal(await statusOf(guess), 429);
       assert.equal(await statusOf({ ...guess, refresh_token: String(json.refresh_token) }), 200);
+    },
+  ],
+  [
+    'the times of the use of a secret that a clock ahead has written are replaced',
+    async (bench) => {
+      const { store, world } = bench.server;
+      const { clientId, clientSecret, exchange, tokenUrl } = await prepareExchange(bench);
+      const aheadMs = world.nowMs() + 400 * 86_400_000;
+      await store.writeAll([
+        markSecretUsedStatement(clientId, 1, aheadMs),
+        markSecretInQueryStatement(clientId, aheadMs),
+      ]);
+      const query = new URLSearchParams({ client_id: clientId, client_secret: clientSecret });
+      await postForm(`${tokenUrl}?${query.toString()}`, without(exchange, 'client_id', 'client_secret'));
+      const seenAtMs = await waitUntil(async () => {
+        const seen = (await findApplication(store, clientId))?.secretInQueryAtMs ?? aheadMs;
+        return seen < aheadMs ? seen : undefined;
+      });
+      const [secret] = await listSecrets(store, clientId);
+      for (const timeMs of [seenAtMs, secret?.lastUsedAtMs ?? aheadMs])
+        assert.ok(Math.abs(world.nowMs() - timeMs) < 3_600_000, `${timeMs}`);
     },
   ],
 ];

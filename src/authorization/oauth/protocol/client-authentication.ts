@@ -137,7 +137,10 @@ interface SecretUse {
 
 const HOUR_MS = 3_600_000;
 
-/** The time is written at most once an hour and not awaited: what the owner sees must not cost a write in every exchange. */
+/**
+ * The times are written at most once an hour, that of a query once a day, and not awaited: what the owner sees must not cost a
+ * write in every exchange. A time ahead was written by a wrong clock, and is replaced.
+ */
 function recordSecretUse(
   dependencies: ProtocolDependencies,
   { credentials, slot, isInQuery, address }: SecretUse,
@@ -147,8 +150,8 @@ function recordSecretUse(
   const nowMs = dependencies.world.nowMs();
   const lastUsedAtMs = secrets.find((secret) => secret.slot === slot)?.lastUsedAtMs ?? 0;
   const statements = [
-    ...(lastUsedAtMs < nowMs - HOUR_MS ? [markSecretUsedStatement(clientId, slot, nowMs)] : []),
-    ...(isInQuery && (application.secretInQueryAtMs ?? 0) < nowMs - 24 * HOUR_MS
+    ...(Math.abs(nowMs - lastUsedAtMs) > HOUR_MS ? [markSecretUsedStatement(clientId, slot, nowMs)] : []),
+    ...(isInQuery && Math.abs(nowMs - (application.secretInQueryAtMs ?? 0)) > 24 * HOUR_MS
       ? [
           markSecretInQueryStatement(clientId, nowMs),
           auditStatement({ kind: 'secret_in_query', userId: ownerId, clientId, address }, nowMs),
