@@ -203,6 +203,11 @@ export async function findLiveToken(
   return row !== undefined && row.expires_at_ms > nowMs ? toLiveToken(row, kind) : undefined;
 }
 
+/** The access token of an answer that is repeated: it may have expired since. */
+export async function findAccessTokenOfAnyAge(store: Store, hash: Uint8Array): Promise<LiveToken | undefined> {
+  return findLiveToken(store, 'access', { hash, nowMs: Number.NEGATIVE_INFINITY });
+}
+
 function toLiveToken(row: LiveTokenRow, kind: 'access' | 'refresh'): LiveToken {
   const user =
     row.user_id === null ? undefined : { id: row.user_id, login: row.login ?? '', isAdmin: row.is_admin === 1 };

@@ -16,7 +16,7 @@ import {
 } from '../../tokens/issue-tokens.ts';
 import type { ProtocolDependencies } from '../../tokens/protocol-dependencies.ts';
 import { rotateRefresh } from '../../tokens/rotation-store.ts';
-import { findLiveToken } from '../../tokens/token-store.ts';
+import { findAccessTokenOfAnyAge, findLiveToken } from '../../tokens/token-store.ts';
 import { refuseClient, refuseGrant, refuseWiderScope } from '../protocol/oauth-error.ts';
 import { requireParameter } from '../protocol/parameters.ts';
 import type { Exchange, Grant } from './grant.ts';
@@ -46,7 +46,7 @@ export const refreshTokens: Grant = async (dependencies, exchange) => {
     case 'rotated':
       return formatTokenAnswer({ ...pair, scope: outcome.scope, issuedAtMs: nowMs, expiresAtMs: access.expiresAtMs });
     case 'repeated':
-      return repeatAnswer(dependencies, { pair: deriveSuccessor(oldToken, outcome.successorSeed), nowMs });
+      return repeatAnswer(dependencies, exchange, deriveSuccessor(oldToken, outcome.successorSeed));
     case 'scope_too_wide':
       throw refuseWiderScope();
     case 'unauthenticated':
@@ -72,14 +72,22 @@ function readAskedScopes({ values }: Exchange): readonly Scope[] | undefined {
   return known;
 }
 
-interface Repeat {
-  readonly pair: TokenPair;
-  readonly nowMs: number;
-}
-
-/** The answer to the first try, byte for byte: it was lost on its way, or two tabs asked at once. */
-async function repeatAnswer(dependencies: ProtocolDependencies, { pair, nowMs }: Repeat): Promise<TokenAnswer> {
-  const access = await findLiveToken(dependencies.store, 'access', { hash: hashSecret(pair.accessToken), nowMs });
-  if (access === undefined) throw refuseGrant();
-  return formatTokenAnswer({ ...pair, ...access });
+/**
+ * The answer to the first try, byte for byte: it was lost on its way, or two tabs asked at once. The access token may have expired
+ * since, and been swept: then the client goes on with the refresh token, whose row says when both were issued.
+ */
+async function repeatAnswer(
+  dependencies: ProtocolDependencies,
+  exchange: Exchange,
+  pair: TokenPair,
+): Promise<TokenAnswer> {
+  const { store } = dependencies;
+  const access = await findAccessTokenOfAnyAge(store, hashSecret(pair.accessToken));
+  if (access !== undefined) return formatTokenAnswer({ ...pair, ...access });
+  const refresh = await findLiveToken(store, 'refresh', { hash: hashSecret(pair.refreshToken), nowMs: exchange.nowMs });
+  if (refresh === undefined) throw refuseGrant();
+  const { issuedAtMs } = refresh;
+  const { expiresAtMs } = toNewAccess(dependencies, pair.accessToken, issuedAtMs);
+  const scope = readAskedScopes(exchange)?.join(' ') ?? refresh.scope;
+  return formatTokenAnswer({ ...pair, scope, issuedAtMs, expiresAtMs });
 }
