@@ -13,6 +13,7 @@ import { disablePerson, setAdministrator } from '../administration/manage-people
 import { searchPeople } from '../administration/people-store.ts';
 
 const PEOPLE = '/admin/users';
+const EXPORT = '/admin/users-export';
 
 async function openChange(service: PageService, login: string, change: string) {
   const client = await openAs(service, 'root');
@@ -182,12 +183,12 @@ test('search and filters stay in the address of the next page and of the export'
   assert.match(second.body, /<option value="invited" selected>/);
   assert.match((await client.get(`${PEOPLE}?q=%25`)).body, /No person fits/);
 
-  const csv = await client.get(`${PEOPLE}/export?q=dev&format=csv`);
+  const csv = await client.get(`${EXPORT}?q=dev&format=csv`);
   const lines = csv.body.trimEnd().split('\r\n');
   assert.equal(lines.length, 61);
   assert.match(lines[1] ?? '', /^dev00,"'=Dev, ""Team""",,false,false,\d+,,,[0-9a-f]{24}$/);
   assert.equal(csv.headers.get('content-disposition'), 'attachment; filename="people.csv"');
-  const jsonl = await client.get(`${PEOPLE}/export?state=admin&format=jsonl`);
+  const jsonl = await client.get(`${EXPORT}?state=admin&format=jsonl`);
   assert.deepEqual(
     jsonl.body
       .trim()
@@ -197,21 +198,35 @@ test('search and filters stay in the address of the next page and of the export'
   );
 });
 
+test('every person has a page, whatever the login', async (t) => {
+  const service = await servePages(t);
+  await addUser(service, 'root', true);
+  const client = await openAs(service, 'root');
+  for (const login of ['export', 'test-mail', 'users-export']) {
+    await addUser(service, login);
+    const page = await client.get(`${PEOPLE}/${login}`);
+    assert.deepEqual([page.status, page.headers.get('content-disposition')], [200, null], login);
+    assert.match(page.body, new RegExp(`<h1>[^<]*${login}`, 'i'));
+  }
+  const csv = /href="([^"]*format=csv)"/.exec((await client.get(PEOPLE)).body)?.[1] ?? '';
+  assert.match((await client.get(csv)).headers.get('content-disposition') ?? '', /people\.csv/);
+});
+
 test('the pages are not there for others', async (t) => {
   const service = await servePages(t);
   await addUser(service, 'root', true);
   await addUser(service, 'ada');
   const ada = await openAs(service, 'ada');
-  for (const path of ['', '/export', '/root', '/root/disable', '/root/password-link'])
-    assert.equal((await ada.get(PEOPLE + path)).status, 404, path);
-  assert.equal((await createFormClient(service.url).get(`${PEOPLE}/export`)).status, 303);
+  for (const path of [EXPORT, ...['', '/root', '/root/disable', '/root/password-link'].map((end) => PEOPLE + end)])
+    assert.equal((await ada.get(path)).status, 404, path);
+  assert.equal((await createFormClient(service.url).get(EXPORT)).status, 303);
 });
 
 test('an export that cannot begin is refused as the page is, and no file breaks off', async (t) => {
   const service = await servePages(t);
   await addUser(service, 'root', true);
   const client = await openAs(service, 'root');
-  for (const path of [PEOPLE, `${PEOPLE}/export`]) {
+  for (const path of [PEOPLE, EXPORT]) {
     const answer = await client.get(`${path}?q=a%00b`);
     assert.deepEqual([answer.status, answer.headers.get('content-disposition')], [400, null], path);
   }

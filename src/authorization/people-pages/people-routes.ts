@@ -20,6 +20,7 @@ import {
   formatFilter,
   type NewPersonValues,
   PEOPLE,
+  PEOPLE_EXPORT,
   type PeopleFilter,
   pathOfPerson,
   renderPeople,
@@ -43,7 +44,7 @@ function addList({ context, page }: AccountPages): void {
     return showPeople(context, request, {});
   });
 
-  page(`${PEOPLE}/export`, async (request) => {
+  page(PEOPLE_EXPORT, async (request) => {
     checkAdmin(request);
     const { c } = request;
     const pages = readAll(context.store, readFilter(c));
@@ -126,7 +127,7 @@ async function createByForm(
   });
 }
 
-/** Sends a test mail to the administrator's own address, so that the form cannot write to others. */
+/** Sends a test mail to the address in the administrator's profile, verified or not: the form takes no other address. */
 function addTestMail({ context, form }: AccountPages): void {
   form(`${PEOPLE}/test-mail`, async (submission) => {
     const messages = readMessages(submission.c);

@@ -17,6 +17,8 @@ import type { PersonState, UserState } from '../administration/people-store.ts';
 import type { Messages } from '../messages/messages.ts';
 
 export const PEOPLE = '/admin/users';
+/** Not below PEOPLE, where each login is a page. */
+export const PEOPLE_EXPORT = '/admin/users-export';
 
 export interface NewPersonValues {
   readonly login: string;
@@ -61,7 +63,7 @@ ${renderDone(view.done)}${renderMistake(messages, view.mistake, labelsOf(message
 ${renderFilterFold(messages, renderFilter(messages, view.filter), { isOpen: formatFilter(view.filter) !== '' })}
 ${people.length === 0 ? html`<p class="empty">${t.none}</p>` : html`<ul class="list">${people.map((user) => renderPerson(messages, user))}</ul>`}
 ${next === undefined ? '' : html`<p><a class="button plain" href="${next}">${t.more}</a></p>`}
-<p class="small">${t.exportAs} <a href="${PEOPLE}/export${formatFilter(view.filter, { format: 'csv' })}">CSV</a>, <a href="${PEOPLE}/export${formatFilter(view.filter, { format: 'jsonl' })}">JSON lines</a></p>
+<p class="small">${t.exportAs} <a href="${PEOPLE_EXPORT}${formatFilter(view.filter, { format: 'csv' })}">CSV</a>, <a href="${PEOPLE_EXPORT}${formatFilter(view.filter, { format: 'jsonl' })}">JSON lines</a></p>
 ${renderNewPerson(messages, view)}${view.canMail ? renderTestMail(messages, view) : ''}`;
 }
 

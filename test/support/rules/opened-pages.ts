@@ -56,7 +56,7 @@ export const OPENED_PAGES: Readonly<Record<string, readonly string[]>> = {
 
 /** Routes that no browser opens in a test. */
 export const UNOPENED_PAGES: readonly (readonly [path: string, reason: string])[] = [
-  ['/admin/users/export', 'it answers with a file'],
+  ['/admin/users-export', 'it answers with a file'],
   ['/admin/activity/export', 'it answers with a file'],
   ['/account/security/upstream/link', 'it is the page of /oauth/authorize/continue, with the address of a provider'],
   ['/sign-in/upstream', 'it leads to another provider'],
