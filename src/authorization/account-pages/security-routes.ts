@@ -198,7 +198,12 @@ export async function removeWayIn(
   { form, remove, event }: RemovedWayIn,
 ): Promise<Response> {
   const { c, session } = submission;
-  const removal = { userId: session.user.id, remove, audit: auditStatement(event, context.world.nowMs()) };
+  const removal = {
+    userId: session.user.id,
+    upstreamIssuer: context.upstream?.config.issuer,
+    remove,
+    audit: auditStatement(event, context.world.nowMs()),
+  };
   try {
     await context.store.call(removeWayInOnce, removal);
   } catch (error) {

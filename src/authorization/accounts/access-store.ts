@@ -73,11 +73,18 @@ const lockPersonSql = statement<{ id: string }>(
   'UPDATE users SET epoch = epoch WHERE id = $1 AND epoch = $2 AND disabled_at_ms IS NULL RETURNING id',
 );
 
-const waysInSql = statement<{ passkeys: number; accounts: number; has_password: number }>(
+const waysInSql = statement<{ passkeys: number; accounts: number }>(
   'ways-in',
   `SELECT (SELECT COUNT(*) FROM passkeys p WHERE p.user_id = users.id) AS passkeys,
-     (SELECT COUNT(*) FROM upstream_accounts a WHERE a.user_id = users.id) AS accounts,
-     CASE WHEN password_changed_at_ms IS NULL THEN 0 ELSE 1 END AS has_password
+     (SELECT COUNT(*) FROM upstream_accounts a WHERE a.user_id = users.id) AS accounts
+   FROM users WHERE id = $1`,
+);
+// A linked account is a way in at the provider that the service uses now, not at one that it used before.
+const usableWaysInSql = statement<{ usable: number }>(
+  'usable-ways-in',
+  `SELECT (SELECT COUNT(*) FROM passkeys p WHERE p.user_id = users.id)
+     + (SELECT COUNT(*) FROM upstream_accounts a WHERE a.user_id = users.id AND a.issuer = $2)
+     + CASE WHEN password_changed_at_ms IS NULL THEN 0 ELSE 1 END AS usable
    FROM users WHERE id = $1`,
 );
 /** How many passkeys and linked accounts a person may have. */
@@ -198,6 +205,8 @@ export function refuseMoreWaysIn(): Failure {
 
 export interface WayInRemoval {
   readonly userId: string;
+  /** The provider that people may sign in with; undefined without one. */
+  readonly upstreamIssuer: string | undefined;
   /** Returns a row unless there is nothing to remove. */
   readonly remove: BoundStatement;
   readonly audit: BoundStatement;
@@ -213,11 +222,10 @@ const LAST_WAY_IN = 'Cannot remove it: it is the only way to sign in';
 export const removeWayInOnce: Procedure<WayInRemoval, void> = procedure(
   import.meta.url,
   'removeWayInOnce',
-  async (transaction, { userId, remove, audit }) => {
+  async (transaction, { userId, upstreamIssuer, remove, audit }) => {
     if ((await transaction.run(remove.statement, remove.parameters)).length === 0) return;
-    const [ways] = await transaction.run(waysInSql, [userId]);
-    if (ways !== undefined && ways.has_password + ways.passkeys + ways.accounts === 0)
-      throw new Failure('conflict', LAST_WAY_IN);
+    const [ways] = await transaction.run(usableWaysInSql, [userId, upstreamIssuer ?? '']);
+    if (ways?.usable === 0) throw new Failure('conflict', LAST_WAY_IN);
     await transaction.runAll([audit]);
   },
 );

@@ -7,26 +7,39 @@ const activeAdministratorsSql = statement<{ id: string; can_sign_in: number }>(
   'active-administrators',
   `SELECT id, CASE WHEN password_changed_at_ms IS NOT NULL
        OR EXISTS (SELECT 1 FROM passkeys p WHERE p.user_id = users.id)
-       OR EXISTS (SELECT 1 FROM upstream_accounts a WHERE a.user_id = users.id) THEN 1 ELSE 0 END AS can_sign_in
+       OR EXISTS (SELECT 1 FROM upstream_accounts a WHERE a.user_id = users.id AND a.issuer = $1) THEN 1 ELSE 0 END AS can_sign_in
    FROM users WHERE is_admin = 1 AND disabled_at_ms IS NULL`,
 );
 
-/** Whether an enabled administrator has a way to sign in. */
-export async function canAnAdministratorSignIn(store: Pick<Store, 'read'>): Promise<boolean> {
-  return (await store.read(activeAdministratorsSql)).some(({ can_sign_in }) => can_sign_in === 1);
+/** No linked account has it. */
+const NO_ISSUER = '';
+
+export interface RightsChange extends PersonChange {
+  /** The provider that people may sign in with; undefined without one. */
+  readonly upstreamIssuer: string | undefined;
+}
+
+/** Whether an enabled administrator has a way to sign in: linked accounts count at the provider that the service uses. */
+export async function canAnAdministratorSignIn(
+  store: Pick<Store, 'read'>,
+  upstreamIssuer: string | undefined,
+): Promise<boolean> {
+  return (await store.read(activeAdministratorsSql, [upstreamIssuer ?? NO_ISSUER])).some(
+    ({ can_sign_in }) => can_sign_in === 1,
+  );
 }
 
 /**
  * False when the person is the last administrator: two who demote each other at once are judged one after the other. Throws as
  * `checkRole`.
  */
-export const disableOrDemoteOnce: Procedure<PersonChange, boolean> = procedure(
+export const disableOrDemoteOnce: Procedure<RightsChange, boolean> = procedure(
   import.meta.url,
   'disableOrDemoteOnce',
-  async (transaction, { change, statements, ...access }) => {
+  async (transaction, { change, statements, upstreamIssuer = NO_ISSUER, ...access }) => {
     await checkRole(transaction, access);
     const { userId } = access;
-    const administrators = await transaction.run(activeAdministratorsSql, []);
+    const administrators = await transaction.run(activeAdministratorsSql, [upstreamIssuer]);
     const person = administrators.find(({ id }) => id === userId);
     const others = administrators.filter(({ id }) => id !== userId);
     // One who was just invited or promoted may have no way in yet.
@@ -38,7 +51,7 @@ export const disableOrDemoteOnce: Procedure<PersonChange, boolean> = procedure(
 );
 
 /** Throws `conflict` for the last administrator, and as `checkRole`. */
-export async function disableOrDemote(store: Store, change: PersonChange): Promise<void> {
+export async function disableOrDemote(store: Store, change: RightsChange): Promise<void> {
   if (await store.call(disableOrDemoteOnce, change)) return;
   throw new Failure('conflict', 'Cannot take the rights: this is the last administrator who can sign in');
 }

@@ -48,6 +48,7 @@ export async function createPerson(
 /** Disabled, a person's sessions end and their tokens stop; enabled again, the tokens live on. */
 export async function disablePerson(dependencies: PeopleDependencies, actor: Actor, login: string): Promise<void> {
   const { store, world } = dependencies;
+  const upstreamIssuer = dependencies.upstream?.config.issuer;
   const { id: userId } = await findChangeable(store, actor, login);
   if (userId === actor.userId) throw new Failure('conflict', 'Cannot disable the user: it is yourself');
   const nowMs = world.nowMs();
@@ -56,7 +57,7 @@ export async function disablePerson(dependencies: PeopleDependencies, actor: Act
     recordStatement({ kind: 'user_disabled', userId }, actor, nowMs),
   ];
   const change = disableUserStatement(userId, nowMs);
-  await disableOrDemote(store, { userId, hasAllRights: actor.isAdmin, change, statements });
+  await disableOrDemote(store, { userId, hasAllRights: actor.isAdmin, upstreamIssuer, change, statements });
 }
 
 export async function enablePerson(dependencies: PeopleDependencies, actor: Actor, login: string): Promise<void> {
@@ -132,7 +133,8 @@ export async function setAdministrator(
   const audit = recordStatement({ kind, userId }, actor, nowMs);
   if (!isAdmin) {
     const change = setAdminStatement(userId, 0);
-    await disableOrDemote(store, { userId, hasAllRights: true, change, statements: [audit] });
+    const upstreamIssuer = dependencies.upstream?.config.issuer;
+    await disableOrDemote(store, { userId, hasAllRights: true, upstreamIssuer, change, statements: [audit] });
     return false;
   }
   const countEnded = await prepareEndedCount(dependencies, { reason: 'promotion', userId, endsPersonal: true });

@@ -8,12 +8,15 @@ import { refuseScope } from '../../scopes.ts';
 import type { World } from '../../world.ts';
 import { type AuditEvent, auditStatement } from '../accounts/audit-store.ts';
 import { findUserByLogin, type User } from '../accounts/user-store.ts';
+import type { UpstreamConfig } from '../sign-in/upstream.ts';
 import type { CountToken } from '../tokens/token-metrics.ts';
 import { findUserState, type UserState } from './people-store.ts';
 
 export interface PeopleDependencies {
   readonly store: Store;
   readonly world: World;
+  /** The OpenID provider that people may sign in with too; links to others are no way in. */
+  readonly upstream?: { readonly config: Pick<UpstreamConfig, 'issuer'> } | undefined;
   /** Absent for commands, whose metrics are never scraped. */
   readonly countToken?: CountToken | undefined;
 }
@@ -63,8 +66,8 @@ export function toPerson(user: UserState): Person {
 }
 
 /** Throws `not_found`, and `forbidden` for an administrator's account unless the actor has all rights. */
-export async function findChangeable(store: Store, actor: Actor, login: string): Promise<User> {
-  const user = await findPerson(store, login);
+export async function findChangeable(store: Store, actor: Actor, login: string): Promise<UserState> {
+  const user = await findPersonState(store, login);
   if (user.isAdmin) checkAllRights(actor);
   return user;
 }

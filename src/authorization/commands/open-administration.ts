@@ -17,9 +17,17 @@ export function openAdministration(options: ServiceOptions, { ifAbsent }: CliSto
 }
 
 /** Links lead to where a service with the same settings is; its mails wait in the store until it sends them. */
-function toDependencies({ store, world, cipher, config: { server, mail } }: CliStore) {
+function toDependencies({ store, world, cipher, config: { server, mail, authorization } }: CliStore) {
+  const { upstreamIssuer: issuer } = authorization;
   const baseUrl = server.authUrl ?? `http://${server.host}:${server.httpPort}`;
-  return { store, world, cipher, baseUrl, mailer: isMailOn(mail) ? createMailer({ cipher, world }) : undefined };
+  return {
+    store,
+    world,
+    cipher,
+    baseUrl,
+    upstream: issuer === undefined ? undefined : { config: { issuer } },
+    mailer: isMailOn(mail) ? createMailer({ cipher, world }) : undefined,
+  };
 }
 
 /** Options of every command that prints an answer: the service to use, and JSON. */

@@ -13,7 +13,10 @@ import type { World } from '../../world.ts';
 import { type Check, fail, ok, warn } from './check.ts';
 import { checkNotices } from './check-notices.ts';
 
-export async function checkStore({ store: place, webhooks, mail }: Config, world: World): Promise<Check[]> {
+export async function checkStore(
+  { store: place, webhooks, mail, authorization }: Config,
+  world: World,
+): Promise<Check[]> {
   try {
     await using store = await inspectStore({ ...place, migrations, log: createLog('silent'), world });
     if (store === undefined) {
@@ -25,7 +28,7 @@ export async function checkStore({ store: place, webhooks, mail }: Config, world
       ...checkWritable(store),
       await tryCheck('keys', () => checkKeys(store, place, world)),
       await tryCheck('clock', () => checkClock(store, world)),
-      await tryCheck('accounts', () => checkFirstAccount(store)),
+      await tryCheck('accounts', () => checkFirstAccount(store, authorization.upstreamIssuer)),
       await tryCheck('notices', () =>
         checkNotices(store, { fullName: webhooks.noticeRepository, hasMail: mail.host !== undefined }),
       ),
@@ -93,8 +96,8 @@ async function checkClock(store: Reader, world: World): Promise<Check> {
   return fail('clock', `${now} is ${Math.round(behindMs / 1000)} s before the newest record of the audit log`, advice);
 }
 
-async function checkFirstAccount(store: Reader): Promise<Check> {
-  if (await canAnAdministratorSignIn(store)) return ok('accounts', 'an administrator can sign in');
+async function checkFirstAccount(store: Reader, upstreamIssuer: string | undefined): Promise<Check> {
+  if (await canAnAdministratorSignIn(store, upstreamIssuer)) return ok('accounts', 'an administrator can sign in');
   if (await hasUsers(store))
     return warn(
       'accounts',
