@@ -7,12 +7,12 @@ import { Failure, isFailure } from '../../errors.ts';
 import { readField, toMistake } from '../../pages/page-routes.ts';
 import { findDone } from '../../pages/signed-in-pages.ts';
 import { removeWayInOnce } from '../accounts/access-store.ts';
-import { checkAttempt, forgiveAttempt } from '../accounts/attempt-store.ts';
+import { checkAttempt, forgiveAttempt, takeBackAttempt } from '../accounts/attempt-store.ts';
 import { type AuditEvent, auditStatement, kindOfNewPassword } from '../accounts/audit-store.ts';
 import { deletePasskeyStatement, listPasskeys } from '../accounts/passkey-store.ts';
 import { changePasswordOnce } from '../accounts/password-store.ts';
 import { endOtherSessionsStatement, keepSessionStatement } from '../accounts/session-store.ts';
-import { attemptSubjects } from '../accounts/sign-in-throttle.ts';
+import { type AttemptSubject, attemptSubjects } from '../accounts/sign-in-throttle.ts';
 import { countRecoveryCodes, hasTotp } from '../accounts/totp-store.ts';
 import { listUpstreamAccounts } from '../accounts/upstream-account-store.ts';
 import { findCredentials } from '../accounts/user-store.ts';
@@ -26,6 +26,7 @@ import {
   toCeremonyJson,
 } from '../sign-in/passkeys.ts';
 import { checkHashPlace, checkNewPassword, hashPassword, isPassword } from '../sign-in/password.ts';
+import { type HashCaller, isBusy } from '../sign-in/password-hash-queue.ts';
 import { clientAddress } from '../sign-in/read-client-address.ts';
 import { prepareEndedCount } from '../tokens/ended-tokens-store.ts';
 import { deletePersonalTokensStatement } from '../tokens/personal-token-store.ts';
@@ -95,9 +96,36 @@ export async function checkCurrentPassword(
   checkHashPlace(caller);
   await checkAttempt(context.store, { subjects, nowMs: context.world.nowMs() });
   const credentials = await findCredentials(context.store, login);
-  if (!(await isPassword(credentials?.passwordHash, readField(form, field), caller)))
+  if (
+    !(await isPasswordOrUncounted(context, {
+      hash: credentials?.passwordHash,
+      password: readField(form, field),
+      caller,
+      subjects,
+    }))
+  )
     throw new Failure('invalid', messages.security.wrongCurrent.replace(/\.$/, ''), { field });
   await forgiveAttempt(context.store, subjects);
+}
+
+interface GivenPassword {
+  readonly hash: string | null | undefined;
+  readonly password: string;
+  readonly caller: HashCaller;
+  readonly subjects: readonly AttemptSubject[];
+}
+
+/** Throws `unavailable` when the queue has no place any more; what was not checked is no guess. */
+async function isPasswordOrUncounted(
+  { store }: Context,
+  { hash, password, caller, subjects }: GivenPassword,
+): Promise<boolean> {
+  try {
+    return await isPassword(hash, password, caller);
+  } catch (error) {
+    if (isBusy(error)) await takeBackAttempt(store, subjects);
+    throw error;
+  }
 }
 
 function addPasswordForm({ context, form }: AccountPages): void {
