@@ -84,7 +84,7 @@ export interface LinkOrder {
   readonly language?: InviterLanguage;
 }
 
-/** Orders a link to choose a password. A person who has none yet gets the invitation again. */
+/** Orders a link to choose a password. A person who has no way to sign in yet gets the invitation again. */
 export async function orderPasswordLink(
   dependencies: LinkDependencies,
   actor: Actor,
@@ -97,7 +97,7 @@ export async function orderPasswordLink(
   checkMail(dependencies, { email, sendsMail });
   if (user.disabledAtMs !== null)
     throw new Failure('conflict', 'Cannot create the link: the account is disabled', { field: 'login' });
-  const purpose = user.passwordChangedAtMs === null ? 'invitation' : 'reset';
+  const purpose = user.isInvited ? 'invitation' : 'reset';
   const link = createPasswordLink(dependencies, user, purpose);
   const language = user.language ?? given ?? (await findLanguageOf(store, actor));
   const details = { purpose, sent: describeWay(sendsMail) };

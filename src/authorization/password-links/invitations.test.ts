@@ -4,12 +4,20 @@ import { describe, test } from 'node:test';
 import { addVerifiedUser, readPasswordLink, useMailServer } from '../../../test/support/mail/mail-server.ts';
 import { findReasonToSkipMail } from '../../../test/support/mail/smtp-server.ts';
 import { createFormClient } from '../../../test/support/network/form-client.ts';
-import { addUser, openAs, PASSWORD, servePages, submitSignIn } from '../../../test/support/pages/page-service.ts';
+import {
+  addUser,
+  openAs,
+  PASSWORD,
+  type PageService,
+  servePages,
+  submitSignIn,
+} from '../../../test/support/pages/page-service.ts';
 import { createMailer } from '../../mail/mailer.ts';
 import { COMMAND_LINE } from '../../operations/operation.ts';
 import { setLanguageStatement } from '../account-pages/language-store.ts';
 import { listEvents } from '../accounts/audit-store.ts';
-import { findUserByLogin } from '../accounts/user-store.ts';
+import { linkUpstreamStatement } from '../accounts/upstream-account-store.ts';
+import { createUser, findUserByLogin } from '../accounts/user-store.ts';
 import { invitePerson } from '../administration/invite-people.ts';
 
 const FORGOT = '/forgot-password';
@@ -117,6 +125,18 @@ describe('with a mail server', { skip: findReasonToSkipMail() }, async () => {
     readPasswordLink(mail, service);
   });
 
+  test('a first password of a person who signs in with a provider is announced to the address', async (t) => {
+    const service = await servePages(t, { withMail: true });
+    const { order } = await addProviderPerson(service);
+    await order('mail');
+    const [mail] = await readMails(service);
+    assert.equal(mail?.subject, 'Choose a new password');
+    const ada = createFormClient(service.url);
+    await ada.submit(readPasswordLink(mail, service), '/password', { password: NEW_PASSWORD });
+    const subjects = (await readMails(service)).map(({ to, subject }) => [to, subject]);
+    assert.deepEqual(subjects, [[['ada@example.org'], 'Your password was changed']]);
+  });
+
   test('an administrator gets a test mail at the own address', async (t) => {
     const service = await servePages(t, { withMail: true });
     await addUser(service, 'root', true);
@@ -131,6 +151,38 @@ describe('with a mail server', { skip: findReasonToSkipMail() }, async () => {
     );
   });
 });
+
+test('a link to the first password of a person who signs in with a provider is no invitation: it ends after a day', async (t) => {
+  const service = await servePages(t);
+  const { id, order, open } = await addProviderPerson(service);
+  const path = await order('show');
+  const [event] = (await listEvents(service.store, { userId: id, limit: 9 })).filter(
+    ({ kind }) => kind === 'password_link_created',
+  );
+  assert.equal(event?.details?.purpose, 'reset');
+  service.world.moveMs(23 * 3_600_000);
+  assert.equal((await open(path)).status, 200);
+  service.world.moveMs(2 * 3_600_000);
+  assert.equal((await open(path)).status, 403);
+});
+
+/** Has an account at the provider, and no password. */
+async function addProviderPerson(service: PageService) {
+  const { store, world } = service;
+  await addUser(service, 'root', true);
+  const email = 'ada@example.org';
+  const person = { login: 'ada', name: 'Ada', email, isEmailVerified: true, isAdmin: false, passwordHash: null };
+  const { id } = await createUser(store, world, person);
+  const account = { issuer: 'https://id.example', subject: '1', userId: id, label: email, linkedAtMs: 1 };
+  await store.writeAll([linkUpstreamStatement(account)]);
+  const root = await openAs(service, 'root');
+  const page = '/admin/users/ada/password-link';
+  const order = async (way: 'mail' | 'show') => {
+    const { location } = await root.submit(page, page, { way });
+    return /\/password\?token=[\w-]+/.exec((await root.get(location ?? '')).body)?.[0] ?? '';
+  };
+  return { id, order, open: (path: string) => createFormClient(service.url).get(path) };
+}
 
 test('without mail the link is shown once, to be passed on', async (t) => {
   const service = await servePages(t);
