@@ -23,7 +23,7 @@ export const authorizationSettings = {
   refreshMaxDays: setting({
     env: 'REFRESH_MAX_DAYS',
     about:
-      'How long an application can refresh its tokens after the user has allowed it, in days; then the user is asked again.',
+      'How long an application can refresh its tokens after an authorization, in days; then it must send the user to `/oauth/authorize` again.',
     schema: integer(1, 3650),
     fallback: '365',
   }),

@@ -52,10 +52,9 @@ const applicationSchema = z
     grantTypes,
     authenticatedRefresh,
     mayIntrospect,
-    secretInQueryAtMs: z
-      .int()
-      .optional()
-      .openapi({ description: 'When it last sent its secret in a query, where logs may keep it; absent: never' }),
+    secretInQueryAtMs: z.int().optional().openapi({
+      description: 'When it last sent its secret in a query, where logs may keep it, to within a day; absent: never',
+    }),
     disabledAtMs: z.int().optional(),
     createdAtMs: z.int(),
   })

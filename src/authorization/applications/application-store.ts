@@ -27,7 +27,7 @@ export interface Application {
   readonly authenticatedRefresh: boolean;
   /** May ask about tokens of other applications. */
   readonly mayIntrospect: boolean;
-  /** The time when its secret last travelled in a query string, where logs can keep it. */
+  /** The time when its secret last travelled in a query string, where logs can keep it; written at most once a day. */
   readonly secretInQueryAtMs: number | undefined;
   readonly disabledAtMs: number | undefined;
   readonly createdAtMs: number;

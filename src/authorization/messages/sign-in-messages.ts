@@ -69,6 +69,8 @@ export const signInMessages = {
     },
     powers: { read: 'read', write: 'read and change', danger: 'read and change · sensitive' },
     isNew: 'new',
+    mayAlsoPredict:
+      'It cannot see your password. Beside what is listed here, it can ask for predictions and report observations, and nothing else.',
     mayNot: 'It cannot see your password, and cannot do anything that is not listed here.',
     lasts: (days: number) =>
       `Access lasts ${plural(days, 'day', 'days')} at a time and can be renewed by the application`,

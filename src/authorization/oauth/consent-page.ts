@@ -25,7 +25,7 @@ ${application.description ? html`<p class="soft">${application.description}</p>`
 ${view.canDeselectScopes ? html`<p class="small soft">${t.leaveOut}</p>` : ''}
 <ul class="grants">${view.scopes.map((asked) => renderScope(messages, asked, view.canDeselectScopes && asked.scope !== 'openid'))}</ul>
 </section>
-<p class="small soft">${t.mayNot}</p>
+<p class="small soft">${view.mayAlsoPredict ? t.mayAlsoPredict : t.mayNot}</p>
 ${view.redirectHost === undefined ? html`<p class="notice warn">${messages.device.check}</p>` : renderTarget(messages, view.redirectHost)}
 <form method="post" action="${view.action}" class="pair" id="${FORM_ID}">
 ${renderCsrf(view.csrfToken)}${renderHidden({ request: view.request, narrow: view.canDeselectScopes ? '1' : undefined })}

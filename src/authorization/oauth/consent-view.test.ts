@@ -146,6 +146,24 @@ const cases: Case[] = [
     },
   ],
   [
+    'the page says that every scope but a narrow one predicts and reports too',
+    async (bench) => {
+      const { cookie, fields } = await prepareRequest(bench);
+      for (const [scope, isSaid] of [
+        ['all_user', true],
+        ['openid', true],
+        ['all_user predict', true],
+        ['all_user predict observe', false],
+        ['predict', false],
+        ['events:write', false],
+      ] as const) {
+        const { text } = await authorize(bench.server, cookie, { ...fields, scope });
+        assert.equal(/it can ask for predictions and report observations/.test(text), isSaid, scope);
+        assert.equal(/cannot do anything that is not listed here/.test(text), !isSaid, scope);
+      }
+    },
+  ],
+  [
     'the page names the time of the registration, unless the service itself made it',
     async (bench) => {
       const { cookie, fields } = await prepareRequest(bench);

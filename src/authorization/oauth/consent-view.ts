@@ -1,5 +1,5 @@
 /** Collects what a consent page shows, and reads which of the scopes asked for the person kept. */
-import { isAdministratorScope } from '../../scopes.ts';
+import { isAdministratorScope, permits } from '../../scopes.ts';
 import { findUserById, type User } from '../accounts/user-store.ts';
 import type { Application } from '../applications/application-store.ts';
 import { isPrivateScheme } from '../applications/redirect-uri.ts';
@@ -9,6 +9,8 @@ import type { ProtocolDependencies } from '../tokens/protocol-dependencies.ts';
 import { countPeople } from './protocol/consent-store.ts';
 
 export const MANY_PEOPLE = 1000;
+/** Every scope that is not narrow allows these too. */
+const NEED_NO_SCOPE = ['predict', 'observe'] as const;
 
 export interface ConsentView {
   readonly application: Pick<
@@ -24,6 +26,8 @@ export interface ConsentView {
   /** Where the answer goes: a host, or the scheme of a native application. Undefined for a device. */
   readonly redirectHost: string | undefined;
   readonly scopes: readonly { readonly scope: Scope; readonly isNew: boolean }[];
+  /** A token with these scopes may also ask for predictions or report observations, which no scope of the list says. */
+  readonly mayAlsoPredict: boolean;
   /** The person may leave some of them out. */
   readonly canDeselectScopes: boolean;
   readonly accessLifetimeSeconds: number;
@@ -60,6 +64,7 @@ export async function createConsentView(dependencies: ProtocolDependencies, fact
     homepageHost: application.homepage === '' ? undefined : new URL(application.homepage).host,
     redirectHost: redirectUri === undefined ? undefined : describeTarget(redirectUri),
     scopes: facts.scopes.map((scope) => ({ scope, isNew: consented.length > 0 && !consented.includes(scope) })),
+    mayAlsoPredict: NEED_NO_SCOPE.some((scope) => !facts.scopes.includes(scope) && permits(facts, scope)),
     // An administrator's rights are given by a box of their own, never by the button alone.
     canDeselectScopes: (facts.canDeselectScopes && facts.scopes.length > 1) || facts.scopes.some(isAdministratorScope),
     accessLifetimeSeconds: dependencies.settings.accessTokenSeconds,
