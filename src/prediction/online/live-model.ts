@@ -9,7 +9,13 @@ import { createServerHistories, type ServerHistories } from '../history/server-h
 import type { LatencyModel } from '../model/model.ts';
 import type { TargetEstimates } from '../model/slot-evaluator.ts';
 import { certaintyOf } from '../schema/answer-certainty.ts';
-import { type AnswerStatistic, MODEL_COLUMNS, type PredictColumns, type PredictedColumns } from '../schema/columns.ts';
+import {
+  type AnswerStatistic,
+  createPredictColumns,
+  MODEL_COLUMNS,
+  type PredictColumns,
+  type PredictedColumns,
+} from '../schema/columns.ts';
 import { type MetricColumns, PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';
 import type { ServerIndex } from '../schema/server-index.ts';
 import { createEarlyPhysics, fitPriors, nameBasis } from './early-physics.ts';
@@ -74,6 +80,8 @@ export interface Forecast {
   readonly podType: string;
   /** The id of the model that predicted. */
   readonly modelId: string;
+  /** How often the model had been replaced before. An early refit of the prior keeps the id of the model. */
+  readonly swaps: number;
   /** Values in the order of MODEL_COLUMNS; a missing one is negative. */
   readonly metrics: readonly number[];
   readonly ttft: TargetForecast;
@@ -94,8 +102,10 @@ export function createLiveModel(initial: LatencyModel, world: Pick<World, 'nowMs
     histories.fill(columns, servers, world.nowMs()),
   );
   const forecastRow = createRowForecaster(table);
+  const forecastAgain = createAgainForecaster(forecastRow);
   const early = createEarlyPhysics();
   let hasObserved = false;
+  let swaps = 0;
 
   // A slot that `sharing/` opens is one that another process has observed.
   const learning = createLearningState({ podTypes, tracker, recent, table }, () => {
@@ -104,6 +114,7 @@ export function createLiveModel(initial: LatencyModel, world: Pick<World, 'nowMs
 
   function* prepareSwap(next: LatencyModel, fitted = PREDICTION_TARGETS): Generator<void, void> {
     yield* table.prepareSwap(fitPriors(next, recent.list(), fitted));
+    swaps++;
     beginAgain({ tracker, recent, table });
   }
 
@@ -120,12 +131,13 @@ export function createLiveModel(initial: LatencyModel, world: Pick<World, 'nowMs
       podTypes.register(podType);
       const key = { server: tracker.servers.ensure(address), podType: podTypes.numberOf(podType) };
       const metrics = MODEL_COLUMNS.map((name) => toStorable(columns[name][0]!));
-      return { key, podType, modelId: table.model.id, metrics, ...forecastRow(columns, podType, key) };
+      return { key, podType, modelId: table.model.id, swaps, metrics, ...forecastRow(columns, podType, key) };
     },
     observe(forecast, target, { observedMs, outputTokens }) {
       hasObserved = true;
       const { key, podType, metrics } = forecast;
-      table.find(podType, 1)[target].observe(forecast[target], key, {
+      const judged = forecast.swaps === swaps ? forecast[target] : forecastAgain(forecast, target);
+      table.find(podType, 1)[target].observe(judged, key, {
         observedMs,
         certainty: certaintyOf(target, outputTokens),
       });
@@ -151,7 +163,7 @@ export function createLiveModel(initial: LatencyModel, world: Pick<World, 'nowMs
   };
 }
 
-/** Residuals are relative to the served version, so those of another version are dropped, and recent rows are replayed. */
+/** Residuals are relative to the served model, so those of another model are dropped, and recent rows are replayed. */
 function beginAgain({ tracker, recent, table }: Omit<LearningDependencies, 'podTypes'>): void {
   tracker.clear();
   replayRows(table, recent.list());
@@ -244,6 +256,22 @@ type RowForecaster = (
   podType: string,
   key: ServerKey,
 ) => Readonly<Record<PredictionTarget, TargetForecast>>;
+
+/**
+ * Forecasts a request again, whose forecast is of a model that was replaced while the request was under way: the residuals of one
+ * model say nothing about another. What was observed before the request was sent stays as it was then.
+ */
+function createAgainForecaster(forecastRow: RowForecaster) {
+  const columns = createPredictColumns(1);
+  columns.count = 1;
+  return (replaced: Forecast, target: PredictionTarget): TargetForecast => {
+    const { key, podType, metrics } = replaced;
+    for (const [m, name] of MODEL_COLUMNS.entries()) columns[name][0] = metrics[m]! < 0 ? Number.NaN : metrics[m]!;
+    const { interval, ...again } = forecastRow(columns, podType, key)[target];
+    const { observedBefore, observedOfServerBefore } = replaced[target].interval;
+    return { ...again, interval: { ...interval, observedBefore, observedOfServerBefore } };
+  };
+}
 
 function createRowForecaster(table: SlotTable): RowForecaster {
   const batch: Batch = createBatch(1);
