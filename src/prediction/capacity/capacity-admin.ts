@@ -3,7 +3,7 @@ import { Failure } from '../../errors.ts';
 import type { World } from '../../world.ts';
 import type { AskCapacity } from './ask-capacity.ts';
 import { formSchema, toOrder } from './capacity-query.ts';
-import { isFreshReport } from './headroom-worker.ts';
+import { isFreshReport } from './load-curve.ts';
 import type { CapacityFound, CapacityOrder, ServerRoom } from './read-capacity.ts';
 import type { LatencyLimits } from './search-rates.ts';
 
@@ -57,7 +57,7 @@ export function createCapacityAdmin({ world, ask, readUnderWay }: CapacityAdminD
   }
 
   function findUnderWay({ name, reported }: ServerRoom): number | undefined {
-    const isFresh = reported.atMs !== undefined && isFreshReport(reported.atMs, world.nowMs());
+    const isFresh = reported !== undefined && isFreshReport(reported.atMs, world.nowMs());
     return readUnderWay(name) ?? (isFresh ? reported.underWay : undefined);
   }
 

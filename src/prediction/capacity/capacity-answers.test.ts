@@ -65,7 +65,7 @@ const sampleSets: Readonly<Record<string, readonly Observation[]>> = {
 function ask(samples: readonly Observation[], query: string): Response | Promise<Response> {
   const routes = createCapacityRoutes({
     rule: { mode: 'off', verifyToken: () => Promise.reject(new Error('not called')) },
-    ask: async (order) => ({ version: 1, ...computeCapacity({ model, samples }, order) }),
+    ask: async (order) => ({ version: 1, ...computeCapacity({ model, samples }, order, START_MS) }),
   });
   const app = new OpenAPIHono<HttpEnv>();
   app.use(async (c, next) => {
@@ -78,6 +78,21 @@ function ask(samples: readonly Observation[], query: string): Response | Promise
 }
 
 const FIELDS = ['model', 'ttft_ms', 'tpot_ms', 'quantile', 'output_tokens', 'prompt_tokens', 'servers', 'pod_type'];
+
+test('the load of a server is that of its newest request, however late its sample was stored', () => {
+  const nowMs = usual.at(-1)!.atMs!;
+  const meet = (underWay: number, atMs: number): Observation => ({ ...load(0, underWay)(usual[0]!, 0), atMs });
+  const samples = [...usual, meet(7, nowMs + 1), meet(1, nowMs - 50_000), meet(2, nowMs + 86_400_000)];
+  const order = {
+    limits: { ttftMs: undefined, tpotMs: 60, quantile: 0.9 },
+    promptTokens: undefined,
+    outputTokens: 100,
+    servers: [usual[0]!.input.serverIp],
+    podType: '',
+  };
+  const { servers } = computeCapacity({ model, samples }, order, nowMs);
+  assert.deepEqual(servers[0]!.reported, { server: usual[0]!.input.serverIp, underWay: 7, atMs: nowMs + 1 });
+});
 
 interface Answer {
   readonly limited_by: string;

@@ -71,6 +71,44 @@ forEachEngine('a faster server has room for more, by its own numbers or by the n
   );
 });
 
+forEachEngine(
+  'the load of a server that is not scraped is that of its newest request, and is read often',
+  async (store) => {
+    const rows = observePool({ rows: 200 });
+    const metrics = new Registry();
+    const last = rows.at(-1)!;
+    const world = createStillWorld(last.atMs);
+    const worker = await openWorker(rows, { store, world, metrics, readUnderWay: () => undefined });
+    const meet = (underWay: number, atMs: number): Observation => ({
+      ...last,
+      atMs,
+      input: { ...last.input, numRequestWaiting: 0, numRequestRunning: underWay },
+    });
+    const readLoad = async () => {
+      const [capacity, headroom] = await Promise.all(
+        ['capacity', 'headroom'].map((name) => readSeries(metrics, `trivet_prediction_${name}_requests`)),
+      );
+      return capacity!['10.0.0.0']! - headroom!['10.0.0.0']!;
+    };
+    // The answer of an earlier request ends: its sample is the newest.
+    await addSamples(store, [meet(7, last.atMs! + 1), { ...meet(1, last.atMs! - 50_000), ttftMs: undefined }]);
+    await worker.update(never);
+    assert.equal(await readLoad(), 7);
+    // A wrong clock must not hide later requests.
+    await addSamples(store, [meet(2, last.atMs! + 86_400_000)]);
+    for (const [underWay, laterMs] of [
+      [9, 40_000],
+      [11, 90_000],
+      [13, 140_000],
+    ] as const) {
+      world.moveMs(last.atMs! + laterMs - world.nowMs());
+      await addSamples(store, [meet(underWay, world.nowMs()), meet(3, world.nowMs() - 30_000)]);
+      await worker.updateLoads(never);
+      assert.equal(await readLoad(), underWay);
+    }
+  },
+);
+
 forEachEngine('a server that never met two requests has room for more than it had', async (store) => {
   const metrics = new Registry();
   const rows = observePool({ rows: 600, servers: [1, 1] }).map((row) =>

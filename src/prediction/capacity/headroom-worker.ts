@@ -9,11 +9,11 @@ import { createRoundWorker } from '../../workers/round-worker.ts';
 import type { Worker } from '../../workers/worker.ts';
 import type { World } from '../../world.ts';
 import type { LatencyModel } from '../model/model.ts';
-import { listSamples } from '../observations/sample-store.ts';
+import { listSampledLoads, listSamples } from '../observations/sample-store.ts';
 import type { Observation } from '../schema/observation.ts';
 import { normalizePodType } from '../schema/pod-type.ts';
 import { findConcurrency } from './find-concurrency.ts';
-import { countUnderWay } from './load-curve.ts';
+import { findNewestLoads, isFreshReport, listLoads, type ReportedLoad } from './load-curve.ts';
 import { countTtfts, MIN_SAMPLES, MIN_TTFT_SAMPLES, observeServers } from './observed-pool.ts';
 import type { LatencyLimits } from './search-rates.ts';
 import { MIN_TPOT_SAMPLES } from './tpot-curve.ts';
@@ -35,95 +35,121 @@ export interface HeadroomDependencies {
 export interface HeadroomWorker extends Worker {
   /** Computes the capacities again. */
   update(signal: AbortSignal): Promise<void>;
+  /** Reads again what the newest requests met, of models with servers that are not scraped. */
+  updateLoads(signal: AbortSignal): Promise<void>;
 }
 
-/** Each round reads samples and asks the models some thousand times. */
+/** Capacities are computed so often: that reads samples and asks the models some thousand times. */
 const REST_MS = 60_000;
 const SAMPLES = 5000;
+/** Reported loads are read so often, several times within the minute after which they are too old. */
+const LOADS_REST_MS = 10_000;
+const LOADS = 1000;
 const MAX_LABELS = 1024;
-const MAX_REPORT_AGE_MS = 60_000;
 
-/** An older report says nothing about the load now, nor does one that is dated ahead by a wrong clock. */
-export function isFreshReport(atMs: number, nowMs: number): boolean {
-  return Math.abs(nowMs - atMs) <= MAX_REPORT_AGE_MS;
-}
-
-interface ServerHeadroom {
+interface ServerCapacity {
   readonly targetModel: string;
   readonly server: string;
   readonly capacity: number;
-  /** The newest sample reported this. */
-  readonly reported: { readonly underWay: number; readonly atMs: number };
+}
+
+interface ModelHeadroom {
+  readonly capacities: readonly ServerCapacity[];
+  /** By server. */
+  readonly loads: ReadonlyMap<string, ReportedLoad>;
 }
 
 export function createHeadroomWorker(dependencies: HeadroomDependencies): HeadroomWorker {
-  const { world, log } = dependencies;
-  let known: readonly ServerHeadroom[] = [];
+  const { store, world, log } = dependencies;
+  const known = new Map<string, ModelHeadroom>();
+  let updatedMs = Number.NEGATIVE_INFINITY;
 
-  function readUnderWay({ server, reported }: ServerHeadroom): number | undefined {
-    const isFresh = isFreshReport(reported.atMs, world.nowMs());
-    return dependencies.readUnderWay(server) ?? (isFresh ? reported.underWay : undefined);
+  function readUnderWay(server: string, load: ReportedLoad | undefined): number | undefined {
+    const isFresh = load !== undefined && isFreshReport(load.atMs, world.nowMs());
+    return dependencies.readUnderWay(server) ?? (isFresh ? load.underWay : undefined);
   }
 
   createHeadroomGauges(dependencies.metrics, () =>
-    known.map((server) => ({ ...server, underWay: readUnderWay(server) })),
+    [...known.values()].flatMap(({ capacities, loads }) =>
+      capacities.map((each) => ({ ...each, underWay: readUnderWay(each.server, loads.get(each.server)) })),
+    ),
   );
 
   async function update(signal: AbortSignal): Promise<void> {
-    const next: ServerHeadroom[] = [];
-    for (const { targetModel, model } of dependencies.listModels()) {
+    updatedMs = world.monotonicMs();
+    const models = dependencies.listModels();
+    for (const { targetModel, model } of models) {
       if (signal.aborted) return;
-      next.push(...(await listHeadrooms(dependencies, targetModel, model)));
+      known.set(targetModel, await findHeadroom(dependencies, targetModel, model));
     }
-    known = next;
+    for (const name of known.keys()) if (!models.some(({ targetModel }) => targetModel === name)) known.delete(name);
   }
 
-  return { ...createRoundWorker({ name: 'headroom', restMs: REST_MS, world, log, round: update }), update };
+  async function updateLoads(signal: AbortSignal): Promise<void> {
+    for (const [targetModel, { capacities, loads }] of known) {
+      if (signal.aborted) return;
+      if (capacities.every(({ server }) => dependencies.readUnderWay(server) !== undefined)) continue;
+      const read = await listSampledLoads(store, targetModel, LOADS);
+      known.set(targetModel, { capacities, loads: findNewestLoads([...loads.values(), ...read], world.nowMs()) });
+    }
+  }
+
+  const round = async (signal: AbortSignal) =>
+    world.monotonicMs() - updatedMs >= REST_MS ? await update(signal) : await updateLoads(signal);
+  const worker = createRoundWorker({ name: 'headroom', restMs: LOADS_REST_MS, world, log, round });
+  return { ...worker, update, updateLoads };
 }
 
-async function listHeadrooms(
-  { store, limits, outputTokens, log }: HeadroomDependencies,
+async function findHeadroom(
+  dependencies: HeadroomDependencies,
   targetModel: string,
   model: LatencyModel,
-): Promise<ServerHeadroom[]> {
+): Promise<ModelHeadroom> {
+  const { store, world } = dependencies;
   const samples = (await listSamples(store, targetModel, SAMPLES)).map(({ observation }) => observation);
-  const headrooms: ServerHeadroom[] = [];
+  const capacities = await listCapacities(dependencies, { targetModel, model, samples });
+  return { capacities, loads: findNewestLoads(listLoads(samples), world.nowMs()) };
+}
+
+interface SampledModel {
+  readonly targetModel: string;
+  readonly model: LatencyModel;
+  readonly samples: readonly Observation[];
+}
+
+async function listCapacities(
+  { limits, outputTokens, log }: HeadroomDependencies,
+  { targetModel, model, samples }: SampledModel,
+): Promise<ServerCapacity[]> {
+  const capacities: ServerCapacity[] = [];
   for (const [podType, ofPod] of Map.groupBy(samples, ({ input }) => normalizePodType(input.podType))) {
     const servers = listMeasured(ofPod);
-    if (servers.size === 0 || ofPod.length < MIN_SAMPLES) {
+    if (servers.length === 0 || ofPod.length < MIN_SAMPLES) {
       log.debug({ model: targetModel, podType }, 'Too few samples to work out a headroom');
       continue;
     }
-    const options = { samples: ofPod, servers: [...servers.keys()], podType, outputTokens };
-    const observed = observeServers({ model, ...options });
+    const observed = observeServers({ model, samples: ofPod, servers, podType, outputTokens });
     for (const server of observed.servers) {
       await yieldToCalls();
-      const { input, atMs = 0 } = servers.get(server.name)!;
       const capacity = findConcurrency(observed.model, server, limits);
-      headrooms.push({
-        targetModel,
-        server: server.name,
-        capacity,
-        reported: { underWay: countUnderWay(input), atMs },
-      });
+      capacities.push({ targetModel, server: server.name, capacity });
     }
   }
-  return headrooms;
+  return capacities;
 }
 
-/** Servers with enough samples of both times, and the newest sample of each. */
-function listMeasured(samples: readonly Observation[]): ReadonlyMap<string, Observation> {
-  const newest = new Map<string, Observation>();
-  for (const [server, own] of Map.groupBy(samples, ({ input }) => input.serverIp))
-    if (countTpots(own) >= MIN_TPOT_SAMPLES && countTtfts(own) >= MIN_TTFT_SAMPLES) newest.set(server, own.at(-1)!);
-  return newest;
+/** Servers with enough samples of both times. */
+function listMeasured(samples: readonly Observation[]): string[] {
+  return [...Map.groupBy(samples, ({ input }) => input.serverIp)].flatMap(([server, own]) =>
+    countTpots(own) >= MIN_TPOT_SAMPLES && countTtfts(own) >= MIN_TTFT_SAMPLES ? [server] : [],
+  );
 }
 
 function countTpots(samples: readonly Observation[]): number {
   return samples.filter(({ tpotMs }) => tpotMs !== undefined).length;
 }
 
-type KnownHeadroom = ServerHeadroom & { readonly underWay: number | undefined };
+type KnownHeadroom = ServerCapacity & { readonly underWay: number | undefined };
 
 function createHeadroomGauges(metrics: Metrics, list: () => readonly KnownHeadroom[]): void {
   const labelOf = createLabelLimit(MAX_LABELS);

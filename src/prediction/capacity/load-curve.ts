@@ -2,6 +2,7 @@
  * Learns from samples how waiting, running, cache and tokens of a server follow from its requests under way. Capacity simulates
  * only the requests under way; the rest depends on the server and on how the gateway counts, and the samples reflect both.
  */
+import type { Observation } from '../schema/observation.ts';
 import type { ObservedInput } from '../schema/observation-event.ts';
 
 /** The metrics of a row that depend on how much is under way. */
@@ -109,4 +110,40 @@ function toRunning(underWay: number): LoadMetrics {
 
 function mapFields(read: (name: (typeof LOAD_FIELDS)[number]) => number): LoadMetrics {
   return Object.fromEntries(LOAD_FIELDS.map((name) => [name, read(name)])) as unknown as LoadMetrics;
+}
+
+/** The requests under way that a request met. */
+export interface ReportedLoad {
+  readonly server: string;
+  readonly underWay: number;
+  readonly atMs: number;
+}
+
+const MAX_REPORT_AGE_MS = 60_000;
+
+/** An older report says nothing about the load now, nor does one that is dated ahead by a wrong clock. */
+export function isFreshReport(atMs: number, nowMs: number): boolean {
+  return Math.abs(nowMs - atMs) <= MAX_REPORT_AGE_MS;
+}
+
+/**
+ * The load of each server in its newest request. The newest sample is another one: that of a TPOT is stored when the answer ends,
+ * with the load and the time of its dispatch. Loads that are dated too far ahead are left out: they would
+ * hide all later ones.
+ */
+export function findNewestLoads(loads: Iterable<ReportedLoad>, nowMs: number): Map<string, ReportedLoad> {
+  const newest = new Map<string, ReportedLoad>();
+  for (const load of loads) {
+    const known = newest.get(load.server);
+    const isNewer = known === undefined || load.atMs > known.atMs;
+    if (isNewer && load.atMs <= nowMs + MAX_REPORT_AGE_MS) newest.set(load.server, load);
+  }
+  return newest;
+}
+
+/** Samples without a time of day say nothing about the load now. */
+export function listLoads(samples: readonly Observation[]): ReportedLoad[] {
+  return samples.flatMap(({ input, atMs }) =>
+    atMs === undefined ? [] : [{ server: input.serverIp, underWay: countUnderWay(input), atMs }],
+  );
 }

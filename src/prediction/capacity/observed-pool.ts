@@ -1,6 +1,7 @@
 /** Derives a pool from samples: its servers, their latencies under load, and the requests that they get. */
 import { Failure } from '../../errors.ts';
 import type { LatencyModel } from '../model/model.ts';
+import { METRIC_COLUMNS } from '../schema/columns.ts';
 import type { Observation } from '../schema/observation.ts';
 import { normalizePodType } from '../schema/pod-type.ts';
 import { fitLoadCurve } from './load-curve.ts';
@@ -12,6 +13,7 @@ import { fitTpotCurve, MIN_TPOT_SAMPLES } from './tpot-curve.ts';
 
 export interface ObservedPoolOptions {
   readonly model: LatencyModel;
+  /** The two samples of a streamed request are joined (`joinSamples`). */
   readonly samples: readonly Observation[];
   /** Undefined for all servers in the samples. */
   readonly servers: readonly string[] | undefined;
@@ -69,7 +71,8 @@ export function observeServers({ model, samples, ...options }: ObservedPoolOptio
       `Cannot find the capacity: there are ${ofPod.length} samples of the pod type "${podType}", and at least ${MIN_SAMPLES}${describeNeed(samples, podType)}`,
       { field: 'pod_type' },
     );
-  const byServer = Map.groupBy(ofPod, ({ input }) => input.serverIp);
+  const requests = joinSamples(ofPod);
+  const byServer = Map.groupBy(requests, ({ input }) => input.serverIp);
   const names = options.servers ?? [...byServer.keys()].sort();
   const unknown = names.find((name) => !byServer.has(name));
   if (unknown !== undefined)
@@ -83,7 +86,7 @@ export function observeServers({ model, samples, ...options }: ObservedPoolOptio
     throw new Failure('invalid', `Cannot find the capacity: the server "${repeated}" must be named once`, {
       field: 'servers',
     });
-  const lengths = chooseLengths(ofPod, options);
+  const lengths = chooseLengths(requests, options);
   const servers = names.map((name) => observeServer(name, byServer.get(name)!, lengths));
   return { servers, model: createServiceModel(model, podType), lengths };
 }
@@ -187,4 +190,44 @@ function refuseFew(server: string, { what, count, least }: FewSamples): Failure 
     `Cannot find the capacity: the server "${server}" needs at least ${least} samples with ${what}, and has ${count}; name the servers that have enough, or report more requests`,
     { field: 'servers' },
   );
+}
+
+/**
+ * Joins the two samples of a streamed request. The store has one for the TTFT and one for the TPOT, since the first comes long
+ * before the second; both have the input and the time of the dispatch. Counted as two requests, half would have no length of an
+ * answer, and the span of an answer would begin at the arrival. Samples with both times stay as they are, as do those without a
+ * time of day.
+ */
+export function joinSamples(samples: readonly Observation[]): Observation[] {
+  const joined: Observation[] = [];
+  /** Positions of samples that lack a time, by what they are joined by. */
+  const halves = new Map<string, number[]>();
+  for (const sample of samples) {
+    if (sample.atMs === undefined || (sample.ttftMs === undefined) === (sample.tpotMs === undefined)) {
+      joined.push(sample);
+      continue;
+    }
+    const [own, other] = sample.ttftMs === undefined ? ['tpot', 'ttft'] : ['ttft', 'tpot'];
+    const key = keyOf(sample);
+    const position = halves.get(`${other} ${key}`)?.shift();
+    if (position === undefined) addTo(halves, `${own} ${key}`, joined.push(sample) - 1);
+    else joined[position] = merge(joined[position]!, sample);
+  }
+  return joined;
+}
+
+function keyOf({ input, atMs, run }: Observation): string {
+  return JSON.stringify([atMs, run, input.serverIp, input.podType, ...METRIC_COLUMNS.map((name) => input[name])]);
+}
+
+function addTo(halves: Map<string, number[]>, key: string, position: number): void {
+  const known = halves.get(key);
+  if (known === undefined) halves.set(key, [position]);
+  else known.push(position);
+}
+
+function merge(one: Observation, other: Observation): Observation {
+  const { ttftMs = other.ttftMs, tpotMs = other.tpotMs } = one;
+  const { outputTokens = other.outputTokens } = one;
+  return { ...one, ttftMs, tpotMs, outputTokens };
 }

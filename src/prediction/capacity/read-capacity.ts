@@ -12,7 +12,7 @@ import type { Observation } from '../schema/observation.ts';
 import { normalizePodType } from '../schema/pod-type.ts';
 import { type Capacity, findCapacity } from './find-capacity.ts';
 import { findConcurrency } from './find-concurrency.ts';
-import { countUnderWay } from './load-curve.ts';
+import { findNewestLoads, listLoads, type ReportedLoad } from './load-curve.ts';
 import { createObservedPool, type MeanLengths } from './observed-pool.ts';
 import type { LatencyLimits } from './search-rates.ts';
 import type { QueuePool } from './simulate-queue.ts';
@@ -36,11 +36,11 @@ export interface CapacityFound {
   readonly servers: readonly ServerRoom[];
 }
 
-/** How much a server can have under way while the limits hold, and what its newest sample shows. */
+/** How much a server can have under way while the limits hold, and the load that its newest request met. */
 export interface ServerRoom {
   readonly name: string;
   readonly maximum: number;
-  readonly reported: { readonly underWay: number; readonly atMs: number | undefined };
+  readonly reported: ReportedLoad | undefined;
 }
 
 /** A failure is returned as a value, since an error thrown in another process would lose its code. */
@@ -74,7 +74,7 @@ async function find({ place, ...order }: CapacityOrder & CapacityPlace): Promise
   const { version } = promoted;
   const model = decodeModel(await readModelFile(store, targetModel, version));
   const samples = (await listSamples(store, targetModel, MAX_SAMPLES)).map(({ observation }) => observation);
-  return { version, ...computeCapacity({ model, samples }, order) };
+  return { version, ...computeCapacity({ model, samples }, order, realWorld.nowMs()) };
 }
 
 /** The model of a target, and the samples that show its servers under load. */
@@ -87,18 +87,26 @@ export interface CapacitySource {
 export function computeCapacity(
   { model, samples }: CapacitySource,
   { limits, ...asked }: Omit<CapacityOrder, 'targetModel'>,
+  nowMs: number,
 ): Omit<CapacityFound, 'version'> {
   const pool = createObservedPool({ model, samples, ...asked });
   const ofPod = samples.filter(({ input }) => normalizePodType(input.podType) === normalizePodType(asked.podType));
   const capacity = findCapacity(pool, limits);
-  return { capacity, lengths: pool.lengths, servers: listRooms(pool, ofPod, limits) };
+  return {
+    capacity,
+    lengths: pool.lengths,
+    servers: listRooms(pool, { limits, loads: findNewestLoads(listLoads(ofPod), nowMs) }),
+  };
 }
 
-function listRooms(pool: QueuePool, samples: readonly Observation[], limits: LatencyLimits): ServerRoom[] {
-  const newest = new Map(samples.map((sample) => [sample.input.serverIp, sample]));
-  return pool.servers.map((server) => {
-    const { input, atMs } = newest.get(server.name)!;
-    const maximum = findConcurrency(pool.model, server, limits);
-    return { name: server.name, maximum, reported: { underWay: countUnderWay(input), atMs } };
+interface ShownRooms {
+  readonly limits: LatencyLimits;
+  readonly loads: ReadonlyMap<string, ReportedLoad>;
+}
+
+function listRooms({ servers, model }: QueuePool, { limits, loads }: ShownRooms): ServerRoom[] {
+  return servers.map((server) => {
+    const maximum = findConcurrency(model, server, limits);
+    return { name: server.name, maximum, reported: loads.get(server.name) };
   });
 }

@@ -31,8 +31,8 @@ export function splitInTime(table: ObservationTable): TimeSplit {
   const cutMs = new Map<number, number>();
   for (const [run, rows] of Map.groupBy(listRows(table), (row) => table.run[row]!)) {
     const cut = Math.floor(0.7 * rows.length);
-    train.push(...rows.slice(0, cut));
-    test.push(...rows.slice(cut));
+    // A loop: a recording may have more rows than a call may have arguments.
+    for (const [i, row] of rows.entries()) (i < cut ? train : test).push(row);
     cutMs.set(run, table.atMs[rows[cut]!]!);
   }
   return { train, test: inOrder(table, test), cutMsOfRun: (run) => cutMs.get(run)! };

@@ -4,7 +4,9 @@ import { observePool, tabulate } from '../../../test/support/prediction/observed
 import { createPriorModel } from '../model/model.ts';
 import { createLiveModel } from '../online/live-model.ts';
 import type { Observation } from '../schema/observation.ts';
+import { createObservationTable, selectRows } from '../schema/observation-table.ts';
 import type { Answers } from './accuracy.ts';
+import { splitInTime } from './folds.ts';
 import { createLiveAnswerer, listRefits, selectKnownBy } from './prequential.ts';
 import { createKnownAt } from './report-times.ts';
 
@@ -44,6 +46,32 @@ test('a refit learns only from times that were known', () => {
     selectKnownBy(table, all, { knownAt, nowMsOfRun: () => nowMs }).ttftMs.subarray(0, 60);
   assert.ok(timesKnownAt(rows[59]!.atMs!).every(Number.isNaN));
   assert.ok(timesKnownAt(1_800_000_000_000).every((value) => value > 0));
+});
+
+const PARTS: [outputTokens: number | undefined, knownMs: number][] = [
+  [2000, 1000 + 100 + 2000 * 10],
+  [3, 1000 + 100 + 3 * 10],
+  [undefined, 1000 + 100 + 200 * 10],
+];
+for (const [outputTokens, knownMs] of PARTS)
+  test(`the TPOT of an answer of ${outputTokens ?? 'unknown'} tokens is known at its end`, () => {
+    const [row] = observations as [Observation];
+    const table = tabulate([{ ...row, atMs: 1000, ttftMs: 100, tpotMs: 10, outputTokens }]);
+    assert.equal(createKnownAt(table)(0, 'tpot'), knownMs);
+  });
+
+test('splitInTime() splits a run of more rows than a call may have arguments', () => {
+  const table = createObservationTable(200_000);
+  table.count = 200_000;
+  table.runs.push('');
+  const { train, test: tested } = splitInTime(table);
+  assert.deepEqual([train.length, tested.length, train.at(-1), tested[0]], [140_000, 60_000, 139_999, 140_000]);
+});
+
+test('selectRows() keeps the names of more servers than a call may have arguments', () => {
+  const table = createObservationTable(1);
+  for (let i = 0; i < 200_000; i++) table.servers.push(`${i}`);
+  assert.equal(selectRows(table, []).servers.length, 200_000);
 });
 
 test('refits come after 30, 60 and every 100 rows, and in a long recording with every fiftieth part more', () => {

@@ -1,6 +1,7 @@
 /**
  * Runs an evaluation by its protocol: random, time, prequential, or leaving out loads, servers or runs. In none has a model been
- * trained on its test rows, nor, where order matters, on anything that came after them.
+ * trained on its test rows, nor, where order matters, on anything that came after them. A TPOT comes at the end of its answer; of
+ * rows that have neither end nor length, after 200 tokens (`report-times.ts`).
  */
 import { Failure } from '../../errors.ts';
 import { createLiveModel } from '../online/live-model.ts';

@@ -17,7 +17,7 @@ export const PROMPT_REPORTING: Reporting = { delayMs: 0, batchMs: 0, lostShare: 
 /** Returns when a target of a row was known; infinity for never, and -Infinity when the source has no times. */
 export type KnownAt = (row: number, target: PredictionTarget) => number;
 
-/** Tokens that a request is taken to have generated when its end is not known. */
+/** Tokens that a request is taken to have generated when neither its end nor the length of its answer is known. */
 const TYPICAL_TOKENS = 200;
 
 export function createKnownAt(table: ObservationTable, reporting: Reporting = PROMPT_REPORTING): KnownAt {
@@ -33,7 +33,8 @@ function happenedAt(table: ObservationTable, row: number, target: PredictionTarg
   const firstTokenMs = Number.isNaN(table.ttftMs[row]!) ? atMs : atMs + table.ttftMs[row]!;
   if (target === 'ttft') return firstTokenMs;
   const endMs = table.endMs[row]!;
-  return Number.isNaN(endMs) ? firstTokenMs + table.tpotMs[row]! * TYPICAL_TOKENS : endMs;
+  if (!Number.isNaN(endMs)) return endMs;
+  return firstTokenMs + table.tpotMs[row]! * (table.outputTokens[row] || TYPICAL_TOKENS);
 }
 
 function reportAt(eventMs: number, { delayMs, batchMs }: Reporting): number {

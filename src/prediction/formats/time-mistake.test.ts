@@ -58,6 +58,20 @@ for (const [title, recordings, expected] of cases)
     for (const [i, pattern] of expected.entries()) assert.match(mistakes[i]!, pattern);
   });
 
+test('findTimeMistakes() takes the length of answers from rows that have it', () => {
+  const table = tabulate([{ requestsPerSecondEach: 4 }]);
+  for (let row = 0; row < table.count; row++) {
+    // Answers take 100 s; those of 200 tokens would take 1 s, and 110 requests would not be under way.
+    table.atMs[row] = 1.7e12 + 1000 * row;
+    table.ttftMs[row] = Number.NaN;
+    table.tpotMs[row] = 5;
+    table.outputTokens[row] = 20_000;
+    table.numRequestRunning[row] = 110;
+    table.numRequestWaiting[row] = 0;
+  }
+  assert.deepEqual(findTimeMistakes(table), []);
+});
+
 test('rows without times of day are no mistake', () => {
   const table = tabulate([{ requestsPerSecondEach: 4 }]);
   table.atMs.fill(Number.NaN);

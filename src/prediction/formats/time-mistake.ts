@@ -46,14 +46,17 @@ function listServers(table: ObservationTable): TimedServer[] {
   return [...groups.values()].flatMap((group) => (group.length < MIN_ROWS ? [] : [describeServer(table, group)]));
 }
 
-/** Tokens of an answer, which observations do not tell. */
+/** Tokens of an answer whose length is not known. */
 const TYPICAL_TOKENS = 200;
 
 function describeServer(table: ObservationTable, rows: number[]): TimedServer {
   rows.sort((a, b) => table.atMs[a]! - table.atMs[b]!);
   const firstMs = table.atMs[rows[0]!]!;
   const atMs = rows.map((row) => table.atMs[row]! - firstMs);
-  const stays = rows.map((row) => (table.ttftMs[row] || 0) + TYPICAL_TOKENS * (table.tpotMs[row] || 0));
+  const stays = rows.map((row) => {
+    const tokens = table.outputTokens[row] || TYPICAL_TOKENS;
+    return (table.ttftMs[row] || 0) + tokens * (table.tpotMs[row] || 0);
+  });
   return {
     name: table.servers[table.server[rows[0]!]!]!,
     atMs,

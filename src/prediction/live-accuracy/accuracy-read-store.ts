@@ -2,9 +2,8 @@
 import { type Row, type SqlValue, type Statement, type Store, statement } from '../../database/store.ts';
 import type { PredictionTarget } from '../schema/observation-table.ts';
 import { EVERY_VERSION, type SumsKind } from './accuracy-recorder.ts';
+import { LONGEST_PERIOD_MS } from './accuracy-store.ts';
 import { type AccuracySums, COUNT_COLUMNS, SUM_COLUMNS } from './accuracy-sums.ts';
-
-const HOUR_MS = 3_600_000;
 
 // A sum of integers is a NUMERIC on PostgreSQL.
 const summed = SUM_COLUMNS.map((name, at) =>
@@ -131,15 +130,18 @@ export async function listNewestServerSums(store: Store, fromMs: number): Promis
   return await readSums(store, newestByServerSql, [fromMs]);
 }
 
+// Hours become six hours soon, so a period that began long before has later errors too. The first condition is for the index.
+const ENDS_LATER = `start_ms >= CAST($2 AS BIGINT) - ${LONGEST_PERIOD_MS} AND start_ms + minutes * 60000 > CAST($2 AS BIGINT)`;
+
 // Older programs wrote `accuracy_counts`, which has no columns for pod type or server.
 const countsOfAllSql: Statement<ErrorCount> = statement(
   'error-counts-of-all',
   `SELECT load_range AS "range", ratio, CAST(SUM(times) AS BIGINT) AS times FROM (
      SELECT load_range, ratio, times, version FROM accuracy_counts
-     WHERE target_model = $1 AND start_ms >= $2 AND target = $3 AND axis = $4
+     WHERE target_model = $1 AND ${ENDS_LATER} AND target = $3 AND axis = $4
      UNION ALL
      SELECT load_range, ratio, times, version FROM error_counts
-     WHERE target_model = $1 AND start_ms >= $2 AND target = $3 AND axis = $4 AND kind = 'pod type'
+     WHERE target_model = $1 AND ${ENDS_LATER} AND target = $3 AND axis = $4 AND kind = 'pod type'
    ) AS counted
    WHERE version = COALESCE($5, version)
    GROUP BY load_range, ratio ORDER BY load_range, ratio`,
@@ -147,13 +149,13 @@ const countsOfAllSql: Statement<ErrorCount> = statement(
 const countsOfPartSql: Statement<ErrorCount> = statement(
   'error-counts-of-part',
   `SELECT load_range AS "range", ratio, CAST(SUM(times) AS BIGINT) AS times FROM error_counts
-   WHERE target_model = $1 AND start_ms >= $2 AND target = $3 AND axis = $4 AND kind = $5 AND part = $6
+   WHERE target_model = $1 AND ${ENDS_LATER} AND target = $3 AND axis = $4 AND kind = $5 AND part = $6
    GROUP BY load_range, ratio ORDER BY load_range, ratio`,
 );
 const countedPartsSql: Statement<{ readonly kind: SumsKind; readonly part: string }> = statement(
   'error-counts-parts',
   `SELECT DISTINCT kind, part FROM error_counts
-   WHERE target_model = $1 AND kind IN ('pod type', 'server') AND axis = 0 AND start_ms >= $2 AND target = $3
+   WHERE target_model = $1 AND kind IN ('pod type', 'server') AND axis = 0 AND ${ENDS_LATER} AND target = $3
    ORDER BY kind, part LIMIT 1000`,
 );
 
@@ -174,6 +176,7 @@ export interface CountsRange {
   readonly version?: number | undefined;
   /** A pod type or a server; all when left out. */
   readonly part?: ErrorPart | undefined;
+  /** Periods that end later count as a whole. */
   readonly fromMs: number;
 }
 
@@ -186,7 +189,7 @@ export async function listErrorCounts(
   store: Store,
   { targetModel, target, axis, version, part, fromMs }: CountsRange,
 ): Promise<ErrorCount[]> {
-  const parameters = [targetModel, toFirstStart(fromMs), target, axis];
+  const parameters = [targetModel, fromMs, target, axis];
   const rows =
     part === undefined
       ? await store.read(countsOfAllSql, [...parameters, version ?? null])
@@ -194,15 +197,10 @@ export async function listErrorCounts(
   return rows.map(({ range, ratio, times }) => ({ range: Number(range), ratio: Number(ratio), times: Number(times) }));
 }
 
-/** Errors are counted by the hour: a period that began up to an hour before holds later ones too. */
-function toFirstStart(fromMs: number): number {
-  return fromMs - HOUR_MS;
-}
-
 /** The pod types and servers that have stored errors. */
 export async function listErrorParts(
   store: Store,
   { targetModel, target, fromMs }: Pick<CountsRange, 'targetModel' | 'target' | 'fromMs'>,
 ): Promise<ErrorPart[]> {
-  return await store.read(countedPartsSql, [targetModel, toFirstStart(fromMs), target]);
+  return await store.read(countedPartsSql, [targetModel, fromMs, target]);
 }

@@ -13,7 +13,13 @@ import { forgetAccuracy } from './accuracy-retention-store.ts';
 import { mergeDuePeriods, saveErrorCounts } from './accuracy-store.ts';
 import { createAccuracyWorker } from './accuracy-worker.ts';
 import type { AnsweredRow } from './answered-row.ts';
-import { readAccuracyOverTime, readErrorsByLoad, readServerAccuracy, readServerOverTime } from './read-accuracy.ts';
+import {
+  readAccuracyOverTime,
+  readErrorParts,
+  readErrorsByLoad,
+  readServerAccuracy,
+  readServerOverTime,
+} from './read-accuracy.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -63,6 +69,32 @@ forEachEngine('past periods are merged, of all processes, and nothing is counted
       [0, 124],
     ],
   );
+});
+
+forEachEngine('errors of the last 12 hours are those of all periods that end in them, merged or not', async (store) => {
+  const HOURS = 24;
+  const cells = Array.from({ length: HOURS }, (_, hour): CountCell => {
+    const [cell] = makeCounts('m', 1, 1);
+    return { ...cell!, startMs: NOW - (NOW % HOUR_MS) - hour * HOUR_MS };
+  });
+  await saveErrorCounts(store, 'p', cells);
+  // At 12:30, with merged periods that begin at 0, 6, 12 and 18 o'clock.
+  const fromMs = NOW - 12 * HOUR_MS;
+  const part = { kind: 'server', part: 's0' } as const;
+  const count = async () =>
+    (await readErrorsByLoad(store, { ...ERRORS, fromMs, part })).counts.reduce((sum, { times }) => sum + times, 0);
+  assert.equal(await count(), 13);
+  while (await mergeDuePeriods(store, NOW));
+  assert.equal(await count(), 13, 'from midnight on');
+  const laterMs = fromMs + 5 * HOUR_MS;
+  const later = await readErrorsByLoad(store, { ...ERRORS, fromMs: laterMs, part });
+  assert.equal(
+    later.counts.reduce((sum, { times }) => sum + times, 0),
+    13,
+    'the period from midnight to six ends later',
+  );
+  assert.deepEqual(await readErrorParts(store, { targetModel: 'm', target: 'ttft', fromMs: laterMs }), [part]);
+  assert.deepEqual(await readErrorParts(store, { targetModel: 'm', target: 'ttft', fromMs: NOW + HOUR_MS }), []);
 });
 
 const countErrorsSql = statement<{ target_model: string; rows: number; times: number }>(

@@ -123,6 +123,8 @@ interface MergeRule {
 }
 
 const QUARTER_DAY = 360;
+/** No period is longer. */
+export const LONGEST_PERIOD_MS = QUARTER_DAY * MINUTE_MS;
 
 const SUMS_OF = {
   'pod type': { table: 'accuracy_sums', kind: 'pod type' },

@@ -14,7 +14,12 @@ import { PREDICTION_TARGETS } from '../schema/observation-table.ts';
 import { createEventPace, PACE_COST } from './event-pace.ts';
 import { createLearnFromTime, type LearnFromTimeDependencies, type ReportedTime } from './learn-from-time.ts';
 import { type JoinedSample, joinEvents } from './observation-store.ts';
-import { createRememberedRequests, type DispatchedInput, readHistoryAsOf } from './remembered-requests.ts';
+import {
+  createRememberedRequests,
+  type DispatchedInput,
+  type KnownTimes,
+  readHistoryAsOf,
+} from './remembered-requests.ts';
 import { judgeInReport } from './report-forecast.ts';
 
 export interface ObservationSinkDependencies extends LearnFromTimeDependencies {
@@ -70,23 +75,25 @@ export function createObservationSink(dependencies: ObservationSinkDependencies)
     }
   }
 
-  function moveHistories(events: readonly ObservationEvent[]): void {
+  function moveHistories({ joined, samples }: JoinedReport): void {
     const knownMs = world.nowMs();
-    for (const event of events) remembered.moveHistory(event, knownMs);
+    const timesOf = joinTimes(samples);
+    for (const event of joined) remembered.moveHistory(event, { knownMs, times: timesOf.get(event.requestId) });
   }
 
   return {
     learn: (observations) => learnAll(observations.map((observation) => ({ requestId: '', observation }))),
     // A sample that is learned must find the forecast of its own dispatch, and histories must not be newer than it.
     async report(events) {
+      const nowMs = world.nowMs();
       const { possible, impossible } = separateImpossible(events);
-      const reported = possible.map(({ index, event }) => ({ index, event: readHistoryAsOf(predictor, event) }));
-      const { joined, samples, refusals } = await joinReported(dependencies, reported);
+      const reported = possible.map(({ index, event }) => ({ index, event: readHistoryAsOf(predictor, event, nowMs) }));
+      const report = await joinReported(dependencies, reported);
       await pace(PACE_COST.report);
-      await rememberDispatches(joined);
-      await learnAll(samples);
-      moveHistories(joined);
-      const all = [...impossible, ...refusals].sort((one, other) => one.index - other.index);
+      await rememberDispatches(report.joined);
+      await learnAll(report.samples);
+      moveHistories(report);
+      const all = [...impossible, ...report.refusals].sort((one, other) => one.index - other.index);
       return { accepted: events.length - all.length, refusals: all };
     },
   };
@@ -168,6 +175,16 @@ async function joinReported(
     refusals: refusals.map(({ index, reason }) => ({ index: reported[index]!.index, reason })),
     joined: reported.filter((_, position) => !refused.has(position)).map(({ event }) => event),
   };
+}
+
+/** The times of each request among these samples, which have one each. */
+function joinTimes(samples: readonly JoinedSample[]): ReadonlyMap<string, KnownTimes> {
+  const timesOf = new Map<string, KnownTimes>();
+  for (const { requestId, observation } of samples) {
+    const { ttftMs = timesOf.get(requestId)?.ttftMs, tpotMs = timesOf.get(requestId)?.tpotMs } = observation;
+    timesOf.set(requestId, { ttftMs, tpotMs });
+  }
+  return timesOf;
 }
 
 /** Events with times that cannot be true are refused before they are joined. */

@@ -4,7 +4,7 @@ import { Registry } from 'prom-client';
 import { observePool } from '../../../test/support/prediction/observed-pool.ts';
 import { forEachEngine } from '../../../test/support/store/engines.ts';
 import type { Store } from '../../database/store.ts';
-import { createPredictor } from '../online/predictor.ts';
+import { createPredictor, type SwappablePredictor } from '../online/predictor.ts';
 import { createPredictColumns, HISTORY_COLUMNS } from '../schema/columns.ts';
 import type { DispatchedEvent, FirstTokenEvent } from '../schema/observation-event.ts';
 import { createObservationSink } from './observation-sink.ts';
@@ -78,7 +78,7 @@ test('an event gets the history of its server without memory outside the heap', 
   const history = histories.ensure(servers.ensure(Buffer.from(input.serverIp)));
   history.begin(1000);
   history.dispatch('a', { atMs: 1000, tokens: 750 });
-  const events = ['b', 'c'].map((requestId) => readHistoryAsOf(predictor, dispatched(requestId, 1500)));
+  const events = ['b', 'c'].map((requestId) => readHistoryAsOf(predictor, dispatched(requestId, 1500), 2000));
   assert.notEqual((events[0] as DispatchedEvent).history, (events[1] as DispatchedEvent).history);
   for (const event of events) {
     const read = (event as DispatchedEvent).history!;
@@ -107,7 +107,7 @@ forEachEngine(
 
 forEachEngine('Predict uses the history of each server, and of no other', async (store) => {
   const { predictor, world, reportAt } = openService(store);
-  await reportAt(1000, [dispatched('a', 1000), dispatched('b', 1010)]);
+  await reportAt(1010, [dispatched('a', 1000), dispatched('b', 1010)]);
   await reportAt(1300, [firstToken('a', 300)]);
   world.ms = 1400;
   const columns = createPredictColumns(2);
@@ -124,12 +124,59 @@ forEachEngine('Predict uses the history of each server, and of no other', async 
   assert.ok(HISTORY_COLUMNS.every((name) => Number.isNaN(columns[name][1]!)));
 });
 
+/** The present history of the server, by the names of its columns. */
+function readHistory(predictor: SwappablePredictor, nowMs: number): Record<string, number> {
+  const { histories, servers } = predictor.live('m');
+  const known = new Float64Array(HISTORY_COLUMNS.length);
+  histories.find(servers.ensure(Buffer.from(input.serverIp)))!.read(nowMs, known);
+  return Object.fromEntries(HISTORY_COLUMNS.map((name, h) => [name, known[h]!]));
+}
+
+const DAY_MS = 86_400_000;
+
+forEachEngine('events that are dated ahead count from their report, and end no request that waits', async (store) => {
+  const { predictor, reportAt } = openService(store);
+  await reportAt(1000, [dispatched('a', 1000)]);
+  await reportAt(1200, [dispatched('b', 1200 + DAY_MS)]);
+  const { waitingTokens, oldestWaitingMs, sinceDispatchMs } = readHistory(predictor, 1300);
+  assert.deepEqual([waitingTokens, oldestWaitingMs, sinceDispatchMs], [1500, 300, 100]);
+  await reportAt(1400, [firstToken('b', 100)]);
+  await reportAt(1500, [dispatched('c', 1500)]);
+  await reportAt(1600, [firstToken('c', 100)]);
+  const after = readHistory(predictor, 1650);
+  assert.deepEqual([after.sinceFirstTokenMs, after.sinceDispatchMs, after.firstTokenGapMs], [50, 150, 200]);
+  const histories = await listHistories(store);
+  assert.equal(histories.get(`${1200 + DAY_MS}`)!.oldestWaitingMs, 200, 'what was known when it was reported');
+});
+
+forEachEngine('a whole observation that is dated ahead counts from its report', async (store) => {
+  const { predictor, reportAt } = openService(store);
+  const whole = { kind: 'observation', requestId: 'w', targetModel: 'm', input, tpotMs: undefined } as const;
+  await reportAt(1000, [{ ...whole, atMs: DAY_MS, ttftMs: 50, outputTokens: 9 }]);
+  const { sinceFirstTokenMs, sinceDispatchMs } = readHistory(predictor, 1300);
+  assert.deepEqual([sinceFirstTokenMs, sinceDispatchMs], [300, 300]);
+});
+
+const finishedA = { kind: 'finished', requestId: 'a', tpotMs: 20, outputTokens: 9, atMs: 1100 } as const;
+const laterDispatches: [title: string, reports: Parameters<ReturnType<typeof openService>['reportAt']>[1][]][] = [
+  ['its first token', [[firstToken('a', 200)], [dispatched('a', 1000)]]],
+  ['its first token of the same report', [[firstToken('a', 200), dispatched('a', 1000)]]],
+  ['its first token and its end', [[firstToken('a', 200), finishedA], [dispatched('a', 1000)]]],
+  ['its end', [[finishedA], [dispatched('a', 1000)]]],
+];
+for (const [title, reports] of laterDispatches)
+  forEachEngine(`a request whose dispatch is reported after ${title} does not wait`, async (store) => {
+    const { predictor, reportAt } = openService(store);
+    for (const [i, events] of reports.entries()) await reportAt(1300 + 100 * i, events);
+    const history = readHistory(predictor, 1500);
+    const hasFirstToken = reports.flat().some(({ kind }) => kind === 'first_token');
+    assert.equal(history.waitingTokens, 0);
+    assert.equal(history.sinceFirstTokenMs, hasFirstToken ? 300 : Number.NaN);
+  });
+
 forEachEngine('a request that ends without a first token waits no more', async (store) => {
   const { predictor, reportAt } = openService(store);
   await reportAt(1000, [dispatched('a', 1000)]);
   await reportAt(1100, [{ kind: 'finished', requestId: 'a', tpotMs: undefined, outputTokens: 1, atMs: 1100 }]);
-  const { histories, servers } = predictor.live('m');
-  const known = new Float64Array(HISTORY_COLUMNS.length);
-  histories.find(servers.ensure(Buffer.from(input.serverIp)))!.read(1200, known);
-  assert.equal(known[HISTORY_COLUMNS.indexOf('waitingTokens')], 0);
+  assert.equal(readHistory(predictor, 1200).waitingTokens, 0);
 });

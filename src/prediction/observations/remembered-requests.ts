@@ -1,7 +1,7 @@
 /**
  * Remembers requests under way: their forecasts, and the events that move the histories of servers. A late report enters a
- * history with the time at which it happened. A first token that comes before its dispatch is left out of the history; the join
- * in the store still has it.
+ * history with the time at which it happened, and an event that is dated ahead by a wrong clock with the time at which it was
+ * reported. A first token that is reported before its dispatch enters the history with that.
  */
 import { HISTORY_SIZE } from '../history/server-history.ts';
 import type { Forecast } from '../online/live-model.ts';
@@ -26,8 +26,21 @@ interface RememberedRequest {
 export interface RememberedRequests {
   find(requestId: string): RememberedRequest | undefined;
   add(event: DispatchedEvent, forecast: Forecast): void;
-  /** Moves the history of the event's server; `knownMs` is when the event was reported. */
-  moveHistory(event: ObservationEvent, knownMs: number): void;
+  /** Moves the history of the event's server. */
+  moveHistory(event: ObservationEvent, report: EventReport): void;
+}
+
+export interface EventReport {
+  /** When the event was reported. */
+  readonly knownMs: number;
+  /** What else is known of its request by then. */
+  readonly times?: KnownTimes | undefined;
+}
+
+/** The times of a request that the join in the store has found. */
+export interface KnownTimes {
+  readonly ttftMs?: number | undefined;
+  readonly tpotMs?: number | undefined;
 }
 
 /** Older ones are forgotten: when their time is reported, they are predicted again. */
@@ -55,14 +68,19 @@ export function createRememberedRequests(predictor: SwappablePredictor): Remembe
     add({ requestId, targetModel, atMs }, forecast) {
       remembered.set(requestId, { forecast, targetModel, atMs });
     },
-    moveHistory(event, knownMs) {
-      if (event.kind === 'observation') return moveByObservation(predictor, event, knownMs);
-      const request = remembered.get(event.requestId);
+    moveHistory(event, { knownMs, times }) {
+      const { kind, requestId } = event;
+      if (kind === 'observation') return moveByObservation(predictor, event, knownMs);
+      const request = remembered.get(requestId);
       if (request === undefined) return;
-      if (event.kind === 'finished') return forget(event.requestId, knownMs);
+      if (kind === 'finished') return forget(requestId, knownMs);
       const history = openHistory(request, knownMs);
-      if (event.kind === 'first_token') return history.firstToken(event.requestId, request.atMs + event.ttftMs);
-      history.dispatch(event.requestId, { atMs: event.atMs, tokens: countComputedTokens(event.input) });
+      const endWait = (ttftMs: number) => history.firstToken(requestId, Math.min(knownMs, request.atMs + ttftMs));
+      if (kind === 'first_token') return endWait(event.ttftMs);
+      const atMs = Math.min(knownMs, event.atMs);
+      history.dispatch(requestId, { atMs, tokens: countComputedTokens(event.input) });
+      if (times?.ttftMs !== undefined) endWait(times.ttftMs);
+      if (times?.tpotMs !== undefined) forget(requestId, knownMs);
       if (remembered.size > MAX_REMEMBERED) forget(remembered.keys().next().value!, knownMs);
     },
   };
@@ -72,25 +90,29 @@ export function createRememberedRequests(predictor: SwappablePredictor): Remembe
 const asOf = new Float64Array(HISTORY_SIZE);
 
 /** Returns an event that has an input with the history of its server when the request was sent; other events are returned as they are. */
-export function readHistoryAsOf(predictor: SwappablePredictor, event: ObservationEvent): ObservationEvent {
+export function readHistoryAsOf(
+  predictor: SwappablePredictor,
+  event: ObservationEvent,
+  nowMs: number,
+): ObservationEvent {
   if (!('input' in event) || event.history !== undefined) return event;
   const { servers, histories } = predictor.live(event.targetModel);
   const address = Buffer.from(event.input.serverIp);
   const known = histories.find(servers.find(address, 0, address.length));
   if (known === undefined) return event;
-  known.readAsOf(event.atMs, asOf);
+  known.readAsOf(Math.min(nowMs, event.atMs), asOf);
   // A typed array that goes to another thread gets memory outside the heap, here and there, which each collection has to sweep.
   return { ...event, history: HISTORY_COLUMNS.map((_, h) => asOf[h]!) };
 }
 
 function moveByObservation(predictor: SwappablePredictor, event: WholeObservation, knownMs: number): void {
-  const { requestId, targetModel, input, atMs, ttftMs } = event;
+  const { requestId, targetModel, input, ttftMs } = event;
   const { servers, histories } = predictor.live(targetModel);
   const history = histories.ensure(servers.ensure(Buffer.from(input.serverIp)));
   history.begin(knownMs);
-  history.dispatch(requestId, { atMs, tokens: 0 });
+  history.dispatch(requestId, { atMs: Math.min(knownMs, event.atMs), tokens: 0 });
   if (ttftMs === undefined) history.end(requestId);
-  else history.firstToken(requestId, atMs + ttftMs);
+  else history.firstToken(requestId, Math.min(knownMs, event.atMs + ttftMs));
 }
 
 /** Prompt tokens that are not in the prefix cache. */

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { input } from '../../../test/support/prediction/observation-sink.ts';
+import { observePool, tabulate } from '../../../test/support/prediction/observed-pool.ts';
 import { createPriorModel } from '../model/model.ts';
 import { createLiveModel, type LiveModel } from '../online/live-model.ts';
 import { createPredictColumns, METRIC_COLUMNS } from '../schema/columns.ts';
+import { trainModel } from '../training/train-model.ts';
 import { judgeInReport } from './report-forecast.ts';
 
 function forecast(live: LiveModel) {
@@ -14,7 +16,7 @@ function forecast(live: LiveModel) {
 }
 
 test('a row of a report is judged by what was forecast before the report', () => {
-  const live = createLiveModel(createPriorModel());
+  const live = createLiveModel(trainModel('m@1', tabulate(observePool({ rows: 100 }))));
   const before = forecast(live);
   for (let i = 0; i < 40; i++) live.observe(before, 'ttft', { observedMs: 5000 });
   const late = forecast(live);
@@ -22,6 +24,15 @@ test('a row of a report is judged by what was forecast before the report', () =>
   assert.equal(judged.ttft.mixtureMs, before.ttft.mixtureMs);
   assert.equal(judged.ttft.interval.reportedMeanwhile, 40);
   assert.equal(judged.ttft.expertLogs, late.ttft.expertLogs);
+});
+
+test('a prior that was fitted while a report is learned is judged by its own forecast alone', () => {
+  const live = createLiveModel(createPriorModel());
+  const before = forecast(live);
+  for (let i = 0; i < 4; i++) live.observe(before, 'ttft', { observedMs: 1 });
+  const late = forecast(live);
+  assert.equal(late.modelId, before.modelId);
+  assert.equal(judgeInReport(before, late), late);
 });
 
 test('a version that began to serve while a report is learned is judged by its own forecast alone', () => {

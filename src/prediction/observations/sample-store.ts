@@ -33,6 +33,8 @@ interface SampleRow extends Readonly<Record<MetricName, number>> {
   readonly output_tokens: number | null;
 }
 
+type LoadRow = Pick<SampleRow, 'server_ip' | 'at_ms' | 'num_request_waiting' | 'num_request_running'>;
+
 /** Types of the key columns. The column `stratum` is the load class. */
 const KEY_TYPES = { id: 'int', target_model: 'text', stratum: 'int' } as const;
 /** The columns of a sample, as they are read. */
@@ -56,6 +58,11 @@ const insertSamplesSql = multiRowInsert('sample-insert-many', 'samples', SAMPLE_
 const newestSamplesSql = statement<SampleRow>(
   'sample-newest',
   `SELECT id, ${COLUMNS.join(', ')} FROM samples WHERE target_model = $1 ORDER BY id DESC LIMIT $2`,
+);
+const newestLoadsSql = statement<LoadRow>(
+  'sample-newest-loads',
+  `SELECT server_ip, at_ms, num_request_waiting, num_request_running FROM samples
+   WHERE target_model = $1 ORDER BY id DESC LIMIT $2`,
 );
 // The first of the newest rows; without a result when the model has fewer rows.
 const firstOfNewestSql = statement<{ id: number }>(
@@ -129,7 +136,21 @@ export async function listSamples(store: Store, targetModel: string, limit: numb
   return rows.reverse().map((row) => ({ id: row.id, observation: toObservation(targetModel, row) }));
 }
 
-/** The same, by pages: all rows at once would keep a serving thread from its calls. */
+/** The requests under way that the newest samples met, without the rest of them. */
+export async function listSampledLoads(
+  store: Store,
+  targetModel: string,
+  limit: number,
+): Promise<{ readonly server: string; readonly underWay: number; readonly atMs: number }[]> {
+  const rows = await store.read(newestLoadsSql, [targetModel, limit]);
+  return rows.map(({ server_ip, at_ms, num_request_waiting, num_request_running }) => ({
+    server: server_ip,
+    underWay: num_request_waiting + num_request_running,
+    atMs: at_ms,
+  }));
+}
+
+/** The samples of a model as `listSamples` reads them, by pages: all rows at once would keep a serving thread from its calls. */
 export async function* readSamplePages(store: Store, targetModel: string, limit: number): AsyncGenerator<Sample[]> {
   const [first] = await store.read(firstOfNewestSql, [targetModel, limit - 1]);
   let nextId = first?.id ?? 0;

@@ -9,15 +9,21 @@ import { createServerHistories, type ServerHistories } from '../history/server-h
 import type { LatencyModel } from '../model/model.ts';
 import type { TargetEstimates } from '../model/slot-evaluator.ts';
 import { certaintyOf } from '../schema/answer-certainty.ts';
-import { type AnswerStatistic, MODEL_COLUMNS, type PredictColumns, type PredictedColumns } from '../schema/columns.ts';
+import {
+  type AnswerStatistic,
+  createPredictColumns,
+  MODEL_COLUMNS,
+  type PredictColumns,
+  type PredictedColumns,
+} from '../schema/columns.ts';
 import { type MetricColumns, PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';
 import type { ServerIndex } from '../schema/server-index.ts';
 import { createEarlyPhysics, fitPriors, nameBasis } from './early-physics.ts';
 import { FIRST_CAPACITY } from './live-slot.ts';
 import { createPodTypeNumbers, type PodTypeNumbers } from './pod-type-numbers.ts';
-import { createRecentRows, type RecentRows } from './recent-rows.ts';
-import { replayRows } from './replay.ts';
-import { createResidualTracker, type ResidualTracker, type ServerKey } from './residual-tracker.ts';
+import { createRecentRows } from './recent-rows.ts';
+import { beginAgain, beginWithoutRestored, type ReplayedParts } from './replay.ts';
+import { createResidualTracker, type ServerKey } from './residual-tracker.ts';
 import { createCallResolver, listSlots, selectRows } from './resolved-call.ts';
 import { type LiveModelState, restoreLiveModel, type SavedLiveModel, saveLiveModel } from './saved-live-model.ts';
 import { type Batch, createBatch, createMixture, type Mixture } from './slot-batch.ts';
@@ -54,6 +60,8 @@ export interface LearningState extends LiveModelState {
   ensureSlot(key: string): void;
   /** The number of a pod type, by which its means are kept; 0 when all numbers are taken. */
   registerPodType(podType: string): number;
+  /** Begins the means again without the rows that came with a saved state. */
+  replayOwn(): void;
 }
 
 /** A statistic, and the columns that its answers are written to. */
@@ -74,6 +82,8 @@ export interface Forecast {
   readonly podType: string;
   /** The id of the model that predicted. */
   readonly modelId: string;
+  /** How often the model had been replaced before. An early refit of the prior keeps the id of the model. */
+  readonly swaps: number;
   /** Values in the order of MODEL_COLUMNS; a missing one is negative. */
   readonly metrics: readonly number[];
   readonly ttft: TargetForecast;
@@ -93,7 +103,7 @@ export function createLiveModel(initial: LatencyModel, world: Pick<World, 'nowMs
   const predictCall = createCallPredictor({ table, podTypes, index: tracker.servers }, (columns, servers) =>
     histories.fill(columns, servers, world.nowMs()),
   );
-  const forecastRow = createRowForecaster(table);
+  const { forecastRow, renewForecast } = createForecasters(table);
   const early = createEarlyPhysics();
   let hasObserved = false;
 
@@ -120,12 +130,12 @@ export function createLiveModel(initial: LatencyModel, world: Pick<World, 'nowMs
       podTypes.register(podType);
       const key = { server: tracker.servers.ensure(address), podType: podTypes.numberOf(podType) };
       const metrics = MODEL_COLUMNS.map((name) => toStorable(columns[name][0]!));
-      return { key, podType, modelId: table.model.id, metrics, ...forecastRow(columns, podType, key) };
+      return { key, podType, metrics, ...forecastRow(columns, podType, key) };
     },
     observe(forecast, target, { observedMs, outputTokens }) {
       hasObserved = true;
       const { key, podType, metrics } = forecast;
-      table.find(podType, 1)[target].observe(forecast[target], key, {
+      table.find(podType, 1)[target].observe(renewForecast(forecast, target), key, {
         observedMs,
         certainty: certaintyOf(target, outputTokens),
       });
@@ -151,23 +161,12 @@ export function createLiveModel(initial: LatencyModel, world: Pick<World, 'nowMs
   };
 }
 
-/** Residuals are relative to the served version, so those of another version are dropped, and recent rows are replayed. */
-function beginAgain({ tracker, recent, table }: Omit<LearningDependencies, 'podTypes'>): void {
-  tracker.clear();
-  replayRows(table, recent.list());
-}
-
-interface LearningDependencies {
+interface LearningDependencies extends ReplayedParts {
   readonly podTypes: PodTypeNumbers;
-  readonly tracker: ResidualTracker;
-  readonly recent: RecentRows;
-  readonly table: SlotTable;
 }
 
-function createLearningState(
-  { podTypes, tracker, recent, table }: LearningDependencies,
-  onOpen: () => void,
-): LearningState {
+function createLearningState(parts: LearningDependencies, onOpen: () => void): LearningState {
+  const { podTypes, tracker, recent, table } = parts;
   let named: LatencyModel | undefined;
   let basis = '';
   return {
@@ -189,6 +188,7 @@ function createLearningState(
       podTypes.register(podType);
       return podTypes.numberOf(podType);
     },
+    replayOwn: () => beginWithoutRestored(parts),
   };
 }
 
@@ -243,7 +243,28 @@ type RowForecaster = (
   columns: MetricColumns,
   podType: string,
   key: ServerKey,
-) => Readonly<Record<PredictionTarget, TargetForecast>>;
+) => Omit<Forecast, 'key' | 'podType' | 'metrics'>;
+
+function createForecasters(table: SlotTable) {
+  const forecastRow = createRowForecaster(table);
+  const columns = createPredictColumns(1);
+  columns.count = 1;
+
+  /**
+   * Forecasts a request again whose model was replaced while it was under way: the residuals of one model say nothing about
+   * another. What was observed before the request was sent stays as it was then.
+   */
+  function renewForecast(forecast: Forecast, target: PredictionTarget): TargetForecast {
+    const { key, podType, metrics, swaps } = forecast;
+    if (swaps === table.swaps) return forecast[target];
+    for (const [m, name] of MODEL_COLUMNS.entries()) columns[name][0] = metrics[m]! < 0 ? Number.NaN : metrics[m]!;
+    const { interval, ...renewed } = forecastRow(columns, podType, key)[target];
+    const { observedBefore, observedOfServerBefore } = forecast[target].interval;
+    return { ...renewed, interval: { ...interval, observedBefore, observedOfServerBefore } };
+  }
+
+  return { forecastRow, renewForecast };
+}
 
 function createRowForecaster(table: SlotTable): RowForecaster {
   const batch: Batch = createBatch(1);
@@ -256,6 +277,8 @@ function createRowForecaster(table: SlotTable): RowForecaster {
     fillStalledQueueBounds(columns, batch.queueBounds);
     const estimates = slot.estimate(columns, batch.servers);
     return {
+      modelId: table.model.id,
+      swaps: table.swaps,
       ttft: slot.ttft.forecast(estimates.ttft, batch, mixture),
       tpot: slot.tpot.forecast(estimates.tpot, batch, mixture),
     };

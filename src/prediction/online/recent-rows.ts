@@ -10,6 +10,8 @@ export interface RecentRow {
   readonly metrics: readonly number[];
   readonly target: PredictionTarget;
   readonly observedMs: number;
+  /** It came with a saved state, so other processes may have it too. */
+  readonly isRestored?: boolean;
 }
 
 const KEPT_ROWS = 512;

@@ -2,11 +2,34 @@
 import { readEstimate, type SlotEstimates } from '../model/slot-evaluator.ts';
 import { createPredictColumns, MODEL_COLUMNS, type PredictColumns } from '../schema/columns.ts';
 import { FIRST_CAPACITY, type LiveSlot } from './live-slot.ts';
-import type { RecentRow } from './recent-rows.ts';
+import type { RecentRow, RecentRows } from './recent-rows.ts';
+import type { ResidualTracker } from './residual-tracker.ts';
 import type { SlotTable } from './slot-table.ts';
 
+/** The parts of a live model that a replay changes or reads. */
+export interface ReplayedParts {
+  readonly tracker: ResidualTracker;
+  readonly recent: RecentRows;
+  readonly table: SlotTable;
+}
+
+/** Residuals are relative to the served model, so those of another model are dropped, and recent rows are replayed. */
+export function beginAgain({ tracker, recent, table }: ReplayedParts): void {
+  tracker.clear();
+  replayRows(table, recent.list());
+}
+
+/** The same without the rows of a restored state. */
+export function beginWithoutRestored({ tracker, recent, table }: ReplayedParts): void {
+  const rows = recent.list();
+  const own = rows.filter(({ isRestored }) => !isRestored);
+  if (own.length === rows.length) return;
+  tracker.clear();
+  replayRows(table, own);
+}
+
 /** Updates the residuals of servers by these rows, oldest first. */
-export function replayRows(table: SlotTable, rows: readonly RecentRow[]): void {
+function replayRows(table: SlotTable, rows: readonly RecentRow[]): void {
   if (rows.length === 0) return;
   const columns = createPredictColumns(FIRST_CAPACITY);
   for (let start = 0; start < rows.length; start += FIRST_CAPACITY)

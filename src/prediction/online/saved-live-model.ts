@@ -56,7 +56,7 @@ export interface SavedSlot<Saved> extends Record<PredictionTarget, Saved> {
   readonly podType: string;
 }
 
-interface SavedRow extends Omit<RecentRow, 'key' | 'metrics'> {
+interface SavedRow extends Omit<RecentRow, 'key' | 'metrics' | 'isRestored'> {
   readonly address: string;
   /** JSON has no NaN: it writes null for what is missing. */
   readonly metrics: readonly (number | null)[];
@@ -141,7 +141,8 @@ export function restoreLiveModel(saved: SavedLiveModel, { podTypes, tracker, rec
   for (const { address, metrics, ...row } of saved.recent) {
     const server = servers.ensure(Buffer.from(address));
     const numbers = metrics.map((value) => value ?? Number.NaN);
-    recent.add({ ...row, metrics: numbers, key: { server, podType: numberOfPodType(podTypes, row.podType) } });
+    const key = { server, podType: numberOfPodType(podTypes, row.podType) };
+    recent.add({ ...row, metrics: numbers, key, isRestored: true });
   }
 }
 

@@ -9,6 +9,8 @@ import type { ResidualTracker } from './residual-tracker.ts';
 
 export interface SlotTable {
   readonly model: LatencyModel;
+  /** How often the model was replaced. */
+  readonly swaps: number;
   /** The slots by the keys under which they are saved. */
   readonly slots: ReadonlyMap<string, LiveSlot>;
   /** The slot that answers for this pod type, with room for `count` rows. */
@@ -38,6 +40,7 @@ export interface SlotTableOptions {
 export function createSlotTable(initial: LatencyModel, { tracker, podTypes }: SlotTableOptions): SlotTable {
   const slots = new Map<string, LiveSlot>();
   let model = initial;
+  let swaps = 0;
   /** Evaluators of the model for slots that are not open yet. */
   let ready = new Map<string, SlotEvaluator>();
   registerOffsets(initial, { tracker, podTypes });
@@ -68,6 +71,9 @@ export function createSlotTable(initial: LatencyModel, { tracker, podTypes }: Sl
     get model() {
       return model;
     },
+    get swaps() {
+      return swaps;
+    },
     slots,
     keyOf: slotKey,
     find(podType, count) {
@@ -86,6 +92,7 @@ export function createSlotTable(initial: LatencyModel, { tracker, podTypes }: Sl
         yield;
       }
       model = next;
+      swaps++;
       ready = prepared;
       registerOffsets(next, { tracker, podTypes });
       for (const [key, slot] of slots) slot.replaceModel(takeEvaluator(key, slot.capacity));

@@ -66,7 +66,8 @@ export function appendObservation(table: ObservationTable, row: Observation): vo
 /** A table of only these rows, in this order. Names are shared, so indices keep their meaning. */
 export function selectRows(table: ObservationTable, rows: ArrayLike<number>): ObservationTable {
   const selected = createObservationTable(Math.max(1, rows.length));
-  for (const name of ['podTypes', 'servers', 'models', 'runs'] as const) selected[name].push(...table[name]);
+  for (const name of ['podTypes', 'servers', 'models', 'runs'] as const)
+    for (const known of table[name]) selected[name].push(known);
   for (const name of ALL_COLUMNS) {
     const from = table[name];
     const to = selected[name];

@@ -271,6 +271,37 @@ forEachEngine('a process that starts takes up what was saved and what came since
   assertAlike([first!, second!, started]);
 });
 
+forEachEngine(
+  'rows of a restored state count once after a swap, however many processes restored it',
+  async (_, context) => {
+    const [before, ...restarted] = await openProcesses(4, context.openAnother);
+    before!.observe(observePool({ rows: 6, servers: SLOWED, seed: 1 }));
+    await before!.share();
+    const { sequence } = before!.learning;
+    const states = before!.learning.save(['m']).map(({ saved, ...rest }) => ({
+      ...rest,
+      saved: { ...saved, servers: [...saved.servers] },
+    }));
+    for (const { learning } of restarted) learning.restore(states, sequence);
+    before!.predictor.swap('m', later);
+    for (const each of restarted) {
+      each.predictor.swap('m', later);
+      for (const other of restarted) await other.share();
+    }
+    assertAlike(restarted);
+    const expected = listMeans(before!);
+    for (const means of restarted.map(listMeans))
+      for (const [i, value] of means.entries())
+        assert.ok(Math.abs(value - expected[i]!) < 1e-4, `${i}: ${value} instead of ${expected[i]}`);
+  },
+);
+
+/** The sums and weights of residuals of all servers together. */
+function listMeans({ predictor }: SharingProcess): number[] {
+  const { tracker } = predictor.live('m').learning;
+  return PREDICTION_TARGETS.flatMap((target) => [...tracker.readTarget({ kind: 'model', number: 0 }, target)]);
+}
+
 test('of 10,000 servers a process writes a thousand in a row, in turn, and less than a megabyte', (t) => {
   const live = createLiveModel(createPriorModel());
   const shared = createSharedModel(live, { monotonicMs: () => 0 });

@@ -174,6 +174,8 @@ function createSharedModels(predictor: SwappablePredictor, world: World) {
       for (const { targetModel, saved, sequence } of states) {
         predictor.live(targetModel).restore(saved);
         restoredTo.set(targetModel, sequence);
+        // Opened now: its means are shared from the next swap on, even if no report comes before that.
+        open(targetModel);
       }
     },
   };

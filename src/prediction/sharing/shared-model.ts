@@ -49,14 +49,18 @@ export function createSharedModel(live: LiveModel, world: Pick<World, 'monotonic
     if (live.learning.basis === version) return;
     version = live.learning.basis;
     groups.removeMeans();
-    for (const row of live.learning.recent.list())
+    const held = unserved.take(version);
+    // Processes that restored the same state have the same rows: they are in the entries of the one that served the version first.
+    const isFirst = held.length === 0;
+    if (!isFirst) live.learning.replayOwn();
+    const replayed = live.learning.recent.list().filter(({ isRestored }) => isFirst || !isRestored);
+    for (const row of replayed)
       for (const each of groups.listOfEvent(row))
         if (isMeans(each.name.kind)) {
           addReplayed(each);
           pending.add(each);
         }
-    for (const { entries } of unserved.take(version))
-      for (const entry of entries) mergeEntryOfOther(groups.ensure(entry.name), entry);
+    for (const { entries } of held) for (const entry of entries) mergeEntryOfOther(groups.ensure(entry.name), entry);
   }
 
   function applyEntry(entry: GroupEntry, isOwn: boolean): void {

@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { openSink } from '../../../test/support/prediction/observation-sink.ts';
+import { observePool, tabulate } from '../../../test/support/prediction/observed-pool.ts';
+import { forEachEngine } from '../../../test/support/store/engines.ts';
+import { createPriorModel } from '../model/model.ts';
+import { createLiveModel, type LiveModel } from '../online/live-model.ts';
+import type { SwappablePredictor } from '../online/predictor.ts';
+import { createPredictColumns, METRIC_COLUMNS } from '../schema/columns.ts';
+import type { Observation } from '../schema/observation.ts';
+import type { ObservationEvent } from '../schema/observation-event.ts';
+import { DEFAULT_TRAINING, trainModel } from '../training/train-model.ts';
+
+const trees = { ...DEFAULT_TRAINING.trees, trees: 20 };
+const FACTOR = 4;
+const fast = observePool({ rows: 400 });
+const slow = fast.map((row) => ({ ...row, ttftMs: FACTOR * row.ttftMs!, tpotMs: FACTOR * row.tpotMs! }));
+const before = trainModel('m@1', tabulate(fast), { ...DEFAULT_TRAINING, trees });
+const after = trainModel('m@2', tabulate(slow), { ...DEFAULT_TRAINING, trees });
+
+function fillInput({ input }: Observation) {
+  const columns = createPredictColumns(1);
+  columns.count = 1;
+  columns.source = Buffer.from(input.serverIp);
+  columns.podTypes = [input.podType];
+  columns.serverIpLength[0] = columns.source.length;
+  for (const name of METRIC_COLUMNS) columns[name][0] = input[name];
+  return columns;
+}
+
+function predict({ predict: fill }: Pick<LiveModel, 'predict'>, row: Observation): [ttft: number, tpot: number] {
+  const predicted = { ttftMs: new Float64Array(1), tpotMs: new Float64Array(1) };
+  fill(fillInput(row), predicted);
+  return [predicted.ttftMs[0]!, predicted.tpotMs[0]!];
+}
+
+function predictServed(predictor: SwappablePredictor, row: Observation): [ttft: number, tpot: number] {
+  return predict({ predict: (columns, predicted) => void predictor.predict('m', columns, predicted) }, row);
+}
+
+forEachEngine(
+  'requests that were under way when a version was swapped are compared with the version that learns from them',
+  async (store) => {
+    const { sink, predictor, answered } = openSink(store);
+    predictor.swap('m', before);
+    const rows = slow.slice(0, 60);
+    await sink.report(
+      rows.map(({ input }, i) => ({
+        kind: 'dispatched',
+        requestId: `r${i}`,
+        targetModel: 'm',
+        input,
+        atMs: 1000 + i,
+      })),
+    );
+    predictor.swap('m', after);
+    const untouched = predictServed(predictor, slow[70]!);
+    const times = rows.flatMap(({ ttftMs, tpotMs }, i): ObservationEvent[] => [
+      { kind: 'first_token', requestId: `r${i}`, ttftMs: ttftMs!, atMs: 2000 },
+      { kind: 'finished', requestId: `r${i}`, tpotMs: tpotMs!, outputTokens: 400, atMs: 3000 },
+    ]);
+    for (let start = 0; start < times.length; start += 20) await sink.report(times.slice(start, start + 20));
+    const ratios = predictServed(predictor, slow[70]!).map((ms, i) => ms / untouched[i]!);
+    assert.ok(
+      ratios.every((ratio) => Math.abs(ratio - 1) < 0.15),
+      `${ratios} times what the new version predicts, which was right`,
+    );
+    const shown = answered.map(({ version, observedMs, predictedMs }) => [version, observedMs > 2 * predictedMs]);
+    assert.deepEqual(
+      shown,
+      new Array(120).fill([1, true]),
+      'the errors that are shown are those of the version that answered',
+    );
+  },
+);
+
+test('requests that were under way at an early refit of the prior are compared with the fitted prior', () => {
+  const live = createLiveModel(createPriorModel());
+  const rows = observePool({ rows: 60 }).map((row) => ({ ...row, tpotMs: row.tpotMs! / 10 }));
+  const forecasts = rows.map((row) =>
+    live.forecast(fillInput(row), row.input.podType, Buffer.from(row.input.serverIp)),
+  );
+  for (const [i, forecast] of forecasts.entries()) live.observe(forecast, 'tpot', { observedMs: rows[i]!.tpotMs });
+  const later = observePool({ rows: 40, seed: 2 });
+  const errors = later.map((row) => Math.abs(Math.log(predict(live, row)[1] / (row.tpotMs! / 10))));
+  const mean = errors.reduce((sum, error) => sum + error, 0) / errors.length;
+  assert.ok(mean < 0.2, `a mean error of ${mean}`);
+});
