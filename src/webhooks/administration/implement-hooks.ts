@@ -46,8 +46,7 @@ export function implementHooks(dependencies: HookDependencies): Implementation[]
     }),
     implement(changeHook, async ({ id, repository: name, ...changes }, { actor }) => {
       const target = await find({ id, repository: name }, actor);
-      const parameters = { ...changes, url: changes.url ?? target.stored.hook.url };
-      return await describe(dependencies, { ...target, stored: await updateHook(management, target, parameters) });
+      return await describe(dependencies, { ...target, stored: await updateHook(management, target, changes) });
     }),
     implement(removeHook, async (reference, { actor }) => {
       const target = await find(reference, actor);
