@@ -92,6 +92,26 @@ for (const [title, status, name, kind] of answers)
     assert.equal((await send(entryOf('git:1'), signal())).kind, kind);
   });
 
+const strangers: [title: string, status: number, location: string | undefined][] = [
+  ['a page that answers 200', 200, undefined],
+  ['an answer without content', 204, undefined],
+  ['a redirection to a page for signing in', 302, '/sign-in'],
+  ['a redirection of the POST', 307, '/sign-in'],
+];
+for (const [title, status, location] of strangers)
+  test(`${title} is not the service, so the event waits`, async (t) => {
+    await using proxy = await startReceiver(({ path }, response) => {
+      if (path === '/sign-in') response.end('<html>');
+      else response.writeHead(status, location === undefined ? {} : { location }).end();
+    });
+    const spool = createSpool(t);
+    await spool.append([entryOf('git:1')]);
+    const report = await sendSpool(spool, createHttpSender({ url: new URL(proxy.url).origin, token: 't' }), signal());
+    assert.deepEqual([report.sent, readKeys(spool)], [0, ['git:1']]);
+    assert.ok(report.waiting?.startsWith(location === undefined ? `${status} instead` : `${status} to "/sign-in"`));
+    assert.equal(proxy.received.length, 1);
+  });
+
 function writeLongFile(path: string): void {
   writeFileSync(path, '');
   truncateSync(path, 2 ** 40);
