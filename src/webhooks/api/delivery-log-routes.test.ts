@@ -130,6 +130,22 @@ withHook('a parameter that nothing heeds is refused with those that are', async 
   checkRefusal(bridges, 400, 'BAD_REQUEST');
 });
 
+withHook('a call that takes no parameter refuses one', async (scene) => {
+  const { server, log } = scene;
+  const id = await addPast(scene, { state: 'dead' });
+  const calls: [method: string, path: string, status: number][] = [
+    ['GET', `${log}/${id}`, 200],
+    ['POST', `${log}/${id}/redeliver`, 202],
+    ['POST', log.replace('/deliveries', '/send-waiting'), 202],
+  ];
+  for (const [method, path, status] of calls) {
+    const refused = await server.call(method, `${path}?dry_run=1`);
+    checkRefusal(refused, 400, 'BAD_REQUEST');
+    assert.match(refused.body.error_message, /"dry_run" is no parameter here, no parameter is allowed$/);
+    assert.equal((await server.call(method, `${path}?access_token=grace`)).status, status, path);
+  }
+});
+
 withHook('what is pending of a held hook is shown as held', async (scene) => {
   const { server, store, log, hookId } = scene;
   const id = await addPast(scene, { state: 'pending' });

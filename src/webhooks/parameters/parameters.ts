@@ -48,6 +48,12 @@ export function parseKnownParameters<S extends z.ZodObject>(
   throw new Failure('invalid', `Cannot ${action}: ${shown} is no parameter here, ${choice}`, { field });
 }
 
+/** Throws for any parameter, in a call that takes none. */
+export async function refuseParameters(c: Context, action: string): Promise<void> {
+  parseKnownParameters(NO_PARAMETERS, await readParameters(c), action);
+}
+
+const NO_PARAMETERS = z.object({});
 const MISSING = { errorCode: 1000, errorCodeName: 'PARAMETER_ERROR' };
 const SECRET_FIELDS = new Set(['password', 'secret']);
 
