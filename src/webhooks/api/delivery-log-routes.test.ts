@@ -52,35 +52,39 @@ withHook('the log is filtered by state, event and time, together too', async (sc
   for (const [query, expected] of cases) assert.deepEqual(idsOf(await server.call('GET', `${log}?${query}`)), expected);
 });
 
-withHook('the log is filtered by status, by class of status, and by the UUID that the receiver saw', async (scene) => {
-  const { server, log, store } = scene;
-  const idByStatus = new Map<number, number>();
-  for (const [hour, status] of [0, 200, 404, 500, 503].entries()) {
-    const id = await addPast(scene, { hour });
-    await store.write(setStatusSql, [id, status]);
-    idByStatus.set(status, id);
-  }
-  const cases: [query: string, statuses: number[]][] = [
-    ['status_code=500', [500]],
-    ['status_code=5xx', [503, 500]],
-    ['status_code=4xx', [404]],
-    ['status_code=0', [0]],
-    ['status_code=418', []],
-  ];
-  for (const [query, statuses] of cases)
-    assert.deepEqual(
-      idsOf(await server.call('GET', `${log}?${query}`)),
-      statuses.map((status) => idByStatus.get(status)),
-      query,
-    );
-  const { body } = await server.call('GET', log);
-  for (const { id, uuid } of body) {
-    assert.deepEqual(idsOf(await server.call('GET', `${log}?uuid=${uuid.toUpperCase()}`)), [id]);
-    assert.equal((await server.call('GET', `${log}/${uuid}`)).body.id, id);
-  }
-  assert.deepEqual(idsOf(await server.call('GET', `${log}?uuid=${randomUUID()}`)), []);
-  checkRefusal(await server.call('GET', `${log}/${randomUUID()}`), 404, 'NOT_EXIST');
-});
+withHook(
+  'the log is filtered by status of an attempt, by class, and by the UUID that the receiver saw',
+  async (scene) => {
+    const { server, log, store } = scene;
+    const idByStatus = new Map<number, number>();
+    for (const [hour, status] of [0, 200, 404, 500, 503].entries()) {
+      const id = await addPast(scene, { hour });
+      await store.write(setStatusSql, [id, status]);
+      idByStatus.set(status, id);
+    }
+    await addPast(scene, { hour: 5, state: 'canceled' });
+    const cases: [query: string, statuses: number[]][] = [
+      ['status_code=500', [500]],
+      ['status_code=5xx', [503, 500]],
+      ['status_code=4xx', [404]],
+      ['status_code=0', [0]],
+      ['status_code=418', []],
+    ];
+    for (const [query, statuses] of cases)
+      assert.deepEqual(
+        idsOf(await server.call('GET', `${log}?${query}`)),
+        statuses.map((status) => idByStatus.get(status)),
+        query,
+      );
+    const { body } = await server.call('GET', log);
+    for (const { id, uuid } of body) {
+      assert.deepEqual(idsOf(await server.call('GET', `${log}?uuid=${uuid.toUpperCase()}`)), [id]);
+      assert.equal((await server.call('GET', `${log}/${uuid}`)).body.id, id);
+    }
+    assert.deepEqual(idsOf(await server.call('GET', `${log}?uuid=${randomUUID()}`)), []);
+    checkRefusal(await server.call('GET', `${log}/${randomUUID()}`), 404, 'NOT_EXIST');
+  },
+);
 
 withHook(
   'a delivery is found, read and sent again by the UUID of its event, under its own hook only',
