@@ -1,6 +1,9 @@
 /** The log of deliveries: its pages and its filters. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import { createStillWorld } from '../../../test/support/basics/still-world.ts';
+import { forEachEngine } from '../../../test/support/store/engines.ts';
+import { enqueueTestDelivery } from '../../../test/support/webhooks/deliveries-store.ts';
 import {
   ACTOR,
   addPast,
@@ -12,7 +15,7 @@ import {
   setStatusSql,
   withHook,
 } from '../../../test/support/webhooks/hook-log.ts';
-import type { Answer } from '../../../test/support/webhooks/webhook-management.ts';
+import { type Answer, HOOKS, startManagement } from '../../../test/support/webhooks/webhook-management.ts';
 import { createSampleEvent } from '../events/sample-event.ts';
 
 withHook('the log is read page by page, the newest first', async (scene) => {
@@ -30,6 +33,29 @@ withHook('the log is read page by page, the newest first', async (scene) => {
   }
   assert.deepEqual(seen, [[ids[4], ids[3]], [ids[2], ids[1]], [ids[0]]]);
 });
+
+// Ids are positive integers below 2^53 that rise with time: from September 2032 on they have sixteen digits.
+forEachEngine(
+  'the pages of the log follow each other when ids have sixteen digits',
+  async (store) => {
+    await using server = await startManagement(store);
+    await server.call('POST', '/user/repos', { json: { name: 'doors' } });
+    const url = 'http://127.0.0.1:9001/';
+    const { body: hook } = await server.call('POST', HOOKS, { json: { url } });
+    const ids: number[] = [];
+    for (let count = 0; count < 3; count += 1)
+      ids.push(await enqueueTestDelivery(store, { hookId: hook.id, url, nowMs: NOON }));
+    assert.ok(ids.every((id) => id >= 1e15));
+    const first = await server.call('GET', `${HOOKS}/${hook.id}/deliveries?per_page=2`);
+    const link = /<[^>]*\/api\/v5([^>]*)>; rel="next"/.exec(first.headers.get('link') ?? '')?.[1] ?? '';
+    const second = await server.call('GET', link);
+    assert.deepEqual([second.status, [first, second].flatMap(idsOf)], [200, ids.toReversed()]);
+    assert.deepEqual(idsOf(await server.call('GET', `${HOOKS}/${hook.id}/deliveries?id=${ids[1]}`)), [ids[1]]);
+    const beyond = await server.call('GET', `${HOOKS}/${hook.id}/deliveries?before=${2 ** 53}`);
+    checkRefusal(beyond, 400, 'BAD_REQUEST');
+  },
+  { world: createStillWorld(Date.UTC(2033, 0, 1)) },
+);
 
 withHook('the log is filtered by state, event and time, together too', async (scene) => {
   const { server, log } = scene;

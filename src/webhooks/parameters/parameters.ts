@@ -105,7 +105,7 @@ export function integerParameter(minimum: number, maximum: number) {
   const message = `must be a whole number from ${minimum} to ${maximum}`;
   return z
     .preprocess(
-      (value) => (typeof value === 'string' && /^-?\d{1,15}$/.test(value) ? Number(value) : value),
+      (value) => (typeof value === 'string' && /^-?\d{1,16}$/.test(value) ? Number(value) : value),
       z.int(message).min(minimum, message).max(maximum, message),
     )
     .openapi({ type: 'integer', minimum, maximum });
