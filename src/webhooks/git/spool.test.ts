@@ -63,6 +63,19 @@ test('pushes that are spooled in the same millisecond by several processes are a
   rmSync(gitDir, { recursive: true });
 });
 
+test('a push waits behind those before it when the clock was set back', async (t) => {
+  const gitDir = mkdtempSync(join(tmpdir(), 'trivet-spool-'));
+  t.after(() => rmSync(gitDir, { recursive: true }));
+  const world = createStillWorld();
+  await openSpool(gitDir, world).append([entryOf('first'), entryOf('second')]);
+  writeFileSync(join(gitDir, 'trivet-spool', `${'9'.repeat(16)}.json`), 'null');
+  world.moveMs(-3_600_000);
+  await openSpool(gitDir, world).append([entryOf('third'), entryOf('fourth')]);
+  const { taken, send } = createTaker();
+  await sendSpool(openSpool(gitDir, world), send, signal());
+  assert.deepEqual(taken, ['first', 'second', 'third', 'fourth']);
+});
+
 test('what an earlier version has spooled is sent first', async () => {
   const gitDir = mkdtempSync(join(tmpdir(), 'trivet-spool-'));
   const world = createStillWorld();
