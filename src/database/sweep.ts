@@ -55,7 +55,7 @@ export const SWEEP_WITHOUT_PAUSES: SweepContext = {
   },
 };
 
-export function createSweepPace(world: World, signal: AbortSignal): SweepPace {
+export function createSweepPace(world: World, signal?: AbortSignal): SweepPace {
   return { monotonicMs: () => world.monotonicMs(), pause: () => world.sleep(PAUSE_MS, signal) };
 }
 

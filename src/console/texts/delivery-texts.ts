@@ -43,7 +43,7 @@ export const deliveryTexts = {
   again: 'Send again',
   againDone: 'It will be sent again, with a new schedule of attempts.',
   body: 'Request body',
-  bodyLead: 'The same bytes at every attempt.',
+  bodyLead: 'The same bytes at every attempt; the gitee profile adds the proof of the sender to them.',
   log: 'Attempts',
   noLog: 'None yet.',
   attempt: (number: number) => `Attempt ${number}`,

@@ -25,20 +25,16 @@ export async function findAnyHook(management: Management, { id, repository: name
   }
   const stored = await findHookById(management.store, id);
   if (stored === undefined) throw refuseUnknown(id);
-  return { stored, repository: await findRepositoryOf(management, stored) };
+  const repository = await findRepositoryById(management.store, stored.hook.repositoryId);
+  // It may be deleted, with its webhooks, at any moment.
+  if (repository === undefined) throw refuseUnknown(id);
+  return { stored, repository };
 }
 
 /** Finds a repository by `owner/name`. */
 export async function findNamed({ access }: Management, name: string): Promise<Repository> {
   const [owner = '', path = ''] = name.split('/');
   return await access.find(owner, path);
-}
-
-/** The repository may be deleted, with its webhooks, at any moment. */
-export async function findRepositoryOf({ store }: Management, { hook }: StoredHook): Promise<Repository> {
-  const repository = await findRepositoryById(store, hook.repositoryId);
-  if (repository === undefined) throw refuseUnknown(hook.id);
-  return repository;
 }
 
 function refuseUnknown(id: number): Failure {

@@ -3,7 +3,7 @@ import { z } from '@hono/zod-openapi';
 import { describeOperation } from '../../operations/operation.ts';
 import { idPage } from '../../operations/paging.ts';
 import { hookJson } from '../management/hook-json.ts';
-import { hookChangeParameters, newHookParameters } from '../management/manage-hook.ts';
+import { hookSettingParameters, newHookParameters } from '../management/manage-hook.ts';
 import { repositoryName } from './repository-operations.ts';
 
 const about = { tag: 'All webhooks', scope: 'admin:hooks' } as const;
@@ -66,7 +66,7 @@ export const changeHook = describeOperation({
   method: 'patch',
   path: '/hooks/{id}',
   summary: 'Change a webhook; what is not named stays',
-  input: ofHook.extend({ ...hookChangeParameters.shape, url: hookChangeParameters.shape.url.optional() }),
+  input: ofHook.extend(hookSettingParameters.shape),
   output: hookSchema,
 });
 export const removeHook = describeOperation({

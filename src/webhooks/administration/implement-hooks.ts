@@ -6,7 +6,8 @@ import { toHookJson } from '../management/hook-json.ts';
 import { createHook, deleteHook, type HookTarget, switchHook, updateHook } from '../management/manage-hook.ts';
 import type { Management } from '../management/management.ts';
 import { fullNameOf } from '../repositories/repository.ts';
-import { type FoundHook, findAnyHook, findNamed, findRepositoryOf, type HookReference } from './find-hook.ts';
+import { findRepositoryById } from '../repositories/repository-store.ts';
+import { type FoundHook, findAnyHook, findNamed, type HookReference } from './find-hook.ts';
 import {
   type AnyHook,
   addHook,
@@ -46,8 +47,7 @@ export function implementHooks(dependencies: HookDependencies): Implementation[]
     }),
     implement(changeHook, async ({ id, repository: name, ...changes }, { actor }) => {
       const target = await find({ id, repository: name }, actor);
-      const parameters = { ...changes, url: changes.url ?? target.stored.hook.url };
-      return await describe(dependencies, { ...target, stored: await updateHook(management, target, parameters) });
+      return await describe(dependencies, { ...target, stored: await updateHook(management, target, changes) });
     }),
     implement(removeHook, async (reference, { actor }) => {
       const target = await find(reference, actor);
@@ -75,15 +75,18 @@ async function listPage(dependencies: HookDependencies, { repository, state, aft
   const only = repository === undefined ? undefined : await findNamed(management, repository);
   const query = { afterId: after, repositoryId: only?.id, state, limit: limit + 1 };
   const found = await listAllHooks(management.store, query);
+  const page = found.slice(0, limit);
   const hooks = await Promise.all(
-    found.slice(0, limit).map(async (stored) =>
-      describe(dependencies, {
-        stored,
-        repository: only ?? (await findRepositoryOf(management, stored)),
-      }),
-    ),
+    page.map(async (stored) => {
+      const repository = only ?? (await findRepositoryById(management.store, stored.hook.repositoryId));
+      return repository && (await describe(dependencies, { stored, repository }));
+    }),
   );
-  return { hooks, next: found.length > limit ? (hooks.at(-1)?.id ?? null) : null };
+  return {
+    // The repository of a hook may have been deleted since it was read.
+    hooks: hooks.filter((hook) => hook !== undefined),
+    next: found.length > limit ? (page.at(-1)?.hook.id ?? null) : null,
+  };
 }
 
 async function describe(

@@ -10,7 +10,7 @@ import { bridgeAssociatedData, listBridges, putBridgeSecret, removeBridgeSecret 
 import type { ManagementDependencies } from '../management/management.ts';
 import { recordRepositoryChange } from '../management/record-change.ts';
 import { toOffsetTime } from '../parameters/json-body.ts';
-import { parseKnownParameters, parseParameters, readParameters } from '../parameters/parameters.ts';
+import { parseKnownParameters, readParameters, refuseParameters } from '../parameters/parameters.ts';
 import type { Repository } from '../repositories/repository.ts';
 import { refuseDeleted } from '../repositories/repository-access.ts';
 import { bodyOf, describeRoutes, REFUSED, type RouteDocument, repositoryPath } from './api-documents.ts';
@@ -29,9 +29,6 @@ const secretParameters = z
   })
   .openapi('BridgeSecret');
 
-/** All bridges are listed at once: there is a handful of hosts. */
-const noParameters = z.object({});
-
 const bridgeJson = z.object({ host: z.enum(BRIDGE_NAMES), url: z.string(), created_at: z.string() }).openapi('Bridge');
 const newBridgeJson = bridgeJson.extend({ secret: z.string() }).openapi('NewBridge');
 
@@ -41,7 +38,8 @@ export function createBridgeRoutes(dependencies: ManagementDependencies): OpenAP
   routes.get('/repos/:owner/:repo/bridges', dependencies.requireScope(SCOPE), async (c) => {
     const { owner, repo } = c.req.param();
     const repository = await dependencies.access.findAdministered(c.get('identity'), owner, repo);
-    parseKnownParameters(noParameters, await readParameters(c), 'list the bridges');
+    // All are listed at once: there is a handful of hosts.
+    await refuseParameters(c, 'list the bridges');
     const bridges = await listBridges(dependencies.store, repository.id);
     const url = `${dependencies.baseUrl}/api/v5/repos/${owner}/${repo}/events`;
     return c.json(bridges.map(({ host, createdAtMs }) => ({ host, url, created_at: toOffsetTime(createdAtMs) })));
@@ -50,8 +48,8 @@ export function createBridgeRoutes(dependencies: ManagementDependencies): OpenAP
     const { owner, repo } = c.req.param();
     const host = parseHost(c.req.param('host'));
     const repository = await dependencies.access.findAdministered(c.get('identity'), owner, repo);
-    const given = parseParameters(secretParameters, await readParameters(c), 'set the secret of the bridge').secret;
-    const secret = given ?? Buffer.from(dependencies.world.randomBytes(SECRET_BYTES)).toString('base64url');
+    const parameters = parseKnownParameters(secretParameters, await readParameters(c), 'set the secret of the bridge');
+    const secret = parameters.secret ?? Buffer.from(dependencies.world.randomBytes(SECRET_BYTES)).toString('base64url');
     const nowMs = dependencies.world.nowMs();
     const ciphertext = dependencies.cipher.encrypt(secret, bridgeAssociatedData(repository.id, host));
     const record = describeChange(dependencies, 'bridge_changed', { repository, host, c, nowMs });
@@ -64,6 +62,7 @@ export function createBridgeRoutes(dependencies: ManagementDependencies): OpenAP
     const { owner, repo } = c.req.param();
     const host = parseHost(c.req.param('host'));
     const repository = await dependencies.access.findAdministered(c.get('identity'), owner, repo);
+    await refuseParameters(c, 'delete the bridge');
     const nowMs = dependencies.world.nowMs();
     const record = describeChange(dependencies, 'bridge_deleted', { repository, host, c, nowMs });
     if (await removeBridgeSecret(dependencies.store, { repositoryId: repository.id, host }, [record]))

@@ -1,6 +1,9 @@
 /** The log of deliveries: its pages and its filters. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import { createStillWorld } from '../../../test/support/basics/still-world.ts';
+import { forEachEngine } from '../../../test/support/store/engines.ts';
+import { enqueueTestDelivery } from '../../../test/support/webhooks/deliveries-store.ts';
 import {
   ACTOR,
   addPast,
@@ -12,7 +15,7 @@ import {
   setStatusSql,
   withHook,
 } from '../../../test/support/webhooks/hook-log.ts';
-import type { Answer } from '../../../test/support/webhooks/webhook-management.ts';
+import { type Answer, HOOKS, startManagement } from '../../../test/support/webhooks/webhook-management.ts';
 import { createSampleEvent } from '../events/sample-event.ts';
 
 withHook('the log is read page by page, the newest first', async (scene) => {
@@ -30,6 +33,29 @@ withHook('the log is read page by page, the newest first', async (scene) => {
   }
   assert.deepEqual(seen, [[ids[4], ids[3]], [ids[2], ids[1]], [ids[0]]]);
 });
+
+// Ids are positive integers below 2^53 that rise with time: from September 2032 on they have sixteen digits.
+forEachEngine(
+  'the pages of the log follow each other when ids have sixteen digits',
+  async (store) => {
+    await using server = await startManagement(store);
+    await server.call('POST', '/user/repos', { json: { name: 'doors' } });
+    const url = 'http://127.0.0.1:9001/';
+    const { body: hook } = await server.call('POST', HOOKS, { json: { url } });
+    const ids: number[] = [];
+    for (let count = 0; count < 3; count += 1)
+      ids.push(await enqueueTestDelivery(store, { hookId: hook.id, url, nowMs: NOON }));
+    assert.ok(ids.every((id) => id >= 1e15));
+    const first = await server.call('GET', `${HOOKS}/${hook.id}/deliveries?per_page=2`);
+    const link = /<[^>]*\/api\/v5([^>]*)>; rel="next"/.exec(first.headers.get('link') ?? '')?.[1] ?? '';
+    const second = await server.call('GET', link);
+    assert.deepEqual([second.status, [first, second].flatMap(idsOf)], [200, ids.toReversed()]);
+    assert.deepEqual(idsOf(await server.call('GET', `${HOOKS}/${hook.id}/deliveries?id=${ids[1]}`)), [ids[1]]);
+    const beyond = await server.call('GET', `${HOOKS}/${hook.id}/deliveries?before=${2 ** 53}`);
+    checkRefusal(beyond, 400, 'BAD_REQUEST');
+  },
+  { world: createStillWorld(Date.UTC(2033, 0, 1)) },
+);
 
 withHook('the log is filtered by state, event and time, together too', async (scene) => {
   const { server, log } = scene;
@@ -52,35 +78,39 @@ withHook('the log is filtered by state, event and time, together too', async (sc
   for (const [query, expected] of cases) assert.deepEqual(idsOf(await server.call('GET', `${log}?${query}`)), expected);
 });
 
-withHook('the log is filtered by status, by class of status, and by the UUID that the receiver saw', async (scene) => {
-  const { server, log, store } = scene;
-  const idByStatus = new Map<number, number>();
-  for (const [hour, status] of [0, 200, 404, 500, 503].entries()) {
-    const id = await addPast(scene, { hour });
-    await store.write(setStatusSql, [id, status]);
-    idByStatus.set(status, id);
-  }
-  const cases: [query: string, statuses: number[]][] = [
-    ['status_code=500', [500]],
-    ['status_code=5xx', [503, 500]],
-    ['status_code=4xx', [404]],
-    ['status_code=0', [0]],
-    ['status_code=418', []],
-  ];
-  for (const [query, statuses] of cases)
-    assert.deepEqual(
-      idsOf(await server.call('GET', `${log}?${query}`)),
-      statuses.map((status) => idByStatus.get(status)),
-      query,
-    );
-  const { body } = await server.call('GET', log);
-  for (const { id, uuid } of body) {
-    assert.deepEqual(idsOf(await server.call('GET', `${log}?uuid=${uuid.toUpperCase()}`)), [id]);
-    assert.equal((await server.call('GET', `${log}/${uuid}`)).body.id, id);
-  }
-  assert.deepEqual(idsOf(await server.call('GET', `${log}?uuid=${randomUUID()}`)), []);
-  checkRefusal(await server.call('GET', `${log}/${randomUUID()}`), 404, 'NOT_EXIST');
-});
+withHook(
+  'the log is filtered by status of an attempt, by class, and by the UUID that the receiver saw',
+  async (scene) => {
+    const { server, log, store } = scene;
+    const idByStatus = new Map<number, number>();
+    for (const [hour, status] of [0, 200, 404, 500, 503].entries()) {
+      const id = await addPast(scene, { hour });
+      await store.write(setStatusSql, [id, status]);
+      idByStatus.set(status, id);
+    }
+    await addPast(scene, { hour: 5, state: 'canceled' });
+    const cases: [query: string, statuses: number[]][] = [
+      ['status_code=500', [500]],
+      ['status_code=5xx', [503, 500]],
+      ['status_code=4xx', [404]],
+      ['status_code=0', [0]],
+      ['status_code=418', []],
+    ];
+    for (const [query, statuses] of cases)
+      assert.deepEqual(
+        idsOf(await server.call('GET', `${log}?${query}`)),
+        statuses.map((status) => idByStatus.get(status)),
+        query,
+      );
+    const { body } = await server.call('GET', log);
+    for (const { id, uuid } of body) {
+      assert.deepEqual(idsOf(await server.call('GET', `${log}?uuid=${uuid.toUpperCase()}`)), [id]);
+      assert.equal((await server.call('GET', `${log}/${uuid}`)).body.id, id);
+    }
+    assert.deepEqual(idsOf(await server.call('GET', `${log}?uuid=${randomUUID()}`)), []);
+    checkRefusal(await server.call('GET', `${log}/${randomUUID()}`), 404, 'NOT_EXIST');
+  },
+);
 
 withHook(
   'a delivery is found, read and sent again by the UUID of its event, under its own hook only',
@@ -128,6 +158,22 @@ withHook('a parameter that nothing heeds is refused with those that are', async 
   assert.match(replay.body.error_message, /"until" is no parameter here, allowed: since$/);
   const bridges = await server.call('GET', '/repos/grace/doors/bridges?page=2');
   checkRefusal(bridges, 400, 'BAD_REQUEST');
+});
+
+withHook('a call that takes no parameter refuses one', async (scene) => {
+  const { server, log } = scene;
+  const id = await addPast(scene, { state: 'dead' });
+  const calls: [method: string, path: string, status: number][] = [
+    ['GET', `${log}/${id}`, 200],
+    ['POST', `${log}/${id}/redeliver`, 202],
+    ['POST', log.replace('/deliveries', '/send-waiting'), 202],
+  ];
+  for (const [method, path, status] of calls) {
+    const refused = await server.call(method, `${path}?dry_run=1`);
+    checkRefusal(refused, 400, 'BAD_REQUEST');
+    assert.match(refused.body.error_message, /"dry_run" is no parameter here, no parameter is allowed$/);
+    assert.equal((await server.call(method, `${path}?access_token=grace`)).status, status, path);
+  }
 });
 
 withHook('what is pending of a held hook is shown as held', async (scene) => {

@@ -16,7 +16,7 @@ import {
 } from '../management/manage-delivery.ts';
 import { findHook } from '../management/manage-hook.ts';
 import type { ManagementDependencies, SendingDependencies } from '../management/management.ts';
-import { parseId, readParameters } from '../parameters/parameters.ts';
+import { parseId, readParameters, refuseParameters } from '../parameters/parameters.ts';
 import { describeRoutes, hookPath, type RouteDocument } from './api-documents.ts';
 
 const SCOPE = 'all_hook';
@@ -45,6 +45,7 @@ function addLog(routes: OpenAPIHono<IdentityEnv>, dependencies: ManagementDepend
   });
   routes.get(`${HOOK}/deliveries/:delivery_id`, dependencies.requireScope(SCOPE), async (c) => {
     const hook = await locateHook(c, dependencies);
+    await refuseParameters(c, 'read the delivery');
     return c.json(await readDelivery(dependencies, hook.id, c.req.param('delivery_id')));
   });
 }
@@ -55,10 +56,12 @@ function addSendingAgain(
 ): void {
   routes.post(`${HOOK}/deliveries/:delivery_id/redeliver`, dependencies.requireScope(SCOPE), async (c) => {
     const hook = await locateHook(c, dependencies);
+    await refuseParameters(c, 'send the delivery again');
     return c.json(await sendAgain(dependencies, hook, c.req.param('delivery_id')), 202);
   });
   routes.post(`${HOOK}/send-waiting`, dependencies.requireScope(SCOPE), async (c) => {
     const hook = await locateHook(c, dependencies);
+    await refuseParameters(c, 'send what waits');
     return c.json({ waiting: await sendWaiting(dependencies, hook) }, 202);
   });
   routes.post(`${HOOK}/replay`, dependencies.requireScope(SCOPE), async (c) => {

@@ -258,32 +258,3 @@ withServer('a webhook of another host is taken with the secret of its bridge, on
   assert.equal(refused.status, 400);
   assert.match(refused.body.error_message, /base_ref must be at most 4096 characters/);
 });
-
-withServer('the secret of a bridge is shown once, may be given, and goes with the bridge', async (server) => {
-  const path = '/repos/grace/doors/bridges/gitlab';
-  const given = await server.call('PUT', path, { json: { secret: 'a secret of my own' } });
-  assert.equal(given.body.secret, 'a secret of my own');
-  assert.equal((await server.call('PUT', path, { json: { secret: 'short' } })).status, 400);
-  const listed = await server.call('GET', '/repos/grace/doors/bridges');
-  assert.equal(listed.body.length, 1);
-  assert.equal(listed.body[0].secret, undefined);
-  const webhook = {
-    token: '',
-    json: { object_kind: 'unknown' },
-    headers: { 'x-gitlab-event': 'Unknown Hook', 'x-gitlab-token': 'a secret of my own' },
-  };
-  assert.equal((await server.call('POST', EVENTS, webhook)).status, 200);
-  const named = { ...webhook, json: { object_kind: 'toString' } };
-  assert.equal((await server.call('POST', EVENTS, named)).body.ignored, true);
-  const german = 'der Schlüssel für uns';
-  await server.call('PUT', path, { json: { secret: german } });
-  const token = Buffer.from(german).toString('latin1');
-  const fromGerman = { ...webhook, headers: { ...webhook.headers, 'x-gitlab-token': token } };
-  assert.equal((await server.call('POST', EVENTS, fromGerman)).status, 200, 'GitLab sends the UTF-8 of its token');
-  assert.equal((await server.call('POST', EVENTS, webhook)).status, 401);
-  assert.equal((await server.call('DELETE', path)).status, 204);
-  assert.equal((await server.call('DELETE', path)).status, 404);
-  assert.equal((await server.call('POST', EVENTS, fromGerman)).status, 401);
-  assert.equal((await server.call('PUT', '/repos/grace/doors/bridges/cvs')).status, 400);
-  assert.equal((await server.call('PUT', path, { token: 'linus' })).status, 403);
-});

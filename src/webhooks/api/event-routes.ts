@@ -1,7 +1,7 @@
 /** Accepts published events over HTTP (202), and webhooks of other code hosts with their secret. */
 import { type OpenAPIHono, z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
-import { Failure } from '../../errors.ts';
+import { Failure, isFailure } from '../../errors.ts';
 import { parseJsonObject } from '../../http/body-fields.ts';
 import { parsePairs } from '../../http/parser-limits.ts';
 import { createRoutes } from '../../http/routes.ts';
@@ -90,10 +90,15 @@ async function findBridgeSecret(
   path: string,
   name: string,
 ): Promise<{ repository: Repository; secret: Buffer }> {
-  const repository = await dependencies.access.find(owner, path).catch(() => undefined);
+  const repository = await dependencies.access.find(owner, path).catch(passNotFound);
   const ciphertext = repository && (await findBridgeCiphertext(dependencies.store, repository.id, name));
   if (repository === undefined || ciphertext === undefined) throw refuseBridge(name);
   return { repository, secret: dependencies.cipher.decrypt(ciphertext, bridgeAssociatedData(repository.id, name)) };
+}
+
+/** An outage of the database is none of the sender's fault: code hosts send again after 5xx, and switch a webhook off after 401. */
+function passNotFound(error: unknown): undefined {
+  if (!isFailure(error) || error.code !== 'not_found') throw error;
 }
 
 function refuseBridge(name: string): Failure {

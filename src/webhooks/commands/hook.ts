@@ -5,7 +5,7 @@ import { Failure } from '../../errors.ts';
 import { addHook, changeHook, disableHook, enableHook, removeHook } from '../administration/hook-operations.ts';
 import { EVENT_KINDS, FLAG_OF } from '../events/event-kind.ts';
 import { PROFILE_NAMES } from '../hooks/hook.ts';
-import { hookChangeParameters, newHookParameters } from '../management/manage-hook.ts';
+import { hookSettingParameters, newHookParameters } from '../management/manage-hook.ts';
 import { parseParameters } from '../parameters/parameters.ts';
 import { addAllHooksCommands } from './hook-all.ts';
 import { addHookCommand, addHookCommandWithUrl, type HookOptions } from './hook-command.ts';
@@ -114,11 +114,9 @@ interface UpdateOptions extends HookOptions, Proof {
   readonly profile?: string;
 }
 
-const changeParameters = hookChangeParameters.partial({ url: true });
-
 async function update(open: OpenWebhooks, text: string, id: string, options: UpdateOptions): Promise<void> {
   const reference = parseHookReference(text, id);
-  const changes = parseParameters(changeParameters, listChanges(options), 'update the webhook');
+  const changes = parseParameters(hookSettingParameters, listChanges(options), 'update the webhook');
   await using operator = await open(options);
   const hook = await operator.call(changeHook, { ...reference, ...changes });
   if (options.json) printJson(hook);

@@ -1,6 +1,6 @@
-/** Deletes old events and idempotency keys. */
-import type { Store } from '../../database/store.ts';
-import { deleteOldSql, repeatBatches, type SweepContext } from '../../database/sweep.ts';
+/** Deletes old events and idempotency keys, and events of a repository that is deleted. */
+import { type Store, statement } from '../../database/store.ts';
+import { deleteOldSql, repeatBatches, SWEEP_BATCH, type SweepContext, type SweepPace } from '../../database/sweep.ts';
 
 const pruneKeysSql = deleteOldSql({
   table: 'event_keys',
@@ -8,6 +8,16 @@ const pruneKeysSql = deleteOldSql({
   time: 'expires_at_ms',
 });
 const pruneEventsSql = deleteOldSql({ table: 'events', key: 'id', time: 'created_at_ms' });
+const newestOfRepositorySql = statement<{ id: number | null }>(
+  'newest-event-of-repository',
+  'SELECT MAX(id) AS id FROM events WHERE repository_id = $1',
+);
+const deleteOfRepositorySql = statement<{ id: number }>(
+  'delete-events-of-repository',
+  `DELETE FROM events WHERE id IN
+     (SELECT id FROM events WHERE repository_id = $1 AND id <= $2 ORDER BY repository_id, id LIMIT $3)
+   RETURNING id`,
+);
 
 /** Deletes idempotency keys that have expired. */
 export async function pruneEventKeys(store: Store, nowMs: number, sweeping: SweepContext): Promise<number> {
@@ -17,4 +27,23 @@ export async function pruneEventKeys(store: Store, nowMs: number, sweeping: Swee
 /** Deletes events that were stored at that time or before. */
 export async function pruneEvents(store: Store, untilMs: number, sweeping: SweepContext): Promise<number> {
   return await repeatBatches(sweeping, async (limit) => (await store.write(pruneEventsSql, [untilMs, limit])).length);
+}
+
+const MAX_ROUNDS = 5;
+
+/**
+ * Deletes the events of a repository in batches, until few are left: a month of events in one transaction would stop the intake
+ * of all owners. Each round deletes what was there when it began, so that events which keep coming do not keep it from ending.
+ */
+export async function deleteEventsOfRepository(store: Store, repositoryId: number, pace: SweepPace): Promise<void> {
+  for (let rounds = 0; rounds < MAX_ROUNDS; rounds += 1) {
+    const [newest] = await store.read(newestOfRepositorySql, [repositoryId]);
+    if (typeof newest?.id !== 'number') return;
+    const range = [repositoryId, newest.id];
+    const count = await repeatBatches(
+      pace,
+      async (limit) => (await store.write(deleteOfRepositorySql, [...range, limit])).length,
+    );
+    if (count < SWEEP_BATCH) return;
+  }
 }

@@ -33,6 +33,8 @@ export function createHttpSender({ url, token }: ServiceAddress): SendEntry {
       method: 'POST',
       headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', 'idempotency-key': key },
       body: JSON.stringify(event),
+      // A redirection turns the POST into a GET, and the page that it leads to, as for signing in, is no event's receipt.
+      redirect: 'manual',
       signal,
     });
   return async (entry, signal) => {
@@ -44,7 +46,7 @@ export function createHttpSender({ url, token }: ServiceAddress): SendEntry {
       if (smaller === undefined) return { kind: 'refused', reason: 'the event is malformed, and too large' };
       response = await post(entry, smaller, signal);
     }
-    return judgeAnswer(response.status, await response.text());
+    return judgeAnswer(response, await response.text());
   };
 }
 
@@ -57,14 +59,24 @@ function tryFit(event: EventInput, maxBytes: number): EventInput | undefined {
   }
 }
 
-function judgeAnswer(status: number, text: string): SendOutcome {
-  if (status >= 200 && status < 300) return { kind: 'sent' };
+/** The service stores an event before it answers 202; another success or a redirection comes from something in between. */
+const STORED = 202;
+
+function judgeAnswer({ status, headers }: Response, text: string): SendOutcome {
+  if (status === STORED) return { kind: 'sent' };
+  if (status < 400) return { kind: 'later', scope: 'service', reason: describeStranger(status, headers) };
   const { message, error_code_name: name } = readRefusal(text);
   // Keys are random: an event of this entry was stored before, perhaps in another length, and the answer was lost.
   if (status === 409 && name === KEY_USED) return { kind: 'sent' };
   const reason = describeRefusal(status, message ?? '');
   if (FINAL_STATUSES.has(status)) return { kind: 'refused', reason };
   return { kind: 'later', scope: REPOSITORY_STATUSES.has(status) ? 'repository' : 'service', reason };
+}
+
+function describeStranger(status: number, headers: Headers): string {
+  const location = headers.get('location');
+  const target = location === null ? '' : ` to "${location.slice(0, 200)}"`;
+  return `${status}${target} instead of 202: the address is not that of the service, or something before it answers`;
 }
 
 function describeRefusal(status: number, message: string): string {

@@ -63,6 +63,19 @@ test('pushes that are spooled in the same millisecond by several processes are a
   rmSync(gitDir, { recursive: true });
 });
 
+test('a push waits behind those before it when the clock was set back', async (t) => {
+  const gitDir = mkdtempSync(join(tmpdir(), 'trivet-spool-'));
+  t.after(() => rmSync(gitDir, { recursive: true }));
+  const world = createStillWorld();
+  await openSpool(gitDir, world).append([entryOf('first'), entryOf('second')]);
+  writeFileSync(join(gitDir, 'trivet-spool', `${'9'.repeat(16)}.json`), 'null');
+  world.moveMs(-3_600_000);
+  await openSpool(gitDir, world).append([entryOf('third'), entryOf('fourth')]);
+  const { taken, send } = createTaker();
+  await sendSpool(openSpool(gitDir, world), send, signal());
+  assert.deepEqual(taken, ['first', 'second', 'third', 'fourth']);
+});
+
 test('what an earlier version has spooled is sent first', async () => {
   const gitDir = mkdtempSync(join(tmpdir(), 'trivet-spool-'));
   const world = createStillWorld();
@@ -90,6 +103,26 @@ for (const [title, status, name, kind] of answers)
     });
     const send = createHttpSender({ url: new URL(service.url).origin, token: 't' });
     assert.equal((await send(entryOf('git:1'), signal())).kind, kind);
+  });
+
+const strangers: [title: string, status: number, location: string | undefined][] = [
+  ['a page that answers 200', 200, undefined],
+  ['an answer without content', 204, undefined],
+  ['a redirection to a page for signing in', 302, '/sign-in'],
+  ['a redirection of the POST', 307, '/sign-in'],
+];
+for (const [title, status, location] of strangers)
+  test(`${title} is not the service, so the event waits`, async (t) => {
+    await using proxy = await startReceiver(({ path }, response) => {
+      if (path === '/sign-in') response.end('<html>');
+      else response.writeHead(status, location === undefined ? {} : { location }).end();
+    });
+    const spool = createSpool(t);
+    await spool.append([entryOf('git:1')]);
+    const report = await sendSpool(spool, createHttpSender({ url: new URL(proxy.url).origin, token: 't' }), signal());
+    assert.deepEqual([report.sent, readKeys(spool)], [0, ['git:1']]);
+    assert.ok(report.waiting?.startsWith(location === undefined ? `${status} instead` : `${status} to "/sign-in"`));
+    assert.equal(proxy.received.length, 1);
   });
 
 function writeLongFile(path: string): void {

@@ -1,14 +1,15 @@
 /**
  * Stores events that wait to be sent, one file each beside the repository, so that a crash loses none. A file is written under
- * another name, flushed and renamed, so there are whole ones only. Names rise with time, so order survives a crash; then comes
- * something random, so that two pushes at once never write one file, and a digest of the repository's name, so that the entries
- * of a repository can be passed over without being read.
+ * another name, flushed and renamed, so there are whole ones only. A name begins with a number that follows the time and is
+ * larger than those that wait, so order survives a crash and a clock that is set back. Then come something random, so that two
+ * pushes at once never write one file, and a digest of the repository's name, so that the entries of a repository can be passed
+ * over without being read.
  */
 import { hash } from 'node:crypto';
 import { mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
-import { idAtMs } from '../../database/ids.ts';
+import { ID_END_MS, idAtMs } from '../../database/ids.ts';
 import type { World } from '../../world.ts';
 import { type EntryReading, readEntry, type SpoolEntry } from './read-entry.ts';
 import { lockFile } from './spool-lock.ts';
@@ -29,11 +30,12 @@ export interface Spool {
 
 /** A name without the digest, or without the random part too, is of an earlier version. */
 const ENTRY = /^\d{16}(-[\da-f]{12}(-[\da-f]{8})?)?\.json$/;
+const NUMBER_DIGITS = 16;
 const REFUSED = 'refused';
 
 export function openSpool(gitDir: string, world: Pick<World, 'nowMs' | 'uuid'>): Spool {
   const folder = join(gitDir, 'trivet-spool');
-  const createName = createRisingNames(world);
+  const createName = createRisingNames(world, folder);
   return {
     folder,
     append: async (entries) => {
@@ -61,12 +63,18 @@ export function isFileOf(repository: string, file: string): boolean {
   return file.endsWith(`-${digestOf(repository)}.json`);
 }
 
-function createRisingNames(world: Pick<World, 'nowMs' | 'uuid'>): () => string {
-  let last = 0;
+function createRisingNames(world: Pick<World, 'nowMs' | 'uuid'>, folder: string): () => string {
+  let last: number | undefined;
   return () => {
-    last = Math.max(idAtMs(world.nowMs()), last + 1);
-    return `${String(last).padStart(16, '0')}-${world.uuid().slice(-12)}`;
+    last = Math.max(idAtMs(world.nowMs()), (last ?? findLargestNumber(folder)) + 1);
+    return `${String(last).padStart(NUMBER_DIGITS, '0')}-${world.uuid().slice(-12)}`;
   };
+}
+
+/** Without numbers that no time reaches: what follows them would have more digits. */
+function findLargestNumber(folder: string): number {
+  const numbers = listFiles(folder).map((file) => Number(file.slice(0, NUMBER_DIGITS)));
+  return numbers.findLast((number) => number < idAtMs(ID_END_MS)) ?? 0;
 }
 
 function listFiles(folder: string): string[] {

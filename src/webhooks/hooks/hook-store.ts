@@ -49,7 +49,7 @@ export interface NewHook {
 
 /** Undefined fields stay as they are. */
 export interface HookChange {
-  readonly url: string;
+  readonly url: string | undefined;
   readonly encryptionType: EncryptionType | undefined;
   readonly profile: ProfileName | undefined;
   readonly events: Readonly<Partial<Record<EventKind, boolean>>>;
@@ -86,7 +86,7 @@ const insertHookSql = statement(
 // forget the key of the first. A null in $11 takes it away. $14: 0 leaves it on or off, 1 switches on, 2 off.
 const updateHookSql = statement<HookRow>(
   'update-hook',
-  `UPDATE hooks SET url = $2, encryption_type = COALESCE($3, encryption_type), profile = COALESCE($4, profile),
+  `UPDATE hooks SET url = COALESCE($2, url), encryption_type = COALESCE($3, encryption_type), profile = COALESCE($4, profile),
      push_events = COALESCE($5, push_events), tag_push_events = COALESCE($6, tag_push_events),
      issues_events = COALESCE($7, issues_events), note_events = COALESCE($8, note_events),
      merge_requests_events = COALESCE($9, merge_requests_events),
@@ -214,7 +214,7 @@ function toUpdate(id: number, change: HookChange): SqlValue[] {
   const { events, secret } = change;
   return [
     id,
-    change.url,
+    change.url ?? null,
     change.encryptionType ?? null,
     change.profile ?? null,
     toFlagOrNull(events.push),

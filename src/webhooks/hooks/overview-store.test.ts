@@ -71,6 +71,33 @@ forEachEngine('a webhook that its owner switched off is counted apart and is not
   assert.equal((counts?.disabled ?? 0) + (counts?.switchedOff ?? 0), 1);
 });
 
+forEachEngine('listTroubledHooks() orders the hooks of several owners as those of one', async (store) => {
+  const disable = statement(
+    'test-disable',
+    "UPDATE hooks SET disabled_at_ms = $2, disabled_reason = 'x' WHERE id = $1",
+  );
+  const fail = statement('test-fail', 'UPDATE endpoint_queue SET failing_since_ms = $2 WHERE hook_id = $1');
+  for (let id = 1; id <= 20; id += 1) {
+    await insertTestHook(store, { id, url: URL, ownerId: 'ada' });
+    await store.write(disable, [id, 1000]);
+  }
+  for (const [id, sinceMs] of [
+    [21, 500],
+    [22, 700],
+  ] as const) {
+    await insertTestHook(store, { id, url: URL, ownerId: 'grace' });
+    await enqueueTestDelivery(store, { hookId: id, ownerId: 'grace', url: URL });
+    await store.write(fail, [id, sinceMs]);
+  }
+  await insertTestHook(store, { id: 23, url: URL, ownerId: 'grace' });
+  await store.write(disable, [23, 2000]);
+  const list = async (scope: readonly string[] | 'all') =>
+    (await listTroubledHooks(store, scope, 0)).map(({ id }) => id);
+  const listed = [22, 21, 23, ...Array.from({ length: 17 }, (_, index) => index + 1)];
+  assert.deepEqual(await list('all'), listed);
+  assert.deepEqual(await list(['ada', 'grace']), listed);
+});
+
 forEachEngine('listDeliveryMinutes() sums what processes have added, by owner', async (store) => {
   await insertTestHook(store, { id: 1, url: URL, ownerId: 'ada' });
   await insertTestHook(store, { id: 2, url: URL, ownerId: 'ada' });

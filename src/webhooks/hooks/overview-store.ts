@@ -143,19 +143,29 @@ export interface TroubledHook {
 /** Failing ones first, the newest trouble first; at most as many as a page shows. Without those that their owners switched off. */
 export async function listTroubledHooks(store: Store, scope: OwnerScope, nowMs: number): Promise<TroubledHook[]> {
   const rows = await readForEach(scope, (ownerId) => store.read(listTroubledSql, [ownerId, nowMs, BY_OWNER]));
-  return rows.slice(0, LISTED_HOOKS).map((row) => ({
-    id: row.id,
-    url: row.url,
-    repository: { ownerLogin: row.owner_login, path: row.path },
-    disabledAtMs: row.disabled_at_ms,
-    disabledReason: row.disabled_reason,
-    failingSinceMs: row.failing_since_ms,
-    fails: row.fails ?? 0,
-    pausedUntilMs: row.paused_until_ms,
-    pauseReason: row.pause_reason,
-    result: row.result,
-    resultCode: row.result_code,
-  }));
+  return rows
+    .toSorted(compareTroubled)
+    .slice(0, LISTED_HOOKS)
+    .map((row) => ({
+      id: row.id,
+      url: row.url,
+      repository: { ownerLogin: row.owner_login, path: row.path },
+      disabledAtMs: row.disabled_at_ms,
+      disabledReason: row.disabled_reason,
+      failingSinceMs: row.failing_since_ms,
+      fails: row.fails ?? 0,
+      pausedUntilMs: row.paused_until_ms,
+      pauseReason: row.pause_reason,
+      result: row.result,
+      resultCode: row.result_code,
+    }));
+}
+
+/** The order of the statement, for the rows of several owners. */
+function compareTroubled(one: TroubledRow, other: TroubledRow): number {
+  const orderOf = (row: TroubledRow) => (row.disabled_at_ms === null ? 0 : 1);
+  const timeOf = (row: TroubledRow) => row.disabled_at_ms ?? row.failing_since_ms ?? 0;
+  return orderOf(one) - orderOf(other) || timeOf(other) - timeOf(one) || one.id - other.id;
 }
 
 /** Deliveries that wait, held ones too; `BACKLOG_LIMIT` means at least this many. */

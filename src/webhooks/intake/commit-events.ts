@@ -16,8 +16,9 @@ import type { IntakeDependencies, PendingEvent, StoreOutcome } from './pending-e
 import { type PreparedEvent, prepareEvent, type TargetHooks } from './prepare-event.ts';
 
 /**
- * Bytes of events and bodies in one commit. The bodies of a larger event are stored before it, in parts of this size: a
- * megabyte to fifty webhooks is fifty megabytes, and other events would wait for such a commit.
+ * About how many bytes of events and bodies go into one commit: before its bodies are rendered, an event counts with one body of
+ * its own size for each webhook, and rendered ones are larger. The bodies of an event that counts more are stored before it, in
+ * parts of this size: a megabyte to fifty webhooks is fifty megabytes, and other events would wait for such a commit.
  */
 export const MAX_BYTES = 1024 * 1024;
 /** Deliveries of an event that took longer are read by the worker, with their hooks as they are then. */

@@ -29,6 +29,7 @@ import {
   deleteHook,
   findHook,
   hookChangeParameters,
+  hookSettingParameters,
   MAX_HOOKS,
   newHookParameters,
   updateHook,
@@ -151,23 +152,22 @@ interface OpenHook {
 function openHook(dependencies: SendingDependencies, { caller, repository, stored }: OpenHook) {
   const { hook } = stored;
   const target = { repository, stored, actor: caller };
-  const change = async (values: Parameters) => {
-    const parameters = parseParameters(hookChangeParameters, dropAbsent(values), 'update the webhook');
+  const change = async (schema: typeof hookChangeParameters | typeof hookSettingParameters, values: Parameters) => {
+    const parameters = parseParameters(schema, dropAbsent(values), 'update the webhook');
     await updateHook(dependencies, target, parameters);
   };
   return {
     describe: () => describeHook(dependencies, stored),
     /** The test events that it can be sent. The first is the default. */
     testEvents: listTestEventsOf(dependencies, { repository, stored }),
-    change,
-    switch: (active: boolean) => change({ url: hook.url, active }),
+    change: (values: Parameters) => change(hookChangeParameters, values),
+    switch: (active: boolean) => change(hookSettingParameters, { active }),
     /** Sets a new key, a random one unless given. The former key signs for a day more. */
     rotateKey: (key: string) =>
-      change({
-        url: hook.url,
+      change(hookSettingParameters, {
         password: key || Buffer.from(dependencies.world.randomBytes(KEY_BYTES)).toString('base64url'),
       }),
-    removeKey: () => change({ url: hook.url, remove_password: true }),
+    removeKey: () => change(hookSettingParameters, { remove_password: true }),
     remove: () => deleteHook(dependencies, target),
     /** Returns the id of its delivery, once the one attempt has ended. */
     test: (values: Parameters) => {

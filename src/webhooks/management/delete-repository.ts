@@ -1,15 +1,22 @@
+import { createSweepPace } from '../../database/sweep.ts';
 import type { Actor } from '../../operations/operation.ts';
 import { cancelHookQueueStatement } from '../delivery/queue/delivery-store.ts';
+import { deleteEventsOfRepository } from '../events/event-store.ts';
 import type { Repository } from '../repositories/repository.ts';
 import { removeRepository } from '../repositories/repository-store.ts';
 import type { Management } from './management.ts';
 import { recordHookChange, recordRepositoryChange } from './record-change.ts';
 
-/** Deletes a repository with its webhooks, and cancels their pending deliveries. */
+/**
+ * Deletes a repository with its webhooks and events, and cancels their pending deliveries. Old events go first, in transactions
+ * of their own; if it ends early, the repository is still there, and another deletion goes on.
+ */
 export async function deleteRepository(dependencies: Management, repository: Repository, actor: Actor): Promise<void> {
-  const nowMs = dependencies.world.nowMs();
+  const { store, world } = dependencies;
+  await deleteEventsOfRepository(store, repository.id, createSweepPace(world));
+  const nowMs = world.nowMs();
   const change = { repository, actor, nowMs };
-  await removeRepository(dependencies.store, repository.id, {
+  await removeRepository(store, repository.id, {
     ofHook: (id) => [
       cancelHookQueueStatement(id, nowMs),
       recordHookChange(dependencies, 'hook_deleted', { ...change, id }),

@@ -21,7 +21,9 @@ export const deliveryJson = z
     }),
     state: z.enum(DELIVERY_STATES),
     attempts: z.int(),
-    status_code: z.int().openapi({ description: 'Of the last attempt; 0 when there was no answer.' }),
+    status_code: z
+      .int()
+      .openapi({ description: 'Of the last attempt; 0 without an answer, and before the first attempt.' }),
     created_at: z.string(),
     attempted_at: z.string().nullable(),
     next_attempt_at: z.string().nullable().openapi({
@@ -68,7 +70,10 @@ export const attemptJson = z
 
 export const deliveryDetailJson = listedDeliveryJson
   .extend({
-    request_body: z.string().openapi({ description: 'The bytes that are sent, as text.' }),
+    request_body: z.string().openapi({
+      description:
+        'The body as it is stored, as text. Every attempt sends these bytes; the profile gitee adds password, sign and timestamp to them.',
+    }),
     attempt_log: z.array(attemptJson),
   })
   .openapi('DeliveryDetail');

@@ -1,7 +1,16 @@
 /** An update changes the given fields and leaves the others. */
 import assert from 'node:assert/strict';
-import { checkRefusal, HOOKS, withDoors } from '../../../test/support/webhooks/webhook-management.ts';
+import {
+  checkRefusal,
+  HOOKS,
+  type ManagementServer,
+  withDoors,
+} from '../../../test/support/webhooks/webhook-management.ts';
 import { statement } from '../../database/store.ts';
+import { COMMAND_LINE } from '../../operations/operation.ts';
+import { holdSeenHookQueueStatement } from '../delivery/queue/delivery-store.ts';
+import { createSampleEvent } from '../events/sample-event.ts';
+import { findHook, updateHook } from './manage-hook.ts';
 
 const URL_1 = 'http://127.0.0.1:9001/hook';
 
@@ -83,3 +92,101 @@ withDoors('a hook whose address is not allowed any more can be switched off, and
   assert.equal((await update({ url, active: true })).status, 400);
   assert.equal((await update({ url: 'http://10.0.0.2/', active: false })).status, 400);
 });
+
+const pauseSql = statement(
+  'test-pause-hook-queue',
+  `UPDATE endpoint_queue SET fails = 7, failing_since_ms = 1000, openings = 2, parked = 1, paused_since_ms = 2000,
+     pause_reason = 'failures', next_at_ms = 4102444800000`,
+);
+const disableSql = statement(
+  'test-disable-hook',
+  "UPDATE hooks SET disabled_at_ms = 3000, disabled_reason = 'Failed for days'",
+);
+const healthSql = statement<{ version: number }>(
+  'test-hook-queue-health',
+  `SELECT fails, failing_since_ms, openings, parked, paused_since_ms, pause_reason, next_at_ms, held_since_ms, version
+   FROM endpoint_queue`,
+);
+
+/** A hook for which something waits. */
+async function createHookInUse(server: ManagementServer): Promise<{ id: number }> {
+  const { body: hook } = await server.call('POST', HOOKS, { json: { url: URL_1 } });
+  const json = createSampleEvent('push', { username: 'grace', name: 'Grace' }, 'main', Date.UTC(2026, 0, 1));
+  assert.equal((await server.call('POST', '/repos/grace/doors/events', { json })).status, 202);
+  return hook;
+}
+
+withDoors('`active: true` sent back as it was read forgets no failure and ends no pause', async (server, store) => {
+  const hook = await createHookInUse(server);
+  await store.write(pauseSql);
+  const readHealth = async () => {
+    const { version: _, ...health } = (await store.read(healthSql))[0]!;
+    return health;
+  };
+  const before = await readHealth();
+  const { body: read } = await server.call('GET', `${HOOKS}/${hook.id}`);
+  assert.equal(read.active, true);
+  assert.equal((await server.call('PATCH', `${HOOKS}/${hook.id}`, { json: read })).status, 200);
+  assert.deepEqual(await readHealth(), before);
+  const moved = await server.call('PATCH', `${HOOKS}/${hook.id}`, { json: { ...read, url: `${URL_1}/other` } });
+  assert.equal(moved.status, 200);
+  assert.deepEqual({ ...(await readHealth()), next_at_ms: 0 }, NOTHING_FAILED);
+});
+
+const NOTHING_FAILED = {
+  fails: 0,
+  failing_since_ms: null,
+  openings: 0,
+  parked: 0,
+  paused_since_ms: null,
+  pause_reason: null,
+  next_at_ms: 0,
+  held_since_ms: null,
+};
+
+withDoors('`active: true` releases a hook that was disabled after it was read', async (server, store) => {
+  const hook = await createHookInUse(server);
+  const { management } = server;
+  const repository = await management.access.find('grace', 'doors');
+  const stored = await findHook(management, repository, hook.id);
+  await store.write(pauseSql);
+  await store.write(disableSql);
+  const [{ version: seen } = { version: 0 }] = await store.read(healthSql);
+  const enabled = await updateHook(management, { repository, stored, actor: COMMAND_LINE }, { active: true });
+  assert.equal(enabled.hook.disabledAtMs, null);
+  // A worker that read the hook before holds what it saw.
+  await store.writeAll([holdSeenHookQueueStatement(hook.id, seen, 4000)]);
+  const { version: _, ...health } = (await store.read(healthSql))[0]!;
+  assert.deepEqual({ ...health, next_at_ms: 0 }, NOTHING_FAILED);
+});
+
+withDoors('a worker that saw a hook as disabled does not hold it once it is enabled', async (server, store) => {
+  const hook = await createHookInUse(server);
+  const [{ version: seen } = { version: 0 }] = await store.read(healthSql);
+  await server.call('PATCH', `${HOOKS}/${hook.id}`, { json: { url: URL_1, active: true } });
+  await store.writeAll([holdSeenHookQueueStatement(hook.id, seen, 4000)]);
+  assert.equal((await store.read<{ version: number; held_since_ms?: number }>(healthSql))[0]?.held_since_ms, null);
+});
+
+const changes: [title: string, change: (hook: OpenHook) => Promise<unknown>][] = [
+  ['switches a webhook off', (hook) => hook.switch(false)],
+  ['switches a webhook on', (hook) => hook.switch(true)],
+  ['rotates the key of a webhook', (hook) => hook.rotateKey('third')],
+  ['removes the key of a webhook', (hook) => hook.removeKey()],
+];
+for (const [title, change] of changes)
+  withDoors(`the console keeps a url that was changed meanwhile when it ${title}`, async (server) => {
+    const { body: hook } = await server.call('POST', HOOKS, { json: { url: URL_1, password: 'first' } });
+    const open = await openHook(server, hook.id);
+    const json = { url: 'http://127.0.0.1:9002/moved', password: 'second' };
+    assert.equal((await server.call('PATCH', `${HOOKS}/${hook.id}`, { json })).status, 200);
+    await change(open);
+    assert.equal((await server.call('GET', `${HOOKS}/${hook.id}`)).body.url, json.url);
+  });
+
+type OpenHook = Awaited<ReturnType<typeof openHook>>;
+
+async function openHook({ admin }: ManagementServer, id: number) {
+  const grace = { userId: 'id-grace', login: 'grace', isAdmin: false };
+  return await (await admin.openRepository(grace, 'grace', 'doors')).openHook(String(id));
+}

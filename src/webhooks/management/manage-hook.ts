@@ -1,5 +1,6 @@
 /** Creates, changes, enables, disables and deletes hooks, and decides what becomes of their waiting deliveries. */
 import { z } from '@hono/zod-openapi';
+import type { BoundStatement } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 import type { Actor } from '../../operations/operation.ts';
 import { MAX_URL_LENGTH } from '../addresses/destination-url.ts';
@@ -8,9 +9,17 @@ import {
   holdHookQueueStatement,
   moveHookQueueStatement,
   releaseHookQueueStatement,
+  releaseOffHookQueueStatements,
 } from '../delivery/queue/delivery-store.ts';
 import type { EventKind } from '../events/event-kind.ts';
-import { decryptSecrets, type EncryptionType, encryptChange, encryptSecret, PROFILE_NAMES } from '../hooks/hook.ts';
+import {
+  decryptSecrets,
+  type EncryptionType,
+  encryptChange,
+  encryptSecret,
+  type Hook,
+  PROFILE_NAMES,
+} from '../hooks/hook.ts';
 import {
   changeHook,
   findHookOfRepository,
@@ -68,9 +77,11 @@ export const hookChangeParameters = z
     active: flagParameter.optional().openapi({ description: 'Off holds events back; on sends what was held.' }),
   })
   .openapi('HookChange');
+/** For callers that may leave the url as it is; the platform's API requires it. */
+export const hookSettingParameters = hookChangeParameters.partial({ url: true });
 
 type NewHookParameters = z.output<typeof newHookParameters>;
-type HookChangeParameters = z.output<typeof hookChangeParameters>;
+type HookChangeParameters = z.output<typeof hookSettingParameters>;
 
 export interface NewHookPlace {
   readonly repository: Repository;
@@ -128,9 +139,9 @@ export async function updateHook(
   parameters: HookChangeParameters,
 ): Promise<StoredHook> {
   const { repository, stored } = target;
+  const { url = stored.hook.url } = parameters;
   // A hook whose address is not allowed any more can still be switched off.
-  if (parameters.active !== false || parameters.url !== stored.hook.url)
-    await dependencies.guard.checkUrl(parameters.url);
+  if (parameters.active !== false || url !== stored.hook.url) await dependencies.guard.checkUrl(url);
   const nowMs = dependencies.world.nowMs();
   const change: HookChange = {
     url: parameters.url,
@@ -159,7 +170,7 @@ export async function updateHook(
 }
 
 export function switchHook(dependencies: Management, target: HookTarget, active: boolean): Promise<StoredHook> {
-  return updateHook(dependencies, target, { url: target.stored.hook.url, active });
+  return updateHook(dependencies, target, { active });
 }
 
 /** Its pending deliveries are canceled. */
@@ -190,7 +201,7 @@ function refuseUnknownHook(id: number, repository: Repository, others: readonly 
   return new Failure('not_found', `Webhook not found: ${name} has no ${id}, it has ${ids}`, details);
 }
 
-function readEvents(parameters: NewHookParameters): Partial<Record<EventKind, boolean>> {
+function readEvents(parameters: Omit<NewHookParameters, 'url'>): Partial<Record<EventKind, boolean>> {
   const given: [EventKind, boolean | undefined][] = [
     ['push', parameters.push_events],
     ['tag_push', parameters.tag_push_events],
@@ -229,16 +240,21 @@ function changeSecret(
 /** A hook that was switched off for its failures gets another chance with another address. */
 function chooseSwitch({ hook }: StoredHook, { active, url }: HookChangeParameters): HookChange['switch'] {
   if (active !== undefined) return active ? 'on' : 'off';
-  return hook.disabledAtMs !== null && hook.url !== url ? 'on' : undefined;
+  return hook.disabledAtMs !== null && url !== undefined && url !== hook.url ? 'on' : undefined;
 }
 
-function listHookQueueStatements({ hook }: StoredHook, change: HookChange) {
-  const origin = new URL(change.url).origin;
-  const hasMoved = origin !== new URL(hook.url).origin;
-  const isFixed = change.switch === 'on' || (change.switch === undefined && change.url !== hook.url);
+function listHookQueueStatements({ hook }: StoredHook, change: HookChange): BoundStatement[] {
+  const { url = hook.url, nowMs } = change;
+  const { origin } = new URL(url);
   return [
-    ...(hasMoved ? [moveHookQueueStatement(hook.id, origin)] : []),
-    ...(isFixed ? [releaseHookQueueStatement(hook.id, change.nowMs)] : []),
-    ...(change.switch === 'off' ? [holdHookQueueStatement(hook.id, change.nowMs)] : []),
+    ...(origin === new URL(hook.url).origin ? [] : [moveHookQueueStatement(hook.id, origin)]),
+    ...(change.switch === 'off' ? [holdHookQueueStatement(hook.id, nowMs)] : []),
+    ...(url !== hook.url && change.switch !== 'off' ? [releaseHookQueueStatement(hook.id, nowMs)] : []),
+    ...(url === hook.url && change.switch === 'on' ? listEnablingStatements(hook, nowMs) : []),
   ];
+}
+
+/** `active: true` of an enabled hook, sent back as it was read, is no reason to forget its failures. */
+function listEnablingStatements({ id, disabledAtMs }: Hook, nowMs: number): BoundStatement[] {
+  return disabledAtMs === null ? releaseOffHookQueueStatements(id, nowMs) : [releaseHookQueueStatement(id, nowMs)];
 }

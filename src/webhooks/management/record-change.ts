@@ -62,7 +62,7 @@ export function listHookRecords(
 
 function listChangedFields({ hook }: StoredHook, { url, encryptionType, profile, events }: HookChange): string[] {
   return [
-    ...(url === hook.url ? [] : ['url']),
+    ...((url ?? hook.url) === hook.url ? [] : ['url']),
     ...((encryptionType ?? hook.encryptionType) === hook.encryptionType ? [] : ['encryption_type']),
     ...((profile ?? hook.profile) === hook.profile ? [] : ['profile']),
     ...EVENT_KINDS.filter((kind) => (events[kind] ?? hook.events[kind]) !== hook.events[kind]).map(

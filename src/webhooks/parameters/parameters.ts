@@ -48,6 +48,12 @@ export function parseKnownParameters<S extends z.ZodObject>(
   throw new Failure('invalid', `Cannot ${action}: ${shown} is no parameter here, ${choice}`, { field });
 }
 
+/** Throws for any parameter, in a call that takes none. */
+export async function refuseParameters(c: Context, action: string): Promise<void> {
+  parseKnownParameters(NO_PARAMETERS, await readParameters(c), action);
+}
+
+const NO_PARAMETERS = z.object({});
 const MISSING = { errorCode: 1000, errorCodeName: 'PARAMETER_ERROR' };
 const SECRET_FIELDS = new Set(['password', 'secret']);
 
@@ -99,7 +105,7 @@ export function integerParameter(minimum: number, maximum: number) {
   const message = `must be a whole number from ${minimum} to ${maximum}`;
   return z
     .preprocess(
-      (value) => (typeof value === 'string' && /^-?\d{1,15}$/.test(value) ? Number(value) : value),
+      (value) => (typeof value === 'string' && /^-?\d{1,16}$/.test(value) ? Number(value) : value),
       z.int(message).min(minimum, message).max(maximum, message),
     )
     .openapi({ type: 'integer', minimum, maximum });

@@ -121,7 +121,7 @@ export const removeRepositoryOnce: Procedure<RemovalInput, RemovalOutcome> = con
       await transaction.run(unlockRepositorySql, [id]);
       return 'other hooks';
     }
-    // Hooks, events and bridge secrets go with it by their foreign keys.
+    // Hooks, the last events and bridge secrets go with it by their foreign keys.
     const deletion = { statement: deleteRepositorySql, parameters: [id] };
     await transaction.runAll([...[...ofHooks.values()].flat(), ...statements, deletion]);
     return 'removed';
@@ -167,7 +167,7 @@ export async function countRepositoriesOfOwner(store: Store, ownerId: string): P
   return (await store.read(countOfOwnerSql, [ownerId]))[0]?.total ?? 0;
 }
 
-/** Deletes a repository with its hooks and events. `ofHook` returns the other changes for each hook; `statements` commit together with it. */
+/** Deletes a repository with its hooks, and events that are left. `ofHook` returns the other changes for each hook; `statements` commit together with it. */
 export async function removeRepository(
   store: Store,
   id: number,
@@ -182,18 +182,16 @@ export async function removeRepository(
   await forgetKeys(store, id);
 }
 
-const KEY_PAGE = 100;
+const MAX_FORGOTTEN_KEYS = 100;
 
 /**
- * Each key by itself: an intake that is under way locks several of them, and hook queues after them, so a transaction that locks
- * more than one and the intake might wait for each other. What is left behind, should this end early, expires.
+ * Deletes some idempotency keys; the others expire within a day, and no other repository gets this id. Each key by itself: an
+ * intake that is under way locks several of them, and hook queues after them, so a transaction that locks more than one and the
+ * intake might wait for each other.
  */
 async function forgetKeys(store: Store, repositoryId: number): Promise<void> {
-  for (;;) {
-    const rows = await store.read(keysOfRepositorySql, [repositoryId, KEY_PAGE]);
-    await Promise.all(rows.map((row) => store.write(deleteKeySql, [repositoryId, row.idempotency_key])));
-    if (rows.length < KEY_PAGE) return;
-  }
+  const rows = await store.read(keysOfRepositorySql, [repositoryId, MAX_FORGOTTEN_KEYS]);
+  await Promise.all(rows.map((row) => store.write(deleteKeySql, [repositoryId, row.idempotency_key])));
 }
 
 function toKey(path: string): string {

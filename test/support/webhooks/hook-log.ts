@@ -23,7 +23,11 @@ export const setStateSql = statement(
   'UPDATE deliveries SET state = $2, event_kind = $3 WHERE id = $1',
 );
 export const setUrlSql = statement('test-set-url', 'UPDATE hooks SET url = $2 WHERE id = $1');
-export const setStatusSql = statement('test-set-status', 'UPDATE deliveries SET status = $2 WHERE id = $1');
+/** The status of its one attempt. */
+export const setStatusSql = statement(
+  'test-set-status',
+  'UPDATE deliveries SET status = $2, attempts = 1 WHERE id = $1',
+);
 export const holdSql = statement('test-hold', 'UPDATE endpoint_queue SET held_since_ms = 1 WHERE hook_id = $1');
 
 export interface Scene {

@@ -51,12 +51,12 @@ const withLastAttempt = (page: string) =>
 
 const MATCHES = `FROM deliveries d JOIN delivery_contents c ON c.delivery_id = d.id
    WHERE d.hook_id = $1 AND d.id >= $2 AND d.id < $3 AND ($4 = '' OR d.state = $4) AND ($5 = '' OR d.event_kind = $5)
-     AND d.created_at_ms >= $6 AND d.created_at_ms < $7 AND d.status >= $8 AND d.status <= $9
+     AND d.created_at_ms >= $6 AND d.created_at_ms < $7 AND d.status >= $8 AND d.status <= $9 AND d.attempts >= $12
      AND ($10 = '' OR c.uuid = $10) AND ($11 = '' OR c.subject = $11)`;
 
 const listDeliveriesOfHookSql: Statement<ListedDelivery> = statement(
   'delivery-log-list',
-  withLastAttempt(`SELECT ${COLUMNS} ${MATCHES} ORDER BY d.id DESC LIMIT $12 OFFSET $13`),
+  withLastAttempt(`SELECT ${COLUMNS} ${MATCHES} ORDER BY d.id DESC LIMIT $13 OFFSET $14`),
 );
 
 const countMatchesSql: Statement<{ count: number }> = statement(
@@ -80,7 +80,7 @@ export interface LogFilter {
   readonly hookId: number;
   readonly state?: StoredState | undefined;
   readonly eventKind?: EventKind | undefined;
-  /** The status of the last attempt. */
+  /** The status of the last attempt, 0 for one without an answer. Only deliveries that were attempted have one. */
   readonly status?: { readonly from: number; readonly to: number } | undefined;
   readonly uuid?: string | undefined;
   readonly subject?: string | undefined;
@@ -123,7 +123,8 @@ function isFiltered({ state, eventKind, status, uuid, subject, sinceMs, untilMs 
 function bindMatches(filter: LogFilter, { hookId, fromId, beforeId }: LogRange): readonly (string | number)[] {
   const { state = '', eventKind = '', uuid = '', subject = '', sinceMs, untilMs } = filter;
   const { from, to } = filter.status ?? { from: 0, to: 999 };
-  return [hookId, fromId, beforeId, state, eventKind, sinceMs, untilMs, from, to, uuid, subject];
+  const minAttempts = filter.status === undefined ? 0 : 1;
+  return [hookId, fromId, beforeId, state, eventKind, sinceMs, untilMs, from, to, uuid, subject, minAttempts];
 }
 
 async function listMatches(

@@ -219,6 +219,27 @@ export function releaseHookQueueStatement(hookId: number, nowMs: number): BoundS
   return { statement: releaseHookQueueSql, parameters: [hookId, nowMs] };
 }
 
+const releaseOffHookQueueSql: Statement = statement(
+  'endpoint-release-off',
+  `${releaseHookQueueSql.text} AND (held_since_ms IS NOT NULL
+     OR EXISTS (SELECT 1 FROM hooks WHERE hooks.id = $1 AND hooks.disabled_at_ms IS NOT NULL))`,
+);
+const raiseVersionSql: Statement = statement(
+  'endpoint-raise-version',
+  'UPDATE endpoint_queue SET version = version + 1 WHERE hook_id = $1',
+);
+
+/**
+ * The same for a hook that was read as enabled: it keeps its failures and its pause, unless it was disabled since. The version rises
+ * in any case, so that a worker which saw it as disabled in between does not hold it.
+ */
+export function releaseOffHookQueueStatements(hookId: number, nowMs: number): BoundStatement[] {
+  return [
+    { statement: releaseOffHookQueueSql, parameters: [hookId, nowMs] },
+    { statement: raiseVersionSql, parameters: [hookId] },
+  ];
+}
+
 const moveHookQueueSql: Statement = statement(
   'endpoint-move',
   `UPDATE endpoint_queue SET origin = $2, shard = $3, version = version + 1 WHERE hook_id = $1`,
