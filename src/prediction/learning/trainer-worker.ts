@@ -172,33 +172,47 @@ function createTraining(dependencies: TrainerDependencies, learning: BackgroundP
   const { dataDir, databaseUrl } = dependencies.place;
   const trainings = new Counter({
     name: 'trivet_prediction_trainings_total',
-    help: 'Trainings by outcome: published, or kept (the served model stays) when the new model was not better.',
+    help: 'Trainings by outcome: published; kept (the served model stays) when the new model was not better; overtaken when another version was promoted meanwhile, and stays.',
     labelNames: ['model', 'outcome'],
     registers: [dependencies.metrics],
   });
   return async ({ targetModel, lastId }, signal) => {
     const order: TrainingOrder = { place: { dataDir, databaseUrl }, targetModel };
-    const { winner, rows, lastSampleId, ...scores } = await askWithin<TrainingOrder, TrainingAnswer>(learning, order, {
+    const answer = await askWithin<TrainingOrder, TrainingAnswer>(learning, order, {
       maxMs: dependencies.maxTrainingMs ?? MAX_TRAINING_MS,
       describe: (seconds) => `Cannot train the model "${targetModel}": it took longer than ${seconds} s`,
       signal,
     });
-    // `kept`: the served version stays and the new model is dropped. The name is part of the metric.
-    const outcome = winner === undefined ? 'kept' : 'published';
-    if (winner !== undefined)
-      await publishModel(store, {
-        name: targetModel,
-        packed: winner,
-        source: { observed: rows, lastSampleId, ...scores },
-        promotion: 'promote',
-        reason: 'better on the newest rows',
-        nowMs: world.nowMs(),
-      });
+    const { winner, rows, lastSampleId, championVersion, ...scores } = answer;
+    const outcome = await publishWinner(dependencies, targetModel, answer);
     await recordTraining(store, { targetModel, lastSampleId: lastId, nowMs: world.nowMs(), outcome });
     await dependencies.onTrained(targetModel);
     trainings.inc({ model: targetModel, outcome });
     log.info({ model: targetModel, rows, outcome, ...scores }, 'Trained a model on the observed requests');
   };
+}
+
+/** The names are part of the metric and of the table of trainings. `kept`: the served version stays and the new model is dropped. */
+type TrainingOutcome = 'published' | 'kept' | 'overtaken';
+
+/** Another version that was promoted during the training stays: the winner was not compared with it, and is kept beside it. */
+async function publishWinner(
+  { store, world, log }: TrainerDependencies,
+  targetModel: string,
+  { winner, rows: observed, championVersion, ...scores }: TrainingAnswer,
+): Promise<TrainingOutcome> {
+  if (winner === undefined) return 'kept';
+  const { id, isPromoted } = await publishModel(store, {
+    name: targetModel,
+    packed: winner,
+    source: { observed, ...scores },
+    promotion: { version: championVersion, otherwise: 'keep' },
+    reason: 'better on the newest rows',
+    nowMs: world.nowMs(),
+  });
+  if (isPromoted) return 'published';
+  log.warn({ model: id }, 'Another version was promoted during a training; it stays, and the new one is kept');
+  return 'overtaken';
 }
 
 const MAX_REPORTED = 10_000;

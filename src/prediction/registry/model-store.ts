@@ -1,4 +1,4 @@
-/** Stores model versions as immutable files, and which of them is served (promotion, rollback). */
+/** Stores model versions as rows that never change (the file is a column), and which of them is served (promotion, rollback). */
 import { type BoundStatement, type Procedure, procedure, type Store, statement } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 
@@ -116,6 +116,10 @@ export async function saveModelVersion(
   version: NewModelVersion,
   statements: readonly BoundStatement[] = [],
 ): Promise<void> {
+  await store.writeAll([insertVersionStatement(version), ...statements]);
+}
+
+function insertVersionStatement(version: NewModelVersion): BoundStatement {
   const parameters = [
     version.name,
     version.version,
@@ -126,7 +130,7 @@ export async function saveModelVersion(
     version.lineage,
     version.file,
   ];
-  await store.writeAll([{ statement: insertVersionSql, parameters }, ...statements]);
+  return { statement: insertVersionSql, parameters };
 }
 
 /** The versions of one model, or of all models without `name`; newest first. */
@@ -182,6 +186,35 @@ export const promoteProcedure: Procedure<Promotion, boolean> = procedure(
   },
 );
 
+interface Succession extends Promotion {
+  readonly saved: NewModelVersion;
+  readonly statements: readonly BoundStatement[];
+  readonly succeeds: ExpectedServed;
+}
+
+/** The version that a new one was made to follow: another one that is served by now stays. */
+export interface ExpectedServed {
+  /** Undefined when none was served. */
+  readonly version: number | undefined;
+  /** The new version is kept without being served, or refused with `conflict`, so that nothing is stored. */
+  readonly otherwise: 'keep' | 'refuse';
+}
+
+export const saveSuccessorProcedure: Procedure<Succession, boolean> = procedure(
+  import.meta.url,
+  'saveSuccessorProcedure',
+  async (tx, { saved, statements, succeeds, ...promotion }) => {
+    await tx.runAll([insertVersionStatement(saved), ...statements]);
+    const [model] = await tx.run(promotedVersionSql, [saved.name]);
+    if ((model?.promoted_version ?? undefined) === succeeds.version) return await promoteProcedure.run(tx, promotion);
+    if (succeeds.otherwise === 'keep') return false;
+    throw new Failure(
+      'conflict',
+      `Cannot promote the new version of "${saved.name}": another one was promoted meanwhile`,
+    );
+  },
+);
+
 interface Rollback extends Omit<Promotion, 'version' | 'reason'> {
   /** The version that the caller was shown as the target. */
   readonly expectedVersion?: number | undefined;
@@ -219,6 +252,20 @@ export async function promoteModel(store: Store, promotion: Omit<Promotion, 'mar
     ...promotion,
     markChanged: store.markChanged(MODELS_TOPIC, promotion.nowMs),
   });
+}
+
+/**
+ * Saves a version, and serves it unless another one than the expected is served by now; returns whether it is served. Throws
+ * `conflict`, and saves nothing, when it is to be refused then.
+ */
+export async function saveSuccessor(
+  store: Store,
+  saved: NewModelVersion,
+  succession: Pick<Succession, 'nowMs' | 'reason' | 'statements' | 'succeeds'>,
+): Promise<boolean> {
+  const { name, version } = saved;
+  const markChanged = store.markChanged(MODELS_TOPIC, succession.nowMs);
+  return await store.call(saveSuccessorProcedure, { ...succession, saved, name, version, markChanged });
 }
 
 /**
