@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { Registry } from 'prom-client';
-import { saveTestVersion } from '../../../test/support/prediction/model-versions.ts';
 import { openSink, reportRows, whole } from '../../../test/support/prediction/observation-sink.ts';
 import { observePool } from '../../../test/support/prediction/observed-pool.ts';
 import { forEachEngine, type StorePlace } from '../../../test/support/store/engines.ts';
@@ -10,7 +9,7 @@ import { listFreshSamples } from '../observations/sample-count-store.ts';
 import { listSamples } from '../observations/sample-store.ts';
 import { createPredictor } from '../online/predictor.ts';
 import { createModelLoader } from '../registry/model-loader.ts';
-import { listModelVersions, promoteModel } from '../registry/model-store.ts';
+import { listModelVersions } from '../registry/model-store.ts';
 import { DEFAULT_TRAINING } from '../training/train-model.ts';
 import { createTrainer, type TrainerDependencies } from './trainer-worker.ts';
 
@@ -27,19 +26,6 @@ function failOnce(store: Store, name: string): Store {
     throw new Error('the database is away');
   };
   return { ...store, read };
-}
-
-/** Before the first write with this name, `act` runs. */
-function interpose(store: Store, name: string, act: () => Promise<unknown>): Store {
-  let isDone = false;
-  const write: Store['write'] = async (query, parameters) => {
-    if (!isDone && query.name === name) {
-      isDone = true;
-      await act();
-    }
-    return await store.write(query, parameters);
-  };
-  return { ...store, write };
 }
 
 /** A round looks at 1,024 models by name, and the one that is due is behind all of them. */
@@ -188,30 +174,6 @@ forEachEngine(
     await next.runRound();
     await next.stop();
     assert.equal((await listModelVersions(store, 'm')).length, 1);
-  },
-);
-
-forEachEngine(
-  'a version that is promoted during a training stays served, and the new one is kept',
-  async (store, { place }) => {
-    const { sink, world, metrics } = openSink(store);
-    const options = { refitRows: 200, refitSeconds: 3600, log: createLog('silent'), onTrained: async () => {} };
-    const version = await saveTestVersion(store, 'm');
-    const promote = () => promoteModel(store, { name: 'm', version, nowMs: 1, reason: 'promoted by hand' });
-    const promoting = interpose(store, 'model-take-number', promote);
-    const trainer = createTrainer({ store: promoting, place, world, metrics, ...options });
-    await sink.report(reportRows(observePool({ rows: 200 })));
-    await trainer.runRound();
-    await trainer.stop();
-    const versions = await listModelVersions(store, 'm');
-    assert.deepEqual(
-      versions.map((one) => [one.version, one.isPromoted]),
-      [
-        [version + 1, false],
-        [version, true],
-      ],
-    );
-    assert.match(await metrics.metrics(), /trainings_total\{model="m",outcome="overtaken"\} 1/);
   },
 );
 
