@@ -84,16 +84,17 @@ const insertPromotionSql = statement(
   `INSERT INTO model_promotions (name, number, version, at_ms, reason)
    SELECT $1, COALESCE(MAX(number), 0) + 1, $2, $3, $4 FROM model_promotions WHERE name = $1`,
 );
-// Only promotions whose version still exists can be gone back to.
-const standingPromotionsSql = statement<{ number: number; version: number }>(
-  'model-standing-promotions',
+// Only promotions whose version still exists can be gone back to. Of a version between two promotions of the served one, $2, none
+// may be left.
+const previousPromotionSql = statement<{ number: number; version: number }>(
+  'model-previous-promotion',
   `SELECT p.number, p.version FROM model_promotions p
    JOIN model_versions v ON v.name = p.name AND v.version = p.version
-   WHERE p.name = $1 AND p.undone_at_ms IS NULL ORDER BY p.number DESC LIMIT 2`,
+   WHERE p.name = $1 AND p.version <> $2 AND p.undone_at_ms IS NULL ORDER BY p.number DESC LIMIT 1`,
 );
-const undoPromotionSql = statement(
-  'model-undo-promotion',
-  'UPDATE model_promotions SET undone_at_ms = $3 WHERE name = $1 AND number = $2',
+const undoPromotionsSql = statement(
+  'model-undo-promotions',
+  'UPDATE model_promotions SET undone_at_ms = $3 WHERE name = $1 AND number > $2 AND undone_at_ms IS NULL',
 );
 // A version that is served, or was served last before it, stays whatever its age: a rollback must find it.
 const pruneVersionsSql = statement<{ version: number }>(
@@ -233,16 +234,17 @@ export const rollbackProcedure: Procedure<Rollback, RolledBack> = procedure(
   async (tx, { name, nowMs, markChanged, expectedVersion, audit }) => {
     const [model] = await tx.run(promotedVersionSql, [name]);
     if (model === undefined) throw new Failure('not_found', `Cannot roll back "${name}": there is no such model`);
-    const [present, previous] = await tx.run(standingPromotionsSql, [name]);
-    if (present === undefined || previous === undefined)
+    const served = model.promoted_version;
+    const [previous] = served === null ? [] : await tx.run(previousPromotionSql, [name, served]);
+    if (served === null || previous === undefined)
       throw new Failure('conflict', `Cannot roll back "${name}": no other version was served before this one`);
     if (expectedVersion !== undefined && expectedVersion !== previous.version)
       throw new Failure('conflict', `Cannot roll back "${name}": it would lead to version ${previous.version} by now`);
-    await tx.run(undoPromotionSql, [name, present.number, nowMs]);
+    await tx.run(undoPromotionsSql, [name, previous.number, nowMs]);
     await tx.run(setPromotedSql, [name, previous.version, nowMs]);
     await tx.run(markChanged.statement, markChanged.parameters);
     if (audit !== undefined) await tx.run(audit.statement, audit.parameters);
-    return { version: previous.version, from: present.version };
+    return { version: previous.version, from: served };
   },
 );
 
