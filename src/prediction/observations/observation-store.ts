@@ -48,14 +48,14 @@ const addWholeSql = statement<{ request_id: string }>(
   `INSERT INTO pending_requests (request_id, target_model, input, at_ms, ttft_ms, tpot_ms, has_finished, updated_at_ms)
    VALUES ($1, $2, $3, $4, $5, $6, 1, $7) ON CONFLICT (request_id) DO NOTHING RETURNING request_id`,
 );
-// The last column is 0 for requests that were never completed.
-const sweepOldSql = statement<{ request_id: string; is_complete: number }>(
+// Without a first token a request may still have ended. What was never dispatched or never ended is lost.
+const sweepOldSql = statement<{ request_id: string; has_ended: number }>(
   'pending-sweep-old',
   `DELETE FROM pending_requests WHERE updated_at_ms < $1
      AND request_id IN (SELECT request_id FROM pending_requests WHERE updated_at_ms < $1 ORDER BY updated_at_ms LIMIT $2)
-   RETURNING request_id, CASE WHEN input IS NOT NULL AND has_finished = 1 THEN 1 ELSE 0 END AS is_complete`,
+   RETURNING request_id, CASE WHEN input IS NOT NULL AND has_finished = 1 THEN 1 ELSE 0 END AS has_ended`,
 );
-// Each batch begins where the one before it ended, so that incomplete requests between complete ones are read once.
+// Complete: dispatched, with a first token, finished. Each batch begins where the one before it ended, so that incomplete requests between complete ones are read once.
 const IS_COMPLETE =
   'updated_at_ms >= $1 AND updated_at_ms < $2 AND has_finished = 1 AND input IS NOT NULL AND ttft_ms IS NOT NULL';
 const sweepCompleteSql = statement<{ updated_at_ms: number }>(
@@ -206,7 +206,7 @@ export async function sweepOldRequests(
   return await repeatBatches(pace, async (limit) => {
     const rows = await store.write(sweepOldSql, [beforeMs, limit]);
     // After each batch: the next one may fail.
-    onIncomplete(rows.filter((row) => row.is_complete === 0).length);
+    onIncomplete(rows.filter((row) => row.has_ended === 0).length);
     return rows.length;
   });
 }
