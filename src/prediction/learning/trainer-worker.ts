@@ -117,7 +117,7 @@ export function createTrainer(dependencies: TrainerDependencies): Trainer {
       learning.stop();
     },
     runRound: () => runRound(new AbortController().signal),
-    requestTraining: schedule.request,
+    requestTraining: (targetModel) => schedule.request(targetModel),
     countObserved: (targetModel) => reported.count(targetModel),
   };
 }
@@ -141,11 +141,12 @@ function createTraining(dependencies: TrainerDependencies, learning: BackgroundP
       describe: (seconds) => `Cannot train the model "${targetModel}": it took longer than ${seconds} s`,
       signal,
     });
-    const { winner, rows, lastSampleId, championVersion, ...scores } = answer;
+    const { rows, lastSampleId, judgedRows, championError, challengerError } = answer;
     const outcome = await publishWinner(dependencies, targetModel, answer);
     await recordTraining(store, { targetModel, lastSampleId, nowMs: world.nowMs(), outcome });
     await dependencies.onTrained(targetModel);
     trainings.inc({ model: targetModel, outcome });
+    const scores = { judgedRows, championError, challengerError };
     log.info({ model: targetModel, rows, outcome, ...scores }, 'Trained a model on the observed requests');
   };
 }
