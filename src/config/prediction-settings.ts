@@ -24,13 +24,13 @@ export const predictionSettings = {
   }),
   refitRows: setting({
     env: 'PREDICTION_REFIT_ROWS',
-    about: 'Observations after which a model is learned again.',
+    about: 'New samples after which a model is trained again. Its first training comes at 50.',
     schema: integer(50, 1_000_000),
     fallback: '1000',
   }),
   refitSeconds: setting({
     env: 'PREDICTION_REFIT_SECONDS',
-    about: 'Seconds after which a model is learned again when at least 50 observations came meanwhile.',
+    about: 'Seconds after which a model is trained again when at least 50 new samples came meanwhile.',
     schema: integer(1, 86_400),
     fallback: '300',
   }),

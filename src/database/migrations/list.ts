@@ -31,6 +31,7 @@ import { liveAccuracy } from './prediction/0071-live-accuracy.ts';
 import { inputEffects } from './prediction/0073-input-effects.ts';
 import { errorCounts } from './prediction/0074-error-counts.ts';
 import { errorCountsOfModels } from './prediction/0075-error-counts-of-models.ts';
+import { pendingOutputTokens } from './prediction/0076-pending-output-tokens.ts';
 
 /**
  * Every migration, in the order in which they run. A number only names a migration; a new one goes to the end, because
@@ -70,4 +71,5 @@ export const migrations: readonly Migration[] = [
   administratorSince,
   noticeTimes,
   deliveryProfiles,
+  pendingOutputTokens,
 ];

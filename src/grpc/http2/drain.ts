@@ -24,6 +24,8 @@ export class Drain {
   readonly #dependencies: DrainDependencies;
   #timer: NodeJS.Timeout | undefined;
   #isEnding = false;
+  /** The last call was named: none is taken after it. */
+  #isLastNamed = false;
 
   constructor(dependencies: DrainDependencies) {
     this.#dependencies = dependencies;
@@ -34,7 +36,7 @@ export class Drain {
     return this.#isEnding;
   }
 
-  /** The client asked for the end itself. */
+  /** The client asked for the end itself. What it has begun is still answered, and is waited for as at any drain. */
   receiveGoAway(): void {
     this.#isEnding = true;
   }
@@ -42,7 +44,7 @@ export class Drain {
   /** Asks the client for no more calls. Without `canPing` the client has sent nothing yet, and no ping is needed. */
   begin(canPing: boolean): void {
     const { socket, writer, sendPing } = this.#dependencies;
-    if (this.#isEnding || socket.destroyed) return;
+    if (this.#isLastNamed || socket.destroyed) return;
     if (!canPing) {
       this.#finish();
       return;
@@ -65,9 +67,10 @@ export class Drain {
   #finish(): void {
     const { socket, writer, streams, flush, endSoon } = this.#dependencies;
     clearTimeout(this.#timer);
-    if (this.#isEnding || socket.destroyed) return;
+    if (this.#isLastNamed || socket.destroyed) return;
     streams.refuseMore();
     writer.goAway(streams.closed.lastId, ERROR.none);
+    this.#isLastNamed = true;
     this.#isEnding = true;
     if (streams.size === 0) endSoon();
     else flush();

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
+import { on, once } from 'node:events';
 import { connect as connectHttp2 } from 'node:http2';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { test } from 'node:test';
 import { status } from '@grpc/grpc-js';
 import { serialize } from '../../../test/support/grpc/grpc-client.ts';
@@ -14,7 +14,9 @@ import {
   startGrpcServer,
   unary,
 } from '../../../test/support/grpc/grpc-server.ts';
-import { BEGINNING } from '../../../test/support/grpc/http2-frames.ts';
+import { BEGINNING, block, frame, GOAWAY, HEADERS, PING, readFrames } from '../../../test/support/grpc/http2-frames.ts';
+
+const END_HEADERS = 4;
 
 test('a drain ends streams early, so that what was taken is answered', async () => {
   const taken = Promise.withResolvers<void>();
@@ -95,3 +97,30 @@ test('a drain does not wait for those who say nothing, nor for those who do not 
   await other.server.drain(600_000);
   await Promise.all(ends);
 });
+
+test('a drain ends requests that stay unfinished, also of a client that has said goodbye', async () => {
+  await using other = await startGrpcServer(echoMethods);
+  const halves = [[], [frame(GOAWAY, 0, 0, Buffer.alloc(8))]].map((goodbye) => {
+    const socket = connect(other.server.port, '127.0.0.1');
+    const request = frame(HEADERS, END_HEADERS, 1, block());
+    socket.write(
+      Buffer.concat(
+        [...BEGINNING, request, ...goodbye, frame(PING, 0, 0, Buffer.alloc(8))].map((part) => Buffer.from(part)),
+      ),
+    );
+    return socket;
+  });
+  await Promise.all(halves.map((socket) => untilFrame(socket, PING)));
+  const ends = halves.map((socket) => once(socket.resume(), 'close'));
+  await other.server.drain(600_000);
+  await Promise.all(ends);
+});
+
+/** Resolves when the server has read what was sent before its answer to a ping. */
+async function untilFrame(socket: Socket, type: number): Promise<void> {
+  let received = Buffer.alloc(0);
+  for await (const [chunk] of on(socket, 'data') as AsyncIterable<[Buffer]>) {
+    received = Buffer.concat([received, chunk]);
+    if (readFrames(received).some((one) => one.type === type)) return;
+  }
+}

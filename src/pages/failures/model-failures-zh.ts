@@ -64,6 +64,10 @@ export const MODEL_PHRASES_ZH: readonly Phrase[] = [
     'Cannot roll back "{}": no other version was served before this one',
     '无法回滚“{1}”：在此版本之前没有其他版本上线过。',
   ],
+  [
+    'Cannot promote the new version of "{}": another one was promoted meanwhile',
+    '无法上线“{1}”的新版本：期间已上线另一个版本。',
+  ],
   ['Cannot roll back "{}": it would lead to version {} by now', '无法回滚“{1}”：现在将回到版本 {2}。'],
   ['Cannot roll back "{}": there is no such model', '无法回滚“{1}”：没有这个模型。'],
   ['better on the newest rows', '在最新数据上更好'],

@@ -10,7 +10,13 @@ import {
   publishImport,
   rollBackVersion,
 } from '../registry/manage-models.ts';
-import { listModelVersions, listPromotedModels, type ModelVersion, readModelFile } from '../registry/model-store.ts';
+import {
+  listModelVersions,
+  listPromotedModels,
+  type ModelVersion,
+  type PromotedModel,
+  readModelFile,
+} from '../registry/model-store.ts';
 import { checkModelName, formatModelId } from '../schema/model-name.ts';
 import { compareTwoVersions, readAccuracy } from './accuracy-operations.ts';
 import { readSteps } from './accuracy-steps.ts';
@@ -168,20 +174,20 @@ async function importFile(
   { file, actor }: OperationContext,
 ) {
   const options: TreesOptions = { ...trees, features: features?.split(',') };
-  const served = model === undefined ? undefined : await readServed(dependencies, model);
-  const { kind, id, packed } = await dependencies.reader.readImport({ file, options, served });
+  const served = model === undefined ? undefined : await findServed(dependencies, model);
+  const base = served && (await readModelFile(dependencies.store, served.name, served.version));
+  const { kind, id, packed } = await dependencies.reader.readImport({ file, options, served: base });
   const name = model ?? id?.replace(/@\d+$/, '');
   if (name === undefined) throw new Failure('invalid', 'Cannot import the model: say its name with --model');
   checkModelName(name);
-  const isPromoted = promoted === 'true';
   const lineage = id === undefined ? { file: source, library: kind, target: trees.target } : { imported: id };
-  return {
-    id: await publishImport(dependencies, actor, { name, packed, source: lineage, isPromoted }),
-    promoted: isPromoted,
-  };
+  // Trees of another library answer one target; the other is that of the served version, which must not change meanwhile.
+  const whenServed = kind === 'trivet' ? 'promote' : ({ version: served?.version, otherwise: 'refuse' } as const);
+  const promotion = promoted === 'true' ? whenServed : 'keep';
+  const published = await publishImport(dependencies, actor, { name, packed, source: lineage, promotion });
+  return { id: published.id, promoted: published.isPromoted };
 }
 
-async function readServed({ store }: ModelOperationsDependencies, name: string): Promise<Uint8Array | undefined> {
-  const served = (await listPromotedModels(store)).find((promoted) => promoted.name === name);
-  return served && (await readModelFile(store, name, served.version));
+async function findServed({ store }: ModelOperationsDependencies, name: string): Promise<PromotedModel | undefined> {
+  return (await listPromotedModels(store)).find((promoted) => promoted.name === name);
 }

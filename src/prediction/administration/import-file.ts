@@ -38,7 +38,12 @@ export interface ImportedFile {
 
 export function readImportedFile({ file, options, served }: ImportFileOrder): ImportedFile {
   const kind = detectModelFile(file);
-  if (kind !== 'trivet') return { kind, id: undefined, packed: packModel(readTrees(kind, file, { options, served })) };
+  if (kind !== 'trivet') {
+    const packed = packModel(readTrees(kind, file, { options, served }));
+    // What no process can load is refused now, not once it is promoted.
+    decodeModel(packed.file);
+    return { kind, id: undefined, packed };
+  }
   checkNoOptions(options);
   const model = decodeModel(file);
   return { kind, id: model.id, packed: packModel(model) };

@@ -33,7 +33,7 @@ export const predictionDescriptions: ApiDescriptions = {
     predictedTpotMillis: 'Predicted time per output token after the first, in milliseconds.',
     targetModel: 'Name of the model that serves the request.',
     modelVersion: 'Version of the prediction model that answered.',
-    omittedInputs: 'Inputs that got no prediction, with the reason.',
+    omittedInputs: 'How many inputs got no prediction.',
     'RpcError.code': 'Name of the gRPC status in lower case.',
     'RpcError.message': 'Why the call was refused.',
     'RpcStatus.message': 'Why the call was refused.',

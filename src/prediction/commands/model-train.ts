@@ -102,7 +102,7 @@ interface Trained {
 async function publish({ model, input }: TrainOptions, trained: Trained): Promise<string> {
   const { table, refusals, judgement, learned, promoted } = trained;
   await using opened = await openCliStore({ ifAbsent: 'create' });
-  return await publishModel(opened.store, {
+  const published = await publishModel(opened.store, {
     name: model,
     packed: learned,
     source: { files: input, rows: table.count, refusals, ...judgement },
@@ -110,6 +110,7 @@ async function publish({ model, input }: TrainOptions, trained: Trained): Promis
     reason: 'trained from files',
     nowMs: opened.world.nowMs(),
   });
+  return published.id;
 }
 
 interface Summary extends Omit<Trained, 'table' | 'learned'> {

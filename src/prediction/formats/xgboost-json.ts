@@ -50,7 +50,7 @@ export function parseXgboostJson(text: string): ImportedForest {
   if (link === undefined) throw refuse(`the objective must be a regression, got "${learner.objective.name}"`);
   const { base_score, num_class, num_feature, num_target } = learner.learner_model_param;
   if (Number(num_class ?? 0) > 1 || Number(num_target ?? 1) > 1) throw refuse('it must have one output');
-  const baseScore = parseBaseScore(base_score);
+  const baseScore = parseBaseScore(base_score, link);
   const forest = {
     featureCount: Number(num_feature),
     base: link === 'exp' ? Math.log(baseScore) : baseScore,
@@ -75,9 +75,11 @@ function parseModel(text: string): z.infer<typeof modelSchema> {
 }
 
 /** "5E-1", since version 3 "[5E-1]". */
-function parseBaseScore(text: string): number {
+function parseBaseScore(text: string, link: GeneralForest['link']): number {
   const value = Number(text.replace(/^\[|\]$/g, ''));
   if (text === '' || !Number.isFinite(value)) throw refuse(`base_score must be one number, got "${text}"`);
+  // Its logarithm is added to the trees.
+  if (link === 'exp' && !(value > 0)) throw refuse(`base_score must be more than 0 for this objective, got "${text}"`);
   return value;
 }
 

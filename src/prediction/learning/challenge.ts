@@ -55,7 +55,7 @@ export function testChallenger(
   const judgedRows = Math.min(MAX_TEST_ROWS, Math.ceil(TEST_SHARE * table.count), Math.ceil(unseenRows / 2));
   const rows = Array.from({ length: table.count }, (_, row) => row);
   const testRows = rows.slice(table.count - judgedRows);
-  const challenger = trainModel('challenger@1', selectRows(table, rows.slice(0, -judgedRows)), parameters);
+  const challenger = trainModel('challenger@1', selectRows(table, rows.slice(0, table.count - judgedRows)), parameters);
   return {
     judgedRows,
     championError: measureError(champion, table, testRows),

@@ -22,6 +22,8 @@ export interface TrainingAnswer extends Omit<Challenge, 'winner'> {
   readonly rows: number;
   /** The id of the newest sample of the training. */
   readonly lastSampleId: number;
+  /** The version that was served when the training began; undefined when none was. */
+  readonly championVersion: number | undefined;
   /** Undefined when the new model was not better. */
   readonly winner: PackedModel | undefined;
 }
@@ -35,7 +37,8 @@ export async function learnFromSamples({ place, targetModel }: TrainingOrder): P
   const seenId = champion === undefined ? 0 : findLastSampleId(promoted);
   const { table, lastSampleId, unseenRows } = await readTable(store, targetModel, seenId);
   const { winner, ...scores } = challengeChampion(table, champion, unseenRows);
-  return { ...scores, rows: table.count, lastSampleId, winner: winner && packModel(winner) };
+  const championVersion = promoted?.version;
+  return { ...scores, rows: table.count, lastSampleId, championVersion, winner: winner && packModel(winner) };
 }
 
 /**

@@ -1,6 +1,6 @@
 /**
- * Decides when a model is retrained: enough new samples, time passed, or drift. One process at a time trains a model (a lease for
- * each model), in a child process of low priority. Every process serves the version that is published.
+ * Trains the models that are due (`training-schedule.ts`). One process at a time trains a model (a lease for each model), in a
+ * child process of low priority. Every process serves the version that is published.
  */
 import { setImmediate as yieldToCalls } from 'node:timers/promises';
 import { Counter } from 'prom-client';
@@ -21,6 +21,7 @@ import {
 } from '../observations/sample-count-store.ts';
 import { publishModel } from '../registry/publish-model.ts';
 import type { TrainingAnswer, TrainingOrder } from './learn-from-samples.ts';
+import { createTrainingSchedule, MIN_FRESH_ROWS } from './training-schedule.ts';
 
 export interface TrainerDependencies {
   readonly store: Store;
@@ -37,7 +38,7 @@ export interface TrainerDependencies {
 }
 
 export interface Trainer extends Worker {
-  /** Trains this model soon, since its errors have drifted. A pause after each training keeps it from taking most of the time. */
+  /** Trains this model soon, since its errors have drifted. After a training, alarms wait four times its duration. */
   requestTraining(targetModel: string): void;
   /** A time of this model was reported here. */
   countObserved(targetModel: string): void;
@@ -55,14 +56,6 @@ const LEASE_MS = 15_000;
 const MAX_TRAINING_MS = 1_800_000;
 /** A page of models costs about a millisecond of a serving thread, so each round checks at most this many. */
 const PAGES_A_ROUND = 16;
-/** Fewer fresh rows than this never cause a training. */
-const MIN_FRESH_ROWS = 50;
-/**
- * After a training, alarms wait this many times as long as it took: a pool that changes all the time raises alarms all the time.
- * After a failed one, every cause of a training waits, so that other models get their turns beside one whose trainings hang.
- */
-const COOLDOWN_FACTOR = 4;
-
 export function createTrainer(dependencies: TrainerDependencies): Trainer {
   const { store, world, log } = dependencies;
   const learning = createBackgroundProcess(new URL('./trainer-process.ts', import.meta.url));
@@ -93,7 +86,7 @@ export function createTrainer(dependencies: TrainerDependencies): Trainer {
       if (stopping.aborted) return;
       if (!schedule.isDue(fresh)) continue;
       try {
-        await trainUnderLease(fresh, stopping);
+        await trainUnderLease(fresh.targetModel, stopping);
       } catch (err) {
         // The models after it are still trained.
         if (!stopping.aborted)
@@ -102,11 +95,14 @@ export function createTrainer(dependencies: TrainerDependencies): Trainer {
     }
   }
 
-  async function trainUnderLease(fresh: FreshSamples, stopping: AbortSignal): Promise<void> {
-    const lease = { name: `trainer:${fresh.targetModel}`, durationMs: LEASE_MS };
-    await runUnderLease(dependencies, lease, (lost) =>
-      schedule.run(fresh.targetModel, () => train(fresh, AbortSignal.any([stopping, lost]))),
-    );
+  async function trainUnderLease(targetModel: string, stopping: AbortSignal): Promise<void> {
+    const lease = { name: `trainer:${targetModel}`, durationMs: LEASE_MS };
+    await runUnderLease(dependencies, lease, async (lost) => {
+      // Another process may have trained it since its fresh rows were counted.
+      const fresh = await readFreshSamples(store, targetModel);
+      if (fresh === undefined || !schedule.isDue(fresh)) return;
+      await schedule.run(targetModel, () => train(targetModel, AbortSignal.any([stopping, lost])));
+    });
   }
 
   const worker = createRoundWorker({ name: 'trainer', restMs: REST_MS, world, log, round: runRound });
@@ -121,50 +117,12 @@ export function createTrainer(dependencies: TrainerDependencies): Trainer {
       learning.stop();
     },
     runRound: () => runRound(new AbortController().signal),
-    requestTraining: schedule.request,
+    requestTraining: (targetModel) => schedule.request(targetModel),
     countObserved: (targetModel) => reported.count(targetModel),
   };
 }
 
-/** Decides when each model is trained: by the number of its fresh rows, by time, and on request after an alarm. */
-function createTrainingSchedule({ world, refitRows, refitSeconds }: TrainerDependencies) {
-  const requested = new Set<string>();
-  /** Until this time an alarm starts no training. */
-  const cooldownEndsMs = new Map<string, number>();
-  /** After a failed training, no training starts until this time. */
-  const retryAtMs = new Map<string, number>();
-  return {
-    request: (targetModel: string): void => void requested.add(targetModel),
-    isDue({ targetModel, count, lastTrainingMs }: FreshSamples): boolean {
-      if (count < MIN_FRESH_ROWS) return false;
-      if (world.monotonicMs() < (retryAtMs.get(targetModel) ?? 0)) return false;
-      if (lastTrainingMs === undefined || count >= refitRows) return true;
-      if (requested.has(targetModel) && world.monotonicMs() >= (cooldownEndsMs.get(targetModel) ?? 0)) return true;
-      // A training dated in the future was made while the clock was wrong, so the difference counts in both directions.
-      return Math.abs(world.nowMs() - lastTrainingMs) >= refitSeconds * 1000;
-    },
-    /** Runs a training; further requests for the model then wait for a multiple of its duration. A failed training keeps its request. */
-    async run(targetModel: string, train: () => Promise<void>): Promise<void> {
-      const beganMs = world.monotonicMs();
-      const isRequested = requested.delete(targetModel);
-      const findCooldownEnd = (): number => {
-        const endedMs = world.monotonicMs();
-        return endedMs + COOLDOWN_FACTOR * (endedMs - beganMs);
-      };
-      try {
-        await train();
-        retryAtMs.delete(targetModel);
-        cooldownEndsMs.set(targetModel, findCooldownEnd());
-      } catch (cause) {
-        if (isRequested) requested.add(targetModel);
-        retryAtMs.set(targetModel, findCooldownEnd());
-        throw cause;
-      }
-    },
-  };
-}
-
-type Training = (fresh: FreshSamples, signal: AbortSignal) => Promise<void>;
+type Training = (targetModel: string, signal: AbortSignal) => Promise<void>;
 
 /** Trains a model in the learning process, and publishes it when it beat the served version. */
 function createTraining(dependencies: TrainerDependencies, learning: BackgroundProcess): Training {
@@ -172,33 +130,48 @@ function createTraining(dependencies: TrainerDependencies, learning: BackgroundP
   const { dataDir, databaseUrl } = dependencies.place;
   const trainings = new Counter({
     name: 'trivet_prediction_trainings_total',
-    help: 'Trainings by outcome: published, or kept (the served model stays) when the new model was not better.',
+    help: 'Trainings by outcome: published; kept (the served model stays) when the new model was not better; overtaken when another version was promoted meanwhile, and stays.',
     labelNames: ['model', 'outcome'],
     registers: [dependencies.metrics],
   });
-  return async ({ targetModel, lastId }, signal) => {
+  return async (targetModel, signal) => {
     const order: TrainingOrder = { place: { dataDir, databaseUrl }, targetModel };
-    const { winner, rows, lastSampleId, ...scores } = await askWithin<TrainingOrder, TrainingAnswer>(learning, order, {
+    const answer = await askWithin<TrainingOrder, TrainingAnswer>(learning, order, {
       maxMs: dependencies.maxTrainingMs ?? MAX_TRAINING_MS,
       describe: (seconds) => `Cannot train the model "${targetModel}": it took longer than ${seconds} s`,
       signal,
     });
-    // `kept`: the served version stays and the new model is dropped. The name is part of the metric.
-    const outcome = winner === undefined ? 'kept' : 'published';
-    if (winner !== undefined)
-      await publishModel(store, {
-        name: targetModel,
-        packed: winner,
-        source: { observed: rows, lastSampleId, ...scores },
-        promotion: 'promote',
-        reason: 'better on the newest rows',
-        nowMs: world.nowMs(),
-      });
-    await recordTraining(store, { targetModel, lastSampleId: lastId, nowMs: world.nowMs(), outcome });
+    const { rows, lastSampleId, judgedRows, championError, challengerError } = answer;
+    const outcome = await publishWinner(dependencies, targetModel, answer);
+    await recordTraining(store, { targetModel, lastSampleId, nowMs: world.nowMs(), outcome });
     await dependencies.onTrained(targetModel);
     trainings.inc({ model: targetModel, outcome });
+    const scores = { judgedRows, championError, challengerError };
     log.info({ model: targetModel, rows, outcome, ...scores }, 'Trained a model on the observed requests');
   };
+}
+
+/** The names are part of the metric and of the table of trainings. `kept`: the served version stays and the new model is dropped. */
+type TrainingOutcome = 'published' | 'kept' | 'overtaken';
+
+/** Another version that was promoted during the training stays: the winner was not compared with it, and is kept beside it. */
+async function publishWinner(
+  { store, world, log }: TrainerDependencies,
+  targetModel: string,
+  { winner, rows: observed, championVersion, ...scores }: TrainingAnswer,
+): Promise<TrainingOutcome> {
+  if (winner === undefined) return 'kept';
+  const { id, isPromoted } = await publishModel(store, {
+    name: targetModel,
+    packed: winner,
+    source: { observed, ...scores },
+    promotion: { version: championVersion, otherwise: 'keep' },
+    reason: 'better on the newest rows',
+    nowMs: world.nowMs(),
+  });
+  if (isPromoted) return 'published';
+  log.warn({ model: id }, 'Another version was promoted during a training; it stays, and the new one is kept');
+  return 'overtaken';
 }
 
 const MAX_REPORTED = 10_000;

@@ -1,6 +1,6 @@
 /**
- * Exposes errors and coverage of served predictions as Prometheus metrics. The series are of each part of a model over its last
- * few hundred times, and of the most recently reported servers. They are read from the store at each scrape, so that every
+ * Exposes errors and coverage of served predictions as Prometheus metrics. The series are of each pod type of a model over its
+ * newest observed times, at least 300 in whole periods, and of the most recently reported servers. They are read from the store at each scrape, so that every
  * process shows the same.
  */
 import { Gauge } from 'prom-client';
@@ -17,8 +17,8 @@ const DAY_MS = 24 * 60 * MINUTE_MS;
 const ENOUGH_TIMES = 300;
 /** Metrics of servers are over this time, however many reports there were. */
 const SERVER_MS = 30 * MINUTE_MS;
-/** Callers name models and pod types as they like, and each of these is five series. */
-const MAX_POD_TYPES = 256;
+/** Callers name models and pod types as they like, and each target of a pod type of a model is five series. */
+const MAX_SCORED = 256;
 /** The ten gauges of one scrape share a read. */
 const FRESH_MS = 1000;
 /** A database that does not answer must not hold up a scrape. */
@@ -126,7 +126,7 @@ function takeEnough(periods: readonly PartSums[]): ScoredPart[] {
   for (const period of periods) {
     const key = JSON.stringify([period.targetModel, period.part, period.target]);
     const taken = podTypes.get(key);
-    if (taken === undefined && podTypes.size === MAX_POD_TYPES) continue;
+    if (taken === undefined && podTypes.size === MAX_SCORED) continue;
     const sum = taken ?? { ...period, sums: createSums() };
     if (countObservations(sum.sums) < ENOUGH_TIMES) mergeSums(sum.sums, period.sums);
     podTypes.set(key, sum);

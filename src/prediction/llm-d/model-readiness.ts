@@ -1,8 +1,8 @@
 /** Tells llm-d's endpoints whether a model is ready and which version is served. */
-
 import type { World } from '../../world.ts';
-import { PRIOR_ID } from '../model/model.ts';
+import { type LatencyModel, PRIOR_ID } from '../model/model.ts';
 import type { SwappablePredictor } from '../online/predictor.ts';
+import type { PredictionTarget } from '../schema/observation-table.ts';
 
 export interface ModelReadiness {
   /** Whether a prediction is answered at all. */
@@ -38,8 +38,12 @@ export function createReadinessReader({ predictor, unknownModel, world }: Readin
     if (!predictor.hasModel(targetModel))
       return { isReady: unknownModel === 'prior', hasTtft: false, hasTpot: false, loadedAt: undefined };
     const { model } = predictor.live(targetModel);
-    const { ttft, tpot } = model.pooled;
     const loadedAt = model.id === PRIOR_ID ? undefined : readLoaded(model.id);
-    return { isReady: true, hasTtft: ttft !== undefined, hasTpot: tpot !== undefined, loadedAt };
+    return { isReady: true, hasTtft: hasLearned(model, 'ttft'), hasTpot: hasLearned(model, 'tpot'), loadedAt };
   };
+}
+
+/** An imported model may answer one pod type alone. */
+function hasLearned({ pooled, slots }: LatencyModel, target: PredictionTarget): boolean {
+  return [pooled, ...slots.values()].some((slot) => slot[target] !== undefined);
 }

@@ -1,12 +1,12 @@
 /**
- * Defines the fields of llm-d's rows, and reads each as pydantic does. Numbers as text are read too. Fields that are not here
- * are ignored.
+ * Defines the fields of llm-d's rows, and reads each as pydantic does, but for times, which must be text. Numbers as text are read
+ * too. Fields that are not here are ignored.
  */
 import { Buffer } from 'node:buffer';
 import { findTextFault } from '../../database/storable-text.ts';
 import type { Fault } from './faults.ts';
 
-/** The value of a field, or the fault in it with the place of the field. */
+/** The value of a field, or its fault, without the place. */
 type Read<T> = T | Omit<Fault, 'loc'>;
 
 export interface RowField<T> {

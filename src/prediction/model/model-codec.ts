@@ -72,6 +72,7 @@ function describeTarget(target: PredictionTarget, model: TimeModel): TargetHeade
   const { servers, serverNames, podTypes } = model.offsets;
   return {
     rows: model.rows,
+    // The file calls offsets levels, and names of servers kinds.
     ...(servers.size > 0 && {
       levels: {
         servers: Object.fromEntries(servers),

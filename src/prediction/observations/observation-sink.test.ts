@@ -47,8 +47,9 @@ for (const [title, events] of orders)
       [undefined, 20],
       [120, undefined],
     ]);
-    const [sample] = await listSamples(store, 'm', 1);
-    assert.deepEqual(sample?.observation.input, input);
+    const samples = (await listSamples(store, 'm', 2)).map(({ observation }) => observation);
+    assert.deepEqual(samples[0]?.input, input);
+    assert.equal(samples.find(({ tpotMs }) => tpotMs === 20)?.outputTokens, finished.outputTokens);
   });
 
 forEachEngine('repeated events are refused by name, in one batch too, and the others are taken', async (store) => {

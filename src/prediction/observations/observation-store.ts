@@ -14,6 +14,7 @@ interface Pending {
   readonly at_ms: number;
   readonly ttft_ms: number | null;
   readonly tpot_ms: number | null;
+  readonly output_tokens: number | null;
 }
 
 // Each of these changes a request's row only when the event is new to it. If no row is returned, the event is a repetition.
@@ -24,36 +25,37 @@ const addDispatchSql = statement<Pending>(
    ON CONFLICT (request_id) DO UPDATE SET target_model = excluded.target_model, input = excluded.input,
      at_ms = excluded.at_ms, updated_at_ms = excluded.updated_at_ms
    WHERE pending_requests.input IS NULL
-   RETURNING target_model, input, at_ms, ttft_ms, tpot_ms`,
+   RETURNING target_model, input, at_ms, ttft_ms, tpot_ms, output_tokens`,
 );
 const addFirstTokenSql = statement<Pending>(
   'pending-add-first-token',
   `INSERT INTO pending_requests (request_id, at_ms, ttft_ms, has_finished, updated_at_ms) VALUES ($1, $2, $3, 0, $4)
    ON CONFLICT (request_id) DO UPDATE SET ttft_ms = excluded.ttft_ms, updated_at_ms = excluded.updated_at_ms
    WHERE pending_requests.ttft_ms IS NULL
-   RETURNING target_model, input, at_ms, ttft_ms, tpot_ms`,
+   RETURNING target_model, input, at_ms, ttft_ms, tpot_ms, output_tokens`,
 );
 const addFinishSql = statement<Pending>(
   'pending-add-finish',
-  `INSERT INTO pending_requests (request_id, at_ms, tpot_ms, has_finished, updated_at_ms) VALUES ($1, $2, $3, 1, $4)
-   ON CONFLICT (request_id) DO UPDATE SET tpot_ms = excluded.tpot_ms, has_finished = 1,
-     updated_at_ms = excluded.updated_at_ms
+  `INSERT INTO pending_requests (request_id, at_ms, tpot_ms, output_tokens, has_finished, updated_at_ms)
+   VALUES ($1, $2, $3, $4, 1, $5)
+   ON CONFLICT (request_id) DO UPDATE SET tpot_ms = excluded.tpot_ms, output_tokens = excluded.output_tokens,
+     has_finished = 1, updated_at_ms = excluded.updated_at_ms
    WHERE pending_requests.has_finished = 0
-   RETURNING target_model, input, at_ms, ttft_ms, tpot_ms`,
+   RETURNING target_model, input, at_ms, ttft_ms, tpot_ms, output_tokens`,
 );
 const addWholeSql = statement<{ request_id: string }>(
   'pending-add-whole',
   `INSERT INTO pending_requests (request_id, target_model, input, at_ms, ttft_ms, tpot_ms, has_finished, updated_at_ms)
    VALUES ($1, $2, $3, $4, $5, $6, 1, $7) ON CONFLICT (request_id) DO NOTHING RETURNING request_id`,
 );
-// The last column is 0 for requests that were never completed.
-const sweepOldSql = statement<{ request_id: string; is_complete: number }>(
+// Without a first token a request may still have ended. What was never dispatched or never ended is lost.
+const sweepOldSql = statement<{ request_id: string; has_ended: number }>(
   'pending-sweep-old',
   `DELETE FROM pending_requests WHERE updated_at_ms < $1
      AND request_id IN (SELECT request_id FROM pending_requests WHERE updated_at_ms < $1 ORDER BY updated_at_ms LIMIT $2)
-   RETURNING request_id, CASE WHEN input IS NOT NULL AND has_finished = 1 THEN 1 ELSE 0 END AS is_complete`,
+   RETURNING request_id, CASE WHEN input IS NOT NULL AND has_finished = 1 THEN 1 ELSE 0 END AS has_ended`,
 );
-// Each batch begins where the one before it ended, so that incomplete requests between complete ones are read once.
+// Complete: dispatched, with a first token, finished. Each batch begins where the one before it ended, so that incomplete requests between complete ones are read once.
 const IS_COMPLETE =
   'updated_at_ms >= $1 AND updated_at_ms < $2 AND has_finished = 1 AND input IS NOT NULL AND ttft_ms IS NOT NULL';
 const sweepCompleteSql = statement<{ updated_at_ms: number }>(
@@ -125,7 +127,8 @@ async function joinDispatch(tx: Transaction, event: EventOf<'dispatched'>, nowMs
   const row = [requestId, targetModel, encodeDispatch(event), Math.round(atMs), nowMs];
   const [pending] = await tx.run(addDispatchSql, row);
   if (pending === undefined) return `request_id "${requestId}" was dispatched already`;
-  return observe(pending, { ttftMs: pending.ttft_ms, tpotMs: pending.tpot_ms });
+  const { ttft_ms: ttftMs, tpot_ms: tpotMs, output_tokens } = pending;
+  return observe(pending, { ttftMs, tpotMs, outputTokens: output_tokens ?? undefined });
 }
 
 async function joinFirstToken(tx: Transaction, event: EventOf<'first_token'>, nowMs: number) {
@@ -137,9 +140,9 @@ async function joinFirstToken(tx: Transaction, event: EventOf<'first_token'>, no
 
 async function joinFinish(tx: Transaction, event: EventOf<'finished'>, nowMs: number) {
   const { requestId, atMs, tpotMs = null, outputTokens } = event;
-  const [pending] = await tx.run(addFinishSql, [requestId, Math.round(atMs), tpotMs, nowMs]);
+  const [pending] = await tx.run(addFinishSql, [requestId, Math.round(atMs), tpotMs, outputTokens, nowMs]);
   if (pending === undefined) return `request_id "${requestId}" was finished already`;
-  return observe(pending, { ttftMs: null, tpotMs }).map((row) => ({ ...row, outputTokens }));
+  return observe(pending, { ttftMs: null, tpotMs, outputTokens });
 }
 
 async function joinWhole(tx: Transaction, event: EventOf<'observation'>, nowMs: number) {
@@ -170,10 +173,12 @@ function decodeDispatch(text: string): Pick<DispatchedEvent, 'input' | 'history'
 interface Times {
   readonly ttftMs: number | null;
   readonly tpotMs: number | null;
+  /** Of the answer, which the time per token depends on. */
+  readonly outputTokens?: number | undefined;
 }
 
 /** Returns no sample until the dispatch is known, which has the load of the server. */
-function observe({ target_model, input, at_ms }: Pending, { ttftMs, tpotMs }: Times): Observations {
+function observe({ target_model, input, at_ms }: Pending, { ttftMs, tpotMs, outputTokens }: Times): Observations {
   if (target_model === null || input === null) return [];
   const base = {
     targetModel: target_model,
@@ -182,7 +187,10 @@ function observe({ target_model, input, at_ms }: Pending, { ttftMs, tpotMs }: Ti
     ttftMs: undefined,
     tpotMs: undefined,
   };
-  return [...(ttftMs === null ? [] : [{ ...base, ttftMs }]), ...(tpotMs === null ? [] : [{ ...base, tpotMs }])];
+  return [
+    ...(ttftMs === null ? [] : [{ ...base, ttftMs }]),
+    ...(tpotMs === null ? [] : [{ ...base, tpotMs, outputTokens }]),
+  ];
 }
 
 export async function joinEvents(store: Store, input: JoinInput): Promise<Joined> {
@@ -198,7 +206,7 @@ export async function sweepOldRequests(
   return await repeatBatches(pace, async (limit) => {
     const rows = await store.write(sweepOldSql, [beforeMs, limit]);
     // After each batch: the next one may fail.
-    onIncomplete(rows.filter((row) => row.is_complete === 0).length);
+    onIncomplete(rows.filter((row) => row.has_ended === 0).length);
     return rows.length;
   });
 }

@@ -6,8 +6,8 @@ import { forEachEngine } from '../../../test/support/store/engines.ts';
 import { createLog } from '../../telemetry/log.ts';
 import type { WholeObservation } from '../schema/observation-event.ts';
 import { type FreshSamplesPage, listFreshSamples, listSampledModels } from './sample-count-store.ts';
-import { createSampleKeeper } from './sample-keeper.ts';
-import { listSamples, thinModelSamples } from './sample-store.ts';
+import { createSampleKeeper, SAMPLE_LIMITS } from './sample-keeper.ts';
+import { insertSampleStatements, listSamples, readSamplePages, thinModelSamples } from './sample-store.ts';
 
 forEachEngine('fresh samples are listed by pages, every target model once', async (store) => {
   const { sink } = openSink(store);
@@ -59,3 +59,26 @@ forEachEngine(
     );
   },
 );
+
+forEachEngine('samples that another process or a command adds are thinned within an hour', async (store) => {
+  const { world } = openSink(store);
+  const keeper = createSampleKeeper({ store, world, log: createLog('silent'), metrics: new Registry() });
+  const add = async (count: number) => {
+    const ids = await store.makeIds(count);
+    await store.writeAll(insertSampleStatements(ids.map((id) => ({ id, observation: whole }))));
+  };
+  const countKept = async () => {
+    let rows = 0;
+    for await (const page of readSamplePages(store, 'm', 100_000)) rows += page.length;
+    return rows;
+  };
+  await add(1000);
+  await keeper.runRound();
+  await add(20_000);
+  await keeper.runRound();
+  assert.equal(await countKept(), 21_000);
+  world.moveMs(3_600_000);
+  await keeper.runRound();
+  const { newest, perServerAndLoadClass } = SAMPLE_LIMITS;
+  assert.ok((await countKept()) <= newest + perServerAndLoadClass);
+});

@@ -11,22 +11,27 @@ import type { Worker } from '../../workers/worker.ts';
 import type { World } from '../../world.ts';
 import { describeLoadClass } from './load-class.ts';
 import { listSampledModels } from './sample-count-store.ts';
-import { type LoadClassCount, type SampleLimits, thinModelSamples } from './sample-store.ts';
+import { hasNewSamples, type LoadClassCount, type SampleLimits, thinModelSamples } from './sample-store.ts';
 
 export interface SampleKeeper extends Worker {
   /** Counts new samples of a model, which are thinned once there are enough of them. */
   countAdded(targetModel: string, samples: number): void;
   /** Thins now. */
   thin(targetModel: string): Promise<void>;
+  /** Thins the models that are due, once. The worker repeats it. */
+  runRound(): Promise<void>;
 }
 
 const REST_MS = 5000;
 /** Thinning sorts all samples of a model, so it waits until this many were added. */
 const ADDED_BEFORE_THINNING = 20_000;
-/** At most this many models are counted; one dropped from the count is thinned after the next start at the latest. */
+/** Commands and other processes add samples too, so all models are looked at this often. */
+const LOOK_MS = 3_600_000;
+/** At most this many models are counted; one dropped from the count is thinned after the next look at all models. */
 const MAX_COUNTED = 65_536;
 /** At most this many models are in the metrics: callers may report any name, and every series is written at each scrape. */
 const MAX_SHOWN = 256;
+/** The newest always stay. An older one stays if it is among the newest of its server in its load class, and of that class. */
 export const SAMPLE_LIMITS: SampleLimits = { newest: 20_000, perServerAndLoadClass: 50, perLoadClass: 500 };
 
 export interface SampleKeeperDependencies {
@@ -38,35 +43,46 @@ export interface SampleKeeperDependencies {
 
 export function createSampleKeeper({ store, world, log, metrics }: SampleKeeperDependencies): SampleKeeper {
   const added = new Map<string, number>();
+  /** The newest sample of each model when it was last thinned. */
+  const lastIds = new Map<string, number>();
   const showCounts = createSampleGauge(metrics);
-  let hasLookedAtAll = false;
+  let nextLookMs: number | undefined;
 
   async function thin(targetModel: string): Promise<void> {
     added.delete(targetModel);
-    const { removed, kept } = await thinModelSamples(store, targetModel, SAMPLE_LIMITS);
+    const { removed, kept, lastId } = await thinModelSamples(store, targetModel, SAMPLE_LIMITS);
+    setBounded(lastIds, targetModel, lastId);
     showCounts(targetModel, kept);
     if (removed > 0) log.debug({ model: targetModel, removed }, 'Thinned the samples');
   }
 
+  /** Every model is thinned and counted at the first look. */
+  async function lookAtAll(stopping: AbortSignal): Promise<void> {
+    for await (const targetModel of listSampledModels(store)) {
+      if (stopping.aborted) return;
+      const since = { count: ADDED_BEFORE_THINNING, lastId: lastIds.get(targetModel) ?? 0 };
+      if (nextLookMs === undefined || (await hasNewSamples(store, targetModel, since))) await thin(targetModel);
+    }
+    nextLookMs = world.monotonicMs() + LOOK_MS;
+  }
+
   async function round(stopping: AbortSignal): Promise<void> {
-    // Commands and other processes add samples too.
-    if (!hasLookedAtAll)
-      for await (const targetModel of listSampledModels(store)) {
-        if (stopping.aborted) return;
-        await thin(targetModel);
-      }
-    hasLookedAtAll = true;
+    if (nextLookMs === undefined || world.monotonicMs() >= nextLookMs) await lookAtAll(stopping);
     for (const [targetModel, count] of added) if (count >= ADDED_BEFORE_THINNING) await thin(targetModel);
   }
 
   return {
     ...createRoundWorker({ name: 'samples', restMs: REST_MS, world, log, round }),
     thin,
-    countAdded(targetModel, count) {
-      added.set(targetModel, (added.get(targetModel) ?? 0) + count);
-      if (added.size > MAX_COUNTED) added.delete(added.keys().next().value!);
-    },
+    runRound: () => round(new AbortController().signal),
+    countAdded: (targetModel, count) => setBounded(added, targetModel, (added.get(targetModel) ?? 0) + count),
   };
+}
+
+/** Sets the number of a model. Beyond `MAX_COUNTED` models, the one that came first is forgotten. */
+function setBounded(numbers: Map<string, number>, targetModel: string, value: number): void {
+  numbers.set(targetModel, value);
+  if (numbers.size > MAX_COUNTED) numbers.delete(numbers.keys().next().value!);
 }
 
 type Labels = Record<'model' | keyof ReturnType<typeof describeLoadClass>, string>;

@@ -64,7 +64,7 @@ const newestLoadsSql = statement<LoadRow>(
   `SELECT server_ip, at_ms, num_request_waiting, num_request_running FROM samples
    WHERE target_model = $1 ORDER BY id DESC LIMIT $2`,
 );
-// The first of the newest rows; without a result when the model has fewer rows.
+// The newest row behind $2 newer ones; without a result when the model has fewer rows.
 const firstOfNewestSql = statement<{ id: number }>(
   'sample-first-of-newest',
   'SELECT id FROM samples WHERE target_model = $1 ORDER BY id DESC LIMIT 1 OFFSET $2',
@@ -199,6 +199,8 @@ export interface SampleLimits {
 
 export interface Thinned {
   readonly removed: number;
+  /** The newest sample; 0 without samples. */
+  readonly lastId: number;
   /** The samples that stay, by load class. */
   readonly kept: readonly LoadClassCount[];
 }
@@ -210,9 +212,21 @@ export const thinSamplesProcedure: Procedure<SampleLimits & { readonly targetMod
     'thinSamplesProcedure',
     async (tx, { targetModel, newest, perServerAndLoadClass, perLoadClass }) => {
       const removed = await tx.run(thinSamplesSql, [targetModel, newest, perServerAndLoadClass, perLoadClass]);
-      return { removed: removed.length, kept: await tx.run(countByLoadClassSql, [targetModel]) };
+      const kept = await tx.run(countByLoadClassSql, [targetModel]);
+      const [last] = await tx.run(firstOfNewestSql, [targetModel, 0]);
+      return { removed: removed.length, kept, lastId: last?.id ?? 0 };
     },
   );
+
+/** Whether a model has at least `count` samples that are newer than this one. */
+export async function hasNewSamples(
+  store: Store,
+  targetModel: string,
+  { count, lastId }: { readonly count: number; readonly lastId: number },
+): Promise<boolean> {
+  const [first] = await store.read(firstOfNewestSql, [targetModel, count - 1]);
+  return first !== undefined && first.id > lastId;
+}
 
 export async function thinModelSamples(store: Store, targetModel: string, limits: SampleLimits): Promise<Thinned> {
   return await store.call(thinSamplesProcedure, { targetModel, ...limits });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createPriorModel } from '../model/model.ts';
+import { createPriorModel, findTimeModel } from '../model/model.ts';
 import { createPriorPhysics } from '../physics/physics.ts';
 import { createPredictColumns, MODEL_COLUMNS } from '../schema/columns.ts';
 import { fillMetrics } from '../schema/input-fields.ts';
@@ -52,7 +52,7 @@ test('eight slow first requests do not make the prior slower: a server that was 
   const live = createLiveModel(createPriorModel());
   const forecasts = Array.from({ length: 8 }, () => live.forecast(describeLoad(0), '', SERVER));
   for (const forecast of forecasts) live.observe(forecast, 'ttft', { observedMs: 5000 });
-  assert.deepEqual(live.model.pooled.ttft?.physics, createPriorPhysics('ttft'));
+  assert.deepEqual(findTimeModel(live.model, '', 'ttft').physics, createPriorPhysics('ttft'));
 });
 
 test('the first times to the first token fit the prior of TTFT alone', () => {

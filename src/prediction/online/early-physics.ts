@@ -35,7 +35,7 @@ export function createEarlyPhysics(): EarlyPhysics {
   };
 }
 
-/** The model, with a prior fitted to these rows for each of the targets that was never trained. */
+/** The model, with a prior fitted to these rows for each of the targets that was never trained, or without one where rows do not say enough. */
 export function fitPriors(
   model: LatencyModel,
   rows: readonly RecentRow[],
@@ -43,13 +43,13 @@ export function fitPriors(
 ): LatencyModel {
   const unlearned = targets.filter((target) => !hasLearned(model, target));
   if (rows.length < LEAST_ROWS || unlearned.length === 0) return model;
-  const pooled = { ...model.pooled };
-  for (const target of unlearned)
-    pooled[target] = fitPrior(
-      target,
-      rows.filter((row) => row.target === target),
-    );
-  return { ...model, pooled };
+  const fitted = unlearned.map((target) => [target, fitPrior(target, rows)] as const);
+  // A target without a model is answered by the prior, and counts as one that was not learned.
+  if (fitted.every(([target, prior]) => prior === model.pooled[target])) return model;
+  const kept = Object.entries({ ...model.pooled, ...Object.fromEntries(fitted) }).filter(
+    ([, known]) => known !== undefined,
+  );
+  return { ...model, pooled: Object.fromEntries(kept) };
 }
 
 /** The id of the model and the priors of its untrained targets: models with the same text predict the same. */
@@ -65,13 +65,15 @@ function hasLearned({ pooled }: LatencyModel, target: PredictionTarget): boolean
   return model !== undefined && (model.rows > 0 || model.imported !== undefined);
 }
 
-function fitPrior(target: PredictionTarget, rows: readonly RecentRow[]): TimeModel {
+/** Undefined where the prior stays: rows of the target are few, and do not say that it is much too slow. */
+function fitPrior(target: PredictionTarget, recent: readonly RecentRow[]): TimeModel | undefined {
+  const rows = recent.filter((row) => row.target === target);
   const prior = createTargetPrior(target);
   const load = { count: rows.length } as MetricColumns;
   for (const [m, name] of MODEL_COLUMNS.entries()) load[name] = Float64Array.from(rows, ({ metrics }) => metrics[m]!);
   const observed = Float64Array.from(rows, ({ observedMs }) => observedMs);
-  if (rows.length < LEAST_ROWS) return prior;
-  if (rows.length < SURE_ROWS && !isTooSlow(prior, load, observed)) return prior;
+  if (rows.length < LEAST_ROWS) return undefined;
+  if (rows.length < SURE_ROWS && !isTooSlow(prior, load, observed)) return undefined;
   return { ...prior, physics: fitPhysics(target, load, observed) };
 }
 

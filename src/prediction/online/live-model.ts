@@ -1,7 +1,7 @@
 /**
  * Serves a target model: the trained model, adjusted by reported times. A call is answered synchronously; a reported time
- * updates the state in a few microseconds. A new version replaces the trained model between two calls and keeps what was learned
- * about servers.
+ * updates the state in a few microseconds. A new version replaces the trained model between two calls. Weights of experts, quantiles
+ * and histories stay; residuals are relative to a version, so they are computed again from the newest rows.
  */
 
 import { realWorld, type World } from '../../world.ts';

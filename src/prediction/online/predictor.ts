@@ -15,7 +15,7 @@ import {
 import { createLiveModel, type LiveModel, type StatisticColumns } from './live-model.ts';
 
 export interface SwappablePredictor extends Predictor, BatchPredictor {
-  /** Serves this model from the next call on; undefined goes back to the prior. What servers have shown stays. */
+  /** Serves this model from the next call on; undefined goes back to the prior. Weights, quantiles and histories stay; residuals of servers are computed again from the newest rows. */
   swap(targetModel: string, model: LatencyModel | undefined): void;
   /** The same, prepared in steps between which calls are answered. One at a time for a target model. */
   swapBetweenCalls(targetModel: string, model: LatencyModel): Promise<void>;

@@ -8,14 +8,14 @@ import { createServerIndex, type ServerIndex } from '../schema/server-index.ts';
 import { EXPERT_COUNT, type Speed } from './experts.ts';
 import type { Batch } from './slot-batch.ts';
 
-/** Residuals are kept apart by what was predicted: both targets, by physics and by trees. */
+/** A signal: residuals are kept apart by the target, and by the base of its prediction, physics or trees. */
 const SIGNALS = ['ttft-physics', 'ttft-trees', 'tpot-physics', 'tpot-trees'] as const;
 const SIGNAL_COUNT = SIGNALS.length;
 
 /** An expert begins with this, before a mean of residuals is added. */
 export type ResidualBase = 'physics' | 'trees';
 
-/** The signal of the residuals of one target and base. Positions in the arrays of means follow from it alone. */
+/** Returns the signal of a target and a base. Positions in the arrays of means follow from it alone. */
 export function signalOf(target: PredictionTarget, base: ResidualBase): number {
   return SIGNALS.indexOf(`${target}-${base}`);
 }
@@ -106,6 +106,7 @@ export function rangeOfTarget(target: PredictionTarget): { readonly start: numbe
   return { start: signalOf(target, 'physics') * SPEED_COUNT, length: TARGET_COLUMNS };
 }
 
+/** The decays of the numbers of `readTarget`: of the sums, and then of the weights. */
 export const MEANS_DECAYS: readonly number[] = [...COLUMN_DECAYS, ...COLUMN_DECAYS];
 
 export interface SavedMeans {

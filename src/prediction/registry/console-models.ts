@@ -48,7 +48,7 @@ export function createConsoleModels(dependencies: ConsoleModelsDependencies) {
         ...entry,
         versions: versions.map(describeVersion),
         promotions,
-        /** Where a rollback leads: what was served before, if it still stands. */
+        /** Where a rollback leads: the version that was served before, if it still exists. */
         previous: findPrevious(versions, promotions),
         podTypes,
         servers: listServers(dependencies, name, servers),
@@ -91,13 +91,13 @@ function toActor({ id, login }: Administrator): Actor {
   return { userId: id, login, isAdmin: true };
 }
 
-/** Finds the version as a rollback does: promotions that stand and whose version still exists. */
+/** Finds the version as a rollback does: the last that was promoted before the served one, not undone, and still exists. */
 function findPrevious(
   versions: readonly ModelVersion[],
   promotions: readonly { readonly version: number; readonly undoneAtMs: number | null }[],
 ): number | undefined {
-  const known = new Set(versions.map((version) => version.version));
-  return promotions.filter(({ version, undoneAtMs }) => undoneAtMs === null && known.has(version))[1]?.version;
+  const others = new Set(versions.filter(({ isPromoted }) => !isPromoted).map(({ version }) => version));
+  return promotions.find(({ version, undoneAtMs }) => undoneAtMs === null && others.has(version))?.version;
 }
 
 /** The reports of each server, with the offset that the served model learned for it: 1.2 is a fifth slower than the pool. */

@@ -53,6 +53,8 @@ const KNOWN_AS: ReadonlyMap<string, string> = new Map([
 
 function mapFeatures({ kind, features }: ImportOrder, { forest, featureNames }: ImportedForest): FeatureSource[] {
   const names = featureNames.length > 0 ? featureNames : Array.from({ length: forest.featureCount }, (_, f) => `f${f}`);
+  if (names.length !== forest.featureCount)
+    throw refuse(`the ${kind} model has ${names.length} names for ${forest.featureCount} features`);
   const stranger = [...features.keys()].find((name) => !names.includes(name));
   if (stranger !== undefined)
     throw refuse(

@@ -5,7 +5,7 @@ import type { Actor } from '../../operations/operation.ts';
 import type { World } from '../../world.ts';
 import { formatModelId } from '../schema/model-name.ts';
 import { promoteModel, type RolledBack, rollBackModel } from './model-store.ts';
-import { type PackedModel, publishModel } from './publish-model.ts';
+import { type PackedModel, type Publication, type Published, publishModel } from './publish-model.ts';
 
 export interface ManageModelsDependencies {
   readonly store: Store;
@@ -56,25 +56,24 @@ export interface Import {
   readonly name: string;
   readonly packed: PackedModel;
   readonly source: Readonly<Record<string, unknown>>;
-  readonly isPromoted: boolean;
+  /** An expected version: throws `conflict` when another one is served by now. */
+  readonly promotion: Publication['promotion'];
 }
 
 /** Returns the id that the version has from now on. */
 export async function publishImport(
   { store, world, auditChange }: ManageModelsDependencies,
   actor: Actor,
-  { name, packed, source, isPromoted }: Import,
-): Promise<string> {
+  { promotion, ...imported }: Import,
+): Promise<Published> {
   const nowMs = world.nowMs();
   return await publishModel(store, {
-    name,
-    packed,
-    source,
-    promotion: isPromoted ? 'promote' : 'keep',
+    ...imported,
+    promotion,
     reason: actor.login === undefined ? 'imported' : `imported by ${actor.login}`,
     nowMs,
     listStatements: (id) => [
-      auditChange({ kind: 'model_imported', actor, details: { model: id, promoted: isPromoted } }, nowMs),
+      auditChange({ kind: 'model_imported', actor, details: { model: id, promoted: promotion !== 'keep' } }, nowMs),
     ],
   });
 }

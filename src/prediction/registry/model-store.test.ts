@@ -94,6 +94,31 @@ forEachEngine(
   },
 );
 
+forEachEngine('a rollback leads to another version, also when the one between was pruned', async (store) => {
+  await saveAndPromote(store, 'a', 3);
+  const promote = (version: number) => promoteModel(store, { name: 'a', version, nowMs: 6000, reason: 'again' });
+  const rollBack = async () => await rollBackModel(store, { name: 'a', nowMs: 7000 });
+  await promote(2);
+  await saveAndPromote(store, 'a', 3);
+  assert.deepEqual(await pruneModelVersions(store, 'a', 4), [1]);
+  await promote(2);
+  await saveAndPromote(store, 'a', 1);
+  assert.deepEqual(await pruneModelVersions(store, 'a', 4), [3]);
+  const steps = [await rollBack(), await rollBack(), await rollBack(), await rollBack(), await rollBack()];
+  assert.deepEqual(
+    steps.map(({ from, version }) => [from, version]),
+    [
+      [7, 2],
+      [2, 6],
+      [6, 5],
+      [5, 4],
+      [4, 2],
+    ],
+  );
+  await assert.rejects(rollBack(), { code: 'conflict' });
+  assert.equal(await promotedVersion(store, 'a'), 2);
+});
+
 forEachEngine('an unknown model cannot be rolled back', async (store) => {
   await assert.rejects(rollBackModel(store, { name: 'missing', nowMs: 1 }), { code: 'not_found' });
 });

@@ -1,4 +1,4 @@
-/** Stores model versions as immutable files, and which of them is served (promotion, rollback). */
+/** Stores model versions as rows that never change (the file is a column), and which of them is served (promotion, rollback). */
 import { type BoundStatement, type Procedure, procedure, type Store, statement } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 
@@ -84,16 +84,17 @@ const insertPromotionSql = statement(
   `INSERT INTO model_promotions (name, number, version, at_ms, reason)
    SELECT $1, COALESCE(MAX(number), 0) + 1, $2, $3, $4 FROM model_promotions WHERE name = $1`,
 );
-// Only promotions whose version still exists can be gone back to.
-const standingPromotionsSql = statement<{ number: number; version: number }>(
-  'model-standing-promotions',
+// Only promotions whose version still exists can be gone back to. Of a version between two promotions of the served one, $2, none
+// may be left.
+const previousPromotionSql = statement<{ number: number; version: number }>(
+  'model-previous-promotion',
   `SELECT p.number, p.version FROM model_promotions p
    JOIN model_versions v ON v.name = p.name AND v.version = p.version
-   WHERE p.name = $1 AND p.undone_at_ms IS NULL ORDER BY p.number DESC LIMIT 2`,
+   WHERE p.name = $1 AND p.version <> $2 AND p.undone_at_ms IS NULL ORDER BY p.number DESC LIMIT 1`,
 );
-const undoPromotionSql = statement(
-  'model-undo-promotion',
-  'UPDATE model_promotions SET undone_at_ms = $3 WHERE name = $1 AND number = $2',
+const undoPromotionsSql = statement(
+  'model-undo-promotions',
+  'UPDATE model_promotions SET undone_at_ms = $3 WHERE name = $1 AND number > $2 AND undone_at_ms IS NULL',
 );
 // A version that is served, or was served last before it, stays whatever its age: a rollback must find it.
 const pruneVersionsSql = statement<{ version: number }>(
@@ -116,6 +117,10 @@ export async function saveModelVersion(
   version: NewModelVersion,
   statements: readonly BoundStatement[] = [],
 ): Promise<void> {
+  await store.writeAll([insertVersionStatement(version), ...statements]);
+}
+
+function insertVersionStatement(version: NewModelVersion): BoundStatement {
   const parameters = [
     version.name,
     version.version,
@@ -126,7 +131,7 @@ export async function saveModelVersion(
     version.lineage,
     version.file,
   ];
-  await store.writeAll([{ statement: insertVersionSql, parameters }, ...statements]);
+  return { statement: insertVersionSql, parameters };
 }
 
 /** The versions of one model, or of all models without `name`; newest first. */
@@ -182,6 +187,35 @@ export const promoteProcedure: Procedure<Promotion, boolean> = procedure(
   },
 );
 
+interface Succession extends Promotion {
+  readonly saved: NewModelVersion;
+  readonly statements: readonly BoundStatement[];
+  readonly succeeds: ExpectedServed;
+}
+
+/** The version that a new one was made to follow: another one that is served by now stays. */
+export interface ExpectedServed {
+  /** Undefined when none was served. */
+  readonly version: number | undefined;
+  /** The new version is kept without being served, or refused with `conflict`, so that nothing is stored. */
+  readonly otherwise: 'keep' | 'refuse';
+}
+
+export const saveSuccessorProcedure: Procedure<Succession, boolean> = procedure(
+  import.meta.url,
+  'saveSuccessorProcedure',
+  async (tx, { saved, statements, succeeds, ...promotion }) => {
+    await tx.runAll([insertVersionStatement(saved), ...statements]);
+    const [model] = await tx.run(promotedVersionSql, [saved.name]);
+    if ((model?.promoted_version ?? undefined) === succeeds.version) return await promoteProcedure.run(tx, promotion);
+    if (succeeds.otherwise === 'keep') return false;
+    throw new Failure(
+      'conflict',
+      `Cannot promote the new version of "${saved.name}": another one was promoted meanwhile`,
+    );
+  },
+);
+
 interface Rollback extends Omit<Promotion, 'version' | 'reason'> {
   /** The version that the caller was shown as the target. */
   readonly expectedVersion?: number | undefined;
@@ -200,16 +234,17 @@ export const rollbackProcedure: Procedure<Rollback, RolledBack> = procedure(
   async (tx, { name, nowMs, markChanged, expectedVersion, audit }) => {
     const [model] = await tx.run(promotedVersionSql, [name]);
     if (model === undefined) throw new Failure('not_found', `Cannot roll back "${name}": there is no such model`);
-    const [present, previous] = await tx.run(standingPromotionsSql, [name]);
-    if (present === undefined || previous === undefined)
+    const served = model.promoted_version;
+    const [previous] = served === null ? [] : await tx.run(previousPromotionSql, [name, served]);
+    if (served === null || previous === undefined)
       throw new Failure('conflict', `Cannot roll back "${name}": no other version was served before this one`);
     if (expectedVersion !== undefined && expectedVersion !== previous.version)
       throw new Failure('conflict', `Cannot roll back "${name}": it would lead to version ${previous.version} by now`);
-    await tx.run(undoPromotionSql, [name, present.number, nowMs]);
+    await tx.run(undoPromotionsSql, [name, previous.number, nowMs]);
     await tx.run(setPromotedSql, [name, previous.version, nowMs]);
     await tx.run(markChanged.statement, markChanged.parameters);
     if (audit !== undefined) await tx.run(audit.statement, audit.parameters);
-    return { version: previous.version, from: present.version };
+    return { version: previous.version, from: served };
   },
 );
 
@@ -219,6 +254,20 @@ export async function promoteModel(store: Store, promotion: Omit<Promotion, 'mar
     ...promotion,
     markChanged: store.markChanged(MODELS_TOPIC, promotion.nowMs),
   });
+}
+
+/**
+ * Saves a version, and serves it unless another one than the expected is served by now; returns whether it is served. Throws
+ * `conflict`, and saves nothing, when it is to be refused then.
+ */
+export async function saveSuccessor(
+  store: Store,
+  saved: NewModelVersion,
+  succession: Pick<Succession, 'nowMs' | 'reason' | 'statements' | 'succeeds'>,
+): Promise<boolean> {
+  const { name, version } = saved;
+  const markChanged = store.markChanged(MODELS_TOPIC, succession.nowMs);
+  return await store.call(saveSuccessorProcedure, { ...succession, saved, name, version, markChanged });
 }
 
 /**

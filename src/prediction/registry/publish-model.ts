@@ -10,10 +10,13 @@ import type { LatencyModel } from '../model/model.ts';
 import { checksumOf, encodeModel, renameModel } from '../model/model-codec.ts';
 import { formatModelId } from '../schema/model-name.ts';
 import {
+  type ExpectedServed,
   listModelVersions,
+  type NewModelVersion,
   promoteModel,
   pruneModelVersions,
   saveModelVersion,
+  saveSuccessor,
   takeVersionNumber,
 } from './model-store.ts';
 
@@ -33,7 +36,8 @@ export interface Publication {
   readonly packed: PackedModel;
   /** The origin of its rows, kept with the model. */
   readonly source: Readonly<Record<string, unknown>>;
-  readonly promotion: 'promote' | 'keep';
+  /** An expected version: promotes it only while that version is served. */
+  readonly promotion: 'promote' | 'keep' | ExpectedServed;
   readonly reason: string;
   readonly nowMs: number;
   /** Records it in the audit log under the id that it gets. */
@@ -43,24 +47,47 @@ export interface Publication {
 /** How many versions a name keeps, beside those that a rollback needs. */
 const KEPT_VERSIONS = 20;
 
-/** Returns the id that the model has from now on. */
-export async function publishModel(store: Store, publication: Publication): Promise<string> {
-  const { name, packed, source, promotion, reason, nowMs } = publication;
-  const parent = (await listModelVersions(store, name)).find((version) => version.isPromoted);
+export interface Published {
+  /** The model has this id from now on. */
+  readonly id: string;
+  readonly isPromoted: boolean;
+}
+
+export async function publishModel(store: Store, publication: Publication): Promise<Published> {
+  const { name, packed, source, nowMs } = publication;
+  const parentVersion = await findParent(store, publication);
   const version = await takeVersionNumber(store, name);
   const id = formatModelId(name, version);
   const file = renameModel(packed.file, id);
   const saved = {
     name,
     version,
-    parentVersion: parent?.version,
+    parentVersion,
     createdAtMs: nowMs,
     checksum: checksumOf(file),
     lineage: JSON.stringify({ source, parameters: packed.parameters, learned: packed.learned }),
     file,
   };
-  await saveModelVersion(store, saved, publication.listStatements?.(id));
-  if (promotion === 'promote') await promoteModel(store, { name, version, nowMs, reason });
+  const isPromoted = await save(store, saved, { ...publication, statements: publication.listStatements?.(id) ?? [] });
   await pruneModelVersions(store, name, KEPT_VERSIONS);
-  return id;
+  return { id, isPromoted };
+}
+
+async function findParent(store: Store, { name, promotion }: Publication): Promise<number | undefined> {
+  if (typeof promotion === 'object') return promotion.version;
+  return (await listModelVersions(store, name)).find((version) => version.isPromoted)?.version;
+}
+
+type SaveOptions = Pick<Publication, 'promotion' | 'reason' | 'nowMs'> & {
+  readonly statements: readonly BoundStatement[];
+};
+
+/** Returns whether the version is promoted. */
+async function save(store: Store, saved: NewModelVersion, options: SaveOptions): Promise<boolean> {
+  const { promotion, reason, nowMs, statements } = options;
+  if (typeof promotion === 'object')
+    return await saveSuccessor(store, saved, { succeeds: promotion, reason, nowMs, statements });
+  await saveModelVersion(store, saved, statements);
+  if (promotion === 'promote') await promoteModel(store, { name: saved.name, version: saved.version, nowMs, reason });
+  return promotion === 'promote';
 }

@@ -62,7 +62,7 @@ export function createSpanQueue(dependencies: SpanQueueDependencies): SpanQueue 
 
   async function learn(due: readonly WaitingSpan[]): Promise<void> {
     const events = toEvents(due, await listContext(store, due), dependencies.kvCapacityTokens);
-    // A request that was learned before a crash is refused here by its id.
+    // A request that was learned before a crash is refused here by its id, until it is forgotten (`observations/request-sweeper.ts`).
     const { accepted } = await sink.report(events);
     await markSpansLearned(
       store,

@@ -86,6 +86,7 @@ export function checkForest(forest: GeneralForest): void {
   checkLimit('trees', roots.length, GENERAL_LIMITS.trees);
   checkLimit('nodes', features.length, GENERAL_LIMITS.nodes);
   checkLimit('features', forest.featureCount, GENERAL_LIMITS.features);
+  if (!Number.isFinite(forest.base)) throw new RangeError('Cannot read the forest: its base must be a finite number');
   for (let tree = 0; tree < roots.length; tree++) {
     const [start, end] = [roots[tree]!, roots[tree + 1] ?? features.length];
     if (!(start >= 0 && start < end && end <= features.length))
