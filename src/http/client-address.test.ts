@@ -19,7 +19,7 @@ const cases: [title: string, trusted: string[], socket: string, forwarded: strin
   ['leaves out the port of IPv4', ['10.0.0.0/8'], '10.1.2.3', '198.51.100.1:5000', '198.51.100.1'],
   ['leaves out the port of IPv6', ['10.0.0.0/8'], '10.1.2.3', '[2001:db8::1]:5000', '2001:db8::1'],
   ['knows IPv6 in brackets', ['10.0.0.0/8'], '10.1.2.3', '[2001:db8::1]', '2001:db8::1'],
-  ['stays with the proxy when a port is none', ['10.0.0.0/8'], '10.1.2.3', '198.51.100.1:http', '10.1.2.3'],
+  ['stays with the proxy when the port is no number', ['10.0.0.0/8'], '10.1.2.3', '198.51.100.1:http', '10.1.2.3'],
   ['goes on behind a proxy with a port', ['10.0.0.0/8'], '10.1.2.3', '198.51.100.1, 10.9.9.9:80', '198.51.100.1'],
   ['knows IPv6 ranges', ['fd00::/8'], 'fd00::5', '198.51.100.1', '198.51.100.1'],
 ];

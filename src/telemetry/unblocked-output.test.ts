@@ -15,7 +15,7 @@ function startWriter(): ChildProcess {
     import { createLog } from '${LOG}';
     const log = createLog('info');
     for (let index = 0; index < ${LINES}; index++) log.info('line');
-    setTimeout(() => process.stdout.write('written\\n'), 100);
+    process.stdout.write('written\\n');
     process.stdin.resume().once('end', () => { log.info('the last line'); process.exit(0); });`;
   return spawn(process.execPath, ['--input-type=module', '--eval', program], { stdio: 'pipe' });
 }

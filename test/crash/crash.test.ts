@@ -44,8 +44,8 @@ test('a killed and restarted PostgreSQL loses nothing acknowledged, and the stor
     const writers = begun.map(({ resolve: onWritten }, writer) =>
       keepWriting(store, `${round}-${writer}`, { signal: stop.signal, refusals, onWritten }),
     );
-    // All have connections. Then a moment by chance, and a while without the server.
     await Promise.all(begun.map(({ promise }) => promise));
+    // All have connections. Now a moment by chance, and a while without the server.
     await sleep(200 + Math.random() * 300);
     await cluster.kill();
     await sleep(300);

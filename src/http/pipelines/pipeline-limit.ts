@@ -1,8 +1,8 @@
 /**
- * Ends a connection that sends many requests ahead of their answers, and begins few requests in a turn of the event loop, and few of a
- * connection: answers that wait behind one that is not read are counted by nothing. Node parses
- * all that a socket has in one turn and calls back for each request: 4 MB of `GET /healthz` stopped all calls for half a second of work,
- * without a token.
+ * Limits how many requests a connection sends ahead of their answers, and how many of them begin in a turn of the event loop.
+ * Node parses all that a socket has in one turn and calls back for each request: 4 MB of `GET /healthz` stopped all calls for
+ * half a second of work, without a token. Few requests of a connection begin before their answers are taken: answers that wait
+ * behind one that is not read are counted by nothing.
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
