@@ -97,6 +97,11 @@ const REMEDY_BY_CODE: Readonly<Record<number, string>> = {
   26: 'it is damaged, or a file of another program; restore a backup (made by "trivet backup")',
 };
 
+/** Thrown by SQLite itself, with its result code. */
+export function isSqliteError(error: unknown): boolean {
+  return (error as { code?: unknown }).code === 'ERR_SQLITE_ERROR';
+}
+
 /** Says what SQLite says, and what to do about it. Primary result codes: https://sqlite.org/rescode.html */
 export function describeSqliteError(error: unknown): string {
   const remedy = REMEDY_BY_CODE[((error as { errcode?: number }).errcode ?? 0) & 0xff];
