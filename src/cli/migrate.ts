@@ -66,7 +66,7 @@ async function migrate({ from, to, json }: MigrateFlags): Promise<void> {
   if (source.databaseUrl === undefined && target.databaseUrl !== undefined) {
     const file = markCopied(source.dataDir, nameDatabase(target.databaseUrl), realWorld.nowMs());
     remark(
-      `The old database is marked as moved by "${file}": a start without DATABASE_URL is refused while it is there.`,
+      `The old database is marked as moved by "${file}": a start or a command without DATABASE_URL is refused while it is there.`,
     );
   }
   remark('Copied and counted. The keys of the secrets are not in the database:');
