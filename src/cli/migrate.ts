@@ -4,7 +4,6 @@ import { Command } from 'commander';
 import { createProgress, formatTable, print, printJson, remark } from '../command-line/output.ts';
 import { type Config, readConfig } from '../config/config.ts';
 import { copyDatabase } from '../database/maintenance/copy-database.ts';
-import { describeSchema } from '../database/maintenance/schema.ts';
 import {
   openPostgresTables,
   openSqliteTables,
@@ -56,10 +55,9 @@ async function migrate({ from, to, json }: MigrateFlags): Promise<void> {
   };
 
   const progress = createProgress(() => realWorld.monotonicMs());
-  const tables = describeSchema(migrations);
   const copied = await copyDatabase({
     ...connections,
-    tables,
+    migrations,
     report: (table, rows) => progress(`${table}: ${rows} rows`),
   });
   printCopied(copied, { json });
