@@ -177,9 +177,9 @@ interface NoticeParts {
   readonly mailer: Mailer | undefined;
 }
 
-/** Notices of what this process serves, and of its disk, by mail and to webhooks. */
+/** Notices of what this process serves, and of the disk of its database, by mail and to webhooks. */
 function createNotices(
-  { server, store: { dataDir } }: Config,
+  { server, store: { dataDir, databaseUrl } }: Config,
   { store, world, log, http }: Base,
   { authorization: { listRecipients }, webhooks, prediction, mailer }: NoticeParts,
 ): Worker[] {
@@ -187,7 +187,7 @@ function createNotices(
   if (mailer === undefined && publish === undefined) return [];
   const service = server.authUrl ?? http.url;
   const sources = [
-    createDiskSource(dataDir),
+    ...(databaseUrl === undefined ? [createDiskSource(dataDir)] : []),
     ...(server.parts.includes('webhooks') ? [webhooks.createNotices(service)] : []),
     ...(server.parts.includes('prediction') ? [prediction.createNotices(service)] : []),
   ];

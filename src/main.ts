@@ -4,10 +4,11 @@ import { readConfig, readEnvironment } from './config/config.ts';
 import { findMisspeltVariables } from './config/misspelt-variables.ts';
 import { describeError, isFailure, isSystemError } from './errors.ts';
 import { createGarbageCounter, openCollector } from './memory/garbage.ts';
+import { waitForStopSignal } from './stop-signal.ts';
 
-/** Resolves once the program has stopped after SIGTERM or SIGINT. A second signal ends the process at once. */
+/** Resolves once the program has stopped after SIGTERM or SIGINT. A signal more than a second later ends the process at once. */
 export async function serve(): Promise<void> {
-  const stopped = waitForSignal();
+  const stopped = waitForStopSignal();
   const collector = openCollector();
   const app = await startApp(readConfig(), { countGarbage: createGarbageCounter(collector.collectYoung) });
   for (const misspelt of findMisspeltVariables(readEnvironment()))
@@ -20,17 +21,8 @@ export async function serve(): Promise<void> {
   process.stdout.write(`${app.banner}\n`);
   const signal = await stopped;
   app.log.info({ signal }, 'stopping');
-  process.once('SIGTERM', () => process.exit(1));
-  process.once('SIGINT', () => process.exit(1));
   await app[Symbol.asyncDispose]();
   app.log.info('stopped');
-}
-
-function waitForSignal(): Promise<string> {
-  return new Promise((resolve) => {
-    process.once('SIGTERM', () => resolve('SIGTERM'));
-    process.once('SIGINT', () => resolve('SIGINT'));
-  });
 }
 
 if (import.meta.main) {

@@ -1,5 +1,6 @@
 /** Each variable that the manifests set exists: a misspelt one would be ignored in silence. */
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { globSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { parse, parseAllDocuments } from 'yaml';
@@ -39,6 +40,19 @@ test('containers have as long for a stop as pods have', () => {
   assert.match(readFileSync('deploy/compose.yaml', 'utf8'), new RegExp(`stop_grace_period: ${seconds}s\n`));
   const guide = readFileSync('docs/how-to/install-with-docker.md', 'utf8');
   assert.match(guide, new RegExp(`docker stop --time ${seconds} `));
+});
+
+test('the health check of the image takes an empty HTTP_PORT as not given, as the program does', () => {
+  const [, command = ''] = /^HEALTHCHECK .* CMD (\[.*\])$/m.exec(readFileSync('deploy/Dockerfile', 'utf8')) ?? [];
+  const [, ...argv] = JSON.parse(command) as string[];
+  const show = 'globalThis.fetch = async (url) => ({ ok: console.log(url) === undefined })';
+  const ask = (HTTP_PORT: string) =>
+    execFileSync(process.execPath, ['--import', `data:text/javascript,${encodeURIComponent(show)}`, ...argv], {
+      env: { HTTP_PORT },
+      encoding: 'utf8',
+    });
+  assert.equal(ask(''), 'http://127.0.0.1:8080/readyz\n');
+  assert.equal(ask('9090'), 'http://127.0.0.1:9090/readyz\n');
 });
 
 test('a variable that is not a setting is found', () => {

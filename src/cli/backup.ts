@@ -4,6 +4,7 @@ import { Command } from 'commander';
 import { print, printJson, remark } from '../command-line/output.ts';
 import { readConfig } from '../config/config.ts';
 import { backupSqlite } from '../database/maintenance/backup.ts';
+import { checkNotCopied } from '../database/startup/copied-store.ts';
 import { databaseFileOf } from '../database/startup/open-store.ts';
 import { Failure } from '../errors.ts';
 
@@ -22,6 +23,7 @@ function backup(file: string, { json }: { readonly json?: true }): void {
       'invalid',
       'Cannot back up PostgreSQL: use pg_dump or your provider\'s backups, or "trivet migrate --from postgres --to sqlite:<folder>" for a copy of every table',
     );
+  checkNotCopied(dataDir);
   const { bytes } = backupSqlite(databaseFileOf(dataDir), file);
   if (json) printJson({ file, bytes });
   else print(`${file}  ${bytes} bytes`);

@@ -1,4 +1,5 @@
 /** Runs `trivet demo`: shows predictions and webhooks in a few minutes, with a service of its own. */
+import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,6 +7,7 @@ import { Command } from 'commander';
 import type { App } from '../app.ts';
 import { print } from '../command-line/output.ts';
 import { parseConfig, readEnvironment } from '../config/config.ts';
+import { waitForStopSignal } from '../stop-signal.ts';
 import { showPrediction } from './demo/show-prediction.ts';
 import { DEMO_LOGIN, showWebhooks } from './demo/show-webhooks.ts';
 import type { Stage } from './demo/stage.ts';
@@ -18,7 +20,11 @@ export function createDemoCommand(): Command {
 }
 
 async function runDemo(options: { readonly exit?: boolean }): Promise<void> {
+  const stopping = new AbortController();
+  void waitForStopSignal().then(() => stopping.abort());
+  await using undo = new AsyncDisposableStack();
   const folder = mkdtempSync(join(tmpdir(), 'trivet-demo-'));
+  undo.defer(() => rmSync(folder, { recursive: true, force: true }));
   // Deliveries to this machine are refused unless the configuration allows them; here the receiver is on this machine.
   const environment = {
     ...readEnvironment(),
@@ -27,22 +33,30 @@ async function runDemo(options: { readonly exit?: boolean }): Promise<void> {
     WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8,::1/128',
     DATABASE_URL: undefined,
   };
-  const app = await startOnFreePorts(environment);
-  const stage: Stage = { folder, httpUrl: app.httpUrl, grpcAddress: app.grpcAddress, environment };
+  const app = undo.use(await startOnFreePorts(environment));
+  const { httpUrl, grpcAddress } = app;
+  const stage: Stage = { folder, httpUrl, grpcAddress, environment, signal: stopping.signal };
   try {
-    // Without the link to the first account: the demo makes that account itself.
-    print(
-      `Trivet is ready\n  HTTP  ${app.httpUrl}\n  gRPC  ${app.grpcAddress}\n  store ${stage.folder} (removed at the end)`,
-    );
-    await showPrediction(stage);
-    await showWebhooks(stage);
-    if (options.exit) return;
-    printNext(stage);
-    await waitForSignal();
-  } finally {
-    await app[Symbol.asyncDispose]();
-    rmSync(folder, { recursive: true, force: true });
+    await show(stage);
+    if (!options.exit) await waitForEnd(stage);
+  } catch (error) {
+    // What a stop cuts off is no fault.
+    if (!stage.signal.aborted) throw error;
   }
+}
+
+async function show(stage: Stage): Promise<void> {
+  // Without the link to the first account: the demo makes that account itself.
+  print(
+    `Trivet is ready\n  HTTP  ${stage.httpUrl}\n  gRPC  ${stage.grpcAddress}\n  store ${stage.folder} (removed at the end)`,
+  );
+  await showPrediction(stage);
+  await showWebhooks(stage);
+}
+
+async function waitForEnd(stage: Stage): Promise<void> {
+  printNext(stage);
+  if (!stage.signal.aborted) await once(stage.signal, 'abort');
 }
 
 /** The usual ports, or free ports when they are in use. */
@@ -67,11 +81,4 @@ function printNext({ httpUrl, grpcAddress, folder }: Stage): void {
   npx trivet model evaluate --input ${join(folder, 'trace.jsonl')} --protocol time --report report.html
 
 The service keeps running; Ctrl-C stops it.`);
-}
-
-function waitForSignal(): Promise<void> {
-  return new Promise((resolve) => {
-    process.once('SIGINT', () => resolve());
-    process.once('SIGTERM', () => resolve());
-  });
 }

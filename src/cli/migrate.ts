@@ -4,7 +4,6 @@ import { Command } from 'commander';
 import { createProgress, formatTable, print, printJson, remark } from '../command-line/output.ts';
 import { type Config, readConfig } from '../config/config.ts';
 import { copyDatabase } from '../database/maintenance/copy-database.ts';
-import { describeSchema } from '../database/maintenance/schema.ts';
 import {
   openPostgresTables,
   openSqliteTables,
@@ -56,17 +55,16 @@ async function migrate({ from, to, json }: MigrateFlags): Promise<void> {
   };
 
   const progress = createProgress(() => realWorld.monotonicMs());
-  const tables = describeSchema(migrations);
   const copied = await copyDatabase({
     ...connections,
-    tables,
+    migrations,
     report: (table, rows) => progress(`${table}: ${rows} rows`),
   });
   printCopied(copied, { json });
   if (source.databaseUrl === undefined && target.databaseUrl !== undefined) {
     const file = markCopied(source.dataDir, nameDatabase(target.databaseUrl), realWorld.nowMs());
     remark(
-      `The old database is marked as moved by "${file}": a start without DATABASE_URL is refused while it is there.`,
+      `The old database is marked as moved by "${file}": a start or a command without DATABASE_URL is refused while it is there.`,
     );
   }
   remark('Copied and counted. The keys of the secrets are not in the database:');

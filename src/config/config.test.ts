@@ -126,6 +126,45 @@ test('readConfig() reads TOML and JSON alike', () => {
   }
 });
 
+function readToml(text: string) {
+  const file = join(mkdtempSync(join(tmpdir(), 'trivet-config-')), 'trivet.toml');
+  writeFileSync(file, text);
+  return readConfig({ TRIVET_CONFIG: file });
+}
+
+test('readConfig() reads octal digits of permissions with and without quotes, and refuses octal numbers of TOML', () => {
+  for (const digits of ['"660"', '"0660"', '660'])
+    assert.equal(readToml(`[grpc]\nunix_socket_mode = ${digits}\n`).grpc.unixSocketMode, 0o660);
+  assert.equal(readToml('[grpc]\nunix_socket_mode = "220"\n').grpc.unixSocketMode, 0o220);
+  for (const [octal, decimal] of [
+    ['0o660', 432],
+    ['0o640', 416],
+    ['0o777', 511],
+  ] as const)
+    assert.match(
+      mistakesOf(() => readToml(`[grpc]\nunix_socket_mode = ${octal}\n`)),
+      new RegExp(`unix_socket_mode in .*: must be three octal digits in quotes, for example "660", got ${decimal}`),
+    );
+  for (const digits of ['680', '1777', '660.5'])
+    assert.match(
+      mistakesOf(() => readToml(`[grpc]\nunix_socket_mode = ${digits}\n`)),
+      /must be three octal digits, for example 660/,
+    );
+});
+
+test('readConfig() reads a choice that is a number without quotes', () => {
+  for (const quantile of ['0.95', '"0.95"'])
+    assert.equal(readToml(`[prediction]\nllm_d_quantile = ${quantile}\n`).prediction.llmDQuantile, '0.95');
+  assert.match(
+    mistakesOf(() => readToml('[prediction]\nllm_d_quantile = 0.8\n')),
+    /must be one of 0.5, 0.9, 0.95, 0.99, got 0.8/,
+  );
+});
+
+test('readConfig() takes an empty TRIVET_CONFIG as not given', () => {
+  assert.deepEqual(readConfig({ TRIVET_CONFIG: '' }), readConfig({}));
+});
+
 test('readConfig() refuses a file that is not there or not readable', () => {
   assert.match(
     mistakesOf(() => readConfig({ TRIVET_CONFIG: '/nowhere/trivet.toml' })),

@@ -203,8 +203,7 @@ interface ConfigFile {
 const DEFAULT_FILES = ['trivet.toml', 'trivet.json'];
 
 function readFile(environment: Environment): ConfigFile {
-  const named = environment.TRIVET_CONFIG;
-  const name = named ?? DEFAULT_FILES.find((candidate) => existsSync(candidate));
+  const name = environment.TRIVET_CONFIG || DEFAULT_FILES.find((candidate) => existsSync(candidate));
   if (name === undefined) return { name: 'file', values: {} };
   try {
     const content = readFileSync(name, 'utf8');

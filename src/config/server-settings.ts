@@ -77,7 +77,7 @@ export const grpcSettings = {
   unixSocketMode: optional({
     env: 'GRPC_UNIX_SOCKET_MODE',
     about:
-      'Permissions of that socket in octal digits. A caller needs the right to write: 660 lets callers of the same group connect, 666 all. Defaults to what the umask leaves, with which only the same user connects.',
+      'Permissions of that socket in octal digits, as text (`"660"` in a file). A caller needs the right to write: 660 lets callers of the same group connect, 666 all. Defaults to what the umask leaves, with which only the same user connects.',
     schema: fileMode,
   }),
   maxMessageBytes: setting({

@@ -23,14 +23,26 @@ export function integer(minimum: number, maximum: number): z.ZodType<number> {
     .refine((value) => value >= minimum && value <= maximum, message);
 }
 
-/** Permissions of a file in octal digits, as `chmod` takes them. */
-export const fileMode: z.ZodType<number> = z.coerce
-  .string()
-  .regex(/^0?[0-7]{3}$/, 'must be three octal digits, for example 660')
+/**
+ * Permissions of a file in octal digits, as `chmod` takes them. A file may have the digits without quotes. `0o660` in TOML
+ * is the number 432, which would be other permissions: permissions of files, read so, never let their owner read and write.
+ */
+export const fileMode: z.ZodType<number> = z
+  .union([z.string(), z.number().refine(letsOwnerWrite, 'must be three octal digits in quotes, for example "660"')])
+  .transform(String)
+  .refine((value) => /^0?[0-7]{3}$/.test(value), 'must be three octal digits, for example 660')
   .transform((value) => Number.parseInt(value, 8));
 
+function letsOwnerWrite(digits: number): boolean {
+  return digits >= 600;
+}
+
+/** One of these words. A file may have one that is a number without quotes. */
 export function choice<const T extends string>(...allowed: readonly T[]): z.ZodType<T> {
-  return z.custom<T>((value) => allowed.includes(value as T), { message: `must be one of ${allowed.join(', ')}` });
+  const word = z.custom<T>((value) => allowed.includes(value as T), {
+    message: `must be one of ${allowed.join(', ')}`,
+  });
+  return z.preprocess((value) => (typeof value === 'number' ? String(value) : value), word);
 }
 
 export const flag: z.ZodType<boolean> = z

@@ -1,5 +1,5 @@
 /** Writes a file so that it exists whole or not at all, even after a power cut. */
-import { closeSync, fsyncSync, linkSync, openSync, rmSync, writeSync } from 'node:fs';
+import { closeSync, fsyncSync, linkSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
 
 /**
@@ -11,15 +11,42 @@ export function createDurableFile(path: string, content: string | Uint8Array): b
   rmSync(temporary, { force: true });
   try {
     writeDurably(temporary, content);
-    // Unlike a rename, a link never takes the place of a file that another process made in the meantime.
-    linkSync(temporary, path);
-    syncFolder(dirname(path));
+    giveName(temporary, path);
     return true;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
     throw error;
   } finally {
     rmSync(temporary, { force: true });
+  }
+}
+
+/**
+ * Gives a file that is on the disk its name, which survives a power cut then. Throws EEXIST when there is one of that name. The
+ * temporary name may stay.
+ */
+export function giveName(temporary: string, path: string): void {
+  try {
+    // Unlike a rename, a link never takes the place of a file that another process made in the meantime.
+    linkSync(temporary, path);
+  } catch (error) {
+    if (!CODES_WITHOUT_LINKS.has((error as NodeJS.ErrnoException).code)) throw error;
+    claimAndRename(temporary, path);
+  }
+  syncFolder(dirname(path));
+}
+
+/** File systems without hard links (FAT, exFAT, some network and FUSE file systems) refuse a link with one of these. */
+const CODES_WITHOUT_LINKS: ReadonlySet<string | undefined> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS']);
+
+/** The empty file keeps the name from other processes until it is replaced. */
+function claimAndRename(temporary: string, path: string): void {
+  closeSync(openSync(path, 'wx', 0o600));
+  try {
+    renameSync(temporary, path);
+  } catch (error) {
+    rmSync(path, { force: true });
+    throw error;
   }
 }
 

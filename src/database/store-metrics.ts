@@ -1,10 +1,11 @@
 /** Measures how long writes take until they are durable, and counts calls that wait for the store. */
 import { Gauge, Histogram } from 'prom-client';
+import { type FailureCode, isFailure } from '../errors.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { Engine } from './engine.ts';
 
 export interface StoreMetrics {
-  /** Runs a write and notes how long its caller waited for it, and whether it was stored. */
+  /** Runs a write and notes how long its caller waited for it, and whether it was stored, refused by a rule, or failed. */
   readonly time: <Result>(work: () => Promise<Result>) => Promise<Result>;
 }
 
@@ -28,14 +29,22 @@ export function createStoreMetrics(metrics: Metrics, engine: Engine): StoreMetri
   return {
     time: async (work) => {
       const startedAt = performance.now();
-      let outcome = 'failed';
+      let outcome = 'stored';
       try {
-        const result = await work();
-        outcome = 'stored';
-        return result;
+        return await work();
+      } catch (error) {
+        outcome = isRefusal(error) ? 'refused' : 'failed';
+        throw error;
       } finally {
         seconds.observe({ outcome }, (performance.now() - startedAt) / 1000);
       }
     },
   };
+}
+
+/** The database or the way to it is at fault. All other failures say that the write may not be: a key that is taken, a rule. */
+const FAULTS: ReadonlySet<FailureCode> = new Set(['unavailable', 'deadline', 'internal']);
+
+function isRefusal(error: unknown): boolean {
+  return isFailure(error) && !FAULTS.has(error.code);
 }

@@ -1,4 +1,4 @@
-/** Raises a notice to administrators when the disk of the data folder is almost full, and when it has room again. */
+/** Raises a notice to administrators when the disk of the embedded database is almost full, and when it has room again. */
 import { statfs } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import type { Notice, NoticeSource } from './notice.ts';
@@ -10,34 +10,44 @@ const FEW_MIB = 1024;
 /** Room again: enough more than the limit that a disk which fills slowly does not cause a notice every hour. */
 const ROOM_MIB = 1280;
 
-export type ReadFreeBytes = (folder: string) => Promise<number>;
+/** Read of the machine that the process is on. */
+interface DiskReadings {
+  readonly host: string;
+  readonly readFreeBytes: (folder: string) => Promise<number>;
+}
 
-const readFreeBytes: ReadFreeBytes = async (folder) => {
-  const { bavail, bsize } = await statfs(folder);
-  return bavail * bsize;
+const OF_THIS_MACHINE: DiskReadings = {
+  host: hostname(),
+  readFreeBytes: async (folder) => {
+    const { bavail, bsize } = await statfs(folder);
+    return bavail * bsize;
+  },
 };
 
-export function createDiskSource(folder: string, readFree: ReadFreeBytes = readFreeBytes): NoticeSource {
-  const host = hostname();
-  const cause = `disk:${host}:${folder}`;
-  const readFreeMib = async () => Math.floor((await readFree(folder)) / MIB);
-  const toNotice = (state: 'full' | 'fine', freeMib: number): Notice => ({
+const PREFIX = 'disk:';
+
+/**
+ * For the data folder of an embedded database, which one process uses. The cause has no host: a container has another name after
+ * each start, and its trouble is the same.
+ */
+export function createDiskSource(folder: string, { host, readFreeBytes } = OF_THIS_MACHINE): NoticeSource {
+  const readFreeMib = async () => Math.floor((await readFreeBytes(folder)) / MIB);
+  const toNotice = (cause: string, state: 'full' | 'fine', freeMib: number): Notice => ({
     cause,
     state,
     audience: { kind: 'administrators' },
     write: ({ disk }: NoticeTexts) => disk[state](host, folder, freeMib),
   });
   return {
-    prefix: cause,
+    prefix: PREFIX,
     async listTroubles() {
       const freeMib = await readFreeMib();
-      return freeMib < FEW_MIB ? [toNotice('full', freeMib)] : [];
+      return freeMib < FEW_MIB ? [toNotice(PREFIX + folder, 'full', freeMib)] : [];
     },
-    async findRecovery(open) {
-      // A folder whose path begins like this one is watched by a process of its own.
-      if (open !== cause) return 'not yet';
+    async findRecovery(cause) {
+      // Of another folder or host, it was raised where the database was before. It is over with the trouble of this disk.
       const freeMib = await readFreeMib();
-      return freeMib < ROOM_MIB ? 'not yet' : toNotice('fine', freeMib);
+      return freeMib < ROOM_MIB ? 'not yet' : toNotice(cause, 'fine', freeMib);
     },
   };
 }

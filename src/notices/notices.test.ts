@@ -15,6 +15,7 @@ import { type Store, statement } from '../database/store.ts';
 import { addAlarmsStatements } from '../prediction/observations/drift-alarm-store.ts';
 import { createDriftNotices } from '../prediction/observations/drift-notices.ts';
 import { createDiskSource } from './disk-source.ts';
+import { recordNoticeOnce } from './notice-store.ts';
 
 const MINUTE_MS = 60_000;
 
@@ -139,7 +140,7 @@ forEachEngine('administrators receive a notice when a model drifts and when a di
   let freeBytes = 100 * 1024 * 1024;
   const sources = (on: Store) => [
     createDriftNotices(on, 'https://id'),
-    createDiskSource('/var/lib/trivet', () => Promise.resolve(freeBytes)),
+    createDiskSource('/var/lib/trivet', { host: 'one', readFreeBytes: () => Promise.resolve(freeBytes) }),
   ];
   const { world, look, readMails } = await watch(store, sources);
   await addVerified(store, world, 'root', true);
@@ -172,19 +173,49 @@ forEachEngine('administrators receive a notice when a model drifts and when a di
   assert.match((await readMails()).join(), / drifts$/);
 });
 
-forEachEngine('the end of a full disk is known to the process of that folder alone', async (store) => {
-  const free: Record<string, number> = { '/data': 1e12, '/data2': 0 };
-  const sourceOf = (folder: string) => createDiskSource(folder, () => Promise.resolve(free[folder]!));
-  const { world, look, readMails } = await watch(store, () => ['/data2', '/data'].map(sourceOf));
+forEachEngine('a full disk causes one notice, and its end another, whatever host the service is on', async (store) => {
+  let [host, freeBytes] = ['pod-1', 0];
+  const readFreeBytes = () => Promise.resolve(freeBytes);
+  const { world, look, readMails } = await watch(store, () => [createDiskSource('/data', { host, readFreeBytes })]);
   await addVerified(store, world, 'root', true);
   await look();
-  assert.match((await readMails()).join(), / is nearly full$/);
+  assert.deepEqual(await readMails(), ['root@example.org: The disk of pod-1 is nearly full']);
+  host = 'pod-2';
+  world.moveMs(3 * 60 * MINUTE_MS);
   await look();
-  assert.deepEqual(await readMails(), [], 'another folder of the host has room');
-  free['/data2'] = 1e12;
+  assert.deepEqual(await readMails(), [], 'the pod of the next start');
+  freeBytes = 1e12;
   await look();
-  assert.match((await readMails()).join(), / has room again$/);
+  await look();
+  assert.deepEqual(await readMails(), ['root@example.org: The disk of pod-2 has room again']);
 });
+
+forEachEngine(
+  'a full disk that had the name of its host in its cause ends with the trouble of the disk',
+  async (store) => {
+    let freeBytes = 1100 * 1024 * 1024;
+    const readFreeBytes = () => Promise.resolve(freeBytes);
+    const sources = () => [createDiskSource('/data', { host: 'pod-2', readFreeBytes })];
+    const { world, look, readMails } = await watch(store, sources);
+    await addVerified(store, world, 'root', true);
+    const nowMs = world.nowMs();
+    const former = {
+      channel: 'mail',
+      cause: 'disk:pod-1:/data',
+      state: 'full',
+      nowMs,
+      quietUntilMs: 0,
+      statements: [],
+    } as const;
+    await store.call(recordNoticeOnce, former);
+    await look();
+    assert.deepEqual(await readMails(), []);
+    freeBytes = 1e12;
+    await look();
+    await look();
+    assert.deepEqual(await readMails(), ['root@example.org: The disk of pod-2 has room again']);
+  },
+);
 
 forEachEngine('each person reads notices in the language that the person chose', async (store) => {
   const { world, ada, look, readMails } = await watch(store, hookSources);

@@ -102,6 +102,26 @@ test('parts apart are Deployments of their own, scaled and routed apart', { skip
   assert.match(ingress, /"path":"\/api\/v5","pathType":"Prefix","backend":\{"service":\{"name":"trivet-webhooks"/);
 });
 
+test('the ServiceMonitor gives all processes the scrape job that the alerts expect, whatever the release is called', {
+  skip,
+}, () => {
+  const rules = readFileSync('deploy/prometheus-rules.yaml', 'utf8');
+  const expected = new Set([...rules.matchAll(/\bjob="([^"]+)"/g)].map(([, job]) => job));
+  for (const values of ['{}', '{ nameOverride: latency, fullnameOverride: prod }']) {
+    const monitor = listResources(renderWith(values, 'parts')).find(({ kind }) => kind === 'ServiceMonitor');
+    assert.ok(monitor);
+    const { endpoints } = monitor.spec as {
+      readonly endpoints: readonly { readonly relabelings?: readonly object[] }[];
+    };
+    const jobs = endpoints.flatMap(({ relabelings = [] }) => relabelings);
+    assert.deepEqual(
+      jobs,
+      [...expected].map((job) => ({ targetLabel: 'job', replacement: job })),
+    );
+    assert.equal(jobs.length, 1);
+  }
+});
+
 test('OpenShift chooses every user and group', { skip }, () => {
   const text = JSON.stringify(listResources(renderer.render(findExample('openshift'))));
   assert.doesNotMatch(text, /runAsUser|runAsGroup|fsGroup/);

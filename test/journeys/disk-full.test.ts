@@ -1,7 +1,7 @@
 /** A disk that is full under the embedded database: what must be written is refused, and nothing is lost or wrong later. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { closeSync, openSync, rmSync, writeSync } from 'node:fs';
+import { closeSync, existsSync, openSync, rmSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { realWorld } from '../../src/world.ts';
@@ -14,6 +14,7 @@ import {
   registerApplication,
 } from '../support/authorization/authorization-server.ts';
 import { waitUntil } from '../support/basics/wait-until.ts';
+import { runTrivet } from '../support/programs/run-trivet.ts';
 import { createDataDir, startProgram } from '../support/programs/start-program.ts';
 import { openTestStore } from '../support/store/engines.ts';
 
@@ -63,6 +64,12 @@ test('a full disk refuses writes, leaves reads alone and is named in the log; wi
   // The log goes its own way, and may come after the answer.
   await waitUntil(() => /database or disk is full/.test(program.log()));
   assert.equal(await callApi(at, tokens.access_token), 200, 'reads go on');
+
+  const copy = join(dataDir, 'copy.db');
+  const backup = await runTrivet(['backup', copy], { env: { TRIVET_DATA_DIR: dataDir } });
+  assert.equal(backup.code, 1);
+  assert.match(backup.stderr, /^Cannot back up ".+\/trivet\.db": .*disk is full\n$/);
+  assert.ok(!existsSync(copy));
 
   rmSync(ballast);
   const renewed = await refresh(at, newest);

@@ -5,7 +5,7 @@
  */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { rmSync, writeFileSync } from 'node:fs';
+import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { type Store, statement } from '../../src/database/store.ts';
@@ -16,7 +16,7 @@ import { type Receiver, startReceiver } from '../support/network/receiver.ts';
 import { observePool } from '../support/prediction/observed-pool.ts';
 import { runTrivet } from '../support/programs/run-trivet.ts';
 import { createDataDir, startProgram } from '../support/programs/start-program.ts';
-import { openTestStore } from '../support/store/engines.ts';
+import { createStorePlace, findReasonToSkip, openTestStore } from '../support/store/engines.ts';
 
 const HOUR_MS = 3_600_000;
 const skip = findReasonToSkipMail();
@@ -120,6 +120,22 @@ test('administrators receive a notice when the disk is nearly full', { skip }, a
   assert.match(subject, /^The disk of \S+ is nearly full$/);
   assert.ok(text.includes(dataDir) && /\d+ MiB are left/.test(text), text);
   assert.match(await readIssue(chat, 1), /^The disk of \S+ is nearly full, open, disk, full$/);
+});
+
+test('a service on PostgreSQL with SECRET_KEYS has notices without a data folder', {
+  skip: findReasonToSkip('postgres'),
+}, async () => {
+  const { databaseUrl = '' } = await createStorePlace('postgres');
+  const SECRET_KEYS = Buffer.alloc(32, 7).toString('base64');
+  const parent = createDataDir();
+  const dataDir = join(parent, 'none');
+  const env = { DATABASE_URL: databaseUrl, SECRET_KEYS, NOTICE_REPOSITORY: 'ops/notices' };
+  await using program = await startProgram(env, dataDir);
+  // The first round looks at once, and a stop waits for it.
+  assert.equal(await program.stop(), 0);
+  assert.doesNotMatch(program.log(), /Cannot look for what needs attention/);
+  assert.ok(!existsSync(dataDir));
+  rmSync(parent, { recursive: true });
 });
 
 test('the owner of a webhook receives a notice when it fails, and when it works again', { skip }, async () => {

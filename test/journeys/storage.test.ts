@@ -57,6 +57,11 @@ test('a service moves from SQLite to PostgreSQL with everything, and only with i
   });
   const command = await runTrivet(['user', 'list'], { env: { TRIVET_DATA_DIR: program.dataDir } });
   assert.match(command.stderr, /it was moved/);
+  const backup = await runTrivet(['backup', join(place.dataDir, 'late.db')], {
+    env: { TRIVET_DATA_DIR: program.dataDir },
+  });
+  assert.equal(backup.code, 1);
+  assert.match(backup.stderr, /it was moved/);
   rmSync(join(program.dataDir, 'trivet.moved'));
   await using old = await startProgram({}, program.dataDir);
   assert.equal((await fetch(`${old.httpUrl}/readyz`)).status, 200);

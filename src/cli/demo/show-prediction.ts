@@ -59,7 +59,7 @@ export async function showPrediction(stage: Stage): Promise<void> {
     printStep('Train a model on what its gateway observed');
     await runShown(stage, ['model', 'train', '--model', MODEL, '--input', trace]);
     printStep('The same question again; the running service took the new version over');
-    printAnswer(await askUntilLearned(gateway));
+    printAnswer(await askUntilLearned(gateway, stage.signal));
   } finally {
     gateway.close();
   }
@@ -70,12 +70,12 @@ function ask(gateway: Gateway): Promise<PredictResponse> {
 }
 
 /** A promotion by another process reaches the service within a second. */
-async function askUntilLearned(gateway: Gateway): Promise<PredictResponse> {
+async function askUntilLearned(gateway: Gateway, signal: AbortSignal): Promise<PredictResponse> {
   const deadlineMs = Date.now() + 10_000;
   while (true) {
     const answer = await ask(gateway);
     if (answer.metadata.model_version.startsWith(MODEL) || Date.now() > deadlineMs) return answer;
-    await sleep(100);
+    await sleep(100, undefined, { signal });
   }
 }
 

@@ -63,14 +63,14 @@ async function showDelivery(stage: Stage): Promise<void> {
   try {
     const received = collect(receiver.stdout);
     const said = collect(receiver.stderr);
-    await waitFor(() => said().includes('Listening on'), 'the receiver listens');
+    await waitFor(() => said().includes('Listening on'), 'the receiver listens', stage);
     const url = /http:\S+/.exec(said())?.[0] ?? '';
     print(indent(said().trimEnd()));
     const created = ['hook', 'create', REPOSITORY, '--url', url, '--secret', key, '--json'];
     const { id } = JSON.parse(await runShown(stage, created)) as { id: number };
     await push(stage);
-    await waitFor(() => received().length > 0, 'the delivery arrives');
-    await sleep(300);
+    await waitFor(() => received().length > 0, 'the delivery arrives', stage);
+    await sleep(300, undefined, { signal: stage.signal });
     printStep('What the receiver saw, and what the delivery log keeps');
     print(indent(abridge(received())));
     await runShown(stage, ['hook', 'deliveries', REPOSITORY, String(id)]);
@@ -122,11 +122,11 @@ function collect(stream: Readable): () => string {
 
 const PATIENCE_MS = 20_000;
 
-async function waitFor(isThere: () => boolean, what: string): Promise<void> {
+async function waitFor(isThere: () => boolean, what: string, { signal }: Stage): Promise<void> {
   const deadlineMs = Date.now() + PATIENCE_MS;
   while (!isThere()) {
     if (Date.now() > deadlineMs)
       throw new Failure('deadline', `Cannot go on: ${PATIENCE_MS / 1000} s were not enough until ${what}`);
-    await sleep(50);
+    await sleep(50, undefined, { signal });
   }
 }

@@ -12,6 +12,8 @@ export interface Stage {
   readonly httpUrl: string;
   readonly grpcAddress: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Aborted when the demonstration is to stop; the commands that run end then. */
+  readonly signal: AbortSignal;
 }
 
 const TRIVET = fileURLToPath(new URL('../trivet.ts', import.meta.url));
@@ -51,7 +53,12 @@ export function startTrivet(stage: Stage, argv: readonly string[]): ChildProcess
 const GIT_PERSON = ['-c', 'user.name=Ada', '-c', 'user.email=ada@example.com', '-c', 'init.defaultBranch=main'];
 
 async function run(stage: Stage, file: string, argv: readonly string[], input?: string): Promise<string> {
-  const child = spawn(file, argv, { env: stage.environment, cwd: stage.folder, stdio: ['pipe', 'pipe', 'pipe'] });
+  const child = spawn(file, argv, {
+    env: stage.environment,
+    cwd: stage.folder,
+    stdio: ['pipe', 'pipe', 'pipe'],
+    signal: stage.signal,
+  });
   let output = '';
   let errors = '';
   child.stdout.setEncoding('utf8').on('data', (text: string) => {

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
-import { copyFileSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import fs, { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { createStorePlace, openTestStore } from '../../../test/support/store/engines.ts';
 import { insertPair, listNotesSql, noteMigration } from '../../../test/support/store/note-store.ts';
+import { createDurableFile } from '../durable-file.ts';
 import { migrations } from '../migrations/list.ts';
 import { databaseFileOf } from '../startup/open-store.ts';
 import type { Store } from '../store.ts';
@@ -46,7 +48,46 @@ test('backupSqlite() never takes the place of a file, and leaves nothing behind 
   assert.throws(() => backupSqlite(databaseFileOf(place.dataDir), join(folder, 'old')), { code: 'conflict' });
   assert.throws(() => backupSqlite(join(folder, 'none'), join(folder, 'new')), { code: 'not_found' });
   writeFileSync(join(folder, 'damaged'), 'not a database');
-  assert.throws(() => backupSqlite(join(folder, 'damaged'), join(folder, 'new')));
+  assert.throws(() => backupSqlite(join(folder, 'damaged'), join(folder, 'new')), {
+    code: 'unavailable',
+    message: `Cannot back up "${join(folder, 'damaged')}": file is not a database; it is damaged, or a file of another program; restore a backup (made by "trivet backup")`,
+  });
   assert.deepEqual(readdirSync(folder).sort(), ['damaged', 'old']);
   for (const each of [folder, place.dataDir]) rmSync(each, { recursive: true });
+});
+
+/** As FAT and exFAT, which only root could mount, answer. */
+function refuseLinks(t: TestContext, code: string): void {
+  t.mock.method(fs, 'linkSync', () => {
+    throw Object.assign(new Error(`${code}: operation not permitted, link`), { code, syscall: 'link' });
+  });
+  syncBuiltinESMExports();
+  t.after(() => {
+    t.mock.restoreAll();
+    syncBuiltinESMExports();
+  });
+}
+
+for (const code of ['EPERM', 'ENOTSUP', 'ENOSYS'])
+  test(`backupSqlite() makes a whole file where the file system answers hard links with ${code}`, async (t) => {
+    const place = await createStorePlace('sqlite');
+    await using _store = await openTestStore(place, options);
+    const folder = mkdtempSync(join(tmpdir(), 'trivet-test-'));
+    refuseLinks(t, code);
+    const { bytes } = backupSqlite(databaseFileOf(place.dataDir), join(folder, 'copy'));
+    assert.ok(bytes > 0);
+    assert.deepEqual(readdirSync(folder), ['copy']);
+    assert.equal(statSync(join(folder, 'copy')).size, bytes);
+    assert.equal(statSync(join(folder, 'copy')).mode & 0o777, 0o600);
+    for (const each of [folder, place.dataDir]) rmSync(each, { recursive: true });
+  });
+
+test('createDurableFile() keeps the first file where the file system has no hard links', (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'trivet-test-'));
+  refuseLinks(t, 'EPERM');
+  assert.equal(createDurableFile(join(folder, 'keys'), 'first'), true);
+  assert.equal(createDurableFile(join(folder, 'keys'), 'second'), false);
+  assert.equal(readFileSync(join(folder, 'keys'), 'utf8'), 'first');
+  assert.deepEqual(readdirSync(folder), ['keys']);
+  rmSync(folder, { recursive: true });
 });

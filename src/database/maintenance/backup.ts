@@ -1,9 +1,9 @@
 /** Copies a SQLite store into a file while the service runs (`trivet backup`). */
-import { closeSync, existsSync, fsyncSync, linkSync, openSync, rmSync, statSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { closeSync, existsSync, fsyncSync, openSync, rmSync, statSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { Failure } from '../../errors.ts';
-import { syncFolder } from '../durable-file.ts';
+import { giveName } from '../durable-file.ts';
+import { describeSqliteError, isSqliteError } from '../sqlite/sqlite-connection.ts';
 
 export interface Backup {
   readonly bytes: number;
@@ -19,14 +19,23 @@ export function backupSqlite(databaseFile: string, target: string): Backup {
   if (existsSync(target)) throw new Failure('conflict', `Cannot back up: "${target}" exists already`);
   const temporary = `${target}.${process.pid}.tmp`;
   try {
-    copyInto(databaseFile, temporary);
-    checkCopy(temporary);
+    makeCopy(databaseFile, temporary);
     syncFile(temporary);
-    linkSync(temporary, target);
-    syncFolder(dirname(target));
+    giveName(temporary, target);
     return { bytes: statSync(target).size };
   } finally {
     rmSync(temporary, { force: true });
+  }
+}
+
+function makeCopy(databaseFile: string, temporary: string): void {
+  try {
+    copyInto(databaseFile, temporary);
+    checkCopy(temporary);
+  } catch (cause) {
+    if (!isSqliteError(cause)) throw cause;
+    const message = `Cannot back up "${databaseFile}": ${describeSqliteError(cause)}`;
+    throw new Failure('unavailable', message, {}, { cause });
   }
 }
 

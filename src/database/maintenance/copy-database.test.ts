@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import {
   createStorePlace,
   findReasonToSkip,
+  forEachEngine,
   openTestStore,
   type StorePlace,
   type TestEngine,
@@ -41,7 +42,7 @@ async function openLink(place: StorePlace, access: 'read' | 'write'): Promise<Ta
 async function copy(from: StorePlace, to: StorePlace) {
   await using source = await openLink(from, 'read');
   await using target = await openLink(to, 'write');
-  return await copyDatabase({ source, target, tables: describeSchema(all), report: () => {} });
+  return await copyDatabase({ source, target, migrations: all, report: () => {} });
 }
 
 async function fill(store: Store): Promise<void> {
@@ -93,6 +94,43 @@ for (const [from, to] of directions) {
     for (const { place } of [one, other]) rmSync(place.dataDir, { recursive: true });
   });
 }
+
+forEachEngine(
+  'copyDatabase() refuses a source with an expansion of a newer release, and names it',
+  async (_, { place }) => {
+    const other = await createStorePlace('sqlite');
+    await using _target = await openTestStore(other, { migrations: all });
+    const added: Migration = {
+      id: 9_999,
+      name: 'added-later',
+      isExpansion: true,
+      statements: ['CREATE TABLE later (id {INT} NOT NULL PRIMARY KEY)'],
+    };
+    await using _newer = await openTestStore(place, { migrations: [...all, added] });
+    await assert.rejects(copy(place, other), {
+      code: 'conflict',
+      message:
+        /^Cannot copy: the source is newer .* "9999-added-later" of its migrations and would leave out what they added/,
+    });
+    rmSync(other.dataDir, { recursive: true });
+  },
+  { migrations: all },
+);
+
+test('openPostgresTables() lifts the timeouts for its transaction alone', {
+  skip: findReasonToSkip('postgres'),
+}, async () => {
+  const { place, store } = await openPlace('postgres');
+  await using _store = store;
+  await using tables = await openLink(place, 'read');
+  const countLifted = (name: string) =>
+    tables.countRows(`(SELECT 1 WHERE current_setting('${name}') IN ('0', '0ms')) AS lifted`);
+  const names = ['statement_timeout', 'idle_in_transaction_session_timeout'];
+  for (const name of names) assert.equal(await countLifted(name), 1, name);
+  await tables.commit();
+  for (const name of names) assert.equal(await countLifted(name), 0, name);
+  rmSync(place.dataDir, { recursive: true });
+});
 
 test('describeSchema() lists a table after those that it refers to, whatever their names', () => {
   const family: Migration = {

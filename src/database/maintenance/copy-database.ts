@@ -1,7 +1,7 @@
 /** Copies every table of one database into another in one transaction (`trivet migrate`). */
 import { Failure } from '../../errors.ts';
-import type { SqlValue } from '../store.ts';
-import type { TableShape } from './schema.ts';
+import type { Migration, SqlValue } from '../store.ts';
+import { describeSchema, type TableShape } from './schema.ts';
 import type { TableConnection } from './table-connection.ts';
 
 export interface CopiedTable {
@@ -12,7 +12,8 @@ export interface CopiedTable {
 export interface CopyOptions {
   readonly source: TableConnection;
   readonly target: TableConnection;
-  readonly tables: readonly TableShape[];
+  /** What this program knows; both databases have run them. */
+  readonly migrations: readonly Migration[];
   readonly report: (table: string, rows: number) => void;
 }
 
@@ -21,9 +22,13 @@ const NOT_COPIED = ['schema_migrations', 'schema_expansions'];
 /** The target has one from its own migration. The others come along, since their epochs must go on counting. */
 const LEASES = 'leases';
 
-/** Copies every table, each row as it is, in one transaction of the target; refuses a target that is in use. */
-export async function copyDatabase({ source, target, tables, report }: CopyOptions): Promise<CopiedTable[]> {
-  const copied = tables.filter((table) => !NOT_COPIED.includes(table.name));
+/**
+ * Copies every table, each row as it is, in one transaction of the target. Refuses a target that is in use, and a source with
+ * tables or columns that this program does not know.
+ */
+export async function copyDatabase({ source, target, migrations, report }: CopyOptions): Promise<CopiedTable[]> {
+  await checkAllKnown(source, migrations);
+  const copied = describeSchema(migrations).filter((table) => !NOT_COPIED.includes(table.name));
   for (const table of copied) await checkUnused(target, table);
   // Rows that the migrations put there are deleted: the source has them as they are now. Children go first.
   for (const table of copied.toReversed()) await target.run(`DELETE FROM ${table.name}`, []);
@@ -32,6 +37,22 @@ export async function copyDatabase({ source, target, tables, report }: CopyOptio
   for (const { table, rows } of results) await checkCounts(source, target, table, rows);
   await target.commit();
   return results;
+}
+
+const EXPANSIONS: TableShape = { name: 'schema_expansions', columns: ['id', 'name'], seedRows: 0 };
+
+/** A newer release may have added to the source. An older program runs on it, and would leave out what was added. */
+async function checkAllKnown(source: TableConnection, migrations: readonly Migration[]): Promise<void> {
+  const known = new Set(migrations.map(({ id }) => id));
+  const unknown: string[] = [];
+  for await (const rows of source.readRows(EXPANSIONS))
+    for (const [id, name] of rows) if (!known.has(Number(id))) unknown.push(`${Number(id)}-${String(name)}`);
+  if (unknown.length > 0)
+    throw new Failure(
+      'conflict',
+      `Cannot copy: the source is newer than this program, which does not know "${unknown.join('", "')}" of its migrations ` +
+        'and would leave out what they added; copy with the newer program',
+    );
 }
 
 async function checkUnused(target: TableConnection, { name, seedRows }: TableShape): Promise<void> {

@@ -55,9 +55,10 @@ async function* readSqliteRows(database: DatabaseSync, table: TableShape): Async
 export async function openPostgresTables(databaseUrl: string, log: Log): Promise<TableConnection> {
   const { pool } = openPostgresConnections(databaseUrl, 1, log);
   const client = await pool.connect();
-  await client.query('SET statement_timeout = 0');
-  await client.query('SET idle_in_transaction_session_timeout = 0');
   await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ');
+  // Of the transaction alone: behind PgBouncer, its connection goes on to other callers afterwards.
+  await client.query('SET LOCAL statement_timeout = 0');
+  await client.query('SET LOCAL idle_in_transaction_session_timeout = 0');
   return {
     countRows: async (table) => {
       const { rows } = await client.query<{ count: number }>(`SELECT COUNT(*) AS count FROM ${table}`);

@@ -7,20 +7,24 @@ import type { Row, SqlValue, Statement } from '../store.ts';
 /** How long a connection waits for another process that is writing (the service, a command). */
 const BUSY_TIMEOUT_MS = 10_000;
 
-// FULL: a commit is on the disk before it is acknowledged, in WAL too. The larger log makes checkpoints rarer.
 const PRAGMAS = `
+  PRAGMA temp_store = MEMORY;
+  PRAGMA trusted_schema = OFF;
+`;
+
+// FULL: a commit is on the disk before it is acknowledged, in WAL too. The larger log makes checkpoints rarer. The mode of the
+// journal is a part of the file, which one that only reads leaves as it is: a restored backup has no log before its first start.
+const PRAGMAS_OF_WRITER = `
   PRAGMA journal_mode = WAL;
   PRAGMA synchronous = FULL;
   PRAGMA wal_autocheckpoint = 4000;
   PRAGMA journal_size_limit = 67108864;
-  PRAGMA temp_store = MEMORY;
-  PRAGMA trusted_schema = OFF;
 `;
 
 /** The sizes are in KiB. Large bodies fill both caches, so that both are memory of the process; the writer reads little. */
 const PRAGMAS_OF = {
   read: 'PRAGMA cache_size = -24576; PRAGMA query_only = ON;',
-  write: 'PRAGMA cache_size = -8192;',
+  write: `${PRAGMAS_OF_WRITER} PRAGMA cache_size = -8192;`,
 } as const;
 
 /** A connection with its prepared statements. Synchronous, as SQLite is. */
@@ -96,6 +100,11 @@ const REMEDY_BY_CODE: Readonly<Record<number, string>> = {
   14: 'this user must be able to write it and the folder around it',
   26: 'it is damaged, or a file of another program; restore a backup (made by "trivet backup")',
 };
+
+/** Thrown by SQLite itself, with its result code. */
+export function isSqliteError(error: unknown): boolean {
+  return (error as { code?: unknown }).code === 'ERR_SQLITE_ERROR';
+}
 
 /** Says what SQLite says, and what to do about it. Primary result codes: https://sqlite.org/rescode.html */
 export function describeSqliteError(error: unknown): string {

@@ -205,15 +205,20 @@ forEachEngine(
   options,
 );
 
+const missingTableSql: Statement = statement('test-missing-table', 'DELETE FROM no_such_table');
+
 forEachEngine(
   'writes are timed by how they ended, and nothing waits afterwards',
   async (_, { openAnother }) => {
     const metrics = new Registry();
     const store = await openAnother({ metrics });
     await store.write(insertNoteSql, ['one', 1]);
-    await store.call(insertAndRefuse, 'two').catch(() => {});
+    await assert.rejects(store.call(insertAndRefuse, 'two'), hasCode('forbidden'));
+    await assert.rejects(store.write(insertNoteSql, ['one', 2]), hasCode('conflict'));
+    await assert.rejects(store.write(missingTableSql), hasCode('internal'));
     const text = await metrics.metrics();
     assert.match(text, /^trivet_database_write_duration_seconds_count\{outcome="stored"\} 1$/m);
+    assert.match(text, /^trivet_database_write_duration_seconds_count\{outcome="refused"\} 2$/m);
     assert.match(text, /^trivet_database_write_duration_seconds_count\{outcome="failed"\} 1$/m);
     assert.match(text, /^trivet_database_waiting 0$/m);
   },

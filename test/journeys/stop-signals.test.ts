@@ -1,0 +1,83 @@
+/** A stop by a signal that reaches the launcher and the service, as Ctrl-C and systemd send it. */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { waitUntil } from '../support/basics/wait-until.ts';
+import { type LaunchedTrivet, launchTrivet } from '../support/programs/launched-trivet.ts';
+import { createDataDir } from '../support/programs/start-program.ts';
+
+async function withService(run: (service: LaunchedTrivet, url: URL) => Promise<void>): Promise<void> {
+  const dataDir = createDataDir();
+  try {
+    const env = { HTTP_PORT: '0', GRPC_PORT: '0', TRIVET_DATA_DIR: dataDir };
+    await using service = launchTrivet(['serve'], { env });
+    await run(service, new URL(await service.waitForOutput(/HTTP +(\S+)\n/)));
+  } finally {
+    rmSync(dataDir, { recursive: true });
+  }
+}
+
+const FORM = 'grant_type=none';
+
+/** A request whose last byte is missing: a stop waits for it. */
+async function beginRequest(url: URL): Promise<Socket> {
+  const socket = connect(Number(url.port), url.hostname);
+  await once(socket, 'connect');
+  const lines = [
+    'POST /oauth/token HTTP/1.1',
+    `Host: ${url.host}`,
+    'Content-Type: application/x-www-form-urlencoded',
+    `Content-Length: ${FORM.length}`,
+    'Expect: 100-continue',
+  ];
+  socket.write(`${lines.join('\r\n')}\r\n\r\n`);
+  // It is under way once the service asks for the body.
+  assert.match(String(await once(socket, 'data')), /^HTTP\/1.1 100 /);
+  socket.write(FORM.slice(0, -1));
+  return socket;
+}
+
+for (const signal of ['SIGINT', 'SIGTERM'] as const)
+  test(`trivet serve answers what it has begun when ${signal} reaches the whole process group`, () =>
+    withService(async (service, url) => {
+      const socket = await beginRequest(url);
+      service.signalGroup(signal);
+      await service.waitForLog(/"stopping"/);
+      service.signalGroup(signal);
+      socket.end(FORM.slice(-1));
+      assert.match(String(await once(socket, 'data')), /^HTTP\/1.1 4/);
+      assert.equal(await service.exited, 0, service.log());
+      assert.match(service.log(), /"stopped"/);
+    }));
+
+test('trivet serve ends at once when a signal comes again after a second', () =>
+  withService(async (service, url) => {
+    const socket = await beginRequest(url);
+    socket.on('error', () => {});
+    let code: number | null | undefined;
+    void service.exited.then((given) => {
+      code = given;
+    });
+    await waitUntil(() => {
+      service.signalGroup('SIGTERM');
+      return code !== undefined;
+    }, 200);
+    assert.equal(code, 1);
+    assert.doesNotMatch(service.log(), /"stopped"/);
+  }));
+
+test('trivet demo ends with code 0 and removes its folder when Ctrl-C comes while it shows a command', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'trivet-test-'));
+  await using demo = launchTrivet(['demo'], { env: { TMPDIR: folder } });
+  await demo.waitForOutput(/\$ trivet simulate/);
+  const listOwn = () => readdirSync(folder).filter((name) => name.startsWith('trivet-'));
+  assert.equal(listOwn().length, 1);
+  demo.signalGroup('SIGINT');
+  assert.equal(await demo.exited, 0, demo.log());
+  assert.deepEqual(listOwn(), []);
+  rmSync(folder, { recursive: true });
+});
