@@ -9,7 +9,7 @@ const LOG = new URL('./log.ts', import.meta.url).href;
 /** More than a pipe holds. */
 const LINES = 2000;
 
-/** A process that logs lines, says so on its standard output, and ends when its input does. */
+/** A process that logs lines, writes a word to its standard output then, and ends when its input does. */
 function startWriter(): ChildProcess {
   const program = `
     import { createLog } from '${LOG}';
@@ -30,7 +30,7 @@ test('a slow reader gets all lines of a process that ends', async () => {
   assert.match(lines.at(-1) ?? '', /the last line/);
 });
 
-test('a process ends whose log nobody reads', async () => {
+test('a process ends whose log is not read', async () => {
   const child = startWriter();
   await once(child.stdout!, 'data');
   child.stdin!.end();

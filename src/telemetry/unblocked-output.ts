@@ -56,7 +56,7 @@ export class UnblockedOutput {
     this.#isBusy = true;
     addLast();
     const nowMs = performance.now();
-    // The descriptor blocks, and nobody reads.
+    // The descriptor blocks, and its reader has stopped.
     if (this.#begunBytes > 0 && nowMs - this.#begunMs > END_MS) return;
     this.#rest = this.#rest.subarray(this.#begunBytes);
     while (this.#takeNext() && performance.now() < nowMs + END_MS) this.#writeNow();

@@ -1,4 +1,4 @@
-/** The rules for the names, grants and redirect URIs of OAuth applications, and what a change leaves as it is. */
+/** Checks the names, grants and redirect URIs of OAuth applications, and decides what a change leaves as it is. */
 import { Failure } from '../../errors.ts';
 import { hasHiddenCharacter, isReadableName } from '../accounts/login.ts';
 import { type Application, GRANT_TYPES, type GrantType } from './application-store.ts';

@@ -96,7 +96,7 @@ async function findBridgeSecret(
   return { repository, secret: dependencies.cipher.decrypt(ciphertext, bridgeAssociatedData(repository.id, name)) };
 }
 
-/** An outage of the database is none of the sender's fault: code hosts send again after 5xx, and switch a webhook off after 401. */
+/** Code hosts send again after 5xx, as an outage of the database is answered, and switch a webhook off after 401. */
 function passNotFound(error: unknown): undefined {
   if (!isFailure(error) || error.code !== 'not_found') throw error;
 }

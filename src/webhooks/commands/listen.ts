@@ -15,6 +15,7 @@ import { print, printJson, remark } from '../../command-line/output.ts';
 import { durationIn } from '../../command-line/time-option.ts';
 import { wholeNumber } from '../../command-line/whole-number.ts';
 import { describeError, Failure, isSystemError } from '../../errors.ts';
+import { waitForStopSignal } from '../../stop-signal.ts';
 import { isSameSignature, signBody, signTimestamp, standardKey } from '../profiles/signature.ts';
 
 const parseDelay = durationIn({ bareUnit: 'ms', minimum: 0, maximum: 3_600_000 });
@@ -69,9 +70,7 @@ async function listen({ sign, ...given }: ListenOptions): Promise<void> {
   await startListening(server, options);
   const { port } = server.address() as AddressInfo;
   remark(`Listening on http://${options.host}:${port}/ (Ctrl-C ends)`);
-  process.once('SIGINT', done.resolve);
-  process.once('SIGTERM', done.resolve);
-  await done.promise;
+  await Promise.race([done.promise, waitForStopSignal()]);
   server.close();
   server.closeIdleConnections();
 }
