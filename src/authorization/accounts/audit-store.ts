@@ -9,6 +9,7 @@ import {
   type Procedure,
   type Store,
   statement,
+  type Transaction,
 } from '../../database/store.ts';
 
 export const AUDIT_KINDS = [
@@ -154,12 +155,18 @@ export interface RecordedChange {
 export const changeAndRecord: Procedure<RecordedChange, boolean> = conditionalProcedure(
   import.meta.url,
   'changeAndRecord',
-  async (transaction, { change, statements }) => {
-    if ((await transaction.run(change.statement, change.parameters)).length === 0) return false;
-    await transaction.runAll(statements);
-    return true;
-  },
+  changeAndRecordIn,
 );
+
+/** The same in a transaction of the caller. */
+export async function changeAndRecordIn(
+  transaction: Transaction,
+  { change, statements }: RecordedChange,
+): Promise<boolean> {
+  if ((await transaction.run(change.statement, change.parameters)).length === 0) return false;
+  await transaction.runAll(statements);
+  return true;
+}
 
 /** Where a page of events ended. */
 export interface EventCursor {

@@ -12,8 +12,8 @@ import {
 } from './organization-store.ts';
 import { createOwners } from './owners.ts';
 import { rehashPassword } from './password-store.ts';
+import { changeProfile } from './profile-store.ts';
 import {
-  changeProfile,
   createFirstUser,
   createUser,
   disableUserStatement,
