@@ -1,6 +1,7 @@
 /**
- * Decides whether an administration command uses a running service or the store of this machine. It uses the service when one is
- * named or signed in to. The same operations either way, and so the same output.
+ * Decides whether an administration command uses a running service or the store of this machine. It uses a service that is named.
+ * Otherwise it uses the store of this machine, if there is one, and else the service of the last login. The same operations
+ * either way, and so the same output.
  */
 import { type Command, Option } from 'commander';
 import { readConfig, readUserEnvironment } from '../config/config.ts';
