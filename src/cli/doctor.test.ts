@@ -82,7 +82,7 @@ test('each fault is found', async () => {
   assert.match(plain.find('trusted proxies')?.found ?? '', /travel without encryption/);
 });
 
-test('a port that another program holds is told apart from one of a running service', async (t) => {
+test('a port of another program fails, and one of a running service passes', async (t) => {
   const stranger = createHttpServer((_, response) => {
     response.setHeader('Content-Type', 'application/json').end('{"status":"ok"}');
   }).listen(0, '127.0.0.1');

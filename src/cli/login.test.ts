@@ -84,7 +84,7 @@ test('a command that refreshes its login keeps what other commands stored meanwh
   const parallel = { 'https://parallel.example': { token: 'parallel' } };
   const cases: [title: string, meanwhile: (url: string) => object][] = [
     ['signed out', () => parallel],
-    ['signed in anew', (url) => ({ ...parallel, [url]: { token: 'newer', refreshToken: 'r9' } })],
+    ['signed in again', (url) => ({ ...parallel, [url]: { token: 'newer', refreshToken: 'r9' } })],
   ];
   for (const [title, meanwhile] of cases) {
     const service = await startService(t, {
@@ -142,7 +142,7 @@ for (const [what, path, argv] of starting)
     assert.deepEqual(service.readHosts()[service.url], ENDED, 'the login of before');
   });
 
-test('a command whose login ends says so only when the service refuses the refresh token', async (t) => {
+test('a command says that its login has ended only when the service refuses the refresh token', async (t) => {
   const answers: [error: string, status: number][] = [
     ['temporarily_unavailable', 503],
     ['slow_down', 429],

@@ -56,7 +56,7 @@ export function withLogin(logins: Logins, url: string, login: Login): Logins {
   return { preferred: url, hosts: { ...logins.hosts, [url]: login } };
 }
 
-/** Stores the successor of a login. The person may have signed out meanwhile, or signed in anew: then that stays. */
+/** Stores the successor of a login. The person may have signed out meanwhile, or signed in again: then that stays. */
 export function withRefreshedLogin(
   logins: Logins,
   url: string,
