@@ -6,12 +6,12 @@ import { readField, toMistake } from '../../pages/page-routes.ts';
 import { findDone } from '../../pages/signed-in-pages.ts';
 import { auditStatement } from '../accounts/audit-store.ts';
 import { listOrganizationsOfUser } from '../accounts/organization-store.ts';
-import { changeProfile } from '../accounts/profile-store.ts';
 import type { User } from '../accounts/user-store.ts';
 import { switchNoticesStatement, wantsNotices } from '../administration/recipients-store.ts';
 import { type Messages, readMessages } from '../messages/messages.ts';
 import { clientAddress } from '../sign-in/read-client-address.ts';
 import type { AccountPages, PageRequest } from './account-pages.ts';
+import { changeProfile } from './profile-store.ts';
 
 export function addProfileRoutes(pages: AccountPages): void {
   const { context, page, form } = pages;

@@ -10,7 +10,7 @@ import { hasCode } from '../../../test/support/store/note-store.ts';
 import type { Store } from '../../database/store.ts';
 import { createSecretCipher } from '../../encryption/secret-cipher.ts';
 import { type Actor, COMMAND_LINE } from '../../operations/operation.ts';
-import { changeProfile } from '../accounts/profile-store.ts';
+import { changeProfile } from '../account-pages/profile-store.ts';
 import { findUserByLogin } from '../accounts/user-store.ts';
 import { createPersonalToken } from '../tokens/personal-token.ts';
 import { listPersonalTokens } from '../tokens/personal-token-store.ts';

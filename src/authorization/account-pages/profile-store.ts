@@ -1,6 +1,6 @@
 /** Changes the name and the address that a person gives. An address that changes is not verified any more. */
 import { type BoundStatement, type Store, statement } from '../../database/store.ts';
-import { emailKey } from './email-store.ts';
+import { emailKey } from '../accounts/email-store.ts';
 import {
   checkProfile,
   findUserById,
@@ -9,7 +9,7 @@ import {
   USER_COLUMNS,
   type User,
   type UserRow,
-} from './user-store.ts';
+} from '../accounts/user-store.ts';
 
 const updateProfileSql = statement<UserRow>(
   'update-profile',
