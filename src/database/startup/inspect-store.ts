@@ -77,7 +77,7 @@ async function inspectPostgres({ databaseUrl = '', log, world }: InspectOptions)
     const applied = await listPostgresMigrations(engine.pool);
     const readOnlyReason = await findReadOnlyReason(engine.pool);
     const run: Found['run'] = (...bound) => engine.read(...bound);
-    const { clockAheadMs } = engine;
+    const clockAheadMs = () => engine.clockAheadMs();
     return { engine: 'postgres', applied, readOnlyReason, clockAheadMs, run, close: () => engine.close() };
   } catch (error) {
     await engine.close();
