@@ -15,9 +15,12 @@ import {
   type StorePlace,
 } from '../../test/support/store/engines.ts';
 import { createTestDatabase, startPostgresCluster } from '../../test/support/store/postgres-cluster.ts';
+import { auditStatement } from '../authorization/accounts/audit-store.ts';
 import { migrations } from '../database/migrations/list.ts';
 import { statement } from '../database/store.ts';
 import type { Check } from './doctor/check.ts';
+
+const SHIFT = new URL('../../test/support/basics/shifted-clock.ts', import.meta.url).href;
 
 const appliedSql = statement<{ id: number }>(
   'test-applied-migrations',
@@ -69,6 +72,32 @@ for (const engine of engines)
     assert.match(newer?.found ?? '', /newer than this program, which does not know the migration "900000-future"/);
     rmSync(place.dataDir, { recursive: true, force: true });
   });
+
+for (const engine of engines)
+  test(`doctor judges the clock that writes to the store (${engine})`, { skip: findReasonToSkip(engine) }, async () => {
+    const place = await createStorePlace(engine);
+    const env = await readEnvironment(place);
+    const made = await runTrivet(['user', 'create', '--login', 'ada', '--name', 'Ada'], { env });
+    assert.equal(made.code, 0, made.stderr);
+    assert.equal((await findStoreCheck(env, 'clock'))?.state, 'ok');
+    const behind = { NODE_OPTIONS: `--import ${SHIFT}`, TEST_CLOCK_AHEAD_MS: '-60000' };
+    const check = await findStoreCheck({ ...env, ...behind }, 'clock');
+    assert.equal(check?.state, engine === 'postgres' ? 'ok' : 'fail', check?.found);
+    rmSync(place.dataDir, { recursive: true, force: true });
+  });
+
+test('doctor finds a PostgreSQL whose clock is behind its records', {
+  skip: findReasonToSkip('postgres'),
+}, async () => {
+  const place = await createStorePlace('postgres');
+  {
+    await using store = await openTestStore(place, { migrations });
+    await store.writeAll([auditStatement({ kind: 'user_created' }, Date.now() + 60_000)]);
+  }
+  const check = await findStoreCheck(await readEnvironment(place), 'clock');
+  assert.equal(check?.state, 'fail');
+  assert.match(check.advice ?? '', /^Set the clock of the database server/);
+});
 
 test('doctor finds a PostgreSQL that takes no writes', { skip: findReasonToSkip('postgres') }, async () => {
   const cluster = await startPostgresCluster();

@@ -2,12 +2,15 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer as createHttpServer } from 'node:http';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
+import { createCertificate } from '../../test/support/basics/certificate.ts';
 import { findFreePort } from '../../test/support/basics/free-port.ts';
 import { runTrivet } from '../../test/support/programs/run-trivet.ts';
+import { startProgram } from '../../test/support/programs/start-program.ts';
 import type { Check } from './doctor/check.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'trivet-doctor-'));
@@ -77,6 +80,46 @@ test('each fault is found', async () => {
 
   const plain = await examine({ AUTH_URL: 'http://id.example.org' });
   assert.match(plain.find('trusted proxies')?.found ?? '', /travel without encryption/);
+});
+
+test('a port of another program fails, and one of a running service passes', async (t) => {
+  const stranger = createHttpServer((_, response) => {
+    response.setHeader('Content-Type', 'application/json').end('{"status":"ok"}');
+  }).listen(0, '127.0.0.1');
+  await once(stranger, 'listening');
+  t.after(() => stranger.close());
+  const strange = String((stranger.address() as AddressInfo).port);
+  await using program = await startProgram({ PREDICTION_LEARNING: 'off' });
+  const here = { HTTP_PORT: new URL(program.httpUrl).port, GRPC_PORT: program.grpcAddress.split(':').at(-1) ?? '' };
+  const cases: [HTTP_PORT: string, GRPC_PORT: string, states: string[]][] = [
+    [here.HTTP_PORT, here.GRPC_PORT, ['ok', 'ok']],
+    [here.HTTP_PORT, strange, ['ok', 'fail']],
+    [strange, here.GRPC_PORT, ['fail', 'ok']],
+    [here.GRPC_PORT, here.HTTP_PORT, ['fail', 'fail']],
+  ];
+  for (const [HTTP_PORT, GRPC_PORT, states] of cases) {
+    const { find } = await examine({ HTTP_PORT, GRPC_PORT }, program.dataDir);
+    const found = ['HTTP port', 'gRPC port'].map(find);
+    assert.deepEqual(
+      found.map((check) => check?.state),
+      states,
+      found.map((check) => check?.found).join(),
+    );
+  }
+});
+
+test('a gRPC port with TLS is recognized as that of a running service', async () => {
+  const { certFile, keyFile } = createCertificate();
+  const tls = { GRPC_TLS_CERT_FILE: certFile, GRPC_TLS_KEY_FILE: keyFile };
+  await using program = await startProgram({ PREDICTION_LEARNING: 'off', ...tls });
+  const ports = { HTTP_PORT: new URL(program.httpUrl).port, GRPC_PORT: program.grpcAddress.split(':').at(-1) ?? '' };
+  assert.equal((await examine({ ...ports, ...tls }, program.dataDir)).find('gRPC port')?.state, 'ok');
+});
+
+test('an address that is not of this machine is no port in use', async () => {
+  const check = (await examine({ HOST: '192.0.2.1' })).find('HTTP port');
+  assert.match(check?.found ?? '', /cannot be opened: .*EADDRNOTAVAIL/);
+  assert.match(check?.advice ?? '', /^Set HOST to an address of this machine/);
 });
 
 test('a repository of notices that is absent, or that others than administrators own, is seen', async () => {

@@ -2,13 +2,14 @@
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
-import { type Login, readLogins, withLogin, withoutLogin, writeLogins } from '../command-line/logins.ts';
+import { askService } from '../command-line/ask-service.ts';
+import { type Login, readLogins, updateLogins, withLogin, withoutLogin } from '../command-line/logins.ts';
 import { print, printJson, remark } from '../command-line/output.ts';
 import { CLIENT_ID, postForm, type TokenAnswer, toLogin } from '../command-line/refresh-login.ts';
 import { readServiceUrl } from '../command-line/service-url.ts';
 import { readUserEnvironment } from '../config/config.ts';
 import { Failure, isFailure } from '../errors.ts';
-import { readJsonAnswer, refuseUnreachable } from '../operations/call-service.ts';
+import { readJsonAnswer } from '../operations/call-service.ts';
 import { realWorld } from '../world.ts';
 
 /** The scopes to administer the service, and to publish events of any repository. */
@@ -45,12 +46,11 @@ export function createLogoutCommand(): Command {
 async function login(given: string, { withToken, scope, json }: LoginOptions): Promise<void> {
   const url = readServiceUrl(given);
   const { configFolder } = readUserEnvironment();
-  const logins = await readLogins(configFolder);
   const signedIn = withToken ? { token: await readToken() } : await askInBrowser(url, scope);
   // The person confirms a code once: what fails afterwards must not lose its token.
-  if (!withToken) await writeLogins(configFolder, withLogin(logins, url, signedIn));
+  if (!withToken) await updateLogins(configFolder, (logins) => withLogin(logins, url, signedIn));
   const complete = { ...signedIn, user: await readUser(url, signedIn.token) };
-  await writeLogins(configFolder, withLogin(logins, url, complete));
+  await updateLogins(configFolder, (logins) => withLogin(logins, url, complete));
   if (json) return printJson({ url, user: complete.user ?? null, scope: complete.scope ?? null });
   const who = complete.user === undefined ? '' : ` as ${complete.user}`;
   print(`Signed in to ${url}${who}${complete.scope === undefined ? '' : ` (${complete.scope})`}`);
@@ -70,6 +70,7 @@ interface DeviceAnswer {
   readonly verification_uri?: string;
   readonly verification_uri_complete?: string;
   readonly interval?: number;
+  readonly expires_in?: number;
   readonly error?: string;
   readonly error_description?: string;
 }
@@ -85,7 +86,7 @@ async function askInBrowser(url: string, scope: string): Promise<Login> {
     );
   remark(`Open ${device.verification_uri_complete ?? device.verification_uri}`);
   remark(`and confirm the code ${device.user_code}`);
-  return await pollForToken(endpoints.token, device.device_code, device.interval ?? 5);
+  return await pollForToken(endpoints.token, device.device_code, device);
 }
 
 async function readEndpoints(url: string): Promise<{ readonly device: string; readonly token: string }> {
@@ -97,40 +98,58 @@ async function readEndpoints(url: string): Promise<{ readonly device: string; re
 }
 
 async function readMetadata(url: string): Promise<unknown> {
-  try {
-    const response = await fetch(`${url}/.well-known/oauth-authorization-server`, { redirect: 'error' });
-    if (response.ok) return await readJsonAnswer(url, response);
-  } catch (error) {
-    throw isFailure(error) ? error : refuseUnreachable(url, error);
-  }
+  const response = await askService(`${url}/.well-known/oauth-authorization-server`);
+  if (response.ok) return await readJsonAnswer(url, response);
   throw new Failure('invalid', `Cannot sign in to ${url}: it is not a Trivet service`);
 }
 
-/** §3.5: not sooner than it says, and 5 seconds later each time when asked to slow down. */
-async function pollForToken(url: string, deviceCode: string, intervalSeconds: number): Promise<Login> {
+/** Also when polls fail for long, one is due this soon. */
+const LONGEST_WAIT_SECONDS = 60;
+
+/**
+ * RFC 8628 §3.5: waits as long as the service says before each poll, and 5 seconds longer when asked to slow down. After a fault
+ * that may pass it waits twice as long, as long as the code is valid.
+ */
+async function pollForToken(
+  url: string,
+  deviceCode: string,
+  { interval: intervalSeconds = 5, expires_in: lifetimeSeconds = 900 }: DeviceAnswer,
+): Promise<Login> {
   const fields = {
     grant_type: 'urn:ietf:params:oauth:grant-type:device_code',
     device_code: deviceCode,
     client_id: CLIENT_ID,
   };
-  for (let waitSeconds = intervalSeconds; ; ) {
+  const endMs = performance.now() + lifetimeSeconds * 1000;
+  let interval = intervalSeconds;
+  for (let waitSeconds = interval; ; ) {
     await sleep(waitSeconds * 1000);
-    const answer: TokenAnswer = await postForm(url, fields);
+    const answer = await poll(url, fields);
+    if (isFailure(answer)) {
+      if (performance.now() >= endMs) throw answer;
+      waitSeconds = Math.max(interval, Math.min(Math.max(1, 2 * waitSeconds), LONGEST_WAIT_SECONDS));
+      remark(`${answer.message}\nThe next attempt is in ${waitSeconds} s`);
+      continue;
+    }
     if (answer.access_token !== undefined) return toLogin(answer, realWorld.nowMs());
-    if (answer.error === 'slow_down') waitSeconds += 5;
+    if (answer.error === 'slow_down') interval += 5;
     else if (answer.error !== 'authorization_pending')
       throw new Failure('forbidden', `Cannot sign in: ${answer.error_description ?? answer.error ?? 'no token came'}`);
+    waitSeconds = interval;
   }
+}
+
+/** Returns a fault that may pass: the service answered the requests before, so it is no wrong address. */
+async function poll(url: string, fields: Readonly<Record<string, string>>): Promise<TokenAnswer | Failure> {
+  return await postForm(url, fields).catch((error: unknown) => {
+    if (isFailure(error) && error.code === 'unavailable') return error;
+    throw error;
+  });
 }
 
 /** Undefined for a token that may not read its user. Throws for a token that is not valid there. */
 async function readUser(url: string, token: string): Promise<string | undefined> {
-  const response = await fetch(`${url}/api/v5/user`, {
-    headers: { Authorization: `Bearer ${token}` },
-    redirect: 'error',
-  }).catch((error: unknown) => {
-    throw refuseUnreachable(url, error);
-  });
+  const response = await askService(`${url}/api/v5/user`, { headers: { Authorization: `Bearer ${token}` } });
   if (response.status === 401) throw new Failure('unauthenticated', `${url} refused the token`);
   if (!response.ok) return undefined;
   return ((await readJsonAnswer(url, response)) as { readonly login?: string }).login;
@@ -143,15 +162,16 @@ async function logout(given: string | undefined, { json }: { readonly json?: tru
   const known = url === undefined ? undefined : logins.hosts[url];
   if (url === undefined || known === undefined)
     throw new Failure('not_found', `Cannot sign out: there is no login${url === undefined ? '' : ` for ${url}`}`);
-  await writeLogins(configFolder, withoutLogin(logins, url));
+  // Revoked first: a command that is killed in between leaves a login whose token has ended, not a token that goes on.
   const isRevoked = known.refreshToken !== undefined && (await revoke(url, known.refreshToken));
+  await updateLogins(configFolder, (stored) => withoutLogin(stored, url));
   if (json) return printJson({ url, revoked: isRevoked });
   print(`Signed out of ${url}`);
   if (!isRevoked)
     remark(
       known.refreshToken === undefined
         ? 'The token itself goes on working: delete it with trivet token revoke, or on the page Personal access tokens'
-        : 'The service could not be reached, so the token goes on working until it ends',
+        : 'The service could not revoke the token, so it goes on working until it ends: revoke Trivet command line on the page Authorized applications',
     );
 }
 

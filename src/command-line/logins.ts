@@ -35,8 +35,13 @@ export async function readLogins(folder: string | undefined): Promise<Logins> {
   }
 }
 
+/** Changes the logins as they are stored now: another command may have stored one since this one read them. */
+export async function updateLogins(folder: string | undefined, change: (logins: Logins) => Logins): Promise<void> {
+  await writeLogins(folder, change(await readLogins(folder)));
+}
+
 /** Whole or not at all: a command that is killed leaves the file of before. */
-export async function writeLogins(folder: string | undefined, logins: Logins): Promise<void> {
+async function writeLogins(folder: string | undefined, logins: Logins): Promise<void> {
   if (folder === undefined)
     throw new Failure('invalid', 'Cannot keep the login: neither XDG_CONFIG_HOME nor HOME is set');
   await mkdir(folder, { recursive: true, mode: 0o700 });
@@ -49,6 +54,16 @@ export async function writeLogins(folder: string | undefined, logins: Logins): P
 
 export function withLogin(logins: Logins, url: string, login: Login): Logins {
   return { preferred: url, hosts: { ...logins.hosts, [url]: login } };
+}
+
+/** Stores the successor of a login. The person may have signed out meanwhile, or signed in again: then that stays. */
+export function withRefreshedLogin(
+  logins: Logins,
+  url: string,
+  { before, after }: { before: Login; after: Login },
+): Logins {
+  if (logins.hosts[url]?.refreshToken !== before.refreshToken) return logins;
+  return { ...withLogin(logins, url, after), preferred: logins.preferred };
 }
 
 /** Forgets a login. If it was the preferred one, commands work on the store again. */

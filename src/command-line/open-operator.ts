@@ -1,6 +1,7 @@
 /**
- * Decides whether an administration command uses a running service or the store of this machine. It uses the service when one is
- * named or signed in to. The same operations either way, and so the same output.
+ * Decides whether an administration command uses a running service or the store of this machine. It uses a service that is named.
+ * Otherwise it uses the store of this machine, if there is one, and else the service of the last login. The same operations
+ * either way, and so the same output.
  */
 import { type Command, Option } from 'commander';
 import { readConfig, readUserEnvironment } from '../config/config.ts';
@@ -10,7 +11,7 @@ import { callOnStore, type Operator } from '../operations/call-on-store.ts';
 import { callService, readServiceTimeMs, type Service } from '../operations/call-service.ts';
 import { COMMAND_LINE, type Implementation } from '../operations/operation.ts';
 import { realWorld } from '../world.ts';
-import { readLogins, withLogin, writeLogins } from './logins.ts';
+import { readLogins, updateLogins, withRefreshedLogin } from './logins.ts';
 import { type CliStore, type CliStoreOptions, openCliStore } from './open-cli-store.ts';
 import { remark } from './output.ts';
 import { isEnding, refreshLogin } from './refresh-login.ts';
@@ -114,13 +115,12 @@ function hasOwnStore(): boolean {
 }
 
 async function readToken(configFolder: string | undefined, url: string): Promise<string> {
-  const logins = await readLogins(configFolder);
-  const login = logins.hosts[url];
+  const login = (await readLogins(configFolder)).hosts[url];
   if (login === undefined)
     throw new Failure('unauthenticated', `No login for ${url}: sign in with trivet login ${url}, or give --token`);
   const nowMs = realWorld.nowMs();
   if (!isEnding(login, nowMs)) return login.token;
   const fresh = await refreshLogin(url, login, nowMs);
-  await writeLogins(configFolder, { ...withLogin(logins, url, fresh), preferred: logins.preferred });
+  await updateLogins(configFolder, (logins) => withRefreshedLogin(logins, url, { before: login, after: fresh }));
   return fresh.token;
 }

@@ -1,6 +1,7 @@
 /** Refreshes the access token of a login before it ends (RFC 6749 §6). */
 import { Failure } from '../errors.ts';
 import { refuseAnswer } from '../operations/call-service.ts';
+import { askService } from './ask-service.ts';
 import type { Login } from './logins.ts';
 
 /** The client that `trivet login` is, registered in advance at every service. */
@@ -15,10 +16,10 @@ export interface TokenAnswer {
   readonly error_description?: string;
 }
 
+/** Throws `unavailable` for what may pass; a refusal is an answer with `error`. */
 export async function postForm(url: string, fields: Readonly<Record<string, string>>): Promise<TokenAnswer> {
+  const response = await askService(url, { method: 'POST', body: new URLSearchParams(fields) });
   try {
-    const init = { method: 'POST', body: new URLSearchParams(fields), redirect: 'error' } as const;
-    const response = await fetch(url, { ...init, signal: AbortSignal.timeout(30_000) });
     const text = await response.text();
     return text === '' ? {} : (JSON.parse(text) as TokenAnswer);
   } catch (error) {

@@ -1,5 +1,5 @@
 /**
- * Finds the client's address behind trusted proxies (`X-Forwarded-For`), and the network that limits count it under. A proxy in
+ * Finds the client's address behind trusted proxies (`X-Forwarded-For`), and the network by which limits count it. A proxy in
  * front makes every connection come from itself and writes the caller's address into `X-Forwarded-For`; any client can write
  * that header too. So it is read from the right, hop by hop, and only as long as the hop that wrote it is a proxy that the
  * configuration trusts.

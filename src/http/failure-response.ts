@@ -37,7 +37,7 @@ const PLATFORM_NAME_OF: Record<FailureCode, string> = {
   deadline: 'TIMEOUT',
 };
 
-/** RFC 6749 §5.2 has few codes; the ones of §4.1.2.1 stand for trouble of our own. */
+/** RFC 6749 §5.2 has no codes for faults of ours (500, 503, 504): those of §4.1.2.1 are borrowed. */
 const OAUTH_ERROR_OF: Record<FailureCode, string> = {
   invalid: 'invalid_request',
   unauthenticated: 'invalid_client',

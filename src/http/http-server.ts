@@ -1,8 +1,10 @@
 /** Listens on the HTTP port with limits on time, headers and connections, and drains it on shutdown. */
+
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Failure } from '../errors.ts';
+import { toUrlHost } from '../ip/ip-address.ts';
 import { CountedMessage, watchChunks } from './chunk-limit.ts';
 import { createNetworkReader } from './client-address.ts';
 import { createOpenAnswers, limitConnections, type OpenAnswers } from './connection-limit.ts';
@@ -90,12 +92,6 @@ function refuseHosts(incoming: IncomingMessage, outgoing: ServerResponse): void 
   const headers = { 'Content-Type': 'text/plain;charset=UTF-8', 'Content-Length': TWO_HOSTS.length };
   outgoing.writeHead(400, { ...headers, Connection: 'close' }).write(TWO_HOSTS);
   incoming.resume().once('end', () => outgoing.end());
-}
-
-/** A wildcard address is no address to call. */
-function toUrlHost(host: string): string {
-  if (host === '0.0.0.0' || host === '::') return 'localhost';
-  return host.includes(':') ? `[${host}]` : host;
 }
 
 function listen(server: Server, { host, port }: { readonly host: string; readonly port: number }): Promise<void> {

@@ -19,3 +19,9 @@ export function isInRanges(address: IpAddress, ranges: readonly Cidr[]): boolean
 export function hostOf(url: URL): string {
   return url.hostname.replace(/^\[|\]$/g, '');
 }
+
+/** The host in a URL by which to call a server that listens at an address: `::1` → `[::1]`. No wildcard can be called. */
+export function toUrlHost(host: string): string {
+  if (host === '0.0.0.0' || host === '::') return 'localhost';
+  return host.includes(':') ? `[${host}]` : host;
+}

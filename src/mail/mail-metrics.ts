@@ -1,4 +1,4 @@
-/** Counts mails by what became of them: sent, deferred, refused, expired. */
+/** Counts attempts to send a mail by what came of them, and the mails that wait. */
 import { Counter, Gauge } from 'prom-client';
 import type { Store } from '../database/store.ts';
 import type { Metrics } from '../telemetry/metrics.ts';

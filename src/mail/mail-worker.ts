@@ -1,7 +1,8 @@
 /**
- * Sends the mails that wait, and decides when a failed one is retried and when it is given up. Every process may do so: an
- * attempt is counted before it begins and decides who sends. A mail is sent twice only when its process dies after the server
- * has taken it and before its row is gone, or the database is away for ten minutes between the two.
+ * Sends the mails that wait, and decides when a failed one is retried and when it is given up. Every process may do so: a
+ * process first raises `attempts` by a conditional UPDATE, and the one that succeeds sends. A mail that the server has taken is
+ * sent again only if its reply is lost or comes too late, or if the process dies, or the database is away for a quarter of an
+ * hour, before the row is gone.
  */
 import type { Store } from '../database/store.ts';
 import type { SecretCipher } from '../encryption/secret-cipher.ts';
@@ -13,7 +14,7 @@ import type { Worker } from '../workers/worker.ts';
 import type { Mail } from './mail.ts';
 import type { MailOutcome } from './mail-metrics.ts';
 import { leaseMail, listDueMails, mailAssociatedData, postpone, remove, type WaitingMail } from './mail-store.ts';
-import type { Smtp } from './smtp.ts';
+import { LIMITS, type Smtp } from './smtp.ts';
 
 export interface MailWorkerDependencies {
   readonly store: Store;
@@ -28,9 +29,9 @@ export interface MailWorkerDependencies {
 
 const REST_MS = 1000;
 const BATCH = 20;
-/** Longer than any attempt takes (`smtp.ts`). */
-const LEASE_MS = 10 * 60_000;
 const MINUTE_MS = 60_000;
+/** Longer than any attempt takes. */
+const LEASE_MS = LIMITS.untilSentMs + LIMITS.replyMs + 3 * MINUTE_MS;
 const WAITS_MS = [MINUTE_MS, 5 * MINUTE_MS, 15 * MINUTE_MS, 60 * MINUTE_MS];
 const LONGEST_WAIT_MS = 60 * MINUTE_MS;
 
@@ -51,7 +52,7 @@ export async function sendDueMails(dependencies: MailWorkerDependencies, signal:
     for (const mail of due) {
       if (signal.aborted) return;
       const leased = await leaseMail(store, mail, world.nowMs() + LEASE_MS);
-      if (leased !== undefined) await sendLeased({ ...dependencies, taken }, leased);
+      if (leased !== undefined) await sendLeased({ ...dependencies, taken }, leased, signal);
     }
     if (due.length < BATCH) return;
   }
@@ -60,6 +61,7 @@ export async function sendDueMails(dependencies: MailWorkerDependencies, signal:
 async function sendLeased(
   { store, cipher, world, log, smtp, taken, count = () => {} }: MailWorkerDependencies & { readonly taken: TakenMails },
   mail: WaitingMail,
+  signal: AbortSignal,
 ) {
   if (mail.expires_at_ms <= world.nowMs()) {
     if (!world.isClockTrusted()) return;
@@ -71,7 +73,7 @@ async function sendLeased(
   // Made only so that a caller cannot measure who has an account.
   if (content.to === '') return await remove(store, mail);
   try {
-    await smtp.send(content, mail.id);
+    await smtp.send(content, mail.id, signal);
     taken.set(mail.id, mail);
     count('sent');
   } catch (error) {

@@ -40,10 +40,10 @@ function createSender(store: Store, smtp: Smtp) {
   const mailer = createMailer({ cipher, world });
   const queue = (one: Mail, lifetimeMs?: number) => store.writeAll([mailer.queueStatement(one, lifetimeMs)]);
   const taken = new Map();
-  const send = (on: Store = store, by = smtp) =>
+  const send = (on: Store = store, by = smtp, signal = never) =>
     sendDueMails(
       { store: on, cipher, world: { ...world, isClockTrusted: () => true }, log: createLog('silent'), smtp: by, taken },
-      never,
+      signal,
     );
   const countWaiting = async () =>
     (await listDueMails(store, { nowMs: Number.MAX_SAFE_INTEGER, latestMs: Number.MAX_SAFE_INTEGER, limit: 100 }))
@@ -106,7 +106,7 @@ describe('with a mail server', { skip: findReasonToSkipMail() }, async () => {
     await server.waitForMail(before + 1);
     isAway = false;
     // Its lease has ended.
-    world.moveMs(11 * 60_000);
+    world.moveMs(16 * 60_000);
     await send({ ...store, write });
     assert.deepEqual([server.mails.length, await countWaiting()], [before + 1, 0]);
   });
@@ -148,7 +148,7 @@ describe('with a mail server', { skip: findReasonToSkipMail() }, async () => {
       await started.promise;
       await send();
       assert.equal(server.mails.length, before, 'the other one has it');
-      world.moveMs(10 * 60_000 + 1);
+      world.moveMs(15 * 60_000 + 1);
       await send();
       await server.waitForMail(before + 1);
       await queue(mail, 1000);
@@ -157,6 +157,30 @@ describe('with a mail server', { skip: findReasonToSkipMail() }, async () => {
       assert.deepEqual([server.mails.length, await countWaiting()], [before + 1, 0]);
     },
   );
+
+  forEachEngine('a stop ends the attempt under way, and the mail goes later', async (store) => {
+    const stopping = new AbortController();
+    const started = Promise.withResolvers<void>();
+    const stuck: Smtp = {
+      send: (_, __, signal) => {
+        started.resolve();
+        return new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason)));
+      },
+      check: () => Promise.resolve(),
+    };
+    const { world, queue, send, countWaiting } = createSender(store, stuck);
+    await queue(mail);
+    await queue(mail);
+    const sending = send(store, stuck, stopping.signal);
+    await started.promise;
+    stopping.abort();
+    await sending;
+    assert.equal(await countWaiting(), 2);
+    const before = server.mails.length;
+    world.moveMs(60_001);
+    await send(store, openTestSmtp(server.port));
+    await server.waitForMail(before + 2);
+  });
 
   forEachEngine('a copy of the table has no address and no link in it', async (store) => {
     const { queue } = createSender(store, openTestSmtp(server.port));

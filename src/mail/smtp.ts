@@ -1,5 +1,6 @@
 /** Sends a mail through the SMTP server of the settings, with TLS and its timeouts. */
 import { readFileSync } from 'node:fs';
+import type { Readable } from 'node:stream';
 import type { Config } from '../config/config.ts';
 import { describeError, Failure } from '../errors.ts';
 import { type Mail, renderMail } from './mail.ts';
@@ -8,37 +9,57 @@ import { isMailOn } from './mailer.ts';
 export type MailConfig = Config['mail'];
 
 export interface Smtp {
-  /** Resolves when the server has taken the mail. Throws `SmtpRefusal`, or `unavailable` where another attempt can help. */
-  send(mail: Mail, id: string): Promise<void>;
+  /**
+   * Resolves when the server has taken the mail. Throws `unavailable`, with `isFinal` in its details if no other attempt can help.
+   * After the signal it ends within `LIMITS.stopMs`.
+   */
+  send(mail: Mail, id: string, signal?: AbortSignal): Promise<void>;
   /** Connects and signs in. Throws `unavailable`. */
   check(): Promise<void>;
 }
 
+export interface SmtpLimits {
+  /** From the connection until the content has been sent. */
+  readonly untilSentMs: number;
+  /** From then until the reply. A client that gives up sooner sends copies of what a slow server has taken. */
+  readonly replyMs: number;
+  /** How long an attempt may go on when the process stops. */
+  readonly stopMs: number;
+}
+
+/** The reply: RFC 5321 §4.5.3.2.6. */
+export const LIMITS: SmtpLimits = { untilSentMs: 120_000, replyMs: 600_000, stopMs: 5000 };
+
 const CONNECT_MS = 10_000;
-/** The longest time without a byte from the server. */
+/** `check` waits so long for each reply. */
 const SILENCE_MS = 20_000;
 
 /** Undefined: no server is set, mail is off. */
-export function openSmtp(config: MailConfig): Smtp | undefined {
+export function openSmtp(config: MailConfig, limits = LIMITS): Smtp | undefined {
   if (!isMailOn(config)) return undefined;
   const { host, from } = config;
-  const loadTransport = prepareTransport(toOptions(config, host));
+  const options = toOptions(config, host);
   const domain = /@([^\s>]+)>?$/.exec(from)?.[1] ?? 'localhost';
   return {
-    async send(mail, id) {
+    async send(mail, id, stop) {
       // An object is one recipient, whatever is in it; a text with commas would be several.
       const to = { name: '', address: mail.to };
       // The id stays the same at every attempt, so that a mail system can know a second copy.
       const envelope = { from, to, subject: mail.subject, messageId: `<${id}@${domain}>` };
       const headers = { 'Auto-Submitted': 'auto-generated' };
       const message = { ...envelope, ...(await renderMail(mail)), headers };
-      const transport = await loadTransport();
-      await transport.sendMail(message).catch((error: unknown) => {
-        throw toFailure(error, host);
+      const transport = await openTransport({ ...options, socketTimeout: limits.replyMs });
+      using attempt = limitAttempt(limits, stop);
+      transport.use('stream', (sending, done) => {
+        onceRead(sending.message, attempt.expectReply);
+        done();
+      });
+      await transport.sendMail({ ...message, signal: attempt.signal }).catch((error: unknown) => {
+        throw toFailure(attempt.signal.reason ?? error, host);
       });
     },
     async check() {
-      const transport = await loadTransport();
+      const transport = await openTransport({ ...options, socketTimeout: SILENCE_MS });
       await transport.verify().catch((error: unknown) => {
         throw toFailure(error, host);
       });
@@ -46,14 +67,44 @@ export function openSmtp(config: MailConfig): Smtp | undefined {
   };
 }
 
-/** The client is loaded with the first mail: it is a tenth of what a program without mail would load when it starts. */
-function prepareTransport(options: ReturnType<typeof toOptions>) {
-  const open = async () => (await import('nodemailer')).createTransport(options);
-  let transport: ReturnType<typeof open> | undefined;
-  return () => {
-    transport ??= open();
-    return transport;
+/** Ends one attempt when it takes too long, and soon after `stop`. */
+function limitAttempt({ untilSentMs, replyMs, stopMs }: SmtpLimits, stop?: AbortSignal) {
+  const ending = new AbortController();
+  const endAfter = (ms: number, reason: string) => setTimeout(() => ending.abort(new Error(reason)), ms);
+  let timer = endAfter(untilSentMs, `it did not take the mail within ${untilSentMs / 1000} s`);
+  let stopTimer: ReturnType<typeof setTimeout> | undefined;
+  const onStop = () => {
+    stopTimer ??= endAfter(stopMs, 'the service stops');
   };
+  if (stop?.aborted === true) onStop();
+  stop?.addEventListener('abort', onStop);
+  return {
+    signal: ending.signal,
+    expectReply: () => {
+      clearTimeout(timer);
+      timer = endAfter(replyMs, `it did not reply to the mail within ${replyMs / 1000} s`);
+    },
+    [Symbol.dispose]: () => {
+      clearTimeout(timer);
+      clearTimeout(stopTimer);
+      stop?.removeEventListener('abort', onStop);
+    },
+  };
+}
+
+/** Calls back when the client has read all of a message, which it does to send it. */
+function onceRead(message: ReadableMessage, callback: () => void): void {
+  const create = message.createReadStream.bind(message);
+  message.createReadStream = (options) => create(options).once('end', callback);
+}
+
+interface ReadableMessage {
+  createReadStream(options?: object): Readable;
+}
+
+/** The client is loaded with the first mail: it is a tenth of what a program without mail would load when it starts. */
+async function openTransport(options: ReturnType<typeof toOptions> & { readonly socketTimeout: number }) {
+  return (await import('nodemailer')).createTransport(options);
 }
 
 function toOptions({ port, security, user, password, caFile }: MailConfig, host: string) {
@@ -66,7 +117,6 @@ function toOptions({ port, security, user, password, caFile }: MailConfig, host:
     ignoreTLS: security === 'none',
     connectionTimeout: CONNECT_MS,
     greetingTimeout: CONNECT_MS,
-    socketTimeout: SILENCE_MS,
     // The content of a mail is never read from a file or an address.
     disableFileAccess: true,
     disableUrlAccess: true,

@@ -5,10 +5,17 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { type Answered, checkProblems, checkScopes, type Sent, send } from '../support/api/administration-checks.ts';
+import { giveSecondStep } from '../support/authorization/second-step.ts';
 import { startReceiver } from '../support/network/receiver.ts';
 import { runTrivet } from '../support/programs/run-trivet.ts';
 import { type Program, startProgram } from '../support/programs/start-program.ts';
-import { createStorePlace, engines, findReasonToSkip, type StorePlace } from '../support/store/engines.ts';
+import {
+  createStorePlace,
+  engines,
+  findReasonToSkip,
+  openTestStore,
+  type StorePlace,
+} from '../support/store/engines.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'trivet-administration-'));
 after(() => rmSync(folder, { recursive: true }));
@@ -45,7 +52,7 @@ async function checkOperations(place: StorePlace): Promise<void> {
     return body;
   };
 
-  await checkPeople(ok);
+  await checkPeople(ok, place);
   await checkPasswordLinks(ok, { program, token, trivet });
   await checkOrganizations(ok);
   await checkModels(ok, { program, token, trace });
@@ -72,7 +79,7 @@ async function prepareStore(trivet: RunCommand, trace: string): Promise<void> {
     await trivet('model', 'train', '--model', 'org/m', '--input', trace, '--any-model', '--promote', promoted);
 }
 
-async function checkPeople(ok: CallOperation): Promise<void> {
+async function checkPeople(ok: CallOperation, place: StorePlace): Promise<void> {
   const person = { login: 'ada', name: 'Ada', email: 'ada@example.org', password: 'correct horse battery' };
   assert.equal((await ok('createPerson', 'POST /people', { json: person })).isEmailVerified, true);
   assert.equal((await ok('listPeople', 'GET /people?limit=1')).next, 'ada');
@@ -80,6 +87,10 @@ async function checkPeople(ok: CallOperation): Promise<void> {
   assert.equal((await ok('showPerson', 'GET /people/ada')).name, 'Ada');
   await ok('setEmail', 'PUT /people/ada/email', { json: { email: 'ada2@example.org' } });
   await ok('resetPassword', 'PUT /people/ada/password', { json: { password: 'another horse battery' } });
+  {
+    await using store = await openTestStore(place);
+    await giveSecondStep(store, 'ada');
+  }
   await ok('resetSecondStep', 'DELETE /people/ada/second-step');
   await ok('disablePerson', 'POST /people/ada/disable', { json: {} });
   assert.deepEqual((await ok('listPeople', 'GET /people?state=disabled')).people.map(loginOf), ['ada']);

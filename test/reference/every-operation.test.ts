@@ -5,10 +5,12 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { type ApiClient, createApiClient } from '../support/api/api-client.ts';
 import { checkAnswer, type DescribedOperation, describedOperations, type Node } from '../support/api/api-document.ts';
+import { giveSecondStep } from '../support/authorization/second-step.ts';
 import { createFormClient } from '../support/network/form-client.ts';
 import { startReceiver } from '../support/network/receiver.ts';
 import { runTrivet } from '../support/programs/run-trivet.ts';
 import { createDataDir, type Program, startProgram } from '../support/programs/start-program.ts';
+import { openTestStore } from '../support/store/engines.ts';
 import { callAllApplications, callModels, callOrganizations, callPeople } from './calls/administration-calls.ts';
 import { callOAuth, callUser } from './calls/authorization-calls.ts';
 import type { Calls } from './calls/calls.ts';
@@ -88,7 +90,7 @@ async function callBare(
   return fetch(url, { method, redirect: 'manual', headers, ...(type === '' ? {} : { body }) });
 }
 
-/** The administrator root, and two versions of the model m. */
+/** The administrator root, linus with a second step, and two versions of the model m. */
 async function prepare(dataDir: string): Promise<{ readonly token: string; readonly trace: Uint8Array }> {
   const run = async (argv: readonly string[], input = '') => {
     const { code, stdout, stderr } = await runTrivet(argv, { env: { TRIVET_DATA_DIR: dataDir }, input });
@@ -99,6 +101,11 @@ async function prepare(dataDir: string): Promise<{ readonly token: string; reado
   const simulated = ['--servers', 'medium:1', '--duration', '60', '--rate', '5', '--output', trace];
   await run(['simulate', ...simulated]);
   await run(['user', 'create', '--login', 'root', '--name', 'Root', '--admin', '--password-stdin'], `${PASSWORD}\n`);
+  await run(['user', 'create', '--login', 'linus', '--name', 'Linus']);
+  {
+    await using store = await openTestStore({ dataDir, databaseUrl: undefined });
+    await giveSecondStep(store, 'linus');
+  }
   for (let version = 1; version <= 2; version += 1)
     await run(['model', 'train', '--model', 'm', '--input', trace, '--any-model', '--promote', String(version === 1)]);
   const scopes = ['all_user', 'all_projects', 'all_hook', 'admin', 'events:write'];

@@ -7,6 +7,7 @@ import { findReasonToSkipPages } from '../../../test/support/pages/browser.ts';
 import { fillSignIn, readText, signIn, useBrowser } from '../../../test/support/pages/browser-pages.ts';
 import { addUser, PASSWORD, startPageService } from '../../../test/support/pages/page-service.ts';
 import { styleSheet } from '../../pages/assets.ts';
+import { listEvents } from '../accounts/audit-store.ts';
 
 test('the style sheet is one file below 10 kB as it is sent', async () => {
   await using service = await startPageService();
@@ -182,6 +183,8 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
     await page.click('text=Add a passkey');
     await page.waitForURL(/done=saved/);
     assert.match(await readText(page, '.list'), /Laptop[\s\S]*never used/);
+    const [added] = (await listEvents(service.store, { limit: 9 })).filter(({ kind }) => kind === 'passkey_added');
+    assert.match(added?.address ?? '', /127\.0\.0\.1|::1/);
 
     await page.click('text=Sign out');
     await page.click('text=Sign in with a passkey');

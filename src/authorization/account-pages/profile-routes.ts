@@ -6,10 +6,12 @@ import { readField, toMistake } from '../../pages/page-routes.ts';
 import { findDone } from '../../pages/signed-in-pages.ts';
 import { auditStatement } from '../accounts/audit-store.ts';
 import { listOrganizationsOfUser } from '../accounts/organization-store.ts';
-import { changeProfile, type User } from '../accounts/user-store.ts';
+import type { User } from '../accounts/user-store.ts';
 import { switchNoticesStatement, wantsNotices } from '../administration/recipients-store.ts';
 import { type Messages, readMessages } from '../messages/messages.ts';
+import { clientAddress } from '../sign-in/read-client-address.ts';
 import type { AccountPages, PageRequest } from './account-pages.ts';
+import { changeProfile } from './profile-store.ts';
 
 export function addProfileRoutes(pages: AccountPages): void {
   const { context, page, form } = pages;
@@ -24,13 +26,12 @@ export function addProfileRoutes(pages: AccountPages): void {
       email: readField(submission.form, 'email').trim() || null,
     };
     try {
-      await changeProfile(context.store, session.user.id, values);
+      const event = { kind: 'user_changed', userId: session.user.id, address: clientAddress(c) } as const;
+      const statements = [auditStatement(event, context.world.nowMs())];
+      await changeProfile(context.store, session.user.id, { ...values, statements });
     } catch (error) {
       return showProfile(context, submission, { values, mistake: toMistake(messages, error) });
     }
-    await context.store.writeAll([
-      auditStatement({ kind: 'user_changed', userId: session.user.id }, context.world.nowMs()),
-    ]);
     return c.redirect('/account?done=saved', 303);
   });
 }

@@ -1,4 +1,4 @@
-/** Decides whether a sign-in is recent enough (30 minutes) to add a way to sign in, and asks to sign in again. */
+/** Decides whether a sign-in is recent enough (30 minutes) for changes of ways to sign in, and asks to sign in again. */
 import type { Session, SignInContext } from '../sign-in/sign-in-context.ts';
 import type { PageRequest } from './account-pages.ts';
 import { askToSignIn } from './session-guard.ts';
@@ -6,8 +6,9 @@ import { askToSignIn } from './session-guard.ts';
 const FRESH_MS = 30 * 60_000;
 
 /**
- * Adding a way to sign in requires a sign-in within the last half hour: an abandoned browser must not be
- * enough. Returns the redirect to the sign-in page, or undefined when the sign-in is recent.
+ * Adding a way to sign in, turning on the second step and what an administrator changes of an account require a sign-in within
+ * the last half hour: an abandoned browser must not be enough. So do turning off the second step and new recovery codes for a
+ * person without a password, who cannot prove it otherwise. Returns the redirect to the sign-in page, or undefined when the sign-in is recent.
  */
 export function askToSignInAgain(
   { c, session }: PageRequest,

@@ -29,7 +29,7 @@ import { checkHashPlace, checkNewPassword, hashPassword, isPassword } from '../s
 import { type HashCaller, isBusy } from '../sign-in/password-hash-queue.ts';
 import { clientAddress } from '../sign-in/read-client-address.ts';
 import { prepareEndedCount } from '../tokens/ended-tokens-store.ts';
-import { deletePersonalTokensStatement } from '../tokens/personal-token-store.ts';
+import { deletePersonalTokens } from '../tokens/personal-token-store.ts';
 import type { AccountPages, PageRequest, Submission } from './account-pages.ts';
 import { askToSignInAgain, isFresh } from './recent-sign-in.ts';
 import { renderSecurity, type SecurityForm, type SecurityView } from './security-page.ts';
@@ -144,33 +144,29 @@ function addPasswordForm({ context, form }: AccountPages): void {
     }
     const nowMs = context.world.nowMs();
     const revokesTokens = submission.form.has('revoke');
-    const event = { kind: kindOfNewPassword(user), userId: user.id, address: clientAddress(c) };
-    const ending = { reason: 'password', userId: user.id, endsPersonal: revokesTokens } as const;
+    const { id: userId } = user;
+    const whose = { userId, address: clientAddress(c) };
+    const details = { tokens_revoked: revokesTokens };
+    const revoked = { ...whose, kind: 'personal_token_revoked', details: { which: 'all' } } as const;
+    const ending = { reason: 'password', userId, endsPersonal: revokesTokens } as const;
     const countEnded = await prepareEndedCount(context, ending);
     const isChanged = await context.store.call(changePasswordOnce, {
-      userId: user.id,
+      userId,
       credentialGeneration: user.credentialGeneration,
       passwordHash: await hashPassword(password, { key: session.id, isKnown: true }),
       nowMs,
       statements: [
         // All other sessions end: an intruder who knew the old password is signed out.
-        keepSessionStatement(session.id, user.id),
-        endOtherSessionsStatement(user.id, session.id),
-        ...(revokesTokens ? revokePersonalTokensStatements(user.id, nowMs) : []),
-        auditStatement({ ...event, details: { tokens_revoked: revokesTokens } }, nowMs),
+        keepSessionStatement(session.id, userId),
+        endOtherSessionsStatement(userId, session.id),
+        auditStatement({ ...whose, kind: kindOfNewPassword(user), details }, nowMs),
       ],
+      changes: revokesTokens ? [deletePersonalTokens(userId, auditStatement(revoked, nowMs))] : [],
     });
     if (!isChanged) throw new Failure('conflict', 'Cannot change the password: another one was set meanwhile');
     countEnded();
     return c.redirect(`${SECURITY}?done=changed`, 303);
   });
-}
-
-function revokePersonalTokensStatements(userId: string, nowMs: number): BoundStatement[] {
-  return [
-    deletePersonalTokensStatement(userId),
-    auditStatement({ kind: 'personal_token_revoked', userId, details: { which: 'all' } }, nowMs),
-  ];
 }
 
 function addPasskeyForms({ context, form }: AccountPages): void {
@@ -197,7 +193,8 @@ async function addPasskey(context: Context, submission: Submission): Promise<Res
   };
   try {
     checkPasskeyName(name);
-    await finishRegistration(context, { user: submission.session.user, name, answer });
+    const address = clientAddress(submission.c);
+    await finishRegistration(context, { user: submission.session.user, name, address, answer });
   } catch (error) {
     const mistake = { ...toMistake(messages, error), field: undefined, form: 'passkeys' } as const;
     return showSecurity(context, submission, { mistake });

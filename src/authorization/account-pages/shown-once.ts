@@ -1,6 +1,6 @@
 /**
- * Carries a new secret encrypted over a redirect to the page that shows it once. It waits there behind a
- * one-time token for its session and its page. A reload of that page makes no second secret.
+ * Carries a new secret over a redirect to the page that shows it once. It waits, encrypted, in the table of one-time tokens, for one
+ * session and one page. A reload of that page makes no second secret.
  */
 
 import type { BoundStatement } from '../../database/store.ts';

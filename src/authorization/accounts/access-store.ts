@@ -16,6 +16,7 @@ import {
 } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 import { ADMINISTRATOR_SCOPES, refuseScope } from '../../scopes.ts';
+import { changeAndRecordIn, type RecordedChange } from './audit-store.ts';
 
 // No row for the account of an administrator: the role can change between the check of a request and its transaction.
 const delegateAccessSql = statement<{ id: string }>(
@@ -129,17 +130,32 @@ export const changePersonOnce: Procedure<PersonChange, void> = procedure(
 
 export interface AccessChange extends Access {
   readonly statements: readonly BoundStatement[];
+  /** Committed with it, and recorded if there is anything to change. */
+  readonly changes?: readonly RecordedChange[];
+  /** Comes first, and returns a row unless there is nothing to change. */
+  readonly required?: { readonly change: BoundStatement; readonly refusal: string };
 }
 
-/** Throws as `checkAccess`. */
+/** Throws as `checkAccess`, and `not_found` with the refusal when `required` has nothing to change. */
 export const changeAccessOnce: Procedure<AccessChange, void> = procedure(
   import.meta.url,
   'changeAccessOnce',
   async (transaction, change) => {
+    const { required, statements, changes = [] } = change;
     await checkAccess(transaction, change);
-    await transaction.runAll(change.statements);
+    if (required !== undefined) await checkRequired(transaction, required);
+    await transaction.runAll(statements);
+    for (const each of changes) await changeAndRecordIn(transaction, each);
   },
 );
+
+async function checkRequired(
+  transaction: Transaction,
+  { change, refusal }: NonNullable<AccessChange['required']>,
+): Promise<void> {
+  const changed = await transaction.run(change.statement, change.parameters);
+  if (changed.length === 0) throw new Failure('not_found', refusal);
+}
 
 export interface Promotion {
   readonly userId: string;

@@ -1,6 +1,7 @@
 /**
- * Stores the audit log: who did what to which account, from where, in the transaction of the change. So neither
- * exists without the other. No statement changes an event, and none removes one before its time.
+ * Stores the audit log: who did what to which account, from where. A change and its event commit in one transaction, so neither
+ * exists without the other. What is written for strangers and for clients in a loop is limited (refusal-log.ts, issue-log.ts). No
+ * statement changes an event, and none removes one before its time.
  */
 import { randomUUID } from 'node:crypto';
 import {
@@ -9,6 +10,7 @@ import {
   type Procedure,
   type Store,
   statement,
+  type Transaction,
 } from '../../database/store.ts';
 
 export const AUDIT_KINDS = [
@@ -41,7 +43,6 @@ export const AUDIT_KINDS = [
   'consent_denied',
   'consent_revoked',
   'token_issued',
-  'token_refreshed',
   'token_revoked',
   'code_replayed',
   'refresh_reused',
@@ -154,12 +155,18 @@ export interface RecordedChange {
 export const changeAndRecord: Procedure<RecordedChange, boolean> = conditionalProcedure(
   import.meta.url,
   'changeAndRecord',
-  async (transaction, { change, statements }) => {
-    if ((await transaction.run(change.statement, change.parameters)).length === 0) return false;
-    await transaction.runAll(statements);
-    return true;
-  },
+  changeAndRecordIn,
 );
+
+/** The same in a transaction of the caller. */
+export async function changeAndRecordIn(
+  transaction: Transaction,
+  { change, statements }: RecordedChange,
+): Promise<boolean> {
+  if ((await transaction.run(change.statement, change.parameters)).length === 0) return false;
+  await transaction.runAll(statements);
+  return true;
+}
 
 /** Where a page of events ended. */
 export interface EventCursor {

@@ -1,6 +1,6 @@
 /**
  * Limits how often OAuth clients may send a wrong secret or start a device flow, and people may type user codes (429). A client with the
- * right secret never waits. A client's limit at one address does not count for the same client elsewhere, or any stranger could
+ * right secret never waits for wrong ones. A client's limit at one address does not count for the same client elsewhere, or any stranger could
  * lock it out. The counts are kept in this process: N processes allow N times as much, which is still far too little to guess a
  * 256-bit secret.
  */
@@ -17,7 +17,10 @@ export interface ClientLimits {
   checkAndCount(kind: AttemptKind, subject: string): void;
 }
 
-/** A minute. Grants fail honestly (sessions end), and one server may speak for many users. */
+/**
+ * A minute. Grants fail honestly (sessions end), and one server may speak for many users. `device_start_of_site` counts the /48 of
+ * an IPv6 address.
+ */
 const ATTEMPTS_A_MINUTE: Record<AttemptKind, number> = {
   client: 20,
   grant: 300,

@@ -1,5 +1,6 @@
 /** Stores a new password, which ends the sessions and tokens that were made before it. A new hash of the same password ends nothing. */
 import { type BoundStatement, type Procedure, procedure, type Store, statement } from '../../database/store.ts';
+import { changeAndRecordIn, type RecordedChange } from './audit-store.ts';
 
 const setPasswordSql = statement<{ id: string }>(
   'set-password',
@@ -30,18 +31,21 @@ export interface PasswordChange {
   readonly nowMs: number;
   /** Committed with it. */
   readonly statements: readonly BoundStatement[];
+  /** Committed with it, and recorded if there is anything to change. */
+  readonly changes?: readonly RecordedChange[];
 }
 
 /** False when another password was set meanwhile, or the role changed: what this change comes from has ended. */
 export const changePasswordOnce: Procedure<PasswordChange, boolean> = procedure(
   import.meta.url,
   'changePasswordOnce',
-  async (transaction, { userId, credentialGeneration, isAdmin, passwordHash, nowMs, statements }) => {
+  async (transaction, { userId, credentialGeneration, isAdmin, passwordHash, nowMs, statements, changes = [] }) => {
     const role = isAdmin === undefined ? null : Number(isAdmin);
     const parameters = [userId, passwordHash, nowMs, credentialGeneration, role];
     const changed = await transaction.run(setPasswordSql, parameters);
     if (changed.length === 0) return false;
     await transaction.runAll(statements);
+    for (const change of changes) await changeAndRecordIn(transaction, change);
     return true;
   },
 );

@@ -1,7 +1,7 @@
 /**
  * Creates and checks secrets (`tvt_…`, 256 bits and a checksum), and hashes them for storage. The form is `tvt_<kind>_`, 43
  * letters and digits, and 6 of checksum: secret scanners find it by its prefix, a mistyped one is refused without asking the
- * store, and a kind never passes for another. Only its SHA-256 is stored; 256 bits of randomness need no slow hash.
+ * store, and a kind never passes for another. Its SHA-256 is stored, never the whole secret; 256 bits of randomness need no slow hash.
  */
 import { createHash, hash, timingSafeEqual } from 'node:crypto';
 import { crc32 } from 'node:zlib';

@@ -85,8 +85,7 @@ const deleteOtherSessionsSql = statement<{ id: string }>(
 );
 // Sign-ins of one person wait for each other here: each counts the sessions that those before it have made.
 const lockPersonSql = statement('lock-person-of-session', 'UPDATE users SET epoch = epoch WHERE id = $1');
-// The new one stays. What a clock that was ahead has marked as seen goes first: until its time comes it would count as newer
-// than all that is made by a clock that is right.
+// The new one stays. Rows dated in the future by a wrong clock go first; otherwise they would count as newest until that time.
 const deleteSurplusSessionsSql = statement(
   'delete-surplus-sessions',
   `DELETE FROM sessions WHERE user_id = $1 AND id IN (

@@ -4,6 +4,7 @@ import { createStillWorld } from '../../../test/support/basics/still-world.ts';
 import { forEachEngine } from '../../../test/support/store/engines.ts';
 import { type Store, statement } from '../../database/store.ts';
 import { createSecretCipher } from '../../encryption/secret-cipher.ts';
+import { listEvents } from './audit-store.ts';
 import {
   deletePasskeyStatement,
   findPasskey,
@@ -14,13 +15,14 @@ import {
 import {
   confirmTotpStatement,
   countRecoveryCodes,
-  deleteTotpStatements,
+  deleteRecoveryCodesStatement,
   findTotpSeed,
   hasTotp,
   offerTotpSeed,
   replaceRecoveryCodesStatements,
   spendRecoveryCode,
   spendTotpTimeStep,
+  stopTotpStatement,
 } from './totp-store.ts';
 import {
   findUpstreamAccount,
@@ -55,11 +57,16 @@ forEachEngine('S08 a TOTP seed is encrypted, a time step and a recovery code cou
   assert.equal(await spendTotpTimeStep(store, user.id, 10), false);
   const spent = await Promise.all(Array.from({ length: 10 }, () => spendTotpTimeStep(store, user.id, 11)));
   assert.equal(spent.filter(Boolean).length, 1);
-  const recovery = { userId: user.id, code: 'AAAA bbbb-CCCCdddd', nowMs: 2 };
+  const recovery = { userId: user.id, code: 'AAAA bbbb-CCCCdddd', address: '192.0.2.1', nowMs: 2 };
   const used = await Promise.all(Array.from({ length: 10 }, () => spendRecoveryCode(store, recovery)));
   assert.equal(used.filter(Boolean).length, 1);
   assert.equal(await countRecoveryCodes(store, user.id), 1);
-  await store.writeAll(deleteTotpStatements(user.id));
+  const events = await listEvents(store, { userId: user.id, limit: 20 });
+  assert.deepEqual(
+    events.map(({ kind, address }) => [kind, address]),
+    [['recovery_code_used', '192.0.2.1']],
+  );
+  await store.writeAll([stopTotpStatement(user.id), deleteRecoveryCodesStatement(user.id)]);
   assert.deepEqual([await hasTotp(store, user.id), await countRecoveryCodes(store, user.id)], [false, 0]);
 });
 

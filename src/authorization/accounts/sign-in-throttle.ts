@@ -16,7 +16,7 @@ import { createHash } from 'node:crypto';
 import { networkOf, prefix48Of } from '../../http/client-address.ts';
 
 export interface ThrottlePolicy {
-  /** How many failures have no wait after them. */
+  /** How many attempts are checked without a wait. The failure of the last one has a wait after it. */
   readonly free: number;
   /** The same for an attempt from a network with few failures at the account (`suspiciousFrom`); `free` when absent. */
   readonly freeFromUnsuspiciousNetwork?: number;
@@ -36,7 +36,7 @@ export interface AttemptSubject {
 }
 
 const FIRST_WAIT_MS = 1000;
-/** Failures older than this are forgotten. */
+/** A row is deleted this long after its last attempt. Single failures are forgotten sooner (`forgetOneMs`). */
 export const FORGET_AFTER_MS = 24 * 3_600_000;
 
 const MINUTE_MS = 60_000;

@@ -6,6 +6,7 @@
 import { createHash } from 'node:crypto';
 import { type BoundStatement, type Store, statement } from '../../database/store.ts';
 import type { SecretCipher } from '../../encryption/secret-cipher.ts';
+import { auditStatement, changeAndRecord } from './audit-store.ts';
 
 const confirmedTotpSql = statement<{ seed: Uint8Array }>(
   'confirmed-totp',
@@ -35,7 +36,6 @@ const spendTotpStepSql = statement<{ user_id: string }>(
   `UPDATE totp_secrets SET last_step = $2
    WHERE user_id = $1 AND (last_step < $2 OR last_step > $2 + 2) AND confirmed_at_ms IS NOT NULL RETURNING user_id`,
 );
-const deleteTotpSql = statement('delete-totp', 'DELETE FROM totp_secrets WHERE user_id = $1');
 const stopTotpSql = statement<{ user_id: string }>(
   'stop-totp',
   'DELETE FROM totp_secrets WHERE user_id = $1 AND confirmed_at_ms IS NOT NULL RETURNING user_id',
@@ -125,10 +125,6 @@ export function deleteRecoveryCodesStatement(userId: string): BoundStatement {
   return { statement: deleteRecoveryCodesSql, parameters: [userId] };
 }
 
-export function deleteTotpStatements(userId: string): BoundStatement[] {
-  return [deleteTotpSql, deleteRecoveryCodesSql].map((each) => ({ statement: each, parameters: [userId] }));
-}
-
 /** Letters as they are typed do not matter, nor do the dashes between them. */
 function hashRecoveryCode(userId: string, code: string): string {
   const letters = code.toLowerCase().replace(/[^a-z0-9]/g, '');
@@ -146,13 +142,20 @@ export function replaceRecoveryCodesStatements(userId: string, codes: readonly s
   ];
 }
 
-/** True once for each code. */
-export async function spendRecoveryCode(
-  store: Store,
-  spent: { readonly userId: string; readonly code: string; readonly nowMs: number },
-): Promise<boolean> {
-  const { userId, code, nowMs } = spent;
-  return (await store.write(spendRecoveryCodeSql, [userId, hashRecoveryCode(userId, code), nowMs])).length > 0;
+export interface SpentRecoveryCode {
+  readonly userId: string;
+  readonly code: string;
+  readonly address: string;
+  readonly nowMs: number;
+}
+
+/** True once for each code. Its use is recorded with it, whatever becomes of the sign-in. */
+export async function spendRecoveryCode(store: Store, spent: SpentRecoveryCode): Promise<boolean> {
+  const { userId, code, address, nowMs } = spent;
+  return await store.call(changeAndRecord, {
+    change: { statement: spendRecoveryCodeSql, parameters: [userId, hashRecoveryCode(userId, code), nowMs] },
+    statements: [auditStatement({ kind: 'recovery_code_used', userId, address }, nowMs)],
+  });
 }
 
 export async function countRecoveryCodes(store: Store, userId: string): Promise<number> {

@@ -3,6 +3,7 @@ import { forEachEngine } from '../../../test/support/store/engines.ts';
 import { statement } from '../../database/store.ts';
 import type { Failure } from '../../errors.ts';
 import { realWorld } from '../../world.ts';
+import { changeProfile } from '../account-pages/profile-store.ts';
 import {
   createOrganization,
   findOrganizationByLogin,
@@ -13,7 +14,6 @@ import {
 import { createOwners } from './owners.ts';
 import { rehashPassword } from './password-store.ts';
 import {
-  changeProfile,
   createFirstUser,
   createUser,
   disableUserStatement,

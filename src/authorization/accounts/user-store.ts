@@ -88,12 +88,6 @@ const insertUserSql = statement(
 );
 const raiseEpochSql = statement('raise-user-epoch', 'UPDATE users SET epoch = epoch + 1 WHERE id = $1');
 // A new address is not verified; the same one stays so.
-const updateProfileSql = statement<UserRow>(
-  'update-profile',
-  `UPDATE users SET name = $2, email = $3,
-     verified_email_key = CASE WHEN verified_email_key = $4 THEN verified_email_key ELSE NULL END
-   WHERE id = $1 RETURNING ${USER_COLUMNS}`,
-);
 const disableUserSql = statement<UserRow>(
   'disable-user',
   `UPDATE users SET disabled_at_ms = $2 WHERE id = $1 AND disabled_at_ms IS NULL RETURNING ${USER_COLUMNS}`,
@@ -230,8 +224,14 @@ export async function createUser(
 }
 
 /** Creates the administrator of a fresh service. Throws `conflict` when any person exists. */
-export async function createFirstUser(store: Store, world: World, user: Omit<NewUser, 'isAdmin'>): Promise<User> {
-  return create(store, world, { ...user, id: createOwnerId(world), statements: [], isAdmin: true, onlyFirst: true });
+export async function createFirstUser(
+  store: Store,
+  world: World,
+  user: Omit<NewUser, 'isAdmin'>,
+  statementsFor: StatementsForUser = () => [],
+): Promise<User> {
+  const id = createOwnerId(world);
+  return create(store, world, { ...user, id, statements: statementsFor(id), isAdmin: true, onlyFirst: true });
 }
 
 async function create(store: Store, world: World, user: Omit<UserInsert, 'nowMs'>): Promise<User> {
@@ -259,22 +259,16 @@ async function create(store: Store, world: World, user: Omit<UserInsert, 'nowMs'
   };
 }
 
-interface Profile {
+export interface Profile {
   readonly name: string;
   readonly email: string | null;
 }
 
 /** Throws `invalid` unless a person may be shown under this name, or is already, and written to at this address. */
-function checkProfile({ name, email }: Profile, storedName?: string): void {
+/** Throws `invalid`. A name that is stored already is not checked again. */
+export function checkProfile({ name, email }: Profile, storedName?: string): void {
   checkName(name, storedName);
   if (email !== null) checkEmail(email);
-}
-
-export async function changeProfile(store: Store, userId: string, profile: Profile): Promise<User | undefined> {
-  checkProfile(profile, (await findUserById(store, userId))?.name);
-  return firstUser(
-    await store.write(updateProfileSql, [userId, profile.name.trim(), profile.email, emailKey(profile.email)]),
-  );
 }
 
 /** Ends every session, and all that applications were given. */

@@ -4,7 +4,13 @@ import type { Store } from '../../database/store.ts';
 import { BY_COMMAND } from '../../operations/by-command.ts';
 import { describeOperation, type Implementation, implement } from '../../operations/operation.ts';
 import { pageLimit } from '../../operations/paging.ts';
-import { AUDIT_KINDS, type EventCursor, listEvents, type RecordedEvent } from '../accounts/audit-store.ts';
+import {
+  AUDIT_KINDS,
+  type AuditKind,
+  type EventCursor,
+  listEvents,
+  type RecordedEvent,
+} from '../accounts/audit-store.ts';
 import { findLogins } from '../accounts/user-store.ts';
 import { findPerson, type PeopleDependencies } from './person.ts';
 
@@ -96,7 +102,17 @@ export async function findEvents(
   return { found, next: before === undefined ? null : formatCursor(before) };
 }
 
-/** A person may do things to the own account: then the event has no actor. */
+/** These happen to an account by a guess, by an application or by a thief of its tokens, not by the person. */
+const NOT_BY_PERSON: ReadonlySet<AuditKind> = new Set([
+  'sign_in_failed',
+  'password_forgotten',
+  'client_authentication_failed',
+  'secret_in_query',
+  'code_replayed',
+  'refresh_reused',
+]);
+
+/** Who changes their own account is recorded as `userId` only. */
 function createMatcher(
   { kind, repository, hook }: AuditSearch,
   actorId: string | undefined,
@@ -110,8 +126,9 @@ function createMatcher(
 }
 
 /** Undefined for a command on the store, of which no account is the actor: also not the one that it touches. */
-function findActorId({ actorId, userId, details }: RecordedEvent): string | undefined {
-  return details?.by === BY_COMMAND.by ? undefined : (actorId ?? userId);
+function findActorId({ kind, actorId, userId, details }: RecordedEvent): string | undefined {
+  if (details?.by === BY_COMMAND.by || NOT_BY_PERSON.has(kind)) return actorId;
+  return actorId ?? userId;
 }
 
 function readTime(text: string | undefined): number | undefined {

@@ -1,14 +1,13 @@
 /** Creates, changes and disables accounts: the rules for pages, API and commands. */
-import type { BoundStatement } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 import type { Actor } from '../../operations/operation.ts';
-import { changeAccessOnce, changePersonOnce, promoteOnce } from '../accounts/access-store.ts';
+import { type AccessChange, changeAccessOnce, changePersonOnce, promoteOnce } from '../accounts/access-store.ts';
 import { disableOrDemote } from '../accounts/administrator-store.ts';
-import { type AuditKind, kindOfNewPassword } from '../accounts/audit-store.ts';
+import { type AuditEvent, kindOfNewPassword } from '../accounts/audit-store.ts';
 import { verifyEmail } from '../accounts/email-store.ts';
 import { setPasswordStatement } from '../accounts/password-store.ts';
 import { endOtherSessionsStatement } from '../accounts/session-store.ts';
-import { deleteTotpStatements } from '../accounts/totp-store.ts';
+import { deleteRecoveryCodesStatement, stopTotpStatement } from '../accounts/totp-store.ts';
 import {
   createUser,
   disableUserStatement,
@@ -19,7 +18,7 @@ import {
 } from '../accounts/user-store.ts';
 import { checkNewPassword, hashPassword } from '../sign-in/password.ts';
 import { prepareEndedCount } from '../tokens/ended-tokens-store.ts';
-import { deletePersonalTokensStatement } from '../tokens/personal-token-store.ts';
+import { deletePersonalTokens } from '../tokens/personal-token-store.ts';
 import { checkAllRights, findChangeable, findPerson, type PeopleDependencies, recordStatement } from './person.ts';
 
 export interface NewPerson {
@@ -82,28 +81,29 @@ export async function resetPassword(
 ): Promise<void> {
   const user = await findChangeable(dependencies.store, actor, login);
   const { id: userId } = user;
+  const nowMs = dependencies.world.nowMs();
   const hash = await hashNewPassword(actor, login, password);
+  const revoked = { kind: 'personal_token_revoked', userId, details: { which: 'all' } } as const;
   const countEnded = await prepareEndedCount(dependencies, { reason: 'password', userId, endsPersonal: deleteTokens });
   await changeAccess(dependencies, actor, {
     userId,
-    kind: kindOfNewPassword(user),
-    statements: [
-      setPasswordStatement(userId, hash, dependencies.world.nowMs()),
-      endOtherSessionsStatement(userId, ''),
-      ...(deleteTokens ? [deletePersonalTokensStatement(userId)] : []),
-    ],
+    event: { kind: kindOfNewPassword(user), details: { tokens_revoked: deleteTokens } },
+    statements: [setPasswordStatement(userId, hash, nowMs), endOtherSessionsStatement(userId, '')],
+    changes: deleteTokens ? [deletePersonalTokens(userId, recordStatement(revoked, actor, nowMs))] : [],
   });
   countEnded();
 }
 
+/** Throws `not_found` when the person has no second step. */
 export async function resetSecondStep(dependencies: PeopleDependencies, actor: Actor, login: string): Promise<void> {
   const { id: userId } = await findChangeable(dependencies.store, actor, login);
   const countEnded = await prepareEndedCount(dependencies, { reason: 'second_step', userId });
   await changeAccess(dependencies, actor, {
     userId,
-    kind: 'totp_disabled',
+    event: { kind: 'totp_disabled' },
+    required: { change: stopTotpStatement(userId), refusal: `Cannot turn off the second step: ${login} has none` },
     statements: [
-      ...deleteTotpStatements(userId),
+      deleteRecoveryCodesStatement(userId),
       raiseCredentialGenerationStatement(userId),
       endOtherSessionsStatement(userId, ''),
     ],
@@ -172,19 +172,17 @@ export async function verifyOwnEmail(
   await setEmail(dependencies, actor, { login, email, seenEmail: email });
 }
 
-interface RecordedChange {
-  readonly userId: string;
-  readonly kind: AuditKind;
-  readonly statements: readonly BoundStatement[];
+interface RecordedAccess extends Omit<AccessChange, 'hasAllRights'> {
+  readonly event: AuditEvent;
 }
 
 async function changeAccess(
   { store, world }: PeopleDependencies,
   actor: Actor,
-  { userId, kind, statements }: RecordedChange,
+  { event, statements, ...change }: RecordedAccess,
 ): Promise<void> {
-  const audit = recordStatement({ kind, userId }, actor, world.nowMs());
-  await store.call(changeAccessOnce, { userId, hasAllRights: actor.isAdmin, statements: [...statements, audit] });
+  const audit = recordStatement({ ...event, userId: change.userId }, actor, world.nowMs());
+  await store.call(changeAccessOnce, { ...change, hasAllRights: actor.isAdmin, statements: [...statements, audit] });
 }
 
 function hashNewPassword(actor: Actor, login: string, password: string): Promise<string> {

@@ -1,5 +1,6 @@
 /** A new administrator's account loses the ways to sign in that a token without all rights has set. */
 import assert from 'node:assert/strict';
+import { giveSecondStep } from '../../../test/support/authorization/second-step.ts';
 import { createStillWorld } from '../../../test/support/basics/still-world.ts';
 import { addUser } from '../../../test/support/pages/page-service.ts';
 import { forEachEngine } from '../../../test/support/store/engines.ts';
@@ -8,7 +9,7 @@ import { createSecretCipher } from '../../encryption/secret-cipher.ts';
 import { isFailure } from '../../errors.ts';
 import { type Actor, COMMAND_LINE } from '../../operations/operation.ts';
 import { addWayInOnce } from '../accounts/access-store.ts';
-import { auditStatement } from '../accounts/audit-store.ts';
+import { auditStatement, listEvents } from '../accounts/audit-store.ts';
 import { insertPasskeyStatement, listPasskeys } from '../accounts/passkey-store.ts';
 import { createSession, listSessions } from '../accounts/session-store.ts';
 import {
@@ -40,7 +41,13 @@ const WAYS: readonly [way: string, set: (store: Store, actor: Actor, login: stri
     'password',
     (store, actor, login) => resetPassword({ store, world }, actor, { login, password: PASSWORD, deleteTokens: false }),
   ],
-  ['second step', (store, actor, login) => resetSecondStep({ store, world }, actor, login)],
+  [
+    'second step',
+    async (store, actor, login) => {
+      await giveSecondStep(store, login);
+      await resetSecondStep({ store, world }, actor, login);
+    },
+  ],
   [
     'link',
     (store, actor, login) => orderPasswordLink({ store, world, cipher, baseUrl }, actor, { login, sendsMail: false }),
@@ -182,6 +189,7 @@ forEachEngine('a passkey that a session adds while it ends is not stored', async
 forEachEngine('a new administrator without a way in does not count as one who can sign in', async (store) => {
   await addUser({ store, world }, 'root', true);
   await addUser({ store, world }, 'grace');
+  await giveSecondStep(store, 'grace');
   await resetSecondStep({ store, world }, HELPER, 'grace');
   await promote(store, 'grace');
   const resign = () => setAdministrator({ store, world }, COMMAND_LINE, { login: 'root', isAdmin: false });
@@ -189,3 +197,35 @@ forEachEngine('a new administrator without a way in does not count as one who ca
   await resetPassword({ store, world }, COMMAND_LINE, { login: 'grace', password: PASSWORD, deleteTokens: false });
   await resign();
 });
+
+forEachEngine('a second step that a person does not have is not turned off', async (store) => {
+  const user = await addUser({ store, world }, 'grace');
+  await createSession(store, world, { user, method: 'password', address: '-', userAgent: '' });
+  for (const actor of [HELPER, COMMAND_LINE])
+    await assert.rejects(resetSecondStep({ store, world }, actor, 'grace'), {
+      code: 'not_found',
+      message: 'Cannot turn off the second step: grace has none',
+    });
+  assert.deepEqual(await findUserByLogin(store, 'grace'), user, 'nothing is marked, and no generation raised');
+  assert.equal((await listSessions(store, user.id, world.nowMs())).length, 1);
+  const events = await listEvents(store, { userId: user.id, limit: 10 });
+  assert.deepEqual(
+    events.map(({ kind }) => kind),
+    ['sign_in'],
+  );
+});
+
+forEachEngine(
+  'personal tokens that end with a password of an administrator are recorded, if there are any',
+  async (store) => {
+    const { id: userId } = await addUser({ store, world }, 'grace');
+    const reset = () =>
+      resetPassword({ store, world }, COMMAND_LINE, { login: 'grace', password: PASSWORD, deleteTokens: true });
+    const listKinds = async () => (await listEvents(store, { userId, limit: 10 })).map(({ kind }) => kind);
+    await reset();
+    assert.deepEqual(await listKinds(), ['password_changed']);
+    await createPersonalToken(store, world, { userId, name: 'ci', scopes: ['all_user'], expiresAtMs: undefined });
+    await reset();
+    assert.equal((await listKinds()).filter((kind) => kind === 'personal_token_revoked').length, 1);
+  },
+);

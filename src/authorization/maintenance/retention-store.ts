@@ -25,8 +25,8 @@ const deleteFamiliesSql = statement(
    RETURNING family_id`,
 );
 
-// What was not redeemed is of no use once it has expired, and of what was redeemed only the tokens are that still can end. Only
-// codes that expired a short while ago are looked at: those that are kept for a day would be read again and again. `family_id` is compared
+// A code that was not redeemed is useless once it has expired. A redeemed one is useful only while its token family exists: a second
+// use ends the family. Only codes that expired a short while ago are looked at: those that are kept for a day would be read again and again. `family_id` is compared
 // again, since PostgreSQL may wait here for an exchange, which sets it.
 const deleteUselessCodesSql = statement(
   'sweep-useless-codes',

@@ -31,7 +31,6 @@ export const auditZh: typeof audit = {
   consent_denied: '拒绝访问',
   consent_revoked: '撤销访问',
   token_issued: '签发令牌',
-  token_refreshed: '刷新令牌',
   token_revoked: '撤销令牌',
   code_replayed: '授权码被重用，令牌已失效',
   refresh_reused: '刷新令牌被重用，令牌已失效',

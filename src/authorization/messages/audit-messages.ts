@@ -32,7 +32,6 @@ export const audit: Record<AuditKind, string> = {
   consent_denied: 'Access denied',
   consent_revoked: 'Access revoked',
   token_issued: 'Token issued',
-  token_refreshed: 'Token refreshed',
   token_revoked: 'Token revoked',
   code_replayed: 'Used code presented again: the tokens of that sign-in ended',
   refresh_reused: 'Used refresh token presented again: the tokens of that sign-in ended',

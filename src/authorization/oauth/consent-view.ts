@@ -85,7 +85,10 @@ export function describeTarget(redirectUri: string): string {
   return isPrivateScheme(redirectUri) ? protocol : host;
 }
 
-/** The requested scopes that the person chose. A form without the choice means all but the scopes of administrators. */
+/**
+ * The requested scopes that the person chose. The field `narrow` says that the form had a box for each scope; a form without boxes
+ * means all but the scopes of administrators.
+ */
 export function readChosenScopes(form: URLSearchParams, asked: readonly Scope[]): readonly Scope[] {
   if (!form.has('narrow')) return asked.filter((scope) => !isAdministratorScope(scope));
   const chosen = form.getAll('scope');

@@ -28,6 +28,7 @@ import {
   prepareCredentials,
   SCOPE,
 } from '../../../test/support/authorization/credential-scene.ts';
+import { giveSecondStep } from '../../../test/support/authorization/second-step.ts';
 import { runTrivet } from '../../../test/support/programs/run-trivet.ts';
 import { setPasswordStatement } from '../accounts/password-store.ts';
 import { createUser, disableUserStatement, enableUserStatement } from '../accounts/user-store.ts';
@@ -126,7 +127,10 @@ const events: [event: string, end: (scene: CredentialScene) => Promise<void>, en
   ],
   [
     'the command line resets the second step',
-    (scene) => runCommand(scene, ['user', 'reset-second-step']),
+    async (scene) => {
+      await giveSecondStep(scene.bench.server.store, scene.person.user.login);
+      await runCommand(scene, ['user', 'reset-second-step']);
+    },
     [...OF_APPLICATIONS, 'session', 'passwordLink'],
   ],
   [

@@ -143,7 +143,7 @@ interface CodeEntry {
   readonly userCode: string;
 }
 
-/** §5.1: a code is short, so guesses are limited by person and network. Leads to the page that asks. */
+/** §5.1: a code is short, so guesses are limited by person and address. Leads to the page that asks. */
 async function acceptCode(
   dependencies: DeviceDependencies,
   c: Context<HttpEnv>,

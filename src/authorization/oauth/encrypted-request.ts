@@ -1,4 +1,4 @@
-/** Encrypts the authorization request in a hidden field of the consent form, so that it cannot be changed. */
+/** Encrypts the authorization request for the consent form, or for the address of the device page, so that it cannot be changed. */
 import { Failure } from '../../errors.ts';
 import type { Session } from '../sign-in/sign-in-context.ts';
 import type { ProtocolDependencies } from '../tokens/protocol-dependencies.ts';
@@ -11,7 +11,7 @@ interface ShownRequest {
 /** A page may lie open for an hour. */
 const PAGE_LIFETIME_MS = 3_600_000;
 
-/** Encrypts what the person was asked for a hidden field that only this service can read and only this session can send. */
+/** Encrypts what the person was asked. Only this service can read it, and only this session can send it. */
 export function encryptRequest(
   { cipher, world }: ProtocolDependencies,
   session: Session,

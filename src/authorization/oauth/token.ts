@@ -84,7 +84,7 @@ async function runGrant(dependencies: ProtocolDependencies, grant: Grant, exchan
   try {
     return await grant(dependencies, exchange);
   } catch (error) {
-    // Limits the guessing of codes and tokens; what succeeds is not limited.
+    // Counted afterwards: past the limit a right code or token is still taken, and a wrong one is answered 429.
     if (isFailure(error) && error.details.oauthError === 'invalid_grant')
       dependencies.limits.checkAndCount('grant', subject);
     throw error;

@@ -4,7 +4,6 @@
  */
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context } from 'hono';
-import type { BoundStatement } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 import type { HttpEnv } from '../../http/context.ts';
 import type { Mailer } from '../../mail/mailer.ts';
@@ -19,6 +18,7 @@ import { type Messages, readMessages } from '../messages/messages.ts';
 import { clientAddress } from '../sign-in/read-client-address.ts';
 import { type SignInContext, toRefusedPassword, toRefusedWait } from '../sign-in/sign-in-context.ts';
 import {
+  type ChosenPassword,
   choosePassword,
   createPasswordLink,
   mailLinkStatement,
@@ -130,9 +130,9 @@ async function choose(c: Context<HttpEnv>, context: SignInContext): Promise<Resp
   const page = `${CHOOSE}?${new URLSearchParams({ token }).toString()}`;
   if (link === undefined) return c.redirect(page, 303);
   const deletesTokens = form.has('delete_tokens');
-  const audit = auditChoice(c, context, { link, deletesTokens });
+  const audits = auditChoice(c, context, { link, deletesTokens });
   try {
-    const chosen = { token, link, password: readField(form, 'password'), deletesTokens, audit };
+    const chosen = { token, link, password: readField(form, 'password'), deletesTokens, ...audits };
     // Another password was set meanwhile, which made the link worthless.
     if (!(await choosePassword(context, chosen))) return c.redirect(page, 303);
   } catch (error) {
@@ -148,10 +148,15 @@ function auditChoice(
   c: Context<HttpEnv>,
   { world }: SignInContext,
   { link, deletesTokens }: { readonly link: OpenedLink; readonly deletesTokens: boolean },
-): BoundStatement {
-  const event = { kind: kindOfNewPassword(link.user), userId: link.user.id, address: clientAddress(c) };
-  const details = { by: `link (${link.purpose})`, tokens_revoked: deletesTokens };
-  return auditStatement({ ...event, details }, world.nowMs());
+): Pick<ChosenPassword, 'audit' | 'tokensAudit'> {
+  const by = `link (${link.purpose})`;
+  const event = { userId: link.user.id, address: clientAddress(c) };
+  const details = { by, tokens_revoked: deletesTokens };
+  const revoked = { ...event, kind: 'personal_token_revoked', details: { by, which: 'all' } } as const;
+  return {
+    audit: auditStatement({ ...event, kind: kindOfNewPassword(link.user), details }, world.nowMs()),
+    tokensAudit: auditStatement(revoked, world.nowMs()),
+  };
 }
 
 function refuseLink(messages: Messages): Failure {

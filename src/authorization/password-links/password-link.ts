@@ -18,7 +18,7 @@ import { findUserById, type User } from '../accounts/user-store.ts';
 import { writeMail } from '../messages/mails.ts';
 import { checkNewPassword, hashPassword } from '../sign-in/password.ts';
 import { prepareEndedCount } from '../tokens/ended-tokens-store.ts';
-import { deletePersonalTokensStatement } from '../tokens/personal-token-store.ts';
+import { deletePersonalTokens } from '../tokens/personal-token-store.ts';
 import type { CountToken } from '../tokens/token-metrics.ts';
 
 export type LinkPurpose = 'invitation' | 'forgotten' | 'reset';
@@ -101,6 +101,8 @@ export interface ChosenPassword {
   readonly deletesTokens: boolean;
   /** Recorded with it. */
   readonly audit: BoundStatement;
+  /** Recorded if personal tokens are deleted. */
+  readonly tokensAudit: BoundStatement;
 }
 
 /** Ends what every new password ends. False when another password was set meanwhile. Throws `invalid` for a weak one. */
@@ -120,10 +122,10 @@ export async function choosePassword(dependencies: LinkDependencies, chosen: Cho
     statements: [
       dropOneTimeTokenStatement(chosen.token),
       endOtherSessionsStatement(user.id, ''),
-      ...(chosen.deletesTokens ? [deletePersonalTokensStatement(user.id)] : []),
       chosen.audit,
       ...(chosen.link.purpose === 'invitation' ? [] : listConfirmStatements(dependencies, mailer, user)),
     ],
+    changes: chosen.deletesTokens ? [deletePersonalTokens(user.id, chosen.tokensAudit)] : [],
   });
   if (isChanged) countEnded();
   return isChanged;

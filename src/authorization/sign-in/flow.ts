@@ -1,6 +1,7 @@
 /**
- * Carries the address to open after a sign-in from page to page, in an encrypted hidden field. One field permits redirects to a client after
- * the form (see `form-action`). It is encrypted with the path as associated data, so only this service can make it.
+ * Carries the path to open after a sign-in from page to page, in a hidden field (`return_to`). Another field (`to_client`) permits
+ * redirects to a client after the form (see `form-action`). It is encrypted with the path as associated data, so only this
+ * service can make it.
  */
 import type { SecretCipher } from '../../encryption/secret-cipher.ts';
 import { parseReturnTo } from './return-to.ts';

@@ -99,10 +99,18 @@ export function checkPasskeyName(name: string): void {
     throw new Failure('invalid', 'Cannot add the passkey: its name must be readable, without hidden characters');
 }
 
+export interface NewPasskey {
+  readonly user: User;
+  readonly name: string;
+  /** The address of the person. */
+  readonly address: string;
+  readonly answer: CeremonyAnswer;
+}
+
 /** Throws `invalid` for the answer to another challenge or of another origin, and `conflict` when the person has too many passkeys. */
 export async function finishRegistration(
   context: SignInContext,
-  { user, name, answer }: { readonly user: User; readonly name: string; readonly answer: CeremonyAnswer },
+  { user, name, address, answer }: NewPasskey,
 ): Promise<void> {
   const asked = await redeemOneTimeToken<{ challenge: string; userId: string }>(
     context,
@@ -129,7 +137,7 @@ export async function finishRegistration(
     userId: user.id,
     credentialGeneration: user.credentialGeneration,
     insert: insertPasskeyStatement({ id, userId: user.id, name, publicKey, counter, transports, createdAtMs: nowMs }),
-    audit: auditStatement({ kind: 'passkey_added', userId: user.id, details: { name } }, nowMs),
+    audit: auditStatement({ kind: 'passkey_added', userId: user.id, address, details: { name } }, nowMs),
   });
   if (outcome === 'full') throw refuseMoreWaysIn();
   if (outcome === 'refused') throw refuse();

@@ -9,7 +9,6 @@ import { respondPage } from '../../pages/page-response.ts';
 import { readField, readForm } from '../../pages/page-routes.ts';
 import { type RefusedForm, readRefused, redirectRefused } from '../../pages/refused-form.ts';
 import { checkAttempt, forgiveAttempt } from '../accounts/attempt-store.ts';
-import { auditStatement } from '../accounts/audit-store.ts';
 import { findOneTimeToken, issueOneTimeToken, redeemOneTimeToken } from '../accounts/one-time-token-store.ts';
 import type { SignInMethod } from '../accounts/session-store.ts';
 import { attemptSubjects } from '../accounts/sign-in-throttle.ts';
@@ -73,13 +72,14 @@ async function submitCode(c: Context<HttpEnv>, context: SignInContext): Promise<
   } catch (error) {
     return refuse(c, context, { flow, refused: toRefusedWait(messages, error) });
   }
-  const method = await spendCode(context, user, readField(form, 'code'));
+  const proof = { user, code: readField(form, 'code'), address: clientAddress(c) };
+  const method = await spendCode(context, proof);
   if (method === undefined) return refuseCode(c, context, { user, flow });
   // Redeemed now, so that it signs in once even if two codes were right at once.
   if ((await redeemOneTimeToken(context, 'second-step', token)) === undefined)
     return c.redirect(`/sign-in${formatFlow(flow)}`, 303);
   await forgiveAttempt(context.store, subjects);
-  return context.finishSignIn(c, { user, method, flow, statements: auditRecovery(c, context, { user, method }) });
+  return context.finishSignIn(c, { user, method, flow });
 }
 
 async function findPendingUser(context: SignInContext, token: string): Promise<User | undefined> {
@@ -92,21 +92,14 @@ async function findPendingUser(context: SignInContext, token: string): Promise<U
 /** How the code was right, or undefined. A right code is spent. */
 async function spendCode(
   { store, cipher, world }: SignInContext,
-  user: User,
-  code: string,
+  { user, code, address }: { readonly user: User; readonly code: string; readonly address: string },
 ): Promise<SignInMethod | undefined> {
   const nowMs = world.nowMs();
   const seed = await findTotpSeed(store, cipher, user.id);
   const timeStep = seed && findTimeStep(seed, code, nowMs);
   if (timeStep && (await spendTotpTimeStep(store, user.id, timeStep))) return 'password+totp';
-  const isRecovery = code.length >= 16 && (await spendRecoveryCode(store, { userId: user.id, code, nowMs }));
+  const isRecovery = code.length >= 16 && (await spendRecoveryCode(store, { userId: user.id, code, address, nowMs }));
   return isRecovery ? 'password+recovery' : undefined;
-}
-
-function auditRecovery(c: Context<HttpEnv>, context: SignInContext, proof: { user: User; method: SignInMethod }) {
-  if (proof.method !== 'password+recovery') return [];
-  const event = { kind: 'recovery_code_used', userId: proof.user.id, address: clientAddress(c) } as const;
-  return [auditStatement(event, context.world.nowMs())];
 }
 
 async function refuseCode(

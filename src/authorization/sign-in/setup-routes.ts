@@ -77,20 +77,12 @@ async function setUp(
   const { login, name, email, token, password } = given;
   checkNewPassword(password, { login });
   const passwordHash = await hashPassword(password, { key: 'set-up', isKnown: true });
-  const user = await createFirstUser(context.store, context.world, {
-    login,
-    name,
-    email: email || null,
-    isEmailVerified: email !== '',
-    passwordHash,
-  });
+  const { store, world } = context;
+  const event = { kind: 'user_created', address: clientAddress(c), details: { by: 'set-up link' } } as const;
+  const person = { login, name, email: email || null, isEmailVerified: email !== '', passwordHash };
+  const user = await createFirstUser(store, world, person, (userId) => [
+    auditStatement({ ...event, userId }, world.nowMs()),
+  ]);
   await redeemOneTimeToken(context, 'setup', token);
-  const event = {
-    kind: 'user_created',
-    userId: user.id,
-    address: clientAddress(c),
-    details: { by: 'set-up link' },
-  } as const;
-  const statements = [auditStatement(event, context.world.nowMs())];
-  return context.finishSignIn(c, { user, method: 'setup', flow: { returnTo: '/' }, statements });
+  return context.finishSignIn(c, { user, method: 'setup', flow: { returnTo: '/' } });
 }

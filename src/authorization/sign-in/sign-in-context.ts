@@ -1,6 +1,6 @@
 /** Creates what all ways of signing in share: the session, the check of every posted form (CSRF), and the one way to finish. */
 import type { Context } from 'hono';
-import type { BoundStatement, Store } from '../../database/store.ts';
+import type { Store } from '../../database/store.ts';
 import type { SecretCipher } from '../../encryption/secret-cipher.ts';
 import { isFailure } from '../../errors.ts';
 import type { HttpEnv } from '../../http/context.ts';
@@ -70,8 +70,6 @@ export interface Proof {
   readonly user: User;
   readonly method: SignInMethod;
   readonly flow: Pick<Flow, 'returnTo'>;
-  /** These commit together with the session. */
-  readonly statements?: readonly BoundStatement[];
 }
 
 export interface SignInContextDependencies {
@@ -123,13 +121,13 @@ export function createSignInContext(dependencies: SignInContextDependencies): Si
       checkOrigin(c, baseUrl);
       checkFormToken(form, cookies.read(c, 'form'));
     },
-    async finishSignIn(c, { user, method, flow, statements = [] }) {
+    async finishSignIn(c, { user, method, flow }) {
       const address = clientAddress(c);
       const userAgent = c.req.header('user-agent') ?? '';
       // Always a fresh session: a session id planted before the sign-in is useless after it.
       const before = await currentSession(c);
       const ends = before === undefined ? [] : [endSessionStatement(before.id, before.user.id)];
-      const session = { user, method, address, userAgent, statements: [...ends, ...statements] };
+      const session = { user, method, address, userAgent, statements: ends };
       const { token } = await createSession(store, world, session);
       cookies.write(c, 'session', { value: token });
       rememberDevice({ cipher, world, cookies }, c, user.login);

@@ -89,13 +89,14 @@ async function finishUpstream(
   if (attempt === undefined || cookie === undefined || !isSameText(attempt.browser, formToken(cookie)))
     throw new Failure('forbidden', messages.secondStep.tooLate);
   try {
+    const address = clientAddress(c);
     const person = await provider.readPerson(attempt, {
       url: new URL(UPSTREAM_CALLBACK + search, context.baseUrl),
       state,
     });
     return attempt.linkUserId === undefined
-      ? await signInUpstream(c, context, { provider, person, returnTo: attempt.returnTo })
-      : await link(c, context, { provider, person, userId: attempt.linkUserId });
+      ? await signInUpstream(c, context, { provider, person, address, returnTo: attempt.returnTo })
+      : await link(c, context, { provider, person, address, userId: attempt.linkUserId });
   } catch (error) {
     return refuse(c, context, { error, attempt });
   }
@@ -104,12 +105,14 @@ async function finishUpstream(
 interface Arrival {
   readonly provider: UpstreamProvider;
   readonly person: UpstreamPerson;
+  /** The address of the browser. */
+  readonly address: string;
 }
 
 async function signInUpstream(
   c: Context<HttpEnv>,
   context: SignInContext,
-  { provider, person, returnTo }: Arrival & { readonly returnTo: string },
+  { provider, person, address, returnTo }: Arrival & { readonly returnTo: string },
 ): Promise<Response> {
   const messages = readMessages(c);
   const { issuer, signUp, name } = provider.config;
@@ -117,9 +120,9 @@ async function signInUpstream(
   if (known === undefined && signUp === 'closed') throw new Failure('not_found', messages.signIn.upstreamUnknown(name));
   const user = known
     ? await findUserById(context.store, known.userId)
-    : await createUpstreamAccount(context, { provider, person });
+    : await createUpstreamAccount(context, { provider, person, address });
   if (user?.disabledAtMs !== null) throw new Failure('forbidden', messages.signIn.upstreamRefused(name));
-  await forgiveAttempt(context.store, challengeSubjects('upstream', clientAddress(c)));
+  await forgiveAttempt(context.store, challengeSubjects('upstream', address));
   await confirmEmail(context, user, person);
   return context.finishSignIn(c, { user, method: 'upstream', flow: { returnTo } });
 }
@@ -132,12 +135,13 @@ async function confirmEmail({ store }: SignInContext, user: User, { email }: Ups
 }
 
 /** A first visit makes an account, under the login there or the nearest that is free. */
-async function createUpstreamAccount(context: SignInContext, { provider, person }: Arrival): Promise<User | undefined> {
+async function createUpstreamAccount(context: SignInContext, arrival: Arrival): Promise<User | undefined> {
+  const { provider, person } = arrival;
   const wanted = toLogin(person.login ?? person.email?.split('@')[0] ?? person.name ?? 'user');
   for (let attempt = 1; attempt <= MAX_LOGIN_TRIES; attempt += 1) {
     const login = attempt === 1 ? wanted : `${wanted.slice(0, 58)}-${attempt}`;
     try {
-      return await makeUser(context, { provider, person, login });
+      return await makeUser(context, { ...arrival, login });
     } catch (error) {
       // Two first visits at once: the other one made the account.
       const known = await findUpstreamAccount(context.store, provider.config.issuer, person.subject);
@@ -152,7 +156,7 @@ const MAX_LOGIN_TRIES = 50;
 
 async function makeUser(
   { store, world }: SignInContext,
-  { provider, person, login }: Arrival & { readonly login: string },
+  { provider, person, address, login }: Arrival & { readonly login: string },
 ) {
   const { issuer } = provider.config;
   const nowMs = world.nowMs();
@@ -163,7 +167,7 @@ async function makeUser(
   const profile = { name: toName(person.name ?? '', login), email, isEmailVerified: email !== null };
   return createUser(store, world, { ...profile, login, isAdmin: false, passwordHash: null }, (userId) => [
     linkNewUserStatement({ issuer, subject: person.subject, userId, label, linkedAtMs: nowMs }),
-    auditStatement({ kind: 'user_created', userId, details: { by: issuer } }, nowMs),
+    auditStatement({ kind: 'user_created', userId, address, details: { by: issuer } }, nowMs),
   ]);
 }
 
@@ -193,7 +197,7 @@ export function toLogin(text: string): string {
 async function link(
   c: Context<HttpEnv>,
   context: SignInContext,
-  { provider, person, userId }: Arrival & { readonly userId: string },
+  { provider, person, address, userId }: Arrival & { readonly userId: string },
 ): Promise<Response> {
   const session = await context.currentSession(c);
   const messages = readMessages(c);
@@ -201,7 +205,7 @@ async function link(
   const { issuer, name } = provider.config;
   const nowMs = context.world.nowMs();
   const label = person.email ?? person.login ?? person.subject;
-  const event = { kind: 'upstream_linked', userId, address: clientAddress(c), details: { issuer } } as const;
+  const event = { kind: 'upstream_linked', userId, address, details: { issuer } } as const;
   const outcome = await context.store.call(addWayInOnce, {
     userId,
     credentialGeneration: session.user.credentialGeneration,
@@ -219,11 +223,16 @@ async function refuse(
   context: SignInContext,
   { error, attempt }: { readonly error: unknown; readonly attempt: UpstreamAttempt },
 ): Promise<Response> {
-  const reason = isFailure(error) ? error.code : 'internal';
-  const event = { kind: 'sign_in_failed', address: clientAddress(c), details: { method: 'upstream', reason } } as const;
-  await context.refusals.record(event);
+  // A person who links an account is signed in already.
+  if (attempt.linkUserId === undefined) await recordRefusal(c, context, error);
   if (!isFailure(error) || error.cause === undefined) throw error;
   c.get('log').info({ err: error.cause }, 'The upstream provider refused a sign-in');
   const { hidden = { return_to: attempt.returnTo } } = attempt;
   return c.redirect(`/sign-in${formatFlow({ hidden }, { done: 'upstream_refused' })}`, 303);
+}
+
+async function recordRefusal(c: Context<HttpEnv>, context: SignInContext, error: unknown): Promise<void> {
+  const reason = isFailure(error) ? error.code : 'internal';
+  const details = { method: 'upstream', reason };
+  await context.refusals.record({ kind: 'sign_in_failed', address: clientAddress(c), details });
 }

@@ -4,11 +4,13 @@ import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import Provider, { type Configuration } from 'oidc-provider';
 import { createFormClient, type FormClient } from '../../../test/support/network/form-client.ts';
-import { addUser, PASSWORD, type PageService, servePages } from '../../../test/support/pages/page-service.ts';
+import { addUser, openAs, type PageService, servePages } from '../../../test/support/pages/page-service.ts';
+import { listEvents } from '../accounts/audit-store.ts';
 import { findUserByLogin } from '../accounts/user-store.ts';
 import { createFlow } from './flow.ts';
 import { toLogin, toName } from './upstream-routes.ts';
 
+const SECURITY = '/account/security';
 const SECRET = 'a secret that only the two of us know';
 
 interface Upstream {
@@ -88,6 +90,11 @@ test('an account of the provider that is not linked is refused unless sign-up is
   assert.equal(answer.status, 404);
   assert.match(answer.body, /This Company account is not linked to an account here/);
   assert.equal((await client.get('/account')).status, 303);
+  const [refused] = await listEvents(service.store, { limit: 1 });
+  assert.deepEqual(
+    [refused?.kind, refused?.address, refused?.details?.method],
+    ['sign_in_failed', '127.0.0.1', 'upstream'],
+  );
 });
 
 test('with open sign-up a first visit makes an account and a second one finds it', async (t) => {
@@ -99,6 +106,8 @@ test('with open sign-up a first visit makes an account and a second one finds it
   const made = await findUserByLogin(service.store, 'grace-2');
   assert.equal(made?.email, 'grace@company.example', 'never merged with the one who has the login here');
   assert.equal(made?.isEmailVerified, true);
+  const [created] = (await listEvents(service.store, { limit: 9 })).filter(({ kind }) => kind === 'user_created');
+  assert.equal(created?.address, '127.0.0.1');
   const again = createFormClient(service.url);
   await visit(service, again, 'grace');
   assert.match((await again.get('/account')).body, /<dd>grace-2<\/dd>/);
@@ -106,25 +115,38 @@ test('with open sign-up a first visit makes an account and a second one finds it
   assert.equal((await findUserByLogin(service.store, 'unverified'))?.email, null);
 });
 
-test('a signed-in person links the account, signs in with it, and unlinks it', async (t) => {
-  const service = await start(t, 'closed');
-  await addUser(service, 'ada');
-  const client = createFormClient(service.url);
-  await client.submit('/sign-in', '/sign-in', { login: 'ada', password: PASSWORD });
-  const path = '/account/security';
-  const posted = await client.submit(path, `${path}/upstream/link`, {});
+/** Links the account as the person who is signed in. */
+async function linkAccount(service: PageService, client: FormClient, login: string) {
+  const posted = await client.submit(SECURITY, `${SECURITY}/upstream/link`, {});
   assert.deepEqual([posted.status, posted.body], [303, ''], 'no page answers a form');
   const begun = await client.get(posted.location ?? '');
   const url = /http-equiv="refresh" content="0;url=([^"]+)"/.exec(begun.body)?.[1]?.replaceAll('&amp;', '&') ?? '';
-  const back = await passProvider(url, 'ada.k');
-  assert.equal((await client.get(back.slice(service.url.length))).location, `${path}?done=linked`);
-  assert.match((await client.get(path)).body, /Linked with ada\.k@company\.example/);
+  return client.get((await passProvider(url, login)).slice(service.url.length));
+}
+
+test('a signed-in person links the account, signs in with it, and unlinks it', async (t) => {
+  const service = await start(t, 'closed');
+  await addUser(service, 'ada');
+  const client = await openAs(service, 'ada');
+  assert.equal((await linkAccount(service, client, 'ada.k')).location, `${SECURITY}?done=linked`);
+  assert.match((await client.get(SECURITY)).body, /Linked with ada\.k@company\.example/);
 
   const other = createFormClient(service.url);
   assert.equal((await visit(service, other, 'ada.k')).answer.location, '/');
   assert.match((await other.get('/account')).body, /<dd>ada<\/dd>/);
-  assert.equal((await client.submit(path, `${path}/upstream/unlink`, {})).status, 303);
+  assert.equal((await client.submit(SECURITY, `${SECURITY}/upstream/unlink`, {})).status, 303);
   assert.equal((await visit(service, createFormClient(service.url), 'ada.k')).answer.status, 404);
+});
+
+test('a link that is refused is no refused sign-in', async (t) => {
+  const service = await start(t, 'closed');
+  await addUser(service, 'ada');
+  await addUser(service, 'grace');
+  await linkAccount(service, await openAs(service, 'grace'), 'shared');
+  const refused = await linkAccount(service, await openAs(service, 'ada'), 'shared');
+  assert.equal(refused.status, 409, 'the account is linked with another person');
+  const kinds = (await listEvents(service.store, { limit: 9 })).map(({ kind }) => kind);
+  assert.deepEqual(kinds.sort(), ['sign_in', 'sign_in', 'upstream_linked']);
 });
 
 test('the way back is good once, and only in the browser that began', async (t) => {

@@ -11,7 +11,7 @@ export interface IssueLog {
   prepare(event: IssuedTokens): IssueRecord;
 }
 
-/** If it is disposed of before `count` is called, a later record reports the omitted events. */
+/** Disposed without `count` (nothing was stored): the omitted events that it took over go to a later record. */
 export interface IssueRecord extends Disposable {
   /** These must be stored together with the tokens; empty when enough events are stored already. */
   readonly statements: readonly BoundStatement[];

@@ -2,6 +2,7 @@
 import { type BoundStatement, type Procedure, procedure, type Store, statement } from '../../database/store.ts';
 import { MAX_SKEW_MS } from '../../steady-clock.ts';
 import { type Access, checkRole } from '../accounts/access-store.ts';
+import type { RecordedChange } from '../accounts/audit-store.ts';
 import { readScopes, type Scope } from '../applications/scope.ts';
 
 export interface PersonalToken {
@@ -79,9 +80,9 @@ const deletePersonalTokenSql = statement<{ token_id: string }>(
      UNION ALL SELECT p.token_id FROM personal_tokens p JOIN ended e ON p.parent_id = e.token_id)
    DELETE FROM personal_tokens WHERE token_id IN (SELECT token_id FROM ended) RETURNING token_id`,
 );
-const deletePersonalTokensSql = statement(
+const deletePersonalTokensSql = statement<{ token_id: string }>(
   'delete-personal-tokens-of-user',
-  'DELETE FROM personal_tokens WHERE user_id = $1',
+  'DELETE FROM personal_tokens WHERE user_id = $1 RETURNING token_id',
 );
 const markUsedSql = statement(
   'mark-personal-token-used',
@@ -185,9 +186,9 @@ export const deletePersonalTokenOnce: Procedure<PersonalTokenDeletion, boolean> 
   },
 );
 
-/** Deletes all personal tokens of a user whose access has to end. */
-export function deletePersonalTokensStatement(userId: string): BoundStatement {
-  return { statement: deletePersonalTokensSql, parameters: [userId] };
+/** Deletes all personal tokens of a user whose access has to end. Recorded if there are any. */
+export function deletePersonalTokens(userId: string, audit: BoundStatement): RecordedChange {
+  return { change: { statement: deletePersonalTokensSql, parameters: [userId] }, statements: [audit] };
 }
 
 /** Changes nothing if the last use that is recorded is after `beforeMs`. */

@@ -24,8 +24,8 @@ export function drawsDeletion(world: Pick<World, 'random'>): boolean {
   return world.random() * CALLS_TOGETHER < 1;
 }
 
-// The family that was just made stays. Of the others, what was revoked goes first, then what a clock that was ahead has made:
-// until its time comes it would count as newer than all that is made by a clock that is right.
+// The family that was just made stays. Of the others, revoked ones go first, then those dated in the future by a wrong clock;
+// otherwise they would count as newest until that time.
 const deleteFamiliesSql = statement<{ family_id: string }>(
   'delete-surplus-families',
   `DELETE FROM token_families WHERE family_id IN (

@@ -1,13 +1,12 @@
-/** Checks ports, disk, certificate, proxies and callers for `trivet doctor`. */
+/** Checks disk, certificate, proxies and callers for `trivet doctor`. */
 import { X509Certificate } from 'node:crypto';
-import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import type { Config } from '../../config/config.ts';
 import { describeError } from '../../errors.ts';
 import { hostOf } from '../../ip/ip-address.ts';
 import { type Check, fail, ok, warn } from './check.ts';
+import { checkPorts } from './check-ports.ts';
 
 export async function checkMachine(config: Config, nowMs: number): Promise<Check[]> {
   return [
@@ -18,40 +17,6 @@ export async function checkMachine(config: Config, nowMs: number): Promise<Check
     ...checkCallers(config),
     checkAddresses(config),
   ];
-}
-
-async function checkPorts({ server: { host, httpPort, grpcPort } }: Config): Promise<Check[]> {
-  const checks = [
-    { name: 'HTTP port', variable: 'HTTP_PORT', port: httpPort },
-    { name: 'gRPC port', variable: 'GRPC_PORT', port: grpcPort },
-  ].map(async ({ name, variable, port }) => {
-    if (await canListen(host, port)) return ok(name, `${host}:${port} is free`);
-    if (await answersHere(host, httpPort)) return ok(name, `${host}:${port} is in use, and a Trivet service runs here`);
-    return fail(name, `${host}:${port} is in use`, `Stop the other program, or set ${variable}`);
-  });
-  return await Promise.all(checks);
-}
-
-async function canListen(host: string, port: number): Promise<boolean> {
-  const server = createServer();
-  try {
-    await once(server.listen(port, host), 'listening');
-    return true;
-  } catch {
-    return false;
-  } finally {
-    server.close();
-  }
-}
-
-async function answersHere(host: string, port: number): Promise<boolean> {
-  try {
-    const to = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
-    const response = await fetch(`http://${to}:${port}/healthz`, { signal: AbortSignal.timeout(2000) });
-    return ((await response.json()) as { readonly status?: string }).status === 'ok';
-  } catch {
-    return false;
-  }
 }
 
 const MIB = 1_048_576;
@@ -91,7 +56,7 @@ function checkProxies({ server: { baseUrl, authUrl, trustedProxies } }: Config):
   const isBehindProxy = [baseUrl, authUrl].some((url) => url?.startsWith('https:'));
   if (trustedProxies.length > 0) return [ok(name, trustedProxies.join(', '))];
   if (!isBehindProxy) return [checkPlainAddress(name, authUrl)];
-  const advice = 'Set TRUSTED_PROXIES to its address: limits and the audit log take all callers for one else';
+  const advice = 'Set TRUSTED_PROXIES to its address: otherwise limits and the audit log take all callers for one';
   return [warn(name, 'BASE_URL or AUTH_URL is https, so a proxy is in front, and none is trusted', advice)];
 }
 

@@ -7,6 +7,7 @@ import type { Config } from '../../config/config.ts';
 import { migrations } from '../../database/migrations/list.ts';
 import { checkStoredKeys } from '../../database/startup/encryption-keys.ts';
 import { type InspectedStore, inspectStore } from '../../database/startup/inspect-store.ts';
+import { withStoreClock } from '../../database/store-clock.ts';
 import { describeError } from '../../errors.ts';
 import { createLog } from '../../telemetry/log.ts';
 import type { World } from '../../world.ts';
@@ -15,14 +16,15 @@ import { checkNotices } from './check-notices.ts';
 
 export async function checkStore(
   { store: place, webhooks, mail, authorization }: Config,
-  world: World,
+  machine: World,
 ): Promise<Check[]> {
   try {
-    await using store = await inspectStore({ ...place, migrations, log: createLog('silent'), world });
+    await using store = await inspectStore({ ...place, migrations, log: createLog('silent'), world: machine });
     if (store === undefined) {
       const where = place.databaseUrl === undefined ? `"${place.dataDir}"` : 'the database of DATABASE_URL';
       return [warn('store', `${where} has none yet`, 'Start the service once: trivet serve')];
     }
+    const world = withStoreClock(machine, store);
     return [
       checkSchema(store),
       ...checkWritable(store),
@@ -84,15 +86,16 @@ async function checkKeys(store: Reader, place: Config['store'], world: World): P
   }
 }
 
-/** Times are written by clocks of this and other machines; none of them may be ahead by much. */
+/** Processes on one PostgreSQL write its server's time. An embedded store has the time of this machine. */
 const AHEAD_MS = 5000;
 
-async function checkClock(store: Reader, world: World): Promise<Check> {
+async function checkClock(store: Reader & Pick<InspectedStore, 'engine'>, world: World): Promise<Check> {
   const [newest] = await listEvents(store, { limit: 1 });
   const behindMs = (newest?.atMs ?? 0) - world.nowMs();
   const now = new Date(world.nowMs()).toISOString();
   if (behindMs <= AHEAD_MS) return ok('clock', now);
-  const advice = 'Set the clock, for example by NTP: codes and tokens are judged by it';
+  const whose = store.engine === 'postgres' ? 'the clock of the database server' : 'the clock';
+  const advice = `Set ${whose}, for example by NTP: codes and tokens are judged by it`;
   return fail('clock', `${now} is ${Math.round(behindMs / 1000)} s before the newest record of the audit log`, advice);
 }
 

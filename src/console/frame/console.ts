@@ -1,4 +1,4 @@
-/** Decides which sections and pages of the console a person sees, and frames each page. */
+/** Frames each page of the console. Which sections a person sees is decided in `area.ts` and `session-guard.ts`. */
 import { html } from 'hono/html';
 import { isFailure } from '../../errors.ts';
 import { loadAsset } from '../../pages/assets.ts';

@@ -12,7 +12,7 @@ import type { Migration, Row, SqlValue, Statement, Store } from '../store.ts';
 import { checkNotCopied } from './copied-store.ts';
 import { databaseFileOf, hasDatabase, type StoreOptions } from './open-store.ts';
 
-export interface InspectedStore extends Pick<Store, 'engine' | 'read' | 'readCached'> {
+export interface InspectedStore extends Pick<Store, 'engine' | 'read' | 'readCached' | 'clockAheadMs'> {
   /** The migrations that the service would apply, in its order. */
   readonly missing: readonly Migration[];
   /** Why the server of the database takes no writes; undefined if it does, and for SQLite. */
@@ -36,8 +36,9 @@ export async function inspectStore(options: InspectOptions): Promise<InspectedSt
     }
     const missing = planMigrations(options.migrations, found.applied);
     const read = createReader(found);
-    const { engine, readOnlyReason } = found;
-    return { engine, read, readCached: read, missing, readOnlyReason, [Symbol.asyncDispose]: found.close };
+    const { engine, readOnlyReason, clockAheadMs } = found;
+    const reading = { engine, read, readCached: read, clockAheadMs };
+    return { ...reading, missing, readOnlyReason, [Symbol.asyncDispose]: found.close };
   } catch (error) {
     await found.close();
     throw error;
@@ -48,6 +49,7 @@ interface Found {
   readonly engine: Store['engine'];
   readonly applied: AppliedMigrations;
   readonly readOnlyReason?: InspectedStore['readOnlyReason'];
+  readonly clockAheadMs: Store['clockAheadMs'];
   readonly run: (statement: Statement<object>, parameters: readonly SqlValue[]) => Row[] | Promise<Row[]>;
   readonly close: () => Promise<void>;
 }
@@ -59,7 +61,8 @@ function inspectSqlite({ dataDir }: InspectOptions): Found | undefined {
   const close = async () => connection.close();
   try {
     const applied = listSqliteMigrations(connection);
-    return { engine: 'sqlite', applied, run: (...bound) => connection.run(...bound), close };
+    const run: Found['run'] = (...bound) => connection.run(...bound);
+    return { engine: 'sqlite', applied, clockAheadMs: () => 0, run, close };
   } catch (error) {
     connection.close();
     throw error;
@@ -70,10 +73,12 @@ async function inspectPostgres({ databaseUrl = '', log, world }: InspectOptions)
   const engine = openPostgresEngine({ databaseUrl, poolSize: 1, log, world });
   try {
     await checkPostgresServer(engine.pool, log);
+    await engine.clock.measure();
     const applied = await listPostgresMigrations(engine.pool);
     const readOnlyReason = await findReadOnlyReason(engine.pool);
     const run: Found['run'] = (...bound) => engine.read(...bound);
-    return { engine: 'postgres', applied, readOnlyReason, run, close: () => engine.close() };
+    const clockAheadMs = () => engine.clockAheadMs();
+    return { engine: 'postgres', applied, readOnlyReason, clockAheadMs, run, close: () => engine.close() };
   } catch (error) {
     await engine.close();
     throw error;

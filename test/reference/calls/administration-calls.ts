@@ -14,7 +14,7 @@ export async function callPeople({ api }: Calls): Promise<void> {
   await api.POST(`${API}/people/{login}/disable`, { ...ada, body: {} });
   await api.POST(`${API}/people/{login}/enable`, { ...ada, body: {} });
   await api.PUT(`${API}/people/{login}/password`, { ...ada, body: { password: 'another horse battery' } });
-  await api.DELETE(`${API}/people/{login}/second-step`, ada);
+  await api.DELETE(`${API}/people/{login}/second-step`, { params: { path: { login: 'linus' } } });
   await api.PUT(`${API}/people/{login}/email`, { ...ada, body: { email: 'ada@example.com' } });
   await api.PUT(`${API}/people/{login}/admin`, { ...ada, body: { isAdmin: false } });
   await api.POST(`${API}/invitations`, { body: { login: 'joan', name: 'Joan' } });

@@ -39,7 +39,7 @@ export const grantToClient: Grant = async (dependencies, exchange) => {
   return formatTokenAnswer({ accessToken, scope, issuedAtMs: nowMs, expiresAtMs: access.expiresAtMs });
 };
 
-/** What a disabled person's application gets for itself, the person would have: `token-store.ts` refuses its earlier tokens. */
+/** A disabled person could go on through their application's own tokens, so none is issued; token-store.ts refuses earlier ones. */
 async function checkOwner({ store }: ProtocolDependencies, ownerId: string | undefined): Promise<void> {
   const owner = ownerId === undefined ? undefined : await findUserById(store, ownerId);
   if (owner !== undefined && owner.disabledAtMs !== null)

@@ -82,7 +82,8 @@ export async function authenticateClient(
   const slot = presented.secret === undefined ? undefined : findSecretSlot(credentials, presented.secret);
   const isRefused = presented.secret !== undefined && slot === undefined;
   if (credentials === undefined || isRefused || credentials.application.disabledAtMs !== undefined) {
-    // Only failed attempts are limited: others at this address must not keep out a client with its secret.
+    // Past the limit a wrong secret is answered 429 and not recorded. A right one is still taken: others at this address must not
+    // keep out a client with its secret.
     dependencies.limits.checkAndCount('client', `${presented.clientId}|${address}`);
     await recordFailure(dependencies, {
       clientId: presented.clientId,

@@ -1,0 +1,116 @@
+/** Checks for `trivet doctor` that the service can listen at its ports, or that it does so already. */
+import { once } from 'node:events';
+import { connect } from 'node:http2';
+import { createServer } from 'node:net';
+import type { Config } from '../../config/config.ts';
+import { describeError } from '../../errors.ts';
+import { toUrlHost } from '../../ip/ip-address.ts';
+import { type Check, fail, ok } from './check.ts';
+
+interface Port {
+  readonly name: string;
+  readonly variable: string;
+  readonly port: number;
+  /** Whether a Trivet service answers at the port. */
+  readonly isOurs: () => Promise<boolean>;
+}
+
+export async function checkPorts(config: Config): Promise<Check[]> {
+  const { httpPort, grpcPort } = config.server;
+  const ports: Port[] = [
+    { name: 'HTTP port', variable: 'HTTP_PORT', port: httpPort, isOurs: () => answersHttp(config) },
+    { name: 'gRPC port', variable: 'GRPC_PORT', port: grpcPort, isOurs: () => answersGrpc(config) },
+  ];
+  return await Promise.all(ports.map((port) => checkPort(config.server.host, port)));
+}
+
+async function checkPort(host: string, { name, variable, port, isOurs }: Port): Promise<Check> {
+  const place = `${host}:${port}`;
+  const error = await findListenError(host, port);
+  if (error === undefined) return ok(name, `${place} is free`);
+  if (error.code !== 'EADDRINUSE') return refuse(name, { place, variable, error });
+  if (await isOurs()) return ok(name, `${place} is in use, and a Trivet service runs here`);
+  return fail(name, `${place} is in use by another program`, `Stop it, or set ${variable}`);
+}
+
+interface Refusal {
+  readonly place: string;
+  readonly variable: string;
+  readonly error: NodeJS.ErrnoException;
+}
+
+function refuse(name: string, { place, variable, error }: Refusal): Check {
+  const found = `${place} cannot be opened: ${describeError(error)}`;
+  if (error.code === 'EACCES')
+    return fail(name, found, `Set ${variable} to a port above 1023, or give the program CAP_NET_BIND_SERVICE`);
+  return fail(name, found, 'Set HOST to an address of this machine, or to 0.0.0.0 or :: for all of them');
+}
+
+async function findListenError(host: string, port: number): Promise<NodeJS.ErrnoException | undefined> {
+  const server = createServer();
+  try {
+    await once(server.listen(port, host), 'listening');
+    return undefined;
+  } catch (error) {
+    return error as NodeJS.ErrnoException;
+  } finally {
+    server.close();
+  }
+}
+
+const TIMEOUT_MS = 2000;
+
+function toLocalUrl(scheme: string, host: string, port: number): string {
+  return `${scheme}://${toUrlHost(host)}:${port}`;
+}
+
+async function answersHttp({ server: { host, httpPort } }: Config): Promise<boolean> {
+  try {
+    const url = `${toLocalUrl('http', host, httpPort)}/openapi.json`;
+    const response = await fetch(url, { signal: AbortSignal.timeout(TIMEOUT_MS) });
+    return ((await response.json()) as { readonly info?: { readonly title?: string } }).info?.title === 'Trivet';
+  } catch {
+    return false;
+  }
+}
+
+/** One that wants the certificates of clients cannot be asked: then the HTTP port decides. */
+async function answersGrpc(config: Config): Promise<boolean> {
+  if (config.grpc.tlsClientCaFile !== undefined) return await answersHttp(config);
+  const { host, grpcPort, parts } = config.server;
+  const url = toLocalUrl(config.grpc.tlsCertFile === undefined ? 'http' : 'https', host, grpcPort);
+  const service = parts.includes('prediction') ? 'prediction.v1.PredictionService' : '';
+  return await knowsService(url, service).catch(() => false);
+}
+
+/** Asks `grpc.health.v1.Health/Check`, which answers NOT_FOUND for a service that the server does not have. */
+async function knowsService(url: string, service: string): Promise<boolean> {
+  // The certificate names the address at which others reach the service, which is not always this one.
+  const session = connect(url, { rejectUnauthorized: false });
+  session.on('error', () => {});
+  try {
+    const signal = AbortSignal.timeout(TIMEOUT_MS);
+    await once(session, 'connect', { signal });
+    const stream = session.request({
+      ':method': 'POST',
+      ':path': '/grpc.health.v1.Health/Check',
+      'content-type': 'application/grpc',
+      te: 'trailers',
+    });
+    stream.on('error', () => {});
+    stream.end(encodeCheck(service)).resume();
+    const [trailers] = (await once(stream, 'trailers', { signal })) as [Record<string, string>];
+    return trailers['grpc-status'] === '0';
+  } finally {
+    session.destroy();
+  }
+}
+
+/** A gRPC message (5 bytes of prefix) that has a HealthCheckRequest, whose field 1 is the name. */
+function encodeCheck(service: string): Buffer {
+  const name = Buffer.from(service);
+  const message = name.length === 0 ? name : Buffer.concat([Buffer.from([0x0a, name.length]), name]);
+  const prefix = Buffer.alloc(5);
+  prefix.writeUInt32BE(message.length, 1);
+  return Buffer.concat([prefix, message]);
+}
