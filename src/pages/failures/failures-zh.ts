@@ -185,6 +185,7 @@ export const PHRASES_ZH: readonly Phrase[] = [
   ['Cannot create the repository: "{}" exists already', '仓库“{1}”已存在。'],
   ['Cannot create the repository: path must be given, "{}" cannot be one', '“{1}”不能作为仓库名称。'],
   ['Cannot find the owner "{}"', '没有所有者“{1}”。'],
+  ['Application not found: {}', '没有应用“{1}”，它可能已被删除。'],
   ['Cannot use this url: it must have at most {} characters', '地址最多 {1} 个字符。'],
   [
     'Cannot use this url: it must not contain blanks, control characters, half characters or backslashes',
