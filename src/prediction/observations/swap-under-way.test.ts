@@ -63,12 +63,12 @@ forEachEngine(
     const ratios = predictServed(predictor, slow[70]!).map((ms, i) => ms / untouched[i]!);
     assert.ok(
       ratios.every((ratio) => Math.abs(ratio - 1) < 0.15),
-      `${ratios} times what the new version predicts, which was right`,
+      `${ratios.join(', ')} times what the new version predicts, which was right`,
     );
     const shown = answered.map(({ version, observedMs, predictedMs }) => [version, observedMs > 2 * predictedMs]);
     assert.deepEqual(
       shown,
-      new Array(120).fill([1, true]),
+      Array.from({ length: 120 }, () => [1, true]),
       'the errors that are shown are those of the version that answered',
     );
   },
