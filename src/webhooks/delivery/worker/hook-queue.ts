@@ -72,6 +72,8 @@ export interface HookQueue {
   readonly hasMoreDue: boolean;
   /** This entry of the table was created at this time. */
   readonly createdAtMs: number;
+  /** While it drains because of a pause: when the pause ends that its row has. Undefined otherwise. */
+  readonly pausedUntilMs: number | undefined;
   /** All deliveries that were due at its last read are in memory, and all that this process enqueued after it. */
   readonly isComplete: boolean;
   /** The largest id of a delivery that a read has found. */
@@ -103,6 +105,7 @@ export function createHookQueue(row: DueHookQueue, nowMs: number): HookQueue {
     deliveryIds: new Set(),
     hasMoreDue: false,
     createdAtMs: nowMs,
+    pausedUntilMs: undefined,
     isComplete: false,
     lastReadId: 0,
     health: { fails: row.fails, failingSinceMs: row.failing_since_ms },
@@ -208,6 +211,11 @@ export function startDraining(hookQueue: HookQueue): void {
   const writable = toWritable(hookQueue);
   writable.isComplete = false;
   writable.state = 'draining';
+}
+
+/** Its row has a pause until then. */
+export function recordPause(hookQueue: HookQueue, untilMs: number): void {
+  toWritable(hookQueue).pausedUntilMs = untilMs;
 }
 
 export function hasDrained({ state, deliveryIds }: HookQueue): boolean {
