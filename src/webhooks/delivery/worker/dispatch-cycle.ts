@@ -195,7 +195,8 @@ function takeRead(
 ): void {
   const retries = found.filter((row) => toLane(row.lane) === 'retry').length;
   const lastId = found.reduce((last, { id }) => Math.max(last, id), 0);
-  recordRead(hookQueue, { hasMoreDue: retries >= limit || found.length - retries >= limit, enqueues, lastId });
+  const hasMoreDue = retries >= limit || found.length - retries >= limit;
+  recordRead(hookQueue, { hasMoreDue, enqueues, lastId }, table.world.monotonicMs());
   for (const row of found) admit(table, hookQueue, row);
 }
 
