@@ -21,7 +21,7 @@ import type { ResultWriter } from './result-writer.ts';
 
 /** The workers send the delivery if no result is stored this long after the deadline of its attempt. */
 const GRACE_MS = 10_000;
-/** Most manual attempts at once, of this process and of one hook. Further redeliveries wait for their turn like any delivery. */
+/** Most redeliveries at once, of this process and of one hook; further ones wait for their turn like any delivery. Tests: `test-places.ts`. */
 const MAX_AT_ONCE = 32;
 const MAX_OF_HOOK = 4;
 
@@ -172,7 +172,7 @@ function refuseSecond(deliveryId: number): Failure {
   return new Failure('conflict', message);
 }
 
-/** The event of a test never happened, so a failed test is not retried. */
+/** The event of a test never happened, so a failed test is not retried by this process. A worker that takes it over knows of no test. */
 function endWithAttempt(result: AttemptResult): AttemptResult {
   return result.nextState === 'pending' ? { ...result, nextState: 'dead' } : result;
 }
