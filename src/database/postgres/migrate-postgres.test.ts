@@ -41,6 +41,7 @@ async function startSlowMigration() {
     let waits = 0;
     const sleep = async (ms: number) => {
       waits += 1;
+      // As long as the program waits before it tries again.
       await realWorld.sleep(ms);
     };
     const world = { ...realWorld, nowMs: () => realWorld.nowMs() + passedMs, sleep };

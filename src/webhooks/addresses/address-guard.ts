@@ -58,7 +58,6 @@ export interface AddressGuardOptions {
   /** Patterns of private names that may be targets where they resolve into these ranges, and only there. */
   readonly allowHosts?: readonly string[];
   readonly resolver?: NameResolver;
-  /** Read only if `allowCidrs` is set: otherwise its addresses would be refused anyway. */
   readonly hostsFile?: string;
   readonly onRefused?: (refusal: ExplainedRefusal) => void;
 }

@@ -21,7 +21,7 @@ forEachEngine('counts of a write that failed are stored by the next one, and onc
     if (writes > 1 && writes < 5) throw new Failure('unavailable', 'The database is away');
     return await store.write(asked, parameters);
   };
-  const world = { ...realWorld, sleep: (_: number, signal?: AbortSignal) => realWorld.sleep(1, signal) };
+  const world = { ...realWorld, sleep: () => new Promise<void>(setImmediate) };
   const minutes = createDeliveryMinutes({ store: { ...store, write }, world, log: createLog('silent') });
   const countAll = (kind: 'accepted' | 'blocked') => {
     for (let hookId = 1; hookId <= HOOKS; hookId += 1)

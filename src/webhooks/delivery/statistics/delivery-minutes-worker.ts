@@ -73,11 +73,11 @@ function findCount(waiting: Map<string, Count>, { hookId, minute }: Pick<Count, 
 }
 
 /** Adds counts that could not be stored to those that have come since. */
-function putBack(waiting: Map<string, Count>, unstored: Count): void {
-  const count = findCount(waiting, unstored);
-  count.accepted += unstored.accepted;
-  count.failed += unstored.failed;
-  for (const [index, more] of unstored.durations.entries()) count.durations[index]! += more;
+function putBack(waiting: Map<string, Count>, left: Count): void {
+  const count = findCount(waiting, left);
+  count.accepted += left.accepted;
+  count.failed += left.failed;
+  for (const [index, more] of left.durations.entries()) count.durations[index]! += more;
 }
 
 /** The database is away, or too slow. If it stored the counts and the answer was lost, they count twice. */

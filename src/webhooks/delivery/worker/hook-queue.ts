@@ -59,7 +59,7 @@ export interface HookQueue {
   readonly state: HookQueueState;
   /** The version of its row when that was last read, or when this process raised it. */
   readonly version: number;
-  /** Monotonic time of the first own enqueue since the last read that raised `version`; undefined if there was none. */
+  /** Monotonic time of the first own enqueue since the last read that raised `version`; undefined without one. */
   readonly followedSinceMs: number | undefined;
   /** Enqueues by this process while the hook queue is in memory. */
   readonly enqueues: number;
