@@ -1,7 +1,7 @@
 /** Limits how many tests of webhooks are under way at once: of one person, and of all in this process. */
 
 /** Tests ignore the limits of scheduled deliveries, so that a person sees at once whether the receiver works. */
-export const MAX_TESTS_OF_PERSON = 4;
+const MAX_TESTS_OF_PERSON = 4;
 const MAX_TESTS = 32;
 
 export interface TestPlaces {
