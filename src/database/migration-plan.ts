@@ -11,7 +11,7 @@ export interface AppliedMigration {
 }
 
 /**
- * Created before any migration, by the first process to start. Expansions only add, so older programs run on beside them. They
+ * Created before any migration, by the first process to start. Expansions (migrations that only add) let older programs run on. They
  * have a table of their own, since an older program refuses a migration in `schema_migrations` that it does not know.
  */
 export const FOUNDATION: readonly string[] = [

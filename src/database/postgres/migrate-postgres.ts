@@ -26,10 +26,11 @@ export interface PostgresMigrationOptions {
 const LEASE_NAME = 'migrations';
 const LEASE_MS = 60_000;
 const WAIT_MS = 200;
+const LOCK_WAIT_MS = 500;
 
 /**
  * Brings the database up to date. Processes that start at once take turns by a lease row; each migration commits by
- * itself and first renews the lease in its own transaction, so a process that lost the lease commits nothing.
+ * itself and renews the lease in its own transaction, so a process that lost the lease commits nothing.
  */
 export async function migratePostgres(options: PostgresMigrationOptions): Promise<void> {
   const client = await options.pool.connect();
@@ -97,11 +98,24 @@ interface Held {
   readonly epoch: number;
 }
 
+/** The server gave up the wait for a lock. */
+const LOCK_NOT_AVAILABLE = '55P03';
+
+/** Undefined while another process holds the lease, or has locked its row for a migration: that may take longer than a statement may. */
 async function acquire(client: pg.PoolClient, owner: string, nowMs: number): Promise<number | undefined> {
   const endsAtMs = nowMs + LEASE_MS;
   const parameters = [LEASE_NAME, owner, endsAtMs, nowMs, endsAtMs + MAX_CLOCK_SKEW_MS];
-  const { rows } = await client.query(acquireLeaseSql.text, parameters);
-  return (rows[0] as { epoch: number } | undefined)?.epoch;
+  try {
+    await client.query('BEGIN');
+    await client.query(`SET LOCAL lock_timeout = ${LOCK_WAIT_MS}`);
+    const { rows } = await client.query(acquireLeaseSql.text, parameters);
+    await client.query('COMMIT');
+    return (rows[0] as { epoch: number } | undefined)?.epoch;
+  } catch (error) {
+    await client.query('ROLLBACK').catch(() => {});
+    if ((error as { code?: string }).code === LOCK_NOT_AVAILABLE) return undefined;
+    throw error;
+  }
 }
 
 async function applyAll(client: pg.PoolClient, options: PostgresMigrationOptions, held: Held): Promise<void> {
@@ -126,6 +140,8 @@ async function applyOne(
     for (const text of migration.statements) await client.query(renderDdl('postgres', text));
     const { statement, parameters } = recordStatement(migration, world.nowMs());
     await client.query(statement.text, [...parameters]);
+    // Again, since the lease has run out while a migration took longer: another process could take it before the next one.
+    await renew(client, held, world.nowMs());
     await client.query('COMMIT');
     log.debug({ migration: migration.id, name: migration.name }, 'Migrated the database');
   } catch (cause) {
@@ -140,7 +156,7 @@ async function applyOne(
   }
 }
 
-// The row stays locked until the commit, so no other process can take the lease in between, however long it takes.
+// The row stays locked until the commit, so no other process can take the lease in between, however long it takes; others try again.
 async function renew(client: pg.PoolClient, held: Held, nowMs: number): Promise<void> {
   const { rowCount } = await client.query(
     'UPDATE leases SET expires_at_ms = $1 WHERE name = $2 AND owner = $3 AND epoch = $4',

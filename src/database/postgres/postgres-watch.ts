@@ -1,6 +1,6 @@
 /**
- * Distinguishes a slow PostgreSQL server from a lost one, so that queries do not hang. In the last two cases connections stay
- * open and nothing answers, so that a query would wait for ever. When a query has waited long, a connection of the watch's own
+ * Distinguishes a slow PostgreSQL server from a lost one, so that queries do not hang. When the server's machine stops or the
+ * network drops packets, connections stay open and nothing answers, so a query would wait for ever. When a query has waited long, a connection of the watch's own
  * asks whether the server answers; if not, all queries that wait fail. Until the server answers again every call is refused at
  * once, and no call queues for it.
  */

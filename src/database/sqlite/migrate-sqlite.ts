@@ -22,7 +22,7 @@ export interface SqliteMigrationOptions {
 
 /**
  * Brings the database up to date, all or nothing. The write lock of the file is the lease here: a second process waits
- * for it, and then finds that there is nothing left to do.
+ * for it, 10 s at most, and then finds that there is nothing left to do.
  */
 export function migrateSqlite(options: SqliteMigrationOptions): void {
   const connection = openSqliteConnection(options.path, 'write');

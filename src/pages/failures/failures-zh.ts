@@ -222,6 +222,10 @@ export const PHRASES_ZH: readonly Phrase[] = [
     'Cannot test the webhook: event must be one that it is subscribed to ({}), got "{}"',
     '测试的事件必须是此 Webhook 订阅的事件（{1}），而不是“{2}”。',
   ],
+  [
+    'Cannot test the webhook: other tests are under way; try again when they have ended',
+    '其他测试正在进行，请在其结束后重试。',
+  ],
   ['Cannot test the webhook: at most {} tests an hour are allowed', '每小时最多测试 {1} 次。'],
   ['Webhook not found: {} has no {}, it has no webhook', 'Webhook 不存在：{1} 没有 Webhook。'],
   ['Webhook not found: {} has no {}, it has {}', 'Webhook 不存在：{1} 没有 {2}，只有 {3}。'],

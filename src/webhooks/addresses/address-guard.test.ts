@@ -122,6 +122,33 @@ test('a name server that never answers is given up', async (context) => {
   assert.deepEqual(await vetting, { kind: 'unresolved', reason: 'name resolution timeout' });
 });
 
+test('an attempt does not wait for a slow answer about IPv6 once it has an address; a check of the url does', async (context) => {
+  context.mock.timers.enable({ apis: ['setTimeout'] });
+  const slow: NameResolver = { ...resolver, resolve6: () => new Promise(() => {}) };
+  const patient = createAddressGuard({ allowCidrs: [], resolver: slow });
+  const vetting = patient.vet('https://public.example.com/');
+  let isChecked = false;
+  const checked = patient.checkUrl('https://public.example.com/').then((target) => {
+    isChecked = true;
+    return target;
+  });
+  await new Promise(setImmediate);
+  context.mock.timers.tick(50);
+  const allowed = await vetting;
+  assert.deepEqual(allowed.kind === 'allowed' && allowed.target.addresses, ['93.184.215.14']);
+  assert.equal(isChecked, false);
+  context.mock.timers.tick(2950);
+  assert.deepEqual((await checked).addresses, ['93.184.215.14']);
+});
+
+test('a name with many addresses is a target if all of them are public, and the first 32 are kept', async () => {
+  const many = Array.from({ length: 40 }, (_, last) => `93.184.215.${last}`);
+  const large = answer({ 'many.example.com': many, 'almost.example.com': [...many, '10.0.0.1'] });
+  const guarded = createAddressGuard({ allowCidrs: [], resolver: large });
+  assert.deepEqual((await guarded.checkUrl('https://many.example.com/')).addresses, many.slice(0, 32));
+  assert.equal((await guarded.vet('https://almost.example.com/')).kind, 'forbidden');
+});
+
 test('the operator sees which host was refused and why, and nothing of the path', async () => {
   const refusals: ExplainedRefusal[] = [];
   const guard = createAddressGuard({ allowCidrs: [], resolver, onRefused: (refusal) => refusals.push(refusal) });

@@ -23,6 +23,9 @@ import { createHostsFile } from './hosts-file.ts';
 import { createNameResolver, type NameResolver } from './name-resolver.ts';
 
 const RESOLVE_TIMEOUT_MS = 3000;
+/** RFC 8305, section 3: with an address at hand, an attempt waits this much longer for the other family. */
+const RESOLUTION_DELAY_MS = 50;
+/** All addresses of a name are vetted, and so many are kept. */
 const MAX_ADDRESSES = 32;
 /** Urls and addresses whose judgement is remembered, since the same few are asked about again and again. */
 const MAX_REMEMBERED = 2000;
@@ -31,7 +34,7 @@ export interface VettedAddress {
   readonly url: URL;
   /** Scheme, host and port: what a circuit breaker and the fair shares are kept for. */
   readonly origin: string;
-  /** Every address of the host, all of them allowed; IPv4 first. */
+  /** Addresses of the host, all of them allowed; IPv4 first. */
   readonly addresses: readonly string[];
 }
 
@@ -55,15 +58,15 @@ export interface AddressGuardOptions {
   /** Patterns of private names that may be targets where they resolve into these ranges, and only there. */
   readonly allowHosts?: readonly string[];
   readonly resolver?: NameResolver;
-  /** Read only if `allowCidrs` is set: otherwise its addresses would be refused anyway. */
   readonly hostsFile?: string;
   readonly onRefused?: (refusal: ExplainedRefusal) => void;
 }
 
 export interface AddressGuard {
+  /** For an attempt: it waits only a moment for the IPv6 addresses of a name once there are others. */
   vet(url: string): Promise<Vetting>;
   /**
-   * Throws `invalid` with what is wrong with the text of the URL. For what a name resolves to there is one reason, so that
+   * For a person who waits: all addresses are known then. Throws `invalid` with what is wrong with the text of the URL. For what a name resolves to there is one reason, so that
    * refusals cannot be used to map a network.
    */
   checkUrl(url: string): Promise<VettedAddress>;
@@ -76,17 +79,17 @@ interface Policy {
   readonly isAllowed: (address: string) => boolean;
   readonly isConfigured: (address: string) => boolean;
   readonly opensName: (name: string) => boolean;
-  readonly resolve: (name: string) => Promise<Resolution>;
+  readonly resolve: (name: string, patienceMs: number) => Promise<Resolution>;
 }
 
 export function createAddressGuard(options: AddressGuardOptions): AddressGuard {
   const policy = createPolicy(options);
   const parse = remember(parseTargetUrl);
-  const vet = (raw: string) => vetTarget(parse(raw), policy);
+  const vet = (raw: string, patienceMs: number) => vetTarget(parse(raw), policy, patienceMs);
   return {
-    vet,
+    vet: (url) => vet(url, RESOLUTION_DELAY_MS),
     checkUrl: async (url) => {
-      const vetting = await vet(url);
+      const vetting = await vet(url, RESOLVE_TIMEOUT_MS);
       if (vetting.kind === 'allowed') return vetting.target;
       const cause = vetting.kind === 'forbidden' ? vetting.cause : 'no answer';
       options.onRefused?.({ host: readShownHost(url), cause, reason: vetting.reason });
@@ -106,9 +109,9 @@ function createPolicy({ allowCidrs, allowHosts = [], hostsFile, ...options }: Ad
     isAllowed: remember((address: string) => isAllowedAddress(address, allowed)),
     isConfigured: (address) => isConfiguredAddress(address, allowed),
     opensName: (name) => allowed.length > 0 && matchesName(name, allowHosts),
-    resolve: async (name) => {
+    resolve: async (name, patienceMs) => {
       const addresses = hosts?.find(name) ?? [];
-      return addresses.length > 0 ? { addresses } : await resolveAll(name, resolver);
+      return addresses.length > 0 ? { addresses } : await resolveAll(name, resolver, patienceMs);
     },
   };
 }
@@ -130,19 +133,23 @@ function remember<T>(judge: (text: string) => T): (text: string) => T {
   };
 }
 
-async function vetTarget(text: ReturnType<typeof parseTargetUrl>, policy: Policy): Promise<Vetting> {
+async function vetTarget(
+  text: ReturnType<typeof parseTargetUrl>,
+  policy: Policy,
+  patienceMs: number,
+): Promise<Vetting> {
   if (text.kind === 'forbidden') return text;
   const { url, isPrivate } = text;
   const literal = hostOf(url);
   if (isIP(literal) !== 0) return policy.isAllowed(literal) ? allow(url, [literal]) : refusePrivateAddress(literal);
   const name = nameOf(url);
   if (isPrivate && !policy.opensName(name)) return refusePrivateName(name);
-  const found = await policy.resolve(name);
+  const found = await policy.resolve(name, patienceMs);
   if ('reason' in found) return { kind: 'unresolved', reason: found.reason };
   const { addresses } = found;
   // A private name proves nothing about a public address: its owner may answer to any name.
   const fits = addresses.every(isPrivate ? policy.isConfigured : policy.isAllowed);
-  return fits && addresses.length <= MAX_ADDRESSES ? allow(url, addresses) : PRIVATE_ANSWER;
+  return fits ? allow(url, addresses.slice(0, MAX_ADDRESSES)) : PRIVATE_ANSWER;
 }
 
 function allow(url: URL, addresses: readonly string[]): Vetting {
@@ -151,15 +158,35 @@ function allow(url: URL, addresses: readonly string[]): Vetting {
 
 type Resolution = { readonly addresses: readonly string[] } | { readonly reason: string };
 
-async function resolveAll(name: string, resolver: NameResolver): Promise<Resolution> {
-  const answers = await Promise.allSettled([
-    withTimeout(resolver.resolve4(name), RESOLVE_TIMEOUT_MS),
-    withTimeout(resolver.resolve6(name), RESOLVE_TIMEOUT_MS),
-  ]);
+async function resolveAll(name: string, resolver: NameResolver, patienceMs: number): Promise<Resolution> {
+  const ipv4 = withTimeout(resolver.resolve4(name), RESOLVE_TIMEOUT_MS);
+  const ipv6 = withTimeout(resolver.resolve6(name), RESOLVE_TIMEOUT_MS);
+  const answers = await Promise.allSettled([ipv4, endSoonAfter(ipv4, ipv6, patienceMs)]);
   const addresses = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
   if (addresses.length > 0) return { addresses };
   const [first] = answers;
   return { reason: first?.status === 'rejected' ? describeDnsError(first.reason) : 'no such name' };
+}
+
+/** The addresses of `later`; none if they have not come `patienceMs` after those of `first`. Only vetted addresses are connected to. */
+async function endSoonAfter(
+  first: Promise<readonly string[]>,
+  later: Promise<string[]>,
+  patienceMs: number,
+): Promise<string[]> {
+  let timer: NodeJS.Timeout | undefined;
+  const giveUp = async (): Promise<string[]> => {
+    const found = await first.catch(() => []);
+    if (found.length === 0) return await later;
+    return await new Promise((resolve) => {
+      timer = setTimeout(() => resolve([]), patienceMs);
+    });
+  };
+  try {
+    return await Promise.race([later, giveUp()]);
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 function describeDnsError(error: unknown): string {

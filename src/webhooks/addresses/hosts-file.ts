@@ -27,7 +27,7 @@ export function createHostsFile(path: string = DEFAULT_PATH): HostsFile {
   };
 }
 
-/** Changes when the file does; empty when the file is absent or was generated. */
+/** Changes when the file does; empty when there is no file, or one of more than 1 MiB. */
 function readVersion(path: string): string {
   const stat = statSync(path, { throwIfNoEntry: false });
   return stat?.isFile() && stat.size <= MAX_BYTES ? `${stat.ino} ${stat.mtimeMs} ${stat.size}` : '';

@@ -15,8 +15,8 @@ interface NameResolverOptions {
 }
 
 /**
- * Node's resolver (c-ares from 1.32 on) measures how long a name server takes, and gives a question five times that, at least a
- * quarter of a second, which Node's timer makes a second. So after quick answers, as they come from a cache, a name whose own servers
+ * Node's resolver (c-ares from 1.32 on) measures how long a name server takes, and waits five times that for an answer (in
+ * practice at least 1 s, the tick of Node's timer). So after quick answers, as they come from a cache, a name whose own servers
  * are slow would never be found, and a lost packet would be a failure. A question that was given up so is asked once more by
  * a resolver that has measured nothing, which waits for the whole time.
  */

@@ -26,7 +26,7 @@ export type EntryReading =
 
 /** Far above the largest event that the hook writes. */
 const MAX_ENTRY_BYTES = 16 * 1024 * 1024;
-/** A file system may offer none of the first two; then a link or a pipe is found by what it is. */
+/** A platform may not have the last two; there a link or a pipe is found by what it is. */
 const FLAGS = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
 
 export function readEntry(path: string): EntryReading {

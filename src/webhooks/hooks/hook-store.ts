@@ -8,6 +8,7 @@ import {
   type Store,
   statement,
 } from '../../database/store.ts';
+import { Failure, isFailure } from '../../errors.ts';
 import type { EventKind } from '../events/event-kind.ts';
 import type { EncryptedSecrets, EncryptionType, Hook, ProfileName } from './hook.ts';
 import { BY_OWNER } from './troubled-hooks-store.ts';
@@ -118,11 +119,10 @@ export const insertHookWithin: Procedure<InsertInput, boolean> = procedure(
   },
 );
 
-/** Statements in the transaction of a change. */
+/** Statements in the transaction of a change. They commit only if the hook is changed or deleted. */
 export interface UpdateStatements {
   /** Changes of its hook queue. */
   readonly ofHookQueue: readonly BoundStatement[];
-  /** These commit only if the hook is changed or deleted. */
   readonly records: readonly BoundStatement[];
 }
 
@@ -131,7 +131,8 @@ export const updateHookOnce: Procedure<UpdateStatements & { readonly parameters:
     // Hook queues before hooks, as all units lock them.
     await transaction.runAll(ofHookQueue);
     const rows = await transaction.run(updateHookSql, parameters);
-    if (rows.length > 0) await transaction.runAll(records);
+    if (rows.length === 0) throw refuseStale();
+    await transaction.runAll(records);
     return rows;
   });
 
@@ -141,9 +142,25 @@ export const deleteHookOnce: Procedure<UpdateStatements & { readonly id: number 
   'deleteHookOnce',
   async (transaction, { id, ofHookQueue, records }) => {
     await transaction.runAll(ofHookQueue);
-    if ((await transaction.run(deleteHookSql, [id])).length > 0) await transaction.runAll(records);
+    if ((await transaction.run(deleteHookSql, [id])).length === 0) throw refuseStale();
+    await transaction.runAll(records);
   },
 );
+
+/** Thrown within a transaction, so that its hook queue stays as it is. */
+function refuseStale(): Failure {
+  return new Failure('conflict', 'Cannot change the webhook: it was changed or deleted meanwhile', { isStale: true });
+}
+
+/** Undefined when the hook was changed or deleted meanwhile. */
+async function ignoreStale<Result>(call: Promise<Result>): Promise<Result | undefined> {
+  try {
+    return await call;
+  } catch (error) {
+    if (isFailure(error) && error.details.isStale === true) return undefined;
+    throw error;
+  }
+}
 
 export async function findHookOfRepository(
   store: Store,
@@ -185,12 +202,13 @@ export async function changeHook(
   { id, change }: { readonly id: number; readonly change: HookChange },
   statements: UpdateStatements,
 ): Promise<StoredHook | undefined> {
-  return first(await store.call(updateHookOnce, { parameters: toUpdate(id, change), ...statements }));
+  const call = store.call(updateHookOnce, { parameters: toUpdate(id, change), ...statements });
+  return first((await ignoreStale(call)) ?? []);
 }
 
 /** `statements` commit with it. */
 export async function removeHook(store: Store, id: number, statements: UpdateStatements): Promise<void> {
-  await store.call(deleteHookOnce, { id, ...statements });
+  await ignoreStale(store.call(deleteHookOnce, { id, ...statements }));
 }
 
 function toInsert(hook: NewHook): SqlValue[] {

@@ -54,7 +54,7 @@ export interface EncryptedSecrets {
 
 /** How long `webhook-signature` has a signature by a previous secret too. */
 const ROTATION_MS = 24 * 3600 * 1000;
-/** After more changes in that time the oldest previous secret ends sooner: each adds a signature to every request. */
+/** After more changes in that time the oldest previous secret ends sooner, because each valid secret adds a signature to every request. */
 export const MAX_PREVIOUS_SECRETS = 9;
 
 export function hookAssociatedData(hookId: number): string {

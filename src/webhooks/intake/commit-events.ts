@@ -59,7 +59,7 @@ function giveToWorker(
   }
 }
 
-/** Nearly every key is new: only after one was taken is it decided for each event. */
+/** First tries one insert for all. If a key exists already, a second transaction decides for each event. */
 async function storeEvents(store: Store, events: readonly NewEvent[]): Promise<StoredEvents> {
   try {
     return await insertEvents(store, events);
@@ -110,7 +110,7 @@ async function prepareEvents(
     if (pendingEvent.prepared !== undefined) continue;
     const targetHooks = findTargetHooks(pendingEvent);
     const count = 1 + targetHooks.hooks.length;
-    const estimate = pendingEvent.content.length * count;
+    const estimate = Buffer.byteLength(pendingEvent.content) * count;
     if (estimate > MAX_BYTES) outcomes.set(pendingEvent, { needsPartsFor: targetHooks });
     if (bytes + estimate > MAX_BYTES) continue;
     const ids = await store.makeIds(count);

@@ -19,7 +19,7 @@ import { fingerprintOf, type IncomingEvent, KEY_USED, type TargetHooks } from '.
 import { storeInParts } from './store-in-parts.ts';
 
 const MAX_EVENTS = 64;
-/** Bytes of the events of one owner that wait for their commit. */
+/** Bytes of the events of one owner that wait for their commit; one event may wait whatever its size. Those stored in parts count apart. */
 const MAX_WAITING_BYTES = 8 * 1024 * 1024;
 /** The same for all owners together. The requests of these events are counted as HTTP bodies no longer, so this limit bounds their memory. */
 const MAX_BYTES_OF_ALL = 32 * 1024 * 1024;
@@ -42,14 +42,14 @@ export function createIntake(dependencies: IntakeDependencies): Intake {
   const group = createGroupCommit<PendingEvent, StoreOutcome>({
     ...limits,
     maxItems: MAX_EVENTS,
-    bytesOf: ({ content, prepared }) => (prepared === undefined ? content.length : 0),
+    bytesOf: ({ content, prepared }) => (prepared === undefined ? Buffer.byteLength(content) : 0),
     commit: (pendingEvents) => commit(dependencies, pendingEvents),
   });
   // One event at a time, so that memory holds one part of its bodies.
   const largeGroup = createGroupCommit<PendingEvent, StoreOutcome>({
     ...limits,
     maxItems: 1,
-    bytesOf: ({ content }) => content.length,
+    bytesOf: ({ content }) => Buffer.byteLength(content),
     commit: async ([pendingEvent]) => [await retryWithNewIds(() => storeInParts(dependencies, pendingEvent!, group))],
   });
   const submit = async (pendingEvent: PendingEvent): Promise<StoreOutcome> => {

@@ -84,7 +84,7 @@ export async function prepareEvent(
   const row = { id: eventId, repositoryId: repository.id, kind: event.kind, source, content, nowMs };
   const due = dueAtMs === undefined ? deliveries : [];
   const committed = due.map((one, index) => describeCommitted(one, hooks[index]!));
-  return { receipt, event: { ...row, key, deliveries }, bytes: content.length + bodyBytes, committed };
+  return { receipt, event: { ...row, key, deliveries }, bytes: Buffer.byteLength(content) + bodyBytes, committed };
 }
 
 interface AddressedDelivery {

@@ -237,7 +237,7 @@ function changeSecret(
   };
 }
 
-/** A hook that was switched off for its failures gets another chance with another address. */
+/** A hook that is off, after failures or by its owner, is switched on with another address, unless the change says otherwise. */
 function chooseSwitch({ hook }: StoredHook, { active, url }: HookChangeParameters): HookChange['switch'] {
   if (active !== undefined) return active ? 'on' : 'off';
   return hook.disabledAtMs !== null && url !== undefined && url !== hook.url ? 'on' : undefined;

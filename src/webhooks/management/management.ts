@@ -11,6 +11,7 @@ import type { ManualAttempts } from '../delivery/worker/manual-attempts.ts';
 import { createIntake, type Intake } from '../intake/intake.ts';
 import type { IntakeDependencies } from '../intake/pending-event.ts';
 import { createRepositoryAccess, type RepositoryAccess } from '../repositories/repository-access.ts';
+import { createTestPlaces, type TestPlaces } from './test-places.ts';
 
 export interface Management {
   readonly store: Store;
@@ -28,6 +29,7 @@ export interface Management {
   readonly wakeDeliveries: () => void;
   readonly intake: Intake;
   readonly access: RepositoryAccess;
+  readonly testPlaces: TestPlaces;
   /** OWNER/NAME whose webhooks get the notices of the service. */
   readonly noticeRepository?: string | undefined;
 }
@@ -54,7 +56,7 @@ interface Given
 export function createManagement(given: Given): Management {
   const { store, world, log, owners, takeCommitted } = given;
   const intake = createIntake({ store, world, log, onCommitted: takeCommitted });
-  return { ...given, intake, access: createRepositoryAccess(store, owners) };
+  return { ...given, intake, access: createRepositoryAccess(store, owners), testPlaces: createTestPlaces() };
 }
 
 /** Operations that send an attempt themselves, such as a test, need these. */

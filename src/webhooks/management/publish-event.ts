@@ -1,4 +1,4 @@
-/** Publishes an event or a test of it, and wakes the workers of this process. */
+/** Publishes an event or a test of it; the intake gives the deliveries to the workers of this process. */
 import type { StoredHook } from '../hooks/hook-store.ts';
 import type { EventReceipt } from '../intake/event-receipt.ts';
 import type { IncomingEvent } from '../intake/prepare-event.ts';

@@ -1,6 +1,8 @@
 /** A test of a webhook sends an event, over the API of GitCode. */
 import assert from 'node:assert/strict';
+import { startReceiver } from '../../../test/support/network/receiver.ts';
 import { forEachEngine } from '../../../test/support/store/engines.ts';
+import { createTestWorker } from '../../../test/support/webhooks/delivery-worker.ts';
 import {
   HOOKS,
   type ManagementServer,
@@ -71,4 +73,31 @@ forEachEngine('a hook of the repository of notices can be tested with a notice',
     json: { event: 'notice' },
   });
   assert.equal(status, 400, 'notices are issues');
+});
+
+forEachEngine('of the tests of one person four are under way at once, and others go on', async (store) => {
+  const isAnswered = Promise.withResolvers<void>();
+  await using receiver = await startReceiver((_, response) => void isAnswered.promise.then(() => response.end()));
+  // Also when the test fails, since the worker waits for its attempts.
+  using _end = { [Symbol.dispose]: isAnswered.resolve };
+  await using worker = createTestWorker(store);
+  await using server = await startManagement(store, undefined, worker);
+  const createTests = async (token: string) => {
+    await server.call('POST', '/user/repos', { json: { name: 'doors' }, token });
+    const hooks = `/repos/${token}/doors/hooks`;
+    const { body } = await server.call('POST', hooks, { json: { url: receiver.url }, token });
+    return () => server.call('POST', `${hooks}/${body.id}/tests`, { token });
+  };
+  const testOfGrace = await createTests('grace');
+  const testOfLinus = await createTests('linus');
+  const underWay = [1, 2, 3, 4].map(testOfGrace);
+  await receiver.waitFor(4);
+  const refused = await testOfGrace();
+  assert.deepEqual([refused.status, refused.headers.get('retry-after')], [429, '10']);
+  assert.match(refused.body.message, /^Cannot test the webhook: other tests are under way/);
+  underWay.push(testOfLinus());
+  await receiver.waitFor(5);
+  isAnswered.resolve();
+  for (const { status } of await Promise.all(underWay)) assert.equal(status, 204);
+  assert.equal((await testOfGrace()).status, 204, 'its places are free again');
 });

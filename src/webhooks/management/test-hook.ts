@@ -1,4 +1,4 @@
-/** Sends a test event to one webhook, and limits how many tests a person makes (429). */
+/** Sends a test event to one webhook, and limits how many tests a person makes (429), in an hour and at once. */
 import { z } from '@hono/zod-openapi';
 import { Failure } from '../../errors.ts';
 import type { Actor } from '../../operations/operation.ts';
@@ -35,8 +35,17 @@ export interface HookTest {
 
 /** An ordinary event, recorded like any other delivery: GitCode has no ping. Returns the delivery's id. On the store, tests are not counted. */
 export async function testHook(dependencies: SendingDependencies, test: HookTest): Promise<number> {
-  const { caller, repository, stored } = test;
   const kind = chooseEvent(dependencies, test);
+  const end = takePlace(dependencies, test.caller);
+  try {
+    return await sendTest(dependencies, test, kind);
+  } finally {
+    end();
+  }
+}
+
+async function sendTest(dependencies: SendingDependencies, test: HookTest, kind: TestEvent): Promise<number> {
+  const { caller, repository, stored } = test;
   if (caller.userId !== undefined) await takeTest(dependencies, caller.userId);
   await dependencies.guard.checkUrl(stored.hook.url);
   const event = createTestEvent(kind, test, dependencies.world.nowMs());
@@ -69,6 +78,14 @@ function createTestEvent(kind: TestEvent, { caller, repository }: HookTest, nowM
   if (kind === 'notice') return createSampleNotice(nowMs);
   const login = caller.login ?? repository.ownerLogin;
   return createSampleEvent(kind, { username: login, name: login }, repository.defaultBranch, nowMs);
+}
+
+function takePlace({ testPlaces }: Management, { userId = '' }: HookTest['caller']): () => void {
+  const end = testPlaces.take(userId);
+  if (end !== undefined) return end;
+  throw new Failure('too_many', 'Cannot test the webhook: other tests are under way; try again when they have ended', {
+    retryAfterSeconds: TEST_DEADLINE_MS / 1000,
+  });
 }
 
 async function takeTest(dependencies: Management, userId: string): Promise<void> {

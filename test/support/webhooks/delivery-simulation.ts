@@ -144,6 +144,10 @@ function createMemoryStore(
 
   function storeHealth({ hookId, fails, failingSinceMs, openings, pause }: HealthChange): void {
     const hookQueue = hookQueues.get(hookId)!;
+    if (pause === 'kept') {
+      if (hookQueue.row.parked === 1) hookQueue.row = { ...hookQueue.row, fails, failing_since_ms: failingSinceMs };
+      return;
+    }
     hookQueue.row = {
       ...hookQueue.row,
       fails,

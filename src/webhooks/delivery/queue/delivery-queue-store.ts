@@ -94,7 +94,7 @@ export async function readWaiting(
 export const SMALL_READ = 8;
 
 const WAITING_COLUMNS = 'id, hook_id, lane, body_bytes, attempts, schedule_from, due_at_ms, created_at_ms, event_kind';
-/** The headers of an attempt fit its body, which was written once: a hook may have got another profile since. */
+/** Headers use the profile in which the body was rendered, not the hook's present one. */
 const profileOf = (ofBody: string) => `COALESCE(${ofBody}, h.profile) AS profile`;
 const HOOK_COLUMNS = 'h.url, h.encryption_type, h.secret, h.previous_secret, h.previous_until_ms, h.disabled_at_ms';
 

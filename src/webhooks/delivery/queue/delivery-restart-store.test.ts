@@ -2,8 +2,10 @@ import assert from 'node:assert/strict';
 import { forEachEngine } from '../../../../test/support/store/engines.ts';
 import { enqueueTestDelivery, fillTestLog, readDelivery } from '../../../../test/support/webhooks/deliveries-store.ts';
 import { type Store, statement } from '../../../database/store.ts';
+import { SWEEP_WITHOUT_PAUSES } from '../../../database/sweep.ts';
 import { WINDOW_ROWS } from '../log/log-windows-store.ts';
 import { replay, restart, restartReserved, restartWaiting } from './delivery-restart-store.ts';
+import { expireHeld } from './delivery-sweep-store.ts';
 
 const url = 'http://127.0.0.1:9/';
 const NOW = Date.UTC(2026, 5, 1);
@@ -92,3 +94,48 @@ forEachEngine('a replay finds what failed anywhere in a long log', async (store)
   await store.write(statement('test-fail-all', `UPDATE deliveries SET state = 'dead' WHERE hook_id = $1`), [1]);
   assert.equal(await replay(store, 1, 0, NOW), 3 * WINDOW_ROWS);
 });
+
+const pausedSql = statement<{ parked: number; version: number }>(
+  'test-paused',
+  'SELECT parked, version FROM endpoint_queue WHERE hook_id = 1',
+);
+const pauseSql = statement('test-pause', 'UPDATE endpoint_queue SET parked = 1 WHERE hook_id = 1');
+
+forEachEngine(
+  'a redelivery that is refused, or of a delivery that is not there, leaves the pause as it is',
+  async (store) => {
+    const id = await enqueueAt(store, NOW);
+    await store.write(setStateSql, [id, 'dead', 10]);
+    assert.equal(await restart(store, [1, id], NOW), 'restarted');
+    await store.write(pauseSql);
+    const [paused] = await store.read(pausedSql);
+    const later = NOW + 1;
+    assert.equal(await restart(store, [1, id], later), 'requested');
+    assert.equal(await restart(store, [1, id + 1], later), 'absent');
+    assert.equal(await restartReserved(store, [1, id + 1], { nowMs: later, untilMs: later + 9 }), 'absent');
+    assert.deepEqual(await store.read(pausedSql), [paused]);
+    await store.write(setStateSql, [id, 'dead', 10]);
+    assert.equal(await restart(store, [1, id], later), 'restarted');
+    assert.equal((await store.read(pausedSql))[0]?.parked, 0);
+  },
+);
+
+const holdSql = statement('test-hold', 'UPDATE endpoint_queue SET held_since_ms = $1, parked = 1 WHERE hook_id = 1');
+const DAY_MS = 24 * 3_600_000;
+
+forEachEngine(
+  'a held delivery that is requested again expires as long after the request as a new one',
+  async (store) => {
+    const held = await enqueueAt(store, NOW);
+    const requested = await enqueueAt(store, NOW);
+    await store.write(holdSql, [NOW]);
+    const requestedMs = NOW + 8 * DAY_MS;
+    await store.write(setStateSql, [requested, 'dead', 10]);
+    assert.equal(await restart(store, [1, requested], requestedMs), 'restarted');
+    assert.equal(await expireHeld(store, requestedMs + 1 - 7 * DAY_MS, SWEEP_WITHOUT_PAUSES), 1);
+    assert.equal((await readDelivery(store, held)).state, 'expired');
+    assert.equal((await readDelivery(store, requested)).state, 'pending');
+    assert.equal(await expireHeld(store, requestedMs + 1, SWEEP_WITHOUT_PAUSES), 1);
+    assert.equal((await readDelivery(store, requested)).state, 'expired');
+  },
+);

@@ -34,12 +34,15 @@ const reserveTestSql: Statement<{ id: number; hook_id: number }> = statement(
    RETURNING id, hook_id`,
 );
 
-const wakeHookQueueSql: Statement = statement(
-  'endpoint-wake',
-  `UPDATE endpoint_queue SET version = version + 1,
+const WAKE = `UPDATE endpoint_queue SET version = version + 1,
      next_at_ms = CASE WHEN parked = 1 OR next_at_ms < $2 THEN next_at_ms ELSE $2 END
-   WHERE hook_id = $1`,
-);
+   WHERE hook_id = $1`;
+const wakeHookQueueSql: Statement = statement('endpoint-wake', WAKE);
+
+/** Condition: the transaction has restarted the delivery $3, which is due at $2. A request that is refused changes no hook queue. */
+const WAS_RESTARTED = `(SELECT COUNT(*) FROM deliveries d WHERE d.hook_id = $1 AND d.id = $3
+     AND d.state = 'pending' AND d.due_at_ms = $2 AND d.attempts = d.schedule_from) > 0`;
+const wakeRestartedSql: Statement = statement('endpoint-wake-restarted', `${WAKE} AND ${WAS_RESTARTED}`);
 
 /** Reserves the delivery of a test, which was enqueued for later. Returns its hook, or undefined if it was reserved already. */
 export async function reserveTest(store: Store, id: number, untilMs: number): Promise<number | undefined> {
@@ -66,7 +69,7 @@ export async function restartReserved(
 ): Promise<RestartOutcome> {
   const [rows] = await store.writeAll([
     { statement: restartReservedSql, parameters: [...key, untilMs, nowMs] },
-    { statement: wakeHookQueueSql, parameters: [key[0], untilMs] },
+    { statement: wakeRestartedSql, parameters: [key[0], untilMs, key[1]] },
   ]);
   return await nameOutcome(store, key, rows);
 }
@@ -87,18 +90,17 @@ async function nameOutcome(store: Store, key: DeliveryKey, rows: readonly Row[] 
 }
 
 // A person requests the delivery, so the pause ends. A held hook queue stays held.
-const endPauseSql: Statement<Row> = statement(
-  'endpoint-end-pause',
-  `UPDATE endpoint_queue SET parked = 0, paused_since_ms = NULL, pause_reason = NULL, next_at_ms = $2,
+const END_PAUSE = `UPDATE endpoint_queue SET parked = 0, paused_since_ms = NULL, pause_reason = NULL, next_at_ms = $2,
      version = version + 1
-   WHERE hook_id = $1 AND held_since_ms IS NULL AND canceled_at_ms IS NULL`,
-);
+   WHERE hook_id = $1 AND held_since_ms IS NULL AND canceled_at_ms IS NULL`;
+const endPauseSql: Statement<Row> = statement('endpoint-end-pause', END_PAUSE);
+const endPauseForSql: Statement<Row> = statement('endpoint-end-pause-for', `${END_PAUSE} AND ${WAS_RESTARTED}`);
 
 /** Restarts a schedule and ends the pause of the hook queue; the workers send the delivery in its turn. */
 export async function restart(store: Store, key: DeliveryKey, nowMs: number): Promise<RestartOutcome> {
   const [rows] = await store.writeAll([
     { statement: restartRequestedSql, parameters: [...key, nowMs] },
-    { statement: endPauseSql, parameters: [key[0], nowMs] },
+    { statement: endPauseForSql, parameters: [key[0], nowMs, key[1]] },
   ]);
   return await nameOutcome(store, key, rows);
 }

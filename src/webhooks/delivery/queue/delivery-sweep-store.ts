@@ -25,13 +25,14 @@ const endPendingSql = (state: string, condition: string, limitAt: number) =>
      (SELECT f.id FROM deliveries f WHERE f.hook_id = $1 AND f.state = 'pending' ${condition} LIMIT $${limitAt})
    RETURNING id`;
 
+// What a person has requested again counts from then on: it is due at that time, and its schedule begins there.
 const expireSomeSql: Statement<{ id: number }> = statement(
   'sweep-expire',
-  endPendingSql('expired', 'AND f.created_at_ms < $2', 3),
+  endPendingSql('expired', 'AND f.created_at_ms < $2 AND (f.due_at_ms < $2 OR f.attempts > f.schedule_from)', 3),
 );
 const cancelSomeSql: Statement<{ id: number }> = statement('sweep-cancel', endPendingSql('canceled', '', 2));
 
-/** Expires deliveries created before a time, of hook queues that have been held since before that time. */
+/** Expires deliveries created, and last requested, before a time, of hook queues that have been held since before that time. */
 export async function expireHeld(store: Store, beforeMs: number, sweeping: SweepContext): Promise<number> {
   let count = 0;
   for (const { hook_id } of await store.read(heldHookQueuesSql, [beforeMs])) {

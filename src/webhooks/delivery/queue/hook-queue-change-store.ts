@@ -29,8 +29,11 @@ export interface HealthChange extends HookHealth, OwnedShard {
   readonly hookId: number;
   /** How often the hook's breaker opened since it was last closed. */
   readonly openings: number;
-  /** Null when it may send. */
-  readonly pause: Pause | null;
+  /**
+   * Null when it may send. `kept`: an attempt came back that had begun before the pause, which stays; if a person has ended the pause
+   * since, nothing changes.
+   */
+  readonly pause: Pause | 'kept' | null;
 }
 
 export type HookQueueChange =
@@ -185,37 +188,52 @@ const changeHealthSql = multiRowStatement(
     pausedSinceMs: 'int',
     pauseReason: 'text',
     openings: 'int',
+    keepsPause: 'int',
     shard: 'int',
     epoch: 'int',
   },
-  ({ values, v, more }) =>
-    `UPDATE endpoint_queue SET fails = ${v.fails}, failing_since_ms = ${v.failingSinceMs},
-       parked = CASE WHEN ${v.pausedUntilMs} IS NULL THEN 0 ELSE 1 END,
+  ({ values, v, more }) => {
+    const unlessKept = (column: string, value: string) =>
+      `${column} = CASE WHEN ${v.keepsPause} = 1 THEN endpoint_queue.${column} ELSE ${value} END`;
+    return `UPDATE endpoint_queue SET fails = ${v.fails}, failing_since_ms = ${v.failingSinceMs},
+       ${unlessKept('parked', `(CASE WHEN ${v.pausedUntilMs} IS NULL THEN 0 ELSE 1 END)`)},
        next_at_ms = COALESCE(${v.pausedUntilMs}, endpoint_queue.next_at_ms),
-       paused_since_ms = ${v.pausedSinceMs}, pause_reason = ${v.pauseReason}, openings = ${v.openings}
+       ${unlessKept('paused_since_ms', v.pausedSinceMs)}, ${unlessKept('pause_reason', v.pauseReason)},
+       ${unlessKept('openings', v.openings)}
      FROM ${values}
      WHERE endpoint_queue.hook_id = ${v.hookId} AND ${isNeitherHeldNorCanceled}
-       AND endpoint_queue.shard = ${v.shard} AND ${holdsLease(v.shard, v.epoch, more(1))}`,
+       AND (${v.keepsPause} = 0 OR endpoint_queue.parked = 1)
+       AND endpoint_queue.shard = ${v.shard} AND ${holdsLease(v.shard, v.epoch, more(1))}`;
+  },
 );
 
 function listHealth(changes: readonly HookQueueChange[]): RowWork[] {
   const latest = new Map<number, HealthChange>();
-  for (const change of changes) if (change.kind === 'health') latest.set(change.hookId, change);
-  return [...latest.values()].map(({ hookId, shard, epoch, fails, failingSinceMs, openings, pause }) => ({
-    kind: 'health',
+  for (const change of changes)
+    if (change.kind === 'health') latest.set(change.hookId, keepPause(latest.get(change.hookId), change));
+  return [...latest.values()].map((change) => ({ kind: 'health', hookId: change.hookId, row: toHealthRow(change) }));
+}
+
+/** The pause that a later change keeps may be in the same transaction. */
+function keepPause(earlier: HealthChange | undefined, change: HealthChange): HealthChange {
+  if (change.pause !== 'kept' || earlier === undefined) return change;
+  return { ...change, pause: earlier.pause, openings: earlier.openings };
+}
+
+function toHealthRow({ pause: given, hookId, shard, epoch, fails, failingSinceMs, openings }: HealthChange) {
+  const pause = given === 'kept' ? null : given;
+  return {
     hookId,
-    row: {
-      hookId,
-      fails,
-      failingSinceMs,
-      pausedUntilMs: pause?.untilMs ?? null,
-      pausedSinceMs: pause?.sinceMs ?? null,
-      pauseReason: pause?.reason ?? null,
-      openings,
-      shard,
-      epoch,
-    },
-  }));
+    fails,
+    failingSinceMs,
+    pausedUntilMs: pause?.untilMs ?? null,
+    pausedSinceMs: pause?.sinceMs ?? null,
+    pauseReason: pause?.reason ?? null,
+    openings,
+    keepsPause: given === 'kept' ? 1 : 0,
+    shard,
+    epoch,
+  };
 }
 
 /** A hook queue without anything due: it sleeps until its next retry, or until something is enqueued. */

@@ -1,7 +1,7 @@
 /**
  * Changes the hook queue after a manual attempt: ends its pause, counts a failure, or holds it after 410. Any process may make a
  * manual attempt, so no lease fences it: its delivery was reserved for it, and each statement acts only if the attempt's result
- * counted. After the reservation a worker makes the attempt, and learns by itself what the receiver answers. The statements run in
+ * counted. Once the reservation has run out, a worker makes the attempt, and learns by itself what the receiver answers. The statements run in
  * the transaction of the result, after the row of the delivery.
  */
 import { type BoundStatement, type Statement, statement } from '../../../database/store.ts';

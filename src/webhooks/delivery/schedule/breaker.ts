@@ -1,11 +1,11 @@
 /**
  * Implements the circuit breaker that pauses a failing hook or origin, by its share of failures, or at once by 429 with
- * `Retry-After`. With any other failure `Retry-After` counts if that failure opens the breaker; a pause follows it for 5
- * minutes at most. The same machine serves a hook and an origin; what counts as a success and a failure for each is in
+ * `Retry-After`. With any other failure `Retry-After` counts if that failure opens the breaker. `Retry-After` is
+ * honoured up to 5 minutes. The same machine serves a hook and an origin; what counts as a success and a failure for each is in
  * `attempt-outcome.ts`. Pure: reads no clock and does no I/O.
  *
  * A breaker judges a share of failures, not failures in a row: a receiver with one bad server of five fails five times in
- * a row every few seconds at 150 deliveries a second, and it is not down. For the same reason one failure on the ramp
+ * a row about twice a minute at 150 deliveries a second, and it is not down. For the same reason one failure on the ramp
  * does not open it again. `docs/how-it-works/delivery.md` has the table of `TRANSITIONS` with its reasons.
  */
 export interface BreakerRules {

@@ -1,8 +1,7 @@
 /**
  * Limits deliveries under way: of the worker, an owner, an origin, an owner at an origin, and a hook.
  *
- * Where owners share (the worker, an origin) an owner may have at most as many under way as slots are free, besides its own
- * cap. So one owner that takes all it can leaves half to others, and n such owners leave 1/(n + 1) of the cap free (the dynamic
+ * Where owners share (the worker, an origin) an owner may have at most min(its own cap, the free slots) under way. So one owner that takes all it can leaves half to others, and n such owners leave 1/(n + 1) of the cap free (the dynamic
  * threshold of Choudhury and Hahne, 1998, with α = 1). Example: at an origin (16)
  * five owners, one after the other, get 8, 4, 2, 1 and 1. It is full then, and the next free slot goes to an owner that has
  * none. It takes thirteen owners to fill a worker.

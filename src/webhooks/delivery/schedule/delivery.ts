@@ -10,7 +10,7 @@
  *    │              │ ├─ failure, n = max ──→ dead
  *    │              │ ├─ 410 Gone ─────────→ dead, and the hook is disabled
  *    │              │ ├─ address refused ──→ blocked
- *    └ lease ended ─┘ └─ stop requested: the attempt finishes; it never counts as failed
+ *    └ lease ended ─┘ └─ stop requested: the attempt finishes; the stop itself never counts as a failure
  * pending ─hook disabled→ held ─enabled→ pending (or expired after 7 days)      pending or held ─hook deleted→ canceled
  * ```
  * Two of these are never written into a delivery's row. `in flight` follows from the lease of the hook queue's shard: a write at

@@ -11,7 +11,10 @@ import {
   ORIGIN_RULES,
 } from './breaker.ts';
 
-/** At most this many breakers that are not closed are kept, the newest: a tenant can name as many origins as it likes. */
+/**
+ * At most this many breakers are kept, the newest: a tenant can name as many origins as it likes. Closed ones, which have failures in
+ * their window, count apart, so that origins with a failure now and then end no pause.
+ */
 const MAX_BREAKERS = 10_000;
 
 export interface OriginLimits {
@@ -36,19 +39,21 @@ export interface OriginBreakers {
 }
 
 export function createOriginBreakers(): OriginBreakers {
-  const breakers = new Map<string, Breaker>();
-  const find = (origin: string) => breakers.get(origin) ?? CLOSED_BREAKER;
+  const closed = new Map<string, Breaker>();
+  const others = new Map<string, Breaker>();
+  const find = (origin: string) => others.get(origin) ?? closed.get(origin) ?? CLOSED_BREAKER;
   const keep = (origin: string, breaker: Breaker): void => {
-    if (breaker === CLOSED_BREAKER) breakers.delete(origin);
-    else breakers.set(origin, breaker);
-    const oldest = breakers.size > MAX_BREAKERS ? breakers.keys().next().value : undefined;
-    if (oldest !== undefined) breakers.delete(oldest);
+    const [into, from] = breaker.state === 'closed' ? [closed, others] : [others, closed];
+    from.delete(origin);
+    if (breaker === CLOSED_BREAKER) into.delete(origin);
+    else into.set(origin, breaker);
+    if (into.size > MAX_BREAKERS) deleteOldest(into);
   };
   return {
     find,
     limits: (origin, nowMs) => {
-      const breaker = breakers.get(origin);
-      if (breaker === undefined || breaker.state === 'closed') return NO_LIMITS;
+      const breaker = others.get(origin);
+      if (breaker === undefined) return NO_LIMITS;
       const allowed = allowedAttempts(breaker, nowMs);
       if (breaker.state === 'ramping') return { ...NO_LIMITS, ofOneOwner: allowed };
       return { ...NO_LIMITS, total: allowed };
@@ -62,6 +67,10 @@ export function createOriginBreakers(): OriginBreakers {
         hasOriginRecovered: before.state === 'probing' && after.state === 'ramping',
       };
     },
-    list: () => breakers.values(),
+    list: () => [...closed.values(), ...others.values()],
   };
+}
+
+function deleteOldest(breakers: Map<string, Breaker>): void {
+  for (const origin of breakers.keys()) return void breakers.delete(origin);
 }

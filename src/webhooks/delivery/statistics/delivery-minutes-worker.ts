@@ -3,14 +3,17 @@
  * the writes of a delivery. A process that is killed loses the counts of these seconds, and no delivery.
  */
 import type { Store } from '../../../database/store.ts';
+import { isFailure } from '../../../errors.ts';
 import type { Log } from '../../../telemetry/log.ts';
 import { createRoundWorker } from '../../../workers/round-worker.ts';
 import type { Worker } from '../../../workers/worker.ts';
 import type { World } from '../../../world.ts';
 import type { SendReport } from '../send/send-report.ts';
-import { addDeliveryMinutes, DURATION_EDGES_MS, type HookMinute, minuteOf } from './delivery-minute-store.ts';
+import { addDeliveryMinutes, DURATION_EDGES_MS, minuteOf } from './delivery-minute-store.ts';
 
 const WRITE_EVERY_MS = 2000;
+/** At most so many are written at once, by one statement: they are stored all or none. */
+const MAX_ROWS = 64;
 /** Hooks and minutes that wait for the store; more are not counted while it is away. */
 const MAX_WAITING = 20_000;
 
@@ -36,19 +39,20 @@ export function createDeliveryMinutes({ store, world, log }: DeliveryMinutesDepe
   let waiting = new Map<string, Count>();
 
   async function write(): Promise<void> {
-    const minutes: HookMinute[] = [...waiting.values()];
+    const counts = [...waiting.values()];
     waiting = new Map();
-    if (minutes.length > 0) await addDeliveryMinutes(store, minutes);
+    for (let at = 0; at < counts.length; at += MAX_ROWS)
+      await addDeliveryMinutes(store, counts.slice(at, at + MAX_ROWS)).catch((error: unknown) => {
+        if (isPassing(error)) for (const count of counts.slice(at)) putBack(waiting, count);
+        throw error;
+      });
   }
 
   const worker = createRoundWorker({ name: 'delivery-minutes', restMs: WRITE_EVERY_MS, world, log, round: write });
   return {
     ...worker,
     count(hookId, { outcome, timingsMs }) {
-      const minute = minuteOf(world.nowMs());
-      const key = `${minute} ${hookId}`;
-      const count = waiting.get(key) ?? emptyCount(hookId, minute);
-      if (waiting.size < MAX_WAITING) waiting.set(key, count);
+      const count = findCount(waiting, { hookId, minute: minuteOf(world.nowMs()) });
       count[outcome.kind === 'accepted' ? 'accepted' : 'failed'] += 1;
       const edge = DURATION_EDGES_MS.findIndex((edgeMs) => timingsMs.total < edgeMs);
       count.durations[edge === -1 ? DURATION_EDGES_MS.length : edge]! += 1;
@@ -58,6 +62,27 @@ export function createDeliveryMinutes({ store, world, log }: DeliveryMinutesDepe
       await write().catch((err: unknown) => log.error({ err }, 'Cannot store how deliveries did'));
     },
   };
+}
+
+/** The counts of a hook in a minute; they are lost where too many wait. */
+function findCount(waiting: Map<string, Count>, { hookId, minute }: Pick<Count, 'hookId' | 'minute'>): Count {
+  const key = `${minute} ${hookId}`;
+  const count = waiting.get(key) ?? emptyCount(hookId, minute);
+  if (waiting.size < MAX_WAITING) waiting.set(key, count);
+  return count;
+}
+
+/** Adds counts that could not be stored to those that have come since. */
+function putBack(waiting: Map<string, Count>, left: Count): void {
+  const count = findCount(waiting, left);
+  count.accepted += left.accepted;
+  count.failed += left.failed;
+  for (const [index, more] of left.durations.entries()) count.durations[index]! += more;
+}
+
+/** The database is away, or too slow. If it stored the counts and the answer was lost, they count twice. */
+function isPassing(error: unknown): boolean {
+  return isFailure(error) && (error.code === 'unavailable' || error.code === 'deadline');
 }
 
 function emptyCount(hookId: number, minute: number): Count {

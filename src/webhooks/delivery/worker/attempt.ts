@@ -40,8 +40,7 @@ export function createAttempts(dependencies: AttemptDependencies): MakeAttempt {
   const { world, metrics, sender } = dependencies;
   return async (content, deadlineMs, onConnected) => {
     const startedAtMs = world.nowMs();
-    if (content.attempts === content.schedule_from)
-      metrics.observeDelay(Math.max(0, startedAtMs - content.created_at_ms) / 1000);
+    if (isFirstAttempt(content)) metrics.observeDelay(Math.max(0, startedAtMs - content.created_at_ms) / 1000);
     const prepared = prepare(content, startedAtMs, dependencies);
     const report =
       prepared === undefined
@@ -58,6 +57,11 @@ export function createAttempts(dependencies: AttemptDependencies): MakeAttempt {
     dependencies.onAttempt?.(content.hook_id, report);
     return { content, startedAtMs, requestHeaders: prepared?.headers ?? {}, report };
   };
+}
+
+/** A redelivery, a replay or a test is due when it was requested, and says nothing about the time since the commit. */
+function isFirstAttempt({ attempts, due_at_ms, created_at_ms }: ContentRow): boolean {
+  return attempts === 0 && due_at_ms === created_at_ms;
 }
 
 function releaseLarge(body: Uint8Array): void {

@@ -104,7 +104,7 @@ function createLoadedTable(): LoadedTable {
     ensureHookQueue(table, makeDueRow({ hook_id: 2 }))!,
   ];
   world.moveMs(100);
-  for (const one of [hookQueue, another]) recordRead(one, { hasMoreDue: false, enqueues: 0, lastId: 7 });
+  for (const one of [hookQueue, another]) recordRead(one, { hasMoreDue: false, enqueues: 0, lastId: 7 }, 0);
   return { world, table, hookQueue, another };
 }
 
@@ -120,7 +120,7 @@ const cases: [title: string, content: ContentRow, change: Change, isTaken: boole
   [
     'is read when not all that is due has been read',
     createContent(8, NOW_MS),
-    (one) => recordRead(one, { hasMoreDue: true, enqueues: 0, lastId: 7 }),
+    (one) => recordRead(one, { hasMoreDue: true, enqueues: 0, lastId: 7 }, 0),
     false,
   ],
   ['is left to the next worker when its hook queue drains', createContent(8, NOW_MS), startDraining, false],

@@ -281,7 +281,7 @@ function createBusyTest(table: HookQueueTable): (shard: number) => boolean {
   };
 }
 
-/** Attempts under way end, and are stored. */
+/** Attempts under way end, and are stored unless the database is away for too long. */
 async function stopComponents(components: Components, loops: Loops | undefined): Promise<void> {
   const { leases, sends, writer, sender, manual, settled } = components;
   await Promise.all([loops?.dispatching, manual.stop()]);

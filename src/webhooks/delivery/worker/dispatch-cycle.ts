@@ -2,8 +2,8 @@
  * Runs one dispatch cycle in four stages: scan, admit, pick, send. The results of the stages go to the result writer, the one
  * loop that commits.
  *
- * At most 256 deliveries (the worker's cap) are sent without a stored result, and up to 32 manual attempts: so many are repeated
- * after a crash at most.
+ * At most 256 deliveries (the worker's cap) are sent without a stored result, and up to 32 redeliveries and 32 tests: so many are
+ * repeated after a crash at most.
  */
 import type { InFlight } from '../../../database/in-flight.ts';
 import type { Store } from '../../../database/store.ts';
@@ -195,7 +195,8 @@ function takeRead(
 ): void {
   const retries = found.filter((row) => toLane(row.lane) === 'retry').length;
   const lastId = found.reduce((last, { id }) => Math.max(last, id), 0);
-  recordRead(hookQueue, { hasMoreDue: retries >= limit || found.length - retries >= limit, enqueues, lastId });
+  const hasMoreDue = retries >= limit || found.length - retries >= limit;
+  recordRead(hookQueue, { hasMoreDue, enqueues, lastId }, table.world.monotonicMs());
   for (const row of found) admit(table, hookQueue, row);
 }
 

@@ -163,3 +163,25 @@ forEachEngine('a worker that is busy all the time sees what another process has 
     for (const answer of answers) answer();
   }
 });
+
+forEachEngine('a retry does not wait for another attempt of its hook that takes long', async (store) => {
+  const answers: (() => void)[] = [];
+  await using receiver = await startReceiver((_, response, index) => {
+    if (index === 0) answers.push(() => response.end('ok'));
+    else response.writeHead(index === 1 ? 500 : 200).end();
+  });
+  const { url } = receiver;
+  await insertTestHook(store, { id: 1, url });
+  await using worker = startTestWorker(store);
+  const slow = await enqueueTestDelivery(store, { hookId: 1, url });
+  worker.wake([1]);
+  await receiver.waitFor(1);
+  const failing = await enqueueTestDelivery(store, { hookId: 1, url });
+  worker.wake([1]);
+  await waitForDelivery(store, failing, ({ attempts }) => attempts === 1);
+  // Its time has come; as in life, its row alone shows that.
+  await store.write(statement('test-due', 'UPDATE deliveries SET due_at_ms = 0 WHERE id = $1'), [failing]);
+  assert.equal((await waitForDelivery(store, failing)).state, 'succeeded');
+  assert.equal((await readDelivery(store, slow)).attempts, 0, 'it is still under way');
+  for (const answer of answers) answer();
+});

@@ -55,10 +55,25 @@ for (const [title, hookQueues, afterMs, sleeps] of [
     const table = createHookQueueTable({ ...realWorld, monotonicMs: () => monotonicMs });
     for (let hookId = 1; hookId <= hookQueues; hookId += 1) {
       const hookQueue = ensureHookQueue(table, makeDueRow({ hook_id: hookId }))!;
-      recordRead(hookQueue, { hasMoreDue: false, enqueues: 0, lastId: 0 });
+      recordRead(hookQueue, { hasMoreDue: false, enqueues: 0, lastId: 0 }, 0);
       admit(table, hookQueue, { hook_id: hookId, id: hookId, lane: 0, body_bytes: 10 });
       markStored(table, [{ hookId, deliveryId: hookId, epoch: 1 }], []);
     }
     monotonicMs = afterMs;
     assert.equal(hasSleep(table), sleeps);
+  });
+
+for (const [title, afterMs, underWay, state] of [
+  ['is read again a second after its last read while an attempt is under way', 1000, 1, 'loading'],
+  ['is not read again sooner', 999, 1, 'loaded'],
+  ['is not read again while nothing is under way', 1000, 0, 'loaded'],
+] as const)
+  test(`a hook queue that a scan finds unchanged ${title}`, () => {
+    let monotonicMs = 0;
+    const table = createHookQueueTable({ ...realWorld, monotonicMs: () => monotonicMs });
+    const hookQueue = ensureHookQueue(table, DUE)!;
+    recordRead(hookQueue, { hasMoreDue: false, enqueues: 0, lastId: 0 }, 0);
+    for (let id = 1; id <= underWay; id += 1) admit(table, hookQueue, { hook_id: 1, id, lane: 0, body_bytes: 10 });
+    monotonicMs = afterMs;
+    assert.equal(ensureHookQueue(table, DUE)?.state, state);
   });

@@ -7,7 +7,8 @@
  * | a scan finds its row due: `createHookQueue`                       | not in memory   | loading   | `version` is that of the row |
  * | a later scan finds the row in a later version: `recordVersion`    | loading, loaded | loading   | `version` is that of the row |
  * | this process raised the version by one: `followVersion`           | any             | unchanged | `version` is that of the row |
- * | a scan finds the row, a second after that: `recordVersion`        | loaded          | loading   | |
+ * | a scan finds the row a second after `followedSinceMs`             | loaded          | loading   | |
+ * | the same, a second after `loadedAtMs`, while an id is in memory   | loaded          | loading   | |
  * | this process enqueued a delivery: `countEnqueue`                  | loading, loaded | loading   | `enqueues` + 1, `isComplete` is false |
  * | the same, and the delivery came with it: `addDelivery`            | loading, loaded | unchanged | its id is added, `lastFoundMs` is now |
  * | a read found fewer than its limit: `recordRead`                   | loading         | loaded    | `hasMoreDue` is false, `isComplete` is true |
@@ -58,7 +59,7 @@ export interface HookQueue {
   readonly state: HookQueueState;
   /** The version of its row when that was last read, or when this process raised it. */
   readonly version: number;
-  /** `version` first followed an enqueue of this process after the last read at this time; monotonic. Undefined if it did not. */
+  /** Monotonic time of the first own enqueue since the last read that raised `version`; undefined without one. */
   readonly followedSinceMs: number | undefined;
   /** Enqueues by this process while the hook queue is in memory. */
   readonly enqueues: number;
@@ -68,10 +69,14 @@ export interface HookQueue {
   readonly lastFoundMs: number;
   /** Its deliveries in memory: those that wait, are being sent, or whose results are not committed. */
   readonly deliveryIds: ReadonlySet<number>;
+  /** The last read that found all that was due ended at this time; monotonic. */
+  readonly loadedAtMs: number;
   /** The last read found as many as its limit, so there are more that are due. */
   readonly hasMoreDue: boolean;
   /** This entry of the table was created at this time. */
   readonly createdAtMs: number;
+  /** While it drains because of a pause: when the pause ends that its row has. Undefined otherwise. */
+  readonly pausedUntilMs: number | undefined;
   /** All deliveries that were due at its last read are in memory, and all that this process enqueued after it. */
   readonly isComplete: boolean;
   /** The largest id of a delivery that a read has found. */
@@ -101,8 +106,10 @@ export function createHookQueue(row: DueHookQueue, nowMs: number): HookQueue {
     stored: 0,
     lastFoundMs: Number.NEGATIVE_INFINITY,
     deliveryIds: new Set(),
+    loadedAtMs: Number.POSITIVE_INFINITY,
     hasMoreDue: false,
     createdAtMs: nowMs,
+    pausedUntilMs: undefined,
     isComplete: false,
     lastReadId: 0,
     health: { fails: row.fails, failingSinceMs: row.failing_since_ms },
@@ -124,17 +131,21 @@ function readBreaker(row: DueHookQueue): Breaker {
 }
 
 /**
- * A hook queue that is read neither for others nor for its own enqueues is read this often: its retries become due without a
- * change of its row.
+ * A hook queue that cannot sleep is read this often, since its retries become due without a change of its row: while its own
+ * enqueues keep it awake, or an attempt is under way. One that can sleep is found again when its first retry is due.
  */
 const READ_AGAIN_MS = 1000;
 
 /** Its row was read again. A later version means that something was enqueued or changed. */
 export function recordVersion(hookQueue: HookQueue, version: number, monotonicMs: number): void {
-  const { followedSinceMs = monotonicMs } = hookQueue;
-  if (version <= hookQueue.version && monotonicMs - followedSinceMs < READ_AGAIN_MS) return;
+  if (version <= hookQueue.version && monotonicMs - awakeSinceMs(hookQueue) < READ_AGAIN_MS) return;
   toWritable(hookQueue).version = Math.max(version, hookQueue.version);
   load(hookQueue);
+}
+
+/** Since when it has not been read although it could not sleep. */
+function awakeSinceMs({ followedSinceMs, deliveryIds, loadedAtMs }: HookQueue): number {
+  return followedSinceMs ?? (deliveryIds.size > 0 ? loadedAtMs : Number.POSITIVE_INFINITY);
 }
 
 /**
@@ -165,6 +176,7 @@ function load(hookQueue: HookQueue): void {
 export function recordRead(
   hookQueue: HookQueue,
   read: { readonly hasMoreDue: boolean; readonly enqueues: number; readonly lastId: number },
+  monotonicMs: number,
 ): void {
   if (hookQueue.state === 'draining') return;
   const isLoaded = !read.hasMoreDue && read.enqueues === hookQueue.enqueues;
@@ -172,8 +184,10 @@ export function recordRead(
   writable.hasMoreDue = read.hasMoreDue;
   writable.isComplete = isLoaded;
   writable.lastReadId = Math.max(hookQueue.lastReadId, read.lastId);
-  if (isLoaded) writable.followedSinceMs = undefined;
   writable.state = isLoaded ? 'loaded' : 'loading';
+  if (!isLoaded) return;
+  writable.followedSinceMs = undefined;
+  writable.loadedAtMs = monotonicMs;
 }
 
 /** Takes a delivery into memory. False if it is there already, or the hook queue drains. */
@@ -208,6 +222,11 @@ export function startDraining(hookQueue: HookQueue): void {
   const writable = toWritable(hookQueue);
   writable.isComplete = false;
   writable.state = 'draining';
+}
+
+/** Its row has a pause until then. */
+export function recordPause(hookQueue: HookQueue, untilMs: number): void {
+  toWritable(hookQueue).pausedUntilMs = untilMs;
 }
 
 export function hasDrained({ state, deliveryIds }: HookQueue): boolean {

@@ -11,10 +11,12 @@ import {
 import {
   createTestWorker,
   startTestWorker,
+  type TestWorker,
   waitForHook,
   waitForHookQueue,
 } from '../../../../test/support/webhooks/delivery-worker.ts';
 import { type Store, statement } from '../../../database/store.ts';
+import { createLog } from '../../../telemetry/log.ts';
 import { realWorld } from '../../../world.ts';
 
 forEachEngine('a test is attempted at once without a running worker, and once only', async (store) => {
@@ -167,3 +169,27 @@ forEachEngine(
     assert.equal(losses, 1);
   },
 );
+
+const requests: [title: string, request: (worker: TestWorker, id: number) => Promise<unknown>][] = [
+  ['test', (worker, id) => worker.manual.test(id, realWorld.nowMs() + 10_000)],
+  ['redelivery', async (worker, id) => await (await worker.manual.redeliver(1, id))?.attempt],
+];
+for (const [title, request] of requests)
+  forEachEngine(`a stop does not wait for a database that is away to store a ${title}`, async (store) => {
+    await using receiver = await startReceiver();
+    const { url } = receiver;
+    await insertTestHook(store, { id: 1, url });
+    const id = await enqueueTestDelivery(store, { hookId: 1, url, dueAtMs: realWorld.nowMs() + 30_000 });
+    const writeAll: Store['writeAll'] = async (statements, options) => {
+      const isResult = statements.some(({ statement: one }) => one.name.startsWith('delivery-settle'));
+      if (isResult) throw new Error('The database is away');
+      return await store.writeAll(statements, options);
+    };
+    const worker = createTestWorker({ ...store, writeAll }, undefined, undefined, createLog('silent'));
+    const requested = request(worker, id);
+    await receiver.waitFor(1);
+    await worker.stop();
+    await requested;
+    const { state, attempts } = await readDelivery(store, id);
+    assert.deepEqual([state, attempts], ['pending', 0], 'the workers send it');
+  });

@@ -21,7 +21,7 @@ import type { ResultWriter } from './result-writer.ts';
 
 /** The workers send the delivery if no result is stored this long after the deadline of its attempt. */
 const GRACE_MS = 10_000;
-/** Most manual attempts at once, of this process and of one hook. Further redeliveries wait for their turn like any delivery. */
+/** Most redeliveries at once, of this process and of one hook; further ones wait for their turn like any delivery. Tests: `test-places.ts`. */
 const MAX_AT_ONCE = 32;
 const MAX_OF_HOOK = 4;
 
@@ -38,7 +38,7 @@ export interface ManualAttempts {
    * the delivery is under way: each request is sent once.
    */
   redeliver(hookId: number, deliveryId: number): Promise<Redelivery | undefined>;
-  /** Resolves when nothing is under way; afterwards nothing begins. */
+  /** Resolves when no attempt is under way, be their results stored or not; afterwards nothing begins. */
   stop(): Promise<void>;
 }
 
@@ -63,8 +63,10 @@ export function createManualAttempts(dependencies: ManualAttemptsDependencies): 
   const limit = createAttemptLimit();
   let isStopping = false;
   return {
-    test: (deliveryId, deadlineMs) =>
-      inFlight.track(async () => (isStopping ? undefined : await testOnce(dependencies, deliveryId, deadlineMs))),
+    test: async (deliveryId, deadlineMs) => {
+      const test = async () => (isStopping ? undefined : await testOnce(dependencies, deliveryId, deadlineMs));
+      return await storeAttempt(dependencies, inFlight.track(test));
+    },
     redeliver: async (hookId, deliveryId) => {
       const endAttempt = isStopping ? undefined : limit.take(hookId);
       if (endAttempt === undefined) return await leaveToWorkers(dependencies, hookId, deliveryId);
@@ -106,7 +108,18 @@ async function redeliverNow(
   const outcome = await restartReserved(dependencies.store, [hookId, id], { nowMs, untilMs: deadlineMs + GRACE_MS });
   if (outcome === 'requested') throw refuseSecond(id);
   if (outcome === 'absent') return undefined;
-  return { attempt: inFlight.track(() => attempt(dependencies, { hookId, id, isTest: false }, deadlineMs)) };
+  const made = inFlight.track(() => attempt(dependencies, { hookId, id, isTest: false }, deadlineMs));
+  return { attempt: storeAttempt(dependencies, made) };
+}
+
+/** Resolves when the result is stored. A stop waits for the attempt alone: it has a time limit for what is not stored then. */
+async function storeAttempt(
+  { writer }: Pick<ManualAttemptsDependencies, 'writer'>,
+  attempt: Promise<SendReport | undefined>,
+): Promise<SendReport | undefined> {
+  const report = await attempt;
+  if (report !== undefined) await writer.flush();
+  return report;
 }
 
 async function leaveToWorkers(
@@ -121,6 +134,7 @@ async function leaveToWorkers(
   return { attempt: Promise.resolve(undefined) };
 }
 
+/** The result is queued, and not yet stored. Undefined when nothing is sent. */
 async function attempt(
   dependencies: ManualAttemptsDependencies,
   { hookId, id, isTest }: RequestedDelivery & { readonly isTest: boolean },
@@ -135,7 +149,6 @@ async function attempt(
   const made = await dependencies.makeAttempt(content, leftMs);
   const result = planAttemptResult(made, { ...OUTSIDE_SHARDS, attemptId }, world);
   writer.add(describeResults(dependencies.table, made, isTest ? endWithAttempt(result) : result));
-  await writer.flush();
   return made.report;
 }
 
@@ -159,7 +172,7 @@ function refuseSecond(deliveryId: number): Failure {
   return new Failure('conflict', message);
 }
 
-/** The event of a test never happened, so a failed test is not retried. */
+/** The event of a test never happened, so a failed test is not retried by this process. A worker that takes it over knows of no test. */
 function endWithAttempt(result: AttemptResult): AttemptResult {
   return result.nextState === 'pending' ? { ...result, nextState: 'dead' } : result;
 }

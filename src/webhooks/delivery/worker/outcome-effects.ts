@@ -3,13 +3,13 @@
  * updates the table in memory and returns the changes that have to be stored.
  */
 import type { DueHookQueue } from '../queue/delivery-queue-store.ts';
-import type { HookQueueChange } from '../queue/hook-queue-change-store.ts';
+import type { HealthChange, HookQueueChange } from '../queue/hook-queue-change-store.ts';
 import { type Outcome, toBreakerEvents } from '../schedule/attempt-outcome.ts';
 import { type Breaker, type BreakerEvent, type BreakerMoment, isPauseOver } from '../schedule/breaker.ts';
 import { findDisableReason } from '../schedule/disable-failing-hook.ts';
 import type { OriginChange } from '../schedule/origin-breakers.ts';
 import { ORIGIN_RECONNECTED, type Pause } from '../schedule/pause-reason.ts';
-import { advanceHook, type HookQueue, recordHookOutcome } from './hook-queue.ts';
+import { advanceHook, type HookQueue, recordHookOutcome, recordPause } from './hook-queue.ts';
 import { drain, ensureHookQueue, type HookQueueTable, listHookQueues, takeMoment } from './hook-queue-table.ts';
 
 /** After a failed probe its hook waits this much longer, so that another hook of the origin makes the next one. */
@@ -52,13 +52,13 @@ export function recordOutcome(table: HookQueueTable, hookQueue: HookQueue, outco
   const { ofOrigin } = toBreakerEvents(outcome);
   const origin = ofOrigin && table.origins.record(hookQueue.origin, ofOrigin, moment);
   const pause = findPause(table, hookQueue, moment.nowMs);
-  const changes = [
-    ...(pause === undefined ? [] : pauseFor(table, hookQueue, origin?.hasOriginOpened ? delayProbe(pause) : pause)),
-    ...followOrigin(table, hookQueue.origin, origin),
-  ];
+  const pauses =
+    pause === undefined ? [] : pauseFor(table, hookQueue, origin?.hasOriginOpened ? delayProbe(pause) : pause);
+  const changes = [...pauses, ...followOrigin(table, hookQueue.origin, origin)];
   const reason = findDisableReason(hookQueue.health, outcome, moment.nowMs);
   if (reason !== undefined) return [...changes, disable(table, hookQueue, reason)];
-  return pause === undefined && hasHealthChanged ? [...changes, createHealthChange(hookQueue, null)] : changes;
+  if (pauses.length > 0 || !hasHealthChanged) return changes;
+  return [...changes, createHealthChange(hookQueue, pause === undefined ? null : 'kept')];
 }
 
 /**
@@ -106,9 +106,14 @@ function pauseIfKeptBack(table: HookQueueTable, hookQueue: HookQueue): HookQueue
   return pause === undefined ? [] : pauseFor(table, hookQueue, pause);
 }
 
-/** Stores the pause in the row, and forgets the hook queue in memory. */
+/**
+ * Stores the pause in the row, and forgets the hook queue in memory. An attempt that was under way when the pause began may come
+ * back with a longer one.
+ */
 function pauseFor(table: HookQueueTable, hookQueue: HookQueue, pause: Pause): HookQueueChange[] {
-  if (hookQueue.state === 'draining') return [];
+  const { state, pausedUntilMs = Number.POSITIVE_INFINITY } = hookQueue;
+  if (state === 'draining' && pause.untilMs <= pausedUntilMs) return [];
+  recordPause(hookQueue, pause.untilMs);
   drain(table, hookQueue);
   return [createHealthChange(hookQueue, pause)];
 }
@@ -121,7 +126,7 @@ function disable(table: HookQueueTable, hookQueue: HookQueue, reason: string): H
 
 function createHealthChange(
   { hookId, shard, epoch, health, breaker }: HookQueue,
-  pause: Pause | null,
+  pause: HealthChange['pause'],
 ): HookQueueChange {
   return { kind: 'health', hookId, shard, epoch, ...health, openings: breaker.openings, pause };
 }

@@ -1,7 +1,8 @@
 /**
  * Commits the results of attempts in batches that grow with the load, and tries a failed batch again. What arrives while a
- * batch is stored goes into the next one, in one transaction. Fences make a repetition safe, and on PostgreSQL the turn of the
- * worker: the server may still commit a batch whose connection broke.
+ * batch is stored goes into the next one, in one transaction. A batch may be sent twice: fences ignore the
+ * second. On PostgreSQL an advisory lock makes the second wait for the first, which the server may still commit after its connection
+ * broke.
  */
 import type { Store } from '../../../database/store.ts';
 import { describeError } from '../../../errors.ts';
@@ -71,11 +72,11 @@ interface WriterState {
   lastBatchMs: number;
 }
 
-/** A call of `flush` that waits. */
+/** A call of `flush` that waits: for its results, and for a batch that takes the changes and reports. */
 interface Flush {
-  /** It ends once so many results of attempts are stored, */
+  /** So many results of attempts have to be stored. */
   readonly untilStored: number;
-  /** and a batch that began after the call: that one takes all changes and reports. */
+  /** A batch has begun after the call: it takes all changes and reports. */
   hasBatch: boolean;
   readonly end: () => void;
 }

@@ -27,7 +27,7 @@ export const RENEW_EVERY_MS = 5000;
 export const RENEW_AGAIN_MS = 500;
 const FORGET_MS = 3_600_000;
 /**
- * A worker that joins gets busy shards after this time, and after four times as long more for each worker that was killed lately: the
+ * A worker that joins gets busy shards after 15 s, plus 60 s for each worker that was killed in the last ten minutes: the
  * shards of one that is killed again and again have no owner until its leases end.
  */
 const SETTLE_MS = LEASE_MS;

@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict';
+import { rmSync } from 'node:fs';
+import { test } from 'node:test';
+import pg from 'pg';
+import { waitUntil } from '../../../test/support/basics/wait-until.ts';
+import { createStorePlace, findReasonToSkip } from '../../../test/support/store/engines.ts';
+import { createLog } from '../../telemetry/log.ts';
+import { realWorld } from '../../world.ts';
+import type { Migration } from '../store.ts';
+import { findParser } from './column-parsers.ts';
+import { migratePostgres } from './migrate-postgres.ts';
+
+const LOCK = 7_294_501;
+/** A statement of a pool ends after this time; a migration has no such limit. */
+const STATEMENT_TIMEOUT_MS = 2000;
+const MINUTE_MS = 60_000;
+
+const migrations: Migration[] = [
+  {
+    id: 1,
+    name: 'slow',
+    statements: ['CREATE TABLE slow (id {INT} NOT NULL)', `SELECT pg_advisory_xact_lock(${LOCK})`],
+  },
+  { id: 2, name: 'later', statements: ['CREATE TABLE later (id {INT} NOT NULL)'] },
+];
+
+/** Processes that migrate one database, the first of which is in a migration until the test lets it go on. */
+async function startSlowMigration() {
+  const parts = new AsyncDisposableStack();
+  const { dataDir, databaseUrl } = await createStorePlace('postgres');
+  parts.defer(() => rmSync(dataDir, { recursive: true, force: true }));
+  const client = new pg.Client(databaseUrl);
+  await client.connect();
+  parts.defer(() => client.end());
+  await client.query('SELECT pg_advisory_lock($1)', [LOCK]);
+  let passedMs = 0;
+  const startProcess = () => {
+    const types = { getTypeParser: findParser };
+    const pool = new pg.Pool({ connectionString: databaseUrl, max: 1, statement_timeout: STATEMENT_TIMEOUT_MS, types });
+    parts.defer(() => pool.end());
+    let waits = 0;
+    const sleep = async (ms: number) => {
+      waits += 1;
+      // As long as the program waits before it tries again.
+      await realWorld.sleep(ms);
+    };
+    const world = { ...realWorld, nowMs: () => realWorld.nowMs() + passedMs, sleep };
+    const migrated = migratePostgres({ pool, migrations, world, log: createLog('silent') });
+    // It is awaited later.
+    migrated.catch(() => {});
+    return { migrated, countWaits: () => waits };
+  };
+  const first = startProcess();
+  const waitingSql = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objid = $1 AND NOT granted";
+  const queueSql = `SELECT 1 FROM pg_stat_activity
+    WHERE (SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objid = $1 AND NOT granted) = ANY(pg_blocking_pids(pid))`;
+  await waitUntil(async () => (await client.query(waitingSql, [LOCK])).rows.length === 1);
+  return {
+    first,
+    startProcess,
+    letTimePass: (ms: number) => {
+      passedMs += ms;
+    },
+    /** Resolves when another process waits for the lease that the migration has locked. */
+    waitForQueue: () => waitUntil(async () => (await client.query(queueSql, [LOCK])).rows.length > 0),
+    goOn: () => client.query('SELECT pg_advisory_unlock($1)', [LOCK]),
+    [Symbol.asyncDispose]: async () => {
+      await client.query('SELECT pg_advisory_unlock_all()');
+      await parts.disposeAsync();
+    },
+  };
+}
+
+test('a process that starts during a long migration waits for it, and longer than a statement may', {
+  skip: findReasonToSkip('postgres'),
+}, async () => {
+  await using slow = await startSlowMigration();
+  const second = slow.startProcess();
+  const hasFailed = second.migrated.then(
+    () => assert.fail('It did not wait'),
+    (error: Error) => assert.fail(error),
+  );
+  const startedMs = realWorld.monotonicMs();
+  const hasWaited = waitUntil(
+    () => second.countWaits() >= 2 && realWorld.monotonicMs() - startedMs > STATEMENT_TIMEOUT_MS,
+  );
+  await Promise.race([hasWaited, hasFailed]);
+  hasFailed.catch(() => {});
+  await slow.goOn();
+  await Promise.all([slow.first.migrated, second.migrated]);
+});
+
+test('a migration that takes longer than the lease loses it to no process that waits', {
+  skip: findReasonToSkip('postgres'),
+}, async () => {
+  await using slow = await startSlowMigration();
+  slow.letTimePass(2 * MINUTE_MS);
+  const others = Array.from({ length: 3 }, () => slow.startProcess());
+  await slow.waitForQueue();
+  await slow.goOn();
+  await Promise.all([slow.first, ...others].map(({ migrated }) => migrated));
+});
