@@ -43,7 +43,7 @@ export const deliveryTextsZh: Texts<typeof deliveryTexts> = {
   again: '重新发送',
   againDone: '将按新的重试计划重新发送。',
   body: '请求正文',
-  bodyLead: '每次尝试发送的字节都相同；gitee 格式会在其中附加发送方的验证信息。',
+  bodyLead: '每次尝试发送的字节都相同；Gitee 格式会在其中附加发送方的验证信息。',
   log: '尝试记录',
   noLog: '还没有。',
   attempt: (number) => `第 ${number} 次尝试`,
