@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { callApi, obtainTokens, postForm, refresh } from '../../../test/support/authorization/authorization-server.ts';
 import { type Case, checkConformance, prepareTokens } from '../../../test/support/authorization/conformance.ts';
+import { giveSecondStep } from '../../../test/support/authorization/second-step.ts';
 import { createFormClient } from '../../../test/support/network/form-client.ts';
 import { COMMAND_LINE } from '../../operations/operation.ts';
 import { createSecret } from '../accounts/secret-text.ts';
@@ -70,6 +71,7 @@ const cases: Case[] = [
       const dependencies = { store, world, countToken: (...counted: unknown[]) => void ended.push(counted) };
 
       await obtainTokens(server, person, application);
+      await giveSecondStep(store, user.login);
       await resetSecondStep(dependencies, COMMAND_LINE, user.login);
       for (const deleteTokens of [false, true])
         await resetPassword(dependencies, COMMAND_LINE, {
