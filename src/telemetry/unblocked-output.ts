@@ -10,7 +10,7 @@ const MAX_WAITING_BYTES = 16 * 1024 * 1024;
 const MAX_WRITE_BYTES = 65_536;
 const RETRY_MS = 20;
 /** At the end of the process, for a reader that is slow. */
-const END_MS = 1000;
+const END_MS = 3000;
 const NOTHING = Buffer.alloc(0);
 
 export interface UnblockedOutputOptions {
