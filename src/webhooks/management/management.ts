@@ -7,11 +7,14 @@ import type { AuditChange } from '../../operations/audit-change.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { World } from '../../world.ts';
 import type { AddressGuard } from '../addresses/address-guard.ts';
+import { createLimitedPlaces, type LimitedPlaces } from '../delivery/worker/limited-places.ts';
 import type { ManualAttempts } from '../delivery/worker/manual-attempts.ts';
 import { createIntake, type Intake } from '../intake/intake.ts';
 import type { IntakeDependencies } from '../intake/pending-event.ts';
 import { createRepositoryAccess, type RepositoryAccess } from '../repositories/repository-access.ts';
-import { createTestPlaces, type TestPlaces } from './test-places.ts';
+
+/** Of one person and of this process. Tests ignore the limits of scheduled deliveries, so that a person sees at once whether the receiver works. */
+const TEST_LIMITS = { ofOwner: 4, ofAll: 32 };
 
 export interface Management {
   readonly store: Store;
@@ -29,7 +32,7 @@ export interface Management {
   readonly wakeDeliveries: () => void;
   readonly intake: Intake;
   readonly access: RepositoryAccess;
-  readonly testPlaces: TestPlaces;
+  readonly testPlaces: LimitedPlaces<string>;
   /** OWNER/NAME whose webhooks get the notices of the service. */
   readonly noticeRepository?: string | undefined;
 }
@@ -56,7 +59,12 @@ interface Given
 export function createManagement(given: Given): Management {
   const { store, world, log, owners, takeCommitted } = given;
   const intake = createIntake({ store, world, log, onCommitted: takeCommitted });
-  return { ...given, intake, access: createRepositoryAccess(store, owners), testPlaces: createTestPlaces() };
+  return {
+    ...given,
+    intake,
+    access: createRepositoryAccess(store, owners),
+    testPlaces: createLimitedPlaces(TEST_LIMITS),
+  };
 }
 
 /** Operations that send an attempt themselves, such as a test, need these. */

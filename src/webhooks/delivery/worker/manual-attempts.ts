@@ -16,14 +16,14 @@ import type { SendReport } from '../send/send-report.ts';
 import { type Attempt, type MakeAttempt, planAttemptResult } from './attempt.ts';
 import type { DueScan } from './due-scan.ts';
 import type { HookQueueTable } from './hook-queue-table.ts';
+import { createLimitedPlaces } from './limited-places.ts';
 import { recordManualOutcome } from './outcome-effects.ts';
 import type { ResultWriter } from './result-writer.ts';
 
 /** The workers send the delivery if no result is stored this long after the deadline of its attempt. */
 const GRACE_MS = 10_000;
-/** Most redeliveries at once, of this process and of one hook; further ones wait for their turn like any delivery. Tests: `test-places.ts`. */
-const MAX_AT_ONCE = 32;
-const MAX_OF_HOOK = 4;
+/** Most redeliveries at once, of this process and of one hook; further ones wait for their turn like any delivery. Tests: `management.ts`. */
+const REDELIVERY_LIMITS = { ofOwner: 4, ofAll: 32 };
 
 export interface ManualAttempts {
   /**
@@ -60,7 +60,7 @@ export interface ManualAttemptsDependencies {
 
 export function createManualAttempts(dependencies: ManualAttemptsDependencies): ManualAttempts {
   const inFlight = createInFlight();
-  const limit = createAttemptLimit();
+  const limit = createLimitedPlaces<number>(REDELIVERY_LIMITS);
   let isStopping = false;
   return {
     test: async (deliveryId, deadlineMs) => {
@@ -175,23 +175,4 @@ function refuseSecond(deliveryId: number): Failure {
 /** The event of a test never happened, so a failed test is not retried by this process. A worker that takes it over knows of no test. */
 function endWithAttempt(result: AttemptResult): AttemptResult {
   return result.nextState === 'pending' ? { ...result, nextState: 'dead' } : result;
-}
-
-/** Counts what is under way. `take` returns a function that ends the attempt, or undefined when all are taken. */
-function createAttemptLimit() {
-  const counts = new Map<number, number>();
-  let total = 0;
-  const change = (hookId: number, by: 1 | -1): void => {
-    total += by;
-    const count = (counts.get(hookId) ?? 0) + by;
-    if (count === 0) counts.delete(hookId);
-    else counts.set(hookId, count);
-  };
-  return {
-    take: (hookId: number): (() => void) | undefined => {
-      if (total >= MAX_AT_ONCE || (counts.get(hookId) ?? 0) >= MAX_OF_HOOK) return undefined;
-      change(hookId, 1);
-      return () => change(hookId, -1);
-    },
-  };
 }
