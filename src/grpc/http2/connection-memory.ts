@@ -1,5 +1,5 @@
 /** Counts the bytes that a connection keeps, and grants its client windows accordingly. */
-
+import type { Socket } from 'node:net';
 import type { NetworkUse } from '../../connections/network-use.ts';
 import type { BlockPool } from '../../memory/block-pool.ts';
 import { CallQueue } from '../budget/call-queue.ts';
@@ -101,9 +101,9 @@ export class ConnectionMemory {
     this.callQueue.resume();
   }
 
-  /** The socket has this many bytes now that it has not sent. May end the connection, when there is no room for them. */
-  countUnsent(bytes: number): void {
-    const change = bytes - this.#unsent.bytes;
+  /** The socket has taken or sent bytes, or is closed. May end the connection, when there is no room for what is not sent. */
+  countUnsent({ destroyed, writableLength }: Pick<Socket, 'destroyed' | 'writableLength'>): void {
+    const change = (destroyed ? 0 : writableLength) - this.#unsent.bytes;
     if (change > 0) this.#unsent.take(change);
     if (change >= 0) return;
     this.#unsent.give(-change);

@@ -176,9 +176,7 @@ export class Http2Connection {
     if (this.#drain.isEnding && this.#streams.size === 0) this.#end();
   }
 
-  readonly #countUnsent = (): void => {
-    this.memory.countUnsent(this.socket.destroyed ? 0 : this.socket.writableLength);
-  };
+  readonly #countUnsent = (): void => this.memory.countUnsent(this.socket);
 
   /** The same, once what is ready in this turn of the event loop was written: answers of many streams go out in one write. */
   flushSoon(): void {
@@ -293,7 +291,7 @@ export class Http2Connection {
     clearTimeout(this.#prefaceTimer);
     this.#drain.stop();
     this.#dropStreams();
-    this.memory.countUnsent(0);
+    this.#countUnsent();
     this.#options.onClosed(this);
   }
 
