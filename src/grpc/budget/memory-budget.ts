@@ -15,6 +15,8 @@ const MAX_AGE_MS = 60_000;
 const FIRST_MS = 1000;
 /** Some more calls are ended than necessary, so that there is room for many frames: the search is expensive. */
 const SLACK = 1 / 16;
+/** But not more than these beyond what is necessary: thousands of small calls would hold up all others. */
+const MAX_SHED_FOR_SLACK = 32;
 
 export interface AccountOwner {
   readonly network: NetworkUse;
@@ -63,9 +65,11 @@ export class MemoryBudget {
   #shed(): void {
     if (this.#isShedding) return;
     this.#isShedding = true;
-    const target = this.maxBytes * (1 - SLACK);
+    let ended = 0;
+    const isOver = (): boolean =>
+      this.#bytes > (ended < MAX_SHED_FOR_SLACK ? this.maxBytes * (1 - SLACK) : this.maxBytes);
     try {
-      for (const account of this.#rank()) while (this.#bytes > target && account.owner?.shed());
+      for (const account of this.#rank()) while (isOver() && account.owner?.shed()) ended += 1;
     } finally {
       this.#isShedding = false;
     }

@@ -10,7 +10,7 @@ test('a read is freed when its use throws', async () => {
   const { promise: fault, resolve } = Promise.withResolvers<void>();
   const queue = new ReadQueue({
     socket: pair.accepted,
-    share: new Share(new Turns(), () => {}),
+    share: new Share(new Turns(performance.now.bind(performance)), () => {}),
     countGarbage: () => {},
     use(chunk) {
       used.push(chunk);
@@ -31,7 +31,7 @@ test('a read of which a part waits for its turn is freed when its connection sto
   using pair = await openSocketPair();
   const used: Buffer[] = [];
   const { promise: paused, resolve } = Promise.withResolvers<void>();
-  const share = new Share(new Turns(), () => {});
+  const share = new Share(new Turns(performance.now.bind(performance)), () => {});
   const queue = new ReadQueue({
     socket: pair.accepted,
     share,

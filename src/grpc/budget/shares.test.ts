@@ -6,9 +6,11 @@ import { Share, Turns } from './turns.ts';
 
 /** A call of thousands of inputs. */
 const LARGE = 1500;
+/** What a turn may do before it is full, and what 64 connections may that begin in it. */
+const MAX_FIRST_TURN = 3600;
 
 test('large calls of many connections are done few in a turn, and every connection comes about', async () => {
-  const turns = new Turns();
+  const turns = new Turns(() => 0);
   let doneInTurn = 0;
   let isOver = false;
   const done = Array.from({ length: 8 }, () => 0);
@@ -33,7 +35,7 @@ test('large calls of many connections are done few in a turn, and every connecti
 });
 
 test('in a turn that is full, a connection that does much waits, and one that does little does not', async () => {
-  const turns = new Turns();
+  const turns = new Turns(() => 0);
   const [greedy, busy, quiet] = [0, 1, 2].map(() => new Share(turns, () => {})) as [Share, Share, Share];
   for (let turn = 0; turn < 5; turn++) {
     for (const share of [greedy, busy, quiet]) share.renew();
@@ -49,4 +51,37 @@ test('in a turn that is full, a connection that does much waits, and one that do
   assert.equal(quiet.isSpent, false);
   await nextTurn();
   assert.equal(busy.isSpent, false);
+});
+
+test('a turn is full too when its work takes longer than it is counted for', async () => {
+  let nowMs = 0;
+  const turns = new Turns(() => nowMs);
+  const [greedy, busy, quiet] = [0, 1, 2].map(() => new Share(turns, () => {})) as [Share, Share, Share];
+  for (let turn = 0; turn < 5; turn++) {
+    for (const share of [greedy, busy, quiet]) share.renew();
+    busy.spend(300);
+    quiet.spend(20);
+    await nextTurn();
+  }
+  greedy.renew();
+  greedy.spend(100);
+  nowMs += 10;
+  busy.renew();
+  quiet.renew();
+  assert.deepEqual([busy.isSpent, quiet.isSpent], [true, false]);
+});
+
+test('connections that begin in one turn do not take their first shares together', () => {
+  const turns = new Turns(() => 0);
+  let done = 0;
+  for (let connection = 0; connection < 64; connection++) {
+    const share = new Share(turns, () => {});
+    share.renew();
+    assert.equal(share.isSpent, false, 'the first call of a new client waits for no turn');
+    while (!share.isSpent) {
+      share.spend(10);
+      done += 10;
+    }
+  }
+  assert.ok(done < MAX_FIRST_TURN, `${done} units in one turn`);
 });

@@ -13,11 +13,15 @@ const TURN = 2400;
  * call cannot be interrupted, and large calls of several connections add up.
  */
 const MAX_RUN = 1200;
+/** The same in time: code that runs for the first time, and other programs on the machine, make a unit several times as long. */
+const MAX_RUN_MS = 2;
 /** A connection that does less in a turn, on average, does not wait for others. */
 const LITTLE_WORK = 60;
 const MIN_SHARE = 60;
 /** The share of a connection that has done nothing yet. */
 const FIRST_SHARE = 150;
+/** The same in a turn that is full: enough for a first call, since many connections may begin at once. */
+const FIRST_SHARE_WHEN_FULL = 30;
 /** A connection whose work exceeded its share has less later, up to this much in all. */
 const MAX_DEBT = 20 * MAX_SHARE;
 /** 256 bytes a unit: 64 inputs, which have 5 KB, take 20 µs to predict. */
@@ -38,20 +42,27 @@ export function costOfHeaders(bytes: number): number {
 
 /** The connections that wait for their next share, in the order in which they asked. */
 export class Turns {
+  readonly #monotonicMs: () => number;
   #waiting: ((share: number) => void)[] = [];
   /** Units of all connections, since the beginning, and until this turn began. */
   #spent = 0;
   #spentBefore = 0;
   #turn = 0;
+  #beganMs = 0;
   #isCounting = false;
   /** Connections that began a share with a read, in this turn and in the one before. */
   #renewed = 0;
   #renewedBefore = 0;
 
+  constructor(monotonicMs: () => number) {
+    this.#monotonicMs = monotonicMs;
+  }
+
   /** The turn of the event loop that is under way, by its number. It ends when all sockets that were ready are read. */
   get current(): number {
     if (!this.#isCounting) {
       this.#isCounting = true;
+      this.#beganMs = this.#monotonicMs();
       setImmediate(this.#endTurn);
     }
     return this.#turn;
@@ -77,7 +88,7 @@ export class Turns {
 
   /** True when the work of this turn has reached the limit: connections that worked much before should wait. */
   get isFull(): boolean {
-    return this.#spent - this.#spentBefore >= MAX_RUN;
+    return this.#spent - this.#spentBefore >= MAX_RUN || this.#monotonicMs() - this.#beganMs >= MAX_RUN_MS;
   }
 
   wait(begin: (share: number) => void): void {
@@ -90,8 +101,10 @@ export class Turns {
     this.#waiting = [];
     const share = sizeOfShare(waiting.length);
     const last = this.#spent + MAX_RUN;
+    const lastMs = this.#monotonicMs() + MAX_RUN_MS;
     let next = 0;
-    while (next < waiting.length && this.#spent < last) waiting[next++]!(share);
+    do waiting[next++]!(share);
+    while (next < waiting.length && this.#spent < last && this.#monotonicMs() < lastMs);
     if (next < waiting.length) this.#postpone(waiting.slice(next));
   };
 
@@ -148,9 +161,14 @@ export class Share {
     if (turn === this.#turn) return;
     const isFirst = this.#turn === undefined;
     this.#begins(turn);
-    if (isFirst || this.#isAsking) return;
-    if (this.#turns.isFull && this.#spentBefore > LITTLE_WORK) this.#postpone();
+    if (isFirst) this.#beginFirst();
+    else if (this.#isAsking) return;
+    else if (this.#spentBefore > LITTLE_WORK && this.#turns.isFull) this.#postpone();
     else this.#fill(this.#turns.takeShare());
+  }
+
+  #beginFirst(): void {
+    if (this.#turns.isFull) this.#left = Math.min(this.#left, FIRST_SHARE_WHEN_FULL);
   }
 
   #begins(turn: number): void {

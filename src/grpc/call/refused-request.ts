@@ -1,4 +1,5 @@
 /** Refuses a request that is not gRPC with 405 or 415, and bounds how much of it is read. */
+import { COST } from '../budget/turns.ts';
 import { encodeHeaderBlock } from '../hpack/hpack-encoder.ts';
 import type { Headers } from '../http2/request-head.ts';
 import type { Http2Stream } from '../http2/stream.ts';
@@ -64,6 +65,7 @@ export class RefusedRequest implements StreamListener, EndlessCall {
     // RFC 9110 §9.3.2: an answer to HEAD has no content.
     this.#body = dependencies.headers.get(':method') === 'HEAD' ? NOTHING : Buffer.from(`${reason}\n`);
     const block = encodeHeaderBlock([[':status', status], ['content-type', 'text/plain; charset=utf-8'], ...fields]);
+    this.#stream.connection.share.spend(COST.failure);
     this.#stream.sendHeaders(block, false);
     this.#timer = setTimeout(() => this.stop(), MAX_REQUEST_MS).unref();
   }

@@ -68,7 +68,7 @@ export class Transport {
   /** Streams and refused requests, which a drain ends early, since they may last for ever. */
   readonly #endless = new LinkedQueue<EndlessCall>();
   readonly #bufferPool = new BufferPool();
-  readonly #turns = new Turns();
+  readonly #turns: Turns;
   readonly #countGarbage: CountGarbage;
   readonly #decompressor: Decompressor;
   readonly #memory: MemoryBudget;
@@ -82,6 +82,7 @@ export class Transport {
     const { maxMessageBytes, maxConnections, world } = dependencies;
     this.#connections = new ConnectionPlaces(maxConnections);
     this.#countGarbage = dependencies.countGarbage ?? (() => {});
+    this.#turns = new Turns(world.monotonicMs);
     this.#decompressor = new Decompressor(world.monotonicMs, this.#countGarbage);
     this.#readNetwork = createNetworkReader(dependencies.trustedProxies ?? []);
     this.#handshakes = new Handshakes(Math.ceil(maxConnections * HANDSHAKES_PER_CONNECTION), this.#readNetwork);
