@@ -4,6 +4,7 @@ import { openSink } from '../../../test/support/prediction/observation-sink.ts';
 import { observePool, tabulate } from '../../../test/support/prediction/observed-pool.ts';
 import { forEachEngine } from '../../../test/support/store/engines.ts';
 import { createPriorModel } from '../model/model.ts';
+import { QUANTILE_LEVELS } from '../online/intervals/conformal.ts';
 import { createLiveModel, type LiveModel } from '../online/live-model.ts';
 import type { SwappablePredictor } from '../online/predictor.ts';
 import { createPredictColumns, METRIC_COLUMNS } from '../schema/columns.ts';
@@ -85,4 +86,16 @@ test('requests that were under way at an early refit of the prior are compared w
   const errors = later.map((row) => Math.abs(Math.log(predict(live, row)[1] / (row.tpotMs! / 10))));
   const mean = errors.reduce((sum, error) => sum + error, 0) / errors.length;
   assert.ok(mean < 0.2, `a mean error of ${mean}`);
+});
+
+test('intervals are judged by what was predicted before the swap, though earlier answers have moved the means since', () => {
+  const live = createLiveModel(before);
+  const surge = slow.slice(0, 100);
+  const [podType] = surge.map(({ input }) => input.podType);
+  const forecasts = surge.map((row) => live.forecast(fillInput(row), podType!, Buffer.from(row.input.serverIp)));
+  live.replaceModel({ ...before, id: 'm@2' });
+  for (const [i, forecast] of forecasts.entries()) live.observe(forecast, 'tpot', { observedMs: surge[i]!.tpotMs! });
+  const [coverages] = live.save().slots.map(({ tpot }) => tpot.quantiles.coverages);
+  const p90 = coverages![QUANTILE_LEVELS.indexOf(0.9)]!;
+  assert.ok(p90 < 0.5, `${p90} of the last answers, all four times as long, stayed below the p90`);
 });

@@ -252,15 +252,15 @@ function createForecasters(table: SlotTable) {
 
   /**
    * Forecasts a request again whose model was replaced while it was under way: the residuals of one model say nothing about
-   * another. What was observed before the request was sent stays as it was then.
+   * the experts of another. Intervals are judged by what was predicted when the request was sent: the new forecast knows what
+   * was observed since then, so that its misses are too few.
    */
   function renewForecast(forecast: Forecast, target: PredictionTarget): TargetForecast {
     const { key, podType, metrics, swaps } = forecast;
     if (swaps === table.swaps) return forecast[target];
     for (const [m, name] of MODEL_COLUMNS.entries()) columns[name][0] = metrics[m]! < 0 ? Number.NaN : metrics[m]!;
-    const { interval, ...renewed } = forecastRow(columns, podType, key)[target];
-    const { observedBefore, observedOfServerBefore } = forecast[target].interval;
-    return { ...renewed, interval: { ...interval, observedBefore, observedOfServerBefore } };
+    const { mixtureMs, interval } = forecast[target];
+    return { ...forecastRow(columns, podType, key)[target], mixtureMs, interval };
   }
 
   return { forecastRow, renewForecast };
