@@ -20,6 +20,8 @@ export interface AttemptResult {
   readonly shard: number;
   /** The worker's epoch of the shard. */
   readonly epoch: number;
+  /** The generation of the hook queue when the hook was read for the attempt. */
+  readonly generation: number;
   readonly nextState: string;
   readonly nextLane: number;
   readonly dueAtMs: number;

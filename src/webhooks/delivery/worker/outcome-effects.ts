@@ -61,6 +61,12 @@ export function recordOutcome(table: HookQueueTable, hookQueue: HookQueue, outco
   return [...changes, createHealthChange(hookQueue, pause === undefined ? null : 'kept')];
 }
 
+/** A scheduled attempt has ended that began in an earlier generation of the hook queue: it says something about the origin alone. */
+export function recordFormerOutcome(table: HookQueueTable, { origin }: HookQueue, outcome: Outcome): HookQueueChange[] {
+  const { ofOrigin } = toBreakerEvents(outcome);
+  return followOrigin(table, origin, ofOrigin && table.origins.record(origin, ofOrigin, takeMoment(table)));
+}
+
 /**
  * A manual attempt has ended. Breakers did not keep it back, and its hook queue need not be in memory. A success ends their pauses.
  * A failure counts as a probe only when one was due, so that no caller can lengthen a pause with many requests. What changes of its
@@ -68,12 +74,12 @@ export function recordOutcome(table: HookQueueTable, hookQueue: HookQueue, outco
  */
 export function recordManualOutcome(
   table: HookQueueTable,
-  { hookId, origin }: Pick<HookQueue, 'hookId' | 'origin'>,
+  { hookId, origin, generation }: Pick<HookQueue, 'hookId' | 'origin' | 'generation'>,
   outcome: Outcome,
 ): HookQueueChange[] {
   const { ofHook, ofOrigin } = toBreakerEvents(outcome);
   const hookQueue = table.hookQueues.get(hookId);
-  if (hookQueue !== undefined) {
+  if (hookQueue?.generation === generation) {
     const moment = takeMoment(table);
     advanceHook(hookQueue, BEGIN, beginProbe(ofHook, moment));
     recordHookOutcome(hookQueue, outcome, moment);
@@ -120,15 +126,15 @@ function pauseFor(table: HookQueueTable, hookQueue: HookQueue, pause: Pause): Ho
 
 function disable(table: HookQueueTable, hookQueue: HookQueue, reason: string): HookQueueChange {
   drain(table, hookQueue);
-  const { hookId, shard, epoch } = hookQueue;
-  return { kind: 'disable', hookId, reason, under: { shard, epoch } };
+  const { hookId, shard, epoch, generation } = hookQueue;
+  return { kind: 'disable', hookId, reason, under: { shard, epoch, generation } };
 }
 
 function createHealthChange(
-  { hookId, shard, epoch, health, breaker }: HookQueue,
+  { hookId, shard, epoch, generation, health, breaker }: HookQueue,
   pause: HealthChange['pause'],
 ): HookQueueChange {
-  return { kind: 'health', hookId, shard, epoch, ...health, openings: breaker.openings, pause };
+  return { kind: 'health', hookId, shard, epoch, generation, ...health, openings: breaker.openings, pause };
 }
 
 function delayProbe(pause: Pause): Pause {
