@@ -2,7 +2,15 @@
  * Restarts deliveries for a redelivery, a replay or a test, and reserves them for a manual attempt. If that attempt stores no
  * result in time, the workers send the delivery. What the columns mean while it waits is in delivery-state.ts.
  */
-import { type BoundStatement, type Row, type Statement, type Store, statement } from '../../../database/store.ts';
+import {
+  type BoundStatement,
+  conditionalProcedure,
+  type Procedure,
+  type Row,
+  type Statement,
+  type Store,
+  statement,
+} from '../../../database/store.ts';
 import { bindRows, multiRowStatement } from '../../../database/value-rows.ts';
 import { type LogRange, listOldestFirst } from '../log/log-windows-store.ts';
 import { IS_NEW, IS_REQUESTED, isReserved, LANE_NUMBERS, setRequested, setReserved } from './delivery-state.ts';
@@ -233,24 +241,42 @@ export async function wakeOrigin(store: Store, origin: string, nowMs: number): P
   for (let at = 0; at < statements.length; at += WAKE_PAGE) await store.writeAll(statements.slice(at, at + WAKE_PAGE));
 }
 
+// What ended without a response got none of another request. The event of a test never happened: a failed one is not sent again.
 const doubtDeliveriesSql = multiRowStatement(
   'delivery-doubt',
   { id: 'int' },
   ({ values, v, more }) =>
     `UPDATE deliveries SET state = 'pending', lane = ${LANE_NUMBERS.retry}, due_at_ms = ${more(1)}
      FROM ${values} JOIN delivery_contents c ON c.delivery_id = ${v.id}
-     WHERE deliveries.hook_id = c.hook_id AND deliveries.id = ${v.id} AND deliveries.state = 'succeeded'
+     WHERE deliveries.hook_id = c.hook_id AND deliveries.id = ${v.id}
+       AND (deliveries.state = 'succeeded' OR (deliveries.state = 'dead' AND deliveries.status > 0
+         AND NOT EXISTS (SELECT 1 FROM events e WHERE e.id = c.event_id AND e.source = 'test')))
      RETURNING deliveries.hook_id`,
 );
 
-/** Restarts deliveries whose responses may have belonged to other requests; returns how many. */
+interface Doubt {
+  readonly deliveryIds: readonly number[];
+  readonly nowMs: number;
+}
+
+/** In one transaction: a process that ends between the two leaves no pending delivery whose hook queue sleeps. */
+export const reopenDoubtful: Procedure<Doubt, number> = conditionalProcedure(
+  import.meta.url,
+  'reopenDoubtful',
+  async (transaction, { deliveryIds, nowMs }) => {
+    const ids = deliveryIds.map((id) => ({ id }));
+    const answers = await transaction.runAll(bindRows(doubtDeliveriesSql, ids, { more: [nowMs] }));
+    const reopened = answers.flat().map((row) => row.hook_id as number);
+    const hookIds = [...new Set(reopened)].sort((one, other) => one - other);
+    await transaction.runAll(hookIds.map((hookId) => ({ statement: wakeHookQueueSql, parameters: [hookId, nowMs] })));
+    return reopened.length;
+  },
+);
+
+/**
+ * Restarts deliveries that ended with responses which may have belonged to other requests; returns how many. Those of a hook that such
+ * a response has disabled are held until it is enabled.
+ */
 export async function reopenUnverified(store: Store, deliveryIds: readonly number[], nowMs: number): Promise<number> {
-  const ids = deliveryIds.map((id) => ({ id }));
-  const rows = (await store.writeAll(bindRows(doubtDeliveriesSql, ids, { more: [nowMs] }))).flat() as unknown as {
-    hook_id: number;
-  }[];
-  const hookIds = [...new Set(rows.map((row) => row.hook_id))].sort((a, b) => a - b);
-  if (hookIds.length > 0)
-    await store.writeAll(hookIds.map((hookId) => ({ statement: wakeHookQueueSql, parameters: [hookId, nowMs] })));
-  return rows.length;
+  return deliveryIds.length === 0 ? 0 : await store.call(reopenDoubtful, { deliveryIds, nowMs });
 }
