@@ -113,9 +113,11 @@ export async function restart(store: Store, key: DeliveryKey, nowMs: number): Pr
   return await nameOutcome(store, key, rows);
 }
 
-// The event of a test never happened, so a failed test is not sent again.
+// What may change is a condition on the row itself too: PostgreSQL checks those again when it has waited for another request of the
+// delivery, and not those of a subselect. The event of a test never happened, so a failed test is not sent again.
+const hasFailed = "state IN ('dead', 'blocked', 'expired')";
 const isFailed = `f.hook_id = $1 AND f.id >= $2 AND f.id < $3 AND f.created_at_ms >= $4
-  AND f.state IN ('dead', 'blocked', 'expired')
+  AND f.${hasFailed}
   AND NOT EXISTS (SELECT 1 FROM delivery_contents c JOIN events e ON e.id = c.event_id
                   WHERE c.delivery_id = f.id AND e.source = 'test')`;
 const findFailedSql: Statement<{ id: number }> = statement(
@@ -124,7 +126,7 @@ const findFailedSql: Statement<{ id: number }> = statement(
 );
 const restartFailedSql: Statement<{ id: number }> = statement(
   'delivery-restart-some',
-  `UPDATE deliveries SET ${setRequested('$5')} WHERE hook_id = $1 AND id IN
+  `UPDATE deliveries SET ${setRequested('$5')} WHERE hook_id = $1 AND ${hasFailed} AND id IN
      (SELECT f.id FROM deliveries f WHERE ${isFailed} ORDER BY f.id LIMIT $6)
    RETURNING id`,
 );
@@ -144,16 +146,16 @@ export async function replay(store: Store, hookId: number, sinceMs: number, nowM
 
 // Retries that are not due yet, alone: what is due needs no more than the end of the pause, or is being sent; and a reserved
 // delivery is about to be attempted.
-const isWaiting = `w.hook_id = $1 AND w.id >= $2 AND w.id < $3 AND w.state = 'pending'
-  AND w.lane = ${LANE_NUMBERS.retry} AND w.attempts > w.schedule_from AND w.due_at_ms > $4`;
+const isWaiting = `hook_id = $1 AND id >= $2 AND id < $3 AND state = 'pending'
+  AND lane = ${LANE_NUMBERS.retry} AND attempts > schedule_from AND due_at_ms > $4`;
 const findWaitingSql: Statement<{ id: number }> = statement(
   'delivery-find-waiting',
-  `SELECT w.id FROM deliveries w WHERE ${isWaiting} ORDER BY w.id LIMIT 1`,
+  `SELECT id FROM deliveries WHERE ${isWaiting} ORDER BY id LIMIT 1`,
 );
 const restartWaitingSql: Statement<{ id: number }> = statement(
   'delivery-restart-waiting',
-  `UPDATE deliveries SET ${setRequested('$4')} WHERE hook_id = $1 AND id IN
-     (SELECT w.id FROM deliveries w WHERE ${isWaiting} ORDER BY w.id LIMIT $5)
+  `UPDATE deliveries SET ${setRequested('$4')} WHERE ${isWaiting} AND id IN
+     (SELECT id FROM deliveries WHERE ${isWaiting} ORDER BY id LIMIT $5)
    RETURNING id`,
 );
 
@@ -199,7 +201,8 @@ function endPauseStatement({ hookId, nowMs }: Restart): BoundStatement {
 
 /**
  * A read looks for what can be restarted: a write that looked through a long log would hold up the writes of all owners.
- * Each row is looked at once, since what was restarted may have failed again already.
+ * Each row is looked at once, since what was restarted may have failed again already. A page that is not full is not the last one: others
+ * may have taken rows of it.
  */
 async function restartWindow(
   store: Store,
@@ -209,12 +212,11 @@ async function restartWindow(
   let count = 0;
   for (let fromId = window.fromId; ; ) {
     const statements = bind({ ...window, fromId });
-    const found = await store.read(statements.find.statement, statements.find.parameters);
-    if (found.length === 0) return count;
+    const [found] = await store.read(statements.find.statement, statements.find.parameters);
+    if (found === undefined) return count;
     const [rows = []] = await store.writeAll([statements.restart, endPauseStatement(restart)]);
     count += rows.length;
-    if (rows.length < RESTARTED_AT_ONCE) return count;
-    fromId = Math.max(...rows.map((row) => row.id as number)) + 1;
+    fromId = Math.max(...[found, ...rows].map((row) => row.id as number)) + 1;
   }
 }
 

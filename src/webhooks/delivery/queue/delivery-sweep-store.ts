@@ -20,15 +20,17 @@ const canceledHookQueuesSql: Statement<{ hook_id: number }> = statement(
   'SELECT hook_id FROM endpoint_queue WHERE canceled_at_ms IS NOT NULL ORDER BY hook_id',
 );
 
+// The conditions stand on the row itself too: PostgreSQL checks those again when it has waited for a redelivery of the row, and not
+// those of the subselect.
 const endPendingSql = (state: string, condition: string, limitAt: number) =>
-  `UPDATE deliveries SET state = '${state}' WHERE hook_id = $1 AND state = 'pending' AND id IN
-     (SELECT f.id FROM deliveries f WHERE f.hook_id = $1 AND f.state = 'pending' ${condition} LIMIT $${limitAt})
+  `UPDATE deliveries SET state = '${state}' WHERE hook_id = $1 AND state = 'pending' ${condition} AND id IN
+     (SELECT id FROM deliveries WHERE hook_id = $1 AND state = 'pending' ${condition} LIMIT $${limitAt})
    RETURNING id`;
 
 // What a person has requested again counts from then on: it is due at that time, and its schedule begins there.
 const expireSomeSql: Statement<{ id: number }> = statement(
   'sweep-expire',
-  endPendingSql('expired', 'AND f.created_at_ms < $2 AND (f.due_at_ms < $2 OR f.attempts > f.schedule_from)', 3),
+  endPendingSql('expired', 'AND created_at_ms < $2 AND (due_at_ms < $2 OR attempts > schedule_from)', 3),
 );
 const cancelSomeSql: Statement<{ id: number }> = statement('sweep-cancel', endPendingSql('canceled', '', 2));
 
@@ -60,7 +62,7 @@ const hookQueuesWithOldSql: Statement<{ hook_id: number }> = statement(
 
 const deleteSomeSql: Statement<{ id: number }> = statement(
   'sweep-delete-deliveries',
-  `DELETE FROM deliveries WHERE hook_id = $1 AND id IN
+  `DELETE FROM deliveries WHERE hook_id = $1 AND state <> 'pending' AND id IN
      (SELECT f.id FROM deliveries f WHERE f.hook_id = $1 AND f.id < $2 AND f.state <> 'pending' ORDER BY f.id LIMIT $3)
    RETURNING id`,
 );
