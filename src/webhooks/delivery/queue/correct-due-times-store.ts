@@ -3,6 +3,7 @@
  * reached them. Reads and writes bounded pages.
  */
 import { MAX_CLOCK_SKEW_MS } from '../../../database/leases.ts';
+import { idAtMs } from '../../../database/ids.ts';
 import { type Statement, type Store, statement } from '../../../database/store.ts';
 import { bindRows, multiRowStatement } from '../../../database/value-rows.ts';
 import { LONGEST_PAUSE_MS } from '../schedule/breaker.ts';
@@ -22,6 +23,17 @@ export function correctDueMs({ attempts, dueAtMs, nowMs }: { attempts: number; d
   const longestMs = attempts === 0 ? LONGEST_RESERVED_MS : longestRetryMs(attempts);
   if (dueAtMs <= nowMs + longestMs + MAX_CLOCK_SKEW_MS) return undefined;
   return attempts === 0 ? nowMs : nowMs + longestMs;
+}
+
+const newestIdSql: Statement<{ id: number | null }> = statement(
+  'delivery-newest-id',
+  'SELECT MAX(delivery_id) AS id FROM delivery_contents',
+);
+
+/** Whether a delivery was made after the present time: then the clock is behind, or was ahead. */
+export async function hasLaterDelivery(store: Store, nowMs: number): Promise<boolean> {
+  const [newest] = await store.read(newestIdSql);
+  return (newest?.id ?? 0) > idAtMs(nowMs + MAX_CLOCK_SKEW_MS);
 }
 
 interface HookQueueRow {
