@@ -260,9 +260,15 @@ export function advanceHook(hookQueue: HookQueue, event: BreakerEvent, moment: B
 
 /** Updates health and breaker. Returns whether the count of failures changed, which then has to be stored. */
 export function recordHookOutcome(hookQueue: HookQueue, outcome: Outcome, moment: BreakerMoment): boolean {
-  const { fails } = hookQueue.health;
   const { ofHook } = toBreakerEvents(outcome);
-  toWritable(hookQueue).health = updateHealth(hookQueue.health, outcome, moment.nowMs);
+  const hasChanged = recordHealth(hookQueue, outcome, moment.nowMs);
   if (ofHook !== undefined) advanceHook(hookQueue, ofHook, moment);
+  return hasChanged;
+}
+
+/** Updates health alone. Returns whether the count of failures changed. */
+export function recordHealth(hookQueue: HookQueue, outcome: Outcome, nowMs: number): boolean {
+  const { fails } = hookQueue.health;
+  toWritable(hookQueue).health = updateHealth(hookQueue.health, outcome, nowMs);
   return hookQueue.health.fails !== fails;
 }

@@ -9,7 +9,7 @@ import { type Breaker, type BreakerEvent, type BreakerMoment, isPauseOver } from
 import { findDisableReason } from '../schedule/disable-failing-hook.ts';
 import type { OriginChange } from '../schedule/origin-breakers.ts';
 import { ORIGIN_RECONNECTED, type Pause } from '../schedule/pause-reason.ts';
-import { advanceHook, type HookQueue, recordHookOutcome, recordPause } from './hook-queue.ts';
+import { advanceHook, type HookQueue, recordHealth, recordHookOutcome, recordPause } from './hook-queue.ts';
 import { drain, ensureHookQueue, type HookQueueTable, listHookQueues, takeMoment } from './hook-queue-table.ts';
 
 /** After a failed probe its hook waits this much longer, so that another hook of the origin makes the next one. */
@@ -69,24 +69,29 @@ export function recordFormerOutcome(table: HookQueueTable, { origin }: HookQueue
 
 /**
  * A manual attempt has ended. Breakers did not keep it back, and its hook queue need not be in memory. A success ends their pauses.
- * A failure counts as a probe only when one was due, so that no caller can lengthen a pause with many requests. What changes of its
- * own hook is stored with its result (`result-batch.ts`).
+ * A failure, 429 too, tells the hook's breaker something only when a probe was due, so that no caller can begin or lengthen a pause
+ * with many requests. What changes of its own hook is stored with its result (`result-batch.ts`).
  */
 export function recordManualOutcome(
   table: HookQueueTable,
   { hookId, origin, generation }: Pick<HookQueue, 'hookId' | 'origin' | 'generation'>,
   outcome: Outcome,
 ): HookQueueChange[] {
-  const { ofHook, ofOrigin } = toBreakerEvents(outcome);
+  const { ofOrigin } = toBreakerEvents(outcome);
   const hookQueue = table.hookQueues.get(hookId);
-  if (hookQueue?.generation === generation) {
-    const moment = takeMoment(table);
-    advanceHook(hookQueue, BEGIN, beginProbe(ofHook, moment));
-    recordHookOutcome(hookQueue, outcome, moment);
-  }
+  if (hookQueue?.generation === generation) recordManualOutcomeOfHook(hookQueue, outcome, takeMoment(table));
   const changes = followOrigin(table, origin, ofOrigin && probeOrigin(table, origin, ofOrigin));
   table.scheduler.resume(origin, hookId);
   return changes;
+}
+
+function recordManualOutcomeOfHook(hookQueue: HookQueue, outcome: Outcome, moment: BreakerMoment): void {
+  const { ofHook } = toBreakerEvents(outcome);
+  const { breaker } = hookQueue;
+  const isProbeDue = breaker.state === 'open' && isPauseOver(breaker, moment.nowMs);
+  if (ofHook?.kind !== 'success' && !isProbeDue) return void recordHealth(hookQueue, outcome, moment.nowMs);
+  advanceHook(hookQueue, BEGIN, beginProbe(ofHook, moment));
+  recordHookOutcome(hookQueue, outcome, moment);
 }
 
 function probeOrigin(table: HookQueueTable, origin: string, event: BreakerEvent): OriginChange {
