@@ -21,7 +21,8 @@ export function describeCommitted(
   { hook, encrypted, generation }: TargetHook,
 ): CommittedDelivery {
   const shard = shardOf(origin);
-  if ('storedBytes' in body || isLarge(body.byteLength) || generation === undefined) return { hookId, shard, content: undefined };
+  if ('storedBytes' in body || isLarge(body.byteLength) || generation === undefined)
+    return { hookId, shard, content: undefined };
   const content: ContentRow = {
     id,
     hook_id: hookId,

@@ -2,8 +2,9 @@
  * Corrects due times that were written while the clock of a process was ahead. Deliveries would wait until the right clock had
  * reached them. Reads and writes bounded pages.
  */
-import { MAX_CLOCK_SKEW_MS } from '../../../database/leases.ts';
+
 import { idAtMs } from '../../../database/ids.ts';
+import { MAX_CLOCK_SKEW_MS } from '../../../database/leases.ts';
 import { type Statement, type Store, statement } from '../../../database/store.ts';
 import { bindRows, multiRowStatement } from '../../../database/value-rows.ts';
 import { LONGEST_PAUSE_MS } from '../schedule/breaker.ts';

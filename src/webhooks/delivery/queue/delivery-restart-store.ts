@@ -173,7 +173,7 @@ export async function restartWaiting(store: Store, hookId: number, nowMs: number
 /** The statements that restart deliveries of a part of the log. */
 interface RestartStatements {
   /** The first that can be restarted. */
-  readonly find: BoundStatement;
+  readonly find: BoundStatement & { readonly statement: Statement<{ id: number }> };
   /** A page of those that can be. */
   readonly restart: BoundStatement;
 }
@@ -216,7 +216,7 @@ async function restartWindow(
     if (found === undefined) return count;
     const [rows = []] = await store.writeAll([statements.restart, endPauseStatement(restart)]);
     count += rows.length;
-    fromId = Math.max(...[found, ...rows].map((row) => row.id as number)) + 1;
+    fromId = Math.max(found.id, ...rows.map((row) => row.id as number)) + 1;
   }
 }
 

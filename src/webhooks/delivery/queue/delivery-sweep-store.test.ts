@@ -64,7 +64,9 @@ forEachEngine('sweepDeliveries() expires a held retry that is due later, and no 
   const retry = await enqueue(store, 1, NOW - 8 * DAY_MS);
   const reserved = await enqueue(store, 1, NOW - 8 * DAY_MS);
   for (const id of [retry, reserved]) await store.write(retrySql, [id, NOW + 1000]);
-  await store.write(statement('test-reserve', 'UPDATE deliveries SET schedule_from = attempts WHERE id = $1'), [reserved]);
+  await store.write(statement('test-reserve', 'UPDATE deliveries SET schedule_from = attempts WHERE id = $1'), [
+    reserved,
+  ]);
   await store.writeAll([holdHookQueueStatement(1, NOW - 8 * DAY_MS + 1)]);
   assert.equal((await sweepDeliveries(store, NOW)).expired, 1);
   assert.equal((await readDelivery(store, retry)).state, 'expired');

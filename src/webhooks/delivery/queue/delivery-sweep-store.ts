@@ -23,8 +23,7 @@ const hasPending = (condition = ''): string =>
  */
 const isExpired = {
   // What a person has requested again counts from then on: it is due at that time.
-  first: (before: string) =>
-    `AND lane = ${LANE_NUMBERS.first} AND due_at_ms < ${before} AND created_at_ms < ${before}`,
+  first: (before: string) => `AND lane = ${LANE_NUMBERS.first} AND due_at_ms < ${before} AND created_at_ms < ${before}`,
   // A retry may be due later. A delivery that is reserved counts from its reservation on, which begins its schedule.
   retry: (before: string) =>
     `AND lane = ${LANE_NUMBERS.retry} AND created_at_ms < ${before} AND (due_at_ms < ${before} OR attempts > schedule_from)`,

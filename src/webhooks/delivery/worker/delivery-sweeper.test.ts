@@ -44,7 +44,11 @@ const planRetrySql = statement(
 );
 
 /** The due time of a retry after the first round of a process whose clock differs by this much from that of the deliveries. */
-async function sweepWithClock(store: Store, aheadMs: number, { attempts, dueAtMs }: { attempts: number; dueAtMs: number }) {
+async function sweepWithClock(
+  store: Store,
+  aheadMs: number,
+  { attempts, dueAtMs }: { attempts: number; dueAtMs: number },
+) {
   const world = { ...realWorld, nowMs: () => realWorld.nowMs() + aheadMs, isClockTrusted: () => false };
   const retry = await enqueueTestDelivery(store, { hookId: 1, url });
   await store.write(planRetrySql, [retry, attempts, dueAtMs]);
