@@ -1,4 +1,4 @@
-/** Adds how often the health of a hook queue began anew. */
+/** Adds how often the health of a hook queue was reset. */
 import type { Migration } from '../store.ts';
 
 /**

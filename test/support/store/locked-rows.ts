@@ -29,7 +29,11 @@ export async function withLockedRows(run: (rows: LockedRows) => Promise<void>): 
       await locker.query('COMMIT');
       await acting;
     };
-    await run({ store, change }).finally(() => Promise.all([locker.end(), watcher.end()]));
+    try {
+      await run({ store, change });
+    } finally {
+      await Promise.all([locker.end(), watcher.end()]);
+    }
   } finally {
     rmSync(place.dataDir, { recursive: true, force: true });
   }

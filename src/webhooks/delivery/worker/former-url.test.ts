@@ -91,7 +91,7 @@ for (const kind of KINDS)
       testFormerUrl(status, kind),
     );
 
-forEachEngine('a worker begins anew with the failures of a hook that another process released', async (store) => {
+forEachEngine('a worker counts from 0 the failures of a hook that another process released', async (store) => {
   await using receiver = await startReceiver((_, response) => void response.writeHead(503).end());
   const { url } = receiver;
   await insertTestHook(store, { id: 1, url });
