@@ -14,6 +14,7 @@ import { eventsOfRepositories } from './0062-events-of-repositories.ts';
 import { deliveryMinutes } from './0064-delivery-minutes.ts';
 import { deliverySubjects } from './0066-delivery-subjects.ts';
 import { deliveryProfiles } from './0068-delivery-profiles.ts';
+import { hookQueueGenerations } from './0087-hook-queue-generations.ts';
 import { mails } from './people/0080-mails.ts';
 import { notices } from './people/0081-notices.ts';
 import { languages } from './people/0082-languages.ts';
@@ -72,4 +73,5 @@ export const migrations: readonly Migration[] = [
   noticeTimes,
   deliveryProfiles,
   pendingOutputTokens,
+  hookQueueGenerations,
 ];

@@ -7,6 +7,8 @@ import type { EncryptedSecrets, EncryptionType, Hook, ProfileName } from './hook
 export interface TargetHook {
   readonly hook: Pick<Hook, 'id' | 'url' | 'encryptionType' | 'profile' | 'disabledAtMs'>;
   readonly encrypted: EncryptedSecrets;
+  /** That of its queue (`endpoint_queue`) when it was read; undefined if that was not read. */
+  readonly generation?: number;
 }
 
 interface TargetHookRow extends EncryptedSecrets {
@@ -15,6 +17,7 @@ interface TargetHookRow extends EncryptedSecrets {
   readonly encryption_type: number;
   readonly profile: string;
   readonly disabled_at_ms: number | null;
+  readonly generation: number;
 }
 
 const hooksWantingSql = {
@@ -28,7 +31,8 @@ const hooksWantingSql = {
 function subscribedBy(flag: string) {
   return statement<TargetHookRow>(
     `hooks-subscribed-to-${flag.replaceAll('_', '-')}`,
-    `SELECT id, url, encryption_type, profile, secret, previous_secret, previous_until_ms, disabled_at_ms
+    `SELECT id, url, encryption_type, profile, secret, previous_secret, previous_until_ms, disabled_at_ms,
+       COALESCE((SELECT q.generation FROM endpoint_queue q WHERE q.hook_id = hooks.id), 0) AS generation
      FROM hooks WHERE repository_id = $1 AND ${flag} = 1 ORDER BY id`,
   );
 }
@@ -44,5 +48,6 @@ function toTarget(row: TargetHookRow): TargetHook {
   return {
     hook: { id, url, encryptionType, profile: profile as ProfileName, disabledAtMs: disabled_at_ms },
     encrypted: { secret, previous_secret, previous_until_ms },
+    generation: row.generation,
   };
 }

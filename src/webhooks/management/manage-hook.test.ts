@@ -160,6 +160,16 @@ withDoors('`active: true` releases a hook that was disabled after it was read', 
   assert.deepEqual({ ...health, next_at_ms: 0 }, NOTHING_FAILED);
 });
 
+withDoors('another url switches a hook on that was disabled after it was read', async (server, store) => {
+  const hook = await createHookInUse(server);
+  const { management } = server;
+  const repository = await management.access.find('grace', 'doors');
+  const stored = await findHook(management, repository, hook.id);
+  await store.write(disableSql);
+  const moved = await updateHook(management, { repository, stored, actor: COMMAND_LINE }, { url: `${URL_1}/other` });
+  assert.deepEqual([moved.hook.disabledAtMs, moved.hook.disabledReason], [null, null]);
+});
+
 withDoors('a worker that saw a hook as disabled does not hold it once it is enabled', async (server, store) => {
   const hook = await createHookInUse(server);
   const [{ version: seen } = { version: 0 }] = await store.read(healthSql);

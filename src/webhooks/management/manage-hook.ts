@@ -237,10 +237,13 @@ function changeSecret(
   };
 }
 
-/** A hook that is off, after failures or by its owner, is switched on with another address, unless the change says otherwise. */
+/**
+ * A hook that is off, after failures or by its owner, is switched on with another address, unless the change says otherwise. Also one
+ * that was read as enabled: it may have been disabled since.
+ */
 function chooseSwitch({ hook }: StoredHook, { active, url }: HookChangeParameters): HookChange['switch'] {
   if (active !== undefined) return active ? 'on' : 'off';
-  return hook.disabledAtMs !== null && url !== undefined && url !== hook.url ? 'on' : undefined;
+  return url !== undefined && url !== hook.url ? 'on' : undefined;
 }
 
 function listHookQueueStatements({ hook }: StoredHook, change: HookChange): BoundStatement[] {

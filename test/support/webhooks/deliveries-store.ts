@@ -92,6 +92,11 @@ async function createTestDelivery(store: Store, delivery: TestDelivery): Promise
   return { ...base, nowMs, ...(dueAtMs === undefined ? {} : { dueAtMs }) };
 }
 
+const generationSql = statement<{ generation: number }>(
+  'test-generation',
+  'SELECT generation FROM endpoint_queue WHERE hook_id = $1',
+);
+
 /** Stores it, and describes it as the intake does for the workers of its process. */
 export async function commitTestDelivery(
   store: Store,
@@ -99,8 +104,10 @@ export async function commitTestDelivery(
   delivery: TestDelivery,
 ): Promise<CommittedTestDelivery> {
   const made = await createTestDelivery(store, delivery);
+  const [{ generation } = { generation: 0 }] = await store.read(generationSql, [hook.hook.id]);
+  const target = { ...hook, generation };
   const answers = await store.writeAll(enqueueStatements([made]));
-  return { id: made.id, committed: describeCommitted(made, hook), versions: readEnqueueVersions(answers) };
+  return { id: made.id, committed: describeCommitted(made, target), versions: readEnqueueVersions(answers) };
 }
 
 export interface CommittedTestDelivery {

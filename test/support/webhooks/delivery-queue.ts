@@ -27,6 +27,7 @@ export function result(hookId: number, deliveryId: number, overrides: Partial<At
     attemptsBefore: 0,
     shard: shardOf(ORIGIN),
     epoch: 1,
+    generation: 0,
     nextState: 'succeeded',
     nextLane: 0,
     dueAtMs: NOW,

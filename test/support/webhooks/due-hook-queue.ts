@@ -9,6 +9,7 @@ export function makeDueRow(more: Partial<DueHookQueue> & Pick<DueHookQueue, 'hoo
     epoch: 1,
     next_at_ms: 0,
     version: 1,
+    generation: 0,
     parked: 0,
     fails: 0,
     failing_since_ms: null,

@@ -2,7 +2,7 @@
  * Stores results of attempts in batches; a late result of a worker that lost its lease changes nothing (fencing). Two fences
  * guard each result: the worker must still own the shard (owner and epoch), and the delivery must still have the due time that
  * the worker read (`due_at_ms`, which every result and every redelivery changes). The attempt of a result that fails a fence was
- * still made: it is counted and logged, and changes nothing else. Under a lost lease it changes nothing of its hook either; where
+ * still made: it is counted, but not in the present schedule, and logged; it changes nothing else. Under a lost lease it changes nothing of its hook either; where
  * the delivery alone has changed, the answer counts for the health of the hook (`hook-queue-change-store.ts`,
  * `manual-attempt-store.ts`, `hook-result-store.ts`).
  */
@@ -20,6 +20,8 @@ export interface AttemptResult {
   readonly shard: number;
   /** The worker's epoch of the shard. */
   readonly epoch: number;
+  /** The generation of the hook queue when the hook was read for the attempt. */
+  readonly generation: number;
   readonly nextState: string;
   readonly nextLane: number;
   readonly dueAtMs: number;
@@ -86,7 +88,8 @@ const storeResultsSql = multiRowStatement(
       `${column} = CASE WHEN ${passesFences} THEN ${value} ELSE deliveries.${column} END`;
     return `UPDATE deliveries SET ${ifMoved('state', v.nextState)}, ${ifMoved('lane', v.nextLane)},
        ${ifMoved('due_at_ms', v.dueAtMs)}, ${ifMoved('status', v.status)},
-       ${ifMoved('attempted_at_ms', v.startedAtMs)}, attempts = deliveries.attempts + 1
+       ${ifMoved('attempted_at_ms', v.startedAtMs)}, attempts = deliveries.attempts + 1,
+       schedule_from = CASE WHEN ${passesFences} THEN deliveries.schedule_from ELSE deliveries.schedule_from + 1 END
      FROM ${values}
      LEFT JOIN delivery_shards s ON s.shard = ${v.shard} AND s.epoch = ${v.epoch} AND s.owner = ${more(1)}
      WHERE deliveries.hook_id = ${v.hookId} AND deliveries.id = ${v.deliveryId}

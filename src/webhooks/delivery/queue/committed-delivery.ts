@@ -8,17 +8,21 @@ export interface CommittedDelivery {
   readonly hookId: number;
   /** The shard of its origin when it was committed. */
   readonly shard: number;
-  /** The content as a read returns it. Undefined for a large body, which the worker reads when it is its turn. */
+  /**
+   * The content as a read returns it. Undefined for a large body, which the worker reads when it is its turn, and for a hook that was
+   * read without the generation of its queue.
+   */
   readonly content: ContentRow | undefined;
 }
 
 /** The hook as it was read for the delivery. */
 export function describeCommitted(
   { id, hookId, uuid, body, eventKind, origin, nowMs, dueAtMs = nowMs }: NewDelivery,
-  { hook, encrypted }: TargetHook,
+  { hook, encrypted, generation }: TargetHook,
 ): CommittedDelivery {
   const shard = shardOf(origin);
-  if ('storedBytes' in body || isLarge(body.byteLength)) return { hookId, shard, content: undefined };
+  if ('storedBytes' in body || isLarge(body.byteLength) || generation === undefined)
+    return { hookId, shard, content: undefined };
   const content: ContentRow = {
     id,
     hook_id: hookId,
@@ -33,6 +37,7 @@ export function describeCommitted(
     encryption_type: hook.encryptionType,
     profile: hook.profile,
     disabled_at_ms: hook.disabledAtMs,
+    generation,
     ...encrypted,
   };
   return { hookId, shard, content };

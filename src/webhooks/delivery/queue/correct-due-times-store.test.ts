@@ -93,10 +93,10 @@ forEachEngine('correctTimes() bounds retries behind more than a page of others',
 forEachEngine('correctTimes() ends pauses that last longer than any, and leaves what is held', async (store) => {
   for (const hookId of [1, 2, 3]) await enqueue(store, { hookId });
   const shard = shardOf(ORIGIN);
-  const lease = { shard, epoch: (await takeAllShards(store, 'worker', NOW)).get(shard)! };
+  const fence = { shard, generation: 0, epoch: (await takeAllShards(store, 'worker', NOW)).get(shard)! };
   const pauseUntil = (hookId: number, untilMs: number): HookQueueChange => {
     const pause = { sinceMs: NOW, untilMs, reason: 'failures' as const };
-    return { kind: 'health', hookId, ...lease, fails: 5, failingSinceMs: NOW, openings: 1, pause };
+    return { kind: 'health', hookId, ...fence, fails: 5, failingSinceMs: NOW, openings: 1, pause };
   };
   const pauses = [pauseUntil(1, NOW + DAY_MS), pauseUntil(2, NOW + 5 * MINUTE_MS)];
   await store.writeAll(hookQueueStatements(pauses, [], { workerId: 'worker', nowMs: NOW }));

@@ -2,6 +2,8 @@
  * Corrects due times that were written while the clock of a process was ahead. Deliveries would wait until the right clock had
  * reached them. Reads and writes bounded pages.
  */
+
+import { idAtMs } from '../../../database/ids.ts';
 import { MAX_CLOCK_SKEW_MS } from '../../../database/leases.ts';
 import { type Statement, type Store, statement } from '../../../database/store.ts';
 import { bindRows, multiRowStatement } from '../../../database/value-rows.ts';
@@ -24,13 +26,31 @@ export function correctDueMs({ attempts, dueAtMs, nowMs }: { attempts: number; d
   return attempts === 0 ? nowMs : nowMs + longestMs;
 }
 
+const newestIdSql: Statement<{ id: number | null }> = statement(
+  'delivery-newest-id',
+  'SELECT MAX(delivery_id) AS id FROM delivery_contents',
+);
+
+/** Whether a delivery was made after the present time: then the clock is behind, or was ahead. */
+export async function hasLaterDelivery(store: Store, nowMs: number): Promise<boolean> {
+  const [newest] = await store.read(newestIdSql);
+  return (newest?.id ?? 0) > idAtMs(nowMs + MAX_CLOCK_SKEW_MS);
+}
+
 interface HookQueueRow {
   readonly hook_id: number;
 }
 
-const openHookQueuesSql: Statement<HookQueueRow> = statement(
+interface OpenHookQueueRow extends HookQueueRow {
+  readonly latest_due_ms: number | null;
+}
+
+// With the latest due time of each, so that only those with a late one are read.
+const openHookQueuesSql: Statement<OpenHookQueueRow> = statement(
   'endpoints-open',
-  `SELECT hook_id FROM endpoint_queue WHERE hook_id > $1 AND ${isNeitherHeldNorCanceled} ORDER BY hook_id LIMIT ${PAGE}`,
+  `SELECT hook_id, (SELECT d.due_at_ms FROM deliveries d WHERE d.state = 'pending' AND d.hook_id = endpoint_queue.hook_id
+     AND d.lane = $2 ORDER BY d.due_at_ms DESC, d.id DESC LIMIT 1) AS latest_due_ms
+   FROM endpoint_queue WHERE hook_id > $1 AND ${isNeitherHeldNorCanceled} ORDER BY hook_id LIMIT ${PAGE}`,
 );
 
 interface LateRow {
@@ -67,11 +87,17 @@ const wakeSleepingSql: Statement = statement(
 export async function correctDeliveryTimes(store: Store, lane: Lane, nowMs: number): Promise<number> {
   let count = 0;
   for (let afterId = 0; ; ) {
-    const hookQueues = await store.read(openHookQueuesSql, [afterId]);
-    for (const { hook_id } of hookQueues) count += await correctOfHook(store, hook_id, { lane, nowMs });
+    const hookQueues = await store.read(openHookQueuesSql, [afterId, lane]);
+    for (const { hook_id, latest_due_ms } of hookQueues)
+      if (isLate(latest_due_ms, nowMs)) count += await correctOfHook(store, hook_id, { lane, nowMs });
     if (hookQueues.length < PAGE) return count;
     afterId = hookQueues.at(-1)!.hook_id;
   }
+}
+
+/** Whether it is after any time that another process of now can have written. */
+function isLate(dueAtMs: number | null, nowMs: number): boolean {
+  return dueAtMs !== null && dueAtMs > nowMs + MAX_CLOCK_SKEW_MS;
 }
 
 async function correctOfHook(

@@ -6,7 +6,7 @@ import type { EncryptedSecrets } from '../../hooks/hook.ts';
 import { MAX_SMALL_BODY_BYTES } from '../schedule/concurrency-limits.ts';
 import type { ORIGIN_RECONNECTED, PauseReason } from '../schedule/pause-reason.ts';
 import { LANE_NUMBERS } from './delivery-state.ts';
-import { isStillPending } from './delivery-store.ts';
+import { generationOf, isStillPending } from './delivery-store.ts';
 
 export interface DueHookQueue {
   readonly hook_id: number;
@@ -17,6 +17,8 @@ export interface DueHookQueue {
   readonly epoch: number;
   readonly next_at_ms: number;
   readonly version: number;
+  /** Rises when the hook queue is released or moved, or recovers: what attempts from before come to changes nothing of its health. */
+  readonly generation: number;
   readonly parked: number;
   readonly fails: number;
   readonly failing_since_ms: number | null;
@@ -27,8 +29,8 @@ export interface DueHookQueue {
 
 const dueHookQueuesSql: Statement<DueHookQueue> = statement(
   'endpoint-due',
-  `SELECT q.hook_id, q.owner_id, q.origin, q.shard, s.epoch, q.next_at_ms, q.version, q.parked, q.fails,
-     q.failing_since_ms, q.openings, q.paused_since_ms, q.pause_reason
+  `SELECT q.hook_id, q.owner_id, q.origin, q.shard, s.epoch, q.next_at_ms, q.version, q.generation, q.parked,
+     q.fails, q.failing_since_ms, q.openings, q.paused_since_ms, q.pause_reason
    FROM endpoint_queue q JOIN delivery_shards s ON s.shard = q.shard
    WHERE q.next_at_ms <= $1 AND (q.next_at_ms, q.hook_id) > ($2, $3) AND s.owner = $4
    ORDER BY q.next_at_ms, q.hook_id LIMIT $5`,
@@ -109,7 +111,7 @@ const waitingContentsSql = multiRowStatement(
     const branch = (hookId: string, lane: number) =>
       `SELECT d.*, ${contentOf('uuid')} AS uuid,
          CASE WHEN d.body_bytes <= ${MAX_SMALL_BODY_BYTES} THEN ${contentOf('body')} END AS body,
-         ${profileOf(contentOf('profile'))}, ${HOOK_COLUMNS}
+         ${profileOf(contentOf('profile'))}, ${HOOK_COLUMNS}, ${generationOf(hookId)}
        FROM (SELECT ${WAITING_COLUMNS} FROM deliveries
              WHERE state = 'pending' AND hook_id = ${hookId} AND lane = ${lane} AND due_at_ms <= ${more(1)}
              ORDER BY due_at_ms, id LIMIT ${SMALL_READ}) AS d
@@ -160,10 +162,12 @@ export interface ContentRow extends EncryptedSecrets {
   readonly encryption_type: number;
   readonly profile: string;
   readonly disabled_at_ms: number | null;
+  /** That of the hook queue when its hook was read. */
+  readonly generation: number;
 }
 
 const CONTENT_COLUMNS = `d.id, d.hook_id, d.attempts, d.schedule_from, d.due_at_ms, d.created_at_ms, d.event_kind, c.uuid, c.body,
-  ${profileOf('c.profile')}, ${HOOK_COLUMNS}`;
+  ${profileOf('c.profile')}, ${HOOK_COLUMNS}, ${generationOf('d.hook_id')}`;
 
 // A branch for each delivery, so that each is looked up by its ids. Joined with a list of values, PostgreSQL reads through
 // all deliveries as long as it has statistics of a nearly empty table.

@@ -4,7 +4,7 @@ import { enqueueTestDelivery, fillTestLog, readDelivery } from '../../../../test
 import { type Store, statement } from '../../../database/store.ts';
 import { SWEEP_WITHOUT_PAUSES } from '../../../database/sweep.ts';
 import { WINDOW_ROWS } from '../log/log-windows-store.ts';
-import { replay, restart, restartReserved, restartWaiting } from './delivery-restart-store.ts';
+import { reopenUnverified, replay, restart, restartReserved, restartWaiting } from './delivery-restart-store.ts';
 import { expireHeld } from './delivery-sweep-store.ts';
 
 const url = 'http://127.0.0.1:9/';
@@ -139,3 +139,35 @@ forEachEngine(
     assert.equal((await readDelivery(store, requested)).state, 'expired');
   },
 );
+
+const endSql = statement('test-end', 'UPDATE deliveries SET state = $2, status = $3, attempts = 1 WHERE id = $1');
+const ended: [state: string, status: number, isReopened: boolean][] = [
+  ['succeeded', 200, true],
+  ['dead', 410, true],
+  ['dead', 500, true],
+  ['dead', 0, false],
+  ['blocked', 0, false],
+  ['canceled', 200, false],
+];
+
+forEachEngine('what a doubtful response has ended is sent again, be it accepted or refused', async (store) => {
+  const ids: number[] = [];
+  for (const [state, status] of ended) {
+    const id = await enqueueAt(store, NOW);
+    await store.write(endSql, [id, state, status]);
+    ids.push(id);
+  }
+  assert.equal(await reopenUnverified(store, ids, NOW + 1), 3);
+  for (const [index, [state, , isReopened]] of ended.entries())
+    assert.equal((await readDelivery(store, ids[index]!)).state, isReopened ? 'pending' : state);
+});
+
+const hideHookQueuesSql = statement('test-hide-hook-queues', 'ALTER TABLE endpoint_queue RENAME TO hidden_queue');
+
+forEachEngine('a doubtful delivery is not reopened without its hook queue, which would sleep on', async (store) => {
+  const id = await enqueueAt(store, NOW);
+  await store.write(endSql, [id, 'succeeded', 200]);
+  await store.write(hideHookQueuesSql);
+  await assert.rejects(reopenUnverified(store, [id], NOW + 1));
+  assert.equal((await readDelivery(store, id)).state, 'succeeded');
+});

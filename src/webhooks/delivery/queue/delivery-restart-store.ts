@@ -2,7 +2,15 @@
  * Restarts deliveries for a redelivery, a replay or a test, and reserves them for a manual attempt. If that attempt stores no
  * result in time, the workers send the delivery. What the columns mean while it waits is in delivery-state.ts.
  */
-import { type BoundStatement, type Row, type Statement, type Store, statement } from '../../../database/store.ts';
+import {
+  type BoundStatement,
+  conditionalProcedure,
+  type Procedure,
+  type Row,
+  type Statement,
+  type Store,
+  statement,
+} from '../../../database/store.ts';
 import { bindRows, multiRowStatement } from '../../../database/value-rows.ts';
 import { type LogRange, listOldestFirst } from '../log/log-windows-store.ts';
 import { IS_NEW, IS_REQUESTED, isReserved, LANE_NUMBERS, setRequested, setReserved } from './delivery-state.ts';
@@ -105,9 +113,11 @@ export async function restart(store: Store, key: DeliveryKey, nowMs: number): Pr
   return await nameOutcome(store, key, rows);
 }
 
-// The event of a test never happened, so a failed test is not sent again.
+// What may change is a condition on the row itself too: PostgreSQL checks those again when it has waited for another request of the
+// delivery, and not those of a subselect. The event of a test never happened, so a failed test is not sent again.
+const hasFailed = "state IN ('dead', 'blocked', 'expired')";
 const isFailed = `f.hook_id = $1 AND f.id >= $2 AND f.id < $3 AND f.created_at_ms >= $4
-  AND f.state IN ('dead', 'blocked', 'expired')
+  AND f.${hasFailed}
   AND NOT EXISTS (SELECT 1 FROM delivery_contents c JOIN events e ON e.id = c.event_id
                   WHERE c.delivery_id = f.id AND e.source = 'test')`;
 const findFailedSql: Statement<{ id: number }> = statement(
@@ -116,7 +126,7 @@ const findFailedSql: Statement<{ id: number }> = statement(
 );
 const restartFailedSql: Statement<{ id: number }> = statement(
   'delivery-restart-some',
-  `UPDATE deliveries SET ${setRequested('$5')} WHERE hook_id = $1 AND id IN
+  `UPDATE deliveries SET ${setRequested('$5')} WHERE hook_id = $1 AND ${hasFailed} AND id IN
      (SELECT f.id FROM deliveries f WHERE ${isFailed} ORDER BY f.id LIMIT $6)
    RETURNING id`,
 );
@@ -136,16 +146,16 @@ export async function replay(store: Store, hookId: number, sinceMs: number, nowM
 
 // Retries that are not due yet, alone: what is due needs no more than the end of the pause, or is being sent; and a reserved
 // delivery is about to be attempted.
-const isWaiting = `w.hook_id = $1 AND w.id >= $2 AND w.id < $3 AND w.state = 'pending'
-  AND w.lane = ${LANE_NUMBERS.retry} AND w.attempts > w.schedule_from AND w.due_at_ms > $4`;
+const isWaiting = `hook_id = $1 AND id >= $2 AND id < $3 AND state = 'pending'
+  AND lane = ${LANE_NUMBERS.retry} AND attempts > schedule_from AND due_at_ms > $4`;
 const findWaitingSql: Statement<{ id: number }> = statement(
   'delivery-find-waiting',
-  `SELECT w.id FROM deliveries w WHERE ${isWaiting} ORDER BY w.id LIMIT 1`,
+  `SELECT id FROM deliveries WHERE ${isWaiting} ORDER BY id LIMIT 1`,
 );
 const restartWaitingSql: Statement<{ id: number }> = statement(
   'delivery-restart-waiting',
-  `UPDATE deliveries SET ${setRequested('$4')} WHERE hook_id = $1 AND id IN
-     (SELECT w.id FROM deliveries w WHERE ${isWaiting} ORDER BY w.id LIMIT $5)
+  `UPDATE deliveries SET ${setRequested('$4')} WHERE ${isWaiting} AND id IN
+     (SELECT id FROM deliveries WHERE ${isWaiting} ORDER BY id LIMIT $5)
    RETURNING id`,
 );
 
@@ -163,7 +173,7 @@ export async function restartWaiting(store: Store, hookId: number, nowMs: number
 /** The statements that restart deliveries of a part of the log. */
 interface RestartStatements {
   /** The first that can be restarted. */
-  readonly find: BoundStatement;
+  readonly find: BoundStatement & { readonly statement: Statement<{ id: number }> };
   /** A page of those that can be. */
   readonly restart: BoundStatement;
 }
@@ -191,7 +201,8 @@ function endPauseStatement({ hookId, nowMs }: Restart): BoundStatement {
 
 /**
  * A read looks for what can be restarted: a write that looked through a long log would hold up the writes of all owners.
- * Each row is looked at once, since what was restarted may have failed again already.
+ * Each row is looked at once, since what was restarted may have failed again already. A page that is not full is not the last one: others
+ * may have taken rows of it.
  */
 async function restartWindow(
   store: Store,
@@ -201,12 +212,11 @@ async function restartWindow(
   let count = 0;
   for (let fromId = window.fromId; ; ) {
     const statements = bind({ ...window, fromId });
-    const found = await store.read(statements.find.statement, statements.find.parameters);
-    if (found.length === 0) return count;
+    const [found] = await store.read(statements.find.statement, statements.find.parameters);
+    if (found === undefined) return count;
     const [rows = []] = await store.writeAll([statements.restart, endPauseStatement(restart)]);
     count += rows.length;
-    if (rows.length < RESTARTED_AT_ONCE) return count;
-    fromId = Math.max(...rows.map((row) => row.id as number)) + 1;
+    fromId = Math.max(found.id, ...rows.map((row) => row.id as number)) + 1;
   }
 }
 
@@ -233,24 +243,42 @@ export async function wakeOrigin(store: Store, origin: string, nowMs: number): P
   for (let at = 0; at < statements.length; at += WAKE_PAGE) await store.writeAll(statements.slice(at, at + WAKE_PAGE));
 }
 
+// What ended without a response got none of another request. The event of a test never happened: a failed one is not sent again.
 const doubtDeliveriesSql = multiRowStatement(
   'delivery-doubt',
   { id: 'int' },
   ({ values, v, more }) =>
     `UPDATE deliveries SET state = 'pending', lane = ${LANE_NUMBERS.retry}, due_at_ms = ${more(1)}
      FROM ${values} JOIN delivery_contents c ON c.delivery_id = ${v.id}
-     WHERE deliveries.hook_id = c.hook_id AND deliveries.id = ${v.id} AND deliveries.state = 'succeeded'
+     WHERE deliveries.hook_id = c.hook_id AND deliveries.id = ${v.id}
+       AND (deliveries.state = 'succeeded' OR (deliveries.state = 'dead' AND deliveries.status > 0
+         AND NOT EXISTS (SELECT 1 FROM events e WHERE e.id = c.event_id AND e.source = 'test')))
      RETURNING deliveries.hook_id`,
 );
 
-/** Restarts deliveries whose responses may have belonged to other requests; returns how many. */
+interface Doubt {
+  readonly deliveryIds: readonly number[];
+  readonly nowMs: number;
+}
+
+/** In one transaction: a process that ends between the two leaves no pending delivery whose hook queue sleeps. */
+export const reopenDoubtful: Procedure<Doubt, number> = conditionalProcedure(
+  import.meta.url,
+  'reopenDoubtful',
+  async (transaction, { deliveryIds, nowMs }) => {
+    const ids = deliveryIds.map((id) => ({ id }));
+    const answers = await transaction.runAll(bindRows(doubtDeliveriesSql, ids, { more: [nowMs] }));
+    const reopened = answers.flat().map((row) => row.hook_id as number);
+    const hookIds = [...new Set(reopened)].sort((one, other) => one - other);
+    await transaction.runAll(hookIds.map((hookId) => ({ statement: wakeHookQueueSql, parameters: [hookId, nowMs] })));
+    return reopened.length;
+  },
+);
+
+/**
+ * Restarts deliveries that ended with responses which may have belonged to other requests; returns how many. Those of a hook that such
+ * a response has disabled are held until it is enabled.
+ */
 export async function reopenUnverified(store: Store, deliveryIds: readonly number[], nowMs: number): Promise<number> {
-  const ids = deliveryIds.map((id) => ({ id }));
-  const rows = (await store.writeAll(bindRows(doubtDeliveriesSql, ids, { more: [nowMs] }))).flat() as unknown as {
-    hook_id: number;
-  }[];
-  const hookIds = [...new Set(rows.map((row) => row.hook_id))].sort((a, b) => a - b);
-  if (hookIds.length > 0)
-    await store.writeAll(hookIds.map((hookId) => ({ statement: wakeHookQueueSql, parameters: [hookId, nowMs] })));
-  return rows.length;
+  return deliveryIds.length === 0 ? 0 : await store.call(reopenDoubtful, { deliveryIds, nowMs });
 }

@@ -25,6 +25,10 @@ export const isStillPending = (deliveries: string): string =>
 /** A hook queue that is named by its id is neither held nor canceled. */
 export const isNeitherHeldNorCanceled = 'COALESCE(endpoint_queue.held_since_ms, endpoint_queue.canceled_at_ms, 0) < 1';
 
+/** The generation of a hook's queue; 0 as long as it has no row. */
+export const generationOf = (hookId: string): string =>
+  `COALESCE((SELECT q.generation FROM endpoint_queue q WHERE q.hook_id = ${hookId}), 0) AS generation`;
+
 /** Later than any time: the hook queue has nothing to do until it is woken. */
 export const NEVER_MS = 8_640_000_000_000_000;
 
@@ -210,7 +214,8 @@ export function holdSeenHookQueueStatement(hookId: number, version: number, nowM
 const releaseHookQueueSql: Statement = statement(
   'endpoint-release',
   `UPDATE endpoint_queue SET held_since_ms = NULL, parked = 0, fails = 0, failing_since_ms = NULL,
-     openings = 0, paused_since_ms = NULL, pause_reason = NULL, next_at_ms = $2, version = version + 1
+     openings = 0, paused_since_ms = NULL, pause_reason = NULL, next_at_ms = $2, version = version + 1,
+     generation = generation + 1
    WHERE hook_id = $1 AND canceled_at_ms IS NULL`,
 );
 
@@ -242,7 +247,7 @@ export function releaseOffHookQueueStatements(hookId: number, nowMs: number): Bo
 
 const moveHookQueueSql: Statement = statement(
   'endpoint-move',
-  `UPDATE endpoint_queue SET origin = $2, shard = $3, version = version + 1 WHERE hook_id = $1`,
+  `UPDATE endpoint_queue SET origin = $2, shard = $3, version = version + 1, generation = generation + 1 WHERE hook_id = $1`,
 );
 
 /** Moves a hook whose URL has another origin: the worker that owns the shard of that origin sends its deliveries. */

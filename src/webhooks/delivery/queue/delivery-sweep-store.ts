@@ -9,36 +9,59 @@ import {
 } from '../../../database/store.ts';
 import { repeatBatches, type SweepContext } from '../../../database/sweep.ts';
 import { bindRows, multiRowStatement } from '../../../database/value-rows.ts';
+import { LANE_NUMBERS } from './delivery-state.ts';
 
 // endpoint = hook queue, parked = paused: see delivery-store.ts.
+// A scalar subselect: PostgreSQL turns EXISTS into a join, and without statistics reads all that waits for it.
+const hasPending = (condition = ''): string =>
+  `(SELECT d.id FROM deliveries d WHERE d.state = 'pending' AND d.hook_id = endpoint_queue.hook_id
+     ${condition} LIMIT 1) IS NOT NULL`;
+
+/**
+ * Which pending deliveries expire, by lane. Each condition reads a range of the index of waiting deliveries, or the few retries that
+ * waited when the hook was disabled, and not all that came since.
+ */
+const isExpired = {
+  // What a person has requested again counts from then on: it is due at that time.
+  first: (before: string) => `AND lane = ${LANE_NUMBERS.first} AND due_at_ms < ${before} AND created_at_ms < ${before}`,
+  // A retry may be due later. A delivery that is reserved counts from its reservation on, which begins its schedule.
+  retry: (before: string) =>
+    `AND lane = ${LANE_NUMBERS.retry} AND created_at_ms < ${before} AND (due_at_ms < ${before} OR attempts > schedule_from)`,
+} as const;
+
 const heldHookQueuesSql: Statement<{ hook_id: number }> = statement(
   'sweep-held-endpoints',
-  'SELECT hook_id FROM endpoint_queue WHERE held_since_ms < $1 AND canceled_at_ms IS NULL ORDER BY hook_id',
+  `SELECT hook_id FROM endpoint_queue WHERE held_since_ms < $1 AND canceled_at_ms IS NULL
+     AND (${hasPending(isExpired.first('$1'))} OR ${hasPending(isExpired.retry('$1'))}) ORDER BY hook_id`,
 );
 const canceledHookQueuesSql: Statement<{ hook_id: number }> = statement(
   'sweep-canceled-endpoints',
-  'SELECT hook_id FROM endpoint_queue WHERE canceled_at_ms IS NOT NULL ORDER BY hook_id',
+  `SELECT hook_id FROM endpoint_queue WHERE canceled_at_ms IS NOT NULL AND ${hasPending()} ORDER BY hook_id`,
 );
 
+// The conditions stand on the row itself too: PostgreSQL checks those again when it has waited for a redelivery of the row, and not
+// those of the subselect.
 const endPendingSql = (state: string, condition: string, limitAt: number) =>
-  `UPDATE deliveries SET state = '${state}' WHERE hook_id = $1 AND state = 'pending' AND id IN
-     (SELECT f.id FROM deliveries f WHERE f.hook_id = $1 AND f.state = 'pending' ${condition} LIMIT $${limitAt})
+  `UPDATE deliveries SET state = '${state}' WHERE hook_id = $1 AND state = 'pending' ${condition} AND id IN
+     (SELECT id FROM deliveries WHERE hook_id = $1 AND state = 'pending' ${condition}
+      ORDER BY lane, due_at_ms, id LIMIT $${limitAt})
    RETURNING id`;
 
-// What a person has requested again counts from then on: it is due at that time, and its schedule begins there.
-const expireSomeSql: Statement<{ id: number }> = statement(
-  'sweep-expire',
-  endPendingSql('expired', 'AND f.created_at_ms < $2 AND (f.due_at_ms < $2 OR f.attempts > f.schedule_from)', 3),
-);
-const cancelSomeSql: Statement<{ id: number }> = statement('sweep-cancel', endPendingSql('canceled', '', 2));
+type EndSome = Statement<{ id: number }>;
+const expireSomeSql: readonly EndSome[] = [
+  statement('sweep-expire', endPendingSql('expired', isExpired.first('$2'), 3)),
+  statement('sweep-expire-retries', endPendingSql('expired', isExpired.retry('$2'), 3)),
+];
+const cancelSomeSql: EndSome = statement('sweep-cancel', endPendingSql('canceled', '', 2));
 
 /** Expires deliveries created, and last requested, before a time, of hook queues that have been held since before that time. */
 export async function expireHeld(store: Store, beforeMs: number, sweeping: SweepContext): Promise<number> {
   let count = 0;
-  for (const { hook_id } of await store.read(heldHookQueuesSql, [beforeMs])) {
-    const expire = async (limit: number) => (await store.write(expireSomeSql, [hook_id, beforeMs, limit])).length;
-    count += await repeatBatches(sweeping, expire);
-  }
+  for (const { hook_id } of await store.read(heldHookQueuesSql, [beforeMs]))
+    for (const expireSql of expireSomeSql) {
+      const expire = async (limit: number) => (await store.write(expireSql, [hook_id, beforeMs, limit])).length;
+      count += await repeatBatches(sweeping, expire);
+    }
   return count;
 }
 
@@ -60,7 +83,7 @@ const hookQueuesWithOldSql: Statement<{ hook_id: number }> = statement(
 
 const deleteSomeSql: Statement<{ id: number }> = statement(
   'sweep-delete-deliveries',
-  `DELETE FROM deliveries WHERE hook_id = $1 AND id IN
+  `DELETE FROM deliveries WHERE hook_id = $1 AND state <> 'pending' AND id IN
      (SELECT f.id FROM deliveries f WHERE f.hook_id = $1 AND f.id < $2 AND f.state <> 'pending' ORDER BY f.id LIMIT $3)
    RETURNING id`,
 );

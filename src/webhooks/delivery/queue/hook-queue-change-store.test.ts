@@ -18,11 +18,13 @@ import { type HealthChange, type HookQueueChange, hookQueueStatements } from './
 import { recoverHookQueueStatement } from './manual-attempt-store.ts';
 
 const LEASE = { shard: shardOf(ORIGIN), epoch: 1 };
+const FENCE = { ...LEASE, generation: 0 };
+const wholeRowSql = statement<{ generation: number }>('test-whole-hook-queue', 'SELECT * FROM endpoint_queue');
 const BY_OWNER = { workerId: OWNER, nowMs: NOW };
 const FINE = { fails: 0, failingSinceMs: null, openings: 0, pause: null };
-const healthStatements = (changes: readonly Omit<HealthChange, 'kind' | 'shard' | 'epoch'>[]) =>
+const healthStatements = (changes: readonly Omit<HealthChange, 'kind' | keyof typeof FENCE>[], generation = 0) =>
   hookQueueStatements(
-    changes.map((change) => ({ kind: 'health', ...LEASE, ...change })),
+    changes.map((change) => ({ kind: 'health', ...FENCE, generation, ...change })),
     [],
     BY_OWNER,
   );
@@ -48,19 +50,18 @@ forEachEngine('a paused hook queue is not woken by an enqueue', async (store) =>
 forEachEngine('a hook queue that is released, or that a person asks for, forgets its pause', async (store) => {
   await takeAllShards(store, OWNER, NOW);
   const id = await enqueue(store, 1);
-  const paused = healthStatements([
-    { hookId: 1, fails: 7, failingSinceMs: NOW, openings: 3, pause: pauseFor('no_connection') },
-  ]);
+  const paused = { hookId: 1, fails: 7, failingSinceMs: NOW, openings: 3, pause: pauseFor('no_connection') };
   for (const end of [
     () => store.writeAll([releaseHookQueueStatement(1, NOW)]),
     () => restart(store, [1, id], NOW),
     () =>
       store.writeAll([
         ...attemptResultStatements([result(1, id, { nextState: 'pending' })], OWNER),
-        recoverHookQueueStatement({ hookId: 1, deliveryId: id, startedAtMs: NOW }, NOW),
+        recoverHookQueueStatement({ hookId: 1, deliveryId: id, startedAtMs: NOW, generation: 1 }, NOW),
       ]),
   ]) {
-    await store.writeAll(paused);
+    const [{ generation } = { generation: 0 }] = await store.read(wholeRowSql);
+    await store.writeAll(healthStatements([paused], generation));
     assert.deepEqual(await readDue(store), []);
     await end();
     const [due] = await readDue(store);
@@ -117,9 +118,9 @@ forEachEngine('what the former address of a moved hook answers changes nothing o
   const [moved] = await readDue(store);
   // The worker still owns the shard of the former address, in the same epoch.
   const changes: HookQueueChange[] = [
-    { kind: 'health', ...LEASE, hookId: 1, ...FINE, fails: 9, pause: pauseFor('failures') },
+    { kind: 'health', ...FENCE, hookId: 1, ...FINE, fails: 9, pause: pauseFor('failures') },
     { kind: 'move', ...LEASE, hookId: 1, origin: ORIGIN },
-    { kind: 'disable', hookId: 1, reason: 'gone', under: LEASE },
+    { kind: 'disable', hookId: 1, reason: 'gone', under: FENCE },
   ];
   await store.writeAll(hookQueueStatements(changes, [], BY_OWNER));
   assert.deepEqual(await readDue(store), [moved]);
@@ -133,11 +134,9 @@ forEachEngine('a moved hook queue belongs to the shard of its new origin', async
   assert.deepEqual([due?.origin, due?.shard], ['https://example.com', shardOf('https://example.com')]);
 });
 
-const wholeRowSql = statement('test-whole-hook-queue', 'SELECT * FROM endpoint_queue');
-
 const underLease: [title: string, changes: HookQueueChange[]][] = [
-  ['health', [{ kind: 'health', hookId: 1, ...LEASE, ...FINE, fails: 3 }]],
-  ['disable', [{ kind: 'disable', hookId: 1, reason: 'gone', under: LEASE }]],
+  ['health', [{ kind: 'health', hookId: 1, ...FENCE, ...FINE, fails: 3 }]],
+  ['disable', [{ kind: 'disable', hookId: 1, reason: 'gone', under: FENCE }]],
   ['move', [{ kind: 'move', hookId: 1, origin: 'https://example.com', ...LEASE }]],
   ['sleep', []],
 ];
@@ -158,7 +157,7 @@ for (const [title, changes] of underLease)
     await store.writeAll(steps);
     assert.deepEqual(await store.read(wholeRowSql), before);
     const [again] = await readDue(store);
-    const lease = { shard: LEASE.shard, epoch: again!.epoch };
+    const lease = { ...FENCE, epoch: again!.epoch };
     const renewed = changes.map((change) => ({ ...change, ...lease, ...('under' in change && { under: lease }) }));
     await store.writeAll(
       hookQueueStatements(
@@ -173,11 +172,11 @@ for (const [title, changes] of underLease)
 test('hookQueueStatements() locks rows in ascending order of hooks, whatever changes them, and a hook in the order of its changes', () => {
   const changes: HookQueueChange[] = [
     { kind: 'cancel', hookId: 9 },
-    { kind: 'health', hookId: 5, ...LEASE, ...FINE },
+    { kind: 'health', hookId: 5, ...FENCE, ...FINE },
     { kind: 'move', hookId: 7, origin: ORIGIN, ...LEASE },
     { kind: 'wake origin', origin: ORIGIN },
-    { kind: 'disable', hookId: 7, reason: 'gone', under: LEASE },
-    { kind: 'health', hookId: 4, ...LEASE, ...FINE },
+    { kind: 'disable', hookId: 7, reason: 'gone', under: FENCE },
+    { kind: 'health', hookId: 4, ...FENCE, ...FINE },
   ];
   const sleeps = [8, 5, 3].map((hookId) => ({ hookId, version: 1, ...LEASE }));
   const steps = hookQueueStatements(changes, sleeps, BY_OWNER);

@@ -7,7 +7,7 @@ import { type BoundStatement, type Statement, statement } from '../../../databas
 import { bindRows, type MultiRowStatement, multiRowStatement, type ValueRow } from '../../../database/value-rows.ts';
 import type { HookHealth } from '../schedule/disable-failing-hook.ts';
 import type { Pause } from '../schedule/pause-reason.ts';
-import { type AttemptKey, holdsLease } from './attempt-result-store.ts';
+import { holdsLease } from './attempt-result-store.ts';
 import {
   cancelHookQueueStatement,
   holdSeenHookQueueStatement,
@@ -19,12 +19,18 @@ import {
   countFailureStatement,
   type FailedAttempt,
   holdAfterManualStatement,
+  type ManualAttempt,
   recoverHookQueueStatement,
 } from './manual-attempt-store.ts';
 import type { OwnedShard } from './shard-store.ts';
 
-/** The failures of a hook, and whether it is paused. Only the latest change of a hook counts, and only under the worker's lease. */
-export interface HealthChange extends HookHealth, OwnedShard {
+/** What a worker found out counts under its lease alone, and in the generation of the hook queue in which the attempt began. */
+export interface HealthFence extends OwnedShard {
+  readonly generation: number;
+}
+
+/** The failures of a hook, and whether it is paused. Only the latest change of a hook counts. */
+export interface HealthChange extends HookHealth, HealthFence {
   readonly kind: 'health';
   readonly hookId: number;
   /** How often the hook's breaker opened since it was last closed. */
@@ -52,7 +58,7 @@ export type HookQueueChange =
    */
   | { readonly kind: 'wake origin'; readonly origin: string }
   /** A manual attempt was accepted: the hook queue's pause ends. */
-  | ({ readonly kind: 'recover' } & AttemptKey)
+  | ({ readonly kind: 'recover' } & ManualAttempt)
   /** Counts the failure of a manual attempt. */
   | ({ readonly kind: 'count failure' } & FailedAttempt);
 
@@ -60,7 +66,7 @@ interface DisableChange {
   readonly kind: 'disable';
   readonly hookId: number;
   readonly reason: string;
-  readonly under: OwnedShard | AttemptKey;
+  readonly under: HealthFence | ManualAttempt;
 }
 
 type ChangeOf<Kind> = Extract<HookQueueChange, { kind: Kind }>;
@@ -76,13 +82,13 @@ export interface ChangeContext {
 }
 
 // A worker that was stopped for a while may come with its results after another one has sent, paused or disabled: under a lease
-// that is over nothing changes. The next owner makes the attempt again, and gets a 410 again. A hook that was moved to another origin
-// meanwhile has another shard: what its former address answers changes nothing.
+// that is over nothing changes. The next owner makes the attempt again, and gets a 410 again. A hook queue that was released or
+// moved meanwhile has another generation: what the former address answers changes nothing.
 const holdFailingSql: Statement = statement(
   'endpoint-hold-failing',
   `UPDATE endpoint_queue SET held_since_ms = $2, parked = 1, next_at_ms = $3, version = version + 1
    WHERE hook_id = $1 AND held_since_ms IS NULL AND canceled_at_ms IS NULL AND ${holdsLease('$4', '$5', '$6')}
-     AND endpoint_queue.shard = $7`,
+     AND endpoint_queue.shard = $7 AND generation = $8`,
 );
 
 function holdFailingStatement(
@@ -90,13 +96,14 @@ function holdFailingStatement(
   { workerId, nowMs }: ChangeContext,
 ): BoundStatement {
   if ('deliveryId' in under) return holdAfterManualStatement(under, nowMs);
-  const { shard, epoch } = under;
-  return { statement: holdFailingSql, parameters: [hookId, nowMs, NEVER_MS, shard, epoch, workerId, shard] };
+  const { shard, epoch, generation } = under;
+  const parameters = [hookId, nowMs, NEVER_MS, shard, epoch, workerId, shard, generation];
+  return { statement: holdFailingSql, parameters };
 }
 
 const moveFoundSql: Statement = statement(
   'endpoint-move-found',
-  `UPDATE endpoint_queue SET origin = $2, shard = $3, version = version + 1
+  `UPDATE endpoint_queue SET origin = $2, shard = $3, version = version + 1, generation = generation + 1
    WHERE hook_id = $1 AND ${holdsLease('$4', '$5', '$6')} AND endpoint_queue.shard = $7`,
 );
 
@@ -191,6 +198,7 @@ const changeHealthSql = multiRowStatement(
     keepsPause: 'int',
     shard: 'int',
     epoch: 'int',
+    generation: 'int',
   },
   ({ values, v, more }) => {
     const unlessKept = (column: string, value: string) =>
@@ -203,6 +211,7 @@ const changeHealthSql = multiRowStatement(
      FROM ${values}
      WHERE endpoint_queue.hook_id = ${v.hookId} AND ${isNeitherHeldNorCanceled}
        AND (${v.keepsPause} = 0 OR endpoint_queue.parked = 1)
+       AND endpoint_queue.generation = ${v.generation}
        AND endpoint_queue.shard = ${v.shard} AND ${holdsLease(v.shard, v.epoch, more(1))}`;
   },
 );
@@ -220,7 +229,8 @@ function keepPause(earlier: HealthChange | undefined, change: HealthChange): Hea
   return { ...change, pause: earlier.pause, openings: earlier.openings };
 }
 
-function toHealthRow({ pause: given, hookId, shard, epoch, fails, failingSinceMs, openings }: HealthChange) {
+function toHealthRow(change: HealthChange) {
+  const { pause: given, hookId, shard, epoch, generation, fails, failingSinceMs, openings } = change;
   const pause = given === 'kept' ? null : given;
   return {
     hookId,
@@ -233,6 +243,7 @@ function toHealthRow({ pause: given, hookId, shard, epoch, fails, failingSinceMs
     keepsPause: given === 'kept' ? 1 : 0,
     shard,
     epoch,
+    generation,
   };
 }
 

@@ -13,8 +13,10 @@ export interface HookHealth {
   readonly failingSinceMs: number | null;
 }
 
+export const HEALTHY: HookHealth = { fails: 0, failingSinceMs: null };
+
 export function updateHealth(health: HookHealth, outcome: Outcome, nowMs: number): HookHealth {
-  if (outcome.kind === 'accepted') return { fails: 0, failingSinceMs: null };
+  if (outcome.kind === 'accepted') return HEALTHY;
   return { fails: health.fails + 1, failingSinceMs: health.failingSinceMs ?? nowMs };
 }
 

@@ -112,6 +112,7 @@ export function planAttemptResult(
     attemptsBefore: content.attempts,
     shard,
     epoch,
+    generation: content.generation,
     nextState: next.state,
     nextLane: LANE_NUMBERS.retry,
     dueAtMs: next.dueAtMs ?? nowMs,

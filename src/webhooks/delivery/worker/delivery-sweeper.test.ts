@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { waitUntil } from '../../../../test/support/basics/wait-until.ts';
 import { forEachEngine } from '../../../../test/support/store/engines.ts';
-import { enqueueTestDelivery } from '../../../../test/support/webhooks/deliveries-store.ts';
-import { statement } from '../../../database/store.ts';
+import { enqueueTestDelivery, readDelivery } from '../../../../test/support/webhooks/deliveries-store.ts';
+import { type Store, statement } from '../../../database/store.ts';
 import { createLog } from '../../../telemetry/log.ts';
 import { createMetrics } from '../../../telemetry/metrics.ts';
 import { realWorld } from '../../../world.ts';
@@ -34,4 +34,40 @@ forEachEngine('a kind that cannot be swept is counted, and the kinds after it ar
     hookQueues: 0,
     minutes: 0,
   });
+});
+
+const HOUR_MS = 3_600_000;
+const url = 'http://127.0.0.1:9/';
+const planRetrySql = statement(
+  'test-plan-retry',
+  'UPDATE deliveries SET lane = 1, attempts = $2, due_at_ms = $3 WHERE id = $1',
+);
+
+/** The due time of a retry after the first round of a process whose clock differs by this much from that of the deliveries. */
+async function sweepWithClock(
+  store: Store,
+  aheadMs: number,
+  { attempts, dueAtMs }: { attempts: number; dueAtMs: number },
+) {
+  const world = { ...realWorld, nowMs: () => realWorld.nowMs() + aheadMs, isClockTrusted: () => false };
+  const retry = await enqueueTestDelivery(store, { hookId: 1, url });
+  await store.write(planRetrySql, [retry, attempts, dueAtMs]);
+  // Every round makes this one due first.
+  const first = await enqueueTestDelivery(store, { hookId: 2, url, nowMs: realWorld.nowMs() + 2 * DAY_MS });
+  const { due_at_ms: before } = await readDelivery(store, first);
+  const sweeper = createDeliverySweeper({ store, world, log: createLog('silent'), metrics: createMetrics() });
+  sweeper.start();
+  await waitUntil(async () => (await readDelivery(store, first)).due_at_ms < before);
+  await sweeper.stop();
+  return (await readDelivery(store, retry)).due_at_ms;
+}
+
+forEachEngine('a start with a clock that is behind pulls no retry forward', async (store) => {
+  const dueAtMs = realWorld.nowMs() + 20 * HOUR_MS;
+  assert.equal(await sweepWithClock(store, -40 * DAY_MS, { attempts: 9, dueAtMs }), dueAtMs);
+});
+
+forEachEngine('a start corrects the retries that a clock wrote which was ahead', async (store) => {
+  const dueAtMs = realWorld.nowMs() + 20 * HOUR_MS;
+  assert.ok((await sweepWithClock(store, 0, { attempts: 1, dueAtMs })) < realWorld.nowMs() + HOUR_MS);
 });

@@ -11,7 +11,7 @@ import type { Metrics } from '../../../telemetry/metrics.ts';
 import { createLeasedWorker } from '../../../workers/leased-worker.ts';
 import { createSweepFailures } from '../../../workers/sweep-failures.ts';
 import type { Worker } from '../../../workers/worker.ts';
-import { correctDeliveryTimes, correctHookQueueTimes } from '../queue/correct-due-times-store.ts';
+import { correctDeliveryTimes, correctHookQueueTimes, hasLaterDelivery } from '../queue/correct-due-times-store.ts';
 import {
   cancelDeleted,
   deleteLogBefore,
@@ -41,7 +41,8 @@ export function createDeliverySweeper(dependencies: SweeperDependencies): Worker
   let rounds = 0;
   const round = async (signal: AbortSignal): Promise<void> => {
     if (world.isClockTrusted()) await sweepAndLog(dependencies, createSweepContext(world, onFailure, signal));
-    const corrected = await correctTimes(store, world.nowMs(), { withRetries: rounds % RETRIES_EVERY_ROUNDS === 0 });
+    const withRetries = rounds % RETRIES_EVERY_ROUNDS === 0 && (await mayCorrectRetries(dependencies));
+    const corrected = await correctTimes(store, world.nowMs(), { withRetries });
     if (corrected > 0) log.warn({ corrected }, 'Corrected due times that a wrong clock had set too late');
     rounds += 1;
   };
@@ -51,6 +52,11 @@ export function createDeliverySweeper(dependencies: SweeperDependencies): Worker
 async function sweepAndLog({ store, world, log }: SweeperDependencies, sweeping: SweepContext): Promise<void> {
   const { expired, canceled, deleted } = await sweepDeliveries(store, world.nowMs(), sweeping);
   if (expired + canceled + deleted > 0) log.info({ expired, canceled, deleted }, 'Swept deliveries');
+}
+
+/** With a clock that is behind, every retry would seem too late, and would use up its attempt long before its time. */
+async function mayCorrectRetries({ store, world }: SweeperDependencies): Promise<boolean> {
+  return world.isClockTrusted() || !(await hasLaterDelivery(store, world.nowMs()));
 }
 
 /** The kinds are swept in this order: the row of a hook queue is deleted after its log. */

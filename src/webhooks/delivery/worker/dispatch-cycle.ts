@@ -23,7 +23,7 @@ import { ATTEMPT_DEADLINE_MS } from '../send/send.ts';
 import { type MakeAttempt, planAttemptResult } from './attempt.ts';
 import { type CommittedBuffer, MAX_AGE_MS } from './committed-buffer.ts';
 import type { DueScan } from './due-scan.ts';
-import { type HookQueue, recordRead } from './hook-queue.ts';
+import { forgetHealth, type HookQueue, recordRead } from './hook-queue.ts';
 import {
   admit,
   drain,
@@ -35,7 +35,7 @@ import {
   pickJobs,
   putBack,
 } from './hook-queue-table.ts';
-import { recordConnection, recordOutcome, takeDue } from './outcome-effects.ts';
+import { recordConnection, recordFormerOutcome, recordOutcome, takeDue } from './outcome-effects.ts';
 import type { Results } from './result-batch.ts';
 import type { ResultWriter } from './result-writer.ts';
 import type { ShardLeases } from './shard-leases.ts';
@@ -259,6 +259,7 @@ interface SendableDelivery extends PickedDelivery {
 async function attemptDelivery(dependencies: DispatchDependencies, sendable: SendableDelivery): Promise<Results> {
   const { table, writer, signal, makeAttempt, world } = dependencies;
   const { job, content, hookQueue, attemptId } = sendable;
+  if (content.generation > hookQueue.generation) forgetHealth(hookQueue, content.generation);
   const attempt = await makeAttempt(content, ATTEMPT_DEADLINE_MS, () => {
     writer.add({ changes: recordConnection(table, hookQueue) });
     signal.wake();
@@ -266,7 +267,8 @@ async function attemptDelivery(dependencies: DispatchDependencies, sendable: Sen
   const { report } = attempt;
   table.scheduler.finish(job);
   const result = planAttemptResult(attempt, { shard: hookQueue.shard, epoch: hookQueue.epoch, attemptId }, world);
-  const changes = recordOutcome(table, hookQueue, report.outcome);
+  const record = content.generation === hookQueue.generation ? recordOutcome : recordFormerOutcome;
+  const changes = record(table, hookQueue, report.outcome);
   table.scheduler.resume(hookQueue.origin, hookQueue.hookId);
   return { attempt: { result, report }, changes };
 }

@@ -25,6 +25,7 @@ import {
   type HookQueue,
   hasDrained,
   recordVersion,
+  renewHealth,
   startDraining,
 } from './hook-queue.ts';
 
@@ -93,6 +94,10 @@ export function ensureHookQueue(table: HookQueueTable, row: DueHookQueue): HookQ
     return hookQueue;
   }
   if (found.state === 'draining') return undefined;
+  if (row.generation > found.generation) {
+    renewHealth(found, row);
+    table.scheduler.resume(found.origin, found.hookId);
+  }
   recordVersion(found, row.version, world.monotonicMs());
   return found;
 }

@@ -6,6 +6,8 @@
  * |-------------------------------------------------------------------|-----------------|-----------|-------------------|
  * | a scan finds its row due: `createHookQueue`                       | not in memory   | loading   | `version` is that of the row |
  * | a later scan finds the row in a later version: `recordVersion`    | loading, loaded | loading   | `version` is that of the row |
+ * | a scan finds the row in a later generation: `renewHealth`         | loading, loaded | unchanged | `health` and `breaker` are those of the row |
+ * | an attempt finds the queue in a later generation: `forgetHealth`  | loading, loaded | unchanged | no failures, `breaker` is closed |
  * | this process raised the version by one: `followVersion`           | any             | unchanged | `version` is that of the row |
  * | a scan finds the row a second after `followedSinceMs`             | loaded          | loading   | |
  * | the same, a second after `loadedAtMs`, while an id is in memory   | loaded          | loading   | |
@@ -28,6 +30,8 @@
  *   with the read are not used, and are read again when the delivery is picked.
  * - An enqueue by another process while the row is put to sleep: the statement changes the row only in this `version`.
  * - An enqueue by another process between two of this one: `version` follows an own enqueue only if nothing else raised it before.
+ * - A person enables the hook or changes its URL, or a manual attempt is accepted, while attempts are under way: their outcomes count
+ *   only in the `generation` in which they began.
  * - Two reads that find the same delivery: its id is in `deliveryIds` already.
  * - The report of a commit that comes after a read found the delivery, and after its result: only an id above `lastReadId` is taken
  *   without a read (`committed-buffer.ts`). `lastReadId` rises with every read.
@@ -39,10 +43,11 @@ import {
   type Breaker,
   type BreakerEvent,
   type BreakerMoment,
+  CLOSED_BREAKER,
   HOOK_RULES,
   restoreBreaker,
 } from '../schedule/breaker.ts';
-import { type HookHealth, updateHealth } from '../schedule/disable-failing-hook.ts';
+import { HEALTHY, type HookHealth, updateHealth } from '../schedule/disable-failing-hook.ts';
 
 /**
  * `loading`: there may be due deliveries that are not in memory. `loaded`: all are. `draining`: nothing more is loaded or picked.
@@ -59,6 +64,8 @@ export interface HookQueue {
   readonly state: HookQueueState;
   /** The version of its row when that was last read, or when this process raised it. */
   readonly version: number;
+  /** The generation of its row that `health` and `breaker` belong to. */
+  readonly generation: number;
   /** Monotonic time of the first own enqueue since the last read that raised `version`; undefined without one. */
   readonly followedSinceMs: number | undefined;
   /** Enqueues by this process while the hook queue is in memory. */
@@ -112,10 +119,24 @@ export function createHookQueue(row: DueHookQueue, nowMs: number): HookQueue {
     pausedUntilMs: undefined,
     isComplete: false,
     lastReadId: 0,
-    health: { fails: row.fails, failingSinceMs: row.failing_since_ms },
-    breaker: readBreaker(row),
+    ...readHealth(row),
   };
   return hookQueue;
+}
+
+function readHealth(row: DueHookQueue): Pick<HookQueue, 'generation' | 'health' | 'breaker'> {
+  const health = { fails: row.fails, failingSinceMs: row.failing_since_ms };
+  return { generation: row.generation, health, breaker: readBreaker(row) };
+}
+
+/** Its row has a later generation: it was released or moved, or has recovered, and its failures and its pause with that. */
+export function renewHealth(hookQueue: HookQueue, row: DueHookQueue): void {
+  Object.assign(toWritable(hookQueue), readHealth(row));
+}
+
+/** The same, before a scan has found the row. */
+export function forgetHealth(hookQueue: HookQueue, generation: number): void {
+  Object.assign(toWritable(hookQueue), { generation, health: HEALTHY, breaker: CLOSED_BREAKER });
 }
 
 /** The hook's breaker from its row. A pause with the reason `no_connection` belongs to the origin's breaker, not to this one. */
@@ -239,9 +260,15 @@ export function advanceHook(hookQueue: HookQueue, event: BreakerEvent, moment: B
 
 /** Updates health and breaker. Returns whether the count of failures changed, which then has to be stored. */
 export function recordHookOutcome(hookQueue: HookQueue, outcome: Outcome, moment: BreakerMoment): boolean {
-  const { fails } = hookQueue.health;
   const { ofHook } = toBreakerEvents(outcome);
-  toWritable(hookQueue).health = updateHealth(hookQueue.health, outcome, moment.nowMs);
+  const hasChanged = recordHealth(hookQueue, outcome, moment.nowMs);
   if (ofHook !== undefined) advanceHook(hookQueue, ofHook, moment);
+  return hasChanged;
+}
+
+/** Updates health alone. Returns whether the count of failures changed. */
+export function recordHealth(hookQueue: HookQueue, outcome: Outcome, nowMs: number): boolean {
+  const { fails } = hookQueue.health;
+  toWritable(hookQueue).health = updateHealth(hookQueue.health, outcome, nowMs);
   return hookQueue.health.fails !== fails;
 }

@@ -9,11 +9,13 @@ import {
   readAttempts,
   readDelivery,
   takeAllShards,
+  waitForDelivery,
 } from '../../../../test/support/webhooks/deliveries-store.ts';
-import { createTestWorker } from '../../../../test/support/webhooks/delivery-worker.ts';
+import { createTestWorker, startTestWorker } from '../../../../test/support/webhooks/delivery-worker.ts';
 import { type Store, statement } from '../../../database/store.ts';
 import { createLog } from '../../../telemetry/log.ts';
 import { realWorld } from '../../../world.ts';
+import { restartWaiting } from '../queue/delivery-restart-store.ts';
 
 const MINUTE_MS = 60_000;
 
@@ -101,3 +103,30 @@ for (const status of [200, 410, 500])
     assert.deepEqual(await readHook(store), before);
     assert.ok(!lines.includes('A webhook was disabled'));
   });
+
+const scheduleSql = statement<{ attempts: number; schedule_from: number; lane: number }>(
+  'test-schedule-of-delivery',
+  'SELECT attempts, schedule_from, lane FROM deliveries WHERE id = $1',
+);
+
+forEachEngine('a late result uses up no attempt of a redelivery, which stays reserved', async (store) => {
+  const waiting: ServerResponse[] = [];
+  await using receiver = await startReceiver((_, response) => void waiting.push(response));
+  const { url } = receiver;
+  await insertTestHook(store, { id: 1, url });
+  const id = await enqueueTestDelivery(store, { hookId: 1, url });
+  await using worker = startTestWorker(store);
+  worker.wake();
+  await receiver.waitFor(1);
+  const redelivery = await worker.manual.redeliver(1, id);
+  await receiver.waitFor(2);
+  waiting.shift()!.writeHead(500).end();
+  await waitForDelivery(store, id, (row) => row.attempts === 1);
+  await restartWaiting(store, 1, realWorld.nowMs());
+  assert.deepEqual(await store.read(scheduleSql, [id]), [{ attempts: 1, schedule_from: 1, lane: 1 }]);
+  await assert.rejects(worker.manual.redeliver(1, id), { code: 'conflict' });
+  waiting.shift()!.writeHead(500).end();
+  await redelivery?.attempt;
+  assert.deepEqual(await store.read(scheduleSql, [id]), [{ attempts: 2, schedule_from: 1, lane: 1 }]);
+  assert.equal((await readDelivery(store, id)).state, 'pending');
+});

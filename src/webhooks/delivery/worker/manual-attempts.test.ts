@@ -78,6 +78,27 @@ forEachEngine(
   },
 );
 
+forEachEngine('a redelivery that is answered with 429 pauses nothing', async (store) => {
+  const answers = [200, 429, 200];
+  await using receiver = await startReceiver((_, response, index) => {
+    response.writeHead(answers[index] ?? 200, { 'retry-after': '200' }).end();
+  });
+  const { url } = receiver;
+  await insertTestHook(store, { id: 1, url });
+  const first = await enqueueTestDelivery(store, { hookId: 1, url });
+  await using worker = startTestWorker(store);
+  worker.wake();
+  await waitForDelivery(store, first);
+  // Its hook queue is still in memory.
+  const limited = await worker.manual.redeliver(1, first);
+  assert.equal((await limited?.attempt)?.status, 429);
+  const next = await enqueueTestDelivery(store, { hookId: 1, url });
+  worker.wake([1]);
+  const paused = waitForHookQueue(store, 1, (row) => row.parked === 1).then(() => 'paused');
+  const sent = waitForDelivery(store, next).then(({ state }) => state);
+  assert.equal(await Promise.race([paused, sent]), 'succeeded');
+});
+
 forEachEngine('of many redeliveries of a hook four go at once, the others in their turn', async (store) => {
   let isOpen = false;
   const waiting: (() => void)[] = [];

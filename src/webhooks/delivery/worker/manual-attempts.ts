@@ -158,7 +158,8 @@ async function leaveHeld({ store, world }: ManualAttemptsDependencies, hookId: n
 }
 
 function describeResults(table: HookQueueTable, { content, report }: Attempt, result: AttemptResult) {
-  const place = { hookId: content.hook_id, origin: new URL(content.url ?? '').origin };
+  const { hook_id: hookId, url, generation } = content;
+  const place = { hookId, origin: new URL(url ?? '').origin, generation };
   return { attempt: { result, report }, changes: recordManualOutcome(table, place, report.outcome) };
 }
 

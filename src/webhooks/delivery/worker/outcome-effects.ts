@@ -9,7 +9,7 @@ import { type Breaker, type BreakerEvent, type BreakerMoment, isPauseOver } from
 import { findDisableReason } from '../schedule/disable-failing-hook.ts';
 import type { OriginChange } from '../schedule/origin-breakers.ts';
 import { ORIGIN_RECONNECTED, type Pause } from '../schedule/pause-reason.ts';
-import { advanceHook, type HookQueue, recordHookOutcome, recordPause } from './hook-queue.ts';
+import { advanceHook, type HookQueue, recordHealth, recordHookOutcome, recordPause } from './hook-queue.ts';
 import { drain, ensureHookQueue, type HookQueueTable, listHookQueues, takeMoment } from './hook-queue-table.ts';
 
 /** After a failed probe its hook waits this much longer, so that another hook of the origin makes the next one. */
@@ -61,26 +61,37 @@ export function recordOutcome(table: HookQueueTable, hookQueue: HookQueue, outco
   return [...changes, createHealthChange(hookQueue, pause === undefined ? null : 'kept')];
 }
 
+/** A scheduled attempt has ended that began in an earlier generation of the hook queue: it says something about the origin alone. */
+export function recordFormerOutcome(table: HookQueueTable, { origin }: HookQueue, outcome: Outcome): HookQueueChange[] {
+  const { ofOrigin } = toBreakerEvents(outcome);
+  return followOrigin(table, origin, ofOrigin && table.origins.record(origin, ofOrigin, takeMoment(table)));
+}
+
 /**
  * A manual attempt has ended. Breakers did not keep it back, and its hook queue need not be in memory. A success ends their pauses.
- * A failure counts as a probe only when one was due, so that no caller can lengthen a pause with many requests. What changes of its
- * own hook is stored with its result (`result-batch.ts`).
+ * A failure, 429 too, tells the hook's breaker something only when a probe was due, so that no caller can begin or lengthen a pause
+ * with many requests. What changes of its own hook is stored with its result (`result-batch.ts`).
  */
 export function recordManualOutcome(
   table: HookQueueTable,
-  { hookId, origin }: Pick<HookQueue, 'hookId' | 'origin'>,
+  { hookId, origin, generation }: Pick<HookQueue, 'hookId' | 'origin' | 'generation'>,
   outcome: Outcome,
 ): HookQueueChange[] {
-  const { ofHook, ofOrigin } = toBreakerEvents(outcome);
+  const { ofOrigin } = toBreakerEvents(outcome);
   const hookQueue = table.hookQueues.get(hookId);
-  if (hookQueue !== undefined) {
-    const moment = takeMoment(table);
-    advanceHook(hookQueue, BEGIN, beginProbe(ofHook, moment));
-    recordHookOutcome(hookQueue, outcome, moment);
-  }
+  if (hookQueue?.generation === generation) recordManualOutcomeOfHook(hookQueue, outcome, takeMoment(table));
   const changes = followOrigin(table, origin, ofOrigin && probeOrigin(table, origin, ofOrigin));
   table.scheduler.resume(origin, hookId);
   return changes;
+}
+
+function recordManualOutcomeOfHook(hookQueue: HookQueue, outcome: Outcome, moment: BreakerMoment): void {
+  const { ofHook } = toBreakerEvents(outcome);
+  const { breaker } = hookQueue;
+  const isProbeDue = breaker.state === 'open' && isPauseOver(breaker, moment.nowMs);
+  if (ofHook?.kind !== 'success' && !isProbeDue) return void recordHealth(hookQueue, outcome, moment.nowMs);
+  advanceHook(hookQueue, BEGIN, beginProbe(ofHook, moment));
+  recordHookOutcome(hookQueue, outcome, moment);
 }
 
 function probeOrigin(table: HookQueueTable, origin: string, event: BreakerEvent): OriginChange {
@@ -120,15 +131,15 @@ function pauseFor(table: HookQueueTable, hookQueue: HookQueue, pause: Pause): Ho
 
 function disable(table: HookQueueTable, hookQueue: HookQueue, reason: string): HookQueueChange {
   drain(table, hookQueue);
-  const { hookId, shard, epoch } = hookQueue;
-  return { kind: 'disable', hookId, reason, under: { shard, epoch } };
+  const { hookId, shard, epoch, generation } = hookQueue;
+  return { kind: 'disable', hookId, reason, under: { shard, epoch, generation } };
 }
 
 function createHealthChange(
-  { hookId, shard, epoch, health, breaker }: HookQueue,
+  { hookId, shard, epoch, generation, health, breaker }: HookQueue,
   pause: HealthChange['pause'],
 ): HookQueueChange {
-  return { kind: 'health', hookId, shard, epoch, ...health, openings: breaker.openings, pause };
+  return { kind: 'health', hookId, shard, epoch, generation, ...health, openings: breaker.openings, pause };
 }
 
 function delayProbe(pause: Pause): Pause {

@@ -105,9 +105,9 @@ export function batchStatements(
  * What a manual attempt changes of its hook, in the transaction of its result: it counts only if the result does, and a repetition
  * of the transaction does not count a failure again.
  */
-function listManualChanges({ hookId, deliveryId, epoch, attempt }: AttemptResult): HookQueueChange[] {
+function listManualChanges({ hookId, deliveryId, epoch, generation, attempt }: AttemptResult): HookQueueChange[] {
   if (epoch !== OUTSIDE_SHARDS.epoch) return [];
-  const key = { hookId, deliveryId, startedAtMs: attempt.startedAtMs };
+  const key = { hookId, deliveryId, startedAtMs: attempt.startedAtMs, generation };
   if (attempt.outcome === 'accepted') return [{ kind: 'recover', ...key }];
   const failure: HookQueueChange = { kind: 'count failure', ...key, attemptId: attempt.id };
   return attempt.outcome === 'gone' ? [failure, { kind: 'disable', hookId, reason: GONE, under: key }] : [failure];

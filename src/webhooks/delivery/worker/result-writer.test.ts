@@ -105,7 +105,7 @@ forEachEngine('a scan is requested once a hook queue may be due that was not', a
 
 forEachEngine('rows of hooks are changed after all rows of hook queues', async (store) => {
   const { writer, transactions } = createWriter(store);
-  const under = { shard: 0, epoch: 1 };
+  const under = { shard: 0, epoch: 1, generation: 0 };
   writer.add({ changes: [{ kind: 'disable', hookId: 1, reason: 'failing', under }, change(2)] });
   await writer.flush();
   assert.deepEqual(transactions, [['endpoint-hold-failing', 'endpoint-cancel', 'hook-disable-failing']]);
