@@ -259,10 +259,12 @@ interface SendableDelivery extends PickedDelivery {
 async function attemptDelivery(dependencies: DispatchDependencies, sendable: SendableDelivery): Promise<Results> {
   const { table, writer, signal, makeAttempt, world } = dependencies;
   const { job, content, hookQueue, attemptId } = sendable;
-  const attempt = await makeAttempt(content, ATTEMPT_DEADLINE_MS, () => {
+  const onConnected = (): void => {
     writer.add({ changes: recordConnection(table, hookQueue) });
     signal.wake();
-  });
+  };
+  const { ownerId } = hookQueue;
+  const attempt = await makeAttempt(content, { deadlineMs: ATTEMPT_DEADLINE_MS, ownerId, onConnected });
   const { report } = attempt;
   table.scheduler.finish(job);
   const result = planAttemptResult(attempt, { shard: hookQueue.shard, epoch: hookQueue.epoch, attemptId }, world);
