@@ -55,7 +55,7 @@ for (const [title, hookQueues, afterMs, sleeps] of [
     const table = createHookQueueTable({ ...realWorld, monotonicMs: () => monotonicMs });
     for (let hookId = 1; hookId <= hookQueues; hookId += 1) {
       const hookQueue = ensureHookQueue(table, makeDueRow({ hook_id: hookId }))!;
-      recordRead(hookQueue, { hasMoreDue: false, enqueues: 0, lastId: 0 }, 0);
+      recordRead(hookQueue, { hasMoreDue: { first: false, retry: false }, enqueues: 0, lastId: 0 }, 0);
       admit(table, hookQueue, { hook_id: hookId, id: hookId, lane: 0, body_bytes: 10 });
       markStored(table, [{ hookId, deliveryId: hookId, epoch: 1 }], []);
     }
@@ -72,7 +72,7 @@ for (const [title, afterMs, underWay, state] of [
     let monotonicMs = 0;
     const table = createHookQueueTable({ ...realWorld, monotonicMs: () => monotonicMs });
     const hookQueue = ensureHookQueue(table, DUE)!;
-    recordRead(hookQueue, { hasMoreDue: false, enqueues: 0, lastId: 0 }, 0);
+    recordRead(hookQueue, { hasMoreDue: { first: false, retry: false }, enqueues: 0, lastId: 0 }, 0);
     for (let id = 1; id <= underWay; id += 1) admit(table, hookQueue, { hook_id: 1, id, lane: 0, body_bytes: 10 });
     monotonicMs = afterMs;
     assert.equal(ensureHookQueue(table, DUE)?.state, state);

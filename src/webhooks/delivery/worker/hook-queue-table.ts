@@ -12,7 +12,7 @@ import { allowedAttempts, type BreakerMoment, CLOSED_BREAKER } from '../schedule
 import { CAPS } from '../schedule/concurrency-limits.ts';
 import { createOriginBreakers, type OriginBreakers } from '../schedule/origin-breakers.ts';
 import { createScheduler, type Scheduler } from '../schedule/scheduler.ts';
-import type { Job } from '../schedule/turn-tree.ts';
+import type { Job, Lane } from '../schedule/turn-tree.ts';
 import {
   addDelivery,
   advanceHook,
@@ -28,7 +28,7 @@ import {
   startDraining,
 } from './hook-queue.ts';
 
-/** With fewer waiting deliveries than this, more are read for a hook queue. */
+/** With fewer waiting deliveries of a lane than this, more are read for a hook queue. */
 export const REFILL_BELOW = 16;
 /** A hook queue stays in memory for this long after its last delivery: putting it to sleep and finding it again would cost more. */
 export const LINGER_MS = 2000;
@@ -113,9 +113,12 @@ export function recordEnqueue({ hookQueues }: HookQueueTable, hookId: number): b
 
 /** Hook queues that need more deliveries in memory, `limit` at most. */
 export function listToRefill(table: HookQueueTable, limit: number): HookQueue[] {
-  const countWaiting = ({ hookId }: HookQueue) =>
-    table.scheduler.countWaiting(hookId, 'first') + table.scheduler.countWaiting(hookId, 'retry');
-  return listHookQueues(table, (one) => one.state === 'loading' && countWaiting(one) < REFILL_BELOW, limit);
+  return listHookQueues(table, (one) => one.state === 'loading' && listLanesToRefill(table, one).length > 0, limit);
+}
+
+/** The lanes of the hook queue of which few wait, while more may be due. */
+export function listLanesToRefill({ scheduler }: HookQueueTable, { hookId, lanesToRead }: HookQueue): Lane[] {
+  return [...lanesToRead].filter((lane) => scheduler.countWaiting(hookId, lane) < REFILL_BELOW);
 }
 
 /** A place is free again: whether a dispatch cycle may find more to send, of this hook or of others that wait. */
