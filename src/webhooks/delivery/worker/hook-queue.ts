@@ -55,6 +55,7 @@ import type { Lane } from '../schedule/turn-tree.ts';
 export type HookQueueState = 'loading' | 'loaded' | 'draining';
 
 export interface HookQueue {
+  readonly index: HookQueueIndex;
   readonly hookId: number;
   readonly ownerId: string;
   readonly origin: string;
@@ -92,6 +93,14 @@ export interface HookQueue {
   readonly breaker: Breaker;
 }
 
+/** The hook queues in memory of which each cycle asks: it must not walk through all, of which one owner may have thousands. */
+export interface HookQueueIndex {
+  /** Those that are loading, the one that was read last at the end. */
+  readonly loading: Set<HookQueue>;
+  /** Those that are loaded and have no delivery in memory. */
+  readonly idle: Set<HookQueue>;
+}
+
 type WritableHookQueue = { -readonly [Field in keyof HookQueue]: HookQueue[Field] } & {
   deliveryIds: Set<number>;
   lanesToRead: Set<Lane>;
@@ -104,8 +113,9 @@ function toWritable(hookQueue: HookQueue): WritableHookQueue {
   return hookQueue as WritableHookQueue;
 }
 
-export function createHookQueue(row: DueHookQueue, nowMs: number): HookQueue {
+export function createHookQueue(row: DueHookQueue, nowMs: number, index: HookQueueIndex): HookQueue {
   const hookQueue: WritableHookQueue = {
+    index,
     hookId: row.hook_id,
     ownerId: row.owner_id,
     origin: row.origin,
@@ -128,7 +138,22 @@ export function createHookQueue(row: DueHookQueue, nowMs: number): HookQueue {
     health: { fails: row.fails, failingSinceMs: row.failing_since_ms },
     breaker: readBreaker(row),
   };
+  updateIndex(hookQueue);
   return hookQueue;
+}
+
+function updateIndex(hookQueue: HookQueue): void {
+  const { index, state, deliveryIds } = hookQueue;
+  if (state === 'loading') index.loading.add(hookQueue);
+  else index.loading.delete(hookQueue);
+  if (state === 'loaded' && deliveryIds.size === 0) index.idle.add(hookQueue);
+  else index.idle.delete(hookQueue);
+}
+
+/** The hook queue leaves the memory. */
+export function leaveIndex(hookQueue: HookQueue): void {
+  hookQueue.index.loading.delete(hookQueue);
+  hookQueue.index.idle.delete(hookQueue);
 }
 
 /** The hook's breaker from its row. A pause with the reason `no_connection` belongs to the origin's breaker, not to this one. */
@@ -187,6 +212,7 @@ function load(hookQueue: HookQueue, lanes: readonly Lane[] = LANES): void {
   const writable = toWritable(hookQueue);
   writable.state = 'loading';
   for (const lane of lanes) writable.lanesToRead.add(lane);
+  updateIndex(hookQueue);
 }
 
 /** A read of deliveries. */
@@ -212,6 +238,9 @@ export function recordRead(hookQueue: HookQueue, read: LaneRead, monotonicMs: nu
   if (read.hasMoreDue.first !== undefined) writable.isComplete = !hookQueue.lanesToRead.has('first');
   const isLoaded = hookQueue.lanesToRead.size === 0;
   writable.state = isLoaded ? 'loaded' : 'loading';
+  // Others have their turn before it is read again.
+  leaveIndex(hookQueue);
+  updateIndex(hookQueue);
   if (!isLoaded) return;
   writable.followedSinceMs = undefined;
   writable.loadedAtMs = monotonicMs;
@@ -223,6 +252,7 @@ export function addDelivery(hookQueue: HookQueue, deliveryId: number, monotonicM
   const writable = toWritable(hookQueue);
   writable.deliveryIds.add(deliveryId);
   writable.lastFoundMs = monotonicMs;
+  updateIndex(hookQueue);
   return true;
 }
 
@@ -242,6 +272,7 @@ export function countStored(hookQueue: HookQueue): void {
 /** The result of the delivery's scheduled attempt is stored; the delivery leaves the memory. */
 export function forgetDelivery(hookQueue: HookQueue, deliveryId: number): void {
   toWritable(hookQueue).deliveryIds.delete(deliveryId);
+  updateIndex(hookQueue);
 }
 
 /** Nothing more is loaded for it: it is paused, held, canceled or moved, or its shard belongs to another worker. */
@@ -249,6 +280,7 @@ export function startDraining(hookQueue: HookQueue): void {
   const writable = toWritable(hookQueue);
   writable.isComplete = false;
   writable.state = 'draining';
+  updateIndex(hookQueue);
 }
 
 /** Its row has a pause until then. */
