@@ -8,7 +8,10 @@ export interface RawReceiver extends AsyncDisposable {
   readonly connections: number;
 }
 
-export async function startRawReceiver(onConnection: (socket: Socket, index: number) => void): Promise<RawReceiver> {
+export async function startRawReceiver(
+  onConnection: (socket: Socket, index: number) => void,
+  host = '127.0.0.1',
+): Promise<RawReceiver> {
   const sockets = new Set<Socket>();
   let connections = 0;
   const server: Server = createServer({ allowHalfOpen: true }, (socket) => {
@@ -18,7 +21,7 @@ export async function startRawReceiver(onConnection: (socket: Socket, index: num
     onConnection(socket, connections);
     connections += 1;
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  await new Promise<void>((resolve) => server.listen(0, host, resolve));
   const { port } = server.address() as AddressInfo;
   return {
     url: `http://127.0.0.1:${port}/hook`,

@@ -37,5 +37,5 @@ export function result(hookId: number, deliveryId: number, overrides: Partial<At
 }
 
 export async function readDue(store: Store, nowMs = NOW, owner = OWNER) {
-  return await readDueHookQueues(store, { workerId: owner, nowMs, afterMs: 0, afterHookId: 0, limit: 100 });
+  return await readDueHookQueues(store, { workerId: owner, nowMs, afterMs: 0, afterHookId: 0, limit: 200 });
 }

@@ -63,17 +63,21 @@ interface SimulatedHookQueue {
 
 export function createSimulation(hooks: readonly SimulatedHook[], seed = 1) {
   let nowMs = 0;
+  /** How far the clock is from the time of the simulation. */
+  let clockOffsetMs = 0;
   let lastId = 0;
   const random = createRandom(seed);
-  const world = { ...realWorld, nowMs: () => nowMs, monotonicMs: () => nowMs, random };
+  const clockMs = () => nowMs + clockOffsetMs;
+  const world = { ...realWorld, nowMs: clockMs, monotonicMs: () => nowMs, random };
   const timeline = createTimeline();
-  const store = createMemoryStore(hooks, timeline, world);
+  const addByClock = (atMs: number, act: () => void) => timeline.add(Math.max(nowMs, atMs - clockOffsetMs), act);
+  const store = createMemoryStore(hooks, { add: addByClock }, world);
   const table = createHookQueueTable(world);
   const { scheduler } = table;
 
   const load = (): void => {
     for (const { hook, row, pending } of store.hookQueues.values()) {
-      if (row.next_at_ms > nowMs || !pending.some((one) => one.dueAtMs <= nowMs)) continue;
+      if (row.next_at_ms > clockMs() || !pending.some((one) => one.dueAtMs <= clockMs())) continue;
       store.commit(takeDue(table, [row]));
       const hookQueue = table.hookQueues.get(hook.hookId);
       if (
@@ -83,7 +87,7 @@ export function createSimulation(hooks: readonly SimulatedHook[], seed = 1) {
       )
         continue;
       const waiting = pending
-        .filter((one) => one.dueAtMs <= nowMs && !hookQueue.deliveryIds.has(one.id))
+        .filter((one) => one.dueAtMs <= clockMs() && !hookQueue.deliveryIds.has(one.id))
         .slice(0, FETCH);
       for (const { id, lane } of waiting)
         admit(table, hookQueue, { id, hook_id: hook.hookId, lane: lane === 'first' ? 0 : 1, body_bytes: 100 });
@@ -117,8 +121,16 @@ export function createSimulation(hooks: readonly SimulatedHook[], seed = 1) {
     enqueue: (hookId: number, { fromMs = 0, everyMs = 0, count }: Arrivals) => {
       for (let index = 0; index < count; index += 1) {
         const atMs = fromMs + index * everyMs;
-        timeline.add(atMs, () => store.insert(createDelivery(++lastId, hookId, atMs)));
+        timeline.add(atMs, () => store.insert({ ...createDelivery(++lastId, hookId, atMs), dueAtMs: clockMs() }));
       }
+    },
+    /** At this moment the clock jumps. */
+    moveClock: (atMs: number, byMs: number) => {
+      timeline.add(atMs, () => {
+        clockOffsetMs += byMs;
+        // What becomes due later than planned.
+        for (const { row } of store.hookQueues.values()) addByClock(row.next_at_ms, () => {});
+      });
     },
     /** Calls `look` after each moment at which something happened. */
     run: (untilMs: number, look: (nowMs: number) => void = () => {}) => {

@@ -16,6 +16,7 @@ interface Setting {
   readonly hostsFile?: string;
   readonly ca?: readonly string[];
   readonly onDoubt?: SenderOptions['onDoubt'];
+  readonly maxConnections?: number;
 }
 
 export interface TestSender extends Sender, AsyncDisposable {
@@ -23,11 +24,11 @@ export interface TestSender extends Sender, AsyncDisposable {
   letRest(): void;
 }
 
-export function openSender({ allowCidrs = LOOPBACK, ca, onDoubt, ...names }: Setting = {}): TestSender {
+export function openSender({ allowCidrs = LOOPBACK, ca, onDoubt, maxConnections, ...names }: Setting = {}): TestSender {
   const guard = createAddressGuard({ allowCidrs, ...names });
   let clockMs = 0;
   const times = { nowMs: Date.now, monotonicMs: () => clockMs };
-  const sender = createSender({ guard, ...times, ca, ...(onDoubt && { onDoubt }) });
+  const sender = createSender({ guard, ...times, ca, maxConnections, ...(onDoubt && { onDoubt }) });
   const letRest = () => {
     clockMs += 1000;
   };

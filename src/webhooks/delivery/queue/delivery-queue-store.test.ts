@@ -28,7 +28,7 @@ forEachEngine('an enqueued delivery makes its hook queue due for the owner of it
   assert.equal(due?.hook_id, 7);
   assert.equal(due?.shard, shardOf(ORIGIN));
   assert.deepEqual(await readDue(store, NOW, 'worker-2'), []);
-  assert.deepEqual(await readWaiting(store, [{ hookId: 7, limit: 10 }], NOW), [
+  assert.deepEqual(await readWaiting(store, [{ hookId: 7, limits: { first: 10, retry: 10 } }], NOW), [
     { hook_id: 7, id, lane: 0, body_bytes: 2 },
   ]);
   const [content] = await readContents(store, [{ hookId: 7, id }]);
@@ -41,7 +41,7 @@ forEachEngine('waiting deliveries come by due time, a few of each hook queue, in
   const ids: number[] = [];
   for (let count = 0; count < 5; count += 1) ids.push(await enqueue(store, 1, NOW + count));
   for (let count = 0; count < 3; count += 1) await enqueue(store, 2, NOW);
-  const requests = Array.from({ length: 70 }, (_, hookId) => ({ hookId, limit: 2 }));
+  const requests = Array.from({ length: 70 }, (_, hookId) => ({ hookId, limits: { first: 2, retry: 2 } }));
   const rows = await readWaiting(store, requests, NOW + 3);
   assert.deepEqual(
     rows.filter((row) => row.hook_id === 1).map((row) => row.id),
@@ -147,7 +147,7 @@ forEachEngine('the delivery of a test is claimed once, and left to the workers a
   const id = await enqueue(store, 1, NOW, NOW + 30_000);
   assert.deepEqual(await readDue(store), []);
   assert.equal(await reserveTest(store, id, NOW + 20_000), 1);
-  assert.equal((await readWaiting(store, [{ hookId: 1, limit: 5 }], NOW)).length, 0);
+  assert.equal((await readWaiting(store, [{ hookId: 1, limits: { first: 5, retry: 5 } }], NOW)).length, 0);
   await store.writeAll(attemptResultStatements([result(1, id, { epoch: -1, foundDueAtMs: NOW + 20_000 })], 'missing'));
   assert.equal(await reserveTest(store, id, NOW + 20_000), undefined);
   assert.deepEqual(await store.read(stateOfSql, [id]), [{ state: 'succeeded', attempts: 1 }]);

@@ -5,6 +5,7 @@ import type { EventKind } from '../../events/event-kind.ts';
 import type { EncryptedSecrets } from '../../hooks/hook.ts';
 import { MAX_SMALL_BODY_BYTES } from '../schedule/concurrency-limits.ts';
 import type { ORIGIN_RECONNECTED, PauseReason } from '../schedule/pause-reason.ts';
+import type { Lane } from '../schedule/turn-tree.ts';
 import { LANE_NUMBERS } from './delivery-state.ts';
 import { generationOf, isStillPending } from './delivery-store.ts';
 
@@ -57,7 +58,8 @@ export interface WaitingRow {
 
 export interface WaitingRequest {
   readonly hookId: number;
-  readonly limit: number;
+  /** How many deliveries of each lane; 0 of a lane that is not needed. */
+  readonly limits: Readonly<Record<Lane, number>>;
 }
 
 // At most 4 branches: PostgreSQL replans the first executions on each connection, and planning 64 branches takes 60 ms.
@@ -66,30 +68,30 @@ const BRANCH_WIDTHS = [4, 2, 1];
 // A branch for each hook queue and lane: each reads the first entries of one range of the index, however long the range is.
 const waitingSql = multiRowStatement(
   'delivery-waiting',
-  { hookId: 'int', limit: 'int' },
+  { hookId: 'int', first: 'int', retry: 'int' },
   ({ each, more }) => {
-    const branches = each(({ hookId, limit }, at) =>
-      Object.values(LANE_NUMBERS)
-        .map(
-          (lane) => `SELECT * FROM (SELECT hook_id, id, lane, body_bytes FROM deliveries
+    const branch = (hookId: string, lane: number, limit: string, at: number) =>
+      `SELECT * FROM (SELECT hook_id, id, lane, body_bytes FROM deliveries
       WHERE state = 'pending' AND hook_id = ${hookId} AND lane = ${lane} AND due_at_ms <= ${more(1)}
-      ORDER BY due_at_ms, id LIMIT ${limit}) AS w${at}_${lane}`,
-        )
-        .join(' UNION ALL '),
+      ORDER BY due_at_ms, id LIMIT ${limit}) AS w${at}_${lane}`;
+    const branches = each(
+      ({ hookId, first, retry }, at) =>
+        `${branch(hookId, LANE_NUMBERS.first, first, at)} UNION ALL ${branch(hookId, LANE_NUMBERS.retry, retry, at)}`,
     );
     return branches.join(' UNION ALL ');
   },
   BRANCH_WIDTHS,
 );
 
-/** The first deliveries of each hook queue that are due, first attempts and retries apart, `limit` of each. */
+/** The first deliveries of each hook queue that are due, first attempts and retries apart. */
 export async function readWaiting(
   store: Store,
   requests: readonly WaitingRequest[],
   nowMs: number,
 ): Promise<WaitingRow[]> {
-  const filler = { hookId: 0, limit: 0 };
-  return await readRows(store, bindRows(waitingSql, requests, { more: [nowMs], filler }));
+  const rows = requests.map(({ hookId, limits: { first, retry } }) => ({ hookId, first, retry }));
+  const filler = { hookId: 0, first: 0, retry: 0 };
+  return await readRows(store, bindRows(waitingSql, rows, { more: [nowMs], filler }));
 }
 
 /** Limit of a read with contents, for each lane. If it finds this many, there may be more. */

@@ -231,16 +231,22 @@ const wakeOfOriginSql: Statement = statement(
   `UPDATE endpoint_queue SET parked = 0, next_at_ms = $3, version = version + 1 WHERE hook_id = $2 AND ${waitsForOrigin}`,
 );
 
-const WAKE_PAGE = 64;
+/** The hooks whose queues are paused only because their origin refused connections, in ascending order. */
+export async function listWaitingForOrigin(store: Store, origin: string): Promise<number[]> {
+  return (await store.read(waitingForOriginSql, [origin])).map((row) => row.hook_id);
+}
 
 /**
- * Makes the hook queues due that were paused only because their origin refused connections, once it can be connected to again.
- * Row by row in ascending order, since one statement would lock the rows in an undefined order.
+ * Makes these hook queues due, if they still are paused only because their origin refused connections. Row by row in ascending
+ * order, since one statement would lock the rows in an undefined order.
  */
-export async function wakeOrigin(store: Store, origin: string, nowMs: number): Promise<void> {
-  const rows = await store.read(waitingForOriginSql, [origin]);
-  const statements = rows.map(({ hook_id }) => ({ statement: wakeOfOriginSql, parameters: [origin, hook_id, nowMs] }));
-  for (let at = 0; at < statements.length; at += WAKE_PAGE) await store.writeAll(statements.slice(at, at + WAKE_PAGE));
+export async function wakeForOrigin(
+  store: Store,
+  { origin, hookIds }: { readonly origin: string; readonly hookIds: readonly number[] },
+  nowMs: number,
+): Promise<void> {
+  if (hookIds.length === 0) return;
+  await store.writeAll(hookIds.map((hookId) => ({ statement: wakeOfOriginSql, parameters: [origin, hookId, nowMs] })));
 }
 
 // What ended without a response got none of another request. The event of a test never happened: a failed one is not sent again.

@@ -6,7 +6,7 @@ import { enqueue, NOW, ORIGIN, OWNER, readDue, result } from '../../../../test/s
 import { statement } from '../../../database/store.ts';
 import type { PauseReason } from '../schedule/pause-reason.ts';
 import { attemptResultStatements } from './attempt-result-store.ts';
-import { restart, wakeOrigin } from './delivery-restart-store.ts';
+import { listWaitingForOrigin, restart, wakeForOrigin } from './delivery-restart-store.ts';
 import {
   cancelHookQueueStatement,
   holdHookQueueStatement,
@@ -80,7 +80,8 @@ forEachEngine('when an origin works again, those who waited for it only are woke
       { hookId: 2, ...failing, pause: pauseFor('failures') },
     ]),
   );
-  await wakeOrigin(store, ORIGIN, NOW);
+  assert.deepEqual(await listWaitingForOrigin(store, ORIGIN), [1]);
+  await wakeForOrigin(store, { origin: ORIGIN, hookIds: [1, 2] }, NOW);
   assert.deepEqual(
     (await readDue(store)).map((due) => due.hook_id),
     [1],

@@ -71,7 +71,7 @@ interface DisableChange {
 
 type ChangeOf<Kind> = Extract<HookQueueChange, { kind: Kind }>;
 
-/** Changes of a single row. Health is stored for many rows at once, and `wakeOrigin` wakes an origin in statements of its own. */
+/** Changes of a single row. Health is stored for many rows at once, and `worker/origin-wakes.ts` wakes an origin in transactions of its own. */
 type RowChange = Exclude<HookQueueChange, { kind: 'health' | 'wake origin' }>;
 
 /** Who stores the changes, and when. */

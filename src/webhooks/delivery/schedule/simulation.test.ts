@@ -32,6 +32,8 @@ const hook = (hookId: number, ownerId: string, answer: Answer, origin = SHARED):
   answer,
 });
 
+const hookIdsFrom = (first: number, count: number) => Array.from({ length: count }, (_, index) => first + index);
+
 /** 50 hooks of one owner, which is what a repository may have. */
 const manyHooks = (ownerId: string, answer: Answer) =>
   Array.from({ length: 50 }, (_, index) => hook(100 + index, ownerId, answer));
@@ -152,6 +154,30 @@ test('a slow receiver delays neither the other hooks of its owner nor other owne
     assert.ok(Math.max(...listWaits(simulation.hookQueues.get(hookId), MINUTE)) <= 20, `hook ${hookId}`);
   assert.equal(simulation.hookQueues.get(1)?.attemptsAtMs.length, (4 * MINUTE) / 2000);
 });
+
+for (const [title, originOf, outcome] of [
+  ['hooks', (hookId: number) => `https://o${hookId}.example.com`, ERROR],
+  ['an origin', () => SHARED, NO_CONNECTION],
+] as const)
+  test(`after a clock that went back the pauses of ${title} end once more, and all that waits is sent`, () => {
+    const answer: Answer = ({ nowMs }) => (nowMs < SECOND ? { outcome, afterMs: 5 } : { outcome: OK, afterMs: 2000 });
+    const slow = hookIdsFrom(101, 32).map((hookId) =>
+      hook(hookId, 'owner', always(OK, 8000), `https://s${hookId}.com`),
+    );
+    const paused = hookIdsFrom(1, 40).map((hookId) => hook(hookId, 'owner', answer, originOf(hookId)));
+    const simulation = createSimulation([...paused, ...slow]);
+    for (const { hookId } of paused) simulation.enqueue(hookId, { count: 6 });
+    // They take all places of their owner before the first pauses end, and give them back after the clock has gone back.
+    for (const { hookId } of slow) simulation.enqueue(hookId, { fromMs: 3 * SECOND, count: 1 });
+    simulation.moveClock(10 * SECOND, -8 * SECOND);
+    simulation.enqueue(101, { fromMs: 12 * SECOND, everyMs: 100, count: 100 });
+    simulation.run(10 * MINUTE);
+    const stuck = [...simulation.hookQueues.values()].flatMap(({ pending }) => pending);
+    assert.deepEqual(
+      stuck.map(({ hookId }) => hookId),
+      [],
+    );
+  });
 
 test('429 with Retry-After stops its hook until then, and no other', () => {
   const simulation = createSimulation([hook(1, 'owner', refusing(429, 30_000)), hook(2, 'owner', quick)]);

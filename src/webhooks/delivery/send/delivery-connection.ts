@@ -11,15 +11,22 @@
  * - A second response that is still on its way then cannot be distinguished from the true response. It shows when the true response
  *   arrives without a request. A connection remembers the deliveries that it carried, and reports them as doubtful, so that
  *   they are sent again. Delivery stays at least once; a wrong success does not last.
+ *
+ * The number of connections is bounded: above it one that is idle is closed, of the owner that has most of them.
  */
 import { Client, errors } from 'undici';
+import { capByOpenFiles } from '../../../open-files.ts';
 import type { VettedAddress } from '../../addresses/address-guard.ts';
 import type { AttemptDeadline } from './attempt-deadline.ts';
 import { type OpenSocket, openSocket, type SocketOptions } from './delivery-socket.ts';
+import { createIdleConnections, type IdleConnections } from './idle-connections.ts';
 import { watchForTimeout } from './idle-timeout.ts';
 import { tolerateContinue } from './tolerate-continue.ts';
 
 const KEEP_MS = 15_000;
+/** Connections in use (the worker and manual attempts limit them) and idle ones together, at most a quarter of the open files. */
+const MAX_CONNECTIONS = 512;
+const SHARE_OF_OPEN_FILES = 0.25;
 /** A second response that follows the first within this time is found before the connection is used again. */
 const REST_MS = 5;
 const MAX_USES = 1000;
@@ -28,6 +35,8 @@ const MAX_MISBEHAVING_ORIGINS = 10_000;
 
 export interface Connection {
   readonly origin: string;
+  /** The owner of the delivery that it carries, or carried last. */
+  ownerId: string;
   readonly client: Client;
   readonly socket: OpenSocket['socket'];
   readonly remoteAddress: string;
@@ -46,10 +55,13 @@ export interface Connection {
 export interface ConnectionPoolOptions extends SocketOptions {
   /** Reports deliveries whose responses may have belonged to other requests. */
   readonly onDoubt: (deliveryIds: readonly number[], origin: string) => void;
+  /** With more connections than this, idle ones are closed; 512, or a quarter of the open files, unless given. */
+  readonly maxConnections?: number | undefined;
 }
 
 export interface ConnectionPool {
-  acquire(target: VettedAddress, deadline: AttemptDeadline): Promise<Connection>;
+  /** A connection for a delivery of this owner. */
+  acquire(target: VettedAddress, ownerId: string, deadline: AttemptDeadline): Promise<Connection>;
   /** Keeps it after a complete response. */
   release(connection: Connection): void;
   /** Ends it after anything else. */
@@ -60,16 +72,23 @@ export interface ConnectionPool {
 
 interface PoolState {
   readonly options: ConnectionPoolOptions;
-  readonly idle: Map<string, Connection[]>;
+  readonly maxConnections: number;
+  readonly idle: IdleConnections<Connection>;
   readonly all: Set<Connection>;
   /** Origins that sent a response without a request. */
   readonly misbehaving: Set<string>;
 }
 
 export function createConnectionPool(options: ConnectionPoolOptions): ConnectionPool {
-  const state: PoolState = { options, idle: new Map(), all: new Set(), misbehaving: new Set() };
+  const maxConnections = options.maxConnections ?? capByOpenFiles(MAX_CONNECTIONS, SHARE_OF_OPEN_FILES);
+  const idle = createIdleConnections<Connection>();
+  const state: PoolState = { options, maxConnections, idle, all: new Set(), misbehaving: new Set() };
   return {
-    acquire: async (target, deadline) => (await takeKept(state, target)) ?? (await open(state, target, deadline)),
+    acquire: async (target, ownerId, deadline) => {
+      const connection = (await takeKept(state, target)) ?? (await open(state, target, deadline));
+      connection.ownerId = ownerId;
+      return connection;
+    },
     release: (connection) => release(state, connection),
     discard: (connection) => discard(state, connection),
     close: () => closeAll(state),
@@ -90,23 +109,17 @@ async function takeKept(state: PoolState, { origin, addresses }: VettedAddress):
 
 /** The connection that was silent longest, if for long enough. */
 function takeRested(state: PoolState, origin: string): Connection | undefined {
-  const found = state.idle.get(origin)?.[0];
+  const found = state.idle.findOldest(origin);
   if (found === undefined || found.restedAtMs > state.options.monotonicMs()) return undefined;
-  removeIdle(state, found);
+  state.idle.delete(found);
   return found;
-}
-
-function removeIdle({ idle }: PoolState, connection: Connection): void {
-  const list = idle.get(connection.origin);
-  const at = list?.indexOf(connection) ?? -1;
-  if (at >= 0) list?.splice(at, 1);
-  if (list?.length === 0) idle.delete(connection.origin);
 }
 
 async function open(state: PoolState, target: VettedAddress, deadline: AttemptDeadline): Promise<Connection> {
   const { socket, timings } = await openSocket(target, state.options, deadline);
   const connection: Connection = {
     origin: target.origin,
+    ownerId: '',
     client: createClient(target.origin, socket),
     socket,
     remoteAddress: socket.remoteAddress ?? '',
@@ -123,7 +136,17 @@ async function open(state: PoolState, target: VettedAddress, deadline: AttemptDe
     discard(state, connection);
   });
   state.all.add(connection);
+  closeExcess(state);
   return connection;
+}
+
+/** Those in use stay. */
+function closeExcess(state: PoolState): void {
+  while (state.all.size > state.maxConnections) {
+    const excess = state.idle.findExcess();
+    if (excess === undefined) return;
+    discard(state, excess);
+  }
 }
 
 function distrust({ misbehaving, options }: PoolState, { origin, deliveryIds }: Connection): void {
@@ -143,15 +166,14 @@ function release(state: PoolState, connection: Connection): void {
   // Not used again, but read until it closes by itself.
   if (deliveryIds.length >= MAX_USES) return;
   connection.restedAtMs = state.options.monotonicMs() + REST_MS;
-  const list = state.idle.get(origin) ?? [];
-  state.idle.set(origin, list);
-  list.push(connection);
+  state.idle.add(connection);
+  closeExcess(state);
 }
 
 function discard(state: PoolState, connection: Connection): void {
   connection.isClosed = true;
   state.all.delete(connection);
-  removeIdle(state, connection);
+  state.idle.delete(connection);
   // Its requests have already got the errors.
   connection.client.destroy().catch(() => {});
 }

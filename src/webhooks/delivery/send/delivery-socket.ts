@@ -49,7 +49,8 @@ export async function openSocket(
       return await openSocketTo(address, target.url, options, until);
     } catch (error) {
       if (deadline.hasPassed || error instanceof ForbiddenAddress || isTlsError(error)) throw error;
-      failure = error;
+      // What the receiver did at one address counts, whatever this system lacks for another.
+      if (failure === undefined || !isShortage(error)) failure = error;
     } finally {
       ofAddress?.clear();
     }
@@ -119,6 +120,13 @@ function waitForEvent(socket: Socket, event: 'connect' | 'secureConnect', deadli
     socket.once('close', onClose);
     deadline.onPassed(settle);
   });
+}
+
+const SHORTAGES = new Set(['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM', 'EADDRNOTAVAIL']);
+
+/** This system has no file, memory, port or address for a connection; the receiver was not asked. */
+export function isShortage(error: unknown): boolean {
+  return SHORTAGES.has((error as NodeJS.ErrnoException | undefined)?.code ?? '');
 }
 
 export function isTlsError(error: unknown): boolean {

@@ -75,8 +75,8 @@ export function reportResponse(progress: Progress, totalMs: number, nowMs: numbe
 }
 
 /** The report of an attempt that could not begin. */
-export function reportUnsent(reason: string): SendReport {
-  return report({ kind: 'unreachable', reason, stage: 'before-connect' }, reason, createProgress(), 0);
+export function reportUnsent(reason: string, progress = createProgress(), totalMs = 0): SendReport {
+  return report({ kind: 'unreachable', reason, stage: 'before-connect' }, reason, progress, totalMs);
 }
 
 export function reportUnreachable(reason: string, progress: Progress, totalMs: number): SendReport {

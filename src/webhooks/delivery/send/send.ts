@@ -8,7 +8,7 @@ import { type Dispatcher, errors } from 'undici';
 import type { AddressGuard, VettedAddress } from '../../addresses/address-guard.ts';
 import { type AttemptDeadline, startDeadline } from './attempt-deadline.ts';
 import { type Connection, type ConnectionPool, createConnectionPool } from './delivery-connection.ts';
-import { ForbiddenAddress } from './delivery-socket.ts';
+import { ForbiddenAddress, isShortage } from './delivery-socket.ts';
 import {
   createProgress,
   describeFailure,
@@ -17,6 +17,7 @@ import {
   reportBlocked,
   reportResponse,
   reportUnreachable,
+  reportUnsent,
   type SendReport,
   TooManyInterimResponses,
 } from './send-report.ts';
@@ -27,6 +28,8 @@ const MAX_INTERIM_RESPONSES = 16;
 
 export interface SendRequest {
   readonly deliveryId: number;
+  /** Owners share the kept connections; attempts whose owner is not known share one part. */
+  readonly ownerId?: string | undefined;
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Uint8Array;
@@ -44,6 +47,7 @@ export interface SenderOptions {
   /** Reports deliveries whose responses may have belonged to other requests. */
   readonly onDoubt?: (deliveryIds: readonly number[], origin: string) => void;
   readonly ca?: readonly string[] | undefined;
+  readonly maxConnections?: number | undefined;
 }
 
 export interface Sender {
@@ -58,6 +62,7 @@ export function createSender(options: SenderOptions): Sender {
     isAllowed: (address) => guard.isAllowed(address),
     monotonicMs,
     ca: options.ca,
+    maxConnections: options.maxConnections,
     onDoubt: options.onDoubt ?? (() => {}),
   });
 
@@ -104,6 +109,7 @@ function reportError(error: unknown, progress: Progress, { totalMs, nowMs }: End
   if (error instanceof ForbiddenAddress) return reportBlocked(progress, totalMs);
   // The head was complete: the receiver has decided, only its body did not end well.
   if (progress.status >= 200) return reportResponse(progress, totalMs, nowMs);
+  if (progress.connection === undefined && isShortage(error)) return reportUnsent('no free socket', progress, totalMs);
   return reportUnreachable(describeFailure(error, progress), progress, totalMs);
 }
 
@@ -124,7 +130,7 @@ interface ExchangeState {
 async function exchange(request: SendRequest, target: VettedAddress, state: ExchangeState): Promise<void> {
   const { pool, progress, deadline } = state;
   progress.connection = undefined;
-  const connection = await pool.acquire(target, deadline);
+  const connection = await pool.acquire(target, request.ownerId ?? '', deadline);
   progress.connection = connection;
   progress.isReused = connection.deliveryIds.length > 0;
   if (!progress.isReused) request.onConnected?.();

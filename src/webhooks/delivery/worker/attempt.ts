@@ -12,7 +12,7 @@ import type { ContentRow } from '../queue/delivery-queue-store.ts';
 import { LANE_NUMBERS } from '../queue/delivery-state.ts';
 import { MAX_SMALL_BODY_BYTES } from '../schedule/concurrency-limits.ts';
 import { nextStep } from '../schedule/delivery.ts';
-import type { Sender } from '../send/send.ts';
+import type { Sender, SendRequest } from '../send/send.ts';
 import { reportUnsent, type SendReport } from '../send/send-report.ts';
 import type { DeliveryMetrics } from './delivery-metrics.ts';
 
@@ -33,12 +33,16 @@ export interface Attempt {
   readonly report: SendReport;
 }
 
-/** Sends and reports; never throws. `onConnected` is called once a connection was made for it. */
-export type MakeAttempt = (content: ContentRow, deadlineMs: number, onConnected?: () => void) => Promise<Attempt>;
+export interface AttemptOptions extends Pick<SendRequest, 'ownerId' | 'onConnected'> {
+  readonly deadlineMs: number;
+}
+
+/** Sends and reports; never throws. */
+export type MakeAttempt = (content: ContentRow, options: AttemptOptions) => Promise<Attempt>;
 
 export function createAttempts(dependencies: AttemptDependencies): MakeAttempt {
   const { world, metrics, sender } = dependencies;
-  return async (content, deadlineMs, onConnected) => {
+  return async (content, options) => {
     const startedAtMs = world.nowMs();
     if (isFirstAttempt(content)) metrics.observeDelay(Math.max(0, startedAtMs - content.created_at_ms) / 1000);
     const prepared = prepare(content, startedAtMs, dependencies);
@@ -49,8 +53,7 @@ export function createAttempts(dependencies: AttemptDependencies): MakeAttempt {
             deliveryId: content.id,
             url: content.url ?? '',
             ...prepared,
-            deadlineMs,
-            onConnected,
+            ...options,
             onBodySent: () => releaseLarge(content.body),
           });
     metrics.countAttempt(report.outcome.kind, report.timingsMs.total / 1000);

@@ -105,7 +105,8 @@ function createLoadedTable(): LoadedTable {
     ensureHookQueue(table, makeDueRow({ hook_id: 2 }))!,
   ];
   world.moveMs(100);
-  for (const one of [hookQueue, another]) recordRead(one, { hasMoreDue: false, enqueues: 0, lastId: 7 }, 0);
+  for (const one of [hookQueue, another])
+    recordRead(one, { hasMoreDue: { first: false, retry: false }, enqueues: 0, lastId: 7 }, 0);
   return { world, table, hookQueue, another };
 }
 
@@ -121,7 +122,7 @@ const cases: [title: string, content: ContentRow, change: Change, isTaken: boole
   [
     'is read when not all that is due has been read',
     createContent(8, NOW_MS),
-    (one) => recordRead(one, { hasMoreDue: true, enqueues: 0, lastId: 7 }, 0),
+    (one) => recordRead(one, { hasMoreDue: { first: true, retry: false }, enqueues: 0, lastId: 7 }, 0),
     false,
   ],
   ['is left to the next worker when its hook queue drains', createContent(8, NOW_MS), startDraining, false],
@@ -150,6 +151,16 @@ for (const [title, content, change, isTaken] of cases)
         [content.id],
       );
   });
+
+test('a committed delivery is taken into memory while many retries of its hook wait there', () => {
+  const { table, hookQueue } = createLoadedTable();
+  for (let id = 8; id < 72; id += 1) admit(table, hookQueue, { hook_id: 1, id, lane: 1, body_bytes: 2 });
+  recordRead(hookQueue, { hasMoreDue: { first: false, retry: true }, enqueues: 0, lastId: 71 }, 0);
+  const committed = createCommittedBuffer(table);
+  assert.deepEqual(committed.add([describe(createContent(80, NOW_MS))], NO_VERSIONS), []);
+  assert.equal(pickJob(table)?.lane, 'retry', 'a retry has the first of five turns');
+  assert.equal(pickJob(table)?.id, 80);
+});
 
 test('a delivery of the same commit as an older one that has to be read is read after it', () => {
   const { table } = createLoadedTable();

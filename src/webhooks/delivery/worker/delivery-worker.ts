@@ -289,6 +289,7 @@ async function stopComponents(components: Components, loops: Loops | undefined):
   const giveUp = setTimeout(() => writer.abandon(), STOP_GIVE_UP_MS);
   await writer.flush();
   clearTimeout(giveUp);
+  await writer.stopWaking();
   settled.abort();
   await loops?.leasing;
   await sender.close();

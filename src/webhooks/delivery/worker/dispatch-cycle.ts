@@ -18,7 +18,7 @@ import {
 } from '../queue/delivery-queue-store.ts';
 import { toLane } from '../queue/delivery-state.ts';
 import type { HookQueueChange } from '../queue/hook-queue-change-store.ts';
-import type { Job } from '../schedule/turn-tree.ts';
+import type { Job, Lane } from '../schedule/turn-tree.ts';
 import { ATTEMPT_DEADLINE_MS } from '../send/send.ts';
 import { type MakeAttempt, planAttemptResult } from './attempt.ts';
 import { type CommittedBuffer, MAX_AGE_MS } from './committed-buffer.ts';
@@ -30,6 +30,7 @@ import {
   type HookQueueTable,
   hasSleep,
   isNews,
+  listLanesToRefill,
   listToRefill,
   needsCycle,
   pickJobs,
@@ -140,7 +141,7 @@ export async function admitWaiting({
   const hookQueues = listToRefill(table, MAX_READS);
   const reads = hookQueues.map((hookQueue) => {
     const { enqueues, stored } = hookQueue;
-    return { hookQueue, enqueues, stored, limit: findLimit(hookQueue) };
+    return { hookQueue, enqueues, stored, limits: findLimits(table, hookQueue) };
   });
   const nowMs = world.nowMs();
   const few = reads.filter(isSmallRead).slice(0, MAX_CONTENT_READS);
@@ -172,30 +173,40 @@ interface HookQueueRead {
   /** When the read began. */
   readonly enqueues: number;
   readonly stored: number;
-  readonly limit: number;
+  /** 0 for a lane that is not read. */
+  readonly limits: Readonly<Record<Lane, number>>;
 }
+
+const SMALL_LIMITS: HookQueueRead['limits'] = { first: SMALL_READ, retry: SMALL_READ };
 
 /** Deliveries that are in memory are read again, since their rows are still pending; the limit makes room for them. */
-function findLimit({ deliveryIds, hasMoreDue }: HookQueue): number {
-  return hasMoreDue || deliveryIds.size > SMALL_READ / 2 ? READ_LIMIT + deliveryIds.size : SMALL_READ;
+function findLimits(table: HookQueueTable, hookQueue: HookQueue): HookQueueRead['limits'] {
+  const { deliveryIds, hasMoreDue } = hookQueue;
+  if (!hasMoreDue.first && !hasMoreDue.retry && deliveryIds.size <= SMALL_READ / 2) return SMALL_LIMITS;
+  const lanes = listLanesToRefill(table, hookQueue);
+  const findLimit = (lane: Lane) => (lanes.includes(lane) ? READ_LIMIT + deliveryIds.size : 0);
+  return { first: findLimit('first'), retry: findLimit('retry') };
 }
 
-function isSmallRead({ limit }: HookQueueRead): boolean {
-  return limit === SMALL_READ;
+function isSmallRead({ limits }: HookQueueRead): boolean {
+  return limits === SMALL_LIMITS;
 }
 
-function toRequest({ hookQueue, limit }: HookQueueRead) {
-  return { hookId: hookQueue.hookId, limit };
+function toRequest({ hookQueue, limits }: HookQueueRead) {
+  return { hookId: hookQueue.hookId, limits };
 }
 
 function takeRead(
   table: HookQueueTable,
-  { hookQueue, enqueues, limit }: HookQueueRead,
+  { hookQueue, enqueues, limits }: HookQueueRead,
   found: readonly WaitingRow[],
 ): void {
   const retries = found.filter((row) => toLane(row.lane) === 'retry').length;
   const lastId = found.reduce((last, { id }) => Math.max(last, id), 0);
-  const hasMoreDue = retries >= limit || found.length - retries >= limit;
+  const hasMoreDue = {
+    ...(limits.first > 0 && { first: found.length - retries >= limits.first }),
+    ...(limits.retry > 0 && { retry: retries >= limits.retry }),
+  };
   recordRead(hookQueue, { hasMoreDue, enqueues, lastId }, table.world.monotonicMs());
   for (const row of found) admit(table, hookQueue, row);
 }
@@ -260,10 +271,12 @@ async function attemptDelivery(dependencies: DispatchDependencies, sendable: Sen
   const { table, writer, signal, makeAttempt, world } = dependencies;
   const { job, content, hookQueue, attemptId } = sendable;
   if (content.generation > hookQueue.generation) forgetHealth(hookQueue, content.generation);
-  const attempt = await makeAttempt(content, ATTEMPT_DEADLINE_MS, () => {
+  const onConnected = (): void => {
     writer.add({ changes: recordConnection(table, hookQueue) });
     signal.wake();
-  });
+  };
+  const { ownerId } = hookQueue;
+  const attempt = await makeAttempt(content, { deadlineMs: ATTEMPT_DEADLINE_MS, ownerId, onConnected });
   const { report } = attempt;
   table.scheduler.finish(job);
   const result = planAttemptResult(attempt, { shard: hookQueue.shard, epoch: hookQueue.epoch, attemptId }, world);

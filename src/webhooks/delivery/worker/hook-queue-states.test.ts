@@ -164,6 +164,34 @@ forEachEngine('a worker that is busy all the time sees what another process has 
   }
 });
 
+forEachEngine('a new delivery does not wait for the many retries of its hook that are due', async (store) => {
+  const answers: (() => void)[] = [];
+  let isHolding = true;
+  await using receiver = await startReceiver((_, response) => {
+    if (isHolding) answers.push(() => response.end('ok'));
+    else response.end('ok');
+  });
+  const { url } = receiver;
+  await insertTestHook(store, { id: 1, url });
+  for (let count = 0; count < 100; count += 1) await enqueueTestDelivery(store, { hookId: 1, url });
+  await store.write(statement('test-retries', 'UPDATE deliveries SET lane = 1, attempts = 1'));
+  await using worker = startTestWorker(store);
+  worker.wake();
+  await receiver.waitFor(4);
+  const body = Buffer.from('{"new":true}');
+  await enqueueTestDelivery(store, { hookId: 1, url, body });
+  worker.wake([1]);
+  const hasCome = () => receiver.received.some((request) => request.body.equals(body));
+  for (let sent = 4; !hasCome() && sent < 40; sent += 1) {
+    answers.shift()?.();
+    await receiver.waitFor(sent + 1);
+  }
+  const { length } = receiver.received;
+  isHolding = false;
+  for (const answer of answers) answer();
+  assert.ok(length < 40, `${length} requests without the new delivery`);
+});
+
 forEachEngine('a retry does not wait for another attempt of its hook that takes long', async (store) => {
   const answers: (() => void)[] = [];
   await using receiver = await startReceiver((_, response, index) => {

@@ -7,9 +7,14 @@ import { recordRead } from './hook-queue.ts';
 import {
   admit,
   createHookQueueTable,
+  drain,
   ensureHookQueue,
   hasSleep,
+  isNews,
   LINGER_MS,
+  listSleeps,
+  listToRefill,
+  MAX_OF_OWNER,
   markStored,
   pickJobs,
 } from './hook-queue-table.ts';
@@ -45,6 +50,52 @@ test('a hook queue whose hook has moved to another origin makes room for that of
   assert.equal(ensureHookQueue(table, back)?.origin, DUE.origin, 'nothing is under way');
 });
 
+test('an owner has a bounded number of hook queues in memory; the rest wait in their rows', () => {
+  const table = createHookQueueTable(realWorld);
+  const first = ensureHookQueue(table, makeDueRow({ hook_id: 1 }))!;
+  for (let hookId = 2; hookId <= MAX_OF_OWNER; hookId += 1) ensureHookQueue(table, makeDueRow({ hook_id: hookId }));
+  const further = makeDueRow({ hook_id: MAX_OF_OWNER + 1 });
+  assert.deepEqual([ensureHookQueue(table, further), isNews(table, further)], [undefined, false]);
+  const ofOther = makeDueRow({ hook_id: MAX_OF_OWNER + 2, owner_id: 'other' });
+  assert.equal(isNews(table, ofOther), true);
+  assert.equal(ensureHookQueue(table, ofOther)?.ownerId, 'other');
+  assert.equal(ensureHookQueue(table, DUE), first, 'those in memory stay');
+  drain(table, first);
+  assert.equal(isNews(table, further), true);
+  assert.equal(ensureHookQueue(table, further)?.hookId, MAX_OF_OWNER + 1);
+});
+
+test('hook queues with more that is due take turns when they are read', () => {
+  const table = createHookQueueTable(realWorld);
+  for (let hookId = 1; hookId <= 3; hookId += 1) ensureHookQueue(table, makeDueRow({ hook_id: hookId }));
+  const read = (): number[] =>
+    listToRefill(table, 2).map((hookQueue) => {
+      recordRead(hookQueue, { hasMoreDue: { first: true, retry: false }, enqueues: 0, lastId: 0 }, 0);
+      return hookQueue.hookId;
+    });
+  assert.deepEqual(
+    [read(), read(), read()],
+    [
+      [1, 2],
+      [3, 1],
+      [2, 3],
+    ],
+  );
+});
+
+test('a hook queue that has left the memory is neither read nor put to sleep', () => {
+  let monotonicMs = 0;
+  const table = createHookQueueTable({ ...realWorld, monotonicMs: () => monotonicMs });
+  const loading = ensureHookQueue(table, DUE)!;
+  const loaded = ensureHookQueue(table, makeDueRow({ hook_id: 2 }))!;
+  recordRead(loaded, { hasMoreDue: { first: false, retry: false }, enqueues: 0, lastId: 0 }, 0);
+  monotonicMs = LINGER_MS;
+  assert.deepEqual([listToRefill(table, 9), hasSleep(table)], [[loading], true]);
+  drain(table, loading);
+  markStored(table, [], listSleeps(table, []));
+  assert.deepEqual([listToRefill(table, 9), hasSleep(table), table.hookQueues.size], [[], false, 0]);
+});
+
 for (const [title, hookQueues, afterMs, sleeps] of [
   ['stays awake for a while after its last delivery', 256, LINGER_MS - 1, false],
   ['sleeps when nothing more has come', 256, LINGER_MS, true],
@@ -55,7 +106,7 @@ for (const [title, hookQueues, afterMs, sleeps] of [
     const table = createHookQueueTable({ ...realWorld, monotonicMs: () => monotonicMs });
     for (let hookId = 1; hookId <= hookQueues; hookId += 1) {
       const hookQueue = ensureHookQueue(table, makeDueRow({ hook_id: hookId }))!;
-      recordRead(hookQueue, { hasMoreDue: false, enqueues: 0, lastId: 0 }, 0);
+      recordRead(hookQueue, { hasMoreDue: { first: false, retry: false }, enqueues: 0, lastId: 0 }, 0);
       admit(table, hookQueue, { hook_id: hookId, id: hookId, lane: 0, body_bytes: 10 });
       markStored(table, [{ hookId, deliveryId: hookId, epoch: 1 }], []);
     }
@@ -72,7 +123,7 @@ for (const [title, afterMs, underWay, state] of [
     let monotonicMs = 0;
     const table = createHookQueueTable({ ...realWorld, monotonicMs: () => monotonicMs });
     const hookQueue = ensureHookQueue(table, DUE)!;
-    recordRead(hookQueue, { hasMoreDue: false, enqueues: 0, lastId: 0 }, 0);
+    recordRead(hookQueue, { hasMoreDue: { first: false, retry: false }, enqueues: 0, lastId: 0 }, 0);
     for (let id = 1; id <= underWay; id += 1) admit(table, hookQueue, { hook_id: 1, id, lane: 0, body_bytes: 10 });
     monotonicMs = afterMs;
     assert.equal(ensureHookQueue(table, DUE)?.state, state);

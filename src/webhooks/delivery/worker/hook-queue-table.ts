@@ -12,7 +12,7 @@ import { allowedAttempts, type BreakerMoment, CLOSED_BREAKER } from '../schedule
 import { CAPS } from '../schedule/concurrency-limits.ts';
 import { createOriginBreakers, type OriginBreakers } from '../schedule/origin-breakers.ts';
 import { createScheduler, type Scheduler } from '../schedule/scheduler.ts';
-import type { Job } from '../schedule/turn-tree.ts';
+import type { Job, Lane } from '../schedule/turn-tree.ts';
 import {
   addDelivery,
   advanceHook,
@@ -23,13 +23,15 @@ import {
   followVersion,
   forgetDelivery,
   type HookQueue,
+  type HookQueueIndex,
   hasDrained,
+  leaveIndex,
   recordVersion,
   renewHealth,
   startDraining,
 } from './hook-queue.ts';
 
-/** With fewer waiting deliveries than this, more are read for a hook queue. */
+/** With fewer waiting deliveries of a lane than this, more are read for a hook queue. */
 export const REFILL_BELOW = 16;
 /** A hook queue stays in memory for this long after its last delivery: putting it to sleep and finding it again would cost more. */
 export const LINGER_MS = 2000;
@@ -37,10 +39,19 @@ export const LINGER_MS = 2000;
 const MAX_LINGERING = 256;
 const SHORT_LINGER_MS = 250;
 
+/**
+ * Hook queues of one owner in memory: those beyond stay due in their rows until others have left. An owner may have 50,000 whose
+ * receivers take long.
+ */
+export const MAX_OF_OWNER = 4000;
+
 export interface HookQueueTable {
   readonly world: Pick<World, 'nowMs' | 'monotonicMs' | 'random'>;
   /** Hook queues in memory by the id of their hook. */
   readonly hookQueues: Map<number, HookQueue>;
+  readonly index: HookQueueIndex;
+  /** How many hook queues each owner has in memory. */
+  readonly countByOwner: Map<string, number>;
   readonly origins: OriginBreakers;
   readonly scheduler: Scheduler<Job>;
   /** How many deliveries are being sent, or were sent and have no committed result yet. */
@@ -55,43 +66,54 @@ export function createHookQueueTable(world: HookQueueTable['world']): HookQueueT
     limitsOfOrigin: (origin) => origins.limits(origin, world.nowMs()),
     allowedOfHook: (hookId) => allowedAttempts(hookQueues.get(hookId)?.breaker ?? CLOSED_BREAKER, world.nowMs()),
   });
-  return { world, hookQueues, origins, scheduler, uncommitted: 0 };
+  const index = { loading: new Set<HookQueue>(), idle: new Set<HookQueue>() };
+  return { world, hookQueues, index, countByOwner: new Map(), origins, scheduler, uncommitted: 0 };
 }
 
 export function takeMoment({ world }: HookQueueTable): BreakerMoment {
   return { nowMs: world.nowMs(), random: world.random() };
 }
 
-/** Hook queues for which `test` is true, `limit` at most. */
-export function listHookQueues(
-  { hookQueues }: HookQueueTable,
+/** Hook queues for which `test` is true. */
+export function listHookQueues({ hookQueues }: HookQueueTable, test: (hookQueue: HookQueue) => boolean): HookQueue[] {
+  return listSome(hookQueues.values(), test);
+}
+
+function listSome(
+  hookQueues: Iterable<HookQueue>,
   test: (hookQueue: HookQueue) => boolean,
   limit = Number.POSITIVE_INFINITY,
 ): HookQueue[] {
   const found: HookQueue[] = [];
-  for (const hookQueue of hookQueues.values()) {
+  for (const hookQueue of hookQueues) {
     if (found.length >= limit) break;
     if (test(hookQueue)) found.push(hookQueue);
   }
   return found;
 }
 
-/** Whether the row has changed since it was taken into memory, or is not there. */
-export function isNews({ hookQueues }: HookQueueTable, { hook_id, version }: DueHookQueue): boolean {
-  const found = hookQueues.get(hook_id);
-  return found === undefined || found.version < version;
+/** Whether the row has changed since it was taken into memory, or is not there and may be taken. */
+export function isNews(table: HookQueueTable, { hook_id, owner_id, version }: DueHookQueue): boolean {
+  const found = table.hookQueues.get(hook_id);
+  return found === undefined ? hasRoom(table, owner_id) : found.version < version;
 }
 
-/** Finds or creates the hook queue of a due row. Undefined while the one in memory drains, as does one of another origin or of an earlier lease. */
+function hasRoom({ countByOwner }: HookQueueTable, ownerId: string): boolean {
+  return (countByOwner.get(ownerId) ?? 0) < MAX_OF_OWNER;
+}
+
+/**
+ * Finds or creates the hook queue of a due row. Undefined while the one in memory drains, as does one of another origin or of an
+ * earlier lease, and while its owner has too many.
+ */
 export function ensureHookQueue(table: HookQueueTable, row: DueHookQueue): HookQueue | undefined {
   const { hookQueues, world } = table;
   const known = hookQueues.get(row.hook_id);
   if (known !== undefined && (known.origin !== row.origin || known.epoch !== row.epoch)) drain(table, known);
   const found = hookQueues.get(row.hook_id);
   if (found === undefined || hasDrained(found)) {
-    const hookQueue = createHookQueue(row, world.nowMs());
-    hookQueues.set(row.hook_id, hookQueue);
-    return hookQueue;
+    if (found !== undefined) forget(table, found);
+    return hasRoom(table, row.owner_id) ? remember(table, row) : undefined;
   }
   if (found.state === 'draining') return undefined;
   if (row.generation > found.generation) {
@@ -118,9 +140,12 @@ export function recordEnqueue({ hookQueues }: HookQueueTable, hookId: number): b
 
 /** Hook queues that need more deliveries in memory, `limit` at most. */
 export function listToRefill(table: HookQueueTable, limit: number): HookQueue[] {
-  const countWaiting = ({ hookId }: HookQueue) =>
-    table.scheduler.countWaiting(hookId, 'first') + table.scheduler.countWaiting(hookId, 'retry');
-  return listHookQueues(table, (one) => one.state === 'loading' && countWaiting(one) < REFILL_BELOW, limit);
+  return listSome(table.index.loading, (one) => listLanesToRefill(table, one).length > 0, limit);
+}
+
+/** The lanes of the hook queue of which few wait, while more may be due. */
+export function listLanesToRefill({ scheduler }: HookQueueTable, { hookId, lanesToRead }: HookQueue): Lane[] {
+  return [...lanesToRead].filter((lane) => scheduler.countWaiting(hookId, lane) < REFILL_BELOW);
 }
 
 /** A place is free again: whether a dispatch cycle may find more to send, of this hook or of others that wait. */
@@ -182,8 +207,24 @@ function forgetWhenDrained(table: HookQueueTable, hookQueue: HookQueue): void {
   if (hasDrained(hookQueue)) forget(table, hookQueue);
 }
 
-function forget({ hookQueues }: HookQueueTable, hookQueue: HookQueue): void {
-  if (hookQueues.get(hookQueue.hookId) === hookQueue) hookQueues.delete(hookQueue.hookId);
+function remember(table: HookQueueTable, row: DueHookQueue): HookQueue {
+  const hookQueue = createHookQueue(row, table.world.nowMs(), table.index);
+  table.hookQueues.set(hookQueue.hookId, hookQueue);
+  countOfOwner(table, hookQueue.ownerId, 1);
+  return hookQueue;
+}
+
+function forget(table: HookQueueTable, hookQueue: HookQueue): void {
+  if (table.hookQueues.get(hookQueue.hookId) !== hookQueue) return;
+  table.hookQueues.delete(hookQueue.hookId);
+  countOfOwner(table, hookQueue.ownerId, -1);
+  leaveIndex(hookQueue);
+}
+
+function countOfOwner({ countByOwner }: HookQueueTable, ownerId: string, by: 1 | -1): void {
+  const count = (countByOwner.get(ownerId) ?? 0) + by;
+  if (count === 0) countByOwner.delete(ownerId);
+  else countByOwner.set(ownerId, count);
 }
 
 /** The hook queues that may sleep once `stored` is committed: those that have no other delivery in memory and nothing more that is due. */
@@ -202,7 +243,16 @@ function listIdle(table: HookQueueTable, stored: readonly AttemptResult[], limit
   const lastFoundBeforeMs = table.world.monotonicMs() - lingerMs;
   const isIdle = (one: HookQueue) =>
     one.state === 'loaded' && one.lastFoundMs <= lastFoundBeforeMs && isWithin(one.deliveryIds, storedIds);
-  return listHookQueues(table, isIdle, limit);
+  return listSome(listSleepy(table, stored), isIdle, limit);
+}
+
+/** Those without a delivery in memory, and those whose last one may be stored now. */
+function* listSleepy({ hookQueues, index }: HookQueueTable, stored: readonly AttemptResult[]): Iterable<HookQueue> {
+  yield* index.idle;
+  for (const hookId of new Set(stored.map((one) => one.hookId))) {
+    const hookQueue = hookQueues.get(hookId);
+    if (hookQueue !== undefined && !index.idle.has(hookQueue)) yield hookQueue;
+  }
 }
 
 function isWithin(some: ReadonlySet<number>, all: ReadonlySet<number>): boolean {

@@ -11,11 +11,12 @@
  * | this process raised the version by one: `followVersion`           | any             | unchanged | `version` is that of the row |
  * | a scan finds the row a second after `followedSinceMs`             | loaded          | loading   | |
  * | the same, a second after `loadedAtMs`, while an id is in memory   | loaded          | loading   | |
- * | this process enqueued a delivery: `countEnqueue`                  | loading, loaded | loading   | `enqueues` + 1, `isComplete` is false |
+ * | this process enqueued a delivery: `countEnqueue`                  | loading, loaded | loading   | `enqueues` + 1, `isComplete` is false, first attempts have to be read |
  * | the same, and the delivery came with it: `addDelivery`            | loading, loaded | unchanged | its id is added, `lastFoundMs` is now |
- * | a read found fewer than its limit: `recordRead`                   | loading         | loaded    | `hasMoreDue` is false, `isComplete` is true |
+ * | a read of the lanes found fewer than its limit: `recordRead`      | loading         | loaded    | `hasMoreDue` is false, `isComplete` is true |
  * | the same, and `enqueues` rose during the read                     | loading         | loading   | `hasMoreDue` is false |
- * | a read found as many as its limit: `recordRead`                   | loading         | loading   | `hasMoreDue` is true |
+ * | a read of a lane found as many as its limit: `recordRead`         | loading         | loading   | `hasMoreDue` of the lane is true |
+ * | a read of one lane, and the other has to be read                  | loading         | loading   | `isComplete` is that of first attempts |
  * | a read found a delivery: `addDelivery`                            | loading, loaded | unchanged | its id is added, `lastFoundMs` is now |
  * | the delivery was picked and not sent: `dropDelivery`              | loading, loaded | loading   | its id is removed, `isComplete` is false |
  * | the result of any attempt is stored: `countStored`                | any             | unchanged | `stored` + 1 |
@@ -23,6 +24,9 @@
  * | paused, held, canceled, moved, or the shard lost: `startDraining` | any             | draining  | waiting deliveries are dropped |
  * | no id is left                                                     | draining        | forgotten | |
  * | no id is left, and nothing is due now in its row                  | loaded          | forgotten | |
+ *
+ * The two lanes are read apart, so that a new delivery does not wait until many retries in memory are sent. Where the table names no
+ * lane, both have to be read.
  *
  * Forgotten: it is no longer in memory. Each counter closes a race:
  * - An enqueue during a read may be missed by the read: a read counts as complete only if `enqueues` is still what it was.
@@ -48,6 +52,7 @@ import {
   restoreBreaker,
 } from '../schedule/breaker.ts';
 import { HEALTHY, type HookHealth, updateHealth } from '../schedule/disable-failing-hook.ts';
+import type { Lane } from '../schedule/turn-tree.ts';
 
 /**
  * `loading`: there may be due deliveries that are not in memory. `loaded`: all are. `draining`: nothing more is loaded or picked.
@@ -55,6 +60,7 @@ import { HEALTHY, type HookHealth, updateHealth } from '../schedule/disable-fail
 export type HookQueueState = 'loading' | 'loaded' | 'draining';
 
 export interface HookQueue {
+  readonly index: HookQueueIndex;
   readonly hookId: number;
   readonly ownerId: string;
   readonly origin: string;
@@ -78,13 +84,15 @@ export interface HookQueue {
   readonly deliveryIds: ReadonlySet<number>;
   /** The last read that found all that was due ended at this time; monotonic. */
   readonly loadedAtMs: number;
-  /** The last read found as many as its limit, so there are more that are due. */
-  readonly hasMoreDue: boolean;
+  /** The last read of the lane found as many as its limit, so there are more that are due. */
+  readonly hasMoreDue: Readonly<Record<Lane, boolean>>;
+  /** Lanes with due deliveries that may not be in memory; none unless it is loading. */
+  readonly lanesToRead: ReadonlySet<Lane>;
   /** This entry of the table was created at this time. */
   readonly createdAtMs: number;
   /** While it drains because of a pause: when the pause ends that its row has. Undefined otherwise. */
   readonly pausedUntilMs: number | undefined;
-  /** All deliveries that were due at its last read are in memory, and all that this process enqueued after it. */
+  /** All first attempts that were due at their last read are in memory, and all that this process enqueued after it. */
   readonly isComplete: boolean;
   /** The largest id of a delivery that a read has found. */
   readonly lastReadId: number;
@@ -92,15 +100,29 @@ export interface HookQueue {
   readonly breaker: Breaker;
 }
 
-type WritableHookQueue = { -readonly [Field in keyof HookQueue]: HookQueue[Field] } & { deliveryIds: Set<number> };
+/** The hook queues in memory of which each cycle asks: it must not walk through all, of which one owner may have thousands. */
+export interface HookQueueIndex {
+  /** Those that are loading, the one that was read last at the end. */
+  readonly loading: Set<HookQueue>;
+  /** Those that are loaded and have no delivery in memory. */
+  readonly idle: Set<HookQueue>;
+}
+
+type WritableHookQueue = { -readonly [Field in keyof HookQueue]: HookQueue[Field] } & {
+  deliveryIds: Set<number>;
+  lanesToRead: Set<Lane>;
+};
+
+const LANES: readonly Lane[] = ['first', 'retry'];
 
 /** Hook queues are read-only outside this file. */
 function toWritable(hookQueue: HookQueue): WritableHookQueue {
   return hookQueue as WritableHookQueue;
 }
 
-export function createHookQueue(row: DueHookQueue, nowMs: number): HookQueue {
+export function createHookQueue(row: DueHookQueue, nowMs: number, index: HookQueueIndex): HookQueue {
   const hookQueue: WritableHookQueue = {
+    index,
     hookId: row.hook_id,
     ownerId: row.owner_id,
     origin: row.origin,
@@ -114,13 +136,15 @@ export function createHookQueue(row: DueHookQueue, nowMs: number): HookQueue {
     lastFoundMs: Number.NEGATIVE_INFINITY,
     deliveryIds: new Set(),
     loadedAtMs: Number.POSITIVE_INFINITY,
-    hasMoreDue: false,
+    hasMoreDue: { first: false, retry: false },
+    lanesToRead: new Set(LANES),
     createdAtMs: nowMs,
     pausedUntilMs: undefined,
     isComplete: false,
     lastReadId: 0,
     ...readHealth(row),
   };
+  updateIndex(hookQueue);
   return hookQueue;
 }
 
@@ -137,6 +161,20 @@ export function renewHealth(hookQueue: HookQueue, row: DueHookQueue): void {
 /** The same, before a scan has found the row. */
 export function forgetHealth(hookQueue: HookQueue, generation: number): void {
   Object.assign(toWritable(hookQueue), { generation, health: HEALTHY, breaker: CLOSED_BREAKER });
+}
+
+function updateIndex(hookQueue: HookQueue): void {
+  const { index, state, deliveryIds } = hookQueue;
+  if (state === 'loading') index.loading.add(hookQueue);
+  else index.loading.delete(hookQueue);
+  if (state === 'loaded' && deliveryIds.size === 0) index.idle.add(hookQueue);
+  else index.idle.delete(hookQueue);
+}
+
+/** The hook queue leaves the memory. */
+export function leaveIndex(hookQueue: HookQueue): void {
+  hookQueue.index.loading.delete(hookQueue);
+  hookQueue.index.idle.delete(hookQueue);
 }
 
 /** The hook's breaker from its row. A pause with the reason `no_connection` belongs to the origin's breaker, not to this one. */
@@ -185,27 +223,45 @@ export function countEnqueue(hookQueue: HookQueue): void {
   const writable = toWritable(hookQueue);
   writable.isComplete = false;
   writable.enqueues += 1;
-  load(hookQueue);
+  // A retry is no enqueue.
+  load(hookQueue, ['first']);
 }
 
-/** More deliveries have to be read for it. */
-function load(hookQueue: HookQueue): void {
-  if (hookQueue.state === 'loaded') toWritable(hookQueue).state = 'loading';
-}
-
-/** A read of its deliveries has ended, which began after `enqueues` enqueues. */
-export function recordRead(
-  hookQueue: HookQueue,
-  read: { readonly hasMoreDue: boolean; readonly enqueues: number; readonly lastId: number },
-  monotonicMs: number,
-): void {
+/** More deliveries of these lanes have to be read for it. */
+function load(hookQueue: HookQueue, lanes: readonly Lane[] = LANES): void {
   if (hookQueue.state === 'draining') return;
-  const isLoaded = !read.hasMoreDue && read.enqueues === hookQueue.enqueues;
   const writable = toWritable(hookQueue);
-  writable.hasMoreDue = read.hasMoreDue;
-  writable.isComplete = isLoaded;
+  writable.state = 'loading';
+  for (const lane of lanes) writable.lanesToRead.add(lane);
+  updateIndex(hookQueue);
+}
+
+/** A read of deliveries. */
+export interface LaneRead {
+  /** The lanes that were read, and whether it found as many as its limit. */
+  readonly hasMoreDue: Readonly<Partial<Record<Lane, boolean>>>;
+  /** It began after so many enqueues. */
+  readonly enqueues: number;
+  readonly lastId: number;
+}
+
+/** A read of its deliveries has ended. */
+export function recordRead(hookQueue: HookQueue, read: LaneRead, monotonicMs: number): void {
+  if (hookQueue.state === 'draining') return;
+  const writable = toWritable(hookQueue);
+  writable.hasMoreDue = { ...hookQueue.hasMoreDue, ...read.hasMoreDue };
   writable.lastReadId = Math.max(hookQueue.lastReadId, read.lastId);
+  const hasMissedNone = read.enqueues === hookQueue.enqueues;
+  for (const lane of LANES) {
+    if (read.hasMoreDue[lane] === true) writable.lanesToRead.add(lane);
+    if (read.hasMoreDue[lane] === false && hasMissedNone) writable.lanesToRead.delete(lane);
+  }
+  if (read.hasMoreDue.first !== undefined) writable.isComplete = !hookQueue.lanesToRead.has('first');
+  const isLoaded = hookQueue.lanesToRead.size === 0;
   writable.state = isLoaded ? 'loaded' : 'loading';
+  // Others have their turn before it is read again.
+  leaveIndex(hookQueue);
+  updateIndex(hookQueue);
   if (!isLoaded) return;
   writable.followedSinceMs = undefined;
   writable.loadedAtMs = monotonicMs;
@@ -217,6 +273,7 @@ export function addDelivery(hookQueue: HookQueue, deliveryId: number, monotonicM
   const writable = toWritable(hookQueue);
   writable.deliveryIds.add(deliveryId);
   writable.lastFoundMs = monotonicMs;
+  updateIndex(hookQueue);
   return true;
 }
 
@@ -236,6 +293,7 @@ export function countStored(hookQueue: HookQueue): void {
 /** The result of the delivery's scheduled attempt is stored; the delivery leaves the memory. */
 export function forgetDelivery(hookQueue: HookQueue, deliveryId: number): void {
   toWritable(hookQueue).deliveryIds.delete(deliveryId);
+  updateIndex(hookQueue);
 }
 
 /** Nothing more is loaded for it: it is paused, held, canceled or moved, or its shard belongs to another worker. */
@@ -243,6 +301,7 @@ export function startDraining(hookQueue: HookQueue): void {
   const writable = toWritable(hookQueue);
   writable.isComplete = false;
   writable.state = 'draining';
+  updateIndex(hookQueue);
 }
 
 /** Its row has a pause until then. */

@@ -146,7 +146,7 @@ async function attempt(
   if (content.disabled_at_ms !== null && !isTest) return await leaveHeld(dependencies, hookId, id);
   const [attemptId = 0] = await store.makeIds(1);
   const leftMs = Math.max(1, Math.min(ATTEMPT_DEADLINE_MS, deadlineMs - world.nowMs()));
-  const made = await dependencies.makeAttempt(content, leftMs);
+  const made = await dependencies.makeAttempt(content, { deadlineMs: leftMs });
   const result = planAttemptResult(made, { ...OUTSIDE_SHARDS, attemptId }, world);
   writer.add(describeResults(dependencies.table, made, isTest ? endWithAttempt(result) : result));
   return made.report;

@@ -24,8 +24,19 @@ export function takeDue(table: HookQueueTable, rows: readonly DueHookQueue[]): H
     const hookQueue = ensureHookQueue(table, row);
     if (hookQueue === undefined) return [];
     const isReconnected = row.pause_reason === ORIGIN_RECONNECTED;
-    return [...(isReconnected ? recordProbeElsewhere(table, hookQueue) : []), ...pauseIfKeptBack(table, hookQueue)];
+    const changes = isReconnected ? recordProbeElsewhere(table, hookQueue) : [];
+    const pauses = pauseIfKeptBack(table, hookQueue);
+    if (pauses.length === 0) resumeAfterPause(table, hookQueue);
+    return [...changes, ...pauses];
   });
+}
+
+/**
+ * The pause of a breaker is over. If the clock went back since an earlier scan, the scheduler may have found that it was not, and
+ * nothing else tells it.
+ */
+function resumeAfterPause({ origins, scheduler }: HookQueueTable, { breaker, origin, hookId }: HookQueue): void {
+  if (breaker.state === 'open' || origins.find(origin).state === 'open') scheduler.resume(origin, hookId);
 }
 
 /** Another process could connect to the origin: the breaker counts a probe that succeeded, before its pause is over. */

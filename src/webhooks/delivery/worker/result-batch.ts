@@ -13,6 +13,8 @@ import { GONE } from '../schedule/disable-failing-hook.ts';
 import type { SendReport } from '../send/send-report.ts';
 
 const MAX_BATCH = 256;
+/** Other changes of hook queues in a batch: an origin that fails may change as many as it has. */
+const MAX_CHANGES = 256;
 
 /** The results of a stage, which have to be stored. */
 export interface Results {
@@ -28,9 +30,18 @@ interface EndedAttempt {
 
 export interface ResultQueue {
   readonly attemptResults: AttemptResult[];
-  readonly changes: HookQueueChange[];
+  /** In ascending order. */
+  readonly changes: QueuedChange[];
+  /** How many changes were added, ever. */
+  addedChanges: number;
   /** The last attempt of each hook, by its id, whose response the hook shows. */
   readonly reports: Map<number, EndedAttempt>;
+}
+
+interface QueuedChange {
+  /** So many changes were added before it. */
+  readonly order: number;
+  readonly change: HookQueueChange;
 }
 
 export interface Batch {
@@ -40,14 +51,22 @@ export interface Batch {
 }
 
 export function createResultQueue(): ResultQueue {
-  return { attemptResults: [], changes: [], reports: new Map() };
+  return { attemptResults: [], changes: [], addedChanges: 0, reports: new Map() };
 }
 
 export function addResults(queue: ResultQueue, { attempt, changes }: Results): void {
-  queue.changes.push(...changes);
+  for (const change of changes) {
+    queue.changes.push({ order: queue.addedChanges, change });
+    queue.addedChanges += 1;
+  }
   if (attempt === undefined) return;
   queue.attemptResults.push(attempt.result);
   queue.reports.set(attempt.result.hookId, attempt);
+}
+
+/** All changes that were added before this many were, have been taken. */
+export function countTakenChanges({ changes, addedChanges }: ResultQueue): number {
+  return changes[0]?.order ?? addedChanges;
 }
 
 /** Last responses of hooks alone (`reports`) do not start a batch. */
@@ -57,7 +76,28 @@ export function hasResults({ attemptResults, changes }: ResultQueue): boolean {
 
 export function takeBatch(queue: ResultQueue, { withReports }: { readonly withReports: boolean }): Batch {
   const attemptResults = takeDistinct(queue.attemptResults);
-  return { attemptResults, changes: queue.changes.splice(0), reports: withReports ? takeReports(queue) : [] };
+  const changes = takeChanges(queue, attemptResults);
+  return { attemptResults, changes, reports: withReports ? takeReports(queue) : [] };
+}
+
+/**
+ * Takes changes from the front, and with them all others of the same hooks and of those whose results are taken: a hook queue that
+ * sleeps after its results must not leave changes behind.
+ */
+function takeChanges(queue: ResultQueue, attemptResults: readonly AttemptResult[]): HookQueueChange[] {
+  const hookIds = new Set(attemptResults.map(({ hookId }) => hookId));
+  const taken: HookQueueChange[] = [];
+  const left: QueuedChange[] = [];
+  for (const queued of queue.changes.splice(0)) {
+    const { change } = queued;
+    const hookId = change.kind === 'wake origin' ? undefined : change.hookId;
+    const isTaken = taken.length < MAX_CHANGES || (hookId !== undefined && hookIds.has(hookId));
+    if (isTaken) taken.push(change);
+    else left.push(queued);
+    if (isTaken && hookId !== undefined) hookIds.add(hookId);
+  }
+  for (const queued of left) queue.changes.push(queued);
+  return taken;
 }
 
 /** A response is stored with the result of its attempt or after it, since it counts only if the result does. */

@@ -98,9 +98,32 @@ forEachEngine('a scan is requested once a hook queue may be due that was not', a
   writer.add({ changes: [change(1)] });
   await writer.flush();
   assert.deepEqual(requests, []);
-  writer.add({ changes: [{ kind: 'wake origin', origin: 'https://example.com' }] });
+  writer.add({ changes: [{ kind: 'move', hookId: 1, origin: 'https://example.com', shard: 0, epoch: 1 }] });
   await writer.flush();
   assert.deepEqual(requests, ['scan']);
+});
+
+forEachEngine('a batch has a bounded number of changes, and all of each hook that it has any of', async (store) => {
+  const { writer, transactions } = createWriter(store);
+  const hookIds = Array.from({ length: 600 }, (_, index) => index + 1);
+  writer.add({ changes: [...hookIds, 1].map(change) });
+  await writer.flush();
+  assert.deepEqual(
+    transactions.map(({ length }) => length),
+    [257, 256, 88],
+  );
+});
+
+forEachEngine('the changes of a hook are stored with its result, however many of others wait', async (store) => {
+  await takeAllShards(store, 'worker-1', NOW);
+  const deliveryId = await enqueue(store, 7);
+  const { writer, transactions } = createWriter(store);
+  writer.add({ changes: Array.from({ length: 300 }, (_, index) => change(index + 100)) });
+  const ended = result(7, deliveryId, { nextState: 'pending' });
+  writer.add({ attempt: { result: ended, report: REPORT }, changes: [change(7)] });
+  await writer.flush();
+  const cancels = transactions.map((names) => names.filter((name) => name === 'endpoint-cancel').length);
+  assert.deepEqual(cancels, [257, 44]);
 });
 
 forEachEngine('rows of hooks are changed after all rows of hook queues', async (store) => {

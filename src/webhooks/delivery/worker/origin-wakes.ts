@@ -1,0 +1,87 @@
+/**
+ * Wakes the hook queues of origins that can be connected to again, beside the loop that commits results: an origin may have
+ * many thousands, and results of other owners must not wait for them. Origins take turns, a page at a time. What a stop
+ * leaves paused becomes due when its pause ends.
+ */
+import { createInFlight, type InFlight } from '../../../database/in-flight.ts';
+import { listWaitingForOrigin, wakeForOrigin } from '../queue/delivery-restart-store.ts';
+import type { DueScan } from './due-scan.ts';
+import { type StoreDependencies, storeUntilDone } from './store-until-done.ts';
+
+/** Hook queues that one transaction wakes. */
+const PAGE = 64;
+
+export interface OriginWakes {
+  /** The origin can be connected to again: its hook queues need not wait for probes of their own. */
+  add(origin: string): void;
+  /** Ends after the page under way; nothing is woken any more. */
+  stop(): Promise<void>;
+}
+
+export interface OriginWakesDependencies extends StoreDependencies {
+  readonly scan: Pick<DueScan, 'request'>;
+}
+
+interface WakesState {
+  /** Origins in the order of their turns, with what is left of each; undefined while that is not known. */
+  readonly turns: Map<string, readonly number[] | undefined>;
+  readonly inFlight: InFlight;
+  readonly stopping: AbortController;
+  isRunning: boolean;
+}
+
+export function createOriginWakes(dependencies: OriginWakesDependencies): OriginWakes {
+  const state: WakesState = {
+    turns: new Map(),
+    inFlight: createInFlight(),
+    stopping: new AbortController(),
+    isRunning: false,
+  };
+  return {
+    add: (origin) => {
+      // What was listed before may have changed since.
+      state.turns.set(origin, undefined);
+      if (!state.isRunning) void state.inFlight.track(() => runTurns(dependencies, state));
+    },
+    stop: async () => {
+      state.stopping.abort();
+      await state.inFlight.settle();
+    },
+  };
+}
+
+async function runTurns(dependencies: OriginWakesDependencies, state: WakesState): Promise<void> {
+  state.isRunning = true;
+  // A Map also visits origins that are added meanwhile.
+  for (const [origin, hookIds] of state.turns) {
+    if (state.stopping.signal.aborted) break;
+    state.turns.delete(origin);
+    await takeTurn(dependencies, state, { origin, hookIds });
+  }
+  state.isRunning = false;
+}
+
+interface Turn {
+  readonly origin: string;
+  readonly hookIds: readonly number[] | undefined;
+}
+
+/** Wakes a page; what is left waits behind the other origins, unless the origin was added again meanwhile. */
+async function takeTurn(
+  dependencies: OriginWakesDependencies,
+  { turns, stopping }: WakesState,
+  { origin, hookIds: known }: Turn,
+): Promise<void> {
+  const nowMs = dependencies.world.nowMs();
+  const left = await storeUntilDone(
+    dependencies,
+    async (store) => {
+      const hookIds = known ?? (await listWaitingForOrigin(store, origin));
+      await wakeForOrigin(store, { origin, hookIds: hookIds.slice(0, PAGE) }, nowMs);
+      return hookIds.slice(PAGE);
+    },
+    stopping.signal,
+  );
+  dependencies.scan.request();
+  if (left !== undefined && left.length > 0 && !turns.has(origin)) turns.set(origin, left);
+}
