@@ -11,6 +11,7 @@ import { checkParameters, isReadOnly } from '../portable-sql.ts';
 import { migrateSqlite } from '../sqlite/migrate-sqlite.ts';
 import { openSqliteEngine } from '../sqlite/sqlite-engine.ts';
 import type { BoundStatement, Migration, Row, SqlValue, Statement, Store, WriteOptions } from '../store.ts';
+import { withStoreClock } from '../store-clock.ts';
 import type { StoreMetrics } from '../store-metrics.ts';
 import { createTopicWatcher, markChangedStatement } from '../topics.ts';
 import { checkNotCopied } from './copied-store.ts';
@@ -90,7 +91,7 @@ async function openPostgres(
     await engine.clock.measure();
     if (ifAbsent === 'refuse' && !(await hasMigrations(engine.pool)))
       throw refuseAbsent('the database of DATABASE_URL');
-    await migratePostgres({ pool: engine.pool, migrations, world, log });
+    await migratePostgres({ pool: engine.pool, migrations, world: withStoreClock(world, engine), log });
     return engine;
   } catch (error) {
     await engine.close();
