@@ -1,11 +1,12 @@
 /** Opens the store, SQLite or PostgreSQL, and runs the migrations that are still to run. */
-import { closeSync, existsSync, openSync } from 'node:fs';
+import { closeSync, openSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { Failure } from '../../errors.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import type { World } from '../../world.ts';
 import type { Engine } from '../engine.ts';
+import { hasFile } from '../has-file.ts';
 import { createIdSource, createStripeTable } from '../id-source.ts';
 import { checkParameters, isReadOnly } from '../portable-sql.ts';
 import { migrateSqlite } from '../sqlite/migrate-sqlite.ts';
@@ -42,7 +43,7 @@ export function databaseFileOf(dataDir: string): string {
 
 /** Whether the folder has an embedded database. */
 export function hasDatabase(dataDir: string): boolean {
-  return existsSync(databaseFileOf(dataDir));
+  return hasFile(databaseFileOf(dataDir));
 }
 
 /** Opens the database, brings its schema up to date and answers with the one way to it. */
@@ -106,6 +107,7 @@ function refuseAbsent(place: string): Failure {
     `Cannot open the store: ${place} has none yet; ` +
       'set TRIVET_DATA_DIR or DATABASE_URL to those of the service, start the service there once with "trivet serve", ' +
       'or sign in to a running service with "trivet login"',
+    { isAbsent: true },
   );
 }
 
