@@ -4,6 +4,7 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
+import { launchTrivet } from '../support/programs/launched-trivet.ts';
 import { runTrivet, type TrivetRun } from '../support/programs/run-trivet.ts';
 import { startProgram } from '../support/programs/start-program.ts';
 
@@ -33,7 +34,11 @@ test('the demo leaves the service of TRIVET_URL as it is', async () => {
     'a long enough password',
   );
   const { stdout } = await run(['token', 'create', '--user', 'root', '--name', 'all', '--scope', 'admin'], own);
-  await run(['demo', '--exit'], { TRIVET_URL: service.httpUrl, TRIVET_TOKEN: stdout.trim() });
+  await using demo = launchTrivet(['demo'], { env: { TRIVET_URL: service.httpUrl, TRIVET_TOKEN: stdout.trim() } });
+  // The commands that it proposes go to the store of the demo too.
+  await demo.waitForOutput(/unset TRIVET_URL .*\n +export TRIVET_DATA_DIR=/);
+  demo.signalGroup('SIGINT');
+  assert.equal(await demo.exited, 0, demo.log());
   assert.doesNotMatch((await run(['user', 'list'], own)).stdout, /ada/);
 });
 
