@@ -25,7 +25,7 @@ import { createMail } from './mail/create-mail.ts';
 import type { Mailer } from './mail/mailer.ts';
 import { openSmtp } from './mail/smtp.ts';
 import type { CountGarbage } from './memory/garbage.ts';
-import { createDiskSource } from './notices/disk-source.ts';
+import { createDiskSource, NO_DISK_SOURCE } from './notices/disk-source.ts';
 import { createNoticeWorker } from './notices/notice-worker.ts';
 import { capByOpenFiles } from './open-files.ts';
 import { createPredictionArea } from './prediction/area.ts';
@@ -187,7 +187,7 @@ function createNotices(
   if (mailer === undefined && publish === undefined) return [];
   const service = server.authUrl ?? http.url;
   const sources = [
-    ...(databaseUrl === undefined ? [createDiskSource(dataDir)] : []),
+    databaseUrl === undefined ? createDiskSource(dataDir) : NO_DISK_SOURCE,
     ...(server.parts.includes('webhooks') ? [webhooks.createNotices(service)] : []),
     ...(server.parts.includes('prediction') ? [prediction.createNotices(service)] : []),
   ];

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { Command } from 'commander';
 import type { App } from '../app.ts';
 import { print } from '../command-line/output.ts';
-import { parseConfig, readEnvironment } from '../config/config.ts';
+import { type Environment, omitSettings, parseConfig, readEnvironment } from '../config/config.ts';
 import { waitForStopSignal } from '../stop-signal.ts';
 import { showPrediction } from './demo/show-prediction.ts';
 import { DEMO_LOGIN, showWebhooks } from './demo/show-webhooks.ts';
@@ -25,14 +25,7 @@ async function runDemo(options: { readonly exit?: boolean }): Promise<void> {
   await using undo = new AsyncDisposableStack();
   const folder = mkdtempSync(join(tmpdir(), 'trivet-demo-'));
   undo.defer(() => rmSync(folder, { recursive: true, force: true }));
-  // Deliveries to this machine are refused unless the configuration allows them; here the receiver is on this machine.
-  const environment = {
-    ...readEnvironment(),
-    TRIVET_DATA_DIR: join(folder, 'data'),
-    LOG_LEVEL: 'warn',
-    WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8,::1/128',
-    DATABASE_URL: undefined,
-  };
+  const environment = makeDemoEnvironment(readEnvironment(), folder);
   const app = undo.use(await startOnFreePorts(environment));
   const { httpUrl, grpcAddress } = app;
   const stage: Stage = { folder, httpUrl, grpcAddress, environment, signal: stopping.signal };
@@ -43,6 +36,22 @@ async function runDemo(options: { readonly exit?: boolean }): Promise<void> {
     // What a stop cuts off is no fault.
     if (!stage.signal.aborted) throw error;
   }
+}
+
+/** Of the settings here, only where the demo listens: it uses neither the configured store nor a service or git repository named here. */
+function makeDemoEnvironment(environment: Environment, folder: string): Environment {
+  const { HOST, HTTP_PORT, GRPC_PORT } = environment;
+  const others = Object.entries(omitSettings(environment)).filter(([name]) => !name.startsWith('GIT_'));
+  return {
+    ...Object.fromEntries(others),
+    HOST,
+    HTTP_PORT,
+    GRPC_PORT,
+    TRIVET_DATA_DIR: join(folder, 'data'),
+    LOG_LEVEL: 'warn',
+    // Deliveries to this machine are refused unless the configuration allows them; here the receiver is on this machine.
+    WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8,::1/128',
+  };
 }
 
 async function show(stage: Stage): Promise<void> {
@@ -60,7 +69,7 @@ async function waitForEnd(stage: Stage): Promise<void> {
 }
 
 /** The usual ports, or free ports when they are in use. */
-async function startOnFreePorts(environment: Readonly<Record<string, string | undefined>>): Promise<App> {
+async function startOnFreePorts(environment: Environment): Promise<App> {
   const { startApp } = await import('../app.ts');
   try {
     return await startApp(parseConfig(environment));
@@ -69,13 +78,18 @@ async function startOnFreePorts(environment: Readonly<Record<string, string | un
   }
 }
 
+/** Commands go elsewhere while one of these is set. */
+const OTHER_PLACES = ['TRIVET_URL', 'TRIVET_CONFIG', 'DATABASE_URL'];
+
 function printNext({ httpUrl, grpcAddress, folder }: Stage): void {
+  const set = OTHER_PLACES.filter((name) => readEnvironment()[name]);
+  const unset = set.length === 0 ? '' : `\n  unset ${set.join(' ')}   # they name another store or service`;
   print(`
 ── Try next
   open ${httpUrl} and sign in as ${DEMO_LOGIN} with the password above: the console shows the model and the delivery
   curl ${httpUrl}/prediction.v1.PredictionService/Predict -H 'Content-Type: application/json' \\
     -d '{"targetModel":"demo-8b","inputs":[{"inputId":1,"serverIp":"large-0","inputTokenLength":2000,"numRequestRunning":8}]}'
-  grpcurl -plaintext ${grpcAddress} list
+  grpcurl -plaintext ${grpcAddress} list${unset}
   export TRIVET_DATA_DIR=${join(folder, 'data')}   # then any trivet command works on this store
   npx trivet model list
   npx trivet model evaluate --input ${join(folder, 'trace.jsonl')} --protocol time --report report.html

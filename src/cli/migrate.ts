@@ -1,5 +1,4 @@
 /** Runs `trivet migrate`: copies a store between SQLite and PostgreSQL. */
-import { existsSync } from 'node:fs';
 import { Command } from 'commander';
 import { createProgress, formatTable, print, printJson, remark } from '../command-line/output.ts';
 import { type Config, readConfig } from '../config/config.ts';
@@ -12,8 +11,8 @@ import {
 import { migrations } from '../database/migrations/list.ts';
 import { markCopied } from '../database/startup/copied-store.ts';
 import { lockDataDir } from '../database/startup/data-dir-lock.ts';
-import { databaseFileOf, openStore } from '../database/startup/open-store.ts';
-import { Failure } from '../errors.ts';
+import { databaseFileOf, hasDatabase, openStore } from '../database/startup/open-store.ts';
+import { Failure, isFailure } from '../errors.ts';
 import { createLog } from '../telemetry/log.ts';
 import { realWorld } from '../world.ts';
 
@@ -45,7 +44,7 @@ async function migrate({ from, to, json }: MigrateFlags): Promise<void> {
   const [source, target] = [parsePlace('from', from, config), parsePlace('to', to, config)];
   if (describePlace(source) === describePlace(target))
     throw new Failure('invalid', 'Cannot copy: --from and --to must be two databases');
-  if (source.databaseUrl === undefined && !existsSync(databaseFileOf(source.dataDir)))
+  if (source.databaseUrl === undefined && !hasDatabase(source.dataDir))
     throw new Failure('not_found', `Cannot copy: there is no database in "${source.dataDir}"`);
   await using undo = new AsyncDisposableStack();
   for (const place of [source, target]) if (place.databaseUrl === undefined) undo.use(lockDataDir(place.dataDir));
@@ -104,10 +103,19 @@ function describePlace({ dataDir, databaseUrl }: Place): string {
   return databaseUrl ?? dataDir;
 }
 
+function refuseAbsentSource({ dataDir, databaseUrl }: Place): Failure {
+  const where = databaseUrl === undefined ? `"${dataDir}"` : nameDatabase(databaseUrl);
+  return new Failure('not_found', `Cannot copy: there is no store in ${where}`);
+}
+
 /** Opens a database and brings its schema up to date first, so that both have the same. */
 async function openTables(place: Place, access: 'read' | 'write'): Promise<TableConnection> {
   const log = createLog('warn');
-  const store = await openStore({ ...place, poolSize: 1, migrations, log, world: realWorld, ifCopied: 'open' });
+  const ifAbsent = access === 'read' ? 'refuse' : 'create';
+  const options = { ...place, poolSize: 1, migrations, log, world: realWorld, ifAbsent, ifCopied: 'open' } as const;
+  const store = await openStore(options).catch((error: unknown) => {
+    throw isFailure(error) && error.details.isAbsent ? refuseAbsentSource(place) : error;
+  });
   await store[Symbol.asyncDispose]();
   return place.databaseUrl === undefined
     ? openSqliteTables(databaseFileOf(place.dataDir), access)

@@ -125,9 +125,25 @@ test('trivet vault reseal waits for a service that does not know the new key, by
   utimesSync(keys, earlier, earlier);
   const early = await reseal();
   assert.equal(early.code, 1);
-  assert.match(early.stderr, /does not know the first key; restart it with this key/);
+  assert.match(early.stderr, /does not encrypt with the first key; restart it with this key in front/);
   await program.kill();
   await assertDone('a service that was killed, and left its file');
   await using _restarted = await startProgram({}, dataDir);
   await assertDone('the service with the new key');
+});
+
+test('trivet vault reseal waits for a service that knows the new key and still encrypts with the former one', async () => {
+  const dataDir = createDataDir();
+  const [one, two] = [former, current].map((key) => Buffer.from(key).toString('base64'));
+  const reseal = () =>
+    runTrivet(['vault', 'reseal'], { env: { TRIVET_DATA_DIR: dataDir, SECRET_KEYS: `${two},${one}` } });
+  await using program = await startProgram({ SECRET_KEYS: `${one},${two}` }, dataDir);
+  const early = await reseal();
+  assert.equal(early.code, 1, early.stdout);
+  assert.match(early.stderr, /does not encrypt with the first key; restart it with this key in front/);
+  await program.stop();
+  await using _restarted = await startProgram({ SECRET_KEYS: `${two},${one}` }, dataDir);
+  const { code, stderr } = await reseal();
+  assert.equal(code, 0, stderr);
+  assert.match(stderr, /restart it first, and run this again/);
 });

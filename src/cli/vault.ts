@@ -24,7 +24,7 @@ export function createVaultCommand(): Command {
 
 async function reseal({ json }: { readonly json?: true }): Promise<void> {
   await using cli = await openCliStore();
-  checkServiceKnowsKey(cli);
+  checkServiceEncryptsWithKey(cli);
   const showProgress = createProgress(() => cli.world.monotonicMs());
   const rows: [string, number][] = [];
   for (const column of [...ENCRYPTED_IN_AUTHORIZATION, ...ENCRYPTED_IN_WEBHOOKS, ENCRYPTED_MAILS, ENCRYPTED_CANARY]) {
@@ -34,18 +34,21 @@ async function reseal({ json }: { readonly json?: true }): Promise<void> {
   if (json) for (const [secrets, encrypted] of rows) printJson({ secrets, encrypted });
   else print(formatTable(['secrets', 'encrypted again'], rows));
   remark(
-    'Every secret is encrypted with the first key. Once every service has been started with that key first, the other keys can be removed.',
+    'Every secret is encrypted with the first key. If a service was started without that key in front, restart it first, and run this again; then the other keys can be removed.',
   );
 }
 
-/** A service that was not restarted with the new key could not read what is encrypted with it. */
-function checkServiceKnowsKey({ cipher, config: { store } }: CliStore): void {
+/**
+ * A service that does not know the new key could not read what is encrypted with it. One that knows it behind another goes on
+ * to encrypt with that one, which could then be removed too early.
+ */
+function checkServiceEncryptsWithKey({ cipher, config: { store } }: CliStore): void {
   if (store.databaseUrl !== undefined) return;
   const known = findServiceKeys(store.dataDir);
   const [current] = cipher.keyIds;
-  if (known === undefined || current === undefined || known.includes(current)) return;
+  if (known === undefined || current === undefined || known[0] === current) return;
   throw new Failure(
     'conflict',
-    `Cannot encrypt again: the service of "${store.dataDir}" does not know the first key; restart it with this key`,
+    `Cannot encrypt again: the service of "${store.dataDir}" does not encrypt with the first key; restart it with this key in front`,
   );
 }

@@ -24,6 +24,14 @@ export function readEnvironment(): Environment {
   return process.env;
 }
 
+/** The environment without what configures this program and its commands, for a service apart from the configured one. */
+export function omitSettings(environment: Environment): Environment {
+  const names = new Set(Object.values(settings).flatMap((section) => Object.values(section).map(({ env }) => env)));
+  return Object.fromEntries(
+    Object.entries(environment).filter(([name]) => !names.has(name) && !name.startsWith('TRIVET_')),
+  );
+}
+
 /** Reads the environment of this process and the file it names. Throws one `invalid` failure that lists every mistake. */
 export function readConfig(environment: Environment = process.env): Config {
   const file = readFile(environment);

@@ -26,6 +26,13 @@ const OF_THIS_MACHINE: DiskReadings = {
 
 const PREFIX = 'disk:';
 
+/** For a database on a server. A notice of a disk was sent where the database was before, and is over without another notice. */
+export const NO_DISK_SOURCE: NoticeSource = {
+  prefix: PREFIX,
+  listTroubles: async () => [],
+  findRecovery: async () => undefined,
+};
+
 /**
  * For the data folder of an embedded database, which one process uses. The cause has no host: a container has another name after
  * each start, and its trouble is the same.

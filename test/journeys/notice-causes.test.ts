@@ -9,6 +9,7 @@ import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { type Store, statement } from '../../src/database/store.ts';
+import { listOpen, recordNoticeOnce } from '../../src/notices/notice-store.ts';
 import { listDriftAlarms } from '../../src/prediction/observations/drift-alarm-store.ts';
 import { waitUntil } from '../support/basics/wait-until.ts';
 import { findReasonToSkipMail, type SmtpServer, startSmtpServer } from '../support/mail/smtp-server.ts';
@@ -136,6 +137,26 @@ test('a service on PostgreSQL with SECRET_KEYS has notices without a data folder
   assert.doesNotMatch(program.log(), /Cannot look for what needs attention/);
   assert.ok(!existsSync(dataDir));
   rmSync(parent, { recursive: true });
+});
+
+test('a notice of a disk that was sent where the database was before ends on PostgreSQL', {
+  skip: findReasonToSkip('postgres'),
+}, async () => {
+  const { dataDir, databaseUrl = '' } = await createStorePlace('postgres');
+  await using store = await openTestStore({ dataDir, databaseUrl });
+  const sent = {
+    channel: 'events',
+    cause: 'disk:/data',
+    state: 'full',
+    nowMs: Date.now(),
+    quietUntilMs: 0,
+    statements: [],
+  } as const;
+  await store.call(recordNoticeOnce, sent);
+  await using program = await startProgram({ DATABASE_URL: databaseUrl, NOTICE_REPOSITORY: 'ops/notices' }, dataDir);
+  // The first round looks at once, and a stop waits for it.
+  assert.equal(await program.stop(), 0);
+  assert.deepEqual(await listOpen(store, 'events', 'disk:'), []);
 });
 
 test('the owner of a webhook receives a notice when it fails, and when it works again', { skip }, async () => {

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
-import { existsSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
+import pg from 'pg';
 import { runTrivet } from '../support/programs/run-trivet.ts';
 import { createDataDir, startProgram } from '../support/programs/start-program.ts';
-import { createStorePlace, findReasonToSkip } from '../support/store/engines.ts';
+import { createEmptyStore, createStorePlace, findReasonToSkip } from '../support/store/engines.ts';
 
 test('a second service on the same folder is refused, and names the folder and the first', async () => {
   await using program = await startProgram();
@@ -78,4 +80,58 @@ test('trivet migrate refuses what is no database, without showing it', async () 
   assert.equal(absent.code, 1);
   assert.match(absent.stderr, /there is no database in/);
   rmSync(dataDir, { recursive: true });
+});
+
+test('trivet migrate refuses a source of PostgreSQL without a store, and makes none there', {
+  skip: findReasonToSkip('postgres'),
+}, async () => {
+  const { dataDir, databaseUrl } = await createStorePlace('postgres');
+  const run = await runTrivet(['migrate', '--from', 'postgres', '--to', `sqlite:${join(dataDir, 'copy')}`], {
+    env: { DATABASE_URL: databaseUrl! },
+  });
+  assert.equal(run.code, 1, run.stdout);
+  assert.match(run.stderr, /^Cannot copy: there is no store in the PostgreSQL database "\w+"$/m);
+  const client = new pg.Client(databaseUrl);
+  await client.connect();
+  const { rows } = await client.query(
+    'SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace',
+  );
+  await client.end();
+  assert.deepEqual(rows, []);
+  rmSync(dataDir, { recursive: true });
+});
+
+test('trivet migrate names the table that cannot be copied, and why, in one line', {
+  skip: findReasonToSkip('postgres'),
+}, async () => {
+  const { dataDir, databaseUrl } = await createStorePlace('postgres');
+  await createEmptyStore(dataDir);
+  const source = new DatabaseSync(join(dataDir, 'trivet.db'));
+  // PostgreSQL stores no text with a NUL character.
+  source.exec("INSERT INTO leases (name, owner, epoch, expires_at_ms) VALUES ('a' || char(0) || 'b', 'c', 1, 0)");
+  source.close();
+  const run = await runTrivet(['migrate', '--from', `sqlite:${dataDir}`, '--to', databaseUrl!]);
+  assert.equal(run.code, 1, run.stdout);
+  assert.match(run.stderr, /^Cannot copy the table "leases": invalid byte sequence .*\n$/m);
+  assert.doesNotMatch(run.stderr, /^ +at /m);
+  rmSync(dataDir, { recursive: true });
+});
+
+test('commands do not take a folder that they cannot read for one without a store', async () => {
+  const folder = createDataDir();
+  mkdirSync(folder, { recursive: true });
+  const dataDir = join(folder, 'loop');
+  symlinkSync('loop', dataDir);
+  const commands = [
+    ['user', 'list'],
+    ['backup', join(folder, 'backup.db')],
+    ['doctor'],
+    ['migrate', '--from', 'sqlite', '--to', `sqlite:${join(folder, 'copy')}`],
+  ];
+  for (const argv of commands) {
+    const { code, stdout, stderr } = await runTrivet(argv, { env: { TRIVET_DATA_DIR: dataDir } });
+    assert.notEqual(code, 0, argv[0]);
+    assert.match(stdout + stderr, /Cannot look for ".+loop\/trivet\.\w+": ELOOP/, argv[0]);
+  }
+  rmSync(folder, { recursive: true });
 });

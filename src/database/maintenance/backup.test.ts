@@ -56,6 +56,17 @@ test('backupSqlite() never takes the place of a file, and leaves nothing behind 
   for (const each of [folder, place.dataDir]) rmSync(each, { recursive: true });
 });
 
+test('backupSqlite() is not stopped by what a backup that was killed has left', async () => {
+  const place = await createStorePlace('sqlite');
+  await using _store = await openTestStore(place, options);
+  const file = join(place.dataDir, 'backup.db');
+  // In a container every process may have the number of the one before.
+  writeFileSync(`${file}.${process.pid}.tmp`, 'half');
+  backupSqlite(databaseFileOf(place.dataDir), file);
+  assert.ok(statSync(file).size > 0);
+  rmSync(place.dataDir, { recursive: true });
+});
+
 /** As FAT and exFAT, which only root could mount, answer. */
 function refuseLinks(t: TestContext, code: string): void {
   t.mock.method(fs, 'linkSync', () => {

@@ -1,8 +1,10 @@
 /** Copies a SQLite store into a file while the service runs (`trivet backup`). */
-import { closeSync, existsSync, fsyncSync, openSync, rmSync, statSync } from 'node:fs';
+import { closeSync, fsyncSync, openSync, rmSync, statSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { Failure } from '../../errors.ts';
+import { realWorld } from '../../world.ts';
 import { giveName } from '../durable-file.ts';
+import { hasFile } from '../has-file.ts';
 import { describeSqliteError, isSqliteError } from '../sqlite/sqlite-connection.ts';
 
 export interface Backup {
@@ -14,10 +16,10 @@ export interface Backup {
  * read and write. The file appears under its name only when it is whole, checked and on the disk.
  */
 export function backupSqlite(databaseFile: string, target: string): Backup {
-  if (!existsSync(databaseFile))
-    throw new Failure('not_found', `Cannot back up: there is no database "${databaseFile}"`);
-  if (existsSync(target)) throw new Failure('conflict', `Cannot back up: "${target}" exists already`);
-  const temporary = `${target}.${process.pid}.tmp`;
+  if (!hasFile(databaseFile)) throw new Failure('not_found', `Cannot back up: there is no database "${databaseFile}"`);
+  if (hasFile(target)) throw new Failure('conflict', `Cannot back up: "${target}" exists already`);
+  // The number of the process is no name: a backup that was killed may have left its file, and in a container have had the same one.
+  const temporary = `${target}.${realWorld.uuid()}.tmp`;
   try {
     makeCopy(databaseFile, temporary);
     syncFile(temporary);

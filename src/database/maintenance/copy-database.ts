@@ -1,5 +1,6 @@
 /** Copies every table of one database into another in one transaction (`trivet migrate`). */
-import { Failure } from '../../errors.ts';
+import { describeError, Failure, isFailure } from '../../errors.ts';
+import { describeSqliteError, isSqliteError } from '../sqlite/sqlite-connection.ts';
 import type { Migration, SqlValue } from '../store.ts';
 import { describeSchema, type TableShape } from './schema.ts';
 import type { TableConnection } from './table-connection.ts';
@@ -29,14 +30,34 @@ const LEASES = 'leases';
 export async function copyDatabase({ source, target, migrations, report }: CopyOptions): Promise<CopiedTable[]> {
   await checkAllKnown(source, migrations);
   const copied = describeSchema(migrations).filter((table) => !NOT_COPIED.includes(table.name));
-  for (const table of copied) await checkUnused(target, table);
+  for (const table of copied) await nameTable(table, () => checkUnused(target, table));
   // Rows that the migrations put there are deleted: the source has them as they are now. Children go first.
-  for (const table of copied.toReversed()) await target.run(`DELETE FROM ${table.name}`, []);
+  for (const table of copied.toReversed()) await nameTable(table, () => target.run(`DELETE FROM ${table.name}`, []));
   const results: CopiedTable[] = [];
-  for (const table of copied) results.push({ table: table.name, rows: await copyTable(source, target, table, report) });
-  for (const { table, rows } of results) await checkCounts(source, target, table, rows);
-  await target.commit();
+  for (const table of copied) {
+    const rows = await nameTable(table, () => copyTable(source, target, table, report));
+    results.push({ table: table.name, rows });
+  }
+  for (const { table, rows } of results)
+    await nameTable({ name: table }, () => checkCounts(source, target, table, rows));
+  await target.commit().catch((error: unknown) => {
+    throw describeFault('Cannot store the copy', error);
+  });
   return results;
+}
+
+/** Names the table in an error of one of the databases. */
+async function nameTable<Result>({ name }: Pick<TableShape, 'name'>, work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    throw isFailure(error) ? error : describeFault(`Cannot copy the table "${name}"`, error);
+  }
+}
+
+function describeFault(what: string, cause: unknown): Failure {
+  const reason = isSqliteError(cause) ? describeSqliteError(cause) : describeError(cause);
+  return new Failure('internal', `${what}: ${reason}`, {}, { cause });
 }
 
 const EXPANSIONS: TableShape = { name: 'schema_expansions', columns: ['id', 'name'], seedRows: 0 };

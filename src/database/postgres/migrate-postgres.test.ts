@@ -6,6 +6,7 @@ import { waitUntil } from '../../../test/support/basics/wait-until.ts';
 import { createStorePlace, findReasonToSkip } from '../../../test/support/store/engines.ts';
 import { createLog } from '../../telemetry/log.ts';
 import { realWorld } from '../../world.ts';
+import { openStore } from '../startup/open-store.ts';
 import type { Migration } from '../store.ts';
 import { findParser } from './column-parsers.ts';
 import { migratePostgres } from './migrate-postgres.ts';
@@ -19,7 +20,11 @@ const migrations: Migration[] = [
   {
     id: 1,
     name: 'slow',
-    statements: ['CREATE TABLE slow (id {INT} NOT NULL)', `SELECT pg_advisory_xact_lock(${LOCK})`],
+    // A wait for the lock itself would end at the time limit of locks; a migration that works has none.
+    statements: [
+      'CREATE TABLE slow (id {INT} NOT NULL)',
+      `DO $$ BEGIN WHILE NOT pg_try_advisory_xact_lock(${LOCK}) LOOP PERFORM pg_sleep(0.02); END LOOP; END $$`,
+    ],
   },
   { id: 2, name: 'later', statements: ['CREATE TABLE later (id {INT} NOT NULL)'] },
 ];
@@ -51,18 +56,22 @@ async function startSlowMigration() {
     return { migrated, countWaits: () => waits };
   };
   const first = startProcess();
-  const waitingSql = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objid = $1 AND NOT granted";
-  const queueSql = `SELECT 1 FROM pg_stat_activity
-    WHERE (SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objid = $1 AND NOT granted) = ANY(pg_blocking_pids(pid))`;
-  await waitUntil(async () => (await client.query(waitingSql, [LOCK])).rows.length === 1);
+  const slowSql = `SELECT pid FROM pg_stat_activity WHERE query LIKE 'DO %(${LOCK})%' AND state = 'active'`;
+  const queueSql = `SELECT 1 FROM pg_stat_activity WHERE (${slowSql}) = ANY(pg_blocking_pids(pid))`;
+  await waitUntil(async () => (await client.query(slowSql)).rows.length === 1);
   return {
     first,
     startProcess,
+    /** A whole store, on a machine whose clock is ahead. */
+    openStore: async (aheadMs: number) => {
+      const world = { ...realWorld, nowMs: () => realWorld.nowMs() + aheadMs };
+      parts.use(await openStore({ dataDir, databaseUrl, migrations, world, log: createLog('silent') }));
+    },
     letTimePass: (ms: number) => {
       passedMs += ms;
     },
     /** Resolves when another process waits for the lease that the migration has locked. */
-    waitForQueue: () => waitUntil(async () => (await client.query(queueSql, [LOCK])).rows.length > 0),
+    waitForQueue: () => waitUntil(async () => (await client.query(queueSql)).rows.length > 0),
     goOn: () => client.query('SELECT pg_advisory_unlock($1)', [LOCK]),
     [Symbol.asyncDispose]: async () => {
       await client.query('SELECT pg_advisory_unlock_all()');
@@ -99,4 +108,44 @@ test('a migration that takes longer than the lease loses it to no process that w
   await slow.waitForQueue();
   await slow.goOn();
   await Promise.all([slow.first, ...others].map(({ migrated }) => migrated));
+});
+
+test('a process whose clock is ahead takes the lease of migrations from no other one', {
+  skip: findReasonToSkip('postgres'),
+}, async () => {
+  await using slow = await startSlowMigration();
+  const ahead = slow.openStore(60 * MINUTE_MS);
+  await slow.waitForQueue();
+  await slow.goOn();
+  await Promise.all([slow.first.migrated, ahead]);
+});
+
+const ANSWER_MS = 20_000;
+
+test('a migration that needs the lock of a table lets others use the table while a backup reads it', {
+  skip: findReasonToSkip('postgres'),
+}, async () => {
+  await using parts = new AsyncDisposableStack();
+  const { dataDir, databaseUrl } = await createStorePlace('postgres');
+  parts.defer(() => rmSync(dataDir, { recursive: true, force: true }));
+  const pool = new pg.Pool({ connectionString: databaseUrl, statement_timeout: ANSWER_MS });
+  parts.defer(() => pool.end());
+  await pool.query('CREATE TABLE busy (id BIGINT NOT NULL)');
+  const backup = await pool.connect();
+  await backup.query('BEGIN');
+  await backup.query('LOCK TABLE busy IN ACCESS SHARE MODE');
+  const widen: Migration = { id: 1, name: 'widen', statements: ['ALTER TABLE busy ADD COLUMN more {INT}'] };
+  const options = { dataDir, databaseUrl, migrations: [widen], world: realWorld, log: createLog('silent') };
+  const upgraded = openStore(options);
+  parts.defer(async () => {
+    backup.release(true);
+    await (await upgraded)[Symbol.asyncDispose]();
+  });
+  const waitingSql = "SELECT 1 FROM pg_locks WHERE relation = 'busy'::regclass AND NOT granted";
+  await waitUntil(async () => (await backup.query(waitingSql)).rows.length > 0);
+  await pool.query('SELECT id FROM busy');
+  await pool.query('INSERT INTO busy VALUES (1)');
+  await backup.query('COMMIT');
+  await upgraded;
+  assert.equal((await pool.query('SELECT more FROM busy')).rows.length, 1);
 });

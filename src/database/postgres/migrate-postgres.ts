@@ -27,6 +27,10 @@ const LEASE_NAME = 'migrations';
 const LEASE_MS = 60_000;
 const WAIT_MS = 200;
 const LOCK_WAIT_MS = 500;
+/** While a migration waits for the lock of a table, later queries of that table wait behind it: those of older processes too. */
+const TABLE_LOCK_WAIT_MS = 1000;
+/** How long these queries then have the table. Below the time after which the server ends an idle transaction. */
+const TABLE_LOCK_PAUSE_MS = 3000;
 
 /**
  * Brings the database up to date. Processes that start at once take turns by a lease row; each migration commits by
@@ -98,8 +102,17 @@ interface Held {
   readonly epoch: number;
 }
 
+/** About once a minute. */
+const LOG_EVERY_TRIES = 15;
+const WAITS_FOR_TABLE =
+  'The migration waits for the lock of a table: a backup with pg_dump or another long transaction uses it';
+
 /** The server gave up the wait for a lock. */
 const LOCK_NOT_AVAILABLE = '55P03';
+
+function isLockNotAvailable(error: unknown): boolean {
+  return (error as { code?: string }).code === LOCK_NOT_AVAILABLE;
+}
 
 /** Undefined while another process holds the lease, or has locked its row for a migration: that may take longer than a statement may. */
 async function acquire(client: pg.PoolClient, owner: string, nowMs: number): Promise<number | undefined> {
@@ -113,7 +126,7 @@ async function acquire(client: pg.PoolClient, owner: string, nowMs: number): Pro
     return (rows[0] as { epoch: number } | undefined)?.epoch;
   } catch (error) {
     await client.query('ROLLBACK').catch(() => {});
-    if ((error as { code?: string }).code === LOCK_NOT_AVAILABLE) return undefined;
+    if (isLockNotAvailable(error)) return undefined;
     throw error;
   }
 }
@@ -129,15 +142,16 @@ async function applyAll(client: pg.PoolClient, options: PostgresMigrationOptions
 async function applyOne(
   client: pg.PoolClient,
   migration: Migration,
-  { world, log }: PostgresMigrationOptions,
+  options: PostgresMigrationOptions,
   held: Held,
 ): Promise<void> {
+  const { world, log } = options;
   try {
     await client.query('BEGIN');
     // A migration may take long; building an index on a large table must not end at the time limit of a request.
     await client.query('SET LOCAL statement_timeout = 0');
     await renew(client, held, world.nowMs());
-    for (const text of migration.statements) await client.query(renderDdl('postgres', text));
+    await changeSchema(client, migration, options);
     const { statement, parameters } = recordStatement(migration, world.nowMs());
     await client.query(statement.text, [...parameters]);
     // Again, since the lease has run out while a migration took longer: another process could take it before the next one.
@@ -154,6 +168,26 @@ async function applyOne(
       { cause },
     );
   }
+}
+
+/** Runs the statements, from the first one again after each that did not get the lock of its table: the locks of the others are let go. */
+async function changeSchema(
+  client: pg.PoolClient,
+  { id, name, statements }: Migration,
+  { world, log }: PostgresMigrationOptions,
+): Promise<void> {
+  await client.query(`SET LOCAL lock_timeout = ${TABLE_LOCK_WAIT_MS}`);
+  await client.query('SAVEPOINT unchanged');
+  for (let tries = 1; ; tries += 1)
+    try {
+      for (const text of statements) await client.query(renderDdl('postgres', text));
+      return;
+    } catch (error) {
+      if (!isLockNotAvailable(error)) throw error;
+      await client.query('ROLLBACK TO SAVEPOINT unchanged');
+      if (tries % LOG_EVERY_TRIES === 1) log.warn({ migration: id, name, tries }, WAITS_FOR_TABLE);
+      await world.sleep(TABLE_LOCK_PAUSE_MS);
+    }
 }
 
 // The row stays locked until the commit, so no other process can take the lease in between, however long it takes; others try again.

@@ -144,6 +144,28 @@ test('a call beyond the limit of those that wait is refused at once', { skip }, 
   await engine.close();
 });
 
+test('a question for the clock of a server that does not answer ends, and leaves its place in the pool', {
+  skip,
+}, async () => {
+  await using undo = new AsyncDisposableStack();
+  const engine = openPostgresEngine({ databaseUrl, poolSize: 1, log: createLog('silent'), world: realWorld });
+  undo.defer(() => engine.close());
+  await engine.clock.measure();
+  cluster.freeze();
+  undo.defer(() => cluster.thaw());
+  await assert.rejects(engine.clock.measure(), { code: 'unavailable' });
+  assert.equal(engine.pool.totalCount, 0);
+  await assert.rejects(engine.clock.measure(), { code: 'unavailable' });
+  cluster.thaw();
+  const isMeasured = () =>
+    engine.clock.measure().then(
+      () => true,
+      () => false,
+    );
+  await waitUntil(isMeasured);
+  assert.equal((await engine.read(listNotesSql, [])).length >= 0, true);
+});
+
 test('a server that cannot be reached is named as the reason', async () => {
   const place = { dataDir: '', databaseUrl: 'postgres://someone:geheim@127.0.0.1:1/nothing' };
   await assert.rejects(openTestStore(place, options), (error: Failure) => {

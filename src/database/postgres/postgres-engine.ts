@@ -40,7 +40,8 @@ export function openPostgresEngine(options: PostgresOptions): PostgresEngine {
   const { pool, ask, askWritable, isCurrent, isPrepared } = openPostgresConnections(databaseUrl, poolSize, log);
   const watch = createPostgresWatch({ ask, isCurrent, log, world });
   const clients = createPostgresClients({ pool, isCurrent, askWritable, watch, world, maxWaiting });
-  const clock = createServerClock({ askMs: () => askClock(pool), world, log });
+  // On a connection that is watched: a server that does not answer would otherwise keep places of the pool.
+  const clock = createServerClock({ askMs: () => clients.use((client) => askClock(run, client)), world, log });
   const run: Runner = (client, statements) => runBatch(client, statements, { isPrepared });
   // A pool that is ended forgets the calls that wait for a connection, so it is ended after them.
   const inFlight = createInFlight();
@@ -85,15 +86,13 @@ export function openPostgresEngine(options: PostgresOptions): PostgresEngine {
   };
 }
 
-const CLOCK = 'SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now_ms';
-
-async function askClock(pool: pg.Pool): Promise<number> {
-  const { rows } = await pool.query<{ now_ms: number }>(CLOCK);
-  return rows[0]?.now_ms ?? Number.NaN;
-}
-
 /** Runs statements of the program in one round trip. */
 type Runner = (client: pg.PoolClient, statements: readonly BoundStatement[]) => Promise<StatementAnswer[]>;
+
+async function askClock(run: Runner, client: pg.PoolClient): Promise<number> {
+  const [answer] = await run(client, [CLOCK]);
+  return Number(answer?.rows[0]?.now_ms);
+}
 
 function rowsOf({ rows }: StatementAnswer): Row[] {
   return rows;
@@ -157,6 +156,7 @@ const BEGIN: { readonly [K in Isolation]: BoundStatement } = {
   'read committed': describeControl('begin', 'BEGIN ISOLATION LEVEL READ COMMITTED'),
   serializable: describeControl('begin_serializable', 'BEGIN ISOLATION LEVEL SERIALIZABLE'),
 };
+const CLOCK = describeControl('clock', 'SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now_ms');
 const COMMIT = describeControl('commit', 'COMMIT');
 const ROLLBACK = describeControl('rollback', 'ROLLBACK');
 

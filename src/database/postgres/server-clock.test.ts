@@ -41,3 +41,19 @@ test('ServerClock follows this machine when its clock is put right', async () =>
   assert.equal(clock.aheadMs, 0);
   clock.close();
 });
+
+test('ServerClock asks once for those who ask together', async () => {
+  const answer = Promise.withResolvers<number>();
+  let asked = 0;
+  const askMs = () => {
+    asked += 1;
+    return answer.promise;
+  };
+  const world = { nowMs: () => NOW, monotonicMs: () => 0 };
+  const clock = createServerClock({ askMs, world, log: createLog('silent') });
+  const measured = [clock.measure(), clock.measure()];
+  answer.resolve(NOW);
+  await Promise.all(measured);
+  assert.equal(asked, 1);
+  clock.close();
+});

@@ -8,7 +8,7 @@ import type { World } from '../../world.ts';
 export interface ServerClock {
   /** How far it is ahead of this machine's; 0 while both agree within a second. */
   readonly aheadMs: number;
-  /** Compares both clocks now. */
+  /** Compares both clocks now, or waits for the comparison that is under way. */
   measure(): Promise<void>;
   close(): void;
 }
@@ -29,7 +29,7 @@ const AGREE_MS = 1000;
 export function createServerClock({ askMs, world, log }: ServerClockDependencies): ServerClock {
   let aheadMs = 0;
 
-  const measure = async (): Promise<void> => {
+  const compare = async (): Promise<void> => {
     const [startMs, startMonotonicMs] = [world.nowMs(), world.monotonicMs()];
     const serverMs = await askMs();
     const tookMs = world.monotonicMs() - startMonotonicMs;
@@ -40,6 +40,14 @@ export function createServerClock({ askMs, world, log }: ServerClockDependencies
     if (Math.abs(aheadMs - before) < AGREE_MS) return;
     if (aheadMs === 0) log.info('The clock of this machine agrees with that of the database again');
     else log.warn({ aheadMs }, 'The clock of the database differs from that of this machine, and is used instead');
+  };
+
+  let underWay: Promise<void> | undefined;
+  const measure = (): Promise<void> => {
+    underWay ??= compare().finally(() => {
+      underWay = undefined;
+    });
+    return underWay;
   };
 
   // A server that is away is noticed and logged elsewhere.

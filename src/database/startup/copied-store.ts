@@ -2,9 +2,10 @@
  * Refuses to serve a SQLite store whose rows were copied to PostgreSQL. A service that is started without DATABASE_URL would
  * serve it silently, so a file beside it refuses that until a person decides.
  */
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { Failure } from '../../errors.ts';
+import { hasFile } from '../has-file.ts';
 
 const MARKER_FILE = 'trivet.moved';
 
@@ -18,7 +19,7 @@ export function markCopied(dataDir: string, target: string, nowMs: number): stri
 /** Throws `conflict` when the store in the folder was copied to another database. */
 export function checkNotCopied(dataDir: string): void {
   const file = markerOf(dataDir);
-  if (!existsSync(file)) return;
+  if (!hasFile(file)) return;
   throw new Failure(
     'conflict',
     `Cannot use the database in "${resolve(dataDir)}": it was moved. ${readFileSync(file, 'utf8').trim()} ` +

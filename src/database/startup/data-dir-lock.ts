@@ -7,7 +7,7 @@ import { describeSqliteError } from '../sqlite/sqlite-connection.ts';
 import { ensureDataDir } from './data-dir.ts';
 
 export interface DataDirLock {
-  /** Leaves a note of the keys that this service knows, for commands that encrypt beside it. */
+  /** Leaves a note of the keys that this service knows, the one it encrypts with first, for commands that encrypt beside it. */
   recordKeys(keyIds: readonly number[]): void;
   [Symbol.dispose](): void;
 }
@@ -50,7 +50,7 @@ function lockFile(path: string, pidFile: string): DatabaseSync {
   }
 }
 
-/** The ids of the keys that the service of this folder knows; undefined while no service runs. Empty while it starts. */
+/** The ids of the keys that the service of this folder knows, the one it encrypts with first; undefined while no service runs. Empty while it starts. */
 export function findServiceKeys(dataDir: string): readonly number[] | undefined {
   if (!isLocked(join(dataDir, LOCK_FILE))) return undefined;
   const [, ids = ''] = readNote(join(dataDir, PID_FILE));

@@ -1,16 +1,18 @@
 /** Opens the store, SQLite or PostgreSQL, and runs the migrations that are still to run. */
-import { closeSync, existsSync, openSync } from 'node:fs';
+import { closeSync, openSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { Failure } from '../../errors.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import type { World } from '../../world.ts';
 import type { Engine } from '../engine.ts';
+import { hasFile } from '../has-file.ts';
 import { createIdSource, createStripeTable } from '../id-source.ts';
 import { checkParameters, isReadOnly } from '../portable-sql.ts';
 import { migrateSqlite } from '../sqlite/migrate-sqlite.ts';
 import { openSqliteEngine } from '../sqlite/sqlite-engine.ts';
 import type { BoundStatement, Migration, Row, SqlValue, Statement, Store, WriteOptions } from '../store.ts';
+import { withStoreClock } from '../store-clock.ts';
 import type { StoreMetrics } from '../store-metrics.ts';
 import { createTopicWatcher, markChangedStatement } from '../topics.ts';
 import { checkNotCopied } from './copied-store.ts';
@@ -41,7 +43,7 @@ export function databaseFileOf(dataDir: string): string {
 
 /** Whether the folder has an embedded database. */
 export function hasDatabase(dataDir: string): boolean {
-  return existsSync(databaseFileOf(dataDir));
+  return hasFile(databaseFileOf(dataDir));
 }
 
 /** Opens the database, brings its schema up to date and answers with the one way to it. */
@@ -90,7 +92,7 @@ async function openPostgres(
     await engine.clock.measure();
     if (ifAbsent === 'refuse' && !(await hasMigrations(engine.pool)))
       throw refuseAbsent('the database of DATABASE_URL');
-    await migratePostgres({ pool: engine.pool, migrations, world, log });
+    await migratePostgres({ pool: engine.pool, migrations, world: withStoreClock(world, engine), log });
     return engine;
   } catch (error) {
     await engine.close();
@@ -105,6 +107,7 @@ function refuseAbsent(place: string): Failure {
     `Cannot open the store: ${place} has none yet; ` +
       'set TRIVET_DATA_DIR or DATABASE_URL to those of the service, start the service there once with "trivet serve", ' +
       'or sign in to a running service with "trivet login"',
+    { isAbsent: true },
   );
 }
 
