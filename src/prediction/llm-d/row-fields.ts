@@ -4,6 +4,7 @@
  */
 import { Buffer } from 'node:buffer';
 import { findTextFault } from '../../database/storable-text.ts';
+import { MAX_COUNT } from '../schema/input-fields.ts';
 import type { Fault } from './faults.ts';
 
 /** The value of a field, or its fault, without the place. */
@@ -26,7 +27,7 @@ const NUMBER = /^\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*$/;
 const INTEGER = /^\s*[+-]?\d+(\.0*)?\s*$/;
 
 function count(name: string, absent?: number): RowField<number> {
-  return { name, absent, read: readCount };
+  return { name, absent, read: (value) => checkMaximum(readCount(value), MAX_COUNT) };
 }
 
 /** A share between 0 and 1, not a percentage. */
