@@ -71,7 +71,7 @@ export function implementModels(dependencies: ModelOperationsDependencies): Impl
         age: age === undefined ? undefined : parseAge(age),
       };
       checkProtocolOptions(order);
-      return withFile(file, (path) => reader.evaluate({ ...order, path }));
+      return withFile(file, (path) => reader.evaluate({ ...order, path, maxRows: MAX_UPLOADED_ROWS }));
     }),
   ];
 }
@@ -91,6 +91,9 @@ async function compare(
     });
   return await compareVersions(store, { name, version, other });
 }
+
+/** Each takes some 200 bytes, and an evaluation copies rows. */
+const MAX_UPLOADED_ROWS = 1_000_000;
 
 const NO_OPTIONS = { format: undefined, model: undefined, kvCapacityTokens: undefined, server: undefined };
 

@@ -29,6 +29,8 @@ export interface ReadOptions {
   readonly server?: string | undefined;
   /** The file name `-` reads this. */
   readonly stdin: AsyncIterable<Uint8Array>;
+  /** More rows are refused, usable or not; no limit when undefined. */
+  readonly maxRows?: number | undefined;
   /** Is called for each field of each row that nothing is made of. */
   readonly onIgnoredField?: (name: string) => void;
 }
@@ -38,7 +40,7 @@ export async function* readObservations(path: string, options: ReadOptions): Asy
   const source = await openBytes(path, { stdin: options.stdin, headBytes: HEAD_BYTES });
   const format = options.format ?? detectSource(source, path);
   if (format === 'requests') {
-    const records = openTable(path, source, detectSource(source, path));
+    const records = openTable(path, source, { format: detectSource(source, path), maxRows: options.maxRows });
     yield* readRequests(records, readRequestsOptions(options, format));
     return;
   }
@@ -49,7 +51,8 @@ export async function* readObservations(path: string, options: ReadOptions): Asy
     return;
   }
   const names = FIELD_NAMES[options.format as TableFormat];
-  for await (const { line, record: raw, problem } of openTable(path, source, format)) {
+  const records = openTable(path, source, { format, maxRows: options.maxRows });
+  for await (const { line, record: raw, problem } of records) {
     if (raw === undefined) {
       yield { line, refusal: problem ?? 'not a record' };
       continue;
@@ -101,21 +104,38 @@ export async function openRecords(
   { format, stdin }: { readonly format: TableFormat | undefined; readonly stdin: AsyncIterable<Uint8Array> },
 ): Promise<AsyncIterable<NumberedRecord>> {
   const source = await openBytes(path, { stdin, headBytes: HEAD_BYTES });
-  return openTable(path, source, format ?? detectSource(source, path));
+  return openTable(path, source, { format: format ?? detectSource(source, path) });
 }
 
 type Detected = 'json' | TableFormat | BenchmarkFormat;
 
-function openTable(path: string, source: ByteSource, format: Detected): AsyncIterable<NumberedRecord> {
-  if (format === 'parquet') return openParquet(path);
-  const lines = readLines(source.chunks);
+interface TableOptions {
+  readonly format: Detected;
+  readonly maxRows?: number | undefined;
+}
+
+function openTable(
+  path: string,
+  source: ByteSource,
+  { format, maxRows = Number.POSITIVE_INFINITY }: TableOptions,
+): AsyncIterable<NumberedRecord> {
+  if (format === 'parquet') return openParquet(path, maxRows);
+  const lines = limitLines(readLines(source.chunks), path, maxRows);
   return format === 'csv' || format === 'lmbench' ? readCsvRecords(lines) : readJsonRecords(lines);
 }
 
-function openParquet(path: string): AsyncIterable<NumberedRecord> {
+async function* limitLines(lines: AsyncIterable<Line>, path: string, maxRows: number): AsyncGenerator<Line> {
+  let count = 0;
+  for await (const line of lines) {
+    if (++count > maxRows) throw new Failure('invalid', `Cannot read "${path}": it must have at most ${maxRows} lines`);
+    yield line;
+  }
+}
+
+function openParquet(path: string, maxRows: number): AsyncIterable<NumberedRecord> {
   if (path === '-')
     throw new Failure('invalid', 'Cannot read Parquet from standard input: it must be a file, its index is at the end');
-  return readParquetRecords(path);
+  return readParquetRecords(path, maxRows);
 }
 
 function detectSource({ head }: ByteSource, path: string): Exclude<Detected, 'jsonl' | 'llm-d'> {

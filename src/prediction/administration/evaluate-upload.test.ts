@@ -1,0 +1,36 @@
+/** Files that callers send to be evaluated: real ones, read by the process of a service. */
+import assert from 'node:assert/strict';
+import { parquetWriteBuffer } from 'hyparquet-writer';
+import { auditChange } from '../../../test/support/basics/audited-changes.ts';
+import { createStillWorld } from '../../../test/support/basics/still-world.ts';
+import { forEachEngine } from '../../../test/support/store/engines.ts';
+import type { Store } from '../../database/store.ts';
+import { callOnStore } from '../../operations/call-on-store.ts';
+import { COMMAND_LINE } from '../../operations/operation.ts';
+import { createFileReader } from './file-reader.ts';
+import { implementModels } from './implement-models.ts';
+import { evaluateObservations } from './model-operations.ts';
+
+function evaluateUpload(store: Store, file: Uint8Array, input: Readonly<Record<string, string>> = {}) {
+  const implementations = implementModels({
+    store,
+    world: createStillWorld(),
+    auditChange,
+    reader: createFileReader(),
+  });
+  return callOnStore(implementations, evaluateObservations, { input, file, actor: COMMAND_LINE });
+}
+
+/** A megabyte: the values repeat. */
+function createParquet(rows: number): Uint8Array {
+  const data = Int32Array.from({ length: rows }, (_, row) => row % 64);
+  const columnData = [{ name: 'input_token_length', data, type: 'INT32' as const }];
+  return new Uint8Array(parquetWriteBuffer({ columnData, codec: 'SNAPPY', rowGroupSize: rows }));
+}
+
+forEachEngine('a Parquet file of 1,000,001 rows is refused by the name of its limit', async (store) => {
+  await assert.rejects(evaluateUpload(store, createParquet(1_000_001)), {
+    code: 'invalid',
+    message: /it must have at most 1000000 rows, got 1000001/,
+  });
+});
