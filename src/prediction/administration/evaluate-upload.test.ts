@@ -34,3 +34,39 @@ forEachEngine('a Parquet file of 1,000,001 rows is refused by the name of its li
     message: /it must have at most 1000000 rows, got 1000001/,
   });
 });
+
+/** A report of GuideLLM with two benchmarks. */
+function createReport(): Uint8Array {
+  const successful = (firstS: number) =>
+    Array.from({ length: 40 }, (_, i) => ({
+      prompt_tokens: 100 + i,
+      output_tokens: 10,
+      info: {
+        timings: {
+          request_start: firstS + i,
+          first_token_iteration: firstS + i + 0.1 + i / 1000,
+          last_token_iteration: firstS + i + 0.5 + i / 1000,
+        },
+      },
+    }));
+  return Buffer.from(
+    JSON.stringify({ benchmarks: [1000, 2000].map((s) => ({ requests: { successful: successful(s) } })) }),
+  );
+}
+
+const BENCHMARK = { format: 'guidellm', server: 's', kvCapacityTokens: '10000', protocol: 'leave-run-out' };
+
+forEachEngine("a run of a benchmark's file is held out by the name of the file", async (store) => {
+  for (const given of [{ source: 'out/report.json', holdOut: 'out/report.json#2' }, { holdOut: 'file#1' }]) {
+    const { ttft } = await evaluateUpload(store, createReport(), { ...BENCHMARK, ...given });
+    assert.equal(ttft.rows, 40);
+  }
+});
+
+forEachEngine('a message about a file names it as its caller does', async (store) => {
+  const source = 'rows.parquet';
+  const format = 'parquet';
+  await assert.rejects(evaluateUpload(store, Buffer.from('PAR1'), { source, format }), {
+    message: /^Cannot read "rows.parquet" as Parquet: it is too short/,
+  });
+});

@@ -63,7 +63,7 @@ export function implementModels(dependencies: ModelOperationsDependencies): Impl
       return { id: formatModelId(name, version), from: formatModelId(name, from) };
     }),
     implement(importVersion, (input, context) => importFile(dependencies, input, context)),
-    implement(evaluateObservations, ({ holdOut, age, ...options }, { file }) => {
+    implement(evaluateObservations, ({ holdOut, age, source, ...options }, { file }) => {
       const order = {
         ...NO_OPTIONS,
         ...options,
@@ -71,7 +71,7 @@ export function implementModels(dependencies: ModelOperationsDependencies): Impl
         age: age === undefined ? undefined : parseAge(age),
       };
       checkProtocolOptions(order);
-      return withFile(file, (path) => reader.evaluate({ ...order, path, maxRows: MAX_UPLOADED_ROWS }));
+      return withFile(file, (path) => reader.evaluate({ ...order, path, name: source, maxRows: MAX_UPLOADED_ROWS }));
     }),
   ];
 }

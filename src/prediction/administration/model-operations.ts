@@ -153,6 +153,12 @@ export const evaluateObservations = describeOperation({
       .optional()
       .openapi({ description: 'For logs of requests and benchmarks: tokens that the KV cache of one server holds' }),
     server: z.string().max(256).optional().openapi({ description: 'For benchmarks: the server that was measured' }),
+    source: z
+      .string()
+      .min(1)
+      .max(4096)
+      .default('file')
+      .openapi({ description: 'The name of the file: that of the run of a benchmark too, with #1, #2 for several' }),
     holdOut: z
       .string()
       .max(10_000)

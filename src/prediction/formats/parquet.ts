@@ -46,15 +46,22 @@ function bound(all: Readonly<Record<string, Decompress>>): Readonly<Record<strin
   return Object.fromEntries(Object.entries(all).map(([codec, decompress]) => [codec, limited(decompress)]));
 }
 
-/** The rows of a Parquet file, numbered from 1. One with more rows than `maxRows` is refused before any is read. */
+interface ParquetOptions {
+  /** Stands for the path in messages. */
+  readonly name: string;
+  /** A file with more rows is refused before any is read. */
+  readonly maxRows: number;
+}
+
+/** The rows of a Parquet file, numbered from 1. */
 export async function* readParquetRecords(
   path: string,
-  maxRows = Number.POSITIVE_INFINITY,
+  { name, maxRows }: ParquetOptions,
 ): AsyncGenerator<NumberedRecord> {
   try {
     yield* readChecked(await asyncBufferFromFile(path), maxRows);
   } catch (error) {
-    throw new Failure('invalid', `Cannot read "${path}" as Parquet: ${describeError(error)}`);
+    throw new Failure('invalid', `Cannot read "${name}" as Parquet: ${describeError(error)}`);
   }
 }
 

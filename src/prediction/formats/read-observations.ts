@@ -29,6 +29,8 @@ export interface ReadOptions {
   readonly server?: string | undefined;
   /** The file name `-` reads this. */
   readonly stdin: AsyncIterable<Uint8Array>;
+  /** Names the file in messages, and the run of a benchmark; its path when undefined. */
+  readonly name?: string | undefined;
   /** More rows are refused, usable or not; no limit when undefined. */
   readonly maxRows?: number | undefined;
   /** Is called for each field of each row that nothing is made of. */
@@ -37,28 +39,29 @@ export interface ReadOptions {
 
 /** `path` may be `-`. */
 export async function* readObservations(path: string, options: ReadOptions): AsyncGenerator<ReadRow> {
+  const { name = describePath(path), maxRows, server } = options;
   const source = await openBytes(path, { stdin: options.stdin, headBytes: HEAD_BYTES });
-  const format = options.format ?? detectSource(source, path);
+  const file: NamedFile = { path, name, source };
+  const format = options.format ?? detectSource(file);
   if (format === 'requests') {
-    const records = openTable(path, source, { format: detectSource(source, path), maxRows: options.maxRows });
+    const records = openTable(file, { format: detectSource(file), maxRows });
     yield* readRequests(records, readRequestsOptions(options, format));
     return;
   }
   if (isBenchmark(format)) {
-    const records = readBenchmark(source.chunks, { format, path: describePath(path), server: options.server });
+    const records = readBenchmark(source.chunks, { format, path: name, server });
     for await (const row of readRequests(records, readRequestsOptions(options, format)))
       yield 'refusal' in row ? { ...row, refusal: toFileWords(format, row.refusal) } : row;
     return;
   }
   const names = FIELD_NAMES[options.format as TableFormat];
-  const records = openTable(path, source, { format, maxRows: options.maxRows });
-  for await (const { line, record: raw, problem } of records) {
+  for await (const { line, record: raw, problem } of openTable(file, { format, maxRows })) {
     if (raw === undefined) {
       yield { line, refusal: problem ?? 'not a record' };
       continue;
     }
     const record = toOwnNames(raw);
-    for (const name of listIgnoredFields(record, names)) options.onIgnoredField?.(name);
+    for (const field of listIgnoredFields(record, names)) options.onIgnoredField?.(field);
     yield { line, ...parseRecord(record, names, options.targetModel) };
   }
 }
@@ -68,7 +71,8 @@ export function describePlace(path: string, { line, place }: RowPlace): string {
   return `${describePath(path)}:${place ?? line}`;
 }
 
-function describePath(path: string): string {
+/** The name of a file in messages, and of the run of a benchmark. */
+export function describePath(path: string): string {
   return path === '-' ? 'standard input' : path;
 }
 
@@ -104,10 +108,18 @@ export async function openRecords(
   { format, stdin }: { readonly format: TableFormat | undefined; readonly stdin: AsyncIterable<Uint8Array> },
 ): Promise<AsyncIterable<NumberedRecord>> {
   const source = await openBytes(path, { stdin, headBytes: HEAD_BYTES });
-  return openTable(path, source, { format: format ?? detectSource(source, path) });
+  const file = { path, name: describePath(path), source };
+  return openTable(file, { format: format ?? detectSource(file) });
 }
 
 type Detected = 'json' | TableFormat | BenchmarkFormat;
+
+interface NamedFile {
+  readonly path: string;
+  /** Stands for the path in messages. */
+  readonly name: string;
+  readonly source: ByteSource;
+}
 
 interface TableOptions {
   readonly format: Detected;
@@ -115,32 +127,31 @@ interface TableOptions {
 }
 
 function openTable(
-  path: string,
-  source: ByteSource,
+  file: NamedFile,
   { format, maxRows = Number.POSITIVE_INFINITY }: TableOptions,
 ): AsyncIterable<NumberedRecord> {
-  if (format === 'parquet') return openParquet(path, maxRows);
-  const lines = limitLines(readLines(source.chunks), path, maxRows);
+  if (format === 'parquet') return openParquet(file, maxRows);
+  const lines = limitLines(readLines(file.source.chunks), file.name, maxRows);
   return format === 'csv' || format === 'lmbench' ? readCsvRecords(lines) : readJsonRecords(lines);
 }
 
-async function* limitLines(lines: AsyncIterable<Line>, path: string, maxRows: number): AsyncGenerator<Line> {
+async function* limitLines(lines: AsyncIterable<Line>, name: string, maxRows: number): AsyncGenerator<Line> {
   let count = 0;
   for await (const line of lines) {
-    if (++count > maxRows) throw new Failure('invalid', `Cannot read "${path}": it must have at most ${maxRows} lines`);
+    if (++count > maxRows) throw new Failure('invalid', `Cannot read "${name}": it must have at most ${maxRows} lines`);
     yield line;
   }
 }
 
-function openParquet(path: string, maxRows: number): AsyncIterable<NumberedRecord> {
+function openParquet({ path, name }: NamedFile, maxRows: number): AsyncIterable<NumberedRecord> {
   if (path === '-')
     throw new Failure('invalid', 'Cannot read Parquet from standard input: it must be a file, its index is at the end');
-  return readParquetRecords(path, maxRows);
+  return readParquetRecords(path, { name, maxRows });
 }
 
-function detectSource({ head }: ByteSource, path: string): Exclude<Detected, 'jsonl' | 'llm-d'> {
+function detectSource({ name, source: { head } }: NamedFile): Exclude<Detected, 'jsonl' | 'llm-d'> {
   if (Buffer.from(head.subarray(0, 4)).equals(PARQUET_MAGIC)) return 'parquet';
-  return detectText(new TextDecoder().decode(head), describePath(path));
+  return detectText(new TextDecoder().decode(head), name);
 }
 
 const PARQUET_MAGIC = Buffer.from('PAR1');

@@ -232,5 +232,8 @@ for (const text of ['input_token_length,ttft_millis\n1,5\n2,6\n', '{"input_token
     const read = (maxRows: number) =>
       readTable(['-'], { ...options, maxRows, stdin: Readable.from([Buffer.from(text)]) });
     await read(3);
-    await assert.rejects(read(2), { code: 'invalid', message: 'Cannot read "-": it must have at most 2 lines' });
+    await assert.rejects(read(2), {
+      code: 'invalid',
+      message: 'Cannot read "standard input": it must have at most 2 lines',
+    });
   });
