@@ -17,16 +17,16 @@ const NAMES = ['text-bison@001', 'claude@20240620', 'é'.repeat(128)];
 
 function openOperations(store: Store) {
   const implementations = implementModels({ store, world: createStillWorld(), auditChange, reader: HERE });
-  const actor = COMMAND_LINE;
+  const given = { actor: COMMAND_LINE, file: new Uint8Array() };
   return {
-    list: (after?: string) => callOnStore(implementations, listVersions, { input: { limit: '1', after }, actor }),
-    show: (id: string) => callOnStore(implementations, showVersion, { input: { id }, actor }),
-    export: (id: string) => callOnStore(implementations, exportVersion, { input: { id }, actor }),
-    import: (file: Uint8Array) => callOnStore(implementations, importVersion, { input: {}, file, actor }),
-    promote: (id: string) => callOnStore(implementations, promote, { input: { id }, actor }),
-    rollBack: (model: string) => callOnStore(implementations, rollBack, { input: { model }, actor }),
+    list: (after?: string) => callOnStore(implementations, listVersions, { input: { limit: '1', after }, ...given }),
+    show: (id: string) => callOnStore(implementations, showVersion, { input: { id }, ...given }),
+    export: (id: string) => callOnStore(implementations, exportVersion, { input: { id }, ...given }),
+    import: (file: Uint8Array) => callOnStore(implementations, importVersion, { input: {}, ...given, file }),
+    promote: (id: string) => callOnStore(implementations, promote, { input: { id }, ...given }),
+    rollBack: (model: string) => callOnStore(implementations, rollBack, { input: { model }, ...given }),
     compare: (id: string, other: string) =>
-      callOnStore(implementations, compareTwoVersions, { input: { id, with: other }, actor }),
+      callOnStore(implementations, compareTwoVersions, { input: { id, with: other }, ...given }),
   };
 }
 
@@ -59,11 +59,11 @@ forEachEngine('the pages of the list go on after any name', async (store) => {
   const models = openOperations(store);
   for (const name of ['a', ...NAMES]) await saveTestVersion(store, name);
   const ids: string[] = [];
-  let next: string | null | undefined;
+  let next: string | undefined;
   do {
     const page = await models.list(next);
     ids.push(...page.versions.map(({ id }) => id));
-    next = page.next;
-  } while (next !== null);
+    next = page.next ?? undefined;
+  } while (next !== undefined);
   assert.deepEqual(ids, ['a@1', 'claude@20240620@1', 'text-bison@001@1', `${NAMES[2]}@1`]);
 });
