@@ -99,7 +99,7 @@ test('readAsOf() never knows more than was known, and at most ten milliseconds l
   }
 });
 
-test('a clock that is set back by an hour begins the history anew', () => {
+test('a clock that is set back by an hour starts the history over', () => {
   const history = createServerHistory();
   const HOUR_MS = 3_600_000;
   history.begin(HOUR_MS);
@@ -116,7 +116,7 @@ test('a clock that is set back by an hour begins the history anew', () => {
   assert.equal(read(history, 7250).sinceFirstTokenMs, 250);
 });
 
-test('a report after a clock was set back begins the history anew, and nothing from before is known as of then', () => {
+test('a report after a clock was set back starts the history over, and nothing from before is known as of then', () => {
   const history = createServerHistory();
   for (const ms of [100_000, 100_100, 100_200]) {
     history.begin(ms);

@@ -2,7 +2,7 @@
  * Follows the past of one server: its last first token, gaps between them, what waits. Each event updates a few numbers. Each of
  * them counts as missing beyond an age, so that lost or late reports do not look like an idle or a stalled server. The recent
  * values are kept too, since a dispatch that is reported late must be explained by the values at its time. A clock that is set back
- * begins the history anew.
+ * starts the history over.
  */
 import { HISTORY_COLUMNS } from '../schema/columns.ts';
 
