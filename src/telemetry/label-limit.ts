@@ -5,7 +5,8 @@ const OTHERS = '(others)';
 
 /**
  * Names as labels of metrics: up to a limit as they are, all later ones as one. Callers may report any name, and every
- * series takes memory and is written at each scrape.
+ * series takes memory and is written at each scrape. For counters, whose series last: a gauge shows what is there now, and is
+ * limited in each `collect()`.
  */
 export function createLabelLimit(maxNames: number): (name: string) => string {
   const known = new Set<string>();

@@ -74,6 +74,18 @@ test('rows that name their server or pod type are learned and answered apart, an
   assert.ok(unnamed! > fast! && unnamed! < prefill!, `${unnamed} ms without a server`);
 });
 
+test('a row with counts that no server has is refused by name, and its model goes on learning', async () => {
+  await using program = await startProgram(ENVIRONMENT);
+  const post = (entries: readonly object[]) => postJson(`${findUrl(program)}/add_training_data_bulk`, { entries });
+  const [ttft] = entriesOf(rowsFrom(0, 1), 'ttft');
+  const huge = { ...ttft!, prefill_tokens_in_flight: 1.7e308, decode_tokens_in_flight: 1.7e308 };
+  const refused = await post([huge]);
+  assert.equal(refused.status, 422);
+  assert.match(await refused.text(), /"prefill_tokens_in_flight"\],"msg":"Input should be less than or equal to/);
+  assert.equal((await post([ttft!])).status, 202);
+  assert.equal((await post(entriesOf(rowsFrom(0, 1), 'tpot'))).status, 202);
+});
+
 async function countSamples(place: StorePlace, targetModel: string): Promise<number> {
   await using store = await openTestStore(place);
   return (await listSamples(store, targetModel, 100_000)).length;

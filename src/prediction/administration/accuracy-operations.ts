@@ -1,10 +1,11 @@
 /** Declares the operations that compare versions and show accuracy over time. */
 import { z } from '@hono/zod-openapi';
 import { describeOperation } from '../../operations/operation.ts';
+import { MAX_MODEL_ID_BYTES, MAX_MODEL_NAME_BYTES } from '../schema/model-name.ts';
 import { PREDICTION_TARGETS } from '../schema/observation-table.ts';
 
 export const reading = { tag: 'Models', scope: 'models:read' } as const;
-export const id = z.string().min(1).max(250).openapi({ description: 'name@version' });
+export const id = z.string().min(1).max(MAX_MODEL_ID_BYTES).openapi({ description: 'name@version' });
 
 const percent = z.number();
 const liveScores = {
@@ -89,7 +90,7 @@ export const readAccuracy = describeOperation({
   path: '/models/accuracy',
   summary: 'How well a model predicted what was reported to all processes, over time',
   input: z.object({
-    model: z.string().min(1).max(200),
+    model: z.string().min(1).max(MAX_MODEL_NAME_BYTES),
     since: z.iso
       .datetime({ offset: true })
       .optional()

@@ -21,6 +21,10 @@ export interface EvaluateFileOrder {
   readonly server: string | undefined;
   readonly holdOut: readonly string[] | undefined;
   readonly age: Age | undefined;
+  /** Names the file in messages, and the run of a benchmark; its path when undefined. */
+  readonly name?: string | undefined;
+  /** More rows are refused. A few hundred bytes of Parquet may be ten million rows, and all are in memory at once. */
+  readonly maxRows?: number | undefined;
 }
 
 /** Throws `invalid` for an option that the protocol has no use for. */
@@ -59,7 +63,7 @@ export interface LeftOutRows {
 }
 
 export async function evaluateFile(order: EvaluateFileOrder): Promise<FileEvaluation> {
-  const { path, format, protocol, model, kvCapacityTokens, server, holdOut, age } = order;
+  const { path, format, protocol, model, kvCapacityTokens, server, holdOut, age, name, maxRows } = order;
   checkProtocolOptions(order);
   const { table, refusals } = await readTable([path], {
     format,
@@ -67,6 +71,8 @@ export async function evaluateFile(order: EvaluateFileOrder): Promise<FileEvalua
     server,
     targetModel: model ?? '',
     stdin: process.stdin,
+    name,
+    maxRows,
     check: ({ targetModel }) =>
       model === undefined || targetModel === model ? undefined : `target_model is "${targetModel}"`,
   });

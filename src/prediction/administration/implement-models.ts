@@ -17,7 +17,7 @@ import {
   type PromotedModel,
   readModelFile,
 } from '../registry/model-store.ts';
-import { checkModelName, formatModelId } from '../schema/model-name.ts';
+import { checkModelName, formatModelId, type ParsedModelId, parseModelId } from '../schema/model-name.ts';
 import { compareTwoVersions, readAccuracy } from './accuracy-operations.ts';
 import { readSteps } from './accuracy-steps.ts';
 import { checkProtocolOptions } from './evaluate-file.ts';
@@ -53,7 +53,7 @@ export function implementModels(dependencies: ModelOperationsDependencies): Impl
       return new Uint8Array(await readModelFile(store, name, version));
     }),
     implement(promote, async (input, { actor }) => {
-      const { name, version } = parseId(input.id);
+      const { name, version } = parseModelId(input.id);
       if (version === undefined)
         throw new Failure('invalid', `Cannot promote "${input.id}": say which version, as ${input.id}@1`);
       return { id: input.id, changed: await promoteVersion(dependencies, actor, { name, version }) };
@@ -63,7 +63,7 @@ export function implementModels(dependencies: ModelOperationsDependencies): Impl
       return { id: formatModelId(name, version), from: formatModelId(name, from) };
     }),
     implement(importVersion, (input, context) => importFile(dependencies, input, context)),
-    implement(evaluateObservations, ({ holdOut, age, ...options }, { file }) => {
+    implement(evaluateObservations, ({ holdOut, age, source, ...options }, { file }) => {
       const order = {
         ...NO_OPTIONS,
         ...options,
@@ -71,7 +71,7 @@ export function implementModels(dependencies: ModelOperationsDependencies): Impl
         age: age === undefined ? undefined : parseAge(age),
       };
       checkProtocolOptions(order);
-      return withFile(file, (path) => reader.evaluate({ ...order, path }));
+      return withFile(file, (path) => reader.evaluate({ ...order, path, name: source, maxRows: MAX_UPLOADED_ROWS }));
     }),
   ];
 }
@@ -80,7 +80,7 @@ async function compare(
   { store }: ModelOperationsDependencies,
   { id, with: wanted }: { readonly id: string; readonly with?: number | undefined },
 ) {
-  const { name, version } = parseId(id);
+  const { name, version } = parseModelId(id);
   if (version === undefined) throw new Failure('invalid', `Cannot compare "${id}": say which version, as ${id}@1`);
   const other = wanted ?? (await listPromotedModels(store)).find((served) => served.name === name)?.version;
   if (other === undefined)
@@ -91,6 +91,9 @@ async function compare(
     });
   return await compareVersions(store, { name, version, other });
 }
+
+/** Each takes some 200 bytes, and an evaluation copies rows. */
+const MAX_UPLOADED_ROWS = 1_000_000;
 
 const NO_OPTIONS = { format: undefined, model: undefined, kvCapacityTokens: undefined, server: undefined };
 
@@ -107,14 +110,14 @@ async function listPage(dependencies: ModelOperationsDependencies, { model, serv
   if (model !== undefined && all.length === 0)
     throw new Failure('not_found', `Cannot list the versions of "${model}": there is no such model`);
   const chosen = served === undefined ? all : all.filter(({ isPromoted }) => isPromoted);
-  const rest = after === undefined ? chosen : chosen.filter((version) => isBehind(version, parseId(after)));
+  const rest = after === undefined ? chosen : chosen.filter((version) => isBehind(version, parseModelId(after)));
   const live = await readLive(dependencies);
   const versions = rest.slice(0, limit).map((version) => toJson(version, live));
   return { versions, next: rest.length > limit ? (versions.at(-1)?.id ?? null) : null };
 }
 
 /** Whether a version comes later in the list, which goes by name, the newest version first. */
-function isBehind(one: ModelVersion, { name, version = 0 }: ParsedId): boolean {
+function isBehind(one: ModelVersion, { name, version = 0 }: ParsedModelId): boolean {
   return one.name === name ? one.version < version : Buffer.compare(Buffer.from(one.name), Buffer.from(name)) > 0;
 }
 
@@ -135,30 +138,19 @@ function toJson({ lineage, ...version }: ModelVersion, live: LiveById): VersionJ
   };
 }
 
-/** A name alone means the version that is served, or else the newest. */
+/** A name alone means the version that is served, or else the newest. A name may end as an id does: `claude@20240620`. */
 export async function findVersion(
   { store }: Pick<ModelOperationsDependencies, 'store'>,
   id: string,
 ): Promise<ModelVersion> {
-  const { name, version } = parseId(id);
-  const versions = await listModelVersions(store, name);
-  const found =
-    version === undefined
-      ? (versions.find((candidate) => candidate.isPromoted) ?? versions[0])
-      : versions.find((candidate) => candidate.version === version);
+  const { name, version } = parseModelId(id);
+  const ofVersion = version === undefined ? [] : await listModelVersions(store, name);
+  const byVersion = ofVersion.find((candidate) => candidate.version === version);
+  if (byVersion !== undefined) return byVersion;
+  const versions = await listModelVersions(store, id);
+  const found = versions.find((candidate) => candidate.isPromoted) ?? versions[0];
   if (found === undefined) throw new Failure('not_found', `Cannot find the model "${id}"`);
   return found;
-}
-
-interface ParsedId {
-  readonly name: string;
-  readonly version: number | undefined;
-}
-
-export function parseId(id: string): ParsedId {
-  const match = /^([^@]+)(?:@([1-9]\d{0,14}))?$/.exec(id);
-  if (match === null) throw new Failure('invalid', `Cannot read "${id}": it must be a name, or name@version`);
-  return { name: match[1]!, version: match[2] === undefined ? undefined : Number(match[2]) };
 }
 
 interface ImportInput extends Omit<TreesOptions, 'features'> {
@@ -177,7 +169,7 @@ async function importFile(
   const served = model === undefined ? undefined : await findServed(dependencies, model);
   const base = served && (await readModelFile(dependencies.store, served.name, served.version));
   const { kind, id, packed } = await dependencies.reader.readImport({ file, options, served: base });
-  const name = model ?? id?.replace(/@\d+$/, '');
+  const name = model ?? (id === undefined ? undefined : parseModelId(id).name);
   if (name === undefined) throw new Failure('invalid', 'Cannot import the model: say its name with --model');
   checkModelName(name);
   const lineage = id === undefined ? { file: source, library: kind, target: trees.target } : { imported: id };

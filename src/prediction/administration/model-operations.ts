@@ -7,6 +7,7 @@ import { parseAge } from '../evaluation/stale-metrics.ts';
 import { FORMATS } from '../formats/read-observations.ts';
 import { STATISTICS } from '../model/calibration.ts';
 import { TIME_UNITS, TRANSFORMS } from '../model/imported-trees.ts';
+import { MAX_MODEL_NAME_BYTES } from '../schema/model-name.ts';
 import { PREDICTION_TARGETS } from '../schema/observation-table.ts';
 import { id, liveSchema, reading } from './accuracy-operations.ts';
 
@@ -40,7 +41,7 @@ export const listVersions = describeOperation({
   path: '/models',
   summary: 'List the versions of every model by name, the newest first',
   input: z.object({
-    model: z.string().max(200).optional().openapi({ description: 'Only this model' }),
+    model: z.string().max(MAX_MODEL_NAME_BYTES).optional().openapi({ description: 'Only this model' }),
     served: z.enum(['true']).optional().openapi({ description: 'Only versions that are served' }),
     after: id.optional().openapi({ description: 'Where the page before ended: its `next`' }),
     limit: pageLimit(100, 500),
@@ -86,7 +87,7 @@ export const rollBack = describeOperation({
   path: '/models/rollback',
   summary: 'Serve again the version that was served before the present one',
   input: z.object({
-    model: z.string().min(1).max(200),
+    model: z.string().min(1).max(MAX_MODEL_NAME_BYTES),
     expectedVersion: z
       .int()
       .min(1)
@@ -109,7 +110,7 @@ export const importVersion = describeOperation({
   input: z.object({
     model: z
       .string()
-      .max(200)
+      .max(MAX_MODEL_NAME_BYTES)
       .optional()
       .openapi({ description: 'The name to keep it under; that of an exported model when absent' }),
     promote: z.enum(['true', 'false']).default('true').openapi({ description: 'Serve it from now on' }),
@@ -145,13 +146,19 @@ export const evaluateObservations = describeOperation({
   input: z.object({
     protocol: z.enum(PROTOCOLS).default('random'),
     format: z.enum(FORMATS).optional().openapi({ description: 'Detected when absent' }),
-    model: z.string().max(200).optional().openapi({ description: 'Only rows of this target model' }),
+    model: z.string().max(MAX_MODEL_NAME_BYTES).optional().openapi({ description: 'Only rows of this target model' }),
     kvCapacityTokens: z.coerce
       .number()
       .positive()
       .optional()
       .openapi({ description: 'For logs of requests and benchmarks: tokens that the KV cache of one server holds' }),
     server: z.string().max(256).optional().openapi({ description: 'For benchmarks: the server that was measured' }),
+    source: z
+      .string()
+      .min(1)
+      .max(4096)
+      .default('file')
+      .openapi({ description: 'The name of the file: that of the run of a benchmark too, with #1, #2 for several' }),
     holdOut: z
       .string()
       .max(10_000)

@@ -1,11 +1,14 @@
 /** Parses the query of `GET /prediction/capacity`, and names the wrong parameter. */
 import { z } from '@hono/zod-openapi';
 import { Failure } from '../../errors.ts';
+import { MAX_MODEL_NAME_BYTES } from '../schema/model-name.ts';
 import { describeRange, LIMIT_RANGES, type NumberRange, readNumberIn } from './limit-ranges.ts';
 import type { CapacityOrder } from './read-capacity.ts';
 
 const PARAMETERS = {
-  model: readText('the name of a target model').min(1, 'must be the name of a target model, got ""').max(200),
+  model: readText('the name of a target model')
+    .min(1, 'must be the name of a target model, got ""')
+    .max(MAX_MODEL_NAME_BYTES),
   ttft_ms: readNumber('TTFT must stay below', LIMIT_RANGES.milliseconds).optional(),
   tpot_ms: readNumber('TPOT must stay below', LIMIT_RANGES.milliseconds).optional(),
   quantile: readNumber('The share of requests that must stay below', LIMIT_RANGES.quantile)

@@ -2,7 +2,6 @@
 import { setImmediate as yieldToCalls } from 'node:timers/promises';
 import { Gauge } from 'prom-client';
 import type { Store } from '../../database/store.ts';
-import { createLabelLimit } from '../../telemetry/label-limit.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import { createRoundWorker } from '../../workers/round-worker.ts';
@@ -45,7 +44,8 @@ const SAMPLES = 5000;
 /** Reported loads are read so often, several times within the minute after which they are too old. */
 const LOADS_REST_MS = 10_000;
 const LOADS = 1000;
-const MAX_LABELS = 1024;
+/** Series of a gauge, of models and servers as callers name them. Servers that are gone leave room for new ones. */
+const MAX_SERIES = 1024;
 
 interface ServerCapacity {
   readonly targetModel: string;
@@ -151,8 +151,7 @@ function countTpots(samples: readonly Observation[]): number {
 
 type KnownHeadroom = ServerCapacity & { readonly underWay: number | undefined };
 
-function createHeadroomGauges(metrics: Metrics, list: () => readonly KnownHeadroom[]): void {
-  const labelOf = createLabelLimit(MAX_LABELS);
+export function createHeadroomGauges(metrics: Metrics, list: () => readonly KnownHeadroom[]): void {
   const open = (name: string, help: string, read: (known: KnownHeadroom) => number | undefined) =>
     new Gauge({
       name,
@@ -161,10 +160,11 @@ function createHeadroomGauges(metrics: Metrics, list: () => readonly KnownHeadro
       registers: [metrics],
       collect() {
         this.reset();
-        for (const known of list()) {
+        const shown = list().flatMap((known) => {
           const value = read(known);
-          if (value !== undefined) this.set({ model: known.targetModel, server: labelOf(known.server) }, value);
-        }
+          return value === undefined ? [] : [{ model: known.targetModel, server: known.server, value }];
+        });
+        for (const { model, server, value } of shown.slice(0, MAX_SERIES)) this.set({ model, server }, value);
       },
     });
   open(

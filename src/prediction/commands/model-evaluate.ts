@@ -25,7 +25,7 @@ import { evaluateObservations } from '../administration/model-operations.ts';
 import { evaluate, PROTOCOLS, type Protocol } from '../evaluation/protocols.ts';
 import { renderReport } from '../evaluation/report.ts';
 import { type Age, parseAge } from '../evaluation/stale-metrics.ts';
-import type { Format } from '../formats/read-observations.ts';
+import { describePath, type Format } from '../formats/read-observations.ts';
 import type { ObservationTable } from '../schema/observation-table.ts';
 import { DEFAULT_TRAINING } from '../training/train-model.ts';
 import type { OpenModels } from './open-models.ts';
@@ -159,7 +159,8 @@ async function evaluateAtService(open: OpenModels, options: EvaluateOptions): Pr
     throw new Failure('invalid', 'Cannot use several --input files with --service: it takes one; leave --service out');
   const file = await readInput(path);
   await using operator = await open(options);
-  const given = { protocol, format, model, kvCapacityTokens, server, holdOut: holdOut?.join(','), age };
+  const source = describePath(path);
+  const given = { protocol, format, model, kvCapacityTokens, server, source, holdOut: holdOut?.join(','), age };
   const { left_out: leftOut = [], copies = 0, ...evaluation } = await operator.call(evaluateObservations, given, file);
   const refusals = leftOut.map(({ first_at: place, ...rows }) => ({ ...rows, firstAt: `${path}:${place}` }));
   if (refusals.length > 0) remark(`Rows left out\n${formatRefusals(refusals)}`);

@@ -93,6 +93,19 @@ test('serving what is served already changes nothing, so that a rollback leads e
   assert.equal((await runTrivet(['model', 'rollback', 'm', '--json'], { env })).stdout, '{"id":"m@1","from":"m@2"}\n');
 });
 
+test('a model whose name ends as an id does is rolled back by its name', async () => {
+  const name = 'claude@20240620';
+  for (let version = 1; version <= 2; version++) {
+    const argv = ['model', 'train', '--model', name, '--any-model', '--promote', 'true', '--input', trace, '--json'];
+    const trained = await runTrivet(argv, { env });
+    assert.equal(trained.code, 0, trained.stderr);
+    assert.match(trained.stdout, new RegExp(`"id":"${name}@${version}"`));
+  }
+  const { code, stdout, stderr } = await runTrivet(['model', 'rollback', name], { env });
+  assert.equal(code, 0, stderr);
+  assert.match(stdout, new RegExp(`^${name}@1 is served again, in place of ${name}@2$`, 'm'));
+});
+
 const mistakes: [argv: string, code: number, message: RegExp][] = [
   ['model rollback missing', 1, /^Cannot roll back "missing": there is no such model\n$/],
   ['model rollback m@1', 2, /^Cannot roll back "m@1": give the name alone/],

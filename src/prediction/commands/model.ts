@@ -5,8 +5,8 @@ import { print, printJson, remark, writeOutput } from '../../command-line/output
 import { Failure, isFailure } from '../../errors.ts';
 import type { Operator } from '../../operations/call-on-store.ts';
 import { compareTwoVersions } from '../administration/accuracy-operations.ts';
-import { parseId } from '../administration/implement-models.ts';
 import { exportVersion, promote, rollBack, showVersion } from '../administration/model-operations.ts';
+import { parseModelId } from '../schema/model-name.ts';
 import { addAccuracyCommand } from './model-accuracy.ts';
 import { createCapacityCommand } from './model-capacity.ts';
 import { createEvaluateCommand } from './model-evaluate.ts';
@@ -43,7 +43,7 @@ export function createModelCommand(open: OpenModels): Command {
 }
 
 async function promoteVersion(open: OpenModels, id: string, options: OutputOptions): Promise<void> {
-  if (parseId(id).version === undefined)
+  if (parseModelId(id).version === undefined)
     throw new Failure('invalid', `Cannot promote "${id}": say which version, as ${id}@1`);
   await using operator = await open(options);
   const { changed } = await operator.call(promote, { id });
@@ -52,13 +52,15 @@ async function promoteVersion(open: OpenModels, id: string, options: OutputOptio
 }
 
 async function rollBackModel(open: OpenModels, model: string, options: OutputOptions): Promise<void> {
-  if (parseId(model).version !== undefined)
+  await using operator = await open(options);
+  const { id, from } = await operator.call(rollBack, { model }).catch((error: unknown) => {
+    // A name may end as an id does, so only a name that is unknown is taken for an id.
+    if (!isFailure(error) || error.code !== 'not_found' || parseModelId(model).version === undefined) throw error;
     throw new Failure(
       'invalid',
       `Cannot roll back "${model}": give the name alone, or serve it by trivet model promote`,
     );
-  await using operator = await open(options);
-  const { id, from } = await operator.call(rollBack, { model });
+  });
   if (options.json) return printJson({ id, from });
   print(`${id} is served again, in place of ${from}`);
   await printComparison(operator, id, from);
@@ -67,7 +69,7 @@ async function rollBackModel(open: OpenModels, model: string, options: OutputOpt
 /** Does not throw when the comparison cannot be made: the version is served all the same. */
 async function printComparison(operator: Operator, id: string, from: string): Promise<void> {
   try {
-    const comparison = await operator.call(compareTwoVersions, { id, with: String(parseId(from).version) });
+    const comparison = await operator.call(compareTwoVersions, { id, with: String(parseModelId(from).version) });
     if (comparison.rows > 0) print(formatComparison(comparison));
   } catch (error) {
     if (!isFailure(error)) throw error;

@@ -1,6 +1,6 @@
 /**
  * Refuses a Parquet file that declares more than it has, before the library reserves memory for it. The library makes room for
- * whatever number it reads. Only files named on the command line come here.
+ * whatever number it reads. Files come here that a command names, and that callers of the administration API send.
  */
 import type { AsyncBuffer, ColumnMetaData, FileMetaData, PageHeader, RowGroup, SchemaElement } from 'hyparquet';
 import { parquetHeader } from 'hyparquet/src/column.js';

@@ -46,19 +46,31 @@ function bound(all: Readonly<Record<string, Decompress>>): Readonly<Record<strin
   return Object.fromEntries(Object.entries(all).map(([codec, decompress]) => [codec, limited(decompress)]));
 }
 
+interface ParquetOptions {
+  /** Stands for the path in messages. */
+  readonly name: string;
+  /** A file with more rows is refused before any is read. */
+  readonly maxRows: number;
+}
+
 /** The rows of a Parquet file, numbered from 1. */
-export async function* readParquetRecords(path: string): AsyncGenerator<NumberedRecord> {
+export async function* readParquetRecords(
+  path: string,
+  { name, maxRows }: ParquetOptions,
+): AsyncGenerator<NumberedRecord> {
   try {
-    yield* readChecked(await asyncBufferFromFile(path));
+    yield* readChecked(await asyncBufferFromFile(path), maxRows);
   } catch (error) {
-    throw new Failure('invalid', `Cannot read "${path}" as Parquet: ${describeError(error)}`);
+    throw new Failure('invalid', `Cannot read "${name}" as Parquet: ${describeError(error)}`);
   }
 }
 
-async function* readChecked(file: AsyncBuffer): AsyncGenerator<NumberedRecord> {
+async function* readChecked(file: AsyncBuffer, maxRows: number): AsyncGenerator<NumberedRecord> {
   await checkFooter(file);
   const metadata = await parquetMetadataAsync(file);
   checkMetadata(metadata, file.byteLength);
+  if (metadata.num_rows > maxRows)
+    throw new RangeError(`it must have at most ${maxRows} rows, got ${metadata.num_rows}`);
   const nullable = metadata.schema.slice(1).map((column) => column.repetition_type !== 'REQUIRED');
   const allowance = createAllowance(file.byteLength);
   let groupStart = 0;

@@ -2,6 +2,7 @@
 
 import { findTextFault } from '../../database/storable-text.ts';
 import { fillMetrics } from '../schema/input-fields.ts';
+import { readIsoTime } from '../schema/iso-time.ts';
 import { findInputMistake, findMistake, type Observation } from '../schema/observation.ts';
 import type { ObservedInput } from '../schema/observation-event.ts';
 import { detectFieldNames, type FieldNames, listGivenNames, type RawRecord, renameFields } from './field-names.ts';
@@ -123,9 +124,9 @@ const FIRST_MILLISECOND = 1e11;
 
 function parseAt(value: unknown, problems: string[]): number | undefined {
   if (value === undefined || value === null || value === '') return undefined;
-  if (value instanceof Date) return value.getTime();
+  if (value instanceof Date) return checkTime(value.getTime(), problems);
   const number = toNumber(value);
-  if (Number.isNaN(number) && typeof value === 'string') return parseTime(value, problems);
+  if (Number.isNaN(number) && typeof value === 'string') return checkTime(readIsoTime(value.trim()), problems);
   if (number! >= FIRST_SECOND && number! <= MAX_TIME_MS) return number! < FIRST_MILLISECOND ? number! * 1000 : number!;
   problems.push(
     'at must count from 1 January 1970, as milliseconds or seconds after 2001; a start of its own is not known',
@@ -136,8 +137,7 @@ function parseAt(value: unknown, problems: string[]): number | undefined {
 /** The latest time that a `Date` can name. */
 const MAX_TIME_MS = 8.64e15;
 
-function parseTime(text: string, problems: string[]): number | undefined {
-  const atMs = Date.parse(text);
+function checkTime(atMs: number, problems: string[]): number | undefined {
   if (atMs >= 0) return atMs;
   problems.push('at must be an ISO 8601 time or milliseconds since the epoch');
   return undefined;

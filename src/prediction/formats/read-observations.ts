@@ -29,33 +29,39 @@ export interface ReadOptions {
   readonly server?: string | undefined;
   /** The file name `-` reads this. */
   readonly stdin: AsyncIterable<Uint8Array>;
+  /** Names the file in messages, and the run of a benchmark; its path when undefined. */
+  readonly name?: string | undefined;
+  /** More rows are refused, usable or not; no limit when undefined. */
+  readonly maxRows?: number | undefined;
   /** Is called for each field of each row that nothing is made of. */
   readonly onIgnoredField?: (name: string) => void;
 }
 
 /** `path` may be `-`. */
 export async function* readObservations(path: string, options: ReadOptions): AsyncGenerator<ReadRow> {
+  const { name = describePath(path), maxRows, server } = options;
   const source = await openBytes(path, { stdin: options.stdin, headBytes: HEAD_BYTES });
-  const format = options.format ?? detectSource(source, path);
+  const file: NamedFile = { path, name, source };
+  const format = options.format ?? detectSource(file);
   if (format === 'requests') {
-    const records = openTable(path, source, detectSource(source, path));
+    const records = openTable(file, { format: detectSource(file), maxRows });
     yield* readRequests(records, readRequestsOptions(options, format));
     return;
   }
   if (isBenchmark(format)) {
-    const records = readBenchmark(source.chunks, { format, path: describePath(path), server: options.server });
+    const records = readBenchmark(source.chunks, { format, path: name, server });
     for await (const row of readRequests(records, readRequestsOptions(options, format)))
       yield 'refusal' in row ? { ...row, refusal: toFileWords(format, row.refusal) } : row;
     return;
   }
   const names = FIELD_NAMES[options.format as TableFormat];
-  for await (const { line, record: raw, problem } of openTable(path, source, format)) {
+  for await (const { line, record: raw, problem } of openTable(file, { format, maxRows })) {
     if (raw === undefined) {
       yield { line, refusal: problem ?? 'not a record' };
       continue;
     }
     const record = toOwnNames(raw);
-    for (const name of listIgnoredFields(record, names)) options.onIgnoredField?.(name);
+    for (const field of listIgnoredFields(record, names)) options.onIgnoredField?.(field);
     yield { line, ...parseRecord(record, names, options.targetModel) };
   }
 }
@@ -65,7 +71,8 @@ export function describePlace(path: string, { line, place }: RowPlace): string {
   return `${describePath(path)}:${place ?? line}`;
 }
 
-function describePath(path: string): string {
+/** The name of a file in messages, and of the run of a benchmark. */
+export function describePath(path: string): string {
   return path === '-' ? 'standard input' : path;
 }
 
@@ -101,26 +108,50 @@ export async function openRecords(
   { format, stdin }: { readonly format: TableFormat | undefined; readonly stdin: AsyncIterable<Uint8Array> },
 ): Promise<AsyncIterable<NumberedRecord>> {
   const source = await openBytes(path, { stdin, headBytes: HEAD_BYTES });
-  return openTable(path, source, format ?? detectSource(source, path));
+  const file = { path, name: describePath(path), source };
+  return openTable(file, { format: format ?? detectSource(file) });
 }
 
 type Detected = 'json' | TableFormat | BenchmarkFormat;
 
-function openTable(path: string, source: ByteSource, format: Detected): AsyncIterable<NumberedRecord> {
-  if (format === 'parquet') return openParquet(path);
-  const lines = readLines(source.chunks);
+interface NamedFile {
+  readonly path: string;
+  /** Stands for the path in messages. */
+  readonly name: string;
+  readonly source: ByteSource;
+}
+
+interface TableOptions {
+  readonly format: Detected;
+  readonly maxRows?: number | undefined;
+}
+
+function openTable(
+  file: NamedFile,
+  { format, maxRows = Number.POSITIVE_INFINITY }: TableOptions,
+): AsyncIterable<NumberedRecord> {
+  if (format === 'parquet') return openParquet(file, maxRows);
+  const lines = limitLines(readLines(file.source.chunks), file.name, maxRows);
   return format === 'csv' || format === 'lmbench' ? readCsvRecords(lines) : readJsonRecords(lines);
 }
 
-function openParquet(path: string): AsyncIterable<NumberedRecord> {
-  if (path === '-')
-    throw new Failure('invalid', 'Cannot read Parquet from standard input: it must be a file, its index is at the end');
-  return readParquetRecords(path);
+async function* limitLines(lines: AsyncIterable<Line>, name: string, maxRows: number): AsyncGenerator<Line> {
+  let count = 0;
+  for await (const line of lines) {
+    if (++count > maxRows) throw new Failure('invalid', `Cannot read "${name}": it must have at most ${maxRows} lines`);
+    yield line;
+  }
 }
 
-function detectSource({ head }: ByteSource, path: string): Exclude<Detected, 'jsonl' | 'llm-d'> {
+function openParquet({ path, name }: NamedFile, maxRows: number): AsyncIterable<NumberedRecord> {
+  if (path === '-')
+    throw new Failure('invalid', 'Cannot read Parquet from standard input: it must be a file, its index is at the end');
+  return readParquetRecords(path, { name, maxRows });
+}
+
+function detectSource({ name, source: { head } }: NamedFile): Exclude<Detected, 'jsonl' | 'llm-d'> {
   if (Buffer.from(head.subarray(0, 4)).equals(PARQUET_MAGIC)) return 'parquet';
-  return detectText(new TextDecoder().decode(head), describePath(path));
+  return detectText(new TextDecoder().decode(head), name);
 }
 
 const PARQUET_MAGIC = Buffer.from('PAR1');

@@ -120,11 +120,11 @@ const refused: [title: string, row: string, reason: string][] = [
     JSON.stringify({ ...OURS, ttft_millis: undefined, tpot_millis: null }),
     'ttft_millis or tpot_millis must be present',
   ],
-  [
-    'a malformed time',
-    JSON.stringify({ ...OURS, at: 'yesterday' }),
+  ...['yesterday', 'run 7', '03/04/2026', '1969-12-31'].map((at): [string, string, string] => [
+    `a time of "${at}"`,
+    JSON.stringify({ ...OURS, at }),
     'at must be an ISO 8601 time or milliseconds since the epoch',
-  ],
+  ]),
   ...[0, 5321, 86_400_000, '5321', -1, 1e300].map((at): [string, string, string] => [
     `a time of ${JSON.stringify(at)}, which counts from another start`,
     JSON.stringify({ ...OURS, at }),
@@ -224,4 +224,38 @@ test('seconds since the epoch become milliseconds, as a number and as a text', a
   assert.deepEqual(refusals, []);
   const startMs = 1_767_225_600_000;
   assert.deepEqual([...table.atMs.subarray(0, 5)], [startMs, startMs + 250, startMs, startMs, Number.NaN]);
+});
+
+for (const text of ['input_token_length,ttft_millis\n1,5\n2,6\n', '{"input_token_length":1,"ttft_millis":5}\n{}\n{}\n'])
+  test(`readTable() refuses more lines than it may read: ${JSON.stringify(text)}`, async () => {
+    const options = { format: undefined, targetModel: 'm' };
+    const read = (maxRows: number) =>
+      readTable(['-'], { ...options, maxRows, stdin: Readable.from([Buffer.from(text)]) });
+    await read(3);
+    await assert.rejects(read(2), {
+      code: 'invalid',
+      message: 'Cannot read "standard input": it must have at most 2 lines',
+    });
+  });
+
+test('a time of Parquet before 1970 is refused', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'trivet-times-'));
+  try {
+    const filename = join(folder, 'times.parquet');
+    const columnData = [
+      { name: 'input_token_length', data: [1, 2], type: 'INT32' as const },
+      { name: 'ttft_millis', data: [5, 6], type: 'DOUBLE' as const },
+      { name: 'at', data: [new Date(-1), new Date(86_400_000)], type: 'TIMESTAMP' as const },
+    ];
+    parquetWriteFile({ filename, columnData });
+    const { table, refusals } = await readTable([filename], {
+      format: undefined,
+      targetModel: 'm',
+      stdin: process.stdin,
+    });
+    assert.deepEqual(Array.from(table.atMs.slice(0, table.count)), [86_400_000]);
+    assert.equal(refusals[0]?.reason, 'at must be an ISO 8601 time or milliseconds since the epoch');
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });

@@ -33,6 +33,8 @@ export interface ReadTableOptions {
   readonly kvCapacityTokens?: number | undefined;
   readonly server?: string | undefined;
   readonly stdin: AsyncIterable<Uint8Array>;
+  readonly name?: string | undefined;
+  readonly maxRows?: number | undefined;
   /** Returns why a row is refused; undefined accepts it. */
   readonly check?: (observation: Observation) => string | undefined;
   readonly onProgress?: (rows: number) => void;

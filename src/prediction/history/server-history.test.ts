@@ -98,3 +98,40 @@ test('readAsOf() never knows more than was known, and at most ten milliseconds l
     assert.ok(age >= 0 && age <= 11, `${thenMs}: ${age}`);
   }
 });
+
+test('a clock that is set back by an hour starts the history over', () => {
+  const history = createServerHistory();
+  const HOUR_MS = 3_600_000;
+  history.begin(HOUR_MS);
+  history.dispatch('lost', { atMs: HOUR_MS, tokens: 9 });
+  history.dispatch('a', { atMs: HOUR_MS, tokens: 9 });
+  history.firstToken('a', HOUR_MS);
+  assert.equal(read(history, HOUR_MS - 900).sinceFirstTokenMs, 0, 'clocks are corrected a little all the time');
+  assert.ok(Object.values(read(history, 5000)).every(Number.isNaN), 'as a prediction asks');
+  history.begin(6000);
+  history.dispatch('b', { atMs: 6000, tokens: 4 });
+  assert.equal(read(history, 6500).waitingTokens, 4);
+  history.begin(7000);
+  history.firstToken('b', 7000);
+  assert.equal(read(history, 7250).sinceFirstTokenMs, 250);
+});
+
+test('a report after a clock was set back starts the history over, and nothing from before is known as of then', () => {
+  const history = createServerHistory();
+  for (const ms of [100_000, 100_100, 100_200]) {
+    history.begin(ms);
+    history.dispatch(`r${ms}`, { atMs: ms, tokens: 1 });
+  }
+  for (const ms of [5000, 5100]) {
+    history.begin(ms);
+    history.dispatch(`r${ms}`, { atMs: ms, tokens: 1 });
+  }
+  const known = new Float64Array(HISTORY_SIZE);
+  history.readAsOf(5050, known);
+  assert.deepEqual(
+    [known[HISTORY_COLUMNS.indexOf('sinceDispatchMs')], known[HISTORY_COLUMNS.indexOf('waitingTokens')]],
+    [50, 1],
+  );
+  history.readAsOf(100_150, known);
+  assert.equal(known[HISTORY_COLUMNS.indexOf('waitingTokens')], 2);
+});

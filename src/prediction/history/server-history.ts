@@ -1,7 +1,8 @@
 /**
  * Follows the past of one server: its last first token, gaps between them, what waits. Each event updates a few numbers. Each of
  * them counts as missing beyond an age, so that lost or late reports do not look like an idle or a stalled server. The recent
- * values are kept too, since a dispatch that is reported late must be explained by the values at its time.
+ * values are kept too, since a dispatch that is reported late must be explained by the values at its time. A clock that is set back
+ * starts the history over.
  */
 import { HISTORY_COLUMNS } from '../schema/columns.ts';
 
@@ -31,6 +32,8 @@ const MAX_GAP_MS = 10_000;
 /** The weight of the last gap in the decayed mean of gaps. */
 const GAP_WEIGHT = 0.2;
 const MAX_WAITING = 4096;
+/** A clock that goes back by more was set. */
+const STEP_MS = 1000;
 
 export const HISTORY_SIZE = HISTORY_COLUMNS.length;
 
@@ -70,8 +73,18 @@ export function createServerHistory(): ServerHistory {
   const past = createPast();
   const now = createKnown();
   const waiting = createWaitingRequests(now);
+
+  /** Times of a clock that was ahead would seem to be of just now until that clock has caught up. */
+  function forgetIfSetBack(nowMs: number): void {
+    if (nowMs >= now.sinceMs - STEP_MS) return;
+    past.clear();
+    waiting.clear();
+    Object.assign(now, createKnown());
+  }
+
   return {
     begin(knownMs) {
+      forgetIfSetBack(knownMs);
       if (knownMs <= now.sinceMs) return;
       past.keep(now, knownMs);
       now.sinceMs = knownMs;
@@ -86,6 +99,7 @@ export function createServerHistory(): ServerHistory {
     },
     end: waiting.drop,
     read(nowMs, into) {
+      forgetIfSetBack(nowMs);
       if (nowMs - now.oldestMs > MAX_WAIT_MS) waiting.dropLost(nowMs);
       describe(now, nowMs, into);
     },
@@ -120,6 +134,7 @@ function createWaitingRequests(now: Known) {
 
   return {
     drop,
+    clear: () => waiting.clear(),
     add(request: string, { atMs, tokens }: Pick<WaitingRequest, 'atMs' | 'tokens'>): void {
       drop(request);
       if (waiting.size >= MAX_WAITING) drop(waiting.keys().next().value!);
@@ -194,6 +209,9 @@ function createPast() {
       if (moment === undefined) moments[count % KEPT_MOMENTS] = { ...known };
       else Object.assign(moment, known);
       count++;
+    },
+    clear(): void {
+      count = 0;
     },
     describe(thenMs: number, into: Float64Array): void {
       for (let back = 1; back <= Math.min(count, KEPT_MOMENTS); back++) {

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { test } from 'node:test';
 import { Registry } from 'prom-client';
 import { openSink, reportRows, whole } from '../../../test/support/prediction/observation-sink.ts';
 import { observePool } from '../../../test/support/prediction/observed-pool.ts';
@@ -11,11 +12,19 @@ import { createPredictor } from '../online/predictor.ts';
 import { createModelLoader } from '../registry/model-loader.ts';
 import { listModelVersions } from '../registry/model-store.ts';
 import { DEFAULT_TRAINING } from '../training/train-model.ts';
-import { createTrainer, type TrainerDependencies } from './trainer-worker.ts';
+import { createTrainer, createTrainingCounter, type TrainerDependencies } from './trainer-worker.ts';
 
 /** How long a training takes by the clock of the test. */
 const TRAINING_MS = 1000;
 const DAY_MS = 86_400_000;
+
+test('trainings of more than 256 models are counted, those of further models together', async () => {
+  const metrics = new Registry();
+  const count = createTrainingCounter(metrics);
+  for (let index = 0; index < 300; index++) count(`m${index}`, 'kept');
+  const { values } = await metrics.getSingleMetric('trivet_prediction_trainings_total')!.get();
+  assert.deepEqual([values.length, values.at(-1)?.labels.model, values.at(-1)?.value], [257, '(others)', 44]);
+});
 
 /** The first query with this name fails. */
 function failOnce(store: Store, name: string): Store {

@@ -7,6 +7,7 @@ import { Counter } from 'prom-client';
 import { runUnderLease } from '../../database/leases.ts';
 import type { StoreOptions } from '../../database/startup/open-store.ts';
 import type { Store } from '../../database/store.ts';
+import { createLabelLimit } from '../../telemetry/label-limit.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import { askWithin, type BackgroundProcess, createBackgroundProcess } from '../../workers/background-process.ts';
@@ -128,12 +129,7 @@ type Training = (targetModel: string, signal: AbortSignal) => Promise<void>;
 function createTraining(dependencies: TrainerDependencies, learning: BackgroundProcess): Training {
   const { store, world, log } = dependencies;
   const { dataDir, databaseUrl } = dependencies.place;
-  const trainings = new Counter({
-    name: 'trivet_prediction_trainings_total',
-    help: 'Trainings by outcome: published; kept (the served model stays) when the new model was not better; overtaken when another version was promoted meanwhile, and stays.',
-    labelNames: ['model', 'outcome'],
-    registers: [dependencies.metrics],
-  });
+  const countTraining = createTrainingCounter(dependencies.metrics);
   return async (targetModel, signal) => {
     const order: TrainingOrder = { place: { dataDir, databaseUrl }, targetModel };
     const answer = await askWithin<TrainingOrder, TrainingAnswer>(learning, order, {
@@ -145,10 +141,24 @@ function createTraining(dependencies: TrainerDependencies, learning: BackgroundP
     const outcome = await publishWinner(dependencies, targetModel, answer);
     await recordTraining(store, { targetModel, lastSampleId, nowMs: world.nowMs(), outcome });
     await dependencies.onTrained(targetModel);
-    trainings.inc({ model: targetModel, outcome });
+    countTraining(targetModel, outcome);
     const scores = { judgedRows, championError, challengerError };
     log.info({ model: targetModel, rows, outcome, ...scores }, 'Trained a model on the observed requests');
   };
+}
+
+/** Callers may report any name of a target model. */
+const MAX_LABELS = 256;
+
+export function createTrainingCounter(metrics: Metrics): (targetModel: string, outcome: TrainingOutcome) => void {
+  const trainings = new Counter({
+    name: 'trivet_prediction_trainings_total',
+    help: 'Trainings by outcome: published; kept (the served model stays) when the new model was not better; overtaken when another version was promoted meanwhile, and stays.',
+    labelNames: ['model', 'outcome'],
+    registers: [metrics],
+  });
+  const labelOf = createLabelLimit(MAX_LABELS);
+  return (targetModel, outcome) => trainings.inc({ model: labelOf(targetModel), outcome });
 }
 
 /** The names are part of the metric and of the table of trainings. `kept`: the served version stays and the new model is dropped. */

@@ -55,7 +55,7 @@ export interface AccuracyRecorder {
   /** The sums by pod type, and by server. */
   readonly sums: readonly ChangedCells<SumsCell>[];
   readonly counts: readonly ChangedCells<CountCell>[];
-  /** Forgets periods that are long over. */
+  /** Forgets periods that are long over by a trusted clock, which other processes merge from then on. */
   forgetPast(nowMs: number): void;
 }
 

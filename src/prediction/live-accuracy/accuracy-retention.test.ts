@@ -7,6 +7,7 @@ import { ANSWERED_ROW } from '../../../test/support/prediction/answered-row.ts';
 import { forEachEngine } from '../../../test/support/store/engines.ts';
 import { type Store, statement } from '../../database/store.ts';
 import { SWEEP_BATCH } from '../../database/sweep.ts';
+import { withSteadyClock } from '../../steady-clock.ts';
 import { createLog } from '../../telemetry/log.ts';
 import type { CountCell } from './accuracy-recorder.ts';
 import { forgetAccuracy } from './accuracy-retention-store.ts';
@@ -166,4 +167,26 @@ forEachEngine('figures are forgotten and merged only while the clock is trusted'
   };
   assert.equal(await countServersAfterRound(false), 1);
   assert.equal(await countServersAfterRound(true), 0);
+});
+
+forEachEngine('a clock that is an hour ahead for a moment overwrites nothing that is stored', async (store) => {
+  let aheadMs = 0;
+  const still = createStillWorld(NOW);
+  const world = { ...still, nowMs: () => still.nowMs() + aheadMs };
+  const { isClockTrusted } = withSteadyClock(world);
+  const dependencies = { store, world, log: createLog('silent'), metrics: new Registry() };
+  const worker = createAccuracyWorker({ ...dependencies, isClockTrusted });
+  still.moveMs(20 * MINUTE_MS);
+  assert.equal(isClockTrusted(), true);
+  const observe = () => worker.observe({ ...ROW, nowMs: world.nowMs() });
+  observe();
+  await worker.save();
+  aheadMs = HOUR_MS;
+  worker.start();
+  await worker.stop();
+  aheadMs = 0;
+  observe();
+  await worker.save();
+  const [server] = await readServerAccuracy(store, { targetModel: 'm', nowMs: world.nowMs() });
+  assert.equal(server?.targets.ttft?.rows, 2);
 });

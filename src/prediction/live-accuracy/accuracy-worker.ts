@@ -66,7 +66,8 @@ export function createAccuracyWorker(dependencies: AccuracyWorkerDependencies): 
   }
 
   async function round(signal: AbortSignal): Promise<void> {
-    recorder.forgetPast(world.nowMs());
+    // A clock that is ahead for a moment ends no period: begun again at zero, it would overwrite what is stored.
+    if (isClockTrusted()) recorder.forgetPast(world.nowMs());
     await saveSums();
     if (isCountsDue()) await saveCounts();
     if (isMergeDue()) await tidy(signal);

@@ -2,9 +2,10 @@
 import { type OpenAPIHono, z } from '@hono/zod-openapi';
 import type { HttpEnv } from '../../http/context.ts';
 import { createRoutes } from '../../http/routes.ts';
+import { MAX_COUNT } from '../schema/input-fields.ts';
 import { MAX_ROWS } from './read-rows.ts';
 
-const count = (about: string) => z.int().min(0).openapi({ description: about });
+const count = (about: string) => z.int().min(0).max(MAX_COUNT).openapi({ description: about });
 const share = (about: string) => z.number().min(0).max(1).openapi({ description: about });
 const milliseconds = (about: string) => z.number().min(0).openapi({ description: about });
 

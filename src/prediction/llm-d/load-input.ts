@@ -1,5 +1,5 @@
 /** Converts a row of llm-d into our input fields. */
-import { fillMetrics } from '../schema/input-fields.ts';
+import { fillMetrics, MAX_COUNT } from '../schema/input-fields.ts';
 import type { ObservedInput } from '../schema/observation-event.ts';
 import type { PredictionRow } from './read-rows.ts';
 
@@ -16,7 +16,7 @@ export function toInput(row: PredictionRow): ObservedInput {
     numRequestWaiting: row.numRequestWaiting,
     numRequestRunning: row.numRequestRunning,
     kvCacheUsage: row.kvCacheUsage,
-    inflightTokens: row.prefillTokensInFlight + row.decodeTokensInFlight,
+    inflightTokens: Math.min(MAX_COUNT, row.prefillTokensInFlight + row.decodeTokensInFlight),
     serverIp: row.endpoint,
   };
 }

@@ -88,6 +88,13 @@ const faulty: [row: unknown, faults: readonly string[]][] = [
       'body.requests.0.num_tokens_generated: Input should be a valid integer (int_type)',
     ],
   ],
+  [{ ...ROW, input_token_length: 2_147_483_647 }, []],
+  [
+    { ...ROW, input_token_length: 2_147_483_648, decode_tokens_in_flight: 1.7e308 },
+    ['input_token_length', 'decode_tokens_in_flight'].map(
+      (name) => `body.requests.0.${name}: Input should be less than or equal to 2147483647 (less_than_equal)`,
+    ),
+  ],
   [{ ...ROW, input_token_length: undefined }, ['body.requests.0.input_token_length: Field required (missing)']],
   [{ ...ROW, pod_type: 5 }, ['body.requests.0.pod_type: Input should be a valid string (string_type)']],
   [
@@ -178,4 +185,11 @@ test('toObservation() keeps the load: tokens of both phases together, the phase,
     [inflightTokens, podType, serverIp, kvCacheUsage, prefixCacheScore],
     [911, 'prefill', 'pod-1', 0.25, 0.5],
   );
+});
+
+test('toObservation() keeps the tokens of both phases in the range of a count', async () => {
+  const most = { prefill_tokens_in_flight: 2_147_483_647, decode_tokens_in_flight: 2_147_483_647 };
+  const [row] = await readTrainingRows(encode({ entries: [{ ...ENTRY, ...most }] }));
+  const [observation] = toObservation('m', row!, NOW_MS);
+  assert.equal(observation!.input.inflightTokens, 2_147_483_647);
 });

@@ -4,6 +4,8 @@
  */
 import { Buffer } from 'node:buffer';
 import { findTextFault } from '../../database/storable-text.ts';
+import { MAX_COUNT } from '../schema/input-fields.ts';
+import { readIsoTime } from '../schema/iso-time.ts';
 import type { Fault } from './faults.ts';
 
 /** The value of a field, or its fault, without the place. */
@@ -26,7 +28,7 @@ const NUMBER = /^\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*$/;
 const INTEGER = /^\s*[+-]?\d+(\.0*)?\s*$/;
 
 function count(name: string, absent?: number): RowField<number> {
-  return { name, absent, read: readCount };
+  return { name, absent, read: (value) => checkMaximum(readCount(value), MAX_COUNT) };
 }
 
 /** A share between 0 and 1, not a percentage. */
@@ -128,11 +130,7 @@ function readText(value: unknown): Read<string> {
   return fault === undefined ? value : { msg: `String ${fault}`, type: 'string_type' };
 }
 
-/** RFC 3339 as Go writes it; without a zone it is UTC. */
-const TIME = /^(\d{4}-\d{2}-\d{2})[Tt ](\d{2}:\d{2}:\d{2})(\.\d+)?([Zz]|[+-]\d{2}:\d{2})?$/;
-
 function readTime(value: unknown): Read<number> {
-  const [, day, time, fraction = '', zone = 'Z'] = (typeof value === 'string' && TIME.exec(value)) || [];
-  const ms = day === undefined ? Number.NaN : Date.parse(`${day}T${time}${fraction.slice(0, 4)}${zone.toUpperCase()}`);
+  const ms = typeof value === 'string' ? readIsoTime(value) : Number.NaN;
   return Number.isNaN(ms) ? { msg: 'Input should be a valid datetime', type: 'datetime_parsing' } : ms;
 }

@@ -88,6 +88,29 @@ forEachEngine('end-to-end times never become samples of the model itself', async
   assert.equal(await countStored(store, nameEndToEnd('m')), 250);
 });
 
+forEachEngine(
+  'a held row with a number that cannot be stored is dropped, and the others are released',
+  async (store) => {
+    const [infinite, huge, usable] = createSamples(3, 'ttft');
+    const changeTokens = (sample: Sample, inflightTokens: number): Sample => {
+      const { observation } = sample;
+      return { ...sample, observation: { ...observation, input: { ...observation.input, inflightTokens } } };
+    };
+    await send(store, [changeTokens(infinite!, Number.POSITIVE_INFINITY), changeTokens(huge!, 1e300), usable!]);
+    const streamed = createSamples(1, 'tpot');
+    const { samples } = await send(store, streamed);
+    const ids = [usable!.id, streamed[0]!.id];
+    assert.deepEqual(
+      samples.map(({ id }) => id),
+      ids,
+    );
+    assert.deepEqual(
+      (await listSamples(store, 'm', 100)).map(({ id }) => id),
+      ids,
+    );
+  },
+);
+
 forEachEngine('10,000 rows are one transaction: an id that is taken keeps all of them out', async (store) => {
   const rows = createSamples(9999, 'tpot');
   await send(store, rows.slice(0, 1));

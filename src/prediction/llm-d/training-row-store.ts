@@ -19,6 +19,8 @@ import {
 } from '../../database/store.ts';
 import { bindRowsExactly, multiRowInsert } from '../../database/value-rows.ts';
 import { insertSampleStatements, type Sample } from '../observations/sample-store.ts';
+import { METRIC_COLUMNS } from '../schema/columns.ts';
+import { findMistake } from '../schema/observation.ts';
 import { ROWS_A_TURN } from './read-rows.ts';
 
 /** Processes learn by it that the times of a model measure something else than before. */
@@ -118,7 +120,7 @@ export const takeBatchProcedure: Procedure<TrainingBatch, StoredBatch> = conditi
     const next = decideMeasures(known, { rows: rowCount, hasTpot });
     const isHeld = next.measures === 'held';
     const rows = isHeld || known.heldRows === 0 ? [] : await tx.run(releaseRowsSql, [targetModel]);
-    const released = rows.map(toSample).sort(byId);
+    const released = rows.map(toSample).filter(isUsable).sort(byId);
     const toStatements = (samples: readonly Sample[]) =>
       next.measures === 'held'
         ? bindRowsExactly(holdRowsSql, samples.map(toHeldRow))
@@ -183,6 +185,13 @@ function toHeldRow({ id, observation }: Sample) {
 
 function toSample({ id, observation }: { readonly id: number; readonly observation: string }): Sample {
   return { id, observation: JSON.parse(observation) as Sample['observation'] };
+}
+
+/** Rows from before a release that refuses them may be there: JSON turned an infinite number into null. They are dropped. */
+function isUsable({ observation }: Sample): boolean {
+  return (
+    METRIC_COLUMNS.every((name) => Number.isFinite(observation.input[name])) && findMistake(observation) === undefined
+  );
 }
 
 function byId(left: Sample, right: Sample): number {

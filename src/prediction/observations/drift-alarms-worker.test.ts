@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict';
+import { Registry } from 'prom-client';
+import { createStillWorld } from '../../../test/support/basics/still-world.ts';
 import { forEachEngine } from '../../../test/support/store/engines.ts';
 import type { Store } from '../../database/store.ts';
 import { SWEEP_BATCH } from '../../database/sweep.ts';
+import { createLog } from '../../telemetry/log.ts';
 import { addAlarmsStatements, forgetDriftAlarms, listDriftAlarms } from './drift-alarm-store.ts';
+import { createDriftAlarms } from './drift-alarms-worker.ts';
 
 const DAY_MS = 24 * 3_600_000;
 const NOW = Date.UTC(2026, 5, 1, 12, 30);
@@ -30,4 +34,37 @@ forEachEngine('forgetDriftAlarms() deletes alarms of a month ago a batch at a ti
     (await listDriftAlarms(store, 0)).map(({ targetModel }) => targetModel),
     ['kept'],
   );
+});
+
+function openAlarms(store: Store) {
+  const world = { ...createStillWorld(NOW), isClockTrusted: () => false };
+  return createDriftAlarms({ store, world, log: createLog('silent'), metrics: new Registry() });
+}
+
+const countAlarms = async (store: Store) =>
+  (await listDriftAlarms(store, 0)).map(({ targetModel, count }): [string, number] => [targetModel, count]);
+
+forEachEngine('alarms of the last seconds are written at the stop', async (store) => {
+  const alarms = openAlarms(store);
+  alarms.record('m', { target: 'ttft', cause: 'error' });
+  await alarms.stop();
+  assert.deepEqual(await countAlarms(store), [['m', 1]]);
+});
+
+forEachEngine('alarms whose write fails are written later, with those that come meanwhile', async (store) => {
+  const failed = Promise.withResolvers<void>();
+  const isAway = { value: true };
+  const writeAll: Store['writeAll'] = async (statements) => {
+    if (!isAway.value) return await store.writeAll(statements);
+    failed.resolve();
+    throw new Error('the database is away');
+  };
+  const alarms = openAlarms({ ...store, writeAll });
+  for (const model of ['m', 'm', 'other']) alarms.record(model, { target: 'ttft', cause: 'error' });
+  alarms.start();
+  await failed.promise;
+  alarms.record('m', { target: 'ttft', cause: 'error' });
+  isAway.value = false;
+  await alarms.stop();
+  assert.deepEqual(Object.fromEntries(await countAlarms(store)), { m: 3, other: 1 });
 });

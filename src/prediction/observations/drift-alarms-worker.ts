@@ -35,23 +35,43 @@ export function createDriftAlarms(dependencies: DriftAlarmDependencies): DriftAl
   const onFailure = createSweepFailures(dependencies, NAME, ['alarms']);
   const waiting = new Map<string, DriftAlarms>();
 
-  async function round(signal: AbortSignal): Promise<void> {
-    const alarms = [...waiting.values()];
+  function keep(key: string, alarms: DriftAlarms): void {
+    const known = waiting.get(key);
+    if (known === undefined && waiting.size >= MAX_WAITING) return;
+    const lastAtMs = Math.max(known?.lastAtMs ?? alarms.lastAtMs, alarms.lastAtMs);
+    waiting.set(key, { ...alarms, count: (known?.count ?? 0) + alarms.count, lastAtMs });
+  }
+
+  /** Alarms that cannot be written wait on, with those that come meanwhile. */
+  async function save(): Promise<void> {
+    const taken = [...waiting];
+    if (taken.length === 0) return;
     waiting.clear();
-    if (alarms.length > 0) await store.writeAll(addAlarmsStatements(alarms));
+    try {
+      await store.writeAll(addAlarmsStatements(taken.map(([, alarms]) => alarms)));
+    } catch (error) {
+      for (const [key, alarms] of taken) keep(key, alarms);
+      throw error;
+    }
+  }
+
+  async function round(signal: AbortSignal): Promise<void> {
+    await save();
     if (!world.isClockTrusted()) return;
     const sweeping = createSweepContext(world, onFailure, signal);
     const forgetAlarms = () => forgetDriftAlarms(store, world.nowMs(), sweeping);
     await sweepEach(sweeping, { alarms: forgetAlarms });
   }
 
+  const worker = createRoundWorker({ name: NAME, restMs: WRITE_EVERY_MS, world, log, round });
   return {
-    ...createRoundWorker({ name: NAME, restMs: WRITE_EVERY_MS, world, log, round }),
+    ...worker,
     record(targetModel, { target, cause }) {
-      const key = `${target} ${cause} ${targetModel}`;
-      const count = (waiting.get(key)?.count ?? 0) + 1;
-      if (count > 1 || waiting.size < MAX_WAITING)
-        waiting.set(key, { targetModel, target, cause, count, lastAtMs: world.nowMs() });
+      keep(`${target} ${cause} ${targetModel}`, { targetModel, target, cause, count: 1, lastAtMs: world.nowMs() });
+    },
+    async stop() {
+      await worker.stop();
+      await save().catch((err: unknown) => log.error({ err }, 'Cannot write the last drift alarms'));
     },
   };
 }

@@ -17,7 +17,7 @@ import { createLog } from '../../telemetry/log.ts';
 import { createObservationService } from '../api/observation-service.ts';
 import type { AnsweredRow } from '../live-accuracy/answered-row.ts';
 import { createPredictor, SHARED_NAME, type SwappablePredictor } from '../online/predictor.ts';
-import { createPredictColumns, METRIC_COLUMNS } from '../schema/columns.ts';
+import { createPredictColumns, HISTORY_COLUMNS, METRIC_COLUMNS } from '../schema/columns.ts';
 import type { ObservationEvent } from '../schema/observation-event.ts';
 import { listLiveStates } from '../sharing/live-state-store.ts';
 import { createSharingWorker } from '../sharing/sharing-worker.ts';
@@ -319,3 +319,25 @@ forEachEngine('learning from a large batch lets other work of the process throug
   assert.equal(learned, 2000);
   assert.ok(mostInATurn <= 100, `${mostInATurn} in one turn`);
 });
+
+forEachEngine(
+  'after a clock was set back by an hour, samples and predictions know the past of a server',
+  async (store) => {
+    const { sink, predictor, world } = openSink(store);
+    const report = () => sink.report([{ ...whole, atMs: world.nowMs() }]);
+    await report();
+    world.moveMs(-3_600_000);
+    await report();
+    world.moveMs(5000);
+    await report();
+    const sinceFirstToken = HISTORY_COLUMNS.indexOf('sinceFirstTokenMs');
+    const [newest] = (await listSamples(store, 'm', 100)).toReversed();
+    assert.equal(newest?.observation.history?.[sinceFirstToken], 5000);
+    world.moveMs(700);
+    const columns = createPredictColumns(1);
+    columns.count = 1;
+    const { servers, histories } = predictor.live('m');
+    histories.fill(columns, [servers.ensure(Buffer.from(whole.input.serverIp))], world.nowMs());
+    assert.equal(columns.sinceFirstTokenMs[0], 700);
+  },
+);

@@ -63,8 +63,8 @@ export function createModelLoader(options: ModelLoaderOptions): ModelLoader {
 
 /** Returns what makes the predictor serve the promoted models, loading only those that changed since the last time. */
 function createSynchronizer({ store, predictor, log, metrics }: ModelLoaderOptions): () => Promise<void> {
-  const promotedAt = createPromotedAtGauge(metrics);
   const loaded = new Map<string, PromotedModel>();
+  createPromotedAtGauge(metrics, () => loaded.values());
 
   async function loadModel(promoted: PromotedModel): Promise<void> {
     const { name, version } = promoted;
@@ -96,17 +96,26 @@ function createSynchronizer({ store, predictor, log, metrics }: ModelLoaderOptio
       if (loaded.get(model.name)?.checksum === model.checksum) loaded.set(model.name, model);
       else await loadModel(model);
     removeOthers(promoted);
-    promotedAt.reset();
-    for (const { name, version, promotedAtMs } of loaded.values())
-      promotedAt.set({ model: name, version }, promotedAtMs / 1000);
   };
 }
 
-function createPromotedAtGauge(metrics: Metrics): Gauge {
-  return new Gauge({
+/** Callers name the models that are learned: the last promotions are shown. */
+const MAX_SERIES = 256;
+
+export function createPromotedAtGauge(
+  metrics: Metrics,
+  listLoaded: () => Iterable<Pick<PromotedModel, 'name' | 'version' | 'promotedAtMs'>>,
+): void {
+  new Gauge({
     name: 'trivet_prediction_version_promoted_seconds',
     help: 'When the version that this process serves was promoted, in seconds since the epoch.',
     labelNames: ['model', 'version'],
     registers: [metrics],
+    collect() {
+      this.reset();
+      const latestFirst = [...listLoaded()].sort((left, right) => right.promotedAtMs - left.promotedAtMs);
+      for (const { name, version, promotedAtMs } of latestFirst.slice(0, MAX_SERIES))
+        this.set({ model: name, version }, promotedAtMs / 1000);
+    },
   });
 }

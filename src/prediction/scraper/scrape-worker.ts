@@ -1,7 +1,6 @@
 /** Runs the loop that scrapes every server of the list. */
 import { Counter, Gauge } from 'prom-client';
 import { describeError, isFailure } from '../../errors.ts';
-import { createLabelLimit } from '../../telemetry/label-limit.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import { createRoundWorker } from '../../workers/round-worker.ts';
@@ -25,7 +24,7 @@ const MAX_AT_ONCE = 32;
 /** A server, and where to ask it. */
 type Listed = readonly [target: ScrapeTarget, server: ScrapedServer];
 /** Every series is written at each scrape of our own metrics. */
-const MAX_LABELS = 256;
+const MAX_SERIES = 256;
 
 export interface ScrapeWorker extends Worker {
   /** Throws `invalid` when the list cannot be read; call before the start. */
@@ -133,7 +132,6 @@ function createServerScraper(dependencies: ScrapeWorkerDependencies) {
 }
 
 function createScrapeMetrics({ loads, metrics, world }: ScrapeWorkerDependencies): Counter<'outcome'> {
-  const labelOf = createLabelLimit(MAX_LABELS);
   new Gauge({
     name: 'trivet_prediction_scrape_age_seconds',
     help: 'Age of the numbers that were last scraped from a server; infinite before the first scrape.',
@@ -141,8 +139,9 @@ function createScrapeMetrics({ loads, metrics, world }: ScrapeWorkerDependencies
     registers: [metrics],
     collect() {
       this.reset();
-      for (const { names, atMs } of loads.servers)
-        this.set({ server: labelOf(names[0]!) }, (world.monotonicMs() - atMs) / 1000);
+      const oldestFirst = loads.servers.toSorted((left, right) => left.atMs - right.atMs);
+      for (const { names, atMs } of oldestFirst.slice(0, MAX_SERIES))
+        this.set({ server: names[0]! }, (world.monotonicMs() - atMs) / 1000);
     },
   });
   return new Counter({

@@ -186,6 +186,40 @@ test('a file is read again when it changes; what cannot be read leaves the serve
   }
 });
 
+test('the age of a server is shown under its name, however many servers were listed before it', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'trivet-test-'));
+  try {
+    const file = join(folder, 'servers');
+    await using server = await startServer((_request, response) => response.end(METRICS));
+    const readServers = async (names: readonly string[]): Promise<unknown[]> => {
+      writeFileSync(file, names.map((name) => `${name}=${server.url}`).join('\n'));
+      await opened.worker.readList();
+      const { values } = await opened.metrics.getSingleMetric('trivet_prediction_scrape_age_seconds')!.get();
+      return values.map(({ labels }) => labels.server);
+    };
+    writeFileSync(file, '');
+    await using opened = open(file);
+    const many = Array.from({ length: 300 }, (_, index) => `pod-${index}`);
+    assert.deepEqual(await readServers(many), many.slice(0, 256));
+    assert.deepEqual(await readServers(['new-1', 'new-2']), ['new-1', 'new-2']);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test('beyond 256 servers, those with the oldest numbers are shown', async () => {
+  await using server = await startServer((_request, response) => response.end(METRICS));
+  const names = Array.from({ length: 257 }, (_, index) => `pod-${index}`);
+  await using opened = open(names.map((name) => `${name}=${server.url}`).join(','));
+  await opened.worker.readList();
+  for (const [index, each] of opened.loads.servers.entries()) each.atMs = 1000 - index;
+  const { values } = await opened.metrics.getSingleMetric('trivet_prediction_scrape_age_seconds')!.get();
+  assert.deepEqual(
+    values.map(({ labels }) => labels.server),
+    names.slice(1).reverse(),
+  );
+});
+
 /** Scrapes until the loads are as they should be: names are looked up beside the scrapes. */
 async function scrapeUntil({ worker, loads }: ReturnType<typeof open>, holds: (running: unknown[]) => boolean) {
   await waitUntil(async () => {
