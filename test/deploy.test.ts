@@ -33,6 +33,22 @@ for (const file of manifests)
 for (const file of manifests)
   test(`the variables in ${file} are settings`, () => assert.deepEqual(findUnknown(readFileSync(file, 'utf8')), []));
 
+test('KEDA takes absent series for unknown, and never scales down for them', () => {
+  const { spec } = parse(readFileSync('deploy/kubernetes/autoscaling-keda.yaml', 'utf8')) as {
+    readonly spec: {
+      readonly minReplicaCount: number;
+      readonly fallback?: { readonly replicas: number; readonly behavior: string };
+      readonly triggers: readonly { readonly metadata: { readonly ignoreNullValues?: string } }[];
+    };
+  };
+  assert.deepEqual(
+    spec.triggers.map(({ metadata }) => metadata.ignoreNullValues),
+    ['false'],
+  );
+  assert.equal(spec.fallback?.behavior, 'currentReplicasIfHigher');
+  assert.ok(spec.fallback.replicas > spec.minReplicaCount);
+});
+
 test('containers have as long for a stop as pods have', () => {
   const { terminationGracePeriodSeconds: seconds } = parse(readFileSync('deploy/helm/trivet/values.yaml', 'utf8')) as {
     readonly terminationGracePeriodSeconds: number;
