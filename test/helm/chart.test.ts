@@ -49,6 +49,10 @@ function renderWith(values: string, example?: string): RenderedChart {
   return renderer.render(...(example === undefined ? [] : [findExample(example)]), file);
 }
 
+interface Probed {
+  readonly readinessProbe: { readonly grpc?: object; readonly httpGet?: object };
+}
+
 function listResources({ files }: RenderedChart): Resource[] {
   return Object.entries(files)
     .filter(([path]) => path.endsWith('.yaml'))
@@ -119,6 +123,21 @@ test('the ServiceMonitor gives all processes the scrape job that the alerts expe
       [...expected].map((job) => ({ targetLabel: 'job', replacement: job })),
     );
     assert.equal(jobs.length, 1);
+  }
+});
+
+test('a process that only predicts is ready without a database and before it has learned, also for llm-d', { skip }, () => {
+  const readReadiness = (values: string, example: string) => {
+    const { files } = renderWith(values, example);
+    const { spec } = parseResources(files['templates/deployment.yaml'] ?? '').find(
+      ({ metadata }) => metadata.name === 'trivet-prediction',
+    ) as { readonly spec: { readonly template: { readonly spec: { readonly containers: readonly Probed[] } } } };
+    return spec.template.spec.containers[0]?.readinessProbe;
+  };
+  for (const example of ['parts', 'llm-d']) {
+    assert.deepEqual(readReadiness('{}', example)?.grpc, { port: 50051 }, example);
+    const tls = readReadiness('grpcTls: { existingSecret: tls }', example);
+    assert.deepEqual(tls?.httpGet, { path: '/healthz', port: 'http' }, example);
   }
 });
 
