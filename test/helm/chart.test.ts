@@ -141,6 +141,24 @@ test('a process that only predicts is ready without a database and before it has
   }
 });
 
+test('only the named peers reach the port of llm-d: routers of the namespace, and those of others', { skip }, () => {
+  const listPeers = (values: string, example?: string) => {
+    const { spec } = listResources(renderWith(values, example)).find(({ kind }) => kind === 'NetworkPolicy') as {
+      readonly spec: { readonly ingress: readonly { readonly from: unknown; readonly ports: object }[] };
+    };
+    return spec.ingress.find(({ ports }) => JSON.stringify(ports) === '[{"port":"llm-d"}]')?.from;
+  };
+  const router = { podSelector: { matchLabels: { app: 'my-router-epp' } } };
+  const scheduler = { 'app.kubernetes.io/component': 'llminferenceservice-router-scheduler' };
+  assert.deepEqual(listPeers('{}', 'llm-d'), [
+    router,
+    { namespaceSelector: {}, podSelector: { matchLabels: scheduler } },
+  ]);
+  const policy = 'networkPolicy: { enabled: true }';
+  const peer = { namespaceSelector: { matchLabels: { team: 'a' } } };
+  assert.deepEqual(listPeers(`llmD: { enabled: true, model: m, from: [${JSON.stringify(peer)}] }\n${policy}`), [peer]);
+});
+
 test('OpenShift chooses every user and group', { skip }, () => {
   const text = JSON.stringify(listResources(renderer.render(findExample('openshift'))));
   assert.doesNotMatch(text, /runAsUser|runAsGroup|fsGroup/);
@@ -183,6 +201,11 @@ const refused: readonly (readonly [title: string, values: string, message: RegEx
   ],
   ['no component at all', 'components: { all: { enabled: false } }', /nothing is enabled/],
   ['llm-d without a model', 'llmD: { enabled: true }', /llmD\.model must name/],
+  [
+    'an open port of llm-d in spite of a policy',
+    'llmD: { enabled: true, model: m }\nnetworkPolicy: { enabled: true }',
+    /llmD\.routerLabels or llmD\.from must name/,
+  ],
   ['an ingress without a host', 'ingress: { enabled: true }', /ingress\.host must be set/],
   ['a stop that would be cut off', 'preStopSeconds: 20', /terminationGracePeriodSeconds must be more than 40/],
   [

@@ -24,6 +24,9 @@
 {{- if not .Values.llmD.model -}}
 {{- fail "llmD.model must name the target model of the port" -}}
 {{- end -}}
+{{- if and .Values.networkPolicy.enabled (not .Values.llmD.routerLabels) (not .Values.llmD.from) -}}
+{{- fail "llmD.routerLabels or llmD.from must name the router: its port needs no token, and without them the policy would admit every pod of the namespace" -}}
+{{- end -}}
 {{- end -}}
 {{- range $components -}}
 {{- $stop := dict "key" (printf "components.%s" .key) "preStop" $.Values.preStopSeconds "settings" .settings "delivers" (has "webhooks" .parts) -}}
