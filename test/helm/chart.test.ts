@@ -170,6 +170,18 @@ test('several gateways with a sidecar are spread, and a drain ends one at a time
   assert.ok(resources.some(({ kind }) => kind === 'PodDisruptionBudget'));
 });
 
+test('a sidecar leaves ports to its gateway: probes and Prometheus follow its own', { skip }, () => {
+  for (const port of ['9090', '"9090"']) {
+    const values = `sidecar: { settings: { HTTP_PORT: ${port}, GRPC_PORT: 9091 } }`;
+    const resources = listResources(renderWith(values, 'sidecar'));
+    checkResources(resources);
+    const text = JSON.stringify(resources);
+    assert.match(text, /"ports":\[\{"name":"trivet-http","containerPort":9090\}\]/);
+    assert.match(text, /"prometheus\.io\/port":"9090"/);
+    assert.doesNotMatch(text, /8080|50051/);
+  }
+});
+
 test('a start may take as long as the migrations of an upgrade', { skip }, () => {
   for (const example of ['postgresql', 'sidecar']) {
     const text = JSON.stringify(listResources(renderWith('startupSeconds: 7200', example)));
@@ -222,6 +234,18 @@ const refused: readonly (readonly [title: string, values: string, message: RegEx
     'a stop that a setting of the sidecar makes too long',
     'sidecar: { enabled: true, gateway: { image: a }, settings: { STOP_TIMEOUT_MS: 40000 } }',
     /sidecar: terminationGracePeriodSeconds must be more than 40/,
+  ],
+  ...['HOST', 'HTTP_PORT', 'GRPC_PORT', 'LLM_D_PORT', 'TRIVET_DATA_DIR', 'PARTS'].flatMap((name) =>
+    [
+      `settings: { ${name}: 1 }`,
+      `components: { all: { settings: { ${name}: 1 } } }`,
+      `extraEnv: [{ name: ${name}, value: "1" }]`,
+    ].map((values) => [values, values, new RegExp(`components\\.all: ${name} is the chart's`)] as const),
+  ),
+  [
+    'a folder of the sidecar that is no volume',
+    'sidecar: { enabled: true, gateway: { image: a }, settings: { TRIVET_DATA_DIR: /elsewhere } }',
+    /sidecar: TRIVET_DATA_DIR is the chart's/,
   ],
   ['a sidecar without a gateway', 'sidecar: { enabled: true }', /sidecar\.gateway\.image must name/],
 ];

@@ -28,6 +28,12 @@
 {{- end }}
 {{- end -}}
 
+{{- /* The gateway has the other ports of the pod, so the sidecar may be moved away from the default. */ -}}
+{{- define "trivet.sidecarPort" -}}
+{{- $settings := mergeOverwrite (dict "HTTP_PORT" 8080) (deepCopy .Values.settings) (deepCopy .Values.sidecar.settings) -}}
+{{- include "trivet.text" $settings.HTTP_PORT -}}
+{{- end -}}
+
 {{- define "trivet.podSecurityContext" -}}
 runAsNonRoot: true
 seccompProfile: { type: RuntimeDefault }
