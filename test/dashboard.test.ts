@@ -46,6 +46,8 @@ async function usePrediction(program: Program): Promise<void> {
     assert.equal(answer.status, 200, await answer.text());
   };
   await post('observation.v1.ObservationService/ReportBatch', { events });
+  const row = { kv_cache_percentage: 0, num_request_waiting: 0, num_request_running: 0, num_tokens_generated: 1 };
+  await post('llm-d/m/predict', { ...row, input_token_length: 100, prefix_cache_score: 0 });
   await post('prediction.v1.PredictionService/Predict', { targetModel: 'm', inputs: [{ inputTokenLength: 100 }] });
 }
 
@@ -73,7 +75,7 @@ test('what the dashboard shows of predictions has values, with the labels that i
   });
   const rare = ['trivet_prediction_drift_alarms_total', 'trivet_prediction_incomplete_requests_total'];
   const shown = targets.filter(
-    ({ expr }) => expr.includes('trivet_predict') && !rare.some((name) => expr.includes(name)),
+    ({ expr }) => /trivet_(?:llm_d_)?predict/.test(expr) && !rare.some((name) => expr.includes(name)),
   );
   assert.ok(shown.length > 10);
   for (const target of shown)
