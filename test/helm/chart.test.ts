@@ -126,7 +126,9 @@ test('the ServiceMonitor gives all processes the scrape job that the alerts expe
   }
 });
 
-test('a process that only predicts is ready without a database and before it has learned, also for llm-d', { skip }, () => {
+test('a process that only predicts is ready without a database and before it has learned, also for llm-d', {
+  skip,
+}, () => {
   const readReadiness = (values: string, example: string) => {
     const { files } = renderWith(values, example);
     const { spec } = parseResources(files['templates/deployment.yaml'] ?? '').find(
