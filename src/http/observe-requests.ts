@@ -1,6 +1,6 @@
 /**
- * Records every request: its trace id, one log line without the query, its duration, and its span; of probes, only a log line. The query is left out because
- * the API v5 permits secrets there.
+ * Records every request: its trace id, one log line without the query, its duration, and its span; of a probe, one line of the
+ * level trace. The query is left out because the API v5 permits secrets there.
  */
 import type { Socket } from 'node:net';
 import { Histogram } from 'prom-client';
