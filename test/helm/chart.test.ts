@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { Ajv } from 'ajv';
-import { parseAllDocuments } from 'yaml';
+import { parse, parseAllDocuments } from 'yaml';
 import { buildRenderer, CHART, findExample, type RenderedChart, type Renderer } from '../../scripts/helm/chart.ts';
 import { renderManifests } from '../../scripts/helm/manifests.ts';
 import { settings } from '../../src/config/settings.ts';
@@ -319,20 +319,36 @@ test('the manifests of deploy/kubernetes are what the chart renders (npm run man
 
 const skipKustomize = skipWithout('kubernetes-client', ['kubectl', 'version', '--client']);
 
-test('kustomize builds the base, and an overlay that changes its namespace and image', { skip: skipKustomize }, () => {
-  // The kustomize of Debian knows `bases` alone; newer ones take it too.
+interface Overlay {
+  readonly namespace: string;
+  readonly images: readonly { readonly newName: string; readonly newTag: string }[];
+  readonly patches: readonly { readonly patch: string }[];
+}
+
+test('kustomize builds the overlay of the guide, whose addresses take the place of the example', {
+  skip: skipKustomize,
+}, () => {
+  const guide = readFileSync('docs/how-to/install-on-kubernetes.md', 'utf8');
+  const { patches, resources: _, ...rest } = parse(/```yaml\n(namespace:.*?)```/s.exec(guide)?.[1] ?? '') as Overlay & {
+    readonly resources: unknown;
+  };
   const overlay = mkdtempSync('deploy/kubernetes/overlay-');
   try {
-    const lines = [
-      'namespace: predictions',
-      'bases: [../base]',
-      'images: [{ name: trivet, newName: r.example/trivet, newTag: v1 }]',
-    ];
-    writeFileSync(join(overlay, 'kustomization.yaml'), `${lines.join('\n')}\n`);
+    const files = patches.map(({ patch }, index) => {
+      writeFileSync(join(overlay, `patch-${index}.yaml`), patch);
+      return `patch-${index}.yaml`;
+    });
+    // The kustomize of Debian knows these names alone; newer ones take them too.
+    const old = { ...rest, bases: ['../base'], patchesStrategicMerge: files };
+    writeFileSync(join(overlay, 'kustomization.yaml'), JSON.stringify(old));
     const resources = parseResources(execFileSync('kubectl', ['kustomize', overlay], { encoding: 'utf8' }));
     checkResources(resources);
-    assert.match(JSON.stringify(resources), /"image":"r\.example\/trivet:v1"/);
-    assert.equal(JSON.stringify(resources).match(/"namespace":"predictions"/g)?.length, resources.length);
+    const text = JSON.stringify(resources);
+    assert.ok(text.includes(`"image":"${rest.images[0]?.newName}:${rest.images[0]?.newTag}"`));
+    assert.equal(text.match(/"namespace":"predictions"/g)?.length, resources.length);
+    assert.match(text, /"replicas":4/);
+    assert.doesNotMatch(text, /trivet\.example\.com/, 'the issuer would be a stranger');
+    for (const name of ['BASE_URL', 'AUTH_URL']) assert.match(text, new RegExp(`"name":"${name}","value":"https://`));
   } finally {
     rmSync(overlay, { recursive: true });
   }
