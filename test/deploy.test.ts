@@ -58,6 +58,18 @@ test('containers have as long for a stop as pods have', () => {
   assert.match(guide, new RegExp(`docker stop --time ${seconds} `));
 });
 
+test('the commands of the guide share a volume, so they run as the user of the image', () => {
+  const guide = readFileSync('docs/how-to/install-with-docker.md', 'utf8');
+  const commands = [...guide.matchAll(/^docker run (?:.*\\\n)*.*$/gm)].map(([command]) => command);
+  const onVolume = commands.filter((command) => command.includes('-v trivet:/data'));
+  assert.equal(onVolume.length, 2);
+  // Files of the store are open to their owner alone.
+  assert.deepEqual(
+    onVolume.filter((command) => command.includes('--user')),
+    [],
+  );
+});
+
 test('the health check of the image takes an empty HTTP_PORT as not given, as the program does', () => {
   const [, command = ''] = /^HEALTHCHECK .* CMD (\[.*\])$/m.exec(readFileSync('deploy/Dockerfile', 'utf8')) ?? [];
   const [, ...argv] = JSON.parse(command) as string[];
