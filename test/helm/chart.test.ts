@@ -220,6 +220,14 @@ const refused: readonly (readonly [title: string, values: string, message: RegEx
     'llmD: { enabled: true, model: m }\nnetworkPolicy: { enabled: true }',
     /llmD\.routerLabels or llmD\.from must name/,
   ],
+  ...['Qwen/Qwen3-32B', '-m', 'm'.repeat(64)].map(
+    (model) =>
+      [
+        `to select a metric by the model ${model}`,
+        `serverAutoscaling: [{ deployment: vllm, model: ${model}, maxReplicas: 2 }]`,
+        /serverAutoscaling: .* cannot be the value of a label; use .*autoscaling-keda\.yaml/,
+      ] as const,
+  ),
   ['an ingress without a host', 'ingress: { enabled: true }', /ingress\.host must be set/],
   ['a stop that would be cut off', 'preStopSeconds: 20', /terminationGracePeriodSeconds must be more than 40/],
   [
@@ -329,7 +337,11 @@ test('kustomize builds the overlay of the guide, whose addresses take the place 
   skip: skipKustomize,
 }, () => {
   const guide = readFileSync('docs/how-to/install-on-kubernetes.md', 'utf8');
-  const { patches, resources: _, ...rest } = parse(/```yaml\n(namespace:.*?)```/s.exec(guide)?.[1] ?? '') as Overlay & {
+  const {
+    patches,
+    resources: _,
+    ...rest
+  } = parse(/```yaml\n(namespace:.*?)```/s.exec(guide)?.[1] ?? '') as Overlay & {
     readonly resources: unknown;
   };
   const overlay = mkdtempSync('deploy/kubernetes/overlay-');

@@ -39,6 +39,11 @@
 {{- $fixed := list "HOST" "GRPC_UNIX_SOCKET" "TRIVET_DATA_DIR" "PARTS" -}}
 {{- include "trivet.checkFixed" (dict "root" . "key" "sidecar" "settings" .Values.sidecar.settings "fixed" $fixed) -}}
 {{- end -}}
+{{- range .Values.serverAutoscaling -}}
+{{- if not (regexMatch "^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$" .model) -}}
+{{- fail (printf "serverAutoscaling: the model %s cannot be the value of a label; use KEDA for it, as in deploy/kubernetes/autoscaling-keda.yaml" .model) -}}
+{{- end -}}
+{{- end -}}
 {{- if and .Values.ingress.enabled (not .Values.ingress.host) -}}
 {{- fail "ingress.host must be set" -}}
 {{- end -}}
