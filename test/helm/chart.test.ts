@@ -184,6 +184,23 @@ test('a sidecar leaves ports to its gateway: probes and Prometheus follow its ow
   }
 });
 
+test('files of the operator, such as the authority of the database, are mounted in every process', { skip }, () => {
+  const values = `extraVolumes: [{ name: ca, secret: { secretName: database-ca } }]
+extraVolumeMounts: [{ name: ca, mountPath: /run/ca, readOnly: true }]`;
+  for (const example of ['parts', 'sidecar']) {
+    const rendered = renderWith(values, example);
+    assert.equal(checkValues(rendered.values), true, JSON.stringify(checkValues.errors));
+    const resources = listResources(rendered);
+    checkResources(resources);
+    const deployments = resources.filter(({ kind }) => kind === 'Deployment').map((one) => JSON.stringify(one));
+    assert.ok(deployments.length > 0);
+    for (const text of deployments) {
+      assert.match(text, /"volumeMounts":\[[^\]]*\{"mountPath":"\/run\/ca","name":"ca","readOnly":true\}/);
+      assert.match(text, /\{"name":"ca","secret":\{"secretName":"database-ca"\}\}/);
+    }
+  }
+});
+
 test('a start may take as long as the migrations of an upgrade', { skip }, () => {
   for (const example of ['postgresql', 'sidecar']) {
     const text = JSON.stringify(listResources(renderWith('startupSeconds: 7200', example)));

@@ -65,9 +65,15 @@ livenessProbe:
 {{- define "trivet.volumeMounts" -}}
 - { name: data, mountPath: /data }
 - { name: tmp, mountPath: /tmp }
+{{- with .Values.extraVolumeMounts }}
+{{ toYaml . }}
+{{- end }}
 {{- end -}}
 
-{{- define "trivet.tmpVolume" -}}
+{{- define "trivet.furtherVolumes" -}}
 - name: tmp
   emptyDir: { sizeLimit: 256Mi }
+{{- with .Values.extraVolumes }}
+{{ toYaml . }}
+{{- end }}
 {{- end -}}
