@@ -143,6 +143,21 @@ test('a process that only predicts is ready without a database and before it has
   }
 });
 
+test('Prometheus scrapes a sidecar once, alone and beside components', { skip }, () => {
+  const monitor = 'serviceMonitor: { enabled: true, labels: { release: prometheus } }';
+  const listMonitors = (values: string) => {
+    const resources = listResources(renderWith(`${monitor}\n${values}`, 'sidecar'));
+    checkResources(resources);
+    return resources.filter(({ kind }) => kind.endsWith('Monitor'));
+  };
+  const [podMonitor, ...others] = listMonitors('');
+  assert.deepEqual([podMonitor?.kind, others], ['PodMonitor', []]);
+  assert.equal(podMonitor?.metadata.labels?.release, 'prometheus');
+  assert.match(JSON.stringify(podMonitor?.spec), /"targetLabel":"job"/);
+  const both = listMonitors('components: { all: { enabled: true } }').map(({ kind }) => kind);
+  assert.deepEqual(both.sort(), ['PodMonitor', 'ServiceMonitor']);
+});
+
 test('only the named peers reach the port of llm-d: routers of the namespace, and those of others', { skip }, () => {
   const listPeers = (values: string, example?: string) => {
     const { spec } = listResources(renderWith(values, example)).find(({ kind }) => kind === 'NetworkPolicy') as {

@@ -77,3 +77,13 @@ livenessProbe:
 {{ toYaml . }}
 {{- end }}
 {{- end -}}
+
+{{- define "trivet.scrape" -}}
+path: /metrics
+interval: {{ .Values.serviceMonitor.interval }}
+scrapeTimeout: {{ .Values.serviceMonitor.scrapeTimeout }}
+relabelings:
+  # The alerts of deploy/prometheus-rules.yaml expect this job. Without it, the job is the name of the Service.
+  - targetLabel: job
+    replacement: trivet
+{{- end -}}
