@@ -143,7 +143,7 @@ test('a process that only predicts is ready without a database and before it has
   }
 });
 
-test('Prometheus scrapes a sidecar once, alone and beside components', { skip }, () => {
+test('a sidecar is scraped once, alone and beside components', { skip }, () => {
   const monitor = 'serviceMonitor: { enabled: true, labels: { release: prometheus } }';
   const listMonitors = (values: string) => {
     const resources = listResources(renderWith(`${monitor}\n${values}`, 'sidecar'));

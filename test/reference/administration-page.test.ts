@@ -51,7 +51,7 @@ for (const [path, parameters] of listQuestions())
     );
     for (const { name, schema } of parameters) {
       const values = schema?.enum ?? [];
-      const missing = values.filter((value) => !row.words.has(value));
+      const missing: readonly string[] = values.filter((value) => !row.words.has(value));
       if (missing.length < values.length) assert.deepEqual(missing, [], name);
     }
   });
