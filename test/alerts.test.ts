@@ -33,6 +33,27 @@ test('each alert fires on its fault, and none on a healthy service', { skip }, (
   assert.match(run(['test', 'rules', 'alerts.yaml']), /SUCCESS/);
 });
 
+test('panels show samples once, however many processes counted them', { skip }, () => {
+  const series = (instance: string) =>
+    `{ series: 'trivet_prediction_samples{model="m", waiting="0", kv_cache="0", prefix="0", length="1", instance="${instance}"}', values: '40x60' }`;
+  const shown = listExpressions().filter((expr) => expr.includes('trivet_prediction_samples'));
+  assert.equal(shown.length, 2);
+  const checks = shown.map(
+    (expr) => `      - expr: sum(${expr})
+        eval_time: 10m
+        exp_samples: [{ labels: '{}', value: 40 }]`,
+  );
+  const played = `tests:
+  - interval: 1m
+    input_series: [${series('a')}, ${series('b')}]
+    promql_expr_test:
+${checks.join('\n')}
+`;
+  writeFileSync(join(folder, 'samples.yaml'), played);
+  const output = execFileSync('promtool', ['test', 'rules', 'samples.yaml'], { cwd: folder, encoding: 'utf8' });
+  assert.match(output, /SUCCESS/);
+});
+
 interface Answer {
   readonly status: string;
   readonly data: { readonly result: readonly unknown[]; readonly groups: readonly RuleGroup[] };

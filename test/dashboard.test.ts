@@ -46,6 +46,8 @@ async function usePrediction(program: Program): Promise<void> {
     assert.equal(answer.status, 200, await answer.text());
   };
   await post('observation.v1.ObservationService/ReportBatch', { events });
+  const row = { kv_cache_percentage: 0, num_request_waiting: 0, num_request_running: 0, num_tokens_generated: 1 };
+  await post('llm-d/m/predict', { ...row, input_token_length: 100, prefix_cache_score: 0 });
   await post('prediction.v1.PredictionService/Predict', { targetModel: 'm', inputs: [{ inputTokenLength: 100 }] });
 }
 
@@ -73,7 +75,7 @@ test('what the dashboard shows of predictions has values, with the labels that i
   });
   const rare = ['trivet_prediction_drift_alarms_total', 'trivet_prediction_incomplete_requests_total'];
   const shown = targets.filter(
-    ({ expr }) => expr.includes('trivet_predict') && !rare.some((name) => expr.includes(name)),
+    ({ expr }) => /trivet_(?:llm_d_)?predict/.test(expr) && !rare.some((name) => expr.includes(name)),
   );
   assert.ok(shown.length > 10);
   for (const target of shown)
@@ -82,4 +84,43 @@ test('what the dashboard shows of predictions has values, with the labels that i
       assert.ok(lines.length > 0, `${name} has no value`);
       for (const label of listLabels(target)) assert.match(lines[0]!, new RegExp(`[{,]${label}="`), target.expr);
     }
+});
+
+/** Alerts on a quantile, as `histogram_quantile(…(rate(SERIES_bucket[5m]))) > THRESHOLD`. */
+const QUANTILE_ALERT = /histogram_quantile\([^>]*?\b(\w+)_bucket\[[^>]*?\) > ([\d.]+)/g;
+
+/** The upper bounds that the program has for each histogram, in ascending order. */
+function listBounds(metrics: string): ReadonlyMap<string, readonly number[]> {
+  const bounds = new Map<string, Set<number>>();
+  for (const [, name = '', bound = ''] of metrics.matchAll(/^(\w+)_bucket\{(?:.*,)?le="([^"]+)"/gm)) {
+    const known = bounds.get(name) ?? new Set();
+    bounds.set(name, known.add(Number(bound.replace('+Inf', 'Infinity'))));
+  }
+  return new Map([...bounds].map(([name, known]) => [name, [...known].sort((a, b) => a - b)]));
+}
+
+test('each threshold of an alert on a quantile is a bound of its histogram, with a finite one above it', async () => {
+  await using program = await startProgram();
+  const bounds = listBounds(await readMetrics(program));
+  const rules = readFileSync('deploy/prometheus-rules.yaml', 'utf8');
+  const alerts = [...rules.matchAll(QUANTILE_ALERT)];
+  assert.equal(alerts.length, rules.match(/histogram_quantile/g)?.length);
+  for (const [, name = '', threshold] of alerts) {
+    const known = bounds.get(name) ?? [];
+    const place = known.indexOf(Number(threshold));
+    // A quantile in the last bucket is its lower bound, which never exceeds itself.
+    assert.ok(place >= 0 && place < known.length - 2, `${name} > ${threshold} of the bounds ${known.join(', ')}`);
+  }
+});
+
+test('the buckets that are played to the alerts are those of the program', async () => {
+  await using program = await startProgram();
+  const bounds = listBounds(await readMetrics(program));
+  const played = [...listBounds(readFileSync('test/fixtures/alerts.yaml', 'utf8').replace(/^.*series: '/gm, ''))];
+  assert.ok(played.length >= 2);
+  for (const [name, some] of played)
+    assert.deepEqual(
+      some.filter((bound) => !bounds.get(name)?.includes(bound)),
+      [],
+    );
 });

@@ -33,6 +33,22 @@ for (const file of manifests)
 for (const file of manifests)
   test(`the variables in ${file} are settings`, () => assert.deepEqual(findUnknown(readFileSync(file, 'utf8')), []));
 
+test('KEDA takes absent series for unknown, and never scales down for them', () => {
+  const { spec } = parse(readFileSync('deploy/kubernetes/autoscaling-keda.yaml', 'utf8')) as {
+    readonly spec: {
+      readonly minReplicaCount: number;
+      readonly fallback?: { readonly replicas: number; readonly behavior: string };
+      readonly triggers: readonly { readonly metadata: { readonly ignoreNullValues?: string } }[];
+    };
+  };
+  assert.deepEqual(
+    spec.triggers.map(({ metadata }) => metadata.ignoreNullValues),
+    ['false'],
+  );
+  assert.equal(spec.fallback?.behavior, 'currentReplicasIfHigher');
+  assert.ok(spec.fallback.replicas > spec.minReplicaCount);
+});
+
 test('containers have as long for a stop as pods have', () => {
   const { terminationGracePeriodSeconds: seconds } = parse(readFileSync('deploy/helm/trivet/values.yaml', 'utf8')) as {
     readonly terminationGracePeriodSeconds: number;
@@ -40,6 +56,18 @@ test('containers have as long for a stop as pods have', () => {
   assert.match(readFileSync('deploy/compose.yaml', 'utf8'), new RegExp(`stop_grace_period: ${seconds}s\n`));
   const guide = readFileSync('docs/how-to/install-with-docker.md', 'utf8');
   assert.match(guide, new RegExp(`docker stop --time ${seconds} `));
+});
+
+test('the commands of the guide share a volume, so they run as the user of the image', () => {
+  const guide = readFileSync('docs/how-to/install-with-docker.md', 'utf8');
+  const commands = [...guide.matchAll(/^docker run (?:.*\\\n)*.*$/gm)].map(([command]) => command);
+  const onVolume = commands.filter((command) => command.includes('-v trivet:/data'));
+  assert.equal(onVolume.length, 2);
+  // Files of the store are open to their owner alone.
+  assert.deepEqual(
+    onVolume.filter((command) => command.includes('--user')),
+    [],
+  );
 });
 
 test('the health check of the image takes an empty HTTP_PORT as not given, as the program does', () => {

@@ -15,7 +15,7 @@ export function createStoreMetrics(metrics: Metrics, engine: Engine): StoreMetri
     name: 'trivet_database_write_duration_seconds',
     help: 'From the call of a write to its durable end, with the wait for others before it.',
     labelNames: ['outcome'],
-    buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5],
+    buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5],
     registers: [metrics],
   });
   new Gauge({

@@ -119,6 +119,19 @@ test('/metrics is answered in this spelling alone, which a proxy can refuse', as
   });
 });
 
+test('probes are no requests in the metrics, so that they hide no failures', async () => {
+  await withServer(async (url) => {
+    const count = async () => {
+      const metrics = await (await fetch(`${url}/metrics`)).text();
+      return metrics.match(/^trivet_http_request_duration_seconds_count.*$/gm) ?? [];
+    };
+    for (const path of ['/healthz', '/readyz', '/metrics']) await (await fetch(url + path)).text();
+    assert.deepEqual(await count(), []);
+    await (await fetch(`${url}/own/busy`)).text();
+    assert.deepEqual(await count(), ['trivet_http_request_duration_seconds_count{method="GET",status="429"} 1']);
+  });
+});
+
 test('an unexpected error answers 500 without its text, which goes to the log under the same trace id', async () => {
   await withServer(async (url, lines) => {
     const response = await fetch(`${url}/api/v5/broken`);

@@ -5,74 +5,33 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
-import { Ajv } from 'ajv';
-import { parseAllDocuments } from 'yaml';
-import { buildRenderer, CHART, findExample, type RenderedChart, type Renderer } from '../../scripts/helm/chart.ts';
+import { test } from 'node:test';
+import { parse } from 'yaml';
+import { findExample } from '../../scripts/helm/chart.ts';
 import { renderManifests } from '../../scripts/helm/manifests.ts';
-import { settings } from '../../src/config/settings.ts';
 import { skipWithout } from '../support/basics/client-tools.ts';
 import { findMistakes, type Resource } from '../support/deploy/kubernetes-schemas.ts';
 import { findOperationalMistakes } from '../support/deploy/operational-rules.ts';
+import {
+  checkResources,
+  checkValues,
+  knownSettings,
+  listResources,
+  parseResources,
+  chartSkip as skip,
+  useChart,
+} from '../support/deploy/rendered-chart.ts';
 
-const skip = skipWithout(
-  'golang-go golang-github-masterminds-sprig-dev golang-k8s-sigs-yaml-dev',
-  ['go', 'version'],
-  ['ls', '/usr/share/gocode/src/github.com/Masterminds/sprig', '/usr/share/gocode/src/sigs.k8s.io/yaml'],
-);
-/** Kinds whose schema no package has. */
-const WITHOUT_SCHEMA = ['LLMInferenceServiceConfig'];
 const EXAMPLES = ['embedded', 'postgresql', 'parts', 'sidecar', 'llm-d', 'openshift', 'kustomize'];
+const chart = useChart();
 
-const knownSettings = new Set(
-  Object.values(settings).flatMap((section) => Object.values(section).map(({ env }) => env)),
-);
-const folder = mkdtempSync(join(tmpdir(), 'trivet-chart-'));
-const checkValues = new Ajv({ allowUnionTypes: true }).compile(
-  JSON.parse(readFileSync(join(CHART, 'values.schema.json'), 'utf8')),
-);
-let renderer: Renderer;
-before(() => {
-  if (skip === false) renderer = buildRenderer();
-});
-after(() => {
-  renderer?.[Symbol.dispose]();
-  rmSync(folder, { recursive: true });
-});
-
-/** Further values as text, beside those of an example. */
-function renderWith(values: string, example?: string): RenderedChart {
-  const file = join(folder, 'values.yaml');
-  writeFileSync(file, values);
-  return renderer.render(...(example === undefined ? [] : [findExample(example)]), file);
-}
-
-function listResources({ files }: RenderedChart): Resource[] {
-  return Object.entries(files)
-    .filter(([path]) => path.endsWith('.yaml'))
-    .flatMap(([, text]) => parseResources(text));
-}
-
-function parseResources(text: string): Resource[] {
-  return parseAllDocuments(text)
-    .map((document) => document.toJS({}) as Resource | null)
-    .filter((resource) => resource !== null);
-}
-
-function checkResources(resources: readonly Resource[]): void {
-  assert.ok(resources.length > 0);
-  for (const resource of resources) {
-    const mistakes = findMistakes(resource);
-    if (mistakes === undefined) assert.ok(WITHOUT_SCHEMA.includes(resource.kind), `no schema for ${resource.kind}`);
-    assert.deepEqual(mistakes ?? [], [], `${resource.kind} ${resource.metadata.name}`);
-  }
-  assert.deepEqual(findOperationalMistakes(resources, knownSettings), []);
+interface Probed {
+  readonly readinessProbe: { readonly grpc?: object; readonly httpGet?: object };
 }
 
 test('the chart without values is a service on an embedded store', { skip }, () => {
-  const rendered = renderWith('{}');
+  const rendered = chart.renderWith('{}');
   assert.equal(checkValues(rendered.values), true, JSON.stringify(checkValues.errors));
   const resources = listResources(rendered);
   checkResources(resources);
@@ -82,14 +41,14 @@ test('the chart without values is a service on an embedded store', { skip }, () 
 
 for (const example of EXAMPLES)
   test(`the values of ${example}.yaml fit their schema, and each resource fits Kubernetes`, { skip }, () => {
-    const rendered = renderer.render(findExample(example));
+    const rendered = chart.renderer.render(findExample(example));
     assert.equal(checkValues(rendered.values), true, JSON.stringify(checkValues.errors));
     checkResources(listResources(rendered));
     assert.ok((rendered.files['templates/NOTES.txt'] ?? '').trim().length > 0);
   });
 
 test('parts apart are Deployments of their own, scaled and routed apart', { skip }, () => {
-  const resources = listResources(renderer.render(findExample('parts')));
+  const resources = listResources(chart.renderer.render(findExample('parts')));
   const named = (kind: string) => resources.filter((one) => one.kind === kind).map(({ metadata }) => metadata.name);
   assert.deepEqual(named('Deployment').sort(), ['trivet-authorization', 'trivet-prediction', 'trivet-webhooks']);
   assert.deepEqual(named('HorizontalPodAutoscaler').sort(), ['trivet-prediction', 'vllm']);
@@ -108,7 +67,7 @@ test('the ServiceMonitor gives all processes the scrape job that the alerts expe
   const rules = readFileSync('deploy/prometheus-rules.yaml', 'utf8');
   const expected = new Set([...rules.matchAll(/\bjob="([^"]+)"/g)].map(([, job]) => job));
   for (const values of ['{}', '{ nameOverride: latency, fullnameOverride: prod }']) {
-    const monitor = listResources(renderWith(values, 'parts')).find(({ kind }) => kind === 'ServiceMonitor');
+    const monitor = listResources(chart.renderWith(values, 'parts')).find(({ kind }) => kind === 'ServiceMonitor');
     assert.ok(monitor);
     const { endpoints } = monitor.spec as {
       readonly endpoints: readonly { readonly relabelings?: readonly object[] }[];
@@ -122,27 +81,107 @@ test('the ServiceMonitor gives all processes the scrape job that the alerts expe
   }
 });
 
+test('a process that only predicts is ready without a database and before it has learned, also for llm-d', {
+  skip,
+}, () => {
+  const readReadiness = (values: string, example: string) => {
+    const { files } = chart.renderWith(values, example);
+    const { spec } = parseResources(files['templates/deployment.yaml'] ?? '').find(
+      ({ metadata }) => metadata.name === 'trivet-prediction',
+    ) as { readonly spec: { readonly template: { readonly spec: { readonly containers: readonly Probed[] } } } };
+    return spec.template.spec.containers[0]?.readinessProbe;
+  };
+  for (const example of ['parts', 'llm-d']) {
+    assert.deepEqual(readReadiness('{}', example)?.grpc, { port: 50051 }, example);
+    const tls = readReadiness('grpcTls: { existingSecret: tls }', example);
+    assert.deepEqual(tls?.httpGet, { path: '/healthz', port: 'http' }, example);
+  }
+});
+
+test('a sidecar is scraped once, alone and beside components', { skip }, () => {
+  const monitor = 'serviceMonitor: { enabled: true, labels: { release: prometheus } }';
+  const listMonitors = (values: string) => {
+    const resources = listResources(chart.renderWith(`${monitor}\n${values}`, 'sidecar'));
+    checkResources(resources);
+    return resources.filter(({ kind }) => kind.endsWith('Monitor'));
+  };
+  const [podMonitor, ...others] = listMonitors('');
+  assert.deepEqual([podMonitor?.kind, others], ['PodMonitor', []]);
+  assert.equal(podMonitor?.metadata.labels?.release, 'prometheus');
+  assert.match(JSON.stringify(podMonitor?.spec), /"targetLabel":"job"/);
+  const both = listMonitors('components: { all: { enabled: true } }').map(({ kind }) => kind);
+  assert.deepEqual(both.sort(), ['PodMonitor', 'ServiceMonitor']);
+});
+
+test('only the named peers reach the port of llm-d: routers of the namespace, and those of others', { skip }, () => {
+  const listPeers = (values: string, example?: string) => {
+    const { spec } = listResources(chart.renderWith(values, example)).find(({ kind }) => kind === 'NetworkPolicy') as {
+      readonly spec: { readonly ingress: readonly { readonly from: unknown; readonly ports: object }[] };
+    };
+    return spec.ingress.find(({ ports }) => JSON.stringify(ports) === '[{"port":"llm-d"}]')?.from;
+  };
+  const router = { podSelector: { matchLabels: { app: 'my-router-epp' } } };
+  const scheduler = { 'app.kubernetes.io/component': 'llminferenceservice-router-scheduler' };
+  assert.deepEqual(listPeers('{}', 'llm-d'), [
+    router,
+    { namespaceSelector: {}, podSelector: { matchLabels: scheduler } },
+  ]);
+  const policy = 'networkPolicy: { enabled: true }';
+  const peer = { namespaceSelector: { matchLabels: { team: 'a' } } };
+  assert.deepEqual(listPeers(`llmD: { enabled: true, model: m, from: [${JSON.stringify(peer)}] }\n${policy}`), [peer]);
+});
+
 test('OpenShift chooses every user and group', { skip }, () => {
-  const text = JSON.stringify(listResources(renderer.render(findExample('openshift'))));
+  const text = JSON.stringify(listResources(chart.renderer.render(findExample('openshift'))));
   assert.doesNotMatch(text, /runAsUser|runAsGroup|fsGroup/);
 });
 
 test('several gateways with a sidecar are spread, and a drain ends one at a time', { skip }, () => {
-  const resources = listResources(renderWith('sidecar: { replicas: 3 }', 'sidecar'));
+  const resources = listResources(chart.renderWith('sidecar: { replicas: 3 }', 'sidecar'));
   checkResources(resources);
   assert.ok(resources.some(({ kind }) => kind === 'PodDisruptionBudget'));
 });
 
+test('a sidecar leaves ports to its gateway: probes and Prometheus follow its own', { skip }, () => {
+  for (const port of ['9090', '"9090"']) {
+    const values = `sidecar: { settings: { HTTP_PORT: ${port}, GRPC_PORT: 9091 } }`;
+    const resources = listResources(chart.renderWith(values, 'sidecar'));
+    checkResources(resources);
+    const text = JSON.stringify(resources);
+    assert.match(text, /"ports":\[\{"name":"trivet-http","containerPort":9090\}\]/);
+    assert.match(text, /"prometheus\.io\/port":"9090"/);
+    assert.doesNotMatch(text, /8080|50051/);
+  }
+});
+
+test('files of the operator, such as the authority of the database, are mounted in every process', { skip }, () => {
+  const values = `extraVolumes: [{ name: ca, secret: { secretName: database-ca } }]
+extraVolumeMounts: [{ name: ca, mountPath: /run/ca, readOnly: true }]`;
+  for (const example of ['parts', 'sidecar']) {
+    const rendered = chart.renderWith(values, example);
+    assert.equal(checkValues(rendered.values), true, JSON.stringify(checkValues.errors));
+    const resources = listResources(rendered);
+    checkResources(resources);
+    const deployments = resources.filter(({ kind }) => kind === 'Deployment').map((one) => JSON.stringify(one));
+    assert.ok(deployments.length > 0);
+    for (const text of deployments) {
+      assert.match(text, /"volumeMounts":\[[^\]]*\{"mountPath":"\/run\/ca","name":"ca","readOnly":true\}/);
+      assert.match(text, /\{"name":"ca","secret":\{"secretName":"database-ca"\}\}/);
+    }
+  }
+});
+
 test('a start may take as long as the migrations of an upgrade', { skip }, () => {
   for (const example of ['postgresql', 'sidecar']) {
-    const text = JSON.stringify(listResources(renderWith('startupSeconds: 7200', example)));
+    const text = JSON.stringify(listResources(chart.renderWith('startupSeconds: 7200', example)));
     assert.match(text, /"startupProbe":\{[^}]*\},"periodSeconds":1,"failureThreshold":7200\}/);
     assert.match(text, /"progressDeadlineSeconds":7260/, 'a rollout that waits for them has not failed');
   }
 });
 
 test('the notes warn of what is lost and of who is kept out', { skip }, () => {
-  const notes = (values: string, example?: string) => renderWith(values, example).files['templates/NOTES.txt'] ?? '';
+  const notes = (values: string, example?: string) =>
+    chart.renderWith(values, example).files['templates/NOTES.txt'] ?? '';
   assert.match(notes('{}'), /in the volume that an uninstall keeps/);
   assert.match(notes('persistence: { enabled: false }'), /are lost with the pod/);
   const closed = 'networkPolicy: { enabled: true }';
@@ -151,59 +190,12 @@ test('the notes warn of what is lost and of who is kept out', { skip }, () => {
 });
 
 test('whole numbers stay whole, also large ones', { skip }, () => {
-  const { files } = renderer.render(findExample('postgresql'));
+  const { files } = chart.renderer.render(findExample('postgresql'));
   assert.match(files['templates/deployment.yaml'] ?? '', /name: GRPC_BUFFER_BYTES\n\s+value: "67108864"/);
 });
 
-const refused: readonly (readonly [title: string, values: string, message: RegExp])[] = [
-  ['two processes on an embedded store', 'components: { all: { replicas: 2 } }', /embedded store has one process/],
-  [
-    'a part in two components',
-    'components: { webhooks: { enabled: true } }\ndatabase: { existingSecret: a }',
-    /runs in two/,
-  ],
-  ['no component at all', 'components: { all: { enabled: false } }', /nothing is enabled/],
-  ['llm-d without a model', 'llmD: { enabled: true }', /llmD\.model must name/],
-  ['an ingress without a host', 'ingress: { enabled: true }', /ingress\.host must be set/],
-  ['a stop that would be cut off', 'preStopSeconds: 20', /terminationGracePeriodSeconds must be more than 40/],
-  [
-    'a stop that a setting makes too long',
-    'settings: { STOP_TIMEOUT_MS: 60000 }',
-    /terminationGracePeriodSeconds must be more than 65/,
-  ],
-  [
-    'a stop that a setting of one component makes too long',
-    'components: { all: { settings: { STOP_TIMEOUT_MS: 40000 } } }',
-    /components\.all: terminationGracePeriodSeconds must be more than 45/,
-  ],
-  [
-    'a stop that a setting of the sidecar makes too long',
-    'sidecar: { enabled: true, gateway: { image: a }, settings: { STOP_TIMEOUT_MS: 40000 } }',
-    /sidecar: terminationGracePeriodSeconds must be more than 40/,
-  ],
-  ['a sidecar without a gateway', 'sidecar: { enabled: true }', /sidecar\.gateway\.image must name/],
-];
-
-for (const [title, values, message] of refused)
-  test(`the chart refuses ${title}`, { skip }, () => assert.throws(() => renderWith(values), message));
-
-test('a stop that waits for no call needs no time for that', { skip }, () => {
-  const values = 'settings: { STOP_TIMEOUT_MS: 0 }\nterminationGracePeriodSeconds: 6';
-  const parts = 'components: { all: { parts: [authorization] } }';
-  assert.ok(listResources(renderWith(`${values}\n${parts}`)).length > 0);
-  assert.throws(() => renderWith(values), /must be more than 25/, 'attempts of deliveries take their time');
-});
-
-for (const values of [
-  'replicaCount: 2',
-  'settings: { log_level: debug }',
-  'trustedProxies: 10.0.0.0/8',
-  'publicUrl: trivet',
-])
-  test(`the schema refuses ${values}`, { skip }, () => assert.equal(checkValues(renderWith(values).values), false));
-
 test('a misspelt field and a wrong type in a resource are found', { skip }, () => {
-  const { files } = renderWith('{}');
+  const { files } = chart.renderWith('{}');
   const text = files['templates/deployment.yaml'] ?? '';
   const broken = [text.replace('failureThreshold:', 'failureTreshold:'), text.replace('replicas: 1', 'replicas: one')];
   const [misspelt, wrong] = broken.map((manifest) => findMistakes(parseResources(manifest)[0] as Resource));
@@ -238,7 +230,7 @@ const mistakes: readonly (readonly [right: string, wrong: string, mistake: RegEx
 
 for (const [right, wrong, mistake] of mistakes)
   test(`the operational rules find ${wrong.split('\n').at(-1)?.trim()}`, { skip }, () => {
-    const { files } = renderWith('{}');
+    const { files } = chart.renderWith('{}');
     const text = Object.values(files).join('\n---\n');
     assert.ok(text.includes(right), right);
     const broken = text.replaceAll(right, wrong);
@@ -246,25 +238,45 @@ for (const [right, wrong, mistake] of mistakes)
   });
 
 test('the manifests of deploy/kubernetes are what the chart renders (npm run manifests)', { skip }, () => {
-  for (const [file, text] of renderManifests(renderer)) assert.equal(readFileSync(file, 'utf8'), text, file);
+  for (const [file, text] of renderManifests(chart.renderer)) assert.equal(readFileSync(file, 'utf8'), text, file);
 });
 
 const skipKustomize = skipWithout('kubernetes-client', ['kubectl', 'version', '--client']);
 
-test('kustomize builds the base, and an overlay that changes its namespace and image', { skip: skipKustomize }, () => {
-  // The kustomize of Debian knows `bases` alone; newer ones take it too.
+interface Overlay {
+  readonly namespace: string;
+  readonly images: readonly { readonly newName: string; readonly newTag: string }[];
+  readonly patches: readonly { readonly patch: string }[];
+}
+
+test('kustomize builds the overlay of the guide, whose addresses take the place of the example', {
+  skip: skipKustomize,
+}, () => {
+  const guide = readFileSync('docs/how-to/install-on-kubernetes.md', 'utf8');
+  const {
+    patches,
+    resources: _,
+    ...rest
+  } = parse(/```yaml\n(namespace:.*?)```/s.exec(guide)?.[1] ?? '') as Overlay & {
+    readonly resources: unknown;
+  };
   const overlay = mkdtempSync('deploy/kubernetes/overlay-');
   try {
-    const lines = [
-      'namespace: predictions',
-      'bases: [../base]',
-      'images: [{ name: trivet, newName: r.example/trivet, newTag: v1 }]',
-    ];
-    writeFileSync(join(overlay, 'kustomization.yaml'), `${lines.join('\n')}\n`);
+    const files = patches.map(({ patch }, index) => {
+      writeFileSync(join(overlay, `patch-${index}.yaml`), patch);
+      return `patch-${index}.yaml`;
+    });
+    // The kustomize of Debian knows these names alone; newer ones take them too.
+    const old = { ...rest, bases: ['../base'], patchesStrategicMerge: files };
+    writeFileSync(join(overlay, 'kustomization.yaml'), JSON.stringify(old));
     const resources = parseResources(execFileSync('kubectl', ['kustomize', overlay], { encoding: 'utf8' }));
     checkResources(resources);
-    assert.match(JSON.stringify(resources), /"image":"r\.example\/trivet:v1"/);
-    assert.equal(JSON.stringify(resources).match(/"namespace":"predictions"/g)?.length, resources.length);
+    const text = JSON.stringify(resources);
+    assert.ok(text.includes(`"image":"${rest.images[0]?.newName}:${rest.images[0]?.newTag}"`));
+    assert.equal(text.match(/"namespace":"predictions"/g)?.length, resources.length);
+    assert.match(text, /"replicas":4/);
+    assert.doesNotMatch(text, /trivet\.example\.com/, 'the issuer would be a stranger');
+    for (const name of ['BASE_URL', 'AUTH_URL']) assert.match(text, new RegExp(`"name":"${name}","value":"https://`));
   } finally {
     rmSync(overlay, { recursive: true });
   }

@@ -117,6 +117,10 @@ for (const { title, begin, end } of OUTAGES)
       const refused = await predict(at, { ...headers, via: '1.1 proxy' });
       assert.deepEqual([refused.status, refused.json.code], [503, 'unavailable'], refused.text);
       assert.equal((await request(`${at.url}/healthz`)).status, 200);
+      const metrics = await request(`${at.url}/metrics`);
+      assert.equal(metrics.status, 200, metrics.text);
+      for (const line of [/^trivet_deliveries_pending 0$/m, /^trivet_unready_total [1-9]/m])
+        assert.match(metrics.text, line);
       await end(cluster);
 
       await waitUntilReady(at);

@@ -21,8 +21,6 @@ const SERVER_MS = 30 * MINUTE_MS;
 const MAX_SCORED = 256;
 /** The ten gauges of one scrape share a read. */
 const FRESH_MS = 1000;
-/** A database that does not answer must not hold up a scrape. */
-const MAX_WAIT_MS = 1000;
 
 const HELP = {
   mape: 'Mean error of predictions, relative to the observed time.',
@@ -56,7 +54,7 @@ interface RecentScores {
 export interface AccuracyMetricsDependencies {
   readonly store: Store;
   readonly metrics: Metrics;
-  readonly world: Pick<World, 'nowMs' | 'monotonicMs' | 'sleep'>;
+  readonly world: Pick<World, 'nowMs' | 'monotonicMs'>;
 }
 
 export function registerAccuracyMetrics({ store, metrics, world }: AccuracyMetricsDependencies): void {
@@ -90,7 +88,7 @@ export function registerAccuracyMetrics({ store, metrics, world }: AccuracyMetri
   }
 }
 
-/** Returns the scores that were read last when the database does not answer. */
+/** Rejects when the database does not answer; the gauges then keep their values. */
 function createRecentReader(store: Store, world: AccuracyMetricsDependencies['world']): () => Promise<RecentScores> {
   let recent: RecentScores = { podTypes: [], servers: [] };
   let readMs = Number.NEGATIVE_INFINITY;
@@ -108,14 +106,10 @@ function createRecentReader(store: Store, world: AccuracyMetricsDependencies['wo
 
   return async () => {
     if (world.monotonicMs() - readMs < FRESH_MS) return recent;
-    reading ??= read()
-      .catch(() => {})
-      .finally(() => {
-        reading = undefined;
-      });
-    const answered = new AbortController();
-    await Promise.race([reading, world.sleep(MAX_WAIT_MS, answered.signal).catch(() => {})]);
-    answered.abort();
+    reading ??= read().finally(() => {
+      reading = undefined;
+    });
+    await reading;
     return recent;
   };
 }

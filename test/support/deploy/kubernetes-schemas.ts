@@ -2,6 +2,7 @@
  * Resources held against the JSON schemas of Kubernetes and of the Prometheus operator, as the packages `kubernetes-models` compile
  * them. A compiled schema reads every property that it describes, so a property that it never reads is unknown to Kubernetes.
  */
+import { PodMonitor } from '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1/PodMonitor';
 import { ServiceMonitor } from '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1/ServiceMonitor';
 import { Deployment } from 'kubernetes-models/apps/v1/Deployment';
 import { HorizontalPodAutoscaler } from 'kubernetes-models/autoscaling/v2/HorizontalPodAutoscaler';
@@ -22,6 +23,7 @@ const KINDS = [
   NetworkPolicy,
   PersistentVolumeClaim,
   PodDisruptionBudget,
+  PodMonitor,
   Service,
   ServiceAccount,
   ServiceMonitor,

@@ -27,7 +27,10 @@ type Labels = Readonly<Record<string, string>>;
 interface DeploymentSpec {
   readonly replicas?: number;
   readonly selector: { readonly matchLabels: Labels };
-  readonly template: { readonly metadata: { readonly labels: Labels }; readonly spec: Pod };
+  readonly template: {
+    readonly metadata: { readonly labels: Labels; readonly annotations?: Labels };
+    readonly spec: Pod;
+  };
 }
 
 /** The default of STOP_TIMEOUT_MS, in seconds; attempts of deliveries take longer. */
@@ -43,10 +46,16 @@ export function findOperationalMistakes(resources: readonly Resource[], settings
   );
 }
 
-function select<Spec>(resources: readonly Resource[], kind: string): { readonly name: string; readonly spec: Spec }[] {
+interface Selected<Spec> {
+  readonly name: string;
+  readonly labels: Labels;
+  readonly spec: Spec;
+}
+
+function select<Spec>(resources: readonly Resource[], kind: string): Selected<Spec>[] {
   return resources
     .filter((resource) => resource.kind === kind)
-    .map(({ metadata, spec }) => ({ name: metadata.name, spec: spec as Spec }));
+    .map(({ metadata, spec }) => ({ name: metadata.name, labels: metadata.labels ?? {}, spec: spec as Spec }));
 }
 
 const checkPods: Rule = (resources, settings) =>
@@ -158,20 +167,27 @@ const checkScaling: Rule = (resources) => {
   });
 };
 
-/** A ServiceMonitor scrapes each pod once. */
-const checkScraped: Rule = (resources) =>
-  select<{ readonly selector: { readonly matchLabels: Labels } }>(resources, 'ServiceMonitor').flatMap(
-    ({ name, spec }) => {
-      const selected = resources.filter(
-        ({ kind, metadata }) => kind === 'Service' && matches(spec.selector.matchLabels, metadata.labels ?? {}),
-      );
-      const pods = selected.map((service) => JSON.stringify((service.spec as { readonly selector: Labels }).selector));
-      const deployments = select(resources, 'Deployment').length;
-      return pods.length === deployments && new Set(pods).size === deployments
-        ? []
-        : [`${name}: does not scrape each pod once`];
-    },
-  );
+/** Where Prometheus is configured, it scrapes each pod once: by a Service, by its labels or by its annotation. */
+const checkScraped: Rule = (resources) => {
+  const services = select<{ readonly selector: Labels }>(resources, 'Service');
+  const selectors = [
+    ...selectMonitors(resources, 'ServiceMonitor').flatMap((wanted) =>
+      services.filter(({ labels }) => matches(wanted, labels)).map(({ spec }) => spec.selector),
+    ),
+    ...selectMonitors(resources, 'PodMonitor'),
+  ];
+  return select<DeploymentSpec>(resources, 'Deployment').flatMap(({ name, spec }) => {
+    const { labels, annotations = {} } = spec.template.metadata;
+    const monitors = selectors.filter((selector) => matches(selector, labels)).length;
+    const scrapes = monitors + (annotations['prometheus.io/scrape'] === 'true' ? 1 : 0);
+    return scrapes === 1 ? [] : [`${name}: is scraped ${scrapes} times`];
+  });
+};
+
+function selectMonitors(resources: readonly Resource[], kind: string): Labels[] {
+  const monitors = select<{ readonly selector: { readonly matchLabels: Labels } }>(resources, kind);
+  return monitors.map(({ spec }) => spec.selector.matchLabels);
+}
 
 const checkIngress: Rule = (resources) => {
   const services = new Set(select(resources, 'Service').map(({ name }) => name));

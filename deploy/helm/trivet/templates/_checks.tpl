@@ -24,13 +24,25 @@
 {{- if not .Values.llmD.model -}}
 {{- fail "llmD.model must name the target model of the port" -}}
 {{- end -}}
+{{- if and .Values.networkPolicy.enabled (not .Values.llmD.routerLabels) (not .Values.llmD.from) -}}
+{{- fail "llmD.routerLabels or llmD.from must name the router: its port needs no token, and without them the policy would admit every pod of the namespace" -}}
+{{- end -}}
 {{- end -}}
 {{- range $components -}}
 {{- $stop := dict "key" (printf "components.%s" .key) "preStop" $.Values.preStopSeconds "settings" .settings "delivers" (has "webhooks" .parts) -}}
 {{- include "trivet.checkStop" (set $stop "root" $) -}}
+{{- $fixed := list "HOST" "HTTP_PORT" "GRPC_PORT" "LLM_D_PORT" "TRIVET_DATA_DIR" "PARTS" -}}
+{{- include "trivet.checkFixed" (dict "root" $ "key" (printf "components.%s" .key) "settings" .settings "fixed" $fixed) -}}
 {{- end -}}
 {{- if .Values.sidecar.enabled -}}
 {{- include "trivet.checkStop" (dict "root" . "key" "sidecar" "preStop" 0 "settings" .Values.sidecar.settings "delivers" false) -}}
+{{- $fixed := list "HOST" "GRPC_UNIX_SOCKET" "TRIVET_DATA_DIR" "PARTS" -}}
+{{- include "trivet.checkFixed" (dict "root" . "key" "sidecar" "settings" .Values.sidecar.settings "fixed" $fixed) -}}
+{{- end -}}
+{{- range .Values.serverAutoscaling -}}
+{{- if not (regexMatch "^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$" .model) -}}
+{{- fail (printf "serverAutoscaling: the model %s cannot be the value of a label; use KEDA for it, as in deploy/kubernetes/autoscaling-keda.yaml" .model) -}}
+{{- end -}}
 {{- end -}}
 {{- if and .Values.ingress.enabled (not .Values.ingress.host) -}}
 {{- fail "ingress.host must be set" -}}
@@ -50,5 +62,18 @@
 {{- $seconds := add (int .preStop) (int $work) -}}
 {{- if le (int .root.Values.terminationGracePeriodSeconds) (int $seconds) -}}
 {{- fail (printf "%s: terminationGracePeriodSeconds must be more than %d, or a stop is cut off: preStopSeconds, and then STOP_TIMEOUT_MS, at least 20 s with the part webhooks" .key (int $seconds)) -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* Probes, Services, volumes and policies name these: a setting that moved one would leave the pod unready, or lose what it stores. */ -}}
+{{- define "trivet.checkFixed" -}}
+{{- $names := keys .root.Values.settings .settings -}}
+{{- range .root.Values.extraEnv -}}
+{{- $names = append $names .name -}}
+{{- end -}}
+{{- range .fixed -}}
+{{- if has . $names -}}
+{{- fail (printf "%s: %s is the chart's: probes, Services and volumes depend on it. Parts are those of the component, and llmD.port is the port of llm-d" $.key .) -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}

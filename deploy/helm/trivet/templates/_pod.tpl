@@ -28,6 +28,12 @@
 {{- end }}
 {{- end -}}
 
+{{- /* The gateway has the other ports of the pod, so the sidecar may be moved away from the default. */ -}}
+{{- define "trivet.sidecarPort" -}}
+{{- $settings := mergeOverwrite (dict "HTTP_PORT" 8080) (deepCopy .Values.settings) (deepCopy .Values.sidecar.settings) -}}
+{{- include "trivet.text" $settings.HTTP_PORT -}}
+{{- end -}}
+
 {{- define "trivet.podSecurityContext" -}}
 runAsNonRoot: true
 seccompProfile: { type: RuntimeDefault }
@@ -59,9 +65,25 @@ livenessProbe:
 {{- define "trivet.volumeMounts" -}}
 - { name: data, mountPath: /data }
 - { name: tmp, mountPath: /tmp }
+{{- with .Values.extraVolumeMounts }}
+{{ toYaml . }}
+{{- end }}
 {{- end -}}
 
-{{- define "trivet.tmpVolume" -}}
+{{- define "trivet.furtherVolumes" -}}
 - name: tmp
   emptyDir: { sizeLimit: 256Mi }
+{{- with .Values.extraVolumes }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- define "trivet.scrape" -}}
+path: /metrics
+interval: {{ .Values.serviceMonitor.interval }}
+scrapeTimeout: {{ .Values.serviceMonitor.scrapeTimeout }}
+relabelings:
+  # The alerts of deploy/prometheus-rules.yaml expect this job. Without it, the job is the name of the Service.
+  - targetLabel: job
+    replacement: trivet
 {{- end -}}

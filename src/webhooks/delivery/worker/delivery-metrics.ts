@@ -34,7 +34,7 @@ export function createDeliveryMetrics(metrics: Metrics, sources: Sources): Deliv
   const delay = new Histogram({
     name: 'trivet_delivery_send_delay_seconds',
     help: 'Time from the commit of a delivery to its first attempt, but for tests, redeliveries and replays.',
-    buckets: [0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1, 5, 60],
+    buckets: [0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1, 5, 60, 300, 1800],
     registers,
   });
   addGauges(registers, sources);
