@@ -1,6 +1,7 @@
 /** Serves the pages of webhooks: create, change, test, enable, disable, rotate the secret, delete. */
 
 import type { Mistake } from '../../pages/elements.ts';
+import { readChange } from '../../pages/forms/form-change.ts';
 import { readField } from '../../pages/page-routes.ts';
 import { findDone } from '../../pages/signed-in-pages.ts';
 import {
@@ -83,6 +84,7 @@ interface FormShown {
   readonly repository: RepositoryAdmin['repository'];
   readonly values: HookValues;
   readonly hookId?: number;
+  readonly stored?: HookValues;
   readonly mistake?: Mistake | undefined;
 }
 
@@ -139,21 +141,27 @@ function addChange({ page, form }: SignedInPages, admin: HookAdmin): void {
   page(`${HOOK}/change`, async (request) => {
     const { repository, hook } = await reachHook(admin, request);
     const view = await hook.describe();
-    return showForm(admin, request, { repository, hookId: view.id, values: valuesOfHook(view) });
+    const stored = valuesOfHook(view);
+    return showForm(admin, request, { repository, hookId: view.id, stored, values: stored });
   });
 
   form(`${HOOK}/change`, async (submission) => {
     const texts = readTexts(submission.c);
     const { repository, hook } = await reachHook(admin, submission);
-    const { id } = await hook.describe();
-    const values = readHookValues(submission.form);
+    const view = await hook.describe();
+    const stored = valuesOfHook(view);
+    const sent = readHookValues(submission.form);
+    const { changed, values, isOutdated } = readChange(submission.form, { sent, stored });
+    const showAgain = (mistake: Mistake) =>
+      showForm(admin, submission, { repository, hookId: view.id, stored, values, mistake });
+    if (isOutdated) return showAgain({ message: texts.changedMeanwhile });
     return await tryForm(
       texts,
       async () => {
-        await hook.change(toParameters(values));
-        return submission.c.redirect(`${pathOfHook(repository, id)}?done=saved`, 303);
+        await hook.change(toParameters(changed));
+        return submission.c.redirect(`${pathOfHook(repository, view.id)}?done=saved`, 303);
       },
-      (mistake) => showForm(admin, submission, { repository, hookId: id, values, mistake }),
+      showAgain,
     );
   });
 }
