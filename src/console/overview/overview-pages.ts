@@ -24,12 +24,17 @@ export function renderOverview(texts: ConsoleTexts, { advice, webhooks, health }
   const hasHooks = webhooks !== undefined && webhooks.totals.hooks > 0;
   const troubles = listTroubles(texts, webhooks, health);
   return html`<div class="tight"><h1>${t.title} ${renderLiveMark(texts)}</h1><p class="soft">${chooseLead(texts, webhooks)}</p></div>
-${advice === undefined ? '' : html`<p class="notice warn">${advice.text} <a href="${advice.path}">${advice.label}</a></p>`}
-${hasHooks ? html`<section data-part="tiles" aria-label="${t.tiles}">${renderTiles(texts, webhooks)}</section>` : ''}
-${hasHooks || (health?.models.length ?? 0) > 0 ? html`<section class="stack" data-part="troubles" aria-labelledby="trouble">${renderTroubles(texts, troubles, health !== undefined)}</section>` : ''}
-${hasHooks ? html`<section class="card stack" data-part="charts" aria-labelledby="charts"><h2 id="charts">${t.charts}</h2>${renderCharts(texts, webhooks)}</section>` : ''}
-${health === undefined || health.models.length === 0 ? '' : html`<section class="card stack" data-part="models" aria-labelledby="models">${renderModelHealth(texts, health)}</section>`}
-${renderSteps(texts, webhooks, health)}`;
+${renderPart('advice', advice === undefined ? '' : html`<p class="notice warn">${advice.text} <a href="${advice.path}">${advice.label}</a></p>`)}
+${renderPart('tiles', hasHooks ? html`<section aria-label="${t.tiles}">${renderTiles(texts, webhooks)}</section>` : '')}
+${renderPart('troubles', hasHooks || (health?.models.length ?? 0) > 0 ? html`<section class="stack" aria-labelledby="trouble">${renderTroubles(texts, troubles, health !== undefined)}</section>` : '')}
+${renderPart('charts', hasHooks ? html`<section class="card stack" aria-labelledby="charts"><h2 id="charts">${t.charts}</h2>${renderCharts(texts, webhooks)}</section>` : '')}
+${renderPart('models', health === undefined || health.models.length === 0 ? '' : html`<section class="card stack" aria-labelledby="models">${renderModelHealth(texts, health)}</section>`)}
+${renderPart('steps', renderSteps(texts, webhooks, health))}`;
+}
+
+/** The part is there without a content too, so that the content can come later. */
+function renderPart(name: string, content: Html | ''): Html {
+  return html`<div data-part="${name}">${content}</div>`;
 }
 
 function chooseLead(texts: ConsoleTexts, webhooks: WebhookOverview | undefined): string {
