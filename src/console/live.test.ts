@@ -5,6 +5,9 @@ import { type Answer, startReceiver } from '../../test/support/network/receiver.
 import { findReasonToSkipPages } from '../../test/support/pages/browser.ts';
 import { signIn, useBrowser } from '../../test/support/pages/browser-pages.ts';
 import { type ConsoleService, readCsrf, startConsoleService } from '../../test/support/pages/console-service.ts';
+import { listSessions, SESSION_IDLE_MS } from '../authorization/accounts/session-store.ts';
+import { findUserByLogin } from '../authorization/accounts/user-store.ts';
+import { statement } from '../database/store.ts';
 
 const FORM = { encryption_type: '1', password: 'k3y', profile: 'gitcode', push_events: '1' };
 
@@ -22,6 +25,8 @@ async function start(
   const made = await client.submit('/webhooks/ada/doors/new', '/webhooks/ada/doors', { ...FORM, url: receiver.url });
   return { service, client, hook: (made.location ?? '').replace('?done=created', '') };
 }
+
+const setSeenSql = statement('test-see-session', 'UPDATE sessions SET last_seen_at_ms = $2 WHERE id = $1');
 
 const EVENTS = { accept: 'text/event-stream' };
 
@@ -61,6 +66,23 @@ test('a page is sent again when it has changed, and ends with the session', asyn
   await client.post('/sign-out', await readCsrf(client));
   assert.equal((await events.next()).value?.name, 'end');
   assert.equal((await events.next()).done, true);
+});
+
+test('a page that is left open does not keep its session alive', async (t) => {
+  const { service, client } = await start(t);
+  const { id = '' } = (await findUserByLogin(service.store, 'ada')) ?? {};
+  const sessions = async () => await listSessions(service.store, id, Date.now());
+  const [session] = await sessions();
+  const seenAtMs = Date.now() - SESSION_IDLE_MS + 60_000;
+  await service.store.write(setSeenSql, [session!.id, seenAtMs]);
+  const { events } = await follow(service, client, '/');
+  assert.equal((await events.next()).value?.name, 'page');
+  assert.deepEqual(
+    (await sessions()).map(({ lastSeenAtMs }) => lastSeenAtMs),
+    [seenAtMs],
+  );
+  await service.store.write(setSeenSql, [session!.id, seenAtMs - 61_000]);
+  assert.equal((await events.next()).value?.name, 'end');
 });
 
 test('what a receiver answers begins no event of its own', async (t) => {
