@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
+import { startProxy } from '../../test/support/network/away-proxy.ts';
 import type { FormClient } from '../../test/support/network/form-client.ts';
 import { type Answer, startReceiver } from '../../test/support/network/receiver.ts';
 import { findReasonToSkipPages } from '../../test/support/pages/browser.ts';
@@ -112,10 +113,12 @@ test('such pages end with the service, and are for signed-in people', async (t) 
   const { service, client } = await start(t);
   const { events } = await follow(service, client, '/');
   await events.next();
-  assert.equal((await follow(service, { ...client, jar: new Map() }, '/')).response.status, 303);
+  const stranger = await follow(service, { ...client, jar: new Map() }, '/');
+  assert.deepEqual((await stranger.events.next()).value, { name: 'end', data: '' });
+  assert.equal((await stranger.events.next()).done, true);
   const ended = events.next();
   await service[Symbol.asyncDispose]();
-  assert.equal((await ended).value?.name ?? 'end', 'end');
+  assert.equal((await ended).done, true, 'without the event that tells the browser not to ask again');
 });
 
 describe('in a browser', { skip: findReasonToSkipPages() }, () => {
@@ -138,5 +141,24 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
     await page.getByRole('button', { name: 'Copied' }).waitFor();
     const copied = String(await page.evaluate('navigator.clipboard.readText()'));
     assert.equal(JSON.parse(copied).ref, 'refs/heads/main');
+  });
+
+  test('a page is followed again after the service was away', async (t) => {
+    const { service, client, hook } = await start(t);
+    const proxy = await startProxy(service.url);
+    t.after(() => proxy[Symbol.asyncDispose]());
+    const page = await browser.openPage(t);
+    await signIn(page, service.url);
+    await page.goto(`${proxy.url}${hook}/deliveries`);
+    const mark = page.locator('[data-live-mark]');
+    await mark.waitFor();
+    const refused = page.waitForResponse((response) => response.status() === 503);
+    proxy.goAway();
+    await mark.waitFor({ state: 'hidden' });
+    await refused;
+    proxy.comeBack();
+    await client.submit(hook, `${hook}/test`, {});
+    await page.getByText('succeeded').last().waitFor();
+    await mark.waitFor();
   });
 });

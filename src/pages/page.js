@@ -74,13 +74,20 @@ function showParts(main, html) {
   }
 }
 
+/** A page that cannot be followed asks again, each time after a longer wait. The browser itself asks again only when a connection breaks. */
+const FIRST_WAIT_MS = 3000;
+const LONGEST_WAIT_MS = 300_000;
+
 function follow(main) {
   let source;
+  let timer;
+  let waitMs = FIRST_WAIT_MS;
   const mark = main.querySelector('[data-live-mark]');
   const setMark = (isLive) => {
     if (mark !== null) mark.hidden = !isLive;
   };
   const stop = () => {
+    clearTimeout(timer);
     source?.close();
     source = undefined;
     setMark(false);
@@ -89,11 +96,20 @@ function follow(main) {
     if (source !== undefined || document.hidden) return;
     source = new EventSource(location.href);
     source.addEventListener('page', ({ data }) => {
+      waitMs = FIRST_WAIT_MS;
       setMark(true);
       showParts(main, data);
     });
     source.addEventListener('end', stop);
-    source.addEventListener('error', () => setMark(false));
+    source.addEventListener('error', () => {
+      setMark(false);
+      if (source?.readyState === EventSource.CLOSED) startLater();
+    });
+  };
+  const startLater = () => {
+    stop();
+    timer = setTimeout(start, waitMs);
+    waitMs = Math.min(2 * waitMs, LONGEST_WAIT_MS);
   };
   document.addEventListener('visibilitychange', () => (document.hidden ? stop() : start()));
   addEventListener('pagehide', stop);

@@ -7,7 +7,7 @@ import type { HttpEnv } from '../http/context.ts';
 import type { RespondPage } from '../http/mount.ts';
 import type { Locale } from '../language/formats.ts';
 import { type ConsolePage, renderConsolePage } from './layout.ts';
-import type { LiveStreams } from './live-streams.ts';
+import { type LiveStreams, respondEnd } from './live-streams.ts';
 import { readLocale } from './locale.ts';
 import type { NavigationSection } from './navigation.ts';
 import { type PageOptions, respondPage } from './page-response.ts';
@@ -93,7 +93,7 @@ export function createSignedInPages<V extends SignedInUser>(
       const isFollowing = streams !== undefined && c.req.header('accept') === 'text/event-stream';
       const session = await guard.findSignedInUser(c, isFollowing ? 'watched' : 'used');
       const { pathname, search } = new URL(c.req.url);
-      if (session === undefined) return guard.askToSignIn(c, pathname + search);
+      if (session === undefined) return isFollowing ? respondEnd() : guard.askToSignIn(c, pathname + search);
       // A page may show a secret once, or be followed: HEAD would take the one, and never end the other.
       if (c.req.method === 'HEAD') return c.notFound();
       if (isFollowing) return streams.open(session.user.id, () => renderAgain(guard, c, { openRequest, handle }));
