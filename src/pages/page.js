@@ -116,6 +116,24 @@ function follow(main) {
   start();
 }
 
+/** After this time without a next page, a form may be sent again: its reader may have stopped it. */
+const SEND_AGAIN_AFTER_MS = 30_000;
+
+/** A second click sends nothing while the answer to the first is on its way: the form could act twice, or be refused the second time. */
+function sendOnce() {
+  let sentAtMs = Number.NEGATIVE_INFINITY;
+  // Behind the listeners of forms that send something else first.
+  addEventListener('submit', (event) => {
+    if (event.defaultPrevented || event.target.method !== 'post') return;
+    if (event.timeStamp - sentAtMs < SEND_AGAIN_AFTER_MS) event.preventDefault();
+    else sentAtMs = event.timeStamp;
+  });
+  // The page comes back from the memory of the browser as it was left.
+  addEventListener('pageshow', () => {
+    sentAtMs = Number.NEGATIVE_INFINITY;
+  });
+}
+
 /** The next page writes its times in the zone of the reader. */
 function keepTimeZone() {
   const { timeZone } = new Intl.DateTimeFormat().resolvedOptions();
@@ -125,6 +143,7 @@ function keepTimeZone() {
 }
 
 keepTimeZone();
+sendOnce();
 addPasswordButtons(document);
 addCopyButtons(document);
 for (const main of document.querySelectorAll('main[data-live]')) follow(main);

@@ -4,7 +4,7 @@ import { Failure } from '../../errors.ts';
 import type { HttpEnv } from '../../http/context.ts';
 import type { Mistake } from '../../pages/elements.ts';
 import { readChange } from '../../pages/forms/form-change.ts';
-import { readField, toMistake } from '../../pages/page-routes.ts';
+import { ifThere, readField, toMistake } from '../../pages/page-routes.ts';
 import { findDone } from '../../pages/signed-in-pages.ts';
 import {
   addSecret,
@@ -94,7 +94,10 @@ function showNew({ c, session, show }: PageRequest, values: ApplicationValues, m
 function addDetail({ context, page, form }: AccountPages): void {
   page(PATH, (request) => showDetail(context, request));
   form(PATH, (submission) => change(context, submission));
-  form(`${PATH}/delete`, (submission) => remove(context, submission));
+  form(`${PATH}/delete`, async (submission) => {
+    const refused = await ifThere(() => remove(context, submission));
+    return refused ?? submission.c.redirect(`${HERE}?done=deleted`, 303);
+  });
 }
 
 async function showDetail(context: AccountPages['context'], request: PageRequest): Promise<Response> {
@@ -127,7 +130,8 @@ async function change(context: AccountPages['context'], submission: Submission):
   return submission.c.redirect(`${HERE}/${application.clientId}?done=saved`, 303);
 }
 
-async function remove(context: AccountPages['context'], submission: Submission): Promise<Response> {
+/** The page with what was wrong; undefined once the application is deleted. */
+async function remove(context: AccountPages['context'], submission: Submission): Promise<Response | undefined> {
   const messages = readMessages(submission.c);
   const application = await findOwn(context, submission);
   if (readField(submission.form, 'confirm').trim() !== application.name) {
@@ -135,7 +139,7 @@ async function remove(context: AccountPages['context'], submission: Submission):
     return showApplication(context, submission, { application, mistake });
   }
   await deleteApplication(context.store, context.world, { application, actor: actorOf(submission) });
-  return submission.c.redirect(`${HERE}?done=deleted`, 303);
+  return undefined;
 }
 
 function addSecrets({ context, form }: AccountPages): void {
@@ -156,7 +160,9 @@ function addSecrets({ context, form }: AccountPages): void {
     const application = await findOwn(context, submission);
     const slot = Number(readField(submission.form, 'slot'));
     try {
-      await removeSecret(context.store, context.world, { application, slot, actor: actorOf(submission) });
+      await ifThere(() =>
+        removeSecret(context.store, context.world, { application, slot, actor: actorOf(submission) }),
+      );
     } catch (error) {
       return showRefused(context, submission, { mistake: toMistake(messages, error) });
     }

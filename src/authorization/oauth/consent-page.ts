@@ -34,7 +34,9 @@ ${renderCsrf(view.csrfToken)}${renderHidden({ request: view.request, narrow: vie
 </form>
 <p class="small soft">${t.lasts(Math.max(1, Math.round(view.accessLifetimeSeconds / 86_400)))}${messages.marks.stop}${t.takeBack}</p>
 </div>`;
-  return renderFocusPage(messages, { title: t.title(application.name), content, wide: true });
+  // A client may open in an application of its own: this page then stays, and its buttons have to work again.
+  const withPageScript = view.redirectHost === undefined;
+  return renderFocusPage(messages, { title: t.title(application.name), content, wide: true, withPageScript });
 }
 
 function describeOrigin(messages: Messages, view: ConsentView): Html {

@@ -2,7 +2,7 @@
 
 import type { Mistake } from '../../pages/elements.ts';
 import { readChange } from '../../pages/forms/form-change.ts';
-import { readField } from '../../pages/page-routes.ts';
+import { ifThere, readField } from '../../pages/page-routes.ts';
 import { findDone } from '../../pages/signed-in-pages.ts';
 import {
   callerOf,
@@ -203,7 +203,11 @@ const ACTIONS: Readonly<Record<string, Action>> = {
 function addActions({ form }: SignedInPages, admin: HookAdmin): void {
   for (const [name, act] of Object.entries(ACTIONS))
     form(`${HOOK}/${name}`, (submission) => runAction(admin, submission, act));
-  form(`${HOOK}/delete`, (submission) => deleteHook(admin, submission));
+  form(`${HOOK}/delete`, async (submission) => {
+    const { repository } = await openRepository(admin, submission);
+    const refused = await ifThere(() => deleteHook(admin, submission));
+    return refused ?? submission.c.redirect(`${pathOfRepository(repository)}?done=deleted`, 303);
+  });
 }
 
 /** Redirects, or shows on the page of the hook what was wrong. */
@@ -218,13 +222,14 @@ async function runAction(admin: HookAdmin, submission: Submission, act: Action):
   );
 }
 
-async function deleteHook(admin: HookAdmin, submission: Submission): Promise<Response> {
+/** The page with what was wrong; undefined once the hook is deleted. */
+async function deleteHook(admin: HookAdmin, submission: Submission): Promise<Response | undefined> {
   const texts = readTexts(submission.c);
   const reached = await reachHook(admin, submission);
   if (readField(submission.form, 'confirm') !== 'yes')
     return showHook(submission, reached, { message: texts.hooks.deleteUnconfirmed, field: 'confirm' });
   await reached.hook.remove();
-  return submission.c.redirect(`${pathOfRepository(reached.repository)}?done=deleted`, 303);
+  return undefined;
 }
 
 /** Converts the value of a field for date and time to a time that the API takes. The API refuses any other text. */
