@@ -47,48 +47,61 @@ interface Tile {
   readonly label: string;
   readonly value: string;
   readonly note: string;
-  readonly path: string;
+  /** Undefined where no page lists them. */
+  readonly path: string | undefined;
   readonly shade: 'bad' | 'warn' | '';
 }
 
 function renderTiles(texts: ConsoleTexts, webhooks: WebhookOverview): Html {
   const tiles = [...listHookTiles(texts, webhooks), ...listDeliveryTiles(texts, webhooks)].map(
-    ({ label, value, note, path, shade }) =>
-      html`<li><a href="${path}" class="${shade}"><span class="hint">${label}</span><strong>${value}</strong><span class="hint">${note}</span></a></li>`,
+    ({ label, value, note, path, shade }) => {
+      const figures = html`<span class="hint">${label}</span><strong>${value}</strong><span class="hint">${note}</span>`;
+      if (path === undefined) return html`<li><div class="${shade}">${figures}</div></li>`;
+      return html`<li><a href="${path}" class="${shade}">${figures}</a></li>`;
+    },
   );
   return html`<ul class="figures">${tiles}</ul>`;
 }
 
-function listHookTiles(texts: ConsoleTexts, { totals, backlog, nowMs }: WebhookOverview): Tile[] {
+function listHookTiles(texts: ConsoleTexts, { ofAll, totals, backlog, nowMs }: WebhookOverview): Tile[] {
   const t = texts.overview;
   const { failing, disabled, switchedOff, hooks, paused } = totals;
-  const { oldest } = backlog;
+  // An administrator sees the webhooks of all: the page lists those of their own.
+  const list = ofAll ? undefined : '/webhooks';
   return [
     {
       label: t.failing,
       value: texts.format.count(failing),
       note: paused > 0 ? t.paused(paused) : t.ofHooks(hooks),
-      path: failing > 0 ? '#trouble' : '/webhooks',
+      path: failing > 0 ? '#trouble' : list,
       shade: failing > 0 ? 'warn' : '',
     },
     {
       label: t.disabled,
       value: texts.format.count(disabled),
       note: switchedOff > 0 ? t.switchedOff(switchedOff) : t.ofHooks(hooks),
-      path: disabled > 0 ? '#trouble' : '/webhooks',
+      path: disabled > 0 ? '#trouble' : list,
       shade: disabled > 0 ? 'bad' : '',
     },
     {
       label: t.backlog,
       value: t.backlogCount(backlog.count, backlog.isCut),
-      note: oldest === undefined ? t.nothingWaits : t.oldest(texts.format.duration(nowMs - oldest.createdAtMs)),
-      path:
-        oldest === undefined
-          ? '/webhooks'
-          : `${pathOfHookId(oldest.repository, oldest.hookId)}/deliveries?state=pending`,
+      note: describeBacklog(texts, backlog, nowMs),
+      path: pathOfBacklog(backlog) ?? (backlog.count > 0 && disabled > 0 ? '#trouble' : list),
       shade: '',
     },
   ];
+}
+
+/** What waits is held when none of it is the oldest: the webhooks that have it are off. */
+function describeBacklog(texts: ConsoleTexts, { count, oldest }: WebhookOverview['backlog'], nowMs: number): string {
+  const t = texts.overview;
+  if (oldest !== undefined) return t.oldest(texts.format.duration(nowMs - oldest.createdAtMs));
+  return count > 0 ? t.heldByOff : t.nothingWaits;
+}
+
+function pathOfBacklog({ oldest }: WebhookOverview['backlog']): string | undefined {
+  return oldest && `${pathOfHookId(oldest.repository, oldest.hookId)}/deliveries?state=pending`;
 }
 
 function listDeliveryTiles(texts: ConsoleTexts, { hour }: WebhookOverview): Tile[] {
