@@ -1,10 +1,14 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
+import { startProxy } from '../../test/support/network/away-proxy.ts';
 import type { FormClient } from '../../test/support/network/form-client.ts';
 import { type Answer, startReceiver } from '../../test/support/network/receiver.ts';
 import { findReasonToSkipPages } from '../../test/support/pages/browser.ts';
 import { signIn, useBrowser } from '../../test/support/pages/browser-pages.ts';
 import { type ConsoleService, readCsrf, startConsoleService } from '../../test/support/pages/console-service.ts';
+import { listSessions, SESSION_IDLE_MS } from '../authorization/accounts/session-store.ts';
+import { findUserByLogin } from '../authorization/accounts/user-store.ts';
+import { statement } from '../database/store.ts';
 
 const FORM = { encryption_type: '1', password: 'k3y', profile: 'gitcode', push_events: '1' };
 
@@ -22,6 +26,8 @@ async function start(
   const made = await client.submit('/webhooks/ada/doors/new', '/webhooks/ada/doors', { ...FORM, url: receiver.url });
   return { service, client, hook: (made.location ?? '').replace('?done=created', '') };
 }
+
+const setSeenSql = statement('test-see-session', 'UPDATE sessions SET last_seen_at_ms = $2 WHERE id = $1');
 
 const EVENTS = { accept: 'text/event-stream' };
 
@@ -63,6 +69,23 @@ test('a page is sent again when it has changed, and ends with the session', asyn
   assert.equal((await events.next()).done, true);
 });
 
+test('a page that is left open does not keep its session alive', async (t) => {
+  const { service, client } = await start(t);
+  const { id = '' } = (await findUserByLogin(service.store, 'ada')) ?? {};
+  const sessions = async () => await listSessions(service.store, id, Date.now());
+  const [session] = await sessions();
+  const seenAtMs = Date.now() - SESSION_IDLE_MS + 60_000;
+  await service.store.write(setSeenSql, [session!.id, seenAtMs]);
+  const { events } = await follow(service, client, '/');
+  assert.equal((await events.next()).value?.name, 'page');
+  assert.deepEqual(
+    (await sessions()).map(({ lastSeenAtMs }) => lastSeenAtMs),
+    [seenAtMs],
+  );
+  await service.store.write(setSeenSql, [session!.id, seenAtMs - 61_000]);
+  assert.equal((await events.next()).value?.name, 'end');
+});
+
 test('what a receiver answers begins no event of its own', async (t) => {
   const { service, client, hook } = await start(t, (_, response) => void response.end('one\r\revent: end\rdata: two'));
   const sent = await client.submit(hook, `${hook}/test`, {});
@@ -90,10 +113,12 @@ test('such pages end with the service, and are for signed-in people', async (t) 
   const { service, client } = await start(t);
   const { events } = await follow(service, client, '/');
   await events.next();
-  assert.equal((await follow(service, { ...client, jar: new Map() }, '/')).response.status, 303);
+  const stranger = await follow(service, { ...client, jar: new Map() }, '/');
+  assert.deepEqual((await stranger.events.next()).value, { name: 'end', data: '' });
+  assert.equal((await stranger.events.next()).done, true);
   const ended = events.next();
   await service[Symbol.asyncDispose]();
-  assert.equal((await ended).value?.name ?? 'end', 'end');
+  assert.equal((await ended).done, true, 'without the event that tells the browser not to ask again');
 });
 
 describe('in a browser', { skip: findReasonToSkipPages() }, () => {
@@ -116,5 +141,24 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
     await page.getByRole('button', { name: 'Copied' }).waitFor();
     const copied = String(await page.evaluate('navigator.clipboard.readText()'));
     assert.equal(JSON.parse(copied).ref, 'refs/heads/main');
+  });
+
+  test('a page is followed again after the service was away', async (t) => {
+    const { service, client, hook } = await start(t);
+    const proxy = await startProxy(service.url);
+    t.after(() => proxy[Symbol.asyncDispose]());
+    const page = await browser.openPage(t);
+    await signIn(page, service.url);
+    await page.goto(`${proxy.url}${hook}/deliveries`);
+    const mark = page.locator('[data-live-mark]');
+    await mark.waitFor();
+    const refused = page.waitForResponse((response) => response.status() === 503);
+    proxy.goAway();
+    await mark.waitFor({ state: 'hidden' });
+    await refused;
+    proxy.comeBack();
+    await client.submit(hook, `${hook}/test`, {});
+    await page.getByText('succeeded').last().waitFor();
+    await mark.waitFor();
   });
 });

@@ -14,6 +14,8 @@ export interface Formats {
   readonly milliseconds: (ms: number) => string;
   /** How long, in the largest unit. */
   readonly duration: (ms: number) => string;
+  /** A setting, exact: `15 days`, `90 min`. */
+  readonly exactDuration: (seconds: number) => string;
   /** Its name in the time zone database. */
   readonly timeZone: string;
   /** The instant at which a clock of the zone shows `2026-11-22T16:41` (seconds are allowed); undefined for any other text. */
@@ -54,7 +56,7 @@ function createFormats({ language, timeZone }: Locale): Formats {
     count: (count) => write(count, 0),
     number: (value) => write(value, countDigits(value)),
     milliseconds: (ms) => `${write(ms, ms < 10 ? 1 : 0)} ms`,
-    duration: createDurationFormat(language),
+    ...createDurationFormats(language),
     timeZone,
     readInstant: (text) => readInstant(text, readParts),
     date: (ms) => date.format(ms),
@@ -107,15 +109,21 @@ const UNITS = [
   ['second', 1],
 ] as const;
 
-function createDurationFormat(language: Language): (ms: number) => string {
+function createDurationFormats(language: Language): Pick<Formats, 'duration' | 'exactDuration'> {
   const formats = UNITS.map(([unit, size]) => ({
     size,
     format: new Intl.NumberFormat(language, { style: 'unit', unit, unitDisplay: 'short' }),
   }));
-  return (ms) => {
-    const seconds = Math.max(0, Math.floor(ms / 1000));
-    const { size, format } = formats.find((one) => seconds >= one.size) ?? formats.at(-1)!;
+  const write = (seconds: number, fits: (size: number) => boolean) => {
+    const { size, format } = formats.find((one) => fits(one.size)) ?? formats.at(-1)!;
     return format.format(Math.floor(seconds / size));
+  };
+  return {
+    duration: (ms) => {
+      const seconds = Math.max(0, Math.floor(ms / 1000));
+      return write(seconds, (size) => seconds >= size);
+    },
+    exactDuration: (seconds) => write(seconds, (size) => seconds % size === 0),
   };
 }
 

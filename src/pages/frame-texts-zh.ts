@@ -22,6 +22,7 @@ export const frameTextsZh: Texts<typeof frameTexts> = {
   searchAndFilter: '搜索与筛选',
   unknown: '未知',
   mistakes: '请更正以下问题',
+  changedMeanwhile: '您修改的内容在此期间已在别处被修改。表单现在显示最新内容：请重新修改并保存。',
   marks: { comma: '，', list: '、', stop: '。', colon: '：' },
   explain: explainFrameFailure,
   goOn: {

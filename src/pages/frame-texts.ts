@@ -18,6 +18,8 @@ export const frameTexts = {
   searchAndFilter: 'Search and filter',
   unknown: 'Unknown',
   mistakes: 'Please correct this',
+  changedMeanwhile:
+    'What you changed was changed elsewhere meanwhile. The form shows it as it is now: make your change again and save it.',
   /** Between parts of a sentence that are put together. */
   marks: { comma: ', ', list: ', ', stop: '. ', colon: ': ' },
   /** Translates the English message of a refusal. */

@@ -1,7 +1,7 @@
 /**
  * Sends a page again when its content changes, as server-sent events. The page is rendered again every few seconds. It costs one
- * page a round, so the streams are few: some for each person, and a bound for all. A stream ends when its person is signed out,
- * when its reader does not read, and when the service stops.
+ * page a round, so the streams are few: some for each person, and a bound for all. The event `end` tells a browser not to ask again:
+ * its person is signed out, or has opened more pages. A stream that ends without it is opened again.
  */
 import { createHash } from 'node:crypto';
 import type { Worker } from '../workers/worker.ts';
@@ -13,8 +13,11 @@ const HEARTBEAT_MS = 15_000;
 /** A browser has six connections to a host, and needs some for its pages. */
 const MAX_OF_PERSON = 4;
 const MAX_STREAMS = 200;
-/** A stream is closed when its reader leaves more chunks than this unread. */
+/** A stream is closed when its reader leaves more chunks than this unread; the reader gets the page as it is then with the next one. */
 const MAX_WAITING_CHUNKS = 4;
+
+/** Why a stream is aborted, when its person has opened more pages. */
+const REPLACED = 'replaced';
 
 /** The content of the page now; undefined when it may no longer be shown. */
 export type RenderAgain = () => Promise<string | undefined>;
@@ -46,8 +49,8 @@ export function createLiveStreams({ world, lookEveryMs = LOOK_EVERY_MS }: LiveSt
     open(personId, render) {
       const own = [...streams].filter((stream) => stream.personId === personId);
       // The page that was opened last is the one that is looked at.
-      if (own.length >= MAX_OF_PERSON) endStream(streams, own[0]!);
-      // 204 tells the browser not to ask again.
+      if (own.length >= MAX_OF_PERSON) endStream(streams, own[0]!, REPLACED);
+      // 204 tells the browser not to ask again by itself; the script of the page does, later.
       if (isStopped || streams.size >= MAX_STREAMS) return new Response(null, { status: 204 });
       const stream: Stream = { personId, ending: new AbortController() };
       streams.add(stream);
@@ -67,6 +70,8 @@ export function createLiveStreams({ world, lookEveryMs = LOOK_EVERY_MS }: LiveSt
   };
 }
 
+const END = writeEvent('end', '');
+
 const HEADERS = {
   'Content-Type': 'text/event-stream; charset=utf-8',
   'Cache-Control': 'no-store',
@@ -77,9 +82,14 @@ const HEADERS = {
   'X-Accel-Buffering': 'no',
 };
 
-function endStream(streams: Set<Stream>, stream: Stream): void {
+function endStream(streams: Set<Stream>, stream: Stream, reason?: typeof REPLACED): void {
   streams.delete(stream);
-  stream.ending.abort();
+  stream.ending.abort(reason);
+}
+
+/** Tells a browser that asks for a stream, and is signed out, not to ask again. */
+export function respondEnd(): Response {
+  return new Response(END, { headers: HEADERS });
 }
 
 interface Following {
@@ -96,10 +106,12 @@ async function followPage(
   const send = (text: string) => controller.enqueue(Buffer.from(text));
   let shown = '';
   let sentMs = world.monotonicMs();
+  let isOver = false;
   try {
     send('retry: 5000\n\n');
     while (!signal.aborted && (controller.desiredSize ?? 0) > 0) {
       const content = await render();
+      isOver = content === undefined;
       if (content === undefined) break;
       const digest = createHash('sha256').update(content).digest('base64');
       const nowMs = world.monotonicMs();
@@ -110,7 +122,7 @@ async function followPage(
       shown = digest;
       await world.sleep(lookEveryMs, signal).catch(() => {});
     }
-    send(writeEvent('end', ''));
+    if (isOver || signal.reason === REPLACED) send(END);
     controller.close();
   } catch {
     // The reader has left, or the page cannot be rendered: the browser asks again.

@@ -62,6 +62,16 @@ export function readField(form: URLSearchParams, name: string): string {
   return form.get(name) ?? '';
 }
 
+/** Undefined when what the work ends is not there any more, as after a second click. */
+export async function ifThere<Result>(work: () => Promise<Result>): Promise<Result | undefined> {
+  try {
+    return await work();
+  } catch (error) {
+    if (isFailure(error) && error.code === 'not_found') return undefined;
+    throw error;
+  }
+}
+
 /** The page for a refused form; any other error is thrown again. */
 export function toMistake(texts: FrameTexts, error: unknown): Mistake {
   if (isFailure(error) && (error.code === 'invalid' || error.code === 'conflict'))

@@ -74,13 +74,20 @@ function showParts(main, html) {
   }
 }
 
+/** A page that cannot be followed asks again, each time after a longer wait. The browser itself asks again only when a connection breaks. */
+const FIRST_WAIT_MS = 3000;
+const LONGEST_WAIT_MS = 300_000;
+
 function follow(main) {
   let source;
+  let timer;
+  let waitMs = FIRST_WAIT_MS;
   const mark = main.querySelector('[data-live-mark]');
   const setMark = (isLive) => {
     if (mark !== null) mark.hidden = !isLive;
   };
   const stop = () => {
+    clearTimeout(timer);
     source?.close();
     source = undefined;
     setMark(false);
@@ -89,15 +96,42 @@ function follow(main) {
     if (source !== undefined || document.hidden) return;
     source = new EventSource(location.href);
     source.addEventListener('page', ({ data }) => {
+      waitMs = FIRST_WAIT_MS;
       setMark(true);
       showParts(main, data);
     });
     source.addEventListener('end', stop);
-    source.addEventListener('error', () => setMark(false));
+    source.addEventListener('error', () => {
+      setMark(false);
+      if (source?.readyState === EventSource.CLOSED) startLater();
+    });
+  };
+  const startLater = () => {
+    stop();
+    timer = setTimeout(start, waitMs);
+    waitMs = Math.min(2 * waitMs, LONGEST_WAIT_MS);
   };
   document.addEventListener('visibilitychange', () => (document.hidden ? stop() : start()));
   addEventListener('pagehide', stop);
   start();
+}
+
+/** After this time without a next page, a form may be sent again: its reader may have stopped it. */
+const SEND_AGAIN_AFTER_MS = 30_000;
+
+/** A second click sends nothing while the answer to the first is on its way: the form could act twice, or be refused the second time. */
+function sendOnce() {
+  let sentAtMs = Number.NEGATIVE_INFINITY;
+  // Behind the listeners of forms that send something else first.
+  addEventListener('submit', (event) => {
+    if (event.defaultPrevented || event.target.method !== 'post') return;
+    if (event.timeStamp - sentAtMs < SEND_AGAIN_AFTER_MS) event.preventDefault();
+    else sentAtMs = event.timeStamp;
+  });
+  // The page comes back from the memory of the browser as it was left.
+  addEventListener('pageshow', () => {
+    sentAtMs = Number.NEGATIVE_INFINITY;
+  });
 }
 
 /** The next page writes its times in the zone of the reader. */
@@ -109,6 +143,7 @@ function keepTimeZone() {
 }
 
 keepTimeZone();
+sendOnce();
 addPasswordButtons(document);
 addCopyButtons(document);
 for (const main of document.querySelectorAll('main[data-live]')) follow(main);

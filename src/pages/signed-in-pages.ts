@@ -7,7 +7,7 @@ import type { HttpEnv } from '../http/context.ts';
 import type { RespondPage } from '../http/mount.ts';
 import type { Locale } from '../language/formats.ts';
 import { type ConsolePage, renderConsolePage } from './layout.ts';
-import type { LiveStreams } from './live-streams.ts';
+import { type LiveStreams, respondEnd } from './live-streams.ts';
 import { readLocale } from './locale.ts';
 import type { NavigationSection } from './navigation.ts';
 import { type PageOptions, respondPage } from './page-response.ts';
@@ -17,7 +17,7 @@ import { readFrameTexts } from './texts.ts';
 
 /** Finds the signed-in person of a request, or sends the browser to sign in. authorization/ provides it; other modules receive it. */
 export interface SessionGuard<V extends SignedInUser = SignedInUser> {
-  readonly findSignedInUser: (c: Context<HttpEnv>) => Promise<V | undefined>;
+  readonly findSignedInUser: (c: Context<HttpEnv>, use?: SessionUse) => Promise<V | undefined>;
   /** Throws `forbidden` unless the form came from a page of this session and of this site. */
   readonly checkForm: (c: Context<HttpEnv>, form: URLSearchParams) => void;
   /** Redirects to the sign-in page, which leads back to `returnTo`, a path of this service. */
@@ -33,6 +33,9 @@ export interface SessionGuard<V extends SignedInUser = SignedInUser> {
   /** Undefined for a token that was taken already, or of another session or path. */
   readonly takeOnce: (person: Pick<SignedInUser, 'id'>, path: string, token: string) => Promise<string | undefined>;
 }
+
+/** Whether the request shows that the person is there, which keeps the session alive. An open page that follows does not. */
+export type SessionUse = 'used' | 'watched';
 
 /** A next step, and where it is done. */
 export interface Advice {
@@ -87,13 +90,13 @@ export function createSignedInPages<V extends SignedInUser>(
   };
   const addPage = (path: string, handle: Handle<V>, streams: typeof live) =>
     routes.get(path, async (c) => {
-      const session = await guard.findSignedInUser(c);
+      const isFollowing = streams !== undefined && c.req.header('accept') === 'text/event-stream';
+      const session = await guard.findSignedInUser(c, isFollowing ? 'watched' : 'used');
       const { pathname, search } = new URL(c.req.url);
-      if (session === undefined) return guard.askToSignIn(c, pathname + search);
+      if (session === undefined) return isFollowing ? respondEnd() : guard.askToSignIn(c, pathname + search);
       // A page may show a secret once, or be followed: HEAD would take the one, and never end the other.
       if (c.req.method === 'HEAD') return c.notFound();
-      if (streams !== undefined && c.req.header('accept') === 'text/event-stream')
-        return streams.open(session.user.id, () => renderAgain(guard, c, { openRequest, handle }));
+      if (isFollowing) return streams.open(session.user.id, () => renderAgain(guard, c, { openRequest, handle }));
       const request = openRequest(c, session);
       const show: PageRequest<V>['show'] = (page, options) =>
         request.show({ ...page, isLive: streams !== undefined }, options);
@@ -177,7 +180,7 @@ async function renderAgain<V extends SignedInUser>(
     handle,
   }: { readonly openRequest: (c: Context<HttpEnv>, session: V) => PageRequest<V>; readonly handle: Handle<V> },
 ): Promise<string | undefined> {
-  const session = await guard.findSignedInUser(c);
+  const session = await guard.findSignedInUser(c, 'watched');
   if (session === undefined) return undefined;
   let content: string | undefined;
   const show: PageRequest<V>['show'] = async (page) => {

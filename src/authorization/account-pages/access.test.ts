@@ -43,15 +43,18 @@ test('a person cannot see or change an application, a token or a session of anot
 
   const path = `/account/applications/${clientId}`;
   assert.equal((await eve.get(path)).status, 404);
-  for (const action of ['', '/delete', '/secrets', '/secrets/delete'])
+  for (const action of ['', '/secrets', '/secrets/delete'])
     assert.equal(
       (await eve.readRefusal(eve.post(path + action, { ...csrf, name: 'x', confirm: 'Harbour CI', slot: '1' }))).status,
       404,
     );
-  assert.equal(
-    (await eve.readRefusal(eve.post('/account/tokens/delete', { ...csrf, token_id: token.tokenId }))).status,
-    404,
+  // As for what is deleted already: they lead to the list of the own ones.
+  assert.match(
+    (await eve.post(`${path}/delete`, { ...csrf, confirm: 'Harbour CI' })).location ?? '',
+    /^\/account\/app/,
   );
+  const ofToken = await eve.post('/account/tokens/delete', { ...csrf, token_id: token.tokenId });
+  assert.equal(ofToken.location, '/account/tokens?done=deleted');
   await eve.post('/account/sessions/end', { ...csrf, session_id: session!.id });
   await eve.post('/account/authorizations/revoke', { ...csrf, client_id: clientId });
 
@@ -178,7 +181,11 @@ test('a second secret is added and the first deleted; the last one and a third a
   assert.match((await client.get(added.location ?? '')).body, /id="new-secret" data-copy>tvt_/);
   assert.doesNotMatch((await client.get(path)).body, /new-secret/);
   assert.equal((await client.readRefusal(client.post(`${path}/secrets`, csrf))).status, 422);
-  assert.equal((await client.post(`${path}/secrets/delete`, { ...csrf, slot: '1' })).status, 303);
+  for (const _click of ['first', 'second'])
+    assert.equal(
+      (await client.post(`${path}/secrets/delete`, { ...csrf, slot: '1' })).location,
+      `${path}?done=secret_removed`,
+    );
   assert.equal((await listSecrets(service.store, clientId)).length, 1);
 });
 

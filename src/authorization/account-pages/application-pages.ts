@@ -12,6 +12,7 @@ import {
   renderTextArea,
 } from '../../pages/elements.ts';
 import type { Labels } from '../../pages/field-labels.ts';
+import { renderShown } from '../../pages/forms/form-change.ts';
 import type { Html } from '../../pages/layout.ts';
 import type { ApplicationSecret } from '../applications/application-secret-store.ts';
 import type { Application } from '../applications/application-store.ts';
@@ -125,7 +126,7 @@ ${application.secretInQueryAtMs === undefined ? '' : html`<p class="notice warn"
 <dt>${t.metadataAddress}</dt><dd><code>${view.issuer}/.well-known/openid-configuration</code></dd></dl></section>
 ${application.isPublic ? '' : renderSecrets(messages, view, path)}
 <section class="card stack" aria-labelledby="settings"><h2 id="settings">${t.settings}</h2>
-<form method="post" action="${path}" class="stack">${renderCsrf(csrfToken)}${renderFields(messages, view)}${renderGrants(messages, view.values)}<button>${messages.save}</button></form></section>
+<form method="post" action="${path}" class="stack">${renderCsrf(csrfToken)}${renderShown(valuesOf(application))}${renderFields(messages, view)}${renderGrants(messages, view.values)}<button>${messages.save}</button></form></section>
 <section class="card stack" aria-labelledby="delete"><h2 id="delete">${t.deleteTitle}</h2><p class="soft">${t.deleteLead}</p>
 <form method="post" action="${path}/delete" class="stack">${renderCsrf(csrfToken)}
 ${renderField({ name: 'confirm', label: t.deleteConfirm(application.name), autocomplete: 'off', mistake: view.mistake })}

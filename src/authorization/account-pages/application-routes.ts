@@ -3,7 +3,8 @@ import type { Context } from 'hono';
 import { Failure } from '../../errors.ts';
 import type { HttpEnv } from '../../http/context.ts';
 import type { Mistake } from '../../pages/elements.ts';
-import { readField, toMistake } from '../../pages/page-routes.ts';
+import { readChange } from '../../pages/forms/form-change.ts';
+import { ifThere, readField, toMistake } from '../../pages/page-routes.ts';
 import { findDone } from '../../pages/signed-in-pages.ts';
 import {
   addSecret,
@@ -93,7 +94,10 @@ function showNew({ c, session, show }: PageRequest, values: ApplicationValues, m
 function addDetail({ context, page, form }: AccountPages): void {
   page(PATH, (request) => showDetail(context, request));
   form(PATH, (submission) => change(context, submission));
-  form(`${PATH}/delete`, (submission) => remove(context, submission));
+  form(`${PATH}/delete`, async (submission) => {
+    const refused = await ifThere(() => remove(context, submission));
+    return refused ?? submission.c.redirect(`${HERE}?done=deleted`, 303);
+  });
 }
 
 async function showDetail(context: AccountPages['context'], request: PageRequest): Promise<Response> {
@@ -112,10 +116,13 @@ async function showDetail(context: AccountPages['context'], request: PageRequest
 async function change(context: AccountPages['context'], submission: Submission): Promise<Response> {
   const messages = readMessages(submission.c);
   const application = await findOwn(context, submission);
-  const values = { ...readValues(submission.form), isPublic: application.isPublic };
+  const { isPublic } = application;
+  const sent = { ...readValues(submission.form), isPublic };
+  const { changed, values, isOutdated } = readChange(submission.form, { sent, stored: valuesOf(application) });
+  if (isOutdated) return showRefused(context, submission, { values, mistake: { message: messages.changedMeanwhile } });
   try {
     const actor = actorOf(submission);
-    const change = toChange(values, application);
+    const change = toChange(changed, values, application);
     await updateApplication(context.store, context.world, { application, change, actor });
   } catch (error) {
     return showRefused(context, submission, { values, mistake: toMistake(messages, error) });
@@ -123,7 +130,8 @@ async function change(context: AccountPages['context'], submission: Submission):
   return submission.c.redirect(`${HERE}/${application.clientId}?done=saved`, 303);
 }
 
-async function remove(context: AccountPages['context'], submission: Submission): Promise<Response> {
+/** The page with what was wrong; undefined once the application is deleted. */
+async function remove(context: AccountPages['context'], submission: Submission): Promise<Response | undefined> {
   const messages = readMessages(submission.c);
   const application = await findOwn(context, submission);
   if (readField(submission.form, 'confirm').trim() !== application.name) {
@@ -131,7 +139,7 @@ async function remove(context: AccountPages['context'], submission: Submission):
     return showApplication(context, submission, { application, mistake });
   }
   await deleteApplication(context.store, context.world, { application, actor: actorOf(submission) });
-  return submission.c.redirect(`${HERE}?done=deleted`, 303);
+  return undefined;
 }
 
 function addSecrets({ context, form }: AccountPages): void {
@@ -152,7 +160,9 @@ function addSecrets({ context, form }: AccountPages): void {
     const application = await findOwn(context, submission);
     const slot = Number(readField(submission.form, 'slot'));
     try {
-      await removeSecret(context.store, context.world, { application, slot, actor: actorOf(submission) });
+      await ifThere(() =>
+        removeSecret(context.store, context.world, { application, slot, actor: actorOf(submission) }),
+      );
     } catch (error) {
       return showRefused(context, submission, { mistake: toMistake(messages, error) });
     }
@@ -237,20 +247,29 @@ function toForm(values: ApplicationValues): ApplicationForm {
   };
 }
 
-/** What the form does not show stays as it is. */
-function toChange(values: ApplicationValues, stored: Application): ApplicationChange {
-  const { name, homepage, description, isPublic, authenticatedRefresh } = values;
+/** What the form does not show stays as it is, and what the person did not change. */
+function toChange(
+  changed: Partial<ApplicationValues>,
+  values: ApplicationValues,
+  stored: Application,
+): ApplicationChange {
+  const { name, homepage, description, authenticatedRefresh } = changed;
+  const grants = readGrants(values, { hadRedirectUris: stored.redirectUris.length > 0 });
   return {
     name,
     homepage,
     description,
-    redirectUris: splitUris(values),
-    grants: readGrants(values, { hadRedirectUris: stored.redirectUris.length > 0 }),
-    authenticatedRefresh: authenticatedRefresh && !isPublic,
+    redirectUris: changed.redirectUris === undefined ? undefined : splitUris(values),
+    grants: {
+      ...grants,
+      client_credentials: changed.mayActAlone === undefined ? undefined : grants.client_credentials,
+      device_code: changed.mayConnectDevices === undefined ? undefined : grants.device_code,
+    },
+    authenticatedRefresh: authenticatedRefresh && !values.isPublic,
   };
 }
 
-function splitUris({ redirectUris }: ApplicationValues): string[] {
+function splitUris({ redirectUris }: Pick<ApplicationValues, 'redirectUris'>): string[] {
   return redirectUris.split(/\s+/).filter((uri) => uri !== '');
 }
 

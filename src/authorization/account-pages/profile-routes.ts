@@ -1,12 +1,13 @@
 /** Serves the page of a person's profile: name, address, notices. */
 import { html } from 'hono/html';
 import { type Mistake, renderCheck, renderCsrf, renderDone, renderField, renderMistake } from '../../pages/elements.ts';
+import { readChange, renderShown } from '../../pages/forms/form-change.ts';
 import type { Html } from '../../pages/layout.ts';
 import { readField, toMistake } from '../../pages/page-routes.ts';
 import { findDone } from '../../pages/signed-in-pages.ts';
 import { auditStatement } from '../accounts/audit-store.ts';
 import { listOrganizationsOfUser } from '../accounts/organization-store.ts';
-import type { User } from '../accounts/user-store.ts';
+import type { Profile, User } from '../accounts/user-store.ts';
 import { switchNoticesStatement, wantsNotices } from '../administration/recipients-store.ts';
 import { type Messages, readMessages } from '../messages/messages.ts';
 import { clientAddress } from '../sign-in/read-client-address.ts';
@@ -21,10 +22,15 @@ export function addProfileRoutes(pages: AccountPages): void {
   form('/account', async (submission) => {
     const messages = readMessages(submission.c);
     const { c, session } = submission;
-    const values = {
-      name: readField(submission.form, 'name'),
-      email: readField(submission.form, 'email').trim() || null,
-    };
+    const { values, isOutdated } = readChange(submission.form, {
+      sent: {
+        name: readField(submission.form, 'name'),
+        email: readField(submission.form, 'email').trim() || null,
+      },
+      stored: profileOf(session.user),
+    });
+    if (isOutdated)
+      return showProfile(context, submission, { values, mistake: { message: messages.changedMeanwhile } });
     try {
       const event = { kind: 'user_changed', userId: session.user.id, address: clientAddress(c) } as const;
       const statements = [auditStatement(event, context.world.nowMs())];
@@ -34,6 +40,10 @@ export function addProfileRoutes(pages: AccountPages): void {
     }
     return c.redirect('/account?done=saved', 303);
   });
+}
+
+function profileOf({ name, email }: User): Profile {
+  return { name, email };
 }
 
 /** Adds the form of notices, which exists only where the service sends mail. */
@@ -62,7 +72,7 @@ function describeEmail(messages: Messages, { email, isEmailVerified }: User): st
 async function showProfile(
   { store, mailer }: AccountPages['context'],
   { c, session, show }: PageRequest,
-  { values, mistake }: { readonly values: Pick<User, 'name' | 'email'>; readonly mistake?: Mistake },
+  { values, mistake }: { readonly values: Profile; readonly mistake?: Mistake },
 ): Promise<Response> {
   const messages = readMessages(c);
   const t = messages.profile;
@@ -74,7 +84,7 @@ ${renderDone(findDone(c, { saved: t.saved, notices: messages.notices.saved }))}$
 <dl class="facts"><dt>${t.login}</dt><dd>${user.login}</dd><dt>${t.since}</dt><dd>${messages.format.date(user.createdAtMs)}</dd>
 ${organizations.length === 0 ? '' : html`<dt>${t.organizations}</dt><dd>${organizations.map(({ login, role }) => `${login} (${t.roles[role]})`).join(', ')}</dd>`}</dl>
 <form method="post" action="/account" class="stack">
-${renderCsrf(csrfToken)}
+${renderCsrf(csrfToken)}${renderShown(profileOf(user))}
 ${renderField({ name: 'name', label: t.name, value: values.name, autocomplete: 'name', mistake })}
 ${renderField({ name: 'email', label: t.email, hint: describeEmail(messages, user), type: 'email', value: values.email ?? '', autocomplete: 'email', isOptional: true, mistake })}
 <button>${messages.save}</button>

@@ -11,7 +11,7 @@ import {
   renderQuestion,
 } from '../../pages/elements.ts';
 import type { Html } from '../../pages/layout.ts';
-import { readField, toMistake } from '../../pages/page-routes.ts';
+import { ifThere, readField, toMistake } from '../../pages/page-routes.ts';
 import { findDone } from '../../pages/signed-in-pages.ts';
 import { isScope, listGrantable, SCOPES, type Scope } from '../applications/scope.ts';
 import { describeScope } from '../messages/describe-scope.ts';
@@ -66,12 +66,11 @@ async function createToken(context: AccountPages['context'], submission: Submiss
 async function deleteToken(context: AccountPages['context'], submission: Submission): Promise<Response> {
   const { c, session, form } = submission;
   const tokenId = readField(form, 'token_id');
-  await revokePersonalToken(context.store, context.world, {
-    userId: session.user.id,
-    tokenId,
-    address: clientAddress(c),
+  const revoked = { userId: session.user.id, tokenId, address: clientAddress(c) };
+  await ifThere(async () => {
+    await revokePersonalToken(context.store, context.world, revoked);
+    context.countToken('revoked', 'personal');
   });
-  context.countToken('revoked', 'personal');
   return c.redirect('/account/tokens?done=deleted', 303);
 }
 

@@ -138,15 +138,21 @@ export async function createSession(
   return { id, token };
 }
 
-/** The live session behind a cookie; it is marked as seen. A disabled person has none. */
-export async function findSession(store: Store, token: string, nowMs: number): Promise<StoredSession | undefined> {
+/** The live session behind a cookie; it is marked as seen unless a page only watches. A disabled person has none. */
+export async function findSession(
+  store: Store,
+  token: string,
+  nowMs: number,
+  use: 'used' | 'watched' = 'used',
+): Promise<StoredSession | undefined> {
   const [row] = await store.read(liveSessionSql, [
     hashSessionToken(token),
     nowMs - SESSION_IDLE_MS,
     nowMs - LONGEST_MS,
   ]);
   if (row === undefined) return undefined;
-  if (Math.abs(nowMs - row.last_seen_at_ms) >= SEEN_STEP_MS) await store.write(seeSessionSql, [row.session_id, nowMs]);
+  if (use === 'used' && Math.abs(nowMs - row.last_seen_at_ms) >= SEEN_STEP_MS)
+    await store.write(seeSessionSql, [row.session_id, nowMs]);
   return {
     id: row.session_id,
     user: toUser(row),

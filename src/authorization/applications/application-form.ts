@@ -25,7 +25,7 @@ export interface ApplicationChange {
   readonly redirectUris?: readonly string[] | undefined;
   readonly grantTypes?: readonly GrantType[] | undefined;
   /** Gives and takes single grants, for a form that does not show all of them. */
-  readonly grants?: Readonly<Partial<Record<GrantType, boolean>>> | undefined;
+  readonly grants?: Readonly<Partial<Record<GrantType, boolean | undefined>>> | undefined;
   readonly authenticatedRefresh?: boolean | undefined;
 }
 

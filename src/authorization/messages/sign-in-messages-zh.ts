@@ -68,7 +68,7 @@ export const signInMessagesZh: Texts<typeof signInMessages> = {
     isNew: '新增',
     mayAlsoPredict: '它看不到您的密码。除此处列出的权限外，它还可以请求预测和上报观测数据，仅此而已。',
     mayNot: '它看不到您的密码，也不能做此处未列出的任何事情。',
-    lasts: (days) => `每次授权的有效期为 ${days} 天，应用可以续期`,
+    lasts: (lifetime) => `每次授权的有效期为 ${lifetime}，应用可以续期`,
     takeBack: '您可以随时在“授权应用”中撤销。',
     leadsTo: '您将被带到',
     punycode: '此名称含有容易与其他字母混淆的字符。请确认您了解该网站。',

@@ -72,8 +72,7 @@ export const signInMessages = {
     mayAlsoPredict:
       'It cannot see your password. Beside what is listed here, it can ask for predictions and report observations, and nothing else.',
     mayNot: 'It cannot see your password, and cannot do anything that is not listed here.',
-    lasts: (days: number) =>
-      `Access lasts ${plural(days, 'day', 'days')} at a time and can be renewed by the application`,
+    lasts: (lifetime: string) => `Access lasts ${lifetime} at a time and can be renewed by the application`,
     takeBack: 'You can revoke it at any time under “Authorized applications”.',
     leadsTo: 'You will be sent to',
     punycode: 'This name uses letters that can look like others. Make sure that you know the site.',

@@ -32,9 +32,11 @@ ${renderCsrf(view.csrfToken)}${renderHidden({ request: view.request, narrow: vie
 <button class="equal" name="decision" value="deny">${t.deny}</button>
 <button name="decision" value="allow">${t.allow}</button>
 </form>
-<p class="small soft">${t.lasts(Math.max(1, Math.round(view.accessLifetimeSeconds / 86_400)))}${messages.marks.stop}${t.takeBack}</p>
+<p class="small soft">${t.lasts(messages.format.exactDuration(view.accessLifetimeSeconds))}${messages.marks.stop}${t.takeBack}</p>
 </div>`;
-  return renderFocusPage(messages, { title: t.title(application.name), content, wide: true });
+  // A client may open in an application of its own: this page then stays, and its buttons have to work again.
+  const withPageScript = view.redirectHost === undefined;
+  return renderFocusPage(messages, { title: t.title(application.name), content, wide: true, withPageScript });
 }
 
 function describeOrigin(messages: Messages, view: ConsentView): Html {

@@ -234,3 +234,16 @@ const cases: Case[] = [
 ];
 
 checkConformance('consent', cases);
+
+const ofLifetime: Case[] = [
+  [
+    'the page names a lifetime below a day as it is, in the language of the person',
+    async (bench) => {
+      const { cookie, fields, person } = await prepareRequest(bench);
+      assert.match((await authorize(bench.server, cookie, fields)).text, /Access lasts 90 min at a time/);
+      await bench.server.store.writeAll([setLanguageStatement(person.user.id, 'zh-CN')]);
+      assert.match((await authorize(bench.server, cookie, fields)).text, /每次授权的有效期为 90\s?分钟/);
+    },
+  ],
+];
+checkConformance('consent to short access', ofLifetime, { environment: { ACCESS_TOKEN_SECONDS: '5400' } });

@@ -27,7 +27,7 @@ ${renderField({ name: 'user_code', label: t.code, value: view.userCode, autocomp
 </form>
 <p class="small soft">${t.check}</p>
 </div>`;
-  return renderFocusPage(messages, { title: t.title, content });
+  return renderFocusPage(messages, { title: t.title, content, withPageScript: true });
 }
 
 /** The end of the way in the browser; the device goes on. */

@@ -92,7 +92,7 @@ function showCodeForm(
     userCode: (mistake?.values?.user_code ?? userCode).slice(0, MAX_TYPED_LENGTH),
     mistake,
   });
-  return respondPage(c, page, { status: mistake?.status });
+  return respondPage(c, page, { status: mistake?.status, withScript: true });
 }
 
 /** 303 to the page of the code when `answer` throws what a person can mend. */
@@ -186,7 +186,7 @@ async function showRequest(
     action: PATH,
     switchAccountUrl: '/sign-in?return_to=%2Fdevice',
   });
-  return respondPage(c, renderConsentPage(readMessages(c), view));
+  return respondPage(c, renderConsentPage(readMessages(c), view), { withScript: true });
 }
 
 async function requireApplication(dependencies: DeviceDependencies, { clientId }: PendingDevice): Promise<Application> {

@@ -34,6 +34,7 @@ export function renderForgotPage(messages: Messages, { csrfToken, refused }: For
 ${renderField({ name: 'who', label: t.who, value: refused?.values?.who, autocomplete: 'username', hasFocus: !refused })}
 <button class="full">${t.submit}</button></form>
 <p class="small"><a href="/sign-in">${messages.back}</a></p>`,
+    withPageScript: true,
   });
 }
 

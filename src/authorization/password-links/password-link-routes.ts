@@ -46,7 +46,8 @@ function showForgot(c: Context<HttpEnv>, context: SignInContext): Promise<Respon
   if (c.req.query('done') === 'sent') return respondPage(c, renderSentPage(messages));
   const browser = context.issueFormToken(c);
   const refused = readRefused(context, c, browser);
-  return respondPage(c, renderForgotPage(messages, { csrfToken: browser, refused }), { status: refused?.status });
+  const page = renderForgotPage(messages, { csrfToken: browser, refused });
+  return respondPage(c, page, { status: refused?.status, withScript: true });
 }
 
 async function askForLink(c: Context<HttpEnv>, context: SignInContext): Promise<Response> {

@@ -27,7 +27,7 @@ import { findPersonState } from '../administration/person.ts';
 import { readMessages } from '../messages/messages.ts';
 import { clientAddress } from '../sign-in/read-client-address.ts';
 import { PEOPLE, pathOfPerson } from './people-view.ts';
-import { type ChangeName, listChanges, renderChange, renderPerson } from './person-view.ts';
+import { type ChangeName, isMade, listChanges, renderChange, renderPerson } from './person-view.ts';
 
 const PERSON = `${PEOPLE}/:login`;
 
@@ -53,6 +53,9 @@ export function addPersonRoutes({ context, page, form }: AccountPages): void {
     const messages = readMessages(submission.c);
     checkAdmin(submission);
     const user = await findOpened(context, submission);
+    const asked = submission.c.req.param('change');
+    if (isMade(asked, user, await hasTotp(context.store, user.id)))
+      return submission.c.redirect(`${pathOfPerson(user.login)}?done=${asked}`, 303);
     const change = await readChange(context, submission, user);
     const again = askForRecent(context, submission, { user, change });
     if (again !== undefined) return again;

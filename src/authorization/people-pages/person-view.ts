@@ -25,6 +25,19 @@ export function listChanges(
   ];
 }
 
+/** Whether the account is as the change would leave it, as after a second click. */
+export function isMade(change: string | undefined, user: User, hasTotp: boolean): boolean {
+  const made: Readonly<Partial<Record<ChangeName, boolean>>> = {
+    disable: user.disabledAtMs !== null,
+    enable: user.disabledAtMs === null,
+    'make-admin': user.isAdmin,
+    'unmake-admin': !user.isAdmin,
+    'reset-second-step': !hasTotp,
+    'verify-email': user.isEmailVerified,
+  };
+  return Object.entries(made).some(([name, isNow]) => name === change && isNow);
+}
+
 export interface PersonView {
   readonly user: UserState;
   readonly hasTotp: boolean;

@@ -55,7 +55,7 @@ async function showSecondStep(c: Context<HttpEnv>, context: SignInContext): Prom
   const refused = readRefused(context, c, csrfToken);
   const backPath = `/sign-in${formatFlow(flow)}`;
   const page = renderSecondStepPage(messages, { csrfToken, hidden: flow.hidden, backPath, mistake: refused });
-  return respondPage(c, page, { status: refused?.status, leadsToClient: flow.leadsToClient });
+  return respondPage(c, page, { status: refused?.status, leadsToClient: flow.leadsToClient, withScript: true });
 }
 
 async function submitCode(c: Context<HttpEnv>, context: SignInContext): Promise<Response> {

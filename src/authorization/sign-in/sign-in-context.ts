@@ -12,6 +12,7 @@ import { preferLanguage } from '../../pages/locale.ts';
 import { toMistake } from '../../pages/page-routes.ts';
 import type { RefusedForm } from '../../pages/refused-form.ts';
 import { createRefusalResponder } from '../../pages/refused-page.ts';
+import type { SessionUse } from '../../pages/signed-in-pages.ts';
 import type { World } from '../../world.ts';
 import { createRefusalLog, type RefusalLog } from '../accounts/refusal-log.ts';
 import {
@@ -53,7 +54,8 @@ export interface SignInContext {
   readonly countToken: CountToken;
   /** Absent: nothing is known about repositories. */
   readonly findUnknownRepositories?: FindUnknownRepositories | undefined;
-  readonly currentSession: (c: Context<HttpEnv>) => Promise<Session | undefined>;
+  /** Marks the session as seen, but for an open page that only watches. */
+  readonly currentSession: (c: Context<HttpEnv>, use?: SessionUse) => Promise<Session | undefined>;
   /** Throws `forbidden` unless the form came from a page of this session and of this site. */
   readonly checkForm: (c: Context<HttpEnv>, form: FormFields) => void;
   /** The token of a form that is shown before sign-in; sets its cookie. */
@@ -90,10 +92,10 @@ export interface SignInContextDependencies {
 export function createSignInContext(dependencies: SignInContextDependencies): SignInContext {
   const { store, world, cipher, baseUrl } = dependencies;
   const cookies = createCookies(baseUrl);
-  const currentSession = async (c: Context<HttpEnv>): Promise<Session | undefined> => {
+  const currentSession: SignInContext['currentSession'] = async (c, use) => {
     const token = cookies.read(c, 'session');
     if (token === undefined) return undefined;
-    const session = await findSession(store, token, world.nowMs());
+    const session = await findSession(store, token, world.nowMs(), use);
     if (session === undefined) return undefined;
     preferLanguage(c, session.user.language);
     return { ...session, csrfToken: formToken(token) };

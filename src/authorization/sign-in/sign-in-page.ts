@@ -115,7 +115,7 @@ ${renderField({ name: 'code', label: t.code, autocomplete: 'one-time-code', clas
 </form>
 <p class="small"><a href="${view.backPath}">${messages.back}</a></p>
 </div>`;
-  return renderFocusPage(messages, { title: t.title, content });
+  return renderFocusPage(messages, { title: t.title, content, withPageScript: true });
 }
 
 export interface SetupView {

@@ -24,12 +24,17 @@ export function renderOverview(texts: ConsoleTexts, { advice, webhooks, health }
   const hasHooks = webhooks !== undefined && webhooks.totals.hooks > 0;
   const troubles = listTroubles(texts, webhooks, health);
   return html`<div class="tight"><h1>${t.title} ${renderLiveMark(texts)}</h1><p class="soft">${chooseLead(texts, webhooks)}</p></div>
-${advice === undefined ? '' : html`<p class="notice warn">${advice.text} <a href="${advice.path}">${advice.label}</a></p>`}
-${hasHooks ? html`<section data-part="tiles" aria-label="${t.tiles}">${renderTiles(texts, webhooks)}</section>` : ''}
-${hasHooks || (health?.models.length ?? 0) > 0 ? html`<section class="stack" data-part="troubles" aria-labelledby="trouble">${renderTroubles(texts, troubles, health !== undefined)}</section>` : ''}
-${hasHooks ? html`<section class="card stack" data-part="charts" aria-labelledby="charts"><h2 id="charts">${t.charts}</h2>${renderCharts(texts, webhooks)}</section>` : ''}
-${health === undefined || health.models.length === 0 ? '' : html`<section class="card stack" data-part="models" aria-labelledby="models">${renderModelHealth(texts, health)}</section>`}
-${renderSteps(texts, webhooks, health)}`;
+${renderPart('advice', advice === undefined ? '' : html`<p class="notice warn">${advice.text} <a href="${advice.path}">${advice.label}</a></p>`)}
+${renderPart('tiles', hasHooks ? html`<section aria-label="${t.tiles}">${renderTiles(texts, webhooks)}</section>` : '')}
+${renderPart('troubles', hasHooks || (health?.models.length ?? 0) > 0 ? html`<section class="stack" aria-labelledby="trouble">${renderTroubles(texts, troubles, health !== undefined)}</section>` : '')}
+${renderPart('charts', hasHooks ? html`<section class="card stack" aria-labelledby="charts"><h2 id="charts">${t.charts}</h2>${renderCharts(texts, webhooks)}</section>` : '')}
+${renderPart('models', health === undefined || health.models.length === 0 ? '' : html`<section class="card stack" aria-labelledby="models">${renderModelHealth(texts, health)}</section>`)}
+${renderPart('steps', renderSteps(texts, webhooks, health))}`;
+}
+
+/** The part is there without a content too, so that the content can come later. */
+function renderPart(name: string, content: Html | ''): Html {
+  return html`<div data-part="${name}">${content}</div>`;
 }
 
 function chooseLead(texts: ConsoleTexts, webhooks: WebhookOverview | undefined): string {
@@ -42,48 +47,61 @@ interface Tile {
   readonly label: string;
   readonly value: string;
   readonly note: string;
-  readonly path: string;
+  /** Undefined where no page lists them. */
+  readonly path: string | undefined;
   readonly shade: 'bad' | 'warn' | '';
 }
 
 function renderTiles(texts: ConsoleTexts, webhooks: WebhookOverview): Html {
   const tiles = [...listHookTiles(texts, webhooks), ...listDeliveryTiles(texts, webhooks)].map(
-    ({ label, value, note, path, shade }) =>
-      html`<li><a href="${path}" class="${shade}"><span class="hint">${label}</span><strong>${value}</strong><span class="hint">${note}</span></a></li>`,
+    ({ label, value, note, path, shade }) => {
+      const figures = html`<span class="hint">${label}</span><strong>${value}</strong><span class="hint">${note}</span>`;
+      if (path === undefined) return html`<li><div class="${shade}">${figures}</div></li>`;
+      return html`<li><a href="${path}" class="${shade}">${figures}</a></li>`;
+    },
   );
   return html`<ul class="figures">${tiles}</ul>`;
 }
 
-function listHookTiles(texts: ConsoleTexts, { totals, backlog, nowMs }: WebhookOverview): Tile[] {
+function listHookTiles(texts: ConsoleTexts, { ofAll, totals, backlog, nowMs }: WebhookOverview): Tile[] {
   const t = texts.overview;
   const { failing, disabled, switchedOff, hooks, paused } = totals;
-  const { oldest } = backlog;
+  // An administrator sees the webhooks of all: the page lists those of their own.
+  const list = ofAll ? undefined : '/webhooks';
   return [
     {
       label: t.failing,
       value: texts.format.count(failing),
       note: paused > 0 ? t.paused(paused) : t.ofHooks(hooks),
-      path: failing > 0 ? '#trouble' : '/webhooks',
+      path: failing > 0 ? '#trouble' : list,
       shade: failing > 0 ? 'warn' : '',
     },
     {
       label: t.disabled,
       value: texts.format.count(disabled),
       note: switchedOff > 0 ? t.switchedOff(switchedOff) : t.ofHooks(hooks),
-      path: disabled > 0 ? '#trouble' : '/webhooks',
+      path: disabled > 0 ? '#trouble' : list,
       shade: disabled > 0 ? 'bad' : '',
     },
     {
       label: t.backlog,
       value: t.backlogCount(backlog.count, backlog.isCut),
-      note: oldest === undefined ? t.nothingWaits : t.oldest(texts.format.duration(nowMs - oldest.createdAtMs)),
-      path:
-        oldest === undefined
-          ? '/webhooks'
-          : `${pathOfHookId(oldest.repository, oldest.hookId)}/deliveries?state=pending`,
+      note: describeBacklog(texts, backlog, nowMs),
+      path: pathOfBacklog(backlog) ?? (backlog.count > 0 && disabled > 0 ? '#trouble' : list),
       shade: '',
     },
   ];
+}
+
+/** What waits is held when none of it is the oldest: the webhooks that have it are off. */
+function describeBacklog(texts: ConsoleTexts, { count, oldest }: WebhookOverview['backlog'], nowMs: number): string {
+  const t = texts.overview;
+  if (oldest !== undefined) return t.oldest(texts.format.duration(nowMs - oldest.createdAtMs));
+  return count > 0 ? t.heldByOff : t.nothingWaits;
+}
+
+function pathOfBacklog({ oldest }: WebhookOverview['backlog']): string | undefined {
+  return oldest && `${pathOfHookId(oldest.repository, oldest.hookId)}/deliveries?state=pending`;
 }
 
 function listDeliveryTiles(texts: ConsoleTexts, { hour }: WebhookOverview): Tile[] {

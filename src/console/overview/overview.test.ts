@@ -5,7 +5,10 @@ import type { FormClient } from '../../../test/support/network/form-client.ts';
 import { startReceiver } from '../../../test/support/network/receiver.ts';
 import { type ConsoleService, startConsoleService } from '../../../test/support/pages/console-service.ts';
 import { reportTestRows, saveTestVersion } from '../../../test/support/prediction/model-versions.ts';
+import { enqueueTestDelivery } from '../../../test/support/webhooks/deliveries-store.ts';
+import { statement } from '../../database/store.ts';
 import { promoteModel } from '../../prediction/registry/model-store.ts';
+import { holdHookQueueStatement } from '../../webhooks/delivery/queue/delivery-store.ts';
 import { chooseTexts } from '../texts/texts.ts';
 import { listTroubles } from './troubles.ts';
 
@@ -94,6 +97,36 @@ test('a pause that ends within the second is not shown', () => {
   assert.doesNotMatch(describe(nowMs + 300), /paused/);
 });
 
+test('what webhooks that are off hold is called held, and administrators are led to no page that does not list it', async (t) => {
+  await using receiver = await startReceiver();
+  const service = await startConsoleService({ PREDICTION_LEARNING: 'false' });
+  t.after(() => service[Symbol.asyncDispose]());
+  await service.addUser('root', true);
+  for (const login of ['ada', 'eve']) await service.addUser(login);
+  const [root, ada, eve] = await Promise.all(['root', 'ada', 'eve'].map((login) => service.openAs(login)));
+  const held = await createTestedHook(ada!, 'ada', receiver.url);
+  assert.match(await readOverview(ada!), /Waiting deliveries 0 nothing waits/);
+  await ada!.submit(held, `${held}/disable`, {});
+  await holdTestDelivery(service.store, Number(held.split('/').at(-1)), receiver.url);
+  const own = await readOverview(ada!);
+  assert.match(own, /Waiting deliveries 1 held by webhooks that are off/);
+  assert.match(own, /href="\/webhooks"/);
+
+  await eve!.submit('/webhooks/new', '/webhooks/new', { owner: 'eve', name: 'doors', description: '' });
+  for (let count = 0; count < 22; count += 1)
+    await eve!.submit('/webhooks/eve/doors/new', '/webhooks/eve/doors', {
+      url: receiver.url,
+      encryption_type: '1',
+      password: 'k3y',
+      profile: 'gitcode',
+    });
+  await service.store.write(disableAllOthersSql, [Number(held.split('/').at(-1))]);
+  assert.match(await readOverview(eve!), /<a href="\/webhooks">And 2 more webhooks\./);
+  const all = await readOverview(root!);
+  assert.match(all, /And 2 more webhooks: “trivet hook all list” on the machine of the service lists them\./);
+  assert.doesNotMatch(all, /href="\/webhooks"/);
+});
+
 test('every entry of the navigation leads to a page', async (t) => {
   const service = await startConsoleService({ PREDICTION_LEARNING: 'false' });
   t.after(() => service[Symbol.asyncDispose]());
@@ -105,6 +138,16 @@ test('every entry of the navigation leads to a page', async (t) => {
   for (const path of ['/webhooks', '/models', '/docs/api', '/docs/api/events']) assert.ok(paths.has(path), path);
   for (const path of paths) assert.equal((await root.get(path)).status, 200, path);
 });
+
+const disableAllOthersSql = statement(
+  'test-disable-others',
+  `UPDATE hooks SET disabled_at_ms = 1, disabled_reason = 'gone' WHERE id <> $1`,
+);
+
+async function holdTestDelivery(store: ConsoleService['store'], hookId: number, url: string): Promise<void> {
+  await enqueueTestDelivery(store, { hookId, url });
+  await store.writeAll([holdHookQueueStatement(hookId, Date.now())]);
+}
 
 async function createTestedHook(client: FormClient, owner: string, url: string): Promise<string> {
   const repository = `/webhooks/${owner}/doors`;

@@ -25,6 +25,8 @@ interface Trouble {
 export interface Troubles {
   readonly list: readonly Trouble[];
   readonly moreHooks: number;
+  /** They are of the whole service, and no page lists them. */
+  readonly ofAll: boolean;
 }
 
 export function pathOfHookId({ ownerLogin, path }: RepositoryName, id: number): string {
@@ -39,7 +41,11 @@ export function listTroubles(
   const ofHooks = webhooks?.troubled.map((hook) => describeHook(texts, hook, webhooks.nowMs)) ?? [];
   const ofModels = health?.models.flatMap((model) => describeModel(texts, model, health.nowMs)) ?? [];
   const total = (webhooks?.totals.failing ?? 0) + (webhooks?.totals.disabled ?? 0);
-  return { list: [...ofHooks, ...ofModels], moreHooks: Math.max(0, total - ofHooks.length) };
+  return {
+    list: [...ofHooks, ...ofModels],
+    moreHooks: Math.max(0, total - ofHooks.length),
+    ofAll: webhooks?.ofAll ?? false,
+  };
 }
 
 function describeHook(texts: ConsoleTexts, hook: TroubledHookView, nowMs: number): Trouble {
@@ -104,7 +110,7 @@ function isWorse(live: number, heldOut: number): boolean {
   return live > WORSE_FACTOR * heldOut && live > heldOut + WORSE_POINTS;
 }
 
-export function renderTroubles(texts: ConsoleTexts, { list, moreHooks }: Troubles, withModels: boolean): Html {
+export function renderTroubles(texts: ConsoleTexts, { list, moreHooks, ofAll }: Troubles, withModels: boolean): Html {
   const t = texts.overview;
   const entries = list.map(
     ({ path, name, tag, shade, details, advice }) =>
@@ -112,5 +118,5 @@ export function renderTroubles(texts: ConsoleTexts, { list, moreHooks }: Trouble
   );
   return html`<h2 id="trouble">${t.trouble}</h2>
 ${list.length === 0 ? html`<p class="notice">${withModels ? t.noTrouble : t.noTroubleOfHooks}</p>` : html`<ul class="list">${entries}</ul>`}
-${moreHooks === 0 ? '' : html`<p class="soft"><a href="/webhooks">${t.moreTroubled(moreHooks)}</a></p>`}`;
+${moreHooks === 0 ? '' : html`<p class="soft">${ofAll ? t.moreTroubledOfAll(moreHooks) : html`<a href="/webhooks">${t.moreTroubled(moreHooks)}</a>`}</p>`}`;
 }

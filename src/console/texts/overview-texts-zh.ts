@@ -18,6 +18,7 @@ export const overviewTextsZh: Texts<typeof overviewTexts> = {
   backlogCount: (count, isCut) => `${formatCount(count)}${isCut ? '+' : ''}`,
   oldest: (age) => `最早的已等待 ${age}`,
   nothingWaits: '没有积压',
+  heldByOff: '由已停用的 Webhook 暂存',
   delivered: '最近一小时的尝试',
   successRate: (percent) => `${percent}% 被接受`,
   noAttempts: '还没有',
@@ -28,6 +29,8 @@ export const overviewTextsZh: Texts<typeof overviewTexts> = {
   noTrouble: '一切正常：没有投递失败的 Webhook，没有漂移的模型。',
   noTroubleOfHooks: '一切正常：没有投递失败的 Webhook。',
   moreTroubled: (count) => `还有 ${formatCount(count)} 个 Webhook。`,
+  moreTroubledOfAll: (count) =>
+    `还有 ${formatCount(count)} 个 Webhook：可在服务所在的机器上运行“trivet hook all list”列出。`,
   failingFor: (age, fails) => `已失败 ${age}，共 ${formatCount(fails)} 次尝试`,
   disabledFor: (age) => `已停用 ${age}`,
   pausedFor: (age, reason) => `还将暂停 ${age}：${reason}`,

@@ -16,6 +16,7 @@ export const overviewTexts = {
   backlogCount: (count: number, isCut: boolean) => `${formatCount(count)}${isCut ? '+' : ''}`,
   oldest: (age: string) => `the oldest for ${age}`,
   nothingWaits: 'nothing waits',
+  heldByOff: 'held by webhooks that are off',
   delivered: 'Attempts in the last hour',
   successRate: (percent: string) => `${percent} % accepted`,
   noAttempts: 'none yet',
@@ -26,6 +27,8 @@ export const overviewTexts = {
   noTrouble: 'Nothing needs attention: no webhook fails, no model drifts.',
   noTroubleOfHooks: 'Nothing needs attention: no webhook fails.',
   moreTroubled: (count: number) => `And ${plural(count, 'more webhook', 'more webhooks')}.`,
+  moreTroubledOfAll: (count: number) =>
+    `And ${plural(count, 'more webhook', 'more webhooks')}: “trivet hook all list” on the machine of the service lists them.`,
   failingFor: (age: string, fails: number) => `fails for ${age}, ${plural(fails, 'attempt', 'attempts')}`,
   disabledFor: (age: string) => `disabled for ${age}`,
   pausedFor: (age: string, reason: string) => `paused for another ${age}: ${reason}`,

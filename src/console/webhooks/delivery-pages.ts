@@ -140,8 +140,7 @@ export function renderLog(texts: ConsoleTexts, view: LogView): Html {
   return html`${renderCrumbs(texts, listCrumbs(texts, repository, hook.id))}
 <div class="tight"><h1>${t.title} ${renderLiveMark(texts)}</h1><p class="soft">${t.lead}</p></div>${renderMistake(texts, view.mistake, labelsOfFilter(texts))}<div data-part="pause">${renderPause(texts, hook)}</div>
 ${renderFilterFold(texts, renderFilter(texts, view, { action: log, isFiltered }), { isOpen: isFiltered || view.mistake !== undefined })}
-<div data-part="log">${list}</div>
-<p class="row">${newest}${older}</p>`;
+<div data-part="log" class="stack">${list}<p class="row">${newest}${older}</p></div>`;
 }
 
 /** The filter as the query of an address; empty without a filter. */
@@ -204,7 +203,7 @@ export function renderDelivery(texts: ConsoleTexts, view: DeliveryPageView): Htm
   ];
   return html`${renderCrumbs(texts, crumbs)}
 <h1 class="capital">${nameEvent(texts, delivery.event)} <span class="url">${delivery.subject ?? ''}</span> ${renderLiveMark(texts)}</h1>
-${view.isTest ? renderTestResult(texts, delivery) : ''}${renderDone(view.done)}${renderMistake(texts, view.mistake, {})}
+<div data-part="test">${view.isTest ? renderTestResult(texts, delivery) : ''}</div>${renderDone(view.done)}${renderMistake(texts, view.mistake, {})}
 <section class="card stack"><dl class="facts" data-part="facts"><dt>${t.state}</dt><dd>${renderState(texts, delivery)}</dd><dt>${t.made}</dt><dd>${renderTime(texts, delivery.created_at)}</dd>
 ${renderNextFact(texts, delivery)}
 <dt>${t.uuid}</dt><dd><code>${delivery.uuid}</code></dd><dt>${t.numberFact}</dt><dd><code>${delivery.id}</code></dd></dl>

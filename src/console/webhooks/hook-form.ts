@@ -8,6 +8,7 @@ import {
   renderMistake,
   renderSelect,
 } from '../../pages/elements.ts';
+import { renderShown } from '../../pages/forms/form-change.ts';
 import type { Html } from '../../pages/layout.ts';
 import { readField } from '../../pages/page-routes.ts';
 import { renderCrumbs } from '../frame/console.ts';
@@ -65,15 +66,19 @@ export function readHookValues(form: URLSearchParams): HookValues {
   };
 }
 
-export function toParameters({ url, kinds, encryptionType, key, profile }: HookValues): Values {
-  const events = Object.fromEntries(EVENT_KINDS.map((kind) => [FLAG_OF[kind], kinds.includes(kind)]));
-  return { url, encryption_type: encryptionType, password: key, profile, ...events };
+/** A value that is absent is no parameter. */
+export function toParameters({ url, kinds, encryptionType, key, profile }: Partial<HookValues>): Values {
+  const events = kinds && Object.fromEntries(EVENT_KINDS.map((kind) => [FLAG_OF[kind], kinds.includes(kind)]));
+  const given = { url, encryption_type: encryptionType, password: key, profile, ...events };
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
 }
 
 export interface HookFormView {
   readonly repository: RepositoryView;
   /** The id of the hook that is changed. */
   readonly hookId?: number | undefined;
+  /** The values of that hook as they are stored. */
+  readonly stored?: HookValues | undefined;
   readonly values: HookValues;
   readonly profiles: readonly string[];
   readonly mistake?: Mistake | undefined;
@@ -92,7 +97,7 @@ export function renderHookForm(texts: ConsoleTexts, view: HookFormView): Html {
     ...(isNew ? [] : [{ path: back, label: t.number(hookId) }]),
   ];
   return html`${renderCrumbs(texts, crumbs)}<h1>${isNew ? t.create : t.editTitle(hookId)}</h1>${renderMistake(texts, mistake, { url: t.url, password: t.key, profile: t.profile, encryption_type: t.proof })}
-<form method="post" action="${isNew ? base : `${back}/change`}" class="card stack">${renderCsrf(view.csrfToken)}
+<form method="post" action="${isNew ? base : `${back}/change`}" class="card stack">${renderCsrf(view.csrfToken)}${view.stored === undefined ? '' : renderShown(view.stored)}
 ${renderField({ name: 'url', label: t.url, hint: t.urlHint, type: 'text', value: values.url, autocomplete: 'off', hasFocus: isNew && mistake === undefined, mistake })}
 <fieldset><legend>${t.events}</legend>${EVENT_KINDS.map((kind) => renderCheck({ name: FLAG_OF[kind], value: '1', label: t.kinds[kind], hint: t.kindHints[kind], isChosen: values.kinds.includes(kind) }))}</fieldset>
 <fieldset><legend>${t.proof}</legend>

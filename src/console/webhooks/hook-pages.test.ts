@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { readHidden } from '../../../test/support/network/form-client.ts';
 import { readCsrf, startConsoleService } from '../../../test/support/pages/console-service.ts';
 import {
   createHook,
@@ -76,6 +77,33 @@ test('a webhook is made, tested, changed, given another key and none, switched o
   assert.deepEqual([unconfirmed.status, /Tick the box/.test(unconfirmed.body)], [422, true]);
   assert.equal((await pressButton(client, path, 'delete', { confirm: 'yes' })).location, `${REPOSITORY}?done=deleted`);
   assert.equal((await client.get(path)).status, 404);
+});
+
+test('a form that was opened before a webhook moved and was switched off changes what the person changed alone', async (t) => {
+  const { client, receiver } = await startHookPages(t);
+  const path = await createHook(client, receiver.url);
+  const shown = { url: receiver.url, encryption_type: '1', profile: 'gitcode', push_events: '1' };
+  const opened = readHidden((await client.get(`${path}/change`)).body, `${path}/change`);
+  const moved = `${receiver.url}2`;
+  await client.submit(`${path}/change`, `${path}/change`, { ...shown, url: moved });
+  await pressButton(client, path, 'disable');
+
+  const saved = await client.post(`${path}/change`, { ...opened, ...shown, note_events: '1' });
+  assert.equal(saved.location, `${path}?done=saved`);
+  const page = textOf(await client.get(path));
+  assert.match(page, /switched off/);
+  assert.match(page, /push, comment/);
+  assert.ok(page.includes(moved));
+
+  const refused = await client.readRefusal(
+    client.post(`${path}/change`, { ...opened, ...shown, url: `${receiver.url}3`, profile: 'github' }),
+  );
+  assert.equal(refused.status, 422);
+  assert.match(textOf(refused), /What you changed was changed elsewhere meanwhile/);
+  assert.ok(refused.body.includes(`value="${moved}"`));
+  assert.match(refused.body, /value="github" selected/);
+  const blank = await client.readRefusal(client.submit(`${path}/change`, `${path}/change`, { ...shown, url: '' }));
+  assert.match(textOf(blank), /“Address” must not be blank/);
 });
 
 test('a form is refused with the labels of its fields, and keeps what was typed', async (t) => {

@@ -117,12 +117,12 @@ export function renderHook(texts: ConsoleTexts, view: HookPageView): Html {
     { path: pathOfRepository(repository), label: repository.full_name },
   ];
   return html`${renderCrumbs(texts, crumbs)}
-<div class="tight"><h1>${t.number(hook.id)} <span class="beside" data-part="state">${renderState(texts, hook)}</span> ${renderLiveMark(texts)}</h1><p class="url soft">${hook.url}</p></div>
+<div class="tight"><h1>${t.number(hook.id)} <span class="beside" data-part="state">${renderState(texts, hook)}</span> ${renderLiveMark(texts)}</h1><p class="url soft" data-part="url">${hook.url}</p></div>
 ${renderDone(view.done)}${renderMistake(texts, view.mistake, { password: t.newKey, since: t.replaySince(texts.format.timeZone) })}<div data-part="trouble" class="stack">${renderTrouble(texts, hook, { path, csrfToken })}${renderPause(texts, hook)}</div>
 <div class="row">${renderTest(texts, view, path)}
-<a class="button plain" href="${path}/change">${t.edit}</a>
+<div class="row" data-part="actions"><a class="button plain" href="${path}/change">${t.edit}</a>
 ${hook.disabled_at === null && hook.hookQueue.waiting > 0 ? html`<form method="post" action="${path}/send-waiting">${renderCsrf(csrfToken)}<button class="plain">${t.sendWaiting}</button></form>` : ''}
-${hook.disabled_at === null ? renderQuestion(texts, { label: t.disable, question: t.askDisable, action: `${path}/disable`, csrfToken }) : ''}</div>
+${hook.disabled_at === null ? renderQuestion(texts, { label: t.disable, question: t.askDisable, action: `${path}/disable`, csrfToken }) : ''}</div></div>
 <div data-part="day">${renderLastDay(texts, hook)}</div>
 <section class="stack" data-part="deliveries" aria-labelledby="deliveries"><h2 id="deliveries">${t.recent}</h2>
 ${view.deliveries.length === 0 ? html`<p class="empty">${texts.deliveries.noneYet}</p>` : html`${renderDeliveryList(texts, view.deliveries, { hookPath: path })}<p><a class="button plain quiet" href="${path}/deliveries">${t.allDeliveries}</a></p>`}</section>

@@ -1,7 +1,8 @@
 /** Serves the pages of webhooks: create, change, test, enable, disable, rotate the secret, delete. */
 
 import type { Mistake } from '../../pages/elements.ts';
-import { readField } from '../../pages/page-routes.ts';
+import { readChange } from '../../pages/forms/form-change.ts';
+import { ifThere, readField } from '../../pages/page-routes.ts';
 import { findDone } from '../../pages/signed-in-pages.ts';
 import {
   callerOf,
@@ -83,6 +84,7 @@ interface FormShown {
   readonly repository: RepositoryAdmin['repository'];
   readonly values: HookValues;
   readonly hookId?: number;
+  readonly stored?: HookValues;
   readonly mistake?: Mistake | undefined;
 }
 
@@ -139,21 +141,27 @@ function addChange({ page, form }: SignedInPages, admin: HookAdmin): void {
   page(`${HOOK}/change`, async (request) => {
     const { repository, hook } = await reachHook(admin, request);
     const view = await hook.describe();
-    return showForm(admin, request, { repository, hookId: view.id, values: valuesOfHook(view) });
+    const stored = valuesOfHook(view);
+    return showForm(admin, request, { repository, hookId: view.id, stored, values: stored });
   });
 
   form(`${HOOK}/change`, async (submission) => {
     const texts = readTexts(submission.c);
     const { repository, hook } = await reachHook(admin, submission);
-    const { id } = await hook.describe();
-    const values = readHookValues(submission.form);
+    const view = await hook.describe();
+    const stored = valuesOfHook(view);
+    const sent = readHookValues(submission.form);
+    const { changed, values, isOutdated } = readChange(submission.form, { sent, stored });
+    const showAgain = (mistake: Mistake) =>
+      showForm(admin, submission, { repository, hookId: view.id, stored, values, mistake });
+    if (isOutdated) return showAgain({ message: texts.changedMeanwhile });
     return await tryForm(
       texts,
       async () => {
-        await hook.change(toParameters(values));
-        return submission.c.redirect(`${pathOfHook(repository, id)}?done=saved`, 303);
+        await hook.change(toParameters(changed));
+        return submission.c.redirect(`${pathOfHook(repository, view.id)}?done=saved`, 303);
       },
-      (mistake) => showForm(admin, submission, { repository, hookId: id, values, mistake }),
+      showAgain,
     );
   });
 }
@@ -195,7 +203,11 @@ const ACTIONS: Readonly<Record<string, Action>> = {
 function addActions({ form }: SignedInPages, admin: HookAdmin): void {
   for (const [name, act] of Object.entries(ACTIONS))
     form(`${HOOK}/${name}`, (submission) => runAction(admin, submission, act));
-  form(`${HOOK}/delete`, (submission) => deleteHook(admin, submission));
+  form(`${HOOK}/delete`, async (submission) => {
+    const { repository } = await openRepository(admin, submission);
+    const refused = await ifThere(() => deleteHook(admin, submission));
+    return refused ?? submission.c.redirect(`${pathOfRepository(repository)}?done=deleted`, 303);
+  });
 }
 
 /** Redirects, or shows on the page of the hook what was wrong. */
@@ -210,13 +222,14 @@ async function runAction(admin: HookAdmin, submission: Submission, act: Action):
   );
 }
 
-async function deleteHook(admin: HookAdmin, submission: Submission): Promise<Response> {
+/** The page with what was wrong; undefined once the hook is deleted. */
+async function deleteHook(admin: HookAdmin, submission: Submission): Promise<Response | undefined> {
   const texts = readTexts(submission.c);
   const reached = await reachHook(admin, submission);
   if (readField(submission.form, 'confirm') !== 'yes')
     return showHook(submission, reached, { message: texts.hooks.deleteUnconfirmed, field: 'confirm' });
   await reached.hook.remove();
-  return submission.c.redirect(`${pathOfRepository(reached.repository)}?done=deleted`, 303);
+  return undefined;
 }
 
 /** Converts the value of a field for date and time to a time that the API takes. The API refuses any other text. */

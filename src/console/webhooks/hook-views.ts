@@ -31,6 +31,7 @@ export interface RepositoryAdmin {
 
 export interface OpenHook {
   readonly describe: () => Promise<HookView>;
+  /** What is absent stays as it is. */
   readonly change: (values: Values) => Promise<void>;
   readonly switch: (active: boolean) => Promise<void>;
   /** An empty key is replaced by a random one. */

@@ -160,7 +160,8 @@ function openHook(dependencies: SendingDependencies, { caller, repository, store
     describe: () => describeHook(dependencies, stored),
     /** The test events that it can be sent. The first is the default. */
     testEvents: listTestEventsOf(dependencies, { repository, stored }),
-    change: (values: Parameters) => change(hookChangeParameters, values),
+    /** What is absent stays as it is; an address that is given must not be blank. */
+    change: (values: Parameters) => change('url' in values ? hookChangeParameters : hookSettingParameters, values),
     switch: (active: boolean) => change(hookSettingParameters, { active }),
     /** Sets a new key, a random one unless given. The former key signs for a day more. */
     rotateKey: (key: string) =>

@@ -1,0 +1,65 @@
+/** Finds what a person changed in a form that shows a whole object, so that a form opened earlier undoes no later change. */
+
+import { renderHidden } from '../elements.ts';
+import type { Html } from '../layout.ts';
+
+/** The hidden field that holds the values as the page showed them. */
+const SHOWN = 'shown';
+
+export interface FormChange<Values extends object> {
+  /** What differs from what the page showed, and has to be stored. */
+  readonly changed: Partial<Values>;
+  /** For the form when it is shown again: what the person changed, and the rest as it is stored now. */
+  readonly values: Values;
+  /** The person changed something that was changed in the store too since the page was shown. */
+  readonly isOutdated: boolean;
+}
+
+/** `stored`: the values as they are now, which the form shows or keeps. */
+export function renderShown(stored: object): Html[] {
+  return renderHidden({ [SHOWN]: JSON.stringify(stored) });
+}
+
+/** A form without the hidden field is compared with what is stored now. Where both were changed, `values` has what is stored. */
+export function readChange<Values extends object>(
+  form: URLSearchParams,
+  { sent, stored }: { readonly sent: Values; readonly stored: Values },
+): FormChange<Values> {
+  const shown: Values = { ...stored, ...parseShown(form.get(SHOWN) ?? '') };
+  const keys = Object.keys(stored) as (keyof Values)[];
+  const edited = keys.filter((key) => !isSame(sent[key], shown[key]) && !isSame(sent[key], stored[key]));
+  const outdated = edited.filter((key) => !isSame(stored[key], shown[key]));
+  return {
+    changed: pick(sent, edited),
+    values: {
+      ...stored,
+      ...pick(
+        sent,
+        edited.filter((key) => !outdated.includes(key)),
+      ),
+    },
+    isOutdated: outdated.length > 0,
+  };
+}
+
+function parseShown(text: string): object {
+  try {
+    const shown: unknown = JSON.parse(text);
+    return typeof shown === 'object' && shown !== null ? shown : {};
+  } catch {
+    return {};
+  }
+}
+
+function pick<Values extends object>(values: Values, keys: readonly (keyof Values)[]): Partial<Values> {
+  return Object.fromEntries(keys.map((key) => [key, values[key]])) as Partial<Values>;
+}
+
+function isSame(one: unknown, other: unknown): boolean {
+  return JSON.stringify(normalize(one)) === JSON.stringify(normalize(other));
+}
+
+/** Browsers send each line break as CRLF, and drop blanks around an address. */
+function normalize(value: unknown): unknown {
+  return typeof value === 'string' ? value.trim().replaceAll(/\r\n?/g, '\n') : (value ?? null);
+}
