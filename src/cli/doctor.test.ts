@@ -188,6 +188,17 @@ test('the end of a certificate is seen', async () => {
   assert.equal(unreadable.find('TLS certificate')?.state, 'fail');
 });
 
+test('a key that is not the certificate’s and a file without an authority are seen', async () => {
+  const { certFile, keyFile } = createCertificate();
+  const tls = { GRPC_TLS_CERT_FILE: certFile, GRPC_TLS_KEY_FILE: keyFile };
+  const find = async (env: Readonly<Record<string, string>>) => (await examine(env)).find('TLS certificate');
+  assert.equal((await find({ ...tls, GRPC_TLS_CLIENT_CA_FILE: certFile }))?.state, 'ok');
+  const otherKey = await find({ ...tls, GRPC_TLS_KEY_FILE: createCertificate().keyFile });
+  assert.deepEqual([otherKey?.state, /key/.test(otherKey?.found ?? '')], ['fail', true]);
+  const noAuthority = await find({ ...tls, GRPC_TLS_CLIENT_CA_FILE: keyFile });
+  assert.deepEqual([noAuthority?.state, /holds no certificate/.test(noAuthority?.found ?? '')], ['fail', true]);
+});
+
 test('settings are shown with where they come from, secrets are masked', async () => {
   const env = { TRIVET_DATA_DIR: folder, DATABASE_URL: 'postgres://u:sesame@db/x', HTTP_PORT: '8090' };
   const plain = await runTrivet(['config'], { env });
