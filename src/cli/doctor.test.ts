@@ -108,6 +108,21 @@ test('a port of another program fails, and one of a running service passes', asy
   }
 });
 
+test('the port of llm-d is recognized as that of a running service, and of another program', async (t) => {
+  const taken = createServer().listen(0, '127.0.0.1');
+  await once(taken, 'listening');
+  t.after(() => taken.close());
+  const llmD = { LLM_D_PORT: String(await findFreePort()), LLM_D_MODEL: 'm' };
+  assert.equal((await examine(llmD)).find('llm-d port')?.state, 'ok');
+  const strange = { ...llmD, LLM_D_PORT: String((taken.address() as AddressInfo).port) };
+  const foreign = (await examine({ ...strange, HOST: '127.0.0.1' })).find('llm-d port');
+  assert.deepEqual([foreign?.state, foreign?.advice], ['fail', 'Stop it, or set LLM_D_PORT']);
+  await assert.rejects(startProgram({ PREDICTION_LEARNING: 'off', ...strange }), /set LLM_D_PORT to another one/);
+  await using program = await startProgram({ PREDICTION_LEARNING: 'off', ...llmD });
+  const ports = { HTTP_PORT: new URL(program.httpUrl).port, GRPC_PORT: program.grpcAddress.split(':').at(-1) ?? '' };
+  assert.equal((await examine({ ...ports, ...llmD }, program.dataDir)).find('llm-d port')?.state, 'ok');
+});
+
 test('a gRPC port with TLS is recognized as that of a running service', async () => {
   const { certFile, keyFile } = createCertificate();
   const tls = { GRPC_TLS_CERT_FILE: certFile, GRPC_TLS_KEY_FILE: keyFile };
