@@ -16,8 +16,10 @@ import { toStateForRestart } from './state-for-restart.ts';
 export interface SharedLearning {
   /** Call before the live model observes the time. */
   beforeObserve(targetModel: string, forecast: Forecast, time: TimeToLearn): void;
-  /** Applies the new rows of the log, and yields a summary of each. */
+  /** Applies the new rows of the log, and yields a summary of each. Ends when rows before them are gone (`hasLostRows`). */
   applyNewRows(): AsyncIterable<AppliedRow>;
+  /** Rows were deleted before they were applied here: a saved state, which has them, must be restored. */
+  readonly hasLostRows: boolean;
   /** Appends a row with what was observed here after the last row; false when there was nothing. */
   append(): Promise<boolean>;
   /** The newest row of the log that is part of the served models. */
@@ -59,6 +61,7 @@ export function createSharedLearning({ store, world, predictor }: SharedLearning
   const models = createSharedModels(predictor, world);
   let sequence = 0;
   let sinceMs: number | undefined;
+  let hasLostRows = false;
 
   function takeRow(limit: number): void {
     const taken = models.take(limit);
@@ -73,6 +76,13 @@ export function createSharedLearning({ store, world, predictor }: SharedLearning
     return applied;
   }
 
+  /** The next rows; none if there are none, or if rows before them are gone. */
+  async function readRows(): Promise<LogRow[]> {
+    const rows = await listLogRows(store, sequence);
+    hasLostRows = rows[0] !== undefined && rows[0].first > sequence + 1;
+    return hasLostRows ? [] : rows;
+  }
+
   return {
     beforeObserve(targetModel, { key, podType }, { target, outputTokens }) {
       sinceMs ??= world.nowMs();
@@ -81,7 +91,7 @@ export function createSharedLearning({ store, world, predictor }: SharedLearning
     },
     async *applyNewRows() {
       const touched = new Set<string>();
-      for (let rows = await listLogRows(store, sequence); rows.length > 0; rows = await listLogRows(store, sequence))
+      for (let rows = await readRows(); rows.length > 0; rows = await readRows())
         for (const row of rows) {
           const applied = await apply(row);
           for (const name of applied.targetModels) touched.add(name);
@@ -98,6 +108,9 @@ export function createSharedLearning({ store, world, predictor }: SharedLearning
     get sequence() {
       return sequence;
     },
+    get hasLostRows() {
+      return hasLostRows;
+    },
     countPending: () => models.countPending(),
     save: (names) =>
       names.map((targetModel) => {
@@ -110,6 +123,7 @@ export function createSharedLearning({ store, world, predictor }: SharedLearning
       takeRow(Number.POSITIVE_INFINITY);
       models.restore(states);
       sequence = from;
+      hasLostRows = false;
     },
   };
 }
