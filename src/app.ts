@@ -4,6 +4,7 @@ import { createReferenceRoutes } from './api-reference/reference-routes.ts';
 import type { Area, OwnPort } from './area.ts';
 import { createAuthorizationArea } from './authorization/area.ts';
 import type { Config } from './config/config.ts';
+import { listHttpPorts } from './config/http-ports.ts';
 import { createConsoleArea, createSectionList } from './console/area.ts';
 import { migrations } from './database/migrations/list.ts';
 import { checkStoreReady } from './database/startup/check-ready.ts';
@@ -36,7 +37,7 @@ import { createRepositoryLookup, createWebhooksArea } from './webhooks/area.ts';
 import type { Worker } from './workers/worker.ts';
 import { realWorld, type World } from './world.ts';
 
-/** The share of the files that this process may open. */
+/** The share of the files that this process may open, for all HTTP listeners together. */
 const HTTP_SHARE_OF_FILES = 0.25;
 const GRPC_SHARE_OF_FILES = 0.5;
 
@@ -106,7 +107,8 @@ async function openBase(config: Config, world: World, undo: AsyncDisposableStack
   const cipher = await openSecretCipher(store, { ...config.store, configured: config.store.secretKeys, world });
   lock?.recordKeys(cipher.keyIds);
   const { host, httpPort, stopTimeoutMs, trustedProxies } = config.server;
-  const maxConnections = capByOpenFiles(config.server.maxHttpConnections, HTTP_SHARE_OF_FILES);
+  const share = HTTP_SHARE_OF_FILES / listHttpPorts(config).length;
+  const maxConnections = capByOpenFiles(config.server.maxHttpConnections, share);
   const http = await listenHttp({ host, port: httpPort, maxConnections, trustedProxies });
   undo.defer(() => http.drain(stopTimeoutMs));
   return { world: withStoreClock(world, store), log, metrics, tracing, store, cipher, http, maxConnections };
@@ -229,7 +231,8 @@ async function openOwnPorts(
   const { host, stopTimeoutMs, trustedProxies } = config.server;
   const own: OwnServer[] = [];
   for (const port of areas.flatMap((area) => area.ownPorts ?? [])) {
-    const server = await listenHttp({ host, port: port.port, maxConnections, trustedProxies });
+    const place = { host, port: port.port, variable: port.variable };
+    const server = await listenHttp({ ...place, maxConnections, trustedProxies });
     undo.defer(() => server.drain(stopTimeoutMs));
     own.push({ port, server });
   }

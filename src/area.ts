@@ -19,6 +19,8 @@ export interface Area {
 export interface OwnPort {
   /** The name that the banner shows. */
   readonly name: string;
+  /** The setting of the port. */
+  readonly variable: string;
   /** 0 takes any free one. */
   readonly port: number;
   /** How refusals are worded. */

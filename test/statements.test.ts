@@ -57,18 +57,38 @@ test('the parameters of a statement are numbered without a gap', () => {
 });
 
 let sqliteColumns: ReadonlyMap<string, readonly string[]>;
+let sqlitePlans: ReadonlyMap<string, string>;
 
 before(async () => {
-  sqliteColumns = await describeOnSqlite();
-});
-
-async function describeOnSqlite(): Promise<ReadonlyMap<string, readonly string[]>> {
   const place = await createStorePlace('sqlite');
   await using _store = await openTestStore(place);
   using database = new DatabaseSync(databaseFileOf(place.dataDir));
-  const described = new Map(statements.map((statement) => [statement.name, describeStatement(database, statement)]));
+  sqliteColumns = new Map(statements.map((statement) => [statement.name, describeStatement(database, statement)]));
+  sqlitePlans = new Map(PLANS.map(([name]) => [name, explainStatement(database, name)]));
   rmSync(place.dataDir, { recursive: true });
-  return described;
+});
+
+/** Statements that every process repeats within a minute, in the event loop on SQLite: they must not read what they do not need. */
+const PLANS = [
+  [
+    'accuracy-sums-find-first',
+    'SEARCH accuracy_sums USING COVERING INDEX accuracy_sums_to_merge (kind=? AND minutes=? AND start_ms<?)',
+  ],
+  [
+    'error-counts-find-first',
+    'SEARCH error_counts USING COVERING INDEX error_counts_to_merge (kind=? AND minutes=? AND start_ms<?)',
+  ],
+  [
+    'accuracy-counts-find-first',
+    'SEARCH accuracy_counts USING COVERING INDEX accuracy_counts_to_merge (minutes=? AND start_ms<?)',
+  ],
+  ['live-state-times', 'SCAN live_states USING COVERING INDEX live_states_times'],
+] as const;
+
+function explainStatement(database: DatabaseSync, name: string): string {
+  const { text = '' } = statements.find((statement) => statement.name === name) ?? {};
+  const steps = database.prepare(`EXPLAIN QUERY PLAN ${toSqliteParameters(text)}`).all();
+  return steps.map(({ detail }) => detail).join('; ');
 }
 
 function describeStatement(database: DatabaseSync, { name, text }: Statement): readonly string[] {
@@ -86,6 +106,11 @@ test('SQLite understands every statement', () => {
   const refused = [...sqliteColumns.values()].flat().filter((column) => column.includes('is not understood'));
   assert.deepEqual(refused, []);
 });
+
+for (const [name, plan] of PLANS)
+  test(`SQLite reads an index alone for ${name}`, () => {
+    assert.equal(sqlitePlans.get(name), plan);
+  });
 
 test('PostgreSQL understands every statement, and its columns have the same names', {
   skip: findReasonToSkip('postgres'),

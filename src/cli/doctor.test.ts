@@ -108,6 +108,21 @@ test('a port of another program fails, and one of a running service passes', asy
   }
 });
 
+test('the port of llm-d is recognized as that of a running service, and of another program', async (t) => {
+  const taken = createServer().listen(0, '127.0.0.1');
+  await once(taken, 'listening');
+  t.after(() => taken.close());
+  const llmD = { LLM_D_PORT: String(await findFreePort()), LLM_D_MODEL: 'm' };
+  assert.equal((await examine(llmD)).find('llm-d port')?.state, 'ok');
+  const strange = { ...llmD, LLM_D_PORT: String((taken.address() as AddressInfo).port) };
+  const foreign = (await examine({ ...strange, HOST: '127.0.0.1' })).find('llm-d port');
+  assert.deepEqual([foreign?.state, foreign?.advice], ['fail', 'Stop it, or set LLM_D_PORT']);
+  await assert.rejects(startProgram({ PREDICTION_LEARNING: 'off', ...strange }), /set LLM_D_PORT to another one/);
+  await using program = await startProgram({ PREDICTION_LEARNING: 'off', ...llmD });
+  const ports = { HTTP_PORT: new URL(program.httpUrl).port, GRPC_PORT: program.grpcAddress.split(':').at(-1) ?? '' };
+  assert.equal((await examine({ ...ports, ...llmD }, program.dataDir)).find('llm-d port')?.state, 'ok');
+});
+
 test('a gRPC port with TLS is recognized as that of a running service', async () => {
   const { certFile, keyFile } = createCertificate();
   const tls = { GRPC_TLS_CERT_FILE: certFile, GRPC_TLS_KEY_FILE: keyFile };
@@ -186,6 +201,17 @@ test('the end of a certificate is seen', async () => {
   assert.equal((await examine(env)).find('TLS certificate')?.state, 'warn');
   const unreadable = await examine({ ...env, GRPC_TLS_CERT_FILE: key });
   assert.equal(unreadable.find('TLS certificate')?.state, 'fail');
+});
+
+test('a key that is not the certificate’s and a file without an authority are seen', async () => {
+  const { certFile, keyFile } = createCertificate();
+  const tls = { GRPC_TLS_CERT_FILE: certFile, GRPC_TLS_KEY_FILE: keyFile };
+  const find = async (env: Readonly<Record<string, string>>) => (await examine(env)).find('TLS certificate');
+  assert.equal((await find({ ...tls, GRPC_TLS_CLIENT_CA_FILE: certFile }))?.state, 'ok');
+  const otherKey = await find({ ...tls, GRPC_TLS_KEY_FILE: createCertificate().keyFile });
+  assert.deepEqual([otherKey?.state, /key/.test(otherKey?.found ?? '')], ['fail', true]);
+  const noAuthority = await find({ ...tls, GRPC_TLS_CLIENT_CA_FILE: keyFile });
+  assert.deepEqual([noAuthority?.state, /holds no certificate/.test(noAuthority?.found ?? '')], ['fail', true]);
 });
 
 test('settings are shown with where they come from, secrets are masked', async () => {

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { Failure } from '../errors.ts';
 import { parseConfig, readConfig } from './config.ts';
+import { listHttpPorts } from './http-ports.ts';
 
 function mistakesOf(read: () => unknown): string {
   try {
@@ -79,6 +80,29 @@ test('parseConfig() reports what is wrong together with everything else', () => 
   assert.match(text, /UPSTREAM_CLIENT_ID: must be given with UPSTREAM_ISSUER/);
   assert.throws(() => parseConfig({ GRPC_TLS_CLIENT_CA_FILE: 'ca.pem' }), /must be given together/);
   assert.deepEqual(parseConfig({ TRUSTED_PROXIES: '::1, 10.0.0.0/8' }).server.trustedProxies, ['::1', '10.0.0.0/8']);
+});
+
+test('parseConfig() refuses a process that serves nothing, or a part twice', () => {
+  assert.match(
+    mistakesOf(() => parseConfig({ PARTS: ',' })),
+    /PARTS: must name at least one part/,
+  );
+  assert.match(
+    mistakesOf(() => parseConfig({ PARTS: 'prediction,webhooks,prediction' })),
+    /PARTS: must name each part once/,
+  );
+});
+
+test('listHttpPorts() lists the port of llm-d where it is served', () => {
+  const llmD = { LLM_D_PORT: '8000', LLM_D_MODEL: 'm' };
+  const list = (given: Readonly<Record<string, string>>) =>
+    listHttpPorts(parseConfig(given)).map(({ variable, port }) => [variable, port]);
+  assert.deepEqual(list({}), [['HTTP_PORT', 8080]]);
+  assert.deepEqual(list(llmD), [
+    ['HTTP_PORT', 8080],
+    ['LLM_D_PORT', 8000],
+  ]);
+  assert.deepEqual(list({ ...llmD, PARTS: 'webhooks' }), [['HTTP_PORT', 8080]]);
 });
 
 test('parseConfig() never shows a secret', () => {

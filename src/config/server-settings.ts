@@ -36,7 +36,9 @@ export const serverSettings = {
   parts: setting({
     env: 'PARTS',
     about: 'Which areas this process starts.',
-    schema: list(choice('prediction', 'authorization', 'webhooks')),
+    schema: list(choice('prediction', 'authorization', 'webhooks'))
+      .refine((parts) => parts.length > 0, 'must name at least one part')
+      .refine((parts) => new Set(parts).size === parts.length, 'must name each part once'),
     fallback: 'prediction,authorization,webhooks',
   }),
   stopTimeoutMs: setting({

@@ -21,6 +21,8 @@ const cases: [title: string, trusted: string[], socket: string, forwarded: strin
   ['knows IPv6 in brackets', ['10.0.0.0/8'], '10.1.2.3', '[2001:db8::1]', '2001:db8::1'],
   ['stays with the proxy when the port is no number', ['10.0.0.0/8'], '10.1.2.3', '198.51.100.1:http', '10.1.2.3'],
   ['goes on behind a proxy with a port', ['10.0.0.0/8'], '10.1.2.3', '198.51.100.1, 10.9.9.9:80', '198.51.100.1'],
+  ['knows a range of mapped IPv4 addresses', ['::ffff:10.0.0.0/104'], '10.1.2.3', '198.51.100.1', '198.51.100.1'],
+  ['is not in a range of mapped IPv4 addresses', ['::ffff:10.0.0.0/104'], '11.1.2.3', '198.51.100.1', '11.1.2.3'],
   ['knows IPv6 ranges', ['fd00::/8'], 'fd00::5', '198.51.100.1', '198.51.100.1'],
 ];
 

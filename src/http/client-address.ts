@@ -7,7 +7,7 @@
 import type { Socket } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import { Failure } from '../errors.ts';
-import { type Cidr, isInRanges } from '../ip/ip-address.ts';
+import { type Cidr, isInRanges, parseCidrs } from '../ip/ip-address.ts';
 import { copyText } from './copy-text.ts';
 
 type Remote = Pick<Socket, 'remoteAddress'>;
@@ -26,7 +26,7 @@ type ReadHop = (text: string | undefined) => Hop | undefined;
 
 /** `trustedProxies` are addresses or CIDR ranges. Throws `invalid` for anything else. */
 export function createAddressReader(trustedProxies: readonly string[]): ReadClientAddress {
-  const readHop = createHopReader(trustedProxies.map(parseRange));
+  const readHop = createHopReader(trustedProxies.flatMap(parseRange));
   return (socket, forwardedFor) => {
     const hop = readHop(socket?.remoteAddress);
     if (hop === undefined) return '-';
@@ -77,11 +77,11 @@ function parseHop(text: string, trusted: readonly Cidr[]): Hop | undefined {
   return { address: address.toString(), isTrusted };
 }
 
-function parseRange(text: string): Cidr {
+function parseRange(text: string): Cidr[] {
   try {
-    if (text.includes('/')) return ipaddr.parseCIDR(text);
+    if (text.includes('/')) return parseCidrs([text]);
     const address = ipaddr.process(text);
-    return [address, address.kind() === 'ipv4' ? 32 : 128];
+    return [[address, address.kind() === 'ipv4' ? 32 : 128]];
   } catch {
     throw new Failure(
       'invalid',
@@ -98,7 +98,7 @@ export type ReadNetwork = (remoteAddress: string | undefined) => string;
  * stranger who reaches the port directly.
  */
 export function createNetworkReader(trustedProxies: readonly string[]): ReadNetwork {
-  const readHop = createHopReader(trustedProxies.map(parseRange));
+  const readHop = createHopReader(trustedProxies.flatMap(parseRange));
   let proxied = 0;
   return (remoteAddress) => {
     if (trustedProxies.length === 0 || readHop(remoteAddress)?.isTrusted !== true)

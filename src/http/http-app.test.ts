@@ -213,6 +213,8 @@ test('a taken port is refused with the variable to change', async () => {
   await withServer(async (url) => {
     const port = Number(new URL(url).port);
     await assert.rejects(listenHttp({ host: '127.0.0.1', port }), /the port is taken; set HTTP_PORT/);
+    const own = listenHttp({ host: '127.0.0.1', port, variable: 'LLM_D_PORT' });
+    await assert.rejects(own, /the port is taken; set LLM_D_PORT/);
   });
 });
 

@@ -29,6 +29,7 @@ export interface HttpAppDependencies extends ObserverDependencies {
   readonly checkReady: () => Promise<void>;
 }
 
+/** Makes the description of the API at once: it takes tenths of a second, in which the first who asks for it would hold up all calls. */
 export function createHttpApp(dependencies: HttpAppDependencies): RequestListener {
   const { completeApi = (document: object) => document } = dependencies;
   const observer = dependencies.observer ?? createRequestObserver(dependencies);
@@ -39,31 +40,16 @@ export function createHttpApp(dependencies: HttpAppDependencies): RequestListene
   app.route('/', createOperationRoutes(dependencies));
   for (const endpoint of endpoints) addEndpoint(app, endpoint, dependencies.maxBodyBytes);
   for (const mount of dependencies.mounts) app.route(mount.path, mount.routes);
-  const readDocument = makeOnce(() => completeApi(describeApi(app), (path) => styleOf(path).errors));
-  if (dependencies.createReference !== undefined) app.route('/', dependencies.createReference(readDocument));
-  const readApi = createApiReader(readDocument);
-  app.get('/openapi.json', (c) => c.body(readApi(), 200, { 'Content-Type': 'application/json' }));
+  const document = completeApi(describeApi(app), (path) => styleOf(path).errors);
+  if (dependencies.createReference !== undefined)
+    app.route(
+      '/',
+      dependencies.createReference(() => document),
+    );
+  // As bytes, which all answers share: of a text, each would keep a copy until its client has read it.
+  const api = new TextEncoder().encode(JSON.stringify(document));
+  app.get('/openapi.json', (c) => c.body(api, 200, { 'Content-Type': 'application/json' }));
   return createListener(app, shared);
-}
-
-function makeOnce<T extends object>(make: () => T): () => T {
-  let made: T | undefined;
-  return () => {
-    made ??= make();
-    return made;
-  };
-}
-
-/**
- * The document takes milliseconds to make and never changes: any caller may ask for it, so it is made once. As bytes, which
- * all answers share: of a text, each would keep a copy until its client has read it.
- */
-function createApiReader(describe: () => object): () => Uint8Array<ArrayBuffer> {
-  let bytes: Uint8Array<ArrayBuffer> | undefined;
-  return () => {
-    bytes ??= new TextEncoder().encode(JSON.stringify(describe()));
-    return bytes;
-  };
 }
 
 /** OpenAPI 3.1 of every route that has a schema. */

@@ -26,6 +26,8 @@ export interface HttpServer {
 export interface HttpServerOptions {
   readonly host: string;
   readonly port: number;
+  /** The setting of the port, for the error when it is taken; HTTP_PORT unless given. */
+  readonly variable?: string;
   /** Connections beyond it take the place of those without a request; 1,000 unless given. */
   readonly maxConnections?: number;
   /** Addresses or ranges of proxies, whose connections do not count as those of one network; none unless given. */
@@ -94,16 +96,18 @@ function refuseHosts(incoming: IncomingMessage, outgoing: ServerResponse): void 
   incoming.resume().once('end', () => outgoing.end());
 }
 
-function listen(server: Server, { host, port }: { readonly host: string; readonly port: number }): Promise<void> {
+type Address = Pick<HttpServerOptions, 'host' | 'port' | 'variable'>;
+
+function listen(server: Server, address: Address): Promise<void> {
   return new Promise((resolve, reject) => {
-    server.once('error', (cause: NodeJS.ErrnoException) => reject(describeListenError(cause, host, port)));
-    server.listen(port, host, resolve);
+    server.once('error', (cause: NodeJS.ErrnoException) => reject(describeListenError(cause, address)));
+    server.listen(address.port, address.host, resolve);
   });
 }
 
-function describeListenError(cause: NodeJS.ErrnoException, host: string, port: number): Failure {
+function describeListenError(cause: NodeJS.ErrnoException, { host, port, variable = 'HTTP_PORT' }: Address): Failure {
   const reason =
-    cause.code === 'EADDRINUSE' ? 'the port is taken; set HTTP_PORT to another one, or to 0 for any' : cause.message;
+    cause.code === 'EADDRINUSE' ? `the port is taken; set ${variable} to another one, or to 0 for any` : cause.message;
   return new Failure('unavailable', `Cannot listen for HTTP on ${host}:${port}: ${reason}`, {}, { cause });
 }
 

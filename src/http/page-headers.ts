@@ -25,9 +25,19 @@ export function setPageHeaders(c: Context, page: Page, total: number, baseUrl: s
 }
 
 function pageUrl(c: Context, number: number, size: number, baseUrl: string): string {
+  return addressWith(c, baseUrl, (query) => {
+    query.set('page', String(number));
+    query.set('per_page', String(size));
+  });
+}
+
+/**
+ * The address of this request at `baseUrl` with other parameters, and without the token of the caller. The path is as the caller
+ * encoded it: a header takes no other characters.
+ */
+export function addressWith(c: Context, baseUrl: string, change: (query: URLSearchParams) => void): string {
   const query = new URLSearchParams(c.req.query());
   query.delete('access_token');
-  query.set('page', String(number));
-  query.set('per_page', String(size));
-  return `${baseUrl}${c.req.path}?${query.toString()}`;
+  change(query);
+  return `${baseUrl}${new URL(c.req.url).pathname}?${query.toString()}`;
 }

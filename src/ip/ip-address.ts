@@ -5,10 +5,25 @@ export type IpAddress = ipaddr.IPv4 | ipaddr.IPv6;
 /** A range such as 10.0.0.0/8: its address, and how many leading bits it fixes. */
 export type Cidr = readonly [IpAddress, number];
 
-/** Throws for a text that is not CIDR notation. */
+/**
+ * Throws for a text that is not CIDR notation. A range of IPv6 that stands for one of IPv4 (`::ffff:10.0.0.0/104`) is both: sockets and
+ * rules name such an address in either way.
+ */
 export function parseCidrs(texts: readonly string[]): Cidr[] {
-  return texts.map((text) => ipaddr.parseCIDR(text));
+  return texts.flatMap((text): Cidr[] => {
+    const [address, bits] = ipaddr.parseCIDR(text);
+    const isMapped = address instanceof ipaddr.IPv6 && address.isIPv4MappedAddress() && bits >= MAPPED_BITS;
+    return isMapped
+      ? [
+          [address, bits],
+          [address.toIPv4Address(), bits - MAPPED_BITS],
+        ]
+      : [[address, bits]];
+  });
 }
+
+/** The bits before the IPv4 address in `::ffff:0:0/96`. */
+const MAPPED_BITS = 96;
 
 /** Whether one of the ranges has the address. A range of IPv4 never has an IPv6 address, even one that stands for an IPv4 address. */
 export function isInRanges(address: IpAddress, ranges: readonly Cidr[]): boolean {

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { after, describe, test } from 'node:test';
 import { createCertificate } from '../../test/support/basics/certificate.ts';
 import { createStillWorld } from '../../test/support/basics/still-world.ts';
@@ -223,6 +224,12 @@ describe('with a mail server', { skip: findReasonToSkipMail() }, async () => {
         await assert.rejects(smtp.send(mail, 'two'), { details: { isFinal: false } });
       });
     assert.equal(secure.mails.length, 1);
+    const cut = readFileSync(files.certFile, 'utf8').slice(0, 200);
+    for (const content of ['', cut]) {
+      writeFileSync(files.certFile, content);
+      const open = () => openTestSmtp(secure.port, { ...settings, SMTP_PASSWORD: 'secret' });
+      assert.throws(open, { code: 'invalid', message: /^SMTP_CA_FILE ".*" cannot be used: / });
+    }
   });
 });
 

@@ -1,7 +1,7 @@
 /** Sends a mail through the SMTP server of the settings, with TLS and its timeouts. */
-import { readFileSync } from 'node:fs';
 import type { Readable } from 'node:stream';
 import type { Config } from '../config/config.ts';
+import { readCertificates } from '../encryption/certificates.ts';
 import { describeError, Failure } from '../errors.ts';
 import { type Mail, renderMail } from './mail.ts';
 import { isMailOn } from './mailer.ts';
@@ -34,7 +34,7 @@ const CONNECT_MS = 10_000;
 /** `check` waits so long for each reply. */
 const SILENCE_MS = 20_000;
 
-/** Undefined: no server is set, mail is off. */
+/** Undefined: no server is set, mail is off. Throws `invalid` when the file of authorities cannot be used. */
 export function openSmtp(config: MailConfig, limits = LIMITS): Smtp | undefined {
   if (!isMailOn(config)) return undefined;
   const { host, from } = config;
@@ -108,7 +108,7 @@ async function openTransport(options: ReturnType<typeof toOptions> & { readonly 
 }
 
 function toOptions({ port, security, user, password, caFile }: MailConfig, host: string) {
-  const tls = caFile === undefined ? {} : { tls: { ca: readFileSync(caFile) } };
+  const tls = caFile === undefined ? {} : { tls: { ca: readAuthorities(caFile) } };
   return {
     host,
     port: port ?? DEFAULT_PORTS[security],
@@ -123,6 +123,15 @@ function toOptions({ port, security, user, password, caFile }: MailConfig, host:
     ...(user === undefined ? {} : { auth: { user, pass: password ?? '' } }),
     ...tls,
   };
+}
+
+function readAuthorities(file: string): string[] {
+  try {
+    return readCertificates(file);
+  } catch (cause) {
+    const message = `SMTP_CA_FILE "${file}" cannot be used: ${describeError(cause)}`;
+    throw new Failure('invalid', message, {}, { cause });
+  }
 }
 
 /** RFC 8314 §3.3, RFC 6409 §3.1. */

@@ -32,12 +32,13 @@ function createStatements(table: string, times: string): Statements {
   return {
     // The second of two processes waits for the row and then finds the state recorded. Each state has an hour of its own: the end
     // of a trouble does not wait for the hour of its beginning. A time in the future was written by a wrong clock.
-    // The same state is another trouble if it began after $5.
+    // The same state is another trouble if it began after $5. With $6 = 1, a trouble whose end was recorded meanwhile is none.
     record: statement(
       nameStatement('record', table),
       `INSERT INTO ${table} (cause, state, sent_at_ms) VALUES ($1, $2, $3)
        ON CONFLICT (cause) DO UPDATE SET state = excluded.state, sent_at_ms = excluded.sent_at_ms
-       WHERE (${table}.state <> excluded.state OR ${table}.sent_at_ms < $5) AND NOT EXISTS
+       WHERE (${table}.state <> excluded.state OR ${table}.sent_at_ms < $5)
+         AND NOT (${table}.state = 'fine' AND CAST($6 AS BIGINT) = 1) AND NOT EXISTS
          (SELECT 1 FROM ${times} WHERE cause = $1 AND state = $2 AND sent_at_ms > $4 AND sent_at_ms <= $3) RETURNING cause`,
     ),
     recordTime: statement(
@@ -99,6 +100,7 @@ export function isDue(
   if (last === undefined) return true;
   const { sameStateAtMs = -Infinity } = last;
   if (last.state === moment.state && last.sentAtMs >= findBeginning(moment)) return false;
+  if (last.state === 'fine' && moment.wasOpen === true) return false;
   return sameStateAtMs <= moment.quietUntilMs || sameStateAtMs > moment.nowMs;
 }
 
@@ -116,6 +118,11 @@ export interface NoticeRecord {
   readonly state: string;
   /** The state began at this time. */
   readonly sinceMs?: number | undefined;
+  /**
+   * The end of a trouble of the cause was not recorded when this one was found. If it is by now, another process knows better; the
+   * next round looks again.
+   */
+  readonly wasOpen?: boolean | undefined;
   readonly nowMs: number;
   /** A time in the past: if the same state of the cause was sent later than this, it has to wait. */
   readonly quietUntilMs: number;
@@ -127,8 +134,8 @@ export interface NoticeRecord {
 export const recordNoticeOnce: Procedure<NoticeRecord, boolean> = conditionalProcedure(
   import.meta.url,
   'recordNoticeOnce',
-  async (transaction, { channel, cause, state, sinceMs, nowMs, quietUntilMs, statements }) => {
-    const moment = [nowMs, quietUntilMs, findBeginning({ sinceMs, nowMs })];
+  async (transaction, { channel, cause, state, sinceMs, wasOpen, nowMs, quietUntilMs, statements }) => {
+    const moment = [nowMs, quietUntilMs, findBeginning({ sinceMs, nowMs }), wasOpen === true ? 1 : 0];
     const recorded = await transaction.run(STATEMENTS[channel].record, [cause, state, ...moment]);
     if (recorded.length === 0) return false;
     await transaction.run(STATEMENTS[channel].recordTime, [cause, state, nowMs]);

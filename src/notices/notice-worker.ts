@@ -109,13 +109,17 @@ async function notifyOfSource(
   const troubles = await source.listTroubles(world.nowMs());
   const still = new Set(troubles.map(({ cause }) => cause));
   for (const [index, channel] of channels.entries()) {
+    const openCauses = new Set(open[index]);
     const records = { store, world, takePlace: createPlaces() };
     const attempt = async (cause: string, send: () => Promise<void>) => {
       const report = (err: unknown) => log.error({ err, cause, channel: channel.name }, 'Cannot send a notice');
       await send().catch(report);
     };
-    for (const trouble of troubles) await attempt(trouble.cause, () => sendNotice(records, channel, trouble));
-    for (const cause of open[index]!)
+    for (const trouble of troubles) {
+      const { cause } = trouble;
+      await attempt(cause, () => sendNotice(records, channel, { ...trouble, wasOpen: openCauses.has(cause) }));
+    }
+    for (const cause of openCauses)
       if (!still.has(cause)) await attempt(cause, () => sendRecovery(records, channel, { source, cause }));
   }
 }
@@ -149,11 +153,11 @@ async function sendRecovery(
 async function sendNotice(
   { store, world, takePlace }: Records,
   { name, send }: Channel,
-  notice: Notice,
+  notice: Notice & { readonly wasOpen?: boolean },
 ): Promise<void> {
-  const { cause, state, sinceMs, audience } = notice;
+  const { cause, state, sinceMs, wasOpen, audience } = notice;
   const nowMs = world.nowMs();
-  const moment = { state, sinceMs, nowMs, quietUntilMs: nowMs - QUIET_MS };
+  const moment = { state, sinceMs, wasOpen, nowMs, quietUntilMs: nowMs - QUIET_MS };
   const last = await findLastNotice(store, name, { cause, state });
   if (!isDue(last, moment) || !takePlace(audience)) return;
   // It only makes keys differ: the time of the notice before, or the hour of a first one, which is the same in all processes.

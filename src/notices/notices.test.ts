@@ -113,6 +113,39 @@ forEachEngine('two processes send it once', async (store, { openAnother }) => {
   assert.equal((await readMails()).length, 20);
 });
 
+forEachEngine('a process that is behind does not report a trouble after its end', async (store, { openAnother }) => {
+  let duringRound = async (): Promise<unknown> => undefined;
+  const slowSources = (on: Store) =>
+    hookSources(on).map((source) => ({
+      ...source,
+      listTroubles: async (nowMs: number) => {
+        const troubles = await source.listTroubles(nowMs);
+        await duringRound();
+        return troubles;
+      },
+    }));
+  const { world, ada, look, readMails } = await watch(store, slowSources);
+  const other = await openAnother();
+  await insertTestHook(store, { id: 7, url: 'https://ci.example.org/', ownerId: ada.id });
+  const fail = () => store.write(failSql, [7, ada.id, world.nowMs() - 10 * MINUTE_MS]);
+  await fail();
+  await look();
+  assert.match((await readMails()).join(), /^ada@example\.org: A webhook of \S+ fails$/);
+  world.moveMs(61 * MINUTE_MS);
+  duringRound = async () => {
+    duringRound = async () => undefined;
+    await store.write(failSql, [7, ada.id, null]);
+    await store.write(answerSql, [7, 204]);
+    await look(other);
+  };
+  await look();
+  assert.match((await readMails()).join(), /^ada@example\.org: A webhook of \S+ works again$/);
+  world.moveMs(MINUTE_MS / 2);
+  await fail();
+  await look();
+  assert.match((await readMails()).join(), /^ada@example\.org: A webhook of \S+ fails$/);
+});
+
 forEachEngine(
   'no notice is sent of a webhook that its owner switched off or deleted, nor to a person who wants no notices',
   async (store) => {

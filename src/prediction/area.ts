@@ -229,5 +229,5 @@ function listOwnPorts(
   { endpoints }: LlmDInterface,
 ): OwnPort[] {
   if (port === undefined || model === undefined) return [];
-  return [{ name: 'llm-d', port, errors: 'detail', endpoints: endpoints.ofModel(model) }];
+  return [{ name: 'llm-d', variable: 'LLM_D_PORT', port, errors: 'detail', endpoints: endpoints.ofModel(model) }];
 }

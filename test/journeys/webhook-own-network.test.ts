@@ -76,7 +76,9 @@ test('a file without a certificate stops the start with its name and what is wro
   writeFileSync(inFolder('empty.pem'), 'no certificate\n');
   const damaged = readFileSync(inFolder('ca.pem'), 'utf8').replace(/\n[A-Za-z0-9+/]{64}\n/, '\n');
   writeFileSync(inFolder('damaged.pem'), damaged);
-  for (const name of ['empty.pem', 'damaged.pem', 'missing.pem'])
+  const authority = readFileSync(inFolder('ca.pem'), 'utf8');
+  writeFileSync(inFolder('cut.pem'), authority + authority.slice(0, 200));
+  for (const name of ['empty.pem', 'damaged.pem', 'cut.pem', 'missing.pem'])
     await assert.rejects(
       startProgram({ WEBHOOK_CA_FILE: inFolder(name) }),
       new RegExp(`Cannot start: WEBHOOK_CA_FILE "${inFolder(name)}" cannot be used: `),

@@ -1,9 +1,10 @@
 /** Checks disk, certificate, proxies and callers for `trivet doctor`. */
 import { X509Certificate } from 'node:crypto';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import type { Config } from '../../config/config.ts';
 import { describeError } from '../../errors.ts';
+import { nameTlsFiles, readTls } from '../../grpc/listener/tls-files.ts';
 import { hostOf } from '../../ip/ip-address.ts';
 import { type Check, fail, ok, warn } from './check.ts';
 import { checkPorts } from './check-ports.ts';
@@ -36,18 +37,22 @@ async function checkDisk({ store }: Config): Promise<Check[]> {
 const DAY_MS = 86_400_000;
 const SOON_DAYS = 14;
 
-function checkCertificate({ grpc: { tlsCertFile } }: Config, nowMs: number): Check[] {
-  if (tlsCertFile === undefined) return [];
+/** Reads the files as the service does when it starts. */
+function checkCertificate({ grpc }: Config, nowMs: number): Check[] {
+  const files = nameTlsFiles(grpc);
+  if (files === undefined) return [];
   const name = 'TLS certificate';
   try {
-    const { validTo } = new X509Certificate(readFileSync(tlsCertFile));
+    const { validTo } = new X509Certificate(readTls(files).cert);
     const days = Math.floor((Date.parse(validTo) - nowMs) / DAY_MS);
-    const found = `"${tlsCertFile}" ends ${new Date(validTo).toISOString()}`;
+    const found = `"${files.certFile}" ends ${new Date(validTo).toISOString()}`;
     const advice = 'Put a new certificate in its place; the service reads it again by itself';
     if (days < 0) return [fail(name, found, advice)];
     return [days < SOON_DAYS ? warn(name, found, advice) : ok(name, found)];
   } catch (error) {
-    return [fail(name, describeError(error), 'Set GRPC_TLS_CERT_FILE to a certificate in PEM form')];
+    const advice =
+      'Set GRPC_TLS_CERT_FILE and GRPC_TLS_KEY_FILE to a certificate and its key, and GRPC_TLS_CLIENT_CA_FILE to the certificates of authorities, all in PEM form';
+    return [fail(name, describeError(error), advice)];
   }
 }
 

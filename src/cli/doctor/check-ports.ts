@@ -3,23 +3,23 @@ import { once } from 'node:events';
 import { connect } from 'node:http2';
 import { createServer } from 'node:net';
 import type { Config } from '../../config/config.ts';
+import { type HttpPort, listHttpPorts } from '../../config/http-ports.ts';
 import { describeError } from '../../errors.ts';
 import { toUrlHost } from '../../ip/ip-address.ts';
 import { type Check, fail, ok } from './check.ts';
 
-interface Port {
-  readonly name: string;
-  readonly variable: string;
-  readonly port: number;
+interface Port extends HttpPort {
   /** Whether a Trivet service answers at the port. */
   readonly isOurs: () => Promise<boolean>;
 }
 
 export async function checkPorts(config: Config): Promise<Check[]> {
-  const { httpPort, grpcPort } = config.server;
+  const [http, ...others] = listHttpPorts(config);
+  const { grpcPort } = config.server;
   const ports: Port[] = [
-    { name: 'HTTP port', variable: 'HTTP_PORT', port: httpPort, isOurs: () => answersHttp(config) },
+    { ...http!, isOurs: () => answersHttp(config) },
     { name: 'gRPC port', variable: 'GRPC_PORT', port: grpcPort, isOurs: () => answersGrpc(config) },
+    ...others.map((other) => ({ ...other, isOurs: () => answersHealth(config, other.port) })),
   ];
   return await Promise.all(ports.map((port) => checkPort(config.server.host, port)));
 }
@@ -69,6 +69,17 @@ async function answersHttp({ server: { host, httpPort } }: Config): Promise<bool
     const url = `${toLocalUrl('http', host, httpPort)}/openapi.json`;
     const response = await fetch(url, { signal: AbortSignal.timeout(TIMEOUT_MS) });
     return ((await response.json()) as { readonly info?: { readonly title?: string } }).info?.title === 'Trivet';
+  } catch {
+    return false;
+  }
+}
+
+/** Its probe says no more than that it lives, so the HTTP port must be that of a service too. */
+async function answersHealth(config: Config, port: number): Promise<boolean> {
+  try {
+    const url = `${toLocalUrl('http', config.server.host, port)}/healthz`;
+    const response = await fetch(url, { signal: AbortSignal.timeout(TIMEOUT_MS) });
+    return ((await response.json()) as { readonly status?: string }).status === 'ok' && (await answersHttp(config));
   } catch {
     return false;
   }

@@ -33,6 +33,7 @@ import { inputEffects } from './prediction/0073-input-effects.ts';
 import { errorCounts } from './prediction/0074-error-counts.ts';
 import { errorCountsOfModels } from './prediction/0075-error-counts-of-models.ts';
 import { pendingOutputTokens } from './prediction/0076-pending-output-tokens.ts';
+import { frequentReads } from './prediction/0089-frequent-reads.ts';
 
 /**
  * Every migration, in the order in which they run. A number only names a migration; a new one goes to the end, because
@@ -74,4 +75,5 @@ export const migrations: readonly Migration[] = [
   deliveryProfiles,
   pendingOutputTokens,
   hookQueueGenerations,
+  frequentReads,
 ];

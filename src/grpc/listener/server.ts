@@ -15,7 +15,7 @@ import { createHealth } from '../services/health.ts';
 import { createReflection } from '../services/reflection.ts';
 import { readTls, type TlsFiles, watchTls } from './tls-files.ts';
 import { Transport } from './transport.ts';
-import { clearUnixSocket, withMode } from './unix-socket.ts';
+import { openUnixSocket } from './unix-socket.ts';
 
 export interface GrpcServerDependencies {
   readonly services: readonly GrpcService[];
@@ -72,8 +72,10 @@ export async function openGrpcServer(dependencies: GrpcServerDependencies): Prom
     routes: createRoutes(services, dependencies.metrics),
   });
   let stopWatching = (): void => {};
+  let removeUnixSocket = (): void => {};
   const drain = async (deadlineMs: number): Promise<void> => {
     stopWatching();
+    removeUnixSocket();
     health.setServing(false);
     await transport.drain(deadlineMs);
   };
@@ -84,10 +86,8 @@ export async function openGrpcServer(dependencies: GrpcServerDependencies): Prom
       stopWatching = watchTls(tls, dependencies.tlsCheckMs ?? TLS_CHECK_MS, () =>
         renewTls(transport, tls, dependencies.log),
       );
-    if (unixSocket !== undefined) {
-      await clearUnixSocket(unixSocket);
-      await withMode(unixSocketMode, () => transport.listen({ path: unixSocket }));
-    }
+    if (unixSocket !== undefined)
+      removeUnixSocket = await openUnixSocket(unixSocket, unixSocketMode, (path) => transport.listen({ path }));
     return { port: boundPort, setServing: (isServing) => health.setServing(isServing), drain };
   } catch (error) {
     await drain(0);

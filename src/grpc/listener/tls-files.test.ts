@@ -58,6 +58,53 @@ test('a key that is not the certificate’s is refused at the start', async () =
   await assert.rejects(startGrpcServer([echo], { tls }), /Cannot use the TLS files ".*" and ".*": .*key/);
 });
 
+/** Files of which Node takes less than is in them, or nothing, without an error. */
+const damagedAuthorities: readonly [title: string, damage: (pem: string) => string, reason: RegExp][] = [
+  ['nothing', () => '', /holds no certificate in PEM/],
+  ['text alone', () => 'no certificate', /holds no certificate in PEM/],
+  ['a certificate that is cut off', (pem) => pem.slice(0, pem.length / 2), /its certificate 1 is cut off/],
+  ['a second certificate that is cut off', (pem) => pem + pem.slice(0, pem.length / 2), /its certificate 2 is cut off/],
+  ['a certificate without one of its lines', (pem) => pem.replace(/\n[A-Za-z0-9+/]{64}\n/, '\n'), /Cannot use/],
+];
+
+for (const [title, damage, reason] of damagedAuthorities)
+  test(`a file of authorities for clients that has ${title} is refused`, async () => {
+    const files = createCertificates();
+    const clientCaFile = join(folder, 'damaged-ca.pem');
+    writeFileSync(clientCaFile, damage(readFileSync(files.caCert, 'utf8')));
+    const tls = { certFile: files.serverCert, keyFile: files.serverKey, clientCaFile };
+    await assert.rejects(startGrpcServer([echo], { tls }), (error: Error) => {
+      assert.match(error.message, /^Cannot use the TLS file ".*damaged-ca\.pem": /);
+      assert.match(error.message, reason);
+      return true;
+    });
+  });
+
+test('authorities for clients stay when their file is cut off, and change once it is whole', async () => {
+  const [before, next] = [createCertificates(), createCertificates()];
+  const clientCaFile = join(folder, 'live-ca.pem');
+  copyFileSync(before.caCert, clientCaFile);
+  const tls = { certFile: before.serverCert, keyFile: before.serverKey, clientCaFile };
+  await using running = await startGrpcServer([echo], { tls, tlsCheckMs: 5 });
+  const isLogged = (text: string) => running.logged.some(({ msg }) => msg === text);
+  const call = async ({ clientKey, clientCert }: CertificateFiles) => {
+    const pair = { key: readFileSync(clientKey), cert: readFileSync(clientCert) };
+    using client = connectRaw(`localhost:${running.server.port}`, { ca: readFileSync(before.caCert), ...pair });
+    return String(await client.unary(ECHO_PATH, HELLO));
+  };
+  writeFileSync(clientCaFile, readFileSync(before.caCert).subarray(0, 200));
+  await waitUntil(() => isLogged('gRPC keeps its certificate') || isLogged('gRPC uses a new certificate'));
+  assert.equal(await call(before), 'hello');
+  const trusted = execFileSync('openssl', ['x509', '-in', next.caCert, '-trustout']);
+  writeFileSync(
+    clientCaFile,
+    Buffer.concat([Buffer.from('# two authorities\n'), readFileSync(before.caCert), trusted]),
+  );
+  await waitUntil(() => isLogged('gRPC uses a new certificate'));
+  assert.equal(await call(before), 'hello');
+  assert.equal(await call(next), 'hello');
+});
+
 interface CertificateFiles {
   readonly caCert: string;
   readonly serverCert: string;

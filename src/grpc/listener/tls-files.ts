@@ -1,6 +1,7 @@
 /** Reads the certificate and key of the listener, and reads them again when the files change. */
 import { readFileSync, unwatchFile, watchFile } from 'node:fs';
 import { createSecureContext } from 'node:tls';
+import { readCertificates } from '../../encryption/certificates.ts';
 import { describeError, Failure } from '../../errors.ts';
 
 /** PEM files of the listener. With `clientCaFile`, clients must show a certificate that it signed. */
@@ -14,7 +15,7 @@ export interface TlsOptions {
   readonly cert: Buffer;
   readonly key: Buffer;
   /** If it is set, clients must show a certificate that it signed. */
-  readonly ca?: Buffer;
+  readonly ca?: string[];
 }
 
 interface TlsSettings {
@@ -36,10 +37,10 @@ export function nameTlsFiles({ tlsCertFile, tlsKeyFile, tlsClientCaFile }: TlsSe
   };
 }
 
-/** Throws when a file cannot be read, or the key does not belong to the certificate. */
+/** Throws when a file cannot be read, the key does not belong to the certificate, or a certificate for clients is damaged. */
 export function readTls({ certFile, keyFile, clientCaFile }: TlsFiles): TlsOptions {
   const pair = { cert: readPem(certFile), key: readPem(keyFile) };
-  const options = clientCaFile === undefined ? pair : { ...pair, ca: readPem(clientCaFile) };
+  const options = clientCaFile === undefined ? pair : { ...pair, ca: readClientAuthorities(clientCaFile) };
   try {
     createSecureContext(options);
   } catch (error) {
@@ -53,6 +54,14 @@ function readPem(file: string): Buffer {
     return readFileSync(file);
   } catch (error) {
     throw new Failure('invalid', `Cannot read the TLS file "${file}": ${describeError(error)}`);
+  }
+}
+
+function readClientAuthorities(file: string): string[] {
+  try {
+    return readCertificates(file);
+  } catch (error) {
+    throw new Failure('invalid', `Cannot use the TLS file "${file}": ${describeError(error)}`);
   }
 }
 

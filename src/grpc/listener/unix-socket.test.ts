@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -23,6 +24,40 @@ test('a unix socket is served too, taken over when stale, refused when alive', a
     await assert.rejects(startGrpcServer([method], { unixSocket }), /another program does/);
   }
   assert.equal(existsSync(unixSocket), false);
+});
+
+test('a socket is refused when it is not known that no process listens on it', {
+  skip: process.platform !== 'linux',
+}, async () => {
+  const unixSocket = join(folder, 'busy.sock');
+  // It listens, and takes no connection.
+  const listen = `require('node:net').createServer().listen({ path: process.argv[1], backlog: 1 }, () => {
+    require('node:fs').writeSync(1, 'x'); Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0) })`;
+  const busy = spawn(process.execPath, ['-e', listen, unixSocket], { stdio: ['ignore', 'pipe', 'inherit'] });
+  await once(busy.stdout, 'data');
+  const waiting = await fillQueue(unixSocket);
+  try {
+    await assert.rejects(startGrpcServer([unary(() => HELLO)], { unixSocket }), /may be in use, connect EAGAIN/);
+    assert.ok(existsSync(unixSocket));
+  } finally {
+    for (const socket of waiting) socket.destroy();
+    busy.kill('SIGKILL');
+  }
+});
+
+test('a server that stops leaves the socket of another one that has its name', async () => {
+  const unixSocket = join(folder, 'handed-over.sock');
+  const method = unary(() => HELLO);
+  const first = await startGrpcServer([method], { unixSocket });
+  rmSync(unixSocket);
+  await using _second = await startGrpcServer([method], { unixSocket });
+  await first[Symbol.asyncDispose]();
+  using client = connectRaw(`unix:${unixSocket}`);
+  assert.equal(String(await client.unary(ECHO_PATH, HELLO)), 'hello');
+  assert.deepEqual(
+    readdirSync(folder).filter((name) => name.startsWith('.')),
+    [],
+  );
 });
 
 test('a file that is not a socket is not removed', async () => {
@@ -64,6 +99,20 @@ const WATCH_MODES = `
     seen.add(mode);
     require('node:fs').writeSync(1, mode);
   }`;
+
+/** Connects until the queue of the listener is full. */
+async function fillQueue(path: string): Promise<Socket[]> {
+  const sockets: Socket[] = [];
+  for (let isFull = false; !isFull; ) {
+    const socket = connect(path);
+    sockets.push(socket);
+    isFull = await new Promise<boolean>((resolve) => {
+      socket.once('connect', () => resolve(false));
+      socket.once('error', () => resolve(true));
+    });
+  }
+  return sockets;
+}
 
 /** What a program that is killed leaves. */
 function leaveStaleSocket(path: string): void {

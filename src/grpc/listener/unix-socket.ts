@@ -1,22 +1,59 @@
-/** Prepares the path for a listener: removes a socket file that no process listens on any more. */
-import { existsSync, rmSync, statSync } from 'node:fs';
+/** Opens a unix socket in place of one that no process listens on any more, and removes it at the end if it is still its own. */
+import { randomBytes } from 'node:crypto';
+import { existsSync, renameSync, rmSync, statSync } from 'node:fs';
 import { connect } from 'node:net';
+import { dirname, join } from 'node:path';
 import { Failure } from '../../errors.ts';
 
-/** Prepares the path for a listener: removes a socket file that no process listens on any more. */
-export async function clearUnixSocket(path: string): Promise<void> {
+/**
+ * Opens the socket by `listen`, which must make the socket file before it returns. Returns a function that removes the file.
+ *
+ * It is made under another name: Node removes the name at which it listens when it stops, whatever has that name by then.
+ */
+export async function openUnixSocket(
+  path: string,
+  mode: number | undefined,
+  listen: (path: string) => Promise<unknown>,
+): Promise<() => void> {
+  await refuseTaken(path);
+  if (isNamedPipe(path)) {
+    await listen(path);
+    return () => {};
+  }
+  const made = join(dirname(path), `.${randomBytes(4).toString('base64url')}`);
+  await withMode(mode, () => listen(made));
+  renameSync(made, path);
+  const own = statSync(path);
+  return () => {
+    const present = statSync(path, { throwIfNoEntry: false });
+    if (present?.ino === own.ino && present.dev === own.dev) rmSync(path, { force: true });
+  };
+}
+
+/** Of Windows, which has no files for them. */
+function isNamedPipe(path: string): boolean {
+  return path.startsWith('\\\\');
+}
+
+/** Throws unless the path is free, or has a socket on which no process listens. */
+async function refuseTaken(path: string): Promise<void> {
   if (!existsSync(path)) return;
   if (!statSync(path).isSocket())
     throw new Failure('invalid', `Cannot listen on "${path}": a file that is not a socket has this name`);
-  if (await isListening(path)) throw new Failure('conflict', `Cannot listen on "${path}": another program does`);
-  rmSync(path);
+  const error = await findConnectError(path);
+  if (error === undefined) throw new Failure('conflict', `Cannot listen on "${path}": another program does`);
+  if (!NO_LISTENER.includes(error.code ?? ''))
+    throw new Failure('conflict', `Cannot listen on "${path}": it may be in use, ${error.message}`);
 }
+
+/** What the system answers when no process listens on a socket. A busy process (EAGAIN) or one of other rights answers otherwise. */
+const NO_LISTENER: readonly string[] = ['ECONNREFUSED', 'ENOENT'];
 
 /**
  * Calls `listen`, which must make the socket file before it returns: the file never has other permissions. Until they were changed
  * afterwards, others could connect, and a connection stays. Undefined leaves the umask.
  */
-export function withMode<T>(mode: number | undefined, listen: () => T): T {
+function withMode<T>(mode: number | undefined, listen: () => T): T {
   if (mode === undefined) return listen();
   const before = process.umask(0o777 & ~mode);
   try {
@@ -26,13 +63,13 @@ export function withMode<T>(mode: number | undefined, listen: () => T): T {
   }
 }
 
-function isListening(path: string): Promise<boolean> {
+function findConnectError(path: string): Promise<NodeJS.ErrnoException | undefined> {
   return new Promise((resolve) => {
     const socket = connect(path);
     socket.once('connect', () => {
       socket.destroy();
-      resolve(true);
+      resolve(undefined);
     });
-    socket.once('error', () => resolve(false));
+    socket.once('error', resolve);
   });
 }

@@ -35,8 +35,15 @@ export function completeDocument(document: Schema, dependencies: CompletionDepen
   for (const { operation } of operations) describeContent(operation, finders);
   document.components.securitySchemes = describeSecuritySchemes(dependencies.authUrl, listScopes(operations));
   document.servers = [{ url: dependencies.baseUrl, description: 'This service' }];
+  if (dependencies.authUrl !== dependencies.baseUrl) nameAuthorizationServer(operations, dependencies.authUrl);
   document.webhooks = Object.assign({}, ...dependencies.descriptions.map(({ listWebhooks }) => listWebhooks?.() ?? {}));
   return document;
+}
+
+/** Clients know the authorization server by its own address, which is its issuer name. */
+function nameAuthorizationServer(operations: readonly NamedOperation[], url: string): void {
+  for (const { path, operation } of operations)
+    if (path.startsWith('/oauth/')) operation.servers = [{ url, description: 'The authorization server' }];
 }
 
 interface NamedOperation {

@@ -1,18 +1,36 @@
 import assert from 'node:assert/strict';
-import { forEachEngine } from '../../../test/support/store/engines.ts';
-import type { Store } from '../../database/store.ts';
+import { test } from 'node:test';
+import {
+  createStorePlace,
+  findReasonToSkip,
+  forEachEngine,
+  openTestStore,
+} from '../../../test/support/store/engines.ts';
+import { procedure, type Store } from '../../database/store.ts';
 import type { Failure } from '../../errors.ts';
 import {
   listModelVersions,
   listPromotedModels,
   MODELS_TOPIC,
   promoteModel,
+  promoteProcedure,
   pruneModelVersions,
   readModelFile,
   rollBackModel,
   saveModelVersion,
   takeVersionNumber,
 } from './model-store.ts';
+
+let beforeCommit = async (): Promise<void> => {};
+const slowPromotion = procedure(
+  import.meta.url,
+  'slowPromotion',
+  async (tx, promotion: Parameters<typeof promoteProcedure.run>[1]) => {
+    const isChanged = await promoteProcedure.run(tx, promotion);
+    await beforeCommit();
+    return isChanged;
+  },
+);
 
 async function saveVersion(store: Store, name: string): Promise<number> {
   const version = await takeVersionNumber(store, name);
@@ -117,6 +135,23 @@ forEachEngine('a rollback leads to another version, also when the one between wa
   );
   await assert.rejects(rollBack(), { code: 'conflict' });
   assert.equal(await promotedVersion(store, 'a'), 2);
+});
+
+test('a promotion of a version that is pruned meanwhile is refused', {
+  skip: findReasonToSkip('postgres'),
+}, async () => {
+  const place = await createStorePlace('postgres');
+  await using store = await openTestStore(place);
+  await using another = await openTestStore(place);
+  await saveAndPromote(store, 'a', 7);
+  beforeCommit = async () => {
+    beforeCommit = async () => {};
+    assert.deepEqual(await pruneModelVersions(another, 'a', 2), [1, 2]);
+  };
+  const markChanged = store.markChanged(MODELS_TOPIC, 6000);
+  const promotion = { name: 'a', version: 1, nowMs: 6000, reason: 'again', markChanged };
+  await assert.rejects(store.call(slowPromotion, promotion), { code: 'not_found' });
+  assert.equal(await promotedVersion(store, 'a'), 7);
 });
 
 forEachEngine('an unknown model cannot be rolled back', async (store) => {

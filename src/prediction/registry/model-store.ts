@@ -281,10 +281,21 @@ export async function rollBackModel(store: Store, rollback: Omit<Rollback, 'mark
   });
 }
 
+interface Pruning {
+  readonly name: string;
+  readonly keep: number;
+}
+
+/** Serializable, as promotions are: otherwise one of both could promote a version that the other removes. */
+export const pruneProcedure: Procedure<Pruning, number[]> = procedure(
+  import.meta.url,
+  'pruneProcedure',
+  async (tx, { name, keep }) => (await tx.run(pruneVersionsSql, [name, keep])).map(({ version }) => version),
+);
+
 /** Removes versions older than the newest `keep`, except the served one and those that a rollback may serve again. */
 export async function pruneModelVersions(store: Store, name: string, keep: number): Promise<number[]> {
-  const rows = await store.write(pruneVersionsSql, [name, keep]);
-  return rows.map((row) => row.version);
+  return await store.call(pruneProcedure, { name, keep });
 }
 
 function unknownVersion(name: string, version: number): Failure {

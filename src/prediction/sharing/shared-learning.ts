@@ -16,8 +16,10 @@ import { toStateForRestart } from './state-for-restart.ts';
 export interface SharedLearning {
   /** Call before the live model observes the time. */
   beforeObserve(targetModel: string, forecast: Forecast, time: TimeToLearn): void;
-  /** Applies the new rows of the log, and yields a summary of each. */
+  /** Applies the new rows of the log, and yields a summary of each. Ends when rows before them are gone (`hasLostRows`). */
   applyNewRows(): AsyncIterable<AppliedRow>;
+  /** Rows were deleted before they were applied here: a saved state, which has them, must be restored. */
+  readonly hasLostRows: boolean;
   /** Appends a row with what was observed here after the last row; false when there was nothing. */
   append(): Promise<boolean>;
   /** The newest row of the log that is part of the served models. */
@@ -57,20 +59,13 @@ export const MAX_ENTRIES = 4000;
 export function createSharedLearning({ store, world, predictor }: SharedLearningDependencies): SharedLearning {
   const outgoing = createOutgoingRows(store, world);
   const models = createSharedModels(predictor, world);
-  let sequence = 0;
+  const reader = createLogReader(store);
   let sinceMs: number | undefined;
 
   function takeRow(limit: number): void {
     const taken = models.take(limit);
     if (taken.length > 0) outgoing.add({ models: taken, sinceMs: sinceMs ?? world.nowMs() });
     sinceMs = undefined;
-  }
-
-  async function apply(row: LogRow): Promise<AppliedRow> {
-    const applied = await applyRow({ models, world }, row, row.process === outgoing.process);
-    // The row counts as applied after a failure too: no process could go on, or start, behind a row that it cannot read.
-    sequence = row.sequence;
-    return applied;
   }
 
   return {
@@ -81,9 +76,11 @@ export function createSharedLearning({ store, world, predictor }: SharedLearning
     },
     async *applyNewRows() {
       const touched = new Set<string>();
-      for (let rows = await listLogRows(store, sequence); rows.length > 0; rows = await listLogRows(store, sequence))
+      for (let rows = await reader.readNext(); rows.length > 0; rows = await reader.readNext())
         for (const row of rows) {
-          const applied = await apply(row);
+          const applied = await applyRow({ models, world }, row, row.process === outgoing.process);
+          // The row counts as applied after a failure too: no process could go on, or start, behind a row that it cannot read.
+          reader.sequence = row.sequence;
           for (const name of applied.targetModels) touched.add(name);
           yield applied;
         }
@@ -96,22 +93,44 @@ export function createSharedLearning({ store, world, predictor }: SharedLearning
       return hasRow;
     },
     get sequence() {
-      return sequence;
+      return reader.sequence;
+    },
+    get hasLostRows() {
+      return reader.hasLostRows;
     },
     countPending: () => models.countPending(),
     save: (names) =>
       names.map((targetModel) => {
         const shared = models.open(targetModel);
         const saved = toStateForRestart(predictor.live(targetModel).save(), (name) => shared.findBase(name));
-        return { targetModel, sequence, saved };
+        return { targetModel, sequence: reader.sequence, saved };
       }),
     restore(states, from) {
       // Events of this process that are in no row yet become a row now. It is applied later like a row of another process.
       takeRow(Number.POSITIVE_INFINITY);
       models.restore(states);
-      sequence = from;
+      reader.beginAfter(from);
     },
   };
+}
+
+/** Where this process is in the log. */
+function createLogReader(store: Store) {
+  const reader = {
+    sequence: 0,
+    hasLostRows: false,
+    /** The next rows; none if there are none, or if rows before them are gone. */
+    async readNext(): Promise<LogRow[]> {
+      const rows = await listLogRows(store, reader.sequence);
+      reader.hasLostRows = rows[0] !== undefined && rows[0].first > reader.sequence + 1;
+      return reader.hasLostRows ? [] : rows;
+    },
+    beginAfter(sequence: number): void {
+      reader.sequence = sequence;
+      reader.hasLostRows = false;
+    },
+  };
+  return reader;
 }
 
 async function applyRow(

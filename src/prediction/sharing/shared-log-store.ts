@@ -15,7 +15,8 @@ const appendRowSql = statement(
 );
 const listRowsSql = statement<LogRow>(
   'shared-log-list',
-  'SELECT sequence, process, content FROM shared_log WHERE sequence > $1 ORDER BY sequence LIMIT 32',
+  `SELECT sequence, process, content, (SELECT MIN(sequence) FROM shared_log) AS first
+   FROM shared_log WHERE sequence > $1 ORDER BY sequence LIMIT 32`,
 );
 const readEndsSql = statement<LogEnds>(
   'shared-log-ends',
@@ -31,6 +32,8 @@ export interface LogRow {
   readonly sequence: number;
   readonly process: string;
   readonly content: Uint8Array;
+  /** The oldest row that was kept when this one was read. */
+  readonly first: number;
 }
 
 /** The oldest row that is kept, and the newest row that was ever written. */

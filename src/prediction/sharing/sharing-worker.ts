@@ -51,6 +51,12 @@ export function createSharingWorker(dependencies: SharingDependencies): SharingW
     await applyNewRows();
   }
 
+  async function beginAgain(): Promise<void> {
+    log.warn({ sequence: learning.sequence }, 'Began again with what other processes have learned');
+    await restore();
+  }
+
+  /** Rows may be deleted at any moment, since a process may stand still for longer than they are kept. */
   async function applyNewRows(): Promise<void> {
     for await (const applied of learning.applyNewRows()) {
       if (applied.failure === undefined) measure(applied);
@@ -61,6 +67,7 @@ export function createSharingWorker(dependencies: SharingDependencies): SharingW
         );
       saver.markChanged(applied.targetModels);
     }
+    if (learning.hasLostRows) await beginAgain();
   }
 
   /** True if rows were deleted that this process has not applied, or the database was replaced by an older copy. */
@@ -77,10 +84,7 @@ export function createSharingWorker(dependencies: SharingDependencies): SharingW
   }
 
   async function round(): Promise<void> {
-    if (await isCutOff()) {
-      log.warn({ sequence: learning.sequence }, 'Began again with what other processes have learned');
-      await restore();
-    }
+    if (await isCutOff()) await beginAgain();
     await applyNewRows();
     await append();
     await saver.saveDue();

@@ -114,6 +114,13 @@ test('an allowed range opens that range only', async () => {
   assert.equal((await local.vet('http://localhost:3000/')).kind, 'forbidden');
 });
 
+test('a range of mapped IPv4 addresses opens them in either notation', async () => {
+  const local = createAddressGuard({ allowCidrs: ['::ffff:10.0.0.0/104'], resolver });
+  assert.equal((await local.vet('http://10.0.0.1/')).kind, 'allowed');
+  assert.equal((await local.vet('http://[::ffff:a00:1]/')).kind, 'allowed');
+  assert.equal((await local.vet('http://192.168.0.1/')).kind, 'forbidden');
+});
+
 test('a name server that never answers is given up', async (context) => {
   context.mock.timers.enable({ apis: ['setTimeout'] });
   const silent: NameResolver = { resolve4: () => new Promise(() => {}), resolve6: () => new Promise(() => {}) };

@@ -57,6 +57,21 @@ forEachEngine(
   { world: createStillWorld(Date.UTC(2033, 0, 1)) },
 );
 
+forEachEngine('links repeat the path of the caller as it was encoded', async (store) => {
+  await using server = await startManagement(store);
+  await server.call('POST', '/user/repos', { json: { name: 'kiosk' } });
+  // The KELVIN SIGN, whose lower case is "k".
+  const hooks = '/repos/grace/%E2%84%AAiosk/hooks';
+  const url = 'http://127.0.0.1:9001/';
+  const { body: hook } = await server.call('POST', hooks, { json: { url } });
+  for (let count = 0; count < 2; count += 1) await enqueueTestDelivery(store, { hookId: hook.id, url, nowMs: NOON });
+  for (const path of [hooks, `${hooks}/${hook.id}/deliveries`]) {
+    const page = await server.call('GET', `${path}?per_page=1`);
+    assert.equal(page.status, 200);
+    assert.match(page.headers.get('link') ?? '', new RegExp(`/api/v5${path}\\?per_page=1&`));
+  }
+});
+
 withHook('the log is filtered by state, event and time, together too', async (scene) => {
   const { server, log } = scene;
   const dead = await addPast(scene, { state: 'dead', hour: 0 });

@@ -1,6 +1,7 @@
 /** Serves the delivery log of a hook, redelivery and replay. */
 import { type OpenAPIHono, z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
+import { addressWith } from '../../http/page-headers.ts';
 import { createRoutes } from '../../http/routes.ts';
 import type { IdentityEnv } from '../../http/scope-middleware.ts';
 import type { Hook } from '../hooks/hook.ts';
@@ -70,13 +71,13 @@ function addSendingAgain(
   });
 }
 
-/** RFC 8288, with the caller's other parameters but without its token. */
+/** RFC 8288, with the caller's other parameters. */
 function linkToNext(c: HookContext, beforeId: number, baseUrl: string): string {
-  const query = new URLSearchParams(c.req.query());
-  query.delete('access_token');
-  query.delete('page');
-  query.set('before', String(beforeId));
-  return `<${baseUrl}${c.req.path}?${query.toString()}>; rel="next"`;
+  const address = addressWith(c, baseUrl, (query) => {
+    query.delete('page');
+    query.set('before', String(beforeId));
+  });
+  return `<${address}>; rel="next"`;
 }
 
 async function locateHook(c: HookContext, dependencies: ManagementDependencies): Promise<Hook> {
