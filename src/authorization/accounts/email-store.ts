@@ -18,7 +18,7 @@ const userByVerifiedEmailSql = statement<{ id: string }>(
 const setVerifiedEmailSql = statement<{ id: string }>(
   'set-seen-email-verified',
   `UPDATE users SET email = $2, verified_email_key = $3
-   WHERE id = $1 AND ($4 = 0 OR COALESCE(email, '') = $5) RETURNING id`,
+   WHERE id = $1 AND ($4 = 0 OR COALESCE(email, '') = $5) AND epoch = COALESCE($6, epoch) RETURNING id`,
 );
 
 // No characters that show nothing or turn the direction of writing: an administrator who verifies an address has to see it.
@@ -55,6 +55,8 @@ export interface EmailVerification {
   readonly email: string;
   /** The address that the account had when it was decided to verify; if it has another one by now, nothing changes. */
   readonly seenEmail?: string | null;
+  /** The generation under which the person authenticated at a provider; after a change that ended it, nothing changes. */
+  readonly credentialGeneration?: number;
   /** Whether the actor on whose word it is verified has all rights; a provider that verified it needs none. */
   readonly hasAllRights?: boolean;
   /** Committed with it. */
@@ -65,13 +67,14 @@ export interface EmailVerification {
 export const verifyEmailOnce: Procedure<EmailVerification, 'verified' | 'taken' | 'changed'> = procedure(
   import.meta.url,
   'verifyEmailOnce',
-  async (transaction, { userId, email, seenEmail, hasAllRights = true, statements }) => {
+  async (transaction, { userId, email, seenEmail, credentialGeneration = null, hasAllRights = true, statements }) => {
     await checkRole(transaction, { userId, hasAllRights });
     const key = emailKey(email);
     const [owner] = await transaction.run(userByVerifiedEmailSql, [key]);
     if (owner !== undefined && owner.id !== userId) return 'taken';
     const seen = [seenEmail === undefined ? 0 : 1, seenEmail ?? ''];
-    if ((await transaction.run(setVerifiedEmailSql, [userId, email, key, ...seen])).length === 0) return 'changed';
+    if ((await transaction.run(setVerifiedEmailSql, [userId, email, key, ...seen, credentialGeneration])).length === 0)
+      return 'changed';
     // Last, since it marks the account: one whose address stays is not marked.
     await checkAccess(transaction, { userId, hasAllRights });
     await transaction.runAll(statements);

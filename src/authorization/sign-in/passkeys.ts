@@ -170,10 +170,11 @@ export async function finishSignIn(context: SignInContext, answer: CeremonyAnswe
     requireUserVerification: true,
   }).catch(() => undefined);
   if (!verified?.verified) return undefined;
-  const use = { id: passkey.id, counter: verified.authenticationInfo.newCounter, nowMs: context.world.nowMs() };
-  if (!(await usePasskey(context.store, use))) return undefined;
+  // Before the passkey is used: a change that ends it meanwhile also ends this credential generation.
   const user = await findUserById(context.store, passkey.userId);
-  return user?.disabledAtMs === null ? user : undefined;
+  const use = { id: passkey.id, counter: verified.authenticationInfo.newCounter, nowMs: context.world.nowMs() };
+  if (user?.disabledAtMs !== null || !(await usePasskey(context.store, use))) return undefined;
+  return user;
 }
 
 function toCredential({ id, publicKey, counter }: Passkey) {
