@@ -45,7 +45,9 @@ export async function beginUpstream(
   attempt: { readonly provider: UpstreamProvider } & Pick<UpstreamAttempt, 'returnTo' | 'hidden' | 'linkUserId'>,
 ): Promise<URL> {
   const { provider, ...where } = attempt;
-  const value = Buffer.from(context.world.randomBytes(24)).toString('base64url');
+  // One cookie for all attempts of a browser: a second tab, or a page that leads here, ends no sign-in under way.
+  const known = context.cookies.read(c, 'upstream');
+  const value = known ?? Buffer.from(context.world.randomBytes(24)).toString('base64url');
   const proof = provider.createProof(context.world);
   const content: UpstreamAttempt = { ...proof, ...where, browser: formToken(value) };
   const state = await issueOneTimeToken(context, 'upstream', { content, lifetimeMs: LIFETIME_SECONDS * 1000 });
@@ -84,7 +86,6 @@ async function finishUpstream(
   const state = searchParams.get('state') ?? '';
   const attempt = await redeemOneTimeToken<UpstreamAttempt>(context, 'upstream', state);
   const cookie = context.cookies.read(c, 'upstream');
-  context.cookies.drop(c, 'upstream');
   // Otherwise an attacker could complete their own sign-in in a victim's browser.
   if (attempt === undefined || cookie === undefined || !isSameText(attempt.browser, formToken(cookie)))
     throw new Failure('forbidden', messages.secondStep.tooLate);

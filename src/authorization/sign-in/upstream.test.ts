@@ -85,6 +85,29 @@ test('the way back is good once, and only in the browser that began', async (t) 
   assert.equal((await client.get(used)).status, 403, 'used');
 });
 
+test('two tabs of one browser finish their sign-ins, whatever comes between', async (t) => {
+  const service = await startWithProvider(t, 'open');
+  const client = createFormClient(service.url);
+  const tabs = [];
+  for (const page of ['/account', '/account/security']) {
+    const begun = await client.get(`/sign-in/upstream?return_to=${encodeURIComponent(page)}`);
+    tabs.push({ page, back: (await passProvider(begun.location!, 'grace')).slice(service.url.length) });
+  }
+  assert.equal((await client.get('/sign-in/upstream')).status, 303, 'a page of another site leads here');
+  assert.equal((await client.get('/sign-in/upstream/callback?state=forged&code=x')).status, 403);
+  for (const { page, back } of tabs) assert.equal((await client.get(back)).location, page);
+});
+
+test('the way back is not good in the same browser after its person has signed out', async (t) => {
+  const service = await startWithProvider(t, 'open');
+  const client = createFormClient(service.url);
+  await visitProvider(service, client, 'mallory');
+  const begun = await client.get('/sign-in/upstream');
+  const back = (await passProvider(begun.location!, 'mallory')).slice(service.url.length);
+  assert.equal((await client.submit('/account', '/sign-out', {})).status, 303);
+  assert.equal((await client.get(back)).status, 403);
+});
+
 test('HEAD begins no sign-in, and leaves the way back to the browser', async (t) => {
   const service = await startWithProvider(t, 'open');
   const client = createFormClient(service.url);
