@@ -14,7 +14,7 @@ import {
 import { createOwners } from './owners.ts';
 import { rehashPassword } from './password-store.ts';
 import {
-  createFirstUser,
+  createFirstAdministrator,
   createUser,
   disableUserStatement,
   findCredentials,
@@ -66,9 +66,11 @@ forEachEngine('a login that is not allowed is refused with its field', async (st
     await assert.rejects(createUser(store, realWorld, { ...ada, login }), hasCode('invalid', 'login'), login);
 });
 
-forEachEngine('only one first user is made, however many ask', async (store) => {
+forEachEngine('one first administrator is made, however many ask', async (store) => {
   const outcomes = await Promise.allSettled(
-    Array.from({ length: 10 }, (_, index) => createFirstUser(store, realWorld, { ...ada, login: `user${index}` })),
+    Array.from({ length: 10 }, (_, index) =>
+      createFirstAdministrator(store, realWorld, { ...ada, login: `user${index}` }),
+    ),
   );
   assert.equal(outcomes.filter(({ status }) => status === 'fulfilled').length, 1);
   const [only, ...others] = await listUsers(store, 10);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createFormClient } from '../../../test/support/network/form-client.ts';
-import { addUser, openAs } from '../../../test/support/pages/page-service.ts';
+import { addUser, openAs, PASSWORD } from '../../../test/support/pages/page-service.ts';
 import {
   linkAccount,
   passProvider,
@@ -11,6 +11,7 @@ import {
 import { listEvents } from '../accounts/audit-store.ts';
 import { findUserByLogin } from '../accounts/user-store.ts';
 import { createFlow } from './flow.ts';
+import { createSetupLink } from './setup-routes.ts';
 import { toLogin, toName } from './upstream-routes.ts';
 
 const SECURITY = '/account/security';
@@ -83,6 +84,17 @@ test('the way back is good once, and only in the browser that began', async (t) 
   assert.equal((await client.get(back)).status, 403, 'the token was redeemed by the attempt');
   const { back: used } = await visitProvider(service, client, 'mallory');
   assert.equal((await client.get(used)).status, 403, 'used');
+});
+
+test('the first visitor of an open sign-up leaves the set-up link to the operator', async (t) => {
+  const service = await startWithProvider(t, 'open');
+  const { search } = new URL((await createSetupLink(service.signIn.context))!);
+  await visitProvider(service, createFormClient(service.url), 'early');
+  const operator = createFormClient(service.url);
+  const given = { login: 'root', name: 'Root', email: '', password: PASSWORD };
+  assert.equal((await operator.submit(`/setup${search}`, '/setup', given)).location, '/');
+  assert.equal((await findUserByLogin(service.store, 'root'))?.isAdmin, true);
+  assert.equal((await findUserByLogin(service.store, 'early'))?.isAdmin, false);
 });
 
 test('two tabs of one browser finish their sign-ins, whatever comes between', async (t) => {
