@@ -9,7 +9,7 @@ import {
 } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 import type { World } from '../../world.ts';
-import { type AuditEvent, auditStatement } from './audit-store.ts';
+import { auditStatement } from './audit-store.ts';
 import { checkLogin, checkName, createOwnerId, loginKey } from './login.ts';
 
 export interface Organization {
@@ -173,32 +173,21 @@ export async function createOrganization(
 export interface MemberChange {
   readonly organizationId: string;
   readonly userId: string;
-  readonly actorId?: string | undefined;
-  readonly address?: string | undefined;
   readonly nowMs: number;
-}
-
-function changeEvent(change: MemberChange, details: Record<string, string>): AuditEvent {
-  return {
-    kind: 'organization_changed',
-    userId: change.userId,
-    actorId: change.actorId,
-    address: change.address,
-    details,
-  };
+  /** Records the change, with its actor, and commits with it. */
+  readonly audit: BoundStatement;
 }
 
 /** False when the last owner would become a member: an organization without an owner could never be handed over. */
 export const setMemberUnlessLast: Procedure<MemberChange & { readonly role: MemberRole }, boolean> = procedure(
   import.meta.url,
   'setMemberUnlessLast',
-  async (transaction, { role, ...change }) => {
-    const { organizationId, userId, nowMs } = change;
+  async (transaction, { organizationId, userId, role, nowMs, audit }) => {
     const owners = await transaction.run(ownersOfSql, [organizationId]);
     if (role !== 'owner' && owners.length === 1 && owners[0]?.user_id === userId) return false;
     await transaction.runAll([
       { statement: upsertMemberSql, parameters: [organizationId, userId, role, nowMs] },
-      auditStatement(changeEvent(change, { organization: organizationId, role }), nowMs),
+      audit,
     ]);
     return true;
   },
@@ -214,13 +203,11 @@ export async function setMember(store: Store, change: MemberChange, role: Member
 export const deleteMemberUnlessLast: Procedure<MemberChange, 'removed' | 'absent' | 'last_owner'> = procedure(
   import.meta.url,
   'deleteMemberUnlessLast',
-  async (transaction, change) => {
-    const { organizationId, userId, nowMs } = change;
+  async (transaction, { organizationId, userId, audit }) => {
     const owners = await transaction.run(ownersOfSql, [organizationId]);
     if (owners.length === 1 && owners[0]?.user_id === userId) return 'last_owner';
     const removed = await transaction.run(deleteMemberSql, [organizationId, userId]);
     if (removed.length === 0) return 'absent';
-    const audit = auditStatement(changeEvent(change, { organization: organizationId, role: 'none' }), nowMs);
     await transaction.run(audit.statement, audit.parameters);
     return 'removed';
   },
