@@ -146,7 +146,9 @@ export async function findSession(store: Store, token: string, nowMs: number): P
     nowMs - LONGEST_MS,
   ]);
   if (row === undefined) return undefined;
-  if (Math.abs(nowMs - row.last_seen_at_ms) >= SEEN_STEP_MS) await store.write(seeSessionSql, [row.session_id, nowMs]);
+  // A mark that fails ends no request: while the database is read-only, pages that only read go on.
+  if (Math.abs(nowMs - row.last_seen_at_ms) >= SEEN_STEP_MS)
+    await store.write(seeSessionSql, [row.session_id, nowMs]).catch(() => undefined);
   return {
     id: row.session_id,
     user: toUser(row),
