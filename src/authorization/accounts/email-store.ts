@@ -25,9 +25,13 @@ const setVerifiedEmailSql = statement<{ id: string }>(
 const EMAIL =
   /^[^\s@<>"\u2800\p{DI}\p{Cc}\p{Cf}\p{Cs}\p{Co}]{1,64}@[^\s@<>"\u2800\p{DI}\p{Cc}\p{Cf}\p{Cs}\p{Co}]{1,190}$/u;
 
+export function isEmail(text: string): boolean {
+  return EMAIL.test(text);
+}
+
 /** Throws `invalid` unless this can be an address. */
 export function checkEmail(email: string): void {
-  if (EMAIL.test(email)) return;
+  if (isEmail(email)) return;
   throw new Failure('invalid', `Cannot save the profile: "${email}" is not an email address`, { field: 'email' });
 }
 

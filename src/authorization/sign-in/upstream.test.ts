@@ -97,6 +97,17 @@ test('the first visitor of an open sign-up leaves the set-up link to the operato
   assert.equal((await findUserByLogin(service.store, 'early'))?.isAdmin, false);
 });
 
+test('an address that the profile page would refuse counts as none, at a sign-up and at a sign-in', async (t) => {
+  const service = await startWithProvider(t, 'open');
+  const { answer } = await visitProvider(service, createFormClient(service.url), 'two words');
+  assert.equal(answer.location, '/');
+  const made = await findUserByLogin(service.store, 'twowords');
+  assert.deepEqual([made?.email, made?.isEmailVerified], [null, false]);
+  await visitProvider(service, createFormClient(service.url), 'two words');
+  const found = await findUserByLogin(service.store, 'twowords');
+  assert.deepEqual([found?.email, found?.isEmailVerified], [null, false]);
+});
+
 test('two tabs of one browser finish their sign-ins, whatever comes between', async (t) => {
   const service = await startWithProvider(t, 'open');
   const client = createFormClient(service.url);
