@@ -14,6 +14,10 @@ const userByVerifiedEmailSql = statement<{ id: string }>(
   'user-by-verified-email',
   'SELECT id FROM users WHERE verified_email_key = $1',
 );
+const hasVerifiedEmailSql = statement<{ id: string }>(
+  'has-verified-email',
+  'SELECT id FROM users WHERE id = $1 AND email = $2 AND verified_email_key = $3',
+);
 // $4: whether the row must still have the address $5, compared as text so that no address equals no address.
 const setVerifiedEmailSql = statement<{ id: string }>(
   'set-seen-email-verified',
@@ -67,7 +71,7 @@ export interface EmailVerification {
   readonly statements: readonly BoundStatement[];
 }
 
-/** `taken`: the address is verified for another account. `changed`: the account has not the address any more that was seen. */
+/** Nothing is recorded for an address that is verified already. `taken`: the address is verified for another account. `changed`: the account has not the address any more that was seen. */
 export const verifyEmailOnce: Procedure<EmailVerification, 'verified' | 'taken' | 'changed'> = procedure(
   import.meta.url,
   'verifyEmailOnce',
@@ -76,6 +80,7 @@ export const verifyEmailOnce: Procedure<EmailVerification, 'verified' | 'taken' 
     const key = emailKey(email);
     const [owner] = await transaction.run(userByVerifiedEmailSql, [key]);
     if (owner !== undefined && owner.id !== userId) return 'taken';
+    if ((await transaction.run(hasVerifiedEmailSql, [userId, email, key])).length > 0) return 'verified';
     const seen = [seenEmail === undefined ? 0 : 1, seenEmail ?? ''];
     if ((await transaction.run(setVerifiedEmailSql, [userId, email, key, ...seen, credentialGeneration])).length === 0)
       return 'changed';

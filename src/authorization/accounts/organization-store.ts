@@ -9,7 +9,7 @@ import {
 } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 import type { World } from '../../world.ts';
-import { auditStatement } from './audit-store.ts';
+import { auditStatement, changeAndRecordIn } from './audit-store.ts';
 import { checkLogin, checkName, createOwnerId, loginKey } from './login.ts';
 
 export interface Organization {
@@ -61,10 +61,12 @@ const insertOrganizationSql = statement(
   'insert-organization',
   'INSERT INTO organizations (id, login, login_key, name, created_at_ms) VALUES ($1, $2, $3, $4, $5)',
 );
-const upsertMemberSql = statement(
+// No row for a member who has the role already.
+const upsertMemberSql = statement<{ user_id: string }>(
   'upsert-organization-member',
   `INSERT INTO organization_members (organization_id, user_id, role, added_at_ms) VALUES ($1, $2, $3, $4)
-   ON CONFLICT (organization_id, user_id) DO UPDATE SET role = excluded.role`,
+   ON CONFLICT (organization_id, user_id) DO UPDATE SET role = excluded.role
+   WHERE organization_members.role <> excluded.role RETURNING user_id`,
 );
 const deleteMemberSql = statement<{ user_id: string }>(
   'delete-organization-member',
@@ -185,10 +187,8 @@ export const setMemberUnlessLast: Procedure<MemberChange & { readonly role: Memb
   async (transaction, { organizationId, userId, role, nowMs, audit }) => {
     const owners = await transaction.run(ownersOfSql, [organizationId]);
     if (role !== 'owner' && owners.length === 1 && owners[0]?.user_id === userId) return false;
-    await transaction.runAll([
-      { statement: upsertMemberSql, parameters: [organizationId, userId, role, nowMs] },
-      audit,
-    ]);
+    const change = { statement: upsertMemberSql, parameters: [organizationId, userId, role, nowMs] };
+    await changeAndRecordIn(transaction, { change, statements: [audit] });
     return true;
   },
 );

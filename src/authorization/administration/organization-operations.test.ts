@@ -5,11 +5,12 @@ import { addUser } from '../../../test/support/pages/page-service.ts';
 import { runTrivet } from '../../../test/support/programs/run-trivet.ts';
 import { forEachEngine } from '../../../test/support/store/engines.ts';
 import type { Store } from '../../database/store.ts';
-import type { Actor, AnyOperation } from '../../operations/operation.ts';
+import { type Actor, type AnyOperation, COMMAND_LINE } from '../../operations/operation.ts';
 import { listEvents } from '../accounts/audit-store.ts';
 import { createOrganization } from '../accounts/organization-store.ts';
 import { createPersonalToken } from '../tokens/personal-token.ts';
 import { findEvents } from './audit-operations.ts';
+import { setEmail } from './manage-people.ts';
 import { addMember, dropMember, implementOrganizations } from './organization-operations.ts';
 import { implementTokens, revokeToken } from './token-operations.ts';
 
@@ -41,6 +42,21 @@ forEachEngine('a member who is changed by a command did not do it', async (store
     assert.deepEqual([event?.details?.role, event?.details?.by], [role, 'command line']);
   }
   assert.deepEqual((await findEvents(store, { by: 'grace', limit: 50 })).found, []);
+});
+
+forEachEngine('a role and a verified address that are so already are not recorded again', async (store) => {
+  const { id: userId } = await addUser({ store, world }, 'grace');
+  const root = await addUser({ store, world }, 'root', true);
+  await createOrganization(store, world, { login: 'acme', name: 'Acme', ownerId: root.id });
+  const implementations = implementOrganizations({ store, world });
+  const put = implementations.find(({ operation }) => operation === addMember);
+  const context = { actor: COMMAND_LINE, file: new Uint8Array() };
+  const kinds = async () => (await listEvents(store, { userId, limit: 9 })).map(({ kind }) => kind).sort();
+  for (const role of ['member', 'member', 'owner', 'owner'])
+    await put?.handle({ organization: 'acme', login: 'grace', role }, context);
+  for (const email of ['grace@example.net', 'grace@example.net'])
+    await setEmail({ store, world }, COMMAND_LINE, { login: 'grace', email });
+  assert.deepEqual(await kinds(), ['organization_changed', 'organization_changed', 'user_changed']);
 });
 
 forEachEngine('what an application does for an administrator names both', async (store) => {
