@@ -186,6 +186,15 @@ test('a command does not refresh a login that it could not store', async (t) => 
   assert.deepEqual(service.paths, []);
 });
 
+test('the token of the environment goes to the service that the environment names, and to no other', async (t) => {
+  const service = await startService(t, {});
+  const run = async (TRIVET_URL: string) =>
+    (await service.run(['user', 'list', '--service', service.url], '', { TRIVET_TOKEN: 'a-token', TRIVET_URL })).stderr;
+  assert.match(await run('https://other.example'), /^No login for http:/);
+  assert.deepEqual(service.paths, []);
+  for (const named of ['', `${service.url}/`]) assert.match(await run(named), /^Cannot reach http:/);
+});
+
 test('a login is refreshed and revoked where the metadata of the service says', async (t) => {
   const service = await startService(t, {
     '/.well-known/oauth-authorization-server': (response, url) =>

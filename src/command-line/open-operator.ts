@@ -82,14 +82,20 @@ function callServiceOnly(service: Service): Operator {
 
 /** Undefined when the store of this machine is meant: it is there, or there is no login. */
 async function findService(options: ServiceOptions): Promise<Service | undefined> {
-  const { configFolder, token: ofEnvironment } = readUserEnvironment();
+  const { configFolder } = readUserEnvironment();
   const located = await locateService(options);
   if (located === undefined) return undefined;
   const { url, isNamed } = located;
   if (!isNamed) remark(`On ${url} (there is no store here)`);
-  const token = options.token ?? ofEnvironment;
+  const token = options.token ?? readTokenFor(url);
   if (isNamed && token !== undefined) return { url, token };
   return { url, token: await readToken(configFolder, url) };
+}
+
+/** The token of the environment, which is for the service that the environment names; if it names none, for any that is named. */
+function readTokenFor(url: string): string | undefined {
+  const { url: ofEnvironment, token } = readUserEnvironment();
+  return ofEnvironment === undefined || readServiceUrl(ofEnvironment) === url ? token : undefined;
 }
 
 interface Located {
