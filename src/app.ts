@@ -279,7 +279,7 @@ function writeBanner(to: {
 }): string {
   const banner = `Trivet is ready\n  HTTP  ${to.http}\n  gRPC  ${to.grpc}${to.own}`;
   if (to.setupLink === undefined) return banner;
-  return `${banner}\n\nNo account exists yet. Create the first one within a day:\n  ${to.setupLink}`;
+  return `${banner}\n\nNo administrator exists yet. Create the first one within a day:\n  ${to.setupLink}`;
 }
 
 /** A line for each, below those of HTTP and gRPC. */

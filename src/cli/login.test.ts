@@ -1,5 +1,6 @@
 /** `trivet login` and `trivet logout` beside other commands, and at a service that cannot answer for a while. */
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type ServerResponse } from 'node:http';
@@ -10,6 +11,9 @@ import { type TestContext, test } from 'node:test';
 import { runTrivet } from '../../test/support/programs/run-trivet.ts';
 
 const TOKENS = { access_token: 'fresh', refresh_token: 'r2', expires_in: 3600, scope: 'admin' };
+const LOCKS = new URL('../database/startup/file-lock.ts', import.meta.url).href;
+const HOLD_LOCK = `import { tryLockFile } from '${LOCKS}'; globalThis.lock = tryLockFile(process.argv[1]);
+  process.stdout.write('locked'); setInterval(() => {}, 1000);`;
 const ENDED = { token: 'old', refreshToken: 'r1', expiresAtMs: 0 };
 
 type Answer = (response: ServerResponse, url: string) => void;
@@ -42,8 +46,9 @@ async function startService(t: TestContext, answers: Readonly<Record<string, Ans
   return {
     url: `http://127.0.0.1:${(service.address() as AddressInfo).port}`,
     paths,
-    run: (argv: readonly string[], input = '') =>
-      runTrivet(argv, { env: { XDG_CONFIG_HOME: folder, TRIVET_DATA_DIR: join(folder, 'no-store') }, input }),
+    configFolder: join(folder, 'trivet'),
+    run: (argv: readonly string[], input = '', env: Readonly<Record<string, string>> = {}) =>
+      runTrivet(argv, { env: { XDG_CONFIG_HOME: folder, TRIVET_DATA_DIR: join(folder, 'no-store'), ...env }, input }),
     store: (logins: object) => writeFileSync(file, JSON.stringify(logins)),
     readHosts: () => (existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')).hosts : {}),
   };
@@ -97,6 +102,111 @@ test('a command that refreshes its login keeps what other commands stored meanwh
     await service.run(['user', 'list', '--service', service.url]);
     assert.deepEqual(service.readHosts(), meanwhile(service.url), title);
   }
+});
+
+test('commands that begin together refresh their login once', async (t) => {
+  const service = await startService(t, {
+    '/oauth/token': (response) => {
+      const isFirst = service.paths.filter((path) => path === '/oauth/token').length === 1;
+      sendJson(response, isFirst ? TOKENS : { error: 'invalid_grant' }, isFirst ? 200 : 400);
+    },
+  });
+  service.store({ hosts: { [service.url]: ENDED } });
+  const runs = await Promise.all([1, 2, 3].map(() => service.run(['user', 'list', '--service', service.url])));
+  for (const { stderr } of runs) assert.doesNotMatch(stderr, /has ended/);
+  assert.equal(service.paths.filter((path) => path === '/oauth/token').length, 1);
+  assert.equal(service.readHosts()[service.url].refreshToken, 'r2');
+});
+
+test('logins that are stored together are all kept, also after a command that was killed while it stored one', async (t) => {
+  const names = ['a', 'b', 'c', 'd', 'e', 'f'];
+  const answers = names.map((name): [string, Answer] => [
+    `/${name}/api/v5/user`,
+    (response) => sendJson(response, { login: name }),
+  ]);
+  const service = await startService(t, Object.fromEntries(answers));
+  const holder = spawn(process.execPath, [
+    '--input-type=module',
+    '-e',
+    HOLD_LOCK,
+    join(service.configFolder, 'hosts.lock'),
+  ]);
+  await once(holder.stdout, 'data');
+  holder.kill('SIGKILL');
+  await once(holder, 'exit');
+  const runs = await Promise.all(
+    names.map((name) => service.run(['login', `${service.url}/${name}`, '--with-token'], 'a-token')),
+  );
+  assert.deepEqual(
+    runs.map(({ stderr }) => stderr),
+    names.map(() => ''),
+  );
+  assert.deepEqual(
+    Object.keys(service.readHosts()).sort(),
+    names.map((name) => `${service.url}/${name}`),
+  );
+});
+
+const unwritable: [what: string, spoil: (folder: string) => Readonly<Record<string, string>>, message: RegExp][] = [
+  ['without a home', () => ({ XDG_CONFIG_HOME: '', HOME: '' }), /neither XDG_CONFIG_HOME nor HOME is set/],
+  [
+    'with a damaged file',
+    (folder) => {
+      writeFileSync(join(folder, 'hosts.json'), '{');
+      return {};
+    },
+    /Cannot read the logins in/,
+  ],
+  [
+    'where no file can be made',
+    (folder) => {
+      rmSync(folder, { recursive: true });
+      writeFileSync(folder, '');
+      return {};
+    },
+    /Cannot keep the login in/,
+  ],
+];
+for (const [what, spoil, message] of unwritable)
+  test(`trivet login fails before its person confirms a code, ${what}`, async (t) => {
+    const service = await startService(t, { '/oauth/token': (response) => sendJson(response, TOKENS) });
+    const { code, stderr } = await service.run(['login', service.url], '', spoil(service.configFolder));
+    assert.notEqual(code, 0);
+    assert.match(stderr, message);
+    assert.deepEqual(service.paths, []);
+  });
+
+test('a command does not refresh a login that it could not store', async (t) => {
+  const service = await startService(t, { '/oauth/token': (response) => sendJson(response, TOKENS) });
+  service.store({ hosts: { [service.url]: ENDED } });
+  mkdirSync(join(service.configFolder, 'hosts.lock'));
+  const { code, stderr } = await service.run(['user', 'list', '--service', service.url]);
+  assert.equal(code, 1);
+  assert.match(stderr, /Cannot keep the login in/);
+  assert.deepEqual(service.paths, []);
+});
+
+test('the token of the environment goes to the service that the environment names, and to no other', async (t) => {
+  const service = await startService(t, {});
+  const run = async (TRIVET_URL: string) =>
+    (await service.run(['user', 'list', '--service', service.url], '', { TRIVET_TOKEN: 'a-token', TRIVET_URL })).stderr;
+  assert.match(await run('https://other.example'), /^No login for http:/);
+  assert.deepEqual(service.paths, []);
+  for (const named of ['', `${service.url}/`]) assert.match(await run(named), /^Cannot reach http:/);
+});
+
+test('a login is refreshed and revoked where the metadata of the service says', async (t) => {
+  const service = await startService(t, {
+    '/.well-known/oauth-authorization-server': (response, url) =>
+      sendJson(response, { token_endpoint: `${url}/auth/token`, revocation_endpoint: `${url}/auth/revoke` }),
+    '/auth/token': (response) => sendJson(response, TOKENS),
+    '/auth/revoke': (response) => response.end(),
+  });
+  service.store({ hosts: { [service.url]: ENDED } });
+  await service.run(['user', 'list', '--service', service.url]);
+  assert.equal(service.readHosts()[service.url].token, 'fresh');
+  const { stdout } = await service.run(['logout', service.url, '--json']);
+  assert.deepEqual(JSON.parse(stdout), { url: service.url, revoked: true });
 });
 
 test('trivet login goes on asking while the service cannot answer, less often (RFC 8628 §3.5)', async (t) => {

@@ -3,8 +3,9 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
 import { askService } from '../command-line/ask-service.ts';
-import { type Login, readLogins, updateLogins, withLogin, withoutLogin } from '../command-line/logins.ts';
+import { checkLogins, type Login, readLogins, updateLogins, withLogin, withoutLogin } from '../command-line/logins.ts';
 import { print, printJson, remark } from '../command-line/output.ts';
+import { readEndpoints } from '../command-line/read-endpoints.ts';
 import { CLIENT_ID, postForm, type TokenAnswer, toLogin } from '../command-line/refresh-login.ts';
 import { readServiceUrl } from '../command-line/service-url.ts';
 import { readUserEnvironment } from '../config/config.ts';
@@ -46,6 +47,8 @@ export function createLogoutCommand(): Command {
 async function login(given: string, { withToken, scope, json }: LoginOptions): Promise<void> {
   const url = readServiceUrl(given);
   const { configFolder } = readUserEnvironment();
+  // A person confirms a code, or types a token, only for a login that can be kept.
+  await checkLogins(configFolder);
   const signedIn = withToken ? { token: await readToken() } : await askInBrowser(url, scope);
   // The person confirms a code once: what fails afterwards must not lose its token.
   if (!withToken) await updateLogins(configFolder, (logins) => withLogin(logins, url, signedIn));
@@ -78,6 +81,8 @@ interface DeviceAnswer {
 /** The person opens a page on any device and confirms the code that stands here. */
 async function askInBrowser(url: string, scope: string): Promise<Login> {
   const endpoints = await readEndpoints(url);
+  if (endpoints.device === undefined)
+    throw new Failure('invalid', `Cannot sign in to ${url}: it has no device flow; use --with-token`);
   const device: DeviceAnswer = await postForm(endpoints.device, { client_id: CLIENT_ID, scope });
   if (device.device_code === undefined)
     throw new Failure(
@@ -87,20 +92,6 @@ async function askInBrowser(url: string, scope: string): Promise<Login> {
   remark(`Open ${device.verification_uri_complete ?? device.verification_uri}`);
   remark(`and confirm the code ${device.user_code}`);
   return await pollForToken(endpoints.token, device.device_code, device);
-}
-
-async function readEndpoints(url: string): Promise<{ readonly device: string; readonly token: string }> {
-  const found = await readMetadata(url);
-  const { device_authorization_endpoint: device, token_endpoint: token } = found as Record<string, string | undefined>;
-  if (device === undefined || token === undefined)
-    throw new Failure('invalid', `Cannot sign in to ${url}: it has no device flow; use --with-token`);
-  return { device: readServiceUrl(device), token: readServiceUrl(token) };
-}
-
-async function readMetadata(url: string): Promise<unknown> {
-  const response = await askService(`${url}/.well-known/oauth-authorization-server`);
-  if (response.ok) return await readJsonAnswer(url, response);
-  throw new Failure('invalid', `Cannot sign in to ${url}: it is not a Trivet service`);
 }
 
 /** Also when polls fail for long, one is due this soon. */
@@ -177,8 +168,11 @@ async function logout(given: string | undefined, { json }: { readonly json?: tru
 
 /** Revokes a token. With a refresh token its access tokens end too. */
 async function revoke(url: string, token: string): Promise<boolean> {
-  return await postForm(`${url}/oauth/revoke`, { token, client_id: CLIENT_ID }).then(
-    ({ error }) => error === undefined,
-    () => false,
-  );
+  try {
+    const { revocation } = await readEndpoints(url);
+    const { error } = await postForm(revocation, { token, client_id: CLIENT_ID });
+    return error === undefined;
+  } catch {
+    return false;
+  }
 }

@@ -1,9 +1,11 @@
 /**
  * Stores the logins of `trivet login`, one for each service, in a file that only its person can read. As `gh` does, the file is
- * in the person's configuration folder (`$XDG_CONFIG_HOME/trivet/hosts.json`).
+ * in the person's configuration folder (`$XDG_CONFIG_HOME/trivet/hosts.json`). Commands change it one after the other.
  */
-import { chmod, mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { tryLockFile } from '../database/startup/file-lock.ts';
 import { describeError, Failure } from '../errors.ts';
 
 export interface Login {
@@ -23,6 +25,10 @@ export interface Logins {
 }
 
 const FILE = 'hosts.json';
+const LOCK_FILE = 'hosts.lock';
+/** Longer than a service may take to refresh a login. */
+const LONGEST_WAIT_MS = 90_000;
+const POLL_MS = 50;
 
 export async function readLogins(folder: string | undefined): Promise<Logins> {
   if (folder === undefined) return { hosts: {} };
@@ -35,21 +41,75 @@ export async function readLogins(folder: string | undefined): Promise<Logins> {
   }
 }
 
+export interface LockedLogins extends Disposable {
+  readonly read: () => Promise<Logins>;
+  readonly update: (change: (logins: Logins) => Logins) => Promise<void>;
+}
+
+/**
+ * Keeps other commands from changing the logins, until it is disposed of. The file is written once, as it is, so that what cannot
+ * be written is found out before a service is asked for a token that exists once.
+ */
+export async function lockLogins(folder: string | undefined): Promise<LockedLogins> {
+  if (folder === undefined)
+    throw new Failure('invalid', 'Cannot keep the login: neither XDG_CONFIG_HOME nor HOME is set');
+  using undo = new DisposableStack();
+  const lock = undo.use(await waitForLock(folder));
+  const read = () => readLogins(folder);
+  const update: LockedLogins['update'] = async (change) => await writeLogins(folder, change(await read()));
+  await update((logins) => logins);
+  undo.move();
+  return { read, update, [Symbol.dispose]: () => lock[Symbol.dispose]() };
+}
+
 /** Changes the logins as they are stored now: another command may have stored one since this one read them. */
 export async function updateLogins(folder: string | undefined, change: (logins: Logins) => Logins): Promise<void> {
-  await writeLogins(folder, change(await readLogins(folder)));
+  using locked = await lockLogins(folder);
+  await locked.update(change);
+}
+
+/** Throws unless the logins can be read and written. */
+export async function checkLogins(folder: string | undefined): Promise<void> {
+  using _ = await lockLogins(folder);
+}
+
+async function waitForLock(folder: string): Promise<Disposable> {
+  const path = join(folder, LOCK_FILE);
+  const endMs = performance.now() + LONGEST_WAIT_MS;
+  for (;;) {
+    const lock = await tryLock(folder, path);
+    if (lock !== undefined) return lock;
+    if (performance.now() >= endMs)
+      throw new Failure('unavailable', `Cannot keep the login: another trivet holds "${path}"`);
+    await sleep(POLL_MS);
+  }
+}
+
+async function tryLock(folder: string, path: string): Promise<Disposable | undefined> {
+  try {
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    return tryLockFile(path);
+  } catch (error) {
+    throw refuseKeeping(folder, error);
+  }
+}
+
+function refuseKeeping(folder: string, error: unknown): Failure {
+  return new Failure('unavailable', `Cannot keep the login in "${folder}": ${describeError(error)}`);
 }
 
 /** Whole or not at all: a command that is killed leaves the file of before. */
-async function writeLogins(folder: string | undefined, logins: Logins): Promise<void> {
-  if (folder === undefined)
-    throw new Failure('invalid', 'Cannot keep the login: neither XDG_CONFIG_HOME nor HOME is set');
-  await mkdir(folder, { recursive: true, mode: 0o700 });
+async function writeLogins(folder: string, logins: Logins): Promise<void> {
   const path = join(folder, FILE);
   const draft = `${path}.${process.pid}`;
-  await writeFile(draft, `${JSON.stringify(logins, null, 2)}\n`, { mode: 0o600 });
-  await chmod(draft, 0o600);
-  await rename(draft, path);
+  try {
+    await writeFile(draft, `${JSON.stringify(logins, null, 2)}\n`, { mode: 0o600 });
+    await chmod(draft, 0o600);
+    await rename(draft, path);
+  } catch (error) {
+    await rm(draft, { force: true }).catch(() => undefined);
+    throw refuseKeeping(folder, error);
+  }
 }
 
 export function withLogin(logins: Logins, url: string, login: Login): Logins {

@@ -11,7 +11,7 @@ import { callOnStore, type Operator } from '../operations/call-on-store.ts';
 import { callService, readServiceTimeMs, type Service } from '../operations/call-service.ts';
 import { COMMAND_LINE, type Implementation } from '../operations/operation.ts';
 import { realWorld } from '../world.ts';
-import { readLogins, updateLogins, withRefreshedLogin } from './logins.ts';
+import { type Login, type Logins, lockLogins, readLogins, withRefreshedLogin } from './logins.ts';
 import { type CliStore, type CliStoreOptions, openCliStore } from './open-cli-store.ts';
 import { remark } from './output.ts';
 import { isEnding, refreshLogin } from './refresh-login.ts';
@@ -82,14 +82,20 @@ function callServiceOnly(service: Service): Operator {
 
 /** Undefined when the store of this machine is meant: it is there, or there is no login. */
 async function findService(options: ServiceOptions): Promise<Service | undefined> {
-  const { configFolder, token: ofEnvironment } = readUserEnvironment();
+  const { configFolder } = readUserEnvironment();
   const located = await locateService(options);
   if (located === undefined) return undefined;
   const { url, isNamed } = located;
   if (!isNamed) remark(`On ${url} (there is no store here)`);
-  const token = options.token ?? ofEnvironment;
+  const token = options.token ?? readTokenFor(url);
   if (isNamed && token !== undefined) return { url, token };
   return { url, token: await readToken(configFolder, url) };
+}
+
+/** The token of the environment, which is for the service that the environment names; if it names none, for any that is named. */
+function readTokenFor(url: string): string | undefined {
+  const { url: ofEnvironment, token } = readUserEnvironment();
+  return ofEnvironment === undefined || readServiceUrl(ofEnvironment) === url ? token : undefined;
 }
 
 interface Located {
@@ -115,12 +121,23 @@ function hasOwnStore(): boolean {
 }
 
 async function readToken(configFolder: string | undefined, url: string): Promise<string> {
-  const login = (await readLogins(configFolder)).hosts[url];
-  if (login === undefined)
-    throw new Failure('unauthenticated', `No login for ${url}: sign in with trivet login ${url}, or give --token`);
+  const login = findLogin(await readLogins(configFolder), url);
+  return isEnding(login, realWorld.nowMs()) ? await refreshToken(configFolder, url) : login.token;
+}
+
+/** Commands refresh one after the other, since a refresh token is good once: a later one finds what the first one stored. */
+async function refreshToken(configFolder: string | undefined, url: string): Promise<string> {
+  using logins = await lockLogins(configFolder);
+  const login = findLogin(await logins.read(), url);
   const nowMs = realWorld.nowMs();
   if (!isEnding(login, nowMs)) return login.token;
   const fresh = await refreshLogin(url, login, nowMs);
-  await updateLogins(configFolder, (logins) => withRefreshedLogin(logins, url, { before: login, after: fresh }));
+  await logins.update((stored) => withRefreshedLogin(stored, url, { before: login, after: fresh }));
   return fresh.token;
+}
+
+function findLogin({ hosts }: Logins, url: string): Login {
+  const login = hosts[url];
+  if (login !== undefined) return login;
+  throw new Failure('unauthenticated', `No login for ${url}: sign in with trivet login ${url}, or give --token`);
 }

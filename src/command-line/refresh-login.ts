@@ -3,6 +3,7 @@ import { Failure } from '../errors.ts';
 import { refuseAnswer } from '../operations/call-service.ts';
 import { askService } from './ask-service.ts';
 import type { Login } from './logins.ts';
+import { readEndpoints } from './read-endpoints.ts';
 
 /** The client that `trivet login` is, registered in advance at every service. */
 export const CLIENT_ID = 'trivet-cli';
@@ -44,7 +45,8 @@ export function isEnding({ refreshToken, expiresAtMs = Infinity }: Login, nowMs:
 }
 
 export async function refreshLogin(url: string, login: Login, nowMs: number): Promise<Login> {
-  const answer = await postForm(`${url}/oauth/token`, {
+  const { token: endpoint } = await readEndpoints(url);
+  const answer = await postForm(endpoint, {
     grant_type: 'refresh_token',
     refresh_token: login.refreshToken ?? '',
     client_id: CLIENT_ID,

@@ -3,6 +3,7 @@ import { runOnPostgres } from '../support/store/on-postgres.ts';
 
 await runOnPostgres([
   'authorization/sign-in/cookies',
+  'authorization/sign-in/overtaken-sign-in',
   'authorization/sign-in/second-step',
   'authorization/sign-in/sign-in',
   'authorization/sign-in/upstream',

@@ -7,7 +7,7 @@ import {
   confirmTotpStatement,
   deleteRecoveryCodesStatement,
   findPendingTotp,
-  hasTotp,
+  lockTotpStatement,
   offerTotpSeed,
   replaceRecoveryCodesStatements,
   stopTotpStatement,
@@ -119,13 +119,15 @@ function addStop({ context, form }: AccountPages): void {
 
   proven(RECOVERY_CODES, 'recovery', async (request) => {
     const { c, session } = request;
-    if (!(await hasTotp(context.store, session.user.id)))
-      throw new Failure('conflict', 'Cannot make recovery codes: the authenticator app is off');
     const codes = createRecoveryCodes(context.world);
     const event = { kind: 'recovery_codes_renewed', userId: session.user.id, address: clientAddress(c) } as const;
     const statements = replaceRecoveryCodesStatements(session.user.id, codes);
     const shown = prepareSecret(context, request, { path: RECOVERY_CODES, texts: codes });
-    await context.store.writeAll([...statements, shown.statement, auditStatement(event, context.world.nowMs())]);
+    const isRenewed = await context.store.call(changeAndRecord, {
+      change: lockTotpStatement(session.user.id),
+      statements: [...statements, shown.statement, auditStatement(event, context.world.nowMs())],
+    });
+    if (!isRenewed) throw new Failure('conflict', 'Cannot make recovery codes: the authenticator app is off');
     return shown.redirect();
   });
 }

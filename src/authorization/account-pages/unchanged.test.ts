@@ -53,6 +53,20 @@ async function listKinds({ bench, person }: Scene): Promise<string[]> {
 
 const cases: Case[] = [
   [
+    'a profile that is saved as it is is not recorded',
+    async (bench) => {
+      const scene = await prepare(bench);
+      const { browser, person } = scene;
+      const save = async (fields: { name: string; email: string }) =>
+        assert.equal((await browser.submit('/account', '/account', fields)).location, '/account?done=saved');
+      const { name, email } = person.user;
+      await save({ name, email: email ?? '' });
+      assert.deepEqual(await listKinds(scene), []);
+      for (const changed of ['', '', email ?? '']) await save({ name, email: changed });
+      assert.deepEqual(await listKinds(scene), ['user_changed', 'user_changed']);
+    },
+  ],
+  [
     'what ends or removes nothing is not recorded, whatever it names',
     async (bench) => {
       const scene = await prepare(bench);

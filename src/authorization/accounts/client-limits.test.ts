@@ -38,6 +38,19 @@ test('checkAndCount() counts what succeeds too', () => {
   assert.throws(() => limits.checkAndCount('device_start', 'a'), isWait(60));
 });
 
+test('takeBack() uncounts one attempt, and never more than were counted', () => {
+  const { clock, limits } = createLimits();
+  limits.takeBack('user_code', 'a');
+  for (let attempt = 0; attempt < 10; attempt++) limits.countFailure('user_code', 'a');
+  assert.throws(() => limits.check('user_code', 'a'), isWait(60));
+  limits.takeBack('user_code', 'a');
+  limits.check('user_code', 'a');
+  clock.ms = 60_000;
+  limits.takeBack('user_code', 'a');
+  for (let attempt = 0; attempt < 10; attempt++) limits.countFailure('user_code', 'a');
+  assert.throws(() => limits.check('user_code', 'a'), isWait(60));
+});
+
 test('countFailure() keeps a bounded number of subjects, however many there are', () => {
   const { limits } = createLimits();
   const before = readLiveBytes();

@@ -15,6 +15,8 @@ export interface ClientLimits {
   check(kind: AttemptKind, subject: string): void;
   countFailure(kind: AttemptKind, subject: string): void;
   checkAndCount(kind: AttemptKind, subject: string): void;
+  /** Uncounts an attempt that was counted before its outcome was known, and was right. */
+  takeBack(kind: AttemptKind, subject: string): void;
 }
 
 /**
@@ -81,6 +83,10 @@ export function createClientLimits({ monotonicMs }: Pick<World, 'monotonicMs'>):
     checkAndCount: (kind, subject) => {
       check(kind, subject);
       count(kind, subject);
+    },
+    takeBack: (kind, subject) => {
+      const window = findWindow(kind, subject);
+      if (window !== undefined && window.count > 0) window.count--;
     },
   };
 }

@@ -14,20 +14,28 @@ const userByVerifiedEmailSql = statement<{ id: string }>(
   'user-by-verified-email',
   'SELECT id FROM users WHERE verified_email_key = $1',
 );
+const hasVerifiedEmailSql = statement<{ id: string }>(
+  'has-verified-email',
+  'SELECT id FROM users WHERE id = $1 AND email = $2 AND verified_email_key = $3',
+);
 // $4: whether the row must still have the address $5, compared as text so that no address equals no address.
 const setVerifiedEmailSql = statement<{ id: string }>(
   'set-seen-email-verified',
   `UPDATE users SET email = $2, verified_email_key = $3
-   WHERE id = $1 AND ($4 = 0 OR COALESCE(email, '') = $5) RETURNING id`,
+   WHERE id = $1 AND ($4 = 0 OR COALESCE(email, '') = $5) AND epoch = COALESCE($6, epoch) RETURNING id`,
 );
 
 // No characters that show nothing or turn the direction of writing: an administrator who verifies an address has to see it.
 const EMAIL =
   /^[^\s@<>"\u2800\p{DI}\p{Cc}\p{Cf}\p{Cs}\p{Co}]{1,64}@[^\s@<>"\u2800\p{DI}\p{Cc}\p{Cf}\p{Cs}\p{Co}]{1,190}$/u;
 
+export function isEmail(text: string): boolean {
+  return EMAIL.test(text);
+}
+
 /** Throws `invalid` unless this can be an address. */
 export function checkEmail(email: string): void {
-  if (EMAIL.test(email)) return;
+  if (isEmail(email)) return;
   throw new Failure('invalid', `Cannot save the profile: "${email}" is not an email address`, { field: 'email' });
 }
 
@@ -55,23 +63,27 @@ export interface EmailVerification {
   readonly email: string;
   /** The address that the account had when it was decided to verify; if it has another one by now, nothing changes. */
   readonly seenEmail?: string | null;
+  /** The generation under which the person authenticated at a provider; after a change that ended it, nothing changes. */
+  readonly credentialGeneration?: number;
   /** Whether the actor on whose word it is verified has all rights; a provider that verified it needs none. */
   readonly hasAllRights?: boolean;
   /** Committed with it. */
   readonly statements: readonly BoundStatement[];
 }
 
-/** `taken`: the address is verified for another account. `changed`: the account has not the address any more that was seen. */
+/** Nothing is recorded for an address that is verified already. `taken`: the address is verified for another account. `changed`: the account has not the address any more that was seen. */
 export const verifyEmailOnce: Procedure<EmailVerification, 'verified' | 'taken' | 'changed'> = procedure(
   import.meta.url,
   'verifyEmailOnce',
-  async (transaction, { userId, email, seenEmail, hasAllRights = true, statements }) => {
+  async (transaction, { userId, email, seenEmail, credentialGeneration = null, hasAllRights = true, statements }) => {
     await checkRole(transaction, { userId, hasAllRights });
     const key = emailKey(email);
     const [owner] = await transaction.run(userByVerifiedEmailSql, [key]);
     if (owner !== undefined && owner.id !== userId) return 'taken';
+    if ((await transaction.run(hasVerifiedEmailSql, [userId, email, key])).length > 0) return 'verified';
     const seen = [seenEmail === undefined ? 0 : 1, seenEmail ?? ''];
-    if ((await transaction.run(setVerifiedEmailSql, [userId, email, key, ...seen])).length === 0) return 'changed';
+    if ((await transaction.run(setVerifiedEmailSql, [userId, email, key, ...seen, credentialGeneration])).length === 0)
+      return 'changed';
     // Last, since it marks the account: one whose address stays is not marked.
     await checkAccess(transaction, { userId, hasAllRights });
     await transaction.runAll(statements);

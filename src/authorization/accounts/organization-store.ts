@@ -9,7 +9,7 @@ import {
 } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 import type { World } from '../../world.ts';
-import { type AuditEvent, auditStatement } from './audit-store.ts';
+import { auditStatement, changeAndRecordIn } from './audit-store.ts';
 import { checkLogin, checkName, createOwnerId, loginKey } from './login.ts';
 
 export interface Organization {
@@ -61,10 +61,12 @@ const insertOrganizationSql = statement(
   'insert-organization',
   'INSERT INTO organizations (id, login, login_key, name, created_at_ms) VALUES ($1, $2, $3, $4, $5)',
 );
-const upsertMemberSql = statement(
+// No row for a member who has the role already.
+const upsertMemberSql = statement<{ user_id: string }>(
   'upsert-organization-member',
   `INSERT INTO organization_members (organization_id, user_id, role, added_at_ms) VALUES ($1, $2, $3, $4)
-   ON CONFLICT (organization_id, user_id) DO UPDATE SET role = excluded.role`,
+   ON CONFLICT (organization_id, user_id) DO UPDATE SET role = excluded.role
+   WHERE organization_members.role <> excluded.role RETURNING user_id`,
 );
 const deleteMemberSql = statement<{ user_id: string }>(
   'delete-organization-member',
@@ -173,33 +175,20 @@ export async function createOrganization(
 export interface MemberChange {
   readonly organizationId: string;
   readonly userId: string;
-  readonly actorId?: string | undefined;
-  readonly address?: string | undefined;
   readonly nowMs: number;
-}
-
-function changeEvent(change: MemberChange, details: Record<string, string>): AuditEvent {
-  return {
-    kind: 'organization_changed',
-    userId: change.userId,
-    actorId: change.actorId,
-    address: change.address,
-    details,
-  };
+  /** Records the change, with its actor, and commits with it. */
+  readonly audit: BoundStatement;
 }
 
 /** False when the last owner would become a member: an organization without an owner could never be handed over. */
 export const setMemberUnlessLast: Procedure<MemberChange & { readonly role: MemberRole }, boolean> = procedure(
   import.meta.url,
   'setMemberUnlessLast',
-  async (transaction, { role, ...change }) => {
-    const { organizationId, userId, nowMs } = change;
+  async (transaction, { organizationId, userId, role, nowMs, audit }) => {
     const owners = await transaction.run(ownersOfSql, [organizationId]);
     if (role !== 'owner' && owners.length === 1 && owners[0]?.user_id === userId) return false;
-    await transaction.runAll([
-      { statement: upsertMemberSql, parameters: [organizationId, userId, role, nowMs] },
-      auditStatement(changeEvent(change, { organization: organizationId, role }), nowMs),
-    ]);
+    const change = { statement: upsertMemberSql, parameters: [organizationId, userId, role, nowMs] };
+    await changeAndRecordIn(transaction, { change, statements: [audit] });
     return true;
   },
 );
@@ -214,13 +203,11 @@ export async function setMember(store: Store, change: MemberChange, role: Member
 export const deleteMemberUnlessLast: Procedure<MemberChange, 'removed' | 'absent' | 'last_owner'> = procedure(
   import.meta.url,
   'deleteMemberUnlessLast',
-  async (transaction, change) => {
-    const { organizationId, userId, nowMs } = change;
+  async (transaction, { organizationId, userId, audit }) => {
     const owners = await transaction.run(ownersOfSql, [organizationId]);
     if (owners.length === 1 && owners[0]?.user_id === userId) return 'last_owner';
     const removed = await transaction.run(deleteMemberSql, [organizationId, userId]);
     if (removed.length === 0) return 'absent';
-    const audit = auditStatement(changeEvent(change, { organization: organizationId, role: 'none' }), nowMs);
     await transaction.run(audit.statement, audit.parameters);
     return 'removed';
   },

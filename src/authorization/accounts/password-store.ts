@@ -5,7 +5,8 @@ import { changeAndRecordIn, type RecordedChange } from './audit-store.ts';
 const setPasswordSql = statement<{ id: string }>(
   'set-password',
   `UPDATE users SET password_hash = $2, password_changed_at_ms = $3, epoch = epoch + 1
-   WHERE id = $1 AND epoch = COALESCE($4, epoch) AND is_admin = COALESCE($5, is_admin) RETURNING id`,
+   WHERE id = $1 AND epoch = COALESCE($4, epoch) AND is_admin = COALESCE($5, is_admin)
+     AND COALESCE(verified_email_key, '') = COALESCE($6, verified_email_key, '') RETURNING id`,
 );
 // The old hash is named, so that a new password set meanwhile is never undone by the rehash of the old one.
 const replacePasswordHashSql = statement(
@@ -18,7 +19,7 @@ const replacePasswordHashSql = statement(
  * sessions, so that no list shows them.
  */
 export function setPasswordStatement(userId: string, passwordHash: string, nowMs: number): BoundStatement {
-  return { statement: setPasswordSql, parameters: [userId, passwordHash, nowMs, null, null] };
+  return { statement: setPasswordSql, parameters: [userId, passwordHash, nowMs, null, null, null] };
 }
 
 export interface PasswordChange {
@@ -27,6 +28,8 @@ export interface PasswordChange {
   readonly credentialGeneration: number;
   /** The role that the proof was for; absent where the proof is good for any. */
   readonly isAdmin?: boolean;
+  /** The key of the verified address that the proof was mailed to; absent or null for a proof that was not mailed. */
+  readonly verifiedEmailKey?: string | null;
   readonly passwordHash: string;
   readonly nowMs: number;
   /** Committed with it. */
@@ -35,17 +38,18 @@ export interface PasswordChange {
   readonly changes?: readonly RecordedChange[];
 }
 
-/** False when another password was set meanwhile, or the role changed: what this change comes from has ended. */
+/** False when another password was set meanwhile, or the role or address changed: what this change comes from has ended. */
 export const changePasswordOnce: Procedure<PasswordChange, boolean> = procedure(
   import.meta.url,
   'changePasswordOnce',
-  async (transaction, { userId, credentialGeneration, isAdmin, passwordHash, nowMs, statements, changes = [] }) => {
+  async (transaction, { statements, changes = [], ...change }) => {
+    const { userId, passwordHash, nowMs, credentialGeneration, isAdmin, verifiedEmailKey = null } = change;
     const role = isAdmin === undefined ? null : Number(isAdmin);
-    const parameters = [userId, passwordHash, nowMs, credentialGeneration, role];
+    const parameters = [userId, passwordHash, nowMs, credentialGeneration, role, verifiedEmailKey];
     const changed = await transaction.run(setPasswordSql, parameters);
     if (changed.length === 0) return false;
     await transaction.runAll(statements);
-    for (const change of changes) await changeAndRecordIn(transaction, change);
+    for (const recorded of changes) await changeAndRecordIn(transaction, recorded);
     return true;
   },
 );

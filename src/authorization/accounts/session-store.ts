@@ -151,8 +151,9 @@ export async function findSession(
     nowMs - LONGEST_MS,
   ]);
   if (row === undefined) return undefined;
+  // A mark that fails ends no request: while the database is read-only, pages that only read go on.
   if (use === 'used' && Math.abs(nowMs - row.last_seen_at_ms) >= SEEN_STEP_MS)
-    await store.write(seeSessionSql, [row.session_id, nowMs]);
+    await store.write(seeSessionSql, [row.session_id, nowMs]).catch(() => undefined);
   return {
     id: row.session_id,
     user: toUser(row),

@@ -25,7 +25,7 @@ import {
   stopTotpStatement,
 } from './totp-store.ts';
 import {
-  findUpstreamAccount,
+  findUserOfUpstreamAccount,
   linkNewUserStatement,
   linkUpstreamStatement,
   listUpstreamAccounts,
@@ -107,16 +107,21 @@ forEachEngine('a passkey whose counter does not rise is refused, unless the coun
 
 forEachEngine('one account at a provider is linked with one person, the first to link it', async (store) => {
   const account = { issuer: 'https://op.example', subject: 's', label: 'ada', linkedAtMs: 1 };
+  const people = [];
+  for (const login of ['ada', 'grace', 'linus']) {
+    const person = { login, name: login, email: null, isAdmin: false, passwordHash: null };
+    people.push(await createUser(store, world, person));
+  }
   const links = await Promise.all(
-    ['u1', 'u2', 'u3'].map((userId) => store.writeAll([linkUpstreamStatement({ ...account, userId })])),
+    people.map(({ id: userId }) => store.writeAll([linkUpstreamStatement({ ...account, userId })])),
   );
   const isLinked = links.map(([rows]) => rows?.length === 1);
   assert.equal(isLinked.filter(Boolean).length, 1);
-  const found = await findUpstreamAccount(store, account.issuer, account.subject);
-  assert.equal(found?.userId, ['u1', 'u2', 'u3'][isLinked.indexOf(true)]);
-  assert.equal(await findUpstreamAccount(store, 'https://other.example', account.subject), undefined);
-  await store.writeAll([unlinkUpstreamStatement(found!.userId, account.issuer)]);
-  assert.deepEqual(await listUpstreamAccounts(store, found!.userId), []);
+  const found = await findUserOfUpstreamAccount(store, account.issuer, account.subject);
+  assert.deepEqual(found, people[isLinked.indexOf(true)]);
+  assert.equal(await findUserOfUpstreamAccount(store, 'https://other.example', account.subject), undefined);
+  await store.writeAll([unlinkUpstreamStatement(found!.id, account.issuer)]);
+  assert.deepEqual(await listUpstreamAccounts(store, found!.id), []);
 });
 
 forEachEngine('of two first visits with one account at a provider, exactly one creates a person', async (store) => {

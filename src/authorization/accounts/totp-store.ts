@@ -40,6 +40,11 @@ const stopTotpSql = statement<{ user_id: string }>(
   'stop-totp',
   'DELETE FROM totp_secrets WHERE user_id = $1 AND confirmed_at_ms IS NOT NULL RETURNING user_id',
 );
+// Waits for another renewal, or for the end of the app, and is decided after it.
+const lockConfirmedTotpSql = statement<{ user_id: string }>(
+  'lock-confirmed-totp',
+  'UPDATE totp_secrets SET last_step = last_step WHERE user_id = $1 AND confirmed_at_ms IS NOT NULL RETURNING user_id',
+);
 const insertRecoveryCodeSql = statement(
   'insert-recovery-code',
   'INSERT INTO recovery_codes (user_id, code_hash, used_at_ms) VALUES ($1, $2, NULL)',
@@ -119,6 +124,11 @@ export async function spendTotpTimeStep(store: Store, userId: string, timeStep: 
 /** Returns a row unless the app is off; the recovery codes are deleted apart (`deleteRecoveryCodesStatement`). */
 export function stopTotpStatement(userId: string): BoundStatement {
   return { statement: stopTotpSql, parameters: [userId] };
+}
+
+/** Returns a row unless the app is off. In a transaction, other changes of the person's second step wait for its end. */
+export function lockTotpStatement(userId: string): BoundStatement {
+  return { statement: lockConfirmedTotpSql, parameters: [userId] };
 }
 
 export function deleteRecoveryCodesStatement(userId: string): BoundStatement {

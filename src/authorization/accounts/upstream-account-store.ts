@@ -1,5 +1,6 @@
 /** Links accounts at an upstream provider to people here, each to one person. */
 import { type BoundStatement, type Store, statement } from '../../database/store.ts';
+import { toUser, USER_COLUMNS, type User, type UserRow } from './user-store.ts';
 
 export interface UpstreamAccount {
   readonly issuer: string;
@@ -20,9 +21,11 @@ interface UpstreamRow {
 
 const UPSTREAM_COLUMNS = 'issuer, subject, user_id, label, linked_at_ms';
 
-const upstreamAccountSql = statement<UpstreamRow>(
-  'upstream-account',
-  `SELECT ${UPSTREAM_COLUMNS} FROM upstream_accounts WHERE issuer = $1 AND subject = $2`,
+// One statement, so that the credential generation is one under which the account was linked.
+const userOfUpstreamAccountSql = statement<UserRow>(
+  'user-of-upstream-account',
+  `SELECT ${USER_COLUMNS} FROM users
+   WHERE id = (SELECT user_id FROM upstream_accounts WHERE issuer = $1 AND subject = $2)`,
 );
 const upstreamAccountsOfUserSql = statement<UpstreamRow>(
   'upstream-accounts-of-user',
@@ -48,13 +51,14 @@ function toAccount(row: UpstreamRow): UpstreamAccount {
   return { issuer, subject, label, userId: row.user_id, linkedAtMs: row.linked_at_ms };
 }
 
-export async function findUpstreamAccount(
+/** The person with whom this account at the provider is linked. */
+export async function findUserOfUpstreamAccount(
   store: Store,
   issuer: string,
   subject: string,
-): Promise<UpstreamAccount | undefined> {
-  const [row] = await store.read(upstreamAccountSql, [issuer, subject]);
-  return row && toAccount(row);
+): Promise<User | undefined> {
+  const [row] = await store.read(userOfUpstreamAccountSql, [issuer, subject]);
+  return row && toUser(row);
 }
 
 export async function listUpstreamAccounts(store: Store, userId: string): Promise<UpstreamAccount[]> {

@@ -4,6 +4,7 @@ import { statement } from '../../database/store.ts';
 import type { Failure } from '../../errors.ts';
 import { realWorld } from '../../world.ts';
 import { changeProfile } from '../account-pages/profile-store.ts';
+import { auditStatement } from './audit-store.ts';
 import {
   createOrganization,
   findOrganizationByLogin,
@@ -14,7 +15,7 @@ import {
 import { createOwners } from './owners.ts';
 import { rehashPassword } from './password-store.ts';
 import {
-  createFirstUser,
+  createFirstAdministrator,
   createUser,
   disableUserStatement,
   findCredentials,
@@ -32,6 +33,11 @@ const ada: NewUser = {
   isAdmin: false,
   passwordHash: 'h1',
 };
+
+/** A change of a member, with an event of its own. */
+function toChange(organizationId: string, userId: string) {
+  return { organizationId, userId, nowMs: 1, audit: auditStatement({ kind: 'organization_changed', userId }, 1) };
+}
 
 function hasCode(code: string, field?: string) {
   return (error: Failure): boolean => error.code === code && error.details.field === field;
@@ -66,9 +72,11 @@ forEachEngine('a login that is not allowed is refused with its field', async (st
     await assert.rejects(createUser(store, realWorld, { ...ada, login }), hasCode('invalid', 'login'), login);
 });
 
-forEachEngine('only one first user is made, however many ask', async (store) => {
+forEachEngine('one first administrator is made, however many ask', async (store) => {
   const outcomes = await Promise.allSettled(
-    Array.from({ length: 10 }, (_, index) => createFirstUser(store, realWorld, { ...ada, login: `user${index}` })),
+    Array.from({ length: 10 }, (_, index) =>
+      createFirstAdministrator(store, realWorld, { ...ada, login: `user${index}` }),
+    ),
   );
   assert.equal(outcomes.filter(({ status }) => status === 'fulfilled').length, 1);
   const [only, ...others] = await listUsers(store, 10);
@@ -109,7 +117,7 @@ forEachEngine('an organization is administered by its owners and by administrato
   const owner = await createUser(store, realWorld, ada);
   const member = await createUser(store, realWorld, { ...ada, login: 'member' });
   const organization = await createOrganization(store, realWorld, { login: 'Acme', name: 'Acme', ownerId: owner.id });
-  await setMember(store, { organizationId: organization.id, userId: member.id, nowMs: 1 }, 'member');
+  await setMember(store, toChange(organization.id, member.id), 'member');
   const owners = createOwners(store);
   const acme = await owners.findOwner('ACME');
   assert.ok(acme);
@@ -144,21 +152,21 @@ forEachEngine('the last owner of an organization cannot be removed, and stays an
     name: 'A',
     ownerId: owner.id,
   });
-  const change = { organizationId, userId: owner.id, nowMs: 1 };
-  await assert.rejects(removeMember(store, change), hasCode('conflict'));
-  await assert.rejects(setMember(store, change, 'member'), hasCode('conflict'));
-  await setMember(store, change, 'owner');
-  await setMember(store, { ...change, userId: second.id }, 'owner');
-  const resignations = [owner, second].map(({ id }) => setMember(store, { ...change, userId: id }, 'member'));
+  const change = ({ id } = owner) => toChange(organizationId, id);
+  await assert.rejects(removeMember(store, change()), hasCode('conflict'));
+  await assert.rejects(setMember(store, change(), 'member'), hasCode('conflict'));
+  await setMember(store, change(), 'owner');
+  await setMember(store, change(second), 'owner');
+  const resignations = [owner, second].map((person) => setMember(store, change(person), 'member'));
   const outcomes = await Promise.allSettled(resignations);
   assert.deepEqual(outcomes.map(({ status }) => status).sort(), ['fulfilled', 'rejected'], 'both at once');
-  await setMember(store, { ...change, userId: second.id }, 'owner');
-  await removeMember(store, change);
+  await setMember(store, change(second), 'owner');
+  await removeMember(store, change());
   assert.deepEqual(
     (await listMembers(store, organizationId)).map((member) => member.login),
     ['second'],
   );
-  await assert.rejects(removeMember(store, change), hasCode('not_found'));
+  await assert.rejects(removeMember(store, change()), hasCode('not_found'));
   assert.equal((await findOrganizationByLogin(store, 'ACME'))?.login, 'acme');
 });
 
@@ -168,7 +176,8 @@ forEachEngine('a person whose name has a hidden character from before can change
   const { id } = await createUser(store, realWorld, ada);
   const name = 'Ada\u00ad Lovelace';
   await store.write(renameSql, [id, name]);
-  const changed = await changeProfile(store, id, { name, email: 'ada@example.com' });
+  assert.equal(await changeProfile(store, id, { name, email: 'ada@example.com' }), true);
+  const changed = await findUserById(store, id);
   assert.deepEqual([changed?.name, changed?.email], [name, 'ada@example.com']);
   await assert.rejects(changeProfile(store, id, { name: `${name}!`, email: null }), hasCode('invalid', 'name'));
 });

@@ -75,6 +75,10 @@ const usersAfterSql = statement<UserRow>(
   `SELECT ${USER_COLUMNS} FROM users WHERE login_key > $1 ORDER BY login_key LIMIT $2`,
 );
 const anyUserSql = statement<{ id: string }>('any-user', 'SELECT id FROM users LIMIT 1');
+const anyAdministratorSql = statement<{ id: string }>(
+  'any-administrator',
+  'SELECT id FROM users WHERE is_admin = 1 LIMIT 1',
+);
 const takeLoginSql = statement<{ login_key: string }>(
   'take-login',
   `INSERT INTO logins (login_key, kind, owner_id) VALUES ($1, $2, $3)
@@ -160,6 +164,11 @@ export async function hasUsers(store: Pick<Store, 'read'>): Promise<boolean> {
   return (await store.read(anyUserSql)).length > 0;
 }
 
+/** Whether any account has the role, also one that is disabled or has no way in yet. */
+export async function hasAdministrators(store: Pick<Store, 'read'>): Promise<boolean> {
+  return (await store.read(anyAdministratorSql)).length > 0;
+}
+
 export interface NewUser {
   readonly login: string;
   readonly name: string;
@@ -178,7 +187,7 @@ export interface UserInsert extends NewUser {
   readonly id: string;
   readonly statements: readonly BoundStatement[];
   readonly nowMs: number;
-  /** Refuse when any person exists: the one-time set-up creates the first person only. */
+  /** Refuse when an administrator exists: the one-time set-up creates the first one only. */
   readonly onlyFirst: boolean;
 }
 
@@ -187,7 +196,7 @@ export const insertUserOnce: Procedure<UserInsert, 'created' | 'taken' | 'not_fi
   import.meta.url,
   'insertUserOnce',
   async (transaction, user) => {
-    if (user.onlyFirst && (await transaction.run(anyUserSql, [])).length > 0) return 'not_first';
+    if (user.onlyFirst && (await transaction.run(anyAdministratorSql, [])).length > 0) return 'not_first';
     const verifiedKey = user.isEmailVerified ? emailKey(user.email) : null;
     const key = loginKey(user.login);
     const taken = await transaction.run(takeLoginSql, [key, 'user', user.id]);
@@ -223,8 +232,8 @@ export async function createUser(
   return create(store, world, { ...user, id, statements: statementsFor(id), onlyFirst: false });
 }
 
-/** Creates the administrator of a fresh service. Throws `conflict` when any person exists. */
-export async function createFirstUser(
+/** Creates the first administrator, whoever else has an account. Throws `conflict` when there is an administrator. */
+export async function createFirstAdministrator(
   store: Store,
   world: World,
   user: Omit<NewUser, 'isAdmin'>,
@@ -241,7 +250,8 @@ async function create(store: Store, world: World, user: Omit<UserInsert, 'nowMs'
   const outcome = await store.call(insertUserOnce, insert);
   if (outcome === 'taken')
     throw new Failure('conflict', `Cannot create the user: the login "${user.login}" is taken`, { field: 'login' });
-  if (outcome === 'not_first') throw new Failure('conflict', 'Cannot set up the service: it already has a user');
+  if (outcome === 'not_first')
+    throw new Failure('conflict', 'Cannot set up the service: it already has an administrator');
   return {
     id: insert.id,
     login: insert.login,

@@ -45,7 +45,9 @@ export async function invitePerson(
   };
   const created = Promise.withResolvers<PasswordLink>();
   await createUser(store, world, person, (id) => {
-    const link = createPasswordLink(dependencies, { id, credentialGeneration: 0, isAdmin: false }, 'invitation');
+    const owner = { id, credentialGeneration: 0, isAdmin: false };
+    const mailedTo = sendsMail ? email : null;
+    const link = createPasswordLink(dependencies, owner, { purpose: 'invitation', mailedTo });
     created.resolve(link);
     return [
       link.statement,
@@ -98,7 +100,7 @@ export async function orderPasswordLink(
   if (user.disabledAtMs !== null)
     throw new Failure('conflict', 'Cannot create the link: the account is disabled', { field: 'login' });
   const purpose = user.isInvited ? 'invitation' : 'reset';
-  const link = createPasswordLink(dependencies, user, purpose);
+  const link = createPasswordLink(dependencies, user, { purpose, mailedTo: sendsMail ? email : null });
   const language = user.language ?? given ?? (await findLanguageOf(store, actor));
   const details = { purpose, sent: describeWay(sendsMail) };
   await store.call(changeAccessOnce, {

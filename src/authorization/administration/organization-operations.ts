@@ -8,6 +8,8 @@ import {
   findOrganizationByLogin,
   listMembers,
   listOrganizations,
+  type MemberChange,
+  type MemberRole,
   type Organization,
   removeMember,
   setMember,
@@ -97,24 +99,26 @@ export function implementOrganizations(dependencies: PeopleDependencies): Implem
       return { members: await listMembers(store, id) };
     }),
     implement(addMember, async (input, { actor }) => {
-      await setMember(store, await findMembership(dependencies, actor, input), input.role);
+      await setMember(store, await prepareChange(dependencies, actor, input), input.role);
       return input;
     }),
     implement(dropMember, async (input, { actor }) => {
-      await removeMember(store, await findMembership(dependencies, actor, input));
+      await removeMember(store, await prepareChange(dependencies, actor, { ...input, role: 'none' }));
       return input;
     }),
   ];
 }
 
-async function findMembership(
+async function prepareChange(
   dependencies: PeopleDependencies,
-  { userId: actorId, address }: Actor,
-  { organization, login }: z.infer<typeof ofMember>,
-) {
+  actor: Actor,
+  { organization, login, role }: z.infer<typeof ofMember> & { readonly role: MemberRole | 'none' },
+): Promise<MemberChange> {
   const { id: organizationId } = await findOrganization(dependencies, organization);
   const { id: userId } = await findPerson(dependencies.store, login);
-  return { organizationId, userId, actorId, address, nowMs: dependencies.world.nowMs() };
+  const nowMs = dependencies.world.nowMs();
+  const event = { kind: 'organization_changed', userId, details: { organization: organizationId, role } } as const;
+  return { organizationId, userId, nowMs, audit: recordStatement(event, actor, nowMs) };
 }
 
 async function findOrganization({ store }: PeopleDependencies, login: string): Promise<Organization> {

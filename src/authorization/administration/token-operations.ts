@@ -55,6 +55,7 @@ export function implementTokens({ store, world, countToken }: PeopleDependencies
         userId,
         tokenId: input.tokenId,
         actorId: actor.userId,
+        clientId: actor.clientId,
         address: actor.address,
         isByCommand: actor.userId === undefined,
         hasAllRights: actor.isAdmin,

@@ -1,4 +1,5 @@
 /** Changes the settings of an OAuth application: two changes at once do not undo each other. */
+import { isDeepStrictEqual } from 'node:util';
 import { type BoundStatement, type Procedure, procedure } from '../../database/store.ts';
 import { type ApplicationChange, applyChange } from './application-form.ts';
 import { type Application, findApplicationIn, updateApplicationStatement } from './application-store.ts';
@@ -9,7 +10,7 @@ export interface StoredChange {
   readonly audit: BoundStatement;
 }
 
-/** Undefined for an application that is not there. Throws as `applyChange`. */
+/** Nothing is recorded when the application is so already. Undefined for one that is not there. Throws as `applyChange`. */
 export const changeApplicationOnce: Procedure<StoredChange, Application | undefined> = procedure(
   import.meta.url,
   'changeApplicationOnce',
@@ -17,7 +18,9 @@ export const changeApplicationOnce: Procedure<StoredChange, Application | undefi
     const stored = await findApplicationIn(transaction, clientId);
     if (stored === undefined) return undefined;
     const updated = applyChange(stored, change);
-    await transaction.runAll([updateApplicationStatement(updated), audit]);
+    const update = updateApplicationStatement(updated);
+    const isChanged = !isDeepStrictEqual(update.parameters, updateApplicationStatement(stored).parameters);
+    if (isChanged) await transaction.runAll([update, audit]);
     return updated;
   },
 );

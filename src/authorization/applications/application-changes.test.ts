@@ -70,6 +70,29 @@ const cases: Case[] = [
     },
   ],
   [
+    'what leaves an application as it is is not recorded, and keeps the time at which it was disabled',
+    async (bench) => {
+      const { server } = bench;
+      const { store, world } = server;
+      const { user, call } = await prepareOwner(bench);
+      const { application, clientId } = await registerApplication(server, { redirectUris: [SAFE] }, user.id);
+      const actor = { userId: user.id };
+      const countEvents = async () => (await listEvents(store, { userId: user.id, limit: 50 })).length;
+      const before = await countEvents();
+      const switchTo = (isDisabled: boolean) =>
+        setApplicationDisabled(store, world, { application, isDisabled, actor });
+      await switchTo(false);
+      assert.equal((await call('PATCH', `/${clientId}`, { redirect_uris: [SAFE] })).status, 200);
+      assert.equal(await countEvents(), before);
+      await switchTo(true);
+      const disabled = await findApplication(store, clientId);
+      server.advance(1000);
+      await switchTo(true);
+      assert.deepEqual(await findApplication(store, clientId), disabled);
+      assert.equal(await countEvents(), before + 1);
+    },
+  ],
+  [
     'an application without a secret cannot demand the secret at each refresh',
     async (bench) => {
       const { call } = await prepareOwner(bench);

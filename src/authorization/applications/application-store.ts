@@ -122,9 +122,11 @@ const setIntrospectionSql = statement(
   'set-application-introspection',
   'UPDATE applications SET may_introspect = $2 WHERE client_id = $1',
 );
+// No row for an application that is so already: the time at which it was disabled stays.
 const setDisabledSql = statement<{ client_id: string }>(
   'set-application-disabled',
-  'UPDATE applications SET disabled_at_ms = $2 WHERE client_id = $1 RETURNING client_id',
+  `UPDATE applications SET disabled_at_ms = $2
+   WHERE client_id = $1 AND CASE WHEN disabled_at_ms IS NULL THEN 0 ELSE 1 END <> $3 RETURNING client_id`,
 );
 const deleteSecretsSql = statement(
   'delete-application-secrets',
@@ -251,9 +253,9 @@ export function setIntrospectionStatement(clientId: string, mayIntrospect: 0 | 1
   return { statement: setIntrospectionSql, parameters: [clientId, mayIntrospect] };
 }
 
-/** A row unless the application is not there. `null` enables it again. Its tokens stop at once, and work again when it is enabled. */
+/** A row unless the application is so already, or not there. `null` enables it again. Its tokens stop at once, and work again when it is enabled. */
 export function setApplicationDisabledStatement(clientId: string, disabledAtMs: number | null): BoundStatement {
-  return { statement: setDisabledSql, parameters: [clientId, disabledAtMs] };
+  return { statement: setDisabledSql, parameters: [clientId, disabledAtMs, disabledAtMs === null ? 0 : 1] };
 }
 
 /** A row unless it is not there. Tokens without an application are invalid; the sweeper deletes their rows later. */

@@ -12,6 +12,7 @@ import {
   type Application,
   deleteApplicationStatement,
   deleteBelongingsStatements,
+  findApplication,
   insertApplicationOnce,
   MAX_APPLICATIONS,
   setApplicationDisabledStatement,
@@ -131,7 +132,7 @@ export async function removeSecret(
     throw new Failure('conflict', 'Cannot remove the secret: it is the last one, add another first');
 }
 
-/** All its tokens stop at once; they work again when it is enabled. */
+/** All its tokens stop at once; they work again when it is enabled. Nothing happens to one that is so already. */
 export async function setApplicationDisabled(
   store: Store,
   world: World,
@@ -144,7 +145,8 @@ export async function setApplicationDisabled(
     change: setApplicationDisabledStatement(application.clientId, isDisabled ? nowMs : null),
     statements: [createAuditStatement(kind, application, { actor, nowMs })],
   });
-  if (!isChanged) throw refuseDeleted(application);
+  if (!isChanged && (await findApplication(store, application.clientId)) === undefined)
+    throw refuseDeleted(application);
 }
 
 function createAuditStatement(

@@ -1,6 +1,7 @@
 /** Runs `trivet app`: OAuth applications, on the store or at a running service. */
 import { Command, Option } from 'commander';
 import { print, printJson, printTable, remark } from '../../command-line/output.ts';
+import { CLIENT_ID } from '../../command-line/refresh-login.ts';
 import { wholeNumber } from '../../command-line/whole-number.ts';
 import { Failure } from '../../errors.ts';
 import type { OutputOf } from '../../operations/operation.ts';
@@ -46,6 +47,8 @@ export function createAppCommand(): Command {
       const changed = await operator.call(operation, { clientId });
       if (options.json) printJson(changed);
       else print(done);
+      if (operation === removeApplication && clientId === CLIENT_ID)
+        remark(`The next start of the service registers it again. To keep it out: trivet app disable ${CLIENT_ID}`);
     });
   return command;
 }

@@ -2,6 +2,7 @@
 import type { Command } from 'commander';
 import type { CliStore, CliStoreOptions } from '../../command-line/open-cli-store.ts';
 import { addServiceOptions, openOperator, type ServiceOptions } from '../../command-line/open-operator.ts';
+import { toUrlHost } from '../../ip/ip-address.ts';
 import { createMailer, isMailOn } from '../../mail/mailer.ts';
 import type { Operator } from '../../operations/call-on-store.ts';
 import { implementAdministration } from '../administration/administration.ts';
@@ -19,7 +20,7 @@ export function openAdministration(options: ServiceOptions, { ifAbsent }: CliSto
 /** Links lead to where a service with the same settings is; its mails wait in the store until it sends them. */
 function toDependencies({ store, world, cipher, config: { server, mail, authorization } }: CliStore) {
   const { upstreamIssuer: issuer } = authorization;
-  const baseUrl = server.authUrl ?? `http://${server.host}:${server.httpPort}`;
+  const baseUrl = server.authUrl ?? `http://${toUrlHost(server.host)}:${server.httpPort}`;
   return {
     store,
     world,

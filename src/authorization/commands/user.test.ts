@@ -4,6 +4,21 @@ import { test } from 'node:test';
 import { runTrivet } from '../../../test/support/programs/run-trivet.ts';
 import { createDataDir } from '../../../test/support/programs/start-program.ts';
 
+test('a link of a command can be opened, whatever the service listens on', async (t) => {
+  const dataDir = createDataDir();
+  t.after(() => rmSync(dataDir, { recursive: true }));
+  const hosts: [HOST: string, url: string][] = [
+    ['0.0.0.0', 'http://localhost:8080/'],
+    ['::', 'http://localhost:8080/'],
+    ['::1', 'http://[::1]:8080/'],
+  ];
+  for (const [index, [HOST, url]] of hosts.entries()) {
+    const argv = ['user', 'invite', '--login', `grace${index}`, '--name', 'Grace', '--json'];
+    const run = await runTrivet(argv, { env: { TRIVET_DATA_DIR: dataDir, HOST } });
+    assert.ok(JSON.parse(run.stdout).link.startsWith(url), run.stdout);
+  }
+});
+
 test('trivet user says who is invited, and has no way to sign in yet', async (t) => {
   const dataDir = createDataDir();
   t.after(() => rmSync(dataDir, { recursive: true }));

@@ -41,7 +41,7 @@ export const signInMessagesZh: Texts<typeof signInMessages> = {
   },
   setup: {
     title: '初始化 Trivet',
-    lead: '还没有任何账号。请创建第一个账号，它将成为本服务的管理员。',
+    lead: '还没有管理员。请创建第一个管理员账号，由它管理本服务。',
     login: '用户名',
     loginHint: '字母、数字、“.”、“_”和“-”。它是您的仓库路径的第一部分。',
     name: '姓名',
@@ -51,7 +51,7 @@ export const signInMessagesZh: Texts<typeof signInMessages> = {
     passwordHint: '至少 10 个字符。几个词连在一起既好记又难猜。',
     submit: '创建账号',
     worthless:
-      '此初始化链接已被使用、已过期，或已有账号。如果您已有账号，请登录；trivet user password-link 可生成设置密码的链接。如果还没有任何账号，请重启服务以获取新链接。',
+      '此初始化链接已被使用、已过期，或已有管理员。如果您已有账号，请登录；trivet user password-link 可生成设置密码的链接。如果还没有管理员，请重启服务以获取新链接。',
   },
   consent: {
     title: (name) => `允许 ${name} 访问吗？`,

@@ -43,7 +43,7 @@ export const signInMessages = {
   },
   setup: {
     title: 'Set up Trivet',
-    lead: 'No account exists yet. Create the first one: it administers this service.',
+    lead: 'No administrator exists yet. Create the first one: this account administers the service.',
     login: 'Login',
     loginHint: 'Letters, digits, “.”, “_” and “-”. It becomes the first part of your repositories’ paths.',
     name: 'Name',
@@ -53,7 +53,7 @@ export const signInMessages = {
     passwordHint: 'At least 10 characters. A few words in a row are easy to remember and hard to guess.',
     submit: 'Create the account',
     worthless:
-      'This set-up link was used, has expired, or an account exists already. If you have an account, sign in; trivet user password-link makes a link to choose its password. If no account exists yet, restart the service for a new link.',
+      'This set-up link was used, has expired, or an administrator exists already. If you have an account, sign in; trivet user password-link makes a link to choose its password. If there is no administrator yet, restart the service for a new link.',
   },
   consent: {
     title: (name: string) => `Allow ${name}?`,

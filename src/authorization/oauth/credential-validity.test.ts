@@ -30,6 +30,7 @@ import {
 } from '../../../test/support/authorization/credential-scene.ts';
 import { giveSecondStep } from '../../../test/support/authorization/second-step.ts';
 import { runTrivet } from '../../../test/support/programs/run-trivet.ts';
+import { COMMAND_LINE } from '../../operations/operation.ts';
 import { setPasswordStatement } from '../accounts/password-store.ts';
 import { createUser, disableUserStatement, enableUserStatement } from '../accounts/user-store.ts';
 import { setEmail } from '../administration/manage-people.ts';
@@ -156,6 +157,12 @@ const events: [event: string, end: (scene: CredentialScene) => Promise<void>, en
       await runCommand(scene, ['user', 'admin']);
     },
     [...OF_APPLICATIONS, 'personal', 'session', 'passwordLink'],
+  ],
+  [
+    'an administrator sets another address',
+    ({ person, bench }) =>
+      setEmail(bench.server, COMMAND_LINE, { login: person.user.login, email: `${person.user.login}@example.net` }),
+    [],
   ],
   ['the person takes the consent back', revokeOnPage, OF_APPLICATIONS],
   [

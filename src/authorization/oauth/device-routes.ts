@@ -149,20 +149,27 @@ async function acceptCode(
   c: Context<HttpEnv>,
   { session, userCode: typed }: CodeEntry,
 ): Promise<Response> {
-  const subjects = [session.user.id, clientAddress(c)];
-  for (const subject of subjects) dependencies.limits.check('user_code', subject);
-  const userCode = parseUserCode(typed);
-  const device = userCode && (await findPendingDevice(dependencies.store, userCode, dependencies.world.nowMs()));
-  if (!device) {
-    for (const subject of subjects) dependencies.limits.countFailure('user_code', subject);
-    throw refuseCode();
-  }
+  const device = await findTypedDevice(dependencies, { typed, subjects: [session.user.id, clientAddress(c)] });
   await requireApplication(dependencies, device);
   const scopes = listGrantable(readScopes(device.scope), session.user);
   if (scopes.length === 0) throw new Failure('forbidden', 'The device asks for rights that you do not have');
   const content = { ...device, scope: formatScope(scopes) };
   const request = encryptRequest(dependencies, session, { kind: REQUEST_KIND, content });
   return c.redirect(`${PATH}?${new URLSearchParams({ request }).toString()}`, 303);
+}
+
+/** Each guess counts before it is checked, so that guesses sent at once all count; a right one is taken back. */
+async function findTypedDevice(
+  { limits, store, world }: DeviceDependencies,
+  { typed, subjects }: { readonly typed: string; readonly subjects: readonly string[] },
+): Promise<PendingDevice> {
+  for (const subject of subjects) limits.check('user_code', subject);
+  for (const subject of subjects) limits.countFailure('user_code', subject);
+  const userCode = parseUserCode(typed);
+  const device = userCode && (await findPendingDevice(store, userCode, world.nowMs()));
+  if (!device) throw refuseCode();
+  for (const subject of subjects) limits.takeBack('user_code', subject);
+  return device;
 }
 
 /** The page that asks, which only the session that typed the code can open. */

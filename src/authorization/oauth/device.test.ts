@@ -207,6 +207,24 @@ const device: Case[] = [
       assert.match(limited?.text ?? '', /Too many attempts/);
     },
   ],
+  [
+    'D08 guesses that are sent at once are limited too, and right codes do not count',
+    async (bench) => {
+      const { server } = bench;
+      const { person, codes } = await prepare(bench);
+      const headers = { cookie: person.cookie, 'x-forwarded-for': '192.0.2.8' };
+      const page = await request(`${server.url}/device`, { headers });
+      const guess = async (user_code: string) => {
+        const fields = { csrf_token: readHidden(page.text, 'csrf_token'), user_code };
+        const answer = await postForm(`${server.url}/device`, fields, { ...headers, origin: server.url });
+        return (await request(server.url + (answer.headers.get('location') ?? ''), { headers })).status;
+      };
+      for (let round = 0; round < 12; round++) assert.equal(await guess(String(codes.user_code)), 200);
+      const statuses = await Promise.all(Array.from({ length: 60 }, () => guess('BCDF-BCDF')));
+      const refused = [400, 429].map((status) => statuses.filter((each) => each === status).length);
+      assert.deepEqual(refused, [10, 50]);
+    },
+  ],
 ];
 
 async function signInWithOpenId({ server }: Bench, extra: Fields = {}) {

@@ -86,8 +86,8 @@ async function sendLink(
     findUserByVerifiedEmail(context.store, typed),
   ]);
   const user = [byLogin, byEmail].find((found) => found !== undefined && mayGetMail(found));
-  const link = createPasswordLink(context, user ?? NO_PERSON, 'forgotten');
   const to = user?.email ? { ...user, email: user.email } : NO_PERSON;
+  const link = createPasswordLink(context, to, { purpose: 'forgotten', mailedTo: to.email });
   const address = clientAddress(c);
   await context.store.writeAll([
     link.statement,
@@ -134,7 +134,7 @@ async function choose(c: Context<HttpEnv>, context: SignInContext): Promise<Resp
   const audits = auditChoice(c, context, { link, deletesTokens });
   try {
     const chosen = { token, link, password: readField(form, 'password'), deletesTokens, ...audits };
-    // Another password was set meanwhile, which made the link worthless.
+    // Another password or address was set meanwhile, which made the link worthless.
     if (!(await choosePassword(context, chosen))) return c.redirect(page, 303);
   } catch (error) {
     const refused = toRefusedPassword(readMessages(c), error);

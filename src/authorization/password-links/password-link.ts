@@ -2,10 +2,12 @@
  * Creates and checks links for invitations and password resets: when they expire, and what ends them sooner. A link is a
  * one-time token of one person and one credential generation: a new password, wherever it was set, makes all earlier links
  * invalid, so each works once. A link for an ordinary person ends when the person becomes an administrator: who made it, or read
- * it on its way, may have fewer rights than the account has now.
+ * it on its way, may have fewer rights than the account has now. A mailed link ends when its address is no longer the verified one
+ * of the account: the former address may have been mistyped, and be that of a stranger.
  */
 import type { BoundStatement } from '../../database/store.ts';
 import type { Mailer } from '../../mail/mailer.ts';
+import { emailKey } from '../accounts/email-store.ts';
 import {
   createOneTimeToken,
   dropOneTimeTokenStatement,
@@ -45,6 +47,8 @@ interface LinkContent {
   /** Whether the person administered the service then; absent in links from before this was kept. */
   readonly isAdmin?: boolean;
   readonly purpose: LinkPurpose;
+  /** The key of the address that the link was mailed to; null for a link that was shown, absent in links from before this was kept. */
+  readonly mailedTo?: string | null;
 }
 
 export interface PasswordLink {
@@ -56,11 +60,21 @@ export interface PasswordLink {
 
 type Owner = Pick<User, 'id' | 'credentialGeneration' | 'isAdmin'>;
 
-export function createPasswordLink(dependencies: LinkDependencies, owner: Owner, purpose: LinkPurpose): PasswordLink {
+export interface LinkOptions {
+  readonly purpose: LinkPurpose;
+  /** The address that the link is mailed to; null for a link that is shown. */
+  readonly mailedTo: string | null;
+}
+
+export function createPasswordLink(
+  dependencies: LinkDependencies,
+  owner: Owner,
+  { purpose, mailedTo }: LinkOptions,
+): PasswordLink {
   const { world, baseUrl } = dependencies;
   const lifetimeMs = LINK_LIFETIMES_MS[purpose];
   const { id: userId, credentialGeneration, isAdmin } = owner;
-  const content: LinkContent = { userId, credentialGeneration, isAdmin, purpose };
+  const content: LinkContent = { userId, credentialGeneration, isAdmin, purpose, mailedTo: emailKey(mailedTo) };
   const { token, statement } = createOneTimeToken(dependencies, 'password-link', { content, lifetimeMs });
   // In the query, which is never logged; a path would be.
   return { url: `${baseUrl}/password?token=${token}`, expiresAtMs: world.nowMs() + lifetimeMs, statement };
@@ -83,15 +97,23 @@ export interface MailedLink {
 export interface OpenedLink {
   readonly user: User;
   readonly purpose: LinkPurpose;
+  /** The key of the address that the account must still have verified; null for any. */
+  readonly mailedTo: string | null;
 }
 
-/** Undefined for a link that was used, has expired or is unknown, and while its person is disabled or has more rights than then. */
+/**
+ * Undefined for a link that was used, has expired or is unknown, and while its person is disabled, or has more rights or another
+ * address than then.
+ */
 export async function openPasswordLink(dependencies: LinkDependencies, token: string): Promise<OpenedLink | undefined> {
   const content = await findOneTimeToken<LinkContent>(dependencies, 'password-link', token);
   const user = content && (await findUserById(dependencies.store, content.userId));
   if (user === undefined || content === undefined || user.disabledAtMs !== null) return undefined;
   if (user.isAdmin && content.isAdmin !== true) return undefined;
-  return user.credentialGeneration === content.credentialGeneration ? { user, purpose: content.purpose } : undefined;
+  if (user.credentialGeneration !== content.credentialGeneration) return undefined;
+  const { purpose, mailedTo = null } = content;
+  const hasAddress = mailedTo === null || (user.isEmailVerified && emailKey(user.email) === mailedTo);
+  return hasAddress ? { user, purpose, mailedTo } : undefined;
 }
 
 export interface ChosenPassword {
@@ -105,7 +127,7 @@ export interface ChosenPassword {
   readonly tokensAudit: BoundStatement;
 }
 
-/** Ends what every new password ends. False when another password was set meanwhile. Throws `invalid` for a weak one. */
+/** Ends what every new password ends. False when the link became worthless meanwhile. Throws `invalid` for a weak one. */
 export async function choosePassword(dependencies: LinkDependencies, chosen: ChosenPassword): Promise<boolean> {
   const { store, world, mailer } = dependencies;
   const { user } = chosen.link;
@@ -117,6 +139,7 @@ export async function choosePassword(dependencies: LinkDependencies, chosen: Cho
     userId: user.id,
     credentialGeneration: user.credentialGeneration,
     isAdmin: user.isAdmin,
+    verifiedEmailKey: chosen.link.mailedTo,
     passwordHash,
     nowMs: world.nowMs(),
     statements: [

@@ -132,7 +132,7 @@ export async function finishRegistration(
   if (!verified.verified) throw refuse();
   const { id, publicKey, counter } = verified.registrationInfo.credential;
   const nowMs = context.world.nowMs();
-  const transports = (response.response.transports ?? []).filter((transport) => /^[a-z-]{1,20}$/.test(transport));
+  const transports = readTransports(response.response.transports);
   const outcome = await context.store.call(addWayInOnce, {
     userId: user.id,
     credentialGeneration: user.credentialGeneration,
@@ -141,6 +141,12 @@ export async function finishRegistration(
   });
   if (outcome === 'full') throw refuseMoreWaysIn();
   if (outcome === 'refused') throw refuse();
+}
+
+/** What the browser names is a hint, and anything may stand there. */
+function readTransports(given: unknown): string[] {
+  const names: readonly unknown[] = Array.isArray(given) ? given : [];
+  return names.filter((name) => typeof name === 'string' && /^[a-z-]{1,20}$/.test(name)) as string[];
 }
 
 export async function beginSignIn(context: SignInContext) {
@@ -170,10 +176,11 @@ export async function finishSignIn(context: SignInContext, answer: CeremonyAnswe
     requireUserVerification: true,
   }).catch(() => undefined);
   if (!verified?.verified) return undefined;
-  const use = { id: passkey.id, counter: verified.authenticationInfo.newCounter, nowMs: context.world.nowMs() };
-  if (!(await usePasskey(context.store, use))) return undefined;
+  // Before the passkey is used: a change that ends it meanwhile also ends this credential generation.
   const user = await findUserById(context.store, passkey.userId);
-  return user?.disabledAtMs === null ? user : undefined;
+  const use = { id: passkey.id, counter: verified.authenticationInfo.newCounter, nowMs: context.world.nowMs() };
+  if (user?.disabledAtMs !== null || !(await usePasskey(context.store, use))) return undefined;
+  return user;
 }
 
 function toCredential({ id, publicKey, counter }: Passkey) {

@@ -116,6 +116,8 @@ function addSignOut(routes: OpenAPIHono<HttpEnv>, context: SignInContext): void 
       await endSession(context.store, { ...end, kind: 'sign_out', nowMs: context.world.nowMs() });
     }
     context.cookies.drop(c, 'session');
+    // The next person at this browser gets another one.
+    context.cookies.drop(c, 'upstream');
     return c.redirect('/sign-in?done=signed_out', 303);
   });
 }

@@ -8,7 +8,7 @@ import { readField, readForm } from '../../pages/page-routes.ts';
 import { readRefused, redirectRefused } from '../../pages/refused-form.ts';
 import { auditStatement } from '../accounts/audit-store.ts';
 import { findOneTimeToken, issueOneTimeToken, redeemOneTimeToken } from '../accounts/one-time-token-store.ts';
-import { createFirstUser, hasUsers } from '../accounts/user-store.ts';
+import { createFirstAdministrator, hasAdministrators } from '../accounts/user-store.ts';
 import { readMessages } from '../messages/messages.ts';
 import { checkNewPassword, hashPassword } from './password.ts';
 import { clientAddress } from './read-client-address.ts';
@@ -18,11 +18,14 @@ import { renderSetupPage } from './sign-in-page.ts';
 const PATH = '/setup';
 const LIFETIME_MS = 24 * 3_600_000;
 
-/** The link that sets up a service without accounts; undefined once an account exists. */
+/**
+ * The link that sets up a service without an administrator; undefined once there is one. Other accounts do not count: the first
+ * visitor of an open sign-up must not keep the operator out.
+ */
 export async function createSetupLink(
   context: Pick<SignInContext, 'store' | 'world' | 'cipher' | 'baseUrl'>,
 ): Promise<string | undefined> {
-  if (await hasUsers(context.store)) return undefined;
+  if (await hasAdministrators(context.store)) return undefined;
   const token = await issueOneTimeToken(context, 'setup', { content: {}, lifetimeMs: LIFETIME_MS });
   // In the query, which is never logged; a path would be.
   return `${context.baseUrl}${PATH}?token=${token}`;
@@ -66,7 +69,7 @@ async function submitSetup(c: Context<HttpEnv>, context: SignInContext): Promise
 }
 
 async function isLiveToken(context: SignInContext, token: string): Promise<boolean> {
-  return (await findOneTimeToken(context, 'setup', token)) !== undefined && !(await hasUsers(context.store));
+  return (await findOneTimeToken(context, 'setup', token)) !== undefined && !(await hasAdministrators(context.store));
 }
 
 async function setUp(
@@ -80,7 +83,7 @@ async function setUp(
   const { store, world } = context;
   const event = { kind: 'user_created', address: clientAddress(c), details: { by: 'set-up link' } } as const;
   const person = { login, name, email: email || null, isEmailVerified: email !== '', passwordHash };
-  const user = await createFirstUser(store, world, person, (userId) => [
+  const user = await createFirstAdministrator(store, world, person, (userId) => [
     auditStatement({ ...event, userId }, world.nowMs()),
   ]);
   await redeemOneTimeToken(context, 'setup', token);

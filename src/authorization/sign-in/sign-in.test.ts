@@ -229,7 +229,7 @@ test('S12 sign-ins, refused ones too, and sign-outs are in the audit log with th
   );
 });
 
-test('the set-up link works once, while no account exists', async (t) => {
+test('the set-up link works once, while no administrator exists', async (t) => {
   const service = await servePages(t);
   const { search } = new URL((await createSetupLink(service.signIn.context))!);
   const second = new URL((await createSetupLink(service.signIn.context))!);
@@ -251,6 +251,24 @@ test('the set-up link works once, while no account exists', async (t) => {
   assert.equal((await late.get(worthless.location ?? '')).status, 403);
   assert.equal((await createFormClient(service.url).get(`/setup${second.search}`)).status, 403);
   assert.equal((await createFormClient(service.url).get('/setup?token=x')).status, 403);
+  assert.equal(await createSetupLink(service.signIn.context), undefined);
+});
+
+test('the set-up link makes the administrator beside the accounts of others', async (t) => {
+  const service = await servePages(t);
+  const { search } = new URL((await createSetupLink(service.signIn.context))!);
+  await addUser(service, 'early');
+  assert.match(
+    (await createSetupLink(service.signIn.context)) ?? '',
+    /\/setup\?token=/,
+    'another start prints one too',
+  );
+  const client = createFormClient(service.url);
+  const given = { login: 'root', name: 'Root', email: '', password: PASSWORD };
+  const taken = await client.readRefusal(client.submit(`/setup${search}`, '/setup', { ...given, login: 'early' }));
+  assert.deepEqual([taken.status, taken.body.includes('the login')], [422, true]);
+  assert.equal((await client.submit(`/setup${search}`, '/setup', given)).location, '/');
+  assert.match((await client.get('/account')).body, /Administration/);
   assert.equal(await createSetupLink(service.signIn.context), undefined);
 });
 

@@ -13,11 +13,11 @@ import { issueOneTimeToken, redeemOneTimeToken } from '../accounts/one-time-toke
 import { isSameText } from '../accounts/secret-text.ts';
 import { challengeSubjects } from '../accounts/sign-in-throttle.ts';
 import {
-  findUpstreamAccount,
+  findUserOfUpstreamAccount,
   linkNewUserStatement,
   linkUpstreamStatement,
 } from '../accounts/upstream-account-store.ts';
-import { createUser, findUserById, type User } from '../accounts/user-store.ts';
+import { createUser, type User } from '../accounts/user-store.ts';
 import { readMessages } from '../messages/messages.ts';
 import { formToken } from './cookies.ts';
 import { type Flow, formatFlow, readFlow } from './flow.ts';
@@ -45,7 +45,9 @@ export async function beginUpstream(
   attempt: { readonly provider: UpstreamProvider } & Pick<UpstreamAttempt, 'returnTo' | 'hidden' | 'linkUserId'>,
 ): Promise<URL> {
   const { provider, ...where } = attempt;
-  const value = Buffer.from(context.world.randomBytes(24)).toString('base64url');
+  // One cookie for all attempts of a browser: a second tab, or a page that leads here, ends no sign-in under way.
+  const known = context.cookies.read(c, 'upstream');
+  const value = known ?? Buffer.from(context.world.randomBytes(24)).toString('base64url');
   const proof = provider.createProof(context.world);
   const content: UpstreamAttempt = { ...proof, ...where, browser: formToken(value) };
   const state = await issueOneTimeToken(context, 'upstream', { content, lifetimeMs: LIFETIME_SECONDS * 1000 });
@@ -84,7 +86,6 @@ async function finishUpstream(
   const state = searchParams.get('state') ?? '';
   const attempt = await redeemOneTimeToken<UpstreamAttempt>(context, 'upstream', state);
   const cookie = context.cookies.read(c, 'upstream');
-  context.cookies.drop(c, 'upstream');
   // Otherwise an attacker could complete their own sign-in in a victim's browser.
   if (attempt === undefined || cookie === undefined || !isSameText(attempt.browser, formToken(cookie)))
     throw new Failure('forbidden', messages.secondStep.tooLate);
@@ -116,12 +117,10 @@ async function signInUpstream(
 ): Promise<Response> {
   const messages = readMessages(c);
   const { issuer, signUp, name } = provider.config;
-  const known = await findUpstreamAccount(context.store, issuer, person.subject);
+  const known = await findUserOfUpstreamAccount(context.store, issuer, person.subject);
   if (known === undefined && signUp === 'closed') throw new Failure('not_found', messages.signIn.upstreamUnknown(name));
-  const user = known
-    ? await findUserById(context.store, known.userId)
-    : await createUpstreamAccount(context, { provider, person, address });
-  if (user?.disabledAtMs !== null) throw new Failure('forbidden', messages.signIn.upstreamRefused(name));
+  const user = known ?? (await createUpstreamAccount(context, { provider, person, address }));
+  if (user.disabledAtMs !== null) throw new Failure('forbidden', messages.signIn.upstreamRefused(name));
   await forgiveAttempt(context.store, challengeSubjects('upstream', address));
   await confirmEmail(context, user, person);
   return context.finishSignIn(c, { user, method: 'upstream', flow: { returnTo } });
@@ -131,11 +130,12 @@ async function signInUpstream(
 async function confirmEmail({ store }: SignInContext, user: User, { email }: UpstreamPerson): Promise<void> {
   if (email === undefined || user.isEmailVerified) return;
   if (user.email !== null && user.email.toLowerCase() !== email.toLowerCase()) return;
-  await store.call(verifyEmailOnce, { userId: user.id, email, seenEmail: user.email, statements: [] });
+  const { id: userId, email: seenEmail, credentialGeneration } = user;
+  await store.call(verifyEmailOnce, { userId, email, seenEmail, credentialGeneration, statements: [] });
 }
 
 /** A first visit makes an account, under the login there or the nearest that is free. */
-async function createUpstreamAccount(context: SignInContext, arrival: Arrival): Promise<User | undefined> {
+async function createUpstreamAccount(context: SignInContext, arrival: Arrival): Promise<User> {
   const { provider, person } = arrival;
   const wanted = toLogin(person.login ?? person.email?.split('@')[0] ?? person.name ?? 'user');
   for (let attempt = 1; attempt <= MAX_LOGIN_TRIES; attempt += 1) {
@@ -144,8 +144,8 @@ async function createUpstreamAccount(context: SignInContext, arrival: Arrival): 
       return await makeUser(context, { ...arrival, login });
     } catch (error) {
       // Two first visits at once: the other one made the account.
-      const known = await findUpstreamAccount(context.store, provider.config.issuer, person.subject);
-      if (known !== undefined) return findUserById(context.store, known.userId);
+      const known = await findUserOfUpstreamAccount(context.store, provider.config.issuer, person.subject);
+      if (known !== undefined) return known;
       if (!isFailure(error) || error.code !== 'conflict') throw error;
     }
   }

@@ -1,92 +1,27 @@
 import assert from 'node:assert/strict';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { type TestContext, test } from 'node:test';
-import Provider, { type Configuration } from 'oidc-provider';
-import { createFormClient, type FormClient } from '../../../test/support/network/form-client.ts';
-import { addUser, openAs, type PageService, servePages } from '../../../test/support/pages/page-service.ts';
+import { test } from 'node:test';
+import { createFormClient } from '../../../test/support/network/form-client.ts';
+import { addUser, openAs, PASSWORD } from '../../../test/support/pages/page-service.ts';
+import {
+  linkAccount,
+  passProvider,
+  startWithProvider,
+  visitProvider,
+} from '../../../test/support/pages/upstream-provider.ts';
 import { listEvents } from '../accounts/audit-store.ts';
 import { findUserByLogin } from '../accounts/user-store.ts';
 import { createFlow } from './flow.ts';
+import { createSetupLink } from './setup-routes.ts';
 import { toLogin, toName } from './upstream-routes.ts';
 
 const SECURITY = '/account/security';
-const SECRET = 'a secret that only the two of us know';
-
-interface Upstream {
-  readonly issuer: string;
-  /** The service that is its client; the provider must know its address first. */
-  readonly allow: (redirectUri: string) => void;
-}
-
-/** An independent implementation as the provider; its own pages let anybody in under any name. */
-async function startProvider(t: TestContext): Promise<Upstream> {
-  let provider: Provider | undefined;
-  const server = createServer((request, response) => void provider?.callback()(request, response));
-  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
-  t.after(() => void server.close());
-  const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const allow = (redirectUri: string) => {
-    const configuration: Configuration = {
-      clients: [{ client_id: 'trivet', client_secret: SECRET, redirect_uris: [redirectUri] }],
-      conformIdTokenClaims: false,
-      claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['name', 'preferred_username'] },
-      findAccount: (_, id) => ({ accountId: id, claims: () => describeAccount(id) }),
-    };
-    provider = new Provider(issuer, configuration);
-    provider.on('server_error', (_, error) => console.error(error));
-  };
-  return { issuer, allow };
-}
-
-function describeAccount(id: string) {
-  const email = `${id}@company.example`;
-  return { sub: id, name: `${id} of the company`, preferred_username: id, email, email_verified: id !== 'unverified' };
-}
-
-async function start(t: TestContext, signUp: 'open' | 'closed'): Promise<PageService> {
-  const { issuer, allow } = await startProvider(t);
-  const upstream = { name: 'Company', issuer, clientId: 'trivet', clientSecret: SECRET, scope: 'openid profile email' };
-  const service = await servePages(t, { upstream: { ...upstream, signUp } });
-  allow(`${service.url}/sign-in/upstream/callback`);
-  return service;
-}
-
-/** Goes through the provider's own pages as `login`, from its address to the way back; returns that path. */
-async function passProvider(startUrl: string, login: string): Promise<string> {
-  const { origin } = new URL(startUrl);
-  const client = createFormClient(origin);
-  let next = startUrl;
-  for (let hop = 0; hop < 12; hop += 1) {
-    if (!next.startsWith(origin) && !next.startsWith('/')) return next;
-    const path = next.startsWith('/') ? next : next.slice(origin.length);
-    const page = await client.get(path);
-    next = page.location ?? (await answerProvider(client, page.body, login));
-  }
-  throw new Error(`The provider leads nowhere, last to ${next}`);
-}
-
-async function answerProvider(client: FormClient, body: string, login: string): Promise<string> {
-  const action = /<form[^>]* action="([^"]+)"/.exec(body)?.[1] ?? '';
-  const prompt = /name="prompt" value="([^"]+)"/.exec(body)?.[1] ?? '';
-  const { location } = await client.post(new URL(action, 'http://x').pathname, { prompt, login, password: 'x' });
-  return location ?? '';
-}
-
-async function visit(service: PageService, client: FormClient, login: string, page = '/sign-in/upstream') {
-  const begun = await client.get(page);
-  assert.equal(begun.status, 303, begun.body);
-  const back = await passProvider(begun.location!, login);
-  assert.ok(back.startsWith(service.url), back);
-  return { back: back.slice(service.url.length), answer: await client.get(back.slice(service.url.length)) };
-}
 
 test('an account of the provider that is not linked is refused unless sign-up is open', async (t) => {
-  const service = await start(t, 'closed');
+  const service = await startWithProvider(t, 'closed');
   await addUser(service, 'grace');
   const client = createFormClient(service.url);
   assert.match((await client.get('/sign-in')).body, /Sign in with Company/);
-  const { answer } = await visit(service, client, 'grace');
+  const { answer } = await visitProvider(service, client, 'grace');
   assert.equal(answer.status, 404);
   assert.match(answer.body, /This Company account is not linked to an account here/);
   assert.equal((await client.get('/account')).status, 303);
@@ -98,10 +33,10 @@ test('an account of the provider that is not linked is refused unless sign-up is
 });
 
 test('with open sign-up a first visit makes an account and a second one finds it', async (t) => {
-  const service = await start(t, 'open');
+  const service = await startWithProvider(t, 'open');
   await addUser(service, 'grace');
   const client = createFormClient(service.url);
-  const { answer } = await visit(service, client, 'grace', '/sign-in/upstream?return_to=%2Faccount');
+  const { answer } = await visitProvider(service, client, 'grace', '/sign-in/upstream?return_to=%2Faccount');
   assert.deepEqual([answer.status, answer.location], [303, '/account']);
   const made = await findUserByLogin(service.store, 'grace-2');
   assert.equal(made?.email, 'grace@company.example', 'never merged with the one who has the login here');
@@ -109,37 +44,28 @@ test('with open sign-up a first visit makes an account and a second one finds it
   const [created] = (await listEvents(service.store, { limit: 9 })).filter(({ kind }) => kind === 'user_created');
   assert.equal(created?.address, '127.0.0.1');
   const again = createFormClient(service.url);
-  await visit(service, again, 'grace');
+  await visitProvider(service, again, 'grace');
   assert.match((await again.get('/account')).body, /<dd>grace-2<\/dd>/);
-  await visit(service, createFormClient(service.url), 'unverified');
+  await visitProvider(service, createFormClient(service.url), 'unverified');
   assert.equal((await findUserByLogin(service.store, 'unverified'))?.email, null);
 });
 
-/** Links the account as the person who is signed in. */
-async function linkAccount(service: PageService, client: FormClient, login: string) {
-  const posted = await client.submit(SECURITY, `${SECURITY}/upstream/link`, {});
-  assert.deepEqual([posted.status, posted.body], [303, ''], 'no page answers a form');
-  const begun = await client.get(posted.location ?? '');
-  const url = /http-equiv="refresh" content="0;url=([^"]+)"/.exec(begun.body)?.[1]?.replaceAll('&amp;', '&') ?? '';
-  return client.get((await passProvider(url, login)).slice(service.url.length));
-}
-
 test('a signed-in person links the account, signs in with it, and unlinks it', async (t) => {
-  const service = await start(t, 'closed');
+  const service = await startWithProvider(t, 'closed');
   await addUser(service, 'ada');
   const client = await openAs(service, 'ada');
   assert.equal((await linkAccount(service, client, 'ada.k')).location, `${SECURITY}?done=linked`);
   assert.match((await client.get(SECURITY)).body, /Linked with ada\.k@company\.example/);
 
   const other = createFormClient(service.url);
-  assert.equal((await visit(service, other, 'ada.k')).answer.location, '/');
+  assert.equal((await visitProvider(service, other, 'ada.k')).answer.location, '/');
   assert.match((await other.get('/account')).body, /<dd>ada<\/dd>/);
   assert.equal((await client.submit(SECURITY, `${SECURITY}/upstream/unlink`, {})).status, 303);
-  assert.equal((await visit(service, createFormClient(service.url), 'ada.k')).answer.status, 404);
+  assert.equal((await visitProvider(service, createFormClient(service.url), 'ada.k')).answer.status, 404);
 });
 
 test('a link that is refused is no refused sign-in', async (t) => {
-  const service = await start(t, 'closed');
+  const service = await startWithProvider(t, 'closed');
   await addUser(service, 'ada');
   await addUser(service, 'grace');
   await linkAccount(service, await openAs(service, 'grace'), 'shared');
@@ -150,18 +76,63 @@ test('a link that is refused is no refused sign-in', async (t) => {
 });
 
 test('the way back is good once, and only in the browser that began', async (t) => {
-  const service = await start(t, 'open');
+  const service = await startWithProvider(t, 'open');
   const client = createFormClient(service.url);
   const begun = await client.get('/sign-in/upstream');
   const back = (await passProvider(begun.location!, 'mallory')).slice(service.url.length);
   assert.equal((await createFormClient(service.url).get(back)).status, 403, 'another browser');
   assert.equal((await client.get(back)).status, 403, 'the token was redeemed by the attempt');
-  const { back: used } = await visit(service, client, 'mallory');
+  const { back: used } = await visitProvider(service, client, 'mallory');
   assert.equal((await client.get(used)).status, 403, 'used');
 });
 
+test('the first visitor of an open sign-up leaves the set-up link to the operator', async (t) => {
+  const service = await startWithProvider(t, 'open');
+  const { search } = new URL((await createSetupLink(service.signIn.context))!);
+  await visitProvider(service, createFormClient(service.url), 'early');
+  const operator = createFormClient(service.url);
+  const given = { login: 'root', name: 'Root', email: '', password: PASSWORD };
+  assert.equal((await operator.submit(`/setup${search}`, '/setup', given)).location, '/');
+  assert.equal((await findUserByLogin(service.store, 'root'))?.isAdmin, true);
+  assert.equal((await findUserByLogin(service.store, 'early'))?.isAdmin, false);
+});
+
+test('an address that the profile page would refuse counts as none, at a sign-up and at a sign-in', async (t) => {
+  const service = await startWithProvider(t, 'open');
+  const { answer } = await visitProvider(service, createFormClient(service.url), 'two words');
+  assert.equal(answer.location, '/');
+  const made = await findUserByLogin(service.store, 'twowords');
+  assert.deepEqual([made?.email, made?.isEmailVerified], [null, false]);
+  await visitProvider(service, createFormClient(service.url), 'two words');
+  const found = await findUserByLogin(service.store, 'twowords');
+  assert.deepEqual([found?.email, found?.isEmailVerified], [null, false]);
+});
+
+test('two tabs of one browser finish their sign-ins, whatever comes between', async (t) => {
+  const service = await startWithProvider(t, 'open');
+  const client = createFormClient(service.url);
+  const tabs = [];
+  for (const page of ['/account', '/account/security']) {
+    const begun = await client.get(`/sign-in/upstream?return_to=${encodeURIComponent(page)}`);
+    tabs.push({ page, back: (await passProvider(begun.location!, 'grace')).slice(service.url.length) });
+  }
+  assert.equal((await client.get('/sign-in/upstream')).status, 303, 'a page of another site leads here');
+  assert.equal((await client.get('/sign-in/upstream/callback?state=forged&code=x')).status, 403);
+  for (const { page, back } of tabs) assert.equal((await client.get(back)).location, page);
+});
+
+test('the way back is not good in the same browser after its person has signed out', async (t) => {
+  const service = await startWithProvider(t, 'open');
+  const client = createFormClient(service.url);
+  await visitProvider(service, client, 'mallory');
+  const begun = await client.get('/sign-in/upstream');
+  const back = (await passProvider(begun.location!, 'mallory')).slice(service.url.length);
+  assert.equal((await client.submit('/account', '/sign-out', {})).status, 303);
+  assert.equal((await client.get(back)).status, 403);
+});
+
 test('HEAD begins no sign-in, and leaves the way back to the browser', async (t) => {
-  const service = await start(t, 'open');
+  const service = await startWithProvider(t, 'open');
   const client = createFormClient(service.url);
   const begun = await client.head('/sign-in/upstream');
   assert.deepEqual([begun.status, begun.headers.get('allow'), begun.cookies], [405, 'GET', []]);
@@ -173,7 +144,7 @@ test('HEAD begins no sign-in, and leaves the way back to the browser', async (t)
 });
 
 test('a forged answer of the provider leads back to the sign-in page', async (t) => {
-  const service = await start(t, 'open');
+  const service = await startWithProvider(t, 'open');
   const client = createFormClient(service.url);
   const { hidden } = createFlow(service.cipher, '/account', { leadsToClient: true, isAgain: true });
   const query = new URLSearchParams(hidden as Record<string, string>).toString();

@@ -12,6 +12,7 @@ import {
 } from 'openid-client';
 import { Failure } from '../../errors.ts';
 import type { World } from '../../world.ts';
+import { isEmail } from '../accounts/email-store.ts';
 
 export interface UpstreamConfig {
   /** Its name on pages. */
@@ -106,10 +107,12 @@ function toPerson(claims: Readonly<Record<string, unknown>>): UpstreamPerson {
   const text = (name: string) => (typeof claims[name] === 'string' && claims[name] !== '' ? claims[name] : undefined);
   const subject = text('sub');
   if (subject === undefined) throw new Failure('forbidden', 'The provider sent no subject');
+  const email = text('email');
   return {
     subject,
     login: text('preferred_username') ?? text('nickname'),
     name: text('name'),
-    email: claims.email_verified === true ? text('email') : undefined,
+    // What the profile page would refuse is no address, also when the provider has verified it.
+    email: email !== undefined && claims.email_verified === true && isEmail(email) ? email : undefined,
   };
 }

@@ -137,6 +137,8 @@ export interface RevokedToken {
   readonly userId: string;
   readonly tokenId: string;
   readonly actorId?: string | undefined;
+  /** The application through which the actor revokes it. */
+  readonly clientId?: string | undefined;
   readonly address?: string | undefined;
   /** An operator revokes it on the store. */
   readonly isByCommand?: boolean;
@@ -151,10 +153,11 @@ export interface RevokedToken {
 export async function revokePersonalToken(
   store: Store,
   world: World,
-  { userId, tokenId, actorId, address, isByCommand, hasAllRights = true }: RevokedToken,
+  { userId, tokenId, actorId, clientId, address, isByCommand, hasAllRights = true }: RevokedToken,
 ): Promise<void> {
   const details = { token: tokenId, ...(isByCommand ? BY_COMMAND : {}) };
-  const audit = auditStatement({ kind: 'personal_token_revoked', userId, actorId, address, details }, world.nowMs());
+  const event = { kind: 'personal_token_revoked', userId, actorId, clientId, address, details } as const;
+  const audit = auditStatement(event, world.nowMs());
   const isDeleted = await store.call(deletePersonalTokenOnce, { userId, tokenId, hasAllRights, audit });
   if (!isDeleted) throw new Failure('not_found', 'Cannot revoke the token: no token has this id');
 }

@@ -2,7 +2,7 @@
 
 import { canAnAdministratorSignIn } from '../../authorization/accounts/administrator-store.ts';
 import { listEvents } from '../../authorization/accounts/audit-store.ts';
-import { hasUsers } from '../../authorization/accounts/user-store.ts';
+import { hasAdministrators, hasUsers } from '../../authorization/accounts/user-store.ts';
 import type { Config } from '../../config/config.ts';
 import { migrations } from '../../database/migrations/list.ts';
 import { checkStoredKeys } from '../../database/startup/encryption-keys.ts';
@@ -101,11 +101,13 @@ async function checkClock(store: Reader & Pick<InspectedStore, 'engine'>, world:
 
 async function checkFirstAccount(store: Reader, upstreamIssuer: string | undefined): Promise<Check> {
   if (await canAnAdministratorSignIn(store, upstreamIssuer)) return ok('accounts', 'an administrator can sign in');
+  if (await hasAdministrators(store))
+    return warn('accounts', 'no administrator can sign in', 'Make a link for one: trivet user password-link LOGIN');
   if (await hasUsers(store))
     return warn(
       'accounts',
-      'no administrator can sign in',
-      'Make a link for one: trivet user password-link LOGIN. Without an administrator, name one first: trivet user admin LOGIN',
+      'there is no administrator',
+      'Open the set-up link that the service prints when it starts, or name one: trivet user admin LOGIN',
     );
   return warn(
     'accounts',

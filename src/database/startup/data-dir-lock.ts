@@ -5,6 +5,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { Failure } from '../../errors.ts';
 import { describeSqliteError } from '../sqlite/sqlite-connection.ts';
 import { ensureDataDir } from './data-dir.ts';
+import { isBusy, tryLockFile } from './file-lock.ts';
 
 export interface DataDirLock {
   /** Leaves a note of the keys that this service knows, the one it encrypts with first, for commands that encrypt beside it. */
@@ -18,12 +19,12 @@ const PID_FILE = 'serve.pid';
 
 /**
  * Keeps a second service away from the folder. Commands need no lock: the database serializes their writes. The lock is
- * SQLite's on a small file of its own, so the system lets it go with the process, however that ends.
+ * on a small file of its own.
  */
 export function lockDataDir(dataDir: string): DataDirLock {
   ensureDataDir(dataDir);
   const pidFile = join(dataDir, PID_FILE);
-  const database = lockFile(join(dataDir, LOCK_FILE), pidFile);
+  const lock = lockFile(join(dataDir, LOCK_FILE), pidFile);
   const note = `${process.pid}\n`;
   writeFileSync(pidFile, note, { mode: 0o600 });
   let isHeld = true;
@@ -33,21 +34,21 @@ export function lockDataDir(dataDir: string): DataDirLock {
       if (!isHeld) return;
       isHeld = false;
       rmSync(pidFile, { force: true });
-      database.close();
+      lock[Symbol.dispose]();
     },
   };
 }
 
-function lockFile(path: string, pidFile: string): DatabaseSync {
-  let database: DatabaseSync | undefined;
+function lockFile(path: string, pidFile: string): Disposable {
+  let lock: Disposable | undefined;
   try {
-    database = new DatabaseSync(path, { timeout: 0 });
-    database.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE');
-    return database;
-  } catch (error) {
-    database?.close();
-    throw refuse(error, path, pidFile);
+    lock = tryLockFile(path);
+  } catch (cause) {
+    throw new Failure('unavailable', `Cannot lock "${path}": ${describeSqliteError(cause)}`, {}, { cause });
   }
+  if (lock !== undefined) return lock;
+  const message = `Cannot use the data folder "${dirname(path)}": it is in use by another trivet${describeHolder(pidFile)}`;
+  throw new Failure('conflict', message);
 }
 
 /** The ids of the keys that the service of this folder knows, the one it encrypts with first; undefined while no service runs. Empty while it starts. */
@@ -69,19 +70,6 @@ function isLocked(path: string): boolean {
   } finally {
     database.close();
   }
-}
-
-const BUSY = 5;
-
-function isBusy(error: unknown): boolean {
-  return (error as { errcode?: number }).errcode === BUSY;
-}
-
-function refuse(cause: unknown, path: string, pidFile: string): Failure {
-  if (!isBusy(cause))
-    return new Failure('unavailable', `Cannot lock "${path}": ${describeSqliteError(cause)}`, {}, { cause });
-  const message = `Cannot use the data folder "${dirname(path)}": it is in use by another trivet${describeHolder(pidFile)}`;
-  return new Failure('conflict', message, {}, { cause });
 }
 
 function describeHolder(pidFile: string): string {

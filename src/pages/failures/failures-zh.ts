@@ -48,7 +48,7 @@ export const PHRASES_ZH: readonly Phrase[] = [
     '用户名“{1}”无效：必须由 1 到 64 个字母、数字、“.”、“_”或“-”组成，并以字母或数字开头和结尾。',
   ],
   ['Cannot create the user: the login "{}" is taken', '用户名“{1}”已被占用。'],
-  ['Cannot set up the service: it already has a user', '服务已有用户，不能再次初始化。'],
+  ['Cannot set up the service: it already has an administrator', '服务已有管理员，不能再次初始化。'],
   ['Cannot save the profile: the name must be 1 to {} characters', '姓名必须为 1 到 {1} 个字符。'],
   ['Cannot save the profile: the name must be readable, without hidden characters', '姓名必须可读，不能含有隐藏字符。'],
   ['Cannot save the profile: "{}" is not an email address', '“{1}”不是邮箱地址。'],

@@ -5,6 +5,7 @@ import { remark } from '../../command-line/output.ts';
 import type { Store } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 import type { Owners } from '../../identity.ts';
+import { toUrlHost } from '../../ip/ip-address.ts';
 import type { AuditChange } from '../../operations/audit-change.ts';
 import type { Operator } from '../../operations/call-on-store.ts';
 import { type AddressGuard, createAddressGuard, type ExplainedRefusal } from '../addresses/address-guard.ts';
@@ -40,7 +41,7 @@ function createManagementOnStore(cli: CliStore, others: OtherAreas): SendingDepe
     cipher: cli.cipher,
     owners: others.createOwners(cli.store),
     auditChange: others.auditChange,
-    baseUrl: server.baseUrl ?? `http://${server.host}:${server.httpPort}`,
+    baseUrl: server.baseUrl ?? `http://${toUrlHost(server.host)}:${server.httpPort}`,
     guard,
     noticeRepository: webhooks.noticeRepository,
     repositoriesPerOwner: webhooks.repositoriesPerOwner,

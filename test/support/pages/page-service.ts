@@ -44,6 +44,8 @@ export interface PageServiceOptions {
   readonly upstream?: UpstreamConfig;
   /** Mails then wait in the store. */
   readonly withMail?: true;
+  /** Wraps the store that the pages use, so that a test lets other changes commit between two of its steps. */
+  readonly wrapStore?: (store: Store) => Store;
 }
 
 export const PASSWORD = 'correct horse battery';
@@ -54,17 +56,19 @@ export async function startPageService({
   baseUrl,
   upstream,
   withMail,
+  wrapStore = (store) => store,
 }: PageServiceOptions = {}): Promise<PageService> {
   await using undo = new AsyncDisposableStack();
   const place = undo.use(await createMigratedPlace(readServiceEngine()));
   const world = createStillWorld(Date.now());
   const store = undo.use(await openTestStore(place));
+  const wrapped = wrapStore(store);
   const server = await listenHttp({ host: '127.0.0.1', port: 0 });
   undo.defer(() => server.drain(0));
   const url = `http://${hostname}:${server.port}`;
   const cipher = createSecretCipher([new Uint8Array(32).fill(1)], world);
   const signIn = createSignIn({
-    store,
+    store: wrapped,
     world,
     cipher,
     countToken: () => {},

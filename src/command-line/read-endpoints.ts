@@ -1,0 +1,25 @@
+/** Reads where a service has its OAuth endpoints, which may have another address than the service itself (RFC 8414). */
+import { Failure } from '../errors.ts';
+import { readJsonAnswer } from '../operations/call-service.ts';
+import { askService } from './ask-service.ts';
+import { readServiceUrl } from './service-url.ts';
+
+export interface Endpoints {
+  readonly token: string;
+  readonly revocation: string;
+  /** Undefined for a service without the device flow. */
+  readonly device: string | undefined;
+}
+
+/** Throws `invalid` for what is no Trivet service, and for an endpoint to which no token may travel. */
+export async function readEndpoints(url: string): Promise<Endpoints> {
+  const response = await askService(`${url}/.well-known/oauth-authorization-server`);
+  if (!response.ok) throw new Failure('invalid', `Cannot sign in to ${url}: it is not a Trivet service`);
+  const metadata = (await readJsonAnswer(url, response)) as Readonly<Record<string, string | undefined>>;
+  const read = (name: string) => (metadata[name] === undefined ? undefined : readServiceUrl(metadata[name]));
+  return {
+    token: read('token_endpoint') ?? `${url}/oauth/token`,
+    revocation: read('revocation_endpoint') ?? `${url}/oauth/revoke`,
+    device: read('device_authorization_endpoint'),
+  };
+}
