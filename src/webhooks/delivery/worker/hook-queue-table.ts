@@ -246,13 +246,11 @@ function listIdle(table: HookQueueTable, stored: readonly AttemptResult[], limit
   return listSome(listSleepy(table, stored), isIdle, limit);
 }
 
-/** Those without a delivery in memory, and those whose last one may be stored now. */
+/** Those whose last delivery may be stored now, and those without a delivery in memory. */
 function* listSleepy({ hookQueues, index }: HookQueueTable, stored: readonly AttemptResult[]): Iterable<HookQueue> {
-  yield* index.idle;
-  for (const hookId of new Set(stored.map((one) => one.hookId))) {
-    const hookQueue = hookQueues.get(hookId);
-    if (hookQueue !== undefined && !index.idle.has(hookQueue)) yield hookQueue;
-  }
+  const ofStored = new Set(stored.flatMap(({ hookId }) => hookQueues.get(hookId) ?? []));
+  yield* ofStored;
+  for (const hookQueue of index.idle) if (!ofStored.has(hookQueue)) yield hookQueue;
 }
 
 function isWithin(some: ReadonlySet<number>, all: ReadonlySet<number>): boolean {

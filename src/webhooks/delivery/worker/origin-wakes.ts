@@ -1,5 +1,5 @@
 /**
- * Wakes the hook queues of origins that can be connected to again, beside the loop that commits results: an origin may have
+ * Wakes the hook queues of origins that can be connected to again, beside the loop that commits results. An origin may have
  * many thousands, and results of other owners must not wait for them. Origins take turns, a page at a time. What a stop
  * leaves paused becomes due when its pause ends.
  */
