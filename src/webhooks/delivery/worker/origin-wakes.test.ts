@@ -25,7 +25,8 @@ async function openPausedOrigin(store: Store) {
   const pause = { untilMs: PAUSED_UNTIL_MS, sinceMs: NOW, reason: 'no_connection' } as const;
   const place = { shard: shardOf(ORIGIN), epoch: 1 };
   const changes = Array.from({ length: HOOKS }, (_, index) => ({
-    kind: 'health' as const, generation: 0,
+    kind: 'health' as const,
+    generation: 0,
     hookId: index + 1,
     ...place,
     fails: 5,
