@@ -32,7 +32,7 @@ function createStatements(table: string, times: string): Statements {
   return {
     // The second of two processes waits for the row and then finds the state recorded. Each state has an hour of its own: the end
     // of a trouble does not wait for the hour of its beginning. A time in the future was written by a wrong clock.
-    // The same state is another trouble if it began after $5. With $6 = 1, a trouble whose end was recorded meanwhile is none.
+    // The same state is another trouble if it began after $5. With $6 = 1, a trouble whose end was recorded meanwhile does not count.
     record: statement(
       nameStatement('record', table),
       `INSERT INTO ${table} (cause, state, sent_at_ms) VALUES ($1, $2, $3)

@@ -32,7 +32,7 @@ test('a page that only reads is shown while PostgreSQL is read-only', {
       () => true,
     ),
   );
-  // The session was not marked as seen for so long.
+  // The session was not marked as seen in that time.
   server.advance(10 * 60_000);
   assert.equal((await request(`${server.url}/account`, { headers: { cookie } })).status, 200);
 });

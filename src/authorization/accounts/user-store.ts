@@ -232,7 +232,7 @@ export async function createUser(
   return create(store, world, { ...user, id, statements: statementsFor(id), onlyFirst: false });
 }
 
-/** Creates the first administrator, whoever else has an account. Throws `conflict` when there is an administrator. */
+/** Creates the first administrator, though others may have accounts. Throws `conflict` when there is an administrator. */
 export async function createFirstAdministrator(
   store: Store,
   world: World,

@@ -60,7 +60,7 @@ async function checkShutOut(service: PageService, client: FormClient): Promise<v
   assert.equal((await client.get('/account')).status, 303, 'no session is open');
 }
 
-test('a passkey that a promotion deletes signs nobody in', async (t) => {
+test('a passkey that a promotion deletes makes no session', async (t) => {
   const race = promoteAfter(/^use-passkey$/);
   const service = await servePages(t, { hostname: 'localhost', ...race.options });
   const { userId } = await addMarkedPerson(service);
@@ -86,7 +86,7 @@ test('a passkey that a promotion deletes signs nobody in', async (t) => {
   await checkShutOut(service, client);
 });
 
-test('an account at the provider that a promotion unlinks signs nobody in, and verifies no address', async (t) => {
+test('an account at the provider that a promotion unlinks makes no session and verifies no address', async (t) => {
   const race = promoteAfter(/upstream-account$/);
   const service = await startWithProvider(t, 'closed', race.options);
   const { userId } = await addMarkedPerson(service);

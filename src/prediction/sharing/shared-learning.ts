@@ -119,7 +119,7 @@ function createLogReader(store: Store) {
   const reader = {
     sequence: 0,
     hasLostRows: false,
-    /** The next rows; none if there are none, or if rows before them are gone. */
+    /** The next rows; an empty list after the last one, or when rows before them are gone. */
     async readNext(): Promise<LogRow[]> {
       const rows = await listLogRows(store, reader.sequence);
       reader.hasLostRows = rows[0] !== undefined && rows[0].first > reader.sequence + 1;
