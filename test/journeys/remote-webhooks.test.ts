@@ -186,11 +186,12 @@ async function checkRefusals({ program, there, makeToken }: Setting): Promise<vo
 }
 
 /** What one process changed is seen through the other at once. */
-async function checkTwoProcesses({ there, startSecond }: Setting): Promise<void> {
+async function checkTwoProcesses({ there, makeToken, startSecond }: Setting): Promise<void> {
   await using second = await startSecond();
+  const atSecond = `--service ${second.httpUrl} --token ${await makeToken('admin')}`;
   await read(there('repo create root/windows'));
-  await read(there(`hook create root/windows --url http://127.0.0.1:9001/ --service ${second.httpUrl}`));
+  await read(there(`hook create root/windows --url http://127.0.0.1:9001/ ${atSecond}`));
   const { id } = JSON.parse(await read(there('hook list root/windows --json'))) as { id: number };
   assert.match(await read(there(`hook disable root/windows ${id}`)), /is off\n$/);
-  assert.match(await read(there(`hook all list --state off --url ${second.httpUrl}`)), /root\/windows/);
+  assert.match(await read(there(`hook all list --state off ${atSecond}`)), /root\/windows/);
 }
