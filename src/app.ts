@@ -99,7 +99,7 @@ export async function startApp(config: Config, given: Partial<Surroundings> = {}
 /** Opens what every area builds on: logs, metrics, the store, and the HTTP port, which is bound first since areas name its address. */
 async function openBase(config: Config, world: World, undo: AsyncDisposableStack) {
   const log = createLog(config.log.level, openLogOutput(config.log.format));
-  const metrics = createMetrics();
+  const metrics = createMetrics({ log });
   const tracing = undo.use(await openTracing(config.tracing, log));
   // Only the embedded database is one process's own; commands work beside it without the lock.
   const lock = config.store.databaseUrl === undefined ? undo.use(lockDataDir(config.store.dataDir)) : undefined;

@@ -2,10 +2,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Counter, Gauge } from 'prom-client';
+import { createLog } from './log.ts';
 import { createMetrics } from './metrics.ts';
 
-function openMetrics(readPending: () => Promise<number>) {
-  const metrics = createMetrics({ sleep: () => Promise.resolve() });
+function openMetrics(readPending: () => Promise<number>, lines: string[] = []) {
+  const log = createLog('info', { write: (line) => void lines.push(line) });
+  const metrics = createMetrics({ world: { sleep: () => Promise.resolve() }, log });
   const registers = [metrics];
   new Counter({ name: 'calls_total', help: 'Calls.', registers }).inc();
   new Gauge({
@@ -29,6 +31,28 @@ test('a metric keeps its last value while it cannot be read, beside all others',
   assert.match(text, /^calls_total 1$/m);
   answer = async () => 8;
   assert.match(await metrics.metrics(), /^pending 8$/m);
+});
+
+test('a metric that cannot be read is logged once, and once more when it can be read again', async () => {
+  let isBroken = false;
+  const lines: string[] = [];
+  const metrics = openMetrics(async () => {
+    if (isBroken) throw new Error('no such column');
+    return 1;
+  }, lines);
+  for (const broken of [false, true, true, false, false, true]) {
+    isBroken = broken;
+    await metrics.metrics();
+  }
+  const logged = lines.map((line) => JSON.parse(line) as { level: string; metric: string; err?: { message: string } });
+  assert.deepEqual(
+    logged.map(({ level, metric, err }) => [level, metric, err?.message]),
+    [
+      ['warn', 'pending', 'no such column'],
+      ['info', 'pending', undefined],
+      ['warn', 'pending', 'no such column'],
+    ],
+  );
 });
 
 test('a read that throws at once is tried again by the next scrape', async () => {

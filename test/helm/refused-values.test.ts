@@ -56,6 +56,11 @@ const refused: readonly (readonly [title: string, values: string, message: RegEx
     'sidecar: { enabled: true, gateway: { image: a }, settings: { TRIVET_DATA_DIR: /elsewhere } }',
     /sidecar: TRIVET_DATA_DIR is the chart's/,
   ],
+  [
+    'a port of the sidecar that its probes do not follow',
+    'components: { all: { enabled: false } }\nsidecar: { enabled: true, gateway: { image: a } }\nextraEnv: [{ name: HTTP_PORT, value: "1" }]',
+    /sidecar: HTTP_PORT in extraEnv .* put it in sidecar\.settings/,
+  ],
   ['a sidecar without a gateway', 'sidecar: { enabled: true }', /sidecar\.gateway\.image must name/],
 ];
 

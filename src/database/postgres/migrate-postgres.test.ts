@@ -149,3 +149,22 @@ test('a migration that needs the lock of a table lets others use the table while
   await upgraded;
   assert.equal((await pool.query('SELECT more FROM busy')).rows.length, 1);
 });
+
+for (const deadlockTimeout of ['1s', '2500ms'])
+  test(`a migration waits for a table until an autovacuum is ended for it: deadlock_timeout is ${deadlockTimeout}`, {
+    skip: findReasonToSkip('postgres'),
+  }, async () => {
+    await using parts = new AsyncDisposableStack();
+    const { dataDir, databaseUrl } = await createStorePlace('postgres');
+    parts.defer(() => rmSync(dataDir, { recursive: true, force: true }));
+    const pool = new pg.Pool({ connectionString: databaseUrl });
+    parts.defer(() => pool.end());
+    const { rows: names } = await pool.query<{ name: string }>('SELECT current_database() AS name');
+    await pool.query(`ALTER DATABASE "${names[0]!.name}" SET deadlock_timeout = '${deadlockTimeout}'`);
+    const record = `CREATE TABLE waits AS SELECT
+      current_setting('lock_timeout')::interval - current_setting('deadlock_timeout')::interval AS longer`;
+    const migrations: Migration[] = [{ id: 1, name: 'record', statements: [record] }];
+    parts.use(await openStore({ dataDir, databaseUrl, migrations, world: realWorld, log: createLog('silent') }));
+    const { rows } = await pool.query("SELECT longer >= '1 second' AS is_enough FROM waits");
+    assert.deepEqual(rows, [{ is_enough: true }]);
+  });

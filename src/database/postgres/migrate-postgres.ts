@@ -27,8 +27,14 @@ const LEASE_NAME = 'migrations';
 const LEASE_MS = 60_000;
 const WAIT_MS = 200;
 const LOCK_WAIT_MS = 500;
-/** While a migration waits for the lock of a table, later queries of that table wait behind it: those of older processes too. */
-const TABLE_LOCK_WAIT_MS = 1000;
+/**
+ * While a migration waits for the lock of a table, later queries of that table wait behind it: those of older processes too. The
+ * server ends an autovacuum that holds the lock only when the wait has lasted `deadlock_timeout` (1 s by default), so the wait is
+ * longer by this.
+ */
+const TABLE_LOCK_EXTRA_MS = 1000;
+const LIMIT_LOCK_WAIT_SQL = `SELECT set_config('lock_timeout', (setting::integer + ${TABLE_LOCK_EXTRA_MS})::text, true)
+   FROM pg_settings WHERE name = 'deadlock_timeout'`;
 /** How long these queries then have the table. Below the time after which the server ends an idle transaction. */
 const TABLE_LOCK_PAUSE_MS = 3000;
 
@@ -103,7 +109,7 @@ interface Held {
 }
 
 /** About once a minute. */
-const LOG_EVERY_TRIES = 15;
+const LOG_EVERY_TRIES = 12;
 const WAITS_FOR_TABLE =
   'The migration waits for the lock of a table: a backup with pg_dump or another long transaction uses it';
 
@@ -176,7 +182,7 @@ async function changeSchema(
   { id, name, statements }: Migration,
   { world, log }: PostgresMigrationOptions,
 ): Promise<void> {
-  await client.query(`SET LOCAL lock_timeout = ${TABLE_LOCK_WAIT_MS}`);
+  await client.query(LIMIT_LOCK_WAIT_SQL);
   await client.query('SAVEPOINT unchanged');
   for (let tries = 1; ; tries += 1)
     try {

@@ -26,6 +26,18 @@ test('a unix socket is served too, taken over when stale, refused when alive', a
   assert.equal(existsSync(unixSocket), false);
 });
 
+test('of two servers that start on one free name at once, one is refused and the other is served', async () => {
+  const unixSocket = join(folder, 'raced.sock');
+  const starts = await Promise.allSettled([1, 2].map(() => startGrpcServer([unary(() => HELLO)], { unixSocket })));
+  await using running = new AsyncDisposableStack();
+  for (const start of starts) if (start.status === 'fulfilled') running.use(start.value);
+  const reasons = starts.flatMap((start) => (start.status === 'rejected' ? [String(start.reason)] : []));
+  assert.equal(reasons.length, 1);
+  assert.match(reasons[0]!, /another program does/);
+  using client = connectRaw(`unix:${unixSocket}`);
+  assert.equal(String(await client.unary(ECHO_PATH, HELLO)), 'hello');
+});
+
 test('a socket is refused when it is not known that no process listens on it', {
   skip: process.platform !== 'linux',
 }, async () => {

@@ -1,6 +1,6 @@
 /** Opens a unix socket in place of one that no process listens on any more, and removes it at the end if it is still its own. */
 import { randomBytes } from 'node:crypto';
-import { existsSync, renameSync, rmSync, statSync } from 'node:fs';
+import { existsSync, linkSync, renameSync, rmSync, statSync } from 'node:fs';
 import { connect } from 'node:net';
 import { dirname, join } from 'node:path';
 import { Failure } from '../../errors.ts';
@@ -22,12 +22,26 @@ export async function openUnixSocket(
   }
   const made = join(dirname(path), `.${randomBytes(4).toString('base64url')}`);
   await withMode(mode, () => listen(made));
-  renameSync(made, path);
-  const own = statSync(path);
+  const own = statSync(made);
+  if (!moveIfFree(made, path)) {
+    await refuseTaken(path);
+    renameSync(made, path);
+  }
   return () => {
     const present = statSync(path, { throwIfNoEntry: false });
     if (present?.ino === own.ino && present.dev === own.dev) rmSync(path, { force: true });
   };
+}
+
+/** Returns false if the name is taken, by another program that started at the same time too, or the file system has no links. */
+function moveIfFree(made: string, path: string): boolean {
+  try {
+    linkSync(made, path);
+  } catch {
+    return false;
+  }
+  rmSync(made);
+  return true;
 }
 
 /** Of Windows, which has no files for them. */

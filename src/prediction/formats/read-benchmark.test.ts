@@ -26,6 +26,7 @@ interface Options {
   readonly format?: Format;
   readonly targetModel?: string;
   readonly server?: string;
+  readonly maxRows?: number;
 }
 
 function read(path: string, options: Options = {}, text = '') {
@@ -52,6 +53,14 @@ const REQUESTS = [
   [100, Number.NaN, 20, 0, 0],
 ];
 const FIRST_START_MS = 1_760_000_000_000;
+
+for (const format of BENCHMARK_FORMATS)
+  test(`${format} is refused if it has more rows than it may have`, async () => {
+    const limited = read(pathOf(format), { maxRows: REQUESTS.length - 1 });
+    await assert.rejects(limited, { code: 'invalid', message: /: it must have at most 2 rows$/ });
+    const { table } = await read(pathOf(format), { maxRows: 100 });
+    assert.equal(table.count, REQUESTS.length);
+  });
 
 for (const format of BENCHMARK_FORMATS)
   test(`${format} is detected by its content, and read as its tool means it`, async () => {

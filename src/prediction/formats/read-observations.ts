@@ -45,17 +45,18 @@ export async function* readObservations(path: string, options: ReadOptions): Asy
   const format = options.format ?? detectSource(file);
   if (format === 'requests') {
     const records = openTable(file, { format: detectSource(file), maxRows });
-    yield* readRequests(records, readRequestsOptions(options, format));
+    yield* readRequests(limitRows(records, file, maxRows), readRequestsOptions(options, format));
     return;
   }
   if (isBenchmark(format)) {
     const records = readBenchmark(source.chunks, { format, path: name, server });
-    for await (const row of readRequests(records, readRequestsOptions(options, format)))
+    for await (const row of readRequests(limitRows(records, file, maxRows), readRequestsOptions(options, format)))
       yield 'refusal' in row ? { ...row, refusal: toFileWords(format, row.refusal) } : row;
     return;
   }
   const names = FIELD_NAMES[options.format as TableFormat];
-  for await (const { line, record: raw, problem } of openTable(file, { format, maxRows })) {
+  const records = limitRows(openTable(file, { format, maxRows }), file, maxRows);
+  for await (const { line, record: raw, problem } of records) {
     if (raw === undefined) {
       yield { line, refusal: problem ?? 'not a record' };
       continue;
@@ -123,6 +124,7 @@ interface NamedFile {
 
 interface TableOptions {
   readonly format: Detected;
+  /** Parquet is refused before it is read: few bytes can hold very many rows. */
   readonly maxRows?: number | undefined;
 }
 
@@ -131,15 +133,19 @@ function openTable(
   { format, maxRows = Number.POSITIVE_INFINITY }: TableOptions,
 ): AsyncIterable<NumberedRecord> {
   if (format === 'parquet') return openParquet(file, maxRows);
-  const lines = limitLines(readLines(file.source.chunks), file.name, maxRows);
+  const lines = readLines(file.source.chunks);
   return format === 'csv' || format === 'lmbench' ? readCsvRecords(lines) : readJsonRecords(lines);
 }
 
-async function* limitLines(lines: AsyncIterable<Line>, name: string, maxRows: number): AsyncGenerator<Line> {
+async function* limitRows(
+  records: AsyncIterable<NumberedRecord>,
+  { name }: NamedFile,
+  maxRows = Number.POSITIVE_INFINITY,
+): AsyncGenerator<NumberedRecord> {
   let count = 0;
-  for await (const line of lines) {
-    if (++count > maxRows) throw new Failure('invalid', `Cannot read "${name}": it must have at most ${maxRows} lines`);
-    yield line;
+  for await (const record of records) {
+    if (++count > maxRows) throw new Failure('invalid', `Cannot read "${name}": it must have at most ${maxRows} rows`);
+    yield record;
   }
 }
 

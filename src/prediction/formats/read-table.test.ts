@@ -226,15 +226,18 @@ test('seconds since the epoch become milliseconds, as a number and as a text', a
   assert.deepEqual([...table.atMs.subarray(0, 5)], [startMs, startMs + 250, startMs, startMs, Number.NaN]);
 });
 
-for (const text of ['input_token_length,ttft_millis\n1,5\n2,6\n', '{"input_token_length":1,"ttft_millis":5}\n{}\n{}\n'])
-  test(`readTable() refuses more lines than it may read: ${JSON.stringify(text)}`, async () => {
+for (const text of [
+  'input_token_length,ttft_millis\n1,5\n2\n3,7\n',
+  '{"input_token_length":1,"ttft_millis":5}\n{}\n{}\n',
+])
+  test(`readTable() refuses more rows than it may read: ${JSON.stringify(text)}`, async () => {
     const options = { format: undefined, targetModel: 'm' };
     const read = (maxRows: number) =>
       readTable(['-'], { ...options, maxRows, stdin: Readable.from([Buffer.from(text)]) });
     await read(3);
     await assert.rejects(read(2), {
       code: 'invalid',
-      message: 'Cannot read "standard input": it must have at most 2 lines',
+      message: 'Cannot read "standard input": it must have at most 2 rows',
     });
   });
 

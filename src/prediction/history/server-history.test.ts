@@ -106,7 +106,8 @@ test('a clock that is set back by an hour starts the history over', () => {
   history.dispatch('lost', { atMs: HOUR_MS, tokens: 9 });
   history.dispatch('a', { atMs: HOUR_MS, tokens: 9 });
   history.firstToken('a', HOUR_MS);
-  assert.equal(read(history, HOUR_MS - 900).sinceFirstTokenMs, 0, 'clocks are corrected a little all the time');
+  for (const backMs of [900, 1100])
+    assert.equal(read(history, HOUR_MS - backMs).sinceFirstTokenMs, 0, 'clocks are corrected a little all the time');
   assert.ok(Object.values(read(history, 5000)).every(Number.isNaN), 'as a prediction asks');
   history.begin(6000);
   history.dispatch('b', { atMs: 6000, tokens: 4 });

@@ -51,6 +51,14 @@ forEachEngine('alarms of the last seconds are written at the stop', async (store
   assert.deepEqual(await countAlarms(store), [['m', 1]]);
 });
 
+forEachEngine('alarms of reports that end after the stop are written too', async (store, { openAnother }) => {
+  const alarms = openAlarms(store);
+  await alarms.stop();
+  for (const model of ['m', 'm', 'other']) alarms.record(model, { target: 'ttft', cause: 'error' });
+  await store[Symbol.asyncDispose]();
+  assert.deepEqual(Object.fromEntries(await countAlarms(await openAnother())), { m: 2, other: 1 });
+});
+
 forEachEngine('alarms whose write fails are written later, with those that come meanwhile', async (store) => {
   const failed = Promise.withResolvers<void>();
   const isAway = { value: true };

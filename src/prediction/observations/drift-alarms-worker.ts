@@ -34,6 +34,7 @@ export function createDriftAlarms(dependencies: DriftAlarmDependencies): DriftAl
   const { store, world, log } = dependencies;
   const onFailure = createSweepFailures(dependencies, NAME, ['alarms']);
   const waiting = new Map<string, DriftAlarms>();
+  let isStopped = false;
 
   function keep(key: string, alarms: DriftAlarms): void {
     const known = waiting.get(key);
@@ -55,6 +56,10 @@ export function createDriftAlarms(dependencies: DriftAlarmDependencies): DriftAl
     }
   }
 
+  async function saveLast(): Promise<void> {
+    await save().catch((err: unknown) => log.error({ err }, 'Cannot write the last drift alarms'));
+  }
+
   async function round(signal: AbortSignal): Promise<void> {
     await save();
     if (!world.isClockTrusted()) return;
@@ -68,10 +73,13 @@ export function createDriftAlarms(dependencies: DriftAlarmDependencies): DriftAl
     ...worker,
     record(targetModel, { target, cause }) {
       keep(`${target} ${cause} ${targetModel}`, { targetModel, target, cause, count: 1, lastAtMs: world.nowMs() });
+      // Listeners drain at the same time, so the last reports come after the stop. The store waits for this write before it closes.
+      if (isStopped) void saveLast();
     },
     async stop() {
       await worker.stop();
-      await save().catch((err: unknown) => log.error({ err }, 'Cannot write the last drift alarms'));
+      isStopped = true;
+      await saveLast();
     },
   };
 }

@@ -38,6 +38,11 @@
 {{- include "trivet.checkStop" (dict "root" . "key" "sidecar" "preStop" 0 "settings" .Values.sidecar.settings "delivers" false) -}}
 {{- $fixed := list "HOST" "GRPC_UNIX_SOCKET" "TRIVET_DATA_DIR" "PARTS" -}}
 {{- include "trivet.checkFixed" (dict "root" . "key" "sidecar" "settings" .Values.sidecar.settings "fixed" $fixed) -}}
+{{- range .Values.extraEnv -}}
+{{- if eq .name "HTTP_PORT" -}}
+{{- fail "sidecar: HTTP_PORT in extraEnv would leave the probes at another port: put it in sidecar.settings" -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- range .Values.serverAutoscaling -}}
 {{- if not (regexMatch "^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$" .model) -}}
