@@ -73,7 +73,11 @@ test('a second click verifies an address once, and one that was replaced by a ve
   const refused = await client.post(path, fields);
   const shown = await client.get(refused.location ?? '');
   assert.deepEqual([shown.status, shown.body.includes('has another address by now')], [422, true]);
-  assert.equal((await client.get((refused.location ?? '').replace(/\?.*/, ''))).status, 200, 'a reload shows the person');
+  assert.equal(
+    (await client.get((refused.location ?? '').replace(/\?.*/, ''))).status,
+    200,
+    'a reload shows the person',
+  );
 });
 
 test('an address cannot look like another: what a person types has no hidden characters', async (t) => {
