@@ -47,7 +47,7 @@ export interface App {
   readonly httpUrl: string;
   /** `host:port`, as a client on this machine reaches it. */
   readonly grpcAddress: string;
-  /** The program prints this once it is up: where it listens, and where the first account is made. */
+  /** The program prints this once it is up: where it listens, and where the first administrator is made. */
   readonly banner: string;
   readonly log: Log;
   /** Stops: listeners drain and workers stop at the same time, then the store closes. */

@@ -73,7 +73,7 @@ export interface AuthorizationArea extends Area {
   readonly auditChange: AuditChange;
   /** Registers the command line as a client; call before the first request. */
   readonly ensureOwnClient: () => Promise<void>;
-  /** Where the first account is made, once and within a day; undefined when there is one. */
+  /** Where the first administrator is made, once and within a day; undefined when there is one. */
   readonly createSetupLink: () => Promise<string | undefined>;
 }
 

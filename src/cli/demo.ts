@@ -78,19 +78,19 @@ async function startOnFreePorts(environment: Environment): Promise<App> {
   }
 }
 
-/** Commands go elsewhere while one of these is set. */
-const OTHER_PLACES = ['TRIVET_URL', 'TRIVET_CONFIG', 'DATABASE_URL'];
+/** Commands go elsewhere, or cannot read the store, while one of these is set. */
+const OTHER_PLACES = ['TRIVET_URL', 'DATABASE_URL', 'SECRET_KEYS'];
 
 function printNext({ httpUrl, grpcAddress, folder }: Stage): void {
   const set = OTHER_PLACES.filter((name) => readEnvironment()[name]);
-  const unset = set.length === 0 ? '' : `\n  unset ${set.join(' ')}   # they name another store or service`;
+  const unset = set.length === 0 ? '' : `\n  unset ${set.join(' ')}   # they are for another store or service`;
   print(`
 ── Try next
   open ${httpUrl} and sign in as ${DEMO_LOGIN} with the password above: the console shows the model and the delivery
   curl ${httpUrl}/prediction.v1.PredictionService/Predict -H 'Content-Type: application/json' \\
     -d '{"targetModel":"demo-8b","inputs":[{"inputId":1,"serverIp":"large-0","inputTokenLength":2000,"numRequestRunning":8}]}'
   grpcurl -plaintext ${grpcAddress} list${unset}
-  export TRIVET_DATA_DIR=${join(folder, 'data')}   # then any trivet command works on this store
+  export TRIVET_CONFIG=/dev/null TRIVET_DATA_DIR=${join(folder, 'data')}   # then any trivet command works on this store
   npx trivet model list
   npx trivet model evaluate --input ${join(folder, 'trace.jsonl')} --protocol time --report report.html
 

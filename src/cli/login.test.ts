@@ -190,9 +190,18 @@ test('the token of the environment goes to the service that the environment name
   const service = await startService(t, {});
   const run = async (TRIVET_URL: string) =>
     (await service.run(['user', 'list', '--service', service.url], '', { TRIVET_TOKEN: 'a-token', TRIVET_URL })).stderr;
-  assert.match(await run('https://other.example'), /^No login for http:/);
+  for (const other of ['https://other.example', 'http://trivet:8080', 'not an address'])
+    assert.match(await run(other), /^No login for http:/);
   assert.deepEqual(service.paths, []);
   for (const named of ['', `${service.url}/`]) assert.match(await run(named), /^Cannot reach http:/);
+});
+
+test('an address in the environment that a command does not use cannot end it', async (t) => {
+  const service = await startService(t, {});
+  service.store({ hosts: { [service.url]: { ...ENDED, expiresAtMs: Date.now() + 3_600_000 } } });
+  const argv = ['user', 'list', '--service', service.url];
+  for (const token of [{}, { TRIVET_TOKEN: 'a-token' }])
+    assert.match((await service.run(argv, '', { TRIVET_URL: 'http://trivet:8080', ...token })).stderr, /^Cannot reach/);
 });
 
 test('a login is refreshed and revoked where the metadata of the service says', async (t) => {

@@ -95,7 +95,17 @@ async function findService(options: ServiceOptions): Promise<Service | undefined
 /** The token of the environment, which is for the service that the environment names; if it names none, for any that is named. */
 function readTokenFor(url: string): string | undefined {
   const { url: ofEnvironment, token } = readUserEnvironment();
-  return ofEnvironment === undefined || readServiceUrl(ofEnvironment) === url ? token : undefined;
+  if (token === undefined || ofEnvironment === undefined) return token;
+  return isAddressOf(ofEnvironment, url) ? token : undefined;
+}
+
+/** An address where no token may travel, such as that of a service within a cluster, is that of another service. */
+function isAddressOf(text: string, url: string): boolean {
+  try {
+    return readServiceUrl(text) === url;
+  } catch {
+    return false;
+  }
 }
 
 interface Located {

@@ -69,6 +69,16 @@ test('a page is sent again when it has changed, and ends with the session', asyn
   assert.equal((await events.next()).done, true);
 });
 
+test('a page of what is deleted ends, and is not asked for again', async (t) => {
+  const { service, client, hook } = await start(t);
+  const { events } = await follow(service, client, hook);
+  assert.equal((await events.next()).value?.name, 'page');
+  await client.submit(hook, `${hook}/delete`, { confirm: 'yes' });
+  assert.equal((await events.next()).value?.name, 'end');
+  const again = await follow(service, client, hook);
+  assert.equal((await again.events.next()).value?.name, 'end');
+});
+
 test('a page that is left open does not keep its session alive', async (t) => {
   const { service, client } = await start(t);
   const { id = '' } = (await findUserByLogin(service.store, 'ada')) ?? {};

@@ -1,7 +1,7 @@
 /**
  * Sends a page again when its content changes, as server-sent events. The page is rendered again every few seconds. It costs one
  * page a round, so the streams are few: some for each person, and a bound for all. The event `end` tells a browser not to ask again:
- * its person is signed out, or has opened more pages. A stream that ends without it is opened again.
+ * its person is signed out or has opened more pages, or the page is gone. A stream that ends without it is opened again.
  */
 import { createHash } from 'node:crypto';
 import type { Worker } from '../workers/worker.ts';
@@ -125,7 +125,7 @@ async function followPage(
     if (isOver || signal.reason === REPLACED) send(END);
     controller.close();
   } catch {
-    // The reader has left, or the page cannot be rendered: the browser asks again.
+    // The reader has left, or the page cannot be rendered now: the browser asks again.
     closeQuietly(controller);
   }
 }

@@ -128,9 +128,14 @@ function sendOnce() {
     if (event.timeStamp - sentAtMs < SEND_AGAIN_AFTER_MS) event.preventDefault();
     else sentAtMs = event.timeStamp;
   });
-  // The page comes back from the memory of the browser as it was left.
-  addEventListener('pageshow', () => {
+  const reset = () => {
     sentAtMs = Number.NEGATIVE_INFINITY;
+  };
+  // The page comes back from the memory of the browser as it was left.
+  addEventListener('pageshow', reset);
+  // A form that leads to an application beside the browser brings no other page; its reader comes back to this one.
+  document.addEventListener('visibilitychange', () => {
+    if (!document.hidden) reset();
   });
 }
 

@@ -3,6 +3,7 @@
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import { raw } from 'hono/html';
+import { isFailure } from '../errors.ts';
 import type { HttpEnv } from '../http/context.ts';
 import type { RespondPage } from '../http/mount.ts';
 import type { Locale } from '../language/formats.ts';
@@ -171,7 +172,7 @@ function toAsset(path: string | undefined): ConsolePage['script'] {
   return path === undefined ? undefined : { path };
 }
 
-/** The content of a page now; undefined when its reader is signed out, or it is no page any more. */
+/** The content of a page now; undefined when its reader is signed out or may no longer see it, or it is gone. */
 async function renderAgain<V extends SignedInUser>(
   guard: SessionGuard<V>,
   c: Context<HttpEnv>,
@@ -187,8 +188,18 @@ async function renderAgain<V extends SignedInUser>(
     content = String(await page.content);
     return new Response();
   };
-  await handle({ ...openRequest(c, session), show });
-  return content;
+  try {
+    await handle({ ...openRequest(c, session), show });
+    return content;
+  } catch (error) {
+    if (isGone(error)) return undefined;
+    throw error;
+  }
+}
+
+/** What the page shows was deleted, or its reader may no longer see it. */
+function isGone(error: unknown): boolean {
+  return isFailure(error) && (error.code === 'not_found' || error.code === 'forbidden');
 }
 
 /** `?done=saved` → the sentence for it; an unknown word says nothing. */

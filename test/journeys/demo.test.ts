@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { execFile, execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { after, test } from 'node:test';
+import { promisify } from 'node:util';
 import { launchTrivet } from '../support/programs/launched-trivet.ts';
 import { runTrivet, type TrivetRun } from '../support/programs/run-trivet.ts';
 import { startProgram } from '../support/programs/start-program.ts';
@@ -36,10 +38,28 @@ test('the demo leaves the service of TRIVET_URL as it is', async () => {
   const { stdout } = await run(['token', 'create', '--user', 'root', '--name', 'all', '--scope', 'admin'], own);
   await using demo = launchTrivet(['demo'], { env: { TRIVET_URL: service.httpUrl, TRIVET_TOKEN: stdout.trim() } });
   // The commands that it proposes go to the store of the demo too.
-  await demo.waitForOutput(/unset TRIVET_URL .*\n +export TRIVET_DATA_DIR=/);
+  await demo.waitForOutput(/unset TRIVET_URL .*\n +export .*TRIVET_DATA_DIR=/);
   demo.signalGroup('SIGINT');
   assert.equal(await demo.exited, 0, demo.log());
   assert.doesNotMatch((await run(['user', 'list'], own)).stdout, /ada/);
+});
+
+test('the commands that the demo proposes use its store, whatever keys and configuration file are here', async () => {
+  const here = join(folder, 'here');
+  mkdirSync(here);
+  writeFileSync(join(here, 'trivet.toml'), '[store]\ndatabase_url = "postgres://127.0.0.1:1/none"\n');
+  const env = { SECRET_KEYS: randomBytes(32).toString('base64') };
+  await using demo = launchTrivet(['demo'], { env, folder: here });
+  const commands = await demo.waitForOutput(/ list\n((?: +(?:unset|export) .*\n)+)/);
+  const script = `${commands}\n"$0" "$1" model list\n"$0" "$1" hook all list`;
+  const bin = resolve('bin/trivet.js');
+  const { stdout } = await promisify(execFile)('sh', ['-ec', script, process.execPath, bin], {
+    cwd: here,
+    env: { ...process.env, ...env },
+  });
+  assert.match(stdout, /demo-8b/);
+  demo.signalGroup('SIGINT');
+  assert.equal(await demo.exited, 0, demo.log());
 });
 
 test('the demo uses neither the database of TRIVET_CONFIG nor the git repository of GIT_DIR', async () => {
@@ -51,6 +71,6 @@ test('the demo uses neither the database of TRIVET_CONFIG nor the git repository
   writeFileSync(config, `[store]\ndata_dir = "${dataDir}"\ndatabase_url = "postgres://127.0.0.1:1/none"\n`);
   execFileSync('git', ['init', '--quiet', '--bare', repository]);
   await run(['demo', '--exit'], { TRIVET_CONFIG: config, GIT_DIR: repository });
-  assert.deepEqual(readdirSync(folder).sort(), ['other.git', 'trivet.toml']);
+  assert.deepEqual(readdirSync(folder).sort(), ['here', 'other.git', 'trivet.toml']);
   assert.deepEqual(readdirSync(join(repository, 'refs', 'heads')), []);
 });

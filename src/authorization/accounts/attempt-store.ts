@@ -4,7 +4,7 @@
  */
 import { type Procedure, procedure, type Store, statement, type Transaction } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
-import { type AttemptSubject, drain, failuresOf, waitOfAttempt } from './sign-in-throttle.ts';
+import { type AttemptSubject, drain, FORGET_AFTER_MS, failuresOf, waitOfAttempt } from './sign-in-throttle.ts';
 
 interface AttemptRow {
   /** The level of the bucket at `last_at_ms`. */
@@ -51,7 +51,9 @@ export const reserveAttempt: Procedure<Attempt, number> = procedure(
 async function readCount(transaction: Transaction, subject: AttemptSubject, nowMs: number) {
   const [row] = await transaction.run(readAttemptsSql, [subject.key]);
   const agoMs = row === undefined ? 0 : Math.max(0, nowMs - row.last_at_ms);
-  const levelMs = drain(row?.debt_ms ?? 0, agoMs);
+  // The row is there until a sweep deletes it.
+  const isForgotten = agoMs >= FORGET_AFTER_MS;
+  const levelMs = isForgotten ? 0 : drain(row?.debt_ms ?? 0, agoMs);
   const isAhead = row !== undefined && row.last_at_ms > nowMs;
   return { ...subject, levelMs, agoMs, isAhead, failures: failuresOf(levelMs, subject.policy) };
 }

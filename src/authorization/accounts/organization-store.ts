@@ -77,9 +77,15 @@ const membersOfSql = statement<{ user_id: string; login: string; name: string; r
   `SELECT m.user_id, u.login, u.name, m.role FROM organization_members m
    JOIN users u ON u.id = m.user_id WHERE m.organization_id = $1 ORDER BY u.login_key`,
 );
-const ownersOfSql = statement<{ user_id: string }>(
+interface OwnerRow {
+  readonly user_id: string;
+  readonly is_enabled: number;
+}
+
+const ownersOfSql = statement<OwnerRow>(
   'owners-of-organization',
-  `SELECT user_id FROM organization_members WHERE organization_id = $1 AND role = 'owner'`,
+  `SELECT m.user_id, CASE WHEN u.disabled_at_ms IS NULL THEN 1 ELSE 0 END AS is_enabled
+   FROM organization_members m JOIN users u ON u.id = m.user_id WHERE m.organization_id = $1 AND m.role = 'owner'`,
 );
 const memberRoleSql = statement<{ role: MemberRole }>(
   'role-in-organization',
@@ -180,13 +186,18 @@ export interface MemberChange {
   readonly audit: BoundStatement;
 }
 
+/** Whether this owner is the last who can act: others who are disabled do not count. */
+function isLastOwner(owners: readonly OwnerRow[], userId: string): boolean {
+  const isOwner = owners.some((owner) => owner.user_id === userId);
+  return isOwner && !owners.some((owner) => owner.user_id !== userId && owner.is_enabled === 1);
+}
+
 /** False when the last owner would become a member: an organization without an owner could never be handed over. */
 export const setMemberUnlessLast: Procedure<MemberChange & { readonly role: MemberRole }, boolean> = procedure(
   import.meta.url,
   'setMemberUnlessLast',
   async (transaction, { organizationId, userId, role, nowMs, audit }) => {
-    const owners = await transaction.run(ownersOfSql, [organizationId]);
-    if (role !== 'owner' && owners.length === 1 && owners[0]?.user_id === userId) return false;
+    if (role !== 'owner' && isLastOwner(await transaction.run(ownersOfSql, [organizationId]), userId)) return false;
     const change = { statement: upsertMemberSql, parameters: [organizationId, userId, role, nowMs] };
     await changeAndRecordIn(transaction, { change, statements: [audit] });
     return true;
@@ -204,8 +215,7 @@ export const deleteMemberUnlessLast: Procedure<MemberChange, 'removed' | 'absent
   import.meta.url,
   'deleteMemberUnlessLast',
   async (transaction, { organizationId, userId, audit }) => {
-    const owners = await transaction.run(ownersOfSql, [organizationId]);
-    if (owners.length === 1 && owners[0]?.user_id === userId) return 'last_owner';
+    if (isLastOwner(await transaction.run(ownersOfSql, [organizationId]), userId)) return 'last_owner';
     const removed = await transaction.run(deleteMemberSql, [organizationId, userId]);
     if (removed.length === 0) return 'absent';
     await transaction.run(audit.statement, audit.parameters);

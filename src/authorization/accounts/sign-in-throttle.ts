@@ -36,7 +36,7 @@ export interface AttemptSubject {
 }
 
 const FIRST_WAIT_MS = 1000;
-/** A row is deleted this long after its last attempt. Single failures are forgotten sooner (`forgetOneMs`). */
+/** All failures of a bucket are forgotten this long after its last attempt, single ones sooner (`forgetOneMs`). */
 export const FORGET_AFTER_MS = 24 * 3_600_000;
 
 const MINUTE_MS = 60_000;

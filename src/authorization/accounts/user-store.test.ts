@@ -18,6 +18,7 @@ import {
   createFirstAdministrator,
   createUser,
   disableUserStatement,
+  enableUserStatement,
   findCredentials,
   findUserById,
   findUserByLogin,
@@ -161,6 +162,11 @@ forEachEngine('the last owner of an organization cannot be removed, and stays an
   const outcomes = await Promise.allSettled(resignations);
   assert.deepEqual(outcomes.map(({ status }) => status).sort(), ['fulfilled', 'rejected'], 'both at once');
   await setMember(store, change(second), 'owner');
+  await setMember(store, change(), 'owner');
+  await store.writeAll([disableUserStatement(second.id, 1)]);
+  await assert.rejects(removeMember(store, change()), hasCode('conflict'), 'the other owner is disabled');
+  await assert.rejects(setMember(store, change(), 'member'), hasCode('conflict'));
+  await store.writeAll([enableUserStatement(second.id)]);
   await removeMember(store, change());
   assert.deepEqual(
     (await listMembers(store, organizationId)).map((member) => member.login),

@@ -23,7 +23,7 @@ export const peopleMessagesZh: Texts<typeof peopleMessages> = {
     deleteTokens: '同时删除我的个人访问令牌',
     deleteTokensHint: '如果旧密码可能已被他人知道。',
     submit: '保存密码',
-    worthless: '此链接已被使用或已过期。请重新申请。',
+    worthless: '此链接已失效：它已被使用、已过期，或发送到的邮箱地址已不再属于该账号。请重新申请。',
   },
   users: {
     title: '用户',

@@ -22,7 +22,8 @@ export const peopleMessages = {
     deleteTokens: 'Delete my personal access tokens too',
     deleteTokensHint: 'If another person may have known the old password.',
     submit: 'Save the password',
-    worthless: 'This link was used or has expired. Ask for a new one.',
+    worthless:
+      'This link no longer works: it was used, has expired, or was mailed to an address that the account no longer has. Ask for a new one.',
   },
   users: {
     title: 'People',

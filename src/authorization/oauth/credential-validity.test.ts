@@ -135,6 +135,16 @@ const events: [event: string, end: (scene: CredentialScene) => Promise<void>, en
     [...OF_APPLICATIONS, 'session', 'passwordLink'],
   ],
   [
+    'the person turns off the second step',
+    async ({ bench, person, browser }) => {
+      await giveSecondStep(bench.server.store, person.user.login);
+      const path = '/account/security';
+      const stopped = await browser.submit(path, `${path}/totp/stop`, { totp_password: OLD_PASSWORD });
+      assert.equal(stopped.location, `${path}?done=totp_stopped`);
+    },
+    [],
+  ],
+  [
     'an administrator disables the person',
     switchByAdministrator,
     [...OF_APPLICATIONS, 'personal', 'session', 'passwordLink'],

@@ -158,17 +158,24 @@ async function acceptCode(
   return c.redirect(`${PATH}?${new URLSearchParams({ request }).toString()}`, 303);
 }
 
-/** Each guess counts before it is checked, so that guesses sent at once all count; a right one is taken back. */
+/** Each guess counts before it is checked, so that guesses sent at once all count; one that is right, or cannot be checked, is taken back. */
 async function findTypedDevice(
   { limits, store, world }: DeviceDependencies,
   { typed, subjects }: { readonly typed: string; readonly subjects: readonly string[] },
 ): Promise<PendingDevice> {
   for (const subject of subjects) limits.check('user_code', subject);
   for (const subject of subjects) limits.countFailure('user_code', subject);
+  const takeBack = () => {
+    for (const subject of subjects) limits.takeBack('user_code', subject);
+  };
   const userCode = parseUserCode(typed);
-  const device = userCode && (await findPendingDevice(store, userCode, world.nowMs()));
-  if (!device) throw refuseCode();
-  for (const subject of subjects) limits.takeBack('user_code', subject);
+  if (userCode === undefined) throw refuseCode();
+  const device = await findPendingDevice(store, userCode, world.nowMs()).catch((error: unknown) => {
+    takeBack();
+    throw error;
+  });
+  if (device === undefined) throw refuseCode();
+  takeBack();
   return device;
 }
 

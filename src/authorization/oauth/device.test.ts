@@ -17,11 +17,15 @@ import {
   type SignedIn,
 } from '../../../test/support/authorization/authorization-server.ts';
 import { type Bench, type Case, checkConformance } from '../../../test/support/authorization/conformance.ts';
+import { statement } from '../../database/store.ts';
 import { disableUserStatement } from '../accounts/user-store.ts';
 import { parseUserCode } from './device.ts';
 import { computeTokenHash } from './protocol/id-token.ts';
 
 const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code';
+
+const hideDeviceCodesSql = statement('test-hide-device-codes', 'ALTER TABLE device_codes RENAME TO hidden_codes');
+const showDeviceCodesSql = statement('test-show-device-codes', 'ALTER TABLE hidden_codes RENAME TO device_codes');
 
 async function prepare({ server }: Bench, scope = 'all_user all_hook') {
   const person = await createPerson(server);
@@ -223,6 +227,24 @@ const device: Case[] = [
       const statuses = await Promise.all(Array.from({ length: 60 }, () => guess('BCDF-BCDF')));
       const refused = [400, 429].map((status) => statuses.filter((each) => each === status).length);
       assert.deepEqual(refused, [10, 50]);
+    },
+  ],
+  [
+    'a user code that the database could not check is no guess',
+    async (bench) => {
+      const { server } = bench;
+      const { person, codes } = await prepare(bench);
+      const headers = { cookie: person.cookie, 'x-forwarded-for': '192.0.2.9' };
+      const page = await request(`${server.url}/device`, { headers });
+      const fields = { csrf_token: readHidden(page.text, 'csrf_token'), user_code: String(codes.user_code) };
+      const send = () => postForm(`${server.url}/device`, fields, { ...headers, origin: server.url });
+      await server.store.write(hideDeviceCodesSql);
+      for (let attempt = 0; attempt < 11; attempt++) {
+        const { status, headers: answered } = await send();
+        assert.ok(status >= 500 || (answered.get('location') ?? '').startsWith('/refused'), String(attempt));
+      }
+      await server.store.write(showDeviceCodesSql);
+      assert.match((await send()).headers.get('location') ?? '', /^\/device\?request=/);
     },
   ],
 ];

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createStillWorld } from '../../../test/support/basics/still-world.ts';
-import { createFormClient } from '../../../test/support/network/form-client.ts';
+import { createFormClient, readHidden } from '../../../test/support/network/form-client.ts';
 import { addUser, openAs, type PageService, servePages } from '../../../test/support/pages/page-service.ts';
 import { forEachEngine } from '../../../test/support/store/engines.ts';
 import { COMMAND_LINE } from '../../operations/operation.ts';
@@ -9,7 +9,7 @@ import { auditStatement, listEvents } from '../accounts/audit-store.ts';
 import { confirmTotpStatement, hasTotp, offerTotpSeed } from '../accounts/totp-store.ts';
 import { linkUpstreamStatement } from '../accounts/upstream-account-store.ts';
 import { createUser, findUserByLogin } from '../accounts/user-store.ts';
-import { disablePerson, setAdministrator } from '../administration/manage-people.ts';
+import { disablePerson, setAdministrator, setEmail } from '../administration/manage-people.ts';
 import { searchPeople } from '../administration/people-store.ts';
 
 const PEOPLE = '/admin/users';
@@ -58,6 +58,26 @@ test('an address that changed after the page was opened is not verified', async 
   const refused = await client.readRefusal(submit({ email: 'eve@example.org' }));
   assert.deepEqual([refused.status, refused.body.includes('has another address by now')], [422, true]);
   assert.equal((await findUserByLogin(service.store, 'ada'))?.isEmailVerified, false);
+});
+
+test('a second click verifies an address once, and one that was replaced by a verified address is refused', async (t) => {
+  const service = await servePages(t);
+  const { store, world } = service;
+  await addUser(service, 'root', true);
+  await addUser(service, 'ada');
+  const { client, path } = await openChange(service, 'ada', 'verify-email');
+  const fields = readHidden((await client.get(path)).body, path);
+  for (const click of ['first', 'second'])
+    assert.equal((await client.post(path, fields)).location, `${PEOPLE}/ada?done=verify-email`, click);
+  await setEmail({ store, world }, COMMAND_LINE, { login: 'ada', email: 'lovelace@example.org' });
+  const refused = await client.post(path, fields);
+  const shown = await client.get(refused.location ?? '');
+  assert.deepEqual([shown.status, shown.body.includes('has another address by now')], [422, true]);
+  assert.equal(
+    (await client.get((refused.location ?? '').replace(/\?.*/, ''))).status,
+    200,
+    'a reload shows the person',
+  );
 });
 
 test('an address cannot look like another: what a person types has no hidden characters', async (t) => {

@@ -54,9 +54,12 @@ export function addPersonRoutes({ context, page, form }: AccountPages): void {
     checkAdmin(submission);
     const user = await findOpened(context, submission);
     const asked = submission.c.req.param('change');
-    if (isMade(asked, user, await hasTotp(context.store, user.id)))
+    const seenEmail = readField(submission.form, 'email');
+    if (isMade(asked, { user, hasTotp: await hasTotp(context.store, user.id), seenEmail }))
       return submission.c.redirect(`${pathOfPerson(user.login)}?done=${asked}`, 303);
-    const change = await readChange(context, submission, user);
+    // An address that was set meanwhile may need no verification. The change then says that it is another one.
+    const isOutdated = asked === 'verify-email' && user.isEmailVerified;
+    const change = isOutdated ? asked : await readChange(context, submission, user);
     const again = askForRecent(context, submission, { user, change });
     if (again !== undefined) return again;
     try {
@@ -169,5 +172,6 @@ function showChange(
   const canMail = context.mailer !== undefined && user.email !== null && user.isEmailVerified;
   const content = renderChange(messages, { user, change, canMail, mistake, csrfToken: session.csrfToken });
   const title = messages.changes[change].title(user.login);
-  return show({ title, here: PEOPLE, content }, { status: mistake ? 422 : 200 });
+  const at = mistake && user.isEmailVerified && change === 'verify-email' ? pathOfPerson(user.login) : undefined;
+  return show({ title, here: PEOPLE, content, at }, { status: mistake ? 422 : 200 });
 }

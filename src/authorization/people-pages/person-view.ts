@@ -25,15 +25,18 @@ export function listChanges(
   ];
 }
 
-/** Whether the account is as the change would leave it, as after a second click. */
-export function isMade(change: string | undefined, user: User, hasTotp: boolean): boolean {
+/** Whether the account is as the change would leave it, as after a second click. `seenEmail` is the address that the form showed. */
+export function isMade(
+  change: string | undefined,
+  { user, hasTotp, seenEmail }: { readonly user: User; readonly hasTotp: boolean; readonly seenEmail: string },
+): boolean {
   const made: Readonly<Partial<Record<ChangeName, boolean>>> = {
     disable: user.disabledAtMs !== null,
     enable: user.disabledAtMs === null,
     'make-admin': user.isAdmin,
     'unmake-admin': !user.isAdmin,
     'reset-second-step': !hasTotp,
-    'verify-email': user.isEmailVerified,
+    'verify-email': user.isEmailVerified && user.email === seenEmail,
   };
   return Object.entries(made).some(([name, isNow]) => name === change && isNow);
 }

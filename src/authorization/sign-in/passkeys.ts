@@ -55,7 +55,7 @@ function relyingParty(baseUrl: string) {
   return { rpID: url.hostname, origin: url.origin };
 }
 
-/** Browsers know no passkeys for an IP address; such a service must be opened under a name (`localhost` will do). */
+/** Browsers know passkeys for a host name alone, not for an IP address, and only over https or at `localhost`. */
 export function canUsePasskeys(baseUrl: string): boolean {
   const { hostname, protocol } = new URL(baseUrl);
   const isAddress = /^[\d.]+$/.test(hostname) || hostname.startsWith('[');

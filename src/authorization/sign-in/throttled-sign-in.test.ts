@@ -135,6 +135,16 @@ forEachEngine('an account takes 1,000 wrong passwords from strangers at once, an
   assert.equal(await isJudged(store, onDevice, startMs + DAY_MS), true);
 });
 
+forEachEngine('a day without an attempt forgets all failures, also before a sweep', async (store) => {
+  const subjects = attemptSubjects({ kind: 'password', account: 'ada', address: '192.0.2.1' });
+  let nowMs = 100 * DAY_MS;
+  for (let failure = 1; failure <= 14; failure += 1, nowMs += 20 * MINUTE_MS)
+    assert.equal(await isJudged(store, subjects, nowMs), true);
+  nowMs += DAY_MS;
+  for (let failure = 1; failure <= 5; failure += 1) assert.equal(await isJudged(store, subjects, nowMs), true);
+  assert.equal(await isJudged(store, subjects, nowMs), false);
+});
+
 forEachEngine('a success gives strangers no new guesses', async (store) => {
   const nowMs = 100 * DAY_MS;
   assert.equal(await countJudged(store, 400, nowMs), 1000);

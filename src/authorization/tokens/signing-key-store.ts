@@ -1,4 +1,4 @@
-/** Stores the keys that sign identity tokens, the private half encrypted; decides for all processes which one is next. */
+/** Stores the keys that sign identity tokens, the private half encrypted, and decides for all processes when the next one is due. */
 import { type BoundStatement, type Procedure, procedure, type Store, statement } from '../../database/store.ts';
 import { MAX_SKEW_MS } from '../../steady-clock.ts';
 

@@ -1,5 +1,5 @@
 /**
- * Decides when a signing key is created, published (JWKS), used and retired. A key is published a while before it signs and long
+ * Creates signing keys, publishes them (JWKS), and finds the one that signs. A key is published a while before it signs and long
  * after, so that no client ever meets a token whose key it cannot find: created → published → signs (after 10 minutes, or at
  * once when there is no other) → followed by the next after 30 days → published 30 days more. A leaked key is replaced at once
  * instead: every process reads from the store, for each signature, which key signs.

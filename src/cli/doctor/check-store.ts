@@ -102,7 +102,11 @@ async function checkClock(store: Reader & Pick<InspectedStore, 'engine'>, world:
 async function checkFirstAccount(store: Reader, upstreamIssuer: string | undefined): Promise<Check> {
   if (await canAnAdministratorSignIn(store, upstreamIssuer)) return ok('accounts', 'an administrator can sign in');
   if (await hasAdministrators(store))
-    return warn('accounts', 'no administrator can sign in', 'Make a link for one: trivet user password-link LOGIN');
+    return warn(
+      'accounts',
+      'no administrator can sign in',
+      'Enable one who is disabled: trivet user enable LOGIN. Make a link for one without a way in: trivet user password-link LOGIN',
+    );
   if (await hasUsers(store))
     return warn(
       'accounts',

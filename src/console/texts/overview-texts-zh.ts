@@ -29,8 +29,7 @@ export const overviewTextsZh: Texts<typeof overviewTexts> = {
   noTrouble: '一切正常：没有投递失败的 Webhook，没有漂移的模型。',
   noTroubleOfHooks: '一切正常：没有投递失败的 Webhook。',
   moreTroubled: (count) => `还有 ${formatCount(count)} 个 Webhook。`,
-  moreTroubledOfAll: (count) =>
-    `还有 ${formatCount(count)} 个 Webhook：可在服务所在的机器上运行“trivet hook all list”列出。`,
+  moreTroubledOfAll: (count) => `还有 ${formatCount(count)} 个 Webhook：可运行“trivet hook all list”列出。`,
   failingFor: (age, fails) => `已失败 ${age}，共 ${formatCount(fails)} 次尝试`,
   disabledFor: (age) => `已停用 ${age}`,
   pausedFor: (age, reason) => `还将暂停 ${age}：${reason}`,

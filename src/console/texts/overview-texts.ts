@@ -28,7 +28,7 @@ export const overviewTexts = {
   noTroubleOfHooks: 'Nothing needs attention: no webhook fails.',
   moreTroubled: (count: number) => `And ${plural(count, 'more webhook', 'more webhooks')}.`,
   moreTroubledOfAll: (count: number) =>
-    `And ${plural(count, 'more webhook', 'more webhooks')}: “trivet hook all list” on the machine of the service lists them.`,
+    `And ${plural(count, 'more webhook', 'more webhooks')}: “trivet hook all list” lists them.`,
   failingFor: (age: string, fails: number) => `fails for ${age}, ${plural(fails, 'attempt', 'attempts')}`,
   disabledFor: (age: string) => `disabled for ${age}`,
   pausedFor: (age: string, reason: string) => `paused for another ${age}: ${reason}`,
