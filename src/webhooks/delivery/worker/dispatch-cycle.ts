@@ -270,7 +270,11 @@ interface SendableDelivery extends PickedDelivery {
 async function attemptDelivery(dependencies: DispatchDependencies, sendable: SendableDelivery): Promise<Results> {
   const { table, writer, signal, makeAttempt, world } = dependencies;
   const { job, content, hookQueue, attemptId } = sendable;
-  if (content.generation > hookQueue.generation) forgetHealth(hookQueue, content.generation);
+  if (content.generation > hookQueue.generation) {
+    forgetHealth(hookQueue, content.generation);
+    table.scheduler.resume(hookQueue.origin, hookQueue.hookId);
+    signal.wake();
+  }
   const onConnected = (): void => {
     writer.add({ changes: recordConnection(table, hookQueue) });
     signal.wake();
