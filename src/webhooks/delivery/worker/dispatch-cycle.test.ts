@@ -8,7 +8,13 @@ import { admit, createHookQueueTable, ensureHookQueue, pickJobs } from './hook-q
 import { createWakeSignal } from './wake-signal.ts';
 
 const NOW_MS = 1_000_000;
-const PAUSED = { parked: 1, pause_reason: 'failures', openings: 1, paused_since_ms: 1, next_at_ms: NOW_MS - 1 };
+const PAUSED = {
+  parked: 1,
+  pause_reason: 'failures',
+  openings: 1,
+  paused_since_ms: 1,
+  next_at_ms: NOW_MS - 1,
+} as const;
 
 test('deliveries that wait for the probe of a hook go as soon as an attempt finds that the hook was released', async () => {
   const world = createStillWorld(NOW_MS);
