@@ -23,7 +23,8 @@ import { ATTEMPT_DEADLINE_MS } from '../send/send.ts';
 import { type MakeAttempt, planAttemptResult } from './attempt.ts';
 import { type CommittedBuffer, MAX_AGE_MS } from './committed-buffer.ts';
 import type { DueScan } from './due-scan.ts';
-import { forgetHealth, type HookQueue, recordRead } from './hook-queue.ts';
+import { type HookQueue, recordRead } from './hook-queue.ts';
+import { forgetHealth } from './hook-queue-health.ts';
 import {
   admit,
   drain,
