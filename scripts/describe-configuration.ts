@@ -8,7 +8,8 @@ Generated from \`src/config/settings.ts\` by \`npm run generate\`.
 
 Each setting is an environment variable, or an entry of \`trivet.toml\` or \`trivet.json\` in the working folder (another
 file: \`TRIVET_CONFIG\`). A variable wins over the file, the file over the default. A list is comma-separated in a variable
-and an array in a file. All mistakes are reported at once, each under its own name, and nothing starts.
+and an array in a file. All mistakes are reported at once, each under its own name, and nothing starts. A variable whose name looks
+like a misspelt setting is ignored, with a warning in the log.
 
 \`\`\`toml
 # trivet.toml: the headings below are its tables

@@ -2,7 +2,10 @@
 import { randomBytes, randomFillSync, randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Clock and randomness: what tests hold still. Nothing else in the program reads them. */
+/**
+ * Clock and randomness: what tests hold still. Only timeouts, measured durations, commands, and random names that no test looks at may
+ * use those of Node directly.
+ */
 export interface World {
   /** Milliseconds since the epoch. */
   nowMs(): number;

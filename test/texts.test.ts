@@ -173,6 +173,27 @@ test('each refusal that a page shows has a phrase in Chinese', () => {
     );
 });
 
+/** Why an attempt got no response: what names it in these functions and calls. */
+const NAMES_REASON = /function describe(?:Failure|DnsError)\([\s\S]*?\n\}|\breport(?:Unsent)?\([^;]*;/g;
+
+function listAttemptReasons(): string[] {
+  const paths = globSync(['src/webhooks/delivery/{send,worker}/*.ts', 'src/webhooks/addresses/*.ts']);
+  const sources = paths.filter((path) => !path.endsWith('.test.ts')).map((path) => readFileSync(path, 'utf8'));
+  const parts = sources.flatMap((source) => [...source.matchAll(NAMES_REASON)].map(([part]) => part));
+  // A reason has several words, a code or a kind has one.
+  return parts.flatMap((part) => [...part.matchAll(/['`](\w+ [^'`]*)['`]/g)].map(([, reason]) => reason!));
+}
+
+test('each reason of an attempt has a phrase in Chinese', () => {
+  const reasons = listAttemptReasons();
+  for (const known of ['blocked address', 'host unreachable', 'name resolution timeout'])
+    assert.ok(reasons.includes(known));
+  assert.deepEqual(
+    reasons.filter((reason) => !/\p{Script=Han}/u.test(explainFrameFailure(reason))),
+    [],
+  );
+});
+
 test('no refusal has two phrases', () => {
   const english = PHRASES_ZH.map(([phrase]) => phrase);
   assert.deepEqual(

@@ -30,8 +30,8 @@ export interface LimitBodyDependencies<Env extends BodyEnv> {
 }
 
 /**
- * Refuses a larger body: by its declared length, or, when it comes in chunks, as soon as it is too long. A request that
- * declares neither has none. Nothing is read here, so that a handler can refuse a caller before it reads the body.
+ * Refuses a larger body: by its declared length, or, when it comes in chunks, as soon as it is too long. A request
+ * without a length that does not come in chunks has no body. Nothing is read here, so that a handler can refuse a caller before it reads the body.
  */
 export function limitBody<Env extends BodyEnv>({
   findMaxBytes,

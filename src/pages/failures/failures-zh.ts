@@ -273,6 +273,9 @@ export const PHRASES_ZH: readonly Phrase[] = [
   ['connection closed before the response', '响应之前连接已关闭'],
   ['name resolution timeout', '域名解析超时'],
   ['name resolution failed', '域名解析失败'],
+  ['no such name', '域名不存在'],
+  ['no free socket', '本服务没有空闲的套接字'],
+  ['cannot be signed', '无法签名'],
   ['Switched off by its owner', '由所有者停用'],
   ...MODEL_PHRASES_ZH,
 ];

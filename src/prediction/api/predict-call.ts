@@ -17,7 +17,7 @@ export function tooManyInputs(): Failure {
   return new Failure('invalid', `Cannot predict: inputs must be at most ${limit}, got more`, { field: 'inputs' });
 }
 
-/** Makes the columns those of a new call over these bytes. */
+/** Empties the columns for a new call; `source` has the bytes of its `server_ip`s. */
 export function startColumns(columns: PredictColumns, source: Uint8Array): void {
   columns.count = 0;
   columns.source = source;
@@ -25,7 +25,7 @@ export function startColumns(columns: PredictColumns, source: Uint8Array): void 
   while (columns.podTypes.length > 0) columns.podTypes.pop();
 }
 
-/** Adds a row, as it is when its message says nothing, and returns its index. */
+/** Adds a row in which each field has its default of proto3, and returns its index. */
 export function addRow(columns: PredictColumns): number {
   const row = columns.count;
   if (row === MAX_INPUTS) throw tooManyInputs();

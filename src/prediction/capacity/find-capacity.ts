@@ -1,6 +1,6 @@
 /**
- * Finds the highest request rate at which a pool keeps its latency limits, by steps and bisection. The steps end at the first
- * rate that breaks a limit, and bisection goes on between it and the one before. Each rate is simulated with the same random numbers.
+ * Describes the capacity of a pool: the highest request rate within its latency limits, what prevents a higher one, and a curve of
+ * latencies by rate. `search-rates.ts` finds the rate.
  */
 import { Failure } from '../../errors.ts';
 import {

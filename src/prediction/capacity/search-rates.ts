@@ -1,4 +1,7 @@
-/** Searches rates at which a pool breaks its limits, by simulating them with the same random numbers. */
+/**
+ * Simulates a pool at one request rate after the other until a latency limit breaks. The rate rises by steps; bisection goes on between
+ * the first rate that breaks a limit and the one before. Each rate is simulated with the same random numbers.
+ */
 import { Failure } from '../../errors.ts';
 import { createRandom } from '../simulator/random-draws.ts';
 import { type QueueOutcome, type QueuePool, simulateQueue } from './simulate-queue.ts';
@@ -38,7 +41,10 @@ const NEAR_USE = 0.7;
 /** Relative uncertainty of the share of slow requests: a limit that breaks at one quantile may break at a near one. */
 const SHARE_ERROR = 0.1;
 
-/** The quantile that is asked for; `strict`: one that leaves out 10 % fewer requests; `lenient`: 10 % more. */
+/**
+ * How many requests may be slower than a limit: `asked` as many as its quantile leaves (at 0.9, 10 %), `strict` a tenth fewer (9 %),
+ * `lenient` a tenth more (11 %).
+ */
 export type Strictness = 'strict' | 'asked' | 'lenient';
 
 export interface Trial {

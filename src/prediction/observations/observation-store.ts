@@ -1,6 +1,7 @@
 /**
- * Joins the events of a request in whatever order they come; an event that is reported twice changes nothing. The join and the
- * samples that come of it commit together, so an event that was acknowledged is never lost.
+ * Joins the events of a request in whatever order they come; an event that is reported twice changes nothing. Exceptions
+ * are a whole observation without a request id, which counts each time, and an event whose request is forgotten
+ * (`request-sweeper.ts`). The join and the samples that come of it commit together, so an event that was acknowledged is never lost.
  */
 import { conditionalProcedure, type Procedure, type Store, statement, type Transaction } from '../../database/store.ts';
 import { repeatBatches, SWEEP_WITHOUT_PAUSES, type SweepPace } from '../../database/sweep.ts';

@@ -2,7 +2,8 @@
  * Lists the input fields with name, range and unit; a new one is added here, and decoders, SQL and API loop over it. So do drafts
  * of reports, the OpenAPI document and the reference. A new number also needs a line in the proto file, and a migration that adds
  * its column to `samples`; docs/decisions/0012-input-fields.md has all steps. A number that is not sent is 0, as in proto3; where
- * all numbers of the load are 0, the scraper fills in what it read from the server (`scraper/scraper.ts`).
+ * waiting, running, KV cache use and tokens in flight are all 0, they are filled in from the last scrape of the server
+ * (`scraper/scraped-loads.ts`).
  */
 interface FieldDescription {
   /** The name as the proto file, tables and files spell it; code and JSON spell it in camel case. */

@@ -91,7 +91,21 @@ for (const name of ['mixed', 'mixed6', 'metadata'])
   });
 
 test('a name that does not resolve is unresolved at an attempt', async () => {
-  assert.deepEqual(await guard.vet('https://missing.example.com/'), { kind: 'unresolved', reason: 'no such name' });
+  assert.deepEqual(await guard.vet('https://missing.example.com/'), {
+    kind: 'unresolved',
+    reason: 'no such name',
+    isOwnFault: false,
+  });
+});
+
+test('a name server that cannot be asked is no fault of the name', async () => {
+  const refuse = () => Promise.reject(Object.assign(new Error('refused'), { code: 'ECONNREFUSED' }));
+  const missing = () => Promise.reject(Object.assign(new Error('missing'), { code: 'ENOTFOUND' }));
+  const failed = { kind: 'unresolved', reason: 'name resolution failed', isOwnFault: true };
+  for (const resolve4 of [refuse, missing]) {
+    const alone = createAddressGuard({ allowCidrs: [], resolver: { resolve4, resolve6: refuse } });
+    assert.deepEqual(await alone.vet('https://public.example.com/'), failed);
+  }
 });
 
 const allowed: [url: string, addresses: string[]][] = [
@@ -126,7 +140,11 @@ test('a name server that never answers is given up', async (context) => {
   const silent: NameResolver = { resolve4: () => new Promise(() => {}), resolve6: () => new Promise(() => {}) };
   const vetting = createAddressGuard({ allowCidrs: [], resolver: silent }).vet('https://silent.example.com/');
   context.mock.timers.tick(3000);
-  assert.deepEqual(await vetting, { kind: 'unresolved', reason: 'name resolution timeout' });
+  assert.deepEqual(await vetting, {
+    kind: 'unresolved',
+    reason: 'name resolution timeout',
+    isOwnFault: false,
+  });
 });
 
 test('an attempt does not wait for a slow answer about IPv6 once it has an address; a check of the url does', async (context) => {

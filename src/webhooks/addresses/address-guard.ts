@@ -38,11 +38,14 @@ export interface VettedAddress {
   readonly addresses: readonly string[];
 }
 
-/** `forbidden` is final, `unresolved` may succeed later: the name did not resolve. */
+/**
+ * `forbidden` is final, `unresolved` may succeed later: the name did not resolve. `isOwnFault`: no name server could be asked,
+ * which says nothing about the name.
+ */
 export type Vetting =
   | { readonly kind: 'allowed'; readonly target: VettedAddress }
   | TargetRefusal
-  | { readonly kind: 'unresolved'; readonly reason: string };
+  | { readonly kind: 'unresolved'; readonly reason: string; readonly isOwnFault: boolean };
 
 /** The operator's log says this about a refusal, and the caller does not see it. */
 export interface ExplainedRefusal {
@@ -145,7 +148,7 @@ async function vetTarget(
   const name = nameOf(url);
   if (isPrivate && !policy.opensName(name)) return refusePrivateName(name);
   const found = await policy.resolve(name, patienceMs);
-  if ('reason' in found) return { kind: 'unresolved', reason: found.reason };
+  if ('reason' in found) return { kind: 'unresolved', ...found };
   const { addresses } = found;
   // A private name proves nothing about a public address: its owner may answer to any name.
   const fits = addresses.every(isPrivate ? policy.isConfigured : policy.isAllowed);
@@ -156,7 +159,13 @@ function allow(url: URL, addresses: readonly string[]): Vetting {
   return { kind: 'allowed', target: { url, origin: url.origin, addresses } };
 }
 
-type Resolution = { readonly addresses: readonly string[] } | { readonly reason: string };
+type Resolution = { readonly addresses: readonly string[] } | { readonly reason: string; readonly isOwnFault: boolean };
+
+/**
+ * This system has no file or memory for a question, cannot read its settings, or reaches no name server. c-ares reports
+ * `ECONNREFUSED` when it gets no socket, too.
+ */
+const OWN_FAULTS = new Set(['ECONNREFUSED', 'EFILE', 'EMFILE', 'ENOMEM']);
 
 async function resolveAll(name: string, resolver: NameResolver, patienceMs: number): Promise<Resolution> {
   const ipv4 = withTimeout(resolver.resolve4(name), RESOLVE_TIMEOUT_MS);
@@ -164,8 +173,9 @@ async function resolveAll(name: string, resolver: NameResolver, patienceMs: numb
   const answers = await Promise.allSettled([ipv4, endSoonAfter(ipv4, ipv6, patienceMs)]);
   const addresses = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
   if (addresses.length > 0) return { addresses };
-  const [first] = answers;
-  return { reason: first?.status === 'rejected' ? describeDnsError(first.reason) : 'no such name' };
+  const codes = answers.map((answer) => (answer.status === 'rejected' ? readCode(answer.reason) : 'ENODATA'));
+  const ownFault = codes.find((code) => OWN_FAULTS.has(code));
+  return { reason: describeDnsError(ownFault ?? codes[0]!), isOwnFault: ownFault !== undefined };
 }
 
 /** The addresses of `later`; none if they have not come `patienceMs` after those of `first`. Only vetted addresses are connected to. */
@@ -189,8 +199,11 @@ async function endSoonAfter(
   }
 }
 
-function describeDnsError(error: unknown): string {
-  const code = (error as NodeJS.ErrnoException).code ?? '';
+function readCode(error: unknown): string {
+  return (error as NodeJS.ErrnoException).code ?? '';
+}
+
+function describeDnsError(code: string): string {
   if (code === 'ENOTFOUND' || code === 'ENODATA') return 'no such name';
   return code === 'ETIMEOUT' ? 'name resolution timeout' : 'name resolution failed';
 }

@@ -1,6 +1,6 @@
 /**
- * Run by a test as a program of its own, with few open files: sends to 60 origins, takes all files that are left, and sends once
- * more. Prints how many connections were kept, and the outcome of the last attempt.
+ * Run by a test as a program of its own, with few open files: sends to 60 origins, takes all files that are left, and sends to
+ * an address and to a name. Prints how many connections were kept, and the outcomes of the last two attempts.
  */
 import { openSync } from 'node:fs';
 import { deliveryTo, openSender } from './test-sender.ts';
@@ -17,8 +17,11 @@ function takeAllFiles(): void {
 }
 
 await using sender = openSender();
+// With allowed ranges a sender reads the hosts file before it resolves a name.
+await using senderToNames = openSender({ allowCidrs: [] });
 for (let host = 1; host <= 60; host += 1) await sender.send(deliveryTo(urlOf(host)));
 const kept = sender.connections;
 takeAllFiles();
-const { outcome } = await sender.send(deliveryTo(urlOf(61)));
-console.log(JSON.stringify({ kept, outcome }));
+const toAddress = await sender.send(deliveryTo(urlOf(61)));
+const toName = await senderToNames.send(deliveryTo(`http://hooks.example.com:${port}/hook`));
+console.log(JSON.stringify({ kept, outcomes: [toAddress.outcome, toName.outcome] }));

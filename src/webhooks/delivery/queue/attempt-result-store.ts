@@ -65,7 +65,7 @@ export function hasCounted(hookId: string, deliveryId: string, startedAtMs: stri
 // Counts every attempt once. A batch is sent again when its commit is in doubt; the second one finds its attempts in the log, and
 // changes nothing. Batches of one worker take turns (`result-writer.ts`), so the first has ended before the second looks.
 // COUNT instead of EXISTS: PostgreSQL turns EXISTS into a join and, without statistics, reads the whole log for it.
-// endpoint = hook queue, parked = paused, settle = store results: see delivery-store.ts.
+// settle = store results: see delivery-store.ts.
 const storeResultsSql = multiRowStatement(
   'delivery-settle',
   {

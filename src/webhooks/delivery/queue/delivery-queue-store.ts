@@ -1,4 +1,7 @@
-/** Reads what is due for a worker: hook queues of its shards, their first deliveries and contents. */
+/**
+ * Reads what is due for a worker: hook queues of its shards, their first deliveries and contents. In the names of tables and
+ * statements, `endpoint` is a hook queue. Its column `parked` is 1 while it is paused, held or canceled.
+ */
 import { type BoundStatement, type Statement, type Store, statement } from '../../../database/store.ts';
 import { bindRows, multiRowStatement } from '../../../database/value-rows.ts';
 import type { EventKind } from '../../events/event-kind.ts';

@@ -2,10 +2,11 @@
  * Creates, holds, moves and cancels deliveries in the transaction of the caller. A transaction locks rows of `endpoint_queue` in
  * ascending order of hook ids and before those of `hooks`, so that no two wait for each other.
  *
- * Names of tables and statements are older than the words of the code: `endpoint` is a hook queue, `parked` is paused, `settle`
- * stores results, `rest` is sleep, `claim` and `take` reserve, `give back` ends a reservation, `doubt` reopens what was not verified. Each hook has a queue: a row in `endpoint_queue` with the time when something is due next, and its deliveries in order of
- * (hook, lane, due time). A pause of the breaker moves that row alone, so a dead receiver with a million deliveries costs one row
- * update for each pause; the backoff of a retry is in the row of its delivery.
+ * Names of tables and statements are older than the words of the code: `endpoint` is a hook queue, `parked` is paused, held or
+ * canceled, `settle` stores results, `rest` is sleep, `claim` and `take` reserve, `give back` ends a reservation, `doubt` reopens what
+ * was not verified. Each hook has a queue: a row in `endpoint_queue` with the time when something is due next, and its deliveries in
+ * order of (hook, lane, due time). A pause of the breaker moves that row alone, so a dead receiver with a million deliveries costs one
+ * row update for each pause; the backoff of a retry is in the row of its delivery.
  * docs/how-it-works/delivery.md explains the columns.
  */
 import { hash } from 'node:crypto';

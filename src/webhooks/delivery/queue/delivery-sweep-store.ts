@@ -11,7 +11,7 @@ import { repeatBatches, type SweepContext } from '../../../database/sweep.ts';
 import { bindRows, multiRowStatement } from '../../../database/value-rows.ts';
 import { LANE_NUMBERS } from './delivery-state.ts';
 
-// endpoint = hook queue, parked = paused: see delivery-store.ts.
+// endpoint = hook queue, parked = paused, held or canceled: see delivery-store.ts.
 // A scalar subselect: PostgreSQL turns EXISTS into a join, and without statistics reads all that waits for it.
 const hasPending = (condition = ''): string =>
   `(SELECT d.id FROM deliveries d WHERE d.state = 'pending' AND d.hook_id = endpoint_queue.hook_id

@@ -24,9 +24,9 @@ import { watchForTimeout } from './idle-timeout.ts';
 import { tolerateContinue } from './tolerate-continue.ts';
 
 const KEEP_MS = 15_000;
-/** Connections in use (the worker and manual attempts limit them) and idle ones together, at most a quarter of the open files. */
+/** Connections in use (the worker and manual attempts limit them) and idle ones together, at most an eighth of the open files: HTTP takes a quarter, gRPC half. */
 const MAX_CONNECTIONS = 512;
-const SHARE_OF_OPEN_FILES = 0.25;
+const SHARE_OF_OPEN_FILES = 0.125;
 /** A second response that follows the first within this time is found before the connection is used again. */
 const REST_MS = 5;
 const MAX_USES = 1000;
@@ -55,7 +55,7 @@ export interface Connection {
 export interface ConnectionPoolOptions extends SocketOptions {
   /** Reports deliveries whose responses may have belonged to other requests. */
   readonly onDoubt: (deliveryIds: readonly number[], origin: string) => void;
-  /** With more connections than this, idle ones are closed; 512, or a quarter of the open files, unless given. */
+  /** With more connections than this, idle ones are closed; 512, or an eighth of the open files, unless given. */
   readonly maxConnections?: number | undefined;
 }
 

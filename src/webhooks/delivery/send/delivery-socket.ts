@@ -122,11 +122,13 @@ function waitForEvent(socket: Socket, event: 'connect' | 'secureConnect', deadli
   });
 }
 
-const SHORTAGES = new Set(['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM', 'EADDRNOTAVAIL']);
+const SHORTAGES = new Set(['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM']);
 
-/** This system has no file, memory, port or address for a connection; the receiver was not asked. */
+/** This system has no file, memory or port for a connection; the receiver was not asked. */
 export function isShortage(error: unknown): boolean {
-  return SHORTAGES.has((error as NodeJS.ErrnoException | undefined)?.code ?? '');
+  const { code = '', address = '' } = (error ?? {}) as NodeJS.ErrnoException & { readonly address?: string };
+  // A system without IPv6 has no address of its own for an IPv6 connection, whatever is free.
+  return SHORTAGES.has(code) || (code === 'EADDRNOTAVAIL' && isIP(address) === 4);
 }
 
 export function isTlsError(error: unknown): boolean {

@@ -122,7 +122,7 @@ export function describeFailure(error: unknown, progress: Progress): string {
   if (isTlsError(error)) return `certificate or TLS error: ${(error as NodeJS.ErrnoException).code}`;
   const code = (error as NodeJS.ErrnoException).code ?? '';
   if (code === 'ECONNREFUSED') return 'connection refused';
-  if (code === 'EHOSTUNREACH' || code === 'ENETUNREACH') return 'host unreachable';
+  if (code === 'EHOSTUNREACH' || code === 'ENETUNREACH' || code === 'EADDRNOTAVAIL') return 'host unreachable';
   if (code === 'ETIMEDOUT') return 'connect timeout';
   return progress.connection === undefined ? 'connection failed' : 'connection closed before the response';
 }

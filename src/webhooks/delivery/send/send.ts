@@ -5,7 +5,7 @@
  * inflated.
  */
 import { type Dispatcher, errors } from 'undici';
-import type { AddressGuard, VettedAddress } from '../../addresses/address-guard.ts';
+import type { AddressGuard, VettedAddress, Vetting } from '../../addresses/address-guard.ts';
 import { type AttemptDeadline, startDeadline } from './attempt-deadline.ts';
 import { type Connection, type ConnectionPool, createConnectionPool } from './delivery-connection.ts';
 import { ForbiddenAddress, isShortage } from './delivery-socket.ts';
@@ -79,6 +79,8 @@ interface SendDependencies extends SenderOptions {
   readonly pool: ConnectionPool;
 }
 
+type Unresolved = Extract<Vetting, { kind: 'unresolved' }>;
+
 async function send(dependencies: SendDependencies, request: SendRequest): Promise<SendReport> {
   const { guard, pool, nowMs, monotonicMs } = dependencies;
   const startMs = monotonicMs();
@@ -89,7 +91,7 @@ async function send(dependencies: SendDependencies, request: SendRequest): Promi
     const vetting = await raceDeadline(guard.vet(request.url), deadline);
     progress.dns = elapsed();
     if (vetting.kind === 'forbidden') return reportBlocked(progress, elapsed());
-    if (vetting.kind === 'unresolved') return reportUnreachable(vetting.reason, progress, elapsed());
+    if (vetting.kind === 'unresolved') return reportUnresolved(vetting, progress, elapsed());
     await exchange(request, vetting.target, { pool, progress, elapsed, deadline });
     return reportResponse(progress, elapsed(), nowMs());
   } catch (error) {
@@ -98,6 +100,10 @@ async function send(dependencies: SendDependencies, request: SendRequest): Promi
   } finally {
     deadline.clear();
   }
+}
+
+function reportUnresolved({ reason, isOwnFault }: Unresolved, progress: Progress, totalMs: number): SendReport {
+  return isOwnFault ? reportUnsent(reason, progress, totalMs) : reportUnreachable(reason, progress, totalMs);
 }
 
 interface EndOfAttempt {

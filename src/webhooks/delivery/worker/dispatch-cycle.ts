@@ -23,7 +23,8 @@ import { ATTEMPT_DEADLINE_MS } from '../send/send.ts';
 import { type MakeAttempt, planAttemptResult } from './attempt.ts';
 import { type CommittedBuffer, MAX_AGE_MS } from './committed-buffer.ts';
 import type { DueScan } from './due-scan.ts';
-import { forgetHealth, type HookQueue, recordRead } from './hook-queue.ts';
+import { type HookQueue, recordRead } from './hook-queue.ts';
+import { forgetHealth } from './hook-queue-health.ts';
 import {
   admit,
   drain,
@@ -270,7 +271,11 @@ interface SendableDelivery extends PickedDelivery {
 async function attemptDelivery(dependencies: DispatchDependencies, sendable: SendableDelivery): Promise<Results> {
   const { table, writer, signal, makeAttempt, world } = dependencies;
   const { job, content, hookQueue, attemptId } = sendable;
-  if (content.generation > hookQueue.generation) forgetHealth(hookQueue, content.generation);
+  if (content.generation > hookQueue.generation) {
+    forgetHealth(hookQueue, content.generation);
+    table.scheduler.resume(hookQueue.origin, hookQueue.hookId);
+    signal.wake();
+  }
   const onConnected = (): void => {
     writer.add({ changes: recordConnection(table, hookQueue) });
     signal.wake();

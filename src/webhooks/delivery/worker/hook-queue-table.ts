@@ -15,7 +15,6 @@ import { createScheduler, type Scheduler } from '../schedule/scheduler.ts';
 import type { Job, Lane } from '../schedule/turn-tree.ts';
 import {
   addDelivery,
-  advanceHook,
   countEnqueue,
   countStored,
   createHookQueue,
@@ -27,9 +26,9 @@ import {
   hasDrained,
   leaveIndex,
   recordVersion,
-  renewHealth,
   startDraining,
 } from './hook-queue.ts';
+import { advanceHook, renewHealth } from './hook-queue-health.ts';
 
 /** With fewer waiting deliveries of a lane than this, more are read for a hook queue. */
 export const REFILL_BELOW = 16;

@@ -1,6 +1,7 @@
 /**
  * Keeps the queue of one hook in memory: deliveries that wait or are being sent, health, breaker. Its row is in the table
- * `endpoint_queue`, whose columns docs/how-it-works/delivery.md explains. Only the functions of this file change it.
+ * `endpoint_queue`, whose columns docs/how-it-works/delivery.md explains. Only the functions of this file change it, and those of
+ * `hook-queue-health.ts` its health and breaker.
  *
  * | event                                                             | state before    | after     | what else changes |
  * |-------------------------------------------------------------------|-----------------|-----------|-------------------|
@@ -41,25 +42,15 @@
  *   without a read (`committed-buffer.ts`). `lastReadId` rises with every read.
  */
 import type { DueHookQueue } from '../queue/delivery-queue-store.ts';
-import { type Outcome, toBreakerEvents } from '../schedule/attempt-outcome.ts';
-import {
-  advanceBreaker,
-  type Breaker,
-  type BreakerEvent,
-  type BreakerMoment,
-  CLOSED_BREAKER,
-  HOOK_RULES,
-  restoreBreaker,
-} from '../schedule/breaker.ts';
-import { HEALTHY, type HookHealth, updateHealth } from '../schedule/disable-failing-hook.ts';
 import type { Lane } from '../schedule/turn-tree.ts';
+import { type HookQueueHealth, readHealth } from './hook-queue-health.ts';
 
 /**
  * `loading`: there may be due deliveries that are not in memory. `loaded`: all are. `draining`: nothing more is loaded or picked.
  */
 export type HookQueueState = 'loading' | 'loaded' | 'draining';
 
-export interface HookQueue {
+export interface HookQueue extends HookQueueHealth {
   readonly index: HookQueueIndex;
   readonly hookId: number;
   readonly ownerId: string;
@@ -70,8 +61,6 @@ export interface HookQueue {
   readonly state: HookQueueState;
   /** The version of its row when that was last read, or when this process raised it. */
   readonly version: number;
-  /** The generation of its row that `health` and `breaker` belong to. */
-  readonly generation: number;
   /** Monotonic time of the first own enqueue since the last read that raised `version`; undefined without one. */
   readonly followedSinceMs: number | undefined;
   /** Enqueues by this process while the hook queue is in memory. */
@@ -96,8 +85,6 @@ export interface HookQueue {
   readonly isComplete: boolean;
   /** The largest id of a delivery that a read has found. */
   readonly lastReadId: number;
-  readonly health: HookHealth;
-  readonly breaker: Breaker;
 }
 
 /** The hook queues in memory of which each cycle asks: it must not walk through all, of which one owner may have thousands. */
@@ -148,21 +135,6 @@ export function createHookQueue(row: DueHookQueue, nowMs: number, index: HookQue
   return hookQueue;
 }
 
-function readHealth(row: DueHookQueue): Pick<HookQueue, 'generation' | 'health' | 'breaker'> {
-  const health = { fails: row.fails, failingSinceMs: row.failing_since_ms };
-  return { generation: row.generation, health, breaker: readBreaker(row) };
-}
-
-/** Its row has a later generation: it was released or moved, or has recovered, and its failures and its pause with that. */
-export function renewHealth(hookQueue: HookQueue, row: DueHookQueue): void {
-  Object.assign(toWritable(hookQueue), readHealth(row));
-}
-
-/** The same, before a scan has found the row. */
-export function forgetHealth(hookQueue: HookQueue, generation: number): void {
-  Object.assign(toWritable(hookQueue), { generation, health: HEALTHY, breaker: CLOSED_BREAKER });
-}
-
 function updateIndex(hookQueue: HookQueue): void {
   const { index, state, deliveryIds } = hookQueue;
   if (state === 'loading') index.loading.add(hookQueue);
@@ -175,18 +147,6 @@ function updateIndex(hookQueue: HookQueue): void {
 export function leaveIndex(hookQueue: HookQueue): void {
   hookQueue.index.loading.delete(hookQueue);
   hookQueue.index.idle.delete(hookQueue);
-}
-
-/** The hook's breaker from its row. A pause with the reason `no_connection` belongs to the origin's breaker, not to this one. */
-function readBreaker(row: DueHookQueue): Breaker {
-  const isOfOrigin = row.pause_reason === 'no_connection';
-  return restoreBreaker({
-    isPaused: row.parked === 1 && !isOfOrigin,
-    fails: isOfOrigin ? 0 : row.fails,
-    openings: row.openings,
-    sinceMs: row.paused_since_ms ?? row.next_at_ms,
-    untilMs: row.next_at_ms,
-  });
 }
 
 /**
@@ -311,23 +271,4 @@ export function recordPause(hookQueue: HookQueue, untilMs: number): void {
 
 export function hasDrained({ state, deliveryIds }: HookQueue): boolean {
   return state === 'draining' && deliveryIds.size === 0;
-}
-
-export function advanceHook(hookQueue: HookQueue, event: BreakerEvent, moment: BreakerMoment): void {
-  toWritable(hookQueue).breaker = advanceBreaker(hookQueue.breaker, event, { ...moment, rules: HOOK_RULES });
-}
-
-/** Updates health and breaker. Returns whether the count of failures changed, which then has to be stored. */
-export function recordHookOutcome(hookQueue: HookQueue, outcome: Outcome, moment: BreakerMoment): boolean {
-  const { ofHook } = toBreakerEvents(outcome);
-  const hasChanged = recordHealth(hookQueue, outcome, moment.nowMs);
-  if (ofHook !== undefined) advanceHook(hookQueue, ofHook, moment);
-  return hasChanged;
-}
-
-/** Updates health alone. Returns whether the count of failures changed. */
-export function recordHealth(hookQueue: HookQueue, outcome: Outcome, nowMs: number): boolean {
-  const { fails } = hookQueue.health;
-  toWritable(hookQueue).health = updateHealth(hookQueue.health, outcome, nowMs);
-  return hookQueue.health.fails !== fails;
 }

@@ -1,7 +1,8 @@
 /**
  * Makes attempts that a person requests (test, redelivery) at once, even if the hook is paused. Any process makes them, also
  * for a shard of another worker: one attempt does no harm, and shows whether the receiver works again. The result is stored
- * like any other. A success ends the pause, and a failure does not lengthen it.
+ * like any other. A success ends the pause. A failure neither begins nor lengthens one, unless the pause was over and the
+ * attempt was its probe. A failure to connect counts for the origin as any other does.
  */
 import { createInFlight, type InFlight } from '../../../database/in-flight.ts';
 import type { Store } from '../../../database/store.ts';

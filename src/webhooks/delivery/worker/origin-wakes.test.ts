@@ -9,6 +9,7 @@ import { shardOf } from '../queue/delivery-store.ts';
 import { hookQueueStatements } from '../queue/hook-queue-change-store.ts';
 import type { SendReport } from '../send/send-report.ts';
 import { createHookQueueTable } from './hook-queue-table.ts';
+import { createOriginWakes } from './origin-wakes.ts';
 import { createResultWriter } from './result-writer.ts';
 import { createWakeSignal } from './wake-signal.ts';
 
@@ -92,4 +93,26 @@ forEachEngine('a stop waits for the page under way, and the rest becomes due whe
   await stopped;
   assert.equal((await listDueHooks(store, BEFORE_MS)).length, 64);
   assert.equal((await listDueHooks(store, PAUSED_UNTIL_MS)).length, HOOKS);
+});
+
+forEachEngine('the log says that ends of pauses could not be stored', async (store) => {
+  await openPausedOrigin(store);
+  const woken = Promise.withResolvers<void>();
+  const lines: string[] = [];
+  let hasFailed = false;
+  const writeAll: Store['writeAll'] = async (steps, options) => {
+    if (hasFailed) return await store.writeAll(steps, options);
+    hasFailed = true;
+    throw new Error('The database is away');
+  };
+  const wakes = createOriginWakes({
+    store: { ...store, writeAll },
+    world: { ...realWorld, nowMs: () => NOW },
+    log: createLog('warn', { write: (line) => lines.push((JSON.parse(line) as { msg: string }).msg) }),
+    scan: { request: woken.resolve },
+  });
+  wakes.add(ORIGIN);
+  await woken.promise;
+  await wakes.stop();
+  assert.deepEqual(lines, ['Cannot store ends of pauses; trying again', 'Can store ends of pauses again']);
 });

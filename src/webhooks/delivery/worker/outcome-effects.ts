@@ -9,7 +9,8 @@ import { type Breaker, type BreakerEvent, type BreakerMoment, isPauseOver } from
 import { findDisableReason } from '../schedule/disable-failing-hook.ts';
 import type { OriginChange } from '../schedule/origin-breakers.ts';
 import { ORIGIN_RECONNECTED, type Pause } from '../schedule/pause-reason.ts';
-import { advanceHook, type HookQueue, recordHealth, recordHookOutcome, recordPause } from './hook-queue.ts';
+import { type HookQueue, recordPause } from './hook-queue.ts';
+import { advanceHook, recordHealth, recordHookOutcome } from './hook-queue-health.ts';
 import { drain, ensureHookQueue, type HookQueueTable, listHookQueues, takeMoment } from './hook-queue-table.ts';
 
 /** After a failed probe its hook waits this much longer, so that another hook of the origin makes the next one. */

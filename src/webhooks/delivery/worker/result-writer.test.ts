@@ -62,7 +62,7 @@ forEachEngine('a transaction that fails is stored again as it is, and its failur
   assert.deepEqual(transactions, [['endpoint-cancel'], ['endpoint-cancel'], ['endpoint-cancel']]);
   assert.deepEqual(lines, [
     'Cannot store results of deliveries; trying again',
-    'Results of deliveries are stored again',
+    'Can store results of deliveries again',
   ]);
 });
 

@@ -215,7 +215,8 @@ async function commitBatch(
   const transaction = batchStatements(batch, { workerId, nowMs: world.nowMs(), sleeps });
   const turn = `results of ${workerId}`;
   const write = (store: Store) => store.writeAll(transaction, { inOneTrip: true, turn });
-  const answers = transaction.length > 0 ? await storeUntilDone(dependencies, write, abandoned) : undefined;
+  const options = { what: 'results of deliveries', abandoned };
+  const answers = transaction.length > 0 ? await storeUntilDone(dependencies, write, options) : undefined;
   markStored(table, batch.attemptResults, sleeps);
   for (const disabled of listDisabled(transaction, answers ?? []))
     dependencies.log.info(disabled, 'A webhook was disabled');

@@ -1,6 +1,7 @@
 /**
  * Decides which shards this worker owns and until when, and shares them evenly among workers. A worker with more than its share
- * gives some back, chosen at random; busy ones only to workers that have settled. A busy shard begins no more attempts, and is
+ * gives some back, chosen at random; busy ones only to workers that have settled, which is 15 s after they joined, and later when
+ * workers were killed lately. A busy shard begins no more attempts, and is
  * given back once those under way are stored. Two workers that start together after all others were killed each take the other
  * for a settled one, so they take over up to ten seconds later than one alone.
  */

@@ -13,21 +13,27 @@ export interface StoreDependencies {
   readonly log: Log;
 }
 
+export interface StoreOptions {
+  /** What is stored, as the log names it. */
+  readonly what: string;
+  readonly abandoned: AbortSignal;
+}
+
 /** The answer; undefined when it was abandoned. */
 export async function storeUntilDone<Answer>(
   { store, world, log }: StoreDependencies,
   write: (store: Store) => Promise<Answer>,
-  abandoned: AbortSignal,
+  { what, abandoned }: StoreOptions,
 ): Promise<Answer | undefined> {
   let hasFailed = false;
   for (let waitMs = RETRY_MS; !abandoned.aborted; waitMs = Math.min(waitMs * 2, MAX_RETRY_MS)) {
     try {
       const answer = await write(store);
-      if (hasFailed) log.warn('Results of deliveries are stored again');
+      if (hasFailed) log.warn(`Can store ${what} again`);
       return answer;
     } catch (error) {
       // Logged once, not at each retry of an outage.
-      if (!hasFailed) log.warn({ reason: describeError(error) }, 'Cannot store results of deliveries; trying again');
+      if (!hasFailed) log.warn({ reason: describeError(error) }, `Cannot store ${what}; trying again`);
       hasFailed = true;
       await world.sleep(waitMs, abandoned).catch(() => {});
     }

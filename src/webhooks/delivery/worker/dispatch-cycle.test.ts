@@ -1,0 +1,42 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createStillWorld } from '../../../../test/support/basics/still-world.ts';
+import { makeDueRow } from '../../../../test/support/webhooks/due-hook-queue.ts';
+import type { ContentRow } from '../queue/delivery-queue-store.ts';
+import { type DispatchDependencies, sendDelivery } from './dispatch-cycle.ts';
+import { admit, createHookQueueTable, ensureHookQueue, pickJobs } from './hook-queue-table.ts';
+import { createWakeSignal } from './wake-signal.ts';
+
+const NOW_MS = 1_000_000;
+const PAUSED = {
+  parked: 1,
+  pause_reason: 'failures',
+  openings: 1,
+  paused_since_ms: 1,
+  next_at_ms: NOW_MS - 1,
+} as const;
+
+test('deliveries that wait for the probe of a hook go as soon as an attempt finds that the hook was released', async () => {
+  const world = createStillWorld(NOW_MS);
+  const table = createHookQueueTable(world);
+  const hookQueue = ensureHookQueue(table, makeDueRow({ hook_id: 1, ...PAUSED }))!;
+  for (const id of [7, 8, 9]) admit(table, hookQueue, { hook_id: 1, id, lane: 0, body_bytes: 2 });
+  const [probe, ...others] = pickJobs(table);
+  assert.deepEqual(others, [], 'the pause is over, and one attempt may try');
+  const signal = createWakeSignal();
+  const dependencies = {
+    table,
+    world,
+    signal,
+    leases: { epochOf: () => hookQueue.epoch },
+    makeAttempt: () => new Promise(() => {}),
+  } as unknown as DispatchDependencies;
+  const url = `${hookQueue.origin}/hook`;
+  const content = { id: 7, hook_id: 1, url, disabled_at_ms: null, due_at_ms: NOW_MS, generation: 1 } as ContentRow;
+  void sendDelivery(dependencies, { job: probe!, content, attemptId: 1 });
+  assert.equal(await signal.wait(0), true, 'another cycle follows');
+  assert.deepEqual(
+    pickJobs(table).map(({ id }) => id),
+    [8, 9],
+  );
+});
