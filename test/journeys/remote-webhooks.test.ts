@@ -165,7 +165,11 @@ async function checkRefusals({ program, there, makeToken }: Setting): Promise<vo
     [`token list root --token ${token}`, 1, /needs the scope admin:people/],
     [`event send root/doors --sample --token ${token}`, 1, /needs the scope events:write/],
     ['repo list --token wrong', 1, /refused the token.*Sign in with: trivet login/],
-    [`hook list root/doors --service ${closed} --token ${token}`, 1, /Cannot reach http:\/\/127\.0\.0\.1:\d+: .*ECONNREFUSED/],
+    [
+      `hook list root/doors --service ${closed} --token ${token}`,
+      1,
+      /Cannot reach http:\/\/127\.0\.0\.1:\d+: .*ECONNREFUSED/,
+    ],
     ['hook list root/unknown', 1, /Project not found:root\/unknown/],
     ['hook show root/unknown 1', 1, /Project not found:root\/unknown/],
     ['app show app_unknown', 1, /Cannot find an application with the client id "app_unknown"/],

@@ -83,13 +83,21 @@ const wakeSleepingSql: Statement = statement(
    WHERE hook_id = $1 AND parked = 0 AND next_at_ms > $2 AND ${isNeitherHeldNorCanceled}`,
 );
 
+export interface DueTimeCorrection {
+  readonly lane: Lane;
+  readonly nowMs: number;
+  /** Retries that may wait longer by their schedule are left. */
+  readonly longestMs: number;
+}
+
 /** Corrects the deliveries of all hook queues that are not held; returns how many. */
-export async function correctDeliveryTimes(store: Store, lane: Lane, nowMs: number): Promise<number> {
+export async function correctDeliveryTimes(store: Store, correction: DueTimeCorrection): Promise<number> {
+  const { lane, nowMs } = correction;
   let count = 0;
   for (let afterId = 0; ; ) {
     const hookQueues = await store.read(openHookQueuesSql, [afterId, lane]);
     for (const { hook_id, latest_due_ms } of hookQueues)
-      if (isLate(latest_due_ms, nowMs)) count += await correctOfHook(store, hook_id, { lane, nowMs });
+      if (isLate(latest_due_ms, nowMs)) count += await correctOfHook(store, hook_id, correction);
     if (hookQueues.length < PAGE) return count;
     afterId = hookQueues.at(-1)!.hook_id;
   }
@@ -103,13 +111,14 @@ function isLate(dueAtMs: number | null, nowMs: number): boolean {
 async function correctOfHook(
   store: Store,
   hookId: number,
-  { lane, nowMs }: { readonly lane: Lane; readonly nowMs: number },
+  { lane, nowMs, longestMs }: DueTimeCorrection,
 ): Promise<number> {
   let count = 0;
   for (let after = [nowMs + MAX_CLOCK_SKEW_MS, 0]; ; ) {
     const rows = await store.read(lateDeliveriesSql, [hookId, lane, ...after]);
     const corrections = rows.flatMap(({ id, due_at_ms: foundDueAtMs, attempts }) => {
-      const dueAtMs = correctDueMs({ attempts, dueAtMs: foundDueAtMs, nowMs });
+      const dueAtMs =
+        longestRetryMs(attempts) > longestMs ? undefined : correctDueMs({ attempts, dueAtMs: foundDueAtMs, nowMs });
       return dueAtMs === undefined ? [] : [{ hookId, id, foundDueAtMs, dueAtMs }];
     });
     if (corrections.length > 0)

@@ -77,6 +77,6 @@ forEachEngine('correctTimes() reads the deliveries of those hooks alone that hav
   for (let hookId = 1; hookId <= HOOKS; hookId += 1) await enqueue(store, hookId);
   await enqueue(store, HOOKS, NOW + DAY_MS);
   const { recorded, readNames } = recordStatements(store);
-  assert.equal(await correctTimes(recorded, NOW, { withRetries: true }), 1);
+  assert.equal(await correctTimes(recorded, NOW, { longestMs: Number.POSITIVE_INFINITY }), 1);
   assert.equal(readNames.filter((name) => name === 'deliveries-late').length, 1);
 });

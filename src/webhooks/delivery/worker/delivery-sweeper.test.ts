@@ -71,3 +71,9 @@ forEachEngine('a start corrects the retries that a clock wrote which was ahead',
   const dueAtMs = realWorld.nowMs() + 20 * HOUR_MS;
   assert.ok((await sweepWithClock(store, 0, { attempts: 1, dueAtMs })) < realWorld.nowMs() + HOUR_MS);
 });
+
+forEachEngine('a start corrects the short wait of a first retry, though the clock may be behind', async (store) => {
+  const dueAtMs = realWorld.nowMs() + 20 * HOUR_MS;
+  const nowMs = realWorld.nowMs() - 40 * DAY_MS;
+  assert.ok((await sweepWithClock(store, -40 * DAY_MS, { attempts: 1, dueAtMs })) < nowMs + HOUR_MS);
+});

@@ -20,11 +20,14 @@ import {
   forgetDeletedHookQueues,
 } from '../queue/delivery-sweep-store.ts';
 import { HOLD_MS, KEEP_LOG_MS } from '../schedule/delivery.ts';
+import { longestRetryMs } from '../schedule/retry-policy.ts';
 import { forgetDeliveryMinutes } from '../statistics/delivery-minute-store.ts';
 
 const REST_MS = 60_000;
 /** Checking the times of retries reads all that wait, perhaps a million rows, so only the first round and every tenth does it. */
 const RETRIES_EVERY_ROUNDS = 10;
+/** The waits after the first and the second failed attempt. */
+const SHORT_WAIT_MS = longestRetryMs(2);
 
 const NAME = 'delivery-sweeper';
 
@@ -41,8 +44,8 @@ export function createDeliverySweeper(dependencies: SweeperDependencies): Worker
   let rounds = 0;
   const round = async (signal: AbortSignal): Promise<void> => {
     if (world.isClockTrusted()) await sweepAndLog(dependencies, createSweepContext(world, onFailure, signal));
-    const withRetries = rounds % RETRIES_EVERY_ROUNDS === 0 && (await mayCorrectRetries(dependencies));
-    const corrected = await correctTimes(store, world.nowMs(), { withRetries });
+    const longestMs = rounds % RETRIES_EVERY_ROUNDS === 0 ? await findLongestWait(dependencies) : 0;
+    const corrected = await correctTimes(store, world.nowMs(), { longestMs });
     if (corrected > 0) log.warn({ corrected }, 'Corrected due times that a wrong clock had set too late');
     rounds += 1;
   };
@@ -54,9 +57,13 @@ async function sweepAndLog({ store, world, log }: SweeperDependencies, sweeping:
   if (expired + canceled + deleted > 0) log.info({ expired, canceled, deleted }, 'Swept deliveries');
 }
 
-/** With a clock that is behind, every retry would seem too late, and would use up its attempt long before its time. */
-async function mayCorrectRetries({ store, world }: SweeperDependencies): Promise<boolean> {
-  return world.isClockTrusted() || !(await hasLaterDelivery(store, world.nowMs()));
+/**
+ * With a clock that is behind, every retry would seem too late, and would be due at once when the clock is put right. A short
+ * wait is lost without harm; a long one would use up its attempt long before its time.
+ */
+async function findLongestWait({ store, world }: SweeperDependencies): Promise<number> {
+  const isBehind = !world.isClockTrusted() && (await hasLaterDelivery(store, world.nowMs()));
+  return isBehind ? SHORT_WAIT_MS : Number.POSITIVE_INFINITY;
 }
 
 /** The kinds are swept in this order: the row of a hook queue is deleted after its log. */
@@ -76,13 +83,13 @@ export async function sweepDeliveries(store: Store, nowMs: number, sweeping: Swe
   return await sweepEach(sweeping, sweeps);
 }
 
-/** Corrects due times that lie further ahead than any schedule plans; returns how many. */
+/** Corrects due times that lie further ahead than any schedule plans, of retries up to a wait of `longestMs`; returns how many. */
 export async function correctTimes(
   store: Store,
   nowMs: number,
-  { withRetries }: { readonly withRetries: boolean },
+  { longestMs }: { readonly longestMs: number },
 ): Promise<number> {
-  const ofFirst = await correctDeliveryTimes(store, 0, nowMs);
-  const ofRetries = withRetries ? await correctDeliveryTimes(store, 1, nowMs) : 0;
+  const ofFirst = await correctDeliveryTimes(store, { lane: 0, nowMs, longestMs: Number.POSITIVE_INFINITY });
+  const ofRetries = longestMs === 0 ? 0 : await correctDeliveryTimes(store, { lane: 1, nowMs, longestMs });
   return ofFirst + ofRetries + (await correctHookQueueTimes(store, nowMs));
 }
