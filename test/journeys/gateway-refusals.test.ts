@@ -173,7 +173,7 @@ const modelPaths: [path: string, method: string, status: number, message: RegExp
   ['/llm-d//predict', 'GET', 405, /allowed: POST/],
   ['/llm-d/m//predict', 'POST', 400, /must not begin or end with "\/", got "m\/"/],
   ['/llm-d/%FF/predict', 'POST', 400, /"%FF" is not percent-encoded UTF-8/],
-  ['/llm-d/a@b/predict', 'POST', 400, /no "@"/],
+  ['/llm-d/a%01b/predict', 'POST', 400, /no control character/],
   [`/llm-d/${'m'.repeat(181)}/predict`, 'POST', 400, /at most 180 characters/],
   ['/llm-d', 'GET', 404, /GET \/llm-d$/],
   ['/llm-d/', 'POST', 404, /POST \/llm-d\/$/],
@@ -210,7 +210,7 @@ const queries: [query: string, field: string, message: RegExp][] = [
   [`${GOOD_QUERY}&tpot=40`, 'query', /query must not have "tpot"; allowed are model, ttft_ms, tpot_ms, quantile/],
   [`${GOOD_QUERY}&servers=${'a,'.repeat(256)}b`, 'servers', /servers must be at most 256/],
   [`${GOOD_QUERY}&pod_type=${'p'.repeat(257)}`, 'pod_type', /pod_type/],
-  [`model=${'m'.repeat(201)}&ttft_ms=1&output_tokens=1`, 'model', /model/],
+  [`model=${'m'.repeat(257)}&ttft_ms=1&output_tokens=1`, 'model', /model/],
 ];
 for (const [query, field, message] of queries)
   test(`GET /prediction/capacity?${query.slice(0, 60)} is refused by the name of the parameter`, async () => {
