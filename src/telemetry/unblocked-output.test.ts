@@ -27,7 +27,8 @@ test('a slow reader gets all lines of a process that ends', async () => {
   const lines: string[] = [];
   for await (const line of createInterface({ input: child.stderr! })) lines.push(line);
   assert.equal(lines.length, LINES + 1);
-  assert.match(lines.at(-1) ?? '', /the last line/);
+  // What is being written when the process ends may come after it.
+  assert.equal(lines.filter((line) => line.includes('the last line')).length, 1);
 });
 
 test('a process ends whose log is not read', async () => {
