@@ -1,6 +1,6 @@
 /**
- * Describes the capacity of a pool: the highest request rate within its latency limits, what prevents a higher one, and a curve of
- * latencies by rate. `search-rates.ts` finds the rate.
+ * Describes the capacity of a pool: the highest rate within its limits, what prevents a higher one, and latencies by rate.
+ * `search-rates.ts` finds the rate.
  */
 import { Failure } from '../../errors.ts';
 import {

@@ -108,11 +108,20 @@ forEachEngine('the log says that ends of pauses could not be stored', async (sto
   const wakes = createOriginWakes({
     store: { ...store, writeAll },
     world: { ...realWorld, nowMs: () => NOW },
-    log: createLog('warn', { write: (line) => lines.push((JSON.parse(line) as { msg: string }).msg) }),
+    log: createLog('warn', { write: (line) => lines.push(readLine(line)) }),
     scan: { request: woken.resolve },
   });
   wakes.add(ORIGIN);
   await woken.promise;
   await wakes.stop();
-  assert.deepEqual(lines, ['Cannot store ends of pauses; trying again', 'Can store ends of pauses again']);
+  assert.deepEqual(lines, [
+    'Cannot store what deliveries led to; trying again: ends of pauses',
+    'Can store what deliveries led to again: ends of pauses',
+  ]);
 });
+
+/** The message of a line, and what it is about. */
+function readLine(line: string): string {
+  const { msg, what } = JSON.parse(line) as { readonly msg: string; readonly what?: string };
+  return [msg, what].join(': ');
+}

@@ -35,7 +35,7 @@ function createWriter(store: Store, failures = 0) {
   const writer = createResultWriter({
     store: { ...store, writeAll },
     world: realWorld,
-    log: createLog('warn', { write: (line) => lines.push((JSON.parse(line) as { msg: string }).msg) }),
+    log: createLog('warn', { write: (line) => lines.push(readLine(line)) }),
     workerId: 'worker-1',
     table: createHookQueueTable(realWorld),
     scan: { request: () => requests.push('scan') },
@@ -61,8 +61,8 @@ forEachEngine('a transaction that fails is stored again as it is, and its failur
   await writer.flush();
   assert.deepEqual(transactions, [['endpoint-cancel'], ['endpoint-cancel'], ['endpoint-cancel']]);
   assert.deepEqual(lines, [
-    'Cannot store results of deliveries; trying again',
-    'Can store results of deliveries again',
+    'Cannot store what deliveries led to; trying again: results of deliveries',
+    'Can store what deliveries led to again: results of deliveries',
   ]);
 });
 
@@ -175,3 +175,9 @@ test('an attempt whose commit outlives its connection is counted once', {
   await Promise.all([locker.end(), watcher.end()]);
   rmSync(place.dataDir, { recursive: true, force: true });
 });
+
+/** The message of a line, and what it is about. */
+function readLine(line: string): string {
+  const { msg, what } = JSON.parse(line) as { readonly msg: string; readonly what?: string };
+  return [msg, what].join(': ');
+}

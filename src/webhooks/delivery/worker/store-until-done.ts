@@ -29,11 +29,12 @@ export async function storeUntilDone<Answer>(
   for (let waitMs = RETRY_MS; !abandoned.aborted; waitMs = Math.min(waitMs * 2, MAX_RETRY_MS)) {
     try {
       const answer = await write(store);
-      if (hasFailed) log.warn(`Can store ${what} again`);
+      if (hasFailed) log.warn({ what }, 'Can store what deliveries led to again');
       return answer;
     } catch (error) {
       // Logged once, not at each retry of an outage.
-      if (!hasFailed) log.warn({ reason: describeError(error) }, `Cannot store ${what}; trying again`);
+      if (!hasFailed)
+        log.warn({ what, reason: describeError(error) }, 'Cannot store what deliveries led to; trying again');
       hasFailed = true;
       await world.sleep(waitMs, abandoned).catch(() => {});
     }
