@@ -34,8 +34,8 @@ test('large calls of many connections are done few in a turn, and every connecti
   assert.ok(Math.max(...done) - Math.min(...done) <= 1, done.join(' '));
 });
 
-test('in a turn that is full, a connection that does much waits, and one that does little does not', async () => {
-  const turns = new Turns(() => 0);
+/** Three connections after five turns, in which `busy` did much and `quiet` little. `greedy` begins the next turn. */
+async function openShares(turns: Turns) {
   const [greedy, busy, quiet] = [0, 1, 2].map(() => new Share(turns, () => {})) as [Share, Share, Share];
   for (let turn = 0; turn < 5; turn++) {
     for (const share of [greedy, busy, quiet]) share.renew();
@@ -44,6 +44,12 @@ test('in a turn that is full, a connection that does much waits, and one that do
     await nextTurn();
   }
   greedy.renew();
+  return { greedy, busy, quiet };
+}
+
+test('in a turn that is full, a connection that does much waits, and one that does little does not', async () => {
+  const turns = new Turns(() => 0);
+  const { greedy, busy, quiet } = await openShares(turns);
   greedy.spend(LARGE);
   busy.renew();
   quiet.renew();
@@ -56,14 +62,7 @@ test('in a turn that is full, a connection that does much waits, and one that do
 test('a turn is full too when its work takes longer than it is counted for', async () => {
   let nowMs = 0;
   const turns = new Turns(() => nowMs);
-  const [greedy, busy, quiet] = [0, 1, 2].map(() => new Share(turns, () => {})) as [Share, Share, Share];
-  for (let turn = 0; turn < 5; turn++) {
-    for (const share of [greedy, busy, quiet]) share.renew();
-    busy.spend(300);
-    quiet.spend(20);
-    await nextTurn();
-  }
-  greedy.renew();
+  const { greedy, busy, quiet } = await openShares(turns);
   greedy.spend(100);
   nowMs += 10;
   busy.renew();

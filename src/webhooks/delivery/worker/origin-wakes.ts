@@ -23,7 +23,7 @@ export interface OriginWakesDependencies extends StoreDependencies {
 }
 
 interface WakesState {
-  /** Origins in the order of their turns, with what is left of each; undefined while that is not known. */
+  /** Origins in the order of their turns, with the hooks that are still to be woken; undefined before they are listed. */
   readonly turns: Map<string, readonly number[] | undefined>;
   readonly inFlight: InFlight;
   readonly stopping: AbortController;
@@ -66,7 +66,7 @@ interface Turn {
   readonly hookIds: readonly number[] | undefined;
 }
 
-/** Wakes a page; what is left waits behind the other origins, unless the origin was added again meanwhile. */
+/** Wakes one page of hook queues. The remaining ones get a turn after the other origins; an origin that was added again is listed again. */
 async function takeTurn(
   dependencies: OriginWakesDependencies,
   { turns, stopping }: WakesState,

@@ -73,7 +73,10 @@ export function recordOutcome(table: HookQueueTable, hookQueue: HookQueue, outco
   return [...changes, createHealthChange(hookQueue, pause === undefined ? null : 'kept')];
 }
 
-/** A scheduled attempt has ended that began in an earlier generation of the hook queue: it says something about the origin alone. */
+/**
+ * A scheduled attempt has ended, and its hook was released or moved since it began (its generation has risen). The outcome counts for
+ * the origin, not for the hook.
+ */
 export function recordFormerOutcome(table: HookQueueTable, { origin }: HookQueue, outcome: Outcome): HookQueueChange[] {
   const { ofOrigin } = toBreakerEvents(outcome);
   return followOrigin(table, origin, ofOrigin && table.origins.record(origin, ofOrigin, takeMoment(table)));
