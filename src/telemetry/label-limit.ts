@@ -2,17 +2,18 @@
 
 /** Stands for every name beyond the limit. */
 const OTHERS = '(others)';
+const MAX_NAMES = 256;
 
 /**
  * Names as labels of metrics: up to a limit as they are, all later ones as one. Callers may report any name, and every
  * series takes memory and is written at each scrape. For counters, whose series last: a gauge shows what is there now, and is
  * limited in each `collect()`.
  */
-export function createLabelLimit(maxNames: number): (name: string) => string {
+export function createLabelLimit(): (name: string) => string {
   const known = new Set<string>();
   return (name) => {
     if (known.has(name)) return name;
-    if (known.size >= maxNames) return OTHERS;
+    if (known.size >= MAX_NAMES) return OTHERS;
     known.add(name);
     return name;
   };

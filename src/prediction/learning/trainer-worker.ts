@@ -147,9 +147,6 @@ function createTraining(dependencies: TrainerDependencies, learning: BackgroundP
   };
 }
 
-/** Callers may report any name of a target model. */
-const MAX_LABELS = 256;
-
 export function createTrainingCounter(metrics: Metrics): (targetModel: string, outcome: TrainingOutcome) => void {
   const trainings = new Counter({
     name: 'trivet_prediction_trainings_total',
@@ -157,7 +154,7 @@ export function createTrainingCounter(metrics: Metrics): (targetModel: string, o
     labelNames: ['model', 'outcome'],
     registers: [metrics],
   });
-  const labelOf = createLabelLimit(MAX_LABELS);
+  const labelOf = createLabelLimit();
   return (targetModel, outcome) => trainings.inc({ model: labelOf(targetModel), outcome });
 }
 

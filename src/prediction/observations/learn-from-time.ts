@@ -33,9 +33,6 @@ export interface LearnFromTimeDependencies {
 
 export type LearnFromTime = (targetModel: string, forecast: Forecast, time: ReportedTime) => void;
 
-/** Callers may report any name of a target model. */
-const MAX_LABELS = 256;
-
 export function createLearnFromTime(dependencies: LearnFromTimeDependencies): LearnFromTime {
   const { metrics, world, predictor, onAnswered, beforeObserve, onDrift, onObserved } = dependencies;
   const observed = new Counter({
@@ -44,7 +41,7 @@ export function createLearnFromTime(dependencies: LearnFromTimeDependencies): Le
     labelNames: ['model', 'target'],
     registers: [metrics],
   });
-  const labelOf = createLabelLimit(MAX_LABELS);
+  const labelOf = createLabelLimit();
   const watchDrift = createDriftWatch({ metrics, labelOf, onDrift });
   return (model, forecast, { target, observedMs, outputTokens }) => {
     const live = predictor.live(model);
