@@ -1,14 +1,11 @@
-/** Device codes (RFC 8628) and identity tokens (OpenID Connect Core). */
+/** Device codes (RFC 8628). */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose';
 import {
   type Answer,
   createPerson,
   decide,
   type Fields,
-  obtainCode,
-  obtainTokens,
   postForm,
   readHidden,
   refresh,
@@ -20,7 +17,6 @@ import { type Bench, type Case, checkConformance } from '../../../test/support/a
 import { statement } from '../../database/store.ts';
 import { disableUserStatement } from '../accounts/user-store.ts';
 import { parseUserCode } from './device.ts';
-import { computeTokenHash } from './protocol/id-token.ts';
 
 const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code';
 
@@ -249,63 +245,7 @@ const device: Case[] = [
   ],
 ];
 
-async function signInWithOpenId({ server }: Bench, extra: Fields = {}) {
-  const person = await createPerson(server);
-  const { clientId, clientSecret } = await registerApplication(server);
-  const query = { client_id: clientId, scope: 'openid all_user', nonce: 'n-0S6', ...extra };
-  const code = await obtainCode(server, person, query);
-  const client = { client_id: clientId, client_secret: clientSecret };
-  const { json } = await postForm(`${server.url}/oauth/token`, { grant_type: 'authorization_code', code, ...client });
-  const jwks = (await request(`${server.url}/oauth/jwks`)).json as unknown as JSONWebKeySet;
-  return { person, clientId, json, jwks };
-}
-
-const openid: Case[] = [
-  [
-    'O01 O02 O03 O04 O05 the identity token is signed by a published key and carries iss, sub, aud, nonce, at_hash and auth_time (§2)',
-    async (bench) => {
-      const { person, clientId, json, jwks } = await signInWithOpenId(bench);
-      const verified = await jwtVerify(String(json.id_token), createLocalJWKSet(jwks), {
-        issuer: bench.server.url,
-        audience: clientId,
-        algorithms: ['RS256'],
-        currentDate: new Date(bench.server.world.nowMs()),
-      });
-      assert.equal(verified.payload.sub, person.user.id);
-      assert.equal(verified.payload.nonce, 'n-0S6');
-      assert.equal(verified.payload.at_hash, computeTokenHash(String(json.access_token)));
-      assert.equal(typeof verified.payload.auth_time, 'number');
-      assert.ok(!JSON.stringify(jwks).includes('"d"'), 'no private part');
-      const again = await signInWithOpenId(bench);
-      assert.notEqual(again.person.user.id, person.user.id);
-    },
-  ],
-  [
-    'userinfo answers the subject for openid and the profile with all_user, and nothing without openid (§5.3)',
-    async (bench) => {
-      const { server } = bench;
-      const { person, json } = await signInWithOpenId(bench);
-      const ask = (token: unknown) =>
-        request(`${server.url}/oauth/userinfo`, { headers: { authorization: `Bearer ${String(token)}` } });
-      const { user } = person;
-      assert.deepEqual((await ask(json.access_token)).json, {
-        sub: user.id,
-        name: user.name,
-        preferred_username: user.login,
-        email: user.email,
-        email_verified: true,
-      });
-      const only = await signInWithOpenId(bench, { scope: 'openid' });
-      assert.deepEqual((await ask(only.json.access_token)).json, { sub: only.person.user.id });
-      const plain = await obtainTokens(server, person, await registerApplication(server));
-      assert.equal((await ask(plain.access_token)).status, 403);
-      assert.equal((await ask('x')).status, 401);
-    },
-  ],
-];
-
 checkConformance('device codes', device);
-checkConformance('OpenID Connect', openid);
 
 test('a user code is read as a person types it', () => {
   assert.equal(parseUserCode(' bcdf-ghjk '), 'BCDFGHJK');

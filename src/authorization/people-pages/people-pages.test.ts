@@ -5,7 +5,7 @@ import { createFormClient, readHidden } from '../../../test/support/network/form
 import { addUser, openAs, type PageService, servePages } from '../../../test/support/pages/page-service.ts';
 import { forEachEngine } from '../../../test/support/store/engines.ts';
 import { COMMAND_LINE } from '../../operations/operation.ts';
-import { auditStatement, listEvents } from '../accounts/audit-store.ts';
+import { listEvents } from '../accounts/audit-store.ts';
 import { confirmTotpStatement, hasTotp, offerTotpSeed } from '../accounts/totp-store.ts';
 import { linkUpstreamStatement } from '../accounts/upstream-account-store.ts';
 import { createUser, findUserByLogin } from '../accounts/user-store.ts';
@@ -249,71 +249,5 @@ test('an export that cannot begin is refused as the page is, and no file breaks 
   for (const path of [PEOPLE, EXPORT]) {
     const answer = await client.get(`${path}?q=a%00b`);
     assert.deepEqual([answer.status, answer.headers.get('content-disposition')], [400, null], path);
-  }
-});
-
-test('the audit log is filtered by account, actor, kind and time; the filter stays, and is exported', async (t) => {
-  const service = await servePages(t);
-  await addUser(service, 'root', true);
-  await addUser(service, 'ada');
-  const client = await openAs(service, 'root');
-  for (let count = 0; count < 30; count += 1)
-    for (const change of ['disable', 'enable']) {
-      const path = `${PEOPLE}/ada/${change}`;
-      assert.equal((await client.submit(path, path, {})).status, 303);
-    }
-  const items = (body: string) => body.split('<li class="item">').length - 1;
-  const first = await client.get('/admin/activity?user=ada&by=root');
-  const [, next = ''] = /href="([^"]+before=[^"]+)"/.exec(first.body) ?? [];
-  assert.match(next, /^\/admin\/activity\?user=ada&amp;by=root&amp;before=/);
-  const second = await client.get(next.replaceAll('&amp;', '&'));
-  assert.deepEqual([items(first.body), items(second.body)], [50, 10]);
-  assert.match(second.body, /name="user"[^>]* value="ada"/);
-  assert.match(first.body, /ada · by root/);
-  const { world } = service;
-  const later = new Date(world.nowMs() + 60_000).toISOString().slice(0, 16);
-  for (const [query, count] of [
-    ['user=ada&kind=user_disabled', 30],
-    ['kind=sign_in', 1],
-    [`since=${later}`, 0],
-    [`until=${later}&kind=user_enabled`, 30],
-  ] as const)
-    assert.equal(items((await client.get(`/admin/activity?${query}`)).body), count, query);
-  assert.equal((await client.get(`/admin/activity?since=${later}`)).status, 200);
-  for (const query of ['user=unknown', 'kind=nothing', 'since=yesterday', 'hook=first'])
-    assert.equal((await client.get(`/admin/activity?${query}`)).status, 422, query);
-  for (const [repository, hook] of [
-    ['ada/doors', 1],
-    ['ada/doors', 2],
-    ['ada/windows', 3],
-  ] as const) {
-    const event = { kind: 'hook_changed', details: { repository, hook } } as const;
-    await service.store.writeAll([auditStatement(event, world.nowMs())]);
-  }
-  for (const [query, count] of [
-    ['repository=ADA/doors', 2],
-    ['repository=ada/doors&hook=2', 1],
-    ['hook=3', 1],
-    ['repository=ada/doors&hook=3', 0],
-  ] as const)
-    assert.equal(items((await client.get(`/admin/activity?${query}`)).body), count, query);
-  const csv = await client.get('/admin/activity/export?user=ada&kind=user_disabled');
-  assert.equal(csv.body.trimEnd().split('\r\n').length, 31);
-  const jsonl = await client.get('/admin/activity/export?kind=sign_in&format=jsonl');
-  const [row] = jsonl.body
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line) as { kind: string; user: string });
-  assert.deepEqual([row?.kind, row?.user], ['sign_in', 'root']);
-});
-
-test('an export of the audit log with a filter that cannot be leads to the page, which names the mistake', async (t) => {
-  const service = await servePages(t);
-  await addUser(service, 'root', true);
-  const client = await openAs(service, 'root');
-  for (const filter of ['kind=nonsense', 'user=unknown-person', 'since=never']) {
-    const answer = await client.get(`/admin/activity/export?${filter}`);
-    assert.deepEqual([answer.status, answer.location], [303, `/admin/activity?${filter}`]);
-    assert.equal((await client.get(answer.location ?? '')).status, 422);
   }
 });
