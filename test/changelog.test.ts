@@ -19,6 +19,11 @@ test('the changelog names each kind of change once a release, and no change twic
       kinds.filter((kind) => !KINDS.includes(kind)),
       [],
     );
-    assert.deepEqual(findRepeated(release.split('\n').filter((line) => line.startsWith('- '))), []);
+    // Two texts of one change, as a merge leaves them, begin alike.
+    const beginnings = release
+      .split('\n')
+      .filter((line) => line.startsWith('- '))
+      .map((line) => line.slice(0, 100));
+    assert.deepEqual(findRepeated(beginnings), []);
   }
 });
