@@ -90,6 +90,10 @@ export const memoryAttacks: readonly Attack[] = [
     for (const id of ids(1024)) client.send(frame(HEADERS, 5, id, NO_GRPC));
     await client.closed;
   }),
+  flowAttack('requests that are no gRPC and do not end, on 64 connections', 64, async (client) => {
+    for (const id of ids(1024)) client.send(frame(HEADERS, 4, id, NO_GRPC));
+    await client.closed;
+  }),
   crowd('calls after GOAWAY', 8, (socket) => {
     // It would close its side when the server does.
     socket.allowHalfOpen = true;

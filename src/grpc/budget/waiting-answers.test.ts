@@ -101,16 +101,32 @@ test('answers that wait are counted by the memory that they hold, which is more 
   for (const { socket } of clients) socket.destroy();
 });
 
-test('refusals of requests that are no gRPC, which wait for a window, give way like other answers', async () => {
-  await using small = await startGrpcServer(methods, { bufferBytes: MEBIBYTE });
-  const client = await FlowClient.connect(small.server.port);
+/** A thousand requests that are no gRPC, of a client that opens no window. */
+async function refuseAtNoWindow(to: number, flags: number): Promise<{ client: FlowClient; endedIds: number[] }> {
+  const client = await FlowClient.connect(to);
   client.send(frame(SETTINGS, 0, 0, Buffer.from('000400000000', 'hex')));
   const ids = Array.from({ length: 1000 }, (_, index) => 2 * index + 1);
-  for (const id of ids) client.send(frame(HEADERS, 5, id, NO_GRPC));
+  for (const id of ids) client.send(frame(HEADERS, flags, id, NO_GRPC));
   await client.settle();
+  return { client, endedIds: ids.filter((id) => client.endOf(id) !== undefined) };
+}
+
+test('requests that are no gRPC and do not end give way like other calls', async () => {
+  await using small = await startGrpcServer(methods, { bufferBytes: MEBIBYTE });
+  const { client, endedIds } = await refuseAtNoWindow(small.server.port, 4);
   await checkOthersAreAnswered(small);
-  const ended = ids.filter((id) => client.endOf(id) !== undefined);
-  assert.ok(ended.length > 400, `${ended.length} refusals gave way`);
+  assert.ok(endedIds.length > 400, `${endedIds.length} refusals gave way`);
+  client.socket.destroy();
+});
+
+test('few reasons of refusals wait for a window: further refusals end without one', async () => {
+  const { client, endedIds } = await refuseAtNoWindow(port, 5);
+  assert.ok(endedIds.length > 900 && endedIds.length < 1000, `${endedIds.length} ended`);
+  assert.equal(client.endOf(1), undefined);
+  client.send(frame(WINDOW_UPDATE, 0, 1, Buffer.from('00001000', 'hex')));
+  await client.settle();
+  const reason = client.frames.find(({ type, streamId }) => type === DATA && streamId === 1);
+  assert.match(String(reason?.payload), /content-type must be application\/grpc/);
   client.socket.destroy();
 });
 

@@ -11,6 +11,8 @@ const MAX_REQUEST_BYTES = 16_384;
 /** So is a request that takes longer: it would keep a stream and a connection occupied. */
 const MAX_REQUEST_MS = 3000;
 const WAITING_REQUEST_BYTES = 2048;
+/** Reasons of one connection that wait for a window. Each keeps a request alive, and collections copy what lives. */
+const MAX_WAITING_BYTES = 16_384;
 /** A client can refer to a long value with one byte, thousands of times (HPACK). */
 const MAX_SHOWN_LENGTH = 100;
 const NOTHING = Buffer.alloc(0);
@@ -107,8 +109,12 @@ export class RefusedRequest implements StreamListener, EndlessCall {
     this.#isStopped = true;
     clearTimeout(this.#timer);
     this.#onEnd(this);
-    if (this.#body.length > 0 && !this.#isShed) this.#stream.sendData(NOTHING, this.#body);
+    if (this.#body.length > 0 && this.#mayWait()) this.#stream.sendData(NOTHING, this.#body);
     this.#end();
+  }
+
+  #mayWait(): boolean {
+    return !this.#isShed && this.#stream.connection.memory.waitingBytes < MAX_WAITING_BYTES;
   }
 
   #end(): void {

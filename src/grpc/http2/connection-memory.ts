@@ -72,6 +72,11 @@ export class ConnectionMemory {
     this.callQueue = new CallQueue({ readBytes, share });
   }
 
+  /** Bytes of answers that wait for a window. */
+  get waitingBytes(): number {
+    return this.#answers.bytes;
+  }
+
   /** Lets the client send more when it may: after bytes were used. */
   grantWindow(): void {
     const { requests, reservedBytes } = this;
