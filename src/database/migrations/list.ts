@@ -15,6 +15,7 @@ import { deliveryMinutes } from './0064-delivery-minutes.ts';
 import { deliverySubjects } from './0066-delivery-subjects.ts';
 import { deliveryProfiles } from './0068-delivery-profiles.ts';
 import { hookQueueGenerations } from './0087-hook-queue-generations.ts';
+import { troubledHooks } from './0090-troubled-hooks.ts';
 import { mails } from './people/0080-mails.ts';
 import { notices } from './people/0081-notices.ts';
 import { languages } from './people/0082-languages.ts';
@@ -76,4 +77,5 @@ export const migrations: readonly Migration[] = [
   pendingOutputTokens,
   hookQueueGenerations,
   frequentReads,
+  troubledHooks,
 ];

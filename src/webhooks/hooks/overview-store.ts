@@ -1,5 +1,5 @@
 /** Counts for the overview which webhooks are in trouble and what waits. */
-import { type Row, type Statement, type Store, statement } from '../../database/store.ts';
+import { type Row, type SqlValue, type Statement, type Store, statement } from '../../database/store.ts';
 import type { PauseReason } from '../delivery/schedule/pause-reason.ts';
 import { BY_OWNER } from './troubled-hooks-store.ts';
 
@@ -8,9 +8,6 @@ export const BACKLOG_LIMIT = 10_000;
 const LISTED_HOOKS = 20;
 /** Retries of one hook that are looked through for the oldest, the next ones; more make PostgreSQL read the log instead of the index. */
 const LOOKED_RETRIES = 20;
-
-/** `$1`: an owner's id, or '' for all. */
-const OF_OWNER = `($1 = '' OR r.owner_id = $1)`;
 
 interface CountsRow extends Row {
   readonly repositories: number;
@@ -21,15 +18,31 @@ interface CountsRow extends Row {
   readonly paused: number;
 }
 
-const countHooksSql: Statement<CountsRow> = statement(
+/*
+ * Each question has a statement for all owners and one for an owner. The former reads indexes of what is in trouble or waits, the
+ * latter goes from the owner's repositories to their webhooks: neither costs more because many webhooks are well.
+ */
+
+const countHooksOfAllSql: Statement<CountsRow> = statement(
   'overview-count-hooks',
+  `SELECT (SELECT COUNT(*) FROM repositories) AS repositories, (SELECT COUNT(*) FROM hooks) AS hooks,
+     (SELECT COUNT(*) FROM hooks WHERE disabled_at_ms IS NOT NULL AND (disabled_reason IS NULL OR disabled_reason <> $2))
+       AS disabled,
+     (SELECT COUNT(*) FROM hooks WHERE disabled_at_ms IS NOT NULL AND disabled_reason = $2) AS switched_off,
+     (SELECT COUNT(*) FROM endpoint_queue q JOIN hooks h ON h.id = q.hook_id
+      WHERE q.failing_since_ms IS NOT NULL AND h.disabled_at_ms IS NULL) AS failing,
+     (SELECT COUNT(*) FROM endpoint_queue q JOIN hooks h ON h.id = q.hook_id
+      WHERE q.parked = 1 AND q.next_at_ms > $1 AND q.paused_since_ms IS NOT NULL AND h.disabled_at_ms IS NULL) AS paused`,
+);
+const countHooksOfOwnerSql: Statement<CountsRow> = statement(
+  'overview-count-hooks-of-owner',
   `SELECT COUNT(DISTINCT r.id) AS repositories, COUNT(h.id) AS hooks,
-     COUNT(CASE WHEN h.disabled_reason = $3 THEN NULL ELSE h.disabled_at_ms END) AS disabled,
-     COUNT(CASE WHEN h.disabled_reason = $3 THEN h.disabled_at_ms END) AS switched_off,
+     COUNT(CASE WHEN h.disabled_reason = $2 THEN NULL ELSE h.disabled_at_ms END) AS disabled,
+     COUNT(CASE WHEN h.disabled_reason = $2 THEN h.disabled_at_ms END) AS switched_off,
      COUNT(CASE WHEN h.disabled_at_ms IS NULL THEN q.failing_since_ms END) AS failing,
-     COUNT(CASE WHEN h.disabled_at_ms IS NULL AND q.parked = 1 AND q.next_at_ms > $2 THEN q.paused_since_ms END) AS paused
+     COUNT(CASE WHEN h.disabled_at_ms IS NULL AND q.parked = 1 AND q.next_at_ms > $1 THEN q.paused_since_ms END) AS paused
    FROM repositories r LEFT JOIN hooks h ON h.repository_id = r.id LEFT JOIN endpoint_queue q ON q.hook_id = h.id
-   WHERE ${OF_OWNER}`,
+   WHERE r.owner_id = $3`,
 );
 
 interface TroubledRow extends Row {
@@ -47,28 +60,42 @@ interface TroubledRow extends Row {
   readonly result_code: number;
 }
 
-const listTroubledSql: Statement<TroubledRow> = statement(
+const TROUBLED_COLUMNS = `h.id, h.url, r.owner_login, r.path, h.disabled_at_ms, h.disabled_reason, q.failing_since_ms, q.fails,
+     CASE WHEN q.parked = 1 AND q.next_at_ms > $1 AND q.held_since_ms IS NULL THEN q.next_at_ms END AS paused_until_ms,
+     q.pause_reason, h.result, h.result_code`;
+const WITHOUT_SWITCHED_OFF = '(h.disabled_reason IS NULL OR h.disabled_reason <> $2)';
+const IN_ORDER = `ORDER BY CASE WHEN h.disabled_at_ms IS NULL THEN 0 ELSE 1 END,
+     COALESCE(h.disabled_at_ms, q.failing_since_ms) DESC, h.id LIMIT ${LISTED_HOOKS}`;
+
+const listTroubledOfAllSql: Statement<TroubledRow> = statement(
   'overview-troubled-hooks',
-  `SELECT h.id, h.url, r.owner_login, r.path, h.disabled_at_ms, h.disabled_reason, q.failing_since_ms, q.fails,
-     CASE WHEN q.parked = 1 AND q.next_at_ms > $2 AND q.held_since_ms IS NULL THEN q.next_at_ms END AS paused_until_ms,
-     q.pause_reason, h.result, h.result_code
+  `SELECT ${TROUBLED_COLUMNS}
+   FROM (SELECT id FROM hooks WHERE disabled_at_ms IS NOT NULL
+         UNION SELECT hook_id FROM endpoint_queue WHERE failing_since_ms IS NOT NULL) AS t
+     JOIN hooks h ON h.id = t.id JOIN repositories r ON r.id = h.repository_id LEFT JOIN endpoint_queue q ON q.hook_id = h.id
+   WHERE ${WITHOUT_SWITCHED_OFF} ${IN_ORDER}`,
+);
+const listTroubledOfOwnerSql: Statement<TroubledRow> = statement(
+  'overview-troubled-hooks-of-owner',
+  `SELECT ${TROUBLED_COLUMNS}
    FROM repositories r JOIN hooks h ON h.repository_id = r.id LEFT JOIN endpoint_queue q ON q.hook_id = h.id
-   WHERE ${OF_OWNER} AND (h.disabled_at_ms IS NOT NULL OR q.failing_since_ms IS NOT NULL)
-     AND (h.disabled_reason IS NULL OR h.disabled_reason <> $3)
-   ORDER BY CASE WHEN h.disabled_at_ms IS NULL THEN 0 ELSE 1 END, COALESCE(h.disabled_at_ms, q.failing_since_ms) DESC, h.id
-   LIMIT ${LISTED_HOOKS}`,
+   WHERE r.owner_id = $3 AND (h.disabled_at_ms IS NOT NULL OR q.failing_since_ms IS NOT NULL)
+     AND ${WITHOUT_SWITCHED_OFF} ${IN_ORDER}`,
 );
 
-// All owners are read without a join, which a planner could turn into a scan of the whole log.
 const countBacklogOfAllSql: Statement<{ count: number }> = statement(
   'overview-backlog-of-all',
-  `SELECT COUNT(*) AS count FROM (SELECT 1 FROM deliveries WHERE state = 'pending' LIMIT $1) AS waiting`,
+  `SELECT COUNT(*) AS count FROM (
+     SELECT 1 FROM deliveries WHERE state = 'pending'
+       AND hook_id NOT IN (SELECT hook_id FROM endpoint_queue WHERE canceled_at_ms IS NOT NULL) LIMIT $1) AS waiting`,
 );
+// A deleted webhook is in no repository.
 const countBacklogOfOwnerSql: Statement<{ count: number }> = statement(
   'overview-backlog-of-owner',
   `SELECT COUNT(*) AS count FROM (
-     SELECT 1 FROM endpoint_queue q JOIN deliveries d ON d.hook_id = q.hook_id AND d.state = 'pending'
-     WHERE q.owner_id = $2 LIMIT $1) AS waiting`,
+     SELECT 1 FROM repositories r JOIN hooks h ON h.repository_id = r.id
+       JOIN deliveries d ON d.hook_id = h.id AND d.state = 'pending'
+     WHERE r.owner_id = $2 LIMIT $1) AS waiting`,
 );
 
 interface OldestRow extends Row {
@@ -80,8 +107,7 @@ interface OldestRow extends Row {
 
 // One seek in the index of waiting deliveries for each hook: first attempts stand in the order of their creation. Retries do
 // not, but their ids, which the index has too, rise with time.
-const oldestWaitingSql: Statement<OldestRow> = statement(
-  'overview-oldest-waiting',
+const selectOldest = (hooks: string) =>
   `SELECT hook_id, owner_login, path, created_at_ms FROM (
      SELECT q.hook_id, r.owner_login, r.path,
        (SELECT MIN(c.created_at_ms) FROM (
@@ -92,9 +118,28 @@ const oldestWaitingSql: Statement<OldestRow> = statement(
             SELECT MIN(l.id) FROM (
               SELECT w.id FROM deliveries w WHERE w.hook_id = q.hook_id AND w.state = 'pending' AND w.lane = 1
               ORDER BY w.due_at_ms, w.id LIMIT ${LOOKED_RETRIES}) AS l)) AS c) AS created_at_ms
-     FROM endpoint_queue q JOIN hooks h ON h.id = q.hook_id JOIN repositories r ON r.id = h.repository_id
-     WHERE ${OF_OWNER} AND q.held_since_ms IS NULL) AS endpoints
-   WHERE created_at_ms IS NOT NULL ORDER BY created_at_ms, hook_id LIMIT 1`,
+     FROM ${hooks} AND q.held_since_ms IS NULL) AS endpoints
+   WHERE created_at_ms IS NOT NULL ORDER BY created_at_ms, hook_id LIMIT 1`;
+
+// From one hook with waiting deliveries to the next, by the index of waiting deliveries.
+const oldestWaitingOfAllSql: Statement<OldestRow> = statement(
+  'overview-oldest-waiting',
+  `WITH RECURSIVE busy (hook_id) AS (
+     SELECT MIN(hook_id) FROM deliveries WHERE state = 'pending'
+     UNION ALL
+     SELECT (SELECT MIN(d.hook_id) FROM deliveries d WHERE d.state = 'pending' AND d.hook_id > b.hook_id)
+     FROM busy b WHERE b.hook_id IS NOT NULL)
+   ${selectOldest(
+     `busy b JOIN endpoint_queue q ON q.hook_id = b.hook_id JOIN hooks h ON h.id = q.hook_id
+       JOIN repositories r ON r.id = h.repository_id WHERE TRUE`,
+   )}`,
+);
+const oldestWaitingOfOwnerSql: Statement<OldestRow> = statement(
+  'overview-oldest-waiting-of-owner',
+  selectOldest(
+    `repositories r JOIN hooks h ON h.repository_id = r.id JOIN endpoint_queue q ON q.hook_id = h.id
+     WHERE r.owner_id = $1`,
+  ),
 );
 
 /** Ids of owners, or all of them: for administrators of the service. */
@@ -113,7 +158,8 @@ export interface HookTotals {
 }
 
 export async function countHooksInScope(store: Store, scope: OwnerScope, nowMs: number): Promise<HookTotals> {
-  const rows = await readForEach(scope, (ownerId) => store.read(countHooksSql, [ownerId, nowMs, BY_OWNER]));
+  const values = [nowMs, BY_OWNER];
+  const rows = await readScope(store, scope, { ofAll: countHooksOfAllSql, ofOwner: countHooksOfOwnerSql, values });
   const sum = (name: 'repositories' | 'hooks' | 'disabled' | 'switched_off' | 'failing' | 'paused') =>
     rows.reduce((total, row) => total + row[name], 0);
   return {
@@ -142,7 +188,8 @@ export interface TroubledHook {
 
 /** Failing ones first, the newest trouble first; at most as many as a page shows. Without those that their owners switched off. */
 export async function listTroubledHooks(store: Store, scope: OwnerScope, nowMs: number): Promise<TroubledHook[]> {
-  const rows = await readForEach(scope, (ownerId) => store.read(listTroubledSql, [ownerId, nowMs, BY_OWNER]));
+  const values = [nowMs, BY_OWNER];
+  const rows = await readScope(store, scope, { ofAll: listTroubledOfAllSql, ofOwner: listTroubledOfOwnerSql, values });
   return rows
     .toSorted(compareTroubled)
     .slice(0, LISTED_HOOKS)
@@ -168,14 +215,10 @@ function compareTroubled(one: TroubledRow, other: TroubledRow): number {
   return orderOf(one) - orderOf(other) || timeOf(other) - timeOf(one) || one.id - other.id;
 }
 
-/** Deliveries that wait, held ones too; `BACKLOG_LIMIT` means at least this many. */
+/** Deliveries that wait, held ones too, but not those of deleted webhooks; `BACKLOG_LIMIT` means at least this many. */
 export async function countBacklog(store: Store, scope: OwnerScope): Promise<number> {
-  const rows =
-    scope === 'all'
-      ? await store.read(countBacklogOfAllSql, [BACKLOG_LIMIT])
-      : (
-          await Promise.all(scope.map((ownerId) => store.read(countBacklogOfOwnerSql, [BACKLOG_LIMIT, ownerId])))
-        ).flat();
+  const values = [BACKLOG_LIMIT];
+  const rows = await readScope(store, scope, { ofAll: countBacklogOfAllSql, ofOwner: countBacklogOfOwnerSql, values });
   return Math.min(
     BACKLOG_LIMIT,
     rows.reduce((total, { count }) => total + count, 0),
@@ -190,14 +233,29 @@ export interface OldestDelivery {
 
 /** The delivery that waits longest, but those that a disabled webhook holds; undefined when nothing waits. */
 export async function findOldestWaiting(store: Store, scope: OwnerScope): Promise<OldestDelivery | undefined> {
-  const rows = await readForEach(scope, (ownerId) => store.read(oldestWaitingSql, [ownerId]));
+  const rows = await readScope(store, scope, {
+    ofAll: oldestWaitingOfAllSql,
+    ofOwner: oldestWaitingOfOwnerSql,
+    values: [],
+  });
   const [first] = rows.toSorted((one, other) => one.created_at_ms - other.created_at_ms);
   if (first === undefined) return undefined;
   const { hook_id: hookId, owner_login: ownerLogin, path, created_at_ms: createdAtMs } = first;
   return { hookId, repository: { ownerLogin, path }, createdAtMs };
 }
 
-async function readForEach<R>(scope: OwnerScope, read: (ownerId: string) => Promise<R[]>): Promise<R[]> {
-  const ownerIds = scope === 'all' ? [''] : scope;
-  return (await Promise.all(ownerIds.map(read))).flat();
+interface ScopedRead<R extends Row> {
+  readonly ofAll: Statement<R>;
+  /** Its last parameter is the id of the owner. */
+  readonly ofOwner: Statement<R>;
+  readonly values: readonly SqlValue[];
+}
+
+async function readScope<R extends Row>(
+  store: Store,
+  scope: OwnerScope,
+  { ofAll, ofOwner, values }: ScopedRead<R>,
+): Promise<R[]> {
+  if (scope === 'all') return await store.read(ofAll, values);
+  return (await Promise.all(scope.map((ownerId) => store.read(ofOwner, [...values, ownerId])))).flat();
 }

@@ -21,10 +21,11 @@ const COLUMNS = `h.id, h.url, r.owner_id, r.owner_login, r.path, h.disabled_at_m
 
 const troubledAfterSql = statement<TroubledRow>(
   'troubled-hooks-after',
-  `SELECT ${COLUMNS} FROM hooks h JOIN repositories r ON r.id = h.repository_id
-     LEFT JOIN endpoint_queue q ON q.hook_id = h.id
-   WHERE h.id > $1 AND ((h.disabled_at_ms IS NULL AND q.failing_since_ms <= $2)
-     OR (h.disabled_at_ms IS NOT NULL AND h.disabled_reason <> $3))
+  `SELECT ${COLUMNS} FROM (SELECT id FROM hooks WHERE disabled_at_ms IS NOT NULL AND id > $1
+       UNION SELECT hook_id FROM endpoint_queue WHERE failing_since_ms IS NOT NULL AND hook_id > $1) AS t
+     JOIN hooks h ON h.id = t.id JOIN repositories r ON r.id = h.repository_id LEFT JOIN endpoint_queue q ON q.hook_id = h.id
+   WHERE (h.disabled_at_ms IS NULL AND q.failing_since_ms <= $2)
+     OR (h.disabled_at_ms IS NOT NULL AND h.disabled_reason <> $3)
    ORDER BY h.id LIMIT $4`,
 );
 const hookByIdSql = statement<TroubledRow>(
