@@ -40,7 +40,10 @@ test('the Python package has the types that it declares, for Python 3.9', { skip
 
 test('the Python package passes its own tests against the service', { skip }, async () => {
   await using program = await startProgram({ PARTS: 'prediction' });
-  await run([PYTHON, '-m', 'unittest', 'discover', '-t', '.', '-s', 'tests'], { TRIVET_URL: program.httpUrl });
+  await run([PYTHON, '-m', 'unittest', 'discover', '-t', '.', '-s', 'tests'], {
+    TRIVET_URL: program.httpUrl,
+    TRIVET_GRPC: program.grpcAddress,
+  });
 });
 
 test('the Python example routes, over HTTP, gRPC and a unix socket', { skip }, async () => {

@@ -6,14 +6,15 @@ import http.client
 import json
 import queue
 import time
-from typing import Any, Dict, Optional, Sequence
+from typing import Any, Callable, Dict, List, Optional, Sequence, TypeVar
 from urllib.parse import urlsplit
 
-from .messages import Answer, Event, Input, Reported
+from .messages import Answer, Event, Input, Reported, encode, report_encoded
 
 _PREDICT = "/prediction.v1.PredictionService/Predict"
 _REPORT = "/observation.v1.ObservationService/ReportBatch"
 _REPORT_SECONDS = 10.0
+_Decoded = TypeVar("_Decoded")
 
 
 class TrivetError(Exception):
@@ -43,13 +44,15 @@ class Client:
 
     def predict(self, model: str, inputs: Sequence[Input]) -> Answer:
         """Predicts for every input; raises TrivetError."""
-        body = json.dumps({"targetModel": model, "inputs": [one.to_json() for one in inputs]})
-        return Answer.from_json(self._call(_PREDICT, "application/json", body, self.deadline))
+        try:
+            body = encode({"targetModel": model, "inputs": [one.to_json() for one in inputs]})
+        except (TypeError, ValueError) as error:
+            raise TrivetError("invalid_argument", f"cannot encode the inputs: {error}") from error
+        return self._call(_PREDICT, "application/json", body, self.deadline, Answer.from_json)
 
     def report(self, events: Sequence[Event]) -> Reported:
         """Reports up to 10,000 events; returns once they are durable, or raises TrivetError."""
-        body = "\n".join(json.dumps(event) for event in events)
-        return Reported.from_json(self._call(_REPORT, "application/jsonl", body, _REPORT_SECONDS))
+        return report_encoded(events, encode, self._report)
 
     def close(self) -> None:
         """Closes idle connections."""
@@ -59,13 +62,19 @@ class Client:
             except queue.Empty:
                 return
 
-    def _call(self, path: str, content_type: str, body: str, seconds: float) -> Any:
+    def _report(self, lines: List[str]) -> Reported:
+        return self._call(_REPORT, "application/jsonl", "\n".join(lines), _REPORT_SECONDS, Reported.from_json)
+
+    def _call(
+        self, path: str, content_type: str, body: str, seconds: float, decode: Callable[[Any], _Decoded]
+    ) -> _Decoded:
         end = time.monotonic() + seconds
         try:
             status, content = self._exchange(path, content_type, body.encode(), end)
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            # ValueError: a token or a host name that HTTP cannot carry.
             raise TrivetError("unavailable", f"no answer from {self._parts.netloc}: {error!r}") from error
-        return _read(status, content)
+        return _read(status, content, decode)
 
     def _exchange(self, path: str, content_type: str, body: bytes, end: float) -> Any:
         try:
@@ -110,12 +119,15 @@ def _left(end: float) -> float:
     return left
 
 
-def _read(status: int, content: bytes) -> Any:
+def _read(status: int, content: bytes, decode: Callable[[Any], _Decoded]) -> _Decoded:
     try:
         value = json.loads(content)
     except ValueError as error:
         raise TrivetError("unknown", f"the answer with status {status} is not JSON") from error
-    if status == 200:
-        return value
-    code = value.get("code", "unknown") if isinstance(value, dict) else "unknown"
-    raise TrivetError(code, str(value.get("message", value)) if isinstance(value, dict) else str(value))
+    if status != 200:
+        refusal = value if isinstance(value, dict) else {}
+        raise TrivetError(str(refusal.get("code", "unknown")), str(refusal.get("message", value)))
+    try:
+        return decode(value)
+    except (LookupError, TypeError, ValueError) as error:
+        raise TrivetError("unknown", f"the answer does not come from Trivet: {error!r}") from error

@@ -8,7 +8,7 @@ from collections import deque
 from typing import Deque, List, Sequence
 
 from .client import TrivetError
-from .messages import Asker, Event, Reported
+from .messages import MAX_REASONS, Asker, Event, Reported
 
 _BATCH = 500
 
@@ -76,18 +76,20 @@ class Reporter:
                     return False
                 self._changed.wait(self._interval)
             return True
+        except Exception as error:  # noqa: BLE001 (without this thread, nothing is reported any more)
+            return self._drop(batch, repr(error))
         self._forget(batch)
         return True
 
     def _count(self, reported: Reported) -> None:
         self.reported.accepted += reported.accepted
         self.reported.refused += reported.refused
-        self.reported.reasons = (self.reported.reasons + reported.reasons)[-100:]
+        self.reported.reasons = (self.reported.reasons + reported.reasons)[-MAX_REASONS:]
 
     def _drop(self, batch: List[Event], reason: str) -> bool:
         """The service will never take this batch."""
         self.dropped += len(batch)
-        self.reported.reasons = (self.reported.reasons + [reason])[-100:]
+        self.reported.reasons = (self.reported.reasons + [reason])[-MAX_REASONS:]
         self._forget(batch)
         return True
 

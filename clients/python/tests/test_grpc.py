@@ -1,0 +1,56 @@
+"""The client over gRPC: needs grpcio and the modules that generate.sh writes, and in part a service."""
+
+import os
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "gen"))
+try:
+    import grpc
+    from observation.v1 import observation_pb2
+    from prediction.v1 import prediction_pb2
+
+    from trivet.grpc_client import GrpcClient
+except ImportError:
+    grpc = None
+
+from trivet import Input, TrivetError  # noqa: E402
+
+from .test_client import check_one_bad_event  # noqa: E402
+
+#: Address of the gRPC port of a running Trivet.
+ADDRESS = os.environ.get("TRIVET_GRPC", "")
+needs_grpc = unittest.skipIf(grpc is None, "grpcio and protobuf are not installed, or gen/ is not generated")
+needs_service = unittest.skipUnless(ADDRESS, "TRIVET_GRPC is not set, for example 127.0.0.1:50051")
+
+
+def connect(test, address, **options):
+    channel = grpc.insecure_channel(address)
+    test.addCleanup(channel.close)
+    return GrpcClient(channel, prediction_pb2, observation_pb2, **options), channel
+
+
+@needs_grpc
+class ClientTest(unittest.TestCase):
+    def test_inputs_that_protobuf_cannot_carry_are_an_error(self):
+        client, _ = connect(self, "127.0.0.1:1")
+        for chosen in (Input(input_token_length="many"), Input(num_request_waiting=2**40), Input(server_ip="\ud800")):
+            with self.subTest(chosen), self.assertRaises(TrivetError) as raised:
+                client.predict("qwen3-32b", [chosen])
+            self.assertEqual(raised.exception.code, "invalid_argument")
+
+    def test_a_closed_channel_is_unavailable(self):
+        client, channel = connect(self, "127.0.0.1:1")
+        channel.close()
+        with self.assertRaises(TrivetError) as raised:
+            client.predict("qwen3-32b", [Input()])
+        self.assertEqual(raised.exception.code, "unavailable")
+
+
+@needs_grpc
+@needs_service
+class ServiceTest(unittest.TestCase):
+    def test_one_event_that_cannot_be_encoded_never_fails_the_others(self):
+        client, _ = connect(self, ADDRESS, deadline=30)
+        check_one_bad_event(self, client)
