@@ -2,11 +2,21 @@
 
 import os
 import socket
+import time
 import unittest
 
 #: Address of a running Trivet. The tests that need one are skipped without it.
 URL = os.environ.get("TRIVET_URL", "")
 needs_service = unittest.skipUnless(URL, "TRIVET_URL is not set, for example http://127.0.0.1:8080")
+
+
+def wait_until(is_true, seconds=30.0):
+    """Waits for what no event announces."""
+    end = time.monotonic() + seconds
+    while not is_true():
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {seconds} s")
+        time.sleep(0.01)
 
 
 class Silent:

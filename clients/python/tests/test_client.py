@@ -58,6 +58,15 @@ class ClientTest(unittest.TestCase):
         self.assertEqual((reported.accepted, reported.refused), (0, 2))
         self.assertEqual(reported.reasons[0], "cannot encode the event: Out of range float values are not JSON compliant")
 
+    def test_a_refusal_says_when_the_service_wants_the_next_try(self):
+        for header, seconds in (("7", 7.0), ("86400", 300.0), ("Wed, 21 Oct 2037 07:28:00 GMT", 0.0), ("\u00b2", 0.0)):
+            with self.subTest(header), Answers(b"{}", 503, {"Retry-After": header}) as url:
+                client = Client(url, deadline=10)
+                self.addCleanup(client.close)
+                with self.assertRaises(TrivetError) as raised:
+                    client.predict("qwen3-32b", [Input()])
+                self.assertEqual(raised.exception.retry_after, seconds)
+
     def test_a_connection_that_the_service_closed_is_replaced(self):
         body = b'{"outputs": [], "metadata": {"modelVersion": "prior@1", "omittedInputs": 0}}'
         with Answers(body) as url:
@@ -133,14 +142,15 @@ class Whole:
 class Answers:
     """Answers every call with the same bytes and closes the connection after each."""
 
-    def __init__(self, body):
+    def __init__(self, body, status=200, headers=None):
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
             def do_POST(self):
                 self.rfile.read(int(self.headers["Content-Length"]))
-                self.send_response(200)
-                self.send_header("Content-Length", str(len(body)))
+                self.send_response(status)
+                for name, value in {"Content-Length": str(len(body)), **(headers or {})}.items():
+                    self.send_header(name, value)
                 self.end_headers()
                 self.wfile.write(body)
                 self.close_connection = True

@@ -1,9 +1,11 @@
 """The client over gRPC: needs grpcio and the modules that generate.sh writes, and in part a service."""
 
+import contextlib
 import os
 import pathlib
 import sys
 import unittest
+from concurrent import futures
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "gen"))
 try:
@@ -31,6 +33,25 @@ def connect(test, address, **options):
     return GrpcClient(channel, prediction_pb2, observation_pb2, **options), channel
 
 
+@contextlib.contextmanager
+def refuse_every_call(trailers):
+    def refuse(_request, context):
+        context.set_trailing_metadata(trailers)
+        context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "busy")
+
+    class Handler(grpc.GenericRpcHandler):
+        def service(self, _call):
+            return grpc.unary_unary_rpc_method_handler(refuse)
+
+    server = grpc.server(futures.ThreadPoolExecutor(1), [Handler()])
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    try:
+        yield f"127.0.0.1:{port}"
+    finally:
+        server.stop(None).wait()
+
+
 @needs_grpc
 class ClientTest(unittest.TestCase):
     def test_inputs_that_protobuf_cannot_carry_are_an_error(self):
@@ -46,6 +67,11 @@ class ClientTest(unittest.TestCase):
         with self.assertRaises(TrivetError) as raised:
             client.predict("qwen3-32b", [Input()])
         self.assertEqual(raised.exception.code, "unavailable")
+
+    def test_a_refusal_says_when_the_service_wants_the_next_try(self):
+        with refuse_every_call((("grpc-retry-pushback-ms", "7000"),)) as address, self.assertRaises(TrivetError) as raised:
+            connect(self, address, deadline=10)[0].predict("qwen3-32b", [Input()])
+        self.assertEqual((raised.exception.code, raised.exception.retry_after), ("resource_exhausted", 7.0))
 
 
 @needs_grpc

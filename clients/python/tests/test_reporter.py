@@ -1,7 +1,10 @@
 import threading
+import time
 import unittest
 
 from trivet import Reported, Reporter, TrivetError
+
+from .service import wait_until
 
 
 class ReporterTest(unittest.TestCase):
@@ -39,6 +42,34 @@ class ReporterTest(unittest.TestCase):
         self.assertEqual(reported.reasons, ["ValueError('broken')"])
 
 
+    def test_tries_once_an_interval_however_many_events_wait_and_arrive(self):
+        client = Away(failures=10**6)
+        reporter = Reporter(client, interval=0.5)
+        reporter.send([{"finished": {}}] * 500)
+        end = time.monotonic() + 1
+        while time.monotonic() < end:
+            reporter.send([{"finished": {}}])
+            # Time is what it tests: a gateway sends an event now and then.
+            time.sleep(0.001)
+        self.assertLessEqual(client.calls, 3)
+        reporter.close(timeout=0)
+
+    def test_waits_as_long_as_the_service_asks_for(self):
+        client = Away(failures=1, retry_after=0.5)
+        reporter = Reporter(client, interval=0.001)
+        reporter.send([{"finished": {}}])
+        client.succeeded.wait(5)
+        self.assertGreaterEqual(client.succeeded_at - client.failed_at, 0.5)
+        reporter.close()
+
+    def test_close_does_not_wait_for_the_next_try(self):
+        client = Away(failures=1, retry_after=60)
+        reporter = Reporter(client, interval=0.001)
+        reporter.send([{"finished": {}}])
+        wait_until(lambda: reporter._pause > 0)
+        self.assertEqual((reporter.close().accepted, reporter.dropped), (1, 0))
+
+
 class Broken:
     """A client whose first report fails as no client should."""
 
@@ -57,11 +88,17 @@ class Broken:
 class Away:
     deadline = 1.0
 
-    def __init__(self, failures, code="unavailable"):
-        self.failures, self.code = failures, code
+    def __init__(self, failures, code="unavailable", retry_after=0.0):
+        self.failures, self.error = failures, TrivetError(code, "away", retry_after)
+        self.calls, self.failed_at, self.succeeded_at = 0, 0.0, 0.0
+        self.failed, self.succeeded = threading.Event(), threading.Event()
 
     def report(self, events):
-        if self.failures > 0:
-            self.failures -= 1
-            raise TrivetError(self.code, "away")
+        self.calls += 1
+        if self.calls <= self.failures:
+            self.failed_at = time.monotonic()
+            self.failed.set()
+            raise self.error
+        self.succeeded_at = time.monotonic()
+        self.succeeded.set()
         return Reported(len(events), 0)

@@ -6,7 +6,7 @@ import http.client
 import json
 import queue
 import time
-from typing import Any, Callable, Dict, List, Optional, Sequence, TypeVar
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, TypeVar
 from urllib.parse import urlsplit
 
 from .messages import Answer, Event, Input, Reported, encode, report_encoded
@@ -14,15 +14,27 @@ from .messages import Answer, Event, Input, Reported, encode, report_encoded
 _PREDICT = "/prediction.v1.PredictionService/Predict"
 _REPORT = "/observation.v1.ObservationService/ReportBatch"
 _REPORT_SECONDS = 10.0
+#: What asks for a longer pause, such as a proxy in maintenance, is asked again after this.
+_LONGEST_RETRY_AFTER = 300.0
 _Decoded = TypeVar("_Decoded")
 
 
 class TrivetError(Exception):
-    """The service refused, or did not answer within the deadline. `code` is that of the Connect protocol."""
+    """The service refused, or did not answer within the deadline. `code` is that of the Connect protocol.
 
-    def __init__(self, code: str, message: str) -> None:
+    `retry_after` is the time in seconds after which the service wants the next try, 0 when it does not say.
+    """
+
+    def __init__(self, code: str, message: str, retry_after: float = 0.0) -> None:
         super().__init__(f"{code}: {message}")
         self.code = code
+        self.retry_after = min(retry_after, _LONGEST_RETRY_AFTER)
+
+
+class _HttpAnswer(NamedTuple):
+    status: int
+    content: bytes
+    retry_after: str
 
 
 class Client:
@@ -70,13 +82,13 @@ class Client:
     ) -> _Decoded:
         end = time.monotonic() + seconds
         try:
-            status, content = self._exchange(path, content_type, body.encode(), end)
+            answer = self._exchange(path, content_type, body.encode(), end)
         except (OSError, http.client.HTTPException, ValueError) as error:
             # ValueError: a token or a host name that HTTP cannot carry.
             raise TrivetError("unavailable", f"no answer from {self._parts.netloc}: {error!r}") from error
-        return _read(status, content, decode)
+        return _read(answer, decode)
 
-    def _exchange(self, path: str, content_type: str, body: bytes, end: float) -> Any:
+    def _exchange(self, path: str, content_type: str, body: bytes, end: float) -> _HttpAnswer:
         try:
             connection = self._idle.get_nowait()
         except queue.Empty:
@@ -95,7 +107,7 @@ class Client:
 
     def _send(
         self, connection: http.client.HTTPConnection, path: str, content_type: str, body: bytes, end: float
-    ) -> Any:
+    ) -> _HttpAnswer:
         try:
             if connection.sock is not None:
                 connection.sock.settimeout(_left(end))
@@ -109,7 +121,7 @@ class Client:
             connection.close()
             raise
         self._idle.put(connection)
-        return response.status, content
+        return _HttpAnswer(response.status, content, response.getheader("Retry-After", ""))
 
 
 def _left(end: float) -> float:
@@ -119,14 +131,16 @@ def _left(end: float) -> float:
     return left
 
 
-def _read(status: int, content: bytes, decode: Callable[[Any], _Decoded]) -> _Decoded:
+def _read(answer: _HttpAnswer, decode: Callable[[Any], _Decoded]) -> _Decoded:
+    # As a date, which proxies may send, it does not count: the caller has a pause of its own.
+    retry_after = float(answer.retry_after) if answer.retry_after.isdecimal() else 0.0
     try:
-        value = json.loads(content)
+        value = json.loads(answer.content)
     except ValueError as error:
-        raise TrivetError("unknown", f"the answer with status {status} is not JSON") from error
-    if status != 200:
+        raise TrivetError("unknown", f"the answer with status {answer.status} is not JSON", retry_after) from error
+    if answer.status != 200:
         refusal = value if isinstance(value, dict) else {}
-        raise TrivetError(str(refusal.get("code", "unknown")), str(refusal.get("message", value)))
+        raise TrivetError(str(refusal.get("code", "unknown")), str(refusal.get("message", value)), retry_after)
     try:
         return decode(value)
     except (LookupError, TypeError, ValueError) as error:

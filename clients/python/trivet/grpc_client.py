@@ -72,7 +72,14 @@ class GrpcClient:
         try:
             return method(request, timeout=seconds, metadata=self._metadata)
         except grpc.RpcError as error:
-            raise TrivetError(error.code().name.lower(), error.details() or "") from error
+            raise TrivetError(error.code().name.lower(), error.details() or "", _read_retry_after(error)) from error
         except ValueError as error:
             # The channel is closed.
             raise TrivetError("unavailable", str(error)) from error
+
+
+def _read_retry_after(error: Any) -> float:
+    for name, value in error.trailing_metadata() or ():
+        if name == "grpc-retry-pushback-ms" and value.isdecimal():
+            return int(value) / 1000
+    return 0.0
