@@ -1,5 +1,3 @@
-import http.server
-import threading
 import time
 import unittest
 import uuid
@@ -8,7 +6,7 @@ from fractions import Fraction
 from trivet import Client, Input, Reporter, TrivetError
 from trivet.messages import at, dispatched, finished, first_token
 
-from .service import URL, Silent, needs_service
+from .service import URL, Answers, Silent, needs_service
 
 
 class ClientTest(unittest.TestCase):
@@ -137,33 +135,3 @@ class Whole:
 
     def __index__(self):
         return 21
-
-
-class Answers:
-    """Answers every call with the same bytes and closes the connection after each."""
-
-    def __init__(self, body, status=200, headers=None):
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self):
-                self.rfile.read(int(self.headers["Content-Length"]))
-                self.send_response(status)
-                for name, value in {"Content-Length": str(len(body)), **(headers or {})}.items():
-                    self.send_header(name, value)
-                self.end_headers()
-                self.wfile.write(body)
-                self.close_connection = True
-
-            def log_message(self, *_):
-                pass
-
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-
-    def __enter__(self):
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-        return f"http://127.0.0.1:{self._server.server_port}"
-
-    def __exit__(self, *_):
-        self._server.shutdown()
-        self._server.server_close()

@@ -1,10 +1,12 @@
 import asyncio
+import threading
 import unittest
+from fractions import Fraction
 
 from trivet import Answer, Candidate, Client, Prediction, Reported, Reporter, Router, TrivetError
 from trivet.load import EXPLORE_AFTER, Load
 
-from .service import URL, Silent, needs_service
+from .service import URL, Answers, Silent, needs_service
 
 POOL = ["10.0.0.1", "10.0.0.2"]
 
@@ -32,6 +34,20 @@ class Recorder:
     def report(self, events):
         self.events.extend(events)
         return Reported(len(events), 0)
+
+
+class Stuck:
+    """A client that is held up where its deadline does not reach, such as in the resolution of a name."""
+
+    deadline = 0.01
+
+    def __init__(self):
+        self.asked, self.end = 0, threading.Event()
+
+    def predict(self, _model, _inputs):
+        self.asked += 1
+        self.end.wait(60)
+        raise TrivetError("unavailable", "away")
 
 
 def create_router(client, test):
@@ -105,6 +121,43 @@ class RouterTest(unittest.TestCase):
             choice = asyncio.run(router.choose_async(1000, [Candidate("10.0.0.1")]))
         self.assertIn(choice.error.code, ("unavailable", "deadline_exceeded"))
 
+    def test_falls_back_on_any_error_of_the_client(self):
+        router = create_router(Recorder(error=KeyError("outputs")), self)
+        for choice in (router.choose(1000, POOL), asyncio.run(router.choose_async(1000, POOL))):
+            self.assertEqual((choice.model_version, choice.error.code), ("", "unknown"))
+            self.assertIn("KeyError", str(choice.error))
+
+    def test_falls_back_when_something_else_answers(self):
+        with Answers(b'{"status": "ok"}') as url:
+            client = Client(url, deadline=10)
+            self.addCleanup(client.close)
+            router = create_router(client, self)
+            for choice in (router.choose(1000, POOL), asyncio.run(router.choose_async(1000, POOL))):
+                self.assertEqual((choice.model_version, choice.error.code), ("", "unknown"))
+
+    def test_the_event_loop_gets_a_choice_after_the_end(self):
+        router = create_router(Recorder({"10.0.0.1": 10.0}), self)
+        router.close()
+        self.assertIsNotNone(asyncio.run(router.choose_async(1000, POOL)).error)
+
+    def test_stops_asking_for_a_while_when_the_client_does_not_keep_its_deadline(self):
+        client = Stuck()
+        self.addCleanup(client.end.set)
+        router = create_router(client, self)
+        for _ in range(10):
+            asyncio.run(router.choose_async(1000, POOL))
+        self.assertEqual(client.asked, 3)
+
+    def test_takes_numbers_that_are_not_whole(self):
+        client = Recorder({"10.0.0.1": 10.0})
+        router = create_router(client, self)
+        router.set_metrics("10.0.0.1", waiting=3.0, kv_cache_usage=Fraction(1, 2))
+        router.choose(1000.0, POOL[:1])
+        router.choose(1000.0, POOL[:1])
+        asked = client.asked[1][0]
+        numbers = (asked.num_request_waiting, asked.kv_cache_usage, asked.input_token_length, asked.inflight_tokens)
+        self.assertEqual([repr(one) for one in numbers], ["4", "0.5", "1000", "1000"])
+
     def test_needs_a_candidate_and_possible_metrics(self):
         router = create_router(Recorder(), self)
         with self.assertRaisesRegex(ValueError, "there are no candidates"):
@@ -121,6 +174,11 @@ class LoadTest(unittest.TestCase):
         for _ in range(EXPLORE_AFTER * len(POOL) + 1):
             load.dispatched("10.0.0.1", 10)(5)
         predictions = {i: Prediction(i, "", 100.0 if i % 2 == 0 else 900.0, 10.0) for i in range(4)}
+        self.assertEqual(load.rank(candidates, predictions), [1, 0])
+
+    def test_a_prediction_that_is_no_number_comes_last(self):
+        load, candidates = Load(), [Candidate(one) for one in POOL]
+        predictions = {i: Prediction(i, "", float("nan") if i % 2 == 0 else 900.0, 10.0) for i in range(4)}
         self.assertEqual(load.rank(candidates, predictions), [1, 0])
 
     def test_equal_servers_take_turns(self):

@@ -40,7 +40,8 @@ class _HttpAnswer(NamedTuple):
 class Client:
     """A thread-safe client that keeps its connections open.
 
-    `deadline` is in seconds and bounds each step of a prediction: to connect, and to wait for the answer.
+    `deadline` is in seconds and bounds each step of a prediction: to connect, and to wait for the answer. Python cannot bound
+    how long the system resolves a name: give an address where the system can be slow.
     """
 
     def __init__(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Callable, Dict, List, Mapping, Optional, Sequence
 
@@ -102,7 +103,8 @@ class Load:
             return float("inf")
         own = TTFT_WEIGHT * loaded.ttft_millis + self.mean_output_tokens * loaded.tpot_millis
         slowdown = max(1.0, loaded.tpot_millis / idle.tpot_millis) if idle.tpot_millis > 0 else 1.0
-        return own + under_way * idle.ttft_millis * slowdown
+        score = own + under_way * idle.ttft_millis * slowdown
+        return float("inf") if math.isnan(score) else score
 
     def _neglected(self, candidates: Sequence[Candidate]) -> Optional[int]:
         for i, candidate in enumerate(candidates):
