@@ -4,7 +4,7 @@ import unittest
 from fractions import Fraction
 
 from trivet import Answer, Candidate, Client, Prediction, Reported, Reporter, Router, TrivetError
-from trivet.load import EXPLORE_AFTER, Load
+from trivet.load import EXPLORE_AFTER, FORGET_AFTER, Load
 
 from .service import URL, Answers, Silent, needs_service
 
@@ -167,6 +167,13 @@ class RouterTest(unittest.TestCase):
                 router.set_metrics("10.0.0.1", kv_cache_usage=value)
 
 
+class Clock:
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
 class LoadTest(unittest.TestCase):
     def test_a_server_that_got_no_request_for_long_gets_the_next(self):
         load, candidates = Load(), [Candidate(one) for one in POOL]
@@ -180,6 +187,47 @@ class LoadTest(unittest.TestCase):
         load, candidates = Load(), [Candidate(one) for one in POOL]
         predictions = {i: Prediction(i, "", float("nan") if i % 2 == 0 else 900.0, 10.0) for i in range(4)}
         self.assertEqual(load.rank(candidates, predictions), [1, 0])
+
+    def test_metrics_that_are_old_do_not_count(self):
+        clock = Clock()
+        load, candidates = Load(clock=clock), [Candidate(one) for one in POOL]
+        load.set_metrics("10.0.0.1", 9, 0.9)
+        load.set_metrics("10.0.0.2", 9, 0.9)
+        clock.now = 5.0
+        self.assertEqual([one.num_request_waiting for one in load.ask(10, candidates)], [9, 9, 0, 0])
+        clock.now = 5.1
+        load.dispatched("10.0.0.1", 10)
+        self.assertEqual([(one.num_request_waiting, one.kv_cache_usage) for one in load.ask(10, candidates)], [(0, 0.0)] * 4)
+        self.assertEqual(load.rank_by_load(candidates), [1, 0])
+
+    def test_a_server_whose_metrics_are_old_comes_after_others(self):
+        clock = Clock()
+        load, candidates = Load(max_metrics_age=30, clock=clock), [Candidate(one) for one in (*POOL, "10.0.0.3")]
+        load.set_metrics("10.0.0.1", 0, 0.0)
+        clock.now = 31.0
+        load.set_metrics("10.0.0.2", 9, 0.9)
+        predictions = {i: Prediction(i, "", 100.0 + i, 10.0) for i in range(6)}
+        for order in (load.rank(candidates, predictions), load.rank_by_load(candidates)):
+            self.assertEqual(order[-1], 0)
+        load.set_metrics("10.0.0.1", 0, 0.0)
+        self.assertEqual(load.rank(candidates, predictions)[0], 0)
+
+    def test_servers_that_were_no_candidate_for_an_hour_are_forgotten(self):
+        clock = Clock()
+        load = Load(clock=clock)
+        for name in ("idle", "busy"):
+            load.set_metrics(name, 0, 0.0)
+        clock.now = 1.0
+        ended = load.dispatched("busy", 10)
+        clock.now = FORGET_AFTER
+        load.ask(10, [Candidate("10.0.0.1")])
+        self.assertEqual(set(load.servers), {"busy", "10.0.0.1"})
+        ended(5)
+        clock.now = 2 * FORGET_AFTER - 1
+        load.ask(10, [Candidate("10.0.0.1")])
+        clock.now = 2 * FORGET_AFTER
+        load.ask(10, [Candidate("10.0.0.2")])
+        self.assertEqual(set(load.servers), {"10.0.0.1", "10.0.0.2"})
 
     def test_equal_servers_take_turns(self):
         load, candidates = Load(), [Candidate(one) for one in POOL]

@@ -11,7 +11,7 @@ from typing import Callable, List, Optional, Sequence, Tuple, Union
 
 from . import messages
 from .client import TrivetError
-from .load import Candidate, Load
+from .load import MAX_METRICS_AGE, Candidate, Load
 from .messages import Answer, Asker, Input, Reported
 from .reporter import Reporter
 
@@ -26,18 +26,28 @@ class Router:
     choose_async() keeps the deadline of the client in any case. choose() keeps it as the client does: see Client.
     """
 
-    def __init__(self, client: Asker, model: str, *, reporter: Optional[Reporter] = None) -> None:
+    def __init__(
+        self,
+        client: Asker,
+        model: str,
+        *,
+        reporter: Optional[Reporter] = None,
+        max_metrics_age: float = MAX_METRICS_AGE,
+    ) -> None:
         self.model = model
         self.client = client
         self.reporter = reporter if reporter is not None else Reporter(client)
-        self._load = Load()
+        self._load = Load(max_metrics_age)
         self._lock = threading.Lock()
         self._failures = 0
         self._ask_again_at = 0.0
         self._threads = ThreadPoolExecutor(max_workers=8, thread_name_prefix="trivet-predict")
 
     def set_metrics(self, address: str, *, waiting: float = 0, kv_cache_usage: float = 0.0) -> None:
-        """Takes what was read from a server just now: the length of its queue, the share of its KV cache in use."""
+        """Takes what was read from a server just now: the length of its queue, the share of its KV cache in use.
+
+        A server whose metrics are older than `max_metrics_age` seconds is chosen after those that have newer ones, or none.
+        """
         messages.check_amount("waiting", waiting)
         messages.check_amount("kv_cache_usage", kv_cache_usage)
         with self._lock:
