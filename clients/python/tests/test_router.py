@@ -4,7 +4,7 @@ import unittest
 from fractions import Fraction
 
 from trivet import Answer, Candidate, Client, Prediction, Reported, Reporter, Router, TrivetError
-from trivet.load import EXPLORE_AFTER, FORGET_AFTER, Load
+from trivet.load import EXPLORE_AFTER, FORGET_AFTER, LONGEST_REQUEST, Load
 
 from .service import URL, Answers, Silent, needs_service
 
@@ -228,6 +228,18 @@ class LoadTest(unittest.TestCase):
         clock.now = 2 * FORGET_AFTER
         load.ask(10, [Candidate("10.0.0.2")])
         self.assertEqual(set(load.servers), {"10.0.0.1", "10.0.0.2"})
+
+    def test_a_request_that_its_caller_never_ends_ends_after_an_hour(self):
+        clock, candidates = Clock(), [Candidate("10.0.0.1")]
+        load = Load(clock=clock)
+        ended = load.dispatched("10.0.0.1", 1000)
+        clock.now = 1.0
+        load.dispatched("10.0.0.1", 500)
+        clock.now = LONGEST_REQUEST
+        asked = load.ask(10, candidates)[0]
+        self.assertEqual((asked.num_request_running, asked.inflight_tokens), (1, 500))
+        ended(20)
+        self.assertEqual(load.ask(10, candidates)[0].num_request_running, 1)
 
     def test_equal_servers_take_turns(self):
         load, candidates = Load(), [Candidate(one) for one in POOL]

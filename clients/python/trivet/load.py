@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
@@ -19,6 +20,8 @@ EXPLORE_AFTER = 50
 MAX_METRICS_AGE = 5.0
 #: A server that was not a candidate for this many seconds and has nothing under way is forgotten.
 FORGET_AFTER = 3600.0
+#: A request that its caller has not ended after this many seconds counts as ended.
+LONGEST_REQUEST = 3600.0
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,12 @@ class _Server:
     asked_at: float = 0.0
 
 
+class _Request(NamedTuple):
+    server: _Server
+    prompt_tokens: int
+    sent_at: float
+
+
 @dataclass
 class Load:
     """Counts what a router has sent: these numbers are fresh when those of a server are old. Not thread-safe."""
@@ -56,6 +65,7 @@ class Load:
     max_metrics_age: float = MAX_METRICS_AGE
     clock: Callable[[], float] = time.monotonic
     servers: Dict[str, _Server] = field(default_factory=dict)
+    requests: OrderedDict[int, _Request] = field(default_factory=OrderedDict)
     sent: int = 0
     mean_output_tokens: float = 200.0
     forgot_at: float = 0.0
@@ -95,6 +105,7 @@ class Load:
 
     def ask(self, prompt_tokens: int, candidates: Sequence[Candidate]) -> List[Input]:
         """Each candidate twice: input i is candidate i as loaded as it is, input i + n the same candidate idle."""
+        self._end_unended()
         self._forget_unused()
         loaded = [self._loaded(i, prompt_tokens, candidate) for i, candidate in enumerate(candidates)]
         idle = [_idle(len(candidates) + i, prompt_tokens, candidate) for i, candidate in enumerate(candidates)]
@@ -167,19 +178,31 @@ class Load:
     def dispatched(self, address: str, prompt_tokens: int) -> Callable[[int], None]:
         """Counts a request as under way; the function that it returns counts its end."""
         self.sent += 1
+        number = self.sent
         server = self.of(address)
-        server.last_sent = self.sent
+        server.last_sent = number
         server.sent_since_metrics += 1
         server.under_way += 1
         server.tokens += prompt_tokens
+        self.requests[number] = _Request(server, prompt_tokens, self.clock())
+        return lambda output_tokens: self._end(number, output_tokens)
 
-        def ended(output_tokens: int) -> None:
-            server.under_way -= 1
-            server.tokens -= prompt_tokens
-            if output_tokens > 0:
-                self.mean_output_tokens += (output_tokens - self.mean_output_tokens) / 100
+    def _end(self, number: int, output_tokens: int) -> None:
+        request = self.requests.pop(number, None)
+        if request is not None:
+            request.server.under_way -= 1
+            request.server.tokens -= request.prompt_tokens
+        if output_tokens > 0:
+            self.mean_output_tokens += (output_tokens - self.mean_output_tokens) / 100
 
-        return ended
+    def _end_unended(self) -> None:
+        """Ends requests whose caller has lost them: a server would look busier with each."""
+        now = self.clock()
+        while self.requests:
+            number, request = next(iter(self.requests.items()))
+            if now - request.sent_at < LONGEST_REQUEST:
+                return
+            self._end(number, 0)
 
 
 def _idle(input_id: int, prompt_tokens: int, candidate: Candidate) -> Input:
