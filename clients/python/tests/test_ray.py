@@ -51,6 +51,14 @@ class RouterTest(unittest.TestCase):
             ranks = asyncio.run(router.choose_replicas(replicas(busy="one"), request("r1")))
         self.assertEqual(names(ranks), ["two", "one"])
 
+    def test_a_replica_whose_stats_cannot_be_true_is_ranked(self):
+        router = create_router(self, url="http://127.0.0.1:1")
+        candidates = replicas(busy="one")
+        for value in (None, float("nan"), "many"):
+            candidates[1].routing_stats = {"num_requests_waiting": value}
+            with self.subTest(value):
+                self.assertEqual(names(asyncio.run(router.choose_replicas(candidates, request("r1")))), ["two", "one"])
+
     def test_forgets_the_stats_of_replicas_that_are_gone(self):
         router = create_router(self, url="http://127.0.0.1:1")
         for i in range(ray_serve._MAX_REPLICAS + 5):

@@ -108,7 +108,11 @@ class TrivetRequestRouter(FIFOMixin, RequestRouter):  # type: ignore[misc]
         if not stats or seen == stats:
             return
         waiting, kv_cache = self._stats
-        self._trivet.set_metrics(name, waiting=int(stats.get(waiting, 0)), kv_cache_usage=float(stats.get(kv_cache, 0)))
+        try:
+            self._trivet.set_metrics(name, waiting=stats.get(waiting, 0), kv_cache_usage=stats.get(kv_cache, 0))
+        except (TypeError, ValueError):
+            # The replica says nothing that can be true, for example None: a request must not fail because of that.
+            return
 
 
 def count_tokens(pending_request: PendingRequest) -> int:
