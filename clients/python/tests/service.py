@@ -1,5 +1,6 @@
 """The services that tests speak with."""
 
+import contextlib
 import http.server
 import os
 import socket
@@ -60,3 +61,47 @@ class Answers:
     def __exit__(self, *_):
         self._server.shutdown()
         self._server.server_close()
+
+
+class Proxy:
+    """Passes connections on to a service until they are lost: then they stay open, and nothing arrives any more."""
+
+    def __init__(self, address):
+        host, port = address.rsplit(":", 1)
+        self._target = (host, int(port))
+        self._lost = []
+
+    def __enter__(self):
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self._listener.close()
+
+    def lose_connections(self):
+        """Loses the connections of now. New ones are passed on."""
+        for lost in self._lost:
+            lost.set()
+
+    def _accept(self):
+        while True:
+            try:
+                incoming, _ = self._listener.accept()
+            except OSError:
+                return
+            outgoing, lost = socket.create_connection(self._target), threading.Event()
+            self._lost.append(lost)
+            for one, other in ((incoming, outgoing), (outgoing, incoming)):
+                threading.Thread(target=_pass_on, args=(one, other, lost), daemon=True).start()
+
+
+def _pass_on(one, other, lost):
+    with contextlib.suppress(OSError), one, other:
+        while True:
+            received = one.recv(65536)
+            if not received:
+                return
+            if not lost.is_set():
+                other.sendall(received)

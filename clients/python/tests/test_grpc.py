@@ -13,12 +13,13 @@ try:
     from observation.v1 import observation_pb2
     from prediction.v1 import prediction_pb2
 
-    from trivet.grpc_client import GrpcClient
+    from trivet.grpc_client import CHANNEL_OPTIONS, GrpcClient
 except ImportError:
     grpc = None
 
-from trivet import Input, TrivetError  # noqa: E402
+from trivet import Input, Router, TrivetError  # noqa: E402
 
+from .service import Proxy, wait_until  # noqa: E402
 from .test_client import check_one_bad_event  # noqa: E402
 
 #: Address of the gRPC port of a running Trivet.
@@ -28,7 +29,7 @@ needs_service = unittest.skipUnless(ADDRESS, "TRIVET_GRPC is not set, for exampl
 
 
 def connect(test, address, **options):
-    channel = grpc.insecure_channel(address)
+    channel = grpc.insecure_channel(address, CHANNEL_OPTIONS)
     test.addCleanup(channel.close)
     return GrpcClient(channel, prediction_pb2, observation_pb2, **options), channel
 
@@ -80,3 +81,13 @@ class ServiceTest(unittest.TestCase):
     def test_one_event_that_cannot_be_encoded_never_fails_the_others(self):
         client, _ = connect(self, ADDRESS, deadline=30)
         check_one_bad_event(self, client)
+
+    def test_a_service_that_vanished_is_found_again_within_20_seconds(self):
+        with Proxy(ADDRESS) as proxy:
+            client, _ = connect(self, proxy.address, deadline=30)
+            router = Router(client, "qwen3-32b")
+            self.addCleanup(router.close)
+            self.assertNotEqual(router.choose(500, ["10.0.0.1"]).model_version, "")
+            client.deadline = 1.0
+            proxy.lose_connections()
+            wait_until(lambda: router.choose(500, ["10.0.0.1"]).model_version != "", seconds=20)
