@@ -1,10 +1,13 @@
+import os
 import threading
 import time
 import unittest
 
-from trivet import Reported, Reporter, TrivetError
+from trivet import Client, Reported, Reporter, Router, ReporterStats, TrivetError
 
-from .service import wait_until
+from .service import URL, needs_service, wait_until
+
+PREDICT_TOKEN = os.environ.get("TRIVET_PREDICT_TOKEN", "")
 
 
 class ReporterTest(unittest.TestCase):
@@ -24,12 +27,13 @@ class ReporterTest(unittest.TestCase):
         self.assertEqual((reporter.dropped, reporter.reported.accepted), (6, 0))
 
     def test_a_batch_that_is_refused_as_a_whole_is_dropped_with_its_reason(self):
-        client = Away(failures=1, code="unauthenticated")
-        reporter = Reporter(client, interval=0.01)
-        reporter.send([{"finished": {}}])
-        reported = reporter.close()
-        self.assertEqual((reported.accepted, reporter.dropped), (0, 1))
-        self.assertEqual(reported.reasons, ["unauthenticated: away"])
+        for code in ("unauthenticated", "permission_denied"):
+            with self.subTest(code):
+                reporter = Reporter(Away(failures=1, code=code), interval=0.01)
+                reporter.send([{"finished": {}}])
+                reported = reporter.close()
+                self.assertEqual((reported.accepted, reporter.dropped), (0, 1))
+                self.assertEqual(reported.reasons, [f"{code}: away"])
 
     def test_goes_on_after_an_error_that_is_not_of_the_service(self):
         client = Broken()
@@ -41,6 +45,19 @@ class ReporterTest(unittest.TestCase):
         self.assertEqual((reported.accepted, reporter.dropped), (1, 1))
         self.assertEqual(reported.reasons, ["ValueError('broken')"])
 
+
+    def test_says_and_logs_why_reports_fail_while_it_runs(self):
+        client = Away(failures=2)
+        with self.assertLogs("trivet", "WARNING") as logs:
+            reporter = Reporter(client, interval=0.01)
+            reporter.send([{"finished": {}}])
+            client.succeeded.wait(5)
+            self.assertEqual(reporter.stats().last_error, "unavailable: away")
+            reporter.close()
+        self.assertEqual(reporter.stats(), ReporterStats(0, 1, 0, 0, "unavailable: away"))
+        (line,) = logs.output
+        self.assertIn("Cannot report every event to Trivet: unavailable: away", line)
+        self.assertIn("(1 wait, 0 were accepted, 0 refused, 0 dropped)", line)
 
     def test_tries_once_an_interval_however_many_events_wait_and_arrive(self):
         client = Away(failures=10**6)
@@ -68,6 +85,24 @@ class ReporterTest(unittest.TestCase):
         reporter.send([{"finished": {}}])
         wait_until(lambda: reporter._pause > 0)
         self.assertEqual((reporter.close().accepted, reporter.dropped), (1, 0))
+
+
+@needs_service
+@unittest.skipUnless(PREDICT_TOKEN, "TRIVET_PREDICT_TOKEN is not set: a token with the scope predict alone")
+class RightsTest(unittest.TestCase):
+    def test_a_token_that_must_not_report_shows_while_the_gateway_runs(self):
+        client = Client(URL, token=PREDICT_TOKEN, deadline=30)
+        self.addCleanup(client.close)
+        with self.assertLogs("trivet", "WARNING") as logs:
+            reporter = Reporter(client, interval=0.01)
+            self.addCleanup(reporter.close)
+            router = Router(client, "qwen3-32b", reporter=reporter)
+            choice = router.choose(1000, ["10.0.0.1"])
+            self.assertIsNone(choice.error)
+            choice.first_token(0.1)
+            wait_until(lambda: reporter.stats().dropped == 2)
+        self.assertIn("permission_denied", reporter.stats().last_error)
+        self.assertIn("permission_denied", logs.output[0])
 
 
 class Broken:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import random
 import threading
 import time
 from collections import deque
+from dataclasses import dataclass
 from typing import Deque, List, Sequence
 
 from .client import TrivetError
@@ -14,10 +16,28 @@ from .messages import MAX_REASONS, Asker, Event, Reported
 _BATCH = 500
 #: Pauses between tries double up to here.
 _LONGEST_PAUSE = 10.0
+#: What no later try can change.
+_FINAL_CODES = ("invalid_argument", "permission_denied", "unauthenticated", "unimplemented")
+_LOG_EVERY = 60.0
+_logger = logging.getLogger("trivet")
+
+
+@dataclass(frozen=True)
+class ReporterStats:
+    """What became of the events so far. `last_error` is why events were refused or could not be sent the last time."""
+
+    waiting: int
+    accepted: int
+    refused: int
+    dropped: int
+    last_error: str
 
 
 class Reporter:
-    """Keeps up to `capacity` events while the service is away; beyond that it drops events and counts them."""
+    """Keeps up to `capacity` events while the service is away; beyond that it drops events and counts them.
+
+    It logs what goes wrong once a minute, as a warning of the logger "trivet".
+    """
 
     def __init__(self, client: Asker, *, interval: float = 1.0, capacity: int = 10_000) -> None:
         self.dropped = 0
@@ -31,6 +51,8 @@ class Reporter:
         self._give_up_at = 0.0
         #: Seconds to the next try after a failure, at least; 0 after a success.
         self._pause = 0.0
+        self._last_error = ""
+        self._log_again_at = 0.0
         self._thread = threading.Thread(target=self._run, name="trivet-reporter", daemon=True)
         self._thread.start()
 
@@ -42,6 +64,12 @@ class Reporter:
             self.dropped += max(0, len(events) - room)
             if len(self._events) >= _BATCH:
                 self._changed.notify()
+
+    def stats(self) -> ReporterStats:
+        """Tells how the reports go."""
+        with self._changed:
+            reported = self.reported
+            return ReporterStats(len(self._events), reported.accepted, reported.refused, self.dropped, self._last_error)
 
     def close(self, timeout: float = 5.0) -> Reported:
         """Sends what waits, for at most `timeout` seconds; then drops the rest. Returns what became of all events."""
@@ -89,8 +117,9 @@ class Reporter:
         try:
             self._count(self._client.report(batch))
         except TrivetError as error:
-            if error.code not in ("invalid_argument", "unauthenticated", "unimplemented"):
+            if error.code not in _FINAL_CODES:
                 self._pause = self._next_pause(error)
+                self._warn(str(error))
                 return
             self._drop(batch, str(error))
         except Exception as error:  # noqa: BLE001 (without this thread, nothing is reported any more)
@@ -108,11 +137,26 @@ class Reporter:
         self.reported.accepted += reported.accepted
         self.reported.refused += reported.refused
         self.reported.reasons = (self.reported.reasons + reported.reasons)[-MAX_REASONS:]
+        if reported.refused > 0:
+            self._warn(reported.reasons[0] if reported.reasons else "refused")
 
     def _drop(self, batch: List[Event], reason: str) -> None:
         """The service will never take this batch."""
-        self.dropped += len(batch)
+        with self._changed:
+            self.dropped += len(batch)
         self.reported.reasons = (self.reported.reasons + [reason])[-MAX_REASONS:]
+        self._warn(reason)
+
+    def _warn(self, reason: str) -> None:
+        self._last_error = reason
+        now = time.monotonic()
+        if now >= self._log_again_at:
+            self._log_again_at = now + _LOG_EVERY
+            stats = self.stats()
+            _logger.warning(
+                "Cannot report every event to Trivet: %s (%d wait, %d were accepted, %d refused, %d dropped)",
+                *(reason, stats.waiting, stats.accepted, stats.refused, stats.dropped),
+            )
 
     def _forget(self, batch: List[Event]) -> None:
         with self._changed:
