@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { runTool, skipWithout } from '../support/basics/client-tools.ts';
+import { runTrivet } from '../support/programs/run-trivet.ts';
 import { createDataDir, startProgram } from '../support/programs/start-program.ts';
 
 const PYTHON = '/usr/bin/python3';
@@ -40,7 +41,23 @@ test('the Python package has the types that it declares, for Python 3.9', { skip
 
 test('the Python package passes its own tests against the service', { skip }, async () => {
   await using program = await startProgram({ PARTS: 'prediction' });
-  await run([PYTHON, '-m', 'unittest', 'discover', '-t', '.', '-s', 'tests'], { TRIVET_URL: program.httpUrl });
+  await run([PYTHON, '-m', 'unittest', 'discover', '-t', '.', '-s', 'tests'], {
+    TRIVET_URL: program.httpUrl,
+    TRIVET_GRPC: program.grpcAddress,
+  });
+});
+
+test('the Python package says that a token must not report', { skip }, async () => {
+  const dataDir = createDataDir();
+  const env = { TRIVET_DATA_DIR: dataDir, PREDICTION_AUTH: 'on' };
+  await using program = await startProgram(env, dataDir);
+  await runTrivet(['user', 'create', '--login', 'root', '--name', 'Root', '--admin'], { env });
+  const create = ['token', 'create', '--user', 'root', '--name', 'gateway', '--scope', 'predict'];
+  const { stdout } = await runTrivet(create, { env });
+  await run([PYTHON, '-m', 'unittest', 'tests.test_reporter.RightsTest'], {
+    TRIVET_URL: program.httpUrl,
+    TRIVET_PREDICT_TOKEN: stdout.trim(),
+  });
 });
 
 test('the Python example routes, over HTTP, gRPC and a unix socket', { skip }, async () => {

@@ -28,11 +28,12 @@ def connect(options):
         from observation.v1 import observation_pb2
         from prediction.v1 import prediction_pb2
 
-        from trivet.grpc_client import GrpcClient
+        from trivet.grpc_client import CHANNEL_OPTIONS, GrpcClient
     except ImportError as error:
         sys.exit(f"{error}: gRPC needs grpcio and protobuf in {sys.executable}, and ./generate.sh")
 
-    return GrpcClient(grpc.insecure_channel(options.grpc), prediction_pb2, observation_pb2, deadline=DEADLINE)
+    channel = grpc.insecure_channel(options.grpc, CHANNEL_OPTIONS)
+    return GrpcClient(channel, prediction_pb2, observation_pb2, deadline=DEADLINE)
 
 
 def route(router, requests):

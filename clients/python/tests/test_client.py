@@ -1,13 +1,12 @@
-import http.server
-import threading
 import time
 import unittest
 import uuid
+from fractions import Fraction
 
-from trivet import Client, Input, TrivetError
+from trivet import Client, Input, Reporter, TrivetError
 from trivet.messages import at, dispatched, finished, first_token
 
-from .service import URL, Silent, needs_service
+from .service import URL, Answers, Silent, needs_service
 
 
 class ClientTest(unittest.TestCase):
@@ -31,6 +30,40 @@ class ClientTest(unittest.TestCase):
         with Answers(b"<html>") as url, self.assertRaises(TrivetError) as raised:
             Client(url, deadline=10).predict("qwen3-32b", [Input()])
         self.assertIn("is not JSON", str(raised.exception))
+
+    def test_an_answer_of_something_else_is_an_error(self):
+        for body in (b'{"status": "ok"}', b"[]", b'{"outputs": [{}], "metadata": {}, "accepted": "many", "refused": "0"}'):
+            with self.subTest(body), Answers(body) as url:
+                client = Client(url, deadline=10)
+                self.addCleanup(client.close)
+                for ask in (lambda: client.predict("qwen3-32b", [Input()]), lambda: client.report([finished("r1", 1.0, 2)])):
+                    with self.assertRaises(TrivetError) as raised:
+                        ask()
+                    self.assertEqual(raised.exception.code, "unknown")
+
+    def test_inputs_that_json_cannot_carry_are_an_error(self):
+        for value in (float("nan"), object()):
+            with self.subTest(value), self.assertRaises(TrivetError) as raised:
+                Client().predict("qwen3-32b", [Input(kv_cache_usage=value)])
+            self.assertEqual(raised.exception.code, "invalid_argument")
+
+    def test_a_token_that_http_cannot_carry_is_an_error(self):
+        with Answers(b"{}") as url, self.assertRaises(TrivetError):
+            Client(url, token="a\nb").predict("qwen3-32b", [Input()])
+
+    def test_events_that_json_cannot_carry_are_refused(self):
+        reported = Client().report([first_token("r1", float("nan")), {"finished": object()}])
+        self.assertEqual((reported.accepted, reported.refused), (0, 2))
+        self.assertEqual(reported.reasons[0], "cannot encode the event: Out of range float values are not JSON compliant")
+
+    def test_a_refusal_says_when_the_service_wants_the_next_try(self):
+        for header, seconds in (("7", 7.0), ("86400", 300.0), ("Wed, 21 Oct 2037 07:28:00 GMT", 0.0), ("\u00b2", 0.0)):
+            with self.subTest(header), Answers(b"{}", 503, {"Retry-After": header}) as url:
+                client = Client(url, deadline=10)
+                self.addCleanup(client.close)
+                with self.assertRaises(TrivetError) as raised:
+                    client.predict("qwen3-32b", [Input()])
+                self.assertEqual(raised.exception.retry_after, seconds)
 
     def test_a_connection_that_the_service_closed_is_replaced(self):
         body = b'{"outputs": [], "metadata": {"modelVersion": "prior@1", "omittedInputs": 0}}'
@@ -79,31 +112,26 @@ class ServiceTest(unittest.TestCase):
         self.assertEqual((reported.accepted, reported.refused), (3, 1))
         self.assertEqual(reported.reasons, ["ttft_millis must be more than 0 and at most a day, got -200"])
 
+    def test_one_event_that_cannot_be_encoded_never_fails_the_others(self):
+        check_one_bad_event(self, self.client)
 
-class Answers:
-    """Answers every call with the same bytes and closes the connection after each."""
 
-    def __init__(self, body):
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
+def check_one_bad_event(test, client):
+    """Reports NaN as the first time of a request among good events, whose numbers are not all Python's own."""
+    name = uuid.uuid4().hex
+    end = finished(name, 1.0, 21)
+    end["finished"]["outputTokens"] = Whole()
+    reporter = Reporter(client, interval=0.01)
+    chosen = Input(server_ip="10.0.0.1", input_token_length=500)
+    reporter.send([dispatched(name, "python-client", chosen, at(time.time())), first_token(name, float("nan"))])
+    reporter.send([first_token(name, Fraction(1, 5)), end])
+    reported = reporter.close()
+    test.assertEqual((reported.accepted, reported.refused, reporter.dropped), (3, 1, 0))
+    test.assertIn("cannot encode the event", reported.reasons[0])
 
-            def do_POST(self):
-                self.rfile.read(int(self.headers["Content-Length"]))
-                self.send_response(200)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-                self.close_connection = True
 
-            def log_message(self, *_):
-                pass
+class Whole:
+    """A whole number that is not Python's own, as NumPy has them."""
 
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-
-    def __enter__(self):
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-        return f"http://127.0.0.1:{self._server.server_port}"
-
-    def __exit__(self, *_):
-        self._server.shutdown()
-        self._server.server_close()
+    def __index__(self):
+        return 21

@@ -100,6 +100,27 @@ class StrategyTest(unittest.TestCase):
             asyncio.run(router.async_get_available_deployment("qwen3", messages=MESSAGES, request_kwargs=kwargs))
         self.assertEqual(client.asked[-1][1].num_request_running, 0)
 
+    def test_calls_at_once_with_one_dictionary_of_metadata_each_end_once(self):
+        for name in ("metadata", "litellm_metadata"):
+            with self.subTest(name):
+                client, constant = fast(2), {"team": "a"}
+                router, trivet = install(client, self)
+
+                async def complete_at_once():
+                    router.answered.clear()
+                    calls = [asyncio.ensure_future(router.acompletion("qwen3", MESSAGES, **{name: constant})) for _ in range(2)]
+                    while router.waiting < 2:
+                        await asyncio.sleep(0)
+                    router.answered.set()
+                    await asyncio.gather(*calls)
+
+                asyncio.run(complete_at_once())
+                self.assertNotIn("trivet_request_id", constant)
+                self.complete(router)
+                self.assertEqual(client.asked[-1][1].num_request_running, 0)
+                trivet.close()
+                self.assertEqual(len({one["finished"]["requestId"] for one in client.events if "finished" in one}), 3)
+
     @needs_service
     def test_the_service_predicts_and_takes_the_reports(self):
         router, trivet = install(Client(URL, deadline=30), self)

@@ -17,7 +17,7 @@ from ray.serve.request_router import (  # noqa: E402
     RunningReplica,
 )
 
-from trivet import Client, Reporter  # noqa: E402
+from trivet import Client, Reporter, ray_serve  # noqa: E402
 from trivet.ray_serve import TrivetRequestRouter, count_tokens, time_stream  # noqa: E402
 
 from .service import URL, Silent, needs_service  # noqa: E402
@@ -50,6 +50,20 @@ class RouterTest(unittest.TestCase):
             router = create_router(self, url=url, deadline=0.02)
             ranks = asyncio.run(router.choose_replicas(replicas(busy="one"), request("r1")))
         self.assertEqual(names(ranks), ["two", "one"])
+
+    def test_a_replica_whose_stats_cannot_be_true_is_ranked(self):
+        router = create_router(self, url="http://127.0.0.1:1")
+        candidates = replicas(busy="one")
+        for value in (None, float("nan"), "many"):
+            candidates[1].routing_stats = {"num_requests_waiting": value}
+            with self.subTest(value):
+                self.assertEqual(names(asyncio.run(router.choose_replicas(candidates, request("r1")))), ["two", "one"])
+
+    def test_forgets_the_stats_of_replicas_that_are_gone(self):
+        router = create_router(self, url="http://127.0.0.1:1")
+        for i in range(ray_serve._MAX_REPLICAS + 5):
+            router._take_stats(f"replica-{i}", {"num_requests_waiting": 1})
+        self.assertEqual(len(router._seen_stats), ray_serve._MAX_REPLICAS)
 
     def test_takes_no_candidates_and_no_request(self):
         router = create_router(self)

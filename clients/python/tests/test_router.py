@@ -1,10 +1,12 @@
 import asyncio
+import threading
 import unittest
+from fractions import Fraction
 
 from trivet import Answer, Candidate, Client, Prediction, Reported, Reporter, Router, TrivetError
-from trivet.load import EXPLORE_AFTER, Load
+from trivet.load import EXPLORE_AFTER, FORGET_AFTER, LONGEST_REQUEST, Load
 
-from .service import URL, Silent, needs_service
+from .service import URL, Answers, Silent, needs_service
 
 POOL = ["10.0.0.1", "10.0.0.2"]
 
@@ -32,6 +34,20 @@ class Recorder:
     def report(self, events):
         self.events.extend(events)
         return Reported(len(events), 0)
+
+
+class Stuck:
+    """A client that is held up where its deadline does not reach, such as in the resolution of a name."""
+
+    deadline = 0.01
+
+    def __init__(self):
+        self.asked, self.end = 0, threading.Event()
+
+    def predict(self, _model, _inputs):
+        self.asked += 1
+        self.end.wait(60)
+        raise TrivetError("unavailable", "away")
 
 
 def create_router(client, test):
@@ -105,6 +121,43 @@ class RouterTest(unittest.TestCase):
             choice = asyncio.run(router.choose_async(1000, [Candidate("10.0.0.1")]))
         self.assertIn(choice.error.code, ("unavailable", "deadline_exceeded"))
 
+    def test_falls_back_on_any_error_of_the_client(self):
+        router = create_router(Recorder(error=KeyError("outputs")), self)
+        for choice in (router.choose(1000, POOL), asyncio.run(router.choose_async(1000, POOL))):
+            self.assertEqual((choice.model_version, choice.error.code), ("", "unknown"))
+            self.assertIn("KeyError", str(choice.error))
+
+    def test_falls_back_when_something_else_answers(self):
+        with Answers(b'{"status": "ok"}') as url:
+            client = Client(url, deadline=10)
+            self.addCleanup(client.close)
+            router = create_router(client, self)
+            for choice in (router.choose(1000, POOL), asyncio.run(router.choose_async(1000, POOL))):
+                self.assertEqual((choice.model_version, choice.error.code), ("", "unknown"))
+
+    def test_the_event_loop_gets_a_choice_after_the_end(self):
+        router = create_router(Recorder({"10.0.0.1": 10.0}), self)
+        router.close()
+        self.assertIsNotNone(asyncio.run(router.choose_async(1000, POOL)).error)
+
+    def test_stops_asking_for_a_while_when_the_client_does_not_keep_its_deadline(self):
+        client = Stuck()
+        self.addCleanup(client.end.set)
+        router = create_router(client, self)
+        for _ in range(10):
+            asyncio.run(router.choose_async(1000, POOL))
+        self.assertEqual(client.asked, 3)
+
+    def test_takes_numbers_that_are_not_whole(self):
+        client = Recorder({"10.0.0.1": 10.0})
+        router = create_router(client, self)
+        router.set_metrics("10.0.0.1", waiting=3.0, kv_cache_usage=Fraction(1, 2))
+        router.choose(1000.0, POOL[:1])
+        router.choose(1000.0, POOL[:1])
+        asked = client.asked[1][0]
+        numbers = (asked.num_request_waiting, asked.kv_cache_usage, asked.input_token_length, asked.inflight_tokens)
+        self.assertEqual([repr(one) for one in numbers], ["4", "0.5", "1000", "1000"])
+
     def test_needs_a_candidate_and_possible_metrics(self):
         router = create_router(Recorder(), self)
         with self.assertRaisesRegex(ValueError, "there are no candidates"):
@@ -112,6 +165,13 @@ class RouterTest(unittest.TestCase):
         for value in (-1, float("nan"), float("inf")):
             with self.subTest(value), self.assertRaisesRegex(ValueError, "kv_cache_usage must be a number of 0 or more"):
                 router.set_metrics("10.0.0.1", kv_cache_usage=value)
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self):
+        return self.now
 
 
 class LoadTest(unittest.TestCase):
@@ -123,6 +183,64 @@ class LoadTest(unittest.TestCase):
         predictions = {i: Prediction(i, "", 100.0 if i % 2 == 0 else 900.0, 10.0) for i in range(4)}
         self.assertEqual(load.rank(candidates, predictions), [1, 0])
 
+    def test_a_prediction_that_is_no_number_comes_last(self):
+        load, candidates = Load(), [Candidate(one) for one in POOL]
+        predictions = {i: Prediction(i, "", float("nan") if i % 2 == 0 else 900.0, 10.0) for i in range(4)}
+        self.assertEqual(load.rank(candidates, predictions), [1, 0])
+
+    def test_metrics_that_are_old_do_not_count(self):
+        clock = Clock()
+        load, candidates = Load(clock=clock), [Candidate(one) for one in POOL]
+        load.set_metrics("10.0.0.1", 9, 0.9)
+        load.set_metrics("10.0.0.2", 9, 0.9)
+        clock.now = 5.0
+        self.assertEqual([one.num_request_waiting for one in load.ask(10, candidates)], [9, 9, 0, 0])
+        clock.now = 5.1
+        load.dispatched("10.0.0.1", 10)
+        self.assertEqual([(one.num_request_waiting, one.kv_cache_usage) for one in load.ask(10, candidates)], [(0, 0.0)] * 4)
+        self.assertEqual(load.rank_by_load(candidates), [1, 0])
+
+    def test_a_server_whose_metrics_are_old_comes_after_others(self):
+        clock = Clock()
+        load, candidates = Load(max_metrics_age=30, clock=clock), [Candidate(one) for one in (*POOL, "10.0.0.3")]
+        load.set_metrics("10.0.0.1", 0, 0.0)
+        clock.now = 31.0
+        load.set_metrics("10.0.0.2", 9, 0.9)
+        predictions = {i: Prediction(i, "", 100.0 + i, 10.0) for i in range(6)}
+        for order in (load.rank(candidates, predictions), load.rank_by_load(candidates)):
+            self.assertEqual(order[-1], 0)
+        load.set_metrics("10.0.0.1", 0, 0.0)
+        self.assertEqual(load.rank(candidates, predictions)[0], 0)
+
+    def test_servers_that_were_no_candidate_for_an_hour_are_forgotten(self):
+        clock = Clock()
+        load = Load(clock=clock)
+        for name in ("idle", "busy"):
+            load.set_metrics(name, 0, 0.0)
+        clock.now = 1.0
+        ended = load.dispatched("busy", 10)
+        clock.now = FORGET_AFTER
+        load.ask(10, [Candidate("10.0.0.1")])
+        self.assertEqual(set(load.servers), {"busy", "10.0.0.1"})
+        ended(5)
+        clock.now = 2 * FORGET_AFTER - 1
+        load.ask(10, [Candidate("10.0.0.1")])
+        clock.now = 2 * FORGET_AFTER
+        load.ask(10, [Candidate("10.0.0.2")])
+        self.assertEqual(set(load.servers), {"10.0.0.1", "10.0.0.2"})
+
+    def test_a_request_that_its_caller_never_ends_ends_after_an_hour(self):
+        clock, candidates = Clock(), [Candidate("10.0.0.1")]
+        load = Load(clock=clock)
+        ended = load.dispatched("10.0.0.1", 1000)
+        clock.now = 1.0
+        load.dispatched("10.0.0.1", 500)
+        clock.now = LONGEST_REQUEST
+        asked = load.ask(10, candidates)[0]
+        self.assertEqual((asked.num_request_running, asked.inflight_tokens), (1, 500))
+        ended(20)
+        self.assertEqual(load.ask(10, candidates)[0].num_request_running, 1)
+
     def test_equal_servers_take_turns(self):
         load, candidates = Load(), [Candidate(one) for one in POOL]
         equal = {i: Prediction(i, "", 100.0, 10.0) for i in range(4)}
@@ -131,44 +249,6 @@ class LoadTest(unittest.TestCase):
             chosen.append(load.rank(candidates, equal)[0])
             load.dispatched(POOL[chosen[-1]], 10)(5)
         self.assertEqual(chosen, [0, 1, 0, 1])
-
-
-class ReporterTest(unittest.TestCase):
-    def test_keeps_events_while_the_service_is_away(self):
-        client = Away(failures=2)
-        reporter = Reporter(client, interval=0.01)
-        reporter.send([{"finished": {}}])
-        self.assertEqual((reporter.close().accepted, reporter.dropped), (1, 0))
-
-    def test_drops_and_counts_events_beyond_its_capacity_and_after_its_end(self):
-        client = Away(failures=10**6)
-        reporter = Reporter(client, interval=0.01, capacity=3)
-        reporter.send([{"finished": {}}] * 5)
-        self.assertEqual(reporter.dropped, 2)
-        reporter.close(timeout=0.05)
-        reporter.send([{"finished": {}}])
-        self.assertEqual((reporter.dropped, reporter.reported.accepted), (6, 0))
-
-    def test_a_batch_that_is_refused_as_a_whole_is_dropped_with_its_reason(self):
-        client = Away(failures=1, code="unauthenticated")
-        reporter = Reporter(client, interval=0.01)
-        reporter.send([{"finished": {}}])
-        reported = reporter.close()
-        self.assertEqual((reported.accepted, reporter.dropped), (0, 1))
-        self.assertEqual(reported.reasons, ["unauthenticated: away"])
-
-
-class Away:
-    deadline = 1.0
-
-    def __init__(self, failures, code="unavailable"):
-        self.failures, self.code = failures, code
-
-    def report(self, events):
-        if self.failures > 0:
-            self.failures -= 1
-            raise TrivetError(self.code, "away")
-        return Reported(len(events), 0)
 
 
 @needs_service

@@ -3,7 +3,7 @@
 from .client import Client, TrivetError
 from .load import Candidate
 from .messages import Answer, Input, Prediction, Reported
-from .reporter import Reporter
+from .reporter import Reporter, ReporterStats
 from .router import Choice, Ranking, Router
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "Ranking",
     "Reported",
     "Reporter",
+    "ReporterStats",
     "Router",
     "TrivetError",
 ]

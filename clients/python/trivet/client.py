@@ -6,28 +6,42 @@ import http.client
 import json
 import queue
 import time
-from typing import Any, Dict, Optional, Sequence
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, TypeVar
 from urllib.parse import urlsplit
 
-from .messages import Answer, Event, Input, Reported
+from .messages import Answer, Event, Input, Reported, encode, report_encoded
 
 _PREDICT = "/prediction.v1.PredictionService/Predict"
 _REPORT = "/observation.v1.ObservationService/ReportBatch"
 _REPORT_SECONDS = 10.0
+#: What asks for a longer pause, such as a proxy in maintenance, is asked again after this.
+_LONGEST_RETRY_AFTER = 300.0
+_Decoded = TypeVar("_Decoded")
 
 
 class TrivetError(Exception):
-    """The service refused, or did not answer within the deadline. `code` is that of the Connect protocol."""
+    """The service refused, or did not answer within the deadline. `code` is that of the Connect protocol.
 
-    def __init__(self, code: str, message: str) -> None:
+    `retry_after` is the time in seconds after which the service wants the next try, 0 when it does not say.
+    """
+
+    def __init__(self, code: str, message: str, retry_after: float = 0.0) -> None:
         super().__init__(f"{code}: {message}")
         self.code = code
+        self.retry_after = min(retry_after, _LONGEST_RETRY_AFTER)
+
+
+class _HttpAnswer(NamedTuple):
+    status: int
+    content: bytes
+    retry_after: str
 
 
 class Client:
     """A thread-safe client that keeps its connections open.
 
-    `deadline` is in seconds and bounds each step of a prediction: to connect, and to wait for the answer.
+    `deadline` is in seconds and bounds each step of a prediction: to connect, and to wait for the answer. Python cannot bound
+    how long the system resolves a name: give an address where the system can be slow.
     """
 
     def __init__(
@@ -43,13 +57,15 @@ class Client:
 
     def predict(self, model: str, inputs: Sequence[Input]) -> Answer:
         """Predicts for every input; raises TrivetError."""
-        body = json.dumps({"targetModel": model, "inputs": [one.to_json() for one in inputs]})
-        return Answer.from_json(self._call(_PREDICT, "application/json", body, self.deadline))
+        try:
+            body = encode({"targetModel": model, "inputs": [one.to_json() for one in inputs]})
+        except (TypeError, ValueError) as error:
+            raise TrivetError("invalid_argument", f"cannot encode the inputs: {error}") from error
+        return self._call(_PREDICT, "application/json", body, self.deadline, Answer.from_json)
 
     def report(self, events: Sequence[Event]) -> Reported:
         """Reports up to 10,000 events; returns once they are durable, or raises TrivetError."""
-        body = "\n".join(json.dumps(event) for event in events)
-        return Reported.from_json(self._call(_REPORT, "application/jsonl", body, _REPORT_SECONDS))
+        return report_encoded(events, encode, self._report)
 
     def close(self) -> None:
         """Closes idle connections."""
@@ -59,15 +75,21 @@ class Client:
             except queue.Empty:
                 return
 
-    def _call(self, path: str, content_type: str, body: str, seconds: float) -> Any:
+    def _report(self, lines: List[str]) -> Reported:
+        return self._call(_REPORT, "application/jsonl", "\n".join(lines), _REPORT_SECONDS, Reported.from_json)
+
+    def _call(
+        self, path: str, content_type: str, body: str, seconds: float, decode: Callable[[Any], _Decoded]
+    ) -> _Decoded:
         end = time.monotonic() + seconds
         try:
-            status, content = self._exchange(path, content_type, body.encode(), end)
-        except (OSError, http.client.HTTPException) as error:
+            answer = self._exchange(path, content_type, body.encode(), end)
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            # ValueError: a token or a host name that HTTP cannot carry.
             raise TrivetError("unavailable", f"no answer from {self._parts.netloc}: {error!r}") from error
-        return _read(status, content)
+        return _read(answer, decode)
 
-    def _exchange(self, path: str, content_type: str, body: bytes, end: float) -> Any:
+    def _exchange(self, path: str, content_type: str, body: bytes, end: float) -> _HttpAnswer:
         try:
             connection = self._idle.get_nowait()
         except queue.Empty:
@@ -86,7 +108,7 @@ class Client:
 
     def _send(
         self, connection: http.client.HTTPConnection, path: str, content_type: str, body: bytes, end: float
-    ) -> Any:
+    ) -> _HttpAnswer:
         try:
             if connection.sock is not None:
                 connection.sock.settimeout(_left(end))
@@ -100,7 +122,7 @@ class Client:
             connection.close()
             raise
         self._idle.put(connection)
-        return response.status, content
+        return _HttpAnswer(response.status, content, response.getheader("Retry-After", ""))
 
 
 def _left(end: float) -> float:
@@ -110,12 +132,17 @@ def _left(end: float) -> float:
     return left
 
 
-def _read(status: int, content: bytes) -> Any:
+def _read(answer: _HttpAnswer, decode: Callable[[Any], _Decoded]) -> _Decoded:
+    # As a date, which proxies may send, it does not count: the caller has a pause of its own.
+    retry_after = float(answer.retry_after) if answer.retry_after.isdecimal() else 0.0
     try:
-        value = json.loads(content)
+        value = json.loads(answer.content)
     except ValueError as error:
-        raise TrivetError("unknown", f"the answer with status {status} is not JSON") from error
-    if status == 200:
-        return value
-    code = value.get("code", "unknown") if isinstance(value, dict) else "unknown"
-    raise TrivetError(code, str(value.get("message", value)) if isinstance(value, dict) else str(value))
+        raise TrivetError("unknown", f"the answer with status {answer.status} is not JSON", retry_after) from error
+    if answer.status != 200:
+        refusal = value if isinstance(value, dict) else {}
+        raise TrivetError(str(refusal.get("code", "unknown")), str(refusal.get("message", value)), retry_after)
+    try:
+        return decode(value)
+    except (LookupError, TypeError, ValueError) as error:
+        raise TrivetError("unknown", f"the answer does not come from Trivet: {error!r}") from error

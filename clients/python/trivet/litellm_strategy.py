@@ -14,10 +14,13 @@ import litellm
 from litellm.integrations.custom_logger import CustomLogger
 from litellm.types.router import CustomRoutingStrategyBase
 
+from .load import LONGEST_REQUEST
 from .router import Choice, Router
 
 _MARK = "trivet_request_id"
 _MAX_UNDER_WAY = 100_000
+#: Where LiteLLM keeps what belongs to a request: newer endpoints such as `aresponses` have a name of their own.
+_METADATA_NAMES = ("litellm_metadata", "metadata")
 
 
 class TrivetStrategy(CustomRoutingStrategyBase):  # type: ignore[misc]
@@ -101,29 +104,37 @@ class TrivetLogger(CustomLogger):  # type: ignore[misc]
 
     def forget(self, request_kwargs: Optional[Dict[str, Any]]) -> None:
         """Ends the choice of a former attempt at the same request."""
-        metadata = (request_kwargs or {}).get("metadata") or {}
-        self._finish(metadata.get(_MARK))
+        self._finish(_find_mark(request_kwargs))
 
     def follow(self, choice: Choice, request_kwargs: Optional[Dict[str, Any]]) -> None:
         """Marks a request, so that its end is recognized. A request without kwargs cannot be marked."""
         if request_kwargs is None:
             return choice.failed()
-        if not isinstance(request_kwargs.get("metadata"), dict):
-            request_kwargs["metadata"] = {}
-        request_kwargs["metadata"][_MARK] = choice.request_id
+        name = next((one for one in _METADATA_NAMES if one in request_kwargs), "metadata")
+        # A new dictionary: the present one is the caller's, who may use it for other requests too.
+        metadata = request_kwargs.get(name)
+        request_kwargs[name] = {**(metadata if isinstance(metadata, dict) else {}), _MARK: choice.request_id}
         self._under_way[choice.request_id] = choice
-        while len(self._under_way) > _MAX_UNDER_WAY:
-            self._under_way.popitem(last=False)[1].failed()
+        self._forget_lost()
         return None
+
+    def _forget_lost(self) -> None:
+        """Ends choices whose end LiteLLM did not report."""
+        oldest_start = time.time() - LONGEST_REQUEST
+        while self._under_way:
+            oldest = next(iter(self._under_way.values()))
+            if len(self._under_way) <= _MAX_UNDER_WAY and oldest.started_at >= oldest_start:
+                return
+            self._finish(oldest.request_id)
 
     async def async_log_success_event(self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any) -> None:
         """LiteLLM calls it once, at the end of a request that was answered."""
-        choice = self._under_way.pop(_mark_of(kwargs), None)
+        choice = self._under_way.pop(_find_mark(kwargs.get("litellm_params"), kwargs), None)
         if choice is None:
             return
         payload = kwargs.get("standard_logging_object") or {}
         first, end = payload.get("completionStartTime"), payload.get("endTime")
-        tokens = payload.get("completion_tokens", 0)
+        tokens = payload.get("completion_tokens") or 0
         if not payload.get("stream") or payload.get("cache_hit") or not first or not end or tokens < 1:
             return choice.failed()
         # LiteLLM counts from the arrival at its router; what a server took begins with the choice.
@@ -132,10 +143,10 @@ class TrivetLogger(CustomLogger):  # type: ignore[misc]
 
     async def async_log_failure_event(self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any) -> None:
         """LiteLLM calls it when an attempt failed."""
-        self._finish(_mark_of(kwargs))
+        self._finish(_find_mark(kwargs.get("litellm_params"), kwargs))
 
-    def _finish(self, request_id: Optional[str]) -> None:
-        choice = self._under_way.pop(request_id or "", None)
+    def _finish(self, request_id: str) -> None:
+        choice = self._under_way.pop(request_id, None)
         if choice is not None:
             choice.failed()
 
@@ -156,7 +167,11 @@ def _api_base(deployment: Dict[str, Any]) -> str:
     return str(parameters.get("api_base") or deployment.get("model_info", {}).get("id") or parameters["model"])
 
 
-def _mark_of(kwargs: Dict[str, Any]) -> str:
-    parameters = kwargs.get("litellm_params") or {}
-    metadata = parameters.get("metadata") or kwargs.get("metadata") or {}
-    return str(metadata.get(_MARK, ""))
+def _find_mark(*holders: Optional[Dict[str, Any]]) -> str:
+    """The mark in the metadata of the first holder that has one; empty if none has."""
+    for holder in holders:
+        for name in _METADATA_NAMES:
+            metadata = (holder or {}).get(name)
+            if isinstance(metadata, dict) and _MARK in metadata:
+                return str(metadata[_MARK])
+    return ""

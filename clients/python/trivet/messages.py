@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import math
+import operator
 import time
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timezone
-from typing import Any, Dict, List, Mapping, Protocol, Sequence
+from typing import Any, Callable, Dict, List, Mapping, Protocol, Sequence, TypeVar
+
+#: Reasons that a `Reported` keeps.
+MAX_REASONS = 100
+_Encoded = TypeVar("_Encoded")
 
 
 @dataclass(frozen=True)
@@ -56,11 +62,14 @@ class Answer:
         metadata = value["metadata"]
         predictions = [
             Prediction(
-                output["inputId"], output["serverIp"], output["predictedTtftMillis"], output["predictedTpotMillis"]
+                int(output["inputId"]),
+                str(output["serverIp"]),
+                float(output["predictedTtftMillis"]),
+                float(output["predictedTpotMillis"]),
             )
             for output in value["outputs"]
         ]
-        return Answer(predictions, metadata["modelVersion"], metadata["omittedInputs"])
+        return Answer(predictions, str(metadata["modelVersion"]), int(metadata["omittedInputs"]))
 
 
 @dataclass
@@ -74,7 +83,7 @@ class Reported:
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> Reported:
         """Reads the answer of ReportBatch, whose counts are 64-bit numbers and therefore texts."""
-        reasons = [refusal["reason"] for refusal in value["refusals"]]
+        reasons = [str(refusal["reason"]) for refusal in value["refusals"]]
         return Reported(int(value["accepted"]), int(value["refused"]), reasons)
 
 
@@ -92,6 +101,33 @@ class Asker(Protocol):
 
     def report(self, events: Sequence[Event]) -> Reported:
         """Returns once every accepted event is durable, or raises TrivetError."""
+
+
+def encode(value: Any) -> str:
+    """Writes a message as JSON. Raises TypeError or ValueError for what JSON cannot carry, such as NaN."""
+    return json.dumps(value, default=_to_number, allow_nan=False)
+
+
+def _to_number(value: Any) -> Any:
+    """Reads a number that is not Python's own, such as one of NumPy."""
+    return operator.index(value) if hasattr(value, "__index__") else float(value)
+
+
+def report_encoded(
+    events: Sequence[Event], encode_event: Callable[[Event], _Encoded], send: Callable[[List[_Encoded]], Reported]
+) -> Reported:
+    """Sends the events that can be encoded and counts the others as refused: one bad event never fails the others."""
+    encoded: List[_Encoded] = []
+    reasons: List[str] = []
+    for event in events:
+        try:
+            encoded.append(encode_event(event))
+        except Exception as error:  # noqa: BLE001 (encoders raise errors of their own)
+            reasons.append(f"cannot encode the event: {error}")
+    reported = send(encoded) if encoded else Reported()
+    reported.refused += len(reasons)
+    reported.reasons = (reasons + reported.reasons)[:MAX_REASONS]
+    return reported
 
 
 def at(seconds: float) -> str:

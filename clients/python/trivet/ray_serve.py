@@ -9,6 +9,7 @@ Ray Serve marks this interface as alpha: `RequestRouter.choose_replicas()`, `ini
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections import OrderedDict
 from typing import Any, AsyncIterator, Callable, Dict, List, Optional, TypeVar
@@ -29,6 +30,7 @@ from .router import Ranking, Router
 
 Chunk = TypeVar("Chunk")
 _MAX_PENDING = 10_000
+_MAX_REPLICAS = 10_000
 # Ray asks without a request, again and again, while other requests wait for their predictions. Without a pause in the
 # event loop they would wait for ever.
 _PAUSE_SECONDS = 0.005
@@ -54,9 +56,10 @@ class TrivetRequestRouter(FIFOMixin, RequestRouter):  # type: ignore[misc]
         """Takes `request_router_kwargs`. The two stats are names in what the replica's record_routing_stats() returns."""
         if not model:
             raise ValueError("request_router_kwargs must name the model, for example {'model': 'qwen3-32b'}")
-        self._trivet = Router(Client(url, token=token, deadline=deadline), model)
+        # Ray does not tell when stats were read, and takes dead replicas out by itself.
+        self._trivet = Router(Client(url, token=token, deadline=deadline), model, max_metrics_age=math.inf)
         self._stats = (waiting_stat, kv_cache_stat)
-        self._seen_stats: Dict[str, Any] = {}
+        self._seen_stats: OrderedDict[str, Any] = OrderedDict()
         self._rankings: OrderedDict[str, Ranking] = OrderedDict()
 
     async def choose_replicas(
@@ -98,11 +101,18 @@ class TrivetRequestRouter(FIFOMixin, RequestRouter):  # type: ignore[misc]
         return None if find is None else find(request_metadata)
 
     def _take_stats(self, name: str, stats: Dict[str, Any]) -> None:
-        if not stats or self._seen_stats.get(name) == stats:
-            return
+        seen = self._seen_stats.pop(name, None)
         self._seen_stats[name] = dict(stats)
+        if len(self._seen_stats) > _MAX_REPLICAS:
+            self._seen_stats.popitem(last=False)
+        if not stats or seen == stats:
+            return
         waiting, kv_cache = self._stats
-        self._trivet.set_metrics(name, waiting=int(stats.get(waiting, 0)), kv_cache_usage=float(stats.get(kv_cache, 0)))
+        try:
+            self._trivet.set_metrics(name, waiting=stats.get(waiting, 0), kv_cache_usage=stats.get(kv_cache, 0))
+        except (TypeError, ValueError):
+            # The replica says nothing that can be true, for example None: a request must not fail because of that.
+            return
 
 
 def count_tokens(pending_request: PendingRequest) -> int:

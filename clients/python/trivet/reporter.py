@@ -2,19 +2,42 @@
 
 from __future__ import annotations
 
+import logging
+import random
 import threading
 import time
 from collections import deque
+from dataclasses import dataclass
 from typing import Deque, List, Sequence
 
 from .client import TrivetError
-from .messages import Asker, Event, Reported
+from .messages import MAX_REASONS, Asker, Event, Reported
 
 _BATCH = 500
+#: Pauses between tries double up to here.
+_LONGEST_PAUSE = 10.0
+#: What no later try can change.
+_FINAL_CODES = ("invalid_argument", "permission_denied", "unauthenticated", "unimplemented")
+_LOG_EVERY = 60.0
+_logger = logging.getLogger("trivet")
+
+
+@dataclass(frozen=True)
+class ReporterStats:
+    """What became of the events so far. `last_error` is why events were refused or could not be sent the last time."""
+
+    waiting: int
+    accepted: int
+    refused: int
+    dropped: int
+    last_error: str
 
 
 class Reporter:
-    """Keeps up to `capacity` events while the service is away; beyond that it drops events and counts them."""
+    """Keeps up to `capacity` events while the service is away; beyond that it drops events and counts them.
+
+    It logs what goes wrong once a minute, as a warning of the logger "trivet".
+    """
 
     def __init__(self, client: Asker, *, interval: float = 1.0, capacity: int = 10_000) -> None:
         self.dropped = 0
@@ -24,26 +47,36 @@ class Reporter:
         self._capacity = capacity
         self._events: Deque[Event] = deque()
         self._changed = threading.Condition()
-        self._closing = False
+        self._closing = threading.Event()
         self._give_up_at = 0.0
+        #: Seconds to the next try after a failure, at least; 0 after a success.
+        self._pause = 0.0
+        self._last_error = ""
+        self._log_again_at = 0.0
         self._thread = threading.Thread(target=self._run, name="trivet-reporter", daemon=True)
         self._thread.start()
 
     def send(self, events: Sequence[Event]) -> None:
         """Takes events; never waits for the service."""
         with self._changed:
-            room = 0 if self._closing else self._capacity - len(self._events)
+            room = 0 if self._closing.is_set() else self._capacity - len(self._events)
             self._events.extend(events[:room])
             self.dropped += max(0, len(events) - room)
             if len(self._events) >= _BATCH:
                 self._changed.notify()
 
+    def stats(self) -> ReporterStats:
+        """Tells how the reports go."""
+        with self._changed:
+            reported = self.reported
+            return ReporterStats(len(self._events), reported.accepted, reported.refused, self.dropped, self._last_error)
+
     def close(self, timeout: float = 5.0) -> Reported:
         """Sends what waits, for at most `timeout` seconds; then drops the rest. Returns what became of all events."""
         with self._changed:
-            if not self._closing:
-                self._closing = True
+            if not self._closing.is_set():
                 self._give_up_at = time.monotonic() + timeout
+                self._closing.set()
             self._changed.notify()
         self._thread.join(timeout)
         with self._changed:
@@ -52,44 +85,78 @@ class Reporter:
         return self.reported
 
     def _run(self) -> None:
-        while True:
+        while self._wait():
             with self._changed:
-                if not self._closing and len(self._events) < _BATCH:
-                    self._changed.wait(self._interval)
                 batch = [self._events[i] for i in range(min(_BATCH, len(self._events)))]
-                if not batch and self._closing:
-                    return
-            if not self._settle(batch):
+            if batch:
+                self._settle(batch)
+            elif self._closing.is_set():
                 return
 
-    def _settle(self, batch: List[Event]) -> bool:
-        """Sends a batch; false when the service is away and there is no time left to try again."""
-        if not batch:
+    def _wait(self) -> bool:
+        """Waits until a batch is due; false when there is no time left to try again."""
+        if self._pause > 0:
+            return self._wait_to_try_again()
+        with self._changed:
+            if not self._closing.is_set() and len(self._events) < _BATCH:
+                self._changed.wait(self._interval)
+        return True
+
+    def _wait_to_try_again(self) -> bool:
+        """Only close() ends the wait early: the events that arrive meanwhile are no reason to try."""
+        if not self._closing.is_set():
+            self._closing.wait(self._pause)
             return True
+        if time.monotonic() + self._pause > self._give_up_at:
+            return False
+        time.sleep(self._pause)
+        return True
+
+    def _settle(self, batch: List[Event]) -> None:
+        """Sends a batch; keeps it when the service is away."""
         try:
             self._count(self._client.report(batch))
         except TrivetError as error:
-            if error.code in ("invalid_argument", "unauthenticated", "unimplemented"):
-                return self._drop(batch, str(error))
-            with self._changed:
-                if self._closing and time.monotonic() >= self._give_up_at:
-                    return False
-                self._changed.wait(self._interval)
-            return True
+            if error.code not in _FINAL_CODES:
+                self._pause = self._next_pause(error)
+                self._warn(str(error))
+                return
+            self._drop(batch, str(error))
+        except Exception as error:  # noqa: BLE001 (without this thread, nothing is reported any more)
+            self._drop(batch, repr(error))
+        self._pause = 0.0
         self._forget(batch)
-        return True
+
+    def _next_pause(self, error: TrivetError) -> float:
+        """Longer after each failure, and of a random length, so that gateways do not come back all at once."""
+        longest = self._interval if self._closing.is_set() else max(self._interval, _LONGEST_PAUSE)
+        pause = min(longest, max(self._interval, 2 * self._pause))
+        return max(pause, error.retry_after) * random.uniform(1.0, 1.25)
 
     def _count(self, reported: Reported) -> None:
         self.reported.accepted += reported.accepted
         self.reported.refused += reported.refused
-        self.reported.reasons = (self.reported.reasons + reported.reasons)[-100:]
+        self.reported.reasons = (self.reported.reasons + reported.reasons)[-MAX_REASONS:]
+        if reported.refused > 0:
+            self._warn(reported.reasons[0] if reported.reasons else "refused")
 
-    def _drop(self, batch: List[Event], reason: str) -> bool:
+    def _drop(self, batch: List[Event], reason: str) -> None:
         """The service will never take this batch."""
-        self.dropped += len(batch)
-        self.reported.reasons = (self.reported.reasons + [reason])[-100:]
-        self._forget(batch)
-        return True
+        with self._changed:
+            self.dropped += len(batch)
+        self.reported.reasons = (self.reported.reasons + [reason])[-MAX_REASONS:]
+        self._warn(reason)
+
+    def _warn(self, reason: str) -> None:
+        self._last_error = reason
+        now = time.monotonic()
+        if now >= self._log_again_at:
+            self._log_again_at = now + _LOG_EVERY
+            stats = self.stats()
+            _logger.warning(
+                "Cannot report every event to Trivet: %s (%d wait, %d were accepted, %d refused, %d dropped)",
+                *(reason, stats.waiting, stats.accepted, stats.refused, stats.dropped),
+            )
 
     def _forget(self, batch: List[Event]) -> None:
         with self._changed:

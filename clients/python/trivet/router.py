@@ -11,7 +11,7 @@ from typing import Callable, List, Optional, Sequence, Tuple, Union
 
 from . import messages
 from .client import TrivetError
-from .load import Candidate, Load
+from .load import MAX_METRICS_AGE, Candidate, Load
 from .messages import Answer, Asker, Input, Reported
 from .reporter import Reporter
 
@@ -21,24 +21,37 @@ _PAUSE = 1.0
 
 
 class Router:
-    """Thread-safe. Without a prediction it chooses the server with the fewest requests; it never fails a request."""
+    """Thread-safe. Without a prediction it chooses the server with the fewest requests; it never fails a request.
 
-    def __init__(self, client: Asker, model: str, *, reporter: Optional[Reporter] = None) -> None:
+    choose_async() keeps the deadline of the client in any case. choose() keeps it as the client does: see Client.
+    """
+
+    def __init__(
+        self,
+        client: Asker,
+        model: str,
+        *,
+        reporter: Optional[Reporter] = None,
+        max_metrics_age: float = MAX_METRICS_AGE,
+    ) -> None:
         self.model = model
         self.client = client
         self.reporter = reporter if reporter is not None else Reporter(client)
-        self._load = Load()
+        self._load = Load(max_metrics_age)
         self._lock = threading.Lock()
         self._failures = 0
         self._ask_again_at = 0.0
         self._threads = ThreadPoolExecutor(max_workers=8, thread_name_prefix="trivet-predict")
 
-    def set_metrics(self, address: str, *, waiting: int = 0, kv_cache_usage: float = 0.0) -> None:
-        """Takes what was read from a server just now: the length of its queue, the share of its KV cache in use."""
+    def set_metrics(self, address: str, *, waiting: float = 0, kv_cache_usage: float = 0.0) -> None:
+        """Takes what was read from a server just now: the length of its queue, the share of its KV cache in use.
+
+        A server whose metrics are older than `max_metrics_age` seconds is chosen after those that have newer ones, or none.
+        """
         messages.check_amount("waiting", waiting)
         messages.check_amount("kv_cache_usage", kv_cache_usage)
         with self._lock:
-            self._load.set_metrics(address, waiting, kv_cache_usage)
+            self._load.set_metrics(address, int(round(waiting)), float(kv_cache_usage))
 
     def choose(self, prompt_tokens: int, candidates: Sequence[Union[str, Candidate]]) -> Choice:
         """Chooses a server and counts the request as sent to it. Raises ValueError when there are no candidates."""
@@ -55,9 +68,9 @@ class Router:
         named, inputs = self._prepare(prompt_tokens, candidates)
         try:
             answer: Union[Answer, TrivetError] = self._predict(inputs)
-        except TrivetError as error:
-            answer = error
-        return self._settle(prompt_tokens, named, inputs, answer)
+        except Exception as error:  # noqa: BLE001 (a request must not fail because of a prediction)
+            answer = _as_trivet_error(error)
+        return self._settle(named, inputs, answer)
 
     async def rank_async(self, prompt_tokens: int, candidates: Sequence[Union[str, Candidate]]) -> Ranking:
         """As rank(), without blocking the event loop, and with a deadline for all of it."""
@@ -68,10 +81,11 @@ class Router:
             asked = loop.run_in_executor(self._threads, self._predict, inputs)
             answer = await asyncio.wait_for(asked, self.client.deadline)
         except asyncio.TimeoutError:
+            self._count_failure()
             answer = TrivetError("deadline_exceeded", f"no prediction within {self.client.deadline} s")
-        except TrivetError as error:
-            answer = error
-        return self._settle(prompt_tokens, named, inputs, answer)
+        except Exception as error:  # noqa: BLE001 (a request must not fail because of a prediction)
+            answer = _as_trivet_error(error)
+        return self._settle(named, inputs, answer)
 
     def close(self) -> Reported:
         """Sends the reports that wait; returns what became of all of them."""
@@ -85,40 +99,43 @@ class Router:
             raise ValueError("Cannot choose a server: there are no candidates")
         named = [Candidate(one) if isinstance(one, str) else one for one in candidates]
         with self._lock:
-            return named, self._load.ask(prompt_tokens, named)
+            return named, self._load.ask(int(prompt_tokens), named)
 
     def _predict(self, inputs: Sequence[Input]) -> Answer:
         if time.monotonic() < self._ask_again_at:
             raise TrivetError("unavailable", "the last predictions failed")
         try:
             answer = self.client.predict(self.model, inputs)
-        except TrivetError:
-            self._failures += 1
-            if self._failures >= _FAILURES:
-                self._ask_again_at = time.monotonic() + _PAUSE
+        except Exception:
+            self._count_failure()
             raise
         self._failures = 0
         return answer
 
+    def _count_failure(self) -> None:
+        self._failures += 1
+        if self._failures >= _FAILURES:
+            self._ask_again_at = time.monotonic() + _PAUSE
+
     def _settle(
-        self,
-        prompt_tokens: int,
-        candidates: List[Candidate],
-        inputs: List[Input],
-        answer: Union[Answer, TrivetError],
+        self, candidates: List[Candidate], inputs: List[Input], answer: Union[Answer, TrivetError]
     ) -> Ranking:
         with self._lock:
             if isinstance(answer, TrivetError):
                 order = self._load.rank_by_load(candidates)
-                return Ranking(self, prompt_tokens, [candidates[i] for i in order], [inputs[i] for i in order], error=answer)
+                return Ranking(self, [candidates[i] for i in order], [inputs[i] for i in order], error=answer)
             predictions = {prediction.input_id: prediction for prediction in answer.predictions}
             order = self._load.rank(candidates, predictions)
             ranked = [candidates[i] for i in order]
-            return Ranking(self, prompt_tokens, ranked, [inputs[i] for i in order], version=answer.model_version)
+            return Ranking(self, ranked, [inputs[i] for i in order], version=answer.model_version)
 
     def _count(self, address: str, prompt_tokens: int) -> Callable[[int], None]:
         with self._lock:
             return self._load.dispatched(address, prompt_tokens)
+
+
+def _as_trivet_error(error: Exception) -> TrivetError:
+    return error if isinstance(error, TrivetError) else TrivetError("unknown", repr(error))
 
 
 class Ranking:
@@ -127,7 +144,6 @@ class Ranking:
     def __init__(
         self,
         router: Router,
-        prompt_tokens: int,
         candidates: List[Candidate],
         inputs: List[Input],
         *,
@@ -138,27 +154,24 @@ class Ranking:
         self.model_version = version
         self.error = error
         self._router = router
-        self._prompt_tokens = prompt_tokens
         self._input_by_address = {one.server_ip: one for one in inputs}
 
     def dispatch(self, address: str, request_id: Optional[str] = None) -> Choice:
         """Counts the request as sent to the server of this address."""
-        return Choice(self._router, self, self._input_by_address[address], self._prompt_tokens, request_id)
+        return Choice(self._router, self, self._input_by_address[address], request_id)
 
 
 class Choice:
     """One request on its way to a server. Call first_token() and finished(), or failed()."""
 
-    def __init__(
-        self, router: Router, ranking: Ranking, chosen: Input, prompt_tokens: int, request_id: Optional[str]
-    ) -> None:
+    def __init__(self, router: Router, ranking: Ranking, chosen: Input, request_id: Optional[str]) -> None:
         self.address = chosen.server_ip
         self.model_version = ranking.model_version
         self.error = ranking.error
         self.request_id = request_id if request_id is not None else uuid.uuid4().hex
         self._router = router
         self._input = chosen
-        self._ended = router._count(self.address, prompt_tokens)
+        self._ended = router._count(self.address, chosen.input_token_length)
         self._lock = threading.Lock()
         self._is_over = False
         #: When the request was sent, in seconds since the epoch.

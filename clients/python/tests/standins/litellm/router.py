@@ -1,5 +1,6 @@
 """What LiteLLM's router does with a custom strategy and with the callbacks, without a call to a model."""
 
+import asyncio
 import time
 
 import litellm
@@ -10,6 +11,10 @@ class Router:
         self.model_list = model_list
         self.cooling_down = set()
         self.first_chosen = 0
+        # Requests wait here for their answer.
+        self.waiting = 0
+        self.answered = asyncio.Event()
+        self.answered.set()
 
     def set_custom_routing_strategy(self, strategy):
         self.get_available_deployment = strategy.get_available_deployment
@@ -35,15 +40,18 @@ class Router:
 
     async def acompletion(self, model, messages, *, stream=True, ttft=0.05, tokens=11, fails=False, **kwargs):
         """Chooses, and calls the callbacks as at the end of a request that took `ttft`, and 10 ms a token."""
-        kwargs.setdefault("metadata", {})["model_group"] = model
+        name = "litellm_metadata" if "litellm_metadata" in kwargs else "metadata"
+        kwargs.setdefault(name, {})["model_group"] = model
         deployment = await self.async_get_available_deployment(
             model=model, messages=messages, specific_deployment=None, request_kwargs=kwargs
         )
+        self.waiting += 1
+        await self.answered.wait()
         started = time.time()
         first = started + ttft
         end = first + 0.01 * (tokens - 1)
         logged = {
-            "litellm_params": {"metadata": kwargs["metadata"]},
+            "litellm_params": {name: kwargs[name]},
             "standard_logging_object": {
                 "stream": stream,
                 "startTime": started,

@@ -1,0 +1,93 @@
+"""The client over gRPC: needs grpcio and the modules that generate.sh writes, and in part a service."""
+
+import contextlib
+import os
+import pathlib
+import sys
+import unittest
+from concurrent import futures
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "gen"))
+try:
+    import grpc
+    from observation.v1 import observation_pb2
+    from prediction.v1 import prediction_pb2
+
+    from trivet.grpc_client import CHANNEL_OPTIONS, GrpcClient
+except ImportError:
+    grpc = None
+
+from trivet import Input, Router, TrivetError  # noqa: E402
+
+from .service import Proxy, wait_until  # noqa: E402
+from .test_client import check_one_bad_event  # noqa: E402
+
+#: Address of the gRPC port of a running Trivet.
+ADDRESS = os.environ.get("TRIVET_GRPC", "")
+needs_grpc = unittest.skipIf(grpc is None, "grpcio and protobuf are not installed, or gen/ is not generated")
+needs_service = unittest.skipUnless(ADDRESS, "TRIVET_GRPC is not set, for example 127.0.0.1:50051")
+
+
+def connect(test, address, **options):
+    channel = grpc.insecure_channel(address, CHANNEL_OPTIONS)
+    test.addCleanup(channel.close)
+    return GrpcClient(channel, prediction_pb2, observation_pb2, **options), channel
+
+
+@contextlib.contextmanager
+def refuse_every_call(trailers):
+    def refuse(_request, context):
+        context.set_trailing_metadata(trailers)
+        context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "busy")
+
+    class Handler(grpc.GenericRpcHandler):
+        def service(self, _call):
+            return grpc.unary_unary_rpc_method_handler(refuse)
+
+    server = grpc.server(futures.ThreadPoolExecutor(1), [Handler()])
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    try:
+        yield f"127.0.0.1:{port}"
+    finally:
+        server.stop(None).wait()
+
+
+@needs_grpc
+class ClientTest(unittest.TestCase):
+    def test_inputs_that_protobuf_cannot_carry_are_an_error(self):
+        client, _ = connect(self, "127.0.0.1:1")
+        for chosen in (Input(input_token_length="many"), Input(num_request_waiting=2**40), Input(server_ip="\ud800")):
+            with self.subTest(chosen), self.assertRaises(TrivetError) as raised:
+                client.predict("qwen3-32b", [chosen])
+            self.assertEqual(raised.exception.code, "invalid_argument")
+
+    def test_a_closed_channel_is_unavailable(self):
+        client, channel = connect(self, "127.0.0.1:1")
+        channel.close()
+        with self.assertRaises(TrivetError) as raised:
+            client.predict("qwen3-32b", [Input()])
+        self.assertEqual(raised.exception.code, "unavailable")
+
+    def test_a_refusal_says_when_the_service_wants_the_next_try(self):
+        with refuse_every_call((("grpc-retry-pushback-ms", "7000"),)) as address, self.assertRaises(TrivetError) as raised:
+            connect(self, address, deadline=10)[0].predict("qwen3-32b", [Input()])
+        self.assertEqual((raised.exception.code, raised.exception.retry_after), ("resource_exhausted", 7.0))
+
+
+@needs_grpc
+@needs_service
+class ServiceTest(unittest.TestCase):
+    def test_one_event_that_cannot_be_encoded_never_fails_the_others(self):
+        client, _ = connect(self, ADDRESS, deadline=30)
+        check_one_bad_event(self, client)
+
+    def test_a_service_that_vanished_is_found_again_within_20_seconds(self):
+        with Proxy(ADDRESS) as proxy:
+            client, _ = connect(self, proxy.address, deadline=30)
+            router = Router(client, "qwen3-32b")
+            self.addCleanup(router.close)
+            self.assertNotEqual(router.choose(500, ["10.0.0.1"]).model_version, "")
+            client.deadline = 1.0
+            proxy.lose_connections()
+            wait_until(lambda: router.choose(500, ["10.0.0.1"]).model_version != "", seconds=20)

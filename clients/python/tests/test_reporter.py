@@ -1,0 +1,139 @@
+import os
+import threading
+import time
+import unittest
+
+from trivet import Client, Reported, Reporter, Router, ReporterStats, TrivetError
+
+from .service import URL, needs_service, wait_until
+
+PREDICT_TOKEN = os.environ.get("TRIVET_PREDICT_TOKEN", "")
+
+
+class ReporterTest(unittest.TestCase):
+    def test_keeps_events_while_the_service_is_away(self):
+        client = Away(failures=2)
+        reporter = Reporter(client, interval=0.01)
+        reporter.send([{"finished": {}}])
+        self.assertEqual((reporter.close().accepted, reporter.dropped), (1, 0))
+
+    def test_drops_and_counts_events_beyond_its_capacity_and_after_its_end(self):
+        client = Away(failures=10**6)
+        reporter = Reporter(client, interval=0.01, capacity=3)
+        reporter.send([{"finished": {}}] * 5)
+        self.assertEqual(reporter.dropped, 2)
+        reporter.close(timeout=0.05)
+        reporter.send([{"finished": {}}])
+        self.assertEqual((reporter.dropped, reporter.reported.accepted), (6, 0))
+
+    def test_a_batch_that_is_refused_as_a_whole_is_dropped_with_its_reason(self):
+        for code in ("unauthenticated", "permission_denied"):
+            with self.subTest(code):
+                reporter = Reporter(Away(failures=1, code=code), interval=0.01)
+                reporter.send([{"finished": {}}])
+                reported = reporter.close()
+                self.assertEqual((reported.accepted, reporter.dropped), (0, 1))
+                self.assertEqual(reported.reasons, [f"{code}: away"])
+
+    def test_goes_on_after_an_error_that_is_not_of_the_service(self):
+        client = Broken()
+        reporter = Reporter(client, interval=0.01)
+        reporter.send([{"finished": {}}])
+        client.failed.wait(5)
+        reporter.send([{"finished": {}}])
+        reported = reporter.close()
+        self.assertEqual((reported.accepted, reporter.dropped), (1, 1))
+        self.assertEqual(reported.reasons, ["ValueError('broken')"])
+
+
+    def test_says_and_logs_why_reports_fail_while_it_runs(self):
+        client = Away(failures=2)
+        with self.assertLogs("trivet", "WARNING") as logs:
+            reporter = Reporter(client, interval=0.01)
+            reporter.send([{"finished": {}}])
+            client.succeeded.wait(5)
+            self.assertEqual(reporter.stats().last_error, "unavailable: away")
+            reporter.close()
+        self.assertEqual(reporter.stats(), ReporterStats(0, 1, 0, 0, "unavailable: away"))
+        (line,) = logs.output
+        self.assertIn("Cannot report every event to Trivet: unavailable: away", line)
+        self.assertIn("(1 wait, 0 were accepted, 0 refused, 0 dropped)", line)
+
+    def test_tries_once_an_interval_however_many_events_wait_and_arrive(self):
+        client = Away(failures=10**6)
+        reporter = Reporter(client, interval=0.5)
+        reporter.send([{"finished": {}}] * 500)
+        end = time.monotonic() + 1
+        while time.monotonic() < end:
+            reporter.send([{"finished": {}}])
+            # Time is what it tests: a gateway sends an event now and then.
+            time.sleep(0.001)
+        self.assertLessEqual(client.calls, 3)
+        reporter.close(timeout=0)
+
+    def test_waits_as_long_as_the_service_asks_for(self):
+        client = Away(failures=1, retry_after=0.5)
+        reporter = Reporter(client, interval=0.001)
+        reporter.send([{"finished": {}}])
+        client.succeeded.wait(5)
+        self.assertGreaterEqual(client.succeeded_at - client.failed_at, 0.5)
+        reporter.close()
+
+    def test_close_does_not_wait_for_the_next_try(self):
+        client = Away(failures=1, retry_after=60)
+        reporter = Reporter(client, interval=0.001)
+        reporter.send([{"finished": {}}])
+        wait_until(lambda: reporter._pause > 0)
+        self.assertEqual((reporter.close().accepted, reporter.dropped), (1, 0))
+
+
+@needs_service
+@unittest.skipUnless(PREDICT_TOKEN, "TRIVET_PREDICT_TOKEN is not set: a token with the scope predict alone")
+class RightsTest(unittest.TestCase):
+    def test_a_token_that_must_not_report_shows_while_the_gateway_runs(self):
+        client = Client(URL, token=PREDICT_TOKEN, deadline=30)
+        self.addCleanup(client.close)
+        with self.assertLogs("trivet", "WARNING") as logs:
+            reporter = Reporter(client, interval=0.01)
+            self.addCleanup(reporter.close)
+            router = Router(client, "qwen3-32b", reporter=reporter)
+            choice = router.choose(1000, ["10.0.0.1"])
+            self.assertIsNone(choice.error)
+            choice.first_token(0.1)
+            wait_until(lambda: reporter.stats().dropped == 2)
+        self.assertIn("permission_denied", reporter.stats().last_error)
+        self.assertIn("permission_denied", logs.output[0])
+
+
+class Broken:
+    """A client whose first report fails as no client should."""
+
+    deadline = 1.0
+
+    def __init__(self):
+        self.failed = threading.Event()
+
+    def report(self, events):
+        if not self.failed.is_set():
+            self.failed.set()
+            raise ValueError("broken")
+        return Reported(len(events), 0)
+
+
+class Away:
+    deadline = 1.0
+
+    def __init__(self, failures, code="unavailable", retry_after=0.0):
+        self.failures, self.error = failures, TrivetError(code, "away", retry_after)
+        self.calls, self.failed_at, self.succeeded_at = 0, 0.0, 0.0
+        self.failed, self.succeeded = threading.Event(), threading.Event()
+
+    def report(self, events):
+        self.calls += 1
+        if self.calls <= self.failures:
+            self.failed_at = time.monotonic()
+            self.failed.set()
+            raise self.error
+        self.succeeded_at = time.monotonic()
+        self.succeeded.set()
+        return Reported(len(events), 0)
