@@ -1,4 +1,4 @@
-/** Follows the clock of the machine but not its jumps, so that a wrong clock ends no token, lease or retry early. */
+/** Follows the clock of the machine, but not a jump that is taken back within a minute: it ends no token, lease or retry early. */
 import type { World } from './world.ts';
 
 /** Corrections below this are followed at once: clocks are slewed all the time. */

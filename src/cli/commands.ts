@@ -1,4 +1,4 @@
-/** Lists the commands, loads each when it is called, and hands an area's commands what they need of other areas. */
+/** Lists the commands, loads each when it is called, and hands an area's commands what they need of other areas. Subcommands and options are in each command's own file. */
 import { type Command, Help, type Option } from 'commander';
 import type { AuditChange } from '../operations/audit-change.ts';
 import type { OpenWebhooks } from '../webhooks/commands/open-webhooks.ts';
@@ -59,7 +59,7 @@ export async function loadCommands(first: string | undefined): Promise<Command[]
   return (await Promise.all(loading)).map(markRequired);
 }
 
-/** Marks required options in the help of a command and of all below it; commands that are made apart do not inherit it. */
+/** Marks required options in the help of a command and of all below it; subcommands that `new Command()` created do not inherit it. */
 function markRequired(command: Command): Command {
   command.configureHelp({ ...command.configureHelp(), optionDescription: describeOption });
   for (const child of command.commands) markRequired(child);

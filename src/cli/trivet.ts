@@ -13,13 +13,13 @@ async function createProgram(first: string | undefined): Promise<Command> {
   const { version, description } = JSON.parse(manifest) as { version: string; description: string };
   const program = new Command('trivet').description(description).version(version);
   if (first !== VERSION_FLAG) for (const command of await loadCommands(first)) program.addCommand(command);
-  return refuseAlike(program);
+  return reportUsageErrors(program);
 }
 
 /** Every command of the tree reports its own usage errors in the same way, and never ends the process by itself. */
-function refuseAlike(command: Command): Command {
+function reportUsageErrors(command: Command): Command {
   command.exitOverride().showHelpAfterError('Run with --help to see what is allowed.');
-  for (const child of command.commands) refuseAlike(child);
+  for (const child of command.commands) reportUsageErrors(child);
   return command;
 }
 

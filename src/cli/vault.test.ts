@@ -97,7 +97,7 @@ test('trivet vault reseal lets the former key go', async () => {
   await (await startProgram({ SECRET_KEYS: one! }, dataDir)).stop();
   const run = await runTrivet(['vault', 'reseal'], { env: { TRIVET_DATA_DIR: dataDir, SECRET_KEYS: `${two},${one}` } });
   assert.equal(run.code, 0, run.stderr);
-  assert.match(run.stdout, /the word that keys are checked with +1/);
+  assert.match(run.stdout, /the test value for checking keys +1/);
   await assert.rejects(
     startProgram({ SECRET_KEYS: one! }, dataDir),
     /encrypted with a key that this program was not given/,

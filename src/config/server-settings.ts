@@ -1,4 +1,4 @@
-/** Lists the settings of the process: listeners, TLS, limits, store, log and traces. */
+/** Lists the settings of the process: listeners, TLS, limits, the database and the size of its connection pool, log and traces. */
 import { z } from 'zod';
 import { isAddressOrCidr } from './network-names.ts';
 import { choice, fileMode, flag, httpOrigin, httpUrl, integer, key, list, optional, setting, text } from './setting.ts';
@@ -50,14 +50,14 @@ export const serverSettings = {
   maxBodyBytes: setting({
     env: 'HTTP_MAX_BODY_BYTES',
     about:
-      'Largest accepted HTTP request body, in bytes: of an event, a report or a prediction. Bodies with parameters have 16 KB. All bodies together take 64 MiB: beyond it, one that still arrives is refused with 503, first of a network that has more than half.',
+      'Largest accepted HTTP request body, in bytes: of an event, a report or a prediction. Bodies of named parameters, as forms, have at most 16 KiB. All bodies together take 64 MiB: beyond it, one that still arrives is refused with 503, first of a network that has more than half.',
     schema: integer(1024, 1_073_741_824),
     fallback: '1048576',
   }),
   maxHttpConnections: setting({
     env: 'HTTP_MAX_CONNECTIONS',
     about:
-      'Connections of HTTP at a time, at most a quarter of the open files that the system allows. At the limit, a new one replaces one of the network with the most: one that has waited for its client for longest.',
+      'Connections of HTTP at a time, at most a quarter of the open files that the system allows. At the limit, a new one replaces one of the network with the most: one that has waited for its client for longest. When none waits, it is refused unless another network has more.',
     schema: integer(1, 1_000_000),
     fallback: '1000',
   }),
@@ -91,7 +91,7 @@ export const grpcSettings = {
   maxConnections: setting({
     env: 'GRPC_MAX_CONNECTIONS',
     about:
-      'Connections of gRPC at a time, at most half of the open files that the system allows. At the limit, a new connection replaces one of the network with the most: the one that has been idle for longest.',
+      'Connections of gRPC at a time, at most half of the open files that the system allows. At the limit, a new connection replaces one of the network with the most: the one that has been idle for longest. When none is idle, it is refused unless another network has more.',
     schema: integer(1, 1_000_000),
     fallback: '1000',
   }),

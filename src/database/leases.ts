@@ -31,7 +31,7 @@ interface EpochRow {
  */
 export const MAX_CLOCK_SKEW_MS = 60_000;
 
-/** $1 name, $2 owner, $3 expiry, $4 now, $5 the latest end that a lease can have. A row comes back to its holder. */
+/** $1 name, $2 owner, $3 expiry, $4 now, $5 the latest end that a lease can have. Returns a row if the caller got the lease. */
 export const acquireLeaseSql: Statement<EpochRow> = statement(
   'lease-acquire',
   `INSERT INTO leases (name, owner, epoch, expires_at_ms) VALUES ($1, $2, 1, $3)

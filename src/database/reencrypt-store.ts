@@ -14,7 +14,7 @@ export interface ColumnDescription {
   readonly column: string;
   /** The columns of the primary key, one or two. */
   readonly keys: readonly [string] | readonly [string, string];
-  /** Keys before all others. */
+  /** A primary key that is lower than any: the scan starts here. */
   readonly start: readonly SqlValue[];
   /** The associated data of a row's ciphertext. */
   readonly associatedData: (row: EncryptedRow) => string;

@@ -1,6 +1,6 @@
 /**
- * Records every request: its trace id, one log line without the query, its duration, and its span; of a probe, one line of the
- * level trace. The query is left out because the API v5 permits secrets there.
+ * Records every request: its trace id, one log line without the query, its duration (a Prometheus histogram, with its buckets) and its
+ * span. A probe gets one line at the level `trace`, no duration and no span. The query is left out because the API v5 permits secrets there.
  */
 import type { Socket } from 'node:net';
 import { Histogram } from 'prom-client';
@@ -30,7 +30,7 @@ export interface RequestStart {
 export interface RequestEnd {
   readonly method: string;
   readonly path: string;
-  /** The pattern that answered, such as /repos/:owner/:repo: paths would be names without end. */
+  /** The pattern that answered, such as /repos/:owner/:repo: paths would give an unlimited number of names. */
   readonly route: string;
   readonly status: number;
 }
@@ -93,7 +93,7 @@ export function createRequestObserver({
   };
 }
 
-/** A pod is asked each second or two: among few requests, probes would be most of the metrics and hide what fails. */
+/** Kubernetes probes a pod every second or two: in a quiet service, probes would outnumber requests and hide failures. */
 function isProbe(path: string): boolean {
   return path === '/healthz' || path === '/readyz' || path === '/metrics';
 }

@@ -1,4 +1,4 @@
-/** Sends a mail through the SMTP server of the settings, with TLS and its timeouts. */
+/** Sends a mail by SMTP: with TLS, STARTTLS or neither, within time limits; says which refusals are final. */
 import type { Readable } from 'node:stream';
 import type { Config } from '../config/config.ts';
 import { readCertificates } from '../encryption/certificates.ts';

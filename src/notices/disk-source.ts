@@ -7,10 +7,10 @@ import type { NoticeTexts } from './texts.ts';
 const MIB = 1024 * 1024;
 /** The same limit as in `trivet doctor`. */
 const FEW_MIB = 1024;
-/** Room again: enough more than the limit that a disk which fills slowly does not cause a notice every hour. */
+/** Room again: higher than the limit, so that a disk near the limit does not cause a notice every hour. */
 const ROOM_MIB = 1280;
 
-/** Read of the machine that the process is on. */
+/** Values of the machine that the process runs on. */
 interface DiskReadings {
   readonly host: string;
   readonly readFreeBytes: (folder: string) => Promise<number>;
@@ -52,7 +52,7 @@ export function createDiskSource(folder: string, { host, readFreeBytes } = OF_TH
       return freeMib < FEW_MIB ? [toNotice(PREFIX + folder, 'full', freeMib)] : [];
     },
     async findRecovery(cause) {
-      // Of another folder or host, it was raised where the database was before. It is over with the trouble of this disk.
+      // A cause of another folder or host is from before the database moved: it ends when this disk has room.
       const freeMib = await readFreeMib();
       return freeMib < ROOM_MIB ? 'not yet' : toNotice(cause, 'fine', freeMib);
     },

@@ -1,5 +1,5 @@
 /**
- * Stores the last notice of each cause, so that each kind is sent at most once an hour by one process. A mail is queued in the
+ * Stores the last notice of each cause, so that each state of a cause is sent at most once an hour, however many processes look. A mail is queued in the
  * transaction of its record, so one process sends it. An event is published before its record, perhaps by several processes: its
  * idempotency key makes these one event.
  */

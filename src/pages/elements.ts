@@ -1,4 +1,4 @@
-/** Renders the small pieces of pages: fields, buttons, lists, hints, mistakes. */
+/** Renders the small parts of pages: form fields with label and error, buttons, lists, hints. */
 import { html } from 'hono/html';
 import { type Labels, nameByLabel } from './field-labels.ts';
 import type { Html } from './layout.ts';

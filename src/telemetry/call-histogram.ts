@@ -1,4 +1,4 @@
-/** Counts values that come thousands of times a second into the buckets of a Prometheus histogram. */
+/** Counts values that come thousands of times a second in a Prometheus histogram without labels. Its owner sets the buckets. */
 import { Histogram, type HistogramConfiguration } from 'prom-client';
 
 type Configuration = HistogramConfiguration<never> & { readonly buckets: number[] };

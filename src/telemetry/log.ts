@@ -1,4 +1,4 @@
-/** Writes structured log lines to standard error, as JSON or text. */
+/** Writes structured log lines to standard error, as JSON or text. It hides no secrets: who writes a line leaves them out. */
 import { type DestinationStream, type Logger, pino } from 'pino';
 import { toReadableLine } from './readable-log.ts';
 import { UnblockedOutput } from './unblocked-output.ts';
@@ -22,7 +22,7 @@ export function createLog(level: LogLevel, destination: DestinationStream = open
   );
 }
 
-/** Standard error, which takes the lines of `createLog` in that format. */
+/** Opens standard error for `createLog`, in this format. */
 export function openLogOutput(format: LogFormat): DestinationStream {
   const output = openStandardError();
   const isTerminal = process.stderr.isTTY;
@@ -52,8 +52,8 @@ export interface GatheredLines extends DestinationStream {
 }
 
 /**
- * Lines of one turn of the event loop go out in one write: a system call for each costs as much as much of what they are
- * about. At the end of the process they are written too, unless it is killed in that very turn.
+ * Lines of one turn of the event loop go out in one write: a system call for each would cost as much as a good part of the work
+ * that they report. At the end of the process they are written too, unless it is killed in that very turn.
  */
 export function gatherLines(destination: DestinationStream): GatheredLines {
   let lines = '';

@@ -1,4 +1,4 @@
-/** Runs a repeated task in only one process at a time, by a lease in the store. The lease saves work: the rounds of two must do no harm. */
+/** Runs a repeated task normally in one process at a time, by a lease in the store. After a lost lease two may overlap: a round must be safe to run twice. */
 import { runUnderLease } from '../database/leases.ts';
 import type { Store } from '../database/store.ts';
 import { createRoundWorker, type RoundWork } from './round-worker.ts';

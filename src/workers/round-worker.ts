@@ -11,7 +11,7 @@ export interface RoundWork {
   readonly log: Log;
   /**
    * Ends soon after the signal. A round that throws is logged, and the next one follows as usual. Rounds that fail one after the other
-   * with `unavailable`, as when the database is away, are logged once, and so is their end.
+   * with `unavailable`, as when the database is away, are logged once, and the recovery is logged once.
    */
   readonly round: (signal: AbortSignal) => Promise<unknown>;
 }

@@ -1,4 +1,4 @@
-/** Checks disk, certificate, proxies and callers for `trivet doctor`. */
+/** Checks ports, disk, expiry of the certificate, proxies, callers and addresses for `trivet doctor`. */
 import { X509Certificate } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';

@@ -35,7 +35,7 @@ const LOCK_WAIT_MS = 500;
 const TABLE_LOCK_EXTRA_MS = 1000;
 const LIMIT_LOCK_WAIT_SQL = `SELECT set_config('lock_timeout', (setting::integer + ${TABLE_LOCK_EXTRA_MS})::text, true)
    FROM pg_settings WHERE name = 'deadlock_timeout'`;
-/** How long these queries then have the table. Below the time after which the server ends an idle transaction. */
+/** The pause before the next try, in which waiting queries can use the table. Below the time after which the server ends an idle transaction. */
 const TABLE_LOCK_PAUSE_MS = 3000;
 
 /**
@@ -120,7 +120,7 @@ function isLockNotAvailable(error: unknown): boolean {
   return (error as { code?: string }).code === LOCK_NOT_AVAILABLE;
 }
 
-/** Undefined while another process holds the lease, or has locked its row for a migration: that may take longer than a statement may. */
+/** Undefined while another process holds the lease, or has locked its row for a migration: a migration may take longer than the limit of a statement. */
 async function acquire(client: pg.PoolClient, owner: string, nowMs: number): Promise<number | undefined> {
   const endsAtMs = nowMs + LEASE_MS;
   const parameters = [LEASE_NAME, owner, endsAtMs, nowMs, endsAtMs + MAX_CLOCK_SKEW_MS];

@@ -21,7 +21,7 @@ export interface PostgresConnections {
   readonly pool: pg.Pool;
   /** False behind a pooler that hands each transaction another connection. */
   readonly isPrepared: boolean;
-  /** Connects, asks for nothing in particular and ends; with several hosts, looks for the one that accepts writes. */
+  /** Connects, asks `SELECT 1` and ends; with several hosts, looks for the one that accepts writes. */
   readonly ask: () => Promise<void>;
   /** The same, and rejects with a read-only refusal unless the server accepts writes. */
   readonly askWritable: () => Promise<void>;
@@ -75,7 +75,7 @@ function ping(client: pg.Client): Promise<unknown> {
   return client.query('SELECT 1');
 }
 
-/** The pool makes its connections of a class: this one connects to the primary, wherever that is at the time. */
+/** The pool creates its connections from a class: this one connects to the primary, wherever that is at the time. */
 function createPrimaryClient(finder: PrimaryFinder): typeof pg.Client {
   return class extends pg.Client {
     constructor(config: pg.ClientConfig) {

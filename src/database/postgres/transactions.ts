@@ -1,9 +1,9 @@
 /**
- * Decides whether a PostgreSQL transaction is retried after a serialization conflict or a lost connection. It is sent again only
+ * Decides whether a PostgreSQL transaction is retried after a serialization conflict, a deadlock or a lost connection. It is sent again only
  * when it is certain that nothing of it was stored: after a conflict often, since one of two in conflict commits; after a lost
  * connection or the refusal of a server that accepts no writes only as long as a failover behind a proxy takes. When the server
- * still refuses then, it counts as read-only: until a new connection to it accepts writes every transaction is refused at once.
- * Reads are sent all the time. With several hosts a new connection to a server that is read-only fails by itself, so that one
+ * still refuses then, it counts as read-only: until a new connection to it accepts writes every transaction is refused immediately.
+ * Reads are sent even then. With several hosts a new connection to a server that is read-only fails by itself, so that one
  * counts as away instead.
  */
 import type pg from 'pg';

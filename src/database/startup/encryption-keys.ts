@@ -1,4 +1,4 @@
-/** Reads the keys that encrypt stored secrets, creates the first one, and refuses a store of another key. */
+/** Reads the keys that encrypt stored secrets, creates the first one, and refuses a store that was encrypted with another key. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createSecretCipher, type SecretCipher } from '../../encryption/secret-cipher.ts';
@@ -72,7 +72,7 @@ const findCanarySql: Statement<{ readonly sealed: Uint8Array }> = statement(
 
 /** Encrypted again last: then the first key decrypts everything, and a start without the others is right. */
 export const ENCRYPTED_CANARY = createEncryptedColumn({
-  name: 'the word that keys are checked with',
+  name: 'the test value for checking keys',
   table: 'vault_canaries',
   column: 'sealed',
   keys: ['id'],
@@ -80,12 +80,12 @@ export const ENCRYPTED_CANARY = createEncryptedColumn({
   associatedData: () => ASSOCIATED_DATA,
 });
 
-// Stored words are bound to it: with another one no existing store could be opened.
+// Existing stores use it as associated data: with another value none of them could be opened.
 const ASSOCIATED_DATA = 'vault-canary';
 const WORD = 'tweet';
 
 /**
- * Throws unless these keys belong to this database: the first program that used it has stored an encrypted word.
+ * Throws unless these keys belong to this database: the first program that used it has stored an encrypted test value.
  * Otherwise a wrong key would be noticed late, with half the secrets encrypted with each.
  */
 export async function checkEncryptionKeys(store: Store, cipher: SecretCipher): Promise<void> {
@@ -98,7 +98,7 @@ export async function checkEncryptionKeys(store: Store, cipher: SecretCipher): P
 }
 
 /**
- * The same check for a program that only looks: it makes no keys, and leaves no word. False when nothing is encrypted yet.
+ * The same check for a program that only looks: it makes no keys, and stores no test value. False when nothing is encrypted yet.
  */
 export async function checkStoredKeys(store: Pick<Store, 'read'>, source: EncryptionKeySource): Promise<boolean> {
   const keys = readEncryptionKeys(source);

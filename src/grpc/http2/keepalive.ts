@@ -3,7 +3,7 @@
 const EVERY_MS = 60_000;
 
 /**
- * Pings a client that has begun no call since the last look, and gives it up when it has not answered by the next. Bytes
+ * Pings a client that has begun no call since the last check, and gives it up when it has not answered by the next. Bytes
  * alone are no sign of life: a client that drips them would hold its connection for ever.
  */
 export class Keepalive {

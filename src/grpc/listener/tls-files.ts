@@ -1,4 +1,4 @@
-/** Reads the certificate and key of the listener, and reads them again when the files change. */
+/** Reads the certificate and key of the listener, and watches the files: `server.ts` then reads them again. */
 import { readFileSync, unwatchFile, watchFile } from 'node:fs';
 import { createSecureContext } from 'node:tls';
 import { readCertificates } from '../../encryption/certificates.ts';

@@ -1,5 +1,5 @@
 /**
- * Limits the memory of unread request bodies, and decides which body is dropped when it is used up (413, 503). Bytes are counted
+ * Limits the memory of unread request bodies, and decides which body is dropped when it is used up (503). Bytes are counted
  * as they arrive, not as a client announces them. When the budget is used up, an unfinished body is dropped, in this order:
  * 1. of a network that has more than half of the budget while others need room, so that no network keeps out the others;
  * 2. of a sender who is not known yet, or strangers would keep out callers whose bodies take long to arrive;
@@ -39,7 +39,7 @@ export interface CountedBody {
 const MAX_BYTES = 8 * 8 * 1024 * 1024;
 /** The part that one network may have while others need room. */
 const NETWORK_SHARE = 0.5;
-/** Smaller bodies are not counted: one on each possible connection takes as much as 16 large ones together. */
+/** Smaller bodies are not counted: one on each of a thousand connections takes 16 MiB together. */
 const SMALL_BYTES = 16 * 1024;
 
 /**

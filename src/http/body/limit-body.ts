@@ -11,11 +11,11 @@ export const FORM_MAX_BYTES = 16 * 1024;
 export interface BodyEnv {
   Variables: {
     /**
-     * Takes the body out of the budget of bodies. For a handler that has parsed it and now waits for a long time with what
-     * has a bound of its own. Undefined for a small body, which is not counted.
+     * Takes the body out of the budget of bodies. For a handler that has parsed it and then waits for long, holding only
+     * data that another limit bounds. Undefined for a small body, which is not counted.
      */
     releaseBody?: () => void;
-    /** A handler that must read the body to know its sender calls this. Undefined for a small body. */
+    /** A handler that must read the body to authenticate the caller calls this. Undefined for a small body. */
     evictBodyFirst?: () => void;
   };
 }
@@ -31,7 +31,7 @@ export interface LimitBodyDependencies<Env extends BodyEnv> {
 
 /**
  * Refuses a larger body: by its declared length, or, when it comes in chunks, as soon as it is too long. A request
- * without a length that does not come in chunks has no body. Nothing is read here, so that a handler can refuse a caller before it reads the body.
+ * without a length that does not come in chunks has no body. Nothing is read until the handler asks for the body, so that it can refuse a caller before it reads the body.
  */
 export function limitBody<Env extends BodyEnv>({
   findMaxBytes,
@@ -64,7 +64,7 @@ export function limitBody<Env extends BodyEnv>({
   };
 }
 
-/** A request of the web has no body with these. */
+/** A `Request` of the Fetch API may have no body with these methods. */
 const METHODS_WITHOUT_BODY = ['GET', 'HEAD', 'TRACE'];
 
 /** Undefined without a body. `raw.body` begins to read. */
@@ -74,7 +74,7 @@ function findParts({ raw }: HonoRequest, incoming: HeldRequest | undefined): Bod
   return raw.body === null ? undefined : readWebParts(raw.body);
 }
 
-/** A stranger's body was only searched for a token. */
+/** The caller was not authenticated: the body was read only to look for a token. */
 function isAnonymous(error: Error | undefined): boolean {
   return isFailure(error) && error.code === 'unauthenticated';
 }

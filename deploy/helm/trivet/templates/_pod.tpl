@@ -28,7 +28,7 @@
 {{- end }}
 {{- end -}}
 
-{{- /* The gateway has the other ports of the pod, so the sidecar may be moved away from the default. */ -}}
+{{- /* The gateway shares the pod's ports, so the sidecar's port can be changed. */ -}}
 {{- define "trivet.sidecarPort" -}}
 {{- $settings := mergeOverwrite (dict "HTTP_PORT" 8080) (deepCopy .Values.settings) (deepCopy .Values.sidecar.settings) -}}
 {{- include "trivet.text" $settings.HTTP_PORT -}}
@@ -49,8 +49,8 @@ readOnlyRootFilesystem: true
 capabilities: { drop: [ALL] }
 {{- end -}}
 
-{{- /* Alive is the process whatever its database does; a start may take as long as its migrations. */ -}}
-{{- define "trivet.lifeProbes" -}}
+{{- /* Liveness does not depend on the database; the startup probe allows time for migrations. */ -}}
+{{- define "trivet.startupAndLivenessProbes" -}}
 startupProbe:
   httpGet: { path: /healthz, port: {{ .port }} }
   periodSeconds: 1
