@@ -57,18 +57,15 @@ export function isScope(name: string): name is Scope {
   return ORDER.has(name);
 }
 
-/** The names of a space-separated list, each once, in the order of the list, with the unknown ones apart. */
-export function parseScope(text: string): { readonly known: readonly Scope[]; readonly unknown: readonly string[] } {
-  const names = [...new Set(text.split(' ').filter((name) => name !== ''))];
-  return { known: sortScopes(names.filter(isScope)), unknown: names.filter((name) => !isScope(name)) };
-}
-
 /** The known scopes of a request. If none is known, those that other code hosts use for the same; the list may be empty. */
 export function readRequestedScopes(text: string): readonly Scope[] {
-  const { known, unknown } = parseScope(text);
-  return known.length > 0
-    ? known
-    : sortScopes([...new Set(unknown.flatMap((name) => SCOPE_OF_OTHER_HOST.get(name) ?? []))]);
+  const names = [...new Set(text.split(' '))];
+  const known = names.filter(isScope);
+  return sortScopes(known.length > 0 ? known : translateScopes(names));
+}
+
+function translateScopes(names: readonly string[]): readonly Scope[] {
+  return [...new Set(names.flatMap((name) => SCOPE_OF_OTHER_HOST.get(name) ?? []))];
 }
 
 export function formatScope(scopes: readonly Scope[]): string {
