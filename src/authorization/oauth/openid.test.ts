@@ -17,11 +17,16 @@ import {
   type Bench,
   type Case,
   checkConformance,
+  prepareExchange,
   prepareParties,
   prepareTokens,
 } from '../../../test/support/authorization/conformance.ts';
+import { statement } from '../../database/store.ts';
 import { permits } from '../../scopes.ts';
 import { computeTokenHash } from './protocol/id-token.ts';
+
+const hideSigningKeysSql = statement('test-hide-signing-keys', 'ALTER TABLE signing_keys RENAME TO hidden_keys');
+const showSigningKeysSql = statement('test-show-signing-keys', 'ALTER TABLE hidden_keys RENAME TO signing_keys');
 
 async function signInWithOpenId({ server }: Bench, extra: Fields = {}) {
   const person = await createPerson(server);
@@ -124,6 +129,20 @@ const openid: Case[] = [
         ['openid profile email all_hook user_info', 'all_hook openid profile email'],
       ] as const)
         assert.equal((await prepareTokens(bench, asked)).tokens.scope, granted);
+    },
+  ],
+  [
+    'an exchange that fails for the signing keys spends no code, and succeeds when it is sent again',
+    async (bench) => {
+      const { server } = bench;
+      const { exchange, tokenUrl } = await prepareExchange(bench, 'openid all_user');
+      await server.store.write(hideSigningKeysSql);
+      const failed = await postForm(tokenUrl, exchange);
+      await server.store.write(showSigningKeysSql);
+      assert.ok(failed.status >= 500, failed.text);
+      const { status, json } = await postForm(tokenUrl, exchange);
+      assert.deepEqual([status, typeof json.id_token], [200, 'string']);
+      assert.equal(await callApi(server, String(json.access_token)), 200);
     },
   ],
 ];

@@ -2,6 +2,7 @@
 import { hash } from 'node:crypto';
 import { SignJWT } from 'jose';
 import type { ProtocolDependencies } from '../../tokens/protocol-dependencies.ts';
+import type { SigningKey } from '../../tokens/signing-keys.ts';
 
 export const ID_TOKEN_ALGORITHM = 'RS256';
 const LIFETIME_SECONDS = 3600;
@@ -9,20 +10,30 @@ const LIFETIME_SECONDS = 3600;
 export interface IdTokenFacts {
   readonly userId: string;
   readonly clientId: string;
-  readonly scope: string;
   readonly nonce: string | undefined;
   readonly authTimeMs: number;
   readonly accessToken: string;
   readonly nowMs: number;
 }
 
-/** Undefined unless `openid` was granted. */
+/**
+ * The key for the identity token of a grant; undefined unless `openid` is granted. It is read before the grant is spent: a
+ * client that repeats an exchange which failed afterwards would lose its tokens for the reuse.
+ */
+export async function findIdTokenKey(
+  { signingKeys }: ProtocolDependencies,
+  scope: string,
+): Promise<SigningKey | undefined> {
+  return scope.split(' ').includes('openid') ? await signingKeys.findCurrent() : undefined;
+}
+
+/** Undefined without a key (`findIdTokenKey`). */
 export async function createIdToken(
-  dependencies: ProtocolDependencies,
+  { issuer }: ProtocolDependencies,
+  key: SigningKey | undefined,
   facts: IdTokenFacts,
 ): Promise<string | undefined> {
-  if (!facts.scope.split(' ').includes('openid')) return undefined;
-  const { kid, privateKey } = await dependencies.signingKeys.findCurrent();
+  if (key === undefined) return undefined;
   const nowSeconds = Math.floor(facts.nowMs / 1000);
   const claims = {
     auth_time: Math.floor(facts.authTimeMs / 1000),
@@ -30,13 +41,13 @@ export async function createIdToken(
     ...(facts.nonce === undefined ? {} : { nonce: facts.nonce }),
   };
   return new SignJWT(claims)
-    .setProtectedHeader({ alg: ID_TOKEN_ALGORITHM, kid, typ: 'JWT' })
-    .setIssuer(dependencies.issuer)
+    .setProtectedHeader({ alg: ID_TOKEN_ALGORITHM, kid: key.kid, typ: 'JWT' })
+    .setIssuer(issuer)
     .setSubject(facts.userId)
     .setAudience(facts.clientId)
     .setIssuedAt(nowSeconds)
     .setExpirationTime(nowSeconds + LIFETIME_SECONDS)
-    .sign(privateKey);
+    .sign(key.privateKey);
 }
 
 /** §3.1.3.6: the left half of the digest. */
