@@ -1,8 +1,9 @@
-/** Signs the identity token of a client: who signed in, when, for whom (OpenID Connect Core §2). */
+/** Signs the identity token of a client: who signed in, when, for whom (OpenID Connect Core §2). Reads it when it comes back. */
 import { hash } from 'node:crypto';
-import { SignJWT } from 'jose';
+import { createLocalJWKSet, jwtVerify, SignJWT } from 'jose';
 import type { ProtocolDependencies } from '../../tokens/protocol-dependencies.ts';
 import type { SigningKey } from '../../tokens/signing-keys.ts';
+import { createOAuthFailure } from './oauth-error.ts';
 
 export const ID_TOKEN_ALGORITHM = 'RS256';
 const LIFETIME_SECONDS = 3600;
@@ -48,6 +49,26 @@ export async function createIdToken(
     .setIssuedAt(nowSeconds)
     .setExpirationTime(nowSeconds + LIFETIME_SECONDS)
     .sign(key.privateKey);
+}
+
+/**
+ * The id of the person whom the client means by `id_token_hint` (§3.1.2.1): one of its identity tokens, which may have expired.
+ * Throws `invalid_request` for any other text.
+ */
+export async function readIdTokenHint(
+  { issuer, signingKeys }: ProtocolDependencies,
+  { hint, clientId }: { readonly hint: string; readonly clientId: string },
+): Promise<string> {
+  const keys = createLocalJWKSet({ keys: await signingKeys.listPublic() });
+  const expected = { issuer, audience: clientId, algorithms: [ID_TOKEN_ALGORITHM], requiredClaims: ['sub'] };
+  try {
+    // At the beginning of time, no token has expired.
+    const { payload } = await jwtVerify(hint, keys, { ...expected, currentDate: new Date(0) });
+    return String(payload.sub);
+  } catch {
+    const description = 'id_token_hint is no identity token of this client, or its key is no longer published';
+    throw createOAuthFailure('invalid_request', description);
+  }
 }
 
 /** §3.1.3.6: the left half of the digest. */
