@@ -15,7 +15,7 @@ import { drawsDeletion } from '../../tokens/surplus-tokens-store.ts';
 import { countCodeFailure, findCode, type IssuedCode, redeemCode } from '../protocol/code-store.ts';
 import { createIdToken, findIdTokenKey } from '../protocol/id-token.ts';
 import { refuseGrant } from '../protocol/oauth-error.ts';
-import { requireParameter } from '../protocol/parameters.ts';
+import { type ParameterValues, requireParameter } from '../protocol/parameters.ts';
 import { isVerifierRight } from '../protocol/pkce.ts';
 import type { Grant } from './grant.ts';
 import { requireClient } from './require-client.ts';
@@ -63,7 +63,7 @@ interface CheckedExchange {
   readonly code: IssuedCode;
   readonly codeHash: Uint8Array;
   readonly clientId: string;
-  readonly values: ReadonlyMap<string, string>;
+  readonly values: ParameterValues;
 }
 
 /** Throws unless this exchange may redeem the code. `redeemCode` decides whether it was used before. */
