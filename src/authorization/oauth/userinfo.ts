@@ -20,11 +20,12 @@ export async function answerUserinfo(dependencies: ProtocolDependencies, call: C
   const user = await findUserById(dependencies.store, identity.userId);
   if (user === undefined) throw refuseToken();
   const { name, login, email, isEmailVerified } = user;
+  // Relying parties match people by email: only a verified address is returned.
+  const address = isEmailVerified ? { email, email_verified: true } : { email_verified: false };
   const claims = {
     sub: user.id,
     ...(permits(identity, 'profile') ? { name, preferred_username: login } : {}),
-    // Relying parties match people by email: only a verified address is returned.
-    ...(permits(identity, 'email') && isEmailVerified ? { email, email_verified: true } : {}),
+    ...(permits(identity, 'email') ? address : {}),
   };
   return replyJson(claims, UNCACHED);
 }
