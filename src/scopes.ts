@@ -1,5 +1,5 @@
 /**
- * Decides what the narrow scopes for machines allow, and refuses calls beyond them with 403. What they allow, and the refusal
+ * Decides what the narrow scopes allow, and refuses calls beyond them with 403. What they allow, and the refusal
  * that names them.
  */
 import { Failure } from './errors.ts';
@@ -17,6 +17,8 @@ export const ADMINISTRATOR_SCOPES = [
 ] as const;
 
 export const NARROW_SCOPES = [
+  'profile',
+  'email',
   'predict',
   'observe',
   'events:write',
@@ -32,6 +34,8 @@ export type NarrowScope = (typeof NARROW_SCOPES)[number];
 
 /** Wider scopes that allow the same. */
 const WIDER: Readonly<Record<NarrowScope, readonly string[]>> = {
+  profile: ['all_user'],
+  email: ['all_user'],
   predict: [],
   observe: [],
   'events:write': ['all_hook'],

@@ -21,7 +21,7 @@ session = OAuth2Session(
     settings['client_id'],
     settings['client_secret'],
     redirect_uri=settings['redirect_uri'],
-    scope='openid all_user',
+    scope='openid all_user profile email',
     code_challenge_method='S256',
     token_endpoint_auth_method=settings['method'],
     revocation_endpoint_auth_method=settings['method'],

@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { createOrganization } from '../../src/authorization/accounts/organization-store.ts';
 import { createUser, type User } from '../../src/authorization/accounts/user-store.ts';
 import { createApplication } from '../../src/authorization/applications/application.ts';
-import { SCOPES, type Scope } from '../../src/authorization/applications/scope.ts';
+import { API_SCOPES, type Scope } from '../../src/authorization/applications/scope.ts';
 import { hashPassword } from '../../src/authorization/sign-in/password.ts';
 import { createPersonalToken } from '../../src/authorization/tokens/personal-token.ts';
 import { type Store, statement } from '../../src/database/store.ts';
@@ -23,7 +23,7 @@ import { createStorePlace, engines, findReasonToSkip, openTestStore } from '../s
 const MARKER = 'Zephyr';
 const PASSWORD = 'correct horse battery staple';
 /** All that a person who is no administrator can give a token. */
-const ORDINARY: readonly Scope[] = SCOPES.filter((scope) => !isAdministratorScope(scope) && scope !== 'openid');
+const ORDINARY: readonly Scope[] = API_SCOPES.filter((scope) => !isAdministratorScope(scope));
 
 interface Tenant {
   readonly user: User;

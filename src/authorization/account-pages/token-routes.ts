@@ -13,7 +13,7 @@ import {
 import type { Html } from '../../pages/layout.ts';
 import { ifThere, readField, toMistake } from '../../pages/page-routes.ts';
 import { findDone } from '../../pages/signed-in-pages.ts';
-import { isScope, listGrantable, SCOPES, type Scope } from '../applications/scope.ts';
+import { API_SCOPES, isScope, listGrantable, type Scope } from '../applications/scope.ts';
 import { describeScope } from '../messages/describe-scope.ts';
 import { type Messages, readMessages } from '../messages/messages.ts';
 import { clientAddress } from '../sign-in/read-client-address.ts';
@@ -24,8 +24,6 @@ import { redirectWithSecret, takeOnce } from './shown-once.ts';
 
 const DAY_MS = 86_400_000;
 const LIFETIMES_DAYS = [7, 30, 90, 365];
-/** `openid` signs people in to applications; a personal token has no use for it. */
-const OFFERED = SCOPES.filter((scope) => scope !== 'openid');
 
 interface TokenValues {
   readonly name: string;
@@ -179,7 +177,7 @@ function renderTokenForm(
 <form method="post" action="/account/tokens" class="stack">${renderCsrf(csrfToken)}
 ${renderField({ name: 'name', label: t.name, hint: t.nameHint, value: values.name, autocomplete: 'off', mistake })}
 <div><label for="days">${t.expiry}</label><select id="days" name="days">${lifetimes.map(([days, label]) => html`<option value="${days}"${days === values.days ? html` selected` : ''}>${label}</option>`)}</select></div>
-<fieldset><legend>${t.scopes}</legend>${listGrantable(OFFERED, user).map((scope) => renderScope(messages, scope, values.scopes.includes(scope)))}</fieldset>
+<fieldset><legend>${t.scopes}</legend>${listGrantable(API_SCOPES, user).map((scope) => renderScope(messages, scope, values.scopes.includes(scope)))}</fieldset>
 ${renderField({ name: 'repositories', label: t.repositories, hint: t.repositoriesHint, value: values.repositories, autocomplete: 'off', isOptional: true, mistake })}
 <button>${t.submit}</button>
 </form></section>`;

@@ -3,7 +3,7 @@ import { isAdministratorScope, NARROW_SCOPES } from '../../scopes.ts';
 
 /**
  * GitCode's scope names; `openid` for an identity token; and `admin`, without which a token of an administrator
- * has an ordinary person's rights; then the narrow ones, for machines.
+ * has an ordinary person's rights; then the narrow ones: parts of the profile, and work of machines.
  */
 export const SCOPES = [
   'all_user',
@@ -22,9 +22,19 @@ export const SCOPES = [
 
 export type Scope = (typeof SCOPES)[number];
 
+/** The scopes of OpenID Connect: an application learns from userinfo who signs in. No call of the resource API takes them. */
+const OPENID_SCOPES: ReadonlySet<string> = new Set<Scope>(['openid', 'profile', 'email']);
+
+export function isOpenIdScope(scope: string): boolean {
+  return OPENID_SCOPES.has(scope);
+}
+
+/** The scopes of the resource API, which personal tokens may have. */
+export const API_SCOPES: readonly Scope[] = SCOPES.filter((scope) => !isOpenIdScope(scope));
+
 /**
  * Scope names of other code hosts (Gitee; `read_user` is GitLab's) for what a scope of ours allows. Used only if the request has
- * no scope of ours.
+ * no scope of ours, but for those of OpenID Connect, which these hosts share.
  */
 const SCOPE_OF_OTHER_HOST: ReadonlyMap<string, Scope> = new Map([
   ['user_info', 'all_user'],
@@ -48,7 +58,7 @@ export function listGrantable(scopes: readonly Scope[], person: { readonly isAdm
 
 /** Whether a scope needs a person: a token that an application gets for itself has none. */
 export function needsPerson(scope: Scope): boolean {
-  return scope === 'openid' || isAdministratorScope(scope);
+  return isOpenIdScope(scope) || isAdministratorScope(scope);
 }
 
 const ORDER: ReadonlyMap<string, number> = new Map(SCOPES.map((scope, index) => [scope, index]));
@@ -57,18 +67,15 @@ export function isScope(name: string): name is Scope {
   return ORDER.has(name);
 }
 
-/** The names of a space-separated list, each once, in the order of the list, with the unknown ones apart. */
-export function parseScope(text: string): { readonly known: readonly Scope[]; readonly unknown: readonly string[] } {
-  const names = [...new Set(text.split(' ').filter((name) => name !== ''))];
-  return { known: sortScopes(names.filter(isScope)), unknown: names.filter((name) => !isScope(name)) };
+/** The known scopes of a request. If it has none of the API, those that other code hosts use for the same; may be empty. */
+export function readRequestedScopes(text: string): readonly Scope[] {
+  const names = [...new Set(text.split(' '))];
+  const known = names.filter(isScope);
+  return known.every(isOpenIdScope) ? uniteScopes(known, translateScopes(names)) : sortScopes(known);
 }
 
-/** The known scopes of a request. If none is known, those that other code hosts use for the same; the list may be empty. */
-export function readRequestedScopes(text: string): readonly Scope[] {
-  const { known, unknown } = parseScope(text);
-  return known.length > 0
-    ? known
-    : sortScopes([...new Set(unknown.flatMap((name) => SCOPE_OF_OTHER_HOST.get(name) ?? []))]);
+function translateScopes(names: readonly string[]): readonly Scope[] {
+  return names.flatMap((name) => SCOPE_OF_OTHER_HOST.get(name) ?? []);
 }
 
 export function formatScope(scopes: readonly Scope[]): string {

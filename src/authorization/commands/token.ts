@@ -10,7 +10,7 @@ import type { FindUnknownRepositories, Owners } from '../../identity.ts';
 import { createOwners } from '../accounts/owners.ts';
 import { findUserByLogin, type User } from '../accounts/user-store.ts';
 import { listTokens, revokeToken } from '../administration/token-operations.ts';
-import { isScope, SCOPES, type Scope } from '../applications/scope.ts';
+import { API_SCOPES, isOpenIdScope, isScope, type Scope } from '../applications/scope.ts';
 import { createPersonalToken, DEFAULT_PERSONAL_TOKEN_DAYS } from '../tokens/personal-token.ts';
 import { type AnswerOptions, addAnswerOptions, openAdministration } from './open-administration.ts';
 
@@ -18,7 +18,6 @@ const DAY_MS = 86_400_000;
 const EXAMPLES = '12h, 90d, 2027-01-31 or never';
 
 /** `openid` signs people in to applications; a personal token has no use for it. */
-const OFFERED = SCOPES.filter((scope) => scope !== 'openid');
 
 /** Repositories are of another area. */
 export type LoadRepositoryCheck = () => Promise<(store: Store, owners: Owners) => FindUnknownRepositories>;
@@ -29,7 +28,7 @@ export function createTokenCommand(loadRepositoryCheck: LoadRepositoryCheck): Co
     .description('Create a token, on the store only; it is printed once, alone on standard output')
     .requiredOption('--user <login>', 'whom it speaks for')
     .requiredOption('--name <name>', 'what it is for')
-    .requiredOption('--scope <name...>', `any of ${OFFERED.join(', ')}`)
+    .requiredOption('--scope <name...>', `any of ${API_SCOPES.join(', ')}`)
     .option('--repo, --repository <owner/name...>', 'reaches these repositories and nothing else')
     .option('--expires <time>', `when it ends: ${EXAMPLES} (default: ${DEFAULT_PERSONAL_TOKEN_DAYS}d)`, parseEnd)
     .option('--json', 'one JSON object with the token')
@@ -83,11 +82,11 @@ function describeUnknown(repository: string, login: string): string {
 }
 
 function checkScopes(names: readonly string[]): Scope[] {
-  const unknown = names.find((name) => !isScope(name) || name === 'openid');
+  const unknown = names.find((name) => !isScope(name) || isOpenIdScope(name));
   if (unknown === undefined) return names.filter(isScope);
   throw new Failure(
     'invalid',
-    `Cannot create the token: --scope must be any of ${OFFERED.join(', ')}, got "${unknown}"`,
+    `Cannot create the token: --scope must be any of ${API_SCOPES.join(', ')}, got "${unknown}"`,
   );
 }
 

@@ -18,6 +18,8 @@ const POWERS: Readonly<Record<Scope, ScopePower>> = {
   all_repository: 'write',
   openid: 'read',
   admin: 'danger',
+  profile: 'read',
+  email: 'read',
   predict: 'read',
   observe: 'write',
   'events:write': 'write',

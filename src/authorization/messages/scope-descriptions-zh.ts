@@ -19,6 +19,8 @@ export const scopesZh: typeof scopes = {
     title: '您的管理员权限',
     about: '把其他权限范围用于所有账号：所有仓库及其 Webhook 和 Webhook 密码。',
   },
+  profile: { title: '您的姓名', about: '查看您的用户名和姓名，仅此而已。' },
+  email: { title: '您的邮箱地址', about: '查看您已验证的邮箱地址，仅此而已。' },
   predict: { title: '预测', about: '查询请求将耗时多久，仅此而已。' },
   observe: { title: '观测数据', about: '上报请求的实际耗时，仅此而已。' },
   'events:write': { title: '您的仓库的事件', about: '发布事件，由 Webhook 投递，仅此而已。' },

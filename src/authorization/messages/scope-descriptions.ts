@@ -30,6 +30,8 @@ export const scopes: Readonly<Record<Scope, ScopeDescription>> = {
     title: 'Your rights as an administrator',
     about: 'Use the other scopes on every account: all repositories, their webhooks and webhook passwords.',
   },
+  profile: { title: 'Your name', about: 'See your login and name, and nothing else.' },
+  email: { title: 'Your email address', about: 'See your email address once it is verified, and nothing else.' },
   predict: { title: 'Predictions', about: 'Ask how long requests will take, and nothing else.' },
   observe: { title: 'Observations', about: 'Report how long requests took, and nothing else.' },
   'events:write': {

@@ -76,7 +76,6 @@ const cases: Case[] = [
         [{ prompt: 'none login' }, '', /^prompt=none cannot be combined with other values$/],
         [{ scope: 'admin' }, '', /^The user may not grant any of the requested scopes$/],
         [{}, '&response_type=code', /The parameter response_type was sent/],
-        [{}, '&%22%5C=1&%22%5C=2', /^A parameter was sent more than once$/],
       ];
       for (const [changes, more, description] of refused) {
         const query = new URLSearchParams({ ...fields, ...changes } as Record<string, string>).toString();
@@ -147,11 +146,11 @@ const cases: Case[] = [
     },
   ],
   [
-    'A13 resource and audience may be repeated, at both endpoints (RFC 8707 §2)',
+    'A13 what is not read may be repeated, such as resource, at both endpoints (RFC 8707 §2)',
     async (bench) => {
       const { server } = bench;
       const { cookie, fields, clientId, clientSecret } = await prepareRequest(bench);
-      const resources = 'resource=https%3A%2F%2Fa.example&resource=https%3A%2F%2Fb.example';
+      const resources = 'resource=https%3A%2F%2Fa.example&resource=https%3A%2F%2Fb.example&%22%5C=1&%22%5C=2';
       const query = `${new URLSearchParams(fields).toString()}&${resources}`;
       const page = await request(`${server.url}/oauth/authorize?${query}`, { headers: { cookie } });
       assert.equal(page.status, 200);

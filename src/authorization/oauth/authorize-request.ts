@@ -8,17 +8,43 @@ import type { Application } from '../applications/application-store.ts';
 import { isRegisteredRedirectUri } from '../applications/redirect-uri.ts';
 import { DEFAULT_SCOPE, readRequestedScopes, type Scope } from '../applications/scope.ts';
 import { createOAuthFailure, refuseRepeatedParameter, refuseUnknownScopes } from './protocol/oauth-error.ts';
-import { REPEATABLE } from './protocol/parameters.ts';
 import { isCodeChallenge } from './protocol/pkce.ts';
 
 export const AUTHORIZE_PATH = '/oauth/authorize';
 
+/** The query parameter that takes the mark along to the sign-in and back (prompt-login-mark.ts); no parameter of the client. */
+export const MARK_PARAMETER = 'again';
+
+/** Every parameter that is read. */
+const NAMES = [
+  'client_id',
+  'redirect_uri',
+  'response_type',
+  'response_mode',
+  'scope',
+  'state',
+  'code_challenge',
+  'code_challenge_method',
+  'nonce',
+  'prompt',
+  'max_age',
+  'login_hint',
+  'id_token_hint',
+  'request',
+  'request_uri',
+  MARK_PARAMETER,
+] as const;
+
+type ParameterName = (typeof NAMES)[number];
+
+type ParameterValues = ReadonlyMap<ParameterName, string>;
+
 export interface AuthorizeQuery {
-  /** The parameters in the order in which they came, without empty values. */
+  /** The parameters in the order in which they came, also unknown ones, without empty values. */
   readonly pairs: readonly (readonly [string, string])[];
-  readonly values: ReadonlyMap<string, string>;
-  /** Names that came more than once, except `resource` and `audience`. */
-  readonly repeated: ReadonlySet<string>;
+  readonly values: ParameterValues;
+  /** Known names that came more than once. */
+  readonly repeated: ReadonlySet<ParameterName>;
 }
 
 export type Prompt = 'none' | 'login' | 'consent' | 'select_account';
@@ -37,20 +63,24 @@ export interface AuthorizationRequest {
 
 const PROMPTS: readonly string[] = ['none', 'login', 'consent', 'select_account'] satisfies Prompt[];
 
-/** An empty value counts as absent (§3.1). */
+const KNOWN: ReadonlySet<string> = new Set(NAMES);
+
+function isKnown(name: string): name is ParameterName {
+  return KNOWN.has(name);
+}
+
+/** An empty value counts as absent, and unknown names are ignored, also repeated ones (§3.1). */
 export function parseAuthorizeQuery(pairs: Iterable<readonly [string, string]>): AuthorizeQuery {
   const given = [...pairs].filter(([, value]) => value !== '');
-  const values = new Map<string, string>();
-  const repeated = new Set<string>();
+  const values = new Map<ParameterName, string>();
+  const repeated = new Set<ParameterName>();
   for (const [name, value] of given) {
-    if (values.has(name) && !REPEATABLE.has(name)) repeated.add(name);
+    if (!isKnown(name)) continue;
+    if (values.has(name)) repeated.add(name);
     values.set(name, value);
   }
   return { pairs: given, values, repeated };
 }
-
-/** The query parameter that takes the mark along to the sign-in and back (prompt-login-mark.ts); no parameter of the client. */
-export const MARK_PARAMETER = 'again';
 
 /** The request as a path of this service, to come back to after signing in. */
 export function formatRequestPath({ pairs }: AuthorizeQuery, changes: Readonly<Record<string, string>> = {}): string {
@@ -149,7 +179,7 @@ export function parseAuthorizationRequest(
   };
 }
 
-function checkResponseType(values: ReadonlyMap<string, string>): void {
+function checkResponseType(values: ParameterValues): void {
   const responseType = values.get('response_type');
   if (responseType === undefined) throw createOAuthFailure('invalid_request', 'response_type is missing');
   if (responseType !== 'code') throw createOAuthFailure('unsupported_response_type', 'response_type must be code');
@@ -167,7 +197,7 @@ function readScopes(text: string | undefined): readonly Scope[] {
 }
 
 /** RFC 7636 §4.3 and §4.4.1; a method that is absent means `plain`, which is not offered. */
-function readChallenge(values: ReadonlyMap<string, string>, { isPublic }: Application): string | undefined {
+function readChallenge(values: ParameterValues, { isPublic }: Application): string | undefined {
   const challenge = values.get('code_challenge');
   const method = values.get('code_challenge_method');
   if (challenge === undefined) {

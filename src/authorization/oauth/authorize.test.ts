@@ -4,10 +4,10 @@ import {
   assertRedirectedError,
   assertShown,
   prepareRequest,
+  readAgainCookie,
   without,
 } from '../../../test/support/authorization/authorization-requests.ts';
 import {
-  type Answer,
   authorize,
   CALLBACK,
   decide,
@@ -20,16 +20,6 @@ import {
   signIn,
 } from '../../../test/support/authorization/authorization-server.ts';
 import { type Case, checkConformance } from '../../../test/support/authorization/conformance.ts';
-
-/** What the browser keeps that was sent to sign in. */
-function readAgainCookie(answer: Answer): string {
-  return (
-    answer.headers
-      .getSetCookie()
-      .find((line) => line.startsWith('trivet_again='))
-      ?.split(';')[0] ?? ''
-  );
-}
 
 const cases: Case[] = [
   [

@@ -38,6 +38,7 @@ import { renderConsentPage } from './consent-page.ts';
 import { createConsentView, describeTarget, readChosenScopes } from './consent-view.ts';
 import { decryptRequest, encryptRequest } from './encrypted-request.ts';
 import { type Consent, findConsent } from './protocol/consent-store.ts';
+import { readIdTokenHint } from './protocol/id-token.ts';
 import { createOAuthFailure } from './protocol/oauth-error.ts';
 import { describeAuthorize } from './protocol-descriptions.ts';
 
@@ -140,8 +141,11 @@ async function answerRequest(
   const { application } = checked;
   const session = await dependencies.signIn.currentSession(c);
   const messages = readMessages(c);
-  if (session === undefined || mustSignInAgain(dependencies, c, { ...checked, session }))
+  const hintedUserId = await findHintedUserId(dependencies, checked);
+  const isOther = hintedUserId !== undefined && hintedUserId !== session?.user.id;
+  if (session === undefined || mustSignInAgain(dependencies, c, { ...checked, session, isOther }))
     return sendToSignIn(dependencies, c, { ...checked, isAgain: session !== undefined });
+  if (isOther) throw createOAuthFailure('login_required', 'The user is another one than id_token_hint names');
   const request = { ...checked.request, scopes: listGrantableOrRefuse(checked.request, session) };
   const consent = await findConsent(dependencies.store, session.user.id, application.clientId);
   if (consent !== undefined && needsNoConsent({ request, application }, consent))
@@ -161,6 +165,15 @@ async function answerRequest(
   return respondPage(c, renderConsentPage(messages, view), { leadsToClient: !isPrivateScheme(request.redirectUri) });
 }
 
+/** The person whom the client expects; undefined if it does not say. */
+async function findHintedUserId(
+  dependencies: AuthorizeDependencies,
+  { query, application: { clientId } }: CheckedRequest,
+): Promise<string | undefined> {
+  const hint = query.values.get('id_token_hint');
+  return hint === undefined ? undefined : await readIdTokenHint(dependencies, { hint, clientId });
+}
+
 /** An ordinary person is not asked for what only an administrator can give. */
 function listGrantableOrRefuse({ scopes }: AuthorizationRequest, { user }: Session): readonly Scope[] {
   const grantable = listGrantable(scopes, user);
@@ -172,7 +185,7 @@ function listGrantableOrRefuse({ scopes }: AuthorizationRequest, { user }: Sessi
 function mustSignInAgain(
   dependencies: AuthorizeDependencies,
   c: Context<HttpEnv>,
-  { request, query, session }: CheckedRequest & { readonly session: Session },
+  { request, query, session, isOther }: CheckedRequest & { readonly session: Session; readonly isOther: boolean },
 ): boolean {
   const marked = { request: formatRequestPath(query, {}), mark: query.values.get(MARK_PARAMETER) };
   const markedAtMs = readMark(dependencies.signIn.context, c, marked);
@@ -180,7 +193,7 @@ function mustSignInAgain(
     spendMark(dependencies.signIn.context, c);
     return false;
   }
-  if (request.prompts.includes('login') || request.prompts.includes('select_account')) return true;
+  if (isOther || request.prompts.includes('login') || request.prompts.includes('select_account')) return true;
   // An auth_time in the future (the clock was wrong) counts as just as old.
   const ageMs = Math.abs(dependencies.world.nowMs() - session.authTimeMs);
   return request.maxAgeSeconds !== undefined && ageMs > request.maxAgeSeconds * 1000;

@@ -22,6 +22,8 @@ const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code';
 
 const hideDeviceCodesSql = statement('test-hide-device-codes', 'ALTER TABLE device_codes RENAME TO hidden_codes');
 const showDeviceCodesSql = statement('test-show-device-codes', 'ALTER TABLE hidden_codes RENAME TO device_codes');
+const hideSigningKeysSql = statement('test-hide-signing-keys', 'ALTER TABLE signing_keys RENAME TO hidden_keys');
+const showSigningKeysSql = statement('test-show-signing-keys', 'ALTER TABLE hidden_keys RENAME TO signing_keys');
 
 async function prepare({ server }: Bench, scope = 'all_user all_hook') {
   const person = await createPerson(server);
@@ -62,6 +64,20 @@ const device: Case[] = [
       assert.equal(codes.verification_uri, `${bench.server.url}/device`);
       assert.equal(codes.verification_uri_complete, `${bench.server.url}/device?user_code=${String(codes.user_code)}`);
       assert.deepEqual([codes.expires_in, codes.interval], [900, 5]);
+    },
+  ],
+  [
+    'a poll that fails for the signing keys spends no device code, and succeeds when it is sent again',
+    async (bench) => {
+      const { store } = bench.server;
+      const { person, codes, poll } = await prepare(bench, 'openid all_user');
+      await answerDevice(bench, person, String(codes.user_code), 'allow');
+      await store.write(hideSigningKeysSql);
+      const failed = await poll();
+      await store.write(showSigningKeysSql);
+      assert.ok(failed.status >= 500, failed.text);
+      const { status, json } = await poll();
+      assert.deepEqual([status, typeof json.id_token], [200, 'string']);
     },
   ],
   [

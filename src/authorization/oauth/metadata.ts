@@ -1,6 +1,6 @@
 /** Describes this server for clients that configure themselves (RFC 8414, OpenID Connect Discovery). */
 
-import { SCOPES } from '../applications/scope.ts';
+import { API_SCOPES, SCOPES } from '../applications/scope.ts';
 import { ID_TOKEN_ALGORITHM } from './protocol/id-token.ts';
 import { GRANTS } from './token.ts';
 
@@ -52,7 +52,7 @@ export function describeResource(baseUrl: string, issuer: string): object {
   return {
     resource: baseUrl,
     authorization_servers: [issuer],
-    scopes_supported: SCOPES.filter((scope) => scope !== 'openid'),
+    scopes_supported: API_SCOPES,
     bearer_methods_supported: ['header', 'body', 'query'],
     resource_name: 'Trivet',
   };

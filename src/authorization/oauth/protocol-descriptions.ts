@@ -132,6 +132,7 @@ const authorizeQuery = z.object({
   prompt: z.string().optional(),
   max_age: z.string().optional(),
   login_hint: z.string().optional(),
+  id_token_hint: z.string().optional(),
 });
 
 /** Describes the route of `/oauth/authorize`. */

@@ -11,7 +11,12 @@ import {
   registerApplication,
   request,
 } from '../../../test/support/authorization/authorization-server.ts';
-import { type Case, checkConformance, prepareExchange } from '../../../test/support/authorization/conformance.ts';
+import {
+  type Case,
+  checkConformance,
+  prepareExchange,
+  prepareTokens,
+} from '../../../test/support/authorization/conformance.ts';
 import { createPersonalToken } from '../tokens/personal-token.ts';
 
 /** The status for a body of this length, of which nothing is sent: who refuses it need not read it. */
@@ -182,6 +187,27 @@ const cases: Case[] = [
       const fields = new URLSearchParams({ ...exchange, audience: 'a', foo: 'bar' });
       fields.append('audience', 'b');
       assert.equal((await postForm(tokenUrl, fields)).status, 200);
+    },
+  ],
+  [
+    'T28 a client may post its stored token answer back, numbers and all; what is read must be text (§3.2)',
+    async (bench) => {
+      const { tokens } = await prepareTokens(bench);
+      const post = (body: object) =>
+        request(`${bench.server.url}/oauth/token`, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json' },
+          body: JSON.stringify({ ...tokens, grant_type: 'refresh_token', ...body }),
+        });
+      for (const body of [{ refresh_token: 1 }, { scope: ['all_user'] }, { client_id: 'a\u0000' }]) {
+        const refused = await post(body);
+        const [[name]] = Object.entries(body) as [[string, unknown]];
+        assert.deepEqual([refused.status, refused.json.error], [400, 'invalid_request']);
+        assert.match(String(refused.json.error_description), new RegExp(`^The parameter ${name} `));
+      }
+      const answer = await post({ extra: { nested: [true] }, note: 'a\nb' });
+      assert.equal(answer.status, 200, answer.text);
+      assert.equal(tokens.expires_in, 1_296_000, 'a number came back');
     },
   ],
   [

@@ -4,6 +4,7 @@ import type { Context } from 'hono';
 import { Failure, isFailure } from '../../errors.ts';
 import type { HttpEnv } from '../../http/context.ts';
 import { refuseHead } from '../../pages/page-routes.ts';
+import type { World } from '../../world.ts';
 import { addWayInOnce, refuseMoreWaysIn } from '../accounts/access-store.ts';
 import { checkAttempt, forgiveAttempt } from '../accounts/attempt-store.ts';
 import { auditStatement } from '../accounts/audit-store.ts';
@@ -95,6 +96,8 @@ async function finishUpstream(
       url: new URL(UPSTREAM_CALLBACK + search, context.baseUrl),
       state,
     });
+    if (person.profileError !== undefined)
+      c.get('log').warn({ err: person.profileError }, 'Cannot read a profile at the upstream provider');
     return attempt.linkUserId === undefined
       ? await signInUpstream(c, context, { provider, person, address, returnTo: attempt.returnTo })
       : await link(c, context, { provider, person, address, userId: attempt.linkUserId });
@@ -137,11 +140,10 @@ async function confirmEmail({ store }: SignInContext, user: User, { email }: Ups
 /** A first visit makes an account, under the login there or the nearest that is free. */
 async function createUpstreamAccount(context: SignInContext, arrival: Arrival): Promise<User> {
   const { provider, person } = arrival;
-  const wanted = toLogin(person.login ?? person.email?.split('@')[0] ?? person.name ?? 'user');
+  const wanted = chooseLogin(person, provider);
   for (let attempt = 1; attempt <= MAX_LOGIN_TRIES; attempt += 1) {
-    const login = attempt === 1 ? wanted : `${wanted.slice(0, 58)}-${attempt}`;
     try {
-      return await makeUser(context, { ...arrival, login });
+      return await makeUser(context, { ...arrival, login: varyLogin(context.world, wanted, attempt) });
     } catch (error) {
       // Two first visits at once: the other one made the account.
       const known = await findUserOfUpstreamAccount(context.store, provider.config.issuer, person.subject);
@@ -152,7 +154,22 @@ async function createUpstreamAccount(context: SignInContext, arrival: Arrival): 
   throw new Failure('conflict', 'Cannot create the account: too many have this login');
 }
 
-const MAX_LOGIN_TRIES = 50;
+const NUMBERED_TRIES = 5;
+const MAX_LOGIN_TRIES = 10;
+
+/** The first of the person's names with letters for a login. Throws `unavailable` if there may be one that could not be read. */
+function chooseLogin({ login, email, name, profileError }: UpstreamPerson, { config }: UpstreamProvider): string {
+  const found = [login, email, name].map((text) => toLogin(text ?? '')).find((text) => text !== '');
+  if (found !== undefined || profileError === undefined) return found ?? 'user';
+  throw new Failure('unavailable', `${config.name} does not answer at the moment`, {}, { cause: profileError });
+}
+
+/** The login itself, then with small numbers, then with random digits: of a common one, all small numbers may be taken. */
+function varyLogin(world: World, login: string, attempt: number): string {
+  if (attempt === 1) return login;
+  const suffix = attempt <= NUMBERED_TRIES ? attempt : Buffer.from(world.randomBytes(4)).toString('hex');
+  return `${login.slice(0, 55)}-${suffix}`;
+}
 
 async function makeUser(
   { store, world }: SignInContext,
@@ -182,16 +199,17 @@ export function toName(text: string, login: string): string {
   return isReadableName(name) ? name : login;
 }
 
-/** The letters of a name that a login can have. */
+/** The letters of a name that a login can have, without the domain of an address; empty if it has no such letters. */
 export function toLogin(text: string): string {
   // Normalizing takes quadratic time in a run of combining marks, and people choose what they are called there.
   const letters = text
     .slice(0, 200)
+    .replace(/(?<=.)@.*/s, '')
     .normalize('NFKD')
     .replace(/[^A-Za-z0-9._-]/g, '')
     .replace(/\.{2,}/g, '.')
     .slice(0, 60);
-  return letters.replace(/^[._-]+|[._-]+$/g, '') || 'user';
+  return letters.replace(/^[._-]+|[._-]+$/g, '');
 }
 
 async function link(

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createFormClient } from '../../../test/support/network/form-client.ts';
-import { addUser, openAs, PASSWORD } from '../../../test/support/pages/page-service.ts';
+import { addUser, openAs, PASSWORD, type PageService } from '../../../test/support/pages/page-service.ts';
 import {
   linkAccount,
   passProvider,
@@ -9,12 +9,16 @@ import {
   visitProvider,
 } from '../../../test/support/pages/upstream-provider.ts';
 import { listEvents } from '../accounts/audit-store.ts';
-import { findUserByLogin } from '../accounts/user-store.ts';
+import { createUser, findUserByLogin } from '../accounts/user-store.ts';
 import { createFlow } from './flow.ts';
 import { createSetupLink } from './setup-routes.ts';
 import { toLogin, toName } from './upstream-routes.ts';
 
 const SECURITY = '/account/security';
+
+function createFormer({ store, world }: PageService, login: string) {
+  return createUser(store, world, { login, name: login, email: null, isAdmin: false, passwordHash: null });
+}
 
 test('an account of the provider that is not linked is refused unless sign-up is open', async (t) => {
   const service = await startWithProvider(t, 'closed');
@@ -48,6 +52,42 @@ test('with open sign-up a first visit makes an account and a second one finds it
   assert.match((await again.get('/account')).body, /<dd>grace-2<\/dd>/);
   await visitProvider(service, createFormClient(service.url), 'unverified');
   assert.equal((await findUserByLogin(service.store, 'unverified'))?.email, null);
+});
+
+test('the identity token alone names a person where the provider has no userinfo endpoint', async (t) => {
+  const provider = { conformIdTokenClaims: false, features: { userinfo: { enabled: false } } };
+  const service = await startWithProvider(t, 'open', { provider });
+  await visitProvider(service, createFormClient(service.url), 'grace');
+  const made = await findUserByLogin(service.store, 'grace');
+  assert.deepEqual([made?.name, made?.email], ['grace of the company', 'grace@company.example']);
+});
+
+test('an address as the login there becomes a login without its domain', async (t) => {
+  const service = await startWithProvider(t, 'open');
+  await visitProvider(service, createFormClient(service.url), 'grace@example.org');
+  assert.equal((await findUserByLogin(service.store, 'grace'))?.name, 'grace@example.org of the company');
+});
+
+test('a person whose names have no letters for a login gets an account, however many came before', async (t) => {
+  const service = await startWithProvider(t, 'open');
+  await visitProvider(service, createFormClient(service.url), '李');
+  assert.equal((await findUserByLogin(service.store, 'user'))?.name, '李');
+  for (let number = 2; number <= 50; number += 1) await createFormer(service, `user-${number}`);
+  const client = createFormClient(service.url);
+  assert.equal((await visitProvider(service, client, '张伟')).answer.location, '/');
+  assert.match((await client.get('/account')).body, /<dd>user-[0-9a-f]{8}<\/dd>/);
+});
+
+test('without a userinfo a linked person signs in, and a first visit makes no account without a name', async (t) => {
+  const service = await startWithProvider(t, 'open');
+  await addUser(service, 'ada');
+  const ada = await openAs(service, 'ada');
+  assert.equal((await linkAccount(service, ada, 'unreadable-1')).location, `${SECURITY}?done=linked`);
+  assert.equal((await visitProvider(service, createFormClient(service.url), 'unreadable-1')).answer.location, '/');
+  const { answer } = await visitProvider(service, createFormClient(service.url), 'unreadable-2');
+  assert.match(answer.location ?? '', /done=upstream_refused/);
+  assert.match(service.log(), /Cannot read a profile at the upstream provider/);
+  assert.equal(await findUserByLogin(service.store, 'user'), undefined);
 });
 
 test('a signed-in person links the account, signs in with it, and unlinks it', async (t) => {
@@ -160,10 +200,12 @@ test('a forged answer of the provider leads back to the sign-in page', async (t)
 test('a name becomes a login by the letters that a login can have', () => {
   const cases = [
     ['Ada Lovelace', 'AdaLovelace'],
-    ['ada@example.org', 'adaexample.org'],
+    ['ada@example.org', 'ada'],
+    ['@ada@example.org', 'ada'],
     ['Zoë', 'Zoe'],
     ['..a..b..', 'a.b'],
-    ['李', 'user'],
+    ['李', ''],
+    ['李@example.org', ''],
   ];
   for (const [name, login] of cases) assert.equal(toLogin(name!), login);
 });

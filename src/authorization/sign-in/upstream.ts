@@ -9,6 +9,7 @@ import {
   type Configuration,
   calculatePKCECodeChallenge,
   discovery,
+  fetchUserInfo,
 } from 'openid-client';
 import { Failure } from '../../errors.ts';
 import type { World } from '../../world.ts';
@@ -38,6 +39,8 @@ export interface UpstreamPerson {
   readonly name: string | undefined;
   /** The address, if the provider has verified it. */
   readonly email: string | undefined;
+  /** Why the userinfo of the provider could not be read; then only what the identity token says is known. */
+  readonly profileError?: unknown;
 }
 
 export interface UpstreamProvider {
@@ -73,7 +76,8 @@ export function createUpstreamProvider(config: UpstreamConfig): UpstreamProvider
           expectedState: state,
           idTokenExpected: true,
         });
-        return toPerson(tokens.claims() ?? {});
+        const person = toPerson(tokens.claims() ?? {});
+        return await completePerson(configuration, person, tokens.access_token);
       } catch (cause) {
         throw new Failure('forbidden', `${config.name} did not let you in`, {}, { cause });
       }
@@ -101,6 +105,27 @@ function createDiscovery(config: UpstreamConfig): () => Promise<Configuration> {
       throw new Failure('unavailable', `${config.name} does not answer at the moment`, {}, { cause });
     }
   };
+}
+
+/**
+ * Fills in what the identity token leaves out: in the code flow, a provider answers `profile` and `email` at its userinfo
+ * endpoint (OpenID Connect Core §5.4). An address counts only beside its own `email_verified`. A failure keeps no one out who
+ * has an account here.
+ */
+async function completePerson(
+  configuration: Configuration,
+  person: UpstreamPerson,
+  accessToken: string,
+): Promise<UpstreamPerson> {
+  const { subject, login, name, email } = person;
+  const isComplete = login !== undefined && name !== undefined && email !== undefined;
+  if (isComplete || configuration.serverMetadata().userinfo_endpoint === undefined) return person;
+  try {
+    const profile = toPerson(await fetchUserInfo(configuration, accessToken, subject));
+    return { subject, login: login ?? profile.login, name: name ?? profile.name, email: email ?? profile.email };
+  } catch (profileError) {
+    return { ...person, profileError };
+  }
 }
 
 function toPerson(claims: Readonly<Record<string, unknown>>): UpstreamPerson {

@@ -9,7 +9,7 @@ import { auditStatement } from '../accounts/audit-store.ts';
 import { isReadableName } from '../accounts/login.ts';
 import { createSecret, hashSecret } from '../accounts/secret-text.ts';
 import { findUserById } from '../accounts/user-store.ts';
-import type { Scope } from '../applications/scope.ts';
+import { isOpenIdScope, type Scope } from '../applications/scope.ts';
 import {
   deletePersonalTokenOnce,
   findPersonalToken,
@@ -167,7 +167,8 @@ function checkForm({ name, scopes, expiresAtMs }: PersonalTokenForm, nowMs: numb
   if (trimmed === '' || trimmed.length > 100) throw refuse('name', 'must be 1 to 100 characters');
   if (!isReadableName(trimmed)) throw refuse('name', 'must be readable, without hidden characters');
   if (scopes.length === 0) throw refuse('scopes', 'must name at least one scope');
-  if (scopes.includes('openid')) throw refuse('scopes', 'must not have openid: it is for applications');
+  const openId = scopes.find(isOpenIdScope);
+  if (openId !== undefined) throw refuse('scopes', `must not have ${openId}: it is for applications`);
   if (expiresAtMs !== undefined && !(expiresAtMs > nowMs)) throw refuse('expires_at', 'must be in the future');
 }
 

@@ -39,6 +39,12 @@ export function assertRedirectedError({ server }: Bench, answer: Answer, error: 
   );
 }
 
+/** What the browser keeps that was sent to sign in. */
+export function readAgainCookie(answer: Answer): string {
+  const lines = answer.headers.getSetCookie();
+  return lines.find((line) => line.startsWith('trivet_again='))?.split(';')[0] ?? '';
+}
+
 export const VERIFIER = 'abcdefghijklmnopqrstuvwxyz-._~0123456789ABCDEFG';
 export const CHALLENGE = hash('sha256', VERIFIER, 'base64url');
 export const PKCE: Fields = { code_challenge: CHALLENGE, code_challenge_method: 'S256' };

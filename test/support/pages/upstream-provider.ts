@@ -17,7 +17,7 @@ interface Upstream {
 }
 
 /** An independent implementation as the provider; its own pages let anybody in under any name. */
-async function startProvider(t: TestContext): Promise<Upstream> {
+async function startProvider(t: TestContext, changes: Configuration = {}): Promise<Upstream> {
   let provider: Provider | undefined;
   const server = createServer((request, response) => void provider?.callback()(request, response));
   await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
@@ -26,9 +26,9 @@ async function startProvider(t: TestContext): Promise<Upstream> {
   const allow = (redirectUri: string) => {
     const configuration: Configuration = {
       clients: [{ client_id: 'trivet', client_secret: SECRET, redirect_uris: [redirectUri] }],
-      conformIdTokenClaims: false,
       claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['name', 'preferred_username'] },
-      findAccount: (_, id) => ({ accountId: id, claims: () => describeAccount(id) }),
+      findAccount: (_, id) => ({ accountId: id, claims: (use) => describeAccount(id, use) }),
+      ...changes,
     };
     provider = new Provider(issuer, configuration);
     provider.on('server_error', (_, error) => console.error(error));
@@ -36,18 +36,21 @@ async function startProvider(t: TestContext): Promise<Upstream> {
   return { issuer, allow };
 }
 
-function describeAccount(id: string) {
+/** The userinfo of a person whose name begins with `unreadable` fails. */
+function describeAccount(id: string, use: string) {
+  if (use === 'userinfo' && id.startsWith('unreadable')) throw new Error('The directory does not answer');
   const email = `${id}@company.example`;
-  return { sub: id, name: `${id} of the company`, preferred_username: id, email, email_verified: id !== 'unverified' };
+  const name = /[a-z]/.test(id) ? `${id} of the company` : id;
+  return { sub: id, name, preferred_username: id, email, email_verified: id !== 'unverified' };
 }
 
 /** The pages with such a provider, until the test ends. */
 export async function startWithProvider(
   t: TestContext,
   signUp: 'open' | 'closed',
-  options: Omit<PageServiceOptions, 'upstream'> = {},
+  { provider, ...options }: Omit<PageServiceOptions, 'upstream'> & { readonly provider?: Configuration } = {},
 ): Promise<PageService> {
-  const { issuer, allow } = await startProvider(t);
+  const { issuer, allow } = await startProvider(t, provider);
   const upstream = { name: 'Company', issuer, clientId: 'trivet', clientSecret: SECRET, scope: 'openid profile email' };
   const service = await servePages(t, { ...options, upstream: { ...upstream, signUp } });
   allow(`${service.url}/sign-in/upstream/callback`);

@@ -13,9 +13,9 @@ import {
 import type { ProtocolDependencies } from '../../tokens/protocol-dependencies.ts';
 import { drawsDeletion } from '../../tokens/surplus-tokens-store.ts';
 import { countCodeFailure, findCode, type IssuedCode, redeemCode } from '../protocol/code-store.ts';
-import { createIdToken } from '../protocol/id-token.ts';
+import { createIdToken, findIdTokenKey } from '../protocol/id-token.ts';
 import { refuseGrant } from '../protocol/oauth-error.ts';
-import { requireParameter } from '../protocol/parameters.ts';
+import { type ParameterValues, requireParameter } from '../protocol/parameters.ts';
 import { isVerifierRight } from '../protocol/pkce.ts';
 import type { Grant } from './grant.ts';
 import { requireClient } from './require-client.ts';
@@ -27,6 +27,7 @@ export const exchangeCode: Grant = async (dependencies, exchange) => {
   const code = isSecretOf('code', text) ? await findCode(dependencies.store, codeHash) : undefined;
   if (code === undefined) throw refuseGrant();
   await checkExchange(dependencies, { code, codeHash, clientId: application.clientId, values: exchange.values });
+  const idTokenKey = await findIdTokenKey(dependencies, code.scope);
 
   const { nowMs, address } = exchange;
   const { clientId } = application;
@@ -54,7 +55,7 @@ export const exchangeCode: Grant = async (dependencies, exchange) => {
     scope: code.scope,
     issuedAtMs: nowMs,
     expiresAtMs: access.expiresAtMs,
-    idToken: await createIdToken(dependencies, { ...code, clientId, accessToken: pair.accessToken, nowMs }),
+    idToken: await createIdToken(dependencies, idTokenKey, { ...code, clientId, accessToken: pair.accessToken, nowMs }),
   });
 };
 
@@ -62,7 +63,7 @@ interface CheckedExchange {
   readonly code: IssuedCode;
   readonly codeHash: Uint8Array;
   readonly clientId: string;
-  readonly values: ReadonlyMap<string, string>;
+  readonly values: ParameterValues;
 }
 
 /** Throws unless this exchange may redeem the code. `redeemCode` decides whether it was used before. */

@@ -9,8 +9,8 @@ import {
   toNewRefresh,
 } from '../../tokens/issue-tokens.ts';
 import { drawsDeletion } from '../../tokens/surplus-tokens-store.ts';
-import { pollDevice, SLOW_DOWN_SECONDS } from '../protocol/device-store.ts';
-import { createIdToken } from '../protocol/id-token.ts';
+import { findDeviceScope, pollDevice, SLOW_DOWN_SECONDS } from '../protocol/device-store.ts';
+import { createIdToken, findIdTokenKey } from '../protocol/id-token.ts';
 import { createOAuthFailure, refuseGrant } from '../protocol/oauth-error.ts';
 import { requireParameter } from '../protocol/parameters.ts';
 import type { Grant } from './grant.ts';
@@ -27,12 +27,14 @@ export const exchangeDeviceCode: Grant = async (dependencies, exchange) => {
   const { clientId, grantTypes } = requireClient(exchange, 'device_code');
   const text = requireParameter(exchange.values, 'device_code');
   if (!isSecretOf('device', text)) throw refuseGrant();
+  const deviceHash = hashSecret(text);
+  const idTokenKey = await findIdTokenKey(dependencies, await findDeviceScope(dependencies.store, deviceHash));
   const { nowMs, address } = exchange;
   const pair = createTokenPair(dependencies.world);
   const access = toNewAccess(dependencies, pair.accessToken, nowMs);
   const canRefresh = grantTypes.includes('refresh_token');
   const outcome = await dependencies.store.call(pollDevice, {
-    deviceHash: hashSecret(text),
+    deviceHash,
     clientId,
     nowMs,
     familyId: dependencies.world.uuid(),
@@ -44,13 +46,13 @@ export const exchangeDeviceCode: Grant = async (dependencies, exchange) => {
   if (outcome.kind === 'invalid_grant') throw refuseGrant();
   if (outcome.kind !== 'redeemed') throw createOAuthFailure(outcome.kind, DESCRIPTION_OF[outcome.kind]);
   const { userId, scope, authTimeMs } = outcome;
-  const facts = { userId, clientId, scope, nonce: undefined, authTimeMs, accessToken: pair.accessToken, nowMs };
+  const facts = { userId, clientId, nonce: undefined, authTimeMs, accessToken: pair.accessToken, nowMs };
   return formatTokenAnswer({
     accessToken: pair.accessToken,
     refreshToken: canRefresh ? pair.refreshToken : undefined,
     scope,
     issuedAtMs: nowMs,
     expiresAtMs: access.expiresAtMs,
-    idToken: await createIdToken(dependencies, facts),
+    idToken: await createIdToken(dependencies, idTokenKey, facts),
   });
 };

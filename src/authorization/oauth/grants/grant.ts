@@ -4,10 +4,11 @@
 import type { TokenAnswer } from '../../tokens/issue-tokens.ts';
 import type { ProtocolDependencies } from '../../tokens/protocol-dependencies.ts';
 import type { AuthenticatedClient } from '../protocol/client-authentication.ts';
+import type { ParameterValues } from '../protocol/parameters.ts';
 
 /** A request to the token endpoint, its client authenticated. */
 export interface Exchange {
-  readonly values: ReadonlyMap<string, string>;
+  readonly values: ParameterValues;
   /** Undefined when the request names none, which only a refresh may (GitCode's clients do). */
   readonly client: AuthenticatedClient | undefined;
   readonly address: string;

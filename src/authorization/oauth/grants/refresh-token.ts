@@ -4,8 +4,7 @@
  */
 
 import { hashSecret, isSecretOf } from '../../accounts/secret-text.ts';
-import type { Scope } from '../../applications/scope.ts';
-import { parseScope, readRequestedScopes } from '../../applications/scope.ts';
+import { readRequestedScopes, type Scope } from '../../applications/scope.ts';
 import type { TokenAnswer, TokenPair } from '../../tokens/issue-tokens.ts';
 import {
   createSuccessorSeed,
@@ -59,17 +58,15 @@ export const refreshTokens: Grant = async (dependencies, exchange) => {
 };
 
 /**
- * An unknown name is wider than anything that was granted. Scope names of other code hosts are translated as in the
- * authorization request.
+ * Names are read as in the authorization request, which leaves out unknown ones: many libraries send the scope that they are
+ * configured with again.
  */
 function readAskedScopes({ values }: Exchange): readonly Scope[] | undefined {
   const text = values.get('scope');
   if (text === undefined) return undefined;
-  const { known, unknown } = parseScope(text);
-  const siblings = known.length === 0 ? readRequestedScopes(text) : [];
-  if (siblings.length > 0) return siblings;
-  if (unknown.length > 0 || known.length === 0) throw refuseWiderScope();
-  return known;
+  const scopes = readRequestedScopes(text);
+  if (scopes.length === 0) throw refuseWiderScope();
+  return scopes;
 }
 
 /**

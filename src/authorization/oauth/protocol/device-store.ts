@@ -44,7 +44,10 @@ const denyDeviceSql = statement<{ client_id: string }>(
   `UPDATE device_codes SET state = 'denied', user_id = $3
    WHERE user_code = $1 AND state = 'pending' AND expires_at_ms > $2 RETURNING client_id`,
 );
-
+const deviceScopeSql = statement<{ scope: string }>(
+  'device-scope',
+  'SELECT scope FROM device_codes WHERE device_hash = $1',
+);
 const deviceDecisionSql = statement<{ state: DeviceRow['state'] }>(
   'device-decision',
   'SELECT state FROM device_codes WHERE user_code = $1 AND user_id = $2 AND expires_at_ms > $3',
@@ -72,6 +75,12 @@ export async function findPendingDevice(
 ): Promise<PendingDevice | undefined> {
   const [row] = await store.read(pendingDeviceSql, [userCode, nowMs]);
   return row && { userCode: row.user_code, clientId: row.client_id, scope: row.scope };
+}
+
+/** The scope of a device: what it asks for, then what its person allowed, which keeps `openid`. Empty for an unknown device. */
+export async function findDeviceScope(store: Store, deviceHash: Uint8Array): Promise<string> {
+  const [row] = await store.read(deviceScopeSql, [deviceHash]);
+  return row?.scope ?? '';
 }
 
 /** Finds the decision of this person about a device; undefined if they did not decide, or it has expired. */

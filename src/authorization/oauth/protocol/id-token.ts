@@ -1,7 +1,9 @@
-/** Signs the identity token of a client: who signed in, when, for whom (OpenID Connect Core §2). */
+/** Signs the identity token of a client: who signed in, when, for whom (OpenID Connect Core §2). Reads it when it comes back. */
 import { hash } from 'node:crypto';
-import { SignJWT } from 'jose';
+import { createLocalJWKSet, jwtVerify, SignJWT } from 'jose';
 import type { ProtocolDependencies } from '../../tokens/protocol-dependencies.ts';
+import type { SigningKey } from '../../tokens/signing-keys.ts';
+import { createOAuthFailure } from './oauth-error.ts';
 
 export const ID_TOKEN_ALGORITHM = 'RS256';
 const LIFETIME_SECONDS = 3600;
@@ -9,20 +11,30 @@ const LIFETIME_SECONDS = 3600;
 export interface IdTokenFacts {
   readonly userId: string;
   readonly clientId: string;
-  readonly scope: string;
   readonly nonce: string | undefined;
   readonly authTimeMs: number;
   readonly accessToken: string;
   readonly nowMs: number;
 }
 
-/** Undefined unless `openid` was granted. */
+/**
+ * The key for the identity token of a grant; undefined unless `openid` is granted. It is read before the grant is spent: a
+ * client that repeats an exchange which failed afterwards would lose its tokens for the reuse.
+ */
+export async function findIdTokenKey(
+  { signingKeys }: ProtocolDependencies,
+  scope: string,
+): Promise<SigningKey | undefined> {
+  return scope.split(' ').includes('openid') ? await signingKeys.findCurrent() : undefined;
+}
+
+/** Undefined without a key (`findIdTokenKey`). */
 export async function createIdToken(
-  dependencies: ProtocolDependencies,
+  { issuer }: ProtocolDependencies,
+  key: SigningKey | undefined,
   facts: IdTokenFacts,
 ): Promise<string | undefined> {
-  if (!facts.scope.split(' ').includes('openid')) return undefined;
-  const { kid, privateKey } = await dependencies.signingKeys.findCurrent();
+  if (key === undefined) return undefined;
   const nowSeconds = Math.floor(facts.nowMs / 1000);
   const claims = {
     auth_time: Math.floor(facts.authTimeMs / 1000),
@@ -30,13 +42,33 @@ export async function createIdToken(
     ...(facts.nonce === undefined ? {} : { nonce: facts.nonce }),
   };
   return new SignJWT(claims)
-    .setProtectedHeader({ alg: ID_TOKEN_ALGORITHM, kid, typ: 'JWT' })
-    .setIssuer(dependencies.issuer)
+    .setProtectedHeader({ alg: ID_TOKEN_ALGORITHM, kid: key.kid, typ: 'JWT' })
+    .setIssuer(issuer)
     .setSubject(facts.userId)
     .setAudience(facts.clientId)
     .setIssuedAt(nowSeconds)
     .setExpirationTime(nowSeconds + LIFETIME_SECONDS)
-    .sign(privateKey);
+    .sign(key.privateKey);
+}
+
+/**
+ * The id of the person whom the client means by `id_token_hint` (§3.1.2.1): one of its identity tokens, which may have expired.
+ * Throws `invalid_request` for any other text.
+ */
+export async function readIdTokenHint(
+  { issuer, signingKeys }: ProtocolDependencies,
+  { hint, clientId }: { readonly hint: string; readonly clientId: string },
+): Promise<string> {
+  const keys = createLocalJWKSet({ keys: await signingKeys.listPublic() });
+  const expected = { issuer, audience: clientId, algorithms: [ID_TOKEN_ALGORITHM], requiredClaims: ['sub'] };
+  try {
+    // At the beginning of time, no token has expired.
+    const { payload } = await jwtVerify(hint, keys, { ...expected, currentDate: new Date(0) });
+    return String(payload.sub);
+  } catch {
+    const description = 'id_token_hint is no identity token of this client, or its key is no longer published';
+    throw createOAuthFailure('invalid_request', description);
+  }
 }
 
 /** §3.1.3.6: the left half of the digest. */

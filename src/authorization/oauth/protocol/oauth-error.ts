@@ -54,10 +54,9 @@ export function refuseWiderScope(): Failure {
   return createOAuthFailure('invalid_scope', description);
 }
 
-/** A name that a stranger made up is not repeated: only some characters may stand in a description (RFC 6749 §5.2). */
+/** `name`: one that is known here. A name that a stranger made up may have characters that no description may (RFC 6749 §5.2). */
 export function refuseRepeatedParameter(name: string): Failure {
-  const shown = /^[\w.-]{1,64}$/.test(name) ? `The parameter ${name}` : 'A parameter';
-  return createOAuthFailure('invalid_request', `${shown} was sent more than once`);
+  return createOAuthFailure('invalid_request', `The parameter ${name} was sent more than once`);
 }
 
 /** RFC 6749 §5.2: 401, and the challenge of the scheme that was used. */

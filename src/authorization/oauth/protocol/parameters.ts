@@ -1,36 +1,58 @@
 /**
- * Reads the parameters of a protocol request, each name once. An empty value counts as absent; unknown names are ignored
- * (RFC 6749 §3.1, §3.2).
+ * Reads the parameters of a protocol request, each name once. An empty value counts as absent; unknown names are ignored, whatever
+ * they hold (RFC 6749 §3.1, §3.2): some clients post back the whole token answer, with its numbers, to refresh it.
  */
 import { isFailure } from '../../../errors.ts';
 import type { Call } from '../../../http/endpoint.ts';
 import { parseJson, parsePairs } from '../../../http/parser-limits.ts';
 import { createOAuthFailure, refuseRepeatedParameter } from './oauth-error.ts';
 
+/** Every parameter that an endpoint reads. */
+const NAMES = [
+  'grant_type',
+  'client_id',
+  'client_secret',
+  'code',
+  'code_verifier',
+  'device_code',
+  'redirect_uri',
+  'refresh_token',
+  'scope',
+  'token',
+] as const;
+
+type ParameterName = (typeof NAMES)[number];
+
+export type ParameterValues = ReadonlyMap<ParameterName, string>;
+
 export interface RequestParameters {
-  readonly values: ReadonlyMap<string, string>;
+  readonly values: ParameterValues;
   /** The parameters that came in the query, where a log can keep them. */
-  readonly inQuery: ReadonlySet<string>;
+  readonly inQuery: ReadonlySet<ParameterName>;
 }
 
-/** RFC 8707 and RFC 8693 let these come more than once; nothing here reads them. */
-export const REPEATABLE: ReadonlySet<string> = new Set(['resource', 'audience']);
+const KNOWN: ReadonlySet<string> = new Set(NAMES);
+
+function isKnown(name: string): name is ParameterName {
+  return KNOWN.has(name);
+}
 
 export async function readParameters(call: Call): Promise<RequestParameters> {
-  const values = new Map<string, string>();
+  const values = new Map<ParameterName, string>();
   if (call.query !== '') addPairs(values, parsePairs(call.query));
   const inQuery = new Set(values.keys());
   addPairs(values, await readBody(call));
   return { values, inQuery };
 }
 
-function addPairs(values: Map<string, string>, pairs: Iterable<readonly [string, unknown]>): void {
+function addPairs(values: Map<ParameterName, string>, pairs: Iterable<readonly [string, unknown]>): void {
   for (const [name, value] of pairs) {
-    if (value === '' || value === null || REPEATABLE.has(name)) continue;
-    if (typeof value !== 'string') throw createOAuthFailure('invalid_request', 'Every parameter must be a string');
+    if (!isKnown(name) || value === '' || value === null) continue;
+    if (typeof value !== 'string')
+      throw createOAuthFailure('invalid_request', `The parameter ${name} must be a string`);
     if (values.has(name)) throw refuseRepeatedParameter(name);
     if (hasForbiddenCharacter(value))
-      throw createOAuthFailure('invalid_request', 'A parameter has a character that is not allowed');
+      throw createOAuthFailure('invalid_request', `The parameter ${name} has a character that is not allowed`);
     values.set(name, value);
   }
 }
@@ -66,7 +88,7 @@ async function readForm(call: Call): Promise<Iterable<readonly [string, unknown]
 }
 
 /** Throws `invalid_request` when it is missing. */
-export function requireParameter(values: ReadonlyMap<string, string>, name: string): string {
+export function requireParameter(values: ParameterValues, name: ParameterName): string {
   const value = values.get(name);
   if (value === undefined) throw createOAuthFailure('invalid_request', `The parameter ${name} is missing`);
   return value;

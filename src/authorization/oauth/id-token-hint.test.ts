@@ -1,0 +1,80 @@
+/** `id_token_hint`: an authorization request for one person (OpenID Connect Core §3.1.2.1). */
+import assert from 'node:assert/strict';
+import {
+  assertRedirectedError,
+  prepareRequest,
+  readAgainCookie,
+} from '../../../test/support/authorization/authorization-requests.ts';
+import {
+  authorize,
+  createPerson,
+  obtainCode,
+  postForm,
+  readRedirect,
+  request,
+  signIn,
+} from '../../../test/support/authorization/authorization-server.ts';
+import { type Bench, type Case, checkConformance } from '../../../test/support/authorization/conformance.ts';
+
+/** Two people who both use the application, and the identity token that it has of the first. */
+async function prepareTwo(bench: Bench) {
+  const { server } = bench;
+  const { person, fields, clientId, clientSecret } = await prepareRequest(bench);
+  const other = await createPerson(server);
+  const scope = 'openid all_user';
+  const client = { client_id: clientId, client_secret: clientSecret };
+  await obtainCode(server, other, { client_id: clientId, scope });
+  const code = await obtainCode(server, person, { client_id: clientId, scope });
+  const { json } = await postForm(`${server.url}/oauth/token`, { grant_type: 'authorization_code', code, ...client });
+  return { person, other, fields: { ...fields, scope, id_token_hint: String(json.id_token) } };
+}
+
+const cases: Case[] = [
+  [
+    'prompt=none answers for the person of the hint alone, also when the hint has expired',
+    async (bench) => {
+      const { server } = bench;
+      const { person, other, fields } = await prepareTwo(bench);
+      const none = { ...fields, prompt: 'none' };
+      assertRedirectedError(bench, await authorize(server, other.cookie, none), 'login_required');
+      assertRedirectedError(bench, await authorize(server, '', none), 'login_required');
+      server.advance(7_200_000);
+      assert.ok(readRedirect(await authorize(server, person.cookie, none)).has('code'));
+      assertRedirectedError(bench, await authorize(server, other.cookie, none), 'login_required');
+    },
+  ],
+  [
+    'another person has to sign in again; only the one of the hint is then let on',
+    async (bench) => {
+      const { server } = bench;
+      const { person, other, fields } = await prepareTwo(bench);
+      for (const { user } of [other, person]) {
+        const sent = await authorize(server, other.cookie, fields);
+        assert.equal(sent.status, 303);
+        const location = new URL(sent.headers.get('location') ?? '', server.url);
+        assert.equal(location.pathname, '/sign-in');
+        server.advance(1000);
+        const cookie = `${await signIn(server, user)}; ${readAgainCookie(sent)}`;
+        const back = await request(server.url + location.searchParams.get('return_to'), { headers: { cookie } });
+        if (user === person.user) assert.ok(readRedirect(back).has('code'));
+        else assertRedirectedError(bench, back, 'login_required');
+      }
+    },
+  ],
+  [
+    'a hint that is no identity token of this client is invalid_request',
+    async (bench) => {
+      const { server } = bench;
+      const { person, fields } = await prepareTwo(bench);
+      const foreign = await prepareTwo(bench);
+      const [head, body] = fields.id_token_hint.split('.');
+      const unsigned = `${Buffer.from('{"alg":"none"}').toString('base64url')}.${body}.`;
+      for (const hint of ['x', `${head}.${body}.AAAA`, unsigned, foreign.fields.id_token_hint]) {
+        const answer = await authorize(server, person.cookie, { ...fields, id_token_hint: hint });
+        assertRedirectedError(bench, answer, 'invalid_request');
+      }
+    },
+  ],
+];
+
+checkConformance('id_token_hint', cases);
