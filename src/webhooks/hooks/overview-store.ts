@@ -62,13 +62,15 @@ const listTroubledSql: Statement<TroubledRow> = statement(
 // All owners are read without a join, which a planner could turn into a scan of the whole log.
 const countBacklogOfAllSql: Statement<{ count: number }> = statement(
   'overview-backlog-of-all',
-  `SELECT COUNT(*) AS count FROM (SELECT 1 FROM deliveries WHERE state = 'pending' LIMIT $1) AS waiting`,
+  `SELECT COUNT(*) AS count FROM (
+     SELECT 1 FROM deliveries WHERE state = 'pending'
+       AND hook_id NOT IN (SELECT hook_id FROM endpoint_queue WHERE canceled_at_ms IS NOT NULL) LIMIT $1) AS waiting`,
 );
 const countBacklogOfOwnerSql: Statement<{ count: number }> = statement(
   'overview-backlog-of-owner',
   `SELECT COUNT(*) AS count FROM (
      SELECT 1 FROM endpoint_queue q JOIN deliveries d ON d.hook_id = q.hook_id AND d.state = 'pending'
-     WHERE q.owner_id = $2 LIMIT $1) AS waiting`,
+     WHERE q.owner_id = $2 AND q.canceled_at_ms IS NULL LIMIT $1) AS waiting`,
 );
 
 interface OldestRow extends Row {
@@ -168,7 +170,7 @@ function compareTroubled(one: TroubledRow, other: TroubledRow): number {
   return orderOf(one) - orderOf(other) || timeOf(other) - timeOf(one) || one.id - other.id;
 }
 
-/** Deliveries that wait, held ones too; `BACKLOG_LIMIT` means at least this many. */
+/** Deliveries that wait, held ones too, but not those of deleted webhooks; `BACKLOG_LIMIT` means at least this many. */
 export async function countBacklog(store: Store, scope: OwnerScope): Promise<number> {
   const rows =
     scope === 'all'
