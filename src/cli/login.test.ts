@@ -191,7 +191,7 @@ test('the token of the environment goes to the service that the environment name
   const run = async (TRIVET_URL: string) =>
     (await service.run(['user', 'list', '--service', service.url], '', { TRIVET_TOKEN: 'a-token', TRIVET_URL })).stderr;
   for (const other of ['https://other.example', 'http://trivet:8080', 'not an address'])
-    assert.match(await run(other), /^No login for http:/);
+    assert.ok((await run(other)).includes(`is for the service of TRIVET_URL (${other}), not for this one; sign in`));
   assert.deepEqual(service.paths, []);
   for (const named of ['', `${service.url}/`]) assert.match(await run(named), /^Cannot reach http:/);
 });
