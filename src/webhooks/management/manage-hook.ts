@@ -20,15 +20,8 @@ import {
   type Hook,
   PROFILE_NAMES,
 } from '../hooks/hook.ts';
-import {
-  changeHook,
-  findHookOfRepository,
-  type HookChange,
-  insertHook,
-  listHooks,
-  removeHook,
-  type StoredHook,
-} from '../hooks/hook-store.ts';
+import { changeHook, type HookChange } from '../hooks/hook-change-store.ts';
+import { findHookOfRepository, insertHook, listHooks, removeHook, type StoredHook } from '../hooks/hook-store.ts';
 import { flagParameter, integerParameter } from '../parameters/parameters.ts';
 import { nextNumber } from '../repositories/number-store.ts';
 import { fullNameOf, type Repository } from '../repositories/repository.ts';
@@ -155,10 +148,7 @@ export async function updateHook(
   const updated = await changeHook(
     dependencies.store,
     { id: stored.hook.id, change },
-    {
-      ofHookQueue: listHookQueueStatements(stored, change),
-      records: listHookRecords(dependencies, target, change),
-    },
+    { ofHookQueue: listHookQueueStatements(stored, change), ...listHookRecords(dependencies, target, change) },
   );
   // Deleted, or another change of the key came first: then this one begins again from there.
   if (updated === undefined) {
