@@ -254,6 +254,10 @@ export const PHRASES_ZH: readonly Phrase[] = [
   ['Cannot {}: {} must be a UUID', '{2} 必须是 UUID。'],
   ['Cannot {}: {} must be one of {}', '{2} 必须是以下之一：{3}。'],
   ['Cannot {}: {} must not hold control characters or half characters', '{2} 不能包含控制字符或不完整的字符。'],
+  [
+    'Cannot {}: {} must not begin or end with a blank: it travels in a header',
+    '{2} 的开头和结尾不能是空格：它通过请求头发送。',
+  ],
   ['Cannot {}: {} must be text', '{2} 必须是文本。'],
   ['{} must be a number from 0 to {}', '{1} 必须是 0 到 {2} 之间的数。'],
   ['{} must be a number from {} to {}', '{1} 必须是 {2} 到 {3} 之间的数。'],

@@ -81,6 +81,24 @@ withDoors('a password is taken away only by remove_password; an empty one takes 
   assert.equal((await server.call('GET', `${HOOKS}/${hook.id}`)).body.password, '');
 });
 
+withDoors('a password with a blank at an end is refused where it travels in a header', async (server, store) => {
+  const { body: hook } = await server.call('POST', HOOKS, {
+    json: { url: URL_1, password: ' pw', encryption_type: 1 },
+  });
+  const update = (changes: object) => server.call('PATCH', `${HOOKS}/${hook.id}`, { json: { url: URL_1, ...changes } });
+  const rule = 'Cannot update the webhook: password must not begin or end with a blank: it travels in a header';
+  const refused = await update({ encryption_type: 0 });
+  assert.deepEqual([refused.status, refused.body.error_message], [400, rule]);
+  for (const other of [{ password: 'pw' }, { remove_password: true }])
+    assert.equal((await update({ encryption_type: 0, ...other })).status, 200, JSON.stringify(other));
+  assert.equal((await update({ password: 'pw ' })).body.error_message, rule);
+
+  assert.equal((await update({ encryption_type: 1, password: 'pw ' })).status, 200);
+  await store.write(statement('test-header-password', 'UPDATE hooks SET encryption_type = 0'));
+  const { body: read } = await server.call('GET', `${HOOKS}/${hook.id}`);
+  assert.equal((await update({ ...read, note_events: true })).body.note_events, true, 'one from before the rule');
+});
+
 withDoors('a hook whose address is not allowed any more can be switched off, and not on', async (server, store) => {
   const { body: hook } = await server.call('POST', HOOKS, { json: { url: URL_1 } });
   const url = 'http://10.0.0.1/hook';
