@@ -78,12 +78,19 @@ async function startOnFreePorts(environment: Environment): Promise<App> {
   }
 }
 
-/** Commands go elsewhere, or cannot read the store, while one of these is set. */
-const OTHER_PLACES = ['TRIVET_URL', 'DATABASE_URL', 'SECRET_KEYS'];
+/** Lists what would lead the commands elsewhere, or what belongs to a file that they do not read. */
+function listOtherSettings(environment: Environment): string[] {
+  const kept = omitSettings(environment);
+  const isOther = (name: string) => environment[name] && !(name in kept) && !DEMO_SETTINGS.includes(name);
+  return Object.keys(environment).filter(isOther).sort();
+}
+
+/** The commands that are printed set these. */
+const DEMO_SETTINGS = ['TRIVET_CONFIG', 'TRIVET_DATA_DIR'];
 
 function printNext({ httpUrl, grpcAddress, folder }: Stage): void {
-  const set = OTHER_PLACES.filter((name) => readEnvironment()[name]);
-  const unset = set.length === 0 ? '' : `\n  unset ${set.join(' ')}   # they are for another store or service`;
+  const others = listOtherSettings(readEnvironment());
+  const unset = others.length === 0 ? '' : `\n  unset ${others.join(' ')}   # they are for another store or service`;
   print(`
 ── Try next
   open ${httpUrl} and sign in as ${DEMO_LOGIN} with the password above: the console shows the model and the delivery

@@ -3,9 +3,9 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
 import { askService } from '../command-line/ask-service.ts';
+import { findEndpoints } from '../command-line/find-endpoints.ts';
 import { checkLogins, type Login, readLogins, updateLogins, withLogin, withoutLogin } from '../command-line/logins.ts';
 import { print, printJson, remark } from '../command-line/output.ts';
-import { readEndpoints } from '../command-line/read-endpoints.ts';
 import { CLIENT_ID, postForm, type TokenAnswer, toLogin } from '../command-line/refresh-login.ts';
 import { readServiceUrl } from '../command-line/service-url.ts';
 import { readUserEnvironment } from '../config/config.ts';
@@ -80,7 +80,8 @@ interface DeviceAnswer {
 
 /** The person opens a page on any device and confirms the code that stands here. */
 async function askInBrowser(url: string, scope: string): Promise<Login> {
-  const endpoints = await readEndpoints(url);
+  const endpoints = await findEndpoints(url);
+  if (endpoints === undefined) throw new Failure('invalid', `Cannot sign in to ${url}: it is not a Trivet service`);
   if (endpoints.device === undefined)
     throw new Failure('invalid', `Cannot sign in to ${url}: it has no device flow; use --with-token`);
   const device: DeviceAnswer = await postForm(endpoints.device, { client_id: CLIENT_ID, scope });
@@ -169,8 +170,9 @@ async function logout(given: string | undefined, { json }: { readonly json?: tru
 /** Revokes a token. With a refresh token its access tokens end too. */
 async function revoke(url: string, token: string): Promise<boolean> {
   try {
-    const { revocation } = await readEndpoints(url);
-    const { error } = await postForm(revocation, { token, client_id: CLIENT_ID });
+    const endpoints = await findEndpoints(url);
+    if (endpoints === undefined) return false;
+    const { error } = await postForm(endpoints.revocation, { token, client_id: CLIENT_ID });
     return error === undefined;
   } catch {
     return false;

@@ -149,5 +149,16 @@ async function refreshToken(configFolder: string | undefined, url: string): Prom
 function findLogin({ hosts }: Logins, url: string): Login {
   const login = hosts[url];
   if (login !== undefined) return login;
-  throw new Failure('unauthenticated', `No login for ${url}: sign in with trivet login ${url}, or give --token`);
+  const reason = explainUnusedToken();
+  throw new Failure(
+    'unauthenticated',
+    `No login for ${url}: ${reason}sign in with trivet login ${url}, or give --token`,
+  );
+}
+
+/** A token of the environment that is for this service was used before a login is looked for. */
+function explainUnusedToken(): string {
+  const { url, token } = readUserEnvironment();
+  if (token === undefined || url === undefined) return '';
+  return `TRIVET_TOKEN is for the service of TRIVET_URL (${url}), not for this one; `;
 }

@@ -1,9 +1,9 @@
 /** Refreshes the access token of a login before it ends (RFC 6749 §6). */
 import { Failure } from '../errors.ts';
-import { refuseAnswer } from '../operations/call-service.ts';
+import { refuseAnswer, refuseOtherService } from '../operations/call-service.ts';
 import { askService } from './ask-service.ts';
+import { findEndpoints } from './find-endpoints.ts';
 import type { Login } from './logins.ts';
-import { readEndpoints } from './read-endpoints.ts';
 
 /** The client that `trivet login` is, registered in advance at every service. */
 export const CLIENT_ID = 'trivet-cli';
@@ -45,16 +45,15 @@ export function isEnding({ refreshToken, expiresAtMs = Infinity }: Login, nowMs:
 }
 
 export async function refreshLogin(url: string, login: Login, nowMs: number): Promise<Login> {
-  const { token: endpoint } = await readEndpoints(url);
-  const answer = await postForm(endpoint, {
+  const endpoints = await findEndpoints(url);
+  if (endpoints === undefined) throw refuseOtherService(url);
+  const answer = await postForm(endpoints.token, {
     grant_type: 'refresh_token',
     refresh_token: login.refreshToken ?? '',
     client_id: CLIENT_ID,
   });
-  if (answer.access_token === undefined)
-    throw new Failure(
-      'unauthenticated',
-      `The login at ${url} has ended: ${answer.error_description ?? answer.error ?? 'no token came'}. Sign in with: trivet login ${url}`,
-    );
-  return { ...toLogin(answer, nowMs), user: login.user };
+  if (answer.access_token !== undefined) return { ...toLogin(answer, nowMs), user: login.user };
+  if (answer.error === undefined) throw refuseOtherService(url);
+  const reason = answer.error_description ?? answer.error;
+  throw new Failure('unauthenticated', `The login at ${url} has ended: ${reason}. Sign in with: trivet login ${url}`);
 }

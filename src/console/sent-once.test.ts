@@ -68,6 +68,13 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
     await page.evaluate(`document.dispatchEvent(new Event('visibilitychange'))`);
     await button.click();
     assert.deepEqual(await page.evaluate('window.sent'), [true, false, true, false, true]);
+    // Another form does not wait for the answer to this one.
+    await page.evaluate('window.sent.length = 0');
+    await button.click();
+    const signOut = page.locator('form[action="/sign-out"] button');
+    await signOut.click();
+    await signOut.click();
+    assert.deepEqual(await page.evaluate('window.sent'), [false, true, false]);
 
     await page.goto(`${service.url}${REPOSITORY}/new`);
     await page.fill('input[name=url]', `${receiver.url}2`);

@@ -56,7 +56,7 @@ export function refuseAnswer(url: string, error: unknown): Failure {
 }
 
 /** Returns the refusal of an address that answers, but not as this program does. */
-function refuseOtherService(url: string): Failure {
+export function refuseOtherService(url: string): Failure {
   return new Failure('unavailable', `${url} answered something else than a Trivet service: check the address`);
 }
 

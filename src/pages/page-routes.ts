@@ -50,12 +50,12 @@ export function showRefusal(c: Context<HttpEnv>, { message, status, traceId }: P
 export const refuseHead: MiddlewareHandler<HttpEnv> = async (c, next) =>
   c.req.method === 'HEAD' ? c.notFound() : await next();
 
-/** The fields of a posted form. Throws `invalid` for any other kind of body. */
-export async function readForm(c: Context<HttpEnv>): Promise<URLSearchParams> {
+/** The fields of a posted form. Throws `invalid` for any other kind of body, `too_large` for a longer one. */
+export async function readForm(c: Context<HttpEnv>, maxBytes = FORM_MAX_BYTES): Promise<URLSearchParams> {
   const type = c.req.header('content-type') ?? '';
   if (!type.startsWith('application/x-www-form-urlencoded'))
     throw new Failure('invalid', 'Cannot read the form: it must be sent as application/x-www-form-urlencoded');
-  return parsePairs(await readText(c.req, FORM_MAX_BYTES));
+  return parsePairs(await readText(c.req, maxBytes));
 }
 
 export function readField(form: URLSearchParams, name: string): string {

@@ -119,17 +119,22 @@ function follow(main) {
 /** After this time without a next page, a form may be sent again: its reader may have stopped it. */
 const SEND_AGAIN_AFTER_MS = 30_000;
 
-/** A second click sends nothing while the answer to the first is on its way: the form could act twice, or be refused the second time. */
+/**
+ * A second click on the same button sends nothing while the answer to the first is on its way: the form could act twice, or be refused
+ * the second time. Other buttons and forms, such as signing out, do not wait for it.
+ */
 function sendOnce() {
-  let sentAtMs = Number.NEGATIVE_INFINITY;
+  let sentAtMs = new WeakMap();
   // Behind the listeners of forms that send something else first.
   addEventListener('submit', (event) => {
     if (event.defaultPrevented || event.target.method !== 'post') return;
-    if (event.timeStamp - sentAtMs < SEND_AGAIN_AFTER_MS) event.preventDefault();
-    else sentAtMs = event.timeStamp;
+    const sender = event.submitter ?? event.target;
+    const lastMs = sentAtMs.get(sender) ?? Number.NEGATIVE_INFINITY;
+    if (event.timeStamp - lastMs < SEND_AGAIN_AFTER_MS) event.preventDefault();
+    else sentAtMs.set(sender, event.timeStamp);
   });
   const reset = () => {
-    sentAtMs = Number.NEGATIVE_INFINITY;
+    sentAtMs = new WeakMap();
   };
   // The page comes back from the memory of the browser as it was left.
   addEventListener('pageshow', reset);

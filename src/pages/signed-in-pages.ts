@@ -73,6 +73,12 @@ export interface SignedInPages<V extends SignedInUser = SignedInUser> {
   readonly form: (path: string, handle: (submission: Submission<V>) => Promise<Response>) => void;
 }
 
+/**
+ * The longest form is that of an application. A browser writes a character of its 20 redirect URIs in up to three bytes, and one of
+ * its homepage and its description in up to nine.
+ */
+const SIGNED_IN_FORM_MAX_BYTES = 160 * 1024;
+
 /** Creates the pages of an area. Without `live`, a page that could be live is shown as it is. */
 export function createSignedInPages<V extends SignedInUser>(
   routes: OpenAPIHono<HttpEnv>,
@@ -110,7 +116,8 @@ export function createSignedInPages<V extends SignedInUser>(
       routes.post(path, async (c) => {
         const session = await guard.findSignedInUser(c);
         if (session === undefined) return guard.askToSignIn(c, '/');
-        const form = await readForm(c);
+        // The sender is known, so the form may be longer than that of a stranger.
+        const form = await readForm(c, SIGNED_IN_FORM_MAX_BYTES);
         guard.checkForm(c, form);
         const request = openRequest(c, session);
         const show = (page: Page, options?: PageOptions) => redirectRefused(guard, request, { page, options });

@@ -38,7 +38,7 @@ test('the demo leaves the service of TRIVET_URL as it is', async () => {
   const { stdout } = await run(['token', 'create', '--user', 'root', '--name', 'all', '--scope', 'admin'], own);
   await using demo = launchTrivet(['demo'], { env: { TRIVET_URL: service.httpUrl, TRIVET_TOKEN: stdout.trim() } });
   // The commands that it proposes go to the store of the demo too.
-  await demo.waitForOutput(/unset TRIVET_URL .*\n +export .*TRIVET_DATA_DIR=/);
+  await demo.waitForOutput(/unset .*\bTRIVET_URL .*\n +export .*TRIVET_DATA_DIR=/);
   demo.signalGroup('SIGINT');
   assert.equal(await demo.exited, 0, demo.log());
   assert.doesNotMatch((await run(['user', 'list'], own)).stdout, /ada/);
@@ -47,8 +47,9 @@ test('the demo leaves the service of TRIVET_URL as it is', async () => {
 test('the commands that the demo proposes use its store, whatever keys and configuration file are here', async () => {
   const here = join(folder, 'here');
   mkdirSync(here);
-  writeFileSync(join(here, 'trivet.toml'), '[store]\ndatabase_url = "postgres://127.0.0.1:1/none"\n');
-  const env = { SECRET_KEYS: randomBytes(32).toString('base64') };
+  const mail = '[mail]\nhost = "mail.example"\nfrom = "trivet@example.org"\nuser = "trivet"\n';
+  writeFileSync(join(here, 'trivet.toml'), `[store]\ndatabase_url = "postgres://127.0.0.1:1/none"\n${mail}`);
+  const env = { SECRET_KEYS: randomBytes(32).toString('base64'), SMTP_PASSWORD: 'x' };
   await using demo = launchTrivet(['demo'], { env, folder: here });
   const commands = await demo.waitForOutput(/ list\n((?: +(?:unset|export) .*\n)+)/);
   const script = `${commands}\n"$0" "$1" model list\n"$0" "$1" hook all list`;

@@ -169,7 +169,7 @@ test('a form that makes a secret answers by redirect; the page shows it once, to
   }
 });
 
-test('a second secret is added and the first deleted; the last one and a third are refused', async (t) => {
+test('a second secret is added and the first deleted; the last one, a third and one that was replaced are refused', async (t) => {
   const service = await servePages(t);
   const ada = await addUser(service, 'ada');
   const { clientId } = await makeApplication(service, ada.id);
@@ -181,12 +181,16 @@ test('a second secret is added and the first deleted; the last one and a third a
   assert.match((await client.get(added.location ?? '')).body, /id="new-secret" data-copy>tvt_/);
   assert.doesNotMatch((await client.get(path)).body, /new-secret/);
   assert.equal((await client.readRefusal(client.post(`${path}/secrets`, csrf))).status, 422);
+  const first = readHidden((await client.get(path)).body, `${path}/secrets/delete`);
   for (const _click of ['first', 'second'])
-    assert.equal(
-      (await client.post(`${path}/secrets/delete`, { ...csrf, slot: '1' })).location,
-      `${path}?done=secret_removed`,
-    );
+    assert.equal((await client.post(`${path}/secrets/delete`, first)).location, `${path}?done=secret_removed`);
   assert.equal((await listSecrets(service.store, clientId)).length, 1);
+
+  service.world.moveMs(1000);
+  await client.post(`${path}/secrets`, csrf);
+  const refused = await client.readRefusal(client.post(`${path}/secrets/delete`, first));
+  assert.match(refused.body, /another one has taken its place meanwhile/);
+  assert.equal((await listSecrets(service.store, clientId)).length, 2);
 });
 
 test('the activity goes on page by page to the first event', async (t) => {

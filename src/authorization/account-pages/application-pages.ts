@@ -151,5 +151,5 @@ function renderSecret(
     secret.lastUsedAtMs === undefined ? t.secretNever : t.secretUsed(messages.format.date(secret.lastUsedAtMs));
   return html`<li class="item"><div class="tight"><p><strong>${t.secretEnds(secret.hint)}</strong></p>
 <p class="small soft">${t.secretMade(messages.format.date(secret.createdAtMs))} · ${used}</p></div>
-${isOnly ? '' : renderQuestion(messages, { label: t.deleteSecret, subject: t.secretEnds(secret.hint), question: t.askDeleteSecret, action: `${path}/secrets/delete`, csrfToken, fields: { slot: String(secret.slot) } })}</li>`;
+${isOnly ? '' : renderQuestion(messages, { label: t.deleteSecret, subject: t.secretEnds(secret.hint), question: t.askDeleteSecret, action: `${path}/secrets/delete`, csrfToken, fields: { slot: String(secret.slot), created_at: String(secret.createdAtMs) } })}</li>`;
 }

@@ -158,11 +158,11 @@ function addSecrets({ context, form }: AccountPages): void {
   form(`${PATH}/secrets/delete`, async (submission) => {
     const messages = readMessages(submission.c);
     const application = await findOwn(context, submission);
-    const slot = Number(readField(submission.form, 'slot'));
+    const readNumber = (name: string) => Number(readField(submission.form, name));
+    const named = { slot: readNumber('slot'), createdAtMs: readNumber('created_at') };
+    const secret = { application, ...named, actor: actorOf(submission) };
     try {
-      await ifThere(() =>
-        removeSecret(context.store, context.world, { application, slot, actor: actorOf(submission) }),
-      );
+      await ifThere(() => removeSecret(context.store, context.world, secret));
     } catch (error) {
       return showRefused(context, submission, { mistake: toMistake(messages, error) });
     }

@@ -53,6 +53,22 @@ test('an application whose redirect addresses were changed by both forms is show
   assert.deepEqual([stored?.name, stored?.redirectUris], ['CI', [KEPT]]);
 });
 
+test('an application that is as long as the rules allow is registered and changed on its pages', async (t) => {
+  const service = await servePages(t);
+  await addUser(service, 'ada');
+  const client = await openAs(service, 'ada');
+  // A browser sends a character of these as nine bytes, and one of the addresses as three.
+  const texts = { homepage: 'https://ci.example/'.padEnd(2000, '说'), description: '说'.repeat(1000) };
+  const uris = Array.from({ length: 20 }, (_, index) => `https://ci.example/${index}?`.padEnd(2000, '&'));
+  const fields = { name: '说'.repeat(100), ...texts, redirect_uri: uris.join('\r\n') };
+  const list = '/account/applications';
+  const { location } = await client.submit(`${list}/new`, list, { ...fields, kind: 'confidential' });
+  const path = location?.split('?')[0] ?? '';
+  assert.equal((await client.submit(path, path, { ...fields, name: 'CI' })).location, `${path}?done=saved`);
+  const stored = await findApplication(service.store, path.replace(`${list}/`, ''));
+  assert.deepEqual([stored?.name, stored?.description, stored?.redirectUris], ['CI', texts.description, uris]);
+});
+
 test('a name that is saved in a form opened earlier leaves the address that was changed meanwhile', async (t) => {
   const service = await servePages(t);
   const { id } = await addUser(service, 'ada');

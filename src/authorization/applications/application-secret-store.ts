@@ -84,16 +84,20 @@ export const insertSecretOnce: Procedure<SecretInsert, number | 'full' | 'delete
 export interface SecretRemoval {
   readonly clientId: string;
   readonly slot: number;
+  /** Names the secret of the slot; undefined for any. */
+  readonly createdAtMs: number | undefined;
   readonly audit: BoundStatement;
 }
 
 /** If two calls at once would remove both secrets, the later one is refused, and the last secret stays. */
-export const removeSecretOnce: Procedure<SecretRemoval, 'removed' | 'absent' | 'last'> = procedure(
+export const removeSecretOnce: Procedure<SecretRemoval, 'removed' | 'absent' | 'other' | 'last'> = procedure(
   import.meta.url,
   'removeSecretOnce',
-  async (transaction, { clientId, slot, audit }) => {
+  async (transaction, { clientId, slot, createdAtMs, audit }) => {
     const secrets = await transaction.run(secretsOfSql, [clientId]);
-    if (!secrets.some((secret) => secret.slot === slot)) return 'absent';
+    const secret = secrets.find((one) => one.slot === slot);
+    if (secret === undefined) return 'absent';
+    if (createdAtMs !== undefined && secret.created_at_ms !== createdAtMs) return 'other';
     if (secrets.length === 1) return 'last';
     await transaction.run(deleteSecretSql, [clientId, slot]);
     await transaction.run(audit.statement, audit.parameters);

@@ -118,16 +118,29 @@ export async function addSecret(
   return secret;
 }
 
-/** Throws `conflict` for the last one: an application without a secret could not renew its tokens. */
+export interface SecretChoice {
+  readonly application: Application;
+  readonly slot: number;
+  /** For a page that may show a secret that was replaced meanwhile. */
+  readonly createdAtMs?: number;
+  readonly actor: Actor;
+}
+
+/**
+ * Throws `conflict` for the last one, since an application without a secret could not renew its tokens, and for another one than that
+ * of `createdAtMs`.
+ */
 export async function removeSecret(
   store: Store,
   world: World,
-  { application, slot, actor }: { readonly application: Application; readonly slot: number; readonly actor: Actor },
+  { application, slot, createdAtMs, actor }: SecretChoice,
 ): Promise<void> {
   const { clientId } = application;
   const audit = createAuditStatement('application_secret_removed', application, { actor, nowMs: world.nowMs() });
-  const outcome = await store.call(removeSecretOnce, { clientId, slot, audit });
+  const outcome = await store.call(removeSecretOnce, { clientId, slot, createdAtMs, audit });
   if (outcome === 'absent') throw new Failure('not_found', 'Cannot remove the secret: this slot has no secret');
+  if (outcome === 'other')
+    throw new Failure('conflict', 'Cannot remove the secret: another one has taken its place meanwhile');
   if (outcome === 'last')
     throw new Failure('conflict', 'Cannot remove the secret: it is the last one, add another first');
 }

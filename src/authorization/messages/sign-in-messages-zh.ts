@@ -17,8 +17,12 @@ export const signInMessagesZh: Texts<typeof signInMessages> = {
     upstreamRefused: (name) => `${name} 拒绝了登录。`,
     upstreamTaken: (name) => `此 ${name} 账号已被关联。`,
     upstreamFailed: '其他身份提供方拒绝了登录。请重试，或使用密码登录。',
-    empty:
-      '还没有任何账号。服务启动时的输出中有创建第一个账号的链接，重启服务可获得新链接；也可以在服务所在的机器上运行“trivet user create --admin --password-stdin”。',
+    missing: {
+      accounts:
+        '还没有任何账号。服务启动时的输出中有创建第一个账号的链接，重启服务可获得新链接；也可以在服务所在的机器上运行“trivet user create --admin --password-stdin”。',
+      administrators:
+        '还没有管理员。服务启动时的输出中有创建第一个管理员的链接，重启服务可获得新链接；也可以在服务所在的机器上运行“trivet user admin LOGIN”，将某位用户设为管理员。',
+    },
     wrong: '用户名或密码错误。',
     current: (login) => `您已登录为 ${login}。`,
     goOn: '继续',

@@ -11,7 +11,7 @@ import { rehashPassword } from '../accounts/password-store.ts';
 import { endSession } from '../accounts/session-store.ts';
 import { type AttemptSubject, attemptSubjects } from '../accounts/sign-in-throttle.ts';
 import { hasTotp } from '../accounts/totp-store.ts';
-import { findCredentials, hasUsers, type User } from '../accounts/user-store.ts';
+import { findCredentials, hasAdministrators, hasUsers, type User } from '../accounts/user-store.ts';
 import { findApplication } from '../applications/application-store.ts';
 import { type Messages, readMessages } from '../messages/messages.ts';
 import { type Flow, findAskingClientId, formatFlow, readFlow } from './flow.ts';
@@ -22,7 +22,7 @@ import { type HashCaller, isBusy } from './password-hash-queue.ts';
 import { clientAddress } from './read-client-address.ts';
 import { askSecondStep } from './second-step-routes.ts';
 import { type SignInContext, toRefusedWait } from './sign-in-context.ts';
-import { renderSignInPage } from './sign-in-page.ts';
+import { renderSignInPage, type SignInView } from './sign-in-page.ts';
 
 export interface UpstreamLink {
   readonly name: string;
@@ -189,10 +189,16 @@ async function showSignIn(c: Context<HttpEnv>, shown: SignInShown): Promise<Resp
     current: session && { login: session.user.login, path: flow.returnTo, isAgain: flow.isAgain },
     canUsePasskeys: canUsePasskeys(context.baseUrl),
     canMail: context.mailer !== undefined,
-    isEmpty: !(await hasUsers(context.store)),
+    missing: await findMissing(context.store),
     upstream: upstream && { name: upstream.name, path: `/sign-in/upstream${formatFlow(flow)}` },
   });
   return respondPage(c, page, { status: refused?.status, leadsToClient: flow.leadsToClient, withScript: true });
+}
+
+/** The set-up link lives until there is an administrator. Accounts of other people do not end it. */
+async function findMissing(store: SignInContext['store']): Promise<SignInView['missing']> {
+  if (await hasAdministrators(store)) return undefined;
+  return (await hasUsers(store)) ? 'administrators' : 'accounts';
 }
 
 /** The name of the application that asks, so that a person knows why to sign in. The consent page shows its owner and its address. */

@@ -33,8 +33,8 @@ export interface SignInView {
   readonly current?: CurrentSession | undefined;
   readonly canUsePasskeys: boolean;
   readonly canMail: boolean;
-  /** No account exists yet. */
-  readonly isEmpty: boolean;
+  /** What the service has none of yet; undefined once an administrator exists. */
+  readonly missing: 'accounts' | 'administrators' | undefined;
   /** Name of the upstream provider and where its sign-in starts. */
   readonly upstream?: { readonly name: string; readonly path: string } | undefined;
 }
@@ -43,14 +43,14 @@ export function renderSignInPage(messages: Messages, view: SignInView): Html {
   const t = messages.signIn;
   const content = html`<div class="card stack">
 <h1>${t.title}</h1>
-${view.application === undefined ? '' : html`<p class="soft">${t.asks(view.application)}</p>`}${view.isEmpty ? html`<p class="notice">${t.empty}</p>` : ''}${renderDone(view.done)}${renderMistake(messages, view.mistake, { login: t.login, password: t.password })}${view.current ? renderCurrent(messages, view.current, view.application) : ''}
+${view.application === undefined ? '' : html`<p class="soft">${t.asks(view.application)}</p>`}${view.missing === undefined ? '' : html`<p class="notice">${t.missing[view.missing]}</p>`}${renderDone(view.done)}${renderMistake(messages, view.mistake, { login: t.login, password: t.password })}${view.current ? renderCurrent(messages, view.current, view.application) : ''}
 <form method="post" action="/sign-in" class="stack">
 ${renderCsrf(view.csrfToken)}${renderHidden(view.hidden)}
 ${renderField({ name: 'login', label: t.login, value: view.login, autocomplete: 'username webauthn', hasFocus: view.login === '' && !view.mistake })}
 ${renderField({ name: 'password', label: t.password, type: 'password', autocomplete: 'current-password', hasFocus: view.login !== '' && !view.mistake })}
 <button class="full">${t.submit}</button>
 </form>
-${view.isEmpty ? '' : renderForgotten(messages, view.canMail)}
+${view.missing === 'accounts' ? '' : renderForgotten(messages, view.canMail)}
 ${view.canUsePasskeys || view.upstream ? renderOtherWays(messages, view) : ''}
 </div>`;
   return renderFocusPage(messages, {

@@ -264,11 +264,13 @@ test('the set-up link makes the administrator beside the accounts of others', as
     'another start prints one too',
   );
   const client = createFormClient(service.url);
+  assert.match((await client.get('/sign-in')).body, /No administrator exists yet.*Forgot your password\?/s);
   const given = { login: 'root', name: 'Root', email: '', password: PASSWORD };
   const taken = await client.readRefusal(client.submit(`/setup${search}`, '/setup', { ...given, login: 'early' }));
   assert.deepEqual([taken.status, taken.body.includes('the login')], [422, true]);
   assert.equal((await client.submit(`/setup${search}`, '/setup', given)).location, '/');
   assert.match((await client.get('/account')).body, /Administration/);
+  assert.doesNotMatch((await createFormClient(service.url).get('/sign-in')).body, /exists yet/);
   assert.equal(await createSetupLink(service.signIn.context), undefined);
 });
 

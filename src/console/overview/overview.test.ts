@@ -125,6 +125,11 @@ test('what webhooks that are off hold is called held, and administrators are led
   const all = await readOverview(root!);
   assert.match(all, /And 2 more webhooks: “trivet hook all list” lists them\./);
   assert.doesNotMatch(all, /href="\/webhooks"/);
+
+  await createTestedHook(ada!, 'ada', receiver.url);
+  await ada!.submit(held, `${held}/delete`, { confirm: 'yes' });
+  for (const client of [ada!, root!])
+    assert.match(await readOverview(client), /Waiting deliveries 0 nothing waits/, 'what it held is canceled');
 });
 
 test('every entry of the navigation leads to a page', async (t) => {

@@ -107,7 +107,7 @@ test('a form that was opened before a webhook moved and was switched off changes
 });
 
 test('a form is refused with the labels of its fields, and keeps what was typed', async (t) => {
-  const { client } = await startHookPages(t);
+  const { client, receiver } = await startHookPages(t);
   const cases = [
     [{ url: '' }, 'Cannot create the webhook: “Address” must not be blank'],
     [{ url: 'http://10.0.0.1/' }, '“Address” must not be a private or reserved address'],
@@ -116,6 +116,10 @@ test('a form is refused with the labels of its fields, and keeps what was typed'
       '“Format of the deliveries” must be one of gitcode, gitee, github, gitlab',
     ],
     [{ url: 'http://127.0.0.1:9/', password: 'x'.repeat(256) }, '“Key” must be at most 255 characters'],
+    [
+      { url: receiver.url, encryption_type: '0', password: ' k3y' },
+      '“Key” must not begin or end with a blank: it travels in a header',
+    ],
   ] as const;
   for (const [fields, sentence] of cases) {
     const refused = await client.readRefusal(

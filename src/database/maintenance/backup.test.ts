@@ -1,9 +1,22 @@
 import assert from 'node:assert/strict';
-import fs, { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import fs, {
+  copyFileSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { type TestContext, test } from 'node:test';
+import { waitUntil } from '../../../test/support/basics/wait-until.ts';
 import { createStorePlace, openTestStore } from '../../../test/support/store/engines.ts';
 import { insertPair, listNotesSql, noteMigration } from '../../../test/support/store/note-store.ts';
 import { createDurableFile } from '../durable-file.ts';
@@ -65,6 +78,29 @@ test('backupSqlite() is not stopped by what a backup that was killed has left', 
   backupSqlite(databaseFileOf(place.dataDir), file);
   assert.ok(statSync(file).size > 0);
   rmSync(place.dataDir, { recursive: true });
+});
+
+const BACKUP = new URL('./backup.ts', import.meta.url).href;
+
+test('backupSqlite() removes the drafts of backups that were killed a day ago', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'trivet-test-'));
+  const database = join(folder, 'database');
+  using locked = new DatabaseSync(database);
+  locked.exec('CREATE TABLE one (id); BEGIN EXCLUSIVE');
+  const code = `import { backupSqlite } from '${BACKUP}'; backupSqlite(process.argv[1], process.argv[2]);`;
+  const killed = spawn(process.execPath, ['--input-type=module', '-e', code, database, join(folder, 'yesterday')]);
+  const draft = await waitUntil(() => readdirSync(folder).find((name) => name.startsWith('yesterday')));
+  killed.kill('SIGKILL');
+  await once(killed, 'exit');
+  locked.exec('COMMIT');
+
+  backupSqlite(database, join(folder, 'today'));
+  assert.deepEqual(readdirSync(folder).sort(), ['database', 'today', draft], 'it could be under way');
+  const yesterday = Date.now() / 1000 - 25 * 3600;
+  utimesSync(join(folder, draft), yesterday, yesterday);
+  backupSqlite(database, join(folder, 'tomorrow'));
+  assert.deepEqual(readdirSync(folder).sort(), ['database', 'today', 'tomorrow']);
+  rmSync(folder, { recursive: true });
 });
 
 /** As FAT and exFAT, which only root could mount, answer. */

@@ -1,5 +1,6 @@
 /** Copies a SQLite store into a file while the service runs (`trivet backup`). */
-import { closeSync, fsyncSync, openSync, rmSync, statSync } from 'node:fs';
+import { closeSync, fsyncSync, openSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { Failure } from '../../errors.ts';
 import { realWorld } from '../../world.ts';
@@ -18,8 +19,9 @@ export interface Backup {
 export function backupSqlite(databaseFile: string, target: string): Backup {
   if (!hasFile(databaseFile)) throw new Failure('not_found', `Cannot back up: there is no database "${databaseFile}"`);
   if (hasFile(target)) throw new Failure('conflict', `Cannot back up: "${target}" exists already`);
+  removeAbandonedDrafts(dirname(target));
   // The number of the process is no name: a backup that was killed may have left its file, and in a container have had the same one.
-  const temporary = `${target}.${realWorld.uuid()}.tmp`;
+  const temporary = `${target}.${realWorld.uuid()}${DRAFT}`;
   try {
     makeCopy(databaseFile, temporary);
     syncFile(temporary);
@@ -27,6 +29,30 @@ export function backupSqlite(databaseFile: string, target: string): Backup {
     return { bytes: statSync(target).size };
   } finally {
     rmSync(temporary, { force: true });
+  }
+}
+
+/** Files with this ending are of backups, whatever their targets were. */
+const DRAFT = '.trivet-backup';
+/** A backup under way writes to its draft more often. */
+const ABANDONED_AFTER_MS = 24 * 3_600_000;
+
+/** A backup that is killed leaves its draft, which may be as large as the database. */
+function removeAbandonedDrafts(folder: string): void {
+  const before = realWorld.nowMs() - ABANDONED_AFTER_MS;
+  for (const name of listFolder(folder)) {
+    const path = join(folder, name);
+    const stat = name.endsWith(DRAFT) ? statSync(path, { throwIfNoEntry: false }) : undefined;
+    if (stat !== undefined && stat.mtimeMs < before) rmSync(path, { force: true });
+  }
+}
+
+/** A folder for backups may be one that they can write to and cannot list. */
+function listFolder(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
   }
 }
 

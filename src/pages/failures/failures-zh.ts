@@ -147,6 +147,7 @@ export const PHRASES_ZH: readonly Phrase[] = [
   ['Cannot add a secret: two are live already, remove one of them first', '已有两个有效密钥，请先删除其中一个。'],
   ['Cannot add a secret: a public application has none, it uses PKCE', '公开应用没有密钥，使用 PKCE。'],
   ['Cannot remove the secret: it is the last one, add another first', '这是最后一个密钥，请先添加另一个。'],
+  ['Cannot remove the secret: another one has taken its place meanwhile', '该密钥已被另一个密钥替换。'],
   ['Cannot remove the secret: this slot has no secret', '该密钥不存在。'],
   ['Cannot create the token: name must be readable, without hidden characters', '名称必须可读，不能含有隐藏字符。'],
   ['Cannot create the token: days must be one of {}, got "{}"', '有效期无效：“{2}”。'],
@@ -254,6 +255,10 @@ export const PHRASES_ZH: readonly Phrase[] = [
   ['Cannot {}: {} must be a UUID', '{2} 必须是 UUID。'],
   ['Cannot {}: {} must be one of {}', '{2} 必须是以下之一：{3}。'],
   ['Cannot {}: {} must not hold control characters or half characters', '{2} 不能包含控制字符或不完整的字符。'],
+  [
+    'Cannot {}: {} must not begin or end with a blank: it travels in a header',
+    '{2} 的开头和结尾不能是空格：它通过请求头发送。',
+  ],
   ['Cannot {}: {} must be text', '{2} 必须是文本。'],
   ['{} must be a number from 0 to {}', '{1} 必须是 0 到 {2} 之间的数。'],
   ['{} must be a number from {} to {}', '{1} 必须是 {2} 到 {3} 之间的数。'],

@@ -1,9 +1,9 @@
 /** Finds what a person changed in a form that shows a whole object, so that a form opened earlier undoes no later change. */
-
+import { createHash } from 'node:crypto';
 import { renderHidden } from '../elements.ts';
 import type { Html } from '../layout.ts';
 
-/** The hidden field that holds the values as the page showed them. */
+/** The hidden field that holds a digest of each value as the page showed it. The values themselves would make the form twice as long. */
 const SHOWN = 'shown';
 
 export interface FormChange<Values extends object> {
@@ -17,7 +17,7 @@ export interface FormChange<Values extends object> {
 
 /** `stored`: the values as they are now, which the form shows or keeps. */
 export function renderShown(stored: object): Html[] {
-  return renderHidden({ [SHOWN]: JSON.stringify(stored) });
+  return renderHidden({ [SHOWN]: JSON.stringify(digestAll(stored)) });
 }
 
 /** A form without the hidden field is compared with what is stored now. Where both were changed, `values` has what is stored. */
@@ -25,10 +25,11 @@ export function readChange<Values extends object>(
   form: URLSearchParams,
   { sent, stored }: { readonly sent: Values; readonly stored: Values },
 ): FormChange<Values> {
-  const shown: Values = { ...stored, ...parseShown(form.get(SHOWN) ?? '') };
+  const now = digestAll(stored);
+  const shown = { ...now, ...parseShown(form.get(SHOWN) ?? '') };
   const keys = Object.keys(stored) as (keyof Values)[];
-  const edited = keys.filter((key) => !isSame(sent[key], shown[key]) && !isSame(sent[key], stored[key]));
-  const outdated = edited.filter((key) => !isSame(stored[key], shown[key]));
+  const edited = keys.filter((key) => ![shown[key], now[key]].includes(digest(sent[key])));
+  const outdated = edited.filter((key) => now[key] !== shown[key]);
   return {
     changed: pick(sent, edited),
     values: {
@@ -55,8 +56,17 @@ function pick<Values extends object>(values: Values, keys: readonly (keyof Value
   return Object.fromEntries(keys.map((key) => [key, values[key]])) as Partial<Values>;
 }
 
-function isSame(one: unknown, other: unknown): boolean {
-  return JSON.stringify(normalize(one)) === JSON.stringify(normalize(other));
+function digestAll<Values extends object>(values: Values): Record<keyof Values, string> {
+  const digests = Object.entries(values).map(([name, value]) => [name, digest(value)]);
+  return Object.fromEntries(digests) as Record<keyof Values, string>;
+}
+
+/** No person meets two values with the same 96 bits. */
+const DIGEST_LENGTH = 16;
+
+function digest(value: unknown): string {
+  const text = JSON.stringify(normalize(value));
+  return createHash('sha256').update(text).digest('base64url').slice(0, DIGEST_LENGTH);
 }
 
 /** Browsers send each line break as CRLF, and drop blanks around an address. */

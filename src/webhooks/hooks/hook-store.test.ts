@@ -3,7 +3,8 @@ import { forEachEngine } from '../../../test/support/store/engines.ts';
 import { enqueueTestDelivery, insertTestHook } from '../../../test/support/webhooks/deliveries-store.ts';
 import { statement } from '../../database/store.ts';
 import { cancelHookQueueStatement, holdHookQueueStatement } from '../delivery/queue/delivery-store.ts';
-import { changeHook, findHookById, type HookChange, removeHook } from './hook-store.ts';
+import { changeHook, type HookChange } from './hook-change-store.ts';
+import { findHookById, removeHook } from './hook-store.ts';
 
 const url = 'http://127.0.0.1:9/';
 const NOW = Date.UTC(2026, 5, 1);
@@ -26,7 +27,7 @@ forEachEngine(
     await insertTestHook(store, { id: 1, url, secret: bytes('present') });
     await enqueueTestDelivery(store, { hookId: 1, url });
     const before = await store.read(hookQueueSql);
-    const statements = { ofHookQueue: [holdHookQueueStatement(1, NOW)], records: [] };
+    const statements = { ofHookQueue: [holdHookQueueStatement(1, NOW)], records: [], switchRecords: [] };
     assert.equal(await changeHook(store, { id: 1, change: replaceSecret(bytes('former')) }, statements), undefined);
     assert.equal(await changeHook(store, { id: 2, change: replaceSecret(bytes('present')) }, statements), undefined);
     const cancel = { ofHookQueue: [cancelHookQueueStatement(1, NOW)], records: [] };

@@ -1,4 +1,4 @@
-/** Stores webhooks: inserts, changes, disables, deletes and finds them. */
+/** Stores webhooks: inserts, deletes and finds them. */
 import {
   type BoundStatement,
   conditionalProcedure,
@@ -11,7 +11,6 @@ import {
 import { Failure, isFailure } from '../../errors.ts';
 import type { EventKind } from '../events/event-kind.ts';
 import type { EncryptedSecrets, EncryptionType, Hook, ProfileName } from './hook.ts';
-import { BY_OWNER } from './troubled-hooks-store.ts';
 
 /** Columns of `hooks` as they are read. */
 export interface HookRow extends EncryptedSecrets {
@@ -48,18 +47,6 @@ export interface NewHook {
   readonly nowMs: number;
 }
 
-/** Undefined fields stay as they are. */
-export interface HookChange {
-  readonly url: string | undefined;
-  readonly encryptionType: EncryptionType | undefined;
-  readonly profile: ProfileName | undefined;
-  readonly events: Readonly<Partial<Record<EventKind, boolean>>>;
-  /** `expected` is the ciphertext to replace. If the row has another one by now, nothing changes. */
-  readonly secret: { readonly encrypted: EncryptedSecrets; readonly expected: Uint8Array | null } | undefined;
-  readonly switch: 'on' | 'off' | undefined;
-  readonly nowMs: number;
-}
-
 export const HOOK_COLUMNS = `id, repository_id, url, encryption_type, profile, secret, previous_secret, previous_until_ms,
   push_events, tag_push_events, issues_events, note_events, merge_requests_events, result, result_code, created_at_ms,
   disabled_at_ms, disabled_reason`;
@@ -82,21 +69,6 @@ const insertHookSql = statement(
   `INSERT INTO hooks (id, repository_id, url, encryption_type, profile, secret, push_events, tag_push_events,
      issues_events, note_events, merge_requests_events, result_code, created_at_ms, updated_at_ms)
    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0, $12, $12)`,
-);
-// $10 says whether the secret changes, which it does only in the place of $17: of two changes at once the second would
-// forget the key of the first. A null in $11 takes it away. $14: 0 leaves it on or off, 1 switches on, 2 off.
-const updateHookSql = statement<HookRow>(
-  'update-hook',
-  `UPDATE hooks SET url = COALESCE($2, url), encryption_type = COALESCE($3, encryption_type), profile = COALESCE($4, profile),
-     push_events = COALESCE($5, push_events), tag_push_events = COALESCE($6, tag_push_events),
-     issues_events = COALESCE($7, issues_events), note_events = COALESCE($8, note_events),
-     merge_requests_events = COALESCE($9, merge_requests_events),
-     previous_secret = CASE WHEN $10 = 1 THEN $16 ELSE previous_secret END,
-     previous_until_ms = CASE WHEN $10 = 1 THEN $12 ELSE previous_until_ms END,
-     secret = CASE WHEN $10 = 1 THEN $11 ELSE secret END, updated_at_ms = $13,
-     disabled_at_ms = CASE WHEN $14 = 1 THEN NULL WHEN $14 = 2 THEN COALESCE(disabled_at_ms, $13) ELSE disabled_at_ms END,
-     disabled_reason = CASE WHEN $14 = 1 THEN NULL WHEN $14 = 2 THEN COALESCE(disabled_reason, $15) ELSE disabled_reason END
-   WHERE id = $1 AND ($10 = 0 OR COALESCE(secret, $17) = $17) RETURNING ${HOOK_COLUMNS}`,
 );
 const deleteHookSql = statement<{ id: number }>('delete-hook', 'DELETE FROM hooks WHERE id = $1 RETURNING id');
 interface InsertInput {
@@ -126,16 +98,6 @@ export interface UpdateStatements {
   readonly records: readonly BoundStatement[];
 }
 
-export const updateHookOnce: Procedure<UpdateStatements & { readonly parameters: readonly SqlValue[] }, HookRow[]> =
-  conditionalProcedure(import.meta.url, 'updateHookOnce', async (transaction, { parameters, ofHookQueue, records }) => {
-    // Hook queues before hooks, as all units lock them.
-    await transaction.runAll(ofHookQueue);
-    const rows = await transaction.run(updateHookSql, parameters);
-    if (rows.length === 0) throw refuseStale();
-    await transaction.runAll(records);
-    return rows;
-  });
-
 /** Deletes a hook. Only one of two deletions at once finds it, so `records` are written once. */
 export const deleteHookOnce: Procedure<UpdateStatements & { readonly id: number }, void> = conditionalProcedure(
   import.meta.url,
@@ -148,12 +110,12 @@ export const deleteHookOnce: Procedure<UpdateStatements & { readonly id: number 
 );
 
 /** Thrown within a transaction, so that its hook queue stays as it is. */
-function refuseStale(): Failure {
+export function refuseStale(): Failure {
   return new Failure('conflict', 'Cannot change the webhook: it was changed or deleted meanwhile', { isStale: true });
 }
 
 /** Undefined when the hook was changed or deleted meanwhile. */
-async function ignoreStale<Result>(call: Promise<Result>): Promise<Result | undefined> {
+export async function ignoreStale<Result>(call: Promise<Result>): Promise<Result | undefined> {
   try {
     return await call;
   } catch (error) {
@@ -196,16 +158,6 @@ export async function insertHook(
   return await store.call(insertHookWithin, { repositoryId, maximum, parameters: toInsert(hook), statements });
 }
 
-/** Undefined when it was deleted or got another secret meanwhile. */
-export async function changeHook(
-  store: Store,
-  { id, change }: { readonly id: number; readonly change: HookChange },
-  statements: UpdateStatements,
-): Promise<StoredHook | undefined> {
-  const call = store.call(updateHookOnce, { parameters: toUpdate(id, change), ...statements });
-  return first((await ignoreStale(call)) ?? []);
-}
-
 /** `statements` commit with it. */
 export async function removeHook(store: Store, id: number, statements: UpdateStatements): Promise<void> {
   await ignoreStale(store.call(deleteHookOnce, { id, ...statements }));
@@ -228,43 +180,11 @@ function toInsert(hook: NewHook): SqlValue[] {
   ];
 }
 
-function toUpdate(id: number, change: HookChange): SqlValue[] {
-  const { events, secret } = change;
-  return [
-    id,
-    change.url ?? null,
-    change.encryptionType ?? null,
-    change.profile ?? null,
-    toFlagOrNull(events.push),
-    toFlagOrNull(events.tag_push),
-    toFlagOrNull(events.issue),
-    toFlagOrNull(events.note),
-    toFlagOrNull(events.merge_request),
-    secret === undefined ? 0 : 1,
-    secret?.encrypted.secret ?? null,
-    secret?.encrypted.previous_until_ms ?? null,
-    change.nowMs,
-    change.switch === undefined ? 0 : SWITCH_NUMBER_OF[change.switch],
-    BY_OWNER,
-    secret?.encrypted.previous_secret ?? null,
-    secret?.expected ?? NO_BOX,
-  ];
-}
-
-/** Stands for a secret that is null: no ciphertext is empty. */
-const NO_BOX = new Uint8Array(0);
-
-const SWITCH_NUMBER_OF = { on: 1, off: 2 } as const;
-
-function toFlag(value: boolean): number {
+export function toFlag(value: boolean): number {
   return value ? 1 : 0;
 }
 
-function toFlagOrNull(value: boolean | undefined): number | null {
-  return value === undefined ? null : toFlag(value);
-}
-
-function first(rows: readonly HookRow[]): StoredHook | undefined {
+export function first(rows: readonly HookRow[]): StoredHook | undefined {
   return rows[0] && toStored(rows[0]);
 }
 

@@ -3,7 +3,7 @@ import { forEachEngine } from '../../../test/support/store/engines.ts';
 import { enqueueTestDelivery, insertTestHook } from '../../../test/support/webhooks/deliveries-store.ts';
 import { statement } from '../../database/store.ts';
 import { SWEEP_WITHOUT_PAUSES } from '../../database/sweep.ts';
-import { holdHookQueueStatement } from '../delivery/queue/delivery-store.ts';
+import { cancelHookQueueStatement, holdHookQueueStatement } from '../delivery/queue/delivery-store.ts';
 import {
   addDeliveryMinutes,
   forgetDeliveryMinutes,
@@ -40,6 +40,8 @@ forEachEngine('countBacklog() and findOldestWaiting() see all owners, or those t
   await store.writeAll([holdHookQueueStatement(3, 6000)]);
   assert.equal((await findOldestWaiting(store, ['grace']))?.hookId, 2, 'what a disabled webhook holds does not wait');
   assert.equal(await countBacklog(store, []), 0);
+  await store.writeAll([cancelHookQueueStatement(1, 7000)]);
+  assert.deepEqual([await countBacklog(store, 'all'), await countBacklog(store, ['ada'])], [2, 0]);
 });
 
 forEachEngine('countHooksInScope() and listTroubledHooks() leave out hooks that work', async (store) => {

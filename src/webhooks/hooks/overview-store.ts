@@ -89,12 +89,12 @@ const countBacklogOfAllSql: Statement<{ count: number }> = statement(
      SELECT 1 FROM deliveries WHERE state = 'pending'
        AND hook_id NOT IN (SELECT hook_id FROM endpoint_queue WHERE canceled_at_ms IS NOT NULL) LIMIT $1) AS waiting`,
 );
-// A deleted webhook is in no repository.
 const countBacklogOfOwnerSql: Statement<{ count: number }> = statement(
   'overview-backlog-of-owner',
   `SELECT COUNT(*) AS count FROM (
      SELECT 1 FROM repositories r JOIN hooks h ON h.repository_id = r.id
-       JOIN deliveries d ON d.hook_id = h.id AND d.state = 'pending'
+       JOIN endpoint_queue q ON q.hook_id = h.id AND q.canceled_at_ms IS NULL
+       JOIN deliveries d ON d.hook_id = q.hook_id AND d.state = 'pending'
      WHERE r.owner_id = $2 LIMIT $1) AS waiting`,
 );
 

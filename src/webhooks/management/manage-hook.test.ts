@@ -6,7 +6,7 @@ import {
   type ManagementServer,
   withDoors,
 } from '../../../test/support/webhooks/webhook-management.ts';
-import { statement } from '../../database/store.ts';
+import { type Store, statement } from '../../database/store.ts';
 import { COMMAND_LINE } from '../../operations/operation.ts';
 import { holdSeenHookQueueStatement } from '../delivery/queue/delivery-store.ts';
 import { createSampleEvent } from '../events/sample-event.ts';
@@ -81,6 +81,24 @@ withDoors('a password is taken away only by remove_password; an empty one takes 
   assert.equal((await server.call('GET', `${HOOKS}/${hook.id}`)).body.password, '');
 });
 
+withDoors('a password with a blank at an end is refused where it travels in a header', async (server, store) => {
+  const { body: hook } = await server.call('POST', HOOKS, {
+    json: { url: URL_1, password: ' pw', encryption_type: 1 },
+  });
+  const update = (changes: object) => server.call('PATCH', `${HOOKS}/${hook.id}`, { json: { url: URL_1, ...changes } });
+  const rule = 'Cannot update the webhook: password must not begin or end with a blank: it travels in a header';
+  const refused = await update({ encryption_type: 0 });
+  assert.deepEqual([refused.status, refused.body.error_message], [400, rule]);
+  for (const other of [{ password: 'pw' }, { remove_password: true }])
+    assert.equal((await update({ encryption_type: 0, ...other })).status, 200, JSON.stringify(other));
+  assert.equal((await update({ password: 'pw ' })).body.error_message, rule);
+
+  assert.equal((await update({ encryption_type: 1, password: 'pw ' })).status, 200);
+  await store.write(statement('test-header-password', 'UPDATE hooks SET encryption_type = 0'));
+  const { body: read } = await server.call('GET', `${HOOKS}/${hook.id}`);
+  assert.equal((await update({ ...read, note_events: true })).body.note_events, true, 'one from before the rule');
+});
+
 withDoors('a hook whose address is not allowed any more can be switched off, and not on', async (server, store) => {
   const { body: hook } = await server.call('POST', HOOKS, { json: { url: URL_1 } });
   const url = 'http://10.0.0.1/hook';
@@ -102,6 +120,12 @@ const disableSql = statement(
   'test-disable-hook',
   "UPDATE hooks SET disabled_at_ms = 3000, disabled_reason = 'Failed for days'",
 );
+const countRecordsSql = statement<{ kind: string; count: number }>(
+  'test-count-records',
+  `SELECT kind, COUNT(*) AS count FROM audit_events WHERE kind LIKE 'hook_%' GROUP BY kind`,
+);
+const countRecords = async (store: Store) =>
+  Object.fromEntries((await store.read(countRecordsSql)).map(({ kind, count }) => [kind, count]));
 const healthSql = statement<{ version: number }>(
   'test-hook-queue-health',
   `SELECT fails, failing_since_ms, openings, parked, paused_since_ms, pause_reason, next_at_ms, held_since_ms, version
@@ -168,6 +192,20 @@ withDoors('another url switches a hook on that was disabled after it was read', 
   await store.write(disableSql);
   const moved = await updateHook(management, { repository, stored, actor: COMMAND_LINE }, { url: `${URL_1}/other` });
   assert.deepEqual([moved.hook.disabledAtMs, moved.hook.disabledReason], [null, null]);
+  assert.deepEqual(await countRecords(store), { hook_changed: 1, hook_created: 1, hook_enabled: 1 });
+});
+
+withDoors('the audit log records that a hook was switched only where it was', async (server, store) => {
+  const { body: hook } = await server.call('POST', HOOKS, { json: { url: URL_1 } });
+  const { management } = server;
+  const repository = await management.access.find('grace', 'doors');
+  const change = async (active: boolean) => {
+    const seen = { repository, stored: await findHook(management, repository, hook.id), actor: COMMAND_LINE };
+    return () => updateHook(management, seen, { active });
+  };
+  // Of two that saw the same hook, only the first one switches it.
+  for (const active of [false, true]) for (const run of [await change(active), await change(active)]) await run();
+  assert.deepEqual(await countRecords(store), { hook_created: 1, hook_disabled: 1, hook_enabled: 1 });
 });
 
 withDoors('a worker that saw a hook as disabled does not hold it once it is enabled', async (server, store) => {

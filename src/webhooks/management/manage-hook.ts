@@ -18,17 +18,11 @@ import {
   encryptChange,
   encryptSecret,
   type Hook,
+  type HookSecrets,
   PROFILE_NAMES,
 } from '../hooks/hook.ts';
-import {
-  changeHook,
-  findHookOfRepository,
-  type HookChange,
-  insertHook,
-  listHooks,
-  removeHook,
-  type StoredHook,
-} from '../hooks/hook-store.ts';
+import { changeHook, type HookChange } from '../hooks/hook-change-store.ts';
+import { findHookOfRepository, insertHook, listHooks, removeHook, type StoredHook } from '../hooks/hook-store.ts';
 import { flagParameter, integerParameter } from '../parameters/parameters.ts';
 import { nextNumber } from '../repositories/number-store.ts';
 import { fullNameOf, type Repository } from '../repositories/repository.ts';
@@ -41,6 +35,16 @@ const MAX_PASSWORD_LENGTH = 255;
 
 /** A password travels in a header, where control characters would end it; half a surrogate pair is no character. */
 const isHeaderSafe = (text: string) => !/\p{Cc}/u.test(text) && text.isWellFormed();
+
+/** HTTP drops blanks around the value of a header. What the receiver got would never be the password that it knows. */
+function checkBlanks(password: string, action: string): void {
+  if (!/^ | $/.test(password)) return;
+  throw new Failure(
+    'invalid',
+    `Cannot ${action} the webhook: password must not begin or end with a blank: it travels in a header`,
+    { field: 'password' },
+  );
+}
 
 const url = z.string().max(MAX_URL_LENGTH, `must be at most ${MAX_URL_LENGTH} characters`);
 const optionalParameters = {
@@ -94,6 +98,8 @@ export async function createHook(
   parameters: NewHookParameters,
 ): Promise<StoredHook> {
   await dependencies.guard.checkUrl(parameters.url);
+  const { encryption_type = 0, password = '' } = parameters;
+  if (encryption_type === 0) checkBlanks(password, 'create');
   const id = await nextNumber(dependencies.store, 'hook');
   const events = readEvents(parameters);
   const nowMs = dependencies.world.nowMs();
@@ -103,7 +109,7 @@ export async function createHook(
       id,
       repositoryId: repository.id,
       url: parameters.url,
-      encryptionType: (parameters.encryption_type ?? 0) as EncryptionType,
+      encryptionType: encryption_type as EncryptionType,
       profile: parameters.profile ?? 'gitcode',
       events: {
         push: events.push ?? true,
@@ -112,7 +118,7 @@ export async function createHook(
         note: events.note ?? false,
         merge_request: events.merge_request ?? false,
       },
-      secret: encryptSecret(dependencies.cipher, id, parameters.password ?? ''),
+      secret: encryptSecret(dependencies.cipher, id, password),
       nowMs,
     },
     {
@@ -143,22 +149,21 @@ export async function updateHook(
   // A hook whose address is not allowed any more can still be switched off.
   if (parameters.active !== false || url !== stored.hook.url) await dependencies.guard.checkUrl(url);
   const nowMs = dependencies.world.nowMs();
+  const password = choosePassword(parameters);
   const change: HookChange = {
     url: parameters.url,
     encryptionType: parameters.encryption_type as EncryptionType | undefined,
     profile: parameters.profile,
     events: readEvents(parameters),
-    secret: changeSecret(dependencies, stored, choosePassword(parameters), nowMs),
+    secret: changeSecret(dependencies, stored, password, nowMs),
     switch: chooseSwitch(stored, parameters),
     nowMs,
   };
+  checkHeaderPassword(dependencies, stored, change, password);
   const updated = await changeHook(
     dependencies.store,
     { id: stored.hook.id, change },
-    {
-      ofHookQueue: listHookQueueStatements(stored, change),
-      records: listHookRecords(dependencies, target, change),
-    },
+    { ofHookQueue: listHookQueueStatements(stored, change), ...listHookRecords(dependencies, target, change) },
   );
   // Deleted, or another change of the key came first: then this one begins again from there.
   if (updated === undefined) {
@@ -230,11 +235,27 @@ function changeSecret(
 ): HookChange['secret'] {
   if (password === undefined) return undefined;
   const secrets = decryptSecrets(dependencies.cipher, hook.id, encrypted, nowMs);
-  if ((secrets.current?.toString('utf8') ?? '') === password) return undefined;
+  if (readPassword(secrets) === password) return undefined;
   return {
     encrypted: encryptChange(dependencies.cipher, hook.id, secrets, { secret: password, nowMs }),
     expected: encrypted.secret,
   };
+}
+
+/** Checks the password that a change puts into a header. What it leaves as it is may be from before the rule. */
+function checkHeaderPassword(
+  { cipher }: Management,
+  { hook, encrypted }: StoredHook,
+  { encryptionType = hook.encryptionType, secret, nowMs }: HookChange,
+  password: string | undefined,
+): void {
+  const isChanged = secret !== undefined || encryptionType !== hook.encryptionType;
+  if (encryptionType === 0 && isChanged)
+    checkBlanks(password ?? readPassword(decryptSecrets(cipher, hook.id, encrypted, nowMs)), 'update');
+}
+
+function readPassword({ current }: HookSecrets): string {
+  return current?.toString('utf8') ?? '';
 }
 
 /**

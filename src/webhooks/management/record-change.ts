@@ -3,7 +3,8 @@ import type { BoundStatement } from '../../database/store.ts';
 import type { AuditChange, ChangeKind, RecordedChange } from '../../operations/audit-change.ts';
 import type { Actor } from '../../operations/operation.ts';
 import { EVENT_KINDS, FLAG_OF } from '../events/event-kind.ts';
-import type { HookChange, StoredHook } from '../hooks/hook-store.ts';
+import type { ChangeStatements, HookChange } from '../hooks/hook-change-store.ts';
+import type { StoredHook } from '../hooks/hook-store.ts';
 import { fullNameOf, type Repository } from '../repositories/repository.ts';
 
 interface Recording {
@@ -41,23 +42,27 @@ interface ChangedHook {
   readonly actor: Actor;
 }
 
+/** The statements that record a change. Those of its switch are for a hook that it switches. */
+type HookRecords = Pick<ChangeStatements, 'records' | 'switchRecords'>;
+
 /** Records one step for each kind of change. A client that sends back what it read changes nothing, and nothing is recorded. */
 export function listHookRecords(
   recording: Recording,
   { repository, stored, actor }: ChangedHook,
   change: HookChange,
-): BoundStatement[] {
+): HookRecords {
   const place = { repository, actor, id: stored.hook.id, nowMs: change.nowMs };
   const fields = listChangedFields(stored, change);
-  const isOn = stored.hook.disabledAtMs === null;
-  return [
-    ...(fields.length > 0
-      ? [recordHookChange(recording, 'hook_changed', { ...place, details: { fields: fields.join(' ') } })]
-      : []),
-    ...(change.secret === undefined ? [] : [recordHookChange(recording, 'hook_key_changed', place)]),
-    ...(change.switch === 'on' && !isOn ? [recordHookChange(recording, 'hook_enabled', place)] : []),
-    ...(change.switch === 'off' && isOn ? [recordHookChange(recording, 'hook_disabled', place)] : []),
-  ];
+  const switched = change.switch === 'on' ? 'hook_enabled' : 'hook_disabled';
+  return {
+    records: [
+      ...(fields.length > 0
+        ? [recordHookChange(recording, 'hook_changed', { ...place, details: { fields: fields.join(' ') } })]
+        : []),
+      ...(change.secret === undefined ? [] : [recordHookChange(recording, 'hook_key_changed', place)]),
+    ],
+    switchRecords: change.switch === undefined ? [] : [recordHookChange(recording, switched, place)],
+  };
 }
 
 function listChangedFields({ hook }: StoredHook, { url, encryptionType, profile, events }: HookChange): string[] {

@@ -29,12 +29,15 @@ export async function readWebhookOverview(
     findOldestWaiting(store, scope),
     listDeliveryMinutes(store, scope, firstMinute),
   ]);
+  // Without the oldest, only webhooks that are off can hold some. Others were delivered between the two reads.
+  const isWaiting = oldest !== undefined || totals.disabled + totals.switchedOff > 0;
+  const count = isWaiting ? backlog : 0;
   return {
     nowMs,
     ofAll: caller.isAdmin,
     totals,
     troubled,
-    backlog: { count: backlog, isCut: backlog >= BACKLOG_LIMIT, oldest },
+    backlog: { count, isCut: count >= BACKLOG_LIMIT, oldest },
     hour: sumMinute(minutes, firstMinute),
     minutes: Array.from({ length: CHART_MINUTES }, (_, index) =>
       sumMinute(

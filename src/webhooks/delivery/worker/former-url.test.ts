@@ -12,7 +12,7 @@ import {
 import { createTestWorker, startTestWorker, waitForHook } from '../../../../test/support/webhooks/delivery-worker.ts';
 import { type Store, statement } from '../../../database/store.ts';
 import { realWorld } from '../../../world.ts';
-import { changeHook, type HookChange } from '../../hooks/hook-store.ts';
+import { changeHook, type HookChange } from '../../hooks/hook-change-store.ts';
 import { releaseHookQueueStatement } from '../queue/delivery-store.ts';
 
 interface Health {
@@ -40,7 +40,8 @@ const ONLY_URL: Omit<HookChange, 'url' | 'nowMs'> = {
 async function changeUrl(store: Store, url: string): Promise<void> {
   const nowMs = realWorld.nowMs();
   const ofHookQueue = [releaseHookQueueStatement(1, nowMs)];
-  await changeHook(store, { id: 1, change: { ...ONLY_URL, url, nowMs } }, { ofHookQueue, records: [] });
+  const statements = { ofHookQueue, records: [], switchRecords: [] };
+  await changeHook(store, { id: 1, change: { ...ONLY_URL, url, nowMs } }, statements);
 }
 
 /** `/old` answers when the test lets it; any other path accepts at once. */

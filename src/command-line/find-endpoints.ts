@@ -1,5 +1,4 @@
-/** Reads where a service has its OAuth endpoints, which may have another address than the service itself (RFC 8414). */
-import { Failure } from '../errors.ts';
+/** Finds where a service has its OAuth endpoints, which may have another address than the service itself (RFC 8414). */
 import { readJsonAnswer } from '../operations/call-service.ts';
 import { askService } from './ask-service.ts';
 import { readServiceUrl } from './service-url.ts';
@@ -11,10 +10,10 @@ export interface Endpoints {
   readonly device: string | undefined;
 }
 
-/** Throws `invalid` for what is no Trivet service, and for an endpoint to which no token may travel. */
-export async function readEndpoints(url: string): Promise<Endpoints> {
+/** Undefined at an address without metadata, as of another service. Throws `invalid` for an endpoint to which no token may travel. */
+export async function findEndpoints(url: string): Promise<Endpoints | undefined> {
   const response = await askService(`${url}/.well-known/oauth-authorization-server`);
-  if (!response.ok) throw new Failure('invalid', `Cannot sign in to ${url}: it is not a Trivet service`);
+  if (!response.ok) return undefined;
   const metadata = (await readJsonAnswer(url, response)) as Readonly<Record<string, string | undefined>>;
   const read = (name: string) => (metadata[name] === undefined ? undefined : readServiceUrl(metadata[name]));
   return {

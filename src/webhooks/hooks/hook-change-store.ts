@@ -1,0 +1,123 @@
+/** Stores changes of a webhook, and records that it was switched on or off only where it was. */
+import {
+  type BoundStatement,
+  conditionalProcedure,
+  type Procedure,
+  type SqlValue,
+  type Store,
+  statement,
+} from '../../database/store.ts';
+import type { EventKind } from '../events/event-kind.ts';
+import type { EncryptedSecrets, EncryptionType, ProfileName } from './hook.ts';
+import {
+  first,
+  HOOK_COLUMNS,
+  type HookRow,
+  ignoreStale,
+  refuseStale,
+  type StoredHook,
+  toFlag,
+  type UpdateStatements,
+} from './hook-store.ts';
+import { BY_OWNER } from './troubled-hooks-store.ts';
+
+/** Undefined fields stay as they are. */
+export interface HookChange {
+  readonly url: string | undefined;
+  readonly encryptionType: EncryptionType | undefined;
+  readonly profile: ProfileName | undefined;
+  readonly events: Readonly<Partial<Record<EventKind, boolean>>>;
+  /** `expected` is the ciphertext to replace. If the row has another one by now, nothing changes. */
+  readonly secret: { readonly encrypted: EncryptedSecrets; readonly expected: Uint8Array | null } | undefined;
+  readonly switch: 'on' | 'off' | undefined;
+  readonly nowMs: number;
+}
+
+// The service may have disabled the hook since it was read.
+const lockHookSql = statement<Pick<HookRow, 'disabled_at_ms'>>(
+  'lock-hook',
+  'UPDATE hooks SET url = url WHERE id = $1 RETURNING disabled_at_ms',
+);
+// $10 says whether the secret changes, which it does only in the place of $17: of two changes at once the second would
+// forget the key of the first. A null in $11 takes it away. $14: 0 leaves it on or off, 1 switches on, 2 off.
+const updateHookSql = statement<HookRow>(
+  'update-hook',
+  `UPDATE hooks SET url = COALESCE($2, url), encryption_type = COALESCE($3, encryption_type), profile = COALESCE($4, profile),
+     push_events = COALESCE($5, push_events), tag_push_events = COALESCE($6, tag_push_events),
+     issues_events = COALESCE($7, issues_events), note_events = COALESCE($8, note_events),
+     merge_requests_events = COALESCE($9, merge_requests_events),
+     previous_secret = CASE WHEN $10 = 1 THEN $16 ELSE previous_secret END,
+     previous_until_ms = CASE WHEN $10 = 1 THEN $12 ELSE previous_until_ms END,
+     secret = CASE WHEN $10 = 1 THEN $11 ELSE secret END, updated_at_ms = $13,
+     disabled_at_ms = CASE WHEN $14 = 1 THEN NULL WHEN $14 = 2 THEN COALESCE(disabled_at_ms, $13) ELSE disabled_at_ms END,
+     disabled_reason = CASE WHEN $14 = 1 THEN NULL WHEN $14 = 2 THEN COALESCE(disabled_reason, $15) ELSE disabled_reason END
+   WHERE id = $1 AND ($10 = 0 OR COALESCE(secret, $17) = $17) RETURNING ${HOOK_COLUMNS}`,
+);
+
+/** Statements in the transaction of a change. They commit only if the hook is changed. */
+export interface ChangeStatements extends UpdateStatements {
+  /** Records that the hook was switched. Written only if it was off and is on now, or the other way round. */
+  readonly switchRecords: readonly BoundStatement[];
+}
+
+interface ChangeInput extends ChangeStatements {
+  readonly id: number;
+  readonly parameters: readonly SqlValue[];
+}
+
+export const updateHookOnce: Procedure<ChangeInput, HookRow[]> = conditionalProcedure(
+  import.meta.url,
+  'updateHookOnce',
+  async (transaction, { id, parameters, ofHookQueue, records, switchRecords }) => {
+    // Hook queues before hooks, as all units lock them.
+    await transaction.runAll(ofHookQueue);
+    const [before] = await transaction.run(lockHookSql, [id]);
+    const rows = await transaction.run(updateHookSql, parameters);
+    if (before === undefined || rows[0] === undefined) throw refuseStale();
+    const isSwitched = (before.disabled_at_ms === null) !== (rows[0].disabled_at_ms === null);
+    await transaction.runAll(isSwitched ? [...records, ...switchRecords] : records);
+    return rows;
+  },
+);
+
+/** Undefined when it was deleted or got another secret meanwhile. */
+export async function changeHook(
+  store: Store,
+  { id, change }: { readonly id: number; readonly change: HookChange },
+  statements: ChangeStatements,
+): Promise<StoredHook | undefined> {
+  const call = store.call(updateHookOnce, { id, parameters: toUpdate(id, change), ...statements });
+  return first((await ignoreStale(call)) ?? []);
+}
+
+function toUpdate(id: number, change: HookChange): SqlValue[] {
+  const { events, secret } = change;
+  return [
+    id,
+    change.url ?? null,
+    change.encryptionType ?? null,
+    change.profile ?? null,
+    toFlagOrNull(events.push),
+    toFlagOrNull(events.tag_push),
+    toFlagOrNull(events.issue),
+    toFlagOrNull(events.note),
+    toFlagOrNull(events.merge_request),
+    secret === undefined ? 0 : 1,
+    secret?.encrypted.secret ?? null,
+    secret?.encrypted.previous_until_ms ?? null,
+    change.nowMs,
+    change.switch === undefined ? 0 : SWITCH_NUMBER_OF[change.switch],
+    BY_OWNER,
+    secret?.encrypted.previous_secret ?? null,
+    secret?.expected ?? NO_BOX,
+  ];
+}
+
+/** Stands for a secret that is null: no ciphertext is empty. */
+const NO_BOX = new Uint8Array(0);
+
+const SWITCH_NUMBER_OF = { on: 1, off: 2 } as const;
+
+function toFlagOrNull(value: boolean | undefined): number | null {
+  return value === undefined ? null : toFlag(value);
+}
