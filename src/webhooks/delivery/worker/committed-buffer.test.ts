@@ -106,7 +106,7 @@ function createLoadedTable(): LoadedTable {
   ];
   world.moveMs(100);
   for (const one of [hookQueue, another])
-    recordRead(one, { hasMoreDue: { first: false, retry: false }, enqueues: 0, lastId: 7 }, 0);
+    recordRead(one, { hasMoreDue: { first: false, retry: false }, enqueues: 0, lastId: 7 }, world.monotonicMs());
   return { world, table, hookQueue, another };
 }
 

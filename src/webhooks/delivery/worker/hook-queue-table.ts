@@ -207,7 +207,7 @@ function forgetWhenDrained(table: HookQueueTable, hookQueue: HookQueue): void {
 }
 
 function remember(table: HookQueueTable, row: DueHookQueue): HookQueue {
-  const hookQueue = createHookQueue(row, table.world.nowMs(), table.index);
+  const hookQueue = createHookQueue(row, table.world, table.index);
   table.hookQueues.set(hookQueue.hookId, hookQueue);
   countOfOwner(table, hookQueue.ownerId, 1);
   return hookQueue;
