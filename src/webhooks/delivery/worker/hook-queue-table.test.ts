@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { makeDueRow } from '../../../../test/support/webhooks/due-hook-queue.ts';
 import { realWorld } from '../../../world.ts';
 import { OUTSIDE_SHARDS } from '../queue/attempt-result-store.ts';
+import { OWNER_ROOM } from '../schedule/concurrency-limits.ts';
 import { recordRead } from './hook-queue.ts';
 import {
   admit,
@@ -14,7 +15,6 @@ import {
   LINGER_MS,
   listSleeps,
   listToRefill,
-  MAX_OF_OWNER,
   markStored,
   pickJobs,
 } from './hook-queue-table.ts';
@@ -51,18 +51,19 @@ test('a hook queue whose hook has moved to another origin makes room for that of
 });
 
 test('an owner has a bounded number of hook queues in memory; the rest wait in their rows', () => {
+  const { maxOfOwner } = OWNER_ROOM;
   const table = createHookQueueTable(realWorld);
   const first = ensureHookQueue(table, makeDueRow({ hook_id: 1 }))!;
-  for (let hookId = 2; hookId <= MAX_OF_OWNER; hookId += 1) ensureHookQueue(table, makeDueRow({ hook_id: hookId }));
-  const further = makeDueRow({ hook_id: MAX_OF_OWNER + 1 });
+  for (let hookId = 2; hookId <= maxOfOwner; hookId += 1) ensureHookQueue(table, makeDueRow({ hook_id: hookId }));
+  const further = makeDueRow({ hook_id: maxOfOwner + 1 });
   assert.deepEqual([ensureHookQueue(table, further), isNews(table, further)], [undefined, false]);
-  const ofOther = makeDueRow({ hook_id: MAX_OF_OWNER + 2, owner_id: 'other' });
+  const ofOther = makeDueRow({ hook_id: maxOfOwner + 2, owner_id: 'other' });
   assert.equal(isNews(table, ofOther), true);
   assert.equal(ensureHookQueue(table, ofOther)?.ownerId, 'other');
   assert.equal(ensureHookQueue(table, DUE), first, 'those in memory stay');
   drain(table, first);
   assert.equal(isNews(table, further), true);
-  assert.equal(ensureHookQueue(table, further)?.hookId, MAX_OF_OWNER + 1);
+  assert.equal(ensureHookQueue(table, further)?.hookId, maxOfOwner + 1);
 });
 
 test('hook queues with more that is due take turns when they are read', () => {

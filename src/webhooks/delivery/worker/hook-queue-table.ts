@@ -9,7 +9,7 @@ import type { DueHookQueue, WaitingRow } from '../queue/delivery-queue-store.ts'
 import { toLane } from '../queue/delivery-state.ts';
 import type { Sleep } from '../queue/hook-queue-change-store.ts';
 import { allowedAttempts, type BreakerMoment, CLOSED_BREAKER } from '../schedule/breaker.ts';
-import { CAPS } from '../schedule/concurrency-limits.ts';
+import { CAPS, OWNER_ROOM, type OwnerRoom } from '../schedule/concurrency-limits.ts';
 import { createOriginBreakers, type OriginBreakers } from '../schedule/origin-breakers.ts';
 import { createScheduler, type Scheduler } from '../schedule/scheduler.ts';
 import type { Job, Lane } from '../schedule/turn-tree.ts';
@@ -38,26 +38,23 @@ export const LINGER_MS = 2000;
 const MAX_LINGERING = 256;
 const SHORT_LINGER_MS = 250;
 
-/**
- * Hook queues of one owner in memory: those beyond stay due in their rows until others have left. An owner may have 50,000 whose
- * receivers take long.
- */
-export const MAX_OF_OWNER = 4000;
-
 export interface HookQueueTable {
   readonly world: Pick<World, 'nowMs' | 'monotonicMs' | 'random'>;
   /** Hook queues in memory by the id of their hook. */
   readonly hookQueues: Map<number, HookQueue>;
   readonly index: HookQueueIndex;
+  readonly room: OwnerRoom;
   /** How many hook queues each owner has in memory. */
   readonly countByOwner: Map<string, number>;
+  /** When a due hook queue of the owner last found no room; monotonic. */
+  readonly refusedAtMs: Map<string, number>;
   readonly origins: OriginBreakers;
   readonly scheduler: Scheduler<Job>;
   /** How many deliveries are being sent, or were sent and have no committed result yet. */
   uncommitted: number;
 }
 
-export function createHookQueueTable(world: HookQueueTable['world']): HookQueueTable {
+export function createHookQueueTable(world: HookQueueTable['world'], room = OWNER_ROOM): HookQueueTable {
   const hookQueues = new Map<number, HookQueue>();
   const origins = createOriginBreakers();
   const scheduler = createScheduler<Job>({
@@ -66,7 +63,8 @@ export function createHookQueueTable(world: HookQueueTable['world']): HookQueueT
     allowedOfHook: (hookId) => allowedAttempts(hookQueues.get(hookId)?.breaker ?? CLOSED_BREAKER, world.nowMs()),
   });
   const index = { loading: new Set<HookQueue>(), idle: new Set<HookQueue>() };
-  return { world, hookQueues, index, countByOwner: new Map(), origins, scheduler, uncommitted: 0 };
+  const [countByOwner, refusedAtMs] = [new Map<string, number>(), new Map<string, number>()];
+  return { world, hookQueues, index, room, countByOwner, refusedAtMs, origins, scheduler, uncommitted: 0 };
 }
 
 export function takeMoment({ world }: HookQueueTable): BreakerMoment {
@@ -97,8 +95,9 @@ export function isNews(table: HookQueueTable, { hook_id, owner_id, version }: Du
   return found === undefined ? hasRoom(table, owner_id) : found.version < version;
 }
 
-function hasRoom({ countByOwner }: HookQueueTable, ownerId: string): boolean {
-  return (countByOwner.get(ownerId) ?? 0) < MAX_OF_OWNER;
+/** Whether one more hook queue of the owner may be in memory. */
+export function hasRoom({ countByOwner, room }: HookQueueTable, ownerId: string): boolean {
+  return (countByOwner.get(ownerId) ?? 0) < room.maxOfOwner;
 }
 
 /**
@@ -112,7 +111,9 @@ export function ensureHookQueue(table: HookQueueTable, row: DueHookQueue): HookQ
   const found = hookQueues.get(row.hook_id);
   if (found === undefined || hasDrained(found)) {
     if (found !== undefined) forget(table, found);
-    return hasRoom(table, row.owner_id) ? remember(table, row) : undefined;
+    if (hasRoom(table, row.owner_id)) return remember(table, row);
+    table.refusedAtMs.set(row.owner_id, world.monotonicMs());
+    return undefined;
   }
   if (found.state === 'draining') return undefined;
   if (row.generation > found.generation) {
@@ -220,10 +221,12 @@ function forget(table: HookQueueTable, hookQueue: HookQueue): void {
   leaveIndex(hookQueue);
 }
 
-function countOfOwner({ countByOwner }: HookQueueTable, ownerId: string, by: 1 | -1): void {
+function countOfOwner({ countByOwner, refusedAtMs }: HookQueueTable, ownerId: string, by: 1 | -1): void {
   const count = (countByOwner.get(ownerId) ?? 0) + by;
-  if (count === 0) countByOwner.delete(ownerId);
-  else countByOwner.set(ownerId, count);
+  countByOwner.set(ownerId, count);
+  if (count > 0) return;
+  countByOwner.delete(ownerId);
+  refusedAtMs.delete(ownerId);
 }
 
 /** The hook queues that may sleep once `stored` is committed: those that have no other delivery in memory and nothing more that is due. */

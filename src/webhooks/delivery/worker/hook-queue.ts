@@ -23,6 +23,7 @@
  * | the result of any attempt is stored: `countStored`                | any             | unchanged | `stored` + 1 |
  * | that attempt was scheduled, not manual: `forgetDelivery`          | any             | unchanged | its id is removed |
  * | paused, held, canceled, moved, or the shard lost: `startDraining` | any             | draining  | waiting deliveries are dropped |
+ * | an attempt ended, and others of its owner wait for room: the same | loading, loaded | draining  | waiting deliveries are dropped |
  * | no id is left                                                     | draining        | forgotten | |
  * | no id is left, and nothing is due now in its row                  | loaded          | forgotten | |
  *
@@ -81,6 +82,8 @@ export interface HookQueue extends HookQueueHealth {
   readonly lanesToRead: ReadonlySet<Lane>;
   /** This entry of the table was created at this time. */
   readonly createdAtMs: number;
+  /** The same; monotonic. */
+  readonly enteredAtMs: number;
   /** While it drains because of a pause: when the pause ends that its row has. Undefined otherwise. */
   readonly pausedUntilMs: number | undefined;
   /** All first attempts that were due at their last read are in memory, and all that this process enqueued after it. */
@@ -133,6 +136,7 @@ export function createHookQueue(
     hasMoreDue: { first: false, retry: false },
     lanesToRead: new Set(LANES),
     createdAtMs: world.nowMs(),
+    enteredAtMs: monotonicMs,
     pausedUntilMs: undefined,
     isComplete: false,
     lastReadId: 0,
@@ -265,7 +269,7 @@ export function forgetDelivery(hookQueue: HookQueue, deliveryId: number): void {
   updateIndex(hookQueue);
 }
 
-/** Nothing more is loaded for it: it is paused, held, canceled or moved, or its shard belongs to another worker. */
+/** Nothing more is loaded for it: it is paused, held, canceled or moved, makes room, or its shard belongs to another worker. */
 export function startDraining(hookQueue: HookQueue): void {
   const writable = toWritable(hookQueue);
   writable.isComplete = false;
