@@ -17,6 +17,7 @@ import {
   listToRefill,
   markStored,
   pickJobs,
+  REFILL_BELOW,
 } from './hook-queue-table.ts';
 
 const DUE = makeDueRow({ hook_id: 1 });
@@ -82,6 +83,25 @@ test('hook queues with more that is due take turns when they are read', () => {
       [2, 3],
     ],
   );
+});
+
+test('hook queues of which enough waits are looked at no more until they are picked from', (t) => {
+  const table = createHookQueueTable(realWorld);
+  for (let hookId = 1; hookId <= 10_000; hookId += 1) {
+    const owner_id = `owner-${hookId % 10}`;
+    const hookQueue = ensureHookQueue(table, makeDueRow({ hook_id: hookId, owner_id }))!;
+    recordRead(hookQueue, { hasMoreDue: { first: true, retry: false }, enqueues: 0, lastId: 0 }, 0);
+    for (let count = 0; count < REFILL_BELOW; count += 1)
+      admit(table, hookQueue, { hook_id: hookId, id: REFILL_BELOW * hookId + count, lane: 0, body_bytes: 10 });
+  }
+  const { mock } = t.mock.method(table.scheduler, 'countWaiting');
+  assert.deepEqual(listToRefill(table, 9), []);
+  mock.resetCalls();
+  assert.deepEqual([listToRefill(table, 9), mock.callCount()], [[], 0]);
+  const hookIds = pickJobs(table).map((job) => job.hookId);
+  assert.ok(hookIds.length > 0);
+  assert.deepEqual(new Set(listToRefill(table, 999).map((hookQueue) => hookQueue.hookId)), new Set(hookIds));
+  assert.equal(mock.callCount(), new Set(hookIds).size);
 });
 
 test('a hook queue that has left the memory is neither read nor put to sleep', () => {

@@ -27,6 +27,7 @@ import {
   leaveIndex,
   recordVersion,
   startDraining,
+  updateIndex,
 } from './hook-queue.ts';
 import { advanceHook, renewHealth } from './hook-queue-health.ts';
 
@@ -62,7 +63,7 @@ export function createHookQueueTable(world: HookQueueTable['world'], room = OWNE
     limitsOfOrigin: (origin) => origins.limits(origin, world.nowMs()),
     allowedOfHook: (hookId) => allowedAttempts(hookQueues.get(hookId)?.breaker ?? CLOSED_BREAKER, world.nowMs()),
   });
-  const index = { loading: new Set<HookQueue>(), idle: new Set<HookQueue>() };
+  const index = { toRefill: new Set<HookQueue>(), idle: new Set<HookQueue>() };
   const [countByOwner, refusedAtMs] = [new Map<string, number>(), new Map<string, number>()];
   return { world, hookQueues, index, room, countByOwner, refusedAtMs, origins, scheduler, uncommitted: 0 };
 }
@@ -138,9 +139,15 @@ export function recordEnqueue({ hookQueues }: HookQueueTable, hookId: number): b
   return true;
 }
 
-/** Hook queues that need more deliveries in memory, `limit` at most. */
+/** Hook queues that need more deliveries in memory, `limit` at most. One of which enough waits comes back when it is picked from. */
 export function listToRefill(table: HookQueueTable, limit: number): HookQueue[] {
-  return listSome(table.index.loading, (one) => listLanesToRefill(table, one).length > 0, limit);
+  const { toRefill } = table.index;
+  const needsMore = (one: HookQueue): boolean => {
+    const isNeeded = listLanesToRefill(table, one).length > 0;
+    if (!isNeeded) toRefill.delete(one);
+    return isNeeded;
+  };
+  return listSome(toRefill, needsMore, limit);
 }
 
 /** The lanes of the hook queue of which few wait, while more may be due. */
@@ -177,11 +184,12 @@ export function pickJob(table: HookQueueTable): Job | undefined {
   return job;
 }
 
-/** Tells the breakers that an attempt begins: an open one whose pause is over counts it as the probe. */
+/** One less of it waits. Tells the breakers that an attempt begins: an open one whose pause is over counts it as the probe. */
 function beginAttempt(table: HookQueueTable, { hookId }: Pick<Job, 'hookId'>): void {
   const hookQueue = table.hookQueues.get(hookId);
   if (hookQueue === undefined) return;
   const moment = takeMoment(table);
+  updateIndex(hookQueue);
   advanceHook(hookQueue, { kind: 'begin' }, moment);
   table.origins.record(hookQueue.origin, { kind: 'begin' }, moment);
 }

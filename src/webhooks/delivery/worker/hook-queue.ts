@@ -94,8 +94,8 @@ export interface HookQueue extends HookQueueHealth {
 
 /** The hook queues in memory of which each cycle asks: it must not walk through all, of which one owner may have thousands. */
 export interface HookQueueIndex {
-  /** Those that are loading, the one that was read last at the end. */
-  readonly loading: Set<HookQueue>;
+  /** Those that are loading, except where enough waits in memory; the one that was read last at the end. */
+  readonly toRefill: Set<HookQueue>;
   /** Those that are loaded and have no delivery in memory. */
   readonly idle: Set<HookQueue>;
 }
@@ -146,17 +146,18 @@ export function createHookQueue(
   return hookQueue;
 }
 
-function updateIndex(hookQueue: HookQueue): void {
+/** It has changed, or less of it waits. */
+export function updateIndex(hookQueue: HookQueue): void {
   const { index, state, deliveryIds } = hookQueue;
-  if (state === 'loading') index.loading.add(hookQueue);
-  else index.loading.delete(hookQueue);
+  if (state === 'loading') index.toRefill.add(hookQueue);
+  else index.toRefill.delete(hookQueue);
   if (state === 'loaded' && deliveryIds.size === 0) index.idle.add(hookQueue);
   else index.idle.delete(hookQueue);
 }
 
 /** The hook queue leaves the memory. */
 export function leaveIndex(hookQueue: HookQueue): void {
-  hookQueue.index.loading.delete(hookQueue);
+  hookQueue.index.toRefill.delete(hookQueue);
   hookQueue.index.idle.delete(hookQueue);
 }
 
