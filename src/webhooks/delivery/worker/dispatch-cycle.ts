@@ -288,7 +288,7 @@ async function attemptDelivery(dependencies: DispatchDependencies, sendable: Sen
   const record = content.generation === hookQueue.generation ? recordOutcome : recordFormerOutcome;
   const changes = [...record(table, hookQueue, report.outcome), ...makeRoom(table, hookQueue)];
   table.scheduler.resume(hookQueue.origin, hookQueue.hookId);
-  return { attempt: { result, report }, changes };
+  return { attempt: { result, report, url: content.url }, changes };
 }
 
 /** The change of the hook after its hook queue was read, if because of it nothing may be sent. */

@@ -161,7 +161,7 @@ async function leaveHeld({ store, world }: ManualAttemptsDependencies, hookId: n
 function describeResults(table: HookQueueTable, { content, report }: Attempt, result: AttemptResult) {
   const { hook_id: hookId, url, generation } = content;
   const place = { hookId, origin: new URL(url ?? '').origin, generation };
-  return { attempt: { result, report }, changes: recordManualOutcome(table, place, report.outcome) };
+  return { attempt: { result, report, url }, changes: recordManualOutcome(table, place, report.outcome) };
 }
 
 function reportFailure(log: Log, error: unknown): void {
