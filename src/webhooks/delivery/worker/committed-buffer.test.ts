@@ -81,6 +81,7 @@ function createContent(id: number, createdAtMs: number): ContentRow {
     previous_secret: null,
     previous_until_ms: null,
     disabled_at_ms: null,
+    is_test: 0,
     generation: 0,
   };
 }
