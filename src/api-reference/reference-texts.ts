@@ -21,9 +21,9 @@ export const referenceTexts = {
     title: 'How a receiver is sure of the sender',
     lead: 'A delivery carries a proof that only this service and the receiver can make, with the key of the webhook. Compute it over the bytes as they came, before any JSON is parsed, and compare in constant time. Refuse a delivery whose proof is wrong.',
     headers:
-      'The programs check X-GitCode-Signature-256, which the profile gitcode sends, and X-Hub-Signature-256 of github: both are computed alike. Receivers of gitee and gitlab check webhook-signature, which every profile has.',
+      'The programs check X-GitCode-Signature-256, which the profile gitcode sends with encryption_type 1, and X-Hub-Signature-256 of github: both are computed alike. With encryption_type 0, the default, gitcode sends the password in X-GitCode-Token instead: compare it in constant time. Receivers of gitee and gitlab check webhook-signature, which every profile has with both values.',
     usage:
-      'Each program takes the key and the value of the header as arguments and the body on standard input, and ends with 0 when the delivery is genuine.',
+      'Each program takes the key and the value of the header as arguments and the body on standard input, and ends with 0 when the delivery is genuine. The shell cannot compare in constant time: use its program to try things out, not in a receiver.',
     standard: 'webhook-signature',
     standardLead:
       'It covers the time too, and has a signature for each key during the day after a change of the key. The program takes the key and the headers webhook-id, webhook-timestamp and webhook-signature. In other languages, use a library of Standard Webhooks (https://www.standardwebhooks.com/).',

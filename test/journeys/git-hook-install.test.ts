@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { runTrivet } from '../support/programs/run-trivet.ts';
 import { preparePushes } from '../support/webhooks/pushed-repository.ts';
 
-test('the hook is not installed over another one', async (t) => {
+test('the hook is not installed over one that a person has changed', async (t) => {
   const { bare, work } = await preparePushes(t);
   writeFileSync(join(work, 'token'), 't');
   const again = await runTrivet([
@@ -20,7 +20,7 @@ test('the hook is not installed over another one', async (t) => {
     join(work, 'token'),
   ]);
   assert.equal(again.code, 1);
-  assert.match(again.stderr, /exists; add to it: exec /);
+  assert.match(again.stderr, /runs "git-hook post-receive" in its own way; take that line out, and install again/);
   const elsewhere = await runTrivet([
     'git-hook',
     'install',
@@ -31,6 +31,57 @@ test('the hook is not installed over another one', async (t) => {
     join(work, 'token'),
   ]);
   assert.equal(elsewhere.code, 2);
+});
+
+test('a hook that the repository has already runs beside ours, as the refusal proposes', async (t) => {
+  const { bare, work, commit, push, intake } = await preparePushes(t);
+  const hook = join(bare, 'hooks', 'post-receive');
+  const own = '#!/bin/sh\nwhile read -r before after name; do echo "$before $after $name" >> own.txt; done\n';
+  writeFileSync(hook, own);
+  chmodSync(hook, 0o755);
+  writeFileSync(join(work, 'token'), 't');
+  const url = `http://127.0.0.1:${intake.port}`;
+  const argv = ['git-hook', 'install', bare, '--repo', 'acme/doors', '--url', url, '--token-file', join(work, 'token')];
+  const refused = await runTrivet(argv);
+  assert.equal(refused.code, 1);
+  const [, advice] = /exists; it can run too: (mv .*), and install again/.exec(refused.stderr) ?? [];
+  assert.ok(advice, refused.stderr);
+  execFileSync('sh', ['-c', advice]);
+  for (const _ of [1, 2]) assert.equal((await runTrivet(argv)).code, 0, 'also once more, over its own');
+  assert.equal(readFileSync(`${hook}.local`, 'utf8'), own);
+  const ids = [commit('a.txt', 'one'), commit('a.txt', 'two')];
+  assert.equal(await push('main', 'HEAD:refs/heads/next'), '');
+  assert.deepEqual(
+    intake.published.map(({ event }) => [event.ref, event.after]),
+    ['refs/heads/main', 'refs/heads/next'].map((ref) => [ref, ids[1]]),
+  );
+  const seen = readFileSync(join(bare, 'own.txt'), 'utf8').trim().split('\n');
+  assert.deepEqual(
+    seen.map((line) => line.split(' ').slice(1)),
+    ['refs/heads/main', 'refs/heads/next'].map((ref) => [ids[1], ref]),
+  );
+});
+
+test('the hook is installed over that of another Node, version and repository', async (t) => {
+  const { bare, work } = await preparePushes(t);
+  const hook = join(bare, 'hooks', 'post-receive');
+  writeFileSync(
+    hook,
+    "#!/bin/sh\nexec '/opt/it'\\''s/node-20' '/opt/old/trivet.js' git-hook post-receive --repo 'a/b'\n",
+  );
+  writeFileSync(join(work, 'token'), 't');
+  const argv = ['git-hook', 'install', bare, '--repo', 'acme/doors', '--token-file', join(work, 'token')];
+  assert.equal((await runTrivet(argv)).code, 0);
+  assert.match(readFileSync(hook, 'utf8'), /--repo 'acme\/doors'$/m);
+});
+
+test('post-receive says that it got no input, as behind a command that has read it', async (t) => {
+  const { bare } = await preparePushes(t);
+  const run = await runTrivet(['git-hook', 'post-receive', '--repo', 'acme/doors', '--git-dir', bare]);
+  assert.deepEqual(
+    [run.code, run.stderr],
+    [0, 'trivet: nothing is published, since git-hook post-receive got no input\n'],
+  );
 });
 
 test('a token file without one token is refused', async (t) => {

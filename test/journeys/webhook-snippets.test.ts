@@ -45,7 +45,22 @@ for (const [language, file, command, ...before] of LANGUAGES)
     assert.equal(check(KEY, header, Buffer.concat([BODY, Buffer.from(' ')])), 1);
     assert.equal(check(KEY, `${header.slice(0, -1)}${header.endsWith('0') ? '1' : '0'}`, BODY), 1);
     assert.equal(check(KEY, '', BODY), 1);
+    const odd = spawnSync(command, [...before, path, KEY, 'sha256=é'], { input: BODY, encoding: 'utf8' });
+    // "go run" names the status of the program.
+    assert.deepEqual([odd.status, odd.stderr], [1, language === 'go' ? 'exit status 1\n' : '']);
   });
+
+test('the sh program does not end with 0 without openssl, or when openssl computes nothing', (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'trivet-snippet-'));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const path = join(folder, 'check.sh');
+  writeFileSync(path, readSnippet(section, 'sh'));
+  const check = () =>
+    spawnSync('/bin/sh', [path, KEY, 'sha256='], { input: '{"forged":true}', env: { PATH: folder } }).status;
+  assert.equal(check(), 2, 'no openssl');
+  writeFileSync(join(folder, 'openssl'), '#!/bin/sh\n', { mode: 0o755 });
+  assert.equal(check(), 2, 'no output');
+});
 
 /** The gate installs all of them; elsewhere, languages that are not installed are left out. */
 function isMissing(command: string): string | false {
@@ -88,6 +103,15 @@ test('the program for webhook-signature takes the key and former keys, and refus
     assert.equal(check(key, now - 600, sign(key, now - 600)), 1, 'old');
     assert.equal(check(key, now, sign(key, now), Buffer.from('{}')), 1);
   }
+});
+
+test('the program for a password accepts it and nothing else', (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'trivet-snippet-'));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const path = join(folder, 'check.mjs');
+  writeFileSync(path, readSnippet(section, 'js', 2));
+  const check = (token: string) => spawnSync(process.execPath, [path, KEY, token]).status;
+  assert.deepEqual([KEY, `${KEY} `, KEY.slice(1), 'é', ''].map(check), [0, 1, 1, 1, 1]);
 });
 
 test('the example signature of docs/reference/deliveries.md is right', () => {

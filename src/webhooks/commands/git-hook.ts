@@ -74,10 +74,12 @@ async function publishPush(
 ): Promise<void> {
   const gitDir = resolve(options.gitDir);
   const login = options.actor ?? findSystemUser();
+  const input = await buffer(process.stdin);
+  if (input.length === 0) remark('trivet: nothing is published, since git-hook post-receive got no input');
   const report = await handlePostReceive({
     gitDir,
     repository: options.repo,
-    input: await buffer(process.stdin),
+    input,
     actor: { username: login, name: login },
     pushOptions: await readPushOptions(),
     onGap: (reason) => remark(`trivet: an event of this push is not complete: ${reason}`),
@@ -172,17 +174,14 @@ function install(folder: string, options: InstallOptions): void {
   if (!existsSync(join(folder, 'objects')))
     throw new Failure('invalid', `Cannot install the hook: "${folder}" must be a bare git repository`);
   const hook = join(folder, 'hooks', 'post-receive');
-  const script = `#!/bin/sh\n${hookLine(options.repo)}\n`;
-  // Our own may be there: another address or token is installed over it.
-  if (existsSync(hook) && readFileSync(hook, 'utf8') !== script)
-    throw new Failure('conflict', `Cannot install the hook: "${hook}" exists; add to it: ${hookLine(options.repo)}`);
+  checkReplaceable(hook);
   const { repo, service: url } = options;
   const settings = { url, token: readToken(options.tokenFile) };
   const file = join(folder, SETTINGS_FILE);
   // One that is there may be readable for all, and keeps its rights when it is written.
   if (existsSync(file)) chmodSync(file, 0o600);
   writeFileSync(file, `${JSON.stringify(settings)}\n`, { mode: 0o600 });
-  writeFileSync(hook, script);
+  writeFileSync(hook, createScript(createPublish(options.repo), existsSync(`${hook}${LOCAL}`)));
   chmodSync(hook, 0o755);
   takePushOptions(folder);
   if (options.json) printJson({ folder, repository: repo, url });
@@ -198,9 +197,42 @@ function takePushOptions(folder: string): void {
   }
 }
 
-function hookLine(repository: string): string {
+/** An own hook of the repository has this behind its name, and runs after the events are published. */
+const LOCAL = '.local';
+const HOOK_COMMAND = 'git-hook post-receive';
+
+function createPublish(repository: string): string {
   const words = [process.execPath, ...process.execArgv, resolve(process.argv[1] ?? '')];
-  return `exec ${words.map(quote).join(' ')} git-hook post-receive --repo ${quote(repository)}`;
+  return `${words.map(quote).join(' ')} ${HOOK_COMMAND} --repo ${quote(repository)}`;
+}
+
+/** Each command in it reads all that git writes to the hook. */
+function createScript(publish: string, hasLocal: boolean): string {
+  const input = String.raw`printf '%s\n' "$input"`;
+  const lines = hasLocal ? ['input=$(cat)', `${input} | ${publish}`, `${input} | "$0${LOCAL}"`] : [`exec ${publish}`];
+  return `#!/bin/sh\n${lines.join('\n')}\n`;
+}
+
+/** Whether it was installed by this command, for any repository and by any version; false once a person has changed it. */
+function isOwnScript(script: string): boolean {
+  const [, publish] =
+    /^(?:exec|printf \S+ "\$input" \|) ('.*' git-hook post-receive --repo '\S*')$/m.exec(script) ?? [];
+  return publish !== undefined && [false, true].some((hasLocal) => script === createScript(publish, hasLocal));
+}
+
+/** Another address, token or Node is installed over our own script. */
+function checkReplaceable(hook: string): void {
+  if (!existsSync(hook)) return;
+  const script = readFileSync(hook, 'utf8');
+  if (isOwnScript(script)) return;
+  throw new Failure('conflict', `Cannot install the hook: "${hook}" ${proposeChange(script, hook)}, and install again`);
+}
+
+function proposeChange(script: string, hook: string): string {
+  const local = `${hook}${LOCAL}`;
+  if (script.includes(HOOK_COMMAND)) return `runs "${HOOK_COMMAND}" in its own way; take that line out`;
+  if (existsSync(local)) return `exists; add it to "${local}", remove it`;
+  return `exists; it can run too: mv ${quote(hook)} ${quote(local)}`;
 }
 
 function quote(word: string): string {

@@ -38,6 +38,16 @@ export async function insertTestHook(store: Store, { id, url, ownerId = 'owner',
   await store.write(insertHookSql, [id, id, url, secret ?? null]);
 }
 
+const insertEventSql = statement(
+  'test-insert-event',
+  `INSERT INTO events (id, repository_id, kind, source, content, created_at_ms) VALUES (1, $1, 'push', $2, '{}', 0)`,
+);
+
+/** The event of all test deliveries, for a hook whose id is that of its repository. */
+export async function insertTestEvent(store: Store, hookId: number, source: string): Promise<void> {
+  await store.write(insertEventSql, [hookId, source]);
+}
+
 export interface TestDelivery {
   readonly hookId: number;
   readonly url: string;

@@ -4,7 +4,11 @@ import { createSecretCipher } from '../../../src/encryption/secret-cipher.ts';
 import { createLog, type Log } from '../../../src/telemetry/log.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
 import { createAddressGuard } from '../../../src/webhooks/addresses/address-guard.ts';
-import { createDeliveryWorker, type DeliveryWorker } from '../../../src/webhooks/delivery/worker/delivery-worker.ts';
+import {
+  createDeliveryWorker,
+  type DeliveryWorker,
+  type DeliveryWorkerDependencies,
+} from '../../../src/webhooks/delivery/worker/delivery-worker.ts';
 import { realWorld, type World } from '../../../src/world.ts';
 import { waitUntil } from '../basics/wait-until.ts';
 
@@ -18,6 +22,7 @@ export function createTestWorker(
   allowCidrs: readonly string[] = ['127.0.0.0/8'],
   world: World = realWorld,
   log: Log = createLog('warn'),
+  room?: DeliveryWorkerDependencies['room'],
 ): TestWorker {
   const worker = createDeliveryWorker({
     store,
@@ -26,12 +31,13 @@ export function createTestWorker(
     metrics: createMetrics(),
     cipher: testCipher,
     guard: createAddressGuard({ allowCidrs }),
+    room,
   });
   return { ...worker, [Symbol.asyncDispose]: () => worker.stop() };
 }
 
-export function startTestWorker(store: Store, allowCidrs?: readonly string[], world?: World, log?: Log): TestWorker {
-  const worker = createTestWorker(store, allowCidrs, world, log);
+export function startTestWorker(...given: Parameters<typeof createTestWorker>): TestWorker {
+  const worker = createTestWorker(...given);
   worker.start();
   return worker;
 }

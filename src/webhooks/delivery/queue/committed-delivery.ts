@@ -37,6 +37,7 @@ export function describeCommitted(
     encryption_type: hook.encryptionType,
     profile: hook.profile,
     disabled_at_ms: hook.disabledAtMs,
+    is_test: 0,
     generation,
     ...encrypted,
   };

@@ -103,6 +103,10 @@ export const SMALL_READ = 8;
 const WAITING_COLUMNS = 'id, hook_id, lane, body_bytes, attempts, schedule_from, due_at_ms, created_at_ms, event_kind';
 /** Headers use the profile in which the body was rendered, not the hook's present one. */
 const profileOf = (ofBody: string) => `COALESCE(${ofBody}, h.profile) AS profile`;
+/** Looked up only of a delivery that was enqueued for later and not attempted: a test is, until its attempt is stored. */
+const isTest = (eventId: string) =>
+  `CASE WHEN d.attempts = 0 AND d.due_at_ms > d.created_at_ms
+     THEN (SELECT COUNT(*) FROM events e WHERE e.id = ${eventId} AND e.source = 'test') ELSE 0 END AS is_test`;
 const HOOK_COLUMNS = 'h.url, h.encryption_type, h.secret, h.previous_secret, h.previous_until_ms, h.disabled_at_ms';
 
 // With contents, so that a few waiting deliveries take one read instead of two; large bodies are read when it is their turn. Everything
@@ -116,7 +120,7 @@ const waitingContentsSql = multiRowStatement(
     const branch = (hookId: string, lane: number) =>
       `SELECT d.*, ${contentOf('uuid')} AS uuid,
          CASE WHEN d.body_bytes <= ${MAX_SMALL_BODY_BYTES} THEN ${contentOf('body')} END AS body,
-         ${profileOf(contentOf('profile'))}, ${HOOK_COLUMNS}, ${generationOf(hookId)}
+         ${profileOf(contentOf('profile'))}, ${isTest(contentOf('event_id'))}, ${HOOK_COLUMNS}, ${generationOf(hookId)}
        FROM (SELECT ${WAITING_COLUMNS} FROM deliveries
              WHERE state = 'pending' AND hook_id = ${hookId} AND lane = ${lane} AND due_at_ms <= ${more(1)}
              ORDER BY due_at_ms, id LIMIT ${SMALL_READ}) AS d
@@ -167,12 +171,14 @@ export interface ContentRow extends EncryptedSecrets {
   readonly encryption_type: number;
   readonly profile: string;
   readonly disabled_at_ms: number | null;
+  /** 1 for a test before its only attempt. */
+  readonly is_test: number;
   /** That of the hook queue when its hook was read. */
   readonly generation: number;
 }
 
 const CONTENT_COLUMNS = `d.id, d.hook_id, d.attempts, d.schedule_from, d.due_at_ms, d.created_at_ms, d.event_kind, c.uuid, c.body,
-  ${profileOf('c.profile')}, ${HOOK_COLUMNS}, ${generationOf('d.hook_id')}`;
+  ${profileOf('c.profile')}, ${isTest('c.event_id')}, ${HOOK_COLUMNS}, ${generationOf('d.hook_id')}`;
 
 // A branch for each delivery, so that each is looked up by its ids. Joined with a list of values, PostgreSQL reads through
 // all deliveries as long as it has statistics of a nearly empty table.

@@ -139,6 +139,7 @@ const underLease: [title: string, changes: HookQueueChange[]][] = [
   ['health', [{ kind: 'health', hookId: 1, ...FENCE, ...FINE, fails: 3 }]],
   ['disable', [{ kind: 'disable', hookId: 1, reason: 'gone', under: FENCE }]],
   ['move', [{ kind: 'move', hookId: 1, origin: 'https://example.com', ...LEASE }]],
+  ['make room', [{ kind: 'make room', hookId: 1, ...LEASE }]],
   ['sleep', []],
 ];
 for (const [title, changes] of underLease)
@@ -149,7 +150,8 @@ for (const [title, changes] of underLease)
     const [due] = await readDue(store);
     assert.equal(due?.epoch, LEASE.epoch);
     const sleeps = title === 'sleep' ? [{ hookId: 1, version: due.version, ...LEASE }] : [];
-    const steps = hookQueueStatements(changes, sleeps, BY_OWNER);
+    const context = { ...BY_OWNER, nowMs: NOW + 1 };
+    const steps = hookQueueStatements(changes, sleeps, context);
     const before = await store.read(wholeRowSql);
     await takeAllShards(store, 'another', NOW + 60_000);
     await store.writeAll(steps);
@@ -164,11 +166,26 @@ for (const [title, changes] of underLease)
       hookQueueStatements(
         renewed,
         sleeps.map((sleep) => ({ ...sleep, ...lease })),
-        BY_OWNER,
+        context,
       ),
     );
     assert.notDeepEqual(await store.read(wholeRowSql), before);
   });
+
+forEachEngine('a hook queue that makes room is found behind those that are due; a later pause stays', async (store) => {
+  await takeAllShards(store, OWNER, NOW);
+  for (const hookId of [1, 2, 3]) await enqueue(store, hookId);
+  await store.writeAll(healthStatements([{ hookId: 3, ...FINE, pause: pauseFor('failures') }]));
+  const changes = [1, 3].map((hookId): HookQueueChange => ({ kind: 'make room', hookId, ...LEASE }));
+  await store.writeAll(hookQueueStatements(changes, [], { ...BY_OWNER, nowMs: NOW + 1 }));
+  assert.deepEqual(
+    (await readDue(store, NOW + 8999)).map((row) => [row.hook_id, row.next_at_ms]),
+    [
+      [2, NOW],
+      [1, NOW + 1],
+    ],
+  );
+});
 
 test('hookQueueStatements() locks rows in ascending order of hooks, whatever changes them, and a hook in the order of its changes', () => {
   const changes: HookQueueChange[] = [

@@ -57,6 +57,8 @@ export type HookQueueChange =
    * under any lease, and a worker whose breaker of the origin is open pauses them again.
    */
   | { readonly kind: 'wake origin'; readonly origin: string }
+  /** Others of the owner, which are due for longer than from now, come before it. */
+  | ({ readonly kind: 'make room'; readonly hookId: number } & OwnedShard)
   /** A manual attempt was accepted: the hook queue's pause ends. */
   | ({ readonly kind: 'recover' } & ManualAttempt)
   /** Counts the failure of a manual attempt. */
@@ -114,6 +116,13 @@ function moveFoundStatement(
   return { statement: moveFoundSql, parameters: [hookId, origin, shardOf(origin), shard, epoch, workerId, shard] };
 }
 
+// Scans find rows in the order in which they became due. A later pause, or the end of one that is kept, stays.
+const makeRoomSql: Statement = statement(
+  'endpoint-make-room',
+  `UPDATE endpoint_queue SET next_at_ms = $2
+   WHERE hook_id = $1 AND parked = 0 AND next_at_ms < $2 AND ${holdsLease('$3', '$4', '$5')} AND endpoint_queue.shard = $6`,
+);
+
 const STATEMENT_OF: {
   readonly [K in RowChange['kind']]: (change: ChangeOf<K>, context: ChangeContext) => BoundStatement;
 } = {
@@ -121,6 +130,10 @@ const STATEMENT_OF: {
   hold: ({ hookId, version }, { nowMs }) => holdSeenHookQueueStatement(hookId, version, nowMs),
   cancel: ({ hookId }, { nowMs }) => cancelHookQueueStatement(hookId, nowMs),
   move: moveFoundStatement,
+  'make room': ({ hookId, shard, epoch }, { workerId, nowMs }) => ({
+    statement: makeRoomSql,
+    parameters: [hookId, nowMs, shard, epoch, workerId, shard],
+  }),
   recover: (change, { nowMs }) => recoverHookQueueStatement(change, nowMs),
   'count failure': (change, { nowMs }) => countFailureStatement(change, nowMs),
 };

@@ -45,14 +45,16 @@ export function hookStatements(
 export interface LastResponse extends AttemptKey {
   readonly result: string;
   readonly status: number;
+  /** Where the attempt was sent: the answer of a former URL is not shown for the present one. */
+  readonly url: string | null;
 }
 
 const writeResponsesSql = multiRowStatement(
   'hook-write-result',
-  { hookId: 'int', deliveryId: 'int', startedAtMs: 'int', result: 'text', status: 'int' },
+  { hookId: 'int', deliveryId: 'int', startedAtMs: 'int', result: 'text', status: 'int', url: 'text' },
   ({ values, v }) =>
     `UPDATE hooks SET result = ${v.result}, result_code = ${v.status} FROM ${values}
-     WHERE hooks.id = ${v.hookId} AND ${hasCounted(v.hookId, v.deliveryId, v.startedAtMs)}`,
+     WHERE hooks.id = ${v.hookId} AND hooks.url = ${v.url} AND ${hasCounted(v.hookId, v.deliveryId, v.startedAtMs)}`,
 );
 
 /** One row for each hook. */

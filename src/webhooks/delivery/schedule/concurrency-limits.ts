@@ -8,6 +8,8 @@
  *
  * Large bodies share the worker's memory by the same rule, in bytes. Small ones do not count, so they never wait for
  * large ones.
+ *
+ * An owner has a limit of hook queues in memory, too.
  */
 import type { OriginLimits } from './origin-breakers.ts';
 
@@ -30,6 +32,16 @@ export const CAPS: Caps = {
   hook: 4,
   largeBodyBytes: 33_554_432,
 };
+/** Bounds the hook queues of each owner in memory. An owner may have 50,000 whose receivers take long. */
+export interface OwnerRoom {
+  /** Those beyond stay due in their rows until others have left. */
+  readonly maxOfOwner: number;
+  /** One makes room for others after this time at the earliest: it has to be read again when it comes back. */
+  readonly minStayMs: number;
+}
+
+export const OWNER_ROOM: OwnerRoom = { maxOfOwner: 4000, minStayMs: 5000 };
+
 /** Bodies up to this size are small. The most that a worker sends at once, 256 of them, take 4 MiB. */
 export const MAX_SMALL_BODY_BYTES = 16_384;
 

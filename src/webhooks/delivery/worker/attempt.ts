@@ -116,7 +116,8 @@ export function planAttemptResult(
     shard,
     epoch,
     generation: content.generation,
-    nextState: next.state,
+    // The event of a test never happened, so a failed test is not retried, by a worker that takes it over either.
+    nextState: content.is_test === 1 && next.state === 'pending' ? 'dead' : next.state,
     nextLane: LANE_NUMBERS.retry,
     dueAtMs: next.dueAtMs ?? nowMs,
     attempt: recordAttempt({ id: attemptId, startedAtMs, requestHeaders, report }),

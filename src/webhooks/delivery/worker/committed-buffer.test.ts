@@ -81,6 +81,7 @@ function createContent(id: number, createdAtMs: number): ContentRow {
     previous_secret: null,
     previous_until_ms: null,
     disabled_at_ms: null,
+    is_test: 0,
     generation: 0,
   };
 }
@@ -106,7 +107,7 @@ function createLoadedTable(): LoadedTable {
   ];
   world.moveMs(100);
   for (const one of [hookQueue, another])
-    recordRead(one, { hasMoreDue: { first: false, retry: false }, enqueues: 0, lastId: 7 }, 0);
+    recordRead(one, { hasMoreDue: { first: false, retry: false }, enqueues: 0, lastId: 7 }, world.monotonicMs());
   return { world, table, hookQueue, another };
 }
 

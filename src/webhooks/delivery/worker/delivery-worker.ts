@@ -50,6 +50,7 @@ export interface DeliveryWorkerDependencies {
   /** Authorities (PEM) for the certificates of receivers; those of Node unless given. */
   readonly ca?: readonly string[] | undefined;
   readonly onAttempt?: AttemptDependencies['onAttempt'];
+  readonly room?: HookQueueTable['room'] | undefined;
 }
 
 export interface DeliveryWorker extends Worker {
@@ -100,7 +101,7 @@ function createComponents(given: DeliveryWorkerDependencies) {
   const { store, world, log } = given;
   const signal = createWakeSignal();
   const leases = createShardLeases(store, world);
-  const table = createHookQueueTable(world);
+  const table = createHookQueueTable(world, given.room);
   const committed = createCommittedBuffer(table);
   const scan = createDueScan({ store, world, leases, signal });
   const writer = createResultWriter({ store, world, log, workerId: leases.workerId, table, scan, signal });

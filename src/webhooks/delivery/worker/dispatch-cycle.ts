@@ -37,7 +37,7 @@ import {
   pickJobs,
   putBack,
 } from './hook-queue-table.ts';
-import { recordConnection, recordFormerOutcome, recordOutcome, takeDue } from './outcome-effects.ts';
+import { makeRoom, recordConnection, recordFormerOutcome, recordOutcome, takeDue } from './outcome-effects.ts';
 import type { Results } from './result-batch.ts';
 import type { ResultWriter } from './result-writer.ts';
 import type { ShardLeases } from './shard-leases.ts';
@@ -286,9 +286,9 @@ async function attemptDelivery(dependencies: DispatchDependencies, sendable: Sen
   table.scheduler.finish(job);
   const result = planAttemptResult(attempt, { shard: hookQueue.shard, epoch: hookQueue.epoch, attemptId }, world);
   const record = content.generation === hookQueue.generation ? recordOutcome : recordFormerOutcome;
-  const changes = record(table, hookQueue, report.outcome);
+  const changes = [...record(table, hookQueue, report.outcome), ...makeRoom(table, hookQueue)];
   table.scheduler.resume(hookQueue.origin, hookQueue.hookId);
-  return { attempt: { result, report }, changes };
+  return { attempt: { result, report, url: content.url }, changes };
 }
 
 /** The change of the hook after its hook queue was read, if because of it nothing may be sent. */

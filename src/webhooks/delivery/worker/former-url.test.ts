@@ -92,6 +92,29 @@ for (const kind of KINDS)
       testFormerUrl(status, kind),
     );
 
+for (const kind of KINDS)
+  forEachEngine(
+    `the answer of the former URL to a ${kind} attempt is not shown as the last response`,
+    async (store) => {
+      const { receiver, answer } = await startMovingReceiver();
+      await using _ = receiver;
+      const origin = new URL(receiver.url).origin;
+      const url = `${origin}/old`;
+      await insertTestHook(store, { id: 1, url });
+      const id = await enqueueTestDelivery(store, { hookId: 1, url });
+      await using worker = createTestWorker(store);
+      if (kind === 'scheduled') worker.start();
+      else await worker.manual.redeliver(1, id);
+      await receiver.waitFor(1);
+      await changeUrl(store, `${origin}/new`);
+      answer(500);
+      await waitForDelivery(store, id, (row) => row.attempts === 1);
+      await worker.stop();
+      const { result, result_code } = await waitForHook(store, 1);
+      assert.deepEqual([result, result_code], [null, 0]);
+    },
+  );
+
 forEachEngine('a worker counts from 0 the failures of a hook that another process released', async (store) => {
   await using receiver = await startReceiver((_, response) => void response.writeHead(503).end());
   const { url } = receiver;

@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { makeDueRow } from '../../../../test/support/webhooks/due-hook-queue.ts';
 import { realWorld } from '../../../world.ts';
 import { OUTSIDE_SHARDS } from '../queue/attempt-result-store.ts';
+import { OWNER_ROOM } from '../schedule/concurrency-limits.ts';
 import { recordRead } from './hook-queue.ts';
 import {
   admit,
@@ -14,9 +15,9 @@ import {
   LINGER_MS,
   listSleeps,
   listToRefill,
-  MAX_OF_OWNER,
   markStored,
   pickJobs,
+  REFILL_BELOW,
 } from './hook-queue-table.ts';
 
 const DUE = makeDueRow({ hook_id: 1 });
@@ -51,18 +52,19 @@ test('a hook queue whose hook has moved to another origin makes room for that of
 });
 
 test('an owner has a bounded number of hook queues in memory; the rest wait in their rows', () => {
+  const { maxOfOwner } = OWNER_ROOM;
   const table = createHookQueueTable(realWorld);
   const first = ensureHookQueue(table, makeDueRow({ hook_id: 1 }))!;
-  for (let hookId = 2; hookId <= MAX_OF_OWNER; hookId += 1) ensureHookQueue(table, makeDueRow({ hook_id: hookId }));
-  const further = makeDueRow({ hook_id: MAX_OF_OWNER + 1 });
+  for (let hookId = 2; hookId <= maxOfOwner; hookId += 1) ensureHookQueue(table, makeDueRow({ hook_id: hookId }));
+  const further = makeDueRow({ hook_id: maxOfOwner + 1 });
   assert.deepEqual([ensureHookQueue(table, further), isNews(table, further)], [undefined, false]);
-  const ofOther = makeDueRow({ hook_id: MAX_OF_OWNER + 2, owner_id: 'other' });
+  const ofOther = makeDueRow({ hook_id: maxOfOwner + 2, owner_id: 'other' });
   assert.equal(isNews(table, ofOther), true);
   assert.equal(ensureHookQueue(table, ofOther)?.ownerId, 'other');
   assert.equal(ensureHookQueue(table, DUE), first, 'those in memory stay');
   drain(table, first);
   assert.equal(isNews(table, further), true);
-  assert.equal(ensureHookQueue(table, further)?.hookId, MAX_OF_OWNER + 1);
+  assert.equal(ensureHookQueue(table, further)?.hookId, maxOfOwner + 1);
 });
 
 test('hook queues with more that is due take turns when they are read', () => {
@@ -81,6 +83,25 @@ test('hook queues with more that is due take turns when they are read', () => {
       [2, 3],
     ],
   );
+});
+
+test('hook queues of which enough waits are looked at no more until they are picked from', (t) => {
+  const table = createHookQueueTable(realWorld);
+  for (let hookId = 1; hookId <= 10_000; hookId += 1) {
+    const owner_id = `owner-${hookId % 10}`;
+    const hookQueue = ensureHookQueue(table, makeDueRow({ hook_id: hookId, owner_id }))!;
+    recordRead(hookQueue, { hasMoreDue: { first: true, retry: false }, enqueues: 0, lastId: 0 }, 0);
+    for (let count = 0; count < REFILL_BELOW; count += 1)
+      admit(table, hookQueue, { hook_id: hookId, id: REFILL_BELOW * hookId + count, lane: 0, body_bytes: 10 });
+  }
+  const { mock } = t.mock.method(table.scheduler, 'countWaiting');
+  assert.deepEqual(listToRefill(table, 9), []);
+  mock.resetCalls();
+  assert.deepEqual([listToRefill(table, 9), mock.callCount()], [[], 0]);
+  const hookIds = pickJobs(table).map((job) => job.hookId);
+  assert.ok(hookIds.length > 0);
+  assert.deepEqual(new Set(listToRefill(table, 999).map((hookQueue) => hookQueue.hookId)), new Set(hookIds));
+  assert.equal(mock.callCount(), new Set(hookIds).size);
 });
 
 test('a hook queue that has left the memory is neither read nor put to sleep', () => {

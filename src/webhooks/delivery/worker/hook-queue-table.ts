@@ -9,7 +9,7 @@ import type { DueHookQueue, WaitingRow } from '../queue/delivery-queue-store.ts'
 import { toLane } from '../queue/delivery-state.ts';
 import type { Sleep } from '../queue/hook-queue-change-store.ts';
 import { allowedAttempts, type BreakerMoment, CLOSED_BREAKER } from '../schedule/breaker.ts';
-import { CAPS } from '../schedule/concurrency-limits.ts';
+import { CAPS, OWNER_ROOM, type OwnerRoom } from '../schedule/concurrency-limits.ts';
 import { createOriginBreakers, type OriginBreakers } from '../schedule/origin-breakers.ts';
 import { createScheduler, type Scheduler } from '../schedule/scheduler.ts';
 import type { Job, Lane } from '../schedule/turn-tree.ts';
@@ -27,6 +27,7 @@ import {
   leaveIndex,
   recordVersion,
   startDraining,
+  updateIndex,
 } from './hook-queue.ts';
 import { advanceHook, renewHealth } from './hook-queue-health.ts';
 
@@ -38,26 +39,23 @@ export const LINGER_MS = 2000;
 const MAX_LINGERING = 256;
 const SHORT_LINGER_MS = 250;
 
-/**
- * Hook queues of one owner in memory: those beyond stay due in their rows until others have left. An owner may have 50,000 whose
- * receivers take long.
- */
-export const MAX_OF_OWNER = 4000;
-
 export interface HookQueueTable {
   readonly world: Pick<World, 'nowMs' | 'monotonicMs' | 'random'>;
   /** Hook queues in memory by the id of their hook. */
   readonly hookQueues: Map<number, HookQueue>;
   readonly index: HookQueueIndex;
+  readonly room: OwnerRoom;
   /** How many hook queues each owner has in memory. */
   readonly countByOwner: Map<string, number>;
+  /** When a due hook queue of the owner last found no room; monotonic. */
+  readonly refusedAtMs: Map<string, number>;
   readonly origins: OriginBreakers;
   readonly scheduler: Scheduler<Job>;
   /** How many deliveries are being sent, or were sent and have no committed result yet. */
   uncommitted: number;
 }
 
-export function createHookQueueTable(world: HookQueueTable['world']): HookQueueTable {
+export function createHookQueueTable(world: HookQueueTable['world'], room = OWNER_ROOM): HookQueueTable {
   const hookQueues = new Map<number, HookQueue>();
   const origins = createOriginBreakers();
   const scheduler = createScheduler<Job>({
@@ -65,8 +63,9 @@ export function createHookQueueTable(world: HookQueueTable['world']): HookQueueT
     limitsOfOrigin: (origin) => origins.limits(origin, world.nowMs()),
     allowedOfHook: (hookId) => allowedAttempts(hookQueues.get(hookId)?.breaker ?? CLOSED_BREAKER, world.nowMs()),
   });
-  const index = { loading: new Set<HookQueue>(), idle: new Set<HookQueue>() };
-  return { world, hookQueues, index, countByOwner: new Map(), origins, scheduler, uncommitted: 0 };
+  const index = { toRefill: new Set<HookQueue>(), idle: new Set<HookQueue>() };
+  const [countByOwner, refusedAtMs] = [new Map<string, number>(), new Map<string, number>()];
+  return { world, hookQueues, index, room, countByOwner, refusedAtMs, origins, scheduler, uncommitted: 0 };
 }
 
 export function takeMoment({ world }: HookQueueTable): BreakerMoment {
@@ -97,8 +96,9 @@ export function isNews(table: HookQueueTable, { hook_id, owner_id, version }: Du
   return found === undefined ? hasRoom(table, owner_id) : found.version < version;
 }
 
-function hasRoom({ countByOwner }: HookQueueTable, ownerId: string): boolean {
-  return (countByOwner.get(ownerId) ?? 0) < MAX_OF_OWNER;
+/** Whether one more hook queue of the owner may be in memory. */
+export function hasRoom({ countByOwner, room }: HookQueueTable, ownerId: string): boolean {
+  return (countByOwner.get(ownerId) ?? 0) < room.maxOfOwner;
 }
 
 /**
@@ -112,7 +112,9 @@ export function ensureHookQueue(table: HookQueueTable, row: DueHookQueue): HookQ
   const found = hookQueues.get(row.hook_id);
   if (found === undefined || hasDrained(found)) {
     if (found !== undefined) forget(table, found);
-    return hasRoom(table, row.owner_id) ? remember(table, row) : undefined;
+    if (hasRoom(table, row.owner_id)) return remember(table, row);
+    table.refusedAtMs.set(row.owner_id, world.monotonicMs());
+    return undefined;
   }
   if (found.state === 'draining') return undefined;
   if (row.generation > found.generation) {
@@ -137,9 +139,15 @@ export function recordEnqueue({ hookQueues }: HookQueueTable, hookId: number): b
   return true;
 }
 
-/** Hook queues that need more deliveries in memory, `limit` at most. */
+/** Hook queues that need more deliveries in memory, `limit` at most. One of which enough waits comes back when it is picked from. */
 export function listToRefill(table: HookQueueTable, limit: number): HookQueue[] {
-  return listSome(table.index.loading, (one) => listLanesToRefill(table, one).length > 0, limit);
+  const { toRefill } = table.index;
+  const needsMore = (one: HookQueue): boolean => {
+    const isNeeded = listLanesToRefill(table, one).length > 0;
+    if (!isNeeded) toRefill.delete(one);
+    return isNeeded;
+  };
+  return listSome(toRefill, needsMore, limit);
 }
 
 /** The lanes of the hook queue of which few wait, while more may be due. */
@@ -176,11 +184,12 @@ export function pickJob(table: HookQueueTable): Job | undefined {
   return job;
 }
 
-/** Tells the breakers that an attempt begins: an open one whose pause is over counts it as the probe. */
+/** One less of it waits. Tells the breakers that an attempt begins: an open one whose pause is over counts it as the probe. */
 function beginAttempt(table: HookQueueTable, { hookId }: Pick<Job, 'hookId'>): void {
   const hookQueue = table.hookQueues.get(hookId);
   if (hookQueue === undefined) return;
   const moment = takeMoment(table);
+  updateIndex(hookQueue);
   advanceHook(hookQueue, { kind: 'begin' }, moment);
   table.origins.record(hookQueue.origin, { kind: 'begin' }, moment);
 }
@@ -207,7 +216,7 @@ function forgetWhenDrained(table: HookQueueTable, hookQueue: HookQueue): void {
 }
 
 function remember(table: HookQueueTable, row: DueHookQueue): HookQueue {
-  const hookQueue = createHookQueue(row, table.world.nowMs(), table.index);
+  const hookQueue = createHookQueue(row, table.world, table.index);
   table.hookQueues.set(hookQueue.hookId, hookQueue);
   countOfOwner(table, hookQueue.ownerId, 1);
   return hookQueue;
@@ -220,10 +229,12 @@ function forget(table: HookQueueTable, hookQueue: HookQueue): void {
   leaveIndex(hookQueue);
 }
 
-function countOfOwner({ countByOwner }: HookQueueTable, ownerId: string, by: 1 | -1): void {
+function countOfOwner({ countByOwner, refusedAtMs }: HookQueueTable, ownerId: string, by: 1 | -1): void {
   const count = (countByOwner.get(ownerId) ?? 0) + by;
-  if (count === 0) countByOwner.delete(ownerId);
-  else countByOwner.set(ownerId, count);
+  countByOwner.set(ownerId, count);
+  if (count > 0) return;
+  countByOwner.delete(ownerId);
+  refusedAtMs.delete(ownerId);
 }
 
 /** The hook queues that may sleep once `stored` is committed: those that have no other delivery in memory and nothing more that is due. */

@@ -10,8 +10,8 @@
  * | a scan finds the row in a later generation: `renewHealth`         | loading, loaded | unchanged | `health` and `breaker` are those of the row |
  * | an attempt finds the queue in a later generation: `forgetHealth`  | loading, loaded | unchanged | no failures, `breaker` is closed |
  * | this process raised the version by one: `followVersion`           | any             | unchanged | `version` is that of the row |
- * | a scan finds the row a second after `followedSinceMs`             | loaded          | loading   | |
- * | the same, a second after `loadedAtMs`, while an id is in memory   | loaded          | loading   | |
+ * | a scan finds the row a second after `readAtMs` of a lane, and an  |                 |           | |
+ * | id is in memory or `followedAtMs` is later: `recordVersion`       | loading, loaded | loading   | that lane has to be read |
  * | this process enqueued a delivery: `countEnqueue`                  | loading, loaded | loading   | `enqueues` + 1, `isComplete` is false, first attempts have to be read |
  * | the same, and the delivery came with it: `addDelivery`            | loading, loaded | unchanged | its id is added, `lastFoundMs` is now |
  * | a read of the lanes found fewer than its limit: `recordRead`      | loading         | loaded    | `hasMoreDue` is false, `isComplete` is true |
@@ -23,11 +23,13 @@
  * | the result of any attempt is stored: `countStored`                | any             | unchanged | `stored` + 1 |
  * | that attempt was scheduled, not manual: `forgetDelivery`          | any             | unchanged | its id is removed |
  * | paused, held, canceled, moved, or the shard lost: `startDraining` | any             | draining  | waiting deliveries are dropped |
+ * | an attempt ended, and others of its owner wait for room: the same | loading, loaded | draining  | waiting deliveries are dropped |
  * | no id is left                                                     | draining        | forgotten | |
  * | no id is left, and nothing is due now in its row                  | loaded          | forgotten | |
  *
  * The two lanes are read apart, so that a new delivery does not wait until many retries in memory are sent. Where the table names no
- * lane, both have to be read.
+ * lane, both have to be read. Every read sets `readAtMs` of the lanes that it covers: a retry becomes due without a change of the
+ * row, so its lane is read again once a second even while a read of the other finds more each time.
  *
  * Forgotten: it is no longer in memory. Each counter closes a race:
  * - An enqueue during a read may be missed by the read: a read counts as complete only if `enqueues` is still what it was.
@@ -41,6 +43,7 @@
  * - The report of a commit that comes after a read found the delivery, and after its result: only an id above `lastReadId` is taken
  *   without a read (`committed-buffer.ts`). `lastReadId` rises with every read.
  */
+import type { World } from '../../../world.ts';
 import type { DueHookQueue } from '../queue/delivery-queue-store.ts';
 import type { Lane } from '../schedule/turn-tree.ts';
 import { type HookQueueHealth, readHealth } from './hook-queue-health.ts';
@@ -61,8 +64,8 @@ export interface HookQueue extends HookQueueHealth {
   readonly state: HookQueueState;
   /** The version of its row when that was last read, or when this process raised it. */
   readonly version: number;
-  /** Monotonic time of the first own enqueue since the last read that raised `version`; undefined without one. */
-  readonly followedSinceMs: number | undefined;
+  /** Monotonic time of the last own enqueue that raised `version`. */
+  readonly followedAtMs: number;
   /** Enqueues by this process while the hook queue is in memory. */
   readonly enqueues: number;
   /** Results that were stored while the hook queue is in memory, those of manual attempts too. */
@@ -71,14 +74,16 @@ export interface HookQueue extends HookQueueHealth {
   readonly lastFoundMs: number;
   /** Its deliveries in memory: those that wait, are being sent, or whose results are not committed. */
   readonly deliveryIds: ReadonlySet<number>;
-  /** The last read that found all that was due ended at this time; monotonic. */
-  readonly loadedAtMs: number;
+  /** The last read of the lane ended at this time, or the hook queue was created; monotonic. */
+  readonly readAtMs: Readonly<Record<Lane, number>>;
   /** The last read of the lane found as many as its limit, so there are more that are due. */
   readonly hasMoreDue: Readonly<Record<Lane, boolean>>;
   /** Lanes with due deliveries that may not be in memory; none unless it is loading. */
   readonly lanesToRead: ReadonlySet<Lane>;
   /** This entry of the table was created at this time. */
   readonly createdAtMs: number;
+  /** The same; monotonic. */
+  readonly enteredAtMs: number;
   /** While it drains because of a pause: when the pause ends that its row has. Undefined otherwise. */
   readonly pausedUntilMs: number | undefined;
   /** All first attempts that were due at their last read are in memory, and all that this process enqueued after it. */
@@ -89,8 +94,8 @@ export interface HookQueue extends HookQueueHealth {
 
 /** The hook queues in memory of which each cycle asks: it must not walk through all, of which one owner may have thousands. */
 export interface HookQueueIndex {
-  /** Those that are loading, the one that was read last at the end. */
-  readonly loading: Set<HookQueue>;
+  /** Those that are loading, except where enough waits in memory; the one that was read last at the end. */
+  readonly toRefill: Set<HookQueue>;
   /** Those that are loaded and have no delivery in memory. */
   readonly idle: Set<HookQueue>;
 }
@@ -107,7 +112,12 @@ function toWritable(hookQueue: HookQueue): WritableHookQueue {
   return hookQueue as WritableHookQueue;
 }
 
-export function createHookQueue(row: DueHookQueue, nowMs: number, index: HookQueueIndex): HookQueue {
+export function createHookQueue(
+  row: DueHookQueue,
+  world: Pick<World, 'nowMs' | 'monotonicMs'>,
+  index: HookQueueIndex,
+): HookQueue {
+  const monotonicMs = world.monotonicMs();
   const hookQueue: WritableHookQueue = {
     index,
     hookId: row.hook_id,
@@ -117,15 +127,16 @@ export function createHookQueue(row: DueHookQueue, nowMs: number, index: HookQue
     epoch: row.epoch,
     state: 'loading',
     version: row.version,
-    followedSinceMs: undefined,
+    followedAtMs: Number.NEGATIVE_INFINITY,
     enqueues: 0,
     stored: 0,
     lastFoundMs: Number.NEGATIVE_INFINITY,
     deliveryIds: new Set(),
-    loadedAtMs: Number.POSITIVE_INFINITY,
+    readAtMs: { first: monotonicMs, retry: monotonicMs },
     hasMoreDue: { first: false, retry: false },
     lanesToRead: new Set(LANES),
-    createdAtMs: nowMs,
+    createdAtMs: world.nowMs(),
+    enteredAtMs: monotonicMs,
     pausedUntilMs: undefined,
     isComplete: false,
     lastReadId: 0,
@@ -135,36 +146,40 @@ export function createHookQueue(row: DueHookQueue, nowMs: number, index: HookQue
   return hookQueue;
 }
 
-function updateIndex(hookQueue: HookQueue): void {
+/** It has changed, or less of it waits. */
+export function updateIndex(hookQueue: HookQueue): void {
   const { index, state, deliveryIds } = hookQueue;
-  if (state === 'loading') index.loading.add(hookQueue);
-  else index.loading.delete(hookQueue);
+  if (state === 'loading') index.toRefill.add(hookQueue);
+  else index.toRefill.delete(hookQueue);
   if (state === 'loaded' && deliveryIds.size === 0) index.idle.add(hookQueue);
   else index.idle.delete(hookQueue);
 }
 
 /** The hook queue leaves the memory. */
 export function leaveIndex(hookQueue: HookQueue): void {
-  hookQueue.index.loading.delete(hookQueue);
+  hookQueue.index.toRefill.delete(hookQueue);
   hookQueue.index.idle.delete(hookQueue);
 }
 
 /**
- * A hook queue that cannot sleep is read this often, since its retries become due without a change of its row: while its own
- * enqueues keep it awake, or an attempt is under way. One that can sleep is found again when its first retry is due.
+ * Each lane of a hook queue that cannot sleep is read this often, since its retries become due without a change of its row: while
+ * its own enqueues keep it awake, or an attempt is under way. One that can sleep is found again when its first retry is due.
  */
 const READ_AGAIN_MS = 1000;
 
 /** Its row was read again. A later version means that something was enqueued or changed. */
 export function recordVersion(hookQueue: HookQueue, version: number, monotonicMs: number): void {
-  if (version <= hookQueue.version && monotonicMs - awakeSinceMs(hookQueue) < READ_AGAIN_MS) return;
+  const isLater = version > hookQueue.version;
+  const lanes = isLater ? LANES : LANES.filter((lane) => mayHaveMore(hookQueue, lane, monotonicMs));
+  if (lanes.length === 0) return;
   toWritable(hookQueue).version = Math.max(version, hookQueue.version);
-  load(hookQueue);
+  load(hookQueue, lanes);
 }
 
-/** Since when it has not been read although it could not sleep. */
-function awakeSinceMs({ followedSinceMs, deliveryIds, loadedAtMs }: HookQueue): number {
-  return followedSinceMs ?? (deliveryIds.size > 0 ? loadedAtMs : Number.POSITIVE_INFINITY);
+/** A delivery of the lane may have become due since its last read, while the hook queue could not sleep. */
+function mayHaveMore({ readAtMs, followedAtMs, deliveryIds }: HookQueue, lane: Lane, monotonicMs: number): boolean {
+  if (monotonicMs - readAtMs[lane] < READ_AGAIN_MS) return false;
+  return deliveryIds.size > 0 || followedAtMs > readAtMs[lane];
 }
 
 /**
@@ -175,7 +190,7 @@ export function followVersion(hookQueue: HookQueue, version: number, monotonicMs
   if (version !== hookQueue.version + 1) return;
   const writable = toWritable(hookQueue);
   writable.version = version;
-  writable.followedSinceMs ??= monotonicMs;
+  writable.followedAtMs = monotonicMs;
 }
 
 /** Something was enqueued to it that is not in memory. */
@@ -212,19 +227,18 @@ export function recordRead(hookQueue: HookQueue, read: LaneRead, monotonicMs: nu
   writable.hasMoreDue = { ...hookQueue.hasMoreDue, ...read.hasMoreDue };
   writable.lastReadId = Math.max(hookQueue.lastReadId, read.lastId);
   const hasMissedNone = read.enqueues === hookQueue.enqueues;
+  const readAtMs = { ...hookQueue.readAtMs };
   for (const lane of LANES) {
+    if (read.hasMoreDue[lane] !== undefined) readAtMs[lane] = monotonicMs;
     if (read.hasMoreDue[lane] === true) writable.lanesToRead.add(lane);
     if (read.hasMoreDue[lane] === false && hasMissedNone) writable.lanesToRead.delete(lane);
   }
   if (read.hasMoreDue.first !== undefined) writable.isComplete = !hookQueue.lanesToRead.has('first');
-  const isLoaded = hookQueue.lanesToRead.size === 0;
-  writable.state = isLoaded ? 'loaded' : 'loading';
+  writable.readAtMs = readAtMs;
+  writable.state = hookQueue.lanesToRead.size === 0 ? 'loaded' : 'loading';
   // Others have their turn before it is read again.
   leaveIndex(hookQueue);
   updateIndex(hookQueue);
-  if (!isLoaded) return;
-  writable.followedSinceMs = undefined;
-  writable.loadedAtMs = monotonicMs;
 }
 
 /** Takes a delivery into memory. False if it is there already, or the hook queue drains. */
@@ -256,7 +270,7 @@ export function forgetDelivery(hookQueue: HookQueue, deliveryId: number): void {
   updateIndex(hookQueue);
 }
 
-/** Nothing more is loaded for it: it is paused, held, canceled or moved, or its shard belongs to another worker. */
+/** Nothing more is loaded for it: it is paused, held, canceled or moved, makes room, or its shard belongs to another worker. */
 export function startDraining(hookQueue: HookQueue): void {
   const writable = toWritable(hookQueue);
   writable.isComplete = false;

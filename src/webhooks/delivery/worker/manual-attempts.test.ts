@@ -3,6 +3,7 @@ import { startReceiver } from '../../../../test/support/network/receiver.ts';
 import { forEachEngine } from '../../../../test/support/store/engines.ts';
 import {
   enqueueTestDelivery,
+  insertTestEvent,
   insertTestHook,
   readAttempts,
   readDelivery,
@@ -41,6 +42,7 @@ forEachEngine('a test that fails is attempted once, on a disabled hook too', asy
   });
   const { url } = receiver;
   await insertTestHook(store, { id: 1, url });
+  await insertTestEvent(store, 1, 'test');
   await store.write(statement('test-disable', 'UPDATE hooks SET disabled_at_ms = 1 WHERE id = 1'));
   await using worker = createTestWorker(store);
   const nowMs = realWorld.nowMs();
@@ -50,6 +52,25 @@ forEachEngine('a test that fails is attempted once, on a disabled hook too', asy
   assert.deepEqual([state, attempts], ['dead', 1]);
   assert.equal(receiver.received.length, 1);
 });
+
+const takenOver: [title: string, source: string, lane: number, end: string][] = [
+  ['a test that no process has begun is attempted once by a worker', 'test', 0, 'dead'],
+  ['a test whose process has stored no result is attempted once more', 'test', 1, 'dead'],
+  ['a redelivery whose process has stored no result is retried', 'api', 1, 'pending'],
+];
+for (const [title, source, lane, end] of takenOver)
+  forEachEngine(title, async (store) => {
+    await using receiver = await startReceiver((_, response) => void response.writeHead(503).end());
+    const { url } = receiver;
+    await insertTestHook(store, { id: 1, url });
+    await insertTestEvent(store, 1, source);
+    const id = await enqueueTestDelivery(store, { hookId: 1, url, dueAtMs: realWorld.nowMs() + 300 });
+    await store.write(statement('test-lane', 'UPDATE deliveries SET lane = $1'), [lane]);
+    await using worker = startTestWorker(store);
+    worker.wake();
+    assert.equal((await waitForDelivery(store, id, ({ attempts }) => attempts > 0)).state, end);
+  });
+
 forEachEngine(
   'a redelivery goes at once, past the pause of what fails, and its success ends the pause',
   async (store) => {

@@ -96,7 +96,7 @@ async function testOnce(
   deadlineMs: number,
 ): Promise<SendReport | undefined> {
   const hookId = await reserveTest(dependencies.store, id, deadlineMs + GRACE_MS);
-  return hookId === undefined ? undefined : await attempt(dependencies, { hookId, id, isTest: true }, deadlineMs);
+  return hookId === undefined ? undefined : await attempt(dependencies, { hookId, id }, deadlineMs);
 }
 
 async function redeliverNow(
@@ -109,7 +109,7 @@ async function redeliverNow(
   const outcome = await restartReserved(dependencies.store, [hookId, id], { nowMs, untilMs: deadlineMs + GRACE_MS });
   if (outcome === 'requested') throw refuseSecond(id);
   if (outcome === 'absent') return undefined;
-  const made = inFlight.track(() => attempt(dependencies, { hookId, id, isTest: false }, deadlineMs));
+  const made = inFlight.track(() => attempt(dependencies, { hookId, id }, deadlineMs));
   return { attempt: storeAttempt(dependencies, made) };
 }
 
@@ -138,18 +138,18 @@ async function leaveToWorkers(
 /** The result is queued, and not yet stored. Undefined when nothing is sent. */
 async function attempt(
   dependencies: ManualAttemptsDependencies,
-  { hookId, id, isTest }: RequestedDelivery & { readonly isTest: boolean },
+  { hookId, id }: RequestedDelivery,
   deadlineMs: number,
 ): Promise<SendReport | undefined> {
   const { store, world, writer } = dependencies;
   const [content] = await readContents(store, [{ hookId, id }]);
   if (content === undefined || content.url === null) return undefined;
-  if (content.disabled_at_ms !== null && !isTest) return await leaveHeld(dependencies, hookId, id);
+  if (content.disabled_at_ms !== null && content.is_test === 0) return await leaveHeld(dependencies, hookId, id);
   const [attemptId = 0] = await store.makeIds(1);
   const leftMs = Math.max(1, Math.min(ATTEMPT_DEADLINE_MS, deadlineMs - world.nowMs()));
   const made = await dependencies.makeAttempt(content, { deadlineMs: leftMs });
   const result = planAttemptResult(made, { ...OUTSIDE_SHARDS, attemptId }, world);
-  writer.add(describeResults(dependencies.table, made, isTest ? endWithAttempt(result) : result));
+  writer.add(describeResults(dependencies.table, made, result));
   return made.report;
 }
 
@@ -161,7 +161,7 @@ async function leaveHeld({ store, world }: ManualAttemptsDependencies, hookId: n
 function describeResults(table: HookQueueTable, { content, report }: Attempt, result: AttemptResult) {
   const { hook_id: hookId, url, generation } = content;
   const place = { hookId, origin: new URL(url ?? '').origin, generation };
-  return { attempt: { result, report }, changes: recordManualOutcome(table, place, report.outcome) };
+  return { attempt: { result, report, url }, changes: recordManualOutcome(table, place, report.outcome) };
 }
 
 function reportFailure(log: Log, error: unknown): void {
@@ -172,9 +172,4 @@ function reportFailure(log: Log, error: unknown): void {
 function refuseSecond(deliveryId: number): Failure {
   const message = `Cannot redeliver ${deliveryId}: an earlier redelivery of it is being sent or waits to be sent`;
   return new Failure('conflict', message);
-}
-
-/** The event of a test never happened, so a failed test is not retried by this process. A worker that takes it over knows of no test. */
-function endWithAttempt(result: AttemptResult): AttemptResult {
-  return result.nextState === 'pending' ? { ...result, nextState: 'dead' } : result;
 }

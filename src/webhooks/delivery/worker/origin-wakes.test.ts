@@ -76,7 +76,7 @@ const listDueHooks = async (store: Store, nowMs: number) =>
 forEachEngine('results are stored while the many hook queues of an origin are woken', async (store) => {
   const deliveryId = await openPausedOrigin(store);
   const { writer, goOn, allScans } = await beginWaking(store);
-  writer.add({ attempt: { result: result(HOOKS + 1, deliveryId), report: REPORT }, changes: [] });
+  writer.add({ attempt: { result: result(HOOKS + 1, deliveryId), report: REPORT, url: null }, changes: [] });
   await writer.flush();
   assert.deepEqual(await listDueHooks(store, BEFORE_MS), [], 'the wake has not gone on');
   goOn();

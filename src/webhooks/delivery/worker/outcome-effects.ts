@@ -11,10 +11,19 @@ import type { OriginChange } from '../schedule/origin-breakers.ts';
 import { ORIGIN_RECONNECTED, type Pause } from '../schedule/pause-reason.ts';
 import { type HookQueue, recordPause } from './hook-queue.ts';
 import { advanceHook, recordHealth, recordHookOutcome } from './hook-queue-health.ts';
-import { drain, ensureHookQueue, type HookQueueTable, listHookQueues, takeMoment } from './hook-queue-table.ts';
+import {
+  drain,
+  ensureHookQueue,
+  type HookQueueTable,
+  hasRoom,
+  listHookQueues,
+  takeMoment,
+} from './hook-queue-table.ts';
 
 /** After a failed probe its hook waits this much longer, so that another hook of the origin makes the next one. */
 const NEXT_PROBE_MS = 1000;
+/** Others of the owner wait for room if a scan has found one within this time. */
+const WAITING_FOR_MS = 1000;
 
 const BEGIN: BreakerEvent = { kind: 'begin' };
 const SUCCESS: BreakerEvent = { kind: 'success' };
@@ -80,6 +89,25 @@ export function recordOutcome(table: HookQueueTable, hookQueue: HookQueue, outco
 export function recordFormerOutcome(table: HookQueueTable, { origin }: HookQueue, outcome: Outcome): HookQueueChange[] {
   const { ofOrigin } = toBreakerEvents(outcome);
   return followOrigin(table, origin, ofOrigin && table.origins.record(origin, ofOrigin, takeMoment(table)));
+}
+
+/**
+ * A scheduled attempt has ended, so the hook queue has had its turn: it leaves the memory if others of its owner wait for room, and
+ * comes back behind them.
+ */
+export function makeRoom(table: HookQueueTable, hookQueue: HookQueue): HookQueueChange[] {
+  if (!shouldMakeRoom(table, hookQueue)) return [];
+  drain(table, hookQueue);
+  const { hookId, shard, epoch } = hookQueue;
+  return [{ kind: 'make room', hookId, shard, epoch }];
+}
+
+/** Whether the hook queue has been in memory for a while, and others of its owner wait for its place. */
+function shouldMakeRoom(table: HookQueueTable, { ownerId, state, enteredAtMs }: HookQueue): boolean {
+  const { room, refusedAtMs, world } = table;
+  const nowMs = world.monotonicMs();
+  const areOthersWaiting = nowMs - (refusedAtMs.get(ownerId) ?? Number.NEGATIVE_INFINITY) < WAITING_FOR_MS;
+  return areOthersWaiting && !hasRoom(table, ownerId) && state !== 'draining' && nowMs - enteredAtMs >= room.minStayMs;
 }
 
 /**

@@ -26,6 +26,8 @@ export interface Results {
 interface EndedAttempt {
   readonly result: AttemptResult;
   readonly report: SendReport;
+  /** Where it was sent. */
+  readonly url: string | null;
 }
 
 export interface ResultQueue {
@@ -127,12 +129,13 @@ export function batchStatements(
   { attemptResults, changes, reports }: Batch,
   { workerId, nowMs, sleeps }: BatchContext,
 ): BoundStatement[] {
-  const responses = reports.map(({ result: { hookId, deliveryId, attempt }, report }) => ({
+  const responses = reports.map(({ result: { hookId, deliveryId, attempt }, report, url }) => ({
     hookId,
     deliveryId,
     startedAtMs: attempt.startedAtMs,
     result: describeResponse(report),
     status: report.status,
+    url,
   }));
   const all = [...attemptResults.flatMap(listManualChanges), ...changes];
   return [

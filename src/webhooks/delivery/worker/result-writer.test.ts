@@ -88,7 +88,10 @@ forEachEngine('a flush waits for both results of one delivery, which are stored 
   const deliveryId = await enqueue(store, 7);
   const { writer, transactions } = createWriter(store);
   for (let count = 0; count < 2; count += 1)
-    writer.add({ attempt: { result: result(7, deliveryId, { nextState: 'pending' }), report: REPORT }, changes: [] });
+    writer.add({
+      attempt: { result: result(7, deliveryId, { nextState: 'pending' }), report: REPORT, url: null },
+      changes: [],
+    });
   await writer.flush();
   assert.equal(transactions.length, 2);
 });
@@ -120,7 +123,7 @@ forEachEngine('the changes of a hook are stored with its result, however many of
   const { writer, transactions } = createWriter(store);
   writer.add({ changes: Array.from({ length: 300 }, (_, index) => change(index + 100)) });
   const ended = result(7, deliveryId, { nextState: 'pending' });
-  writer.add({ attempt: { result: ended, report: REPORT }, changes: [change(7)] });
+  writer.add({ attempt: { result: ended, report: REPORT, url: null }, changes: [change(7)] });
   await writer.flush();
   const cancels = transactions.map((names) => names.filter((name) => name === 'endpoint-cancel').length);
   assert.deepEqual(cancels, [257, 44]);
@@ -164,7 +167,7 @@ test('an attempt whose commit outlives its connection is counted once', {
   const { writer } = createWriter(cutStore);
   const manual = result(7, deliveryId, { nextState: 'pending', ...OUTSIDE_SHARDS });
   const refused = { ...manual, attempt: { ...manual.attempt, outcome: 'refused', status: 500 } };
-  writer.add({ attempt: { result: refused, report: REPORT }, changes: [] });
+  writer.add({ attempt: { result: refused, report: REPORT, url: null }, changes: [] });
   // The first transaction has counted the attempt and waits for the hook queue.
   const first = await waitUntil(() => findWaiting(rows[0]!.pid));
   proxy.cut();
