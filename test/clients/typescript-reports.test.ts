@@ -1,0 +1,43 @@
+/** What becomes of the reports of `clients/typescript` while the service is away, refuses them, or is there. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { connectGrpc } from '../../clients/typescript/grpc-client.ts';
+import { connectHttp } from '../../clients/typescript/http-client.ts';
+import type { Client } from '../../clients/typescript/messages.ts';
+import { createRouter } from '../../clients/typescript/router.ts';
+import { findFreePorts } from '../support/basics/free-port.ts';
+import { startProgram } from '../support/programs/start-program.ts';
+
+/** Routes 100 requests in about three seconds, each with three events. */
+async function routeWithoutService(client: Client) {
+  const router = createRouter({ client, model: 'qwen3-32b', deadlineMs: 30 });
+  for (let request = 0; request < 100; request++) {
+    const choice = await router.choose(1000, ['10.0.0.1', '10.0.0.2']);
+    choice.firstToken(120);
+    choice.finished(2000, 181);
+    // Events come while attempts to connect fail: the time between them is what is tested.
+    await sleep(30);
+  }
+  return router;
+}
+
+async function connectToFreePorts() {
+  const [httpPort = 0, grpcPort = 0] = await findFreePorts(2);
+  const clients = [connectHttp(`http://127.0.0.1:${httpPort}`), connectGrpc(`127.0.0.1:${grpcPort}`)];
+  const settings = { PARTS: 'prediction', HTTP_PORT: String(httpPort), GRPC_PORT: String(grpcPort) };
+  return { clients, settings };
+}
+
+test('the TypeScript client keeps every report until the service is there', async () => {
+  const { clients, settings } = await connectToFreePorts();
+  const routers = await Promise.all(clients.map(routeWithoutService));
+  await using _program = await startProgram(settings);
+  for (const router of routers) assert.deepEqual(await router.close(), { accepted: 300, refused: 0, dropped: 0 });
+});
+
+test('the TypeScript client counts every report that no service took as dropped', async () => {
+  const { clients } = await connectToFreePorts();
+  const routers = await Promise.all(clients.map(routeWithoutService));
+  for (const router of routers) assert.deepEqual(await router.close(), { accepted: 0, refused: 0, dropped: 300 });
+});
