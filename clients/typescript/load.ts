@@ -29,9 +29,10 @@ export interface Load {
   ask(promptTokens: number, candidates: readonly string[]): Input[];
   /**
    * Chooses a candidate that was not chosen for long, so that it is measured again. Otherwise, of the candidates within 5 % of the
-   * least score, it chooses the one that got the fewest requests since its last metrics.
+   * least score, it chooses the one that got the fewest requests since its last metrics. It chooses no candidate without an answer,
+   * and returns undefined when none has one.
    */
-  choose(candidates: readonly string[], outputs: readonly Output[]): number;
+  choose(candidates: readonly string[], outputs: readonly Output[]): number | undefined;
   /** The best candidate without predictions: the fewest requests, waiting and under way. */
   chooseLeastLoaded(candidates: readonly string[]): number;
   /** Counts a request as under way; the function that it returns counts its end. */
@@ -51,9 +52,11 @@ export function createLoad(): Load {
     return server;
   }
 
-  function score(loaded: Output, idle: Output, underWay: number): number {
+  function score(loaded: Output | undefined, idle: Output | undefined, underWay: number): number {
+    if (loaded === undefined || idle === undefined) return Infinity;
     const own = TTFT_WEIGHT * loaded.predictedTtftMillis + meanOutputTokens * loaded.predictedTpotMillis;
-    const slowdown = Math.max(1, loaded.predictedTpotMillis / idle.predictedTpotMillis);
+    const isKnown = idle.predictedTpotMillis > 0;
+    const slowdown = isKnown ? Math.max(1, loaded.predictedTpotMillis / idle.predictedTpotMillis) : 1;
     return own + underWay * idle.predictedTtftMillis * slowdown;
   }
 
@@ -70,13 +73,16 @@ export function createLoad(): Load {
       return [...idle.map((input, index) => ({ ...input, inputId: index, ...describe(of(input.serverIp)) })), ...idle];
     },
     choose(candidates, outputs) {
-      const neglected = candidates.findIndex((one) => sent - of(one).lastSent > EXPLORE_AFTER * candidates.length);
-      if (neglected >= 0) return neglected;
-      const scores = candidates.map((one, index) =>
-        score(outputs[index]!, outputs[index + candidates.length]!, of(one).underWay),
+      const count = candidates.length;
+      const byId = new Map(outputs.map((output) => [output.inputId, output]));
+      const scores = candidates.map((one, index) => score(byId.get(index), byId.get(index + count), of(one).underWay));
+      const least = Math.min(...scores);
+      if (least === Infinity) return undefined;
+      const neglected = candidates.findIndex(
+        (one, index) => scores[index]! < Infinity && sent - of(one).lastSent > EXPLORE_AFTER * count,
       );
-      const limit = Math.min(...scores) * TIE;
-      return findLeast(candidates, (one, index) => (scores[index]! <= limit ? of(one).sentSinceMetrics : Infinity));
+      if (neglected >= 0) return neglected;
+      return findLeast(candidates, (one, index) => (scores[index]! <= least * TIE ? of(one).sentSinceMetrics : Infinity));
     },
     chooseLeastLoaded: (candidates) =>
       findLeast(candidates, (one) => (of(one).metrics?.waiting ?? 0) + of(one).underWay),

@@ -3,6 +3,9 @@ import { randomUUID } from 'node:crypto';
 import { createLoad, type Load, type Metrics } from './load.ts';
 import type { Client, Input, Reported } from './messages.ts';
 
+const ALL_OMITTED =
+  'the answer has no candidate: their numbers are negative or not finite, or the service has no fresh load of their servers';
+
 export interface RouterOptions {
   readonly client: Client;
   /** The name under which the service learns, for example `qwen3-32b`. */
@@ -41,11 +44,11 @@ export function createRouter({ client, model, deadlineMs = 50 }: RouterOptions):
       if (candidates.length === 0) throw new Error('Cannot choose a server: there are no candidates');
       const inputs = load.ask(promptTokens, candidates);
       const answer = await client.predict(model, inputs, deadlineMs).catch((error: unknown) => ({ error }));
-      const isUsable = 'outputs' in answer && answer.outputs.length === inputs.length;
-      const index = isUsable ? load.choose(candidates, answer.outputs) : load.chooseLeastLoaded(candidates);
-      const choice = follow({ client, load, model, input: inputs[index]! });
-      if (isUsable) return { ...choice, modelVersion: answer.metadata.modelVersion, error: undefined };
-      return { ...choice, modelVersion: '', error: 'error' in answer ? answer.error : new Error('inputs are omitted') };
+      const best = 'outputs' in answer ? load.choose(candidates, answer.outputs) : undefined;
+      const choice = follow({ client, load, model, input: inputs[best ?? load.chooseLeastLoaded(candidates)]! });
+      if ('error' in answer) return { ...choice, modelVersion: '', error: answer.error };
+      if (best === undefined) return { ...choice, modelVersion: '', error: new Error(ALL_OMITTED) };
+      return { ...choice, modelVersion: answer.metadata.modelVersion, error: undefined };
     },
   };
 }

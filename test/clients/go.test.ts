@@ -5,6 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { runTool, skipWithout } from '../support/basics/client-tools.ts';
+import { METRICS, startLoadServer } from '../support/prediction/scraped-server.ts';
+import { startWithDeadServer } from '../support/prediction/start-with-dead-server.ts';
 import { createDataDir, startProgram } from '../support/programs/start-program.ts';
 
 const skip = skipWithout(
@@ -58,6 +60,15 @@ test('the Go router predicts, reports and falls back, over TCP and a unix socket
 
   const output = await run(['./example.out', '-address', program.grpcAddress, '-requests', '40']);
   assert.match(output, /reported: \{Accepted:120 Refused:0 Dropped:0 /);
+});
+
+test('the Go router has predictions beside a server that died, whose load the service cannot read', { skip }, async () => {
+  await using live = await startLoadServer((_request, response) => response.end(METRICS));
+  await using program = await startWithDeadServer(live.url);
+  await run(['./router.test', '-test.run', 'TestADeadServer'], {
+    TRIVET_GRPC_ADDRESS: program.grpcAddress,
+    TRIVET_LIVE_SERVER: 'live',
+  });
 });
 
 test('the Go example routes every request when no service is there', { skip }, async () => {

@@ -9,6 +9,8 @@ import { connectHttp } from '../../clients/typescript/http-client.ts';
 import { createLoad } from '../../clients/typescript/load.ts';
 import { createRouter } from '../../clients/typescript/router.ts';
 import { runTool } from '../support/basics/client-tools.ts';
+import { METRICS, startLoadServer } from '../support/prediction/scraped-server.ts';
+import { startWithDeadServer } from '../support/prediction/start-with-dead-server.ts';
 import { createDataDir, startProgram } from '../support/programs/start-program.ts';
 
 const POOL = ['10.0.0.1', '10.0.0.2'];
@@ -59,6 +61,25 @@ test('the TypeScript router sends requests away from a queue', async () => {
     choice.firstToken(-5);
     choice.failed();
     assert.deepEqual(await router.close(), { accepted: 1, refused: 1, dropped: 0 });
+  }
+});
+
+test('the TypeScript router has predictions beside a server that died, whose load the service cannot read', async () => {
+  await using live = await startLoadServer((_request, response) => response.end(METRICS));
+  await using program = await startWithDeadServer(live.url);
+  for (const client of [connectHttp(program.httpUrl), connectGrpc(program.grpcAddress)]) {
+    const router = createRouter({ client, model: 'qwen3-32b', deadlineMs: 30_000 });
+    for (const candidates of [
+      ['dead', 'live'],
+      ['live', 'dead'],
+    ]) {
+      const choice = await router.choose(1000, candidates);
+      assert.deepEqual([choice.address, choice.modelVersion, choice.error], ['live', 'prior@1', undefined]);
+    }
+    const last = await router.choose(1000, ['dead']);
+    assert.equal(last.modelVersion, '');
+    assert.match(String(last.error), /the service has no fresh load of their servers/);
+    await router.close();
   }
 });
 

@@ -90,25 +90,41 @@ func (l *load) loadedInput(id, promptTokens int32, candidate Candidate) *predict
 
 // leastScore chooses by the score of docs/how-to/route.md: the time of the request itself, and what it costs those who are there.
 // A candidate that was not chosen for long comes first, so that it is measured again. Of candidates within 5 % of the least score,
-// the one with the fewest requests since its last metrics is chosen.
+// the one with the fewest requests since its last metrics is chosen. A candidate without an answer is not chosen; the result is -1
+// when none has one.
 func (l *load) leastScore(candidates []Candidate, outputs []*predictionv1.PredictOutput) int {
-	if neglected := l.neglected(candidates); neglected >= 0 {
-		return neglected
+	byID := make(map[int32]*predictionv1.PredictOutput, len(outputs))
+	for _, output := range outputs {
+		byID[output.GetInputId()] = output
 	}
 	scores := make([]float64, len(candidates))
 	least := math.Inf(1)
 	for i, candidate := range candidates {
-		loaded, idle := outputs[i], outputs[i+len(candidates)]
+		loaded, idle := byID[int32(i)], byID[int32(i+len(candidates))]
 		scores[i] = l.score(loaded, idle, l.of(candidate.Address).underWay)
 		least = math.Min(least, scores[i])
 	}
-	return l.leastSent(candidates, func(i int) bool { return scores[i] <= least*tie })
+	if neglected := l.neglected(candidates, scores); neglected >= 0 {
+		return neglected
+	}
+	return l.leastSent(candidates, func(i int) bool { return isAnswered(scores[i]) && scores[i] <= least*tie })
 }
 
+// score is infinite without an answer.
 func (l *load) score(loaded, idle *predictionv1.PredictOutput, underWay int32) float64 {
+	if loaded == nil || idle == nil {
+		return math.Inf(1)
+	}
 	own := ttftWeight*loaded.PredictedTtftMillis + l.meanOutputTokens*loaded.PredictedTpotMillis
-	slowdown := math.Max(1, loaded.PredictedTpotMillis/idle.PredictedTpotMillis)
+	slowdown := 1.0
+	if idle.PredictedTpotMillis > 0 {
+		slowdown = math.Max(1, loaded.PredictedTpotMillis/idle.PredictedTpotMillis)
+	}
 	return own + float64(underWay)*idle.PredictedTtftMillis*slowdown
+}
+
+func isAnswered(score float64) bool {
+	return !math.IsInf(score, 1)
 }
 
 // leastSent is the candidate to which the fewest requests went since its metrics were read, of those that are allowed.
@@ -125,10 +141,10 @@ func (l *load) leastSent(candidates []Candidate, allowed func(int) bool) int {
 	return best
 }
 
-// neglected is a candidate that was not chosen for long, or -1.
-func (l *load) neglected(candidates []Candidate) int {
+// neglected is a candidate with an answer that was not chosen for long, or -1.
+func (l *load) neglected(candidates []Candidate, scores []float64) int {
 	for i, candidate := range candidates {
-		if l.sent-l.of(candidate.Address).lastSent > exploreAfter*len(candidates) {
+		if isAnswered(scores[i]) && l.sent-l.of(candidate.Address).lastSent > exploreAfter*len(candidates) {
 			return i
 		}
 	}

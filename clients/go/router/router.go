@@ -20,6 +20,10 @@ import (
 // DefaultDeadline bounds what a prediction may add to a request.
 const DefaultDeadline = 50 * time.Millisecond
 
+// errAllOmitted is the reason of a choice without a prediction when the service answered.
+var errAllOmitted = errors.New(
+	"the answer has no candidate: their numbers are negative or not finite, or the service has no fresh load of their servers")
+
 // ErrNoCandidates is returned by Choose when there is no server to choose.
 var ErrNoCandidates = errors.New("cannot choose a server: there are no candidates")
 
@@ -95,11 +99,7 @@ func (r *Router) Choose(ctx context.Context, promptTokens int32, candidates []Ca
 
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	index, version := r.load.leastLoaded(candidates), ""
-	if err == nil {
-		index = r.load.leastScore(candidates, answer.GetOutputs())
-		version = answer.GetMetadata().GetModelVersion()
-	}
+	index, version, err := r.best(candidates, answer, err)
 	input := question[index]
 	r.load.dispatched(candidates, index, promptTokens)
 	choice := &Choice{Candidate: candidates[index], ModelVersion: version, Err: err, router: r, id: newID(), promptTokens: promptTokens}
@@ -110,14 +110,19 @@ func (r *Router) Choose(ctx context.Context, promptTokens int32, candidates []Ca
 func (r *Router) predict(ctx context.Context, inputs []*predictionv1.PredictInput) (*predictionv1.PredictResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.options.Deadline)
 	defer cancel()
-	answer, err := r.client.Predict(ctx, &predictionv1.PredictRequest{TargetModel: r.options.Model, Inputs: inputs})
+	return r.client.Predict(ctx, &predictionv1.PredictRequest{TargetModel: r.options.Model, Inputs: inputs})
+}
+
+// best is the candidate of the least score with the version that answered, or the least loaded one with the reason.
+func (r *Router) best(candidates []Candidate, answer *predictionv1.PredictResponse, err error) (int, string, error) {
 	if err != nil {
-		return nil, err
+		return r.load.leastLoaded(candidates), "", err
 	}
-	if len(answer.GetOutputs()) != len(inputs) {
-		return nil, errors.New("the answer omits inputs: a number is negative or not finite")
+	index := r.load.leastScore(candidates, answer.GetOutputs())
+	if index < 0 {
+		return r.load.leastLoaded(candidates), "", errAllOmitted
 	}
-	return answer, nil
+	return index, answer.GetMetadata().GetModelVersion(), nil
 }
 
 // Close sends the reports that wait and returns how many events the service took and refused.

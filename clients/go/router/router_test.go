@@ -2,6 +2,7 @@ package router
 
 import (
 	"context"
+	"math"
 	"net"
 	"os"
 	"testing"
@@ -10,6 +11,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	predictionv1 "trivet/gen/prediction/v1"
 )
 
 var pool = []Candidate{{Address: "10.0.0.1"}, {Address: "10.0.0.2"}}
@@ -69,8 +72,27 @@ func TestChooseSendsARequestToAServerThatGotNoneForLong(t *testing.T) {
 	for i := 0; i <= exploreAfter*len(pool); i++ {
 		load.dispatched(pool, 0, 10)
 	}
-	if index := load.neglected(pool); index != 1 {
+	if index := load.neglected(pool, []float64{1, 1}); index != 1 {
 		t.Errorf("chose %d", index)
+	}
+	if index := load.neglected(pool, []float64{1, math.Inf(1)}); index != -1 {
+		t.Errorf("chose %d, which has no answer", index)
+	}
+}
+
+func TestACandidateWithoutAnAnswerIsNotChosen(t *testing.T) {
+	load := newLoad()
+	// The loaded row of the first candidate is missing: its server is dead.
+	outputs := []*predictionv1.PredictOutput{
+		{InputId: 1, PredictedTtftMillis: 900, PredictedTpotMillis: 90},
+		{InputId: 2, PredictedTtftMillis: 100, PredictedTpotMillis: 10},
+		{InputId: 3, PredictedTtftMillis: 100, PredictedTpotMillis: 10},
+	}
+	if index := load.leastScore(pool, outputs); index != 1 {
+		t.Errorf("chose %d", index)
+	}
+	if index := load.leastScore(pool, outputs[1:]); index != -1 {
+		t.Errorf("chose %d of candidates without an answer", index)
 	}
 }
 
@@ -116,6 +138,25 @@ func TestAQueueSendsRequestsElsewhere(t *testing.T) {
 	router.SetMetrics("10.0.0.1", Metrics{Waiting: 40, KVCacheUsage: 0.9})
 	if choice := choose(t, router, 1000); choice.Address != "10.0.0.2" {
 		t.Errorf("chose %q", choice.Address)
+	}
+}
+
+// TRIVET_LIVE_SERVER is a server that the service scrapes, and "dead" another one, whose load it cannot read.
+func TestADeadServerLeavesTheOthersTheirPredictions(t *testing.T) {
+	live := os.Getenv("TRIVET_LIVE_SERVER")
+	if live == "" {
+		t.Skip("TRIVET_LIVE_SERVER is not set")
+	}
+	router := service(t)
+	for _, candidates := range [][]Candidate{{{Address: "dead"}, {Address: live}}, {{Address: live}, {Address: "dead"}}} {
+		choice, err := router.Choose(context.Background(), 1000, candidates)
+		if err != nil || choice.Err != nil || choice.Address != live || choice.ModelVersion == "" {
+			t.Errorf("chose %+v, %v", choice, err)
+		}
+	}
+	choice, err := router.Choose(context.Background(), 1000, []Candidate{{Address: "dead"}})
+	if err != nil || choice.Err != errAllOmitted || choice.ModelVersion != "" {
+		t.Errorf("chose %+v, %v", choice, err)
 	}
 }
 
