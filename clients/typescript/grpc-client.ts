@@ -1,13 +1,14 @@
 /** Predict and ReportBatch over gRPC, with grpc-js. */
 import { fileURLToPath } from 'node:url';
 import {
-  credentials,
+  type ChannelCredentials,
   loadPackageDefinition,
   Metadata,
   type ServiceClientConstructor,
   type ServiceError,
 } from '@grpc/grpc-js';
 import { loadSync } from '@grpc/proto-loader';
+import { type Access, createCredentials } from './grpc-credentials.ts';
 import type { Answer, Client } from './messages.ts';
 import { createReporter, type Taken } from './reporter.ts';
 
@@ -16,34 +17,37 @@ const REPORT_WITHIN_MS = 5000;
 /** A service that comes back is found within about a second; grpc-js alone waits up to two minutes between its attempts. */
 const CHANNEL_OPTIONS = { 'grpc.max_reconnect_backoff_ms': 1000 };
 
-export interface GrpcOptions {
-  readonly token?: string;
-}
+export type GrpcOptions = Access;
 
 interface Services {
   readonly prediction: InstanceType<ServiceClientConstructor>;
   readonly observation: InstanceType<ServiceClientConstructor>;
 }
 
+/** A method of a client that grpc-js made. */
+type Send = (
+  request: object,
+  metadata: Metadata,
+  limits: { readonly deadline: number },
+  done: (error: ServiceError | null, answer: never) => void,
+) => void;
+
 /** `address` is `host:port`, or `unix:///path`. */
-export function connectGrpc(address: string, { token }: GrpcOptions = {}): Client {
-  const { prediction, observation } = createServices(address);
+export function connectGrpc(address: string, options: GrpcOptions = {}): Client {
+  const { prediction, observation } = createServices(address, createCredentials(address, options));
   const metadata = new Metadata();
-  if (token !== undefined) metadata.set('authorization', `Bearer ${token}`);
-  type Send<T> = (options: { deadline: number }, done: (error: ServiceError | null, answer: T) => void) => void;
-  const call = <T>(withinMs: number, send: Send<T>) =>
-    new Promise<T>((resolve, reject) =>
-      send({ deadline: Date.now() + withinMs }, (error, answer) => (error === null ? resolve(answer) : reject(error))),
-    );
-  const reporter = createReporter((events) =>
-    call<Taken>(REPORT_WITHIN_MS, (options, done) => observation.reportBatch!({ events }, metadata, options, done)),
-  );
+  if (options.token !== undefined) metadata.set('authorization', `Bearer ${options.token}`);
+  const call = <T>(send: Send, request: object, withinMs: number) =>
+    new Promise<T>((resolve, reject) => {
+      const done = (error: ServiceError | null, answer: T) => (error === null ? resolve(answer) : reject(error));
+      send(request, metadata, { deadline: Date.now() + withinMs }, done);
+    });
+  const predict = prediction.predict!.bind(prediction);
+  const reportBatch = observation.reportBatch!.bind(observation);
+  const reporter = createReporter((events) => call<Taken>(reportBatch, { events }, REPORT_WITHIN_MS));
 
   return {
-    predict: (targetModel, inputs, deadlineMs) =>
-      call<Answer>(deadlineMs, (options, done) =>
-        prediction.predict!({ targetModel, inputs }, metadata, options, done),
-      ),
+    predict: (targetModel, inputs, deadlineMs) => call<Answer>(predict, { targetModel, inputs }, deadlineMs),
     report: reporter.send,
     async close() {
       const reported = await reporter.close();
@@ -54,7 +58,7 @@ export function connectGrpc(address: string, { token }: GrpcOptions = {}): Clien
   };
 }
 
-function createServices(address: string): Services {
+function createServices(address: string, credentials: ChannelCredentials): Services {
   const files = ['prediction/v1/prediction.proto', 'observation/v1/observation.proto'];
   const definition = loadPackageDefinition(loadSync(files, { includeDirs: [PROTO], longs: Number, defaults: true }));
   const { prediction, observation } = definition as unknown as {
@@ -62,7 +66,7 @@ function createServices(address: string): Services {
     observation: { v1: { ObservationService: ServiceClientConstructor } };
   };
   return {
-    prediction: new prediction.v1.PredictionService(address, credentials.createInsecure(), CHANNEL_OPTIONS),
-    observation: new observation.v1.ObservationService(address, credentials.createInsecure(), CHANNEL_OPTIONS),
+    prediction: new prediction.v1.PredictionService(address, credentials, CHANNEL_OPTIONS),
+    observation: new observation.v1.ObservationService(address, credentials, CHANNEL_OPTIONS),
   };
 }
