@@ -9,6 +9,8 @@ import { connectHttp } from '../../clients/typescript/http-client.ts';
 import { createLoad } from '../../clients/typescript/load.ts';
 import { createRouter } from '../../clients/typescript/router.ts';
 import { runTool } from '../support/basics/client-tools.ts';
+import { waitUntil } from '../support/basics/wait-until.ts';
+import { startSilentProxy } from '../support/network/silent-proxy.ts';
 import { METRICS, startLoadServer } from '../support/prediction/scraped-server.ts';
 import { startWithDeadServer } from '../support/prediction/start-with-dead-server.ts';
 import { createDataDir, startProgram } from '../support/programs/start-program.ts';
@@ -81,6 +83,22 @@ test('the TypeScript router has predictions beside a server that died, whose loa
     assert.match(String(last.error), /the service has no fresh load of their servers/);
     await router.close();
   }
+});
+
+test('the TypeScript client replaces a connection that fell silent', { timeout: 60_000 }, async () => {
+  await using program = await startProgram({ PARTS: 'prediction' });
+  await using proxy = await startSilentProxy(Number(program.grpcAddress.split(':')[1]));
+  const router = createRouter({ client: connectGrpc(proxy.address), model: 'qwen3-32b', deadlineMs: 1000 });
+  const askForVersion = async () => {
+    const choice = await router.choose(1000, POOL);
+    choice.failed();
+    return choice.modelVersion;
+  };
+  await waitUntil(async () => (await askForVersion()) === 'prior@1');
+  proxy.fallSilent();
+  assert.equal(await askForVersion(), '');
+  await waitUntil(async () => (await askForVersion()) === 'prior@1');
+  assert.equal((await router.close()).dropped, 0);
 });
 
 test('the TypeScript router falls back to the fewest requests when nothing answers', async () => {

@@ -19,7 +19,7 @@ var pool = []Candidate{{Address: "10.0.0.1"}, {Address: "10.0.0.2"}}
 
 func connect(t *testing.T, address string) *grpc.ClientConn {
 	t.Helper()
-	connection, err := grpc.Dial(address, grpc.WithInsecure())
+	connection, err := grpc.Dial(address, append(DialOptions(), grpc.WithInsecure())...)
 	if err != nil {
 		t.Fatal(err)
 	}
