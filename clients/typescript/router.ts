@@ -1,7 +1,8 @@
 /** Chooses a server for each request by predicted latency, and reports what then happened. */
 import { randomUUID } from 'node:crypto';
-import { createLoad, type Load, type Metrics } from './load.ts';
+import { createLoad, type Load } from './load.ts';
 import type { Client, Input, Reported } from './messages.ts';
+import type { Metrics } from './servers.ts';
 
 const ALL_OMITTED =
   'the answer has no candidate: their numbers are negative or not finite, or the service has no fresh load of their servers';
@@ -12,6 +13,8 @@ export interface RouterOptions {
   readonly model: string;
   /** What a prediction may add to a request; 50 unless given. */
   readonly deadlineMs?: number;
+  /** Metrics that are older than this count as none; 5 s unless given. */
+  readonly maxMetricsAgeMs?: number;
 }
 
 /** One request on its way to a server. Call `firstToken` and `finished`, or `failed`. */
@@ -35,8 +38,9 @@ export interface Router {
   close(): Promise<Reported>;
 }
 
-export function createRouter({ client, model, deadlineMs = 50 }: RouterOptions): Router {
-  const load = createLoad();
+export function createRouter(options: RouterOptions): Router {
+  const { client, model, deadlineMs = 50, maxMetricsAgeMs = 5000 } = options;
+  const load = createLoad({ maxMetricsAgeMs, monotonicMs: () => performance.now() });
   return {
     setMetrics: (address, metrics) => load.setMetrics(address, metrics),
     close: () => client.close(),

@@ -6,7 +6,6 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { connectGrpc } from '../../clients/typescript/grpc-client.ts';
 import { connectHttp } from '../../clients/typescript/http-client.ts';
-import { createLoad } from '../../clients/typescript/load.ts';
 import { createRouter } from '../../clients/typescript/router.ts';
 import { runTool } from '../support/basics/client-tools.ts';
 import { waitUntil } from '../support/basics/wait-until.ts';
@@ -117,14 +116,4 @@ test('the TypeScript router falls back to the fewest requests when nothing answe
   await assert.rejects(router.choose(1000, []), /there are no candidates/);
   for (const socket of sockets) socket.destroy();
   silent.close();
-});
-
-test('the TypeScript router measures a server again that got no request for long', () => {
-  const load = createLoad();
-  load.ask(10, POOL);
-  for (let index = 0; index <= 100; index++) load.dispatch('10.0.0.1', 10)(5);
-  const fast = { predictedTtftMillis: 100, predictedTpotMillis: 10 };
-  const slow = { predictedTtftMillis: 900, predictedTpotMillis: 10 };
-  const outputs = [fast, slow, fast, slow].map((output, inputId) => ({ ...output, inputId }));
-  assert.equal(load.choose(POOL, outputs), 1);
 });

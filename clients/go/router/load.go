@@ -2,6 +2,7 @@ package router
 
 import (
 	"math"
+	"time"
 
 	predictionv1 "trivet/gen/prediction/v1"
 )
@@ -13,27 +14,21 @@ const (
 	tie = 1.05
 	// A server that got none of this many requests for each server gets the next one, so that it is measured again.
 	exploreAfter = 50
+	// A server that was not used for this long, and has nothing under way, is forgotten.
+	forgetAfter = time.Hour
 )
 
 // server is what this router knows of one server.
 type server struct {
-	metrics          Metrics
-	hasMetrics       bool
+	metrics Metrics
+	// readAt is when the metrics were read; zero without any.
+	readAt time.Time
+	// usedAt is when it was last a candidate, or got metrics.
+	usedAt           time.Time
 	sentSinceMetrics int32
 	underWay         int32
 	tokens           int32
 	lastSent         int
-}
-
-// waiting is the queue when it was read, and what was sent since then and is still there.
-func (s *server) waiting() int32 {
-	if !s.hasMetrics {
-		return 0
-	}
-	if s.underWay < s.sentSinceMetrics {
-		return s.metrics.Waiting + s.underWay
-	}
-	return s.metrics.Waiting + s.sentSinceMetrics
 }
 
 // load counts what this router has sent: these numbers are fresh when those of a server are old.
@@ -41,10 +36,58 @@ type load struct {
 	servers          map[string]*server
 	sent             int
 	meanOutputTokens float64
+	maxMetricsAge    time.Duration
+	now              func() time.Time
+	sweptAt          time.Time
 }
 
-func newLoad() *load {
-	return &load{servers: map[string]*server{}, meanOutputTokens: 200}
+func newLoad(maxMetricsAge time.Duration, now func() time.Time) *load {
+	return &load{
+		servers:          map[string]*server{},
+		meanOutputTokens: 200,
+		maxMetricsAge:    maxMetricsAge,
+		now:              now,
+		sweptAt:          now(),
+	}
+}
+
+func (l *load) setMetrics(address string, metrics Metrics) {
+	server := l.of(address)
+	server.metrics, server.readAt, server.sentSinceMetrics = metrics, l.now(), 0
+}
+
+// metricsOf is false without metrics that are young enough.
+func (l *load) metricsOf(server *server) (Metrics, bool) {
+	if server.readAt.IsZero() || l.now().Sub(server.readAt) > l.maxMetricsAge {
+		return Metrics{}, false
+	}
+	return server.metrics, true
+}
+
+// waiting is the queue when it was read, and what was sent since then and is still there.
+func (l *load) waiting(server *server) int32 {
+	metrics, ok := l.metricsOf(server)
+	if !ok {
+		return 0
+	}
+	if server.underWay < server.sentSinceMetrics {
+		return metrics.Waiting + server.underWay
+	}
+	return metrics.Waiting + server.sentSinceMetrics
+}
+
+// forgetUnused keeps the memory of a router whose servers come and go within bounds.
+func (l *load) forgetUnused() {
+	now := l.now()
+	if now.Sub(l.sweptAt) < forgetAfter {
+		return
+	}
+	l.sweptAt = now
+	for address, server := range l.servers {
+		if server.underWay == 0 && now.Sub(server.usedAt) >= forgetAfter {
+			delete(l.servers, address)
+		}
+	}
 }
 
 func (l *load) of(address string) *server {
@@ -53,12 +96,14 @@ func (l *load) of(address string) *server {
 		known = &server{lastSent: l.sent}
 		l.servers[address] = known
 	}
+	known.usedAt = l.now()
 	return known
 }
 
 // question asks about each candidate twice: as loaded as it is, and idle. Input i is candidate i, input i + n is the
 // same candidate idle.
 func (l *load) question(promptTokens int32, candidates []Candidate) []*predictionv1.PredictInput {
+	l.forgetUnused()
 	n := len(candidates)
 	inputs := make([]*predictionv1.PredictInput, 2*n)
 	for i, candidate := range candidates {
@@ -80,10 +125,11 @@ func idleInput(id, promptTokens int32, candidate Candidate) *predictionv1.Predic
 
 func (l *load) loadedInput(id, promptTokens int32, candidate Candidate) *predictionv1.PredictInput {
 	server := l.of(candidate.Address)
+	metrics, _ := l.metricsOf(server)
 	input := idleInput(id, promptTokens, candidate)
-	input.NumRequestWaiting = server.waiting()
+	input.NumRequestWaiting = l.waiting(server)
 	input.NumRequestRunning = server.underWay
-	input.KvCacheUsage = server.metrics.KVCacheUsage
+	input.KvCacheUsage = metrics.KVCacheUsage
 	input.InflightTokens = server.tokens
 	return input
 }
@@ -156,7 +202,8 @@ func (l *load) leastLoaded(candidates []Candidate) int {
 	best, least := 0, int32(math.MaxInt32)
 	for i, candidate := range candidates {
 		server := l.of(candidate.Address)
-		if requests := server.metrics.Waiting + server.underWay; requests < least {
+		metrics, _ := l.metricsOf(server)
+		if requests := metrics.Waiting + server.underWay; requests < least {
 			best, least = i, requests
 		}
 	}

@@ -20,12 +20,15 @@ import (
 // DefaultDeadline bounds what a prediction may add to a request.
 const DefaultDeadline = 50 * time.Millisecond
 
-// errAllOmitted is the reason of a choice without a prediction when the service answered.
-var errAllOmitted = errors.New(
-	"the answer has no candidate: their numbers are negative or not finite, or the service has no fresh load of their servers")
+// DefaultMaxMetricsAge bounds how long metrics are believed.
+const DefaultMaxMetricsAge = 5 * time.Second
 
 // ErrNoCandidates is returned by Choose when there is no server to choose.
 var ErrNoCandidates = errors.New("cannot choose a server: there are no candidates")
+
+// errAllOmitted is the reason of a choice without a prediction when the service answered.
+var errAllOmitted = errors.New(
+	"the answer has no candidate: their numbers are negative or not finite, or the service has no fresh load of their servers")
 
 // Options of a router.
 type Options struct {
@@ -33,6 +36,8 @@ type Options struct {
 	Model string
 	// Deadline of one prediction; DefaultDeadline if 0.
 	Deadline time.Duration
+	// MaxMetricsAge is the age beyond which metrics count as none; DefaultMaxMetricsAge if 0.
+	MaxMetricsAge time.Duration
 }
 
 // Candidate is a server that can take the request.
@@ -68,11 +73,14 @@ func New(connection grpc.ClientConnInterface, options Options) *Router {
 	if options.Deadline == 0 {
 		options.Deadline = DefaultDeadline
 	}
+	if options.MaxMetricsAge == 0 {
+		options.MaxMetricsAge = DefaultMaxMetricsAge
+	}
 	return &Router{
 		client:   predictionv1.NewPredictionServiceClient(connection),
 		reporter: startReporter(connection),
 		options:  options,
-		load:     newLoad(),
+		load:     newLoad(options.MaxMetricsAge, time.Now),
 	}
 }
 
@@ -80,9 +88,7 @@ func New(connection grpc.ClientConnInterface, options Options) *Router {
 func (r *Router) SetMetrics(address string, metrics Metrics) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	server := r.load.of(address)
-	server.metrics, server.hasMetrics = metrics, true
-	server.sentSinceMetrics = 0
+	r.load.setMetrics(address, metrics)
 }
 
 // Choose asks for predictions and returns the best candidate. It fails only when there are no candidates: without an

@@ -67,7 +67,7 @@ func TestChooseNeedsACandidate(t *testing.T) {
 }
 
 func TestChooseSendsARequestToAServerThatGotNoneForLong(t *testing.T) {
-	load := newLoad()
+	load := newLoad(DefaultMaxMetricsAge, time.Now)
 	load.dispatched(pool, 1, 10)
 	for i := 0; i <= exploreAfter*len(pool); i++ {
 		load.dispatched(pool, 0, 10)
@@ -81,7 +81,7 @@ func TestChooseSendsARequestToAServerThatGotNoneForLong(t *testing.T) {
 }
 
 func TestACandidateWithoutAnAnswerIsNotChosen(t *testing.T) {
-	load := newLoad()
+	load := newLoad(DefaultMaxMetricsAge, time.Now)
 	// The loaded row of the first candidate is missing: its server is dead.
 	outputs := []*predictionv1.PredictOutput{
 		{InputId: 1, PredictedTtftMillis: 900, PredictedTpotMillis: 90},
@@ -93,6 +93,35 @@ func TestACandidateWithoutAnAnswerIsNotChosen(t *testing.T) {
 	}
 	if index := load.leastScore(pool, outputs[1:]); index != -1 {
 		t.Errorf("chose %d of candidates without an answer", index)
+	}
+}
+
+func TestMetricsThatAreTooOldCountAsNone(t *testing.T) {
+	now := time.Now()
+	load := newLoad(DefaultMaxMetricsAge, func() time.Time { return now })
+	load.setMetrics("10.0.0.1", Metrics{Waiting: 40, KVCacheUsage: 0.9})
+	now = now.Add(DefaultMaxMetricsAge)
+	if input := load.question(10, pool)[0]; input.NumRequestWaiting != 40 || input.KvCacheUsage != 0.9 {
+		t.Errorf("asked %v", input)
+	}
+	now = now.Add(time.Millisecond)
+	if input := load.question(10, pool)[0]; input.NumRequestWaiting != 0 || input.KvCacheUsage != 0 {
+		t.Errorf("asked %v", input)
+	}
+	if index := load.leastLoaded(pool); index != 0 {
+		t.Errorf("chose %d", index)
+	}
+}
+
+func TestAServerThatIsNotUsedIsForgotten(t *testing.T) {
+	now := time.Now()
+	load := newLoad(DefaultMaxMetricsAge, func() time.Time { return now })
+	load.dispatched(pool, 0, 10)
+	load.setMetrics("10.0.0.2", Metrics{})
+	now = now.Add(forgetAfter)
+	load.question(10, []Candidate{{Address: "10.0.0.3"}})
+	if load.servers["10.0.0.1"] == nil || load.servers["10.0.0.2"] != nil {
+		t.Errorf("kept %v", load.servers)
 	}
 }
 
