@@ -9,7 +9,7 @@ import {
 } from '@grpc/grpc-js';
 import { loadSync } from '@grpc/proto-loader';
 import { type Access, createCredentials } from './grpc-credentials.ts';
-import type { Answer, Client } from './messages.ts';
+import type { Answer, Client, Event } from './messages.ts';
 import { createReporter, type Taken } from './reporter.ts';
 
 const PROTO = fileURLToPath(new URL('../../proto', import.meta.url));
@@ -50,7 +50,9 @@ export function connectGrpc(address: string, options: GrpcOptions = {}): Client 
     });
   const predict = prediction.predict!.bind(prediction);
   const reportBatch = observation.reportBatch!.bind(observation);
-  const reporter = createReporter((events) => call<Taken>(reportBatch, { events }, REPORT_WITHIN_MS));
+  const reporter = createReporter((events) =>
+    call<Taken>(reportBatch, { events: events.map(toMessage) }, REPORT_WITHIN_MS),
+  );
 
   return {
     predict: (targetModel, inputs, deadlineMs) => call<Answer>(predict, { targetModel, inputs }, deadlineMs),
@@ -75,4 +77,14 @@ function createServices(address: string, credentials: ChannelCredentials): Servi
     prediction: new prediction.v1.PredictionService(address, credentials, CHANNEL_OPTIONS),
     observation: new observation.v1.ObservationService(address, credentials, CHANNEL_OPTIONS),
   };
+}
+
+/** The event, with its time as proto-loader takes it. */
+function toMessage(event: Event): object {
+  return Object.fromEntries(
+    Object.entries(event).map(([kind, value]) => {
+      const atMs = Date.parse(value.at);
+      return [kind, { ...value, at: { seconds: Math.floor(atMs / 1000), nanos: (atMs % 1000) * 1_000_000 } }];
+    }),
+  );
 }

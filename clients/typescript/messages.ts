@@ -23,10 +23,30 @@ export interface Answer {
   readonly metadata: { readonly modelVersion: string; readonly omittedInputs: number };
 }
 
+interface Dispatched extends Happened {
+  readonly targetModel: string;
+  readonly input: Input;
+}
+
+interface FirstToken extends Happened {
+  readonly ttftMillis: number;
+}
+
+interface Finished extends Happened {
+  readonly tpotMillis?: number;
+  readonly outputTokens: number;
+}
+
+interface Happened {
+  readonly requestId: string;
+  /** When it happened, as ISO 8601. Without it, the service would take the time of arrival, and events can wait. */
+  readonly at: string;
+}
+
 export type Event =
-  | { readonly dispatched: { readonly requestId: string; readonly targetModel: string; readonly input: Input } }
-  | { readonly firstToken: { readonly requestId: string; readonly ttftMillis: number } }
-  | { readonly finished: { readonly requestId: string; readonly tpotMillis?: number; readonly outputTokens: number } };
+  | { readonly dispatched: Dispatched }
+  | { readonly firstToken: FirstToken }
+  | { readonly finished: Finished };
 
 export interface Reported {
   readonly accepted: number;

@@ -68,20 +68,24 @@ function follow({ client, load, model, input }: Followed): Omit<Choice, 'modelVe
   const requestId = randomUUID();
   const ended = load.dispatch(input.serverIp, input.inputTokenLength);
   let isOver = false;
-  client.report({ dispatched: { requestId, targetModel: model, input } });
+  client.report({ dispatched: { requestId, targetModel: model, input, at: readTime() } });
   return {
     address: input.serverIp,
-    firstToken: (ttftMillis) => client.report({ firstToken: { requestId, ttftMillis } }),
+    firstToken: (ttftMillis) => client.report({ firstToken: { requestId, ttftMillis, at: readTime() } }),
     finished(elapsedMillis, outputTokens) {
       if (isOver) return;
       isOver = true;
       ended(outputTokens);
       const tpot = outputTokens > 1 ? { tpotMillis: elapsedMillis / (outputTokens - 1) } : {};
-      client.report({ finished: { requestId, outputTokens, ...tpot } });
+      client.report({ finished: { requestId, outputTokens, ...tpot, at: readTime() } });
     },
     failed() {
       if (!isOver) ended(0);
       isOver = true;
     },
   };
+}
+
+function readTime(): string {
+  return new Date().toISOString();
 }

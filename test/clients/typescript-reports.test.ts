@@ -1,5 +1,7 @@
 /** What becomes of the reports of `clients/typescript` while the service is away, refuses them, or is there. */
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connectGrpc } from '../../clients/typescript/grpc-client.ts';
@@ -40,4 +42,26 @@ test('the TypeScript client counts every report that no service took as dropped'
   const { clients } = await connectToFreePorts();
   const routers = await Promise.all(clients.map(routeWithoutService));
   for (const router of routers) assert.deepEqual(await router.close(), { accepted: 0, refused: 0, dropped: 300 });
+});
+
+test('the TypeScript client says when an event happened, which may be long before the service has it', async () => {
+  const { clients, settings } = await connectToFreePorts();
+  const models = ['over-http', 'over-grpc'];
+  const asked: { readonly model: string; readonly beforeMs: number; readonly afterMs: number }[] = [];
+  for (const [index, model] of models.entries()) {
+    const router = createRouter({ client: clients[index]!, model, deadlineMs: 30 });
+    const beforeMs = Date.now();
+    const choice = await router.choose(1000, ['10.0.0.1']);
+    asked.push({ model, beforeMs, afterMs: Date.now() });
+    choice.firstToken(120);
+    choice.finished(2000, 181);
+  }
+  await using program = await startProgram(settings);
+  for (const client of clients) assert.equal((await client.close()).accepted, 3);
+  using store = new DatabaseSync(join(program.dataDir, 'trivet.db'), { readOnly: true });
+  const sample = store.prepare('SELECT at_ms FROM samples WHERE target_model = ?');
+  for (const { model, beforeMs, afterMs } of asked) {
+    const atMs = Number(sample.get(model)?.at_ms);
+    assert.ok(atMs >= beforeMs && atMs <= afterMs, `${model}: ${atMs - beforeMs} ms after the choice began`);
+  }
 });
