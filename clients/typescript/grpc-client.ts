@@ -9,7 +9,7 @@ import {
 } from '@grpc/grpc-js';
 import { loadSync } from '@grpc/proto-loader';
 import { type Access, createCredentials } from './grpc-credentials.ts';
-import type { Answer, Client, Event } from './messages.ts';
+import type { Answer, Client, Event, ReportOptions } from './messages.ts';
 import { createReporter, type Taken } from './reporter.ts';
 
 const PROTO = fileURLToPath(new URL('../../proto', import.meta.url));
@@ -23,7 +23,7 @@ const CHANNEL_OPTIONS = {
   'grpc.max_reconnect_backoff_ms': 1000,
 };
 
-export type GrpcOptions = Access;
+export type GrpcOptions = Access & ReportOptions;
 
 interface Services {
   readonly prediction: InstanceType<ServiceClientConstructor>;
@@ -50,13 +50,15 @@ export function connectGrpc(address: string, options: GrpcOptions = {}): Client 
     });
   const predict = prediction.predict!.bind(prediction);
   const reportBatch = observation.reportBatch!.bind(observation);
-  const reporter = createReporter((events) =>
-    call<Taken>(reportBatch, { events: events.map(toMessage) }, REPORT_WITHIN_MS),
+  const reporter = createReporter(
+    (events) => call<Taken>(reportBatch, { events: events.map(toMessage) }, REPORT_WITHIN_MS),
+    options,
   );
 
   return {
     predict: (targetModel, inputs, deadlineMs) => call<Answer>(predict, { targetModel, inputs }, deadlineMs),
     report: reporter.send,
+    stats: reporter.stats,
     async close() {
       const reported = await reporter.close();
       prediction.close();

@@ -1,10 +1,10 @@
 /** Predict and ReportBatch over HTTP with `fetch`: no dependency. */
-import type { Answer, Client } from './messages.ts';
+import type { Answer, Client, ReportOptions } from './messages.ts';
 import { createReporter } from './reporter.ts';
 
 const REPORT_WITHIN_MS = 5000;
 
-export interface HttpOptions {
+export interface HttpOptions extends ReportOptions {
   readonly token?: string;
 }
 
@@ -14,7 +14,7 @@ interface CallRequest {
   readonly withinMs: number;
 }
 
-export function connectHttp(url: string, { token }: HttpOptions = {}): Client {
+export function connectHttp(url: string, { token, ...options }: HttpOptions = {}): Client {
   const authorization: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` };
 
   async function call(path: string, { type, body, withinMs }: CallRequest): Promise<unknown> {
@@ -35,7 +35,7 @@ export function connectHttp(url: string, { token }: HttpOptions = {}): Client {
     // 64-bit counts are texts in the JSON of proto3.
     const { accepted, refused } = answer as { accepted: string; refused: string };
     return { accepted: Number(accepted), refused: Number(refused) };
-  });
+  }, options);
 
   return {
     async predict(targetModel, inputs, deadlineMs) {
@@ -44,6 +44,7 @@ export function connectHttp(url: string, { token }: HttpOptions = {}): Client {
       return (await call('/prediction.v1.PredictionService/Predict', request)) as Answer;
     },
     report: reporter.send,
+    stats: reporter.stats,
     close: reporter.close,
   };
 }

@@ -48,10 +48,27 @@ export type Event =
   | { readonly firstToken: FirstToken }
   | { readonly finished: Finished };
 
+/** What became of events. */
 export interface Reported {
+  /** They are durable in the service. */
   readonly accepted: number;
+  /** They could not be true, or the service had them already. */
   readonly refused: number;
+  /** The service never confirmed them: too many waited, or the client was closed. */
   readonly dropped: number;
+}
+
+/** How reporting goes, while it goes. */
+export interface Stats extends Reported {
+  /** Events that the service has not confirmed yet. */
+  readonly waiting: number;
+  /** Why the last attempt to send events failed; undefined once one succeeds. */
+  readonly error: unknown;
+}
+
+export interface ReportOptions {
+  /** Called with the reason of each attempt to send events that failed, at most once a second. */
+  readonly onError?: (error: unknown) => void;
 }
 
 /** What a router needs, over HTTP or gRPC. */
@@ -60,6 +77,7 @@ export interface Client {
   predict(targetModel: string, inputs: readonly Input[], deadlineMs: number): Promise<Answer>;
   /** Never waits and never throws. */
   report(event: Event): void;
+  stats(): Stats;
   /** Sends the events that wait, and says what became of all of them. */
   close(): Promise<Reported>;
 }

@@ -1,6 +1,6 @@
 /** Keeps events until the service has taken them: it sends them in batches, and a batch without an answer again. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Event, Reported } from './messages.ts';
+import type { Event, Reported, ReportOptions, Stats } from './messages.ts';
 
 const MAX_BATCH = 500;
 /** Events that wait while the service is away. Beyond it, events are dropped and counted. */
@@ -14,17 +14,21 @@ export type Taken = Pick<Reported, 'accepted' | 'refused'>;
 
 export interface Reporter {
   /** Never waits and never throws. */
-  send(event: Event): void;
+  readonly send: (event: Event) => void;
+  readonly stats: () => Stats;
   /** Sends the events that wait, for at most 5 s, and says what became of all of them. */
-  close(): Promise<Reported>;
+  readonly close: () => Promise<Reported>;
 }
 
-/** `sendBatch` resolves once the service has answered. */
-export function createReporter(sendBatch: (events: readonly Event[]) => Promise<Taken>): Reporter {
+/** Resolves once the service has answered. */
+type SendBatch = (events: readonly Event[]) => Promise<Taken>;
+
+export function createReporter(sendBatch: SendBatch, { onError }: ReportOptions): Reporter {
   const waiting: Event[] = [];
   const reported = { accepted: 0, refused: 0, dropped: 0 };
   let sending: Promise<void> | undefined;
   let isClosed = false;
+  let lastError: unknown;
 
   /** Returns false when no answer came. The batch then waits: the service refuses an event that it has taken already. */
   async function trySend(): Promise<boolean> {
@@ -34,8 +38,11 @@ export function createReporter(sendBatch: (events: readonly Event[]) => Promise<
       waiting.splice(0, batch.length);
       reported.accepted += accepted;
       reported.refused += refused;
+      lastError = undefined;
       return true;
-    } catch {
+    } catch (error) {
+      lastError = error;
+      if (onError !== undefined) queueMicrotask(() => onError(error));
       return false;
     }
   }
@@ -55,10 +62,14 @@ export function createReporter(sendBatch: (events: readonly Event[]) => Promise<
       waiting.push(event);
       sending ??= sendAll();
     },
+    stats: () => ({ ...reported, waiting: waiting.length, error: lastError }),
     async close() {
       isClosed = true;
       const isOver = new AbortController();
-      await Promise.race([sending, sleep(CLOSE_WITHIN_MS, undefined, { signal: isOver.signal }).catch(() => undefined)]);
+      await Promise.race([
+        sending,
+        sleep(CLOSE_WITHIN_MS, undefined, { signal: isOver.signal }).catch(() => undefined),
+      ]);
       isOver.abort();
       reported.dropped += waiting.splice(0).length;
       return { ...reported };

@@ -1,7 +1,7 @@
 /** Chooses a server for each request by predicted latency, and reports what then happened. */
 import { randomUUID } from 'node:crypto';
 import { createLoad, type Load } from './load.ts';
-import type { Client, Input, Reported } from './messages.ts';
+import type { Client, Input, Reported, Stats } from './messages.ts';
 import type { Metrics } from './servers.ts';
 
 const ALL_OMITTED =
@@ -35,6 +35,8 @@ export interface Router {
   setMetrics(address: string, metrics: Metrics): void;
   /** Rejects only without candidates. When nothing answers, it chooses the server with the fewest requests. */
   choose(promptTokens: number, candidates: readonly string[]): Promise<Choice>;
+  /** What became of the reports up to now. */
+  stats(): Stats;
   close(): Promise<Reported>;
 }
 
@@ -43,6 +45,7 @@ export function createRouter(options: RouterOptions): Router {
   const load = createLoad({ maxMetricsAgeMs, monotonicMs: () => performance.now() });
   return {
     setMetrics: (address, metrics) => load.setMetrics(address, metrics),
+    stats: () => client.stats(),
     close: () => client.close(),
     async choose(promptTokens, candidates) {
       if (candidates.length === 0) throw new Error('Cannot choose a server: there are no candidates');

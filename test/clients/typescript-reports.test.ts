@@ -9,7 +9,9 @@ import { connectHttp } from '../../clients/typescript/http-client.ts';
 import type { Client } from '../../clients/typescript/messages.ts';
 import { createRouter } from '../../clients/typescript/router.ts';
 import { findFreePorts } from '../support/basics/free-port.ts';
-import { startProgram } from '../support/programs/start-program.ts';
+import { waitUntil } from '../support/basics/wait-until.ts';
+import { runTrivet } from '../support/programs/run-trivet.ts';
+import { createDataDir, startProgram } from '../support/programs/start-program.ts';
 
 /** Routes 100 requests in about three seconds, each with three events. */
 async function routeWithoutService(client: Client) {
@@ -63,5 +65,47 @@ test('the TypeScript client says when an event happened, which may be long befor
   for (const { model, beforeMs, afterMs } of asked) {
     const atMs = Number(sample.get(model)?.at_ms);
     assert.ok(atMs >= beforeMs && atMs <= afterMs, `${model}: ${atMs - beforeMs} ms after the choice began`);
+  }
+});
+
+test('the TypeScript client tells while it runs that its token may not report', async () => {
+  const dataDir = createDataDir();
+  const env = { TRIVET_DATA_DIR: dataDir };
+  await runTrivet(['user', 'create', '--login', 'ada', '--name', 'Ada'], { env });
+  const made = await runTrivet(
+    ['token', 'create', '--user', 'ada', '--name', 'gateway', '--scope', 'predict', '--json'],
+    { env },
+  );
+  const { token } = JSON.parse(made.stdout) as { token: string };
+  await using program = await startProgram({ PREDICTION_AUTH: 'on' }, dataDir);
+  const errors: unknown[] = [];
+  const options = { token, onError: (error: unknown) => void errors.push(error) };
+  for (const client of [connectHttp(program.httpUrl, options), connectGrpc(program.grpcAddress, options)]) {
+    const router = createRouter({ client, model: 'qwen3-32b', deadlineMs: 30_000 });
+    const choice = await router.choose(1000, ['10.0.0.1']);
+    assert.equal(choice.modelVersion, 'prior@1');
+    await waitUntil(() => errors.length > 0);
+    const { error, ...counts } = router.stats();
+    assert.match(String(error), /scope|permission/i);
+    assert.equal(errors.at(-1), error);
+    assert.deepEqual(counts, { accepted: 0, refused: 0, dropped: 0, waiting: 1 });
+    assert.deepEqual(await router.close(), { accepted: 0, refused: 0, dropped: 1 });
+    errors.length = 0;
+  }
+});
+
+test('the TypeScript client counts what a service took before it was killed', async () => {
+  await using program = await startProgram({ PARTS: 'prediction' });
+  const clients = [connectHttp(program.httpUrl), connectGrpc(program.grpcAddress)];
+  const routers = clients.map((client) => createRouter({ client, model: 'qwen3-32b', deadlineMs: 30_000 }));
+  for (const router of routers) {
+    (await router.choose(1000, ['10.0.0.1'])).firstToken(120);
+    await waitUntil(() => router.stats().accepted === 2);
+  }
+  await program.kill();
+  for (const router of routers) {
+    (await router.choose(1000, ['10.0.0.1'])).failed();
+    await waitUntil(() => router.stats().error);
+    assert.deepEqual(await router.close(), { accepted: 2, refused: 0, dropped: 1 });
   }
 });

@@ -38,6 +38,8 @@ type Options struct {
 	Deadline time.Duration
 	// MaxMetricsAge is the age beyond which metrics count as none; DefaultMaxMetricsAge if 0.
 	MaxMetricsAge time.Duration
+	// OnError gets the reason of each attempt to send reports that failed, at most once a second, on a goroutine of the router.
+	OnError func(error)
 }
 
 // Candidate is a server that can take the request.
@@ -78,7 +80,7 @@ func New(connection grpc.ClientConnInterface, options Options) *Router {
 	}
 	return &Router{
 		client:   predictionv1.NewPredictionServiceClient(connection),
-		reporter: startReporter(connection),
+		reporter: startReporter(connection, options.OnError),
 		options:  options,
 		load:     newLoad(options.MaxMetricsAge, time.Now),
 	}
@@ -131,7 +133,12 @@ func (r *Router) best(candidates []Candidate, answer *predictionv1.PredictRespon
 	return index, answer.GetMetadata().GetModelVersion(), nil
 }
 
-// Close sends the reports that wait and returns how many events the service took and refused.
+// Stats returns what became of the reports up to now.
+func (r *Router) Stats() Stats {
+	return r.reporter.stats()
+}
+
+// Close sends the reports that wait, for at most 5 s, and returns what became of all of them. The error is why some were dropped.
 func (r *Router) Close() (Reported, error) {
 	return r.reporter.close()
 }

@@ -136,6 +136,21 @@ func TestTheEndOfARequestIsCountedOnce(t *testing.T) {
 	}
 }
 
+func TestReportsWaitWhileTheServiceIsAway(t *testing.T) {
+	errs := make(chan error, 100)
+	connection := connect(t, "127.0.0.1:1")
+	router := New(connection, Options{Model: "qwen3-32b", Deadline: time.Millisecond, OnError: func(err error) { errs <- err }})
+	choose(t, router, 1000).FirstToken(120 * time.Millisecond)
+	err := <-errs
+	if stats := router.Stats(); status.Code(err) != codes.Unavailable || stats.Err == nil || stats.Waiting != 2 {
+		t.Errorf("%+v, %v", stats, err)
+	}
+	reported, err := router.Close()
+	if err == nil || reported.Dropped != 2 || reported.Accepted != 0 {
+		t.Errorf("reported %+v, %v", reported, err)
+	}
+}
+
 // The rest needs the service: TRIVET_GRPC_ADDRESS=127.0.0.1:50051, or unix:///path of its socket.
 func service(t *testing.T) *Router {
 	t.Helper()
@@ -159,6 +174,67 @@ func TestTheServicePredictsAndTakesEveryReport(t *testing.T) {
 	reported, err := router.Close()
 	if err != nil || reported.Accepted != 180 || reported.Refused != 0 || reported.Dropped != 0 {
 		t.Errorf("reported %+v, %v", reported, err)
+	}
+}
+
+// TRIVET_CLOSED_ADDRESS is a service that asks for a token, which this router has not.
+func TestOnErrorSaysWhyTheServiceTakesNoReports(t *testing.T) {
+	address := os.Getenv("TRIVET_CLOSED_ADDRESS")
+	if address == "" {
+		t.Skip("TRIVET_CLOSED_ADDRESS is not set")
+	}
+	errs := make(chan error, 100)
+	options := Options{Model: "qwen3-32b", Deadline: time.Second, OnError: func(err error) { errs <- err }}
+	router := New(connect(t, address), options)
+	choose(t, router, 1000)
+	err := <-errs
+	if stats := router.Stats(); status.Code(err) != codes.Unauthenticated || stats.Waiting != 1 {
+		t.Errorf("%+v, %v", stats, err)
+	}
+}
+
+// TRIVET_LATE_ADDRESS has no service yet. One is started once this test has written a line.
+func TestReportsOfBeforeTheServiceAreKept(t *testing.T) {
+	address := os.Getenv("TRIVET_LATE_ADDRESS")
+	if address == "" {
+		t.Skip("TRIVET_LATE_ADDRESS is not set")
+	}
+	router := New(connect(t, address), Options{Model: "qwen3-32b", Deadline: 10 * time.Millisecond})
+	for i := 0; i < 100; i++ {
+		choice := choose(t, router, 1000)
+		choice.FirstToken(120 * time.Millisecond)
+		choice.Finished(2*time.Second, 181)
+	}
+	os.Stdout.WriteString("routed\n")
+	for router.Stats().Accepted == 0 {
+		time.Sleep(20 * time.Millisecond)
+	}
+	if reported, err := router.Close(); err != nil || reported.Accepted != 300 || reported.Dropped != 0 {
+		t.Errorf("reported %+v, %v", reported, err)
+	}
+}
+
+// TRIVET_ENDING_ADDRESS is a service that is killed once this test has written a line.
+func TestCountsOutliveTheService(t *testing.T) {
+	address := os.Getenv("TRIVET_ENDING_ADDRESS")
+	if address == "" {
+		t.Skip("TRIVET_ENDING_ADDRESS is not set")
+	}
+	router := New(connect(t, address), Options{Model: "qwen3-32b", Deadline: time.Second})
+	choose(t, router, 1000).FirstToken(120 * time.Millisecond)
+	for router.Stats().Accepted < 2 {
+		time.Sleep(20 * time.Millisecond)
+	}
+	os.Stdout.WriteString("taken\n")
+	events := int64(2)
+	for router.Stats().Err == nil {
+		choose(t, router, 1000).Failed()
+		events++
+		time.Sleep(20 * time.Millisecond)
+	}
+	reported, err := router.Close()
+	if err == nil || reported.Accepted < 2 || reported.Dropped < 1 || reported.Accepted+reported.Dropped != events {
+		t.Errorf("of %d events reported %+v, %v", events, reported, err)
 	}
 }
 
