@@ -15,10 +15,11 @@ interface CallRequest {
 }
 
 export function connectHttp(url: string, { token, ...options }: HttpOptions = {}): Client {
+  const baseUrl = url.replace(/\/+$/, '');
   const authorization: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` };
 
   async function call(path: string, { type, body, withinMs }: CallRequest): Promise<unknown> {
-    const response = await fetch(url + path, {
+    const response = await fetch(baseUrl + path, {
       method: 'POST',
       headers: { 'content-type': type, ...authorization },
       body,

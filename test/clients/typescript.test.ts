@@ -1,7 +1,9 @@
 /** `clients/typescript` against the running program, and without one. */
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { cpSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { connectGrpc } from '../../clients/typescript/grpc-client.ts';
@@ -30,6 +32,23 @@ test('the TypeScript example routes and reports, over HTTP, gRPC and a unix sock
     ['--grpc', `unix://${socket}`],
   ])
     assert.match(await runExample(...way), /reported: \{ accepted: 120, refused: 0, dropped: 0 \}\n/);
+});
+
+test('the TypeScript example over HTTP needs no package, and takes a URL that ends with a slash', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'trivet-typescript-'));
+  cpSync('clients/typescript', folder, { recursive: true });
+  await using program = await startProgram({ PARTS: 'prediction' });
+  const command = [process.execPath, 'example.ts', '--requests', '4', '--http', `${program.httpUrl}/`] as const;
+  assert.match(await runTool(folder, command), /prior@1': 4.*\n.*accepted: 12, refused: 0, dropped: 0/);
+  rmSync(folder, { recursive: true });
+});
+
+test('the TypeScript client uses nothing that Node 20 lacks', () => {
+  const options = '--noEmit --ignoreConfig --strict --module nodenext --types node --target es2022 --lib es2023';
+  const more = '--skipLibCheck --allowImportingTsExtensions';
+  const files = globSync('clients/typescript/*.ts');
+  const command = ['node_modules/typescript/bin/tsc', ...`${options} ${more}`.split(' '), ...files];
+  assert.equal(spawnSync(process.execPath, command, { encoding: 'utf8' }).stdout, '');
 });
 
 test('the TypeScript client says which Node runs it, in its README as for npm', () => {
